@@ -5,14 +5,13 @@ use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::Path;
 
-use fs_err as fs;
-use tempfile::TempDir;
-
 use crate::base::object::ObjectId;
 use crate::process::git::{Call, Git, alternate};
 
 use super::brought::{Protected, unfit};
 use super::manifest::SavedTree;
+use crate::files::read;
+use crate::files::transient;
 
 /// What stands before the objects is a few lines.
 const MOST_HEADER: u64 = 4096;
@@ -35,7 +34,7 @@ pub(super) fn header(base: &ObjectId, commit: &ObjectId, index: Option<&ObjectId
 /// and no capability.
 fn pack(path: &Path, saved: &SavedTree) -> Result<File, String> {
     let io = |error: std::io::Error| error.to_string();
-    let mut file = fs::File::open(path).map_err(io)?.into_parts().0;
+    let mut file = read::open(path).map_err(|unread| unread.to_string())?;
     let mut start = Vec::new();
     (&mut file).take(MOST_HEADER).read_to_end(&mut start).map_err(io)?;
     let expected = header(&saved.base, &saved.commit, saved.index.as_ref());
@@ -71,7 +70,7 @@ pub(super) fn check(
     protected: &Protected,
 ) -> Result<(), ObjectsError> {
     let objects = top.join(git.line(&Call::new("rev-parse").with(&["--git-path", "objects"]))?);
-    let place = TempDir::with_prefix("ll-objects-").map_err(|error| error.to_string())?;
+    let place = transient::directory("ll-objects-").map_err(|error| error.to_string())?;
     let apart = git
         .with("GIT_OBJECT_DIRECTORY", place.path())
         .with("GIT_ALTERNATE_OBJECT_DIRECTORIES", alternate(&objects.to_string_lossy()));

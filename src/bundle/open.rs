@@ -2,6 +2,7 @@
 //! file is written, and only what a run goes on with is written at all.
 
 use std::collections::{HashMap, HashSet};
+use std::fs::File;
 use std::io::{self, Read, Seek};
 use std::path::{Path, PathBuf};
 
@@ -11,6 +12,7 @@ use sha2::{Digest as _, Sha256};
 use crate::base::format::{self, Unfit};
 use crate::base::sum::Sum;
 use crate::base::text::one_line;
+use crate::files::read;
 use crate::files::unzip::{self, Archive, UnzipError, UnzipLimits};
 
 use super::manifest::{Manifest, ManifestEntry, SCHEMA};
@@ -126,7 +128,7 @@ pub(super) fn only<'a>(names: impl Iterator<Item = &'a String>) -> Result<Option
 /// Returns the digest of a bundle as a whole, by which others vouch for it.
 pub fn digest(path: &Path) -> io::Result<Sum> {
     let mut digest = Sha256::new();
-    io::copy(&mut fs::File::open(path)?, &mut Hashing(&mut digest))?;
+    io::copy(&mut read::open(path)?, &mut Hashing(&mut digest))?;
     Ok(Sum::end(digest))
 }
 
@@ -147,11 +149,9 @@ fn is_bundle(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == EXTENSION)
 }
 
-pub(super) fn archive(
-    path: &Path,
-    limits: UnzipLimits,
-) -> Result<Archive<io::BufReader<fs::File>>, OpenError> {
-    let opened = Archive::open(io::BufReader::new(fs::File::open(path)?), limits);
+pub(super) fn archive(path: &Path, limits: UnzipLimits) -> Result<Archive<io::BufReader<File>>, OpenError> {
+    let file = read::open(path).map_err(io::Error::from)?;
+    let opened = Archive::open(io::BufReader::new(file), limits);
     opened.map_err(|error| {
         // What cannot even be listed need not have been a bundle.
         if let UnzipError::Broken(why) = error { OpenError::NotABundle(why) } else { error.into() }
@@ -176,7 +176,7 @@ pub struct Bundle<R> {
     pub manifest: Manifest,
 }
 
-impl Bundle<io::BufReader<fs::File>> {
+impl Bundle<io::BufReader<File>> {
     /// Opens a bundle.
     pub fn open(path: &Path, limits: UnzipLimits) -> Result<Self, OpenError> {
         Self::new(archive(path, limits)?)

@@ -1,7 +1,6 @@
 //! Writes a bundle: the files of a run as they are, each with its digest, and what the run made of the working tree.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -18,7 +17,9 @@ use crate::base::relative::{Line, RelativePath};
 use crate::base::sum::Sum;
 use crate::base::time::Timestamp;
 use crate::engine::event::{Assignment, LoopComplete};
+use crate::files::read;
 use crate::files::secret::holds_secret;
+use crate::files::transient;
 use crate::journal::ends;
 use crate::journal::files::RunFiles;
 use crate::journal::streams::Named;
@@ -81,7 +82,7 @@ pub enum PackError {
 pub fn pack(contents: &Contents<'_>, target: &Path) -> Result<PackedBundle, PackError> {
     let directory = target.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(directory)?;
-    let scratch = tempfile::Builder::new().prefix(".ll-bundle-").tempdir_in(directory)?;
+    let scratch = transient::directory_in(transient::PACKED, directory)?;
     let objects = scratch.path().join("objects");
     let kept = match contents.made {
         Some(made) => tree::keep_made(made, contents.tree.redactor, &objects).map(Some),
@@ -239,7 +240,7 @@ fn walk(directory: &Path, prefix: &str, found: &mut Vec<(String, PathBuf)>) -> i
 }
 
 fn digest(name: EntryName, source: &Source) -> io::Result<ManifestEntry> {
-    let mut file = BufReader::with_capacity(1 << 16, File::open(&source.path)?);
+    let mut file = BufReader::with_capacity(1 << 16, read::open(&source.path)?);
     let mut digest = Sha256::new();
     let size = io::copy(&mut file, &mut Hashing(&mut digest))?;
     Ok(ManifestEntry { name, size, sha256: Sum::end(digest) })
@@ -305,7 +306,7 @@ fn write(target: &Path, manifest: &Manifest, kept: &[(ManifestEntry, Source)]) -
     zip.start_file(names::MANIFEST, options)?;
     zip.write_all(&serde_json::to_vec_pretty(manifest).map_err(io::Error::from)?)?;
     for (entry, source) in kept {
-        let file = fs::File::open(&source.path)?;
+        let file = read::open(&source.path).map_err(io::Error::from)?;
         let executable = file.metadata()?.permissions().mode() & 0o111 != 0;
         let options = options.large_file(entry.size > u64::from(u32::MAX)).unix_permissions(if executable {
             0o755

@@ -10,6 +10,7 @@ use crate::journal::fault;
 use crate::journal::files::RunFiles;
 
 use super::names;
+use crate::files::read;
 
 /// How the run that comes in stands to the one that is here already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,8 +66,7 @@ pub fn compare(incoming: &RunFiles, files: &RunFiles) -> io::Result<Comparison> 
 
 fn begin_alike(one: &Path, other: &Path, length: u64) -> io::Result<bool> {
     use io::Read as _;
-    let open =
-        |path: &Path| Ok::<_, io::Error>(io::BufReader::new(fs::File::open(path)?).take(length).bytes());
+    let open = |path: &Path| Ok::<_, io::Error>(io::BufReader::new(read::open(path)?).take(length).bytes());
     for (one, other) in open(one)?.zip(open(other)?) {
         if one? != other? {
             return Ok(false);

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use fs_err as fs;
 
+use crate::files::transient;
 use crate::files::unzip::{self, Archive};
 
 use super::names;
@@ -44,7 +45,7 @@ fn opened(path: &Path) -> io::Result<File> {
 
 /// Reads it from the bundle that is meant, where there is one.
 fn of_bundle(path: &Path, name: &str, most: u64) -> Result<Option<Vec<u8>>, OpenError> {
-    let scratch = tempfile::tempdir()?;
+    let scratch = transient::directory("")?;
     let found = match locate(path, scratch.path(), LIMITS) {
         Ok(found) => found,
         Err(OpenError::NotABundle(_)) => return Ok(None),

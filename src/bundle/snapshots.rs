@@ -17,6 +17,8 @@ use crate::process::git::{Call, Git, alternate};
 use super::brought::{Protected, unfit};
 use super::manifest::{LeftOut, SavedSnapshots, SnapshotName};
 use super::tree::{self, MOST_BYTES};
+use crate::files::read;
+use crate::files::transient;
 
 /// The most trees that are carried. Each of them is looked at by itself.
 const MOST_TREES: usize = 300;
@@ -88,7 +90,7 @@ impl<'s> Packer<'s> {
         let top = PathBuf::from(wanted.git.line(&Call::new("rev-parse").with(&["--show-toplevel"]))?);
         let git = wanted.git.at(&top);
         let objects = top.join(git.line(&Call::new("rev-parse").with(&["--git-path", "objects"]))?);
-        let place = TempDir::with_prefix("ll-snapshots-").map_err(|error| error.to_string())?;
+        let place = transient::directory("ll-snapshots-").map_err(|error| error.to_string())?;
         let own = place.path().join("objects");
         fs::create_dir(&own).map_err(|error| error.to_string())?;
         let git = git
@@ -208,7 +210,7 @@ fn header(saved: &SavedSnapshots) -> String {
 fn pack(path: &Path, saved: &SavedSnapshots) -> Result<File, String> {
     let io = |error: std::io::Error| error.to_string();
     let expected = header(saved);
-    let mut file = fs::File::open(path).map_err(io)?.into_parts().0;
+    let mut file = read::open(path).map_err(|unread| unread.to_string())?;
     let mut start = Vec::new();
     (&mut file).take(expected.len() as u64 + 4).read_to_end(&mut start).map_err(io)?;
     if start.strip_prefix(expected.as_bytes()) != Some(b"PACK") {
@@ -227,7 +229,7 @@ pub fn take(git: &Git, saved: &SavedSnapshots, path: &Path, definition: &[PathBu
         return Err(format!("the run began at commit {}, which is not in this clone", saved.base));
     }
     let objects = top.join(git.line(&Call::new("rev-parse").with(&["--git-path", "objects"]))?);
-    let place = TempDir::with_prefix("ll-objects-").map_err(|error| error.to_string())?;
+    let place = transient::directory("ll-objects-").map_err(|error| error.to_string())?;
     let apart = git
         .with("GIT_OBJECT_DIRECTORY", place.path())
         .with("GIT_ALTERNATE_OBJECT_DIRECTORIES", alternate(&objects.to_string_lossy()));

@@ -20,6 +20,8 @@ use super::EXTENSION;
 use super::brought::{self, Protected, TreeChange, unfit};
 use super::manifest::{LeftOut, SavedTree};
 use super::objects;
+use crate::files::read;
+use crate::files::transient;
 
 /// The longest file of objects that is carried.
 pub const MOST_BYTES: u64 = 256 * 1024 * 1024;
@@ -121,7 +123,7 @@ impl<'w> Keeper<'w> {
             git.line(&path).map(|path| top.join(path))
         };
         let (objects, index) = (inside("objects")?, inside("index")?);
-        let place = TempDir::with_prefix("ll-tree-").map_err(|error| error.to_string())?;
+        let place = transient::directory("ll-tree-").map_err(|error| error.to_string())?;
         let own = |name: &str| place.path().join(name);
         fs::create_dir(own("objects")).map_err(|error| error.to_string())?;
         copy_index(&index, &own("index")).map_err(|error| error.to_string())?;
@@ -310,7 +312,7 @@ pub(super) fn hold_secret(
     if objects.is_empty() {
         return Ok(false);
     }
-    let found = tempfile::NamedTempFile::new().map_err(|error| error.to_string())?;
+    let found = transient::file("", "").map_err(|error| error.to_string())?;
     let file = found.reopen().map_err(|error| error.to_string())?;
     git.write_to(&Call::new("cat-file").with(&["--batch"]), &objects, file)?;
     holds_secret(redactor, found.path()).map_err(|error| error.to_string())
@@ -437,13 +439,13 @@ pub fn restore(git: &Git, saved: &SavedTree, objects: Option<&Path>) -> Result<(
 /// Tells whether the files are those of the saved tree. Other files may lie among them.
 fn is_there(git: &Git, top: &Path, saved: &SavedTree) -> Result<bool, String> {
     let io = |error: std::io::Error| error.to_string();
-    let place = TempDir::with_prefix("ll-tree-").map_err(io)?;
+    let place = transient::directory("ll-tree-").map_err(io)?;
     let copy = place.path().join("index");
     // What git knows about files that are as they were saves reading them. A copy that is newer than the index
     // would hide a change of the same second.
     let index = top.join(git.line(&Call::new("rev-parse").with(&["--git-path", "index"]))?);
     if index.exists() {
-        fs::copy(&index, &copy).map_err(io)?;
+        read::copy(&index, &copy).map_err(io)?;
         let modified = fs::metadata(&index).and_then(|metadata| metadata.modified()).map_err(io)?;
         let copied = fs::OpenOptions::new().write(true).open(&copy).map_err(io)?;
         copied.file().set_modified(modified).map_err(io)?;

@@ -8,12 +8,13 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use fs_err::OpenOptions;
-use tempfile::TempDir;
 use zip::result::ZipError;
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
 
 use crate::base::text::one_line;
+use crate::files::read;
+use crate::files::transient;
 use crate::files::unzip::{Archive, ArchiveEntry, UnzipError, UnzipLimits};
 
 /// Why files were not packed or unpacked.
@@ -87,7 +88,7 @@ pub fn pack_with(paths: &[PathBuf], comment: &str, into: &mut File) -> Result<Pa
     let mut zip = ZipWriter::new(into);
     zip.set_comment(comment)?;
     for (name, path) in &named {
-        let mut file = fs_err::File::open(path)?;
+        let mut file = read::open(path).map_err(io::Error::from)?;
         let metadata = file.metadata()?;
         // The time is left out, so that the same files make the same zip file.
         let options = SimpleFileOptions::default()
@@ -155,7 +156,7 @@ pub fn unpack(zip: &mut File, into: &Path, limits: UnzipLimits) -> Result<Vec<Pa
         archive.entries().iter().cloned().partition(|entry| entry.is_directory);
     fs_err::create_dir_all(into)?;
     // In the same file system, so that what was unpacked has only to be renamed.
-    let unpacked = TempDir::with_prefix_in(".ll-loop-", into)?;
+    let unpacked = transient::directory_in(crate::base::own::UNFINISHED, into)?;
     for file in &files {
         extract(&mut archive, file, unpacked.path())?;
     }
@@ -225,7 +226,7 @@ fn check_way(into: &Path, directory: &Path) -> Result<(), ArchiveError> {
 }
 
 fn is_same(one: &Path, other: &Path) -> io::Result<bool> {
-    let (one, other) = (fs_err::File::open(one)?, fs_err::File::open(other)?);
+    let (one, other) = (read::open(one)?, read::open(other)?);
     if one.metadata()?.len() != other.metadata()?.len() {
         return Ok(false);
     }
@@ -243,6 +244,8 @@ fn is_same(one: &Path, other: &Path) -> io::Result<bool> {
 mod tests {
     use std::io::{Seek as _, Write as _};
     use std::os::unix::fs::symlink;
+
+    use tempfile::TempDir;
 
     use super::*;
 

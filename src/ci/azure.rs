@@ -119,6 +119,10 @@ impl Dialect for Commands {
         }
     }
 
+    fn disarmed<'a>(&self, line: &'a str) -> Cow<'a, str> {
+        without_markers(line, MARKERS)
+    }
+
     /// A notice is a line: the agent knows errors and warnings.
     fn annotation(&self, annotation: &Annotation) -> String {
         let level = match annotation.level {

@@ -7,6 +7,7 @@
 use std::borrow::Cow;
 
 use super::job::{Job, Lookup, Variables};
+use super::marker::not_at_start;
 use super::plain::{Plain, one_clean_line};
 use super::service::{ProviderRow, Service};
 use crate::base::time::Timestamp;
@@ -27,6 +28,9 @@ const WITHHELD: &[&str] = &["BUILDKITE_AGENT_TOKEN", "BUILDKITE_AGENT_JOB_API_"]
 
 /// The token by which `buildkite-agent` speaks for the job.
 const TOKENS: &[&str] = &["BUILDKITE_AGENT_ACCESS_TOKEN"];
+
+/// What the heading of a group begins with, and `^^^ +++`, which opens the one before it.
+const HEADINGS: &[&str] = &["---", "+++", "~~~", "^^^"];
 
 const VARIABLES: Variables = Variables {
     workspace: "BUILDKITE_BUILD_CHECKOUT_PATH",
@@ -96,11 +100,13 @@ impl Dialect for Headings {
         one_clean_line(text)
     }
 
+    fn disarmed<'a>(&self, line: &'a str) -> Cow<'a, str> {
+        not_at_start(Cow::Borrowed(line), HEADINGS)
+    }
+
     /// The name of a file is the beginning of the line, and not ours.
     fn annotation(&self, annotation: &Annotation) -> String {
-        let line = Plain.annotation(annotation);
-        let is_heading = ["---", "+++", "~~~", "^^^"].iter().any(|sign| line.trim_start().starts_with(sign));
-        if is_heading { format!("· {line}") } else { line }
+        self.disarmed(&Plain.annotation(annotation)).into_owned()
     }
 }
 

@@ -35,6 +35,22 @@ pub(super) fn without_markers<'a>(text: &'a str, names: &[&str]) -> Cow<'a, str>
     Cow::Owned(out)
 }
 
+/// Puts a sign of ours before what a line must not begin with, be it behind blanks, or characters of no width.
+pub(super) fn not_at_start<'a>(line: Cow<'a, str>, signs: &[&str]) -> Cow<'a, str> {
+    let is_before = |c: char| c.is_whitespace() || is_skipped(c);
+    let rest = line.trim_start_matches(is_before);
+    let mut seen = rest.chars().filter(|c| !is_skipped(*c));
+    let start: String = seen.by_ref().take(LONGEST_SIGN).collect();
+    if !signs.iter().any(|sign| start.starts_with(sign)) {
+        return line;
+    }
+    let before = &line[..line.len() - rest.len()];
+    Cow::Owned(format!("{before}· {rest}"))
+}
+
+/// No sign is longer.
+const LONGEST_SIGN: usize = 3;
+
 /// No name is longer.
 const MAX_NAME: usize = 16;
 

@@ -8,6 +8,7 @@ mod buildkite;
 mod circleci;
 pub mod github;
 pub mod gitlab;
+pub mod harmless;
 mod jenkins;
 pub mod job;
 pub mod key;

@@ -114,6 +114,10 @@ impl Dialect for Messages {
         }
     }
 
+    fn disarmed<'a>(&self, line: &'a str) -> Cow<'a, str> {
+        without_markers(line, &["teamcity"])
+    }
+
     fn annotation(&self, annotation: &Annotation) -> String {
         let status = match annotation.level {
             Level::Error => "ERROR",

@@ -86,11 +86,17 @@ impl Dialect for Folds {
     }
 
     fn untrusted<'a>(&self, text: &'a str) -> Cow<'a, str> {
-        let clean = one_clean_line(text);
-        if !clean.contains("travis_") {
-            return clean;
+        match one_clean_line(text) {
+            Cow::Borrowed(clean) => self.disarmed(clean),
+            Cow::Owned(clean) => Cow::Owned(self.disarmed(&clean).into_owned()),
         }
-        Cow::Owned(clean.replace("travis_fold:", "travis_fold :").replace("travis_time:", "travis_time :"))
+    }
+
+    fn disarmed<'a>(&self, line: &'a str) -> Cow<'a, str> {
+        if !line.contains("travis_") {
+            return Cow::Borrowed(line);
+        }
+        Cow::Owned(line.replace("travis_fold:", "travis_fold :").replace("travis_time:", "travis_time :"))
     }
 
     fn annotation(&self, annotation: &Annotation) -> String {

@@ -28,9 +28,8 @@ pub(super) const LIMIT: u8 = 3;
 /// The named thing does not exist.
 pub(super) const ABSENT: u8 = 1;
 
-/// Prints the message of the command line parser, and returns its code: 0 for help, 2 for a mistake.
+/// Returns the code of a message of the command line parser: 0 for help, 2 for a mistake.
 pub(super) fn of_clap(message: &clap::Error) -> ExitCode {
-    let _closed = message.print();
     match message.exit_code() {
         0 => ExitCode::SUCCESS,
         _ => ExitCode::from(INVALID),

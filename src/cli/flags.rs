@@ -10,6 +10,7 @@ use crate::ci::github::dispatch::ChainLink;
 use crate::ci::github::event::is_sha;
 use crate::ci::reported::ReportOptions;
 use crate::ci::{Provider, is_ci};
+use crate::files::read;
 use crate::machine::{Budget, OnHandoff};
 use crate::report::console::Verbosity;
 use crate::run::recording::Mode;
@@ -309,6 +310,12 @@ pub(super) fn pair(text: &str) -> Result<(String, String), String> {
 /// How a run behaves and is reported.
 pub(super) fn run(flags: &RunFlags, env: &Environment) -> Result<RunOptions, Error> {
     flags.lock.check()?;
+    if let Some(directory) = &flags.report_dir
+        && let Some(kind) = read::no_directory(directory)
+    {
+        let why = format!("`{}` is {kind}, not a directory", directory.display());
+        return Err(Error::refused(why).with_hint("name a directory for the reports"));
+    }
     Ok(RunOptions { audience: audience(flags, env)?, ..told(flags, env) })
 }
 

@@ -26,6 +26,7 @@ use clap::{CommandFactory as _, Parser as _};
 use args::{Args, Command};
 use output::Output;
 
+use crate::files::transient;
 use crate::session::context::Session;
 use crate::session::environment::Environment;
 use crate::session::error::Error;
@@ -48,6 +49,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         match Args::try_parse_from(std::iter::once("ll-loop".into()).chain(arguments.iter().cloned())) {
             Ok(parsed) => parsed,
             Err(message) => {
+                Output::new(flags::Color::Auto, &env).parsed(&message);
                 let code = exit::of_clap(&message);
                 tell_misused(&arguments, &message, &env);
                 let answer = commands::hook::misused(&arguments).filter(|_| message.use_stderr());
@@ -58,6 +60,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             }
         };
     env.arm_fault();
+    let _leaving = Leaving::begin(&parsed.command);
     let output = Output::new(parsed.global.color, &env);
     match execute(&parsed.command, &env, &output) {
         Ok(code) => ExitCode::from(code),
@@ -95,6 +98,25 @@ fn tell_misused(arguments: &[OsString], message: &clap::Error, env: &Environment
 fn environment() -> Environment {
     let text = |os: OsString| os.to_string_lossy().into_owned();
     Environment::of(std::env::vars_os().map(|(name, value)| (text(name), text(value))).collect())
+}
+
+/// Removes the temporary files of this process at its end, and at its beginning those of processes that were killed.
+struct Leaving;
+
+impl Leaving {
+    fn begin(command: &Command) -> Self {
+        // What we start for ourselves has no time for it.
+        if !matches!(command, Command::Guard | Command::AnswerQuery | Command::CompleteLine(_)) {
+            transient::sweep();
+        }
+        Self
+    }
+}
+
+impl Drop for Leaving {
+    fn drop(&mut self) {
+        transient::leave();
+    }
 }
 
 fn execute(command: &Command, env: &Environment, output: &Output) -> Result<u8, Error> {

@@ -1,6 +1,7 @@
 //! Writes data to stdout and messages to stderr. Decides once about colour, and treats a closed pipe as success.
 //! Output may quote files, so this module redacts secrets and escapes terminal control sequences.
 
+use std::borrow::Cow;
 use std::io::{self, IsTerminal as _, Write as _};
 
 use serde_json::Value;
@@ -8,6 +9,7 @@ use serde_json::Value;
 use crate::base::redact::Redactor;
 use crate::base::text::{screen, screen_drawn, screen_json};
 use crate::ci::Provider;
+use crate::ci::harmless::{Syntax, harmless};
 use crate::definition::render;
 use crate::engine::event::Shown;
 use crate::report::Sink;
@@ -34,6 +36,8 @@ pub(super) struct Output {
     pub(super) width: usize,
     /// Hides the secrets of the environment.
     pub(super) redactor: Redactor,
+    /// Whose job this is: it may obey what is printed.
+    provider: Provider,
 }
 
 /// The width of output that goes to a file or pipe.
@@ -58,6 +62,7 @@ impl Output {
             is_terminal: is_terminal && !dumb,
             width: columns.filter(|_| is_terminal).unwrap_or(LOG_WIDTH),
             redactor: Redactor::new(env.secrets()),
+            provider: Provider::detect(&env.lookup()),
         }
     }
 
@@ -68,17 +73,25 @@ impl Output {
 
     /// Writes data to standard output, and fails if nobody reads it any more.
     pub(super) fn copy(&self, text: &str) -> io::Result<()> {
-        write(&screen(&self.redactor.text(text)))
+        let text = self.redactor.text(text);
+        let syntax = if text.starts_with('<') { Syntax::Markup } else { Syntax::Text };
+        write(&self.harmless(&screen(&text), syntax))
+    }
+
+    /// Writes commands for a CI system, in which what they quote is harmless already.
+    pub(super) fn commands(&self, text: &str) {
+        let _closed = write(&screen(&self.redactor.text(text)));
     }
 
     /// Writes text with colour codes of our own to standard output.
     pub(super) fn drawn(&self, text: &str) {
-        let _closed = write(&screen_drawn(&self.redactor.text(text)));
+        let text = self.redactor.text(text);
+        let _closed = write(&self.harmless(&screen_drawn(&text), Syntax::Text));
     }
 
     /// Writes a line of JSON to standard output.
     pub(super) fn json(&self, value: Value) {
-        let _closed = write(&format!("{}\n", screen_json(&self.clean(value).to_string())));
+        self.json_text(&self.clean(value).to_string());
     }
 
     /// Writes indented JSON to standard output.
@@ -88,7 +101,8 @@ impl Output {
 
     /// Writes serialized JSON to standard output.
     pub(super) fn json_text(&self, text: &str) {
-        let _closed = write(&format!("{}\n", screen_json(&self.redactor.text(text))));
+        let text = self.redactor.text(text);
+        let _closed = write(&format!("{}\n", self.harmless(&screen_json(&text), Syntax::Json)));
     }
 
     fn clean(&self, mut value: Value) -> Value {
@@ -99,7 +113,25 @@ impl Output {
     /// Writes a message to standard error, without secrets, for messages quote files and values.
     pub(super) fn talk(&self, text: &str) {
         let mut stderr = io::stderr().lock();
-        let _closed = stderr.write_all(screen_drawn(&self.redactor.text(text)).as_bytes());
+        let text = self.redactor.text(text);
+        let _closed = stderr.write_all(self.harmless(&screen_drawn(&text), Syntax::Text).as_bytes());
+    }
+
+    /// Breaks what the CI system would obey: it reads both streams.
+    fn harmless<'t>(&self, text: &'t str, syntax: Syntax) -> Cow<'t, str> {
+        harmless(text, syntax, self.provider.dialect().as_ref())
+    }
+
+    /// Writes what the parser of the command line says: help to standard output, a mistake to standard error.
+    pub(super) fn parsed(&self, message: &clap::Error) {
+        let rendered = message.render();
+        let is_mistake = message.use_stderr();
+        let shown = if if is_mistake { self.color_errors } else { self.color } {
+            rendered.ansi().to_string()
+        } else {
+            rendered.to_string()
+        };
+        if is_mistake { self.talk(&shown) } else { self.drawn(&shown) }
     }
 
     /// Writes an error.

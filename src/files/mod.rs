@@ -6,4 +6,5 @@ pub mod place;
 pub mod read;
 pub mod replace;
 pub mod secret;
+pub mod transient;
 pub mod unzip;

@@ -1,5 +1,5 @@
-//! Reads files that strangers may supply. Only a regular file is opened, for a pipe waits for a writer and a device
-//! may do anything; and no more is read than the caller allows.
+//! Opens files that strangers may supply. Only a regular file is opened, for a pipe waits for who is at its other end
+//! and a device may do anything; and no more is read than the caller allows.
 
 use std::fs::{File, Metadata};
 use std::io::{self, ErrorKind, Read as _};
@@ -64,8 +64,48 @@ impl From<Unread> for io::Error {
 /// opened, for another one may have taken its place meanwhile.
 pub fn open(path: &Path) -> Result<File, Unread> {
     is_file(&fs_err::metadata(path)?)?;
-    let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
-    let file = fs_err::OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path)?;
+    checked(path, fs_err::OpenOptions::new().read(true), OFlags::empty())
+}
+
+/// Opens a regular file in another way than for reading alone; where `options` say so, it is made. Errors have its
+/// name.
+pub fn open_with(path: &Path, options: &mut fs_err::OpenOptions, flags: OFlags) -> io::Result<File> {
+    let named = |unread: Unread| {
+        let error = io::Error::from(unread);
+        io::Error::new(error.kind(), format!("cannot open `{}`: {error}", path.display()))
+    };
+    match fs_err::metadata(path) {
+        Ok(metadata) => is_file(&metadata).map_err(named)?,
+        Err(error) if error.kind() == ErrorKind::NotFound => {}
+        Err(error) => return Err(error),
+    }
+    checked(path, options, flags).map_err(named)
+}
+
+/// Opens a regular file to write at its end, and makes it where there is none.
+pub fn append(path: &Path) -> io::Result<File> {
+    open_with(path, fs_err::OpenOptions::new().append(true).create(true), OFlags::empty())
+}
+
+/// Opens a directory, to lock it or to ask what it is.
+pub fn directory(path: &Path) -> io::Result<File> {
+    let flags = OFlags::DIRECTORY | OFlags::NONBLOCK;
+    let opened = fs_err::OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path)?;
+    Ok(opened.into_parts().0)
+}
+
+/// Copies a regular file with its mode over whatever regular file is there.
+pub fn copy(from: &Path, to: &Path) -> io::Result<()> {
+    let mut source = open(from)?;
+    let mut target =
+        open_with(to, fs_err::OpenOptions::new().write(true).create(true).truncate(true), OFlags::empty())?;
+    io::copy(&mut source, &mut target)?;
+    target.set_permissions(source.metadata()?.permissions())
+}
+
+fn checked(path: &Path, options: &mut fs_err::OpenOptions, flags: OFlags) -> Result<File, Unread> {
+    let flags = flags | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let file = options.custom_flags(flags.bits().cast_signed()).open(path)?;
     is_file(&file.metadata()?)?;
     Ok(file.into_parts().0)
 }
@@ -106,12 +146,31 @@ fn is_file(metadata: &Metadata) -> Result<(), Unread> {
     if kind.is_file() {
         return Ok(());
     }
-    Err(Unread::NotAFile(match () {
+    Err(Unread::NotAFile(kind_of(metadata)))
+}
+
+/// Names what stands in a place.
+fn kind_of(metadata: &Metadata) -> &'static str {
+    let kind = metadata.file_type();
+    match () {
+        () if kind.is_file() => "a file",
         () if kind.is_dir() => "a directory",
         () if kind.is_fifo() => "a pipe",
         () if kind.is_socket() => "a socket",
         () => "a device",
-    }))
+    }
+}
+
+/// Names what stands in the place of a file or directory and is neither.
+pub fn special(path: &Path) -> Option<&'static str> {
+    let metadata = fs_err::metadata(path).ok()?;
+    (!metadata.is_file() && !metadata.is_dir()).then(|| kind_of(&metadata))
+}
+
+/// Names what stands in the place of a directory and is none.
+pub fn no_directory(path: &Path) -> Option<&'static str> {
+    let metadata = fs_err::metadata(path).ok()?;
+    (!metadata.is_dir()).then(|| kind_of(&metadata))
 }
 
 /// Writes a limit as people read it.

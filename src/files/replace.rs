@@ -1,12 +1,15 @@
 //! Writes files whole: half a file is never seen, and a link that somebody put in the place is replaced and not
 //! written through.
 
-use std::fs::{File, Permissions};
+use std::fs::File;
 use std::io::{self, Write as _};
-use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
+use std::os::unix::fs::FileTypeExt as _;
 use std::path::Path;
 
-use crate::base::own::UNFINISHED;
+use rustix::fs::{Mode, OFlags, fcntl_getfl, fcntl_setfl};
+use rustix::io::Errno;
+
+use super::{read, transient};
 
 /// Replaces whatever has this name by a file with this content.
 pub fn replace(path: &Path, content: impl AsRef<[u8]>) -> io::Result<()> {
@@ -19,11 +22,7 @@ pub fn replace_with(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>
         io::Error::new(error.kind(), format!("cannot write `{}`: {error}", path.display()))
     };
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut file = tempfile::Builder::new()
-        .prefix(UNFINISHED)
-        .permissions(Permissions::from_mode(0o666))
-        .tempfile_in(directory)
-        .map_err(named)?;
+    let mut file = transient::file_in(0o666, directory).map_err(named)?;
     write(file.as_file_mut()).map_err(named)?;
     // Who may read a file stays the same; what a link leads to says nothing about its place.
     if let Some(before) = fs_err::symlink_metadata(path).ok().filter(std::fs::Metadata::is_file) {
@@ -50,14 +49,33 @@ pub fn deliver(path: &Path, content: impl AsRef<[u8]>) -> io::Result<()> {
         kind.is_fifo() || kind.is_char_device() || (kind.is_symlink() && is_of_the_system)
     });
     if is_stream {
-        return fs_err::OpenOptions::new().write(true).open(path)?.write_all(content.as_ref());
+        return stream(path)?.write_all(content.as_ref());
+    }
+    if let Some(kind) = read::special(path) {
+        let why = format!("`{}` is {kind}, not a file", path.display());
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
     }
     replace(path, content)
 }
 
+/// Opens a pipe or a device. A pipe that nobody reads is refused: its reader may never come.
+fn stream(path: &Path) -> io::Result<File> {
+    let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let file = rustix::fs::open(path, flags, Mode::empty()).map_err(|error| match error {
+        Errno::NXIO => {
+            let why = format!("nobody reads from `{}`", path.display());
+            io::Error::new(io::ErrorKind::InvalidInput, why)
+        }
+        error => error.into(),
+    })?;
+    fcntl_setfl(&file, fcntl_getfl(&file)? - OFlags::NONBLOCK)?;
+    Ok(file.into())
+}
+
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::symlink;
+    use std::fs::Permissions;
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
 
     use super::*;
 

@@ -3,14 +3,14 @@
 use std::io::Read as _;
 use std::path::Path;
 
-use fs_err as fs;
-
 use crate::base::redact::Redactor;
+
+use super::read;
 
 /// Looks for a secret in a file, piece by piece.
 pub fn holds_secret(redactor: &Redactor, path: &Path) -> std::io::Result<bool> {
     const PIECE: usize = 1 << 20;
-    let mut file = fs::File::open(path)?;
+    let mut file = read::open(path)?;
     let mut piece = Vec::with_capacity(PIECE + redactor.longest());
     loop {
         let read = (&mut file).take(PIECE as u64).read_to_end(&mut piece)?;

@@ -3,8 +3,6 @@
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use fs_err::os::unix::fs::OpenOptionsExt as _;
-
 use crate::base::name::LoopName;
 use crate::base::time::Timestamp;
 use crate::files::read::{self, Unread};
@@ -52,8 +50,8 @@ fn exclude(loops: &Path) -> io::Result<()> {
     let start = if present.last().is_none_or(|last| *last == b'\n') { "" } else { "\n" };
     fs_err::create_dir_all(git.shared.join("info"))?;
     // One write at the end of the file: of two runs that begin at once, neither undoes what the other wrote.
-    let no_link = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
-    let mut file = fs_err::OpenOptions::new().append(true).create(true).custom_flags(no_link).open(path)?;
+    let options = &mut fs_err::OpenOptions::new();
+    let mut file = read::open_with(&path, options.append(true).create(true), rustix::fs::OFlags::NOFOLLOW)?;
     file.write_all(format!("{start}# Written by ll-loop\n{}\n", missing.join("\n")).as_bytes())
 }
 

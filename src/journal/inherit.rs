@@ -6,6 +6,7 @@ use std::io::{self, BufWriter, Write as _};
 use crate::base::time::Timestamp;
 use crate::engine::event::{Event, Parent, Stamped};
 use crate::evaluate::observation::Stream;
+use crate::files::read;
 
 use super::files::RunFiles;
 use super::reader::{self, ReadError};
@@ -72,7 +73,7 @@ fn copy(stamped: &Stamped, (from, to): (&RunFiles, &RunFiles)) -> io::Result<()>
         if place(from).symlink_metadata().is_ok_and(|metadata| metadata.is_file()) {
             fs_err::create_dir_all(to.streams())?;
             fault::write(stored.length)?;
-            fs_err::copy(place(from), place(to))?;
+            read::copy(&place(from), &place(to))?;
         }
     }
     Ok(())

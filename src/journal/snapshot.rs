@@ -25,6 +25,7 @@ use crate::evaluate::verdict::Verdict;
 
 use super::fault;
 use super::files::RunFiles;
+use crate::files::read;
 
 /// The version of the format. Readers refuse a newer one.
 pub const SCHEMA: u32 = 1;
@@ -227,7 +228,12 @@ impl<'r> Counters<'r> {
 /// here.
 pub fn write(files: &RunFiles, Snapshot(bytes): &Snapshot) -> io::Result<()> {
     let (target, spare) = (files.state(), files.spare_state());
-    let mut file = fs_err::OpenOptions::new().write(true).create(true).truncate(false).open(&spare)?;
+    let options = &mut fs_err::OpenOptions::new();
+    let mut file = read::open_with(
+        &spare,
+        options.write(true).create(true).truncate(false),
+        rustix::fs::OFlags::empty(),
+    )?;
     fault::point();
     fault::write(bytes.len() as u64)?;
     file.write_all(bytes)?;

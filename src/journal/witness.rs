@@ -8,6 +8,7 @@ use std::path::Path;
 
 use sha2::{Digest as _, Sha256};
 
+use crate::files::read;
 use crate::files::replace;
 
 /// What happened to a journal that others do not write.
@@ -147,7 +148,7 @@ impl Witness {
 
 /// Opens a journal so that it can be appended to, and compared.
 pub(super) fn open(path: &Path) -> io::Result<File> {
-    Ok(fs_err::OpenOptions::new().append(true).read(true).open(path)?.into_parts().0)
+    read::open_with(path, fs_err::OpenOptions::new().append(true).read(true), rustix::fs::OFlags::empty())
 }
 
 fn changed(metadata: &Metadata) -> (i64, i64) {

@@ -819,7 +819,7 @@ pub fn copy_index(index: &Path, copy: &Path) -> std::io::Result<()> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(error),
     };
-    fs_err::copy(index, copy)?;
+    crate::files::read::copy(index, copy)?;
     fs_err::OpenOptions::new().write(true).open(copy)?.file().set_modified(written)
 }
 

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::engine::event::{Event, Stamped};
+use crate::files::read;
 
 use super::{OutputLine, Sink, Stream, wording};
 
@@ -54,7 +55,7 @@ impl LogFile {
     /// Begins the log of a run, or goes on with that of its earlier part.
     pub fn open(path: &Path) -> io::Result<Self> {
         // Appended to: a run in the background writes here what would have gone to the terminal.
-        let file = fs_err::OpenOptions::new().append(true).create(true).open(path)?.into_parts().0;
+        let file = read::append(path)?;
         let length = file.metadata()?.len();
         Ok(Self { file: BufWriter::new(file), left: LIMIT.saturating_sub(length) })
     }

@@ -11,6 +11,7 @@ use crate::base::sandbox::Sandbox;
 use crate::engine::request::{AskRequest, PromptRequest, Setting};
 use crate::evaluate::model::{ModelAnswer, Question, Sum, Usage};
 use crate::evaluate::observation::{Cause, Observation, Stop, Stream, Text};
+use crate::files::transient;
 use crate::host::{
     self, Access, Attachment, Counting, Failure, Host, HostSettings, Invocation, Listener, Prompt, Pulse,
     Terms,
@@ -398,7 +399,7 @@ fn program(
     let file = match invocation.file.take() {
         None => None,
         Some(Attachment { argument, suffix, text }) => {
-            let made = tempfile::Builder::new().prefix("ll-").suffix(suffix).tempfile();
+            let made = transient::file("ll-", suffix);
             let file = made.and_then(|mut file| file.write_all(text.as_bytes()).map(|()| file));
             let file =
                 file.map_err(|error| format!("cannot write a temporary file for the host: {error}"))?;

@@ -9,6 +9,7 @@ use crate::engine::Engine;
 use crate::engine::artifact::ArtifactRequest;
 use crate::files::place::resolved;
 use crate::files::read;
+use crate::files::transient;
 
 use super::world::World;
 
@@ -36,7 +37,7 @@ fn copy(request: &ArtifactRequest, root: &Path) -> Result<String, String> {
     let directory = to.parent().unwrap_or(root);
     fs_err::create_dir_all(directory).map_err(failed)?;
     // Whoever looks sees all of it or nothing.
-    let mut target = tempfile::NamedTempFile::new_in(directory).map_err(failed)?;
+    let mut target = transient::file_in(0o600, directory).map_err(failed)?;
     io::copy(&mut source, &mut target).map_err(failed)?;
     let readers = source.metadata().map_err(failed)?.permissions();
     target.as_file().set_permissions(readers).map_err(failed)?;

@@ -14,6 +14,7 @@ use crate::process::git::Call;
 
 use super::git::GitCalls;
 use super::status::StatusLine;
+use crate::files::read;
 
 /// Leaves out what only looks changed because no filter ran. Returns a sentence about what cannot be told.
 pub(super) async fn settle(
@@ -61,7 +62,7 @@ pub(super) async fn settle(
 /// Tells whether the index has the pointer that Git LFS makes of a file.
 async fn is_pointed_to(git: &mut GitCalls, top: &Path, line: &StatusLine<'_>) -> Result<bool, String> {
     let Some(known) = line.in_index() else { return Ok(false) };
-    let Ok(mut file) = fs_err::File::open(top.join(OsStr::from_bytes(line.path))) else { return Ok(false) };
+    let Ok(mut file) = read::open(&top.join(OsStr::from_bytes(line.path))) else { return Ok(false) };
     let (mut digest, mut length) = (Sha256::new(), 0);
     let take = |piece: &[u8]| {
         digest.update(piece);

@@ -10,6 +10,7 @@ use std::time::Duration;
 use crate::base::object::ObjectId;
 use crate::base::text::one_line;
 use crate::evaluate::observation::{Stop, Stream};
+use crate::files::transient;
 use crate::process::git::{Call, Filters, Walk, alternate, copy_index, environment, without_repository};
 use crate::process::guard::Guard;
 use crate::process::signal::{Cancel, Request};
@@ -226,7 +227,7 @@ pub(super) struct OwnIndex {
 impl OwnIndex {
     /// Copies an index. New objects go to `objects`, which stays.
     pub(super) fn copy(index: &Path, known: &Path, objects: &Path) -> Result<Self, String> {
-        let place = TempDir::with_prefix("ll-index-").map_err(|error| error.to_string())?;
+        let place = transient::directory("ll-index-").map_err(|error| error.to_string())?;
         fs_err::create_dir_all(objects).map_err(|error| error.to_string())?;
         let own = place.path().join("index");
         copy_index(index, &own).map_err(|error| error.to_string())?;
@@ -244,7 +245,7 @@ impl OwnIndex {
     /// Copies an index. New objects go to the repository itself, and git may remember in the copy what it found out about
     /// files.
     pub(super) fn of_repository(index: &Path) -> Result<Self, String> {
-        let place = TempDir::with_prefix("ll-index-").map_err(|error| error.to_string())?;
+        let place = transient::directory("ll-index-").map_err(|error| error.to_string())?;
         let own = place.path().join("index");
         copy_index(index, &own).map_err(|error| error.to_string())?;
         let own = own.to_str().ok_or_else(|| format!("{} is no text", own.display()))?.to_owned();
@@ -264,7 +265,7 @@ impl OwnIndex {
 
     /// Makes another one with the same objects, and no files yet.
     pub(super) fn another(&self) -> Result<Self, String> {
-        let place = TempDir::with_prefix("ll-index-").map_err(|error| error.to_string())?;
+        let place = transient::directory("ll-index-").map_err(|error| error.to_string())?;
         let mut env = self.env.clone();
         let own = place.path().join("index");
         env.insert("GIT_INDEX_FILE".to_owned(), own.to_string_lossy().into_owned());

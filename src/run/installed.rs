@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crate::base::text::one_line;
 use crate::evaluate::observation::{Observation, Stop, Stream};
+use crate::files::transient;
 use crate::host::{Host, Version};
 use crate::process::spawn::{self, Heard, ProcessLimits, Program};
 
@@ -83,7 +84,7 @@ fn identity(path: PathBuf) -> Option<Identity> {
 
 /// Asks a program something short, in a directory where it finds nothing.
 async fn asked(path: &Path, arguments: &[&str], world: &mut World) -> Option<Observation> {
-    let nowhere = tempfile::tempdir().ok()?;
+    let nowhere = transient::directory("").ok()?;
     let path = path.to_str()?.to_owned();
     let mut env = world.own_env.clone();
     env.insert("PWD".to_owned(), nowhere.path().to_string_lossy().into_owned());

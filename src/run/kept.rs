@@ -285,7 +285,7 @@ impl Commits {
         let index = top.join(OsStr::from_bytes(&index));
         let (branch, head) = stand(&mut git, top).await;
         let staged = staged(&mut git, top).await?;
-        let bytes = fs_err::read(&index).ok();
+        let bytes = crate::files::read::bytes(&index, u64::MAX).ok();
         let references =
             if has_one_tree(&mut git, top).await? { Some(references(&mut git, top).await?) } else { None };
         let directory = index.parent().unwrap_or(top);

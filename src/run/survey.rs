@@ -121,7 +121,7 @@ impl Surveyor {
         let is_executable = metadata.permissions().mode() & 0o100 != 0;
         add(digest, if is_executable { b"executable" } else { b"file" });
         let mut content = Sha256::new();
-        match fs_err::File::open(path) {
+        match crate::files::read::open(path) {
             Ok(mut file) => self.git.read(&mut file, |piece| content.update(piece)).await?,
             // What we may not read, `git` may not read either; its times tell of most changes.
             Err(_) => content.update(format!("{:?} {}", metadata.modified(), metadata.len())),

@@ -9,6 +9,7 @@ use tempfile::TempDir;
 
 use crate::base::object::ObjectId;
 use crate::base::text::hex;
+use crate::files::transient;
 use crate::process::git::{Call, alternate, copy_index};
 
 use super::git::GitCalls;
@@ -33,7 +34,7 @@ impl WorkingTrees {
         let top = path(&git.run(root, &ask(&["--show-toplevel"])).await?);
         let objects = path(&git.run(&top, &ask(&["--git-path", "objects"])).await?);
         let index = path(&git.run(&top, &ask(&["--git-path", "index"])).await?);
-        let place = TempDir::with_prefix("ll-trees-").map_err(|error| error.to_string())?;
+        let place = transient::directory("ll-trees-").map_err(|error| error.to_string())?;
         let own = |name: &str| place.path().join(name);
         fs_err::create_dir(own("objects")).map_err(|error| error.to_string())?;
         // Git's own index knows which files did not change; without it every file is read.

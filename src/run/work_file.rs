@@ -17,6 +17,7 @@ use crate::criteria::owner::{Owner, OwningRun};
 use crate::criteria::state::{Invalid, MAX_BYTES};
 use crate::criteria::{self, Decision, Progress, State};
 use crate::files::place;
+use crate::files::read;
 use crate::process::life;
 
 use super::shared_file;
@@ -109,7 +110,7 @@ impl Locked {
             let target = shared_file::target(path)?;
             let parent = shared_file::directory(&target);
             fs_err::create_dir_all(parent)?;
-            let directory = locked(File::open(parent)?)?;
+            let directory = locked(read::directory(parent)?)?;
             // Somebody may have removed it meanwhile, and another one made it anew.
             let (held, named) = (directory.metadata()?, std::fs::metadata(parent));
             if named.is_ok_and(|named| (named.dev(), named.ino()) == (held.dev(), held.ino())) {

@@ -71,6 +71,14 @@ impl Error {
         self
     }
 
+    /// Makes an error of a file that somebody named and that cannot be written: a wrong name is their mistake.
+    pub(crate) fn unwritten(what: impl Into<String>, error: &std::io::Error) -> Self {
+        let failed = Self::failed(what, error);
+        let is_mistake =
+            matches!(error.kind(), std::io::ErrorKind::InvalidInput | std::io::ErrorKind::IsADirectory);
+        if is_mistake { failed.of_kind(Kind::Refused) } else { failed }
+    }
+
     /// Changes its kind.
     #[must_use]
     pub(crate) fn of_kind(mut self, kind: Kind) -> Self {

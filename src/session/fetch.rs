@@ -14,6 +14,7 @@ use crate::ci::github::artifacts::{
 use crate::ci::github::fault::ArtifactError;
 use crate::ci::github::repository::Repository;
 use crate::ci::github::results::{Downloaded, Results, check_name};
+use crate::files::transient;
 
 use super::context::Session;
 use super::error::Error;
@@ -104,8 +105,8 @@ impl ArtifactRequest<'_> {
 
     /// Fetches the artifact into a temporary file, which the returned value keeps.
     pub(crate) fn local(&self) -> Result<Local, Error> {
-        let mut zip =
-            NamedTempFile::new().map_err(|error| Error::failed("cannot create a temporary file", &error))?;
+        let mut zip = transient::file("", "")
+            .map_err(|error| Error::failed("cannot create a temporary file", &error))?;
         let (name, _) = self.fetch(zip.as_file_mut())?;
         let path = zip.path().to_owned();
         Ok(Local { path, shown: format!("the artifact {name}"), artifact: Some(name), _zip: Some(zip) })

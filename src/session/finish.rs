@@ -16,6 +16,7 @@ use crate::definition::load;
 use crate::engine::event::{LoopComplete, LoopStart};
 use crate::engine::past::Standing;
 use crate::engine::{Engine, Start};
+use crate::files::read::{self, Unread};
 use crate::journal::claim::{self, Claim, Taken};
 use crate::journal::fault;
 use crate::journal::files::RunFiles;
@@ -188,9 +189,9 @@ fn moved(run: &KnownRun, complete: &LoopComplete, session: &Session<'_>) -> RunF
 }
 
 pub(super) fn due(files: &RunFiles) -> Option<PendingReports> {
-    let text = match fs_err::read(files.unreported()) {
+    let text = match read::bytes(&files.unreported(), read::MIB) {
         Ok(text) => text,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
+        Err(Unread::Absent) => return None,
         Err(_) => Vec::new(),
     };
     // A file that cannot be read was cut short by a crash. Reports that nobody asked for do no harm.

@@ -29,6 +29,7 @@ use super::key;
 use super::left_behind;
 use super::options::RunOptions;
 use super::publish::wanted;
+use crate::files::read;
 
 /// How long the guard tries to set the status, counted from the kill. Then it is gone.
 const PATIENCE: Duration = Duration::from_secs(9);
@@ -152,7 +153,7 @@ fn lock(files: &RunFiles) -> PathBuf {
 /// Waits for the guard of a run that was killed to have done its work.
 pub(crate) fn wait_for(files: &RunFiles) {
     let path = lock(files);
-    let Ok(file) = File::open(&path) else { return };
+    let Ok(file) = read::open(&path) else { return };
     let (sender, gone) = channel();
     thread::spawn(move || {
         let _late = sender.send(file.lock_shared().is_ok());

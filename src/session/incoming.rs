@@ -24,6 +24,7 @@ use crate::ci::github::takeover::{ApiRefs, Holder, Point, Taken, TakeoverError, 
 use crate::definition::load::{self, DIRECTORY};
 use crate::engine::event::LoopStart;
 use crate::engine::outcome::Outcome;
+use crate::files::transient;
 use crate::journal::ends;
 use crate::journal::files::RunFiles;
 use crate::process::git::Git;
@@ -88,7 +89,7 @@ impl Incoming {
 
     /// Checks a bundle and unpacks it. Does not change the checkout yet.
     pub(crate) fn open(path: &Path, shown: &str, session: &Session<'_>) -> Result<Self, Error> {
-        let scratch = TempDir::with_prefix("ll-incoming-").map_err(|error| unusable(shown, &error.into()))?;
+        let scratch = transient::directory("ll-incoming-").map_err(|error| unusable(shown, &error.into()))?;
         let bundle = open::locate(path, scratch.path(), LIMITS).and_then(|path| Bundle::open(&path, LIMITS));
         let bundle = bundle.map_err(|error| unusable(shown, &error))?;
         if bundle.manifest.merges.is_some() {
@@ -110,7 +111,7 @@ impl Incoming {
         let files = RunFiles::of(&loops, instance.as_str())
             .ok_or_else(|| unusable(OpenError::Damaged("it does not name its run".to_owned())))?;
         files.make_directory().map_err(|error| unusable(error.into()))?;
-        let unpacked = tempfile::Builder::new().prefix(".incoming-").tempdir_in(files.directory());
+        let unpacked = transient::directory_in(transient::INCOMING, files.directory());
         let unpacked = unpacked.map_err(|error| unusable(error.into()))?;
         let manifest = bundle.extract(unpacked.path()).map_err(unusable)?;
         let there = arrange(unpacked.path(), &files).map_err(|error| unusable(error.into()))?;

@@ -5,7 +5,6 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use tempfile::NamedTempFile;
 use uuid::Uuid;
 
 use crate::base::sum::Sum;
@@ -127,7 +126,7 @@ fn left_word(path: &Path) -> Option<String> {
 fn create(path: &Path, text: &str) -> io::Result<()> {
     let directory = path.parent().unwrap_or(Path::new("."));
     fs_err::create_dir_all(directory)?;
-    let mut file = NamedTempFile::new_in(directory)?;
+    let mut file = crate::files::transient::file_in(0o600, directory)?;
     file.write_all(text.as_bytes())?;
     file.persist_noclobber(path).map(drop).map_err(|error| error.error)
 }

@@ -9,6 +9,7 @@ use crate::base::sum::Sum;
 use crate::bundle::manifest::Manifest;
 use crate::bundle::names;
 use crate::bundle::open::{self, Bundle, LIMITS, OpenError};
+use crate::files::transient;
 use crate::journal::reader;
 use crate::report::digest::Digest;
 
@@ -30,7 +31,7 @@ pub(crate) struct OpenedBundle {
 impl OpenedBundle {
     /// Opens the bundle that a path means, and compares everything in it with its manifest.
     pub(crate) fn open(path: &Path) -> Result<Self, OpenError> {
-        let (found, unpacked) = (tempfile::tempdir()?, tempfile::tempdir()?);
+        let (found, unpacked) = (transient::directory("")?, transient::directory("")?);
         let file = open::locate(path, found.path(), LIMITS)?;
         let sum = open::digest(&file)?;
         let manifest = Bundle::open(&file, LIMITS)?.extract(unpacked.path())?;

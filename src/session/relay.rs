@@ -4,7 +4,6 @@
 use std::path::Path;
 
 use serde_json::Value;
-use tempfile::NamedTempFile;
 
 use crate::base::name::LoopName;
 use crate::base::text::one_line;
@@ -19,6 +18,7 @@ use crate::ci::github::other_run::OtherRun;
 use crate::ci::github::relay::Claim;
 use crate::ci::github::repository::Repository;
 use crate::ci::reported::ReportedRun;
+use crate::files::transient;
 use crate::report::digest::Digest;
 
 use super::context::Session;
@@ -157,8 +157,8 @@ impl Relay<'_> {
         if artifact.expired {
             return Ok(Err("it has expired".to_owned()));
         }
-        let mut zip =
-            NamedTempFile::new().map_err(|error| Error::failed("cannot create a temporary file", &error))?;
+        let mut zip = transient::file("", "")
+            .map_err(|error| Error::failed("cannot create a temporary file", &error))?;
         let fetched = artifacts::download(&self.api, &self.here, artifact, zip.as_file_mut(), MAX_ZIP);
         match fetched {
             Ok(fetched) => {

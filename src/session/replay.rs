@@ -11,6 +11,7 @@ use crate::bundle::names;
 use crate::bundle::open::{self, Bundle, LIMITS, OpenError};
 use crate::ci::Provider;
 use crate::engine::event::{ActionComplete, Event, Shown, Stamped};
+use crate::files::transient;
 use crate::journal::reader;
 use crate::report::console::Verbosity;
 use crate::report::log_file;
@@ -111,7 +112,7 @@ impl Session<'_> {
 }
 
 fn unpacked(path: &Path) -> Result<TempDir, OpenError> {
-    let (found, unpacked) = (tempfile::tempdir()?, tempfile::tempdir()?);
+    let (found, unpacked) = (transient::directory("")?, transient::directory("")?);
     let file = open::locate(path, found.path(), LIMITS)?;
     Bundle::open(&file, LIMITS)?.extract(unpacked.path())?;
     Ok(unpacked)

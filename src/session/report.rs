@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::files::replace::replace;
+use crate::files::replace::deliver;
 use crate::journal::files::RunFiles;
 use crate::journal::reader;
 use crate::report::detail::Detail;
@@ -52,8 +52,8 @@ impl Session<'_> {
     /// # Errors
     /// The file cannot be written.
     pub fn write_report(&self, file: &Path, text: &str) -> Result<(), Error> {
-        let failed = |error| Error::failed("the report", &error);
-        replace(&self.path(file), text).map_err(failed)
+        let failed = |error| Error::unwritten("the report", &error);
+        deliver(&self.path(file), text).map_err(failed)
     }
 
     fn read_run(&self, name: &str) -> Result<(Digest, Source), Error> {

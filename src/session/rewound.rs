@@ -31,6 +31,7 @@ use super::prepared::Prepared;
 use super::runs::Places;
 use super::snapshots;
 use super::worktree::Worktree;
+use crate::files::read;
 
 /// How many steps that come once more are named.
 const MOST_NAMED: usize = 20;
@@ -454,7 +455,7 @@ impl Copied {
                 } else if metadata.is_symlink() {
                     fs_err::os::unix::fs::symlink(fs_err::read_link(&path)?, there)?;
                 } else if metadata.is_file() {
-                    fs_err::copy(path, there)?;
+                    read::copy(&path, &there)?;
                 }
             }
         }

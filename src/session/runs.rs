@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::base::name::LoopName;
 use crate::definition::load::{self, DIRECTORY};
+use crate::files::read;
 use crate::journal::known::{self, KnownRun};
 
 use super::context::Session;
@@ -64,7 +65,10 @@ impl Places {
             let name = located.name.clone().or_else(written)?;
             Some(Meant { name, loops: located.root.join(DIRECTORY) })
         });
-        RunQuery { text: text.to_owned(), meant, unknown: located.err().map(|error| refused(&error)) }
+        let special = read::special(&self.cwd.join(text));
+        let special = special.map(|kind| Error::refused(format!("`{text}` is {kind}, not a file")));
+        let unknown = special.or_else(|| located.err().map(|error| refused(&error)));
+        RunQuery { text: text.to_owned(), meant, unknown }
     }
 }
 

@@ -4,6 +4,7 @@
 use tempfile::TempDir;
 
 use crate::base::object::ObjectId;
+use crate::files::transient;
 use crate::process::git::{AUTHOR, Call, Git};
 
 use super::context::Session;
@@ -21,7 +22,7 @@ pub(super) struct Scratch {
 impl Scratch {
     /// Makes a repository for objects as the remote repository has them: `sha1` or `sha256`.
     pub(super) fn new(remote: &Remote, is_sha256: bool, session: &Session<'_>) -> Result<Self, String> {
-        let directory = TempDir::with_prefix("ll-scratch-").map_err(|error| error.to_string())?;
+        let directory = transient::directory("ll-scratch-").map_err(|error| error.to_string())?;
         let mut env = session.env.for_ourselves();
         env.extend(AUTHOR.map(|(name, value)| (name.to_owned(), value.to_owned())));
         let git = Git::new(directory.path(), env);

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::base::object::ObjectId;
 use crate::base::text::head;
 use crate::engine::event::Llm;
+use crate::files::transient;
 use crate::journal::files::RunFiles;
 use crate::process::git::{Call, Git};
 use crate::report::detail::StepDiff;
@@ -165,7 +166,7 @@ impl SnapshotWorktree {
         if !self.git.judged(&staged)?.is_yes {
             return Ok(false);
         }
-        let place = tempfile::TempDir::with_prefix("ll-index-").map_err(|error| error.to_string())?;
+        let place = transient::directory("ll-index-").map_err(|error| error.to_string())?;
         // An index without times: every file is read.
         let own = self.git.with("GIT_INDEX_FILE", place.path().join("index"));
         own.line(&Call::new("read-tree").id(&self.commit))?;

@@ -13,6 +13,7 @@ use crate::bundle::open::{self, Bundle, LIMITS, OpenError};
 use crate::bundle::{EXTENSION, names};
 use crate::ci::github::artifacts::RunsMeant;
 use crate::engine::event::SCHEMA;
+use crate::files::transient;
 use crate::journal::ends;
 use crate::journal::known::KnownRun;
 use crate::journal::reader;
@@ -175,7 +176,7 @@ impl Brought {
         if is_journal(file) {
             return Self::read(file);
         }
-        let (found, unpacked) = (tempfile::tempdir()?, tempfile::tempdir()?);
+        let (found, unpacked) = (transient::directory("")?, transient::directory("")?);
         let bundle = open::locate(file, found.path(), LIMITS)?;
         Bundle::open(&bundle, LIMITS)?.extract(unpacked.path())?;
         Self::read(&unpacked.path().join(names::JOURNAL))

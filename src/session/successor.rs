@@ -10,6 +10,7 @@ use crate::journal::files::RunFiles;
 use crate::machine::OnHandoff;
 
 use super::context::Session;
+use crate::files::read;
 
 /// Starts the session that a hand-off asks for, if any. The run is saved already, so a session that cannot
 /// be started costs a warning.
@@ -59,7 +60,7 @@ fn start(host: &dyn Host, text: &str, files: &RunFiles, session: &Session<'_>) -
 fn given(text: &str, files: &RunFiles) -> std::io::Result<Stdio> {
     let path = files.session().with_extension("prompt");
     fs_err::write(&path, text)?;
-    let file = fs_err::File::open(&path)?;
+    let file = read::open(&path)?;
     fs_err::remove_file(&path)?;
-    Ok(file.into_parts().0.into())
+    Ok(file.into())
 }

@@ -6,8 +6,6 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 
-use tempfile::NamedTempFile;
-
 use crate::base::time::Timestamp;
 use crate::ci::Provider;
 use crate::ci::archive::{comment, pack_with};
@@ -18,6 +16,8 @@ use crate::run::clock::Clock;
 use super::context::Session;
 use super::error::{Error, Kind};
 use super::options::{Storing, Upload};
+use crate::files::read;
+use crate::files::transient;
 
 /// The most bytes of an artifact that is fetched to see whose it is.
 const MAX_LOOK: u64 = 1 << 30;
@@ -110,7 +110,7 @@ impl Uploader {
         checkpoints.count += 1;
         let name = checkpoint_name(&self.name, checkpoints.count);
         // A copy, because the next checkpoint replaces the file.
-        let copy = NamedTempFile::new().and_then(|copy| fs_err::copy(bundle, copy.path()).map(|_| copy));
+        let copy = transient::file("", "").and_then(|copy| read::copy(bundle, copy.path()).map(|()| copy));
         let copy = match copy {
             Ok(copy) => copy,
             Err(error) => {
@@ -140,7 +140,7 @@ impl Uploader {
     }
 
     fn store_all(&self, directory: PathBuf) -> Result<Uploaded, String> {
-        let mut zip = NamedTempFile::new().map_err(|error| error.to_string())?;
+        let mut zip = transient::file("", "").map_err(|error| error.to_string())?;
         let mark = self.mark.text();
         pack_with(&[directory], &mark, zip.as_file_mut()).map_err(|error| error.to_string())?;
         let stored = match self.results.upload(&self.name, zip.path(), self.expires) {

@@ -50,6 +50,7 @@ mod html_report;
 mod init;
 mod kept_files;
 mod killed;
+mod killed_anywhere;
 mod known_runs;
 #[cfg(target_os = "linux")]
 mod leases;
@@ -63,6 +64,8 @@ mod mcp;
 mod mutations;
 mod names;
 mod nightly;
+mod obeyed;
+mod odd_places;
 mod on_change;
 mod our_git;
 mod paths;

@@ -11,7 +11,7 @@ use std::fmt::Write as _;
 use uuid::Uuid;
 
 use crate::base::time::Timestamp;
-use crate::ci::marker::without_markers;
+use crate::ci::marker::{not_at_start, without_markers};
 use crate::ci::plain::one_clean_line;
 use crate::report::annotations::{Annotation, Level};
 use crate::report::dialect::Dialect;
@@ -44,6 +44,10 @@ impl Dialect for Commands {
             Cow::Borrowed(clean) => without_markers(clean, MARKERS),
             Cow::Owned(clean) => Cow::Owned(without_markers(&clean, MARKERS).into_owned()),
         }
+    }
+
+    fn disarmed<'a>(&self, line: &'a str) -> Cow<'a, str> {
+        not_at_start(without_markers(line, MARKERS), &["::"])
     }
 
     fn block_start(&mut self, token: Option<String>) -> Option<String> {

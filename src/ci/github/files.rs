@@ -3,10 +3,10 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use fs_err::OpenOptions;
 use uuid::Uuid;
 
 use super::cut::cut;
+use crate::files::read;
 
 /// The runner drops a summary above 1 MiB as a whole, and has been seen to lose one near it.
 pub const MAX_SUMMARY: u64 = 900 * 1000;
@@ -46,7 +46,7 @@ fn output(name: &str, value: &str) -> String {
 }
 
 fn append(path: &Path, text: &str) -> io::Result<()> {
-    let mut file = OpenOptions::new().append(true).create(true).open(path)?;
+    let mut file = read::append(path)?;
     let length = file.metadata()?.len();
     // One write: a step that is killed leaves a whole block or none. Of half a block the runner makes an error.
     file.write_all(text.as_bytes()).inspect_err(|_| drop(file.set_len(length)))

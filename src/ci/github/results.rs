@@ -198,7 +198,7 @@ impl Results {
         expires_at: Option<Timestamp>,
     ) -> Result<Uploaded, ArtifactError> {
         check_name(name)?;
-        let mut file = fs_err::File::open(zip)?.into_file();
+        let mut file = crate::files::read::open(zip).map_err(std::io::Error::from)?;
         let mut create = request(&self.ids, json!({"name": name, "version": VERSION}));
         if let Some(time) = expires_at {
             create["expires_at"] = json!(time);

@@ -112,13 +112,17 @@ impl Dialect for Sections {
     }
 
     fn untrusted<'a>(&self, text: &'a str) -> Cow<'a, str> {
-        let clean = one_clean_line(text);
-        if ["section_start:", "section_end:"].iter().all(|word| !clean.contains(word)) {
-            return clean;
+        match one_clean_line(text) {
+            Cow::Borrowed(clean) => self.disarmed(clean),
+            Cow::Owned(clean) => Cow::Owned(self.disarmed(&clean).into_owned()),
         }
-        Cow::Owned(
-            clean.replace("section_start:", "section_start :").replace("section_end:", "section_end :"),
-        )
+    }
+
+    fn disarmed<'a>(&self, line: &'a str) -> Cow<'a, str> {
+        if ["section_start:", "section_end:"].iter().all(|word| !line.contains(word)) {
+            return Cow::Borrowed(line);
+        }
+        Cow::Owned(line.replace("section_start:", "section_start :").replace("section_end:", "section_end :"))
     }
 
     fn annotation(&self, annotation: &Annotation) -> String {

@@ -10,6 +10,7 @@ use crate::ci::archive::{ArchiveError, pack, unpack};
 use crate::ci::github::artifacts::RunsMeant;
 use crate::ci::github::results::{Results, absent, check_name, expiry};
 use crate::cli::output::Output;
+use crate::files::transient;
 use crate::files::unzip::{UnzipError, UnzipLimits};
 use crate::run::clock::Clock;
 use crate::session::context::Session;
@@ -76,8 +77,8 @@ fn upload(args: &UploadArgs, session: &Session<'_>, output: &Output) -> Result<u
         let message = format!("cannot store `{name}`: this job offers no artifact service");
         Error::refused(message).with_hint(absent(&session.env.lookup())).of_kind(Kind::Unavailable)
     })?;
-    let mut zip = tempfile::NamedTempFile::new()
-        .map_err(|error| Error::failed("cannot create a temporary file", &error))?;
+    let mut zip =
+        transient::file("", "").map_err(|error| Error::failed("cannot create a temporary file", &error))?;
     let packed = pack(&args.paths, zip.as_file_mut())
         .map_err(|error| archive(format!("cannot store `{name}`"), &error).of_kind(Kind::Refused))?;
     for path in &packed.left_out {

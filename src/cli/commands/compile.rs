@@ -46,7 +46,7 @@ pub(in crate::cli) fn compile(
         let message = format!("`{}` is the loop itself; it would be overwritten", target.display());
         return Err(Error::refused(message).with_hint("name another file"));
     }
-    let failed = |error| Error::failed("cannot write the loop", &error);
+    let failed = |error| Error::unwritten("cannot write the loop", &error);
     deliver(target, text).map_err(failed)?;
     Ok(0)
 }

@@ -57,7 +57,8 @@ pub(in crate::cli) fn report(args: &ReportArgs, session: &Session<'_>, output: &
     };
     match &args.output {
         Some(file) => session.write_report(file, &text)?,
-        None => output.data(&text),
+        None if format.is_some() => output.data(&text),
+        None => output.commands(&text),
     }
     Ok(0)
 }

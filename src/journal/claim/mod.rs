@@ -27,6 +27,8 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rustix::fs::OFlags;
+
 use crate::files::read::{self, Unread};
 
 pub use record::{Pass, Record};
@@ -372,7 +374,8 @@ fn lock_within(directory: &Path, patience: Duration) -> io::Result<File> {
     let path = directory.join(MUTEX);
     let open = || -> io::Result<File> {
         let mut options = fs_err::OpenOptions::new();
-        Ok(options.read(true).write(true).create(true).truncate(false).open(&path)?.into_parts().0)
+        options.read(true).write(true).create(true).truncate(false);
+        read::open_with(&path, &mut options, OFlags::empty())
     };
     let mut file = open()?;
     let mut waited = Duration::ZERO;

@@ -2,11 +2,10 @@
 
 use std::path::Path;
 
-use tempfile::TempDir;
-
 use crate::bundle::merged::bundle_of;
 use crate::ci::github::artifacts::RunsMeant;
 use crate::ci::github::other_run::OtherRun;
+use crate::files::transient;
 use crate::journal::known::Status;
 use crate::session::bundler::{Bundler, file_name};
 use crate::session::context::Session;
@@ -88,7 +87,7 @@ fn of_run(what: &str, session: &Session<'_>) -> Result<Source, Error> {
     };
     let (prepared, territory) = finish::read_again(&run.files, began, session)?;
     let failed = |error: &dyn std::error::Error| Error::failed("cannot write a bundle", error);
-    let scratch = TempDir::with_prefix("ll-deliver-").map_err(|error| failed(&error))?;
+    let scratch = transient::directory("ll-deliver-").map_err(|error| failed(&error))?;
     let target = scratch.path().join(file_name(&run.files));
     let bundler = Bundler::new(&prepared, &territory, session);
     bundler.write_to(&run.files, &run.files.report(), &target).map_err(|error| failed(&error))?;

@@ -16,6 +16,8 @@ use crate::delivery::change::{FileChange, FileSide};
 use crate::delivery::forge::{Commit, Contents};
 use crate::delivery::message::PatchId;
 use crate::engine::changes::FileMode;
+use crate::files::read;
+use crate::files::transient;
 use crate::process::git::{Call, Git};
 use crate::run::diff::{self, Difference};
 use crate::session::context::Session;
@@ -81,7 +83,7 @@ impl Workspace {
         session: &Session<'_>,
     ) -> Result<Self, Error> {
         let failed = |what: String| Error::refused(what).of_kind(Kind::Failed);
-        let directory = TempDir::with_prefix("ll-deliver-")
+        let directory = transient::directory("ll-deliver-")
             .map_err(|error| Error::failed("cannot make a scratch repository", &error))?;
         let mut env = session.env.for_ourselves();
         env.extend(WHO.map(|(name, value)| (name.to_owned(), value.to_owned())));
@@ -122,7 +124,7 @@ impl Workspace {
         fs::write(self.file("objects/info/alternates"), format!("{line}\n"))?;
         // Where its history ends.
         if let Some(shallow) = path("shallow").filter(|path| path.is_file()) {
-            fs::copy(shallow, self.file("shallow"))?;
+            read::copy(&shallow, &self.file("shallow"))?;
         }
         Ok(())
     }
@@ -237,7 +239,7 @@ impl Workspace {
         }
         let Some(remote) = &self.remote else { return Ok(false) };
         // The history alone, in a repository of its own: here its commits would lack their files.
-        let history = TempDir::with_prefix("ll-history-").map_err(broken)?;
+        let history = transient::directory("ll-history-").map_err(broken)?;
         let git = self.connected(remote).of(history.path());
         let format = if self.is_sha256 { "--object-format=sha256" } else { "--object-format=sha1" };
         git.line(&Call::new("init").with(&["--quiet", "--bare", "--template=", format])).map_err(broken)?;

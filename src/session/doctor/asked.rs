@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::base::text::one_line;
 use crate::evaluate::observation::{Observation, Stop};
+use crate::files::transient;
 use crate::process::guard::Guard;
 use crate::process::signal::Cancel;
 use crate::process::spawn::{self, Heard, ProcessLimits, Program};
@@ -49,7 +50,7 @@ pub(super) fn all<const N: usize>(questions: [&[&str]; N], session: &Session<'_>
 
 /// Runs a program in a directory where it finds nothing.
 fn ask(program: &Path, arguments: &[&str], env: Vec<(String, String)>) -> Result<Observation, String> {
-    let nowhere = tempfile::tempdir().map_err(|error| error.to_string())?;
+    let nowhere = transient::directory("").map_err(|error| error.to_string())?;
     let program = std::path::absolute(program).map_err(|error| error.to_string())?;
     let program = program.to_str().ok_or("its path is not UTF-8")?;
     let program = Program {

@@ -20,6 +20,8 @@ use crate::fanout::item::ItemId;
 use crate::fanout::merge::{Found, FoundRun, Reading};
 use crate::fanout::plan::Plan;
 use crate::fanout::put_off::{self, PutOff};
+use crate::files::read;
+use crate::files::transient;
 use crate::files::unzip::{Archive, UnzipError};
 use crate::report::digest::Digest;
 use crate::report::formats::junit;
@@ -80,7 +82,7 @@ impl Source {
         let Some(name) = &self.inside else {
             return OpenedBundle::open(&self.file).map_err(|error| error.to_string());
         };
-        let scratch = tempfile::tempdir().map_err(|error| error.to_string())?;
+        let scratch = transient::directory("").map_err(|error| error.to_string())?;
         let copy = scratch.path().join(format!("bundle.{EXTENSION}"));
         self.copy_to(&copy, name)?;
         // What it needs of the copy is unpacked by then.
@@ -90,7 +92,7 @@ impl Source {
     /// Copies the bundle.
     pub(super) fn copy(&self, to: &Path) -> Result<(), String> {
         match &self.inside {
-            None => fs::copy(&self.file, to).map(drop).map_err(|error| error.to_string()),
+            None => read::copy(&self.file, to).map_err(|error| error.to_string()),
             Some(name) => self.copy_to(to, name),
         }
     }
@@ -124,7 +126,7 @@ impl Source {
 }
 
 fn archive(path: &Path) -> Result<Archive<File>, UnzipError> {
-    Archive::open(File::open(path)?, LIMITS)
+    Archive::open(read::open(path).map_err(io::Error::from)?, LIMITS)
 }
 
 /// Reads all bundles in these files and directories.

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use fs_err as fs;
 use serde_json::{Value, json};
-use tempfile::TempDir;
 
 use crate::base::command::CommandLine;
 use crate::base::relative::Line;
@@ -22,7 +21,9 @@ use crate::fanout::matrix::{FORMATS, Fleet, Place};
 use crate::fanout::merge::{Absence, Found, FoundRun, ItemStanding, Merged, MergedItem};
 use crate::fanout::plan::Plan;
 use crate::fanout::severity::{severity, worst};
+use crate::files::read;
 use crate::files::replace::replace;
+use crate::files::transient;
 use crate::journal::files::RunFiles;
 use crate::journal::writer::Journal;
 use crate::report::closing::{CONFLICTING, UNREADABLE};
@@ -180,10 +181,10 @@ impl MergeResult<'_> {
         fs::create_dir_all(&directory).map_err(failed)?;
         // Another merge into this directory would change reports while they are packed. Where directories cannot be locked,
         // the bundle that is packed then is refused as damaged.
-        let turn = fs_err::File::open(&directory).map_err(failed)?;
-        let _best_effort = turn.file().lock();
+        let turn = read::directory(&directory).map_err(failed)?;
+        let _best_effort = turn.lock();
         remove_earlier(&directory);
-        let scratch = TempDir::with_prefix("ll-merge-").map_err(failed)?;
+        let scratch = transient::directory("ll-merge-").map_err(failed)?;
         let name = story::name(self.plan);
         let random = uuid::Uuid::new_v4().as_fields().0;
         let files = RunFiles::new(&scratch.path().join(DIRECTORY), &name, Clock::start().now(), random);
@@ -528,7 +529,7 @@ impl MergeResult<'_> {
 
     /// Returns the result: that of a run, and what is known of each item.
     fn result(&self, directory: &Path, files: &RunFiles) -> Value {
-        let written = fs::read(directory.join(RESULT)).ok();
+        let written = read::bytes(&directory.join(RESULT), 64 << 20).ok();
         let mut result: Value =
             written.and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_else(|| json!({}));
         let bundle = file_name(files);

@@ -25,7 +25,7 @@ use crate::fanout::plan::{Item, MAX_PLAN, Parts, Plan, PlannedLoop, Skipped, Wei
 use crate::fanout::spread::{Dimension, product};
 use crate::fanout::weights::{Durations, weigh};
 use crate::files::read::{self, MIB};
-use crate::files::replace::replace;
+use crate::files::replace::deliver;
 use crate::journal::files::RunFiles;
 use crate::process::git::{Call, Git};
 use crate::run::clock::Clock;
@@ -128,15 +128,15 @@ impl Session<'_> {
     /// Writes a plan to a file, whole or not at all.
     pub(crate) fn keep_plan(&self, plan: &Plan, path: &Path) -> Result<(), Error> {
         let path = self.path(path);
-        replace(&path, plan.to_text().as_bytes())
-            .map_err(|error| Error::failed(format!("cannot write the plan to {}", path.display()), &error))
+        deliver(&path, plan.to_text().as_bytes())
+            .map_err(|error| Error::unwritten(format!("cannot write the plan to {}", path.display()), &error))
     }
 
     /// Writes the jobs of a plan to a file, whole or not at all.
     pub(crate) fn keep_jobs(&self, jobs: &str, path: &Path) -> Result<(), Error> {
         let path = self.path(path);
-        replace(&path, jobs.as_bytes())
-            .map_err(|error| Error::failed(format!("cannot write the jobs to {}", path.display()), &error))
+        deliver(&path, jobs.as_bytes())
+            .map_err(|error| Error::unwritten(format!("cannot write the jobs to {}", path.display()), &error))
     }
 
     /// Returns the working directory as seen from the top of the repository: empty, or with a slash at its end.

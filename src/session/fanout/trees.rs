@@ -9,6 +9,7 @@ use crate::base::territory::ScopePath;
 use crate::engine::changes::{EntryContent, KnownStart, LineCount, StartTree};
 use crate::fanout::item::ItemId;
 use crate::fanout::plan::{Item, Plan};
+use crate::files::transient;
 use crate::process::git::{Call, Git};
 use crate::session::context::Session;
 use crate::session::deliver::stop::Stop;
@@ -129,7 +130,7 @@ impl MergedTree {
 
     /// Makes the tree on which a run began: that of the commit, with what differed.
     fn tree_before(&self, start: &KnownStart) -> Result<ObjectId, String> {
-        let index = tempfile::tempdir().map_err(|error| error.to_string())?;
+        let index = transient::directory("").map_err(|error| error.to_string())?;
         let git = self.workspace.git().with("GIT_INDEX_FILE", index.path().join("index"));
         git.line(&Call::new("read-tree").id(&self.base_tree))?;
         let mut lines = Vec::new();

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::evaluate::observation::{Observation, Stop};
+use crate::files::read;
+use crate::files::transient;
 use crate::process::guard::Guard;
 use crate::process::signal::Cancel;
 use crate::process::spawn::{self, Heard, ProcessLimits, Program};
@@ -20,7 +22,7 @@ const LIMIT: Duration = Duration::from_mins(5);
 pub(super) fn all(root: &Path, loops: &[PlannedLoop], session: &Session<'_>) -> Result<Trials, Error> {
     let failed =
         |error: std::io::Error| Error::failed("cannot copy the repository to try its checks", &error);
-    let place = tempfile::tempdir().map_err(failed)?;
+    let place = transient::directory("").map_err(failed)?;
     let copy = place.path().join("copy");
     copied(root, &copy).map_err(failed)?;
     let mut trials = Trials::new();
@@ -85,7 +87,7 @@ fn copied(from: &Path, to: &Path) -> std::io::Result<()> {
         } else if kind.is_symlink() {
             fs_err::os::unix::fs::symlink(fs_err::read_link(&path)?, &target)?;
         } else if kind.is_file() {
-            fs_err::copy(&path, &target)?;
+            read::copy(&path, &target)?;
         }
     }
     Ok(())

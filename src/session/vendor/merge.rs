@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use crate::base::text::one_line;
+use crate::files::transient;
 use crate::process::git::{Call, Git};
 use crate::session::context::Session;
 use crate::session::error::Error;
@@ -26,8 +27,8 @@ pub(super) fn merge(path: &str, versions: &Versions<'_>, session: &Session<'_>) 
     if ours == base {
         return Ok(theirs.to_owned());
     }
-    let directory =
-        tempfile::tempdir().map_err(|error| Error::failed("cannot make a temporary directory", &error))?;
+    let directory = transient::directory("")
+        .map_err(|error| Error::failed("cannot make a temporary directory", &error))?;
     let names = ["ours", "base", "theirs"];
     for (name, text) in names.iter().zip([ours, base, theirs]) {
         fs_err::write(directory.path().join(name), text)

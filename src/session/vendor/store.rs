@@ -53,8 +53,8 @@ fn cannot(what: &str, path: &Path, error: &io::Error) -> Error {
 pub(super) fn write(loops: &Path, changes: &[Change]) -> Result<(), Error> {
     fs_err::create_dir_all(loops).map_err(|error| cannot("make", loops, &error))?;
     // Whoever holds the directory writes; it is let go with the process.
-    let held = fs_err::File::open(loops).map_err(|error| cannot("open", loops, &error))?;
-    held.file().lock().map_err(|error| cannot("lock", loops, &error))?;
+    let held = read::directory(loops).map_err(|error| cannot("open", loops, &error))?;
+    held.lock().map_err(|error| cannot("lock", loops, &error))?;
     let before = lock(loops)?;
     let after = changed(&before, changes)?;
     check_shared(&after)?;

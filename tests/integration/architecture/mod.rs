@@ -58,14 +58,14 @@ const LAYERS: &[Layer] = &[
     pure("host", &["base", "evaluate"], &["agent_client_protocol_schema", "shlex"]),
     pure(
         "report",
-        &["base", "board", "evaluate", "machine", "engine"],
+        &["base", "board", "evaluate", "files", "machine", "engine"],
         &["base64", "chrono", "console", "flate2", "indicatif", "quick_junit", "regex", "sha2", "shlex"],
     ),
     pure("upkeep", &["base", "definition"], &["toml"]),
     pure("delivery", &["base", "engine", "report"], &["aho_corasick", "base64", "flate2", "regex", "toml"]),
     pure("fanout", &["base", "engine"], &["serde_json_canonicalizer", "shlex"]),
     pure("lease", &["base"], &[]),
-    impure("process", &["base", "evaluate"], &["fs_err", "rustix", "tokio"]),
+    impure("process", &["base", "evaluate", "files"], &["fs_err", "rustix", "tokio"]),
     impure(
         "journal",
         &["base", "board", "evaluate", "engine", "files"],
@@ -210,7 +210,7 @@ const EXCEPTIONS: &[(&str, &[&str])] = &[
     ("report/console/screen.rs", &["std::io"]),
     // Packs in memory.
     ("report/html/blocks.rs", &["std::io"]),
-    ("report/log_file.rs", &["fs_err", "std::fs", "std::io", "std::path", "metadata"]),
+    ("report/log_file.rs", &["files", "std::fs", "std::io", "std::path", "metadata"]),
     ("report/mod.rs", &["std::io"]),
 ];
 
@@ -384,6 +384,69 @@ fn one_place_puts_calls_of_git_together() {
 /// Returns the code of a file without its tests.
 fn code(text: &str) -> &str {
     text.split("#[cfg(test)]\nmod ").next().unwrap_or_default()
+}
+
+/// What opens a file by its name, whatever lies there, and what makes a temporary one that nobody finds again.
+const OPENING: &[&str] = &[
+    "File::open",
+    "File::options",
+    "OpenOptions::new",
+    "fs::copy",
+    "fs::read",
+    "fs::read_to_string",
+    "fs_err::copy",
+    "fs_err::read",
+    "fs_err::read_to_string",
+    "tempfile::tempdir",
+    "TempDir::new",
+    "TempDir::with_prefix",
+    "NamedTempFile::new",
+    "NamedTempFile::new_in",
+];
+
+/// Where this is the task, or what is named is of the system or was just made.
+const OPENERS: &[&str] = &[
+    "bundle/tree.rs",
+    "ci/archive.rs",
+    "cli/advised.rs",
+    "cli/background.rs",
+    "files/read.rs",
+    "journal/claim/mod.rs",
+    "journal/files.rs",
+    "journal/inherit.rs",
+    "journal/snapshot.rs",
+    "journal/witness.rs",
+    "journal/writer.rs",
+    "files/replace.rs",
+    "process/git.rs",
+    "process/owner.rs",
+    "process/signal.rs",
+    "process/spawn.rs",
+    "process/table.rs",
+    "session/doctor/machine.rs",
+];
+
+/// Returns the files that open files in another way than `files::read` does.
+fn openers(house: &Crate) -> BTreeSet<String> {
+    let names = house.names();
+    let opens = |name: &Named| match name {
+        Named::Elsewhere(path) => OPENING.iter().any(|opening| path.ends_with(opening)),
+        Named::File(_) => false,
+    };
+    let found = names.iter().filter(|(file, names)| file.contains('/') && names.iter().any(opens));
+    found.map(|(file, _)| (*file).to_owned()).collect()
+}
+
+#[test]
+fn one_place_opens_files_that_somebody_names() {
+    let others: Vec<_> =
+        openers(&HOUSE).into_iter().filter(|file| !OPENERS.contains(&file.as_str())).collect();
+    assert!(others.is_empty(), "open with `files::read`, make with `files::transient`: {others:#?}");
+    for line in ["fn f() { fs_err::File::open(\"x\"); }", "use std::fs as s; fn f() { s::read(\"x\"); }"] {
+        let mut house = HOUSE.clone();
+        house.read("session/stop.rs", &format!("{}{line}", FILES["session/stop.rs"]));
+        assert!(openers(&house).contains("session/stop.rs"), "{line}");
+    }
 }
 
 #[test]

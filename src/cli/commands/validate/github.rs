@@ -17,7 +17,7 @@ pub(super) fn write(reports: &Reports, output: &Output) {
     });
     let commands = Commands::default();
     let lines = found.chain(unread).map(|annotation| commands.annotation(&annotation) + "\n");
-    output.data(&lines.collect::<String>());
+    output.commands(&lines.collect::<String>());
 }
 
 fn annotation(object: &serde_json::Value, reports: &Reports) -> Annotation {

@@ -1,0 +1,157 @@
+//! Commands that are killed at any moment: the next one, whichever it is, removes what they left, and nothing else.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Instant;
+
+use rustix::process::Signal;
+
+use crate::common::{Project, git, signal};
+
+/// At how many moments each command is killed.
+const MOMENTS: u32 = 20;
+
+const LOOP: &str = "name: main
+initial: a
+states:
+  a: {action: 'date >> work; sleep 0.05; date >> more', on_yes: b}
+  b: {action: 'grep -q . work', on_yes: done}
+  done: {terminal: true}
+";
+
+/// A project whose temporary files have a directory of their own.
+fn project() -> Project {
+    let project = Project::with_loop(LOOP).file(".gitignore", "/reports\n/tmp\n").file("work", "");
+    let temporary = project.at("tmp");
+    fs::create_dir(&temporary).unwrap();
+    git(&project, &["init", "-q"]);
+    git(&project, &["add", "-A"]);
+    git(&project, &["commit", "-qm", "first"]);
+    project.env("TMPDIR", temporary.to_string_lossy())
+}
+
+/// Returns what lies below a directory and is temporary.
+fn left(project: &Project) -> Vec<PathBuf> {
+    let mut left: Vec<PathBuf> = entries(&project.at("tmp"));
+    let mut open = vec![project.path().to_owned()];
+    while let Some(directory) = open.pop() {
+        for path in entries(&directory) {
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            if [".ll-bundle-", ".incoming-", ".ll-loop-"].iter().any(|prefix| name.starts_with(prefix)) {
+                left.push(path);
+            } else if path.is_dir() && !path.is_symlink() && name != ".git" {
+                open.push(path);
+            }
+        }
+    }
+    left
+}
+
+fn entries(directory: &Path) -> Vec<PathBuf> {
+    fs::read_dir(directory).into_iter().flatten().map(|entry| entry.unwrap().path()).collect()
+}
+
+/// Kills a command at moments that are spread over the time that it takes.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "how long a command takes here spreads the moments, and is asserted nowhere"
+)]
+#[track_caller]
+fn check(line: &str) {
+    let project = project();
+    let _ran = project.run(&["run", "main", "--report-dir", "reports"]).code(0);
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let start = Instant::now();
+    let _ran = project.run(&words);
+    let whole = start.elapsed();
+    assert_eq!(left(&project), Vec::<PathBuf>::new(), "{line}, which came to its end");
+    for moment in 0..MOMENTS {
+        let mut child = project.command(&words).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        std::thread::sleep(whole * moment / MOMENTS);
+        signal(&child, Signal::KILL);
+        child.wait().unwrap();
+        let _ran = project.run(&["status"]);
+        assert_eq!(left(&project), Vec::<PathBuf>::new(), "{line}, killed at {moment} of {MOMENTS}");
+    }
+}
+
+#[test]
+fn a_run_leaves_nothing() {
+    check("run main --report-dir reports --ci");
+}
+
+#[test]
+fn a_delivery_leaves_nothing() {
+    check("deliver main --to patch --unverified --report-dir reports");
+}
+
+#[test]
+fn a_look_at_a_bundle_leaves_nothing() {
+    check("report reports --format html");
+    check("diff reports reports");
+}
+
+#[test]
+fn a_take_over_leaves_nothing() {
+    check("resume main --from reports");
+    check("rewind main --to 1");
+}
+
+#[test]
+fn numbers_and_plans_leave_nothing() {
+    check("stats --from reports");
+    check("plan main -o reports/plan.json");
+}
+
+/// A directory of a dead process, as it is made: nobody holds its lock.
+fn dead(project: &Project, mark: &str, elsewhere: &[&Path]) -> PathBuf {
+    let home = project.at(&format!("tmp/.ll-loop-tmp-{mark}"));
+    fs::create_dir(&home).unwrap();
+    let noted: Vec<String> = elsewhere.iter().map(|path| format!("{}\0", path.display())).collect();
+    fs::write(home.join("elsewhere"), noted.concat()).unwrap();
+    home
+}
+
+#[test]
+fn only_what_is_ours_and_dead_is_removed() {
+    let project = project();
+    project.write("keep/file", "mine");
+    let home = dead(&project, "dead", &[&project.at("keep"), &project.at("reports")]);
+    // Links lead to what is somebody's.
+    symlink(project.at("keep"), home.join("link")).unwrap();
+    symlink(project.at("keep"), project.at("tmp/.ll-loop-tmp-link")).unwrap();
+    project.write("keep/.ll-loop-dead-1", "half a file");
+    project.write("keep/.ll-bundle-dead-1/part", "half a bundle");
+    project.write("keep/.ll-loop-other-1", "of another process");
+    project.write("keep/.ll-loop-deadly", "of nobody we know");
+    symlink(project.at("keep/file"), project.at("keep/.incoming-dead-1")).unwrap();
+    // Somebody else calls a directory so.
+    project.write("tmp/.ll-loop-tmp-mine/notes", "mine");
+    let living = dead(&project, "living", &[&project.at("keep")]);
+    project.write("keep/.ll-loop-living-1", "of a living process");
+    let held = fs::File::open(&living).unwrap();
+    held.lock().unwrap();
+    let _ran = project.run(&["list"]).code(0);
+    assert!(
+        !home.exists()
+            && !project.exists("keep/.ll-loop-dead-1")
+            && !project.exists("keep/.ll-bundle-dead-1")
+    );
+    for kept in [
+        "keep/file",
+        "keep/.ll-loop-other-1",
+        "keep/.ll-loop-deadly",
+        "keep/.incoming-dead-1",
+        "keep/.ll-loop-living-1",
+        "tmp/.ll-loop-tmp-mine/notes",
+        "tmp/.ll-loop-tmp-link/file",
+        "tmp/.ll-loop-tmp-living/elsewhere",
+    ] {
+        assert!(project.exists(kept), "{kept}");
+    }
+    drop(held);
+    let _ran = project.run(&["version"]).code(0);
+    assert!(!living.exists() && !project.exists("keep/.ll-loop-living-1"));
+}

@@ -1,0 +1,248 @@
+//! Places where a file is named and something else lies: a pipe that nobody writes, a socket, a device without an end, a
+//! directory. Nobody waits for one.
+
+use std::os::unix::fs::symlink;
+use std::os::unix::net::UnixListener;
+use std::process::Stdio;
+use std::time::Duration;
+
+use rustix::fs::{CWD, FileType, Mode, mknodat};
+use rustix::process::Signal;
+
+use crate::common::{Project, Ran, git, signal, wait_for};
+
+const LOOP: &str = "name: main
+initial: a
+states:
+  a: {action: 'echo hi', next: done}
+  done: {terminal: true}
+";
+
+const KINDS: [&str; 4] = ["pipe", "socket", "device", "directory"];
+
+/// Puts something into a place, instead of what is there.
+fn put(project: &Project, kind: &str, place: &str) {
+    let path = project.at(place);
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    if path.is_dir() {
+        std::fs::remove_dir_all(&path).unwrap();
+    }
+    let _absent = std::fs::remove_file(&path);
+    match kind {
+        "pipe" => mknodat(CWD, &path, FileType::Fifo, Mode::RWXU, 0).unwrap(),
+        "socket" => drop(UnixListener::bind(&path).unwrap()),
+        "device" => symlink("/dev/zero", &path).unwrap(),
+        "directory" => std::fs::create_dir(&path).unwrap(),
+        other => panic!("{other}"),
+    }
+}
+
+/// A project with a run that has ended, in a repository.
+fn project() -> Project {
+    let project = Project::with_loop(LOOP).file(".gitignore", "/odd\n/reports\n/out\n/summary\n");
+    git(&project, &["init", "-q"]);
+    git(&project, &["add", "-A"]);
+    git(&project, &["commit", "-qm", "first"]);
+    let _ran = project.run(&["run", "main"]).code(0);
+    project
+}
+
+/// Runs a command that must come to its end by itself. The bound is that of a machine with much else to do.
+#[track_caller]
+fn ends(project: &Project, line: &str) -> Ran {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let mut child = project.command(&words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    for _ in 0..3000 {
+        if child.try_wait().unwrap().is_some() {
+            return Ran::of(&child.wait_with_output().unwrap());
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    panic!("`{line}` hangs");
+}
+
+/// Where a file is named on the command line that is to be read, and is no directory.
+const READ: &[&str] = &[
+    "run ./odd",
+    "./odd",
+    "run --plan ./odd --leg 1",
+    "resume ./odd",
+    "resume main --from ./odd",
+    "bundle ./odd",
+    "validate ./odd",
+    "show ./odd",
+    "show main --run ./odd",
+    "compile ./odd",
+    "merge --plan ./odd reports",
+    "plan ./odd",
+    "plan main --each p=@./odd",
+    "plan main --weights ./odd --legs 2",
+    "status ./odd",
+    "stop ./odd",
+    "history ./odd",
+    "logs ./odd",
+    "diff ./odd main",
+    "diff main ./odd",
+    "deliver ./odd --to patch",
+    "report ./odd",
+    "report main --format html --against ./odd",
+    "why ./odd",
+    "replay ./odd",
+    "repro ./odd",
+    "rewind ./odd --to 1",
+    "criteria --state ./odd status",
+    "criteria --state ./odd check",
+    "criteria start --spec ./odd",
+];
+
+#[test]
+fn what_is_no_file_is_named_and_not_read() {
+    for kind in ["pipe", "socket", "device"] {
+        let project = project();
+        for line in READ {
+            put(&project, kind, "odd");
+            let ran = ends(&project, line);
+            assert_eq!(ran.code, Some(2), "{line} with a {kind}: {}", ran.all());
+            assert!(ran.all().contains("odd"), "{line} with a {kind}: {}", ran.all());
+        }
+    }
+}
+
+#[test]
+fn no_command_waits_for_what_is_no_file() {
+    let more = [
+        "stats --from ./odd",
+        "merge ./odd",
+        "merge --plan ./odd ./odd",
+        "run main --replay ./odd",
+        "run main --record ./odd",
+        "artifact upload n ./odd",
+        "artifact download n --to ./odd",
+        "add ./odd",
+        "run main ./odd",
+        "hook stop-check",
+    ];
+    for kind in KINDS {
+        let project = project();
+        for line in READ.iter().chain(&more) {
+            put(&project, kind, "odd");
+            let ran = ends(&project, line);
+            assert!(ran.code.is_some(), "{line} with a {kind}: {}", ran.all());
+        }
+    }
+}
+
+#[test]
+fn what_nobody_reads_is_not_written_to_and_stays() {
+    for kind in ["pipe", "socket", "directory"] {
+        let project = project();
+        for line in ["compile main -o odd", "report main -o odd", "plan main -o odd"] {
+            put(&project, kind, "odd");
+            let ran = ends(&project, line);
+            assert_eq!(ran.code, Some(2), "{line} with a {kind}: {}", ran.all());
+            assert!(ran.all().contains("odd"), "{line} with a {kind}: {}", ran.all());
+            assert!(!project.at("odd").is_file(), "{line} with a {kind}");
+        }
+    }
+    let project = project();
+    for kind in ["pipe", "socket", "device"] {
+        put(&project, kind, "odd");
+        let _ran = ends(&project, "run main --report-dir odd").code(2).says("`odd` is a");
+    }
+}
+
+#[test]
+fn what_lies_in_our_own_places_holds_nobody_up() {
+    let places = [
+        ".loops/main.yaml",
+        ".loops/other.yaml",
+        ".loops/.running/main-20260101T000000-000001.events.jsonl",
+        ".loops/.running/main-20260101T000000-000001.state.json",
+        ".loops/.running/main-20260101T000000-000001.pid",
+        ".loops/.history/main",
+        ".loops/vendor.lock",
+        ".loop/state.json",
+        ".claude/settings.json",
+        ".github/ll-loop.yml",
+        "reports/state.json",
+        "reports/events.jsonl",
+        "reports/a.llz",
+        "Cargo.toml",
+    ];
+    let commands = [
+        "run main --report-dir reports",
+        "resume main",
+        "validate",
+        "list",
+        "status",
+        "stop main",
+        "history",
+        "stats",
+        "stats --from reports",
+        "logs main",
+        "report main",
+        "report reports",
+        "why",
+        "deliver main --dry-run",
+        "merge reports",
+        "init --dry-run",
+        "doctor",
+        "update",
+        "criteria status",
+        "hook stop-check",
+        "hook install",
+    ];
+    for place in places {
+        let project = project();
+        put(&project, "pipe", place);
+        for line in commands {
+            let ran = ends(&project, line);
+            assert!(ran.code.is_some(), "{line} with a pipe at {place}: {}", ran.all());
+        }
+    }
+}
+
+#[test]
+fn files_of_the_ci_system_that_are_none_are_passed_over_with_a_warning() {
+    for (variable, place) in [("GITHUB_OUTPUT", "out"), ("GITHUB_STEP_SUMMARY", "summary")] {
+        for kind in KINDS {
+            let project = project().in_github_job();
+            put(&project, kind, place);
+            let ran = ends(&project, "run main");
+            assert!(matches!(ran.code, Some(0 | 1)), "{variable} is a {kind}: {}", ran.all());
+            assert!(ran.all().contains(&format!("/{place}")), "{variable} is a {kind}: {}", ran.all());
+        }
+    }
+    for variable in ["GITHUB_ENV", "GITHUB_STATE", "GITHUB_EVENT_PATH", "GITHUB_PATH", "RUNNER_TEMP"] {
+        let root = project().in_github_job();
+        let place = root.at("odd").to_string_lossy().into_owned();
+        let project = root.env(variable, place);
+        put(&project, "pipe", "odd");
+        let ran = ends(&project, "run main");
+        assert!(matches!(ran.code, Some(0 | 1)), "{variable}: {}", ran.all());
+    }
+}
+
+/// Sends a signal at any moment, and expects that the process ends.
+#[test]
+fn who_is_asked_to_end_ends() {
+    let slow = LOOP.replace("echo hi", "touch here; sleep 600");
+    for sent in [Signal::TERM, Signal::INT] {
+        let project = Project::with_loop(&slow);
+        let mut child = project.start_until(&["run", "main"], "here");
+        signal(&child, sent);
+        wait_for(|| child.try_wait().unwrap().is_some());
+    }
+    // Git itself waits for who writes, and we for git.
+    for (line, sent) in [("plan main", Signal::TERM), ("doctor", Signal::INT), ("run main", Signal::TERM)] {
+        let project = project();
+        put(&project, "pipe", ".git/HEAD");
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let mut child = project.command(&words).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(200));
+        signal(&child, sent);
+        wait_for(|| child.try_wait().unwrap().is_some());
+    }
+}
