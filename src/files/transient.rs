@@ -94,9 +94,14 @@ fn with_home<R>(what: impl FnOnce(&mut TempRoot) -> io::Result<R>) -> io::Result
     }
 }
 
+/// Nobody else looks in.
+fn private() -> Permissions {
+    Permissions::from_mode(0o700)
+}
+
 /// Makes a temporary directory.
 pub fn directory(prefix: &str) -> io::Result<TempDir> {
-    with_home(|home| TempDir::with_prefix_in(prefix, &home.path))
+    with_home(|home| Builder::new().prefix(prefix).permissions(private()).tempdir_in(&home.path))
 }
 
 /// Makes a temporary file.
@@ -106,7 +111,7 @@ pub fn file(prefix: &str, suffix: &str) -> io::Result<NamedTempFile> {
 
 /// Makes a directory beside the place that its content will have. `prefix` is one of those that are looked for.
 pub fn directory_in(prefix: &str, directory: &Path) -> io::Result<TempDir> {
-    Builder::new().prefix(&marked(prefix, directory)).tempdir_in(directory)
+    Builder::new().prefix(&marked(prefix, directory)).permissions(private()).tempdir_in(directory)
 }
 
 /// Makes a file beside the place that it will have.

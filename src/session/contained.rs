@@ -6,7 +6,6 @@
 
 use std::collections::BTreeMap;
 use std::io::Read as _;
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::OFlags;
@@ -18,6 +17,7 @@ use crate::ci::github::files::MAX_SUMMARY;
 use crate::ci::github::gate::LogGate;
 use crate::ci::key::RunKey;
 use crate::engine::outcome::Outcome;
+use crate::files::read;
 use crate::process::relayed;
 
 use super::context::Session;
@@ -129,7 +129,7 @@ impl Session<'_> {
 
     /// Tells the job where the reports of a run are that goes on, once that is known.
     fn announce_contained(&self, left: &Path, outside: &Outside) -> bool {
-        let Some(left) = read(&left.join(OUTPUTS), MAX_OUTPUTS).map(|text| blocks(&text)) else {
+        let Some(left) = left_text(&left.join(OUTPUTS), MAX_OUTPUTS).map(|text| blocks(&text)) else {
             return false;
         };
         let early: Vec<_> =
@@ -143,7 +143,7 @@ impl Session<'_> {
 
     /// Hands over what a container left that has ended.
     fn hand_over(&self, left: &Path, outside: &Outside) {
-        let given = read(&left.join(OUTPUTS), MAX_OUTPUTS).map(|text| blocks(&text)).unwrap_or_default();
+        let given = left_text(&left.join(OUTPUTS), MAX_OUTPUTS).map(|text| blocks(&text)).unwrap_or_default();
         let mut outputs: BTreeMap<_, _> = outside.checked(&given).into_iter().collect();
         let holds = |(name, value): &(&String, &String)| {
             outputs.get(name.as_str()).map_or("", String::as_str) == *value
@@ -165,7 +165,7 @@ impl Session<'_> {
         let all: Vec<_> =
             KNOWN.iter().map(|(name, _)| (*name, outputs.remove(name).unwrap_or_default())).collect();
         self.announce_or_warn(&all);
-        let summary = read(&left.join(SUMMARY), 2 * MAX_SUMMARY).unwrap_or_default();
+        let summary = left_text(&left.join(SUMMARY), 2 * MAX_SUMMARY).unwrap_or_default();
         let told = Provider::detect(&self.env.lookup()).summarize(&summary);
         if let Some(error) = told.err().filter(|_| !summary.is_empty()) {
             self.talk.warning(&format!("cannot hand over the summary: {error}"));
@@ -352,11 +352,8 @@ fn outcome(code: u8, said: &str) -> &'static str {
 }
 
 /// Reads a text that a container left, and follows no link.
-fn read(path: &Path, limit: u64) -> Option<String> {
-    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
-    let file =
-        std::fs::OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path).ok()?;
-    file.metadata().ok().filter(std::fs::Metadata::is_file)?;
+fn left_text(path: &Path, limit: u64) -> Option<String> {
+    let file = read::open_with(path, fs_err::OpenOptions::new().read(true), OFlags::NOFOLLOW).ok()?;
     let mut bytes = Vec::new();
     file.take(limit).read_to_end(&mut bytes).ok()?;
     Some(String::from_utf8_lossy(&bytes).into_owned())

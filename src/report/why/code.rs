@@ -93,7 +93,9 @@ impl Code {
         let outcomes =
             Outcome::ALL.into_iter().map(Self::Outcome).chain([Self::Unverified, Self::Incomplete]);
         let ends = TerminatedBy::ALL.into_iter().map(Self::End).chain([Self::Strict]);
-        let ends = ends.chain(HandoffReason::ALL.into_iter().map(Self::Saved));
+        // That of a signal is the word of its end.
+        let saved = HandoffReason::ALL.into_iter().filter(|reason| *reason != HandoffReason::Signal);
+        let ends = ends.chain(saved.map(Self::Saved));
         let routes = RouteReason::ALL.into_iter().map(Self::Route).chain([Self::NoRoute]);
         let observed = [Observes::Passing, Observes::Failing, Observes::Nothing];
         let verdicts = observed.into_iter().map(Self::Verdict).chain([Self::NoVerdict]);
