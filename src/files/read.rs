@@ -82,6 +82,11 @@ pub fn open_with(path: &Path, options: &mut fs_err::OpenOptions, flags: OFlags) 
     checked(path, options, flags).map_err(named)
 }
 
+/// Opens a regular file that is no link, for a stranger may have put one there.
+pub fn unlinked(path: &Path) -> io::Result<File> {
+    open_with(path, fs_err::OpenOptions::new().read(true), OFlags::NOFOLLOW)
+}
+
 /// Opens a regular file to write at its end, and makes it where there is none.
 pub fn append(path: &Path) -> io::Result<File> {
     open_with(path, fs_err::OpenOptions::new().append(true).create(true), OFlags::empty())

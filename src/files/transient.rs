@@ -56,7 +56,8 @@ impl TempRoot {
     /// Makes one that only this user can look into.
     fn make() -> io::Result<Self> {
         for _ in 0..TRIES {
-            let path = Builder::new().prefix(HOMES).rand_bytes(RANDOM).tempdir()?.keep();
+            let path =
+                Builder::new().prefix(HOMES).rand_bytes(RANDOM).permissions(private()).tempdir()?.keep();
             let mark = path.file_name().and_then(OsStr::to_str).and_then(|name| name.strip_prefix(HOMES));
             let Some(mark) = mark.map(str::to_owned) else { continue };
             let Ok(held) = read::directory(&path) else { continue };

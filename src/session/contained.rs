@@ -8,8 +8,6 @@ use std::collections::BTreeMap;
 use std::io::Read as _;
 use std::path::{Component, Path, PathBuf};
 
-use rustix::fs::OFlags;
-
 use crate::base::text::one_line;
 use crate::ci::Provider;
 use crate::ci::github::artifacts::PREFIX;
@@ -353,7 +351,7 @@ fn outcome(code: u8, said: &str) -> &'static str {
 
 /// Reads a text that a container left, and follows no link.
 fn left_text(path: &Path, limit: u64) -> Option<String> {
-    let file = read::open_with(path, fs_err::OpenOptions::new().read(true), OFlags::NOFOLLOW).ok()?;
+    let file = read::unlinked(path).ok()?;
     let mut bytes = Vec::new();
     file.take(limit).read_to_end(&mut bytes).ok()?;
     Some(String::from_utf8_lossy(&bytes).into_owned())
