@@ -133,13 +133,15 @@ fn command(part: Part, env: &Environment) -> Result<Command, Error> {
 /// Reports and bundles the run of an earlier step that was killed, and stores what that step could not.
 fn save(session: &Session<'_>, output: &Output) -> Result<u8, Error> {
     let env = session.env;
-    let (name, reports) = (needed(env, "run")?, needed(env, "report-dir")?);
+    let reports = needed(env, "report-dir")?;
     let reports = Path::new(env.get("GITHUB_WORKSPACE").unwrap_or_default()).join(reports);
     if session.env.get(IMAGE).is_some_and(|image| !image.is_empty()) {
         session.clean_reports(&reports)?;
         let is_clean = Provider::detect(&env.lookup()).announce(&[("clean", "true".to_owned())]);
         is_clean.map_err(|error| Error::failed("cannot set the outputs of the step", &error))?;
     }
+    // A leg is no run of its own: what it leaves is for the action that uploads.
+    let Some(name) = input(env, "run") else { return Ok(0) };
     let session = &there(session)?;
     let is_killed = input(env, "outcome").is_none();
     if is_killed {
