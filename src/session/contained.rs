@@ -91,6 +91,9 @@ const KNOWN: [(&str, OutputKind); 20] = [
     ("upload-name", OutputKind::Artifact),
 ];
 
+/// An exit code above it names the signal that ended a process.
+const SIGNALLED: u8 = 128;
+
 /// What this process knows itself of a container and its job.
 struct Outside {
     /// The exit code of the container; none while it runs.
@@ -270,6 +273,8 @@ impl Outside {
     fn ending(&self, kind: OutputKind, value: &str) -> Option<String> {
         let code = self.code?;
         match kind {
+            // One that was killed had no time for a word, and the next step tells its end by the journal.
+            OutputKind::Ending if value.is_empty() && code > SIGNALLED => Some(String::new()),
             OutputKind::Ending => Some(outcome(code, value).to_owned()),
             OutputKind::Verified => Some((code == 0 && value == "true").to_string()),
             OutputKind::Saved => {
@@ -338,7 +343,7 @@ fn is_label(text: &str) -> bool {
 }
 
 fn has_code(outcome: Outcome, code: u8) -> bool {
-    outcome.exit_code(None) == code || (outcome == Outcome::Interrupted && code > 128)
+    outcome.exit_code(None) == code || (outcome == Outcome::Interrupted && code > SIGNALLED)
 }
 
 /// Returns the word for the end of a run with this exit code: the one that the container says, if it can be.
