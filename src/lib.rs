@@ -117,6 +117,8 @@ pub use base::time::Timestamp;
 pub use ci::Provider;
 pub use ci::github::dispatch::ChainLink;
 pub use ci::reported::ReportOptions;
+/// Runs the program: arguments without the program's name first.
+pub use cli::main as run_command_line;
 pub use definition::load::Located;
 pub use definition::source::Sources;
 pub use engine::event::{Event, LoopComplete, Stamped};
@@ -140,9 +142,6 @@ pub use session::prepared::Prepared;
 pub use session::ready::{Ended, Ready};
 pub use session::resume::Resumption;
 pub use session::talk::{Findings, Silence, Talk, Watched};
-
-/// Runs the program: arguments without the program's name first.
-pub use cli::main as run_command_line;
 
 /// What our own tests, benchmarks and fuzz targets look at. Nothing here is promised.
 #[cfg(feature = "internals")]

@@ -9,6 +9,7 @@ pub mod escape;
 pub mod format;
 mod forms;
 pub mod gitpath;
+pub mod lookup;
 pub mod name;
 pub mod node;
 pub mod object;

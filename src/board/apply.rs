@@ -4,14 +4,13 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use crate::base::composed::{ONE, shown_beginning, shown_end};
-use crate::base::reason::reason;
-use crate::base::text::{head, one_line, plural};
-
 use super::answer::{Parts, Plan, Planned};
 use super::limits::Limits;
 use super::operation::{Note, NoteKind, Operation, Report};
 use super::task::{Board, Count, Planning, Status, Task, TaskId, Tests};
+use crate::base::composed::{ONE, shown_beginning, shown_end};
+use crate::base::reason::reason;
+use crate::base::text::{head, one_line, plural};
 
 /// The most bytes of feedback about an attempt that are kept.
 const KEPT: usize = 4000;

@@ -5,10 +5,9 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::base::text::one_line;
-
 use super::answer::{Parts, Plan};
 use super::task::{TaskId, Tests};
+use crate::base::text::one_line;
 
 /// The parameter that is a document, and not a text.
 pub const ANSWER: &str = "answer";

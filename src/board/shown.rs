@@ -2,10 +2,9 @@
 
 use std::fmt::Write as _;
 
-use crate::base::composed::{ONE, fair_share, shown_beginning};
-
 use super::limits::Limits;
 use super::task::{Board, Count, Status, Task, Tests};
+use crate::base::composed::{ONE, fair_share, shown_beginning};
 
 /// The values of `${board.…}`. A text without content is empty.
 pub const FIELDS: &[&str] = &[

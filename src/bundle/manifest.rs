@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::names;
 use crate::base::name::{InstanceName, LoopName, StateName};
 use crate::base::object::ObjectId;
 use crate::base::parsed::parsed;
@@ -13,8 +14,6 @@ use crate::base::sum::Sum;
 use crate::base::time::Timestamp;
 use crate::engine::event::Assignment;
 use crate::engine::outcome::Outcome;
-
-use super::names;
 
 /// The version of the format that this program writes. A newer one is refused, an older one is read.
 pub const SCHEMA: u32 = 1;

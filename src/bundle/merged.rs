@@ -4,10 +4,9 @@ use std::path::Path;
 
 use serde_json::Value;
 
+use super::EXTENSION;
 use crate::base::name::StateName;
 use crate::files::read;
-
-use super::EXTENSION;
 
 /// The result of a run or a merge, in a directory of reports.
 pub const RESULT: &str = "result.json";

@@ -5,13 +5,11 @@ use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::Path;
 
-use crate::base::object::ObjectId;
-use crate::process::git::{Call, Git, alternate};
-
 use super::brought::{Protected, unfit};
 use super::manifest::SavedTree;
-use crate::files::read;
-use crate::files::transient;
+use crate::base::object::ObjectId;
+use crate::files::{read, transient};
+use crate::process::git::{Call, Git, alternate};
 
 /// What stands before the objects is a few lines.
 const MOST_HEADER: u64 = 4096;

@@ -9,16 +9,15 @@ use std::path::{Path, PathBuf};
 use fs_err as fs;
 use sha2::{Digest as _, Sha256};
 
+use super::manifest::{Manifest, ManifestEntry, SCHEMA};
+use super::pack::Hashing;
+use super::tree::MOST_BYTES as MOST_OBJECTS;
+use super::{EXTENSION, names};
 use crate::base::format::{self, Unfit};
 use crate::base::sum::Sum;
 use crate::base::text::one_line;
 use crate::files::read;
 use crate::files::unzip::{self, Archive, UnzipError, UnzipLimits};
-
-use super::manifest::{Manifest, ManifestEntry, SCHEMA};
-use super::pack::Hashing;
-use super::tree::MOST_BYTES as MOST_OBJECTS;
-use super::{EXTENSION, names};
 
 /// What a bundle may take at most.
 pub const LIMITS: UnzipLimits = UnzipLimits { entries: 20_000, bytes: 4 << 30 };

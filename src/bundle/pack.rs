@@ -10,6 +10,12 @@ use sha2::{Digest as _, Sha256};
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
 
+use super::manifest::{
+    EntryName, LeftOut, Manifest, ManifestEntry, SCHEMA, SavedSnapshots, SavedTree, SnapshotName,
+};
+use super::names;
+use super::snapshots::{self, SnapshotOptions};
+use super::tree::{self, MadeTree, TreeOptions};
 use crate::base::name::{InstanceName, StateName};
 use crate::base::object::ObjectId;
 use crate::base::redact::Redactor;
@@ -17,19 +23,11 @@ use crate::base::relative::{Line, RelativePath};
 use crate::base::sum::Sum;
 use crate::base::time::Timestamp;
 use crate::engine::event::{Assignment, LoopComplete};
-use crate::files::read;
 use crate::files::secret::holds_secret;
-use crate::files::transient;
+use crate::files::{read, transient};
 use crate::journal::ends;
 use crate::journal::files::RunFiles;
 use crate::journal::streams::Named;
-
-use super::manifest::{
-    EntryName, LeftOut, Manifest, ManifestEntry, SCHEMA, SavedSnapshots, SavedTree, SnapshotName,
-};
-use super::names;
-use super::snapshots::{self, SnapshotOptions};
-use super::tree::{self, MadeTree, TreeOptions};
 
 /// What a bundle is made from.
 pub struct Contents<'c> {

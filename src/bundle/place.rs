@@ -5,12 +5,10 @@ use std::path::Path;
 
 use fs_err as fs;
 
-use crate::journal::ends;
-use crate::journal::fault;
-use crate::journal::files::RunFiles;
-
 use super::names;
 use crate::files::read;
+use crate::journal::files::RunFiles;
+use crate::journal::{ends, fault};
 
 /// How the run that comes in stands to the one that is here already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,11 +6,10 @@ use std::path::Path;
 
 use fs_err as fs;
 
-use crate::files::transient;
-use crate::files::unzip::{self, Archive};
-
 use super::names;
 use super::open::{Bundle, LIMITS, OpenError, archive, locate, only, whole};
+use crate::files::transient;
+use crate::files::unzip::{self, Archive};
 
 /// Reads the report of this name, of at most so many bytes; if there is one.
 pub fn read(path: &Path, name: &str, most: u64) -> Result<Option<Vec<u8>>, OpenError> {

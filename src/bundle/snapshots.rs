@@ -10,15 +10,13 @@ use std::path::{Path, PathBuf};
 use fs_err as fs;
 use tempfile::TempDir;
 
-use crate::base::object::ObjectId;
-use crate::base::redact::Redactor;
-use crate::process::git::{Call, Git, alternate};
-
 use super::brought::{Protected, unfit};
 use super::manifest::{LeftOut, SavedSnapshots, SnapshotName};
 use super::tree::{self, MOST_BYTES};
-use crate::files::read;
-use crate::files::transient;
+use crate::base::object::ObjectId;
+use crate::base::redact::Redactor;
+use crate::files::{read, transient};
+use crate::process::git::{Call, Git, alternate};
 
 /// The most trees that are carried. Each of them is looked at by itself.
 const MOST_TREES: usize = 300;

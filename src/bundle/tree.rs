@@ -10,18 +10,15 @@ use std::path::{Path, PathBuf};
 use fs_err as fs;
 use tempfile::TempDir;
 
+use super::brought::{self, Protected, TreeChange, unfit};
+use super::manifest::{LeftOut, SavedTree};
+use super::{EXTENSION, objects};
 use crate::base::object::ObjectId;
 use crate::base::redact::Redactor;
 use crate::base::relative::Line;
 use crate::files::secret::holds_secret;
+use crate::files::{read, transient};
 use crate::process::git::{AUTHOR, Call, Git, alternate, copy_index};
-
-use super::EXTENSION;
-use super::brought::{self, Protected, TreeChange, unfit};
-use super::manifest::{LeftOut, SavedTree};
-use super::objects;
-use crate::files::read;
-use crate::files::transient;
 
 /// The longest file of objects that is carried.
 pub const MOST_BYTES: u64 = 256 * 1024 * 1024;

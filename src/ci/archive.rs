@@ -13,9 +13,8 @@ use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
 
 use crate::base::text::one_line;
-use crate::files::read;
-use crate::files::transient;
 use crate::files::unzip::{Archive, ArchiveEntry, UnzipError, UnzipLimits};
+use crate::files::{read, transient};
 
 /// Why files were not packed or unpacked.
 #[derive(Debug, thiserror::Error)]

@@ -7,10 +7,11 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-use super::job::{Job, Lookup, Variables};
+use super::job::{Job, Variables};
 use super::marker::without_markers;
 use super::plain::{Plain, one_clean_line};
 use super::service::{ProviderRow, Service, absolute, annotate};
+use crate::base::lookup::Lookup;
 use crate::base::time::Timestamp;
 use crate::report::annotations::{Annotation, Checkout, Level};
 use crate::report::dialect::Dialect;

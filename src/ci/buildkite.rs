@@ -6,10 +6,11 @@
 
 use std::borrow::Cow;
 
-use super::job::{Job, Lookup, Variables};
+use super::job::{Job, Variables};
 use super::marker::not_at_start;
 use super::plain::{Plain, one_clean_line};
 use super::service::{ProviderRow, Service};
+use crate::base::lookup::Lookup;
 use crate::base::time::Timestamp;
 use crate::report::annotations::Annotation;
 use crate::report::dialect::Dialect;

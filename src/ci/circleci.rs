@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
-use super::job::{Job, Lookup, Variables};
+use super::job::{Job, Variables};
 use super::plain::Plain;
 use super::service::{ProviderRow, Service};
+use crate::base::lookup::Lookup;
 use crate::report::dialect::Dialect;
 
 /// How this provider is found, and what of its environment actions do not see.

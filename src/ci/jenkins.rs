@@ -3,9 +3,10 @@
 //! Jenkins hides notes of its own in the log, behind an escape sequence and signed; output of actions has no escape
 //! sequences. Its plugins find `file:line: level: message` in a log.
 
-use super::job::{Job, Lookup, Variables};
+use super::job::{Job, Variables};
 use super::plain::Plain;
 use super::service::{ProviderRow, Service};
+use crate::base::lookup::Lookup;
 use crate::report::dialect::Dialect;
 
 /// How this provider is found, and what of its environment actions do not see.

@@ -5,13 +5,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::key::RunKey;
+use crate::base::lookup::Lookup;
 use crate::base::time::Timestamp;
 
 /// The runner needs some time after us, to upload what the job leaves.
 const AFTERWARDS: Duration = Duration::from_mins(1);
-
-/// The environment: looks up a variable.
-pub type Lookup<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 /// What is known about the job.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

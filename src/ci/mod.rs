@@ -27,8 +27,9 @@ mod travis;
 use std::ops::Deref;
 use std::rc::Rc;
 
-use job::Lookup;
 use service::{ProviderRow, Service};
+
+use crate::base::lookup::Lookup;
 
 /// In the order in which they are asked: a system that imitates another comes before it, `plain` comes last.
 const PROVIDERS: &[ProviderRow] = &[

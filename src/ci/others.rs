@@ -1,9 +1,10 @@
 //! CI systems whose logs have no commands: Drone, Woodpecker, Bitbucket Pipelines and `AppVeyor`. They are known so that
 //! a run behaves as in CI, and so that their credentials stay where they are.
 
-use super::job::{Job, Lookup, Variables};
+use super::job::{Job, Variables};
 use super::plain::Plain;
 use super::service::{ProviderRow, Service};
+use crate::base::lookup::Lookup;
 use crate::report::dialect::Dialect;
 
 /// How these providers are found, and what of their environment actions do not see.

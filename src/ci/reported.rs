@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::job::Lookup;
+use crate::base::lookup::Lookup;
 
 /// Where a run is to be reported beside its log and its files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

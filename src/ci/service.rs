@@ -7,8 +7,9 @@ use std::path::Path;
 
 use super::github::dispatch::{ChainLink, NextRun};
 use super::github::reporter::Reporter;
-use super::job::{Job, Lookup};
+use super::job::Job;
 use super::reported::ReportRequest;
+use crate::base::lookup::Lookup;
 use crate::report::annotations::{Checkout, annotations};
 use crate::report::dialect::Dialect;
 use crate::report::digest::Digest;

@@ -6,9 +6,10 @@
 
 use std::borrow::Cow;
 
-use super::job::{Job, Lookup, Variables};
+use super::job::{Job, Variables};
 use super::plain::{Plain, one_clean_line};
 use super::service::{ProviderRow, Service};
+use crate::base::lookup::Lookup;
 use crate::base::time::Timestamp;
 use crate::report::annotations::Annotation;
 use crate::report::dialect::Dialect;

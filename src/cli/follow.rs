@@ -4,12 +4,11 @@ use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::time::Duration;
 
+use super::output::Output;
 use crate::files::read::{self, Unread};
 use crate::journal::claim;
 use crate::journal::known::KnownRun;
 use crate::report::log_file;
-
-use super::output::Output;
 
 /// The most bytes that are shown. Logs of runs are about half as long at most.
 const MAX_LOG: u64 = 128 * read::MIB;

@@ -4,13 +4,12 @@ use std::time::Duration;
 
 use clap::ValueEnum as _;
 
+use super::flags::{self, ChainFlags, CommitFlags, GoOn, LockedBy, RunFlags, UploadFlags};
 use crate::base::time::parse_duration;
 use crate::ci::github::results::is_offered;
 use crate::machine::OnChange;
 use crate::session::environment::Environment;
 use crate::session::error::Error;
-
-use super::flags::{self, ChainFlags, CommitFlags, GoOn, LockedBy, RunFlags, UploadFlags};
 
 /// How much of the action this step does.
 #[derive(Clone, Copy, PartialEq, Eq)]

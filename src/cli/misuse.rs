@@ -4,12 +4,11 @@ use std::ffi::OsString;
 
 use clap::Parser as _;
 
-use crate::session::context::Session;
-use crate::session::error::Error;
-
 use super::args::{Args, Command};
 use super::exit;
 use super::flags::{self, RunFlags};
+use crate::session::context::Session;
+use crate::session::error::Error;
 
 /// Options with a value that say where a run is reported.
 const WITH_VALUE: [&str; 3] = ["--report-dir", "--status-context", "--sha"];

@@ -21,9 +21,8 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 
-use clap::{CommandFactory as _, Parser as _};
-
 use args::{Args, Command};
+use clap::{CommandFactory as _, Parser as _};
 use output::Output;
 
 use crate::files::transient;

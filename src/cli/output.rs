@@ -6,6 +6,7 @@ use std::io::{self, IsTerminal as _, Write as _};
 
 use serde_json::Value;
 
+use super::flags::Color;
 use crate::base::redact::Redactor;
 use crate::base::text::{screen, screen_drawn, screen_json};
 use crate::ci::Provider;
@@ -20,8 +21,6 @@ use crate::session::environment::Environment;
 use crate::session::error::Error;
 use crate::session::replay::Part;
 use crate::session::talk::{Findings, Talk, Watched};
-
-use super::flags::Color;
 
 /// Standard output and standard error, and what they can show.
 #[derive(Debug)]

@@ -3,11 +3,10 @@
 use std::ffi::OsString;
 use std::path::Path;
 
+use super::args::commands;
 use crate::base::diagnostic::nearest;
 use crate::definition::load::{self, LoadError};
 use crate::session::error::Error;
-
-use super::args::commands;
 
 /// A word that is neither a command nor a loop.
 pub(super) struct Unknown {

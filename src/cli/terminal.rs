@@ -1,12 +1,11 @@
 //! Shows the messages and events of a session on the terminal or in a CI log.
 
+use super::background;
+use super::output::Output;
 use crate::report::Sink;
 use crate::report::console::Verbosity;
 use crate::session::audience::Audience;
 use crate::session::talk::{Findings, Talk, Watched};
-
-use super::background;
-use super::output::Output;
 
 /// The output of a command that shows a run.
 pub(super) struct Terminal<'a> {

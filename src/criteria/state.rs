@@ -4,9 +4,8 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
-use crate::base::text::plural;
-
 use super::json::{Json, Object};
+use crate::base::text::plural;
 
 /// The largest file that is read, in bytes.
 pub const MAX_BYTES: usize = 4 * 1024 * 1024;

@@ -14,6 +14,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::builtin::{self, Builtin};
 use super::fragments;
+pub use super::listing::DIRECTORY;
 use super::listing::{self, EXTENSIONS, without_extension};
 use super::resolve::{self, Fetch, Fetched, Reference, ReferenceKind, Resolved};
 use super::schema::Loop;
@@ -27,8 +28,6 @@ use crate::base::node::Node;
 use crate::base::path::DocPath;
 use crate::files::place::{self, resolved};
 use crate::files::read::{self, Unread};
-
-pub use super::listing::DIRECTORY;
 
 /// A loop file that exists.
 #[derive(Clone, Debug, PartialEq, Eq)]

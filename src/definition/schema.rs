@@ -7,6 +7,7 @@ use std::time::Duration;
 use indexmap::IndexMap;
 use serde_json::{Value, json};
 
+use super::early::Early;
 use crate::base::decode::{
     self, Bounds, Decode, DecodeKey as _, Definitions, Least, NamedNull, Record as _, choice, ranged, record,
     wrong_type,
@@ -21,8 +22,6 @@ use crate::board::Limits;
 use crate::evaluate::Evaluate;
 use crate::evaluate::field::{Field, FromText};
 use crate::evaluate::form::Form;
-
-use super::early::Early;
 
 record! {
     /// A loop: a finite-state machine whose states run commands and whose verdicts choose the next state.

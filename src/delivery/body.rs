@@ -6,23 +6,21 @@
 
 use std::fmt::Write as _;
 
-use crate::base::name::{InstanceName, LoopName, StateName};
-use crate::base::sum::Sum;
-use crate::base::text::{head, one_line, plural};
-use crate::base::time::human;
-use crate::engine::changes::{FileMode, LineCount};
-use crate::report::advice;
-use crate::report::digest::{Digest, SentencePart};
-use crate::report::formats::markdown::{code, fenced, words};
-use crate::report::nights;
-use crate::report::shown::{self, ShownStep};
-use crate::report::step::{Step, StepStanding};
-
 use super::change::FileChange;
 use super::forge::Checks;
 use super::marker::Marker;
 use super::message::{PatchId, headline};
 use super::standing::Standing;
+use crate::base::name::{InstanceName, LoopName, StateName};
+use crate::base::sum::Sum;
+use crate::base::text::{head, one_line, plural};
+use crate::base::time::human;
+use crate::engine::changes::{FileMode, LineCount};
+use crate::report::digest::{Digest, SentencePart};
+use crate::report::formats::markdown::{code, fenced, words};
+use crate::report::shown::{self, ShownStep};
+use crate::report::step::{Step, StepStanding};
+use crate::report::{advice, nights};
 
 /// The longest text, in bytes. GitHub refuses a text of more than 65,536 characters.
 pub const MAX_BODY: usize = 60_000;

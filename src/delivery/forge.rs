@@ -3,10 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::base::object::ObjectId;
-
 use super::change::FileChange;
 use super::names::BranchName;
+use crate::base::object::ObjectId;
 
 /// What an error of a server means for a delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,9 +1,8 @@
 //! The mark in the text of a pull request or a review, which people do not see and by which we know it again.
 
-use crate::base::name::InstanceName;
-
 use super::message::PatchId;
 use super::standing::Standing;
+use crate::base::name::InstanceName;
 
 const BEGIN: &str = "<!-- ll-loop:deliver ";
 const END: &str = " -->";

@@ -3,13 +3,12 @@
 //! One rule stands above all others: a branch that does not stand where we left it was worked on by a person, and is
 //! never touched.
 
-use crate::base::object::ObjectId;
-
 use super::forge::{Commit, Pull, PullState, RefMove};
 use super::marker::Marker;
 use super::message::PatchId;
 use super::names::StickyNames;
 use super::standing::{Refusal, Standing};
+use crate::base::object::ObjectId;
 
 /// What stands on the server.
 #[derive(Clone, Debug)]

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use super::change::FileChange;
+use super::standing::{Refusal, Standing};
 use crate::base::protected_paths::{Deliverable, deliverable};
 use crate::base::relative::RelativePath;
 use crate::base::text::{one_line, plural};
@@ -9,9 +11,6 @@ use crate::engine::changes::{ChangedFile, FileMode};
 use crate::engine::event::LoopComplete;
 use crate::engine::outcome::{Outcome, TerminatedBy};
 use crate::report::digest::Digest;
-
-use super::change::FileChange;
-use super::standing::{Refusal, Standing};
 
 /// The most files that one delivery changes.
 pub const MOST_FILES: usize = 100;

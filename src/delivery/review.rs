@@ -2,12 +2,11 @@
 
 use std::fmt::Write as _;
 
+use super::marker::Marker;
+use super::suggestion::Suggestions;
 use crate::base::object::ObjectId;
 use crate::base::text::plural;
 use crate::report::formats::markdown::code;
-
-use super::marker::Marker;
-use super::suggestion::Suggestions;
 
 /// The most files that are named.
 const MOST_NAMED: usize = 30;

@@ -4,13 +4,12 @@
 
 use std::ops::Range;
 
+use super::change::FileChange;
 use crate::base::escape::is_hidden;
 use crate::base::object::ObjectId;
 use crate::base::text::is_line_end;
 use crate::engine::changes::FileMode;
 use crate::report::formats::markdown::longest_run;
-
-use super::change::FileChange;
 
 /// The most comments of one review.
 pub const MOST: usize = 50;

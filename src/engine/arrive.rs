@@ -2,16 +2,15 @@
 
 use std::time::Duration;
 
-use crate::base::name::StateName;
-use crate::base::text::plural;
-use crate::base::time::millis;
-use crate::machine::{Cap, StepId, Target};
-
 use super::Engine;
 use super::event::{Event, RouteReason};
 use super::outcome::{Outcome, TerminatedBy};
 use super::run::Ending;
 use super::waiting::Decision;
+use crate::base::name::StateName;
+use crate::base::text::plural;
+use crate::base::time::millis;
+use crate::machine::{Cap, StepId, Target};
 
 /// How long the wait before another try becomes at most.
 const LONGEST_RETRY: Duration = Duration::from_mins(10);

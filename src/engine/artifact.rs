@@ -2,12 +2,11 @@
 
 use serde_json::Value;
 
-use crate::base::template::RenderError;
-use crate::machine::{Meaning, Target};
-
 use super::Engine;
 use super::outcome::{Outcome, TerminatedBy};
 use super::waiting::Waiting;
+use crate::base::template::RenderError;
+use crate::machine::{Meaning, Target};
 
 /// A file that is to be copied, with every template resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,6 +4,17 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
+use super::changes::StartTree;
+use super::common::{error_in, saved};
+use super::event::{ActionKind, BoardEvent, Event, HandoffReason, Llm, TreeState};
+use super::outcome::{Outcome, TerminatedBy};
+use super::request::{
+    ActionRequest, ApprovalRequest, Around, LearningRequest, PromptRequest, Session, Setting, SubLoopRequest,
+    SurveyRequest, ToolRequest,
+};
+use super::run::{Deciding, Ending, Phase};
+use super::waiting::{Decision, Evidence, MissingEvidence, WorkRequest};
+use super::{Engine, bounds, budget, environment};
 use crate::base::composed::Composed;
 use crate::base::name::StateName;
 use crate::base::path::Segment;
@@ -17,18 +28,6 @@ use crate::machine::{
     self, Action, Binding, BoardAction, Budget, LearningAction, PromptAction, Routes, ShellAction, Step,
     StepId, SubLoopAction, SubLoopInput, ToolAction,
 };
-
-use super::changes::StartTree;
-use super::common::{error_in, saved};
-use super::event::{ActionKind, BoardEvent, Event, HandoffReason, Llm, TreeState};
-use super::outcome::{Outcome, TerminatedBy};
-use super::request::{
-    ActionRequest, ApprovalRequest, Around, LearningRequest, PromptRequest, Session, Setting, SubLoopRequest,
-    SurveyRequest, ToolRequest,
-};
-use super::run::{Deciding, Ending, Phase};
-use super::waiting::{Decision, Evidence, MissingEvidence, WorkRequest};
-use super::{Engine, bounds, budget, environment};
 
 /// How long the action of a terminal may take when nothing else is said.
 const CLOSING_TIME: Duration = Duration::from_mins(1);

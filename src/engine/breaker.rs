@@ -1,16 +1,15 @@
 //! Ends a run whose agents do not answer, instead of paying for one failed call after the other.
 
-use crate::base::name::StateName;
-use crate::base::text::{head, one_line};
-use crate::evaluate::observation::Cause;
-use crate::evaluate::verdict::Verdict;
-use crate::machine::Step;
-
 use super::Engine;
 use super::calls::{FORM, stable};
 use super::event::{CallFailed, Event};
 use super::outcome::{Outcome, TerminatedBy};
 use super::run::Ending;
+use crate::base::name::StateName;
+use crate::base::text::{head, one_line};
+use crate::evaluate::observation::Cause;
+use crate::evaluate::verdict::Verdict;
+use crate::machine::Step;
 
 /// How much of what was wrong with an answer is kept.
 const KEPT: usize = 2 * 1024;

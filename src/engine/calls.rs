@@ -2,9 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::machine::Call;
-
 use super::event::CallFailed;
+use crate::machine::Call;
 
 /// So many calls in a row that fail for the same cause are enough.
 const ENOUGH: u32 = 3;

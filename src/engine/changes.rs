@@ -3,11 +3,10 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::outcome::Outcome;
 use crate::base::object::ObjectId;
 use crate::base::text::plural;
 use crate::machine::OnChange;
-
-use super::outcome::Outcome;
 
 /// A working tree at one moment, by the ids that git gives it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

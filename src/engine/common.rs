@@ -1,12 +1,11 @@
 //! Events and phrases that several decisions have in common.
 
+use super::event::{Event, Handoff, HandoffReason};
 use crate::base::name::StateName;
 use crate::base::time::human;
 use crate::evaluate::observation::Observation;
 use crate::evaluate::verdict::Verdict;
 use crate::machine::OnHandoff;
-
-use super::event::{Event, Handoff, HandoffReason};
 
 /// Saves a run for a later one, for a reason that no action gave.
 pub(super) fn saved(state: &StateName, reason: HandoffReason, message: String) -> Event {

@@ -1,18 +1,17 @@
 //! From where a run stands to the next thing that happens in it. One decision is one event.
 
-use crate::base::composed::Composed;
-use crate::base::name::StateName;
-use crate::base::template::{RenderError, Room, Template};
-use crate::evaluate::model::Usage;
-use crate::evaluate::observation::Observation;
-use crate::machine::{Step, StepId, Target};
-
 use super::Engine;
 use super::bounds::Overflow;
 use super::event::{ActionComplete, Event, Handoff};
 use super::outcome::Outcome;
 use super::run::{Deciding, Phase};
 use super::waiting::{Decision, Evidence};
+use crate::base::composed::Composed;
+use crate::base::name::StateName;
+use crate::base::template::{RenderError, Room, Template};
+use crate::evaluate::model::Usage;
+use crate::evaluate::observation::Observation;
+use crate::machine::{Step, StepId, Target};
 
 impl Engine<'_> {
     /// Makes the decision that is due, with what the world gave to the judgement that is going on.

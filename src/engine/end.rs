@@ -1,11 +1,5 @@
 //! How a run comes to its end: the action of a terminal, another cycle, an outcome.
 
-use crate::base::name::StateName;
-use crate::base::text::one_line;
-use crate::base::time::{human, millis};
-use crate::evaluate::observation::{Observation, Stop};
-use crate::machine::{Action, End, EndId, Meaning};
-
 use super::changes::Changes;
 use super::common::{describe, saved};
 use super::event::{Event, HandoffReason, LoopComplete, RouteReason};
@@ -13,6 +7,11 @@ use super::outcome::{Asker, Outcome, TerminatedBy};
 use super::run::Ending;
 use super::waiting::Decision;
 use super::{Engine, budget};
+use crate::base::name::StateName;
+use crate::base::text::one_line;
+use crate::base::time::{human, millis};
+use crate::evaluate::observation::{Observation, Stop};
+use crate::machine::{Action, End, EndId, Meaning};
 
 impl Engine<'_> {
     /// Runs the action of a terminal, if it has one.

@@ -1,10 +1,9 @@
 //! What the environment tells an action about its run, so that no loop has to paste output into a command line.
 
-use crate::base::name::captured_variable;
-use crate::base::text::tail;
-
 use super::Engine;
 use super::result::StateResult;
+use crate::base::name::captured_variable;
+use crate::base::text::tail;
 
 /// The most of one result that goes into a variable: the system bounds each one, and all of them together.
 const ONE: usize = 32 * 1024;

@@ -9,6 +9,10 @@ use serde::ser::{Error as _, SerializeMap as _};
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value};
 
+use super::changes::{Changes, StartTree, unsettled};
+use super::night::Night;
+use super::outcome::{Outcome, Signal, TerminatedBy};
+use super::result::StateResult;
 use crate::base::name::{LoopName, StateName};
 use crate::base::relative::Line;
 use crate::base::sum::Sum;
@@ -20,11 +24,6 @@ use crate::evaluate::observation::{Cause, Observation, Stop, Stored, Text};
 use crate::evaluate::survey::Survey;
 use crate::evaluate::verdict::{Observes, Verdict};
 use crate::machine::{OnChange, OnHandoff, SignalKind};
-
-use super::changes::{Changes, StartTree, unsettled};
-use super::night::Night;
-use super::outcome::{Outcome, Signal, TerminatedBy};
-use super::result::StateResult;
 
 /// How much of a stream an event carries; a longer one stands whole in a file beside the journal.
 pub const TAIL: usize = 8 * 1024;

@@ -2,10 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::board::Board;
-
 use super::event::LoopComplete;
 use super::outcome::Outcome;
+use crate::board::Board;
 
 /// Returns the word for a run that has begun or not, with its board, and has ended so, if it has.
 pub fn word(has_begun: bool, board: &Board, end: Option<&LoopComplete>) -> &'static str {

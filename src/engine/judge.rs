@@ -4,6 +4,14 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
+use super::common::{error_in, saved, unjudged_verdict};
+use super::event::{Event, Halt, Handoff, HandoffReason, TreeState};
+use super::outcome::{Outcome, TerminatedBy};
+use super::request::{AskRequest, QueryRequest, SurveyRequest};
+use super::run::Ending;
+use super::signals::{self, PrintedSignal};
+use super::waiting::{Evidence, MissingEvidence};
+use super::{Engine, bounds};
 use crate::base::name::StateName;
 use crate::base::template::{RenderError, Room, Scope};
 use crate::base::text::one_line;
@@ -16,15 +24,6 @@ use crate::evaluate::verdict::Verdict;
 use crate::evaluate::{Judged, Judging};
 use crate::machine::routing::{self, ActionEnd, Key};
 use crate::machine::{self, Action, OnHandoff, Routes, SignalKind, Step, StepId};
-
-use super::common::{error_in, saved, unjudged_verdict};
-use super::event::{Event, Halt, Handoff, HandoffReason, TreeState};
-use super::outcome::{Outcome, TerminatedBy};
-use super::request::{AskRequest, QueryRequest, SurveyRequest};
-use super::run::Ending;
-use super::signals::{self, PrintedSignal};
-use super::waiting::{Evidence, MissingEvidence};
-use super::{Engine, bounds};
 
 /// A reason is cut to so many characters.
 const REASON: usize = 300;

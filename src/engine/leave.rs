@@ -1,15 +1,14 @@
 //! Where an evaluated state leads.
 
-use crate::evaluate::Evaluate;
-use crate::evaluate::verdict::Verdict;
-use crate::machine::routing::{self, ActionEnd, Reason};
-use crate::machine::{Step, StepId, Target};
-
 use super::common::{describe, error_in, unjudged_verdict};
 use super::event::{Event, RouteReason};
 use super::outcome::{Outcome, TerminatedBy};
 use super::run::Ending;
 use super::{Engine, bounds};
+use crate::evaluate::Evaluate;
+use crate::evaluate::verdict::Verdict;
+use crate::machine::routing::{self, ActionEnd, Reason};
+use crate::machine::{Step, StepId, Target};
 
 impl Engine<'_> {
     pub(super) fn leave(&self, id: StepId, verdict: &Verdict) -> Event {

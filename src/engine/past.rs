@@ -13,8 +13,7 @@ use super::run::{Phase, Run};
 use crate::base::name::StateName;
 use crate::base::object::ObjectId;
 use crate::evaluate::observation::{Stored, Stream};
-use crate::machine::Machine;
-use crate::machine::OnChange;
+use crate::machine::{Machine, OnChange};
 
 /// A run that is folded from its events.
 #[derive(Clone, Debug)]

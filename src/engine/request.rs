@@ -5,6 +5,10 @@ use std::time::Duration;
 use indexmap::IndexMap;
 use serde_json::{Map, Value};
 
+use super::budget;
+use super::changes::{Changes, KnownStart};
+use super::event::{Handoff, LoopComplete};
+use super::result::StateResult;
 use crate::base::composed::Composed;
 use crate::base::sandbox::Sandbox;
 use crate::evaluate::FileRead;
@@ -13,11 +17,6 @@ use crate::evaluate::observation::{Observation, Stop, Text};
 use crate::evaluate::query::{Queried, Query};
 use crate::evaluate::survey::Surveyed;
 use crate::machine::Budget;
-
-use super::budget;
-use super::changes::{Changes, KnownStart};
-use super::event::{Handoff, LoopComplete};
-use super::result::StateResult;
 
 /// A fact from the world.
 #[derive(Clone, Debug)]

@@ -6,18 +6,17 @@ use std::time::Duration;
 use indexmap::IndexMap;
 use serde_json::{Map, Value};
 
+use super::bounds::Overflow;
+use super::calls::Calls;
+use super::event::{Handoff, LoopComplete, StallSeen, SubLoopComplete};
+use super::outcome::{Outcome, Signal, TerminatedBy};
+use super::result::StateResult;
 use crate::base::name::StateName;
 use crate::board::Board;
 use crate::evaluate::model::{Sum, Usage};
 use crate::evaluate::observation::Observation;
 use crate::evaluate::verdict::{Observes, Verdict};
 use crate::machine::{EndId, StepId, Target};
-
-use super::bounds::Overflow;
-use super::calls::Calls;
-use super::event::{Handoff, LoopComplete, StallSeen, SubLoopComplete};
-use super::outcome::{Outcome, Signal, TerminatedBy};
-use super::result::StateResult;
 
 mod fold;
 mod resume;

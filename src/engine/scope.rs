@@ -4,6 +4,9 @@ use std::borrow::Cow;
 
 use serde_json::{Value, json};
 
+use super::Engine;
+use super::event::SubLoopComplete;
+use super::result::StateResult;
 use crate::base::diagnostic::nearest;
 use crate::base::name::VarName;
 use crate::base::path::Segment;
@@ -15,10 +18,6 @@ use crate::evaluate::Evaluate;
 use crate::evaluate::field::Field;
 use crate::evaluate::verdict::Verdict;
 use crate::machine::{Action, Target, context};
-
-use super::Engine;
-use super::event::SubLoopComplete;
-use super::result::StateResult;
 
 /// A view of the engine for templates.
 pub(super) struct RunScope<'e, 'm>(&'e Engine<'m>);

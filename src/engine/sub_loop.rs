@@ -2,14 +2,13 @@
 
 use indexmap::IndexMap;
 
+use super::event::{Event, Halt, SubLoopComplete};
+use super::outcome::{Outcome, TerminatedBy};
+use super::request::{SubLoopEnd, SubLoopRequest};
 use crate::base::name::StateName;
 use crate::evaluate::model::Usage;
 use crate::evaluate::observation::Text;
 use crate::evaluate::verdict::Verdict;
-
-use super::event::{Event, Halt, SubLoopComplete};
-use super::outcome::{Outcome, TerminatedBy};
-use super::request::{SubLoopEnd, SubLoopRequest};
 
 /// The end of a sub-loop as an event.
 pub(super) fn completed(state: StateName, request: SubLoopRequest, end: Result<SubLoopEnd, String>) -> Event {

@@ -5,13 +5,6 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
-use crate::base::name::StateName;
-use crate::base::time::Timestamp;
-use crate::evaluate::Verdicts;
-use crate::evaluate::observation::Observation;
-use crate::evaluate::verdict::{Observes, Verdict};
-use crate::machine::{Action, JudgedBy, Machine, Routes, Step, StepId, Target, routing};
-
 use super::common::unjudged_verdict;
 use super::event::{ActionComplete, Event, LoopComplete, LoopStart, SubLoopComplete, TreeState};
 use super::outcome::{Outcome, TerminatedBy};
@@ -20,6 +13,12 @@ use super::run::{Deciding, Pending, Phase};
 use super::sub_loop::sub_loop_verdict;
 use super::waiting::{Decision, Evidence, Waiting};
 use super::{Engine, Start, TURN};
+use crate::base::name::StateName;
+use crate::base::time::Timestamp;
+use crate::evaluate::Verdicts;
+use crate::evaluate::observation::Observation;
+use crate::evaluate::verdict::{Observes, Verdict};
+use crate::machine::{Action, JudgedBy, Machine, Routes, Step, StepId, Target, routing};
 
 /// The keys of details that a stall detector compares.
 const METRICS: [&str; 3] = ["value", "current", "score"];

@@ -5,11 +5,10 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write as _;
 
+use generated::answer_commands;
 use insta::assert_snapshot;
 use proptest::prelude::*;
 use serde_json::json;
-
-use generated::answer_commands;
 
 use super::event::{Llm, Source};
 use super::outcome::{Asker, Outcome, Signal, TerminatedBy};

@@ -3,19 +3,18 @@
 
 use std::time::Duration;
 
-use crate::base::name::StateName;
-use crate::evaluate::FileRead;
-use crate::evaluate::model::ModelAnswer;
-use crate::evaluate::query::Queried;
-use crate::evaluate::survey::Surveyed;
-use crate::machine::StepId;
-
 use super::changes::KnownStart;
 use super::event::{Event, LoopComplete, LoopResume};
 use super::request::{
     ActionRequest, ApprovalRequest, AskRequest, LearningRequest, Next, PromptRequest, QueryRequest,
     SubLoopRequest, SurveyRequest, ToolRequest,
 };
+use crate::base::name::StateName;
+use crate::evaluate::FileRead;
+use crate::evaluate::model::ModelAnswer;
+use crate::evaluate::query::Queried;
+use crate::evaluate::survey::Surveyed;
+use crate::machine::StepId;
 
 /// What a run waits for.
 pub(super) enum Waiting {

@@ -6,16 +6,15 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
-use crate::base::decode::record;
-use crate::base::template::Template;
-use crate::base::text::hex;
-
 use super::bounds::Visits;
 use super::evaluator::{Evaluator, Judged, Judging, Verdicts};
 use super::field::{Field, FieldError};
 use super::memory::{recalled, remembered};
 use super::subject::{excerpt, printed};
 use super::verdict::Verdict;
+use crate::base::decode::record;
+use crate::base::template::Template;
+use crate::base::text::hex;
 
 record! {
     /// Tells whether the tracked values are the same as at the last visits of this state.

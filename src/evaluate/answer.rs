@@ -2,16 +2,15 @@
 
 use serde_json::{Value, json};
 
-use crate::base::decode::record;
-use crate::base::template::Template;
-use crate::base::text::{head, json_in};
-
 use super::evaluator::{Evaluator, Judged, Judging, Verdicts};
 use super::field::FieldError;
 use super::form::mismatch;
 use super::observation::Observation;
 use super::subject::{JudgedText, excerpt, subject};
 use super::verdict::Verdict;
+use crate::base::decode::record;
+use crate::base::template::Template;
+use crate::base::text::{head, json_in};
 
 record! {
     /// Takes a field of the answer to a prompt as the verdict.

@@ -2,15 +2,14 @@
 
 use serde_json::{Value, json};
 
-use crate::base::decode::{choice, record};
-use crate::base::template::Template;
-
 use super::bounds::Margin;
 use super::evaluator::{Evaluator, Judged, Judging, Verdicts};
 use super::field::{Field, FieldError};
 use super::number::{number, number_in};
 use super::subject::{excerpt, printed};
 use super::verdict::Verdict;
+use crate::base::decode::{choice, record};
+use crate::base::template::Template;
 
 choice! {
     /// Which way is better.

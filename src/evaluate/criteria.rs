@@ -3,16 +3,15 @@
 use indexmap::IndexMap;
 use serde_json::{Value, json};
 
+use super::bounds::Visits;
+use super::evaluator::{Evaluator, Judged, Judging, Verdicts};
+use super::field::{Field, FieldError};
+use super::verdict::Verdict;
 use crate::base::decode::record;
 use crate::base::template::{RenderError, Room, Scope, Template};
 use crate::criteria::decision::STUCK_AFTER;
 use crate::criteria::edit::Criterion;
 use crate::criteria::{Progress, State, advance, decide};
-
-use super::bounds::Visits;
-use super::evaluator::{Evaluator, Judged, Judging, Verdicts};
-use super::field::{Field, FieldError};
-use super::verdict::Verdict;
 
 record! {
     /// Reads the criteria of a piece of work from its state file, or keeps them itself from round to round.

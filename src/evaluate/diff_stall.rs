@@ -3,15 +3,14 @@
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::base::decode::record;
-use crate::base::template::Template;
-
 use super::bounds::Visits;
 use super::evaluator::{Evaluator, Judged, Judging, Verdicts};
 use super::field::{Field, FieldError};
 use super::memory::{recalled, remembered};
 use super::survey::Survey;
 use super::verdict::Verdict;
+use crate::base::decode::record;
+use crate::base::template::Template;
 
 record! {
     /// Tells whether the work changes anything: tracked, staged and untracked files, and commits.

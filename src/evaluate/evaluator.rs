@@ -4,8 +4,6 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value, json};
 
-use crate::base::template::{Scope, Template};
-
 use super::effort::Effort;
 use super::field::FieldError;
 use super::form::Form;
@@ -14,6 +12,7 @@ use super::observation::Observation;
 use super::query::{Queried, Query};
 use super::survey::Surveyed;
 use super::verdict::Verdict;
+use crate::base::template::{Scope, Template};
 
 /// What an evaluator can see.
 #[derive(Clone, Copy)]

@@ -2,9 +2,6 @@
 
 use serde_json::json;
 
-use crate::base::decode::record;
-use crate::base::template::Template;
-
 use super::bounds::ExitStatus;
 use super::effort::Effort;
 use super::evaluator::{Evaluator, Judged, Judging, Oddity, Verdicts};
@@ -12,6 +9,8 @@ use super::exit_codes::ExitCodes;
 use super::field::{Field, FieldError};
 use super::subject::excerpt;
 use super::verdict::Verdict;
+use crate::base::decode::record;
+use crate::base::template::Template;
 
 record! {
     /// Judges the exit code of the action.

@@ -2,14 +2,13 @@
 
 use serde_json::json;
 
-use crate::base::decode::record;
-use crate::base::template::Template;
-
 use super::evaluator::{Evaluator, Judged, Judging, Verdicts};
 use super::field::FieldError;
 use super::number::{no_number, number, number_of};
 use super::subject::printed;
 use super::verdict::Verdict;
+use crate::base::decode::record;
+use crate::base::template::Template;
 
 record! {
     /// Takes exit code 0 and a number as yes, and any other exit code as no.

@@ -2,13 +2,12 @@
 
 use serde_json::json;
 
-use crate::base::template::Template;
-use crate::criteria::state::MAX_BYTES;
-
 use super::convergence::Direction;
 use super::evaluator::{FileRead, Judged};
 use super::number::{number, number_in};
 use super::verdict::Verdict;
+use crate::base::template::Template;
+use crate::criteria::state::MAX_BYTES;
 
 /// When the numbers of a history no longer improve.
 pub(super) struct History {

@@ -4,13 +4,6 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value, json};
 
-use crate::base::decode::{Decode, Definitions, record};
-use crate::base::diagnostic::{Diagnostic, Diagnostics, Place};
-use crate::base::node::Node;
-use crate::base::path::DocPath;
-use crate::base::template::Template;
-use crate::base::text::tail;
-
 use super::bounds::Confidence;
 use super::evaluator::{Evaluator, Judged, Judging, Verdicts};
 use super::field::{Field, FieldError};
@@ -19,6 +12,12 @@ use super::model::Question;
 use super::observation::Observation;
 use super::subject::printed;
 use super::verdict::{CANNOT_JUDGE, UNCERTAIN, Verdict};
+use crate::base::decode::{Decode, Definitions, record};
+use crate::base::diagnostic::{Diagnostic, Diagnostics, Place};
+use crate::base::node::Node;
+use crate::base::path::DocPath;
+use crate::base::template::Template;
+use crate::base::text::tail;
 
 record! {
     /// Asks a model what the output means.

@@ -2,14 +2,13 @@
 
 use serde_json::{Value, json};
 
-use crate::base::decode::record;
-use crate::base::template::Template;
-
 use super::evaluator::{Evaluator, Judged, Judging, Verdicts};
 use super::field::FieldError;
 use super::observation::{NOT_FOUND_CODE, TIMEOUT_CODE};
 use super::subject::{excerpt, printed};
 use super::verdict::Verdict;
+use crate::base::decode::record;
+use crate::base::template::Template;
 
 record! {
     /// Tells a tool's answer from its error, by `{isError, content}`.

@@ -3,9 +3,8 @@
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
-use crate::base::text::plural;
-
 use super::observation::Stop;
+use crate::base::text::plural;
 
 /// A question whose answer has a form.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -1,13 +1,12 @@
 //! `open_question_stall`: whether a number of open questions, kept in a file, still gets smaller.
 
-use crate::base::decode::record;
-use crate::base::template::Template;
-
 use super::bounds::{Margin, Visits};
 use super::convergence::Direction;
 use super::evaluator::{Evaluator, Judged, Judging, Verdicts};
 use super::field::{Field, FieldError};
 use super::history::{History, in_run_dir};
+use crate::base::decode::record;
+use crate::base::template::Template;
 
 record! {
     /// Tells whether a history of numbers still falls.

@@ -4,14 +4,13 @@ use fancy_regex::Regex as Backtracking;
 use regex::{Regex, RegexBuilder};
 use serde_json::json;
 
-use crate::base::decode::record;
-use crate::base::template::Template;
-
 use super::effort::Effort;
 use super::evaluator::{Evaluator, Judged, Judging, Oddity, Verdicts};
 use super::field::FieldError;
 use super::subject::{JudgedText, excerpt, subject};
 use super::verdict::Verdict;
+use crate::base::decode::record;
+use crate::base::template::Template;
 
 record! {
     /// Searches the output for a pattern.

@@ -2,10 +2,6 @@
 
 use serde_json::{Value, json};
 
-use crate::base::decode::record;
-use crate::base::path::Segment;
-use crate::base::template::{Template, walk};
-
 use super::effort::Effort;
 use super::evaluator::{Evaluator, Judged, Judging, Oddity, Verdicts};
 use super::field::{Field, FieldError};
@@ -14,6 +10,9 @@ use super::operator::Operator;
 use super::query::{LONGEST_VALUE, Query, too_long};
 use super::subject::{JudgedText, excerpt, subject};
 use super::verdict::Verdict;
+use crate::base::decode::record;
+use crate::base::path::Segment;
+use crate::base::template::{Template, walk};
 
 record! {
     /// Compares a value inside printed JSON with a target.
@@ -168,8 +167,7 @@ fn simple_path(path: &str) -> Option<Vec<Segment>> {
 mod tests {
     use serde_json::json;
 
-    use super::super::testing::checked;
-    use super::super::testing::{judge, judge_with};
+    use super::super::testing::{checked, judge, judge_with};
 
     const DOC: &str = r#"{"summary":{"failed":0,"rate":0.5,"name":"unit","ok":true,"none":null},
         "items":[{"n":1},{"n":2}],"odd key":3,"ключ":4}"#;

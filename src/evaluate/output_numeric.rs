@@ -2,15 +2,14 @@
 
 use serde_json::json;
 
-use crate::base::decode::record;
-use crate::base::template::Template;
-
 use super::evaluator::{Evaluator, Judged, Judging, Verdicts};
 use super::field::{Field, FieldError};
 use super::number::{no_number, number, number_of};
 use super::operator::Operator;
 use super::subject::{JudgedText, subject};
 use super::verdict::Verdict;
+use crate::base::decode::record;
+use crate::base::template::Template;
 
 record! {
     /// Compares a printed number with a target.

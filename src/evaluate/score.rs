@@ -2,10 +2,6 @@
 
 use serde_json::{Value, json};
 
-use crate::base::decode::record;
-use crate::base::template::Template;
-use crate::base::text::head;
-
 use super::answer::{failed_all_the_same, read, said, wrong};
 use super::bounds::Points;
 use super::evaluator::{Evaluator, Judged, Judging, Verdicts};
@@ -13,6 +9,9 @@ use super::field::{Field, FieldError};
 use super::level::{Approval, ScoreLevel, level};
 use super::number::number;
 use super::verdict::Verdict;
+use crate::base::decode::record;
+use crate::base::template::Template;
+use crate::base::text::head;
 
 record! {
     /// Judges work by the score that the answer of a reviewer gives it.

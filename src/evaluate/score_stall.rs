@@ -5,9 +5,6 @@ use std::sync::LazyLock;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::base::decode::record;
-use crate::base::template::Template;
-
 use super::bounds::{Margin, Visits};
 use super::convergence::Direction;
 use super::evaluator::{Evaluator, Judged, Judging, Verdicts};
@@ -17,6 +14,8 @@ use super::memory::{recalled, remembered};
 use super::number::{no_number, number, number_of};
 use super::subject::{JudgedText, subject};
 use super::verdict::Verdict;
+use crate::base::decode::record;
+use crate::base::template::Template;
 
 record! {
     /// Tells whether a score still gets better than the best one so far.

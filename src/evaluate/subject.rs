@@ -4,12 +4,11 @@ use std::borrow::Cow;
 
 use serde_json::json;
 
-use crate::base::template::Template;
-
 use super::evaluator::{Judged, Judging};
 use super::field::FieldError;
 use super::observation::Observation;
 use super::verdict::Verdict;
+use crate::base::template::Template;
 
 /// The text to judge, or the judgement of an action that crashed before it printed any.
 pub(super) enum JudgedText<'a> {

@@ -4,10 +4,6 @@ use std::borrow::Cow;
 
 use serde_json::{Value, json};
 
-use crate::base::decode::Decode;
-use crate::base::path::Segment;
-use crate::base::template::{Found, Missing, Namespace, Scope, walk};
-
 use super::effort::Effort;
 use super::evaluator::Oddity;
 use super::field::FieldError;
@@ -17,6 +13,9 @@ use super::observation::Observation;
 use super::query::Queried;
 use super::survey::Surveyed;
 use super::{ANY_DETAILS, Evaluate, FileRead, Judged, Judging, jq};
+use crate::base::decode::Decode;
+use crate::base::path::Segment;
+use crate::base::template::{Found, Missing, Namespace, Scope, walk};
 
 pub(super) struct Values(pub(super) Value);
 

@@ -2,10 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use super::plan::Plan;
 use crate::base::sum::Sum;
 use crate::base::text::head;
-
-use super::plan::Plan;
 
 /// The digits of a name.
 const DIGITS: usize = 16;

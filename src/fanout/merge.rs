@@ -3,16 +3,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::GOES_ON;
+use super::item::{ItemId, LegKey};
+use super::plan::{Leg, Plan};
+use super::severity::{severity, worst};
 use crate::base::object::ObjectId;
 use crate::base::sum::Sum;
 use crate::base::text::{head, one_line};
 use crate::engine::event::Assignment;
 use crate::engine::outcome::Outcome;
-
-use super::GOES_ON;
-use super::item::{ItemId, LegKey};
-use super::plan::{Leg, Plan};
-use super::severity::{severity, worst};
 
 /// The exit code of a merge that lacks an item.
 const MISSING: u8 = 4;

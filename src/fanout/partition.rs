@@ -3,11 +3,10 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-use crate::base::sum::Sum;
-use crate::base::territory::ScopePath;
-
 use super::item::{ItemId, LegKey};
 use super::plan::{Item, Leg};
+use crate::base::sum::Sum;
+use crate::base::territory::ScopePath;
 
 /// How many legs there are where nobody says.
 pub const AUTO: usize = 20;

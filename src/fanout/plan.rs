@@ -7,15 +7,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
+use super::MOST_ITEMS;
+use super::item::{ItemId, LegKey};
 use crate::base::name::{LoopName, VarName};
 use crate::base::object::ObjectId;
 use crate::base::relative::{Line, RelativePath};
 use crate::base::sum::Sum;
 use crate::base::text::plural;
 use crate::base::time::Timestamp;
-
-use super::MOST_ITEMS;
-use super::item::{ItemId, LegKey};
 
 /// The version of the format that this program writes. Another one is refused.
 pub const SCHEMA: u32 = 1;

@@ -2,9 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::base::name::VarName;
-
 use super::MOST_ITEMS;
+use crate::base::name::VarName;
 
 /// The values of one parameter.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,6 +2,7 @@
 //! with suspicion.
 
 pub mod gitdir;
+pub mod links;
 pub mod place;
 pub mod read;
 pub mod replace;

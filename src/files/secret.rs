@@ -3,9 +3,8 @@
 use std::io::Read as _;
 use std::path::Path;
 
-use crate::base::redact::Redactor;
-
 use super::read;
+use crate::base::redact::Redactor;
 
 /// Looks for a secret in a file, piece by piece.
 pub fn holds_secret(redactor: &Redactor, path: &Path) -> std::io::Result<bool> {

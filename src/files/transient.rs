@@ -13,9 +13,8 @@ use std::sync::{Mutex, PoisonError};
 use rustix::fs::OFlags;
 use tempfile::{Builder, NamedTempFile, TempDir};
 
-use crate::base::own::UNFINISHED;
-
 use super::read;
+use crate::base::own::UNFINISHED;
 
 /// What the names of the directories of processes begin with.
 const HOMES: &str = ".ll-loop-tmp-";

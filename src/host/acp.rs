@@ -19,15 +19,14 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
-use crate::base::text::listed;
-use crate::evaluate::model::{self, Question, Usage};
-
 use super::call::{asked, prompted};
 use super::interface::{
     Access, Conversation, Failure, Host, Invocation, Listener, Prompt, Release, Talker, Terms, Version,
 };
 use super::output::{excerpt, object_in};
 use super::stream::{Transcript, count};
+use crate::base::text::listed;
+use crate::evaluate::model::{self, Question, Usage};
 
 /// The code of an error that asks for a login.
 const LOGIN_REQUIRED: i64 = -32_000;

@@ -2,9 +2,8 @@
 
 use serde_json::Value;
 
-use crate::evaluate::model::Question;
-
 use super::interface::Prompt;
+use crate::evaluate::model::Question;
 
 /// Returns an environment variable of a call.
 pub(super) fn variable(name: &str, value: &str) -> (String, String) {

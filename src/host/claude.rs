@@ -10,9 +10,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
-use crate::base::text::{one_line, plain};
-use crate::evaluate::model::{self, Question, Sum, Usage};
-
 use super::call::{options, variable, words};
 use super::interface::{
     Access, Counting, Failure, Host, HostSettings, Invocation, Listener, Prompt, Pulse, Release, Terms,
@@ -20,6 +17,8 @@ use super::interface::{
 };
 use super::output::{document, excerpt, object_in};
 use super::stream::{Kind, StreamFormat, StreamReader, StreamState, count};
+use crate::base::text::{one_line, plain};
+use crate::evaluate::model::{self, Question, Sum, Usage};
 
 /// The host.
 pub(super) struct Claude;

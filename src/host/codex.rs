@@ -15,9 +15,6 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-use crate::base::text::plain;
-use crate::evaluate::model::{Question, Sum, Usage};
-
 use super::call::{options, words};
 use super::interface::{
     Access, Attachment, Counting, Failure, Host, HostSettings, Invocation, Listener, Preflight, Prompt,
@@ -25,6 +22,8 @@ use super::interface::{
 };
 use super::output::excerpt;
 use super::stream::{StreamFormat, StreamReader, StreamState, count, status_failure};
+use crate::base::text::plain;
+use crate::evaluate::model::{Question, Sum, Usage};
 
 /// The host.
 pub(super) struct Codex;

@@ -17,9 +17,6 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-use crate::base::text::plain;
-use crate::evaluate::model::{Question, Usage};
-
 use super::call::{asked, options, prompted, variable, words};
 use super::interface::{
     Access, Attachment, Failure, Host, HostSettings, Invocation, Listener, Prompt, Pulse, Release, Terms,
@@ -27,6 +24,8 @@ use super::interface::{
 };
 use super::output::excerpt;
 use super::stream::{Kind, StreamFormat, StreamReader, StreamState, count, status_failure};
+use crate::base::text::plain;
+use crate::evaluate::model::{Question, Usage};
 
 /// The host.
 pub(super) struct Gemini;

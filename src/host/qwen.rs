@@ -15,14 +15,13 @@
 
 use serde_json::{Map, Value};
 
-use crate::evaluate::model::{Question, Usage};
-
 use super::call::{options, words};
 use super::claude::{Manner, Messages};
 use super::interface::{
     Access, Failure, Host, HostSettings, Invocation, Listener, Prompt, Release, Terms, Version,
 };
 use super::stream::{Kind, StreamReader, status_failure};
+use crate::evaluate::model::{Question, Usage};
 
 /// The host.
 pub(super) struct Qwen;

@@ -3,11 +3,10 @@
 
 use serde_json::{Map, Value};
 
-use crate::base::text::{plain, tail};
-use crate::evaluate::model::Usage;
-
 use super::interface::{Counting, Failure, Listener, Pulse};
 use super::output::{excerpt, object_in};
+use crate::base::text::{plain, tail};
+use crate::evaluate::model::Usage;
 
 /// Makes a failure of what is said of it.
 pub(super) type Kind = fn(String) -> Failure;

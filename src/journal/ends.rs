@@ -7,11 +7,10 @@ use std::path::Path;
 
 use serde::Deserialize;
 
+use super::reader::{MAX_LINE, whole_line};
 use crate::base::time::Timestamp;
 use crate::engine::event::{Event, LoopComplete, LoopStart, Stamped};
 use crate::files::read;
-
-use super::reader::{MAX_LINE, whole_line};
 
 /// The bytes at the end of a journal that are read first; more are read if the state is not in them.
 const FIRST_LOOK: u64 = 64 * 1024;

@@ -12,7 +12,8 @@ use std::io;
 #[cfg(debug_assertions)]
 mod armed {
     use std::io;
-    use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+    use std::sync::atomic::Ordering::Relaxed;
+    use std::sync::atomic::{AtomicBool, AtomicU64};
 
     /// How many points are passed before the one that kills; 0 for none.
     static LEFT: AtomicU64 = AtomicU64::new(0);

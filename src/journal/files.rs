@@ -3,12 +3,11 @@
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
+use super::{fault, reserve};
 use crate::base::name::LoopName;
 use crate::base::time::Timestamp;
 use crate::files::read::{self, Unread};
 use crate::files::{gitdir, replace};
-
-use super::{fault, reserve};
 
 /// The names of a run's files.
 #[derive(Clone, Debug)]

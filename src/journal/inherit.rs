@@ -3,14 +3,13 @@
 
 use std::io::{self, BufWriter, Write as _};
 
+use super::files::RunFiles;
+use super::reader::{self, ReadError};
+use super::{fault, streams};
 use crate::base::time::Timestamp;
 use crate::engine::event::{Event, Parent, Stamped};
 use crate::evaluate::observation::Stream;
 use crate::files::read;
-
-use super::files::RunFiles;
-use super::reader::{self, ReadError};
-use super::{fault, streams};
 
 /// Why a journal could not be begun.
 #[derive(Debug, thiserror::Error)]

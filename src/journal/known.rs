@@ -7,16 +7,15 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
+use super::claim::{self, Live, Standing};
+use super::ends::{self, Ends};
+use super::files::RunFiles;
+use super::snapshot;
 use crate::base::format::{self, Unfit};
 use crate::base::time::Timestamp;
 use crate::engine::event::LoopComplete;
 use crate::engine::outcome::Outcome;
 use crate::files::read::{self, Unread};
-
-use super::claim::{self, Live, Standing};
-use super::ends::{self, Ends};
-use super::files::RunFiles;
-use super::snapshot;
 
 /// The largest `state.json` that is read, in bytes.
 const MAX_STATE: u64 = 64 * read::MIB;

@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 use std::io;
 use std::time::Duration;
 
-use crate::base::time::Timestamp;
-
 use super::known::{KnownRun, Status};
+use crate::base::time::Timestamp;
 
 /// The limits of the history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,22 +9,20 @@ use indexmap::IndexMap;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use super::fault;
+use super::files::RunFiles;
 use crate::base::name::{LoopName, StateName};
 use crate::base::redact::Redactor;
 use crate::base::time::{Timestamp, millis};
-use crate::engine::Engine;
 use crate::engine::changes::TreeChanges;
 use crate::engine::event::{Overrides, TAIL};
-use crate::engine::execution;
 use crate::engine::outcome::Outcome;
 use crate::engine::result::StateResult;
 use crate::engine::run::{Pending, Phase};
+use crate::engine::{Engine, execution};
 use crate::evaluate::Evaluate;
 use crate::evaluate::model::Usage;
 use crate::evaluate::verdict::Verdict;
-
-use super::fault;
-use super::files::RunFiles;
 use crate::files::read;
 
 /// The version of the format. Readers refuse a newer one.

@@ -8,8 +8,7 @@ use std::path::Path;
 
 use sha2::{Digest as _, Sha256};
 
-use crate::files::read;
-use crate::files::replace;
+use crate::files::{read, replace};
 
 /// What happened to a journal that others do not write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

@@ -6,17 +6,16 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::files::RunFiles;
+use super::reader::Whole;
+use super::witness::{self, Witness};
+use super::{fault, reserve, streams};
 use crate::base::name::LoopName;
 use crate::base::redact::Redactor;
 use crate::base::sum::Sum;
 use crate::base::time::Timestamp;
 use crate::engine::event::{ActionComplete, Event, Shown, Stamped, TAIL, is_long};
 use crate::evaluate::observation::{Observation, Stream, Text};
-
-use super::files::RunFiles;
-use super::reader::Whole;
-use super::witness::{self, Witness};
-use super::{fault, reserve, streams};
 
 /// The space in the journal itself that is reserved for the end of the run, where file sizes are limited (`ulimit
 /// -f`).

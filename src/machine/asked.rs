@@ -1,12 +1,11 @@
 //! Compiles the states that ask somebody before the run goes on: a person, or an agent that finds out what is not known.
 
+use super::{Action, ApprovalAction, LearningAction, Routes, Setting};
 use crate::base::diagnostic::{Diagnostic, Diagnostics, Place};
 use crate::base::path::DocPath;
 use crate::base::template::Template;
 use crate::definition::schema::{ActionType, Learning, State};
 use crate::evaluate::verdict::Verdict;
-
-use super::{Action, ApprovalAction, LearningAction, Routes, Setting};
 
 /// Makes a question for a person.
 pub(super) fn approval(text: Template, setting: Setting) -> Action {

@@ -1,8 +1,7 @@
 //! Computes the most calls of agents that a loop with a task board can take.
 
-use crate::board::{Bound, Calls};
-
 use super::{Machine, Phase, Step};
+use crate::board::{Bound, Calls};
 
 /// Works it out from the limits of the board and from the states that ask agents. None where the loop has no board,
 /// or has a prompt that is no phase of the work, which nothing here bounds.
@@ -25,10 +24,9 @@ pub fn bound(machine: &Machine) -> Option<Bound> {
 
 #[cfg(test)]
 mod tests {
+    use super::bound;
     use crate::definition::load;
     use crate::machine::compile::compile;
-
-    use super::bound;
 
     /// The parts of which the form is put together fit in every combination.
     #[test]

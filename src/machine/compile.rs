@@ -6,6 +6,13 @@ use std::time::Duration;
 use indexmap::IndexMap;
 use serde_json::Value;
 
+use super::check::names;
+use super::early::{EarlyValues, Settled, Values};
+use super::{
+    Action, Artifact, Binding, BoardAction, Budget, Cap, End, EndId, Fallback, JudgedBy, Llm, LoopLimits,
+    Machine, Maintain, Meaning, Params, PromptAction, Retry, Routes, Setting, ShellAction, Stall, Step,
+    StepId, SubLoopAction, SubLoopInput, Target, ToolAction, action, asked, graph,
+};
 use crate::base::decode;
 use crate::base::diagnostic::{Diagnostic, Diagnostics, Place, Severity, nearest};
 use crate::base::name::{StateName, VarName};
@@ -19,14 +26,6 @@ use crate::evaluate::effort::Effort;
 use crate::evaluate::field::{Field, FromText};
 use crate::evaluate::verdict::Verdict;
 use crate::evaluate::{Evaluate, Verdicts};
-
-use super::check::names;
-use super::early::{EarlyValues, Settled, Values};
-use super::{
-    Action, Artifact, Binding, BoardAction, Budget, Cap, End, EndId, Fallback, JudgedBy, Llm, LoopLimits,
-    Machine, Maintain, Meaning, Params, PromptAction, Retry, Routes, Setting, ShellAction, Stall, Step,
-    StepId, SubLoopAction, SubLoopInput, Target, ToolAction, action, asked, graph,
-};
 
 /// Compiles a definition with the values that it gives itself. The machine is there when no problem is an error.
 pub fn compile(definition: &Loop) -> (Option<Machine>, Diagnostics) {

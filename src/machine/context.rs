@@ -5,14 +5,13 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
+use super::Machine;
+use super::provided::Provided;
 use crate::base::diagnostic::nearest;
 use crate::base::name::VarName;
 use crate::base::path::Segment;
 use crate::base::template::{Found, Missing, Namespace, RenderError, Room, Scope, Template, walk};
 use crate::definition::schema::Parameter;
-
-use super::Machine;
-use super::provided::Provided;
 
 /// What was given to a run besides its file.
 #[derive(Clone, Debug, Default)]

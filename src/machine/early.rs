@@ -6,14 +6,13 @@ use std::collections::BTreeMap;
 use indexmap::IndexMap;
 use serde_json::{Map, Value};
 
+use super::context::StartScope;
 use crate::base::name::VarName;
 use crate::base::path::Segment;
 use crate::base::template::{Found, Missing, Namespace, RenderError, Scope, Template, walk};
 use crate::definition::early::Early;
 use crate::definition::schema::Loop;
 use crate::evaluate::field::{Field, FromText};
-
-use super::context::StartScope;
 
 /// The environment may differ where a run goes on, so no target depends on it.
 static NO_ENVIRONMENT: BTreeMap<String, String> = BTreeMap::new();

@@ -4,10 +4,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::evaluate::verdict::{Observes, Verdict};
-
 use super::routing::{ActionEnd, Key, Move, in_a_stall, is_sub_loop, moves};
 use super::{EndId, Machine, Step, StepId, Target};
+use crate::evaluate::verdict::{Observes, Verdict};
 
 /// A machine with more states than this is not explored completely.
 pub const BOUND: usize = 100_000;

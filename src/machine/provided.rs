@@ -2,9 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::base::sum::Sum;
-
 use super::Machine;
+use crate::base::sum::Sum;
 
 /// The names of all of them.
 pub const NAMES: [&str; 9] = [

@@ -1,10 +1,9 @@
 //! Where a state leads: the one place that knows in which order the ways of a state and of its loop are tried. A run
 //! asks it what happens next, the checks ask it what can happen.
 
+use super::{Action, JudgedBy, Machine, Routes, Step, StepId, Target};
 use crate::evaluate::verdict::{Observes, Verdict};
 use crate::evaluate::{Evaluate, Verdicts};
-
-use super::{Action, JudgedBy, Machine, Routes, Step, StepId, Target};
 
 /// How the action of a state ended, as far as the way depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -28,11 +28,10 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
+use super::filesystem;
 use crate::base::object::ObjectId;
 use crate::base::text::one_line;
 use crate::base::time::human;
-
-use super::filesystem;
 
 /// Options of every call, which take precedence over the configuration.
 const SETTINGS: [&str; 24] = [

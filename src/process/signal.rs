@@ -1,9 +1,8 @@
 //! Signals as a request to end: the first one gently, the second one at once. A lease that is lost asks in the same way.
 
-use std::fmt;
-use std::io;
 use std::sync::Arc;
 use std::time::Duration;
+use std::{fmt, io};
 
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;

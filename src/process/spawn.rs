@@ -15,11 +15,10 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::{Child, ChildStdin, Command};
 use tokio::time::{Instant, sleep_until};
 
-use crate::evaluate::observation::{Observation, Stop, Stream, TIMEOUT_CODE};
-
 use super::capture::{Capture, KEPT};
 use super::guard::Guard;
 use super::signal::{Cancel, Request};
+use crate::evaluate::observation::{Observation, Stop, Stream, TIMEOUT_CODE};
 
 /// How long a group may take to obey SIGTERM.
 pub const GRACE: Duration = Duration::from_secs(5);

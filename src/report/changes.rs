@@ -1,10 +1,9 @@
 //! Says what a run did to the working tree, and whether its success is one of the commit that it is reported at.
 
+use super::digest::Digest;
 use crate::base::text::{one_line, plural};
 use crate::engine::changes::{ChangedFile, Changes, StartTree, TreeChanges};
 use crate::engine::outcome::Outcome;
-
-use super::digest::Digest;
 
 /// How many files the last lines of a log name.
 const NAMED: usize = 5;

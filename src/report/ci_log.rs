@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use console::Style;
 
-use super::changes;
 use super::closing::{advice, headline};
 use super::dialect::Dialect;
 use super::digest::EndKind;
@@ -18,7 +17,7 @@ use super::silence::Silence;
 use super::stages::{self, Stage};
 use super::step::Step;
 use super::wording::{self, Heading};
-use super::{OutputLine, Sink};
+use super::{OutputLine, Sink, changes};
 use crate::base::sum::Sum;
 use crate::base::text::{coloured, is_line_end, plural};
 use crate::base::time::{Timestamp, human, millis};

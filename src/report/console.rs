@@ -10,7 +10,6 @@ use console::{Style, truncate_str};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use screen::{MIN_WIDTH, Screen, Shared};
 
-use super::changes;
 use super::closing::{advice, headline};
 use super::digest::EndKind;
 use super::level::LoopViews;
@@ -18,9 +17,8 @@ use super::passes::{Released, Repeats};
 use super::reader::Reader;
 use super::stages::{self, Stage};
 use super::step::{Step, StepStanding};
-use super::wording;
 use super::work::TaskChange;
-use super::{OutputLine, Sink};
+use super::{OutputLine, Sink, changes, wording};
 use crate::base::text::{coloured, head, is_direction, is_line_end, one_line, plain};
 use crate::engine::event::{BoardEvent, Event, RouteReason, Shown, Stamped};
 

@@ -5,10 +5,9 @@ use std::io::{self, BufWriter, Write as _};
 use std::path::Path;
 use std::time::Duration;
 
+use super::{OutputLine, Sink, Stream, wording};
 use crate::engine::event::{Event, Stamped};
 use crate::files::read;
-
-use super::{OutputLine, Sink, Stream, wording};
 
 /// The most that one run writes.
 const LIMIT: u64 = 64 * 1024 * 1024;

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use indexmap::IndexMap;
+use spread::Spread;
 
 use super::digest::Digest;
 use super::step::Step;
@@ -16,7 +17,6 @@ use crate::base::name::StateName;
 use crate::base::time::{Timestamp, millis};
 use crate::engine::event::{Event, Stamped};
 use crate::evaluate::model::Usage;
-use spread::Spread;
 
 /// How many states that cost most time are named.
 const SLOWEST: usize = 5;

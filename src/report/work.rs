@@ -186,10 +186,11 @@ fn turn(board: &Board, task: &Task, was: Status) -> Option<TaskChange> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use crate::board::Count;
     use crate::engine::execution;
     use crate::report::testing::{planned, working};
-    use serde_json::json;
 
     #[test]
     fn what_tasks_and_roles_took_is_counted() {

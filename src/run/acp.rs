@@ -8,6 +8,12 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 use tokio::time::{Instant, sleep_until};
 
+use super::assembly::Assembly;
+use super::clock::Clock;
+use super::complaints::Complaints;
+use super::lines::Lines;
+use super::ticking::{show, while_ticking};
+use super::world::World;
 use crate::base::redact::Redactor;
 use crate::base::time::human;
 use crate::engine::request::Setting;
@@ -18,13 +24,6 @@ use crate::process::service::Service;
 use crate::process::signal::{Cancel, Request};
 use crate::process::spawn::Program;
 use crate::report::Sinks;
-
-use super::assembly::Assembly;
-use super::clock::Clock;
-use super::complaints::Complaints;
-use super::lines::Lines;
-use super::ticking::{show, while_ticking};
-use super::world::World;
 
 /// How long an agent may take to answer that it has stopped its work.
 const LEAVE: Duration = Duration::from_secs(2);

@@ -5,14 +5,13 @@ use std::io::{self, Write as _};
 
 use tempfile::TempPath;
 
-use crate::engine::request::ActionRequest;
-use crate::evaluate::observation::{Observation, Stop, Stream};
-use crate::process::spawn::{self, Heard, ProcessLimits, Program};
-
 use super::kept::{Kept, Onlooker};
 use super::lines::Lines;
 use super::ticking::{show, while_ticking};
 use super::world::World;
+use crate::engine::request::ActionRequest;
+use crate::evaluate::observation::{Observation, Stop, Stream};
+use crate::process::spawn::{self, Heard, ProcessLimits, Program};
 
 /// A longer text does not fit into one argument of a process, and runs from a file.
 const ARGUMENT: usize = 96 * 1024;

@@ -7,6 +7,14 @@ use std::time::Duration;
 use serde_json::Value;
 use tempfile::NamedTempFile;
 
+use super::assembly::Assembly;
+use super::clock::Clock;
+use super::kept::{Kept, Onlooker};
+use super::lines::Lines;
+use super::patience::{Patience, Watch};
+use super::ticking::{show, tick, while_ticking};
+use super::world::World;
+use super::{acp, installed, recorded};
 use crate::base::sandbox::Sandbox;
 use crate::engine::request::{AskRequest, PromptRequest, Setting};
 use crate::evaluate::model::{ModelAnswer, Question, Sum, Usage};
@@ -19,17 +27,6 @@ use crate::host::{
 use crate::machine::Budget;
 use crate::process::signal::Request;
 use crate::process::spawn::{self, Heard, ProcessLimits, Program};
-
-use super::acp;
-use super::assembly::Assembly;
-use super::clock::Clock;
-use super::installed;
-use super::kept::{Kept, Onlooker};
-use super::lines::Lines;
-use super::patience::{Patience, Watch};
-use super::recorded;
-use super::ticking::{show, tick, while_ticking};
-use super::world::World;
 
 /// How often a call is made in all before the service counts as down.
 const ATTEMPTS: u32 = 4;

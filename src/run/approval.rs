@@ -3,15 +3,14 @@
 use std::cell::RefCell;
 use std::time::Duration;
 
+use super::clock::Clock;
+use super::ticking::{show, tick};
+use super::world::World;
 use crate::engine::request::ApprovalRequest;
 use crate::evaluate::observation::{Observation, Stop, Stream, TIMEOUT_CODE, Text};
 use crate::process::signal::Request;
 use crate::process::terminal;
 use crate::report::Sinks;
-
-use super::clock::Clock;
-use super::ticking::{show, tick};
-use super::world::World;
 
 /// How often is looked whether something was typed.
 const LOOK: Duration = Duration::from_millis(50);

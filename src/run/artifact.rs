@@ -4,14 +4,12 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::world::World;
 use crate::base::relative::RelativePath;
 use crate::engine::Engine;
 use crate::engine::artifact::ArtifactRequest;
 use crate::files::place::resolved;
-use crate::files::read;
-use crate::files::transient;
-
-use super::world::World;
+use crate::files::{read, transient};
 
 /// Copies the artifact of a run that has come to its end, if it has one, and notes what became of it.
 pub(super) fn leave(engine: &Engine<'_>, world: &mut World) {

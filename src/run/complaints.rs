@@ -6,13 +6,12 @@ use tokio::io::AsyncReadExt as _;
 use tokio::process::ChildStderr;
 use tokio::time::Instant;
 
+use super::lines::Lines;
+use super::ticking::show;
 use crate::base::redact::Redactor;
 use crate::base::text::tail;
 use crate::evaluate::observation::Stream;
 use crate::report::Sinks;
-
-use super::lines::Lines;
-use super::ticking::show;
 
 /// How much of it is kept.
 const COMPLAINTS: usize = 64 * 1024;

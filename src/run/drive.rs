@@ -4,6 +4,13 @@ use std::cell::RefCell;
 use std::io;
 use std::time::Duration;
 
+use super::rules::Rules;
+use super::ticking::tick;
+use super::world::World;
+use super::{
+    action, agent, approval, artifact, continuation, learning, mcp, measure, moments, query, shared_file,
+    sub_loop, survey,
+};
 use crate::base::name::StateName;
 use crate::base::time::millis;
 use crate::engine::event::{Event, LoopComplete, Stamped};
@@ -14,14 +21,6 @@ use crate::journal::snapshot::{self, Snapshot};
 use crate::journal::{Tampered, ends, reader};
 use crate::process::signal::{self, EndSignal, Request};
 use crate::report::digest::Digest;
-
-use super::rules::Rules;
-use super::ticking::tick;
-use super::world::World;
-use super::{
-    action, agent, approval, artifact, continuation, learning, mcp, measure, moments, query, shared_file,
-    sub_loop, survey,
-};
 
 /// The journal could not be written, or somebody else changed it, so the run was stopped: a run that cannot be saved
 /// must not go on.

@@ -8,13 +8,12 @@ use std::path::Path;
 
 use sha2::{Digest as _, Sha256};
 
-use crate::base::object::ObjectId;
-use crate::base::text::{hex, listed, plural};
-use crate::process::git::Call;
-
 use super::git::GitCalls;
 use super::status::StatusLine;
+use crate::base::object::ObjectId;
+use crate::base::text::{hex, listed, plural};
 use crate::files::read;
+use crate::process::git::Call;
 
 /// Leaves out what only looks changed because no filter ran. Returns a sentence about what cannot be told.
 pub(super) async fn settle(

@@ -7,6 +7,9 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use tempfile::TempDir;
+
+use super::clock::Clock;
 use crate::base::object::ObjectId;
 use crate::base::text::one_line;
 use crate::evaluate::observation::{Stop, Stream};
@@ -15,10 +18,6 @@ use crate::process::git::{Call, Filters, Walk, alternate, copy_index, environmen
 use crate::process::guard::Guard;
 use crate::process::signal::{Cancel, Request};
 use crate::process::spawn::{self, Heard, ProcessLimits, Program};
-
-use tempfile::TempDir;
-
-use super::clock::Clock;
 
 /// More than this is neither a list of changes nor a patch.
 const MOST_OUTPUT: usize = 256 * 1024 * 1024;

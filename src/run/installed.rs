@@ -4,13 +4,12 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::world::{Identity, Installed, World};
 use crate::base::text::one_line;
 use crate::evaluate::observation::{Observation, Stop, Stream};
 use crate::files::transient;
 use crate::host::{Host, Version};
 use crate::process::spawn::{self, Heard, ProcessLimits, Program};
-
-use super::world::{Identity, Installed, World};
 
 /// How long a host may take to answer. One that is written for Node.js takes seconds to start.
 const ANSWER_TIME: Duration = Duration::from_secs(20);

@@ -10,17 +10,16 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::base::object::ObjectId;
-use crate::base::text::one_line;
-use crate::evaluate::observation::Observation;
-use crate::process::git::Call;
-use crate::process::signal::Cancel;
-
 use super::clock::Clock;
 use super::git::GitCalls;
 use super::recorded::is_in_repository;
 use super::tree::{WorkingTree, WorkingTrees};
 use super::world::World;
+use crate::base::object::ObjectId;
+use crate::base::text::one_line;
+use crate::evaluate::observation::Observation;
+use crate::process::git::Call;
+use crate::process::signal::Cancel;
 
 /// The longest time for looking at the working tree, and for putting it back.
 const LIMIT: Duration = Duration::from_mins(2);

@@ -11,18 +11,17 @@ use tokio::io::{AsyncReadExt as _, BufReader};
 use tokio::process::{ChildStdin, ChildStdout};
 use tokio::time::{Instant, sleep_until};
 
+use super::clock::Clock;
+use super::complaints::Complaints;
+use super::servers::{self, Unknown};
+use super::ticking::tick;
+use super::world::World;
 use crate::base::text::one_line;
 use crate::engine::request::ToolRequest;
 use crate::evaluate::observation::{NOT_FOUND_CODE, Observation, Stop, TIMEOUT_CODE, Text};
 use crate::process::service::Service;
 use crate::process::signal::Request;
 use crate::process::spawn::Program;
-
-use super::clock::Clock;
-use super::complaints::Complaints;
-use super::servers::{self, Unknown};
-use super::ticking::tick;
-use super::world::World;
 
 /// A server that prints more than this in one call is broken.
 const MOST_OUTPUT: u64 = 64 * 1024 * 1024;

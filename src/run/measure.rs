@@ -17,6 +17,11 @@ use std::time::Duration;
 
 use look::{Look, Measurer};
 
+use super::area::Area;
+use super::diff;
+use super::git::{GitCalls, OwnIndex};
+use super::ticking::while_ticking;
+use super::world::World;
 use crate::base::gitpath;
 use crate::base::object::ObjectId;
 use crate::base::redact::Redactor;
@@ -30,12 +35,6 @@ use crate::journal::claim;
 use crate::journal::files::RunFiles;
 use crate::process::git::Call;
 use crate::process::signal::Cancel;
-
-use super::area::Area;
-use super::diff;
-use super::git::{GitCalls, OwnIndex};
-use super::ticking::while_ticking;
-use super::world::World;
 
 /// The longest time for a measurement.
 const LIMIT: Duration = Duration::from_mins(5);

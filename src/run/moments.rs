@@ -2,15 +2,14 @@
 
 use std::cell::RefCell;
 
-use crate::base::text::one_line;
-use crate::engine::event::Event;
-use crate::process::signal::Request;
-use crate::report::numbers::StepNumber;
-
 use super::git::GitCalls;
 use super::snapshots::{KeptTree, LIMIT, Moment};
 use super::ticking::while_ticking;
 use super::world::World;
+use crate::base::text::one_line;
+use crate::engine::event::Event;
+use crate::process::signal::Request;
+use crate::report::numbers::StepNumber;
 
 /// Returns the moments that some events are about to bring.
 pub(super) fn of(events: &[Event], around: &[u32]) -> Vec<Moment> {

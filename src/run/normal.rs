@@ -7,10 +7,9 @@ use std::sync::LazyLock;
 
 use regex::{Captures, Regex};
 
+use super::world::World;
 use crate::base::composed::{Composed, Part, is_cut};
 use crate::base::text::{plain, tail};
-
-use super::world::World;
 
 /// A printed text up to this length counts as a whole.
 const WHOLE: usize = 8 * 1024;

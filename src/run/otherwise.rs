@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use indexmap::IndexMap;
 
+use super::replay::{Find, Known};
 use crate::base::name::StateName;
 use crate::engine::event::{Event, LoopComplete, LoopStart, Stamped};
 use crate::engine::outcome::TerminatedBy;
@@ -15,8 +16,6 @@ use crate::machine::Machine;
 use crate::report::numbers::{Numbering, StepNumber};
 use crate::report::why::flips::{Flip, Otherwise};
 use crate::report::why::fold::is_verdict;
-
-use super::replay::{Find, Known};
 
 /// How many verdicts are looked at, the last ones.
 pub const MOST: u64 = 200;

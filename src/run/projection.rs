@@ -6,14 +6,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use super::work_file::{Holder, Locked, STATE, this_run};
 use crate::base::text::one_line;
 use crate::criteria::State;
 use crate::criteria::owner::{Owner, OwningRun};
 use crate::engine::event::{Event, Stamped};
 use crate::engine::outcome::Outcome;
 use crate::report::Sink;
-
-use super::work_file::{Holder, Locked, STATE, this_run};
 
 /// The most characters of a word from the file that are shown.
 const LINE: usize = 100;

@@ -5,15 +5,14 @@ use std::cell::RefCell;
 
 use serde_json::Value;
 
+use super::helper;
+use super::ticking::while_ticking;
+use super::world::World;
 use crate::base::time::human;
 use crate::engine::request::QueryRequest;
 use crate::evaluate::observation::{Observation, Stop, Stream};
 use crate::evaluate::query::{LONGEST_VALUE, Queried};
 use crate::process::spawn::{self, Heard, ProcessLimits, Program};
-
-use super::helper;
-use super::ticking::while_ticking;
-use super::world::World;
 
 /// A longer answer was not written by the helper, which bounds what it answers.
 const LONGEST_ANSWER: usize = 2 * LONGEST_VALUE;

@@ -5,10 +5,6 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::engine::request::{AskRequest, PromptRequest};
-use crate::evaluate::model::{ModelAnswer, Usage};
-use crate::evaluate::observation::{Observation, Stop, Stream, Text};
-
 use super::clock::Clock;
 use super::git::GitCalls;
 use super::normal::Normal;
@@ -16,6 +12,9 @@ use super::recording::{RecordedAnswer, RecordedRequest};
 use super::ticking::show;
 use super::tree::{WorkingTree, WorkingTrees};
 use super::world::World;
+use crate::engine::request::{AskRequest, PromptRequest};
+use crate::evaluate::model::{ModelAnswer, Usage};
+use crate::evaluate::observation::{Observation, Stop, Stream, Text};
 
 /// The longest time for looking at the working tree, and for changing it.
 const LIMIT: Duration = Duration::from_mins(2);

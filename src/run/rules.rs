@@ -6,12 +6,11 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use super::git::GitCalls;
 use crate::base::text::listed;
 use crate::engine::Start;
 use crate::engine::changes::{EntryContent, KnownStart, StartTree};
 use crate::process::git::Call;
-
-use super::git::GitCalls;
 
 /// How many words of a command are looked at.
 const MOST_WORDS: usize = 50;

@@ -5,9 +5,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::criteria::state::MAX_BYTES;
-use crate::files::place;
 use crate::files::read::{self, Unread};
-use crate::files::replace;
+use crate::files::{place, replace};
 
 /// The directory of the state.
 const HOME: &str = ".loop";

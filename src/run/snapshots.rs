@@ -10,16 +10,15 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::area::Area;
+use super::filtered;
+use super::git::{GitCalls, OwnIndex};
+use super::status::{self, FileStanding, StatusLine, Untracked};
 use crate::base::object::ObjectId;
 use crate::base::own::is_own;
 use crate::base::text::one_line;
 use crate::process::git::{AUTHOR, Call};
 use crate::report::numbers::StepNumber;
-
-use super::area::Area;
-use super::filtered;
-use super::git::{GitCalls, OwnIndex};
-use super::status::{self, FileStanding, StatusLine, Untracked};
 
 /// The longest time for one snapshot.
 pub(super) const LIMIT: Duration = Duration::from_secs(30);

@@ -2,15 +2,14 @@
 
 use std::time::Duration;
 
+use super::replay::Level;
+use super::world::{SubLoop, World};
 use crate::base::redact;
 use crate::engine::event::{LoopComplete, LoopStart};
 use crate::engine::past::Standing;
 use crate::engine::request::{SubLoopEnd, SubLoopRequest};
 use crate::engine::{Engine, Start};
 use crate::machine::provided;
-
-use super::replay::Level;
-use super::world::{SubLoop, World};
 
 /// Loops that call each other deeper than this do so by mistake.
 pub const DEEPEST: usize = 16;

@@ -7,12 +7,11 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest as _, Sha256};
 use tempfile::TempDir;
 
+use super::git::GitCalls;
 use crate::base::object::ObjectId;
 use crate::base::text::hex;
 use crate::files::transient;
 use crate::process::git::{Call, alternate, copy_index};
-
-use super::git::GitCalls;
 
 /// A place for indexes and objects, for as long as trees are compared.
 pub(super) struct WorkingTrees {

@@ -11,16 +11,14 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::time::Duration;
 
+use super::shared_file;
 use crate::base::own::UNFINISHED;
 use crate::criteria::decision::STUCK_AFTER;
 use crate::criteria::owner::{Owner, OwningRun};
 use crate::criteria::state::{Invalid, MAX_BYTES};
 use crate::criteria::{self, Decision, Progress, State};
-use crate::files::place;
-use crate::files::read;
+use crate::files::{place, read};
 use crate::process::life;
-
-use super::shared_file;
 
 /// Where the state of a piece of work is, below its directory.
 pub const STATE: &str = ".loop/state.json";

@@ -6,6 +6,15 @@ use std::path::{Component, Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
 
+use super::area::Area;
+use super::checkpoint::Checkpoints;
+use super::clock::Clock;
+use super::helper::Helper;
+use super::patience::Patience;
+use super::recording::Recording;
+use super::replay::Left;
+use super::rules::Rules;
+use super::snapshots::TreeSnapshots;
 use crate::base::name::LoopName;
 use crate::base::redact::Redactor;
 use crate::engine::Start;
@@ -20,16 +29,6 @@ use crate::process::guard::Guard;
 use crate::process::signal::Cancel;
 use crate::process::spawn::Program;
 use crate::report::Sinks;
-
-use super::area::Area;
-use super::checkpoint::Checkpoints;
-use super::clock::Clock;
-use super::helper::Helper;
-use super::patience::Patience;
-use super::recording::Recording;
-use super::replay::Left;
-use super::rules::Rules;
-use super::snapshots::TreeSnapshots;
 
 /// Everything around the engine.
 pub struct World {

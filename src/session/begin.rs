@@ -6,6 +6,22 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
+use super::audience::Audience;
+use super::consent::{self, Decided};
+use super::context::Session;
+use super::error::Error;
+use super::fetch::Local;
+use super::files::open;
+use super::interrupts::Interrupts;
+use super::nights::{self, Before};
+use super::options::{BeginOptions, RunOptions};
+use super::prepared::Prepared;
+use super::publish::{Publication, Stage, publisher};
+use super::ready::{Launch, Position, Ready, sinks};
+use super::start::start;
+use super::variables::resolve;
+use super::worktree::Worktree;
+use super::{bundler, changes, claim, criteria, lock, snapshots, tree, trust};
 use crate::base::command;
 use crate::base::diagnostic::Severity;
 use crate::base::name::LoopName;
@@ -21,30 +37,6 @@ use crate::report::digest::{Digest, NotRun};
 use crate::report::graph;
 use crate::run::clock::Clock;
 use crate::run::projection::Projection;
-
-use super::audience::Audience;
-use super::bundler;
-use super::changes;
-use super::claim;
-use super::consent::{self, Decided};
-use super::context::Session;
-use super::criteria;
-use super::error::Error;
-use super::fetch::Local;
-use super::files::open;
-use super::interrupts::Interrupts;
-use super::lock;
-use super::nights::{self, Before};
-use super::options::{BeginOptions, RunOptions};
-use super::prepared::Prepared;
-use super::publish::{Publication, Stage, publisher};
-use super::ready::{Launch, Position, Ready, sinks};
-use super::snapshots;
-use super::start::start;
-use super::tree;
-use super::trust;
-use super::variables::resolve;
-use super::worktree::Worktree;
 
 /// A loop with its input, variables and options.
 pub struct Bound<'s> {

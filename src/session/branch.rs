@@ -3,14 +3,12 @@
 
 use std::path::{Path, PathBuf};
 
+use super::context::Session;
+use super::{git, worktree};
 use crate::engine::request::SubLoopRequest;
 use crate::journal::files::RunFiles;
 use crate::process::git::{Call, Git};
 use crate::run::Workplace;
-
-use super::context::Session;
-use super::git;
-use super::worktree;
 
 /// Makes worktrees for the sub-loops of a run.
 pub(super) struct Branches {

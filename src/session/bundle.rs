@@ -2,14 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::journal::known::KnownRun;
-
 use super::bundler::{Bundler, file_name, warnings};
 use super::choose::{Chosen, choose, never_began};
 use super::context::Session;
 use super::error::Error;
 use super::finish;
 use super::killed::{self, Telling};
+use crate::journal::known::KnownRun;
 
 impl Session<'_> {
     /// Writes the bundle of a run, to `<run>.llz` in the directory of the session where no file is named. Returns the

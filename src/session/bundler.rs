@@ -5,6 +5,10 @@ use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use super::context::Session;
+use super::prepared::Prepared;
+use super::upload::Uploader;
+use super::{git, library, snapshots};
 use crate::base::object::ObjectId;
 use crate::base::redact::Redactor;
 use crate::base::territory::Territory;
@@ -16,19 +20,11 @@ use crate::bundle::tree::{MadeTree, TreeOptions};
 use crate::ci::github::target::page;
 use crate::definition::load::DIRECTORY;
 use crate::engine::event::Assignment;
-use crate::journal::ends;
-use crate::journal::fault;
 use crate::journal::files::RunFiles;
+use crate::journal::{ends, fault};
 use crate::process::git::{Call, Git};
 use crate::run::clock::Clock;
 use crate::run::snapshots::Moment;
-
-use super::context::Session;
-use super::git;
-use super::library;
-use super::prepared::Prepared;
-use super::snapshots;
-use super::upload::Uploader;
 
 /// At most so many of the files that were left out are named in warnings.
 const NAMED: usize = 5;

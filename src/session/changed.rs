@@ -4,18 +4,17 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
+use super::claim;
+use super::context::Session;
+use super::error::Error;
+use super::options::ResumeOptions;
+use super::prepared::{Prepared, changed};
 use crate::base::redact;
 use crate::base::time::millis;
 use crate::engine::event::{LoopStart, ResumeChanges};
 use crate::journal::files::RunFiles;
 use crate::machine::context::{self, Given};
 use crate::machine::provided::{self, Provided};
-
-use super::claim;
-use super::context::Session;
-use super::error::Error;
-use super::options::ResumeOptions;
-use super::prepared::{Prepared, changed};
 
 /// Works out what changes from now on.
 pub(crate) fn changes(

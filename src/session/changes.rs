@@ -6,19 +6,19 @@ use std::path::Path;
 
 use serde_json::{Map, Value};
 
-use crate::base::object::ObjectId;
-use crate::base::own::is_own;
-use crate::base::redact::Redactor;
-use crate::base::territory::ScopePath;
-use crate::ci::github::event::{WorkflowEvent, is_sha, short};
-use crate::process::git::{Call, Git};
-use crate::report::digest::NotRun;
-
 use super::claim;
 use super::context::Session;
 use super::error::Error;
 use super::git::{self, changed};
 use super::prepared::Prepared;
+use crate::base::object::ObjectId;
+use crate::base::own::is_own;
+use crate::base::redact::Redactor;
+use crate::base::territory::ScopePath;
+use crate::ci::github::event::{WorkflowEvent, is_sha, short};
+use crate::files::links;
+use crate::process::git::{Call, Git};
+use crate::report::digest::NotRun;
 
 /// The value of `--changed-since` that stands for the base of the event.
 const AUTO: &str = "auto";
@@ -43,7 +43,7 @@ pub(crate) fn none_since(
     };
     let territory = claim::territory(prepared, context, session, &Redactor::default())?;
     let files = prepared.files().into_iter();
-    let files = files.map(|(file, _)| claim::real(&file).to_string_lossy().into_owned().into());
+    let files = files.map(|(file, _)| links::real(&file).to_string_lossy().into_owned().into());
     let paths: Vec<ScopePath> = territory.paths.iter().cloned().chain(files).collect();
     if let Some(path) = paths.iter().find(|path| !repository.top.holds(path)) {
         let why = format!("what changed in {path} is unknown, because it is outside of the repository");

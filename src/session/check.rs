@@ -1,14 +1,13 @@
 //! Checks a loop file without running it.
 
+use super::error::Error;
+use super::library::Library;
+use super::prepared::{all_findings, refused};
 use crate::base::diagnostic::Diagnostics;
 use crate::base::node::Node;
 use crate::definition::load::{self, LoadError, Located, Rejected};
 use crate::definition::source::Sources;
 use crate::machine::{check, compile};
-
-use super::error::Error;
-use super::library::Library;
-use super::prepared::{all_findings, refused};
 
 /// A loop file and its findings.
 pub struct Checked {

@@ -2,6 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+use super::context::Session;
+use super::error::{Error, Kind};
+use super::finish;
+use super::runs::known_as;
 use crate::base::command;
 use crate::base::diagnostic::nearest;
 use crate::definition::load::{self, DIRECTORY};
@@ -9,11 +13,6 @@ use crate::engine::event::LoopComplete;
 use crate::engine::outcome::Outcome;
 use crate::journal::known::{self, KnownRun, Status};
 use crate::report::advice::loop_of;
-
-use super::context::Session;
-use super::error::{Error, Kind};
-use super::finish;
-use super::runs::known_as;
 
 /// A run to resume, or one that ended and only has to be finished.
 pub(crate) enum Chosen {

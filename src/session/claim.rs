@@ -2,17 +2,23 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::path::{Component, Path, PathBuf};
+use std::path::Path;
 
 use serde_json::{Map, Value};
 use tokio::sync::oneshot;
 
+use super::context::Session;
+use super::environment::PARENT;
+use super::error::{Error, Kind};
+use super::left_behind;
+use super::prepared::Prepared;
 use crate::base::command;
 use crate::base::name::LoopName;
 use crate::base::redact::Redactor;
 use crate::base::sum::Sum;
 use crate::base::territory::{ScopePath, Territory};
 use crate::base::time::{Timestamp, human};
+use crate::files::links::real;
 use crate::journal::claim::{self, Claim, Live, Pass, Record, Standing, Taken, Ticket, Turn, Wanted};
 use crate::journal::files::RunFiles;
 use crate::journal::known;
@@ -21,13 +27,6 @@ use crate::machine::context;
 use crate::process::life::host;
 use crate::process::signal::{Cancel, Request};
 use crate::run::clock::Clock;
-
-use super::context::Session;
-use super::environment::PARENT;
-use super::error::Error;
-use super::error::Kind;
-use super::left_behind;
-use super::prepared::Prepared;
 
 /// Resolves the scope of a loop to the paths that it means in this run.
 pub(crate) fn territory(
@@ -72,22 +71,6 @@ fn own_scope(
         })
     });
     rendered.collect()
-}
-
-/// Follows the links in a path as far as it exists.
-pub(crate) fn real(path: &Path) -> PathBuf {
-    let mut rest = Vec::new();
-    let mut known = path;
-    loop {
-        if let Ok(real) = known.canonicalize() {
-            return rest.into_iter().rev().fold(real, |path: PathBuf, part: Component<'_>| path.join(part));
-        }
-        let (Some(parent), Some(last)) = (known.parent(), known.components().next_back()) else {
-            return path.to_owned();
-        };
-        rest.push(last);
-        known = parent;
-    }
 }
 
 /// Describes what a run claims.

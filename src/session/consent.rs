@@ -4,6 +4,10 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
 
+use super::context::Session;
+use super::error::{Error, Kind};
+use super::library::{self, Library};
+use super::options::LlmOptions;
 use crate::base::sandbox::Sandbox;
 use crate::base::sum::Sum;
 use crate::base::text::{head, listed};
@@ -11,6 +15,7 @@ use crate::base::time::parse_duration;
 use crate::ci::github::event::WorkflowEvent;
 use crate::definition::load::{Loaded, Located};
 use crate::engine::event::Llm;
+use crate::files::links;
 use crate::host::{self, Host};
 use crate::machine::check::fate;
 use crate::machine::{Action, Budget, Machine, OnHandoff, Step};
@@ -18,12 +23,6 @@ use crate::process::spawn;
 use crate::run::patience::Patience;
 use crate::run::recording::{Mode, Recording};
 use crate::run::{Agents, access};
-
-use super::context::Session;
-use super::error::{Error, Kind};
-use super::library::{self, Library};
-use super::options::LlmOptions;
-use super::whereabouts;
 
 /// The decisions about agents for a run.
 pub(crate) struct Decided {
@@ -76,7 +75,7 @@ pub(crate) fn decide(
     {
         name_account(host, in_ci, session);
     }
-    let subject = Consent { repository: whereabouts::repository(&located.root, None), loaded, library };
+    let subject = Consent { repository: links::repository(&located.root, None), loaded, library };
     for one in all() {
         if llm == Llm::On && !one.llm.is_forbidden {
             consent(options, (one, &subject), in_ci, session);

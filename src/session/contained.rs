@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 use std::io::Read as _;
 use std::path::{Component, Path, PathBuf};
 
+use super::context::Session;
+use super::error::Error;
 use crate::base::text::one_line;
 use crate::ci::Provider;
 use crate::ci::github::artifacts::PREFIX;
@@ -17,9 +19,6 @@ use crate::ci::key::RunKey;
 use crate::engine::outcome::Outcome;
 use crate::files::read;
 use crate::process::relayed;
-
-use super::context::Session;
-use super::error::Error;
 
 /// The file with the outputs, in the directory that the container may write to.
 const OUTPUTS: &str = "output";

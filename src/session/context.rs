@@ -2,12 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::base::redact::Redactor;
-use crate::run::Helper;
-
 use super::environment::Environment;
 use super::interrupts::StopBy;
 use super::talk::Talk;
+use crate::base::redact::Redactor;
+use crate::run::Helper;
 
 /// An environment, a directory, and the [`Talk`] that messages go to.
 #[derive(Clone)]

@@ -7,6 +7,9 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
+use super::context::Session;
+use super::environment::Environment;
+use super::error::{Error, Kind};
 use crate::base::command;
 use crate::base::template::Template;
 use crate::base::text::one_line;
@@ -20,14 +23,9 @@ use crate::machine::{Machine, context};
 use crate::process::guard::Guard;
 use crate::process::signal::{self, EndSignal};
 use crate::process::spawn::{self, Heard, ProcessLimits, Program};
-use crate::run::named;
 use crate::run::projection::{Anothers, Projection};
-use crate::run::shared_file;
 use crate::run::work_file::{self, Holder, Locked};
-
-use super::context::Session;
-use super::environment::Environment;
-use super::error::{Error, Kind};
+use crate::run::{named, shared_file};
 
 /// The variable in which Claude Code names its session to the commands that it runs.
 const SESSION_ID: &str = "CLAUDE_CODE_SESSION_ID";

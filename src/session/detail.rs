@@ -3,20 +3,18 @@
 
 use std::path::Path;
 
-use crate::engine::event::Stamped;
-use crate::journal::files::RunFiles;
-use crate::journal::reader;
-use crate::report::Stream;
-use crate::report::detail::{Detail, Printed as PrintedTails, tail_of};
-use crate::report::digest::Digest;
-use crate::report::graph::Graph;
-use crate::report::log_file;
-
 use super::context::Session;
 use super::opened::OpenedBundle;
 use super::otherwise::{self, Subject};
 use super::printed::{Line, Printed};
 use super::snapshots::DiffLimits;
+use crate::engine::event::Stamped;
+use crate::journal::files::RunFiles;
+use crate::journal::reader;
+use crate::report::detail::{Detail, Printed as PrintedTails, tail_of};
+use crate::report::digest::Digest;
+use crate::report::graph::Graph;
+use crate::report::{Stream, log_file};
 
 /// How much of what steps changed is shown.
 const DIFFS: DiffLimits = DiffLimits { each: 64 * 1024, all: 1 << 20 };

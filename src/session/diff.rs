@@ -4,6 +4,12 @@ use std::path::Path;
 
 use serde_json::{Map, Value};
 
+use super::context::Session;
+use super::error::{Error, Kind};
+use super::incoming::unusable;
+use super::killed;
+use super::opened::OpenedBundle;
+use super::runs::Places;
 use crate::bundle::names;
 use crate::bundle::open::{Bundle, LIMITS, OpenError};
 use crate::files::read::MIB;
@@ -11,13 +17,6 @@ use crate::journal::known::state_now;
 use crate::journal::reader;
 use crate::report::difference::{Compared, Trail};
 use crate::report::digest::Digest;
-
-use super::context::Session;
-use super::error::{Error, Kind};
-use super::incoming::unusable;
-use super::killed;
-use super::opened::OpenedBundle;
-use super::runs::Places;
 
 /// The longest `state.json` that is read from a bundle.
 const MAX_STATE: u64 = 64 * MIB;

@@ -1,5 +1,6 @@
 //! Starts another run of the workflow after a hand-off, which resumes the run.
 
+use super::context::Session;
 use crate::base::text::one_line;
 use crate::ci::Provider;
 use crate::ci::github::dispatch::{ChainLink, NextRun};
@@ -7,8 +8,6 @@ use crate::ci::github::results::uncounted_job;
 use crate::ci::key::RunKey;
 use crate::ci::reported::{ReportOptions, ReportRequest, ReportedRun};
 use crate::report::annotations::{Annotation, Level};
-
-use super::context::Session;
 
 /// Names a run for reports.
 pub(crate) fn subject(

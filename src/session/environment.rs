@@ -3,10 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use super::secrets;
 use crate::base::redact::MIN_SECRET;
 use crate::ci;
-
-use super::secrets;
 
 /// Variables of ll-loop itself that actions do not inherit.
 const WITHHELD: &[&str] = &[SUPERVISED, DETACHED, "LL_FAULT"];

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 use tempfile::NamedTempFile;
 
+use super::context::Session;
+use super::error::{Error, Kind};
 use crate::ci::Provider;
 use crate::ci::github::api::Api;
 use crate::ci::github::artifacts::{
@@ -15,10 +17,6 @@ use crate::ci::github::fault::ArtifactError;
 use crate::ci::github::repository::Repository;
 use crate::ci::github::results::{Downloaded, Results, check_name};
 use crate::files::transient;
-
-use super::context::Session;
-use super::error::Error;
-use super::error::Kind;
 
 /// The most bytes of a zip file that are fetched.
 const MAX_ZIP: u64 = 4 << 30;

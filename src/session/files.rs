@@ -2,15 +2,14 @@
 
 use std::io;
 
-use crate::journal::fault;
-use crate::journal::files::RunFiles;
-use crate::journal::writer::Journal;
-
 use super::claim::cannot_save;
 use super::context::Session;
 use super::error::Error;
 use super::finish;
 use super::options::RunOptions;
+use crate::journal::fault;
+use crate::journal::files::RunFiles;
+use crate::journal::writer::Journal;
 
 /// Makes the files of a new run, and removes them again if one of them fails.
 pub(super) fn open(files: &RunFiles, options: &RunOptions, session: &Session<'_>) -> Result<Journal, Error> {

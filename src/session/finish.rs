@@ -10,6 +10,16 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::bundler::Bundler;
+use super::claim::surroundings;
+use super::context::Session;
+use super::error::{Error, Kind};
+use super::fold::fold;
+use super::job_record::{JobRecord, MadeUp};
+use super::left_behind;
+use super::options::RunOptions;
+use super::prepared::{Prepared, refused};
+use super::publish::{Publication, Stage, publisher};
 use crate::base::territory::{ScopePath, Territory};
 use crate::ci::Provider;
 use crate::definition::load;
@@ -24,18 +34,6 @@ use crate::journal::known::{KnownRun, Status, state_now};
 use crate::journal::snapshot::{self, Snapshot};
 use crate::report::Sinks;
 use crate::run::clock::Clock;
-
-use super::bundler::Bundler;
-use super::claim::surroundings;
-use super::context::Session;
-use super::error::Error;
-use super::error::Kind;
-use super::fold::fold;
-use super::job_record::{JobRecord, MadeUp};
-use super::left_behind;
-use super::options::RunOptions;
-use super::prepared::{Prepared, refused};
-use super::publish::{Publication, Stage, publisher};
 
 /// What is still to do after the end of a run, as the file beside the journal holds it.
 #[derive(Clone, Debug, Serialize, Deserialize)]

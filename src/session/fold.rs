@@ -3,6 +3,8 @@
 use std::rc::Rc;
 use std::time::Duration;
 
+use super::error::{Error, Kind};
+use super::prepared::{Prepared, changed};
 use crate::base::command;
 use crate::base::time::Timestamp;
 use crate::engine::event::LoopStart;
@@ -11,9 +13,6 @@ use crate::journal::reader::{ReadError, Whole, read_whole};
 use crate::journal::streams::Streams;
 use crate::report::Sinks;
 use crate::run::replay::{Known, Left, Replay, ReplayError};
-
-use super::error::{Error, Kind};
-use super::prepared::{Prepared, changed};
 
 /// An unfinished run, read from its journal.
 pub(crate) struct Folded {

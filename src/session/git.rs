@@ -2,10 +2,9 @@
 
 use std::path::Path;
 
+use super::context::Session;
 use crate::base::own::is_own;
 use crate::process::git::{Call, Git};
-
-use super::context::Session;
 
 /// Calls git in a directory. The variables that would point git to another repository are removed.
 pub(crate) fn at(directory: &Path, session: &Session<'_>) -> Git {

@@ -12,24 +12,21 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::audience::Audience;
+use super::context::Session;
+use super::dispatch::subject;
+use super::options::RunOptions;
+use super::publish::wanted;
+use super::{finish, key, left_behind};
 use crate::ci::Provider;
 use crate::ci::reported::{ReportOptions, ReportRequest, ReportedRun};
 use crate::engine::event::{Event, Stamped};
+use crate::files::read;
 use crate::journal::claim::place;
 use crate::journal::files::RunFiles;
 use crate::process::guard::{self, Guard};
 use crate::process::spawn::GRACE;
 use crate::report::Sink;
-
-use super::audience::Audience;
-use super::context::Session;
-use super::dispatch::subject;
-use super::finish;
-use super::key;
-use super::left_behind;
-use super::options::RunOptions;
-use super::publish::wanted;
-use crate::files::read;
 
 /// How long the guard tries to set the status, counted from the kill. Then it is gone.
 const PATIENCE: Duration = Duration::from_secs(9);

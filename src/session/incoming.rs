@@ -6,6 +6,14 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
+use super::bundler::{here, job};
+use super::context::Session;
+use super::error::{Error, Kind};
+use super::fetch::{ArtifactRequest, artifact};
+use super::options::RunOptions;
+use super::prepared::{Prepared, changed};
+use super::pushed_refs::PushedRefs;
+use super::{git, key, snapshots};
 use crate::base::command;
 use crate::base::name::LoopName;
 use crate::base::object::ObjectId;
@@ -31,18 +39,6 @@ use crate::process::git::Git;
 use crate::process::life::host;
 use crate::report::advice::loop_of;
 use crate::run::snapshots::Moment;
-
-use super::bundler::{here, job};
-use super::context::Session;
-use super::error::Error;
-use super::error::Kind;
-use super::fetch::{ArtifactRequest, artifact};
-use super::git;
-use super::key;
-use super::options::RunOptions;
-use super::prepared::{Prepared, changed};
-use super::pushed_refs::PushedRefs;
-use super::snapshots;
 
 /// A run that was unpacked, and not yet moved to the directory of runs.
 pub(crate) struct Incoming {

@@ -3,9 +3,8 @@
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::watch;
 
-use crate::process::signal::{self, Cancel, EndSignal, Request};
-
 use super::error::Error;
+use crate::process::signal::{self, Cancel, EndSignal, Request};
 
 /// What may stop a run before its end.
 #[derive(Clone, Debug, Default)]

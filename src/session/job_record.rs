@@ -3,17 +3,16 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::ci::Provider;
-use crate::ci::github::event::WorkflowEvent;
-use crate::ci::key::RunKey;
-use crate::ci::reported::ReportOptions;
-use crate::journal::files::RunFiles;
-
 use super::audience::Audience;
 use super::context::Session;
 use super::key;
 use super::options::{KeyOption, RunOptions, Storing};
 use super::publish::wanted;
+use crate::ci::Provider;
+use crate::ci::github::event::WorkflowEvent;
+use crate::ci::key::RunKey;
+use crate::ci::reported::ReportOptions;
+use crate::journal::files::RunFiles;
 
 /// A CI job, and where it reports a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

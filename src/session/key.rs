@@ -7,17 +7,16 @@ use std::sync::OnceLock;
 
 use uuid::Uuid;
 
+use super::audience::Audience;
+use super::context::Session;
+use super::environment::PARENT;
+use super::options::{KeyOption, RunOptions};
 use crate::base::sum::Sum;
 use crate::ci::Provider;
 use crate::ci::github::artifacts::{PREFIX, key_of};
 use crate::ci::job::JobId;
 use crate::ci::key::RunKey;
 use crate::files::read;
-
-use super::audience::Audience;
-use super::context::Session;
-use super::environment::PARENT;
-use super::options::{KeyOption, RunOptions};
 
 /// The most runs of one loop that are counted in a job.
 const MOST: u32 = 1000;

@@ -3,10 +3,6 @@
 
 use std::path::Path;
 
-use crate::ci::Provider;
-use crate::journal::known::{KnownRun, Status};
-use crate::report::Sink;
-
 use super::choose::{Chosen, choose};
 use super::context::Session;
 use super::error::Error;
@@ -16,6 +12,9 @@ use super::job_record::MadeUp;
 use super::options::RunOptions;
 use super::publish::{Publication, Stage, publisher};
 use super::talk::{Findings, Talk, Watched};
+use crate::ci::Provider;
+use crate::journal::known::{KnownRun, Status};
+use crate::report::Sink;
 
 /// Whom the reports of a killed run are for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

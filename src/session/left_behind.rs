@@ -4,14 +4,13 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use super::context::Session;
 use crate::files::read;
 use crate::journal::claim::{self, place};
 use crate::journal::files::RunFiles;
 use crate::process::groups::{self, Groups};
 use crate::process::guard::Guard;
 use crate::process::spawn::GRACE;
-
-use super::context::Session;
 
 const RECORD: &str = ".groups";
 

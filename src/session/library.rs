@@ -6,6 +6,7 @@ use std::rc::Rc;
 
 use serde_json::{Map, Value};
 
+use super::lines::lines;
 use crate::base::diagnostic::{Diagnostic, Diagnostics, Place, Severity, nearest};
 use crate::base::name::{StateName, VarName};
 use crate::base::path::DocPath;
@@ -20,15 +21,12 @@ use crate::engine::Start;
 use crate::engine::event::{LoopStart, Source};
 use crate::engine::request::{Around, SubLoopRequest};
 use crate::machine::check::{injection, names};
-use crate::machine::compile;
 use crate::machine::context::{self, Given};
 use crate::machine::early::Values;
 use crate::machine::provided::{self, Provided};
-use crate::machine::{Action, Machine, Step, SubLoopAction, SubLoopInput, graph};
+use crate::machine::{Action, Machine, Step, SubLoopAction, SubLoopInput, compile, graph};
 use crate::run::sub_loop::DEEPEST;
 use crate::run::{SubLoop, replay};
-
-use super::lines::lines;
 
 /// A loop that was looked up.
 pub(crate) struct KnownLoop {

@@ -4,6 +4,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::context::Session;
+use super::error::Kind;
+use super::fetch::{ArtifactRequest, Local, artifact};
+use super::key;
+use super::options::{BeginOptions, RunOptions};
 use crate::base::name::LoopName;
 use crate::base::sum::Sum;
 use crate::base::text::{head, one_line};
@@ -17,12 +22,6 @@ use crate::files::replace::replace;
 use crate::journal::files::RunFiles;
 use crate::report::digest::Digest;
 use crate::report::nights::{FILE, History, MAX_FILE, of};
-
-use super::context::Session;
-use super::error::Kind;
-use super::fetch::{ArtifactRequest, Local, artifact};
-use super::key;
-use super::options::{BeginOptions, RunOptions};
 
 /// How often a scheduled job is expected to run, unless `--every` says otherwise.
 const DAY: Duration = Duration::from_hours(24);

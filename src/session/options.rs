@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::audience::Audience;
 use crate::base::time::human;
 use crate::ci::github::dispatch::ChainLink;
 use crate::ci::key::RunKey;
@@ -14,8 +15,6 @@ use crate::lease::record::{LONGEST, SHORTEST};
 use crate::machine::{Budget, OnChange, OnHandoff};
 use crate::run::clock::Clock;
 use crate::run::recording::Mode;
-
-use super::audience::Audience;
 
 /// How a run behaves and is reported, whether it begins or goes on.
 #[derive(Clone, Debug, Default)]

@@ -3,6 +3,9 @@
 use std::path::PathBuf;
 use std::rc::Rc;
 
+use super::context::Session;
+use super::opened::OpenedBundle;
+use super::prepared::Prepared;
 use crate::definition::load::{self, Located};
 use crate::engine::event::{LoopStart, SCHEMA};
 use crate::files::read::MIB;
@@ -12,10 +15,6 @@ use crate::report::digest::Digest;
 use crate::report::why::flips::Otherwise;
 use crate::run::otherwise::{Looked, Suppositions};
 use crate::run::replay::Known;
-
-use super::context::Session;
-use super::opened::OpenedBundle;
-use super::prepared::Prepared;
 
 /// Of a longer journal, only `why` says what another verdict would have led to: reports are not kept waiting.
 const MAX_JOURNAL: u64 = 8 * MIB;

@@ -4,6 +4,12 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
+use super::context::Session;
+use super::error::{Error, Kind};
+use super::library::{Library, texts};
+use super::lines::lines;
+use super::mistakes::mistakes;
+use super::talk::Findings;
 use crate::base::diagnostic::{Diagnostics, Severity};
 use crate::base::text::plural;
 use crate::definition::builtin::is_builtin;
@@ -14,13 +20,6 @@ use crate::journal::files::RunFiles;
 use crate::machine::early::Values;
 use crate::machine::provided::Provided;
 use crate::machine::{Machine, check, compile};
-
-use super::context::Session;
-use super::error::{Error, Kind};
-use super::library::{Library, texts};
-use super::lines::lines;
-use super::mistakes::mistakes;
-use super::talk::Findings;
 
 /// A loop that can run.
 pub struct Prepared {

@@ -5,6 +5,14 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
 
+use super::audience::Audience;
+use super::bundler::{Bundler, Saver, file_name};
+use super::context::Session;
+use super::dispatch::{UNSTORED, subject};
+use super::environment::PARENT;
+use super::options::{RunOptions, Storing};
+use super::upload::Uploader;
+use super::{detail, key, nights, otherwise, whereabouts};
 use crate::base::command;
 use crate::base::name::LoopName;
 use crate::bundle::names;
@@ -17,8 +25,8 @@ use crate::ci::reported::{ReportOptions, ReportRequest};
 use crate::engine::Start;
 use crate::engine::event::{Event, LoopComplete, Stamped};
 use crate::engine::outcome::Outcome;
-use crate::files::read;
 use crate::files::replace::{replace, replace_with};
+use crate::files::{links, read};
 use crate::journal::files::RunFiles;
 use crate::journal::{fault, reader};
 use crate::report::advice;
@@ -29,19 +37,6 @@ use crate::report::formats::FORMATS;
 use crate::report::formats::outputs::outputs;
 use crate::report::reader::{Reader, Remote};
 use crate::report::unbegun::{Hindrance, Unbegun};
-
-use super::audience::Audience;
-use super::bundler::{Bundler, Saver, file_name};
-use super::context::Session;
-use super::detail;
-use super::dispatch::{UNSTORED, subject};
-use super::environment::PARENT;
-use super::key;
-use super::nights;
-use super::options::{RunOptions, Storing};
-use super::otherwise;
-use super::upload::Uploader;
-use super::whereabouts;
 
 /// How long the end of a run waits for the network.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -392,7 +387,7 @@ impl Publication {
     /// Returns the root of the repository, and the ways in which tools write it: with links followed, as the run knows
     /// it, and as the job does.
     fn repository(&self) -> (PathBuf, Vec<String>) {
-        let repository = whereabouts::repository(&self.root, Some(&self.workspace));
+        let repository = links::repository(&self.root, Some(&self.workspace));
         let up = Path::new(&self.reader.home).components().count();
         let known = self.root.ancestors().nth(up).unwrap_or(&self.root).to_owned();
         let followed = self.workspace.canonicalize().unwrap_or_else(|_| self.workspace.clone());

@@ -3,13 +3,12 @@
 
 use std::cell::OnceCell;
 
+use super::context::Session;
+use super::scratch::Scratch;
 use crate::base::object::ObjectId;
 use crate::ci::github::git_remote::GitRemote;
 use crate::ci::github::takeover::{Attempt, Refs, TakeoverError};
 use crate::process::git::Call;
-
-use super::context::Session;
-use super::scratch::Scratch;
 
 /// Refs of a remote repository.
 pub(crate) struct PushedRefs {

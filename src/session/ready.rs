@@ -3,6 +3,23 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use super::audience::Audience;
+use super::branch::Branches;
+use super::bundler::Bundler;
+use super::claim::{passed_on, surroundings};
+use super::context::Session;
+use super::dispatch::{UNSTORED, dispatch, subject};
+use super::error::Error;
+use super::guard::Watchman;
+use super::interrupts::Interrupts;
+use super::lock::Lock;
+use super::options::RunOptions;
+use super::prepared::Prepared;
+use super::publish::{self, Publication, Stage, publisher};
+use super::talk::Watched;
+use super::whereabouts::reader;
+use super::worktree::Worktree;
+use super::{finish, key, left_behind, successor};
 use crate::base::command;
 use crate::base::name::LoopName;
 use crate::base::territory::Territory;
@@ -16,40 +33,17 @@ use crate::journal::files::RunFiles;
 use crate::journal::writer::Journal;
 use crate::machine::Machine;
 use crate::process::signal::Cancel;
-use crate::report::Sinks;
-use crate::report::advice;
 use crate::report::digest::ReportPaths;
 use crate::report::log_file::LogFile;
 use crate::report::reader::Reader;
-use crate::run::Agents;
+use crate::report::{Sinks, advice};
 use crate::run::area::Area;
 use crate::run::checkpoint::Checkpoints;
 use crate::run::clock::Clock;
 use crate::run::projection::Projection;
 use crate::run::replay::Left;
 use crate::run::snapshots::TreeSnapshots;
-use crate::run::{self, Lost, Rules, SubLoop, World, conduct};
-
-use super::audience::Audience;
-use super::branch::Branches;
-use super::bundler::Bundler;
-use super::claim::{passed_on, surroundings};
-use super::context::Session;
-use super::dispatch::{UNSTORED, dispatch, subject};
-use super::error::Error;
-use super::finish;
-use super::guard::Watchman;
-use super::interrupts::Interrupts;
-use super::key;
-use super::left_behind;
-use super::lock::Lock;
-use super::options::RunOptions;
-use super::prepared::Prepared;
-use super::publish::{self, Publication, Stage, publisher};
-use super::successor;
-use super::talk::Watched;
-use super::whereabouts::reader;
-use super::worktree::Worktree;
+use crate::run::{self, Agents, Lost, Rules, SubLoop, World, conduct};
 
 /// A run that can start: it has its scope, its files and its journal.
 pub struct Ready<'s> {

@@ -5,6 +5,10 @@ use std::path::Path;
 
 use serde_json::Value;
 
+use super::context::Session;
+use super::error::{Error, Kind};
+use super::fetch::{fault, mask};
+use super::opened::OpenedBundle;
 use crate::base::name::LoopName;
 use crate::base::text::one_line;
 use crate::bundle::manifest::{self, Manifest};
@@ -20,11 +24,6 @@ use crate::ci::github::repository::Repository;
 use crate::ci::reported::ReportedRun;
 use crate::files::transient;
 use crate::report::digest::Digest;
-
-use super::context::Session;
-use super::error::{Error, Kind};
-use super::fetch::{fault, mask};
-use super::opened::OpenedBundle;
 
 /// The most bytes of an artifact that is fetched.
 const MAX_ZIP: u64 = 1 << 30;

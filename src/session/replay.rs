@@ -7,18 +7,6 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-use crate::bundle::names;
-use crate::bundle::open::{self, Bundle, LIMITS, OpenError};
-use crate::ci::Provider;
-use crate::engine::event::{ActionComplete, Event, Shown, Stamped};
-use crate::files::transient;
-use crate::journal::reader;
-use crate::report::console::Verbosity;
-use crate::report::log_file;
-use crate::report::numbers::{Numbering, StepNumber};
-use crate::report::reader::{Reader, Remote};
-use crate::report::{OutputLine, Sink, Stream};
-
 use super::audience::Audience;
 use super::context::Session;
 use super::error::{Error, Kind};
@@ -27,6 +15,16 @@ use super::options::RunOptions;
 use super::printed::{Line, Printed};
 use super::runs::Places;
 use super::whereabouts::reader;
+use crate::bundle::names;
+use crate::bundle::open::{self, Bundle, LIMITS, OpenError};
+use crate::ci::Provider;
+use crate::engine::event::{ActionComplete, Event, Shown, Stamped};
+use crate::files::transient;
+use crate::journal::reader;
+use crate::report::console::Verbosity;
+use crate::report::numbers::{Numbering, StepNumber};
+use crate::report::reader::{Reader, Remote};
+use crate::report::{OutputLine, Sink, Stream, log_file};
 
 /// The widest window that a journal may ask for.
 const WIDEST: usize = 1000;

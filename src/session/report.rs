@@ -2,6 +2,15 @@
 
 use std::path::Path;
 
+use super::context::Session;
+use super::error::Error;
+use super::incoming::unusable;
+use super::killed::{self, Telling};
+use super::opened::OpenedBundle;
+use super::options::RunOptions;
+use super::runs::Places;
+use super::whereabouts::reader;
+use super::{detail, finish, otherwise};
 use crate::files::replace::deliver;
 use crate::journal::files::RunFiles;
 use crate::journal::reader;
@@ -9,18 +18,6 @@ use crate::report::detail::Detail;
 use crate::report::difference::Against;
 use crate::report::digest::Digest;
 use crate::report::reader::Remote;
-
-use super::context::Session;
-use super::detail;
-use super::error::Error;
-use super::finish;
-use super::incoming::unusable;
-use super::killed::{self, Telling};
-use super::opened::OpenedBundle;
-use super::options::RunOptions;
-use super::otherwise;
-use super::runs::Places;
-use super::whereabouts::reader;
 
 impl Session<'_> {
     /// Reads what a run did: the last one of a loop, a run by its id, or the one in a bundle.

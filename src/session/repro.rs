@@ -6,6 +6,13 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
 
+use super::context::Session;
+use super::error::{Error, Kind};
+use super::incoming::Incoming;
+use super::prepared::Prepared;
+use super::runs::Places;
+use super::snapshots::{self, SnapshotWorktree};
+use super::{finish, git};
 use crate::base::object::ObjectId;
 use crate::base::text::listed;
 use crate::definition::load;
@@ -21,15 +28,6 @@ use crate::report::digest::Digest;
 use crate::report::numbers::{Numbering, StepNumber};
 use crate::run::replay::{Known, Level, Replay};
 use crate::run::snapshots::Moment;
-
-use super::context::Session;
-use super::error::{Error, Kind};
-use super::finish;
-use super::git;
-use super::incoming::Incoming;
-use super::prepared::Prepared;
-use super::runs::Places;
-use super::snapshots::{self, SnapshotWorktree};
 
 /// How often what a step waits for is answered before its work begins.
 const MOST_QUESTIONS: usize = 1000;

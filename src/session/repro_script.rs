@@ -7,16 +7,15 @@ use std::fmt::Write as _;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
+use super::context::Session;
+use super::error::Error;
+use super::repro::Repro;
+use super::secrets;
 use crate::base::redact::MASK;
 use crate::base::sum::Sum;
 use crate::base::template::shell_quote;
 use crate::base::text::{one_line, screen};
 use crate::process::git::{Call, Git};
-
-use super::context::Session;
-use super::error::Error;
-use super::repro::Repro;
-use super::secrets;
 
 /// Tools whose versions are told where a command names them.
 const TOOLS: [&str; 23] = [

@@ -5,6 +5,23 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
+use super::changed::changes;
+use super::choose::{Chosen, choose, never_began, over};
+use super::consent::{self, Decided};
+use super::context::Session;
+use super::error::{Error, Kind};
+use super::files::begin_files;
+use super::fold::{Folded, fold};
+use super::incoming::Incoming;
+use super::interrupts::Interrupts;
+use super::killed::{self, Telling};
+use super::options::{LlmOptions, ResumeOptions, Which};
+use super::prepared::{Prepared, reaching, refused};
+use super::ready::{Launch, Position, Ready, Resumed, sinks};
+use super::rewound::{Made, Rewound};
+use super::start::start;
+use super::worktree::Worktree;
+use super::{claim, criteria, finish, key, lock, snapshots, tree, trust};
 use crate::base::name::StateName;
 use crate::base::text::one_line;
 use crate::base::time::human;
@@ -24,31 +41,6 @@ use crate::run::clock::Clock;
 use crate::run::otherwise::adjust;
 use crate::run::projection::Projection;
 use crate::run::replay::{Left, Level};
-
-use super::changed::changes;
-use super::choose::{Chosen, choose, never_began, over};
-use super::claim;
-use super::consent::{self, Decided};
-use super::context::Session;
-use super::criteria;
-use super::error::{Error, Kind};
-use super::files::begin_files;
-use super::finish;
-use super::fold::{Folded, fold};
-use super::incoming::Incoming;
-use super::interrupts::Interrupts;
-use super::key;
-use super::killed::{self, Telling};
-use super::lock;
-use super::options::{LlmOptions, ResumeOptions, Which};
-use super::prepared::{Prepared, reaching, refused};
-use super::ready::{Launch, Position, Ready, Resumed, sinks};
-use super::rewound::{Made, Rewound};
-use super::snapshots;
-use super::start::start;
-use super::tree;
-use super::trust;
-use super::worktree::Worktree;
 
 /// The result of resuming a run.
 pub enum Resumption<'s> {

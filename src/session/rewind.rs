@@ -2,10 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use crate::definition::load;
-use crate::report::numbers::StepNumber;
-use crate::run::clock::Clock;
-
 use super::begin::new_files;
 use super::context::Session;
 use super::error::Error;
@@ -15,6 +11,9 @@ use super::ready::Ready;
 use super::resume::{FoundRun, UnclaimedRun, settle};
 use super::rewound::Origin;
 use super::worktree::Worktree;
+use crate::definition::load;
+use crate::report::numbers::StepNumber;
+use crate::run::clock::Clock;
 
 /// Where a run is rewound to.
 #[derive(Clone, Debug)]

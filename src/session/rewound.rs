@@ -7,6 +7,14 @@ use std::rc::Rc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use std::{fs, io};
 
+use super::context::Session;
+use super::error::{Error, Kind};
+use super::incoming::Incoming;
+use super::library::Library;
+use super::prepared::Prepared;
+use super::runs::Places;
+use super::worktree::Worktree;
+use super::{git, snapshots};
 use crate::base::diagnostic::nearest;
 use crate::base::name::StateName;
 use crate::base::object::ObjectId;
@@ -14,6 +22,7 @@ use crate::base::text::{listed, one_line, plural};
 use crate::base::time::Timestamp;
 use crate::engine::event::{Event, LoopStart, Parent, Stamped};
 use crate::engine::run::Run;
+use crate::files::read;
 use crate::journal::files::RunFiles;
 use crate::journal::inherit::inherit;
 use crate::journal::reader;
@@ -21,17 +30,6 @@ use crate::machine::{Machine, Target};
 use crate::process::git::Git;
 use crate::report::numbers::{Numbering, StepNumber};
 use crate::run::snapshots::Moment;
-
-use super::context::Session;
-use super::error::{Error, Kind};
-use super::git;
-use super::incoming::Incoming;
-use super::library::Library;
-use super::prepared::Prepared;
-use super::runs::Places;
-use super::snapshots;
-use super::worktree::Worktree;
-use crate::files::read;
 
 /// How many steps that come once more are named.
 const MOST_NAMED: usize = 20;

@@ -3,14 +3,13 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::context::Session;
+use super::error::{Error, Kind};
+use super::prepared::refused;
 use crate::base::name::LoopName;
 use crate::definition::load::{self, DIRECTORY};
 use crate::files::read;
 use crate::journal::known::{self, KnownRun};
-
-use super::context::Session;
-use super::error::{Error, Kind};
-use super::prepared::refused;
 
 /// The directories whose runs are listed.
 pub(crate) struct Places {

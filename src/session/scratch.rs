@@ -3,12 +3,11 @@
 
 use tempfile::TempDir;
 
+use super::context::Session;
+use super::deliver::workspace::Remote;
 use crate::base::object::ObjectId;
 use crate::files::transient;
 use crate::process::git::{AUTHOR, Call, Git};
-
-use super::context::Session;
-use super::deliver::workspace::Remote;
 
 /// A repository that is removed when it is dropped.
 pub(super) struct Scratch {

@@ -4,6 +4,11 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use super::context::Session;
+use super::error::Error;
+use super::git;
+use super::options::RunOptions;
+use super::worktree::{fill, make_directory, parent_of};
 use crate::base::object::ObjectId;
 use crate::base::text::head;
 use crate::engine::event::Llm;
@@ -13,12 +18,6 @@ use crate::process::git::{Call, Git};
 use crate::report::detail::StepDiff;
 use crate::report::numbers::StepNumber;
 use crate::run::snapshots::{Moment, refs_of};
-
-use super::context::Session;
-use super::error::Error;
-use super::git;
-use super::options::RunOptions;
-use super::worktree::{fill, make_directory, parent_of};
 
 /// Refuses a run whose tree is to be kept where it cannot be.
 pub(crate) fn check(options: &RunOptions, root: &Path, session: &Session<'_>) -> Result<(), Error> {

@@ -2,14 +2,13 @@
 
 use std::time::Duration;
 
+use super::consent::Decided;
+use super::context::Session;
+use super::options::RunOptions;
 use crate::base::time::Timestamp;
 use crate::engine::Start;
 use crate::engine::event::LoopStart;
 use crate::journal::files::RunFiles;
-
-use super::consent::Decided;
-use super::context::Session;
-use super::options::RunOptions;
 
 /// Makes the start of a run that first began at `at`, and has taken so long until now.
 pub(super) fn start(

@@ -6,6 +6,12 @@ use std::path::{Path, PathBuf};
 
 use fs_err as fs;
 
+use super::context::Session;
+use super::error::{Error, Kind};
+use super::fetch::{ArtifactRequest, artifact};
+use super::options::RunOptions;
+use super::runs::{Places, known_as};
+use super::{key, killed};
 use crate::base::name::LoopName;
 use crate::base::text::one_line;
 use crate::base::time::{Since, Timestamp};
@@ -14,19 +20,10 @@ use crate::bundle::{EXTENSION, names};
 use crate::ci::github::artifacts::RunsMeant;
 use crate::engine::event::SCHEMA;
 use crate::files::transient;
-use crate::journal::ends;
 use crate::journal::known::KnownRun;
-use crate::journal::reader;
+use crate::journal::{ends, reader};
 use crate::report::stats::{RunFold, RunNumbers, Stats};
 use crate::run::clock::Clock;
-
-use super::context::Session;
-use super::error::{Error, Kind};
-use super::fetch::{ArtifactRequest, artifact};
-use super::key;
-use super::killed;
-use super::options::RunOptions;
-use super::runs::{Places, known_as};
 
 /// How deep runs may lie in the directory that is given, and how many files of theirs are read.
 const MOST_DEPTH: usize = 8;

@@ -6,11 +6,10 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
+use super::error::{Error, Kind};
 use crate::journal::claim::{self, Live};
 use crate::journal::known::KnownRun;
 use crate::process::owner::{self, Sent};
-
-use super::error::{Error, Kind};
 
 /// How long a run may take to stop its actions gently: their grace period and a little more.
 const GENTLY: Duration = Duration::from_secs(8);

@@ -3,14 +3,13 @@
 use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Stdio};
 
+use super::context::Session;
 use crate::base::command;
 use crate::engine::event::Handoff;
+use crate::files::read;
 use crate::host::{Host, Prompt, Terms};
 use crate::journal::files::RunFiles;
 use crate::machine::OnHandoff;
-
-use super::context::Session;
-use crate::files::read;
 
 /// Starts the session that a hand-off asks for, if any. The run is saved already, so a session that cannot
 /// be started costs a warning.

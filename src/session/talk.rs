@@ -2,14 +2,13 @@
 
 use std::path::Path;
 
+use super::audience::Audience;
 use crate::base::diagnostic::Diagnostics;
 use crate::base::node::Node;
 use crate::definition::load::Loaded;
 use crate::definition::source::Sources;
 use crate::report::Sink;
 use crate::report::reader::Reader;
-
-use super::audience::Audience;
 
 /// Receives notes, warnings and findings, and gives the sink of a run. The default methods do nothing.
 pub trait Talk {

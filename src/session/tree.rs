@@ -2,6 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
+use super::context::Session;
+use super::error::{Error, Kind};
+use super::options::{BeginOptions, RunOptions};
+use super::prepared::Prepared;
+use super::worktree::Worktree;
 use crate::base::object::ObjectId;
 use crate::base::territory::Territory;
 use crate::base::text::{listed_in_part, one_line, plural};
@@ -14,12 +19,6 @@ use crate::process::signal::Cancel;
 use crate::run::area::Area;
 use crate::run::measure;
 
-use super::context::Session;
-use super::error::{Error, Kind};
-use super::options::{BeginOptions, RunOptions};
-use super::prepared::Prepared;
-use super::worktree::Worktree;
-
 /// Returns what of the working tree is the work of a run.
 pub(crate) fn area(territory: &Territory, options: &RunOptions, session: &Session<'_>) -> Area {
     let recording = options.llm.recording.as_ref().map(|(directory, _)| directory.as_path());
@@ -27,7 +26,7 @@ pub(crate) fn area(territory: &Territory, options: &RunOptions, session: &Sessio
     let reports = options.report_dir.as_deref();
     let reports = if options.assignment.is_some() { reports.and_then(Path::parent) } else { reports };
     let own = reports.into_iter().chain(recording);
-    let own: Vec<PathBuf> = own.map(|path| super::claim::real(&session.path(path))).collect();
+    let own: Vec<PathBuf> = own.map(|path| crate::files::links::real(&session.path(path))).collect();
     Area { territory: territory.clone(), own }
 }
 

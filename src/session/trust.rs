@@ -7,15 +7,6 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
-use crate::base::object::ObjectId;
-use crate::base::own::is_of_runs;
-use crate::base::text::plural;
-use crate::ci::github::event::{WorkflowEvent, short};
-use crate::definition::load::{self, DIRECTORY};
-use crate::machine::check::injection;
-use crate::process::git::{Call, Git};
-
-use super::claim::real;
 use super::context::Session;
 use super::error::Error;
 use super::git::{self, changed};
@@ -23,6 +14,14 @@ use super::library::{Which, can_write};
 use super::mistakes::mistakes;
 use super::prepared::Prepared;
 use super::talk::Findings;
+use crate::base::object::ObjectId;
+use crate::base::own::is_of_runs;
+use crate::base::text::plural;
+use crate::ci::github::event::{WorkflowEvent, short};
+use crate::definition::load::{self, DIRECTORY};
+use crate::files::links::real;
+use crate::machine::check::injection;
+use crate::process::git::{Call, Git};
 
 const ADVICE: &str = "leave `ref` and `repository` out of actions/checkout, so that the repository's own branch is \
     run; or, when you know what is run, agree with `--allow-untrusted` (input `allow-untrusted: true`)";

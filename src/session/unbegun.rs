@@ -3,19 +3,18 @@
 
 use std::path::Path;
 
-use crate::base::name::{InstanceName, LoopName};
-use crate::ci::reported::ReportOptions;
-use crate::definition::load::{self, DIRECTORY, LoadError, Located};
-use crate::journal::files::RunFiles;
-use crate::report::unbegun::{Hindrance, Mistake, Unbegun};
-use crate::run::clock::Clock;
-
 use super::begin::new_files;
 use super::context::Session;
 use super::error::{Error, Kind};
 use super::mistakes::shown;
 use super::options::RunOptions;
 use super::publish::{Publication, publisher};
+use crate::base::name::{InstanceName, LoopName};
+use crate::ci::reported::ReportOptions;
+use crate::definition::load::{self, DIRECTORY, LoadError, Located};
+use crate::journal::files::RunFiles;
+use crate::report::unbegun::{Hindrance, Mistake, Unbegun};
+use crate::run::clock::Clock;
 
 /// How a loop is called of which nothing is known.
 const NAMELESS: &str = "loop";

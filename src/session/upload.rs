@@ -6,18 +6,16 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 
+use super::context::Session;
+use super::error::{Error, Kind};
+use super::options::{Storing, Upload};
 use crate::base::time::Timestamp;
 use crate::ci::Provider;
 use crate::ci::archive::{comment, pack_with};
 use crate::ci::github::fault::ArtifactError;
 use crate::ci::github::results::{Results, Uploaded, expiry, uncounted_job};
+use crate::files::{read, transient};
 use crate::run::clock::Clock;
-
-use super::context::Session;
-use super::error::{Error, Kind};
-use super::options::{Storing, Upload};
-use crate::files::read;
-use crate::files::transient;
 
 /// The most bytes of an artifact that is fetched to see whose it is.
 const MAX_LOOK: u64 = 1 << 30;

@@ -2,19 +2,18 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::base::diagnostic::{Diagnostic, Diagnostics, Place};
-use crate::base::path::{DocPath, Segment};
-use crate::base::template::{Fallback, Namespace, walk};
-use crate::journal::files::RunFiles;
-use crate::machine::Machine;
-use crate::machine::context::{self, ContextError, Given};
-
 use super::context::Session;
 use super::error::Error;
 use super::mistakes::mistakes;
 use super::options::BeginOptions;
 use super::prepared::{Prepared, unusable};
 use super::talk::Findings;
+use crate::base::diagnostic::{Diagnostic, Diagnostics, Place};
+use crate::base::path::{DocPath, Segment};
+use crate::base::template::{Fallback, Namespace, walk};
+use crate::journal::files::RunFiles;
+use crate::machine::Machine;
+use crate::machine::context::{self, ContextError, Given};
 
 /// Resolves the variables of a run, and refuses a loop that needs one that was not given.
 pub(crate) fn resolve(

@@ -3,27 +3,18 @@
 use std::path::{Component, Path, PathBuf};
 
 use super::audience::Audience;
-use super::bundler;
 use super::context::Session;
-use super::key;
 use super::options::{RunOptions, Storing};
+use super::{bundler, key};
 use crate::ci::github::results::is_offered;
 use crate::ci::{Provider, is_ci};
 use crate::definition::load;
+use crate::files::links::{followed, repository};
 use crate::journal::files::RunFiles;
 use crate::report::reader::{Reader, Remote};
 
 /// The address of the API of github.com.
 const GITHUB: &str = "https://api.github.com";
-
-/// Returns the root of the repository that a directory lies in; without a repository, that of the job's workspace, or
-/// else the directory itself. All links are followed.
-pub(crate) fn repository(directory: &Path, workspace: Option<&Path>) -> PathBuf {
-    let directory = followed(directory);
-    let root = directory.ancestors().find(|root| root.join(".git").exists()).map(Path::to_owned);
-    let workspace = || workspace.map(followed).filter(|workspace| directory.starts_with(workspace));
-    root.or_else(workspace).unwrap_or(directory)
-}
 
 /// Returns where a run is read about that works in `root`: by a person beside it, or in the log and the reports of a job.
 pub(crate) fn reader(root: &Path, files: &RunFiles, options: &RunOptions, session: &Session<'_>) -> Reader {
@@ -91,18 +82,4 @@ pub(crate) fn relative(path: &Path, from: &Path) -> String {
     let up = from.components().skip(shared).map(|_| Component::ParentDir);
     let down = path.components().skip(shared);
     up.chain(down).collect::<PathBuf>().to_string_lossy().into_owned()
-}
-
-/// Follows the links of a path as far as it exists.
-fn followed(path: &Path) -> PathBuf {
-    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    let there = absolute.ancestors().find_map(|there| Some((there, there.canonicalize().ok()?)));
-    match there {
-        Some((there, real)) => match absolute.strip_prefix(there) {
-            Ok(rest) if rest.as_os_str().is_empty() => real,
-            Ok(rest) => real.join(rest),
-            Err(_) => absolute,
-        },
-        None => absolute,
-    }
 }

@@ -2,13 +2,6 @@
 
 use std::path::Path;
 
-use crate::journal::known::KnownRun;
-use crate::journal::reader::{self, ReadError};
-use crate::report::digest::Digest;
-use crate::report::numbers::StepNumber;
-use crate::report::why::Why;
-use crate::run::otherwise::Looked;
-
 use super::context::Session;
 use super::error::{Error, Kind};
 use super::incoming::unusable;
@@ -16,6 +9,12 @@ use super::killed;
 use super::opened::OpenedBundle;
 use super::otherwise::{self, Subject};
 use super::runs::Places;
+use crate::journal::known::KnownRun;
+use crate::journal::reader::{self, ReadError};
+use crate::report::digest::Digest;
+use crate::report::numbers::StepNumber;
+use crate::report::why::Why;
+use crate::run::otherwise::Looked;
 
 /// A run whose journal can be read.
 struct Told {

@@ -5,15 +5,14 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::context::Session;
+use super::error::Error;
+use super::git;
 use crate::base::object::ObjectId;
 use crate::base::text::{listed, plural};
 use crate::files::replace;
 use crate::journal::files::RunFiles;
 use crate::process::git::{Call, Git, without_repository};
-
-use super::context::Session;
-use super::error::Error;
-use super::git;
 
 /// What the names of branches begin with.
 const BRANCHES: &str = "ll-loop/";

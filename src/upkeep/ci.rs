@@ -1,10 +1,10 @@
 //! What the workflows of a repository run already.
 
+use Purpose::{Format, Lint, Test};
+
 use super::repository::{Evidence, Finding, Purpose, Repository};
 use super::yaml;
 use crate::base::node::Node;
-
-use Purpose::{Format, Lint, Test};
 
 /// Commands that are known, by how they begin, and what else is in them; the first that fits counts.
 const KNOWN: &[(&str, &str, Purpose, bool)] = &[

@@ -1,9 +1,9 @@
 //! The tools whose configuration lies in a repository, and what a language's own toolchain checks.
 
+use Purpose::{Format, Lint, Test};
+
 use super::repository::{Evidence, Finding, Purpose, Repository, line_of};
 use super::tasks::python;
-
-use Purpose::{Format, Lint, Test};
 
 /// What a command is about, whether it is a fix, and the command.
 type Asked = (Purpose, bool, &'static str);

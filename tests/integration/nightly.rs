@@ -382,9 +382,10 @@ fn the_nights_before_are_fetched_from_github() {
 
 #[test]
 fn checks_other_workflows_and_other_legs_are_no_nights() {
-    use crate::reported::Github;
     use wiremock::matchers::{method, path};
     use wiremock::{Mock, ResponseTemplate};
+
+    use crate::reported::Github;
 
     let before = on_github(TIDY).file("broken", "");
     assert_eq!(night(&before, &[], &[]).code, Some(0));

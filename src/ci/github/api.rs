@@ -16,9 +16,9 @@ use serde_json::Value;
 use super::client::{Client, Lost};
 use super::http::{Again, Failed, Patience, Token, Transport, is_trouble, read, send, tries};
 use super::server::Server;
+use crate::base::lookup::Lookup;
 use crate::base::text::{one_line, percent_encoded};
 use crate::base::time::human;
-use crate::ci::job::Lookup;
 
 const GITHUB: &str = "https://api.github.com";
 const VERSION: &str = "2022-11-28";

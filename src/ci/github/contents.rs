@@ -19,8 +19,8 @@ use super::event::is_sha;
 use super::http::Transport;
 use super::repository::Repository;
 use super::server::{Server, is_of_github};
+use crate::base::lookup::Lookup;
 use crate::base::text::{hex, is_hex, one_line, percent_encoded};
-use crate::ci::job::Lookup;
 
 const GITHUB: &str = "https://github.com";
 

@@ -4,9 +4,8 @@
 use serde_json::{Value, json};
 
 use super::api::ApiError;
-use super::run;
-use super::status;
 use super::target::ReportTarget;
+use super::{run, status};
 use crate::base::text::{one_line, percent_encoded};
 
 /// Where in a chain of runs this one stands.

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::ci::job::Lookup;
+use crate::base::lookup::Lookup;
 use crate::files::read;
 
 /// The largest payload that is read, in bytes. GitHub sends at most 25 MB ("Webhook events and payloads").

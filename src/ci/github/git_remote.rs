@@ -5,7 +5,7 @@ use http::Uri;
 use super::api::Api;
 use super::repository::Repository;
 use super::server::{Flavour, is_of_github};
-use crate::ci::job::Lookup;
+use crate::base::lookup::Lookup;
 
 /// Where git reaches a repository, and the header by which it is let in.
 pub struct GitRemote {

@@ -4,12 +4,11 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::api::{Api, ApiError};
+use super::repository::Repository;
 use crate::base::object::ObjectId;
 use crate::delivery::forge::{ForgeError, ForgeErrorKind, NewPull, Pull, PullState, Pulls};
 use crate::delivery::names::BranchName;
-
-use super::api::{Api, ApiError};
-use super::repository::Repository;
 
 /// What a title of a draft begins with. A server may have other words, which its answer tells.
 const DRAFT: &str = "WIP:";

@@ -10,10 +10,9 @@ use base64::engine::general_purpose::STANDARD;
 use http::{Request, Response};
 use uuid::Uuid;
 
-use crate::base::time::parse_duration;
-use crate::ci::job::Lookup;
-
 use super::client::{Body, Client, Lost, Proxy};
+use crate::base::lookup::Lookup;
+use crate::base::time::parse_duration;
 
 /// How long nothing may come or go before a request is given up.
 const IDLE: Duration = Duration::from_mins(1);

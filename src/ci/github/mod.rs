@@ -50,9 +50,10 @@ use server::Flavour;
 use status::Status;
 use target::{NoTarget, ReportTarget};
 
-use super::job::{Job, Lookup, Variables};
+use super::job::{Job, Variables};
 use super::reported::ReportRequest;
 use super::service::{LastWord, ProviderRow, Service, annotate};
+use crate::base::lookup::Lookup;
 use crate::report::annotations::Checkout;
 use crate::report::dialect::Dialect;
 use crate::report::digest::Digest;

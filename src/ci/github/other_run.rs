@@ -6,12 +6,11 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::ci::job::Lookup;
-use crate::files::read;
-
 use super::api::{Api, ApiError};
 use super::event::is_sha;
 use super::repository::Repository;
+use crate::base::lookup::Lookup;
+use crate::files::read;
 
 /// The largest payload of an event that is read, in bytes.
 const MAX_PAYLOAD: u64 = 32 * read::MIB;

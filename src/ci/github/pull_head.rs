@@ -7,9 +7,9 @@ use super::api::{Api, ApiError};
 use super::event::WorkflowEvent;
 use super::other_run::OtherRun;
 use super::repository::Repository;
+use crate::base::lookup::Lookup;
 use crate::base::object::ObjectId;
 use crate::base::text::one_line;
-use crate::ci::job::Lookup;
 use crate::delivery::forge::{ForgeError, ForgeErrorKind, PullState};
 use crate::delivery::names::BranchName;
 

@@ -23,9 +23,9 @@ use super::client::Client;
 use super::fault::ArtifactError;
 use super::http::{Again, Failed, Patience, Token, Transport, is_trouble, read, send, tries};
 use super::server::is_of_github;
+use crate::base::lookup::Lookup;
 use crate::base::text::{hex, one_line};
 use crate::base::time::Timestamp;
-use crate::ci::job::Lookup;
 
 const SERVICE: &str = "twirp/github.actions.results.api.v1.ArtifactService";
 

@@ -4,7 +4,7 @@ use std::fmt;
 
 use http::Uri;
 
-use crate::ci::job::Lookup;
+use crate::base::lookup::Lookup;
 
 /// Whose software it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,8 +4,8 @@ use super::api::{Api, ApiError};
 use super::event::WorkflowEvent;
 use super::repository::Repository;
 use super::server::{Flavour, Server};
+use crate::base::lookup::Lookup;
 use crate::base::text::one_line;
-use crate::ci::job::Lookup;
 use crate::ci::reported::{ReportRequest, ReportedRun};
 
 /// GitHub accepts longer names; the page of a commit shows less than this.

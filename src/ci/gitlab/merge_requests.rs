@@ -4,6 +4,7 @@
 use serde::Deserialize;
 use serde_json::json;
 
+use crate::base::lookup::Lookup;
 use crate::base::object::ObjectId;
 use crate::base::text::{head, is_line_end, one_line, percent_encoded};
 use crate::ci::github::api::{Api, ApiError};
@@ -11,7 +12,6 @@ use crate::ci::github::git_remote::GitRemote;
 use crate::ci::github::gitea::{is_conflict, without_draft};
 use crate::ci::github::http::{Token, Transport};
 use crate::ci::github::server::Server;
-use crate::ci::job::Lookup;
 use crate::delivery::forge::{ForgeError, ForgeErrorKind, NewPull, Pull, PullState, Pulls};
 use crate::delivery::names::BranchName;
 

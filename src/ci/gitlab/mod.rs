@@ -9,9 +9,10 @@ pub mod merge_requests;
 use std::borrow::Cow;
 use std::time::Duration;
 
-use super::job::{Job, Lookup, Variables};
+use super::job::{Job, Variables};
 use super::plain::{Plain, one_clean_line};
 use super::service::{ProviderRow, Service};
+use crate::base::lookup::Lookup;
 use crate::base::time::Timestamp;
 use crate::report::annotations::Annotation;
 use crate::report::dialect::Dialect;

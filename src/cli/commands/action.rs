@@ -5,24 +5,22 @@ use std::path::Path;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use super::bundle::BundleArgs;
+use super::go_on::ContinueArgs;
+use super::resume::ResumeArgs;
+use super::run::RunArgs;
 use crate::bundle::EXTENSION;
 use crate::ci::Provider;
-use crate::cli::exit;
 use crate::cli::flags::{self, Global, GoOn};
 use crate::cli::inputs::{
     Part, chain, commit, days, input, inputs, on_change, on_handoff, pairs, told, words,
 };
 use crate::cli::output::Output;
-use crate::cli::unbegun;
+use crate::cli::{exit, unbegun};
 use crate::session::context::Session;
 use crate::session::environment::Environment;
 use crate::session::error::{Error, Kind};
 use crate::session::options::Upload;
-
-use super::bundle::BundleArgs;
-use super::go_on::ContinueArgs;
-use super::resume::ResumeArgs;
-use super::run::RunArgs;
 
 /// The directory in which a container leaves its outputs and its summary.
 const LEFT: &str = "LL_LEFT";

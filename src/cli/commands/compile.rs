@@ -1,7 +1,6 @@
 //! `ll-loop compile`: a loop as a plain state machine that runs identically.
 
-use std::path::Path;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 

@@ -2,11 +2,10 @@
 
 use std::io;
 
+use super::query;
 use crate::cli::background;
 use crate::session::context::Session;
 use crate::session::error::Error;
-
-use super::query;
 
 /// The name of the command.
 const COMMAND: &str = "guard";

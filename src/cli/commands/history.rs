@@ -5,10 +5,10 @@ use std::time::Duration;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 
+use super::runs::{self, json};
 use crate::base::command;
 use crate::base::text::{one_line, plural};
-use crate::base::time::parse_duration;
-use crate::base::time::{Timestamp, human};
+use crate::base::time::{Timestamp, human, parse_duration};
 use crate::cli::output::Output;
 use crate::engine::event::{Event, LoopResume, Parent, ResumeReason};
 use crate::engine::outcome::Outcome;
@@ -22,8 +22,6 @@ use crate::run::clock::Clock;
 use crate::session::context::Session;
 use crate::session::error::{Error, Kind};
 use crate::session::runs::Places;
-
-use super::runs::{self, json};
 
 /// The arguments of `history`.
 #[derive(Debug, Args)]

@@ -8,6 +8,7 @@ use clap::{ArgAction, Args};
 use console::measure_text_width;
 use serde_json::{Value, json};
 
+use super::runs::show;
 use crate::base::text::{one_line, plural};
 use crate::cli::flags::ReachFlags;
 use crate::cli::output::Output;
@@ -18,8 +19,6 @@ use crate::session::context::Session;
 use crate::session::error::Error;
 use crate::session::prepared::reaching;
 use crate::session::runs::{Places, known_as};
-
-use super::runs::show;
 
 /// The longest description in a line of a list.
 const MAX_DESCRIPTION: usize = 100;

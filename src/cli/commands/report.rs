@@ -7,12 +7,12 @@ use clap::builder::PossibleValuesParser;
 
 use crate::ci::Provider;
 use crate::cli::output::Output;
+use crate::files::links::repository;
 use crate::report::annotations::{Checkout, annotations};
 use crate::report::digest::Digest;
 use crate::report::formats::{self, FORMATS, Format};
 use crate::session::context::Session;
 use crate::session::error::Error;
-use crate::session::whereabouts::repository;
 
 /// Annotations for the log of GitHub Actions: a format that the report directory has no file for.
 const GITHUB: &str = "github";

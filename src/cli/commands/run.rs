@@ -6,12 +6,10 @@ use std::time::Duration;
 use clap::{ArgAction, Args};
 
 use crate::base::time::parse_duration;
-use crate::cli::background;
-use crate::cli::exit;
 use crate::cli::flags::{self, RunFlags, pair};
 use crate::cli::output::Output;
 use crate::cli::terminal::Terminal;
-use crate::cli::unbegun;
+use crate::cli::{background, exit, unbegun};
 use crate::definition::vendored::Copies;
 use crate::machine::OnChange;
 use crate::session::audience::Audience;

@@ -5,14 +5,13 @@ use std::time::Duration;
 use clap::Args;
 use serde_json::Value;
 
+use super::runs::{details, json};
 use crate::cli::output::Output;
 use crate::journal::known::KnownRun;
 use crate::run::clock::Clock;
 use crate::session::context::Session;
 use crate::session::error::Error;
 use crate::session::runs::Places;
-
-use super::runs::{details, json};
 
 /// How often `--watch` looks for changes.
 const LOOK: Duration = Duration::from_millis(500);

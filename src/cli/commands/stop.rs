@@ -2,6 +2,7 @@
 
 use clap::Args;
 
+use super::runs::line;
 use crate::base::command;
 use crate::base::text::plural;
 use crate::cli::output::Output;
@@ -10,8 +11,6 @@ use crate::session::context::Session;
 use crate::session::error::{Error, Kind};
 use crate::session::runs::{Places, RunQuery};
 use crate::session::stop;
-
-use super::runs::line;
 
 /// The arguments of `stop`.
 #[derive(Debug, Args)]

@@ -6,14 +6,13 @@ use std::ffi::{OsStr, OsString};
 use clap::{Command, ValueHint};
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate, complete};
 
+use super::commands::completions::{CompleteLineArgs, CompletionsArgs, Shell};
+use super::output::Output;
+use super::shorthand;
 use crate::base::text::one_line;
 use crate::definition::load;
 use crate::session::context::Session;
 use crate::session::runs::Places;
-
-use super::commands::completions::{CompleteLineArgs, CompletionsArgs, Shell};
-use super::output::Output;
-use super::shorthand;
 
 /// The longest help in a line of what is offered.
 const MAX_HELP: usize = 120;

@@ -4,17 +4,12 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-use crate::base::name::StateName;
-use crate::board::Board;
-use crate::evaluate::model::Usage;
-use crate::evaluate::observation::Observation;
-use crate::evaluate::verdict::{Observes, Verdict};
-use crate::machine::{Machine, OnHandoff, Routes, SignalKind, Step, StepId, Target};
-
 use super::{
     ContinuationReader, Conversation, Deciding, Detour, Ending, Evaluation, Pending, Phase, Rounds, Run,
     Streak, Visit,
 };
+use crate::base::name::StateName;
+use crate::board::Board;
 use crate::engine::bounds::{ALL_CAPTURES, ALL_MESSAGES, MOST_MESSAGES, Overflow};
 use crate::engine::calls::Calls;
 use crate::engine::event::{
@@ -22,6 +17,10 @@ use crate::engine::event::{
 };
 use crate::engine::outcome::{Outcome, TerminatedBy};
 use crate::engine::result::StateResult;
+use crate::evaluate::model::Usage;
+use crate::evaluate::observation::Observation;
+use crate::evaluate::verdict::{Observes, Verdict};
+use crate::machine::{Machine, OnHandoff, Routes, SignalKind, Step, StepId, Target};
 
 impl Rounds {
     fn after(self, reason: RouteReason) -> Self {

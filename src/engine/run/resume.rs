@@ -2,15 +2,14 @@
 
 use std::time::Duration;
 
-use crate::base::name::StateName;
-use crate::evaluate::observation::{Observation, Stream, Text};
-use crate::machine::{Machine, Step, StepId, Target};
-
 use super::{ContinuationReader, Deciding, Detour, Pending, Phase, Rounds, Run};
+use crate::base::name::StateName;
 use crate::engine::calls::Calls;
 use crate::engine::event::{LoopComplete, LoopResume, ResumeReason};
 use crate::engine::outcome::{Outcome, TerminatedBy};
 use crate::engine::result::StateResult;
+use crate::evaluate::observation::{Observation, Stream, Text};
+use crate::machine::{Machine, Step, StepId, Target};
 
 impl Run {
     /// Returns the text that a hand-off left for this part of the run.

@@ -27,12 +27,11 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+pub use record::{Pass, Record};
+pub use rule::{Live, Standing};
 use rustix::fs::OFlags;
 
 use crate::files::read::{self, Unread};
-
-pub use record::{Pass, Record};
-pub use rule::{Live, Standing};
 
 /// The lock under which claims are compared and taken.
 const MUTEX: &str = ".mutex";

@@ -2,11 +2,10 @@
 
 use std::ops::Range;
 
+use super::subject::{CheckedLoop, state};
 use crate::base::diagnostic::{Diagnostic, Diagnostics, Place};
 use crate::base::text::one_line;
 use crate::machine::Action;
-
-use super::subject::{CheckedLoop, state};
 
 pub(super) fn doubled(subject: &CheckedLoop<'_>, findings: &mut Diagnostics) {
     for (_, step) in subject.machine.steps() {

@@ -1,11 +1,10 @@
 //! Cycles that nothing but a limit ends: those that judge nothing, those that do nothing, and those in which an
 //! evaluation that fails leads back to what it cannot judge.
 
+use super::subject::{CheckedLoop, state};
 use crate::base::diagnostic::{Diagnostic, Diagnostics, Place};
 use crate::machine::routing::Move;
 use crate::machine::{Machine, Routes, Step, StepId, Target, explore};
-
-use super::subject::{CheckedLoop, state};
 
 pub(super) fn cycles(subject: &CheckedLoop<'_>, findings: &mut Diagnostics) {
     without_evaluation(subject, findings);

@@ -2,12 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use super::subject::{CheckedLoop, state};
 use crate::base::diagnostic::{Diagnostic, Diagnostics, Place};
 use crate::base::path::DocPath;
 use crate::machine::explore::{BOUND, Exploration, Situation, explore};
 use crate::machine::{Meaning, Target, graph};
-
-use super::subject::{CheckedLoop, state};
 
 /// Walks the machine and says every bad end of it.
 pub(super) fn walk(subject: &CheckedLoop<'_>, findings: &mut Diagnostics) {

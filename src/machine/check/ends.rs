@@ -1,11 +1,10 @@
 //! Ends that say more than was seen, and ends that say nothing.
 
+use super::subject::{CheckedLoop, state};
 use crate::base::diagnostic::{Diagnostic, Diagnostics, Place};
 use crate::evaluate::verdict::Observes;
 use crate::machine::routing::Key;
 use crate::machine::{Meaning, Routes, Target};
-
-use super::subject::{CheckedLoop, state};
 
 /// A success terminal that a failing verdict leads to: under `--strict` the run is a failure.
 pub(super) fn unverified_success(subject: &CheckedLoop<'_>, findings: &mut Diagnostics) {

@@ -5,6 +5,10 @@ use std::collections::{BTreeSet, HashMap};
 
 use serde_json::Value;
 
+use super::flow::FlowGraph;
+use super::quoting::{Around, around};
+use super::subject::{CheckedLoop, state};
+use super::values::captured_by;
 use crate::base::diagnostic::{Diagnostic, Diagnostics, Place};
 use crate::base::name::{StateName, VarName, captured_variable};
 use crate::base::path::Segment;
@@ -12,11 +16,6 @@ use crate::base::template::{Expression, Namespace, Template};
 use crate::evaluate::Verdicts;
 use crate::machine::context::DEEPEST;
 use crate::machine::{Action, Binding, Machine, ShellAction, Step, SubLoopAction, SubLoopInput, Target};
-
-use super::flow::FlowGraph;
-use super::quoting::{Around, around};
-use super::subject::{CheckedLoop, state};
-use super::values::captured_by;
 
 /// The code of these findings, which are errors where strangers write the texts.
 pub const CODE: &str = "template-injection";

@@ -1,11 +1,10 @@
 //! Texts that hide failures: a command whose exit code nobody sees, in an action that its exit code judges.
 
+use super::subject::{CheckedLoop, state};
 use crate::base::diagnostic::{Diagnostic, Diagnostics, Place};
 use crate::base::text::one_line;
 use crate::evaluate::Evaluate;
 use crate::machine::{Action, Routes, Step};
-
-use super::subject::{CheckedLoop, state};
 
 mod lexer;
 mod walk;

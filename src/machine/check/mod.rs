@@ -1,10 +1,9 @@
 //! Looks at a whole machine for what no single key shows. One file a family of rules; this one is their list.
 
+use super::Machine;
 use crate::base::diagnostic::{Diagnostic, Diagnostics, Place};
 use crate::base::path::DocPath;
 use crate::definition::schema::Loop;
-
-use super::Machine;
 
 mod counts;
 mod cycles;
@@ -21,9 +20,8 @@ mod subject;
 mod values;
 mod verdicts;
 
-use subject::CheckedLoop;
-
 pub use models::fate;
+use subject::CheckedLoop;
 
 /// A rule: it looks at a machine and says what it finds.
 type Rule = fn(&CheckedLoop<'_>, &mut Diagnostics);

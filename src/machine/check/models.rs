@@ -1,9 +1,8 @@
 //! States that need a model, and what becomes of them where none may be asked.
 
+use super::subject::{CheckedLoop, state};
 use crate::base::diagnostic::{Diagnostic, Diagnostics, Place};
 use crate::machine::{Machine, Step, routing};
-
-use super::subject::{CheckedLoop, state};
 
 pub(super) fn needed(subject: &CheckedLoop<'_>, findings: &mut Diagnostics) {
     for (_, step) in subject.machine.steps().filter(|(_, step)| step.needs_model()) {

@@ -4,6 +4,8 @@
 use std::cell::OnceCell;
 use std::collections::BTreeSet;
 
+use super::flow::FlowGraph;
+use super::subject::state;
 use crate::base::diagnostic::{Diagnostic, Diagnostics, Place, Severity, nearest};
 use crate::base::name::{StateName, VarName};
 use crate::base::path::{DocPath, Segment};
@@ -12,9 +14,6 @@ use crate::base::text::listed;
 use crate::board;
 use crate::evaluate::ANY_DETAILS;
 use crate::machine::{Action, Machine, Routes, Step, SubLoopAction, Target};
-
-use super::flow::FlowGraph;
-use super::subject::state;
 
 /// What the result of a sub-loop tells besides its own captures and what every result tells.
 const SUB_LOOP_FIELDS: [&str; 3] = ["terminated_by", "failure_terminal", "error"];

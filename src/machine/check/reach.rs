@@ -1,9 +1,8 @@
 //! States that no run enters, and states from which no run ends.
 
+use super::subject::{CheckedLoop, state};
 use crate::base::diagnostic::{Diagnostic, Diagnostics, Place};
 use crate::machine::{Target, graph};
-
-use super::subject::{CheckedLoop, state};
 
 pub(super) fn unreachable(subject: &CheckedLoop<'_>, findings: &mut Diagnostics) {
     let machine = subject.machine;

@@ -1,5 +1,6 @@
 //! What the rules look at: a machine with the definition it was made from, and the places of what they find.
 
+use super::flow::FlowGraph;
 use crate::base::diagnostic::Place;
 use crate::base::name::StateName;
 use crate::base::path::DocPath;
@@ -7,8 +8,6 @@ use crate::definition::schema::Loop;
 use crate::evaluate::verdict::Verdict;
 use crate::machine::routing::{Key, Move, moves};
 use crate::machine::{Machine, Step, StepId, Target};
-
-use super::flow::FlowGraph;
 
 /// A machine, the definition it was made from, and what can follow what in it.
 pub(super) struct CheckedLoop<'m> {

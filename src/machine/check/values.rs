@@ -3,6 +3,7 @@
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::subject::{CheckedLoop, state};
 use crate::base::diagnostic::{Diagnostic, Diagnostics, Place, Severity, nearest};
 use crate::base::name::{StateName, VarName};
 use crate::base::path::{DocPath, Segment};
@@ -10,8 +11,6 @@ use crate::base::template::{Expression, Fallback, Namespace, Template};
 use crate::base::text::listed;
 use crate::machine::explore::written;
 use crate::machine::{Routes, Step, Target, graph, provided};
-
-use super::subject::{CheckedLoop, state};
 
 /// A machine that needs more work than this to look for unset values is not looked at.
 const MAX_WORK: usize = 20_000_000;

@@ -1,12 +1,11 @@
 //! Verdicts that never come, and verdicts that nobody expects.
 
+use super::subject::{CheckedLoop, state};
 use crate::base::diagnostic::{Diagnostic, Diagnostics, Place};
 use crate::base::text::listed;
 use crate::evaluate::verdict::Verdict;
 use crate::evaluate::{Evaluate, Verdicts};
 use crate::machine::{Action, JudgedBy, Routes, routing};
-
-use super::subject::{CheckedLoop, state};
 
 /// A route for a verdict that the state cannot give, on the key of the route.
 pub(super) fn impossible(subject: &CheckedLoop<'_>, findings: &mut Diagnostics) {

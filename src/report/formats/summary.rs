@@ -18,13 +18,12 @@ use crate::report::closing::advice;
 use crate::report::digest::{Digest, EndKind, SentencePart};
 use crate::report::items::Items;
 use crate::report::nights::{self, History};
-use crate::report::passes;
 use crate::report::shown::{self, ShownStep};
-use crate::report::stages;
 use crate::report::unbegun::Unbegun;
 use crate::report::way::EdgeCount;
 use crate::report::why::Why;
 use crate::report::work::Work;
+use crate::report::{passes, stages};
 
 const FIRST_ROWS: usize = 20;
 const LAST_ROWS: usize = 80;

@@ -3,7 +3,6 @@
 use std::fmt::Write as _;
 
 use super::layout::{self, Layout, Link, Point, Shape};
-
 use super::model::{Edge, Graph, State};
 use crate::base::text::one_line;
 use crate::report::digest::EndKind;

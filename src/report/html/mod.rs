@@ -9,6 +9,8 @@ mod steps;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
+use blocks::Blocks;
+use page::{NAME, Page, Sections, brief};
 use sha2::{Digest as _, Sha256};
 
 use super::detail::Detail;
@@ -17,8 +19,6 @@ use super::graph;
 use super::markup::Markup;
 use super::numbers::StepNumber;
 use super::why::Why;
-use blocks::Blocks;
-use page::{NAME, Page, Sections, brief};
 
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");

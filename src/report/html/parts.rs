@@ -10,12 +10,10 @@ use crate::engine::outcome::Outcome;
 use crate::engine::suppose::Course;
 use crate::evaluate::model::Usage;
 use crate::report::advice::{self, Advice};
-use crate::report::closing;
 use crate::report::graph::{self, Row};
 use crate::report::markup::Markup;
-use crate::report::nights as history;
-use crate::report::stages;
 use crate::report::why::Link;
+use crate::report::{closing, nights as history, stages};
 
 const MAX_FLIPS: usize = 10;
 const MAX_TASKS: usize = 500;

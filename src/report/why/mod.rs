@@ -7,10 +7,9 @@ pub mod flips;
 pub mod fold;
 pub mod shown;
 
-use serde_json::{Map, Value};
-
 use code::Code;
 use flips::Otherwise;
+use serde_json::{Map, Value};
 
 use super::digest::SentencePart;
 use super::numbers::StepNumber;

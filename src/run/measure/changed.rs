@@ -5,12 +5,11 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
+use super::look::Look;
 use crate::base::gitpath;
 use crate::base::object::ObjectId;
 use crate::engine::changes::{ChangeKind, ChangedFile, EntryContent, FileMode, KnownStart, TreeEntry};
 use crate::run::diff::Difference;
-
-use super::look::Look;
 
 const TOO_LARGE: &str = "it is too large";
 const A_REPOSITORY: &str = "it is a repository of its own";

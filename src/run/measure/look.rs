@@ -17,11 +17,10 @@ use crate::engine::changes::{EntryContent, TreeEntry, TreeIds};
 use crate::journal::files::RunFiles;
 use crate::process::git::Call;
 use crate::run::area::Area;
-use crate::run::diff;
-use crate::run::filtered;
 use crate::run::git::{GitCalls, OwnIndex};
 use crate::run::status::{self, FileStanding, StatusLine, Untracked};
 use crate::run::survey::Surveyor;
+use crate::run::{diff, filtered};
 
 /// How many untracked files are looked into, and how many bytes of them.
 const MOST_UNTRACKED: usize = 10_000;

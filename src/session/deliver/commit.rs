@@ -1,13 +1,5 @@
 //! A fix as one more commit on the branch of the pull request that the job is about.
 
-use crate::base::object::ObjectId;
-use crate::ci::github::pull_head::PullHead;
-use crate::delivery::forge::{Checks, Forge, NewCommit, PullState, RefMove};
-use crate::delivery::message;
-use crate::delivery::names::StickyNames;
-use crate::delivery::standing::Standing;
-use crate::session::context::Session;
-
 use super::offer::{Offered, check_changes};
 use super::outcome::Done;
 use super::secrecy::check_texts;
@@ -15,6 +7,13 @@ use super::servers::Server;
 use super::stop::Stop;
 use super::texts::Texts;
 use super::way::{Brought, DeliverOptions};
+use crate::base::object::ObjectId;
+use crate::ci::github::pull_head::PullHead;
+use crate::delivery::forge::{Checks, Forge, NewCommit, PullState, RefMove};
+use crate::delivery::message;
+use crate::delivery::names::StickyNames;
+use crate::delivery::standing::Standing;
+use crate::session::context::Session;
 
 /// So many commits of ours on top of each other are two bots that undo each other's work.
 const MOST_IN_A_ROW: usize = 3;

@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use super::servers::Server;
+use super::way::{DeliverOptions, Way};
 use crate::base::object::ObjectId;
 use crate::delivery::change::FileChange;
 use crate::delivery::forge::{
@@ -13,9 +15,6 @@ use crate::lease::scope::Scopes;
 use crate::session::context::Session;
 use crate::session::error::Error;
 use crate::session::lock::{Lock, Wanted};
-
-use super::servers::Server;
-use super::way::{DeliverOptions, Way};
 
 /// Locks what a delivery changes, if it is to be locked and anything is to be written.
 pub(super) fn lock(

@@ -24,21 +24,19 @@ pub(crate) mod workspace;
 use std::io;
 use std::path::PathBuf;
 
-use crate::ci::Provider;
-use crate::delivery::standing::Standing;
-
-use super::context::Session;
-use super::error::{Error, Kind};
-use super::lock::Lock;
-
 use offer::Offered;
+pub use outcome::{Delivery, Done};
 use servers::Server;
 use source::Source;
 use stop::Stop;
 use way::Brought;
-
-pub use outcome::{Delivery, Done};
 pub use way::{DeliverOptions, Way};
+
+use super::context::Session;
+use super::error::{Error, Kind};
+use super::lock::Lock;
+use crate::ci::Provider;
+use crate::delivery::standing::Standing;
 
 /// How often a delivery is begun anew because another one was faster.
 const TRIES: usize = 3;

@@ -5,6 +5,12 @@ use std::path::{Path, PathBuf};
 
 use fs_err as fs;
 
+use super::locked::Locked;
+use super::secrecy::{self, Secrecy};
+use super::servers::Server;
+use super::stop::Stop;
+use super::way::{DeliverOptions, Way};
+use super::workspace::{Fix, Workspace};
 use crate::base::object::ObjectId;
 use crate::bundle::names;
 use crate::definition::load::{self, DIRECTORY};
@@ -20,13 +26,6 @@ use crate::session::error::Error;
 use crate::session::git;
 use crate::session::lock::Lock;
 use crate::session::opened::OpenedBundle;
-
-use super::locked::Locked;
-use super::secrecy::{self, Secrecy};
-use super::servers::Server;
-use super::stop::Stop;
-use super::way::{DeliverOptions, Way};
-use super::workspace::{Fix, Workspace};
 
 /// The parts of a bundle that are not of the working tree.
 const BESIDE_THE_TREE: [&str; 4] = [names::STREAMS, names::RUN_DIR, names::REPORTS, names::LOOPS];

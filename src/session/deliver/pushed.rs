@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use super::service::Service;
+use super::workspace::{Remote, Workspace};
 use crate::base::object::ObjectId;
 use crate::base::text::one_line;
 use crate::delivery::forge::{
@@ -11,9 +13,6 @@ use crate::delivery::forge::{
 use crate::process::git::Call;
 use crate::run::clock::Clock;
 use crate::session::context::Session;
-
-use super::service::Service;
-use super::workspace::{Remote, Workspace};
 
 /// The identity of commits for which the environment names nobody.
 const NAME: &str = "ll-loop";

@@ -7,6 +7,8 @@ use std::ops::Range;
 
 use aho_corasick::AhoCorasick;
 
+use super::stop::Stop;
+use super::workspace::{Workspace, broken};
 use crate::base::object::ObjectId;
 use crate::base::text::{one_line, plural};
 use crate::delivery::change::{FileChange, FileSide};
@@ -15,9 +17,6 @@ use crate::delivery::standing::Refusal;
 use crate::delivery::suggestion::hunks;
 use crate::engine::changes::FileMode;
 use crate::session::context::Session;
-
-use super::stop::Stop;
-use super::workspace::{Workspace, broken};
 
 /// The most bytes of a file that is searched.
 const MOST_SEARCHED: u64 = 64 << 20;

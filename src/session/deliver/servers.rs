@@ -1,6 +1,11 @@
 //! Which server takes a delivery, as the environment and the checkout say it. A new kind of server is one arm of
 //! [`ServerKind`] and what makes its [`Forge`].
 
+use super::pushed::{PushForge, identity};
+use super::service::{self, PushServer, Service};
+use super::stop::Stop;
+use super::way::{DeliverOptions, Way};
+use super::workspace::{Remote, Workspace};
 use crate::base::text::one_line;
 use crate::bundle::manifest;
 use crate::ci::base_branch::{DefaultBase, default_base};
@@ -19,12 +24,6 @@ use crate::session::bundler::here;
 use crate::session::context::Session;
 use crate::session::error::Error;
 use crate::session::git;
-
-use super::pushed::{PushForge, identity};
-use super::service::{self, PushServer, Service};
-use super::stop::Stop;
-use super::way::{DeliverOptions, Way};
-use super::workspace::{Remote, Workspace};
 
 /// A server that takes deliveries, or none.
 pub(crate) struct Server {

@@ -1,14 +1,13 @@
 //! What servers that take pushes can do besides: keep pull requests, check signatures, start checks.
 
+use super::stop::Stop;
+use super::workspace::Remote;
 use crate::base::object::ObjectId;
 use crate::ci::github::gitea::GiteaPulls;
 use crate::ci::gitlab::merge_requests::{self, Holder, MergeRequests};
 use crate::delivery::forge::{ForgeError, NewPull, Pulls};
 use crate::session::context::Session;
 use crate::session::error::Error;
-
-use super::stop::Stop;
-use super::workspace::Remote;
 
 /// What a server can do besides taking pushes.
 #[derive(Clone)]

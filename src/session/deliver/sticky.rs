@@ -1,11 +1,5 @@
 //! The one pull request, or branch, of a loop and a base.
 
-use crate::delivery::forge::{Checks, Forge, ForgeError, ForgeErrorKind, NewCommit, NewPull};
-use crate::delivery::names::StickyNames;
-use crate::delivery::plan::{self, Observed, Offer, Plan, PullStep};
-use crate::delivery::standing::Standing;
-use crate::session::context::Session;
-
 use super::offer::{Offered, check_changes};
 use super::outcome::Done;
 use super::secrecy::check_texts;
@@ -13,6 +7,11 @@ use super::servers::Server;
 use super::stop::Stop;
 use super::texts::Texts;
 use super::way::{Brought, DeliverOptions, Way};
+use crate::delivery::forge::{Checks, Forge, ForgeError, ForgeErrorKind, NewCommit, NewPull};
+use crate::delivery::names::StickyNames;
+use crate::delivery::plan::{self, Observed, Offer, Plan, PullStep};
+use crate::delivery::standing::Standing;
+use crate::session::context::Session;
 
 /// Delivers to the branch of a loop and a base, and keeps its pull request.
 pub(super) fn deliver(

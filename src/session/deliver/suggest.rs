@@ -1,6 +1,13 @@
 //! Suggests a fix in a review of a pull request: the way to branches that are not ours. Which pull request it is says
 //! the server; the bundle is the work of whoever opened it, and is believed in nothing.
 
+use super::offer::{Applied, Offered, check_changes};
+use super::outcome::Done;
+use super::secrecy::check_texts;
+use super::servers::Server;
+use super::stop::Stop;
+use super::way::{Brought, DeliverOptions};
+use super::workspace::{Workspace, broken};
 use crate::base::text::one_line;
 use crate::ci::github::api::Api;
 use crate::ci::github::artifacts::{RunsMeant, attempt, is_checkpoint, of_run};
@@ -18,14 +25,6 @@ use crate::delivery::suggestion::{FixedFile, NotSuggested, PullFile, Suggestion,
 use crate::session::context::Session;
 use crate::session::fetch;
 use crate::session::relay::contradiction;
-
-use super::offer::{Applied, Offered, check_changes};
-use super::outcome::Done;
-use super::secrecy::check_texts;
-use super::servers::Server;
-use super::stop::Stop;
-use super::way::{Brought, DeliverOptions};
-use super::workspace::{Workspace, broken};
 
 /// The largest file whose lines are compared.
 const MOST_COMPARED: u64 = 8 << 20;

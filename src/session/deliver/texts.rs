@@ -1,13 +1,12 @@
 //! What people read of a delivery: the message of the commit, and the pull request.
 
+use super::offer::{Applied, Offered};
 use crate::base::relative::Line;
 use crate::delivery::body::BodyFacts;
 use crate::delivery::forge::{Checks, NewPull};
 use crate::delivery::message::{self, MessageFacts};
 use crate::delivery::names::{BranchName, StickyNames};
 use crate::delivery::standing::Standing;
-
-use super::offer::{Applied, Offered};
 
 /// What the texts are made of.
 pub(super) struct Texts<'t> {

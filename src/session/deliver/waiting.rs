@@ -1,11 +1,10 @@
 //! The status of a run that waits for its delivery, and how the delivery ends it.
 
+use super::outcome::{Delivery, Done};
 use crate::ci::Provider;
 use crate::ci::reported::{ReportOptions, ReportRequest, ReportedRun};
 use crate::session::context::Session;
 use crate::session::error::Error;
-
-use super::outcome::{Delivery, Done};
 
 /// Returns what the status says after a delivery. None of it is a success: the commit of the run is not what was verified.
 pub(super) fn text(delivered: &Result<Delivery, Error>) -> String {

@@ -2,13 +2,11 @@
 
 use std::path::PathBuf;
 
+use super::outcome::Done;
 use crate::base::object::ObjectId;
 use crate::delivery::forge::Checks;
 use crate::delivery::leaks::LeakPlace;
-
 use crate::session::options::LockOptions;
-
-use super::outcome::Done;
 
 /// Where a fix goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use fs_err as fs;
 use tempfile::TempDir;
 
+use super::stop::Stop;
 use crate::base::object::ObjectId;
 use crate::bundle::manifest::SavedTree;
 use crate::bundle::tree::{self, RestoreError};
@@ -16,14 +17,11 @@ use crate::delivery::change::{FileChange, FileSide};
 use crate::delivery::forge::{Commit, Contents};
 use crate::delivery::message::PatchId;
 use crate::engine::changes::FileMode;
-use crate::files::read;
-use crate::files::transient;
+use crate::files::{read, transient};
 use crate::process::git::{Call, Git};
 use crate::run::diff::{self, Difference};
 use crate::session::context::Session;
 use crate::session::error::{Error, Kind};
-
-use super::stop::Stop;
 
 /// Who makes commits that nobody sees.
 const WHO: [(&str, &str); 6] = [

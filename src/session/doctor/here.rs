@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use super::row::{Row, State};
 use crate::base::text::{one_line, plural};
 use crate::ci::{Provider, is_ci};
 use crate::definition::load::{self, DIRECTORY, LoadError};
@@ -9,8 +10,6 @@ use crate::machine::{Action, compile};
 use crate::process::git::Call;
 use crate::session::context::Session;
 use crate::session::git;
-
-use super::row::{Row, State};
 
 const AREA: &str = "directory";
 

@@ -1,10 +1,9 @@
 //! What the system offers to keep agents in: the kernel, Landlock, user namespaces, seccomp, bubblewrap.
 
-use crate::base::text::one_line;
-use crate::session::context::Session;
-
 use super::asked::{self, Answer};
 use super::row::{Row, State};
+use crate::base::text::one_line;
+use crate::session::context::Session;
 
 const AREA: &str = "machine";
 

@@ -6,9 +6,9 @@ mod machine;
 mod row;
 mod tools;
 
-use super::context::Session;
-
 pub(crate) use row::{Row, State};
+
+use super::context::Session;
 
 /// Looks at everything.
 pub(crate) fn examine(session: &Session<'_>) -> Vec<Row> {

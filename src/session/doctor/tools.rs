@@ -1,15 +1,14 @@
 //! The programs that loops are run with: git, docker, the CLIs of agents, and the tokens that are set for them.
 
+use super::asked::{self, Answer};
+use super::here::Needs;
+use super::row::{Row, State};
 use crate::base::text::{listed, one_line};
 use crate::host::{self, Host};
 use crate::process::git::{Call, PROGRAM};
 use crate::process::spawn;
 use crate::session::context::Session;
 use crate::session::git;
-
-use super::asked::{self, Answer};
-use super::here::Needs;
-use super::row::{Row, State};
 
 /// The variables that hold tokens and keys. Their values are never read.
 const TOKENS: [&str; 18] = [

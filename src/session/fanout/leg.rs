@@ -7,6 +7,9 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
+use super::collect::collect;
+use super::merge::ITEMS;
+use super::plan::head as commit_here;
 use crate::base::relative::Line;
 use crate::base::sum::Sum;
 use crate::base::text::{head, listed, one_line, plural};
@@ -39,10 +42,6 @@ use crate::session::options::{BeginOptions, KeyOption, ResumeOptions, RunOptions
 use crate::session::prepared::Prepared;
 use crate::session::ready::Ended;
 use crate::session::resume::Resumption;
-
-use super::collect::collect;
-use super::merge::ITEMS;
-use super::plan::head as commit_here;
 
 /// The outputs that one run has, and a leg has not.
 const OF_ONE: [&str; 12] = [

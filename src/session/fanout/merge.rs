@@ -8,6 +8,9 @@ use std::time::Duration;
 use fs_err as fs;
 use serde_json::{Value, json};
 
+use super::collect::{Collected, Facts, collect};
+use super::story::{self, Ending, Told};
+use super::trees::{MergedTree, Untaken};
 use crate::base::command::CommandLine;
 use crate::base::relative::Line;
 use crate::base::text::{head, listed_in_part, one_line, plural, tail};
@@ -21,9 +24,8 @@ use crate::fanout::matrix::{FORMATS, Fleet, Place};
 use crate::fanout::merge::{Absence, Found, FoundRun, ItemStanding, Merged, MergedItem};
 use crate::fanout::plan::Plan;
 use crate::fanout::severity::{severity, worst};
-use crate::files::read;
 use crate::files::replace::replace;
-use crate::files::transient;
+use crate::files::{read, transient};
 use crate::journal::files::RunFiles;
 use crate::journal::writer::Journal;
 use crate::report::closing::{CONFLICTING, UNREADABLE};
@@ -36,10 +38,6 @@ use crate::session::error::Error;
 use crate::session::opened::OpenedBundle;
 use crate::session::options::{RunOptions, Storing};
 use crate::session::publish::{Publication, Stage, publisher};
-
-use super::collect::{Collected, Facts, collect};
-use super::story::{self, Ending, Told};
-use super::trees::{MergedTree, Untaken};
 
 /// The file with the plan, beside the result.
 pub(super) const PLAN: &str = "plan.json";

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
+use super::since::Since;
+use super::values;
 use crate::base::name::VarName;
 use crate::base::object::ObjectId;
 use crate::base::relative::{Line, RelativePath};
@@ -24,6 +26,7 @@ use crate::fanout::partition::{Partition, groups, legs, widest};
 use crate::fanout::plan::{Item, MAX_PLAN, Parts, Plan, PlannedLoop, Skipped, WeightFrom, stem};
 use crate::fanout::spread::{Dimension, product};
 use crate::fanout::weights::{Durations, weigh};
+use crate::files::links;
 use crate::files::read::{self, MIB};
 use crate::files::replace::deliver;
 use crate::journal::files::RunFiles;
@@ -39,9 +42,6 @@ use crate::session::git::{self, changed};
 use crate::session::options::BeginOptions;
 use crate::session::prepared::Prepared;
 use crate::session::variables::resolve;
-
-use super::since::Since;
-use super::values;
 
 /// The most bytes of a file with weights.
 const MAX_WEIGHTS: u64 = 64 * MIB;
@@ -215,9 +215,9 @@ fn refuse_changes(git: &Git, written: &[PathBuf]) -> Result<(), Error> {
         .map_err(|why| Error::refused(format!("cannot see whether the checkout is clean: {why}")))?;
     let top = git.line(&Call::new("rev-parse").with(&["--show-toplevel"]));
     let top = top.map_err(|why| Error::refused(format!("cannot find the top of the repository: {why}")))?;
-    let written: Vec<PathBuf> = written.iter().map(|file| claim::real(file)).collect();
+    let written: Vec<PathBuf> = written.iter().map(|file| links::real(file)).collect();
     let is_own = |file: &&str| {
-        let path = claim::real(&Path::new(&top).join(file));
+        let path = links::real(&Path::new(&top).join(file));
         written.contains(&path) || is_untracked(file, &status) && is_plan(&path)
     };
     let mut others = changed(&status).skip_while(is_own);
@@ -357,7 +357,7 @@ fn changed_only(
     let since = Since::look(&repository, found)?;
     let of_loop = |one: &LoopHere| -> Vec<ScopePath> {
         let files = one.prepared.files().into_iter();
-        files.map(|(file, _)| claim::real(&file).to_string_lossy().into_owned().into()).collect()
+        files.map(|(file, _)| links::real(&file).to_string_lossy().into_owned().into()).collect()
     };
     let of_loops: Vec<Vec<ScopePath>> = loops.iter().map(of_loop).collect();
     let (mut kept, mut skipped) = (Vec::new(), Vec::new());

@@ -5,8 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::evaluate::observation::{Observation, Stop};
-use crate::files::read;
-use crate::files::transient;
+use crate::files::{read, transient};
 use crate::process::guard::Guard;
 use crate::process::signal::Cancel;
 use crate::process::spawn::{self, Heard, ProcessLimits, Program};

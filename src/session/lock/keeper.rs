@@ -5,13 +5,12 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use super::remote::{LeaseRemote, Swapped};
 use crate::base::object::ObjectId;
 use crate::lease::fence::{Fence, Urgency};
 use crate::lease::record::{LeaseName, Record};
 use crate::process::signal::{self, Asker, Request};
 use crate::run::clock::steady;
-
-use super::remote::{LeaseRemote, Swapped};
 
 /// How long the removal at the end may take. A lease that stays is over after its time.
 const FAREWELL: Duration = Duration::from_secs(5);

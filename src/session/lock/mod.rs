@@ -9,10 +9,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use keeper::Keeper;
+use remote::{LeaseRemote, Swapped};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
+use super::bundler::job;
+use super::context::Session;
+use super::deliver::workspace::Remote;
+use super::error::{Error, Kind};
+use super::git;
+use super::options::{LockOptions, RunOptions};
 use crate::base::object::ObjectId;
 use crate::base::territory::Territory;
 use crate::base::text::{listed_in_part, plural};
@@ -25,16 +33,6 @@ use crate::process::git::Call;
 use crate::process::life::host;
 use crate::process::signal::{self, Cancel, Request};
 use crate::run::clock::steady;
-
-use super::bundler::job;
-use super::context::Session;
-use super::deliver::workspace::Remote;
-use super::error::{Error, Kind};
-use super::git;
-use super::options::{LockOptions, RunOptions};
-
-use keeper::Keeper;
-use remote::{LeaseRemote, Swapped};
 
 /// How long a call of git may take before the lease is held.
 const PATIENCE: Duration = Duration::from_secs(30);

@@ -4,6 +4,9 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
+use super::gather::{Gathered, Here, gather};
+use super::store::{self, Change};
+use super::{Asked, failed, home, server, shown};
 use crate::base::sum::Sum;
 use crate::base::text::{one_line, plural};
 use crate::ci::github::contents::{Meant, Origin};
@@ -17,10 +20,6 @@ use crate::session::context::Session;
 use crate::session::error::{Error, Kind};
 use crate::session::git;
 use crate::session::talk::Silence;
-
-use super::gather::{Gathered, Here, gather};
-use super::store::{self, Change};
-use super::{Asked, failed, home, server, shown};
 
 /// Copies the loop that a text names, and returns what a person has to know about it. `accept` takes also what a tag
 /// leads to that has moved.

@@ -5,6 +5,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::Path;
 
+use super::failed;
 use crate::base::diagnostic::Severity;
 use crate::base::relative::RelativePath;
 use crate::base::text::{is_direction, one_line, plural};
@@ -22,8 +23,6 @@ use crate::session::error::Error;
 use crate::session::library::sub_loops;
 use crate::session::prepared::all_findings;
 use crate::session::talk::Findings;
-
-use super::failed;
 
 /// A loop is made of at most so many files.
 const MAX_FILES: usize = 20;

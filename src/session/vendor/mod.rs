@@ -10,15 +10,14 @@ pub mod update;
 
 use std::path::PathBuf;
 
+use super::context::Session;
+use super::error::{Error, Kind};
 use crate::base::text::one_line;
 use crate::ci::Provider;
 use crate::ci::github::api::Api;
 use crate::ci::github::contents::{self, ContentsError};
 use crate::definition::load::{self, DIRECTORY};
 use crate::definition::vendored::{CopyError, REMOTE, SharedName};
-
-use super::context::Session;
-use super::error::{Error, Kind};
 
 /// The most bytes of the name of a branch or tag.
 const MAX_REF: usize = 250;

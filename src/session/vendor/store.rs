@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::gather::is_twin;
+use super::unusable;
 use crate::base::sum::Sum;
 use crate::base::text::one_line;
 use crate::definition::vendored::{Copied, LOCK, Lock, LockedLoop, SharedName};
@@ -11,9 +13,6 @@ use crate::files::place::{named, resolved};
 use crate::files::read::{self, MIB, Unread};
 use crate::files::replace;
 use crate::session::error::{Error, Kind};
-
-use super::gather::is_twin;
-use super::unusable;
 
 /// A loop that is added, or taken anew.
 pub(super) struct Change {

@@ -5,6 +5,11 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Duration;
 
+use super::add::{abilities_here, at, digests, has_moved, moved, of_another_server};
+use super::gather::{Files, Gathered, Here, Instead, gather};
+use super::merge::{Versions, merge};
+use super::store::{self, Change};
+use super::{failed, home, server, shown};
 use crate::base::sum::Sum;
 use crate::base::text::one_line;
 use crate::base::time::{Timestamp, human};
@@ -16,12 +21,6 @@ use crate::files::read::MIB;
 use crate::run::clock::Clock;
 use crate::session::context::Session;
 use crate::session::error::Error;
-
-use super::add::{abilities_here, at, digests, has_moved, moved, of_another_server};
-use super::gather::{Files, Gathered, Here, Instead, gather};
-use super::merge::{Versions, merge};
-use super::store::{self, Change};
-use super::{failed, home, server, shown};
 
 /// The most newer commits of a loop that are remembered.
 const MOST_WAITING: usize = 50;

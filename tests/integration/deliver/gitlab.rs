@@ -2,10 +2,9 @@
 
 use std::fs;
 
+use super::scene::{BRANCH_REF, DELIVERED, TIDY};
 use crate::common::{Project, git};
 use crate::git_server::{Access, Bare, GitServer};
-
-use super::scene::{BRANCH_REF, DELIVERED, TIDY};
 
 /// The token of the job.
 const JOB_TOKEN: &str = "glcbt-64_job";

@@ -5,9 +5,8 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::hostile_bundles::Parts;
-
 use super::{Fan, bundle, item, plan, read_plan, repository, with_fix};
+use crate::hostile_bundles::Parts;
 
 fn three() -> (Fan, Value) {
     let fan = Fan::of(repository(&[("a", "ok"), ("b", "bad"), ("c", "bad")]));

@@ -3,9 +3,8 @@
 use std::time::Duration;
 
 use serde_json::json;
-use wiremock::Mock;
-use wiremock::ResponseTemplate;
 use wiremock::matchers::path_regex;
+use wiremock::{Mock, ResponseTemplate};
 
 use super::{FILES, Hub, TIDY, lock};
 use crate::common::Project;

@@ -1,11 +1,10 @@
 //! One repository on the server, and what an error of the API means for a delivery to it.
 
+use super::super::api::{Api, ApiError};
+use super::super::repository::Repository;
 use crate::base::object::ObjectId;
 use crate::base::text::percent_encoded;
 use crate::delivery::forge::{ForgeError, ForgeErrorKind};
-
-use super::super::api::{Api, ApiError};
-use super::super::repository::Repository;
 
 /// A repository, and the client that reaches it.
 #[derive(Clone, Copy, Debug)]

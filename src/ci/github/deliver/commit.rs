@@ -7,15 +7,14 @@ use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::base::object::ObjectId;
-use crate::delivery::change::{FileChange, FileSide};
-use crate::delivery::forge::{Commit, Contents, ForgeError, ForgeErrorKind, NewCommit};
-use crate::engine::changes::FileMode;
-
 use super::super::api::ApiError;
 use super::super::graphql::Document;
 use super::access::{Access, Permission, object};
 use super::refs::{Refs, TRIES};
+use crate::base::object::ObjectId;
+use crate::delivery::change::{FileChange, FileSide};
+use crate::delivery::forge::{Commit, Contents, ForgeError, ForgeErrorKind, NewCommit};
+use crate::engine::changes::FileMode;
 
 const CREATE: Document = Document::mutation(
     "createCommitOnBranch",

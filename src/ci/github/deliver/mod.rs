@@ -12,22 +12,21 @@ mod tests;
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
-use serde_json::json;
-
-use crate::base::object::ObjectId;
-use crate::delivery::forge::{
-    Commit, Contents, Forge, ForgeError, ForgeErrorKind, NewCommit, Pulls, RefMove, WrittenCommit,
-};
-
-use super::api::Api;
-use super::graphql::Document;
-use super::repository::Repository;
 use access::{Access, Permission};
 use commit::FoundCommit;
 use pulls::GithubPulls;
 use refs::{FoundRef, Refs};
+use serde::Deserialize;
+use serde_json::json;
 use temporary::Temporary;
+
+use super::api::Api;
+use super::graphql::Document;
+use super::repository::Repository;
+use crate::base::object::ObjectId;
+use crate::delivery::forge::{
+    Commit, Contents, Forge, ForgeError, ForgeErrorKind, NewCommit, Pulls, RefMove, WrittenCommit,
+};
 
 /// What GitHub does not start workflows for: the token that every job has.
 const TOKEN_OF_JOB: &str = "github-actions[bot]";

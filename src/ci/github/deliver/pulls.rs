@@ -3,13 +3,12 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::delivery::forge::{ForgeError, ForgeErrorKind, NewPull, Pull, PullState, Pulls};
-use crate::delivery::names::BranchName;
-
 use super::super::api::ApiError;
 use super::super::graphql::Document;
 use super::access::{Access, Permission};
 use super::refs::TRIES;
+use crate::delivery::forge::{ForgeError, ForgeErrorKind, NewPull, Pull, PullState, Pulls};
+use crate::delivery::names::BranchName;
 
 const READY: Document = Document::mutation(
     "markPullRequestReadyForReview",

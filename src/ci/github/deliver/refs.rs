@@ -5,12 +5,11 @@ use std::cell::OnceCell;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::base::object::ObjectId;
-use crate::delivery::forge::{ForgeError, ForgeErrorKind, RefMove};
-
 use super::super::api::ApiError;
 use super::super::graphql::Document;
 use super::access::{Access, Permission, object, path_of_ref};
+use crate::base::object::ObjectId;
+use crate::delivery::forge::{ForgeError, ForgeErrorKind, RefMove};
 
 /// How often a change is tried of which nobody knows whether it was made.
 pub(super) const TRIES: u32 = 3;

@@ -3,10 +3,9 @@
 
 use uuid::Uuid;
 
+use super::refs::Refs;
 use crate::base::object::ObjectId;
 use crate::delivery::forge::ForgeError;
-
-use super::refs::Refs;
 
 /// The branch of one delivery.
 pub(super) struct Temporary<'r> {

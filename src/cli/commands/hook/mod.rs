@@ -3,7 +3,6 @@
 
 mod settings;
 
-use clap::{Args, Subcommand, ValueEnum};
 use std::collections::HashSet;
 use std::ffi::OsString;
 use std::io::{self, BufReader, IsTerminal as _, Read as _};
@@ -11,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::time::Duration;
 
+use clap::{Args, Subcommand, ValueEnum};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -21,9 +21,8 @@ use crate::criteria::state::Invalid;
 use crate::criteria::{Decision, State, resume_message};
 use crate::files::gitdir;
 use crate::files::read::MIB;
-use crate::run::shared_file;
-use crate::run::stops;
 use crate::run::work_file::{self, Holder};
+use crate::run::{shared_file, stops};
 use crate::session::criteria::project;
 use crate::session::environment::Environment;
 use crate::session::error::Error;

@@ -1,11 +1,10 @@
 //! Writes findings as annotations on the lines of a pull request.
 
+use super::found::{Reports, objects, word};
 use crate::ci::github::commands::Commands;
 use crate::cli::output::Output;
 use crate::report::annotations::{Annotation, Level, Location};
 use crate::report::dialect::Dialect as _;
-
-use super::found::{Reports, objects, word};
 
 pub(super) fn write(reports: &Reports, output: &Output) {
     let found = reports.files.iter().flat_map(objects).map(|object| annotation(&object, reports));

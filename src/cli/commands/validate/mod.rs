@@ -3,23 +3,22 @@
 use std::collections::HashSet;
 use std::path::PathBuf;
 
+use clap::{Args, ValueEnum};
+use found::{Reports, Unread};
+use names::Same;
+
 use crate::ci::Provider;
 use crate::cli::exit;
 use crate::cli::flags::ReachFlags;
 use crate::cli::output::Output;
 use crate::definition::load::{self, DIRECTORY, Listed, Located};
 use crate::machine::check::injection;
+use crate::report::reader::Reader;
 use crate::session::check::Checker;
 use crate::session::context::Session;
 use crate::session::error::Error;
-use clap::{Args, ValueEnum};
-
-use crate::report::reader::Reader;
 use crate::session::prepared::{reaching, refused};
 use crate::session::whereabouts;
-
-use found::{Reports, Unread};
-use names::Same;
 
 mod found;
 mod github;
@@ -86,7 +85,7 @@ pub(in crate::cli) fn validate(
     output: &Output,
 ) -> Result<u8, Error> {
     let workspace = Provider::detect(&session.env.lookup()).job().workspace;
-    let root = whereabouts::repository(&session.cwd, workspace.as_deref());
+    let root = crate::files::links::repository(&session.cwd, workspace.as_deref());
     let home = whereabouts::relative(&session.cwd, &root);
     let reader = Reader { home, ..Reader::default() };
     let mut reports = Reports {

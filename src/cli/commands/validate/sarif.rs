@@ -5,10 +5,9 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
+use super::found::{Reports, objects, word};
 use crate::cli::commands::explain;
 use crate::cli::output::Output;
-
-use super::found::{Reports, objects, word};
 
 const SCHEMA: &str =
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";

@@ -2,11 +2,10 @@
 
 use std::fmt::Write as _;
 
+use super::found::{Count, Reports};
 use crate::base::text::{plural, screen};
 use crate::cli::output::Output;
 use crate::definition::render;
-
-use super::found::{Count, Reports};
 
 pub(super) fn write(reports: &Reports, output: &Output) {
     let mut out = String::new();
