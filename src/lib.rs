@@ -4,12 +4,18 @@
 //! [`machine`], the [`engine`] walks it and says what happened as events, and sinks in [`report`] show them.
 //!
 //! ```text
-//!   cli            the command line; nobody imports it
-//!    └── session   a run from the name of its loop to its reports
+//!   cli           the command line; nobody imports it
+//!    ├── doctor     what works on this machine
+//!    ├── inspect    looks at runs: why, diff, replay, repro, statistics, reports
+//!    ├── shelf      the loops of a project: copies, the catalogue, a first loop
+//!    ├── fanout     a plan over many jobs, and what their runs prove together
+//!    ├── deliver    what is brought to people of a run, and whether
+//!    └── session    a run from the name of its loop to its reports
+//!         ├── ci        providers: log, detection, status, check, comment
 //!         ├── bundle    a run in one file
-//!         ├── ci        providers
-//!         ├── delivery  what is brought to people of a run, and whether
+//!         ├── forge     servers that keep repositories
 //!         └── run       the driver: performs what the engine asks
+//!              ├── git       git, called in one way
 //!              ├── host      the CLIs of agents
 //!              ├── process   children and signals
 //!              ├── journal   durable events
@@ -21,8 +27,6 @@
 //!               lease       who may work on a scope, where several machines could
 //!               criteria    when a piece of work is done, goes on or is stuck
 //!               board       the tasks of a run that plans its own work
-//!               fanout      the items of many jobs, and what their runs prove together
-//!               upkeep      how a repository checks itself, for its first loop
 //!               files       read up to a limit, replaced whole, unzipped with suspicion
 //!               base        names, time, templates, diagnostics, redaction
 //! ```
@@ -79,8 +83,9 @@
 //!
 //! # The house
 //!
-//! `base`, `board`, `criteria`, `evaluate`, `definition` (but for its loader), `machine`, `engine` and `fanout` know no
-//! process, file, clock or network; a test in `tests/integration/architecture` keeps it so.
+//! A feature is one room, and purity is a property of files: what decides, plans and puts into words knows no process,
+//! file, clock or network, wherever it stands. A test in `tests/integration/architecture` lists those files, and sees
+//! that no arrow leads up and that neither files nor folders name each other in circles.
 
 // Without `internals`, most of what is `pub` in a layer is for other layers alone; the compiler then finds what
 // none uses.
@@ -96,12 +101,16 @@ mod ci;
 mod cli;
 mod criteria;
 mod definition;
-mod delivery;
+mod deliver;
+mod doctor;
 mod engine;
 mod evaluate;
 mod fanout;
 mod files;
+mod forge;
+mod git;
 mod host;
+mod inspect;
 mod journal;
 mod lease;
 mod machine;
@@ -109,7 +118,7 @@ mod process;
 mod report;
 mod run;
 mod session;
-mod upkeep;
+mod shelf;
 
 pub use base::diagnostic::{Diagnostic, Diagnostics, Severity};
 pub use base::name::{LoopName, StateName};
@@ -131,16 +140,16 @@ pub use report::{OutputLine, Sink};
 pub use run::recording::Mode;
 pub use run::{Helper, serve as answer_query};
 pub use session::audience::Audience;
-pub use session::begin::{Begun, Bound, NotNeeded};
-pub use session::check::{Checked, Checker};
 pub use session::context::Session;
+pub use session::end::ready::{Ended, Ready};
 pub use session::environment::Environment;
 pub use session::error::{Error, Kind};
 pub use session::interrupts::{StopBy, StopHandle, Stopped};
 pub use session::options::{BeginOptions, LlmOptions, ResumeOptions, RunOptions, Upload, Which};
-pub use session::prepared::Prepared;
-pub use session::ready::{Ended, Ready};
-pub use session::resume::Resumption;
+pub use session::prepare::check::{Checked, Checker};
+pub use session::prepare::prepared::Prepared;
+pub use session::start::begin::{Begun, Bound, NotNeeded};
+pub use session::start::resume::Resumption;
 pub use session::talk::{Findings, Silence, Talk, Watched};
 
 /// What our own tests, benchmarks and fuzz targets look at. Nothing here is promised.
@@ -165,8 +174,8 @@ pub mod internals {
     pub mod definition {
         pub use crate::definition::*;
     }
-    pub mod delivery {
-        pub use crate::delivery::*;
+    pub mod deliver {
+        pub use crate::deliver::*;
     }
     pub mod engine {
         pub use crate::engine::*;
@@ -180,8 +189,17 @@ pub mod internals {
     pub mod files {
         pub use crate::files::*;
     }
+    pub mod forge {
+        pub use crate::forge::*;
+    }
+    pub mod git {
+        pub use crate::git::*;
+    }
     pub mod host {
         pub use crate::host::*;
+    }
+    pub mod inspect {
+        pub use crate::inspect::*;
     }
     pub mod journal {
         pub use crate::journal::*;
@@ -204,7 +222,7 @@ pub mod internals {
     pub mod session {
         pub use crate::session::*;
     }
-    pub mod upkeep {
-        pub use crate::upkeep::*;
+    pub mod shelf {
+        pub use crate::shelf::*;
     }
 }

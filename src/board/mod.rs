@@ -5,13 +5,13 @@
 //! process, file, clock or chance; the same operations make the same board, everywhere and always.
 
 mod answer;
-mod apply;
-mod bound;
-mod change;
-mod limits;
-mod operation;
-mod shown;
-mod task;
+pub(crate) mod apply;
+pub(crate) mod bound;
+pub(crate) mod change;
+pub(crate) mod limits;
+pub(crate) mod operation;
+pub(crate) mod shown;
+pub(crate) mod task;
 #[cfg(test)]
 mod tests;
 

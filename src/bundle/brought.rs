@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use crate::base::object::ObjectId;
 use crate::base::relative::is_like;
 use crate::base::text::one_line;
-use crate::process::git::{Call, Git};
+use crate::git::call::{Call, Git};
 
 /// The longest target of a link.
 const MOST_TARGET: u64 = 4096;

@@ -9,7 +9,7 @@ use super::brought::{Protected, unfit};
 use super::manifest::SavedTree;
 use crate::base::object::ObjectId;
 use crate::files::{read, transient};
-use crate::process::git::{Call, Git, alternate};
+use crate::git::call::{Call, Git, alternate};
 
 /// What stands before the objects is a few lines.
 const MOST_HEADER: u64 = 4096;

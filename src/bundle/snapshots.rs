@@ -16,7 +16,7 @@ use super::tree::{self, MOST_BYTES};
 use crate::base::object::ObjectId;
 use crate::base::redact::Redactor;
 use crate::files::{read, transient};
-use crate::process::git::{Call, Git, alternate};
+use crate::git::call::{Call, Git, alternate};
 
 /// The most trees that are carried. Each of them is looked at by itself.
 const MOST_TREES: usize = 300;

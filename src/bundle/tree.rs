@@ -18,7 +18,7 @@ use crate::base::redact::Redactor;
 use crate::base::relative::Line;
 use crate::files::secret::holds_secret;
 use crate::files::{read, transient};
-use crate::process::git::{AUTHOR, Call, Git, alternate, copy_index};
+use crate::git::call::{AUTHOR, Call, Git, alternate, copy_index};
 
 /// The longest file of objects that is carried.
 pub const MOST_BYTES: u64 = 256 * 1024 * 1024;

@@ -1,10 +1,10 @@
 //! The branch that a fix is for, where nobody names it: that of the pull request, or of the run. A tag is none.
 
-use super::github::event::WorkflowEvent;
-use super::github::other_run::OtherRun;
 use crate::base::lookup::Lookup;
 use crate::base::text::one_line;
-use crate::delivery::names::BranchName;
+use crate::forge::github::event::WorkflowEvent;
+use crate::forge::github::other_run::OtherRun;
+use crate::forge::names::BranchName;
 
 /// Where the branch stands.
 #[derive(Clone, Debug)]

@@ -4,8 +4,8 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::key::RunKey;
 use crate::base::lookup::Lookup;
+use crate::base::run_key::RunKey;
 use crate::base::time::Timestamp;
 
 /// The runner needs some time after us, to upload what the job leaves.

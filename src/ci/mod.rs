@@ -1,7 +1,6 @@
 //! The CI systems a run can find itself in: how their logs are spoken to, and where they want results. The
 //! environment is a value that comes in.
 
-pub mod archive;
 mod azure;
 pub mod base_branch;
 mod buildkite;
@@ -11,7 +10,6 @@ pub mod gitlab;
 pub mod harmless;
 mod jenkins;
 pub mod job;
-pub mod key;
 #[cfg(test)]
 mod log_tests;
 mod marker;
@@ -97,8 +95,8 @@ pub fn is_withheld(name: &str, pass_token: bool) -> bool {
 mod tests {
     use std::path::Path;
 
-    use super::key::RunKey;
     use super::*;
+    use crate::base::run_key::RunKey;
 
     #[track_caller]
     fn check(variables: &[(&str, &str)], expect: &str) {

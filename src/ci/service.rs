@@ -15,7 +15,7 @@ use crate::report::dialect::Dialect;
 use crate::report::digest::Digest;
 
 /// A provider, as the table of providers knows it.
-pub(super) struct ProviderRow {
+pub(crate) struct ProviderRow {
     /// The names by which `--ci` asks for it.
     pub(super) names: &'static [&'static str],
     /// Returns the name of the provider whose environment this is.

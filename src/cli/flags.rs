@@ -7,10 +7,10 @@ use clap::{Args, ValueEnum};
 
 use crate::base::time::parse_duration;
 use crate::ci::github::dispatch::ChainLink;
-use crate::ci::github::event::is_sha;
 use crate::ci::reported::ReportOptions;
 use crate::ci::{Provider, is_ci};
 use crate::files::read;
+use crate::forge::github::event::is_sha;
 use crate::machine::{Budget, OnHandoff};
 use crate::report::console::Verbosity;
 use crate::run::recording::Mode;

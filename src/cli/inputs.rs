@@ -6,7 +6,7 @@ use clap::ValueEnum as _;
 
 use super::flags::{self, ChainFlags, CommitFlags, GoOn, LockedBy, RunFlags, UploadFlags};
 use crate::base::time::parse_duration;
-use crate::ci::github::results::is_offered;
+use crate::forge::github::results::is_offered;
 use crate::machine::OnChange;
 use crate::session::environment::Environment;
 use crate::session::error::Error;

@@ -13,13 +13,13 @@ use crate::ci::Provider;
 use crate::ci::harmless::{Syntax, harmless};
 use crate::definition::render;
 use crate::engine::event::Shown;
+use crate::inspect::replay::Part;
 use crate::report::Sink;
 use crate::report::ci_log::CiLog;
 use crate::report::console::{Console, ConsoleOptions, Verbosity};
 use crate::session::audience::Audience;
 use crate::session::environment::Environment;
 use crate::session::error::Error;
-use crate::session::replay::Part;
 use crate::session::talk::{Findings, Talk, Watched};
 
 /// Standard output and standard error, and what they can show.

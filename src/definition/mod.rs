@@ -5,7 +5,7 @@ mod classic;
 pub mod early;
 pub mod emit;
 mod fragments;
-mod listing;
+pub(crate) mod listing;
 pub mod load;
 pub mod paradigm;
 pub mod publish;

@@ -1,16 +1,27 @@
-//! Fan-out, without machines: which items a plan has, on which leg each runs, and what the runs that came back prove
-//! together. The jobs are the CI system's; nothing here starts one.
+//! Fan-out: which items a plan has, on which leg each runs, and what the runs that came back prove together. The jobs
+//! are the CI system's; nothing here starts one.
+//!
+//! Plans, legs and merges are worked out in pure files; [`planning`], [`leg`] and [`collect`] read the loops here, run
+//! the items of a leg, and find what jobs have left.
 
+mod collect;
 pub mod each;
 pub mod item;
+pub(crate) mod leg;
 pub mod lock;
 pub mod matrix;
 pub mod merge;
 pub mod partition;
 pub mod plan;
+pub(crate) mod planning;
 pub mod put_off;
+pub(crate) mod result;
 pub mod severity;
+mod since;
 pub mod spread;
+mod story;
+mod trees;
+mod values;
 pub mod weights;
 
 /// The most items of a plan.

@@ -1,12 +1,12 @@
 //! The CLIs of agents: how each is called and how its output is read. One file a host; nothing here starts a process.
 
-mod account;
+pub(crate) mod account;
 mod acp;
 mod call;
 mod claude;
 mod codex;
 mod gemini;
-mod interface;
+pub(crate) mod interface;
 mod output;
 mod qwen;
 mod stream;

@@ -11,7 +11,7 @@ mod reserve;
 pub mod retention;
 pub mod snapshot;
 pub mod streams;
-mod witness;
+pub(crate) mod witness;
 pub mod writer;
 
 pub use witness::Tampered;

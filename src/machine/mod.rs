@@ -19,7 +19,7 @@ use crate::evaluate::field::Field;
 use crate::evaluate::verdict::{Observes, Verdict};
 
 pub mod abilities;
-mod action;
+pub(crate) mod action;
 mod asked;
 pub mod calls;
 pub mod check;

@@ -12,7 +12,7 @@ const WITHOUT_MODES: [u32; 8] =
 /// Tells whether files there have modes of their own, and links are links. A configuration that says otherwise then hides
 /// changes.
 #[cfg(target_os = "linux")]
-pub(super) fn holds_modes(directory: &Path) -> bool {
+pub(crate) fn holds_modes(directory: &Path) -> bool {
     // The width of the field differs between processors; the numbers have 32 bits.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "see above")]
     rustix::fs::statfs(directory).is_ok_and(|found| !WITHOUT_MODES.contains(&(found.f_type as u32)))
@@ -20,6 +20,6 @@ pub(super) fn holds_modes(directory: &Path) -> bool {
 
 /// Tells whether files there have modes of their own, and links are links: those of this system do.
 #[cfg(not(target_os = "linux"))]
-pub(super) fn holds_modes(_directory: &Path) -> bool {
+pub(crate) fn holds_modes(_directory: &Path) -> bool {
     true
 }

@@ -3,8 +3,7 @@
 pub mod address;
 pub mod bounds;
 pub mod capture;
-mod filesystem;
-pub mod git;
+pub(crate) mod filesystem;
 pub mod groups;
 pub mod guard;
 pub mod init;

@@ -9,11 +9,11 @@ use std::path::Path;
 use sha2::{Digest as _, Sha256};
 
 use super::git::GitCalls;
-use super::status::StatusLine;
 use crate::base::object::ObjectId;
 use crate::base::text::{hex, listed, plural};
 use crate::files::read;
-use crate::process::git::Call;
+use crate::git::call::Call;
+use crate::git::status::StatusLine;
 
 /// Leaves out what only looks changed because no filter ran. Returns a sentence about what cannot be told.
 pub(super) async fn settle(

@@ -1,4 +1,4 @@
-//! Makes the calls of [`crate::process::git`] while a run goes on: they share their time, and end with the run.
+//! Makes the calls of [`crate::git::call`] while a run goes on: they share their time, and end with the run.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsStr;
@@ -14,7 +14,7 @@ use crate::base::object::ObjectId;
 use crate::base::text::one_line;
 use crate::evaluate::observation::{Stop, Stream};
 use crate::files::transient;
-use crate::process::git::{Call, Filters, Walk, alternate, copy_index, environment, without_repository};
+use crate::git::call::{Call, Filters, Walk, alternate, copy_index, environment, without_repository};
 use crate::process::guard::Guard;
 use crate::process::signal::{Cancel, Request};
 use crate::process::spawn::{self, Heard, ProcessLimits, Program};

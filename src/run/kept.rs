@@ -18,7 +18,7 @@ use super::world::World;
 use crate::base::object::ObjectId;
 use crate::base::text::one_line;
 use crate::evaluate::observation::Observation;
-use crate::process::git::Call;
+use crate::git::call::Call;
 use crate::process::signal::Cancel;
 
 /// The longest time for looking at the working tree, and for putting it back.

@@ -18,7 +18,6 @@ use std::time::Duration;
 use look::{Look, Measurer};
 
 use super::area::Area;
-use super::diff;
 use super::git::{GitCalls, OwnIndex};
 use super::ticking::while_ticking;
 use super::world::World;
@@ -31,9 +30,10 @@ use crate::engine::changes::{
     ChangedFile, Changes, EntryContent, KnownStart, MadeCommit, StartTree, TreeChanges, TreeEntry,
 };
 use crate::files::secret::holds_secret;
+use crate::git::call::Call;
+use crate::git::diff;
 use crate::journal::claim;
 use crate::journal::files::RunFiles;
-use crate::process::git::Call;
 use crate::process::signal::Cancel;
 
 /// The longest time for a measurement.

@@ -10,7 +10,7 @@ use super::git::GitCalls;
 use crate::base::text::listed;
 use crate::engine::Start;
 use crate::engine::changes::{EntryContent, KnownStart, StartTree};
-use crate::process::git::Call;
+use crate::git::call::Call;
 
 /// How many words of a command are looked at.
 const MOST_WORDS: usize = 50;

@@ -13,11 +13,12 @@ use std::time::Duration;
 use super::area::Area;
 use super::filtered;
 use super::git::{GitCalls, OwnIndex};
-use super::status::{self, FileStanding, StatusLine, Untracked};
 use crate::base::object::ObjectId;
 use crate::base::own::is_own;
 use crate::base::text::one_line;
-use crate::process::git::{AUTHOR, Call};
+use crate::git::call::{AUTHOR, Call};
+use crate::git::status;
+use crate::git::status::{FileStanding, StatusLine, Untracked};
 use crate::report::numbers::StepNumber;
 
 /// The longest time for one snapshot.

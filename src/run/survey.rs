@@ -14,14 +14,15 @@ use std::time::Duration;
 use sha2::{Digest as _, Sha256};
 
 use super::git::GitCalls;
-use super::status::{self, Untracked, read};
 use super::ticking::while_ticking;
 use super::world::World;
 use crate::base::own::is_own;
 use crate::base::text::hex;
 use crate::engine::request::SurveyRequest;
 use crate::evaluate::survey::{Survey, Surveyed};
-use crate::process::git::Call;
+use crate::git::call::Call;
+use crate::git::status;
+use crate::git::status::{Untracked, read};
 
 /// The longest time for a survey.
 const LIMIT: Duration = Duration::from_secs(30);

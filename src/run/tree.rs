@@ -11,7 +11,7 @@ use super::git::GitCalls;
 use crate::base::object::ObjectId;
 use crate::base::text::hex;
 use crate::files::transient;
-use crate::process::git::{Call, alternate, copy_index};
+use crate::git::call::{Call, alternate, copy_index};
 
 /// A place for indexes and objects, for as long as trees are compared.
 pub(super) struct WorkingTrees {

@@ -110,7 +110,7 @@ impl Environment {
 
     /// Returns the environment in which git reaches a server as the user does, without a token of ours. At a terminal, a
     /// credential helper may need the token that the user has set; in CI an action may have named the helper, and the
-    /// servers that know the job's token are reached by [`crate::process::git::Git::connected`].
+    /// servers that know the job's token are reached by [`crate::git::call::Git::connected`].
     pub(crate) fn for_users_git(&self) -> BTreeMap<String, String> {
         self.for_actions(!ci::is_ci(&self.lookup()))
     }

@@ -11,12 +11,12 @@ use super::audience::Audience;
 use super::context::Session;
 use super::environment::PARENT;
 use super::options::{KeyOption, RunOptions};
+use crate::base::run_key::RunKey;
 use crate::base::sum::Sum;
 use crate::ci::Provider;
-use crate::ci::github::artifacts::{PREFIX, key_of};
 use crate::ci::job::JobId;
-use crate::ci::key::RunKey;
 use crate::files::read;
+use crate::forge::github::artifacts::{PREFIX, key_of};
 
 /// The most runs of one loop that are counted in a job.
 const MOST: u32 = 1000;

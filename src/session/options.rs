@@ -6,9 +6,9 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::audience::Audience;
+use crate::base::run_key::RunKey;
 use crate::base::time::human;
 use crate::ci::github::dispatch::ChainLink;
-use crate::ci::key::RunKey;
 use crate::ci::reported::ReportOptions;
 use crate::engine::event::Assignment;
 use crate::lease::record::{LONGEST, SHORTEST};
@@ -205,17 +205,17 @@ pub enum Which {
 
 impl RunOptions {
     /// Tells whether reports are made.
-    pub(super) fn is_published(&self) -> bool {
+    pub(crate) fn is_published(&self) -> bool {
         self.audience.is_ci() || self.report_dir.is_some()
     }
 
     /// Tells whether the caller asked for a report at the commit.
-    pub(super) fn is_report_asked(&self) -> bool {
+    pub(crate) fn is_report_asked(&self) -> bool {
         self.commit.is_asked()
     }
 
     /// Adds the deadline of the job, if the CI system names it and the caller did not.
-    pub(super) fn settled(&self) -> Self {
+    pub(crate) fn settled(&self) -> Self {
         let of_job = match &self.audience {
             Audience::Ci(provider) => provider.job().time_left(Clock::start().now()),
             Audience::Person => None,
@@ -224,7 +224,7 @@ impl RunOptions {
     }
 
     /// Leaves time to stop an action and to write the reports before the deadline itself.
-    pub(super) fn before_the_end(deadline: Duration) -> Duration {
+    pub(crate) fn before_the_end(deadline: Duration) -> Duration {
         const ROOM: Duration = Duration::from_secs(15);
         if deadline > 4 * ROOM { deadline.saturating_sub(ROOM) } else { deadline * 3 / 4 }
     }

@@ -60,7 +60,7 @@ const TOKEN: usize = 20;
 const WORD: usize = 12;
 
 /// Returns the secrets that a variable holds; its value is one by its name, or because somebody `named` it.
-pub(super) fn of(name: &str, value: &str, named: bool) -> Vec<String> {
+pub(crate) fn of(name: &str, value: &str, named: bool) -> Vec<String> {
     let upper = name.to_ascii_uppercase();
     let mut all = within(value);
     let last = upper.rsplit(|c: char| !c.is_ascii_alphanumeric()).next().unwrap_or_default();

@@ -13,7 +13,7 @@ use std::path::Path;
 use ll_loop::internals::bundle::manifest::{Manifest, repository};
 use ll_loop::internals::bundle::open::{self, Bundle};
 use ll_loop::internals::bundle::report;
-use ll_loop::internals::ci::archive;
+use ll_loop::internals::forge::archive;
 use ll_loop::internals::files::unzip::UnzipLimits;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};

@@ -5,12 +5,12 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::api::{ApiError, Page};
 use super::cut::cut;
 use super::reporter::{Channel, FinalReport};
 use super::shared::{Mark, Rank, described, if_known, marked, sentence, unseen};
 use super::target::ReportTarget;
 use crate::base::text::{head, one_line};
+use crate::forge::github::api::{ApiError, Page};
 use crate::report::Outcome;
 use crate::report::annotations::{Annotation, Level};
 use crate::report::digest::Digest;
@@ -285,11 +285,11 @@ mod tests {
     use wiremock::matchers::{method, path};
     use wiremock::{Mock, ResponseTemplate};
 
-    use super::super::api::Api;
-    use super::super::http::Transport;
-    use super::super::testing::{Pauses, Server};
     use super::*;
     use crate::engine::outcome::TerminatedBy;
+    use crate::forge::github::api::Api;
+    use crate::forge::github::http::Transport;
+    use crate::forge::github::testing::{Pauses, Server};
     use crate::report::annotations::Location;
     use crate::report::testing::{Journal, failing, succeeding};
 

@@ -3,12 +3,12 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::api::ApiError;
 use super::cut::cut;
 use super::reporter::{Channel, FinalReport};
 use super::shared::{Mark, Rank, if_known, marked, sentence};
 use super::status::{self, Other, state};
 use super::target::ReportTarget;
+use crate::forge::github::api::ApiError;
 use crate::report::formats::{markdown, summary};
 
 /// GitHub refuses a comment of more than 65,536 characters.
@@ -211,10 +211,10 @@ mod tests {
     use wiremock::matchers::{method, path, query_param};
     use wiremock::{Mock, ResponseTemplate};
 
-    use super::super::api::Api;
-    use super::super::http::Transport;
-    use super::super::testing::{Pauses, Server};
     use super::*;
+    use crate::forge::github::api::Api;
+    use crate::forge::github::http::Transport;
+    use crate::forge::github::testing::{Pauses, Server};
     use crate::report::testing::succeeding;
 
     const MARKER: &str = "<!-- ll-loop/fix-types -->";

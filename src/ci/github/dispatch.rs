@@ -3,10 +3,11 @@
 
 use serde_json::{Value, json};
 
-use super::api::ApiError;
+use super::status;
 use super::target::ReportTarget;
-use super::{run, status};
 use crate::base::text::{one_line, percent_encoded};
+use crate::forge::github::api::ApiError;
+use crate::forge::github::run;
 
 /// Where in a chain of runs this one stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -129,10 +130,10 @@ mod tests {
     use wiremock::matchers::{method, path};
     use wiremock::{Mock, ResponseTemplate};
 
-    use super::super::api::Api;
-    use super::super::http::Transport;
-    use super::super::testing::{Pauses, Server};
     use super::*;
+    use crate::forge::github::api::Api;
+    use crate::forge::github::http::Transport;
+    use crate::forge::github::testing::{Pauses, Server};
 
     const DISPATCHES: &str = "/repos/octo/project/actions/workflows/fix.yml/dispatches";
     const FIRST: ChainLink = ChainLink { depth: 0, max: 10 };

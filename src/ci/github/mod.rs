@@ -1,41 +1,17 @@
 //! GitHub Actions, and Gitea and Forgejo, whose runners speak the same protocol on the log and in files.
 
-pub mod api;
-pub mod artifacts;
-mod blob;
 mod check;
-mod client;
 pub mod commands;
 mod comment;
-pub mod contents;
 mod cut;
-pub mod deliver;
 pub mod dispatch;
-pub mod event;
-#[cfg(test)]
-mod fake;
-pub mod fault;
 pub mod files;
 pub mod gate;
-pub mod git_remote;
-pub mod gitea;
-mod graphql;
-pub mod http;
-pub mod other_run;
-pub mod pull_head;
 pub mod relay;
 pub mod reporter;
-pub mod repository;
-pub mod results;
-pub mod review;
-mod run;
-pub mod server;
 mod shared;
 mod status;
-pub mod takeover;
 pub mod target;
-#[cfg(test)]
-pub(in crate::ci) mod testing;
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -44,9 +20,7 @@ use check::Check;
 use commands::Commands;
 use comment::Comment;
 use dispatch::{ChainLink, NextRun};
-use other_run::OtherRun;
 use reporter::{Channel, Reporter};
-use server::Flavour;
 use status::Status;
 use target::{NoTarget, ReportTarget};
 
@@ -54,6 +28,8 @@ use super::job::{Job, Variables};
 use super::reported::ReportRequest;
 use super::service::{LastWord, ProviderRow, Service, annotate};
 use crate::base::lookup::Lookup;
+use crate::forge::github::other_run::OtherRun;
+use crate::forge::github::server::Flavour;
 use crate::report::annotations::Checkout;
 use crate::report::dialect::Dialect;
 use crate::report::digest::Digest;

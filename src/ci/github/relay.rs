@@ -2,15 +2,15 @@
 //! event `workflow_run` has one that may, and tells what the other run left. Everything in that is a claim of whoever
 //! opened the pull request: the server alone says which commit it is about, and how the workflow run ended.
 
-use super::api::{Api, ApiError};
 use super::comment::Comment;
-use super::other_run::OtherRun;
 use super::reporter::{Channel as _, FinalReport};
-use super::repository::Repository;
 use super::status::{self, state};
 use super::target::{Elsewhere, ReportTarget};
 use crate::base::text::one_line;
 use crate::ci::reported::ReportedRun;
+use crate::forge::github::api::{Api, ApiError};
+use crate::forge::github::other_run::OtherRun;
+use crate::forge::github::repository::Repository;
 use crate::report::digest::Digest;
 
 /// What a workflow run says when all its jobs ended well.

@@ -5,10 +5,10 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 use std::{io, thread};
 
-use super::api::ApiError;
-use super::server::Server;
 use super::target::ReportTarget;
 use crate::base::time::human;
+use crate::forge::github::api::ApiError;
+use crate::forge::github::server::Server;
 use crate::report::annotations::Annotation;
 use crate::report::digest::Digest;
 
@@ -143,13 +143,13 @@ mod tests {
     use wiremock::matchers::{method, path, path_regex};
     use wiremock::{Mock, ResponseTemplate};
 
-    use super::super::api::Api;
     use super::super::check::Check;
     use super::super::comment::Comment;
-    use super::super::http::Transport;
     use super::super::status::Status;
-    use super::super::testing::{Pauses, Server as Played};
     use super::*;
+    use crate::forge::github::api::Api;
+    use crate::forge::github::http::Transport;
+    use crate::forge::github::testing::{Pauses, Server as Played};
     use crate::report::testing::succeeding;
 
     fn reported(server: &Played) -> Unreported {

@@ -5,9 +5,9 @@
 //! place in it, where attempts are not counted), and how that run itself came out. A run looks at the reports of the others before it reports its end, and once more after,
 //! so that of two that report at the same time one sees the other.
 
-use super::api::ApiError;
 use super::target::ReportTarget;
 use crate::base::text::one_line;
+use crate::forge::github::api::ApiError;
 
 /// How often a report is made again because another run reported meanwhile.
 pub(super) const MOST: usize = 5;
@@ -136,15 +136,15 @@ mod tests {
     use wiremock::matchers::any;
     use wiremock::{Mock, Request, Respond, ResponseTemplate};
 
-    use super::super::api::Api;
     use super::super::check::Check;
     use super::super::comment::Comment;
-    use super::super::http::Transport;
     use super::super::reporter::{Channel, FinalReport};
     use super::super::status::Status;
-    use super::super::testing::{Pauses, Server};
     use super::*;
     use crate::engine::outcome::{Outcome, TerminatedBy};
+    use crate::forge::github::api::Api;
+    use crate::forge::github::http::Transport;
+    use crate::forge::github::testing::{Pauses, Server};
     use crate::report::digest::Digest;
     use crate::report::testing::Journal;
 

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::api::ApiError;
 use super::reporter::{Channel, FinalReport};
 use super::shared::{MOST, Mark, Rank, described, if_known, marked, sentence, unseen};
 use super::target::ReportTarget;
 use crate::base::text::one_line;
 use crate::engine::outcome::TerminatedBy;
+use crate::forge::github::api::ApiError;
 use crate::report::Outcome;
 use crate::report::changes::Caveat;
 use crate::report::digest::{Digest, EndKind};
@@ -311,10 +311,10 @@ mod tests {
     use wiremock::matchers::{method, path};
     use wiremock::{Mock, ResponseTemplate};
 
-    use super::super::api::Api;
-    use super::super::http::Transport;
-    use super::super::testing::{Pauses, Server};
     use super::*;
+    use crate::forge::github::api::Api;
+    use crate::forge::github::http::Transport;
+    use crate::forge::github::testing::{Pauses, Server};
     use crate::report::testing::{Journal, not_run, succeeding};
 
     const PATH: &str = "/repos/octo/project/statuses/2222222222222222222222222222222222222222";

@@ -1,12 +1,12 @@
 //! What the reports of a run on GitHub have in common: which repository, which commit, under which name, for whom.
 
-use super::api::{Api, ApiError};
-use super::event::WorkflowEvent;
-use super::repository::Repository;
-use super::server::{Flavour, Server};
 use crate::base::lookup::Lookup;
 use crate::base::text::one_line;
 use crate::ci::reported::{ReportRequest, ReportedRun};
+use crate::forge::github::api::{Api, ApiError};
+use crate::forge::github::event::WorkflowEvent;
+use crate::forge::github::repository::Repository;
+use crate::forge::github::server::{Flavour, Server};
 
 /// GitHub accepts longer names; the page of a commit shows less than this.
 const MAX_CONTEXT: usize = 200;

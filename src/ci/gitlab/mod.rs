@@ -4,8 +4,6 @@
 //! return and an escape sequence, also in the middle of a line. Output of actions has neither of the two, and the words
 //! are broken as well. Sources: `lib/gitlab/regex.rb` and `lib/gitlab/ci/ansi2json/converter.rb` of GitLab.
 
-pub mod merge_requests;
-
 use std::borrow::Cow;
 use std::time::Duration;
 

@@ -6,10 +6,10 @@ use clap::Args;
 
 use crate::cli::output::Output;
 use crate::definition::vendored::Copies;
-use crate::session::catalog::{self, Added};
 use crate::session::context::Session;
 use crate::session::error::Error;
-use crate::session::vendor;
+use crate::shelf::catalogue::Added;
+use crate::shelf::{catalogue, copies};
 
 /// The arguments of `add`.
 #[derive(Debug, Args)]
@@ -27,7 +27,7 @@ pub(in crate::cli) struct AddArgs {
 }
 
 pub(in crate::cli) fn add(args: &AddArgs, session: &Session<'_>, output: &Output) -> Result<u8, Error> {
-    if !vendor::is_remote(&args.what) {
+    if !copies::is_remote(&args.what) {
         return of_catalog(&args.what, args.to.as_deref(), session, output);
     }
     if args.to.is_some() {
@@ -36,18 +36,18 @@ pub(in crate::cli) fn add(args: &AddArgs, session: &Session<'_>, output: &Output
         )
         .with_hint("leave out `--as`"));
     }
-    let text = vendor::add::add(&args.what, Copies::accepted_if(args.accept_changes), session)?;
-    output.data(&vendor::printed(&text, session));
+    let text = copies::add::add(&args.what, Copies::accepted_if(args.accept_changes), session)?;
+    output.data(&copies::printed(&text, session));
     Ok(0)
 }
 
 fn of_catalog(name: &str, to: Option<&Path>, session: &Session<'_>, output: &Output) -> Result<u8, Error> {
-    let entry = catalog::named(name, session)?;
-    let (did, path) = match catalog::add(&entry, to, session)? {
+    let entry = catalogue::named(name, session)?;
+    let (did, path) = match catalogue::add(&entry, to, session)? {
         Added::Written(path) => ("wrote", path),
         Added::Unchanged(path) => ("unchanged:", path),
     };
-    output.data(&format!("{did} {}\n", catalog::shown(&path, session)));
-    output.talk(&format!("run it with `{}`\n", catalog::run(&entry, &path, session)));
+    output.data(&format!("{did} {}\n", catalogue::shown(&path, session)));
+    output.talk(&format!("run it with `{}`\n", catalogue::run(&entry, &path, session)));
     Ok(0)
 }

@@ -6,16 +6,16 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 
 use crate::base::text::plural;
-use crate::ci::archive::{ArchiveError, pack, unpack};
-use crate::ci::github::artifacts::RunsMeant;
-use crate::ci::github::results::{Results, absent, check_name, expiry};
 use crate::cli::output::Output;
 use crate::files::transient;
 use crate::files::unzip::{UnzipError, UnzipLimits};
+use crate::forge::archive::{ArchiveError, pack, unpack};
+use crate::forge::github::artifacts::RunsMeant;
+use crate::forge::github::results::{Results, absent, check_name, expiry};
 use crate::run::clock::Clock;
 use crate::session::context::Session;
 use crate::session::error::{Error, Kind};
-use crate::session::fetch::{ArtifactRequest, fault, mask};
+use crate::session::read::fetch::{ArtifactRequest, fault, mask};
 
 const LIMITS: UnzipLimits = UnzipLimits { entries: 100_000, bytes: 16 << 30 };
 

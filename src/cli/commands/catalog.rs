@@ -8,9 +8,10 @@ use serde_json::{Value, json};
 use crate::base::name::VarName;
 use crate::cli::output::Output;
 use crate::definition::schema::Parameter;
-use crate::session::catalog::{self, Entry};
 use crate::session::context::Session;
 use crate::session::error::Error;
+use crate::shelf::catalogue;
+use crate::shelf::catalogue::Entry;
 
 /// The arguments of `catalog`.
 #[derive(Debug, Args)]
@@ -39,10 +40,10 @@ pub(in crate::cli) fn catalog(
     output: &Output,
 ) -> Result<u8, Error> {
     if let Some(CatalogCommand::Show { name }) = &args.command {
-        output.data(catalog::named(name, session)?.text);
+        output.data(catalogue::named(name, session)?.text);
         return Ok(0);
     }
-    let entries = catalog::entries(session)?;
+    let entries = catalogue::entries(session)?;
     if args.json {
         for entry in &entries {
             output.json(json(entry));

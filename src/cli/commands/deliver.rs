@@ -6,9 +6,9 @@ use clap::{Args, ValueEnum};
 
 use crate::cli::flags::LockFlags;
 use crate::cli::output::Output;
-use crate::delivery::leaks::LeakPlace;
+use crate::deliver::leaks::LeakPlace;
+use crate::deliver::{DeliverOptions, Done, Way};
 use crate::session::context::Session;
-use crate::session::deliver::{DeliverOptions, Done, Way};
 use crate::session::error::Error;
 
 /// It is not delivered.

@@ -7,8 +7,9 @@ use serde_json::json;
 
 use crate::cli::exit;
 use crate::cli::output::Output;
+use crate::doctor;
+use crate::doctor::Row;
 use crate::session::context::Session;
-use crate::session::doctor::{self, Row};
 
 /// The arguments of `doctor`.
 #[derive(Debug, Args)]

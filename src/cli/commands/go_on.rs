@@ -11,11 +11,11 @@ use crate::cli::flags::{self, ChainFlags, CommitFlags, KeyFlag};
 use crate::engine::outcome::Outcome;
 use crate::journal::known::{KnownRun, Status};
 use crate::session::context::Session;
-use crate::session::dispatch::{dispatch, subject};
+use crate::session::end::dispatch::{dispatch, subject};
+use crate::session::end::publish::wanted;
 use crate::session::error::Error;
 use crate::session::key;
-use crate::session::publish::wanted;
-use crate::session::runs::Places;
+use crate::session::read::runs::Places;
 
 /// The runner's word for a step that succeeded.
 const UPLOADED: &str = "success";

@@ -21,7 +21,7 @@ use crate::report::lineage;
 use crate::run::clock::Clock;
 use crate::session::context::Session;
 use crate::session::error::{Error, Kind};
-use crate::session::runs::Places;
+use crate::session::read::runs::Places;
 
 /// The arguments of `history`.
 #[derive(Debug, Args)]

@@ -5,7 +5,8 @@ use clap::{Args, ValueEnum};
 use crate::cli::output::Output;
 use crate::session::context::Session;
 use crate::session::error::Error;
-use crate::session::init::{self, Ci, InitOptions, WantedCi};
+use crate::shelf::init;
+use crate::shelf::init::{Ci, InitOptions, WantedCi};
 
 /// The arguments of `init`.
 #[derive(Debug, Args)]

@@ -17,8 +17,8 @@ use crate::journal::known::KnownRun;
 use crate::run::clock::Clock;
 use crate::session::context::Session;
 use crate::session::error::Error;
-use crate::session::prepared::reaching;
-use crate::session::runs::{Places, known_as};
+use crate::session::prepare::prepared::reaching;
+use crate::session::read::runs::{Places, known_as};
 
 /// The longest description in a line of a list.
 const MAX_DESCRIPTION: usize = 100;

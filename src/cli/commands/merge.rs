@@ -8,9 +8,9 @@ use crate::cli::flags::{self, RunFlags};
 use crate::cli::inputs::{self, Part};
 use crate::cli::output::Output;
 use crate::cli::terminal::Terminal;
+use crate::fanout::result::MergeOptions;
 use crate::session::context::Session;
 use crate::session::error::Error;
-use crate::session::fanout::merge::MergeOptions;
 
 /// The arguments of `merge`.
 #[derive(Debug, Args)]

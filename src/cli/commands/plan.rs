@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use clap::builder::{NonEmptyStringValueParser, PossibleValuesParser};
 use clap::{ArgAction, Args, ValueEnum};
 
+use crate::base::run_key::RunKey;
 use crate::base::text::{head, plural};
 use crate::base::time::human;
 use crate::ci::Provider;
-use crate::ci::key::RunKey;
 use crate::cli::flags::{ReachFlags, pair};
 use crate::cli::output::Output;
 use crate::definition::vendored::Copies;
@@ -18,9 +18,9 @@ use crate::fanout::lock::concurrency;
 use crate::fanout::matrix::{FORMATS, Fleet, Format, Place};
 use crate::fanout::partition::Partition;
 use crate::fanout::plan::{Plan, WeightFrom};
+use crate::fanout::planning::PlanOptions;
 use crate::session::context::Session;
 use crate::session::error::Error;
-use crate::session::fanout::plan::PlanOptions;
 
 /// Beyond so many, the rest of the items that need not run is counted.
 const SHOWN: usize = 10;

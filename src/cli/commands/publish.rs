@@ -3,9 +3,9 @@
 use clap::Args;
 
 use crate::cli::output::Output;
+use crate::deliver::relay::RelayOptions;
 use crate::session::context::Session;
 use crate::session::error::Error;
-use crate::session::relay::RelayOptions;
 
 /// The arguments of `publish`.
 #[derive(Debug, Args)]

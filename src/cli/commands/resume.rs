@@ -13,7 +13,7 @@ use crate::session::context::Session;
 use crate::session::environment::Environment;
 use crate::session::error::Error;
 use crate::session::options::{ResumeOptions, Which};
-use crate::session::resume::Resumption;
+use crate::session::start::resume::Resumption;
 
 /// The arguments of `resume`. Options of the first command line still hold.
 #[derive(Clone, Debug, Default, Args)]

@@ -11,14 +11,14 @@ use crate::cli::output::Output;
 use crate::cli::terminal::Terminal;
 use crate::cli::{background, exit, unbegun};
 use crate::definition::vendored::Copies;
+use crate::fanout::leg::LegOptions;
 use crate::machine::OnChange;
 use crate::session::audience::Audience;
-use crate::session::begin::{Begun, Bound, NotNeeded};
 use crate::session::context::Session;
 use crate::session::environment::Environment;
 use crate::session::error::Error;
-use crate::session::fanout::leg::LegOptions;
 use crate::session::options::BeginOptions;
+use crate::session::start::begin::{Begun, Bound, NotNeeded};
 
 /// What is run of other repositories.
 #[derive(Clone, Debug, Default, Args)]

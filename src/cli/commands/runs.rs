@@ -17,7 +17,7 @@ use crate::journal::reader;
 use crate::report::digest::Digest;
 use crate::report::stages;
 use crate::report::work::Work;
-use crate::session::finish;
+use crate::session::end::finish;
 
 /// The most tasks that are listed.
 const MAX_TASKS: usize = 100;

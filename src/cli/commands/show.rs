@@ -12,8 +12,8 @@ use crate::report::digest::Digest;
 use crate::report::graph::{self, Graph};
 use crate::session::context::Session;
 use crate::session::error::{Error, Kind};
-use crate::session::incoming::no_run;
-use crate::session::prepared::Prepared;
+use crate::session::prepare::prepared::Prepared;
+use crate::session::start::incoming::no_run;
 
 /// The arguments of `show`.
 #[derive(Debug, Args)]

@@ -4,10 +4,10 @@ use clap::Args;
 
 use crate::base::time::Since;
 use crate::cli::output::Output;
+use crate::inspect::stats::RunsAsked;
 use crate::report::stats::shown;
 use crate::session::context::Session;
 use crate::session::error::Error;
-use crate::session::stats::RunsAsked;
 
 /// The arguments of `stats`.
 #[derive(Debug, Args)]

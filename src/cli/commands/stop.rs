@@ -9,7 +9,7 @@ use crate::cli::output::Output;
 use crate::journal::known::KnownRun;
 use crate::session::context::Session;
 use crate::session::error::{Error, Kind};
-use crate::session::runs::{Places, RunQuery};
+use crate::session::read::runs::{Places, RunQuery};
 use crate::session::stop;
 
 /// The arguments of `stop`.

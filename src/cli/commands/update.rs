@@ -9,8 +9,9 @@ use crate::cli::output::Output;
 use crate::definition::vendored::Copies;
 use crate::session::context::Session;
 use crate::session::error::Error;
-use crate::session::vendor;
-use crate::session::vendor::update::{self, UpdateOptions};
+use crate::shelf::copies;
+use crate::shelf::copies::update;
+use crate::shelf::copies::update::UpdateOptions;
 
 /// The arguments of `update`.
 #[derive(Debug, Args)]
@@ -41,6 +42,6 @@ pub(in crate::cli) fn update(args: &UpdateArgs, session: &Session<'_>, output: &
         copies: Copies::accepted_if(args.accept_changes),
     };
     let updated = update::update(&options, session)?;
-    output.data(&vendor::printed(&updated.text, session));
+    output.data(&copies::printed(&updated.text, session));
     updated.refused.map_or(Ok(0), Err)
 }

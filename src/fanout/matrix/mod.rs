@@ -3,7 +3,7 @@
 pub use format::{Fleet, Format, Place};
 
 mod buildkite;
-mod format;
+pub(crate) mod format;
 mod github;
 mod gitlab;
 mod json;

@@ -18,8 +18,8 @@
 //! - [`watch`] blocks until a run has ended.
 
 pub mod place;
-mod record;
-mod rule;
+pub(crate) mod record;
+pub(crate) mod rule;
 
 use std::fs::{File, TryLockError};
 use std::io::{self, Read as _, Write as _};

@@ -12,7 +12,7 @@ mod ends;
 mod flow;
 pub mod injection;
 mod masked;
-mod models;
+pub(crate) mod models;
 pub mod names;
 mod quoting;
 mod reach;

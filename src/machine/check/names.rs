@@ -35,7 +35,7 @@ struct Unknown<'k> {
 }
 
 /// Returns an error for every name that cannot exist.
-pub(in crate::machine) fn unknown(machine: &Machine) -> Diagnostics {
+pub(crate) fn unknown(machine: &Machine) -> Diagnostics {
     let mut findings = Diagnostics::default();
     let results = Results::new(machine);
     let flow = OnceCell::new();
@@ -56,12 +56,7 @@ pub(in crate::machine) fn unknown(machine: &Machine) -> Diagnostics {
 }
 
 /// Looks at the expressions of one text that are wrong wherever they stand.
-pub(in crate::machine) fn unknown_in(
-    state: &StateName,
-    key: &str,
-    template: &Template,
-    findings: &mut Diagnostics,
-) {
+pub(crate) fn unknown_in(state: &StateName, key: &str, template: &Template, findings: &mut Diagnostics) {
     for expression in template.expressions() {
         if let Some(wrong) = wrong(expression) {
             findings.push_with(Severity::Error, || finding(Some(state), key, expression, &wrong));

@@ -1,9 +1,9 @@
 //! A loop as a graph of its states, and the way of a run through it: as text, Mermaid, Graphviz and SVG.
 
 mod layout;
-mod model;
-mod svg;
-mod written;
+pub(crate) mod model;
+pub(crate) mod svg;
+pub(crate) mod written;
 
 pub use model::{Graph, Row};
 pub use svg::{CSS, embedded, standalone};

@@ -14,13 +14,14 @@ use crate::base::own::{is_of_criteria, is_own};
 use crate::base::territory::ScopePath;
 use crate::base::text::{hex, one_line, plural};
 use crate::engine::changes::{EntryContent, TreeEntry, TreeIds};
+use crate::git::call::Call;
+use crate::git::status::{FileStanding, StatusLine, Untracked};
+use crate::git::{diff, status};
 use crate::journal::files::RunFiles;
-use crate::process::git::Call;
 use crate::run::area::Area;
+use crate::run::filtered;
 use crate::run::git::{GitCalls, OwnIndex};
-use crate::run::status::{self, FileStanding, StatusLine, Untracked};
 use crate::run::survey::Surveyor;
-use crate::run::{diff, filtered};
 
 /// How many untracked files are looked into, and how many bytes of them.
 const MOST_UNTRACKED: usize = 10_000;

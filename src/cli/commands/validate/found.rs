@@ -8,8 +8,8 @@ use crate::base::diagnostic::{Diagnostics, Severity};
 use crate::definition::render;
 use crate::definition::source::Sources;
 use crate::report::reader::Reader;
-use crate::session::check::Checked;
 use crate::session::error::Error;
+use crate::session::prepare::check::Checked;
 
 /// The files that were checked, and errors about files that could not be read.
 pub(super) struct Reports {

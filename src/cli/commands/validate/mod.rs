@@ -14,11 +14,11 @@ use crate::cli::output::Output;
 use crate::definition::load::{self, DIRECTORY, Listed, Located};
 use crate::machine::check::injection;
 use crate::report::reader::Reader;
-use crate::session::check::Checker;
 use crate::session::context::Session;
+use crate::session::end::whereabouts;
 use crate::session::error::Error;
-use crate::session::prepared::{reaching, refused};
-use crate::session::whereabouts;
+use crate::session::prepare::check::Checker;
+use crate::session::prepare::prepared::{reaching, refused};
 
 mod found;
 mod github;

@@ -1,0 +1,200 @@
+//! Delivers what a run has fixed, from a job that runs nothing of the loop: `docs/deliver.md`.
+//!
+//! A bundle is opened as what it is, claims of a stranger. [`offer`] takes out of it the fix, if it may be delivered;
+//! [`sticky`], [`commit`] and [`suggest`] bring it to a server, which [`servers`] knows. Nothing of a checkout is
+//! changed, and nothing of it is obeyed.
+//!
+//! [`policy`] says whether a fix may leave at all, [`plan`] compares what stands on the server with what would be
+//! written, and [`body`] is what people read. These know no server and no git.
+
+pub mod body;
+mod commit;
+pub mod leaks;
+mod locked;
+mod offer;
+pub(crate) mod outcome;
+pub mod plan;
+pub mod policy;
+pub(crate) mod pushed;
+pub mod relay;
+mod secrecy;
+pub(crate) mod servers;
+mod service;
+mod source;
+mod sticky;
+mod suggest;
+mod texts;
+mod waiting;
+pub(crate) mod way;
+
+use std::io;
+use std::path::PathBuf;
+
+use offer::Offered;
+pub use outcome::{Delivery, Done};
+use servers::Server;
+use source::Source;
+use way::Brought;
+pub use way::{DeliverOptions, Way};
+
+use crate::ci::Provider;
+use crate::forge::standing::Standing;
+use crate::session::context::Session;
+use crate::session::error::{Error, Kind};
+use crate::session::git::stop::Stop;
+use crate::session::prepare::lock::Lock;
+
+/// How often a delivery is begun anew because another one was faster.
+const TRIES: usize = 3;
+
+impl Session<'_> {
+    /// Delivers what a run has fixed, and tells the CI system what came of it.
+    ///
+    /// # Errors
+    /// There is no such bundle, the token may not, the server does not answer, or others were faster each time.
+    pub fn deliver(&self, options: &DeliverOptions) -> Result<Delivery, Error> {
+        check(options)?;
+        let provider = Provider::detect(&self.env.lookup());
+        let source = source::open(&options.what, options.way == Way::Suggestions, self);
+        let source = source.inspect_err(|error| {
+            self.told(provider.summarize(&outcome::failure(None, error)), &provider);
+        })?;
+        self.talk.note(&format!("delivering {}: sha256:{}", source.shown, source.bundle.sum));
+        let loop_name = source.bundle.manifest.r#loop.to_string();
+        let (delivered, patch) = match self.bring(&source, options) {
+            Ok(delivery) => (Ok(delivery), None),
+            Err(Undelivered { error, patch }) => (Err(error), patch),
+        };
+        let told = match &delivered {
+            Ok(delivery) => provider
+                .announce(&delivery.outputs())
+                .and_then(|()| provider.summarize(&delivery.summary(&loop_name))),
+            Err(error) => provider
+                .announce(&outcome::outputs_of_failure(patch.as_deref(), source.bundle.sum))
+                .and_then(|()| provider.summarize(&outcome::failure(Some(&loop_name), error))),
+        };
+        self.told(told, &provider);
+        if let Some(patch) = &patch {
+            self.talk.note(&format!("the patch is kept: {}", patch.display()));
+        }
+        if !options.dry_run {
+            self.end_waiting(source.bundle.manifest.instance.as_str(), &waiting::text(&delivered));
+        }
+        delivered
+    }
+
+    /// Warns where the CI system could not be told what came of a delivery.
+    fn told(&self, told: io::Result<()>, provider: &Provider) {
+        if let Err(error) = told {
+            self.talk.warning(&format!("cannot tell {} what was delivered: {error}", provider.name()));
+        }
+    }
+
+    fn bring(&self, source: &Source, options: &DeliverOptions) -> Result<Delivery, Undelivered> {
+        let server = match servers::find(options, self) {
+            Ok(server) => server,
+            Err(error) => return Err(self.undelivered(source, options, error)),
+        };
+        let mut offered = Offered::new(&source.bundle, &server, options, self);
+        let brought = match &mut offered {
+            Ok(offered) => offered.check(options).and_then(|standing| {
+                let of = (offered.changes.as_slice(), offered.bundle.manifest.instance.as_str());
+                offered.lock = locked::lock(of, &server, options, self)?;
+                let brought = self.by_its_way(offered, standing, &server, options);
+                for warning in offered.lock.take().map(Lock::release).into_iter().flatten() {
+                    self.talk.warning(&warning);
+                }
+                brought
+            }),
+            Err(stop) => Err(stop.clone()),
+        };
+        let is_delivered = brought.as_ref().is_ok_and(|brought| brought.done.is_delivered());
+        // What nobody has got is kept, also where something failed.
+        let kept = offered.ok().filter(|_| !is_delivered || options.way == Way::Patch);
+        let patch = kept.map(|offered| offered.keep_patch(options, self)).transpose()?.flatten();
+        let kept_after = |error| Undelivered { error, patch: patch.clone() };
+        let brought = match brought {
+            Ok(brought) => brought,
+            Err(Stop::Unchanged(why)) => Brought::nothing(Done::Unchanged { why }),
+            Err(Stop::Refused(why)) => Brought::nothing(Done::Refused { why }),
+            Err(Stop::Failed(error)) => return Err(kept_after(error)),
+            Err(Stop::Raced(why)) => {
+                let error = Error::refused(format!("others were faster {TRIES} times: {why}"));
+                return Err(kept_after(
+                    error.of_kind(Kind::Locked).with_hint("deliver it again when they are done"),
+                ));
+            }
+        };
+        let Brought { done, url, commit, signed, checks, notes } = brought;
+        let (is_rehearsal, bundle) = (options.dry_run, source.bundle.sum);
+        Ok(Delivery { done, is_rehearsal, url, commit, signed, checks, patch, bundle, notes })
+    }
+
+    /// Keeps the patch where no server can be reached at all, as far as everything that it needs is at hand.
+    fn undelivered(&self, source: &Source, options: &DeliverOptions, error: Error) -> Undelivered {
+        let server = Server::nowhere();
+        let offered = Offered::new(&source.bundle, &server, options, self);
+        let patch = offered.ok().and_then(|offered| offered.keep_patch(options, self).ok()).flatten();
+        Undelivered { error, patch }
+    }
+
+    fn by_its_way(
+        &self,
+        offered: &Offered<'_>,
+        standing: Standing,
+        server: &Server,
+        options: &DeliverOptions,
+    ) -> Result<Brought, Stop> {
+        match options.way {
+            // It is kept at the end.
+            Way::Patch => Ok(Brought::nothing(Done::Created)),
+            Way::PullRequest | Way::Branch => {
+                again(|| sticky::deliver(offered, standing, server, options, self))
+            }
+            Way::Commit => again(|| commit::deliver(offered, standing, server, options, self)),
+            Way::Suggestions => suggest::deliver(offered, standing, server, options, self),
+        }
+    }
+}
+
+/// A delivery that failed.
+struct Undelivered {
+    error: Error,
+    /// The patch, where it was kept.
+    patch: Option<PathBuf>,
+}
+
+impl From<Error> for Undelivered {
+    fn from(error: Error) -> Self {
+        Self { error, patch: None }
+    }
+}
+
+/// Begins anew while others are faster.
+fn again(deliver: impl Fn() -> Result<Brought, Stop>) -> Result<Brought, Stop> {
+    let mut tried = 1;
+    loop {
+        match deliver() {
+            Err(Stop::Raced(_)) if tried < TRIES => tried += 1,
+            ended => return ended,
+        }
+    }
+}
+
+/// Refuses options that contradict each other.
+fn check(options: &DeliverOptions) -> Result<(), Error> {
+    let refused = |message: &str, hint: &str| Err(Error::refused(message).with_hint(hint));
+    if options.remote.is_some() && options.way != Way::Branch {
+        return refused("`--remote` is for a branch alone", "add `--to branch`");
+    }
+    if options.accept_no_checks && options.way != Way::Commit {
+        return refused("`--accept-no-checks` is for a commit alone", "add `--to commit`, or leave it out");
+    }
+    if options.unverified && options.way != Way::PullRequest {
+        return refused(
+            "`--unverified` is for a pull request alone, which can be a draft that says so",
+            "add `--to pr`, or leave it out",
+        );
+    }
+    Ok(())
+}

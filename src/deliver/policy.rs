@@ -1,0 +1,449 @@
+//! What may be delivered: runs that verified something, and changes that no machine should make unseen are none of it.
+
+use std::collections::BTreeSet;
+
+use crate::base::protected_paths::{Deliverable, deliverable};
+use crate::base::relative::RelativePath;
+use crate::base::text::{one_line, plural};
+use crate::engine::changes::{ChangedFile, FileMode};
+use crate::engine::event::LoopComplete;
+use crate::engine::outcome::{Outcome, TerminatedBy};
+use crate::forge::change::FileChange;
+use crate::forge::standing::{Refusal, Standing};
+use crate::report::digest::Digest;
+
+/// The most files that one delivery changes.
+pub const MOST_FILES: usize = 100;
+
+/// The most bytes that the changed files have together.
+pub const MOST_BYTES: u64 = 4 << 20;
+
+/// Tells whether the fix of a run may be delivered. With `accepts_unverified` one that nothing verified may, as a draft: but
+/// not what a run has left unfinished that somebody stopped, or that goes on elsewhere, and nothing that would mix the fix
+/// with the work of others.
+///
+/// # Errors
+/// Why it may not.
+pub fn of_run(digest: &Digest, accepts_unverified: bool) -> Result<Standing, Refusal> {
+    let Some(end) = digest.end() else {
+        return Err(Refusal::new(if digest.start().is_some() {
+            "the run has not ended, or was killed before it could say how"
+        } else {
+            "the run never began"
+        }));
+    };
+    if goes_on(end) {
+        let outcome = end.outcome.word();
+        return Err(Refusal::new(format!(
+            "the run is not finished ({outcome}): continue it, and deliver it when it has ended"
+        )));
+    }
+    let Some(changes) = digest.changes() else {
+        let why = one_line(digest.changes_unknown().unwrap_or("its journal does not say it"), 300);
+        return Err(Refusal::new(format!("it is not known what the run changed: {why}")));
+    };
+    if !changes.before.is_empty() {
+        return Err(Refusal {
+            why: "the run began with changes that no commit has, and the fix cannot be told from them: run it again on a \
+                  clean checkout"
+                .to_owned(),
+            paths: changes.before.iter().map(|file| file.path.clone()).collect(),
+        });
+    }
+    let of_another: Vec<_> = changes.files.iter().filter(|file| file.run.is_some()).collect();
+    if !of_another.is_empty() {
+        return Err(Refusal {
+            why: "another run changed files at the same time, and the fix cannot be told from them: run it again alone"
+                .to_owned(),
+            paths: of_another.into_iter().map(|file| file.path.clone()).collect(),
+        });
+    }
+    let why_not = |file: &ChangedFile| {
+        let why = file.not_in_patch.as_deref()?;
+        Some(format!("{}: {}", file.path, one_line(why, 200)))
+    };
+    let missing: Vec<String> = changes.files.iter().filter_map(why_not).collect();
+    if !missing.is_empty() {
+        let why =
+            "the run changed what no patch can hold, and without it the fix is not the one that was checked";
+        return Err(Refusal { why: why.to_owned(), paths: missing });
+    }
+    match is_verified(end) {
+        true => Ok(Standing::Verified),
+        false if accepts_unverified => Ok(Standing::Unverified),
+        false => {
+            let what = if end.outcome == Outcome::Success {
+                "nothing verified its success".to_owned()
+            } else {
+                format!("it ended as {}", end.outcome.word())
+            };
+            Err(Refusal::new(format!(
+                "the run verified no fix: {what}. `--unverified` delivers its changes as a draft"
+            )))
+        }
+    }
+}
+
+/// Tells whether a run is to go on: another job takes it up, or somebody stopped it in the middle of its work. One that
+/// came to a limit of its own has ended, although more time or money could take it further.
+fn goes_on(end: &LoopComplete) -> bool {
+    match end.outcome {
+        Outcome::Handoff | Outcome::Interrupted | Outcome::LeaseLost => true,
+        Outcome::Error => end.terminated_by == TerminatedBy::JournalLost,
+        Outcome::Success
+        | Outcome::Failure
+        | Outcome::Exhausted
+        | Outcome::Stopped
+        | Outcome::Blocked
+        | Outcome::OverBudget
+        | Outcome::Unavailable
+        | Outcome::Timeout => false,
+    }
+}
+
+/// A verified success, or a run whose only fault is what it changed.
+fn is_verified(end: &LoopComplete) -> bool {
+    let only_changed = end.terminated_by == TerminatedBy::UncommittedChanges;
+    end.verified && (end.outcome == Outcome::Success || only_changed)
+}
+
+/// Refuses changes that no machine may make. Exactly the paths in `allowed` are let through, but never those of
+/// workflows and loops.
+pub fn of_changes(changes: &[FileChange], allowed: &BTreeSet<String>) -> Vec<Refusal> {
+    let mut refused = Vec::new();
+    let mut refuse = |why: &str, is_meant: &dyn Fn(&FileChange) -> bool| {
+        let paths: Vec<String> =
+            changes.iter().filter(|change| is_meant(change)).map(|change| change.path.clone()).collect();
+        if !paths.is_empty() {
+            refused.push(Refusal { why: why.to_owned(), paths });
+        }
+    };
+    let protected = |change: &FileChange| deliverable(&change.path);
+    refuse("workflows and loops are never changed by a delivery", &|change| {
+        protected(change) == Deliverable::Never
+    });
+    refuse(
+        "files that people have to change themselves; `--allow-path` allows each by its name",
+        &|change| protected(change) == Deliverable::ByName && !allowed.contains(&change.path),
+    );
+    refuse("other repositories inside of this one cannot be delivered", &|change| {
+        [&change.old, &change.new].into_iter().flatten().any(|side| side.mode == FileMode::Repository)
+    });
+    refuse("names that are no plain paths on every system cannot be delivered", &|change| {
+        RelativePath::parse(&change.path).is_err()
+    });
+    // What only became executable has no new contents.
+    let is_new = |change: &&FileChange| match (&change.old, &change.new) {
+        (Some(old), Some(new)) => old.id != new.id,
+        (None, Some(_)) | (_, None) => true,
+    };
+    let sizes = changes.iter().filter(is_new).filter_map(|change| change.new.as_ref()).map(|new| new.size);
+    let bytes = sizes.fold(0, u64::saturating_add);
+    if changes.len() > MOST_FILES {
+        let files = plural(changes.len() as u64, "file");
+        refused.push(Refusal::new(format!("the fix changes {files}; at most {MOST_FILES} are delivered")));
+    }
+    if bytes > MOST_BYTES {
+        let most = MOST_BYTES >> 20;
+        refused.push(Refusal::new(format!(
+            "the changed files have {bytes} bytes together; at most {most} MiB are delivered"
+        )));
+    }
+    refused
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::object::ObjectId;
+    use crate::engine::changes::{ChangeKind, Changes, TreeChanges, TreeIds};
+    use crate::engine::event::Event;
+    use crate::forge::change::FileSide;
+    use crate::report::testing::Journal;
+
+    fn side(mode: FileMode, size: u64) -> FileSide {
+        FileSide { mode, id: ObjectId::parse(&"1".repeat(40)).unwrap(), size }
+    }
+
+    fn change(path: &str) -> FileChange {
+        FileChange { path: path.to_owned(), old: None, new: Some(side(FileMode::File, 1)) }
+    }
+
+    #[track_caller]
+    fn check(path: &str, allowed: &[&str], refused: bool) {
+        let allowed = allowed.iter().map(|path| (*path).to_owned()).collect();
+        let found = of_changes(&[change(path)], &allowed);
+        assert_eq!(!found.is_empty(), refused, "{path} {allowed:?}: {found:?}");
+        // What goes away is changed as well.
+        let gone = FileChange { old: change(path).new, ..change(path) };
+        assert_eq!(
+            !of_changes(&[FileChange { new: None, ..gone }], &allowed).is_empty(),
+            refused,
+            "{path} goes"
+        );
+    }
+
+    #[test]
+    fn protected_files_are_refused_however_they_are_written() {
+        for path in [
+            ".github/workflows/ci.yml",
+            ".GitHub/x",
+            ".gitea/workflows/a.yml",
+            ".forgejo/workflows/a.yml",
+            ".github",
+            "github~1/x",
+            "gi7eba~1",
+            ".loops/a.yaml",
+            "sub/.loops/tmp/x",
+            ".LOOPS/x",
+        ] {
+            check(path, &[], true);
+            check(path, &[path], true);
+        }
+        for path in [
+            ".gitmodules",
+            ".gitlab-ci.yml",
+            "Cargo.lock",
+            "sub/Cargo.LOCK",
+            "package-lock.json",
+            "a/b/go.sum",
+            "CODEOWNERS",
+            "docs/CODEOWNERS",
+            "CLAUDE.md",
+            "x/claude.md",
+            "AGENTS.md",
+            "sub/.claude/settings.json",
+            ".Claude/x",
+            "Cargo.lock.",
+            "Cargo\u{200c}.lock",
+            "CARGO~1.LOC",
+            "package-lock.json::$DATA",
+            "PACKAG~1.JSO",
+            "CLAUDE~1.MD",
+            "AGENTS.md ",
+            "CODEOW~1",
+            "requirements-dev.lock",
+            "a/.terraform.lock.hcl",
+            "docs/codeowners",
+            "GITMOD~1",
+            ".circleci/config.yml",
+            "azure-pipelines.release.yaml",
+            "build/azure-pipelines.yml",
+            "ci/Jenkinsfile",
+            "Jenkinsfile.release",
+            "BITBUCKET-pipelines.yml",
+            ".buildkite/pipeline.yml",
+            ".woodpecker.yaml",
+            ".woodpecker/a.yml",
+            ".drone.yml",
+            ".travis.yml",
+            "appveyor.yml",
+            ".appveyor.yml",
+            ".teamcity/settings.kts",
+            ".gitlab/ci/a.yml",
+            ".gitlab-ci/a.yml",
+            ".cirrus.yml",
+            ".semaphore/semaphore.yml",
+            "codefresh.yml",
+            "\u{200c}.circleci/x",
+            ".claude.json",
+            "sub/.mcp.json",
+            "a/b/GEMINI.md",
+            ".cursor/rules/x",
+            "web/.npmrc",
+            ".cargo/config.toml",
+            "lefthook.yml",
+            ".hu\u{17f}ky/pre-commit",
+        ] {
+            check(path, &[], true);
+            check(path, &[path], false);
+            check(path, &["other", "*", &format!("./{path}")], true);
+        }
+        for path in [
+            "src/main.rs",
+            "a/CODEOWNERS",
+            "docs/x/CODEOWNERS",
+            "lock",
+            "block",
+            "clock.rs",
+            "src/lock.rs",
+            "docs.lock/x",
+            "package.json",
+            "agents/x.md",
+            ".cargo/registry/x",
+            "sub/.travis.yml",
+            "docs/appveyor.yml",
+            "travis.yml",
+            ".gitlab/issue_templates/x.md",
+            "Cargo.toml",
+            "github/x",
+            "a.github/x",
+            "sub/.github/x",
+            "claude.mdx",
+            "loops/x.yaml",
+            ".gitignore",
+            "é",
+        ] {
+            check(path, &[], false);
+        }
+    }
+
+    #[test]
+    fn a_delivery_has_bounds() {
+        let none = BTreeSet::new();
+        let of = |count: usize, size: u64| {
+            let named = (0..count).map(|number| FileChange {
+                new: Some(side(FileMode::File, size)),
+                ..change(&format!("f{number}"))
+            });
+            of_changes(&named.collect::<Vec<_>>(), &none).len()
+        };
+        assert_eq!((of(100, 1), of(101, 1)), (0, 1));
+        assert_eq!((of(4, 1 << 20), of(5, 1 << 20), of(1, MOST_BYTES), of(1, MOST_BYTES + 1)), (0, 1, 0, 1));
+        assert_eq!(of(101, 1 << 20), 2);
+    }
+
+    #[test]
+    fn other_repositories_and_odd_names_are_refused() {
+        let none = BTreeSet::new();
+        let module = side(FileMode::Repository, 0);
+        let gone = FileChange { path: "m".to_owned(), old: Some(module.clone()), new: None };
+        let comes = FileChange { path: "m".to_owned(), old: None, new: Some(module) };
+        let becomes = FileChange { new: comes.new.clone(), old: change("m").new, path: "m".to_owned() };
+        let odd = ["a\nb", "a\u{1b}[2J", "../a", "/a", ".git/config", "a\\b", "a\u{2028}b", ""].map(change);
+        for odd in [gone, comes, becomes].into_iter().chain(odd) {
+            assert_eq!(of_changes(std::slice::from_ref(&odd), &none).len(), 1, "{odd:?}");
+        }
+    }
+
+    #[test]
+    fn what_has_no_new_contents_does_not_count() {
+        let large = side(FileMode::File, MOST_BYTES + 1);
+        let executable = FileSide { mode: FileMode::Executable, ..large.clone() };
+        let other = FileSide { id: ObjectId::parse(&"2".repeat(40)).unwrap(), ..large.clone() };
+        let refused = |old: Option<&FileSide>, new: Option<&FileSide>| {
+            let change = FileChange { path: "a".to_owned(), old: old.cloned(), new: new.cloned() };
+            !of_changes(&[change], &BTreeSet::new()).is_empty()
+        };
+        assert!(!refused(Some(&large), Some(&executable)) && !refused(Some(&large), None));
+        assert!(refused(Some(&large), Some(&other)) && refused(None, Some(&large)));
+        let endless = FileSide { size: u64::MAX, ..other };
+        let changes = ["a", "b"].map(|path| FileChange { new: Some(endless.clone()), ..change(path) });
+        assert_eq!(of_changes(&changes, &BTreeSet::new()).len(), 1);
+    }
+
+    fn ended(outcome: Outcome, by: TerminatedBy, verified: bool) -> Digest {
+        with(outcome, by, verified, |_| {})
+    }
+
+    /// The digest of a run that ended so, and changed `a`.
+    fn with(
+        outcome: Outcome,
+        by: TerminatedBy,
+        verified: bool,
+        change: impl FnOnce(&mut TreeChanges),
+    ) -> Digest {
+        let mut journal = Journal::start();
+        journal.step(("check", 1), "x", (0, ""), "yes", "done").end(outcome, by, "done", verified);
+        let ids = |letter: &str| {
+            let id = ObjectId::parse(&letter.repeat(40)).unwrap();
+            TreeIds { commit: id.clone(), tree: id, index: None }
+        };
+        let mut changes = TreeChanges {
+            start: ids("a"),
+            end: ids("b"),
+            files: vec![changed("a")],
+            more: 0,
+            commits: Vec::new(),
+            before: Vec::new(),
+            as_committed: false,
+            patch: None,
+            no_patch: None,
+            unseen: Vec::new(),
+        };
+        change(&mut changes);
+        let Some(Event::LoopComplete(end)) = journal.events.last_mut().map(|last| &mut last.event) else {
+            panic!("the run has ended")
+        };
+        end.changes = Some(Changes::Known(Box::new(changes)));
+        journal.digest()
+    }
+
+    fn changed(path: &str) -> ChangedFile {
+        ChangedFile {
+            path: path.to_owned(),
+            from: None,
+            kind: ChangeKind::Modified,
+            size: Some(1),
+            tracked: true,
+            lines: None,
+            run: None,
+            not_in_patch: None,
+        }
+    }
+
+    #[test]
+    fn a_verified_success_is_delivered_and_nothing_else_without_being_asked_for() {
+        use Outcome as O;
+        use TerminatedBy as By;
+        for unverified in [false, true] {
+            let of = |digest: &Digest| of_run(digest, unverified).map_err(|refusal| refusal.why);
+            assert_eq!(of(&ended(O::Success, By::Terminal, true)), Ok(Standing::Verified));
+            assert_eq!(of(&ended(O::Failure, By::UncommittedChanges, true)), Ok(Standing::Verified));
+        }
+        for (outcome, by, verified) in [
+            (O::Success, By::Terminal, false),
+            (O::Failure, By::UncommittedChanges, false),
+            (O::Failure, By::Terminal, true),
+            (O::Exhausted, By::MaxIterations, true),
+            (O::Stopped, By::LoopStop, false),
+            (O::Error, By::Error, false),
+            (O::Blocked, By::Blocked, false),
+            (O::Timeout, By::Timeout, true),
+            (O::OverBudget, By::Budget, false),
+            (O::Unavailable, By::Unavailable, false),
+        ] {
+            let digest = ended(outcome, by, verified);
+            let why = of_run(&digest, false).unwrap_err().why;
+            assert!(why.starts_with("the run verified no fix") && why.contains("`--unverified`"), "{why}");
+            assert_eq!(of_run(&digest, true), Ok(Standing::Unverified), "{outcome:?}");
+        }
+    }
+
+    #[test]
+    fn a_run_that_goes_on_is_delivered_when_it_has_ended() {
+        let mut killed = Journal::start();
+        killed.step(("check", 1), "x", (0, ""), "yes", "fix");
+        let mut at_rest = killed.digest();
+        at_rest.was_killed();
+        let check = |digest: &Digest| {
+            for unverified in [false, true] {
+                assert!(of_run(digest, unverified).is_err());
+            }
+        };
+        check(&ended(Outcome::Handoff, TerminatedBy::Handoff, true));
+        check(&ended(Outcome::Interrupted, TerminatedBy::Interrupted, true));
+        check(&ended(Outcome::Error, TerminatedBy::JournalLost, true));
+        check(&killed.digest());
+        check(&at_rest);
+        check(&Digest::default());
+    }
+
+    #[test]
+    fn a_fix_that_is_not_known_whole_and_alone_is_refused() {
+        let mut journal = Journal::start();
+        journal.step(("check", 1), "x", (0, ""), "yes", "done");
+        let untold = journal.end(Outcome::Success, TerminatedBy::Terminal, "done", true).digest();
+        let check = |digest: &Digest, paths: &[&str]| {
+            for unverified in [false, true] {
+                assert_eq!(of_run(digest, unverified).unwrap_err().paths, paths);
+            }
+        };
+        check(&untold, &[]);
+        let success =
+            |change: fn(&mut TreeChanges)| with(Outcome::Success, TerminatedBy::Terminal, true, change);
+        check(&success(|changes| changes.before = vec![changed("b")]), &["b"]);
+        check(&success(|changes| changes.files[0].run = Some("other".to_owned())), &["a"]);
+        check(&success(|changes| changes.files[0].not_in_patch = Some("a\nb".to_owned())), &["a: a…"]);
+    }
+}

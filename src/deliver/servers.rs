@@ -1,0 +1,179 @@
+//! Which server takes a delivery, as the environment and the checkout say it. A new kind of server is one arm of
+//! [`ServerKind`] and what makes its [`Forge`].
+
+use super::pushed::{PushForge, identity};
+use super::service::{self, PushServer, Service};
+use super::way::{DeliverOptions, Way};
+use crate::base::text::one_line;
+use crate::bundle::manifest;
+use crate::ci::base_branch::{DefaultBase, default_base};
+use crate::forge::git_remote::GitRemote;
+use crate::forge::github::api::Api;
+use crate::forge::github::deliver::GithubForge;
+use crate::forge::github::gitea::GiteaPulls;
+use crate::forge::github::pull_head::PullHead;
+use crate::forge::github::repository::Repository;
+use crate::forge::github::server::Flavour;
+use crate::forge::interface::{Forge, ForgeError};
+use crate::forge::names::BranchName;
+use crate::git::call::Call;
+use crate::process::address::without_credential;
+use crate::session::context::Session;
+use crate::session::end::bundler::here;
+use crate::session::error::Error;
+use crate::session::git;
+use crate::session::git::stop::Stop;
+use crate::session::git::workspace::{Remote, Workspace};
+
+/// A server that takes deliveries, or none.
+pub(crate) struct Server {
+    kind: ServerKind,
+    remote: Option<Remote>,
+    /// `host/owner/name`.
+    repository: Option<String>,
+}
+
+enum ServerKind {
+    /// There is none: a patch needs none.
+    Nowhere,
+    /// A repository that takes pushes, the name that people know it by, and what it can do besides.
+    Pushed(String, Service),
+    /// GitHub.
+    Github(Box<Api>, Repository),
+}
+
+/// Finds the server.
+pub(crate) fn find(options: &DeliverOptions, session: &Session<'_>) -> Result<Server, Error> {
+    let checkout = git::at(&session.cwd, session);
+    if let Some(remote) = &options.remote {
+        let url = checkout.line(&Call::new("remote").with(&["get-url", "--push"]).named(remote, ""));
+        let url = url.unwrap_or_else(|_| remote.clone());
+        if url.starts_with('-') {
+            return Err(Error::refused(format!("invalid remote `{}`", one_line(remote, 100))));
+        }
+        let repository = manifest::repository(&url);
+        // git is called elsewhere; `HOST:PATH` is no path.
+        let is_path = !url.contains("://") && !url.split('/').next().unwrap_or_default().contains(':');
+        let url = if is_path { session.cwd.join(url).display().to_string() } else { url };
+        return Ok(Server {
+            kind: ServerKind::Pushed(
+                format!("the remote {}", one_line(&without_credential(&url), 200)),
+                Service::Git,
+            ),
+            remote: Some(Remote { url, header: None }),
+            repository,
+        });
+    }
+    let repository = here(&checkout, session);
+    if options.way != Way::Patch
+        && let Some(PushServer { name, remote, service }) = service::gitlab(session)?
+    {
+        return Ok(Server { kind: ServerKind::Pushed(name, service), remote: Some(remote), repository });
+    }
+    let token = session.env.token();
+    let named = session.env.get("GITHUB_REPOSITORY").map(str::to_owned);
+    let of_github = || repository.as_ref()?.strip_prefix("github.com/").map(str::to_owned);
+    let named = named.or_else(of_github).and_then(|name| Repository::parse(&name));
+    let (Some(name), Some(token)) = (named, token) else {
+        if options.way == Way::Patch {
+            return Ok(Server { kind: ServerKind::Nowhere, remote: None, repository });
+        }
+        return Err(Error::refused("nobody says which server takes the delivery, or there is no token for it").with_hint(
+            "in a job, give the token in `LL_TOKEN` or `GITHUB_TOKEN`; elsewhere, push a branch with `--to branch --remote \
+             REMOTE`, or keep the patch with `--to patch`",
+        ));
+    };
+    let api = Api::from_env(&session.env.lookup(), Some(token.to_owned()))
+        .map_err(|error| Error::failed("cannot reach the server", &error))?;
+    let remote = GitRemote::with_token(&api, &name, &session.env.lookup());
+    let remote = remote.map(Remote::from);
+    let kind = match api.server().flavour() {
+        Flavour::Github => ServerKind::Github(Box::new(api), name),
+        Flavour::Gitea | Flavour::Forgejo => {
+            ServerKind::Pushed(api.server().to_string(), Service::Gitea(Box::new(GiteaPulls::new(api, name))))
+        }
+    };
+    Ok(Server { kind, remote, repository })
+}
+
+impl Server {
+    /// Returns what stands for a server that cannot be reached: with it, what a run has left can still be read.
+    pub(crate) fn nowhere() -> Self {
+        Self { kind: ServerKind::Nowhere, remote: None, repository: None }
+    }
+
+    /// Returns where git reaches it.
+    pub(crate) fn remote(&self) -> Option<Remote> {
+        self.remote.clone()
+    }
+
+    /// Returns its repository, as `host/owner/name`.
+    pub(crate) fn repository(&self) -> Option<&str> {
+        self.repository.as_deref()
+    }
+
+    /// Returns its API, where that is GitHub's.
+    pub(crate) fn api(&self) -> Option<(&Api, &Repository)> {
+        match &self.kind {
+            ServerKind::Github(api, repository) => Some((api, repository)),
+            ServerKind::Nowhere | ServerKind::Pushed(..) => None,
+        }
+    }
+
+    /// Returns its API, where that tells pull requests as GitHub's does.
+    fn pulls_api(&self) -> Option<(&Api, &Repository)> {
+        match &self.kind {
+            ServerKind::Pushed(_, Service::Gitea(pulls)) => Some(pulls.api()),
+            ServerKind::Nowhere | ServerKind::Pushed(..) | ServerKind::Github(..) => self.api(),
+        }
+    }
+
+    /// Returns the branch that is to have a fix.
+    pub(crate) fn base(&self, asked: Option<&str>, session: &Session<'_>) -> Result<BranchName, Stop> {
+        if let Some(name) = asked {
+            return BranchName::parse(name).map_err(|error| {
+                Stop::Failed(Error::refused(format!("`{}`: {error}", one_line(name, 100))))
+            });
+        }
+        let unknown =
+            |why: String| Stop::Failed(Error::refused(why).with_hint("name the branch with `--base`"));
+        let pull = match default_base(&session.env.lookup()).map_err(unknown)? {
+            DefaultBase::Branch(name) => return Ok(name),
+            DefaultBase::OfPull(number) => {
+                self.pulls_api().map(|(api, name)| PullHead::get(api, name, number).map_err(ForgeError::from))
+            }
+            DefaultBase::OfRun(run) => self.pulls_api().map(|(api, name)| PullHead::of_run(&run, api, name)),
+            DefaultBase::Unknown => None,
+        };
+        if let Some(pull) = pull {
+            return Ok(pull?.base);
+        }
+        let head = Call::new("symbolic-ref").with(&["--quiet", "--short"]).revision("HEAD");
+        let here = git::at(&session.cwd, session).line(&head).ok();
+        here.and_then(|name| BranchName::parse(&name).ok())
+            .ok_or_else(|| unknown("it is not known which branch is to have the fix".to_owned()))
+    }
+
+    /// Returns what takes the delivery.
+    pub(crate) fn forge<'w>(
+        &'w self,
+        workspace: &'w Workspace,
+        session: &Session<'_>,
+    ) -> Result<Box<dyn Forge + 'w>, Stop> {
+        match (&self.kind, &self.remote) {
+            (ServerKind::Github(api, repository), _) => Ok(Box::new(GithubForge::new(api, repository))),
+            (ServerKind::Pushed(name, service), Some(remote)) => Ok(Box::new(PushForge {
+                name: name.clone(),
+                workspace,
+                remote: remote.clone(),
+                who: identity(session),
+                service: service.clone(),
+            })),
+            (ServerKind::Pushed(..), None) => Err(Stop::Failed(
+                Error::refused("it is not known where git reaches the server")
+                    .with_hint("set `GITHUB_SERVER_URL` to its address, without a password"),
+            )),
+            (ServerKind::Nowhere, _) => Err(Stop::Failed(Error::refused("there is no server to deliver to"))),
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! The directory: its loops and what they need, where their runs are kept, its repository, its disk, and the CI system.
+
+use std::path::PathBuf;
+
+use super::row::{Row, State};
+use crate::base::text::{one_line, plural};
+use crate::ci::{Provider, is_ci};
+use crate::definition::load::{self, DIRECTORY, LoadError};
+use crate::git::call::Call;
+use crate::machine::{Action, compile};
+use crate::session::context::Session;
+use crate::session::git;
+
+const AREA: &str = "directory";
+
+/// Less room than this ends runs sooner or later: journals, logs and snapshots are written all the time.
+const LITTLE: u64 = 100 << 20;
+
+/// What the loops of the directory are, and what they need beside a shell.
+#[derive(Default)]
+pub(super) struct Needs {
+    loops: u64,
+    /// The first of those that cannot be used, and how many they are.
+    broken: Option<(String, u64)>,
+    /// Why an agent is needed.
+    pub(super) agent: Option<String>,
+    /// Why a repository of git is needed.
+    pub(super) worktree: Option<String>,
+}
+
+/// Reads the loops that are found from here.
+pub(super) fn needs(session: &Session<'_>) -> Needs {
+    let mut needs = Needs::default();
+    // In CI, no agent is asked unless somebody says so.
+    let asks = !is_ci(&session.env.lookup());
+    for listed in load::list(&session.cwd).into_iter().filter(|listed| listed.hidden_by.is_none()) {
+        let name = one_line(&listed.name, 100);
+        let loaded = match listed.located.and_then(|located| load::load(&located)) {
+            Ok(loaded) => loaded,
+            Err(LoadError::Rejected { rejected, .. }) if !rejected.is_loop => continue,
+            Err(LoadError::Library { .. }) => continue,
+            Err(_) => {
+                needs.break_by(name);
+                continue;
+            }
+        };
+        let (Some(machine), _) = compile::compile(&loaded.definition) else {
+            needs.break_by(name);
+            continue;
+        };
+        needs.loops += 1;
+        for (_, step) in machine.steps() {
+            if asks && !machine.llm.is_forbidden && step.can_ask() {
+                needs.agent.get_or_insert_with(|| format!("the loop `{name}` may ask an agent"));
+            }
+            if matches!(&step.action, Some(Action::SubLoop(sub)) if sub.worktree.is_some()) {
+                needs.worktree.get_or_insert_with(|| format!("the loop `{name}` works in a worktree"));
+            }
+        }
+    }
+    needs
+}
+
+impl Needs {
+    fn break_by(&mut self, name: String) {
+        self.broken.get_or_insert((name, 0)).1 += 1;
+    }
+}
+
+pub(super) fn rows(needs: &Needs, session: &Session<'_>) -> Vec<Row> {
+    let root = load::ancestors(&session.cwd).into_iter().find(|root| root.join(DIRECTORY).is_dir());
+    let root = root.unwrap_or_else(|| session.cwd.clone());
+    let lookup = session.env.lookup();
+    let ci =
+        if is_ci(&lookup) { Provider::detect(&lookup).name() } else { "none: runs are shown to a person" };
+    vec![
+        Row::new("ci", "provider", State::Fact, ci),
+        loops(needs),
+        state(root.join(DIRECTORY), needs, session),
+        repository(needs, session),
+        disk(&root, needs),
+    ]
+}
+
+fn loops(needs: &Needs) -> Row {
+    let row = |state, said: String| Row::new(AREA, "loops", state, said);
+    let found = plural(needs.loops, "loop");
+    match &needs.broken {
+        Some((name, count)) => {
+            row(State::Fails, format!("{found}, and {count} with errors, such as `{name}`"))
+                .fix("`ll-loop validate` shows them")
+        }
+        None if needs.loops == 0 => row(State::Absent, "none here".to_owned())
+            .fix("`ll-loop init` writes one from the checks of the repository"),
+        None => row(State::Works, found),
+    }
+}
+
+/// Tells whether runs can be written. Nothing is written to find out.
+fn state(loops: PathBuf, needs: &Needs, session: &Session<'_>) -> Row {
+    let running = loops.join(".running");
+    let place = [running, loops].into_iter().find(|place| place.is_dir());
+    let row = |state, said: String| Row::new(AREA, "state", state, said);
+    let Some(place) = place else {
+        return row(State::Fact, format!("no {DIRECTORY} here yet"));
+    };
+    let shown = place.strip_prefix(&session.cwd).unwrap_or(&place);
+    let shown = one_line(&shown.to_string_lossy(), 100);
+    match rustix::fs::access(&place, rustix::fs::Access::WRITE_OK) {
+        Ok(()) => row(State::Works, format!("{shown} can be written")),
+        Err(error) => row(State::Fails, format!("{shown} cannot be written: {error}"))
+            .fix("let this user write there; runs keep their journals in it"),
+    }
+    .needed((needs.loops > 0).then_some("runs are kept there"))
+}
+
+fn repository(needs: &Needs, session: &Session<'_>) -> Row {
+    let git = git::at(&session.cwd, session);
+    let row = |state, said: String| Row::new(AREA, "repository", state, said);
+    let inside = git.line(&Call::new("rev-parse").with(&["--is-inside-work-tree"]));
+    let row = match inside.as_deref() {
+        Ok("true") => {
+            let branch = git.line(&Call::new("symbolic-ref").with(&["--quiet", "--short", "HEAD"]));
+            let branch = branch.map_or_else(|_| "no branch".to_owned(), |branch| one_line(&branch, 60));
+            let status = git.line(&Call::new("status").with(&["--porcelain", "-z", "--no-renames"]));
+            let changed = status.map(|status| plural(git::changed(&status).count() as u64, "change"));
+            let listed = git.line(&Call::new("worktree").with(&["list", "--porcelain"])).unwrap_or_default();
+            let trees = listed.lines().filter(|line| line.starts_with("worktree ")).count() as u64;
+            let gone = listed.lines().filter(|line| line.starts_with("prunable")).count() as u64;
+            match (changed, gone) {
+                (Err(why), _) => row(State::Fails, one_line(&why, 120)).fix("`git status` says more"),
+                (Ok(changed), 0) => {
+                    row(State::Works, format!("{branch}, {changed}, {}", plural(trees, "working tree")))
+                }
+                (Ok(changed), gone) => row(
+                    State::Fails,
+                    format!("{branch}, {changed}, {}, {gone} of them gone", plural(trees, "working tree")),
+                )
+                .fix("`git worktree prune` forgets those that are gone"),
+            }
+        }
+        Ok(_) => row(State::Fails, "inside of a git directory".to_owned()).fix("go to the working tree"),
+        Err(_) => row(State::Absent, "not in a git repository, or git does not trust its owner".to_owned())
+            .fix("`git init`, or `git config --global --add safe.directory DIR`"),
+    };
+    // Working trees that are gone are in nobody's way.
+    let is_usable = inside.as_deref() == Ok("true");
+    row.needed(needs.worktree.as_ref().filter(|_| !is_usable))
+}
+
+fn disk(root: &std::path::Path, needs: &Needs) -> Row {
+    let row = |state, said: String| Row::new(AREA, "disk", state, said);
+    match rustix::fs::statvfs(root) {
+        Err(error) => row(State::Fails, error.to_string()),
+        Ok(found) => {
+            let free = found.f_bavail.saturating_mul(found.f_frsize);
+            let said = format!("{} MiB free", free >> 20);
+            if found.f_flag.contains(rustix::fs::StatVfsMountFlags::RDONLY) {
+                row(State::Fails, "it is read-only".to_owned())
+                    .fix("mount it for writing; runs are kept there")
+            } else if free < LITTLE {
+                row(State::Fails, said).fix("make room; `ll-loop history --prune` removes old runs")
+            } else {
+                row(State::Works, said)
+            }
+        }
+    }
+    .needed((needs.loops > 0).then_some("runs are kept there"))
+}

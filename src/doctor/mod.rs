@@ -1,0 +1,20 @@
+//! `ll-loop doctor`: finds out what works on this machine, what the loops here need of it, and what to do about the rest.
+
+mod asked;
+mod here;
+mod machine;
+pub(crate) mod row;
+mod tools;
+
+pub(crate) use row::{Row, State};
+
+use crate::session::context::Session;
+
+/// Looks at everything.
+pub(crate) fn examine(session: &Session<'_>) -> Vec<Row> {
+    let needs = here::needs(session);
+    let mut rows = machine::rows(session);
+    rows.extend(tools::rows(&needs, session));
+    rows.extend(here::rows(&needs, session));
+    rows
+}

@@ -1,0 +1,351 @@
+//! Finds the bundles of a plan's runs, wherever jobs have left them, and reads each as what anybody may have written.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+
+use fs_err as fs;
+
+use crate::base::sum::Sum;
+use crate::base::text::one_line;
+use crate::base::time::millis;
+use crate::bundle::manifest::Manifest;
+use crate::bundle::open::LIMITS;
+use crate::bundle::{EXTENSION, names};
+use crate::engine::changes::{StartTree, TreeIds};
+use crate::engine::event::LoopComplete;
+use crate::evaluate::model::Usage;
+use crate::fanout::item::ItemId;
+use crate::fanout::merge::{Found, FoundRun, Reading};
+use crate::fanout::plan::Plan;
+use crate::fanout::put_off::{self, PutOff};
+use crate::files::unzip::{Archive, UnzipError};
+use crate::files::{read, transient};
+use crate::report::digest::Digest;
+use crate::report::formats::junit;
+use crate::session::context::Session;
+use crate::session::error::Error;
+use crate::session::read::opened::OpenedBundle;
+
+/// How deep bundles may lie in the directories that are given.
+const DEPTH: usize = 8;
+
+/// How many files are looked at.
+const MOST_FILES: usize = 200_000;
+
+/// How many notes of legs one artifact can have.
+const MOST_NOTES: usize = 1000;
+
+/// The exit code of a run whose process was killed, as a shell says it.
+const KILLED: u8 = 137;
+
+/// What was found, and what is told of it.
+pub(super) struct Collected {
+    /// What the merge decides by.
+    pub(super) readings: Vec<Reading>,
+    /// What is known of each beside that, at the same place.
+    pub(super) facts: Vec<Option<Facts>>,
+    /// What legs say of the items for which they had no time left.
+    pub(super) put_off: Vec<PutOff>,
+}
+
+/// What is told of a run.
+pub(super) struct Facts {
+    /// The file with the bundle.
+    pub(super) source: Source,
+    /// How it ended, in a sentence.
+    pub(super) sentence: String,
+    /// Whether it changed anything, as far as it knows.
+    pub(super) is_changed: bool,
+    /// The tree of the commit, if the run began on nothing else and changed nothing.
+    pub(super) unchanged: Option<TreeIds>,
+    /// What its models cost.
+    pub(super) usage: Usage,
+    /// Its states as JUnit has them.
+    pub(super) suite: junit::Suite,
+}
+
+/// Where a bundle lies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Source {
+    /// The file.
+    pub(super) file: PathBuf,
+    /// Its name in that file, which is an artifact then.
+    pub(super) inside: Option<String>,
+}
+
+impl Source {
+    /// Opens the bundle.
+    pub(super) fn open(&self) -> Result<OpenedBundle, String> {
+        let Some(name) = &self.inside else {
+            return OpenedBundle::open(&self.file).map_err(|error| error.to_string());
+        };
+        let scratch = transient::directory("").map_err(|error| error.to_string())?;
+        let copy = scratch.path().join(format!("bundle.{EXTENSION}"));
+        self.copy_to(&copy, name)?;
+        // What it needs of the copy is unpacked by then.
+        OpenedBundle::open(&copy).map_err(|error| error.to_string())
+    }
+
+    /// Copies the bundle.
+    pub(super) fn copy(&self, to: &Path) -> Result<(), String> {
+        match &self.inside {
+            None => read::copy(&self.file, to).map_err(|error| error.to_string()),
+            Some(name) => self.copy_to(to, name),
+        }
+    }
+
+    fn copy_to(&self, to: &Path, name: &str) -> Result<(), String> {
+        let mut archive = archive(&self.file).map_err(|error| error.to_string())?;
+        let mut content = archive.read(name).map_err(|error| error.to_string())?;
+        let mut copy = File::create(to).map_err(|error| error.to_string())?;
+        io::copy(&mut content, &mut copy).map(drop).map_err(|error| error.to_string())
+    }
+
+    fn shown(&self, session: &Session<'_>) -> String {
+        let file = self.file.strip_prefix(&session.cwd).unwrap_or(&self.file).display().to_string();
+        let shown = match &self.inside {
+            Some(name) => format!("{file}: {name}"),
+            None => file,
+        };
+        one_line(&shown, 300)
+    }
+
+    /// Returns the directories around the bundle, in the file system and in an artifact, the nearest first.
+    fn around(&self) -> Vec<String> {
+        let parts = |path: &Path| -> Vec<String> {
+            path.iter().map(|part| part.to_string_lossy().into_owned()).collect()
+        };
+        let mut all = parts(&self.file);
+        all.extend(self.inside.iter().flat_map(|name| parts(Path::new(name))));
+        all.reverse();
+        all
+    }
+}
+
+fn archive(path: &Path) -> Result<Archive<File>, UnzipError> {
+    Archive::open(read::open(path).map_err(io::Error::from)?, LIMITS)
+}
+
+/// Reads all bundles in these files and directories.
+pub(super) fn collect(paths: &[PathBuf], plan: &Plan, session: &Session<'_>) -> Result<Collected, Error> {
+    let mut files = Vec::new();
+    for path in paths {
+        let path = session.path(path);
+        let unusable = |error: io::Error| {
+            Error::refused(format!("cannot read the reports of the legs: {error}"))
+                .with_hint("give the directories to which the legs wrote, or their bundles")
+        };
+        if fs::metadata(&path).map_err(unusable)?.is_dir() {
+            below(&path, DEPTH, &mut files).map_err(unusable)?;
+        } else {
+            files.push(path);
+        }
+        if files.len() > MOST_FILES {
+            return Err(Error::refused(format!("there are more than {MOST_FILES} files"))
+                .with_hint("give the directories with the reports of the legs alone"));
+        }
+    }
+    files.sort();
+    files.dedup();
+    let mut collected = Collected { readings: Vec::new(), facts: Vec::new(), put_off: Vec::new() };
+    // The same bundle may lie in the workspace and in an artifact.
+    let mut seen: BTreeSet<Sum> = BTreeSet::new();
+    for file in files {
+        collected.put_off.extend(notes(&file));
+        if is_note(&file) {
+            continue;
+        }
+        for source in sources(file) {
+            let source = match source {
+                Ok(source) => source,
+                Err((source, why)) => {
+                    let found = lost(&source, why, plan);
+                    collected.add(source.shown(session), found, None);
+                    continue;
+                }
+            };
+            let (found, facts) = read(&source, plan, &mut seen);
+            if let Some(found) = found {
+                collected.add(source.shown(session), found, facts);
+            }
+        }
+    }
+    Ok(collected)
+}
+
+impl Collected {
+    fn add(&mut self, shown: String, found: Found, facts: Option<Facts>) {
+        self.readings.push(Reading { shown, found });
+        self.facts.push(facts);
+    }
+}
+
+/// Lists the bundles and the archives below a directory. Links are not followed.
+fn below(directory: &Path, depth: usize, found: &mut Vec<PathBuf>) -> io::Result<()> {
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        let (kind, path) = (entry.file_type()?, entry.path());
+        let is_wanted =
+            path.extension().is_some_and(|end| end == EXTENSION || end == "zip") || is_note(&path);
+        if kind.is_dir() && depth > 0 {
+            below(&path, depth - 1, found)?;
+        } else if kind.is_file() && is_wanted {
+            found.push(path);
+        }
+        if found.len() > MOST_FILES {
+            break;
+        }
+    }
+    Ok(())
+}
+
+fn is_note(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name == put_off::FILE)
+}
+
+/// Reads what legs say of items that they did not begin, as a file or in an artifact. What is none is worth nothing.
+fn notes(file: &Path) -> Vec<PutOff> {
+    let read = |bytes: &[u8]| serde_json::from_slice(bytes).ok();
+    if is_note(file) {
+        return crate::files::read::bytes(file, put_off::MAX_FILE)
+            .ok()
+            .and_then(|bytes| read(&bytes))
+            .into_iter()
+            .collect();
+    }
+    if file.extension().is_none_or(|end| end != "zip") {
+        return Vec::new();
+    }
+    let Ok(mut archive) = archive(file) else { return Vec::new() };
+    let names: Vec<String> = archive.entries().iter().map(|entry| entry.name.clone()).collect();
+    let mut found = Vec::new();
+    for name in names.iter().filter(|name| is_note(Path::new(name))).take(MOST_NOTES) {
+        let mut bytes = Vec::new();
+        let content = archive.read(name).ok().map(|content| content.take(put_off::MAX_FILE));
+        if content.is_some_and(|mut content| content.read_to_end(&mut bytes).is_ok()) {
+            found.extend(read(&bytes));
+        }
+    }
+    found
+}
+
+/// Returns the bundles that a file is or has, or what keeps it from being read.
+fn sources(file: PathBuf) -> Vec<Result<Source, (Source, Option<String>)>> {
+    let is_bundle = file.extension().is_some_and(|end| end == EXTENSION);
+    let whole = Source { file, inside: None };
+    let archive = match archive(&whole.file) {
+        Ok(archive) => archive,
+        // What is called a bundle has to be one; another archive may be anything.
+        Err(error) if is_bundle => return vec![Err((whole, Some(error.to_string())))],
+        Err(UnzipError::NotZip) => return vec![Err((whole, None))],
+        Err(error) => return vec![Err((whole, Some(error.to_string())))],
+    };
+    let names = || archive.entries().iter().map(|entry| entry.name.as_str());
+    if is_bundle || names().any(|name| name == names::MANIFEST) {
+        return vec![Ok(whole)];
+    }
+    let inside = |name: &str| Path::new(name).extension().is_some_and(|end| end == EXTENSION);
+    let found: Vec<_> = names()
+        .filter(|name| inside(name))
+        .map(|name| Ok(Source { file: whole.file.clone(), inside: Some(name.to_owned()) }))
+        .collect();
+    if found.is_empty() { vec![Err((whole, None))] } else { found }
+}
+
+/// Returns what stands for a file that is not read: one with a fault hides an item, another archive does not.
+fn lost(source: &Source, why: Option<String>, plan: &Plan) -> Found {
+    match why {
+        Some(why) => unreadable(source, &why, plan),
+        None => Found::Foreign { why: "it is no bundle".to_owned() },
+    }
+}
+
+fn unreadable(source: &Source, why: &str, plan: &Plan) -> Found {
+    let around = source.around();
+    let named = around.iter().find_map(|part| {
+        let name = part.strip_suffix(".zip").unwrap_or(part);
+        ItemId::parse(name).ok().filter(|id| plan.item(id).is_some())
+    });
+    // `…-r77-a2`, as the artifact of a job is called.
+    let attempt = around.iter().find_map(|part| {
+        let name = part.strip_suffix(".zip").unwrap_or(part);
+        let (before, attempt) = name.rsplit_once("-a")?;
+        before.rsplit_once("-r")?;
+        attempt.parse().ok()
+    });
+    Found::Unreadable { why: one_line(why, 300), item: named, attempt }
+}
+
+/// Reads a bundle. Returns nothing for one that was read before.
+fn read(source: &Source, plan: &Plan, seen: &mut BTreeSet<Sum>) -> (Option<Found>, Option<Facts>) {
+    let opened = match source.open() {
+        Ok(opened) => opened,
+        Err(why) => return (Some(unreadable(source, &why, plan)), None),
+    };
+    if !seen.insert(opened.sum) {
+        return (None, None);
+    }
+    let OpenedBundle { manifest, digest, .. } = &opened;
+    if digest.start().is_some_and(|start| start.merges.is_some()) {
+        let why = "it is what an earlier merge made of such bundles".to_owned();
+        return (Some(Found::Foreign { why }), None);
+    }
+    match found(manifest, digest) {
+        Ok(run) => {
+            let facts = Facts {
+                source: source.clone(),
+                sentence: digest.sentence(),
+                unchanged: unchanged(digest),
+                is_changed: digest.changes().is_none_or(|changes| !changes.is_nothing()),
+                usage: digest.usage().clone(),
+                suite: junit::suite(digest),
+            };
+            (Some(Found::Run(Box::new(run))), Some(facts))
+        }
+        Err(why) => (Some(unreadable(source, &why, plan)), None),
+    }
+}
+
+/// Returns the tree of the commit, if a run began on nothing else and changed nothing.
+fn unchanged(digest: &Digest) -> Option<TreeIds> {
+    let Some(StartTree::Known(start)) = &digest.start()?.tree else { return None };
+    let is_plain = start.entries.is_empty() && digest.changes()?.is_nothing();
+    is_plain.then(|| start.ids.clone())
+}
+
+/// Reads what the merge decides by. The journal counts, and the manifest must not contradict it.
+fn found(manifest: &Manifest, digest: &Digest) -> Result<FoundRun, String> {
+    let start = digest.start().ok_or("its journal has no beginning")?;
+    let assignment = start.assignment.as_deref().cloned();
+    if manifest.assignment != assignment || manifest.instance.as_str() != digest.run_id() {
+        return Err("its manifest and its journal are about different runs".to_owned());
+    }
+    // A resume may go on with another definition than the first one, and the last one counts.
+    let definition = Sum::parse(&start.definition_sha256).ok();
+    if definition != Some(manifest.definition_sha256) {
+        return Err("its manifest and its journal are about different definitions".to_owned());
+    }
+    let end = digest.end();
+    if manifest.outcome != end.map(|end| end.outcome) {
+        return Err("its manifest and its journal tell of different ends".to_owned());
+    }
+    let commit = match &start.tree {
+        Some(StartTree::Known(known)) => Some(known.ids.commit.clone()),
+        Some(StartTree::Unknown { .. }) | None => {
+            start.commit.as_deref().and_then(|commit| crate::base::object::ObjectId::parse(commit).ok())
+        }
+    };
+    Ok(FoundRun {
+        run: one_line(digest.run_id(), 200),
+        assignment,
+        commit,
+        definition_sha256: definition,
+        outcome: end.map(|end| end.outcome),
+        exit_code: end.map_or(KILLED, |end| end.exit_code),
+        verified: end.is_some_and(LoopComplete::is_verified_success),
+        entered: digest.step_count() > 0,
+        duration_ms: millis(digest.duration()),
+    })
+}

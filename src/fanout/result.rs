@@ -1,0 +1,635 @@
+//! `merge`: makes one result of what the legs of a plan have left, and one set of reports.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use fs_err as fs;
+use serde_json::{Value, json};
+
+use super::collect::{Collected, Facts, collect};
+use super::story::{self, Ending, Told};
+use super::trees::{MergedTree, Untaken};
+use crate::base::command::CommandLine;
+use crate::base::relative::Line;
+use crate::base::text::{head, listed_in_part, one_line, plural, tail};
+use crate::bundle::merged::{RESULT, bundle_of};
+use crate::bundle::tree::MadeTree;
+use crate::ci::Provider;
+use crate::definition::load::DIRECTORY;
+use crate::engine::changes::{ChangeKind, ChangedFile, Changes, KnownStart, TreeChanges, TreeIds};
+use crate::fanout::item::{ItemId, LegKey};
+use crate::fanout::matrix::{FORMATS, Fleet, Place};
+use crate::fanout::merge::{Absence, Found, FoundRun, ItemStanding, Merged, MergedItem};
+use crate::fanout::plan::Plan;
+use crate::fanout::severity::{severity, worst};
+use crate::files::replace::replace;
+use crate::files::{read, transient};
+use crate::journal::files::RunFiles;
+use crate::journal::writer::Journal;
+use crate::report::closing::{CONFLICTING, UNREADABLE};
+use crate::report::formats::junit;
+use crate::run::clock::Clock;
+use crate::session::audience::Audience;
+use crate::session::context::Session;
+use crate::session::end::bundler::{Bundler, file_name};
+use crate::session::end::publish::{Publication, Stage, publisher};
+use crate::session::error::Error;
+use crate::session::options::{RunOptions, Storing};
+use crate::session::read::opened::OpenedBundle;
+
+/// The file with the plan, beside the result.
+pub(super) const PLAN: &str = "plan.json";
+
+/// The directory with the bundles of the items. They are not called bundles, so that the one of the merge is the only one.
+pub(super) const ITEMS: &str = "items";
+
+/// The exit code of changes that do not fit each other.
+const CONFLICT: u8 = 5;
+
+/// Of how many items it is told what they printed, and how many bytes at most.
+const MOST_PRINTED: usize = 50;
+const MAX_PRINTED: usize = 3 * 1024;
+
+/// What is merged.
+#[derive(Clone, Debug)]
+pub(crate) struct MergeOptions {
+    /// The file with the plan.
+    pub(crate) plan: PathBuf,
+    /// Where the runs are.
+    pub(crate) from: Vec<PathBuf>,
+    /// How the result is reported.
+    pub(crate) run: RunOptions,
+}
+
+impl Session<'_> {
+    /// Merges the runs of a plan. Returns the exit code.
+    pub(crate) fn merge(&self, options: &MergeOptions) -> Result<u8, Error> {
+        let plan = self.read_plan(&options.plan)?;
+        let collected = collect(&options.from, &plan, self)?;
+        let merged = Merged::of(&plan, &collected.readings).map_err(|refusal| {
+            Error::refused(refusal.to_string()).with_hint(
+                "merge what the legs of this plan left, and nothing else; other archives are ignored",
+            )
+        })?;
+        let merged = merged.with_put_off(&collected.put_off, &plan, &collected.readings);
+        let together = Together::of(&plan, &merged, &collected, self);
+        let result = MergeResult { plan: &plan, merged: &merged, collected: &collected, together: &together };
+        result.report(options, self)
+    }
+}
+
+/// What the items changed, brought together.
+#[derive(Default)]
+struct Together {
+    /// None where the commit of the plan is not at hand.
+    tree: Option<MergedTree>,
+    /// The commit as a run found and left it.
+    unchanged: Option<TreeIds>,
+    /// Items whose changes do not fit those of others: which, with which, and in which files.
+    conflicts: Vec<(ItemId, Vec<ItemId>, Vec<String>)>,
+    /// Why the changes of an item are not among them.
+    unknown: Vec<(ItemId, String)>,
+}
+
+impl Together {
+    /// Applies the changes of verified items, leg by leg.
+    fn of(plan: &Plan, merged: &Merged, collected: &Collected, session: &Session<'_>) -> Self {
+        let mut together = Self::default();
+        let mut absent = None;
+        match MergedTree::new(plan, session) {
+            Ok(tree) => together.tree = Some(tree),
+            Err(error) => absent = Some(error.message().to_owned()),
+        }
+        let standing: BTreeMap<&ItemId, &ItemStanding> =
+            merged.items.iter().map(|item| (&item.id, &item.standing)).collect();
+        for id in plan.legs.iter().flat_map(|leg| &leg.items) {
+            let Some(ItemStanding::Ran { reading, verified: true, .. }) = standing.get(id) else { continue };
+            let (Some(item), Some(facts)) = (plan.item(id), &collected.facts[*reading]) else { continue };
+            together.unchanged = together.unchanged.or_else(|| facts.unchanged.clone());
+            if !facts.is_changed {
+                continue;
+            }
+            let taken = match (&mut together.tree, facts.source.open()) {
+                (Some(tree), Ok(bundle)) => tree.take(item, &bundle),
+                (None, _) => Err(Untaken::Unknown(absent.clone().unwrap_or_default())),
+                (Some(_), Err(why)) => Err(Untaken::Unknown(why)),
+            };
+            match taken {
+                Ok(()) => {}
+                Err(Untaken::Conflict { with, files }) => together.conflicts.push((id.clone(), with, files)),
+                Err(Untaken::Unknown(why)) => together.unknown.push((id.clone(), why)),
+            }
+        }
+        together
+    }
+
+    /// Says why there is no one tree with all changes.
+    fn missing(&self, plan: &Plan) -> Option<String> {
+        if let Some((id, with, files)) = self.conflicts.first() {
+            return Some(conflict(plan, id, with, files));
+        }
+        let (id, why) = self.unknown.first()?;
+        Some(format!("the changes of `{id}` are not known: {why}"))
+    }
+}
+
+/// Says which legs contradict each other, and where.
+fn conflict(plan: &Plan, id: &ItemId, with: &[ItemId], files: &[String]) -> String {
+    let leg = |id: &ItemId| plan.leg_of(id).map_or_else(String::new, |leg| format!("{} ({id})", leg.key));
+    let others = if with.is_empty() {
+        "another leg".to_owned()
+    } else {
+        with.iter().map(leg).collect::<Vec<_>>().join(", ")
+    };
+    format!("the changes of {} conflict with those of {others} in {}", leg(id), listed_in_part(files))
+}
+
+/// What the runs of a plan are worth, with everything that is told of it.
+struct MergeResult<'m> {
+    plan: &'m Plan,
+    merged: &'m Merged,
+    collected: &'m Collected,
+    together: &'m Together,
+}
+
+impl MergeResult<'_> {
+    fn exit_code(&self) -> u8 {
+        let conflict = (!self.together.conflicts.is_empty()).then_some(CONFLICT);
+        worst([self.merged.exit_code].into_iter().chain(conflict))
+    }
+
+    /// Returns the run that counts for an item, and what is known of it.
+    fn of(&self, item: &MergedItem) -> Option<(&FoundRun, &Facts)> {
+        let ItemStanding::Ran { reading, .. } = &item.standing else { return None };
+        match (&self.collected.readings[*reading].found, &self.collected.facts[*reading]) {
+            (Found::Run(run), Some(facts)) => Some((run, facts)),
+            (Found::Run(_) | Found::Unreadable { .. } | Found::Foreign { .. }, _) => None,
+        }
+    }
+
+    /// Makes the reports, and tells the CI system.
+    fn report(&self, options: &MergeOptions, session: &Session<'_>) -> Result<u8, Error> {
+        let failed = |error: std::io::Error| Error::failed("cannot write the reports", &error);
+        let directory = match &options.run.report_dir {
+            Some(directory) => session.path(directory),
+            None => session.path(Path::new(&format!("ll-merge-{}", head(&self.plan.plan_id.to_string(), 8)))),
+        };
+        fs::create_dir_all(&directory).map_err(failed)?;
+        // Another merge into this directory would change reports while they are packed. Where directories cannot be locked,
+        // the bundle that is packed then is refused as damaged.
+        let turn = read::directory(&directory).map_err(failed)?;
+        let _best_effort = turn.lock();
+        remove_earlier(&directory);
+        let scratch = transient::directory("ll-merge-").map_err(failed)?;
+        let name = story::name(self.plan);
+        let random = uuid::Uuid::new_v4().as_fields().0;
+        let files = RunFiles::new(&scratch.path().join(DIRECTORY), &name, Clock::start().now(), random);
+        self.write_journal(&files, session).map_err(failed)?;
+        let mut run = options.run.clone();
+        run.report_dir = Some(directory.clone());
+        // What is stored has to have the files that are written last.
+        run.storing = match options.run.storing {
+            Storing::LaterStep => Storing::LaterStep,
+            Storing::Ours(_) | Storing::Nobody => Storing::Nobody,
+        };
+        let provider = publisher(&run).unwrap_or_else(|| Provider::detect(&|_| None));
+        let bundler = Bundler::of_merge(self.made(), scratch.path().join(DIRECTORY), session);
+        let root = session.cwd.clone();
+        let mut publication =
+            Publication::new(&run, provider, (&root, &name), &files, Some(bundler), session);
+        let artifact = publication.artifact_name().to_owned();
+        publication.begin(&run, (name.as_str(), Stage::Over), session);
+        let published = publication.publish(&files, None, session);
+        for warning in &published.warnings {
+            session.talk.warning(warning);
+        }
+        self.write_beside(&directory, &files).map_err(failed)?;
+        self.tell(options, &directory, &artifact, session)
+    }
+
+    /// Writes what happened as the journal of a run.
+    fn write_journal(&self, files: &RunFiles, session: &Session<'_>) -> std::io::Result<()> {
+        files.make_scratch()?;
+        let start = self.tree_at_start();
+        let changes = self.changes(files);
+        let items = self.all_told();
+        let ending = Ending { exit_code: self.exit_code(), reason: self.reason(), changes };
+        let events = story::events(self.plan, (files.instance(), start), &items, self.remarks(), ending);
+        let mut journal = Journal::create(files, session.redactor.clone())?;
+        let now = Clock::start().now();
+        for (at, event) in events {
+            journal.append(vec![event], (now, at), &[])?;
+        }
+        Ok(())
+    }
+
+    /// Tells of every item that was not skipped, the worst first: that is what people look for, and of a long journal
+    /// reports keep the beginning.
+    fn all_told(&self) -> Vec<Told> {
+        let mut items: Vec<&MergedItem> = self.merged.items.iter().collect();
+        items.sort_by_key(|item| {
+            let is_missing = matches!(item.standing, ItemStanding::Missing { .. });
+            Reverse((is_missing, severity(item.standing.exit_code())))
+        });
+        let mut looks = MOST_PRINTED;
+        let tell = |item: &MergedItem| {
+            let mut told = self.told(item)?;
+            if told.is_there && told.exit_code != 0 && looks > 0 {
+                looks -= 1;
+                told.printed = self.printed(item).unwrap_or_default();
+            }
+            Some(told)
+        };
+        let told: Vec<Told> = items.into_iter().filter_map(tell).collect();
+        self.apart_from_items().into_iter().chain(told).collect()
+    }
+
+    /// Tells of what makes the merge red besides items: it has a step of its own, so that no report is without it.
+    fn apart_from_items(&self) -> Vec<Told> {
+        let told = |state: &str, sentence: String, exit_code| Told {
+            id: state.to_owned(),
+            place: String::new(),
+            sentence,
+            printed: String::new(),
+            exit_code,
+            is_there: false,
+            took: Duration::ZERO,
+            usage: crate::evaluate::model::Usage::default(),
+        };
+        let lost = self.merged.lost.iter().take(MOST_PRINTED).map(|(shown, why)| {
+            told(
+                UNREADABLE,
+                format!("{shown} cannot be read, and nothing says of which item it is: {why}"),
+                4,
+            )
+        });
+        let conflicts = self.together.conflicts.iter().take(MOST_PRINTED);
+        let conflicts = conflicts
+            .map(|(id, with, files)| told(CONFLICTING, conflict(self.plan, id, with, files), CONFLICT));
+        lost.chain(conflicts).collect()
+    }
+
+    /// Returns suites for what makes the merge red besides runs that failed.
+    fn red_suites(&self) -> Vec<junit::Suite> {
+        let apart = self.apart_from_items();
+        let lost = self.merged.lost.iter().zip(&apart).map(|((shown, _), told)| (shown.as_str(), told));
+        let conflicts =
+            self.together.conflicts.iter().zip(apart.iter().skip(self.merged.lost.len().min(MOST_PRINTED)));
+        let conflicts = conflicts.map(|((id, ..), told)| (id.as_str(), told));
+        let suite = |(name, told): (&str, &Told)| junit::red(name, &told.id, &told.sentence);
+        lost.chain(conflicts).map(suite).collect()
+    }
+
+    /// Looks up what the step of an item printed that decided how it ended.
+    fn printed(&self, item: &MergedItem) -> Option<String> {
+        let (_, facts) = self.of(item)?;
+        // It was read before; a file that is gone by now is no reason to know less of the others.
+        let OpenedBundle { digest, .. } = facts.source.open().ok()?;
+        let step = digest.deciding_step().or_else(|| digest.last_failing())?;
+        let (output, said) = (step.output(), step.verdict_line());
+        Some(format!("{}, step {}: {said}\n{}", step.state, step.number, tail(&output, MAX_PRINTED)))
+    }
+
+    fn told(&self, item: &MergedItem) -> Option<Told> {
+        let id = item.id.to_string();
+        let leg = item.leg.as_ref().map(LegKey::to_string).unwrap_or_default();
+        let exit_code = item.standing.exit_code();
+        match (&item.standing, self.of(item)) {
+            (ItemStanding::Ran { attempt, .. }, Some((run, facts))) => Some(Told {
+                id,
+                place: format!("leg {leg}, attempt {attempt}: the run {}", run.run),
+                sentence: facts.sentence.clone(),
+                printed: String::new(),
+                exit_code,
+                is_there: true,
+                took: Duration::from_millis(run.duration_ms),
+                usage: facts.usage.clone(),
+            }),
+            (ItemStanding::Ran { .. } | ItemStanding::Skipped { .. }, _) => None,
+            (ItemStanding::Missing { why, .. }, _) => Some(Told {
+                id,
+                place: format!("leg {leg}"),
+                sentence: format!("leg {leg}: {why}"),
+                printed: String::new(),
+                exit_code,
+                is_there: false,
+                took: Duration::ZERO,
+                usage: crate::evaluate::model::Usage::default(),
+            }),
+        }
+    }
+
+    /// Says in one sentence what all of it is worth; what is missing comes first.
+    fn reason(&self) -> String {
+        let missing: Vec<String> = self
+            .merged
+            .missing(self.plan)
+            .iter()
+            .map(|(leg, items)| {
+                let labels = items.iter().filter_map(|item| Some(self.plan.item(&item.id)?.label()));
+                format!("{} ({})", leg.key, one_line(&labels.collect::<Vec<_>>().join(", "), 120))
+            })
+            .collect();
+        let mut parts = Vec::new();
+        if !missing.is_empty() {
+            let shown: Vec<&str> = missing.iter().take(20).map(String::as_str).collect();
+            let more =
+                if missing.len() > 20 { format!(" and {} more", missing.len() - 20) } else { String::new() };
+            parts.push(format!("leg_missing: {}{more}", shown.join(", ")));
+        }
+        let put_off =
+            self.merged.items.iter().filter(|item| {
+                matches!(&item.standing, ItemStanding::Missing { absence: Absence::PutOff, .. })
+            });
+        let put_off: Vec<&str> = put_off.map(|item| item.id.as_str()).collect();
+        if !put_off.is_empty() {
+            parts.push(format!("not begun before the deadline: {}", listed_in_part(&put_off)));
+        }
+        parts.extend(self.merged.lost.iter().take(3).map(|(shown, why)| {
+            format!("{shown} cannot be read, and nothing says of which item it is: {}", one_line(why, 100))
+        }));
+        parts.extend(
+            self.together.conflicts.iter().map(|(id, with, files)| conflict(self.plan, id, with, files)),
+        );
+        if self.plan.items.is_empty() {
+            let reason = self.plan.reason.as_ref().map_or("every item was skipped", Line::as_str);
+            parts.push(reason.to_owned());
+        }
+        parts.push(self.counts());
+        parts.join("; ")
+    }
+
+    fn counts(&self) -> String {
+        let count = |is: &dyn Fn(&ItemStanding) -> bool| {
+            self.merged.items.iter().filter(|item| is(&item.standing)).count()
+        };
+        let verified = count(&|one| matches!(one, ItemStanding::Ran { verified: true, .. }));
+        let all = self.plan.items.len();
+        let skipped = count(&|one| matches!(one, ItemStanding::Skipped { .. }));
+        let skipped = if skipped > 0 { format!(", {skipped} skipped") } else { String::new() };
+        match all {
+            0 => format!("nothing to run{skipped}"),
+            _ => format!("{verified} of {} verified{skipped}", plural(all as u64, "item")),
+        }
+    }
+
+    /// Returns what is to be said beside the result.
+    fn remarks(&self) -> Vec<String> {
+        let unknown = self
+            .together
+            .unknown
+            .iter()
+            .map(|(id, why)| format!("the changes of `{id}` cannot be delivered: {why}"));
+        let ignored = self.merged.ignored.iter().map(|(shown, why)| format!("{shown} was ignored: {why}"));
+        let outside = self.outside().into_iter().map(|(id, paths)| {
+            format!("`{id}` changed files outside of its scope: {}", listed_in_part(paths))
+        });
+        let superseded = (!self.merged.superseded.is_empty())
+            .then(|| format!("replaced by later attempts: {}", listed_in_part(&self.merged.superseded)));
+        unknown.chain(outside).chain(ignored).chain(superseded).collect()
+    }
+
+    fn outside(&self) -> BTreeMap<&ItemId, Vec<&str>> {
+        let mut outside: BTreeMap<&ItemId, Vec<&str>> = BTreeMap::new();
+        for (id, path) in self.together.tree.iter().flat_map(|tree| &tree.outside) {
+            outside.entry(id).or_default().push(path);
+        }
+        outside
+    }
+
+    /// Returns the commit of the plan as a tree.
+    fn tree_at_start(&self) -> Option<KnownStart> {
+        let of_tree = |tree: &MergedTree| TreeIds {
+            commit: tree.base.clone(),
+            tree: tree.base_tree.clone(),
+            index: Some(tree.base_tree.clone()),
+        };
+        let ids = self.together.tree.as_ref().map(of_tree).or_else(|| self.together.unchanged.clone())?;
+        Some(KnownStart {
+            ids,
+            stands_for: None,
+            entries: Vec::new(),
+            before: Vec::new(),
+            unseen: Vec::new(),
+        })
+    }
+
+    /// Returns what the items changed together.
+    fn changes(&self, files: &RunFiles) -> Changes {
+        let Some(tree) = &self.together.tree else {
+            return match (self.together.missing(self.plan), &self.together.unchanged) {
+                (Some(unknown), _) => Changes::Unknown { unknown },
+                (None, Some(ids)) => Changes::Known(Box::new(TreeChanges {
+                    start: ids.clone(),
+                    end: ids.clone(),
+                    files: Vec::new(),
+                    more: 0,
+                    commits: Vec::new(),
+                    before: Vec::new(),
+                    as_committed: true,
+                    patch: None,
+                    no_patch: None,
+                    unseen: Vec::new(),
+                })),
+                (None, None) => {
+                    Changes::Unknown { unknown: "no run that counts says on which tree it was".to_owned() }
+                }
+            };
+        };
+        let found = match tree.workspace.changes(&tree.base_tree, &tree.tree) {
+            Ok(found) => found,
+            Err(stop) => return Changes::Unknown { unknown: stop.to_string() },
+        };
+        let (patch, no_patch) = match tree.patch(&files.patch()) {
+            Ok(bytes) => (Some(bytes).filter(|_| tree.is_changed()), None),
+            Err(why) => (None, Some(why)),
+        };
+        let mut lines = tree.lines().unwrap_or_default();
+        let changed = |change: crate::forge::change::FileChange| ChangedFile {
+            lines: lines.remove(&change.path),
+            kind: match (&change.old, &change.new) {
+                (None, _) => ChangeKind::Added,
+                (Some(_), None) => ChangeKind::Deleted,
+                (Some(_), Some(_)) => ChangeKind::Modified,
+            },
+            size: change.new.as_ref().map(|new| new.size),
+            path: change.path,
+            from: None,
+            tracked: true,
+            run: None,
+            not_in_patch: None,
+        };
+        let ids = |tree_id: &crate::base::object::ObjectId| TreeIds {
+            commit: tree.base.clone(),
+            tree: tree_id.clone(),
+            index: Some(tree.base_tree.clone()),
+        };
+        Changes::Known(Box::new(TreeChanges {
+            start: ids(&tree.base_tree),
+            end: ids(&tree.tree),
+            files: found.into_iter().map(changed).collect(),
+            more: 0,
+            commits: Vec::new(),
+            before: Vec::new(),
+            as_committed: !tree.is_changed(),
+            patch,
+            no_patch,
+            unseen: Vec::new(),
+        }))
+    }
+
+    /// Returns the tree for the bundle that a delivery takes.
+    fn made(&self) -> Option<MadeTree> {
+        let tree = self.together.tree.as_ref()?;
+        let missing = self.together.missing(self.plan).map(|why| Line::of(&why));
+        Some(MadeTree {
+            git: tree.workspace.git().clone(),
+            base: tree.base.clone(),
+            tree: tree.tree.clone(),
+            missing,
+        })
+    }
+
+    /// Writes what only a merge has: the items, their suites, the plan, and their bundles.
+    fn write_beside(&self, directory: &Path, files: &RunFiles) -> std::io::Result<()> {
+        replace(&directory.join(PLAN), self.plan.to_text())?;
+        let suites = self.merged.items.iter().filter_map(|item| match (&item.standing, self.of(item)) {
+            (standing, Some((_, facts))) => {
+                let mut suite = facts.suite.clone();
+                suite.name = item.id.to_string().into();
+                // Such as a success that nothing verified, which is green in the suite of its run.
+                if standing.exit_code() != 0 && suite.failures + suite.errors == 0 {
+                    junit::add_red(&mut suite, "not verified", &facts.sentence);
+                }
+                Some(suite)
+            }
+            (ItemStanding::Missing { why, .. }, None) => Some(junit::absent(item.id.as_str(), why)),
+            (ItemStanding::Ran { .. } | ItemStanding::Skipped { .. }, None) => None,
+        });
+        replace(&directory.join("junit.xml"), junit::file(suites.chain(self.red_suites())))?;
+        let items = directory.join(ITEMS);
+        fs::create_dir_all(&items)?;
+        for item in &self.merged.items {
+            let Some((_, facts)) = self.of(item) else { continue };
+            let target = items.join(format!("{}.zip", item.id));
+            let part = items.join(format!(".ll-loop-{}-{}", files.instance(), item.id));
+            // The bundles may be those of an earlier merge into this directory.
+            if facts.source.file != target {
+                facts.source.copy(&part).map_err(std::io::Error::other)?;
+                fs::rename(&part, &target)?;
+            }
+        }
+        let text = serde_json::to_string_pretty(&self.result(directory, files)).unwrap_or_default();
+        replace(&directory.join(RESULT), text + "\n")
+    }
+
+    /// Returns the result: that of a run, and what is known of each item.
+    fn result(&self, directory: &Path, files: &RunFiles) -> Value {
+        let written = read::bytes(&directory.join(RESULT), 64 << 20).ok();
+        let mut result: Value =
+            written.and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_else(|| json!({}));
+        let bundle = file_name(files);
+        let fields = json!({
+            "plan_id": self.plan.plan_id,
+            "commit": self.plan.commit,
+            "verified": self.exit_code() == 0,
+            "exit_code": self.exit_code(),
+            "bundle": directory.join(&bundle).is_file().then_some(bundle),
+            "items": self.merged.items.iter().map(|item| self.item(item)).collect::<Vec<_>>(),
+            "missing": self.merged.missing(self.plan).iter().map(|(leg, _)| leg.key.to_string()).collect::<Vec<_>>(),
+            "superseded": self.merged.superseded,
+            "ignored": self.merged.ignored.iter().map(|(shown, why)| json!({"file": shown, "why": why})).collect::<Vec<_>>(),
+            "unreadable": self.merged.lost.iter().map(|(shown, why)| json!({"file": shown, "why": why})).collect::<Vec<_>>(),
+            "conflicts": self.together.conflicts.iter()
+                .map(|(id, with, files)| json!({"item": id, "with": with, "files": files})).collect::<Vec<_>>(),
+            "outside": self.outside().iter().map(|(id, paths)| json!({"item": id, "files": paths})).collect::<Vec<_>>(),
+            "resume": self.merged.handed_off(),
+            "rerun": self.merged.unsettled(),
+        });
+        if let (Some(result), Value::Object(fields)) = (result.as_object_mut(), fields) {
+            result.extend(fields);
+        }
+        result
+    }
+
+    fn item(&self, item: &MergedItem) -> Value {
+        let run = self.of(item).map(|(run, facts)| (run, &facts.sentence));
+        let (attempt, verified) = match &item.standing {
+            ItemStanding::Ran { attempt, verified, .. } => (Some(*attempt), *verified),
+            ItemStanding::Missing { .. } | ItemStanding::Skipped { .. } => (None, false),
+        };
+        let reason = match &item.standing {
+            ItemStanding::Ran { .. } => run.map(|(_, sentence)| sentence.clone()),
+            ItemStanding::Missing { why, .. } => Some(why.clone()),
+            ItemStanding::Skipped { reason } => Some(reason.clone()),
+        };
+        json!({
+            "id": item.id,
+            "leg": item.leg,
+            "loop": self.plan.item(&item.id).map(|planned| &planned.r#loop),
+            "standing": match &item.standing {
+                ItemStanding::Ran { .. } => "ran",
+                ItemStanding::Missing { absence: Absence::PutOff, .. } => "put_off",
+                ItemStanding::Missing { absence: Absence::Lost | Absence::Unusable, .. } => "missing",
+                ItemStanding::Skipped { .. } => "skipped",
+            },
+            "attempt": attempt,
+            "run_id": run.map(|(run, _)| &run.run),
+            "outcome": run.and_then(|(run, _)| run.outcome),
+            "exit_code": item.standing.exit_code(),
+            "verified": verified,
+            "reason": reason,
+            "runs": run.map(|(run, _)| json!({"duration_ms": run.duration_ms, "verified": verified})).into_iter().collect::<Vec<_>>(),
+        })
+    }
+
+    /// Sets the outputs that only a merge has, stores the reports, and says how it ended.
+    fn tell(
+        &self,
+        options: &MergeOptions,
+        directory: &Path,
+        artifact: &str,
+        session: &Session<'_>,
+    ) -> Result<u8, Error> {
+        let code = self.exit_code();
+        session.talk.note(&format!("{} (exit {code}); reports in {}", self.reason(), directory.display()));
+        let unsettled = self.merged.unsettled();
+        if !self.merged.lost.is_empty() {
+            session.talk.note("take away what cannot be read, or get it again, and merge once more");
+        }
+        if !unsettled.is_empty() {
+            let legs = listed_in_part(unsettled.iter().map(LegKey::as_str));
+            let again = CommandLine::of("run")
+                .option("--plan", &options.plan.to_string_lossy())
+                .option("--rerun", &directory.to_string_lossy());
+            session.talk.note(&format!("what is not verified is run again with `{again}`: {legs}"));
+        }
+        let Audience::Ci(provider) = &options.run.audience else { return Ok(code) };
+        let matrix = |wanted: &std::collections::BTreeSet<LegKey>| {
+            let fleet = Fleet::of(self.plan, Place::default(), |leg| wanted.contains(&leg.key));
+            let format = FORMATS.iter().find(|format| format.name() == "github");
+            format.and_then(|format| format.text(&fleet).ok().flatten()).unwrap_or_default()
+        };
+        let outputs = [("resume", matrix(&self.merged.handed_off())), ("rerun", matrix(&unsettled))];
+        provider
+            .announce(&outputs)
+            .map_err(|error| Error::failed("cannot set the outputs of the job", &error))?;
+        if let Storing::Ours(upload) = options.run.storing {
+            let stored = session.store_reports(upload, (artifact, "merge"), directory)?;
+            if stored {
+                provider
+                    .announce(&[("artifact-name", artifact.to_owned())])
+                    .map_err(|error| Error::failed("cannot set the outputs of the job", &error))?;
+            }
+        }
+        Ok(code)
+    }
+}
+
+/// Removes the bundle of an earlier merge into this directory, which names it.
+fn remove_earlier(directory: &Path) {
+    let Some(name) = bundle_of(directory) else { return };
+    let _best_effort = fs::remove_file(directory.join(name));
+}

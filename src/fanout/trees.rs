@@ -1,0 +1,206 @@
+//! Brings the changes of verified items together, as objects of a scratch repository: the checkout stays as it is.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use crate::base::gitpath;
+use crate::base::object::ObjectId;
+use crate::base::territory::ScopePath;
+use crate::engine::changes::{EntryContent, KnownStart, LineCount, StartTree};
+use crate::fanout::item::ItemId;
+use crate::fanout::plan::{Item, Plan};
+use crate::files::transient;
+use crate::git::call::{Call, Git};
+use crate::session::context::Session;
+use crate::session::error::Error;
+use crate::session::git;
+use crate::session::git::stop::Stop;
+use crate::session::git::workspace::Workspace;
+use crate::session::read::opened::OpenedBundle;
+
+/// The tree that the changes of verified items make together.
+pub(super) struct MergedTree {
+    pub(super) workspace: Workspace,
+    /// The commit of the plan.
+    pub(super) base: ObjectId,
+    /// Its files.
+    pub(super) base_tree: ObjectId,
+    /// The files with all changes.
+    pub(super) tree: ObjectId,
+    /// Who changed each path last.
+    changed: BTreeMap<String, ItemId>,
+    /// Changes outside of the scope of their item.
+    pub(super) outside: Vec<(ItemId, String)>,
+}
+
+/// Why the changes of an item were not taken.
+pub(super) enum Untaken {
+    /// They do not fit those of another item.
+    Conflict {
+        /// The other items.
+        with: Vec<ItemId>,
+        /// The files.
+        files: Vec<String>,
+    },
+    /// They are not at hand, or nobody knows what they are.
+    Unknown(String),
+}
+
+impl MergedTree {
+    /// Begins with the commit of a plan.
+    pub(super) fn new(plan: &Plan, session: &Session<'_>) -> Result<Self, Error> {
+        let checkout = git::at(&session.cwd, session);
+        let workspace = Workspace::new(&plan.commit, &checkout, None, session)?;
+        let absent = |_| {
+            Error::refused(format!("the commit {} of the plan is not in this repository", plan.commit))
+                .with_hint("merge in a checkout of that commit")
+        };
+        let base_tree = workspace.tree_of(&plan.commit).map_err(absent)?;
+        Ok(Self {
+            workspace,
+            base: plan.commit.clone(),
+            tree: base_tree.clone(),
+            base_tree,
+            changed: BTreeMap::new(),
+            outside: Vec::new(),
+        })
+    }
+
+    /// Tells whether anything changed.
+    pub(super) fn is_changed(&self) -> bool {
+        self.tree != self.base_tree
+    }
+
+    /// Writes the patch from the commit to the tree, and returns its bytes.
+    pub(super) fn patch(&self, to: &Path) -> Result<u64, String> {
+        let failed = |error: std::io::Error| error.to_string();
+        let file = std::fs::File::create(to).map_err(failed)?;
+        let call =
+            Call::new("diff-tree").with(&["-p", "--binary", "--full-index", "--no-renames", "--no-color"]);
+        self.workspace.git().write_to(&call.id(&self.base_tree).id(&self.tree), &[], file)?;
+        std::fs::metadata(to).map(|metadata| metadata.len()).map_err(failed)
+    }
+
+    /// Counts the lines that came and went, by path; files without lines are not among them.
+    pub(super) fn lines(&self) -> Result<BTreeMap<String, LineCount>, String> {
+        let call = Call::new("diff-tree").with(&["-r", "-z", "--numstat", "--no-renames"]);
+        let printed = self.workspace.git().line(&call.id(&self.base_tree).id(&self.tree))?;
+        let counted = printed.split('\0').filter_map(|line| {
+            let (added, rest) = line.split_once('\t')?;
+            let (removed, path) = rest.split_once('\t')?;
+            Some((path.to_owned(), LineCount { added: added.parse().ok()?, removed: removed.parse().ok()? }))
+        });
+        Ok(counted.collect())
+    }
+
+    /// Takes what an item changed.
+    pub(super) fn take(&mut self, item: &Item, bundle: &OpenedBundle) -> Result<(), Untaken> {
+        let unknown = |why: String| Untaken::Unknown(why);
+        let Some(saved) = &bundle.manifest.tree else {
+            return Err(unknown("its bundle holds no working tree".to_owned()));
+        };
+        if let Some(why) = &saved.missing {
+            return Err(unknown(format!("its bundle does not hold what it changed: {why}")));
+        }
+        if saved.base != self.base || saved.head != self.base {
+            return Err(unknown("it made commits of its own, and only files are merged".to_owned()));
+        }
+        let start = match bundle.digest.start().and_then(|start| start.tree.as_ref()) {
+            Some(StartTree::Known(start)) => start,
+            Some(StartTree::Unknown { unknown: why }) => return Err(unknown(why.clone())),
+            None => return Err(unknown("its journal does not say on which tree it began".to_owned())),
+        };
+        let Some(changes) = bundle.digest.changes() else {
+            return Err(unknown("its journal does not say what it changed".to_owned()));
+        };
+        if changes.is_nothing() {
+            return Ok(());
+        }
+        let stopped = |stop: Stop| unknown(stop.to_string());
+        let fix = self.workspace.take(saved, bundle.objects().as_deref()).map_err(stopped)?;
+        if fix.tree != changes.end.tree {
+            return Err(unknown("its bundle holds other files than those that it left".to_owned()));
+        }
+        let before = self.tree_before(start).map_err(unknown)?;
+        if before != start.ids.tree {
+            return Err(unknown("its journal does not say how the tree differed when it began".to_owned()));
+        }
+        self.merge(item, &before, &fix.tree)
+    }
+
+    /// Makes the tree on which a run began: that of the commit, with what differed.
+    fn tree_before(&self, start: &KnownStart) -> Result<ObjectId, String> {
+        let index = transient::directory("").map_err(|error| error.to_string())?;
+        let git = self.workspace.git().with("GIT_INDEX_FILE", index.path().join("index"));
+        git.line(&Call::new("read-tree").id(&self.base_tree))?;
+        let mut lines = Vec::new();
+        for entry in &start.entries {
+            let (mode, id) = match &entry.content {
+                EntryContent::Gone => ("0", "0".repeat(self.base.as_str().len())),
+                EntryContent::Object { mode, id } => (mode.word(), id.to_string()),
+                // No tree has it, neither this one nor the one at the end.
+                EntryContent::Digest(_) => continue,
+            };
+            lines.extend_from_slice(format!("{mode} {id}\t").as_bytes());
+            lines.extend_from_slice(&gitpath::to_bytes(&entry.path));
+            lines.push(0);
+        }
+        git.bytes(&Call::new("update-index").with(&["-z", "--index-info"]), &lines)?;
+        // The contents before it came with the bundle of the item that made them, if at all.
+        git.id(&Call::new("write-tree").with(&["--missing-ok"]))
+    }
+
+    fn merge(&mut self, item: &Item, before: &ObjectId, after: &ObjectId) -> Result<(), Untaken> {
+        let unknown = |why: String| Untaken::Unknown(why);
+        let own = self.paths(before, after).map_err(unknown)?;
+        let merged = if *before == self.tree {
+            after.clone()
+        } else {
+            let git = self.workspace.git();
+            let base = commit(git, before, &self.base).map_err(unknown)?;
+            let (ours, theirs) = (
+                commit(git, &self.tree, &base).map_err(unknown)?,
+                commit(git, after, &base).map_err(unknown)?,
+            );
+            self.joined(&ours, &theirs)?
+        };
+        let root = ScopePath::from(String::new());
+        let scope: Vec<ScopePath> = item.scope.iter().map(|path| root.join(path)).collect();
+        for path in own {
+            if !scope.iter().any(|scope| scope.holds(&root.join(&path))) {
+                self.outside.push((item.id.clone(), path.clone()));
+            }
+            self.changed.insert(path, item.id.clone());
+        }
+        self.tree = merged;
+        Ok(())
+    }
+
+    /// Merges two commits whose parent is the same.
+    fn joined(&self, ours: &ObjectId, theirs: &ObjectId) -> Result<ObjectId, Untaken> {
+        let call = Call::new("merge-tree").with(&["--write-tree", "-z", "--name-only", "--no-messages"]);
+        let judged = self.workspace.git().judged(&call.id(ours).id(theirs)).map_err(Untaken::Unknown)?;
+        let printed = String::from_utf8_lossy(&judged.printed).into_owned();
+        let mut parts = printed.split('\0').map(str::trim).filter(|part| !part.is_empty());
+        let tree = parts.next().and_then(|tree| ObjectId::parse(tree).ok());
+        let tree = tree.ok_or_else(|| Untaken::Unknown(format!("git cannot merge it: {}", judged.said)))?;
+        if judged.is_yes {
+            return Ok(tree);
+        }
+        let files: Vec<String> = parts.map(str::to_owned).collect();
+        let mut with: Vec<ItemId> = files.iter().filter_map(|file| self.changed.get(file).cloned()).collect();
+        with.sort();
+        with.dedup();
+        Err(Untaken::Conflict { with, files })
+    }
+
+    fn paths(&self, before: &ObjectId, after: &ObjectId) -> Result<Vec<String>, String> {
+        let call = Call::new("diff-tree").with(&["-r", "-z", "--name-only", "--no-renames"]);
+        let printed = self.workspace.git().line(&call.id(before).id(after))?;
+        Ok(printed.split('\0').filter(|path| !path.is_empty()).map(str::to_owned).collect())
+    }
+}
+
+fn commit(git: &Git, tree: &ObjectId, parent: &ObjectId) -> Result<ObjectId, String> {
+    git.id(&Call::new("commit-tree").option_id("-p", parent).with(&["-m", "an item"]).id(tree))
+}

@@ -1,0 +1,179 @@
+//! Delivers to GitHub and GitHub Enterprise Server: one signed commit, its refs all at once, and one pull request.
+
+mod access;
+mod commit;
+#[cfg(test)]
+mod fake;
+mod pulls;
+mod refs;
+mod temporary;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+
+use access::{Access, Permission};
+use commit::FoundCommit;
+use pulls::GithubPulls;
+use refs::{FoundRef, Refs};
+use serde::Deserialize;
+use serde_json::json;
+use temporary::Temporary;
+
+use super::api::Api;
+use super::graphql::Document;
+use super::repository::Repository;
+use crate::base::object::ObjectId;
+use crate::forge::interface::{
+    Commit, Contents, Forge, ForgeError, ForgeErrorKind, NewCommit, Pulls, RefMove, WrittenCommit,
+};
+
+/// What GitHub does not start workflows for: the token that every job has.
+const TOKEN_OF_JOB: &str = "github-actions[bot]";
+
+const VIEWER: Document = Document::query("the owner of the token", "query { viewer { login } }");
+
+/// A repository on GitHub that takes deliveries.
+#[derive(Debug)]
+pub struct GithubForge<'a> {
+    access: Access<'a>,
+    refs: Refs<'a>,
+    pulls: GithubPulls<'a>,
+}
+
+impl<'a> GithubForge<'a> {
+    /// Makes the forge of a repository. The token of the client needs `contents: write` and `pull-requests: write`.
+    pub fn new(api: &'a Api, repository: &'a Repository) -> Self {
+        let access = Access { api, repository };
+        Self { access, refs: Refs::new(access), pulls: GithubPulls::new(access) }
+    }
+
+    /// Makes a commit on a branch that stands only meanwhile. Where the server makes another one of it than was wanted,
+    /// there is none, and the branch is at that one.
+    fn commit_on(
+        &self,
+        temporary: &Temporary<'_>,
+        commit: &NewCommit<'_>,
+        contents: &dyn Contents,
+    ) -> Result<(FoundRef, Option<FoundCommit>), ForgeError> {
+        let name = temporary.name();
+        let id = commit::on_branch(self.access, &self.refs, (temporary.branch(), &name), commit, contents)?;
+        let made = commit::get(self.access, &id)?;
+        let is_wanted = is_wanted(&made, commit);
+        Ok((FoundRef { name, id }, is_wanted.then_some(made)))
+    }
+
+    /// Makes a commit on a temporary branch, which nothing of ours outlives.
+    fn write_on_branch(
+        &self,
+        commit: &NewCommit<'_>,
+        moves: &[RefMove],
+        temporary: &str,
+        contents: &dyn Contents,
+    ) -> Result<WrittenCommit, ForgeError> {
+        let temporary = Temporary::create(&self.refs, temporary, commit.parent)?;
+        let written = self.commit_on(&temporary, commit, contents).and_then(|(branch, made)| {
+            let made = match made {
+                Some(made) => made,
+                None => commit::get(self.access, &commit::from_objects(self.access, commit, contents)?)?,
+            };
+            self.publish(&made, commit, moves, Some(&branch))
+        });
+        written.map_err(|error| {
+            if error.kind == ForgeErrorKind::Failed && temporary.is_gone() {
+                return ForgeError::new(ForgeErrorKind::Raced, "another delivery was faster");
+            }
+            temporary.remove();
+            error
+        })
+    }
+
+    /// Moves the refs to a commit, if it is as it has to be.
+    fn publish(
+        &self,
+        made: &FoundCommit,
+        commit: &NewCommit<'_>,
+        moves: &[RefMove],
+        temporary: Option<&FoundRef>,
+    ) -> Result<WrittenCommit, ForgeError> {
+        let server = self.name();
+        if !is_wanted(made, commit) {
+            let (tree, wanted) = (&made.commit.tree, commit.tree);
+            let message =
+                format!("{server} made a commit with other files: tree {tree} in place of {wanted}");
+            return Err(ForgeError::new(ForgeErrorKind::Failed, message));
+        }
+        if commit.require_signed && !made.signed {
+            let message = format!("{server} does not sign commits that are made with this token");
+            return Err(ForgeError::new(ForgeErrorKind::Declined, message)
+                .with_help("use the token of the job or of an app, or deliver without `--require-signed`"));
+        }
+        self.refs.move_all(moves, &made.commit.id, temporary)?;
+        Ok(WrittenCommit { id: made.commit.id.clone(), signed: made.signed })
+    }
+}
+
+fn is_wanted(made: &FoundCommit, commit: &NewCommit<'_>) -> bool {
+    made.commit.tree == *commit.tree && made.commit.parents == [commit.parent.clone()]
+}
+
+impl Forge for GithubForge<'_> {
+    fn name(&self) -> String {
+        self.access.api.server().to_string()
+    }
+
+    fn refs(&self, names: &[&str]) -> Result<BTreeMap<String, ObjectId>, ForgeError> {
+        let mut found = BTreeMap::new();
+        for name in names {
+            let id = self.refs.find(name).map_err(|error| self.access.failed(error, Permission::Contents))?;
+            found.extend(id.map(|id| ((*name).to_owned(), id)));
+        }
+        Ok(found)
+    }
+
+    fn commit(&self, id: &ObjectId) -> Result<Commit, ForgeError> {
+        Ok(commit::get(self.access, id)?.commit)
+    }
+
+    fn write(
+        &self,
+        commit: &NewCommit<'_>,
+        moves: &[RefMove],
+        temporary: &str,
+        contents: &dyn Contents,
+    ) -> Result<WrittenCommit, ForgeError> {
+        let written = if commit::fits_branch(commit.changes) {
+            self.write_on_branch(commit, moves, temporary, contents)
+        } else {
+            let id = commit::from_objects(self.access, commit, contents)?;
+            self.publish(&commit::get(self.access, &id)?, commit, moves, None)
+        }?;
+        temporary::clear(&self.refs, temporary);
+        Ok(written)
+    }
+
+    fn take_back(&self, written: &ObjectId, moves: &[RefMove]) -> Result<(), ForgeError> {
+        self.refs.move_back(moves, written).map_err(|error| self.access.failed(error, Permission::Contents))
+    }
+
+    fn starts_checks(&self) -> Result<bool, ForgeError> {
+        #[derive(Deserialize)]
+        struct Data {
+            viewer: Viewer,
+        }
+        #[derive(Deserialize)]
+        struct Viewer {
+            login: String,
+        }
+        let data: Data = self
+            .access
+            .api
+            .graphql(VIEWER, &json!({}))
+            .map_err(|error| self.access.failed(error, Permission::Contents))?;
+        Ok(data.viewer.login != TOKEN_OF_JOB)
+    }
+
+    fn pulls(&self) -> Option<&dyn Pulls> {
+        Some(&self.pulls)
+    }
+}

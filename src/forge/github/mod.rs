@@ -1,0 +1,25 @@
+//! GitHub, and Gitea and Forgejo, which speak almost the same API.
+
+pub mod api;
+pub mod artifacts;
+mod blob;
+mod client;
+pub mod contents;
+pub mod deliver;
+pub mod event;
+#[cfg(test)]
+mod fake;
+pub mod fault;
+pub mod gitea;
+mod graphql;
+pub mod http;
+pub mod other_run;
+pub mod pull_head;
+pub mod repository;
+pub mod results;
+pub mod review;
+pub(crate) mod run;
+pub mod server;
+pub mod takeover;
+#[cfg(test)]
+pub(crate) mod testing;

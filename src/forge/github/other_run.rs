@@ -1,0 +1,148 @@
+//! A run of another workflow, as the server describes it: what set off a job of the event `workflow_run`.
+
+use std::path::Path;
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::api::{Api, ApiError};
+use super::event::is_sha;
+use super::repository::Repository;
+use crate::base::lookup::Lookup;
+use crate::files::read;
+
+/// The largest payload of an event that is read, in bytes.
+const MAX_PAYLOAD: u64 = 32 * read::MIB;
+
+/// A run of a workflow that is over, as the server describes it.
+#[derive(Clone, Debug, Deserialize)]
+pub struct OtherRun {
+    /// Its number.
+    pub id: u64,
+    /// The commit of the code that ran.
+    pub head_sha: String,
+    /// How it ended.
+    pub conclusion: Option<String>,
+    /// Its attempt.
+    #[serde(default)]
+    run_attempt: u32,
+    /// Its page.
+    pub html_url: String,
+    /// The branch of the code that ran.
+    head_branch: Option<String>,
+    head_repository: Option<Named>,
+    /// What set it off.
+    event: Option<String>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+struct Named {
+    full_name: String,
+}
+
+impl OtherRun {
+    /// Returns the run that set off this job, if one did.
+    pub fn of_event(env: Lookup<'_>) -> Option<Self> {
+        env("GITHUB_EVENT_NAME").filter(|name| name == "workflow_run")?;
+        let payload = read::text(Path::new(&env("GITHUB_EVENT_PATH")?), MAX_PAYLOAD).ok()?;
+        let mut payload: Value = serde_json::from_str(&payload).ok()?;
+        Self::checked(payload.get_mut("workflow_run")?.take())
+    }
+
+    /// Asks the server for a run.
+    ///
+    /// # Errors
+    /// The server does not answer, or not with a run.
+    pub fn get(api: &Api, repository: &Repository, id: u64) -> Result<Self, ApiError> {
+        let path = repository.path(&format!("/actions/runs/{id}"));
+        let run = api.get::<Value>(&path, &[]).map_err(|error| error.needing("actions: read"))?;
+        Self::checked(run).ok_or_else(|| ApiError::Unreadable {
+            request: format!("GET {path}"),
+            reason: "it does not describe a run with a commit".to_owned(),
+        })
+    }
+
+    fn checked(run: Value) -> Option<Self> {
+        serde_json::from_value(run).ok().filter(|run: &Self| is_sha(&run.head_sha))
+    }
+
+    /// Returns the attempt, counted from 1.
+    pub fn attempt(&self) -> u32 {
+        self.run_attempt.max(1)
+    }
+
+    /// Returns the repository of the code that ran, if it is still there.
+    pub fn head_repository(&self) -> Option<&str> {
+        self.head_repository.as_ref().map(|head| head.full_name.as_str())
+    }
+
+    /// Returns the branch that ran, where that is one of the job's own repository, and of no pull request.
+    pub fn own_branch(&self, env: Lookup<'_>) -> Option<&str> {
+        let own = env("GITHUB_REPOSITORY")?;
+        let is_own = self.head_repository().is_some_and(|head| head.eq_ignore_ascii_case(&own));
+        let is_of_pull = self.event.as_ref().is_none_or(|event| event.starts_with("pull_request"));
+        self.head_branch.as_deref().filter(|_| is_own && !is_of_pull)
+    }
+
+    /// Tells whether a checkout of this commit is one of the commit that is reported: it is the same, or the merge of it
+    /// that the server makes for a pull request.
+    ///
+    /// # Errors
+    /// The server does not answer.
+    pub fn is_of_commit(&self, commit: &str, api: &Api, repository: &Repository) -> Result<bool, ApiError> {
+        Ok(commit == self.head_sha || is_merge_of(commit, &self.head_sha, api, repository)?)
+    }
+
+    /// Finds the open pull request by its commit: the event does not name that of a fork.
+    pub(crate) fn pull_request(&self, api: &Api, repository: &Repository) -> Result<Option<u64>, ApiError> {
+        #[derive(Deserialize)]
+        struct Pull {
+            number: u64,
+            head: Head,
+        }
+        #[derive(Deserialize)]
+        struct Head {
+            sha: String,
+        }
+        let pulls: Vec<Pull> = self.pulls(api, repository)?;
+        Ok(pulls.into_iter().find(|pull| pull.head.sha == self.head_sha).map(|pull| pull.number))
+    }
+
+    /// Asks for the open pull requests of the branch whose code ran. Not every server leaves out those of others.
+    pub(crate) fn pulls<P: DeserializeOwned>(
+        &self,
+        api: &Api,
+        repository: &Repository,
+    ) -> Result<Vec<P>, ApiError> {
+        let owner = self.head_repository().and_then(|name| name.split_once('/')).map(|(owner, _)| owner);
+        let Some((owner, branch)) = owner.zip(self.head_branch.as_ref()) else { return Ok(Vec::new()) };
+        let head = format!("{owner}:{branch}");
+        let query = [("state", "open"), ("head", head.as_str())];
+        api.list::<Vec<P>>(&repository.path("/pulls"), &query).collect()
+    }
+}
+
+/// Tells whether a commit is a merge of another one, such as the server makes for a pull request.
+///
+/// # Errors
+/// The server does not answer.
+pub fn is_merge_of(commit: &str, head: &str, api: &Api, repository: &Repository) -> Result<bool, ApiError> {
+    #[derive(Deserialize)]
+    struct Commit {
+        #[serde(default)]
+        parents: Vec<Parent>,
+    }
+    #[derive(Deserialize)]
+    struct Parent {
+        sha: String,
+    }
+    if !is_sha(commit) {
+        return Ok(false);
+    }
+    match api.get::<Commit>(&repository.path(&format!("/git/commits/{commit}")), &[]) {
+        Ok(merge) => Ok(merge.parents.len() > 1 && merge.parents.iter().any(|parent| parent.sha == head)),
+        Err(ApiError::NotFound { .. } | ApiError::Refused { status: 409 | 422, .. }) => Ok(false),
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,82 @@
+//! Reads two runs to tell them apart, from their journals or their bundles. Only reads.
+
+use std::path::Path;
+
+use serde_json::{Map, Value};
+
+use crate::bundle::names;
+use crate::bundle::open::{Bundle, LIMITS, OpenError};
+use crate::files::read::MIB;
+use crate::journal::known::state_now;
+use crate::journal::reader;
+use crate::report::difference::{Compared, Trail};
+use crate::report::digest::Digest;
+use crate::session::context::Session;
+use crate::session::end::killed;
+use crate::session::error::{Error, Kind};
+use crate::session::read::opened::OpenedBundle;
+use crate::session::read::runs::Places;
+use crate::session::start::incoming::unusable;
+
+/// The longest `state.json` that is read from a bundle.
+const MAX_STATE: u64 = 64 * MIB;
+
+impl Session<'_> {
+    /// Reads a run to be compared: the last one of a loop, a run by its id, or the one in a bundle.
+    pub(crate) fn compared(&self, name: &str) -> Result<Compared, Error> {
+        let compared = match self.path(Path::new(name)) {
+            path if path.is_file() || path.is_dir() => {
+                of_bundle(&path, name).map_err(|error| unusable(name, &error))?
+            }
+            _ => of_run(name, self)?,
+        };
+        if compared.digest.newer_schema().is_some() {
+            compared.digest.warnings().first().into_iter().for_each(|warning| {
+                self.talk.warning(&format!("{}: {}", compared.name, warning.message));
+            });
+        }
+        Ok(compared)
+    }
+}
+
+fn of_run(name: &str, session: &Session<'_>) -> Result<Compared, Error> {
+    let places = Places::of(session);
+    let asked = places.asked(name);
+    let Some(run) = places.all()?.into_iter().rfind(|run| asked.is(run)) else {
+        let nothing = asked.nothing("no run of", "`ll-loop history` lists the runs");
+        return Err(nothing.of_kind(Kind::Refused));
+    };
+    let instance = run.files.instance().to_owned();
+    let (mut digest, trail) =
+        read(&run.files.journal()).map_err(|error| Error::failed(format!("run {instance}"), &error))?;
+    if killed::is_killed(&run) {
+        digest.was_killed();
+    }
+    Ok(Compared { name: instance, digest, trail, captured: state_now(&run).and_then(captured) })
+}
+
+fn of_bundle(path: &Path, name: &str) -> Result<Compared, OpenError> {
+    let opened = OpenedBundle::open(path)?;
+    let mut trail = Trail::default();
+    reader::read(&opened.journal(), |event| trail.event(&event))
+        .map_err(|error| OpenError::Damaged(error.to_string()))?;
+    let state = Bundle::open(&opened.file, LIMITS)?.read(names::STATE, MAX_STATE)?;
+    let state = state.and_then(|state| serde_json::from_slice(&state).ok());
+    Ok(Compared { name: name.to_owned(), digest: opened.digest, trail, captured: state.and_then(captured) })
+}
+
+fn captured(mut state: Value) -> Option<Map<String, Value>> {
+    match state.get_mut("captured")?.take() {
+        Value::Object(captured) => Some(captured),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => None,
+    }
+}
+
+fn read(journal: &Path) -> Result<(Digest, Trail), reader::ReadError> {
+    let (mut digest, mut trail) = (Digest::without_steps(0), Trail::default());
+    reader::read(journal, |event| {
+        digest.event(&event);
+        trail.event(&event);
+    })?;
+    Ok((digest, trail))
+}

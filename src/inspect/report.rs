@@ -1,0 +1,111 @@
+//! Reads what a run did from its journal or its bundle, for reports on demand.
+
+use std::path::Path;
+
+use crate::files::replace::deliver;
+use crate::journal::files::RunFiles;
+use crate::journal::reader;
+use crate::report::detail::Detail;
+use crate::report::difference::Against;
+use crate::report::digest::Digest;
+use crate::report::reader::Remote;
+use crate::session::context::Session;
+use crate::session::end::killed::Telling;
+use crate::session::end::whereabouts::reader;
+use crate::session::end::{finish, killed};
+use crate::session::error::Error;
+use crate::session::options::RunOptions;
+use crate::session::read::opened::OpenedBundle;
+use crate::session::read::runs::Places;
+use crate::session::read::{detail, otherwise};
+use crate::session::start::incoming::unusable;
+
+impl Session<'_> {
+    /// Reads what a run did: the last one of a loop, a run by its id, or the one in a bundle.
+    ///
+    /// # Errors
+    /// There is no such run, or its journal or bundle cannot be read.
+    pub fn digest(&self, name: &str) -> Result<Digest, Error> {
+        Ok(self.read_run(name)?.0)
+    }
+
+    /// Reads the same, and looks closer: at every step, what it printed and changed, and how another run differs.
+    ///
+    /// # Errors
+    /// The same, for either run.
+    pub fn digest_in_detail(&self, name: &str, against: Option<&str>) -> Result<(Digest, Detail), Error> {
+        let (digest, source) = self.read_run(name)?;
+        let mut detail = match &source {
+            Source::Run(files) => detail::of_run((files, None), &digest, self),
+            Source::Bundle(opened) => detail::of_bundle(opened, &digest, self),
+        };
+        if let Some(other) = against {
+            detail.against = Some(Against::of([&self.compared(name)?, &self.compared(other)?]));
+        }
+        Ok((digest, detail))
+    }
+
+    /// Writes a report to a file, all of it or nothing.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn write_report(&self, file: &Path, text: &str) -> Result<(), Error> {
+        let failed = |error| Error::unwritten("the report", &error);
+        deliver(&self.path(file), text).map_err(failed)
+    }
+
+    fn read_run(&self, name: &str) -> Result<(Digest, Source), Error> {
+        match self.path(Path::new(name)) {
+            path if path.is_file() || path.is_dir() => {
+                let mut opened = OpenedBundle::open(&path).map_err(|error| unusable(name, &error))?;
+                let mut digest = std::mem::take(&mut opened.digest);
+                digest.reader.remote = Some(Remote::Bundle(name.to_owned()));
+                Ok((digest, Source::Bundle(Box::new(opened))))
+            }
+            _ => of_run(name, self),
+        }
+    }
+}
+
+/// Where a run is read.
+enum Source {
+    /// In the files of this machine.
+    Run(RunFiles),
+    /// In a bundle.
+    Bundle(Box<OpenedBundle>),
+}
+
+fn of_run(name: &str, session: &Session<'_>) -> Result<(Digest, Source), Error> {
+    let places = Places::of(session);
+    let asked = places.asked(name);
+    let Some(run) = places.all()?.into_iter().rfind(|run| asked.is(run)) else {
+        return Err(asked.nothing("no run of", "`ll-loop history` lists the runs"));
+    };
+    let mut files = run.files.clone();
+    // Showing a run writes no file, so a failure to make its reports is only a warning.
+    if let Err(error) = killed::report(&run, None, Telling::Quietly, session) {
+        session.talk.warning(error.message());
+    }
+    if finish::is_due(&run) {
+        // Showing a run writes no file, so a failure to finish the run is only a warning.
+        match finish::finish(&run, None, session) {
+            Ok(finished) => files = finished.files,
+            Err(error) => session.talk.warning(error.message()),
+        }
+    }
+    let failed = |error| Error::failed(format!("run {}", run.files.instance()), &error);
+    let mut digest = read(&files.journal()).map_err(failed)?;
+    let home = files.loops().parent().unwrap_or(files.loops());
+    digest.reader = reader(home, &files, &RunOptions::default(), session);
+    if killed::is_killed(&run) {
+        digest.was_killed();
+    }
+    digest.otherwise = otherwise::of_run(&files, &digest, session);
+    Ok((digest, Source::Run(files)))
+}
+
+fn read(journal: &Path) -> Result<Digest, reader::ReadError> {
+    let mut digest = Digest::default();
+    reader::read(journal, |event| digest.event(&event))?;
+    Ok(digest)
+}

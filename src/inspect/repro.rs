@@ -1,0 +1,309 @@
+//! `repro`: stands where a step of a run stood: the tree as it was, the captures and the environment that its action had;
+//! or a script that carries all of it.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::time::Duration;
+
+use crate::base::object::ObjectId;
+use crate::base::text::listed;
+use crate::definition::load;
+use crate::engine::event::{Event, LoopStart};
+use crate::engine::past::Standing;
+use crate::engine::request::{Input, Next, Setting};
+use crate::engine::{Engine, Start};
+use crate::git::call::{Call, Git, without_repository};
+use crate::journal::files::RunFiles;
+use crate::journal::reader;
+use crate::journal::streams::Streams;
+use crate::report::digest::Digest;
+use crate::report::numbers::{Numbering, StepNumber};
+use crate::run::replay::{Known, Level, Replay};
+use crate::run::snapshots::Moment;
+use crate::session::context::Session;
+use crate::session::end::finish;
+use crate::session::error::{Error, Kind};
+use crate::session::git;
+use crate::session::prepare::prepared::Prepared;
+use crate::session::read::runs::Places;
+use crate::session::read::snapshots;
+use crate::session::read::snapshots::SnapshotWorktree;
+use crate::session::start::incoming::Incoming;
+
+/// How often what a step waits for is answered before its work begins.
+const MOST_QUESTIONS: usize = 1000;
+
+/// A step of a run, with everything that it had.
+pub(crate) struct Repro {
+    /// Its number.
+    pub(crate) step: StepNumber,
+    /// Its state.
+    pub(crate) state: String,
+    pub(super) run: String,
+    work: Work,
+    /// Variables beside those of the environment.
+    pub(super) env: Vec<(String, String)>,
+    /// The directory of its action, seen from the top of the working tree.
+    pub(super) within: PathBuf,
+    pub(super) commit: ObjectId,
+    pub(super) exit: Option<i32>,
+    files: RunFiles,
+    pub(super) git: Git,
+}
+
+/// What a step did.
+enum Work {
+    /// A command: the words of its shell, and the text.
+    Command(Vec<String>, String),
+    /// Something else, in words for people.
+    Other(&'static str),
+}
+
+/// A run whose journal is read.
+struct Told {
+    files: RunFiles,
+    began: LoopStart,
+    /// What leads to the step: the last event before its work.
+    until: u64,
+    step: StepNumber,
+    state: String,
+    exit: Option<i32>,
+}
+
+impl Session<'_> {
+    /// Finds a step of a run, by default the one that decided it.
+    ///
+    /// # Errors
+    /// There is no such run or step, or no tree snapshot of it.
+    pub(crate) fn repro(&self, name: &str, step: Option<&StepNumber>) -> Result<Repro, Error> {
+        let failed =
+            |why: String| Error::refused(format!("the tree snapshots of {name} cannot be used: {why}"));
+        let path = self.path(Path::new(name));
+        // Every file can be loaded as a loop, so its name alone says that it is one.
+        let is_loop_file = path.extension().is_some_and(|end| end == "yaml" || end == "yml");
+        let is_bundle = path.is_file() && !is_loop_file;
+        let incoming = if is_bundle || (path.is_dir() && load::find(name, &self.cwd).is_err()) {
+            Some(Incoming::open(&path, name, self)?)
+        } else {
+            None
+        };
+        let (root, told, found) = if let Some(incoming) = &incoming {
+            let told = read(incoming.there(), step)?;
+            let (prepared, _) = finish::read_again(&incoming.files, &told.began, self)?;
+            let git = git::at(&incoming.root, self);
+            let found = incoming.take_snapshots(&git, &prepared.definition()).map_err(failed)?;
+            (incoming.root.clone(), told, found)
+        } else {
+            let files = self.files_of(name)?;
+            let root = files.loops().parent().unwrap_or(files.loops()).to_owned();
+            let found = snapshots::all(&git::at(&root, self), files.instance()).map_err(failed)?;
+            (root, read(&files, step)?, found)
+        };
+        let git = git::at(&root, self);
+        let instance = told.files.instance().to_owned();
+        // Where a worktree is made, and what a run has for itself, is beside the runs of this checkout.
+        let files = incoming.as_ref().map_or(&told.files, |incoming| &incoming.files).clone();
+        let commit = snapshots::before(&found, &told.step).map_err(|near| none(&told, &near))?;
+        let (mut prepared, _) = finish::read_again(&files, &told.began, self)?;
+        let prefix = git.line(&Call::new("rev-parse").with(&["--show-prefix"]));
+        let within = PathBuf::from(prefix.map_err(failed)?);
+        let (work, setting) = self.work(&told, &files, &mut prepared)?;
+        let within = setting.cwd.as_deref().map_or_else(|| within.clone(), |cwd| within.join(cwd));
+        let Told { step, state, exit, .. } = told;
+        Ok(Repro { step, state, run: instance, work, env: setting.env, within, commit, exit, files, git })
+    }
+
+    /// Returns the files of a run of this machine.
+    fn files_of(&self, name: &str) -> Result<RunFiles, Error> {
+        let places = Places::of(self);
+        let asked = places.asked(name);
+        match places.all()?.into_iter().rfind(|run| asked.is(run)) {
+            Some(run) => Ok(run.files),
+            None => Err(asked.nothing("no run of", "`ll-loop history` lists the runs")),
+        }
+    }
+
+    /// Folds the run up to the step, and asks the engine what it does there.
+    fn work(&self, told: &Told, files: &RunFiles, prepared: &mut Prepared) -> Result<(Work, Setting), Error> {
+        let unfit = |why: String| {
+            Error::refused(format!("step {} cannot be made again: {why}", told.step))
+                .with_hint("check out the loop as it was when the run began")
+        };
+        if prepared.loaded.digest != told.began.definition_sha256 {
+            self.talk.warning("the definition of the loop is not what it was when the run began");
+        }
+        let levels = folded(told, prepared).map_err(unfit)?;
+        let depth = told.step.depth();
+        let mut key = told.files.instance().to_owned();
+        for level in levels.iter().take(depth) {
+            key = format!("{key}/{}", level.past.run().step());
+        }
+        let level =
+            levels.into_iter().nth(depth).ok_or_else(|| unfit("its loop did not begin".to_owned()))?;
+        let how = match level.standing() {
+            Standing::Open(how) => how,
+            Standing::Over(_) => return Err(unfit("the run was over".to_owned())),
+            Standing::Lost(state) => return Err(unfit(format!("the loop has no state `{state}`"))),
+        };
+        let start = Start {
+            env: self.env.all().clone(),
+            run_dir: files.scratch().to_string_lossy().into_owned(),
+            ..Start::of(level.past.start().clone(), level.at, &key)
+        };
+        let machine = Rc::clone(&level.machine);
+        let now = level.past.elapsed();
+        let mut engine = Engine::resume(&machine, start, level.past, how, Duration::ZERO);
+        asked(&mut engine, now).ok_or_else(|| unfit("it did no work".to_owned()))
+    }
+}
+
+/// Lets the engine go on until it asks for work.
+fn asked(engine: &mut Engine<'_>, now: Duration) -> Option<(Work, Setting)> {
+    for _ in 0..MOST_QUESTIONS {
+        let input = match engine.next() {
+            Next::Begin => Input::Begin,
+            Next::Survey(_) => Input::Surveyed(Err("the step is looked at, and not run".to_owned())),
+            Next::Wait(_) => Input::WaitDone,
+            Next::Yield => Input::Yielded,
+            Next::ReadContinuation => Input::Continuation(None),
+            Next::Run(request) => {
+                let work = Work::Command(request.shell.clone(), request.text.clone());
+                return Some((work, request.setting.clone()));
+            }
+            Next::Prompt(request) => return Some((Work::Other("asks an agent"), request.setting.clone())),
+            Next::Learn(request) => return Some((Work::Other("asks an agent"), request.setting.clone())),
+            Next::Call(request) => return Some((Work::Other("calls a tool"), request.setting.clone())),
+            Next::Approve(request) => return Some((Work::Other("asks a person"), request.setting.clone())),
+            Next::SubLoop(_) => return Some((Work::Other("runs another loop"), Setting::default())),
+            Next::Ask(_) | Next::Read(_) | Next::Query(_) | Next::Measure(_) | Next::Done(_) => {
+                return Some((Work::Other("runs no action"), Setting::default()));
+            }
+        };
+        engine.handle(input, now).ok()?;
+    }
+    None
+}
+
+/// Folds the loops of a run up to the step.
+fn folded(told: &Told, prepared: &mut Prepared) -> Result<Vec<Level>, String> {
+    let Prepared { machine, loaded, library, .. } = prepared;
+    let outermost = Known { machine: Rc::new(machine.clone()), digest: loaded.digest.clone() };
+    let mut find =
+        |name: &str, around: &LoopStart, begun: &LoopStart| library.find(name, around, &begun.context);
+    let mut replay = Replay::new(outermost, &mut find);
+    let mut failed = None;
+    reader::read(&told.files.journal(), |stamped| {
+        if stamped.seq <= told.until && failed.is_none() {
+            failed = replay.event(stamped).err();
+        }
+    })
+    .map_err(|error| error.to_string())?;
+    if let Some(error) = failed {
+        return Err(error.to_string());
+    }
+    let mut streams = Streams::new(told.files.streams());
+    let mut left = replay
+        .finish(|stored, stream| streams.read(stored, stream))
+        .map_err(|error| format!("the output of an earlier step cannot be read: {error}"))?;
+    Ok(std::iter::from_fn(|| left.take_outermost()).collect())
+}
+
+/// What is known of a step of the journal.
+#[derive(Default)]
+struct Visit {
+    until: u64,
+    state: String,
+    exit: Option<i32>,
+}
+
+/// Reads the journal up to the step that is meant.
+fn read(files: &RunFiles, step: Option<&StepNumber>) -> Result<Told, Error> {
+    let mut numbering = Numbering::default();
+    let mut digest = Digest::default();
+    let mut began = None;
+    let mut visits: BTreeMap<StepNumber, Visit> = BTreeMap::new();
+    let (mut entered, mut evaluated) = (None, None);
+    reader::read(&files.journal(), |stamped| {
+        digest.event(&stamped);
+        let number = numbering.event(&stamped);
+        match (&stamped.event, number) {
+            (Event::LoopStart(start), _) if stamped.depth == 0 => began = Some(start.clone()),
+            (Event::StateEnter { state, .. }, Some(number)) => {
+                let visit = Visit { until: stamped.seq, state: state.to_string(), exit: None };
+                visits.insert(number.clone(), visit);
+                entered = Some(number);
+            }
+            (Event::Evaluate { .. }, Some(number)) => evaluated = Some(number),
+            (Event::ActionComplete(complete), Some(number)) => {
+                if let Some(visit) = visits.get_mut(&number) {
+                    visit.exit = Some(complete.seen.exit_code);
+                }
+            }
+            _ => {}
+        }
+    })
+    .map_err(|error| Error::failed(format!("run {}", files.instance()), &error).of_kind(Kind::Refused))?;
+    let decided = || digest.deciding_step().map(|step| StepNumber::of_run(step.number));
+    let meant = step.cloned().or_else(decided).or(evaluated).or(entered);
+    let meant = meant.ok_or_else(|| Error::refused(format!("the run {} did no step", files.instance())))?;
+    let (Some(began), Some(visit)) = (began, visits.remove(&meant)) else {
+        return Err(Error::refused(format!("the run {} has no step {meant}", files.instance()))
+            .with_hint(format!("`ll-loop history {}` shows its steps", files.instance())));
+    };
+    let Visit { until, state, exit } = visit;
+    Ok(Told { files: files.clone(), began, until, step: meant, state, exit })
+}
+
+fn none(told: &Told, near: &[StepNumber]) -> Error {
+    let instance = told.files.instance();
+    let refused =
+        Error::refused(format!("there is no tree snapshot of step {} of the run {instance}", told.step));
+    match near {
+        [] => refused.with_hint("a run with `--snapshots` has one of every step"),
+        near => {
+            let named = listed(near.iter().map(|step| format!("--step {step}")), "and");
+            refused.with_hint(format!("the nearest: {named}"))
+        }
+    }
+}
+
+impl Repro {
+    /// Makes the worktree, or takes the one that is there if nobody has changed it.
+    ///
+    /// # Errors
+    /// Git cannot make it.
+    pub(crate) fn worktree(&self) -> Result<SnapshotWorktree, Error> {
+        let moment = Moment::Before(self.step.clone());
+        snapshots::worktree(&self.git, &self.commit, (&self.files, &moment)).map_err(|why| {
+            Error::refused(format!("cannot make a worktree: {why}"))
+                .with_hint("`git worktree list` shows those there are")
+        })
+    }
+
+    /// Removes the worktree if nobody has changed it.
+    pub(crate) fn close(&self, worktree: &SnapshotWorktree) -> bool {
+        worktree.close(&self.git)
+    }
+
+    /// Returns the directory of the action in the worktree.
+    pub(crate) fn directory(&self, worktree: &SnapshotWorktree) -> PathBuf {
+        let path = worktree.path.join(&self.within);
+        if path.is_dir() { path } else { worktree.path.clone() }
+    }
+
+    /// Returns the environment of the action.
+    pub(crate) fn env(&self, session: &Session<'_>) -> BTreeMap<String, String> {
+        let mut env = without_repository(session.env.for_actions(false));
+        env.extend(self.env.iter().cloned());
+        env
+    }
+
+    /// Returns the command line of the action, if it is a command.
+    pub(crate) fn command(&self) -> Result<(&[String], &str), &'static str> {
+        match &self.work {
+            Work::Command(shell, text) => Ok((shell, text)),
+            Work::Other(what) => Err(what),
+        }
+    }
+}

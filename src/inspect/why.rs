@@ -1,0 +1,107 @@
+//! Says why a run ended as it did, and what another verdict would have made of it. Only reads.
+
+use std::path::Path;
+
+use crate::journal::known::KnownRun;
+use crate::journal::reader::{self, ReadError};
+use crate::report::digest::Digest;
+use crate::report::numbers::StepNumber;
+use crate::report::why::Why;
+use crate::run::otherwise::Looked;
+use crate::session::context::Session;
+use crate::session::end::killed;
+use crate::session::error::{Error, Kind};
+use crate::session::read::opened::OpenedBundle;
+use crate::session::read::otherwise;
+use crate::session::read::otherwise::Subject;
+use crate::session::read::runs::Places;
+use crate::session::start::incoming::unusable;
+
+/// A run whose journal can be read.
+struct Told {
+    /// What a user calls it.
+    name: String,
+    subject: Subject,
+    is_killed: bool,
+    /// Holds what was unpacked.
+    _bundle: Option<OpenedBundle>,
+}
+
+impl Session<'_> {
+    /// Says why a run ended as it did: the last one of a loop, a run by its id, the one in a bundle, or the last run; or
+    /// why one of its steps did what it did.
+    ///
+    /// # Errors
+    /// There is no such run or step, or its journal or bundle cannot be read.
+    pub(crate) fn why(&self, name: Option<&str>, step: Option<&StepNumber>) -> Result<Why, Error> {
+        let told = self.run_asked(name)?;
+        let mut digest = step.cloned().map_or_else(Digest::default, Digest::asking);
+        reader::read(&told.subject.journal, |stamped| digest.event(&stamped))
+            .map_err(|error| told.unreadable(&error))?;
+        if told.is_killed {
+            digest.was_killed();
+        }
+        if digest.newer_schema().is_some() {
+            for warning in digest.warnings().iter().take(1) {
+                self.talk.warning(&format!("{}: {}", told.name, warning.message));
+            }
+        }
+        let looked = step.cloned().map_or(Looked::LastOf(digest.verdicts()), Looked::Step);
+        digest.otherwise = match digest.start() {
+            Some(start) => otherwise::of(&told.subject, start, looked, self),
+            None => return Err(Error::refused(format!("the journal of {} has no beginning", told.name))),
+        };
+        Why::of(&digest).ok_or_else(|| match step {
+            Some(step) => Error::refused(format!("the run {} has no step {step}", told.name))
+                .with_hint(format!("`ll-loop history {}` shows its steps", told.name)),
+            None => Error::refused(format!("the run {} did nothing", told.name)),
+        })
+    }
+
+    fn run_asked(&self, name: Option<&str>) -> Result<Told, Error> {
+        if let Some(name) = name {
+            let path = self.path(Path::new(name));
+            if path.is_file() || path.is_dir() {
+                return self.bundled(&path, name);
+            }
+        }
+        let places = Places::of(self);
+        let mut all = places.all()?;
+        let run = match name {
+            None => all.pop().ok_or_else(|| {
+                Error::refused("there is no run here").with_hint("`ll-loop run LOOP` begins one")
+            })?,
+            Some(name) => {
+                let asked = places.asked(name);
+                let Some(run) = all.into_iter().rfind(|run| asked.is(run)) else {
+                    let none = asked.nothing("no run of", "`ll-loop history` lists the runs");
+                    return Err(none.of_kind(Kind::Refused));
+                };
+                run
+            }
+        };
+        Ok(Told::of(&run))
+    }
+
+    fn bundled(&self, path: &Path, name: &str) -> Result<Told, Error> {
+        let opened = OpenedBundle::open(path).map_err(|error| unusable(name, &error))?;
+        let subject = Subject::of_bundle(&opened, self);
+        Ok(Told { name: name.to_owned(), subject, is_killed: false, _bundle: Some(opened) })
+    }
+}
+
+impl Told {
+    fn of(run: &KnownRun) -> Self {
+        let start = run.ends.start.as_ref().map(|(_, start)| start);
+        Self {
+            name: run.files.instance().to_owned(),
+            subject: Subject::of(&run.files, start),
+            is_killed: killed::is_killed(run),
+            _bundle: None,
+        }
+    }
+
+    fn unreadable(&self, error: &ReadError) -> Error {
+        Error::failed(format!("run {}", self.name), error).of_kind(Kind::Refused)
+    }
+}

@@ -1,0 +1,17 @@
+//! Ends a run: drives it to its end, reports it, bundles it and hands it off, also where its process was killed.
+
+mod bundle;
+pub mod bundler;
+mod contained;
+pub mod dispatch;
+pub mod finish;
+pub mod guard;
+pub mod job_record;
+pub mod killed;
+pub mod nights;
+pub mod publish;
+pub mod ready;
+pub mod successor;
+pub mod unbegun;
+pub mod upload;
+pub mod whereabouts;

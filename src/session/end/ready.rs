@@ -1,0 +1,419 @@
+//! Drives a run that is ready to start, and does what follows its end: archive, report, hand off.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::bundler::Bundler;
+use super::dispatch::{UNSTORED, dispatch, subject};
+use super::guard::Watchman;
+use super::publish::{self, Publication, Stage, publisher};
+use super::whereabouts::reader;
+use super::{finish, successor};
+use crate::base::command;
+use crate::base::name::LoopName;
+use crate::base::territory::Territory;
+use crate::engine::event::{Handoff, LoopComplete, LoopResume};
+use crate::engine::outcome::Outcome;
+use crate::engine::past::Past;
+use crate::engine::{Engine, Start};
+use crate::host::Host;
+use crate::journal::claim::Claim;
+use crate::journal::files::RunFiles;
+use crate::journal::writer::Journal;
+use crate::machine::Machine;
+use crate::process::signal::Cancel;
+use crate::report::digest::ReportPaths;
+use crate::report::log_file::LogFile;
+use crate::report::reader::Reader;
+use crate::report::{Sinks, advice};
+use crate::run::area::Area;
+use crate::run::checkpoint::Checkpoints;
+use crate::run::clock::Clock;
+use crate::run::projection::Projection;
+use crate::run::replay::Left;
+use crate::run::snapshots::TreeSnapshots;
+use crate::run::{self, Agents, Lost, Rules, SubLoop, World, conduct};
+use crate::session::audience::Audience;
+use crate::session::context::Session;
+use crate::session::error::Error;
+use crate::session::git::branch::Branches;
+use crate::session::git::worktree::Worktree;
+use crate::session::interrupts::Interrupts;
+use crate::session::key;
+use crate::session::options::RunOptions;
+use crate::session::prepare::claim::{passed_on, surroundings};
+use crate::session::prepare::left_behind;
+use crate::session::prepare::lock::Lock;
+use crate::session::prepare::prepared::Prepared;
+use crate::session::talk::Watched;
+
+/// A run that can start: it has its scope, its files and its journal.
+pub struct Ready<'s> {
+    pub(crate) interrupts: Interrupts,
+    pub(crate) launch: Launch<'s>,
+}
+
+/// Everything that a run needs to be driven to its end.
+pub(crate) struct Launch<'s> {
+    pub(crate) session: &'s Session<'s>,
+    pub(crate) options: RunOptions,
+    pub(crate) prepared: Prepared,
+    pub(crate) position: Position,
+    pub(crate) files: RunFiles,
+    pub(crate) journal: Journal,
+    pub(crate) sinks: Sinks,
+    pub(crate) clock: Clock,
+    pub(crate) agents: Agents,
+    pub(crate) territory: Territory,
+    pub(crate) area: Area,
+    pub(crate) claim: Claim,
+    /// The lock across machines, if there is one.
+    pub(crate) lock: Option<Lock>,
+    pub(crate) worktree: Option<Worktree>,
+    /// Whether the working tree is kept as it is before each step.
+    pub(crate) snapshots: bool,
+}
+
+/// Where a run starts.
+pub(crate) enum Position {
+    /// At its initial state.
+    Start(Box<Start>),
+    /// Where an earlier process stopped.
+    Left(Box<Resumed>),
+}
+
+/// A run that goes on where an earlier process stopped.
+pub(crate) struct Resumed {
+    pub(crate) start: Start,
+    pub(crate) past: Past,
+    pub(crate) how: Box<LoopResume>,
+    /// The time since its last event, in which nothing ran.
+    pub(crate) rested: Duration,
+    /// The time that it took before that.
+    pub(crate) elapsed: Duration,
+    /// The sub-loops that it was in.
+    pub(crate) left: Left,
+}
+
+/// How a run ended.
+#[derive(Clone, Debug)]
+pub struct Ended {
+    /// The id of the run.
+    pub instance: String,
+    /// Its last event, from which all reports are made.
+    pub complete: LoopComplete,
+    /// Whether its files were to be stored for other jobs, and are not.
+    pub is_unstored: bool,
+}
+
+impl Ended {
+    /// Returns the exit code for its outcome. A hand-off that nobody can take is an error.
+    pub fn exit_code(&self) -> u8 {
+        let is_lost = self.complete.outcome == Outcome::Handoff && self.is_unstored;
+        if is_lost { UNSTORED } else { self.complete.exit_code }
+    }
+}
+
+impl Ready<'_> {
+    /// Returns the id of the run.
+    pub fn instance(&self) -> &str {
+        self.launch.files.instance()
+    }
+
+    /// Drives the run to its end and reports it.
+    ///
+    /// # Errors
+    /// The journal could not be written to its end. What was written is reported, and can be resumed.
+    pub fn run(self) -> Result<Ended, Error> {
+        let Self { interrupts, launch } = self;
+        interrupts.block_on(Box::pin(launch.drive(interrupts.cancel())))
+    }
+}
+
+impl Launch<'_> {
+    async fn drive(self, cancel: Cancel) -> Result<Ended, Error> {
+        let Self { session, options, prepared, position, .. } = self;
+        let Self {
+            files,
+            journal,
+            sinks,
+            clock,
+            agents,
+            territory,
+            area,
+            claim,
+            lock,
+            worktree,
+            snapshots,
+            ..
+        } = self;
+        let name = prepared.machine.name.clone();
+        let mut publication = publisher(&options).map(|provider| {
+            let bundler = Bundler::new(&prepared, &territory, session).working_on(options.assignment.clone());
+            let of = (prepared.located.root.as_path(), &name);
+            Publication::new(&options, provider, of, &files, Some(bundler), session)
+        });
+        if let Some(publication) = &mut publication {
+            publication.announce(session);
+            publication.begin(&options, (name.as_str(), Stage::Beginning), session);
+        } else if options.is_report_asked() {
+            session.talk.warning("the run will not be reported at its commit: that needs `--ci` and GitHub");
+        }
+        let watchman = Watchman::start((&options, agents.host.is_some()), name.as_str(), &files, session);
+        let Prepared { located, machine, mut library, .. } = prepared;
+        let (reader, shown) = (reader(&located.root, &files, &options, session), located.shown);
+        let branches = Branches::new(&located.root, &files, session);
+        let (mut engine, before, left) = position.engine(&machine);
+        let mut world = World {
+            checkpoints: checkpoints(&options, publication.as_ref(), session),
+            journal,
+            sinks,
+            cancel: cancel.fenced(lock.as_ref().map(Lock::fence)),
+            guard: left_behind::recorded(watchman.as_ref().map(Watchman::pipe).unwrap_or_default(), &files),
+            agents,
+            clock,
+            before,
+            left,
+            env: passed_on(env_of_actions(&options, worktree.is_some(), session), &claim),
+            own_env: own_env(worktree.is_some(), session),
+            starts_in: run::directory_of_actions(&located.root),
+            root: located.root,
+            redactor: session.redactor.clone(),
+            area,
+            surroundings: surroundings(&territory),
+            remarks: Vec::new(),
+            rules: Rules::default(),
+            artifact: None,
+            state_failure: None,
+            files: files.clone(),
+            path: vec![name.clone()],
+            around: Vec::new(),
+            snapshots: snapshots.then(|| TreeSnapshots::of(files.instance())),
+            helper: session.helper.clone(),
+            sub_loops: Box::new(move |request, around| {
+                let sub = library.start(request, around)?;
+                Ok(SubLoop { workplace: branches.workplace(request)?, ..sub })
+            }),
+        };
+        if let Some(watchman) = &watchman {
+            world.sinks.add(watchman.sink());
+        }
+        for warning in publication.iter().flat_map(|publication| publication.remember(engine.start())) {
+            session.talk.warning(&warning);
+        }
+        let run::Ended { complete, lost } = conduct(&mut engine, &mut world).await;
+        say_the_rest(&mut world, session);
+        let host = world.agents.host;
+        let handoff = engine.run().handoff().cloned();
+        drop(world);
+        let end = End {
+            session,
+            options,
+            watchman,
+            claim,
+            lock,
+            worktree,
+            host,
+            handoff,
+            complete,
+            lost,
+            reader,
+            shown,
+        };
+        end.follow(&files, &name, publication)
+    }
+}
+
+/// Warns of sinks that failed, says what became of the artifact, and removes a `state.json` that could not be written.
+fn say_the_rest(world: &mut World, session: &Session<'_>) {
+    for failure in world.sinks.take_failures() {
+        session.talk.warning(&failure);
+    }
+    match &world.artifact {
+        Some(Ok(to)) => session.talk.note(&format!("artifact: {to}")),
+        Some(Err(why)) => session.talk.warning(&format!("no artifact was copied: {why}")),
+        None => {}
+    }
+    if let Some(error) = world.drop_stale_state() {
+        let instance = world.files.instance();
+        session.talk.warning(&format!(
+            "`state.json` was removed, because it could not be kept up to date: {error}; `{}` shows how the run stands",
+            command::status(instance)
+        ));
+    }
+}
+
+/// A run whose last event was written, and what its reports and its hand-off need.
+struct End<'s> {
+    session: &'s Session<'s>,
+    options: RunOptions,
+    watchman: Option<Watchman>,
+    claim: Claim,
+    lock: Option<Lock>,
+    worktree: Option<Worktree>,
+    host: Option<&'static dyn Host>,
+    handoff: Option<Handoff>,
+    complete: LoopComplete,
+    lost: Option<Lost>,
+    reader: Reader,
+    /// The loop file, as people know it.
+    shown: String,
+}
+
+impl End<'_> {
+    /// Archives, reports and hands off, in this order: if this process dies on the way, the next command does the
+    /// rest.
+    fn follow(
+        self,
+        files: &RunFiles,
+        name: &LoopName,
+        publication: Option<Publication>,
+    ) -> Result<Ended, Error> {
+        let Self { session, options, watchman, claim, lock, worktree, host, handoff, .. } = self;
+        let Self { complete, lost, reader, shown, .. } = self;
+        files.release();
+        let files = archived(files, &complete, session);
+        // Even after the journal failed: the reports show the run as far as it was written.
+        let unwritten = lost.as_ref().and_then(|lost| lost.unwritten.as_ref());
+        let published = publication.map(|publication| publication.publish(&files, unwritten, session));
+        // Everybody who has to know how it ended does.
+        drop(watchman);
+        left_behind::forget(&files);
+        for warning in published.iter().flat_map(|published| &published.warnings) {
+            session.talk.warning(warning);
+        }
+        if published.as_ref().is_none_or(|published| published.is_whole) {
+            finish::end(&files);
+        }
+        let uploaded = published.as_ref().and_then(|published| published.uploaded);
+        let beside = || {
+            let places = ReportPaths { run_id: files.instance().to_owned(), ..ReportPaths::default() };
+            advice::more(&reader, &places, complete.is_verified_success())
+        };
+        let (more, reader) = match published {
+            Some(published) => (published.more, published.reader),
+            None => (beside(), reader),
+        };
+        if let Some(worktree) = &worktree {
+            worktree.close(!complete.is_resumable(), session);
+        }
+        // Only now: as long as files are being written, no other process may continue the run.
+        for warning in lock.map(Lock::release).into_iter().flatten() {
+            session.talk.warning(&warning);
+        }
+        drop(claim);
+        let is_unstored = uploaded == Some(false);
+        if complete.outcome == Outcome::Handoff {
+            if let Audience::Ci(provider) = &options.audience
+                && (options.chain.is_some() || is_unstored)
+            {
+                let wanted = publish::wanted(&options.commit, session);
+                // If the upload failed, nobody could fetch the files.
+                let link = options.chain.filter(|_| !is_unstored);
+                let key = key::of_run(&options, files.stem(), session);
+                let subject = subject((name.as_str(), files.instance()), key.as_ref(), session);
+                dispatch(provider, &wanted, &subject, link, session);
+            }
+            successor::spawn(handoff.as_ref(), host, &files, session);
+        }
+        for line in more {
+            session.talk.closing(&line, &options.audience);
+        }
+        match lost {
+            None => Ok(Ended { instance: files.instance().to_owned(), complete, is_unstored }),
+            Some(lost) => Err(journal_lost(&lost, &files, &shown, &reader)),
+        }
+    }
+}
+
+impl Position {
+    /// Makes the engine at this position. Returns the time that the run has taken so far, and the sub-loops it was
+    /// in.
+    fn engine(self, machine: &Machine) -> (Engine<'_>, Duration, Left) {
+        match self {
+            Self::Start(start) => (Engine::new(machine, *start), Duration::ZERO, Left::default()),
+            Self::Left(resumed) => {
+                let Resumed { start, past, how, rested, elapsed, left } = *resumed;
+                (Engine::resume(machine, start, past, how, rested), elapsed, left)
+            }
+        }
+    }
+}
+
+fn checkpoints(
+    options: &RunOptions,
+    publication: Option<&Publication>,
+    session: &Session<'_>,
+) -> Checkpoints {
+    let Some(every) = options.checkpoint_every else { return Checkpoints::default() };
+    if let Some(saver) = publication.and_then(Publication::saver) {
+        return Checkpoints::every(every, move || saver.checkpoint());
+    }
+    session.talk.warning("`--checkpoint-every` has no effect without `--ci` or `--report-dir`");
+    Checkpoints::default()
+}
+
+fn env_of_actions(
+    options: &RunOptions,
+    in_worktree: bool,
+    session: &Session<'_>,
+) -> BTreeMap<String, String> {
+    let env = session.env.for_actions(options.pass_token);
+    if in_worktree { Worktree::env(env) } else { env }
+}
+
+fn own_env(in_worktree: bool, session: &Session<'_>) -> BTreeMap<String, String> {
+    let env = session.env.for_ourselves();
+    if in_worktree { Worktree::env(env) } else { env }
+}
+
+fn journal_lost(lost: &Lost, files: &RunFiles, shown: &str, reader: &Reader) -> Error {
+    let what = format!("run {}", files.instance());
+    let mend = if lost.error.is_tampered() {
+        "keep the actions of the loop away from the files in `.loops/.running`"
+    } else {
+        "free some space"
+    };
+    let hint = if lost.has_begun && reader.remote.is_some() {
+        format!("{mend}; the end of the log says how to go on")
+    } else if lost.has_begun {
+        format!("{mend}, and go on with `{}`", command::resume(files.instance()))
+    } else {
+        format!("{mend}, and start it again with `{}`", command::run(shown))
+    };
+    Error::failed(what, &lost.error).with_hint(hint)
+}
+
+/// Moves the files of a finished run to the history. If that fails, they stay where they are.
+fn archived(files: &RunFiles, complete: &LoopComplete, session: &Session<'_>) -> RunFiles {
+    if complete.is_resumable() {
+        return files.clone();
+    }
+    files.archive().unwrap_or_else(|error| {
+        session.talk.warning(&format!("the files of the run stay in .running: {error}"));
+        files.clone()
+    })
+}
+
+/// Makes the sinks of a run: its log, the state of its work, and the sink of the caller.
+pub(crate) fn sinks(
+    prepared: &Prepared,
+    files: &RunFiles,
+    options: &RunOptions,
+    projection: &Projection,
+    session: &Session<'_>,
+) -> Sinks {
+    let mut sinks = Sinks::default();
+    match LogFile::open(&files.log()) {
+        Ok(log) => sinks.add(log),
+        Err(error) => session.talk.warning(&format!("cannot write the log file: {error}")),
+    }
+    sinks.add(projection.clone());
+    let reader = &reader(&prepared.located.root, files, options, session);
+    let (log, audience) = (&files.log(), &options.audience);
+    let watched = Watched { instance: files.instance(), log, audience, reader };
+    if let Some(sink) = session.talk.watch(&watched) {
+        sinks.add_boxed(sink);
+    }
+    sinks
+}

@@ -1,0 +1,72 @@
+//! Makes refs by `git push`, on servers whose API makes none: as a commit of its own, without files and parents, whose
+//! message is the record. It is pushed only where there is no ref of that name, which the server decides.
+
+use std::cell::OnceCell;
+
+use super::scratch::Scratch;
+use crate::base::object::ObjectId;
+use crate::forge::git_remote::GitRemote;
+use crate::forge::github::takeover::{Attempt, Refs, TakeoverError};
+use crate::git::call::Call;
+use crate::session::context::Session;
+
+/// Refs of a remote repository.
+pub(crate) struct PushedRefs {
+    url: String,
+    scratch: Scratch,
+    /// The commit of this job.
+    commit: OnceCell<ObjectId>,
+}
+
+impl PushedRefs {
+    /// Makes refs of this remote repository.
+    pub(crate) fn new(remote: GitRemote, session: &Session<'_>) -> Result<Self, TakeoverError> {
+        let remote = remote.into();
+        let scratch = Scratch::new(&remote, false, session).map_err(failed("init"))?;
+        Ok(Self { url: remote.url, scratch, commit: OnceCell::new() })
+    }
+
+    fn commit(&self, record: &str) -> Result<&ObjectId, TakeoverError> {
+        if let Some(commit) = self.commit.get() {
+            return Ok(commit);
+        }
+        let made = self.scratch.commit(record).map_err(failed("commit-tree"))?;
+        Ok(self.commit.get_or_init(|| made))
+    }
+
+    /// Returns the commit of a ref of the remote repository.
+    fn find(&self, name: &str) -> Result<Option<ObjectId>, TakeoverError> {
+        let list = Call::new("ls-remote").with(&["--quiet"]).named(&self.url, "").named(name, "");
+        let printed = self.scratch.connected.line(&list).map_err(failed("ls-remote"))?;
+        let row = printed.lines().find_map(|line| line.strip_suffix(name)?.strip_suffix('\t'));
+        row.map(|id| ObjectId::parse(id).map_err(|error| failed("ls-remote")(error.to_string()))).transpose()
+    }
+}
+
+impl Refs for PushedRefs {
+    fn make(&self, name: &str, record: &str) -> Result<Attempt, TakeoverError> {
+        let commit = self.commit(record)?;
+        let push = Call::new("push")
+            .with(&["--quiet", "--no-verify"])
+            // Only where there is none.
+            .option_value("--force-with-lease=", &format!("{name}:"))
+            .named(&self.url, "")
+            .named(&format!("{commit}:{name}"), "");
+        let Err(refused) = self.scratch.connected.line(&push) else { return Ok(Attempt::Made) };
+        let Some(there) = self.find(name)? else { return Err(failed("push")(refused)) };
+        if there == *commit {
+            return Ok(Attempt::Made);
+        }
+        let fetch = Call::new("fetch")
+            .with(&["--quiet", "--no-tags", "--depth=1"])
+            .named(&self.url, "")
+            .named(name, "");
+        self.scratch.connected.line(&fetch).map_err(failed("fetch"))?;
+        let message = Call::new("log").with(&["-1", "--format=%B"]).id(&there);
+        Ok(Attempt::There(self.scratch.connected.line(&message).map_err(failed("log"))?))
+    }
+}
+
+fn failed(command: &'static str) -> impl FnOnce(String) -> TakeoverError {
+    move |reason| TakeoverError::Git { command, reason }
+}

@@ -1,0 +1,43 @@
+//! A scratch repository for refs that hold a record: commits without files and parents, whose message is the record. It
+//! stands apart from the checkout, whose configuration may name other servers, credentials and programs.
+
+use tempfile::TempDir;
+
+use super::workspace::Remote;
+use crate::base::object::ObjectId;
+use crate::files::transient;
+use crate::git::call::{AUTHOR, Call, Git};
+use crate::session::context::Session;
+
+/// A repository that is removed when it is dropped.
+pub(crate) struct Scratch {
+    _directory: TempDir,
+    /// Git in it, which reaches no server.
+    pub(crate) git: Git,
+    /// Git as it reaches the server.
+    pub(crate) connected: Git,
+}
+
+impl Scratch {
+    /// Makes a repository for objects as the remote repository has them: `sha1` or `sha256`.
+    pub(crate) fn new(remote: &Remote, is_sha256: bool, session: &Session<'_>) -> Result<Self, String> {
+        let directory = transient::directory("ll-scratch-").map_err(|error| error.to_string())?;
+        let mut env = session.env.for_ourselves();
+        env.extend(AUTHOR.map(|(name, value)| (name.to_owned(), value.to_owned())));
+        let git = Git::new(directory.path(), env);
+        let format = if is_sha256 { "--object-format=sha256" } else { "--object-format=sha1" };
+        git.line(&Call::new("init").with(&["--quiet", "--bare", "--template=", format]))?;
+        let connected = match &remote.header {
+            Some(header) => git.connected(header),
+            None => Git::own(directory.path(), session.env.for_users_git()),
+        };
+        Ok(Self { _directory: directory, git, connected })
+    }
+
+    /// Makes the commit of a record.
+    pub(crate) fn commit(&self, record: &str) -> Result<ObjectId, String> {
+        let tree = self.git.id(&Call::new("mktree"))?;
+        let made = self.git.bytes(&Call::new("commit-tree").id(&tree), record.as_bytes())?;
+        ObjectId::parse(String::from_utf8_lossy(&made).trim()).map_err(|error| error.to_string())
+    }
+}

@@ -1,0 +1,73 @@
+//! What runs leave behind that are killed: processes that work on. They are on record while a run lives, and are ended
+//! before the next run begins, so that never two agents work in one tree.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use crate::files::read;
+use crate::journal::claim::{self, place};
+use crate::journal::files::RunFiles;
+use crate::process::groups::{self, Groups};
+use crate::process::guard::Guard;
+use crate::process::spawn::GRACE;
+use crate::session::context::Session;
+
+const RECORD: &str = ".groups";
+
+/// The largest record that is read, in bytes.
+const MAX_RECORD: u64 = read::MIB;
+
+/// Names the record of a run. It lies with the claims, out of the reach of actions that clean the working tree.
+fn record(files: &RunFiles) -> PathBuf {
+    place::of(&RunFiles::running(files.loops())).join(format!("{}{RECORD}", files.instance()))
+}
+
+/// Has what a run starts recorded. Without a record, what a killed run leaves behind is its guard's to end.
+pub(crate) fn recorded(guard: Guard, files: &RunFiles) -> Guard {
+    match Groups::record(&record(files)) {
+        Ok(groups) => guard.with_record(groups),
+        Err(_) => guard,
+    }
+}
+
+/// Removes the record of a run that has ended.
+pub(crate) fn forget(files: &RunFiles) {
+    let _absent = std::fs::remove_file(record(files));
+}
+
+/// Finds the process groups that a killed run has left behind.
+pub(crate) fn groups(files: &RunFiles) -> BTreeSet<i32> {
+    let record = read::bytes(&record(files), MAX_RECORD).unwrap_or_default();
+    groups::find_left(&record, files.instance()).unwrap_or_default()
+}
+
+/// Returns the records that there are: of which run, where, and what is in it.
+fn records(running: &Path) -> Vec<(String, PathBuf, Vec<u8>)> {
+    let entries = std::fs::read_dir(place::of(running)).into_iter().flatten().flatten();
+    let record = |path: PathBuf| {
+        let run = path.file_name()?.to_str()?.strip_suffix(RECORD)?.to_owned();
+        let record = read::bytes(&path, MAX_RECORD).unwrap_or_default();
+        Some((run, path, record))
+    };
+    entries.filter_map(|entry| record(entry.path())).collect()
+}
+
+/// Ends what is left of runs that were killed. The caller holds the claim of `own`, which may be one of them.
+pub(crate) fn end(running: &Path, own: &str, session: &Session<'_>) {
+    // Before it is asked who lives: a run has its claim before its record, so one that begins meanwhile is not in here.
+    let records = records(running);
+    let live = claim::live(running).unwrap_or_default();
+    for (run, path, record) in &records {
+        if run != own && live.iter().any(|live| live.instance == *run) {
+            continue;
+        }
+        let ended = groups::end_left(record, run, GRACE);
+        if let Some(count @ 1..) = ended {
+            let what = if count == 1 { "an action was".to_owned() } else { format!("{count} actions were") };
+            session.talk.warning(&format!("the run {run} was killed, and {what} still at work: ended"));
+        }
+        if ended.is_some() || run == own {
+            let _gone = std::fs::remove_file(path);
+        }
+    }
+}

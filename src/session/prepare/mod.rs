@@ -1,0 +1,13 @@
+//! Prepares a run: finds, loads and checks a loop and its sub-loops, and decides what it may do.
+
+pub mod check;
+pub mod claim;
+pub mod consent;
+pub(crate) mod left_behind;
+pub mod library;
+pub mod lines;
+pub(crate) mod lock;
+pub mod mistakes;
+pub mod prepared;
+pub mod trust;
+pub mod variables;

@@ -1,0 +1,189 @@
+//! Finds, loads, compiles and checks a loop, and keeps the findings.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Map, Value};
+
+use super::library::{Library, texts};
+use super::lines::lines;
+use super::mistakes::mistakes;
+use crate::base::diagnostic::{Diagnostics, Severity};
+use crate::base::text::plural;
+use crate::definition::builtin::is_builtin;
+use crate::definition::load::{self, LoadError, Loaded, Located, Reach, Rejected};
+use crate::definition::source;
+use crate::engine::event::Source;
+use crate::journal::files::RunFiles;
+use crate::machine::early::Values;
+use crate::machine::provided::Provided;
+use crate::machine::{Machine, check, compile};
+use crate::session::context::Session;
+use crate::session::error::{Error, Kind};
+use crate::session::talk::Findings;
+
+/// A loop that can run.
+pub struct Prepared {
+    pub(crate) located: Located,
+    pub(crate) loaded: Loaded,
+    pub(crate) machine: Machine,
+    /// Warnings and notes.
+    pub(crate) findings: Diagnostics,
+    /// Its sub-loops.
+    pub(crate) library: Library,
+    /// The directory that relative paths of its files start from.
+    cwd: PathBuf,
+    /// The directory of the checkout that its `.loops` is in.
+    home: PathBuf,
+    /// The paths that a run of it claims, where a plan says them.
+    pub(crate) scope: Option<Vec<String>>,
+}
+
+impl Prepared {
+    /// Returns the paths and texts of all files of the loop and its sub-loops that are not the program's own.
+    pub(crate) fn files(&self) -> Vec<(PathBuf, String)> {
+        let of_project = |(file, _): &(String, String)| !is_builtin(file);
+        let at = |directory: &PathBuf, (file, text): (String, String)| (directory.join(file), text);
+        let of_loop = texts(&self.loaded.sources).into_iter().filter(of_project);
+        let below = self.library.texts().filter(of_project);
+        of_loop.map(|file| at(&self.cwd, file)).chain(below.map(|file| at(&self.home, file))).collect()
+    }
+
+    /// Returns the paths of these files, in the checkout and in another working tree where the run works.
+    pub(crate) fn definition(&self) -> Vec<PathBuf> {
+        let here: Vec<PathBuf> = self.files().into_iter().map(|(file, _)| file).collect();
+        let below = here.iter().filter_map(|file| file.strip_prefix(&self.home).ok());
+        let there: Vec<PathBuf> = below.map(|file| self.located.root.join(file)).collect();
+        here.into_iter().chain(there).collect()
+    }
+
+    /// Returns the place of the loop file, as a later run of ll-loop finds it.
+    pub(crate) fn source(&self) -> Source {
+        let Located { path, shown, .. } = &self.located;
+        let file =
+            path.strip_prefix(&self.home).map_or_else(|_| shown.clone(), |file| file.display().to_string());
+        Source { file, lines: lines(&self.loaded) }
+    }
+
+    /// Returns what is provided to the loop in a run with these files.
+    pub(crate) fn provided(&self, files: &RunFiles) -> Provided {
+        let texts: Vec<&str> = self.loaded.sources.iter().map(source::Source::text).collect();
+        Provided::new(&texts, &files.scratch().to_string_lossy())
+    }
+
+    /// Makes the machine again where its targets and counts are made of these variables.
+    ///
+    /// # Errors
+    /// One of them has no value, or one that does not fit.
+    pub(crate) fn settle(
+        &mut self,
+        context: &Map<String, Value>,
+        session: &Session<'_>,
+    ) -> Result<(), Error> {
+        if !self.machine.depends_on_context() {
+            return Ok(());
+        }
+        let (machine, problems) = compile::compile_with(&self.loaded.definition, Values::Run(context));
+        if let Some(machine) = machine {
+            self.machine = machine;
+            return Ok(());
+        }
+        let errors = problems.filtered(|problem| problem.severity == Severity::Error);
+        let found = Findings::of(&errors, &self.loaded);
+        session.talk.findings(&found);
+        Err(unusable(&self.located, &found, &self.cwd))
+    }
+
+    /// Lets the run work in a directory other than the one that its loop is in.
+    pub(crate) fn work_in(&mut self, root: PathBuf) {
+        self.located.root = root;
+    }
+}
+
+impl Session<'_> {
+    /// Finds a loop file by the name of its loop or by its path.
+    ///
+    /// # Errors
+    /// The file does not exist, or may not be read: only with `outside` may loop files lie outside of the repository.
+    pub fn find(&self, name: &str, outside: bool) -> Result<Located, Error> {
+        let located = load::find(name, &self.cwd).map_err(|error| refused(&error))?;
+        Ok(reaching(located, outside))
+    }
+
+    /// Reads, compiles and checks a loop. Its findings go to the session's [`Talk`](crate::session::talk::Talk).
+    ///
+    /// # Errors
+    /// The file cannot be read, or has errors.
+    pub fn prepare(&self, located: Located) -> Result<Prepared, Error> {
+        let mut loaded = match load::load(&located) {
+            Ok(loaded) => loaded,
+            Err(LoadError::Rejected { rejected, .. }) => {
+                let findings = all_findings(&rejected);
+                let (sources, tree) = (&rejected.sources, rejected.tree.as_ref());
+                let found = Findings { found: &findings, sources, tree };
+                self.talk.findings(&found);
+                return Err(unusable(&located, &found, &self.cwd));
+            }
+            Err(error) => return Err(refused(&error)),
+        };
+        let mut findings = std::mem::take(&mut loaded.findings);
+        let (machine, problems) = compile::compile_with(&loaded.definition, Values::Draft);
+        findings.extend(problems);
+        let mut library = Library::new(&located);
+        let machine = machine.filter(|_| !findings.has_errors());
+        if let Some(machine) = &machine {
+            findings.extend(check::check(machine, &loaded.definition));
+            findings.extend(library.check(machine));
+        }
+        let Some(machine) = machine.filter(|_| !findings.has_errors()) else {
+            let found = Findings::of(&findings, &loaded);
+            self.talk.findings(&found);
+            return Err(unusable(&located, &found, &self.cwd));
+        };
+        let (cwd, home) = (self.cwd.clone(), located.root.clone());
+        Ok(Prepared { located, loaded, machine, findings, library, cwd, home, scope: None })
+    }
+
+    /// Shows findings about a loop that could be read.
+    pub(crate) fn show(&self, findings: &Diagnostics, loaded: &Loaded) {
+        self.talk.findings(&Findings::of(findings, loaded));
+    }
+}
+
+/// Lets a loop import files from anywhere, if the caller allows it.
+pub(crate) fn reaching(located: Located, outside: bool) -> Located {
+    if outside { located.reaching(Reach::Anywhere) } else { located }
+}
+
+/// Returns all findings of a file that could not be loaded: those of loading, and those of the states that can be
+/// checked without it, so that a user sees all of them at once.
+pub(crate) fn all_findings(rejected: &Rejected) -> Diagnostics {
+    let mut findings = rejected.findings.clone();
+    if let (Some(remains), Some(tree)) = (&rejected.remains, &rejected.tree) {
+        let states = tree.get("states");
+        findings
+            .extend(compile::further_problems(remains, |name| states.is_some_and(|s| s.get(name).is_some())));
+    }
+    findings
+}
+
+/// Says that nothing was run because of a file.
+pub(crate) fn unusable(located: &Located, findings: &Findings<'_>, cwd: &Path) -> Error {
+    let count = findings.found.count(Severity::Error) as u64;
+    Error::refused(format!("{} has {}; nothing was run", located.shown, plural(count, "error")))
+        .with_mistakes(mistakes(located, findings, cwd))
+}
+
+/// Returns the error of a loop that cannot be loaded.
+pub(crate) fn refused(error: &LoadError) -> Error {
+    let refused = Error::failed("cannot load the loop", error).of_kind(Kind::Refused);
+    match error.help() {
+        Some(help) => refused.with_hint(help),
+        None => refused,
+    }
+}
+
+/// Returns the error of a run whose definition has changed since it began.
+pub(crate) fn changed(names: &str) -> Error {
+    Error::refused(format!("the definition of `{names}` is not what it was when the run began"))
+        .with_hint("with `--accept-changes` the run goes on with the definition as it is now")
+}

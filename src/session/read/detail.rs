@@ -1,0 +1,75 @@
+//! Looks closer at a run, for reports that show every step: reads its journal again beside what its actions printed, draws
+//! its loop, compares snapshots of its tree.
+
+use std::path::Path;
+
+use super::opened::OpenedBundle;
+use super::otherwise::{self, Subject};
+use super::printed::{Line, Printed};
+use super::snapshots::DiffLimits;
+use crate::engine::event::Stamped;
+use crate::journal::files::RunFiles;
+use crate::journal::reader;
+use crate::report::detail::{Detail, Printed as PrintedTails, tail_of};
+use crate::report::digest::Digest;
+use crate::report::graph::Graph;
+use crate::report::{Stream, log_file};
+use crate::session::context::Session;
+
+/// How much of what steps changed is shown.
+const DIFFS: DiffLimits = DiffLimits { each: 64 * 1024, all: 1 << 20 };
+
+/// Looks closer at a run of this machine. A journal that cannot be read to its end is shown as far as it can be.
+pub(crate) fn of_run(
+    (files, unwritten): (&RunFiles, Option<&Stamped>),
+    digest: &Digest,
+    session: &Session<'_>,
+) -> Detail {
+    let subject = Subject::of(files, digest.start());
+    let mut detail = read((&files.journal(), &files.log()), unwritten);
+    detail.graph = graph(&subject, digest, session);
+    detail.diffs = session.step_diffs(files, DIFFS);
+    detail
+}
+
+/// Looks closer at the run in a bundle.
+pub(crate) fn of_bundle(opened: &OpenedBundle, digest: &Digest, session: &Session<'_>) -> Detail {
+    let subject = Subject::of_bundle(opened, session);
+    let mut detail = read((&opened.journal(), &opened.log()), None);
+    detail.graph = graph(&subject, digest, session);
+    detail
+}
+
+/// Returns the loop with the way of the run, or that way alone where the loop is not what it was.
+fn graph(subject: &Subject, digest: &Digest, session: &Session<'_>) -> Graph {
+    let known = digest.start().and_then(|start| otherwise::loop_of(subject, start, session).ok());
+    known.map(|prepared| Graph::of_machine(&prepared.machine)).unwrap_or_default().with_run(digest)
+}
+
+fn read((journal, log): (&Path, &Path), unwritten: Option<&Stamped>) -> Detail {
+    let mut headers = Vec::new();
+    let _as_far_as_it_goes = reader::read(journal, |stamped| {
+        headers.extend(
+            log_file::header(&stamped).filter(|_| !stamped.inherited).map(|header| (stamped.seq, header)),
+        );
+    });
+    let mut printed = Printed::open(log, &headers);
+    let mut detail = Detail::default();
+    let _as_far_as_it_goes = reader::read(journal, |stamped| {
+        let lines = printed.of(stamped.seq);
+        detail.event(&stamped, tails(&lines));
+    });
+    if let Some(last) = unwritten {
+        detail.event(last, PrintedTails::default());
+    }
+    detail.finish();
+    detail
+}
+
+fn tails(lines: &[Line]) -> PrintedTails {
+    let of = |stream: Stream| {
+        let lines = lines.iter().filter(|line| line.stream == stream && !line.is_end());
+        tail_of(lines.map(|line| line.text.as_str()))
+    };
+    PrintedTails { stdout: of(Stream::Stdout), stderr: of(Stream::Stderr) }
+}

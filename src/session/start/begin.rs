@@ -1,0 +1,351 @@
+//! Begins a run: checks its inputs, claims its scope, and makes its files.
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+
+use super::files::open;
+use super::start::start;
+use super::{changes, tree};
+use crate::base::command;
+use crate::base::diagnostic::Severity;
+use crate::base::name::LoopName;
+use crate::base::text::plural;
+use crate::definition::load::DIRECTORY;
+use crate::engine::Start;
+use crate::engine::changes::StartTree;
+use crate::engine::event::{LoopStart, Overrides, SCHEMA};
+use crate::journal::files::RunFiles;
+use crate::machine::calls;
+use crate::process::signal::Cancel;
+use crate::report::digest::{Digest, NotRun};
+use crate::report::graph;
+use crate::run::clock::Clock;
+use crate::run::projection::Projection;
+use crate::session::audience::Audience;
+use crate::session::context::Session;
+use crate::session::criteria;
+use crate::session::end::nights::Before;
+use crate::session::end::publish::{Publication, Stage, publisher};
+use crate::session::end::ready::{Launch, Position, Ready, sinks};
+use crate::session::end::{bundler, nights};
+use crate::session::error::Error;
+use crate::session::git::worktree::Worktree;
+use crate::session::interrupts::Interrupts;
+use crate::session::options::{BeginOptions, RunOptions};
+use crate::session::prepare::consent::Decided;
+use crate::session::prepare::prepared::Prepared;
+use crate::session::prepare::variables::resolve;
+use crate::session::prepare::{claim, consent, lock, trust};
+use crate::session::read::fetch::Local;
+use crate::session::read::snapshots;
+
+/// A loop with its input, variables and options.
+pub struct Bound<'s> {
+    session: &'s Session<'s>,
+    prepared: Prepared,
+    options: BeginOptions,
+    files: RunFiles,
+    context: Map<String, Value>,
+}
+
+/// The result of beginning a run.
+pub enum Begun<'s> {
+    /// It can start.
+    Ready(Box<Ready<'s>>),
+    /// Nothing in its scope changed, so it need not run.
+    NotNeeded(Box<NotNeeded<'s>>),
+}
+
+impl Prepared {
+    /// Binds input, variables and options to the loop.
+    ///
+    /// # Errors
+    /// A variable is missing, or unknown to the loop.
+    pub fn bind<'s>(mut self, options: BeginOptions, session: &'s Session<'s>) -> Result<Bound<'s>, Error> {
+        let files = new_files((&self.located.root, &self.machine.name), &Clock::start());
+        self.scope.clone_from(&options.scope);
+        let context = resolve(&self, (&options, &files), session)?;
+        self.settle(&context, session)?;
+        if let Some(limit) = options.max_iterations {
+            self.machine.limits.iterations.limit = limit;
+        }
+        Ok(Bound { session, prepared: self, options, files, context })
+    }
+
+    /// Begins a run: [`bind`](Self::bind) and [`begin`](Bound::begin).
+    ///
+    /// # Errors
+    /// Those of both.
+    pub fn begin<'s>(self, options: BeginOptions, session: &'s Session<'s>) -> Result<Begun<'s>, Error> {
+        self.bind(options, session)?.begin()
+    }
+}
+
+impl<'s> Bound<'s> {
+    /// Returns the audience of the run.
+    pub fn audience(&self) -> &Audience {
+        &self.options.run.audience
+    }
+
+    /// Describes what would be run.
+    pub fn plan(&self) -> String {
+        let Self { prepared, context, .. } = self;
+        let machine = &prepared.machine;
+        let mut out = format!(
+            "would run {} ({}), at most {} iterations\n",
+            machine.name, prepared.located.shown, machine.limits.iterations.limit
+        );
+        for (name, value) in context {
+            let _ = writeln!(out, "  context.{name} = {value}");
+        }
+        if let Some(bound) = calls::bound(machine) {
+            let _ = writeln!(out, "  {}", bound.sentence());
+        }
+        out.push('\n');
+        out.push_str(&graph::text(&graph::Graph::of_machine(machine)));
+        out.push_str("\nnothing was run\n");
+        out
+    }
+
+    /// Claims the scope of the run, and makes its files.
+    ///
+    /// # Errors
+    /// The run is refused, another run has claimed its scope, it cannot be saved, or a signal came while it waited.
+    pub fn begin(self) -> Result<Begun<'s>, Error> {
+        let Self { session, mut prepared, options, files, context } = self;
+        let given = given(&options, &prepared, &context);
+        trust::check(options.run.allow_untrusted, session, &mut prepared, &given)?;
+        warn(&prepared, session);
+        if let Some(base) = &options.changed_since {
+            let none = changes::none_since(base, &prepared, &context, session)?;
+            if let Some(not_run) = none {
+                let options = options.run.settled();
+                return Ok(Begun::NotNeeded(Box::new(NotNeeded { session, prepared, options, not_run })));
+            }
+        }
+        prepared.machine.limits.cycles = options.max_cycles;
+        if options.max_cycles.is_some() && prepared.machine.maintain.is_none() {
+            session.talk.warning("`--max-cycles` has no effect: the loop does not say `maintain: true`");
+        }
+        let in_ci = options.run.audience.is_ci();
+        let night = if in_ci && prepared.machine.maintain.is_some() {
+            Some(Night { previous: nights::previous(&options, &prepared.machine.name, session) })
+        } else {
+            nights::warn_of_no_effect(&options, session);
+            None
+        };
+        let options = BeginOptions { run: options.run.settled(), ..options };
+        let Prepared { located, loaded, machine, library, .. } = &mut prepared;
+        let of = (&*located, &*loaded, &*machine);
+        let decided = consent::decide(&options.run.llm, of, library, in_ci, session)?;
+        let interrupts = Interrupts::listen(&session.stop_by)?;
+        let beginning = ConfiguredRun { session, prepared, options, files, context, decided };
+        let launch = interrupts.block_on(beginning.launch(night, interrupts.cancel()))?;
+        Ok(Begun::Ready(Box::new(Ready { interrupts, launch })))
+    }
+}
+
+/// Returns the values of the context that the caller gave.
+fn given(options: &BeginOptions, prepared: &Prepared, context: &Map<String, Value>) -> Map<String, Value> {
+    let named = options.context.iter().chain(&options.params).map(|(name, _)| name.as_str());
+    // An input that is a mapping can give several values at once.
+    let input = options.input.as_deref();
+    let keys = input.and_then(|input| serde_json::from_str::<Map<String, Value>>(input).ok());
+    let keys = keys.iter().flat_map(Map::keys).map(String::as_str);
+    let input = input.map(|_| prepared.machine.input_key.as_str());
+    let all = named.chain(keys).chain(input);
+    all.filter_map(|name| Some((name.to_owned(), context.get(name)?.clone()))).collect()
+}
+
+/// A night of a maintain loop, and the file of the earlier nights, if the caller named one.
+struct Night {
+    previous: Option<Local>,
+}
+
+/// A run that is fully configured, and whose scope is not claimed yet.
+struct ConfiguredRun<'s> {
+    session: &'s Session<'s>,
+    prepared: Prepared,
+    options: BeginOptions,
+    files: RunFiles,
+    context: Map<String, Value>,
+    decided: Decided,
+}
+
+impl<'s> ConfiguredRun<'s> {
+    async fn launch(mut self, night: Option<Night>, mut cancel: Cancel) -> Result<Launch<'s>, Error> {
+        let Self { session, prepared, options, files, context, .. } = &mut self;
+        let (session, files) = (*session, files.clone());
+        let clock = Clock::start();
+        snapshots::check(&options.run, &prepared.located.root, session)?;
+        let worktree = if options.worktree {
+            Some(Worktree::plan(&prepared.located.root, &files, session)?)
+        } else {
+            None
+        };
+        if let Some(worktree) = &worktree {
+            prepared.work_in(worktree.root().to_owned());
+        }
+        let territory = claim::territory(prepared, context, session, &session.redactor)?;
+        let wanted = claim::wanted(&files, &prepared.machine.name, &territory, session, clock.now());
+        let claim = claim::take(wanted, options.run.queue, &files, &mut cancel, session).await?;
+        let home = worktree.as_ref().map_or(prepared.located.root.as_path(), Worktree::home);
+        let of = (files.instance(), home);
+        let lock = lock::of_run(&options.run, of, (&territory, &claim), &mut cancel, session).await?;
+        if let Some(worktree) = &worktree {
+            worktree.create(session)?;
+        }
+        let area = tree::area(&territory, &options.run, session);
+        let looked =
+            tree::start(prepared, &area, (&files, options), worktree.is_some(), &cancel, session).await;
+        let (tree, warnings) = looked.inspect_err(|_| {
+            if let Some(worktree) = &worktree {
+                worktree.close(true, session);
+            }
+        })?;
+        let projection = Projection::new(&prepared.located.root, files.instance());
+        let claimed = criteria::claim(&projection, &prepared.machine, context, session);
+        let journal = claimed.and_then(|()| open(&files, &options.run, session)).inspect_err(|_| {
+            if let Some(worktree) = &worktree {
+                worktree.close(true, session);
+            }
+        })?;
+        let before = night.map(|Night { previous }| {
+            let kept = nights::kept(&files, &options.run, session);
+            let (every, of) = (nights::due(options, session), (kept.as_path(), &prepared.machine.name));
+            nights::before(previous.as_ref(), every, of, clock.now(), session)
+        });
+        let mut before = before.unwrap_or_default();
+        before.warnings.extend(warnings);
+        let sinks = sinks(prepared, &files, &options.run, &projection, session);
+        let start = self.start(&files, before, tree, &clock);
+        let Self { session, prepared, options, decided, .. } = self;
+        let root = &prepared.located.root;
+        let snapshots = snapshots::are_kept(&options.run, decided.llm, root, session);
+        Ok(Launch {
+            session,
+            options: options.run,
+            prepared,
+            position: Position::Start(Box::new(start)),
+            files,
+            journal,
+            sinks,
+            clock,
+            agents: decided.agents,
+            territory,
+            area,
+            claim,
+            lock,
+            worktree,
+            snapshots,
+        })
+    }
+
+    fn start(&self, files: &RunFiles, before: Before, tree: StartTree, clock: &Clock) -> Start {
+        let Self { session, prepared, options, context, decided, .. } = self;
+        let (machine, run) = (&prepared.machine, &options.run);
+        let in_ci = run.audience.is_ci();
+        let inputs = options.params.iter().chain(&options.context).map(|(name, _)| name.clone());
+        let input = options.input.iter().map(|_| machine.input_key.to_string());
+        let event = LoopStart {
+            r#loop: machine.name.clone(),
+            run_id: files.instance().to_owned(),
+            definition_sha256: prepared.loaded.digest.clone(),
+            max_iterations: machine.limits.iterations.limit,
+            inputs: inputs.chain(input).collect(),
+            llm: decided.llm,
+            until_clean: in_ci && machine.maintain.is_some(),
+            warnings: before.warnings,
+            nights: before.nights,
+            board: machine.has_board().then(|| Box::new(machine.board)),
+            strict: run.strict.unwrap_or(in_ci),
+            source: prepared.source(),
+            parent: None,
+            assignment: run.assignment.clone().map(Box::new),
+            merges: None,
+            place: Some(claim::place(&prepared.located.root)),
+            commit: run.is_published().then(|| bundler::commit(prepared, session)).flatten(),
+            tree: Some(tree),
+            on_change: tree::on_change(options, machine, decided.llm),
+            context: context.clone(),
+            overrides: Box::new(overrides(options)),
+            schema: SCHEMA,
+        };
+        start(event, (clock.now(), Duration::ZERO), files, run, decided, session)
+    }
+}
+
+/// Collects the options that still hold when the run is resumed.
+fn overrides(options: &BeginOptions) -> Overrides {
+    let llm = &options.run.llm;
+    Overrides {
+        max_iterations: options.max_iterations,
+        max_cycles: options.max_cycles,
+        timeout_ms: None,
+        context: options.context.iter().cloned().collect(),
+        param: options.params.iter().cloned().collect(),
+        input: options.input.clone(),
+        scope: options.scope.clone(),
+        max_cost: llm.budget.cost_usd,
+        max_tokens: llm.budget.tokens,
+        max_llm_calls: llm.budget.calls,
+        on_handoff: llm.on_handoff.map(|behavior| behavior.word().to_owned()),
+        model: options.model.clone(),
+        llm_model: options.llm_model.clone(),
+    }
+}
+
+/// A run that was not needed, because nothing in its scope changed.
+pub struct NotNeeded<'s> {
+    session: &'s Session<'s>,
+    prepared: Prepared,
+    options: RunOptions,
+    not_run: NotRun,
+}
+
+impl NotNeeded<'_> {
+    /// Returns the loop.
+    pub fn loop_name(&self) -> &str {
+        self.prepared.machine.name.as_str()
+    }
+
+    /// Explains why nothing was run.
+    pub fn sentence(&self) -> String {
+        Digest::of_none(self.not_run.clone()).sentence()
+    }
+
+    /// Reports that nothing was run, in the same places as a run.
+    pub fn report(self) {
+        let Self { session, prepared, options, not_run } = self;
+        let Some(provider) = publisher(&options) else { return };
+        let name = &prepared.machine.name;
+        let files = new_files((&prepared.located.root, name), &Clock::start());
+        if let Err(error) = files.make_directory() {
+            session.talk.warning(&format!("cannot write reports: {error}"));
+        }
+        let of = (prepared.located.root.as_path(), name);
+        let mut publication = Publication::new(&options, provider, of, &files, None, session);
+        publication.begin(&options, (name.as_str(), Stage::Beginning), session);
+        for warning in publication.publish_none(not_run, session) {
+            session.talk.warning(&warning);
+        }
+    }
+}
+
+/// Names the files of a new run.
+pub(crate) fn new_files((root, name): (&Path, &LoopName), clock: &Clock) -> RunFiles {
+    let random = uuid::Uuid::new_v4().as_fields().0;
+    RunFiles::new(&root.join(DIRECTORY), name, clock.now(), random)
+}
+
+/// Warns in one line of warnings about the loop; `validate` shows them.
+fn warn(prepared: &Prepared, session: &Session<'_>) {
+    let warnings = prepared.findings.count(Severity::Warning);
+    if warnings > 0 {
+        let (count, file) = (plural(warnings as u64, "warning"), &prepared.located.shown);
+        session.talk.warning(&format!("{file} has {count}, see `{}`", command::validate(file)));
+    }
+}

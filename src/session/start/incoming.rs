@@ -1,0 +1,360 @@
+//! Takes over a run from another machine: finds its bundle, checks it, and unpacks it among the unfinished runs.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+
+use crate::base::command;
+use crate::base::name::LoopName;
+use crate::base::object::ObjectId;
+use crate::base::text::one_line;
+use crate::bundle;
+use crate::bundle::manifest::{Manifest, SnapshotName};
+use crate::bundle::names;
+use crate::bundle::open::{self, Bundle, LIMITS, OpenError};
+use crate::bundle::place::{Comparison, arrange, compare, place};
+use crate::bundle::tree::{self, RestoreError};
+use crate::definition::load::{self, DIRECTORY};
+use crate::engine::event::LoopStart;
+use crate::engine::outcome::Outcome;
+use crate::files::transient;
+use crate::forge::git_remote::GitRemote;
+use crate::forge::github::api::Api;
+use crate::forge::github::artifacts::RunsMeant;
+use crate::forge::github::repository::Repository;
+use crate::forge::github::takeover::{ApiRefs, Holder, Point, Taken, TakeoverError, take};
+use crate::git::call::Git;
+use crate::journal::ends;
+use crate::journal::files::RunFiles;
+use crate::process::life::host;
+use crate::report::advice::loop_of;
+use crate::run::snapshots::Moment;
+use crate::session::context::Session;
+use crate::session::end::bundler::{here, job};
+use crate::session::error::{Error, Kind};
+use crate::session::git::pushed_refs::PushedRefs;
+use crate::session::options::RunOptions;
+use crate::session::prepare::prepared::{Prepared, changed};
+use crate::session::read::fetch::{ArtifactRequest, artifact};
+use crate::session::read::snapshots;
+use crate::session::{git, key};
+
+/// A run that was unpacked, and not yet moved to the directory of runs.
+pub(crate) struct Incoming {
+    manifest: Manifest,
+    /// Where it was unpacked: beside its final place, so that it can be renamed.
+    unpacked: TempDir,
+    /// Its files there.
+    there: RunFiles,
+    shown: String,
+    /// The directory with the `.loops` that it belongs to.
+    pub(crate) root: PathBuf,
+    /// Where its files will be.
+    pub(crate) files: RunFiles,
+    /// How it began.
+    pub(crate) began: LoopStart,
+    /// The name of the artifact that it was.
+    pub(crate) artifact: Option<String>,
+    /// The repository on GitHub that it comes from, from which other jobs could take it as well.
+    remote: Option<(Api, Repository)>,
+}
+
+impl Incoming {
+    /// Gets a run from a path or from an artifact on GitHub.
+    pub(crate) fn get(
+        from: &str,
+        (name, repository): (Option<&str>, Option<&str>),
+        options: &RunOptions,
+        session: &Session<'_>,
+    ) -> Result<Self, Error> {
+        let Some(what) = artifact(from) else {
+            return Self::open(&session.path(Path::new(from)), from, session);
+        };
+        let loop_name = name.and_then(|name| LoopName::parse(name).ok());
+        let stem = loop_name.map(|name| name.file_stem());
+        let runs = RunsMeant::of_loop(stem.as_deref(), key::wanted(options, stem.as_deref(), session));
+        let allow_untrusted = options.allow_untrusted;
+        let asked = ArtifactRequest { what, run: None, repository, runs, allow_untrusted, session };
+        let local = asked.local()?;
+        let incoming = Self::open(&local.path, &local.shown, session)?;
+        // What keeps other jobs away is a ref on GitHub, which needs a token.
+        let remote = session.env.token().map(|_| asked.remote()).transpose()?;
+        Ok(Self { artifact: local.artifact.clone(), remote, ..incoming })
+    }
+
+    /// Checks a bundle and unpacks it. Does not change the checkout yet.
+    pub(crate) fn open(path: &Path, shown: &str, session: &Session<'_>) -> Result<Self, Error> {
+        let scratch = transient::directory("ll-incoming-").map_err(|error| unusable(shown, &error.into()))?;
+        let bundle = open::locate(path, scratch.path(), LIMITS).and_then(|path| Bundle::open(&path, LIMITS));
+        let bundle = bundle.map_err(|error| unusable(shown, &error))?;
+        if bundle.manifest.merges.is_some() {
+            return Err(no_run(shown));
+        }
+        let file = bundle.manifest.file.clone().ok_or_else(|| {
+            Error::refused("the loop file of the bundle is outside of its checkout")
+                .with_hint("only a run of a loop inside its repository can go on on another machine")
+        })?;
+        let mut homes = load::ancestors(&session.cwd).into_iter();
+        let root = homes.find(|root| load::find(file.as_str(), root).is_ok()).ok_or_else(|| {
+            Error::refused(format!("the loop file `{file}` of the bundle is not in this checkout")).with_hint(
+                "resume in a checkout of the commit that the run was about; a bundle brings no commands",
+            )
+        })?;
+        let loops = root.join(DIRECTORY);
+        let unusable = |error: OpenError| unusable(shown, &error);
+        let instance = bundle.manifest.instance.clone();
+        let files = RunFiles::of(&loops, instance.as_str())
+            .ok_or_else(|| unusable(OpenError::Damaged("it does not name its run".to_owned())))?;
+        files.make_directory().map_err(|error| unusable(error.into()))?;
+        let unpacked = transient::directory_in(transient::INCOMING, files.directory());
+        let unpacked = unpacked.map_err(|error| unusable(error.into()))?;
+        let manifest = bundle.extract(unpacked.path()).map_err(unusable)?;
+        let there = arrange(unpacked.path(), &files).map_err(|error| unusable(error.into()))?;
+        let ends = ends::ends(&there.journal()).map_err(|error| unusable(error.into()))?;
+        let is_the_same = |start: &LoopStart| {
+            start.run_id == instance.as_str()
+                && start.source.file == file.as_str()
+                && start.r#loop == manifest.r#loop
+                && start.definition_sha256 == manifest.definition_sha256.to_string()
+        };
+        let last = ends.last.map(|(_, seq)| seq);
+        let began = ends.start.map(|(_, start)| start).filter(is_the_same);
+        let began = began.filter(|_| last == Some(manifest.last_seq));
+        let began =
+            began.ok_or_else(|| unusable(OpenError::Damaged("its journal is of another run".to_owned())))?;
+        let shown = shown.to_owned();
+        Ok(Self { manifest, unpacked, there, shown, root, files, began, artifact: None, remote: None })
+    }
+
+    /// Refuses a run that cannot go on here, before anything is claimed.
+    pub(crate) fn check(
+        &self,
+        prepared: &Prepared,
+        (source, name): (&str, Option<&str>),
+        accept: bool,
+        session: &Session<'_>,
+    ) -> Result<(), Error> {
+        if let Some(name) = name
+            && !self.is_of(name, session)
+        {
+            let found = &self.manifest.r#loop;
+            return Err(Error::refused(format!("the bundle is of a run of `{found}`, and not of `{name}`"))
+                .with_hint(format!(
+                    "to go on with it, name that loop: `{}`",
+                    command::resume(found.as_str()).option("--from", source)
+                )));
+        }
+        let Manifest { instance, repository, resumable, outcome, .. } = &self.manifest;
+        // A loop that says how it goes on can be taken up again after a failure; any other one that ended is over, so that a
+        // later job does not repeat what failed in an earlier one.
+        let is_reopened = prepared.machine.on_resume.is_some() && *outcome != Some(Outcome::Success);
+        if !resumable && !is_reopened {
+            let outcome = outcome.map_or("ended", Outcome::word);
+            let name = loop_of(&self.began);
+            return Err(Error::refused(format!(
+                "the run {instance} of `{name}` has ended ({outcome}), and nothing is left to do"
+            ))
+            .of_kind(Kind::Over)
+            .with_hint(format!("start a new one with `{}`", command::run(name))));
+        }
+        let git = git::at(&self.root, session);
+        if let (Some(theirs), Some(ours)) = (repository, here(&git, session))
+            && theirs.as_str() != ours
+            && !accept
+        {
+            return Err(Error::refused(format!(
+                "the bundle is of the repository {theirs}, and this one is {ours}"
+            ))
+            .with_hint("resume in a checkout of the same repository, or agree with `--accept-changes`"));
+        }
+        if self.began.definition_sha256 != prepared.loaded.digest && !accept {
+            return Err(changed(self.began.r#loop.as_str()));
+        }
+        Ok(())
+    }
+
+    /// Tells whether a user's text, the name or file of a loop or a run id, means this run.
+    fn is_of(&self, name: &str, session: &Session<'_>) -> bool {
+        let Manifest { r#loop, instance, .. } = &self.manifest;
+        let same_file = || {
+            let named = load::find(name, &session.cwd).ok()?.path.canonicalize().ok()?;
+            Some(named == load::find(&self.began.source.file, &self.root).ok()?.path.canonicalize().ok()?)
+        };
+        name == r#loop.as_str() || instance.as_str().starts_with(name) || same_file().unwrap_or(false)
+    }
+
+    /// Restores the changes of the checkout, and moves the files of the run into place. The run has to be claimed.
+    /// Before anything is written, `rehearse` checks that it can go on; its result is returned, if it was called.
+    pub(crate) fn settle<R>(
+        self,
+        definition: &[PathBuf],
+        session: &Session<'_>,
+        accept: bool,
+        rehearse: impl FnOnce(&RunFiles) -> Result<R, Error>,
+    ) -> Result<Option<R>, Error> {
+        let instance = self.files.instance();
+        let failed =
+            |error: io::Error| Error::failed(format!("the run {instance} cannot be put here"), &error);
+        if self.files.archived().journal().exists() {
+            return Err(gone_on(instance, "has ended here since"));
+        }
+        match compare(&self.there, &self.files).map_err(|error| failed(error).of_kind(Kind::Refused))? {
+            Comparison::Ahead => {}
+            Comparison::Same => {
+                session
+                    .talk
+                    .note(&format!("the run {instance} is here already, as far as in {}", self.shown));
+                return Ok(None);
+            }
+            Comparison::Behind => {
+                return Err(gone_on(instance, "has gone on here since the bundle was written"));
+            }
+            Comparison::Apart => {
+                return Err(gone_on(instance, "went on here and elsewhere, in different ways"));
+            }
+        }
+        // First, so that a run that is refused here stays free for another job.
+        let git = git::at(&self.root, session);
+        let objects = self.unpacked.path().join(names::TREE);
+        let objects = objects.exists().then_some(objects.as_path());
+        if let Some(saved) = &self.manifest.tree
+            && let Err(error) = tree::check(&git, saved, objects, definition)
+            && !(accept && matches!(error, RestoreError::Missing(_)))
+        {
+            return Err(not_restored(&error));
+        }
+        let rehearsed = rehearse(&self.there)?;
+        self.take_over(session)?;
+        if let Some(saved) = &self.manifest.tree {
+            match tree::restore(&git, saved, objects) {
+                Ok(()) => {}
+                Err(error @ RestoreError::Missing(_)) if accept => session.talk.warning(&error.to_string()),
+                Err(error) => return Err(not_restored(&error)),
+            }
+        }
+        if let Err(why) =
+            self.take_snapshots(&git, definition).and_then(|found| snapshots::refer(&git, instance, &found))
+        {
+            session.talk.warning(&format!("the tree snapshots of the bundle are not taken over: {why}"));
+        }
+        for left_out in &self.manifest.left_out {
+            session.talk.warning(&format!("not carried over: {}: {}", left_out.path, left_out.why));
+        }
+        place(&self.there, &self.files).map_err(failed)?;
+        let job = self.manifest.job.as_ref().map(|job| format!(", left by {job}")).unwrap_or_default();
+        session.talk.note(&format!("took over {instance} from {}{job}", self.shown));
+        Ok(Some(rehearsed))
+    }
+
+    /// Takes the objects of the run's tree snapshots into the repository, and returns what they are called. No ref is
+    /// made.
+    pub(crate) fn take_snapshots(
+        &self,
+        git: &Git,
+        definition: &[PathBuf],
+    ) -> Result<BTreeMap<Moment, ObjectId>, String> {
+        let Some(saved) = &self.manifest.snapshots else { return Ok(BTreeMap::new()) };
+        bundle::snapshots::take(git, saved, &self.unpacked.path().join(names::SNAPSHOTS), definition)?;
+        let named = |(name, id): (&SnapshotName, &ObjectId)| Some((Moment::of(name.as_str())?, id.clone()));
+        Ok(saved.refs.iter().filter_map(named).collect())
+    }
+
+    /// Returns the files of the run as they were unpacked.
+    pub(crate) fn there(&self) -> &RunFiles {
+        &self.there
+    }
+
+    /// Takes the run for this job alone, if other jobs can reach it.
+    fn take_over(&self, session: &Session<'_>) -> Result<(), Error> {
+        let Some((api, repository)) = &self.remote else { return Ok(()) };
+        let base = self.manifest.tree.as_ref().map(|tree| tree.base.as_str());
+        let Some(commit) = base.or_else(|| session.env.get("GITHUB_SHA")) else { return Ok(()) };
+        let instance = self.files.instance();
+        let point = Point { repository, instance, seq: self.manifest.last_seq };
+        let us = Holder::new(
+            session.env.get("GITHUB_RUN_ID").unwrap_or_default().to_owned(),
+            session.env.get("GITHUB_RUN_ATTEMPT").and_then(|attempt| attempt.parse().ok()).unwrap_or(1),
+            job(session).unwrap_or_else(host),
+        );
+        match taken((api, commit), point, &us, session) {
+            Ok(Taken::Ours) => Ok(()),
+            Ok(Taken::Theirs(holder)) => Err(Error::refused(format!(
+                "another job has taken the run {instance}: {}",
+                one_line(&holder.url, 300)
+            ))
+            .of_kind(Kind::Taken)
+            .with_hint("follow it there; when it is over and left the run unfinished, take the run from it")),
+            Err(error) => {
+                let help = error.help().map(|help| format!("; {help}")).unwrap_or_default();
+                session.talk.warning(&format!(
+                    "nothing keeps another job from going on with this run: {error}{help}"
+                ));
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Takes a run in the way that the server has.
+fn taken(
+    (api, commit): (&Api, &str),
+    point: Point<'_>,
+    us: &Holder,
+    session: &Session<'_>,
+) -> Result<Taken, TakeoverError> {
+    match GitRemote::of(api, point.repository, &session.env.lookup()) {
+        Some(remote) => take(api, &PushedRefs::new(remote, session)?, point, us),
+        None => take(api, &ApiRefs::new(api, point, commit), point, us),
+    }
+}
+
+/// Refuses the merge of a plan, whose steps are items, where a run is meant.
+pub(crate) fn no_run(shown: &str) -> Error {
+    Error::refused(format!("{} is a merge of many runs", one_line(shown, 300))).with_hint(
+        "`ll-loop run --plan PLAN --rerun MERGED` runs what is not verified; each item has a bundle of its own in `items/`",
+    )
+}
+
+pub(crate) fn unusable(shown: &str, error: &OpenError) -> Error {
+    let refused = Error::refused(format!("cannot use the bundle {shown}: {error}"));
+    match error {
+        OpenError::Io(_) => refused,
+        OpenError::NotABundle(_) => {
+            refused.with_hint("a bundle is a file `<run>.llz` in the report directory of a run")
+        }
+        OpenError::Several(_) => refused.with_hint("name the one that is meant"),
+        OpenError::Newer { .. } => {
+            refused.with_hint("use the version of ll-loop that wrote it, or a newer one")
+        }
+        OpenError::TooLarge(_) | OpenError::Damaged(_) | OpenError::Foreign(_) | OpenError::Refused(_) => {
+            refused.with_hint("fetch it again from the job that wrote it; nothing was changed here")
+        }
+    }
+}
+
+fn gone_on(instance: &str, how: &str) -> Error {
+    Error::refused(format!("the run {instance} {how}"))
+        .of_kind(Kind::Taken)
+        .with_hint(format!("`{}` shows how it stands here", command::status(instance)))
+}
+
+fn not_restored(error: &RestoreError) -> Error {
+    let refused = Error::refused(error.to_string());
+    match error {
+        RestoreError::NoRepository => refused.with_hint("resume in a checkout of the same repository"),
+        RestoreError::Elsewhere { base, .. } => refused.with_hint(format!(
+            "check that commit out first: `git checkout {base}`, or `ref: {base}` of actions/checkout; in a clone \
+             without it, `git fetch origin {base}`"
+        )),
+        RestoreError::Missing(_) => {
+            refused.with_hint("bring the changes here in another way and go on with `--accept-changes`")
+        }
+        RestoreError::Dirty(_) => refused.with_hint("commit or stash them, or resume in a fresh checkout"),
+        RestoreError::Unfit(_) => refused.with_hint(
+            "a loop and what it pulls in come from the checkout; bring such changes there in another way",
+        ),
+        RestoreError::Damaged(_) => refused.with_hint("fetch the bundle again from the job that wrote it"),
+    }
+}

@@ -1,0 +1,12 @@
+//! Starts a run, anew or where it was left: its scope, its tree, its lock and its files.
+
+pub mod begin;
+pub mod changed;
+pub mod changes;
+pub mod files;
+pub mod incoming;
+pub mod resume;
+pub mod rewind;
+mod rewound;
+pub mod start;
+mod tree;

@@ -1,0 +1,408 @@
+//! Resumes a run: finds or fetches it, folds its journal, and claims its scope again.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+
+use super::changed::changes;
+use super::files::begin_files;
+use super::incoming::Incoming;
+use super::rewound::{Made, Rewound};
+use super::start::start;
+use super::tree;
+use crate::base::name::StateName;
+use crate::base::text::one_line;
+use crate::base::time::human;
+use crate::definition::load;
+use crate::definition::vendored::Copies;
+use crate::engine::event::{LoopComplete, LoopResume, LoopStart, Overrides};
+use crate::engine::past::Standing;
+use crate::journal::files::RunFiles;
+use crate::journal::known::KnownRun;
+use crate::journal::reader::Whole;
+use crate::journal::writer::Journal;
+use crate::machine::{Budget, Machine, OnHandoff};
+use crate::process::signal::Cancel;
+use crate::report::Sinks;
+use crate::report::advice::loop_of;
+use crate::run::clock::Clock;
+use crate::run::otherwise::adjust;
+use crate::run::projection::Projection;
+use crate::run::replay::{Left, Level};
+use crate::session::context::Session;
+use crate::session::end::killed::Telling;
+use crate::session::end::ready::{Launch, Position, Ready, Resumed, sinks};
+use crate::session::end::{finish, killed};
+use crate::session::error::{Error, Kind};
+use crate::session::git::worktree::Worktree;
+use crate::session::interrupts::Interrupts;
+use crate::session::options::{LlmOptions, ResumeOptions, Which};
+use crate::session::prepare::consent::Decided;
+use crate::session::prepare::prepared::{Prepared, reaching, refused};
+use crate::session::prepare::{claim, consent, lock, trust};
+use crate::session::read::choose::{Chosen, choose, never_began, over};
+use crate::session::read::fold::{Folded, fold};
+use crate::session::read::snapshots;
+use crate::session::{criteria, key};
+
+/// The result of resuming a run.
+pub enum Resumption<'s> {
+    /// It can start.
+    Ready(Box<Ready<'s>>),
+    /// It had ended, but its process died before it was reported; now it is.
+    Finished(Box<LoopComplete>),
+}
+
+/// A run that was found, on this machine or in a bundle.
+pub(crate) struct FoundRun {
+    /// The directory with the `.loops` that it belongs to.
+    pub(crate) root: PathBuf,
+    pub(crate) files: RunFiles,
+    pub(crate) began: LoopStart,
+    pub(crate) incoming: Option<Incoming>,
+}
+
+/// Completes a loop with what the run began with and what the caller gives, and refuses one that may not run here.
+pub(crate) fn settle(
+    began: &LoopStart,
+    options: &ResumeOptions,
+    prepared: &mut Prepared,
+    session: &Session<'_>,
+) -> Result<(), Error> {
+    let mut context = began.context.clone();
+    context.extend(options.context.iter().map(|(name, value)| (name.clone(), json!(value))));
+    prepared.settle(&context, session)?;
+    prepared.scope.clone_from(&began.overrides.scope);
+    trust::check(options.run.allow_untrusted, session, prepared, &given(options, began))
+}
+
+/// Returns the values of the context that the caller gave, now or when the run began.
+fn given(options: &ResumeOptions, began: &LoopStart) -> Map<String, Value> {
+    let then = began.inputs.iter().filter_map(|name| Some((name.clone(), began.context.get(name)?.clone())));
+    let now = options.context.iter().map(|(name, value)| (name.clone(), Value::from(value.as_str())));
+    then.chain(now).collect()
+}
+
+impl<'s> Session<'s> {
+    /// Finds a run that was interrupted, handed off or killed, and claims its scope again. With `outside`, its loop
+    /// file may lie outside of the repository.
+    ///
+    /// # Errors
+    /// No such run exists, it cannot go on, or another run has claimed its scope.
+    pub fn resume(
+        &'s self,
+        which: &Which,
+        options: ResumeOptions,
+        outside: bool,
+    ) -> Result<Resumption<'s>, Error> {
+        let found = match self.look_for(which, &options)? {
+            Ok(found) => found,
+            Err(run) => {
+                let finished = finish::finish(&run, Some(&options.run), self)?;
+                return Ok(Resumption::Finished(Box::new(finished.complete)));
+            }
+        };
+        let located = load::find(&found.began.source.file, &found.root).map_err(|error| refused(&error))?;
+        let located = located.taking(Copies::accepted_if(options.accept_changes));
+        let mut prepared = self.at(&found.root).prepare(reaching(located, outside))?;
+        settle(&found.began, &options, &mut prepared, self)?;
+        if let (Some(incoming), Which::From { name, source, .. }) = (&found.incoming, which) {
+            incoming.check(&prepared, (source, name.as_deref()), options.accept_changes, self)?;
+        }
+        let worktree = if found.files.worktree().is_dir() {
+            let worktree = Worktree::plan(&prepared.located.root, &found.files, self)?;
+            prepared.work_in(worktree.root().to_owned());
+            Some(worktree)
+        } else {
+            None
+        };
+        let mut options = ResumeOptions { run: options.run.settled(), ..options };
+        if let Some(artifact) = found.incoming.as_ref().and_then(|incoming| incoming.artifact.as_deref()) {
+            options.run.key = key::continuing(&options.run, (found.files.stem(), artifact), self);
+        }
+        let going = UnclaimedRun { session: self, options, prepared, worktree, rewound: None };
+        Ok(Resumption::Ready(Box::new(going.ready(found)?)))
+    }
+
+    /// Finds the run. If it ended and only has to be finished, finishes it.
+    fn look_for(
+        &self,
+        which: &Which,
+        options: &ResumeOptions,
+    ) -> Result<Result<FoundRun, Box<KnownRun>>, Error> {
+        match which {
+            Which::From { source, name, repository } => {
+                let expected = (name.as_deref(), repository.as_deref());
+                let incoming = Incoming::get(source, expected, &options.run, self)?;
+                let Incoming { root, files, began, .. } = &incoming;
+                let (root, files, began) = (root.clone(), files.clone(), began.clone());
+                Ok(Ok(FoundRun { root, files, began, incoming: Some(incoming) }))
+            }
+            Which::Here(name) => match choose(name, self)? {
+                Chosen::Left(root, run) => {
+                    // It goes on with other options, perhaps to another place. If it cannot, there is what was.
+                    killed::report(&run, None, Telling::Files, self)?;
+                    let KnownRun { files, ends, .. } = *run;
+                    let began = ends.start.map(|(_, began)| began);
+                    let began = began.ok_or_else(|| never_began(files.instance(), files.stem()))?;
+                    Ok(Ok(FoundRun { root, files, began, incoming: None }))
+                }
+                Chosen::Unfinished(run) => Ok(Err(run)),
+            },
+        }
+    }
+}
+
+/// A run that was found, with its loop, and whose scope is not claimed yet.
+pub(crate) struct UnclaimedRun<'s> {
+    pub(crate) session: &'s Session<'s>,
+    pub(crate) options: ResumeOptions,
+    pub(crate) prepared: Prepared,
+    pub(crate) worktree: Option<Worktree>,
+    /// What it has of another run, if it is rewound from one: then none of its files are there yet.
+    pub(crate) rewound: Option<Rewound>,
+}
+
+impl<'s> UnclaimedRun<'s> {
+    /// Claims its scope, and opens its files.
+    pub(crate) fn ready(self, found: FoundRun) -> Result<Ready<'s>, Error> {
+        let interrupts = Interrupts::listen(&self.session.stop_by)?;
+        let launch = interrupts.block_on(self.launch(found, interrupts.cancel()))?;
+        Ok(Ready { interrupts, launch })
+    }
+
+    async fn launch(mut self, found: FoundRun, mut cancel: Cancel) -> Result<Launch<'s>, Error> {
+        let FoundRun { files, began, incoming, .. } = found;
+        let session = self.session;
+        let is_archived = files.is_archived();
+        let clock = Clock::start();
+        snapshots::check(&self.options.run, &self.prepared.located.root, session)?;
+        let mut context = began.context;
+        context.extend(self.options.context.iter().map(|(name, value)| (name.clone(), json!(value))));
+        let territory = claim::territory(&self.prepared, &context, session, &session.redactor)?;
+        let wanted = claim::wanted(&files, &self.prepared.machine.name, &territory, session, clock.now());
+        // From here on, other processes see the run as running, and cannot resume it.
+        let claim =
+            claim::take(wanted, self.options.run.queue, &files.taken_back(), &mut cancel, session).await?;
+        let home = self.worktree.as_ref().map_or(self.prepared.located.root.as_path(), Worktree::home);
+        let of = (files.instance(), home);
+        let lock = lock::of_run(&self.options.run, of, (&territory, &claim), &mut cancel, session).await?;
+        let files = if is_archived { taken_back(&files)? } else { files };
+        let mut decided = None;
+        if let Some(incoming) = incoming {
+            let definition = self.prepared.definition();
+            let accept = self.options.accept_changes;
+            decided = incoming.settle(&definition, session, accept, |files| self.rehearse(files))?;
+        }
+        let (rewound, worktree) = (self.rewound.take(), self.worktree.take());
+        let of_another = rewound.as_ref().zip(worktree.as_ref());
+        let made = match of_another {
+            Some((rewound, worktree)) => Some(rewound.make((&files, clock.now()), worktree)?),
+            None => None,
+        };
+        let projection = Projection::new(&self.prepared.located.root, files.instance());
+        let opened = self.open((&files, of_another), decided, &projection, &clock).and_then(|opened| {
+            adjust(&mut self.prepared.machine, &opened.resumed.start.event);
+            criteria::claim(&projection, &self.prepared.machine, &context, session)?;
+            Ok(opened)
+        });
+        let opened = opened.inspect_err(|_| {
+            if is_archived {
+                // Nothing was done, so it stays what it was; otherwise the next command moves it.
+                let _best_effort = files.archive();
+            }
+        });
+        let OpenedRun { mut resumed, sinks, whole, decided } = opened?;
+        let area = tree::area(&territory, &self.options.run, session);
+        if let Some(ended) = resumed.past.end_tree().filter(|_| self.prepared.machine.on_resume.is_some()) {
+            let found = tree::now(&self.prepared, &area, &files, worktree.is_some(), &cancel, session).await;
+            resumed.how.tree_changed = found.is_some_and(|found| found != *ended);
+        }
+        let journal = begin_files(&files, &self.options.run, session)
+            .and_then(|()| Journal::go_on(&files, session.redactor.clone(), whole));
+        let journal = journal.map_err(|error| {
+            files.release();
+            claim::cannot_save(&error)
+        })?;
+        if made.is_none() {
+            say(files.instance(), &resumed.how, session);
+        }
+        let Self { session, options, prepared, .. } = self;
+        let of = (prepared.located.root.as_path(), &files);
+        let snapshots = match &made {
+            // It comes from a run that has some.
+            Some(_) => options.run.snapshots.unwrap_or(true),
+            None => snapshots::are_kept_again(&options.run, decided.llm, of, session),
+        };
+        Made::keep(made, session);
+        Ok(Launch {
+            session,
+            options: options.run,
+            prepared,
+            position: Position::Left(Box::new(resumed)),
+            files,
+            journal,
+            sinks,
+            clock,
+            agents: decided.agents,
+            territory,
+            area,
+            claim,
+            lock,
+            worktree,
+            snapshots,
+        })
+    }
+
+    /// Folds the journal of a run that is still in its bundle, and checks that it can go on. Writes nothing.
+    fn rehearse(&mut self, files: &RunFiles) -> Result<Decided, Error> {
+        let accept = self.options.accept_changes;
+        let folded = fold(files, &mut self.prepared, accept, &mut Sinks::default())?;
+        self.continued((files, None), folded.left, None).map(|continued| continued.decided)
+    }
+
+    /// Folds the journal and checks that the run can go on, before it writes anything.
+    fn open(
+        &mut self,
+        (files, of_another): (&RunFiles, Option<(&Rewound, &Worktree)>),
+        decided: Option<Decided>,
+        projection: &Projection,
+        clock: &Clock,
+    ) -> Result<OpenedRun, Error> {
+        let mut sinks = sinks(&self.prepared, files, &self.options.run, projection, self.session);
+        let accept = self.options.accept_changes;
+        let Folded { whole, left, last, elapsed } = fold(files, &mut self.prepared, accept, &mut sinks)?;
+        let Continued { level, left, how, event, decided } =
+            self.continued((files, of_another), left, decided)?;
+        let since = (level.at, level.past.elapsed());
+        let start = start(event, since, files, &self.options.run, &decided, self.session);
+        let rested = last.map(|last| clock.now().since(last)).unwrap_or_default();
+        let resumed = Resumed { start, past: level.past, how, rested, elapsed, left };
+        Ok(OpenedRun { resumed, sinks, whole, decided })
+    }
+
+    /// Works out how a run whose journal was folded goes on, or why it cannot.
+    fn continued(
+        &mut self,
+        (files, of_another): (&RunFiles, Option<(&Rewound, &Worktree)>),
+        mut left: Left,
+        decided: Option<Decided>,
+    ) -> Result<Continued, Error> {
+        let level = left.take_outermost().ok_or_else(|| never_began(files.instance(), files.stem()))?;
+        let stands = if of_another.is_some() { level.rewound() } else { level.reopened() };
+        let mut how = standing(files.instance(), loop_of(level.past.start()), stands)?;
+        for inner in left.iter() {
+            if let Standing::Lost(state) = inner.standing() {
+                return Err(lost(&state));
+            }
+        }
+        let mut event = level.past.start().clone();
+        let in_ci = self.options.run.audience.is_ci();
+        let asked = with_overrides(&self.options.run.llm, &event.overrides);
+        how.changes = changes((&self.options, files), self.session, &self.prepared, &event)?;
+        how.keeps_sessions = how.changes.place.is_none();
+        if let Some((rewound, worktree)) = of_another {
+            rewound.check(level.past.run(), &self.prepared.machine)?;
+            how.changes.captured.clone_from(&rewound.captured);
+            // A conversation goes on where it was left, and not in front of what was said last; and not in this directory.
+            how.keeps_sessions = false;
+            self.session.talk.note(&rewound.sentence(files, worktree));
+        }
+        let Prepared { located, loaded, machine, library, .. } = &mut self.prepared;
+        let decided = match decided {
+            Some(decided) => decided,
+            None => consent::decide(&asked, (&*located, &*loaded, &*machine), library, in_ci, self.session)?,
+        };
+        how.changes.llm = Some(decided.llm).filter(|llm| *llm != event.llm);
+        event.change(&how);
+        in_time(&self.prepared.machine, &event, level.past.elapsed())?;
+        Ok(Continued { level, left, how, event, decided })
+    }
+}
+
+/// A run that can go on, with its opened journal.
+struct OpenedRun {
+    resumed: Resumed,
+    sinks: Sinks,
+    whole: Whole,
+    decided: Decided,
+}
+
+/// How a run goes on.
+struct Continued {
+    level: Level,
+    left: Left,
+    how: Box<LoopResume>,
+    event: LoopStart,
+    decided: Decided,
+}
+
+/// Moves the files of a run that had ended back from the history.
+fn taken_back(files: &RunFiles) -> Result<RunFiles, Error> {
+    files.take_back().map_err(|error| {
+        let what = format!("the files of the run {} cannot be taken back from the history", files.instance());
+        Error::failed(what, &error).of_kind(Kind::Refused)
+    })
+}
+
+/// Completes the options for models with those that the run began with.
+fn with_overrides(options: &LlmOptions, overrides: &Overrides) -> LlmOptions {
+    let Budget { cost_usd, tokens, calls, allows_unpriced } = options.budget;
+    LlmOptions {
+        budget: Budget {
+            cost_usd: cost_usd.or(overrides.max_cost),
+            tokens: tokens.or(overrides.max_tokens),
+            calls: calls.or(overrides.max_llm_calls),
+            allows_unpriced,
+        },
+        on_handoff: options.on_handoff.or_else(|| OnHandoff::by_word(overrides.on_handoff.as_deref()?)),
+        ..options.clone()
+    }
+}
+
+fn standing(instance: &str, name: &str, standing: Standing) -> Result<Box<LoopResume>, Error> {
+    match standing {
+        Standing::Open(how) => Ok(how),
+        Standing::Over(end) => Err(over(instance, name, &end)),
+        Standing::Lost(state) => Err(lost(&state)),
+    }
+}
+
+/// Refuses a run whose timeout has passed, which would end at once.
+fn in_time(machine: &Machine, start: &LoopStart, elapsed: Duration) -> Result<(), Error> {
+    match start.overrides.timeout_ms.map(Duration::from_millis).or(machine.limits.timeout) {
+        Some(timeout) if elapsed >= timeout => {
+            let message = format!(
+                "the timeout of the loop ({}) is used up: the run has taken {}",
+                human(timeout),
+                human(elapsed)
+            );
+            let help = "give it more with `--timeout DURATION`, which counts from the start of the run";
+            Err(Error::refused(message).with_hint(help))
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+fn say(instance: &str, how: &LoopResume, session: &Session<'_>) {
+    let LoopResume { from_state, iteration, step, reason, continuation, .. } = how;
+    let why = reason.words();
+    session.talk.note(&format!(
+        "resuming {instance}, which {why}, in {from_state} (iteration {iteration}, step {step})"
+    ));
+    if let Some(continuation) = continuation {
+        session.talk.note(&plain_lines(continuation));
+    }
+}
+
+/// Returns a text that an action printed as indented lines without terminal control sequences.
+fn plain_lines(text: &str) -> String {
+    let lines: Vec<_> = text.lines().map(|line| format!("  {}", one_line(line, 2000))).collect();
+    lines.join("\n")
+}
+
+fn lost(state: &StateName) -> Error {
+    Error::refused(format!("the run is in the state `{state}`, which the loop no longer has"))
+        .with_hint("add the state to the loop again, or start a new run")
+}

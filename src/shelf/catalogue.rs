@@ -1,0 +1,150 @@
+//! The catalogue: the loops that the program brings along, listed, and copied into a project that makes them its own.
+
+use std::path::{Path, PathBuf};
+
+use indexmap::IndexMap;
+use similar::TextDiff;
+
+use crate::base::command;
+use crate::base::diagnostic::nearest;
+use crate::base::name::VarName;
+use crate::definition::builtin::Builtin;
+use crate::definition::load::{self, DIRECTORY};
+use crate::definition::schema::{ActionType, Parameter};
+use crate::files::place;
+use crate::files::read::{self, MIB};
+use crate::files::replace::create;
+use crate::session::context::Session;
+use crate::session::error::Error;
+
+/// The endings of loop files.
+const EXTENSIONS: [&str; 2] = ["yaml", "yml"];
+
+/// The largest file that a loop is compared with, in bytes.
+const MAX_COMPARED: u64 = MIB;
+
+/// A loop of the catalogue.
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    pub(crate) name: &'static str,
+    pub(crate) description: String,
+    /// Whether it hands work to an agent.
+    pub(crate) needs_agent: bool,
+    pub(crate) parameters: IndexMap<VarName, Parameter>,
+    pub(crate) text: &'static str,
+}
+
+/// What became of a copy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Added {
+    /// The file was written.
+    Written(PathBuf),
+    /// The very same file was there.
+    Unchanged(PathBuf),
+}
+
+/// Returns the whole catalogue, in the order of the names.
+pub(crate) fn entries(session: &Session<'_>) -> Result<Vec<Entry>, Error> {
+    Builtin::catalogue().map(|file| entry(file, session)).collect()
+}
+
+/// Finds a loop of the catalogue by its name.
+pub(crate) fn named(name: &str, session: &Session<'_>) -> Result<Entry, Error> {
+    let Some(file) = Builtin::catalogued(name) else {
+        let meant = nearest(name, Builtin::catalogue().map(Builtin::name));
+        let hint = match meant {
+            Some(near) => format!("did you mean `{near}`? `ll-loop catalog` lists all"),
+            None => "`ll-loop catalog` lists all; one of another repository is added as \
+                     `github:OWNER/REPOSITORY/PATH.yaml@REF`"
+                .to_owned(),
+        };
+        return Err(Error::refused(format!("there is no `{name}` in the catalogue")).with_hint(hint));
+    };
+    entry(file, session)
+}
+
+fn entry(file: Builtin, session: &Session<'_>) -> Result<Entry, Error> {
+    let located = session.find(&file.place().to_string_lossy(), false)?;
+    let loaded = load::load(&located)
+        .map_err(|error| Error::failed(format!("cannot read `{}`", file.name()), &error))?;
+    let definition = loaded.definition;
+    let asks =
+        |action: Option<ActionType>| matches!(action, Some(ActionType::Prompt | ActionType::SlashCommand));
+    Ok(Entry {
+        name: file.name(),
+        description: definition.description.unwrap_or_default(),
+        needs_agent: definition.states.values().any(|state| asks(state.action_type)),
+        parameters: definition.parameters,
+        text: file.text(),
+    })
+}
+
+/// Copies a loop into the project, or to the path that a person names. A file that differs is never overwritten.
+pub(crate) fn add(entry: &Entry, to: Option<&Path>, session: &Session<'_>) -> Result<Added, Error> {
+    let target = match to {
+        Some(path) => chosen(path, session)?,
+        None => usual(entry.name, session),
+    };
+    let shown = shown(&target, session);
+    if to.is_none() {
+        place::stays_at_home(&target, DIRECTORY)
+            .map_err(|error| Error::refused(format!("cannot write `{shown}`: {error}")))?;
+    }
+    if fs_err::symlink_metadata(&target).is_ok() {
+        let there = read::text(&target, MAX_COMPARED)
+            .map_err(|error| Error::refused(format!("`{shown}` is in the way: {error}")))?;
+        if there == entry.text {
+            return Ok(Added::Unchanged(target));
+        }
+        session.talk.warning(&difference(&there, entry, &shown));
+        return Err(Error::refused(format!("`{shown}` exists and differs; it stays as it is")).with_hint(
+            format!("move it away, or copy to another name: `ll-loop add {} --as PATH`", entry.name),
+        ));
+    }
+    let failed = |error: &std::io::Error| Error::failed(format!("cannot write `{shown}`"), error);
+    if let Some(directory) = target.parent() {
+        fs_err::create_dir_all(directory).map_err(|error| failed(&error))?;
+    }
+    create(&target, entry.text).map_err(|error| failed(&error))?;
+    Ok(Added::Written(target))
+}
+
+/// Returns the place where a loop is found by its name, or the file that has it already.
+fn usual(name: &str, session: &Session<'_>) -> PathBuf {
+    let repository = place::repository(&session.cwd).unwrap_or(&session.cwd);
+    let above = session.cwd.ancestors().take_while(|above| above.starts_with(repository));
+    let root = above.into_iter().find(|above| above.join(DIRECTORY).is_dir()).unwrap_or(repository);
+    let files = EXTENSIONS.map(|extension| root.join(DIRECTORY).join(format!("{name}.{extension}")));
+    let taken = files.iter().find(|file| fs_err::symlink_metadata(file).is_ok());
+    taken.unwrap_or(&files[0]).clone()
+}
+
+fn chosen(path: &Path, session: &Session<'_>) -> Result<PathBuf, Error> {
+    let is_loop = path.extension().is_some_and(|end| EXTENSIONS.iter().any(|extension| end == *extension));
+    if !is_loop {
+        return Err(Error::refused(format!("`{}` is no name of a loop file", path.display()))
+            .with_hint("end it with `.yaml`"));
+    }
+    Ok(session.path(path))
+}
+
+/// Returns a path as somebody in the working directory writes it.
+pub(crate) fn shown(path: &Path, session: &Session<'_>) -> String {
+    path.strip_prefix(&session.cwd).unwrap_or(path).display().to_string()
+}
+
+/// Returns the command that runs a copy.
+pub(crate) fn run(entry: &Entry, path: &Path, session: &Session<'_>) -> String {
+    let is_usual = usual(entry.name, session) == path;
+    let name = if is_usual { entry.name.to_owned() } else { shown(path, session) };
+    let required = entry.parameters.iter().filter(|(_, parameter)| parameter.required);
+    required
+        .fold(command::run(&name), |line, (name, _)| line.option("--param", &format!("{name}=…")))
+        .to_string()
+}
+
+fn difference(there: &str, entry: &Entry, shown: &str) -> String {
+    let diff = TextDiff::from_lines(there, entry.text);
+    let diff = diff.unified_diff().header(shown, &format!("catalogue: {}", entry.name)).to_string();
+    format!("`{shown}` differs from the catalogue:\n{diff}")
+}

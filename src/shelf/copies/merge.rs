@@ -1,0 +1,52 @@
+//! Merges the edits of this project with those of the repository that a loop comes from, as git merges files.
+
+use std::path::Path;
+
+use crate::base::text::one_line;
+use crate::files::transient;
+use crate::git::call::{Call, Git};
+use crate::session::context::Session;
+use crate::session::error::Error;
+
+/// A file in three versions.
+pub(super) struct Versions<'v> {
+    /// As it is here.
+    pub(super) ours: &'v str,
+    /// As it was when it was copied.
+    pub(super) base: &'v str,
+    /// As it is there now.
+    pub(super) theirs: &'v str,
+}
+
+/// Returns the file with the edits of both.
+pub(super) fn merge(path: &str, versions: &Versions<'_>, session: &Session<'_>) -> Result<String, Error> {
+    let Versions { ours, base, theirs } = *versions;
+    if ours == theirs || base == theirs {
+        return Ok(ours.to_owned());
+    }
+    if ours == base {
+        return Ok(theirs.to_owned());
+    }
+    let directory = transient::directory("")
+        .map_err(|error| Error::failed("cannot make a temporary directory", &error))?;
+    let names = ["ours", "base", "theirs"];
+    for (name, text) in names.iter().zip([ours, base, theirs]) {
+        fs_err::write(directory.path().join(name), text)
+            .map_err(|error| Error::failed("cannot write a temporary file", &error))?;
+    }
+    with_git(directory.path(), names, session).map_err(|why| {
+        let message =
+            format!("the edits of `{}` and those of its repository do not go together", one_line(path, 200));
+        let message = if why.is_empty() { message } else { format!("{message}: {why}") };
+        Error::refused(message).with_hint("undo the edits, take the new version, and make them again")
+    })
+}
+
+fn with_git(directory: &Path, names: [&str; 3], session: &Session<'_>) -> Result<String, String> {
+    let git = Git::own(directory, session.env.for_ourselves());
+    let merged = git.judged(&Call::new("merge-file").with(&["-p", "-q"]).paths(names))?;
+    if !merged.is_yes {
+        return Err(String::new());
+    }
+    String::from_utf8(merged.printed).map_err(|error| error.to_string())
+}

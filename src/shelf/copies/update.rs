@@ -1,0 +1,312 @@
+//! `ll-loop update`: takes newer versions of the loops that were copied, once a person has seen what they can do.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::Path;
+use std::time::Duration;
+
+use super::add::{abilities_here, at, digests, has_moved, moved, of_another_server};
+use super::gather::{Files, Gathered, Here, Instead, gather};
+use super::merge::{Versions, merge};
+use super::store::{self, Change};
+use super::{failed, home, server, shown};
+use crate::base::sum::Sum;
+use crate::base::text::one_line;
+use crate::base::time::{Timestamp, human};
+use crate::definition::vendored::{COPY, Copied, Copies, LockedLoop, REMOTE, SharedName};
+use crate::files::read::MIB;
+use crate::forge::github::api::Api;
+use crate::forge::github::contents::{Meant, Origin};
+use crate::forge::github::event::{is_sha, short};
+use crate::run::clock::Clock;
+use crate::session::context::Session;
+use crate::session::error::Error;
+
+/// The most newer commits of a loop that are remembered.
+const MOST_WAITING: usize = 50;
+
+/// What a person asks for.
+#[derive(Clone, Debug, Default)]
+pub struct UpdateOptions {
+    /// One loop; all of them, where it is not given.
+    pub name: Option<String>,
+    /// How long ago a commit must have been seen first.
+    pub cool_down: Option<Duration>,
+    /// Whether edits of copies are merged with what is new.
+    pub merge: bool,
+    /// Whether nothing is written.
+    pub check: bool,
+    /// Whether what a moved tag leads to is taken.
+    pub copies: Copies,
+}
+
+/// What came of it.
+pub struct Updated {
+    /// What a person has to know.
+    pub text: String,
+    /// Why nothing was taken, where something was in the way.
+    pub refused: Option<Error>,
+}
+
+/// What is to be done about one loop.
+enum Step {
+    /// Nothing.
+    Nothing,
+    /// Its newer commits are remembered.
+    Remember(Change),
+    /// It is taken anew.
+    Take(Change),
+}
+
+/// Takes newer versions of loops, or only shows them.
+///
+/// # Errors
+/// No loop has this name, or the server does not answer.
+pub(crate) fn update(options: &UpdateOptions, session: &Session<'_>) -> Result<Updated, Error> {
+    let loops = home(session);
+    let lock = store::lock(&loops)?;
+    let mut chosen: Vec<(SharedName, LockedLoop)> = Vec::new();
+    for one in lock.loops {
+        let name = one.name().map_err(|error| Error::failed("cannot read `.loops/lock.json`", &error))?;
+        chosen.push((name, one));
+    }
+    if let Some(asked) = &options.name {
+        let plain = asked.trim_start_matches(COPY).trim_start_matches(REMOTE);
+        let plain = plain.split_once('@').map_or(plain, |(name, _)| name);
+        chosen.retain(|(name, _)| name.as_str() == plain);
+        if chosen.is_empty() {
+            return Err(Error::refused(format!("`{}` was not added here", one_line(asked, 200)))
+                .with_hint("`.loops/lock.json` names the loops that were"));
+        }
+    }
+    if chosen.is_empty() {
+        let text = "no loop of another repository was added here\n".to_owned();
+        return Ok(Updated { text, refused: None });
+    }
+    let mut updated = Updated { text: String::new(), refused: None };
+    let (api, address) = server(session)?;
+    let newer = Look { options, session, loops: &loops, api, address, now: Clock::start().now() };
+    let (mut taken, mut remembered) = (Vec::new(), Vec::new());
+    for (name, before) in chosen {
+        match newer.one(name, before, &mut updated.text) {
+            Ok(Step::Nothing) => {}
+            Ok(Step::Remember(change)) => remembered.push(change),
+            Ok(Step::Take(change)) => taken.push(change),
+            Err(error) => {
+                let _ = writeln!(updated.text, "  {}", error.message());
+                updated.refused.get_or_insert(error);
+            }
+        }
+    }
+    if options.check {
+        return Ok(updated);
+    }
+    if updated.refused.is_some() {
+        if !taken.is_empty() {
+            updated
+                .text
+                .push_str("nothing was taken: see what was refused; `ll-loop update NAME` takes one alone\n");
+        }
+        taken.clear();
+    }
+    taken.append(&mut remembered);
+    if !taken.is_empty() {
+        store::write(&loops, &taken)?;
+    }
+    Ok(updated)
+}
+
+/// Looks at one loop after the other.
+struct Look<'u> {
+    options: &'u UpdateOptions,
+    session: &'u Session<'u>,
+    loops: &'u Path,
+    api: Api,
+    address: String,
+    now: Timestamp,
+}
+
+impl Look<'_> {
+    /// Looks what is new about one loop, and says so.
+    fn one(&self, name: SharedName, before: LockedLoop, text: &mut String) -> Result<Step, Error> {
+        let _ = writeln!(text, "`{COPY}{name}`");
+        if before.server != self.address {
+            return Err(of_another_server(&before, &self.address));
+        }
+        let edited = self.edited(&name, &before)?;
+        let is_fixed = is_sha(&before.reference);
+        if is_fixed && (edited.is_empty() || !self.options.merge) {
+            let _ = writeln!(text, "  stays at {}: it was added by its commit", short(&before.commit));
+            return Ok(Step::Nothing);
+        }
+        let what = format!("cannot update `{name}`");
+        let failed = |error| failed(&what, &error);
+        let origin = Origin::open(&self.api, name.repository()).map_err(failed)?;
+        if origin.name() != name.repository() {
+            let message = format!("`{}` is `{}` now", name.repository(), origin.name());
+            return Err(Error::refused(message).with_hint("add it by its new name"));
+        }
+        let newest = if is_fixed {
+            Meant { reference: before.reference.clone(), commit: before.commit.clone() }
+        } else {
+            origin.resolve(&before.reference).map_err(failed)?
+        };
+        if has_moved(&before, &newest) && self.options.copies == Copies::Locked {
+            return Err(moved(&before, &newest));
+        }
+        let (meant, waiting) = self.meant(&before, newest, &origin, text)?;
+        let is_new = meant.commit != before.commit;
+        if is_new && !edited.is_empty() && !self.options.merge {
+            let files: Vec<String> = edited.keys().map(|path| format!("`{}`", one_line(path, 200))).collect();
+            let message = format!("edited here: {}", files.join(", "));
+            return Err(Error::refused(message).with_hint("`--merge` merges the edits with what is new"));
+        }
+        let has_edits =
+            self.options.merge && edited.iter().any(|(path, there)| before.digest(path) != Some(*there));
+        if !is_new && !has_edits {
+            if waiting.is_empty() {
+                let _ = writeln!(text, "  is up to date, {}", at(&meant));
+            }
+            if waiting == before.waiting {
+                return Ok(Step::Nothing);
+            }
+            let after = LockedLoop { waiting, ..before.clone() };
+            let (files, edited) = (BTreeMap::new(), BTreeMap::new());
+            return Ok(Step::Remember(Change { name, before: Some(before), after, files, edited }));
+        }
+        let contents = origin.at(&meant.commit).map_err(failed)?;
+        let gathered = gather(&contents, &name, self.loops, self.session)?;
+        let merged = if edited.is_empty() {
+            BTreeMap::new()
+        } else {
+            let old = origin.at(&before.commit).map_err(failed)?;
+            let mut merged = BTreeMap::new();
+            for path in edited.keys() {
+                let theirs = gathered.files.get(path);
+                merged.insert(path.clone(), self.merged((&name, &before), path, &old, theirs)?);
+            }
+            merged
+        };
+        let files = digests(&gathered);
+        let Gathered { files: texts, abilities } = if merged.is_empty() {
+            gathered
+        } else {
+            gather(&Instead { files: &contents, with: &merged }, &name, self.loops, self.session)?
+        };
+        if is_new {
+            let verb = if self.options.check { "would go" } else { "goes" };
+            let _ = writeln!(text, "  {verb} from {} {}", short(&before.commit), to(&meant));
+        }
+        if !merged.is_empty() {
+            let names: Vec<String> = merged.keys().map(|path| format!("`{}`", one_line(path, 200))).collect();
+            let _ = writeln!(text, "  with the edits that were made here: {}", names.join(", "));
+        }
+        text.push_str(&shown::difference(&abilities_here(&name, self.loops, self.session), &abilities));
+        let digest_of = |text: &String| Sum::of(text.as_bytes());
+        let files: BTreeMap<String, Sum> = texts
+            .iter()
+            .map(|(path, text)| (path.clone(), files.get(path).copied().unwrap_or_else(|| digest_of(text))))
+            .collect();
+        let merged = texts.iter().filter(|(path, text)| files.get(*path) != Some(&digest_of(text)));
+        let merged = merged.map(|(path, text)| (path.clone(), digest_of(text))).collect();
+        let seen =
+            if is_new { before.waiting.get(&meant.commit).copied().unwrap_or(self.now) } else { before.seen };
+        let after = LockedLoop {
+            reference: meant.reference,
+            commit: meant.commit,
+            seen,
+            waiting,
+            files,
+            merged,
+            ..before.clone()
+        };
+        Ok(Step::Take(Change { name, before: Some(before), after, files: texts, edited }))
+    }
+
+    /// Returns the commit that is taken, and the newer ones that have to wait.
+    fn meant(
+        &self,
+        before: &LockedLoop,
+        newest: Meant,
+        origin: &Origin<'_>,
+        text: &mut String,
+    ) -> Result<(Meant, BTreeMap<String, Timestamp>), Error> {
+        let Some(cool_down) = self.options.cool_down.filter(|_| newest.commit != before.commit) else {
+            return Ok((newest, BTreeMap::new()));
+        };
+        let mut waiting = before.waiting.clone();
+        waiting.entry(newest.commit.clone()).or_insert(self.now);
+        let mut in_order: Vec<(String, Timestamp)> = waiting.clone().into_iter().collect();
+        in_order.sort_by_key(|(_, seen)| std::cmp::Reverse(*seen));
+        in_order.truncate(MOST_WAITING);
+        let mut still: BTreeMap<String, Timestamp> = BTreeMap::new();
+        for (commit, seen) in in_order {
+            if self.now.since(seen) < cool_down {
+                still.insert(commit, seen);
+                continue;
+            }
+            // A branch may have been written anew since.
+            let is_there = commit == newest.commit
+                || origin
+                    .is_before(&commit, &newest.commit)
+                    .map_err(|error| failed("cannot compare two commits", &error))?;
+            if is_there {
+                return Ok((Meant { commit, ..newest }, still));
+            }
+        }
+        let seen = waiting.get(&newest.commit).copied().unwrap_or(self.now);
+        let _ = writeln!(
+            text,
+            "  {} waits: it was first seen at {}, and is taken {} later",
+            at(&newest).trim_start_matches("at "),
+            seen.minute(),
+            human(cool_down)
+        );
+        Ok((Meant { commit: before.commit.clone(), ..newest }, still))
+    }
+
+    /// Returns the files that are not what was copied, with the digests that they have.
+    fn edited(&self, name: &SharedName, before: &LockedLoop) -> Result<BTreeMap<String, Sum>, Error> {
+        let mut edited = BTreeMap::new();
+        for (path, copied) in &before.files {
+            let there = store::digest(&Copied::new(self.loops, name.repository(), path))?;
+            if let Some(there) = there.filter(|there| there != copied) {
+                edited.insert(path.clone(), there);
+            }
+        }
+        Ok(edited)
+    }
+
+    /// Merges the edits of a file with what is new in it.
+    fn merged(
+        &self,
+        (name, before): (&SharedName, &LockedLoop),
+        path: &str,
+        old: &dyn Files,
+        theirs: Option<&String>,
+    ) -> Result<String, Error> {
+        let shown = one_line(path, 200);
+        let Some(theirs) = theirs else {
+            let message = format!("`{shown}` was edited here, and is no part of the loop any more");
+            return Err(Error::refused(message).with_hint("undo the edits, or keep the file elsewhere"));
+        };
+        let text = |bytes: Option<Vec<u8>>| bytes.and_then(|bytes| String::from_utf8(bytes).ok());
+        let limit = MIB;
+        let base = text(old.file(path, limit)?)
+            .filter(|base| before.files.get(path) == Some(&Sum::of(base.as_bytes())));
+        let base = base.ok_or_else(|| {
+            let message = format!("`{shown}` at {} is not what was copied from there", short(&before.commit));
+            Error::refused(message)
+                .with_hint("somebody has edited `.loops/lock.json`, or the server gives something else now")
+        })?;
+        let here = Here(Copied::new(self.loops, name.repository(), path));
+        let ours = text(here.file(path, limit)?)
+            .ok_or_else(|| Error::refused(format!("`{shown}` was edited here, and is no text any more")))?;
+        merge(path, &Versions { ours: &ours, base: &base, theirs }, self.session)
+    }
+}
+
+/// Shows where a loop goes.
+fn to(meant: &Meant) -> String {
+    at(meant).replacen("at ", "to ", 1)
+}

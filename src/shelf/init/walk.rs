@@ -1,0 +1,81 @@
+//! Reads what a repository says about itself: names of files, and the texts of those that may say something.
+
+use std::path::Path;
+
+use crate::files::read;
+use crate::session::context::Session;
+use crate::session::error::Error;
+use crate::shelf::upkeep::Repository;
+
+/// Directories that belong to others, or are made.
+const PASSED_OVER: [&str; 12] = [
+    ".git",
+    ".loops",
+    "node_modules",
+    "target",
+    "vendor",
+    ".venv",
+    "venv",
+    "dist",
+    "build",
+    ".tox",
+    ".nox",
+    "__pycache__",
+];
+
+/// How deep it is looked, how many files are known by name, and how many are read.
+const DEEPEST: usize = 5;
+const MOST: usize = 50_000;
+const MOST_READ: usize = 5_000;
+
+/// The longest file that is read, in bytes.
+const LONGEST: u64 = 256 * 1024;
+
+/// The files that may say something, by their names and by their ends.
+const NAMES: [&str; 8] =
+    ["Makefile", "makefile", "GNUmakefile", "justfile", "Justfile", ".justfile", "Rakefile", "rakefile"];
+const ENDS: [&str; 12] =
+    [".json", ".toml", ".yml", ".yaml", ".ini", ".cfg", ".txt", ".py", ".gradle", ".kts", ".xml", ".mod"];
+
+/// Reads the repository at a root. What cannot be read says nothing.
+pub(super) fn read(root: &Path, session: &Session<'_>) -> Result<Repository, Error> {
+    let (mut files, mut texts, mut open) = (Vec::new(), 0, vec![(root.to_owned(), 0)]);
+    let entries = fs_err::read_dir(root);
+    entries.map_err(|error| {
+        Error::failed("cannot look into the repository", &error).of_kind(crate::session::error::Kind::Refused)
+    })?;
+    while let Some((directory, depth)) = open.pop() {
+        let Ok(entries) = fs_err::read_dir(&directory) else { continue };
+        for entry in entries.flatten() {
+            let (path, name) = (entry.path(), entry.file_name());
+            let (Ok(kind), Some(name)) = (entry.file_type(), name.to_str()) else { continue };
+            if kind.is_dir() && depth < DEEPEST && !PASSED_OVER.contains(&name) {
+                open.push((path, depth + 1));
+                continue;
+            }
+            let Some(shown) = path.strip_prefix(root).ok().and_then(Path::to_str) else { continue };
+            if !kind.is_file() || files.len() >= MOST {
+                continue;
+            }
+            let says = NAMES.contains(&name) || ENDS.iter().any(|end| name.ends_with(end));
+            let text = if says && texts < MOST_READ {
+                texts += 1;
+                read::text(&path, LONGEST).unwrap_or_default()
+            } else {
+                String::new()
+            };
+            files.push((shown.replace('\\', "/"), text));
+        }
+    }
+    if files.len() >= MOST {
+        session.talk.warning(&format!("only the first {MOST} files were looked at"));
+    }
+    for (path, text) in &files {
+        let is_broken =
+            path.ends_with("package.json") && serde_json::from_str::<serde_json::Value>(text).is_err();
+        if is_broken {
+            session.talk.warning(&format!("{path} is no JSON, and what it says is left out"));
+        }
+    }
+    Ok(Repository::new(files))
+}

@@ -1,0 +1,6 @@
+//! The loops of a project: where they come from, what the program brings along, and what a repository needs for its first.
+
+pub(crate) mod catalogue;
+pub mod copies;
+pub(crate) mod init;
+pub mod upkeep;
