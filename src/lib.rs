@@ -124,7 +124,7 @@ pub use base::diagnostic::{Diagnostic, Diagnostics, Severity};
 pub use base::name::{LoopName, StateName};
 pub use base::time::Timestamp;
 pub use ci::Provider;
-pub use ci::github::dispatch::ChainLink;
+pub use ci::chain::ChainLink;
 pub use ci::reported::ReportOptions;
 /// Runs the program: arguments without the program's name first.
 pub use cli::main as run_command_line;

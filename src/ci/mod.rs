@@ -4,6 +4,7 @@
 mod azure;
 pub mod base_branch;
 mod buildkite;
+pub mod chain;
 mod circleci;
 pub mod github;
 pub mod gitlab;
@@ -14,6 +15,7 @@ pub mod job;
 mod log_tests;
 mod marker;
 mod others;
+pub mod page;
 pub mod plain;
 pub mod reported;
 pub mod service;

@@ -1,8 +1,13 @@
 //! What is reported about a run beside its log: which run, where, and with whose token.
 
+use std::fmt::Debug;
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 
 use crate::base::lookup::Lookup;
+use crate::report::annotations::Annotation;
+use crate::report::digest::Digest;
 
 /// Where a run is to be reported beside its log and its files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -55,4 +60,28 @@ pub struct ReportRequest<'t> {
     pub subject: &'t ReportedRun,
     /// Whether it has only an end: it never began, or the process that began it is gone.
     pub is_over: bool,
+}
+
+/// How a run ended.
+#[derive(Debug)]
+pub struct FinalReport {
+    /// The run.
+    pub digest: Digest,
+    /// All its annotations.
+    pub annotations: Vec<Annotation>,
+}
+
+/// What could not be reported.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Unreported {
+    /// The token may not do it: one sentence about everything that it may not do.
+    pub notice: Option<String>,
+    /// What else went wrong.
+    pub warnings: Vec<String>,
+}
+
+/// Reports one run beside its log.
+pub trait Reporter: Debug {
+    /// Reports how the run ended, and returns what could not be reported within this time.
+    fn end(self: Box<Self>, report: FinalReport, limit: Duration) -> Unreported;
 }

@@ -5,10 +5,9 @@ use std::fmt::Debug;
 use std::io::{self, Write};
 use std::path::Path;
 
-use super::github::dispatch::{ChainLink, NextRun};
-use super::github::reporter::Reporter;
+use super::chain::{ChainLink, NextRun};
 use super::job::Job;
-use super::reported::ReportRequest;
+use super::reported::{ReportRequest, Reporter};
 use crate::base::lookup::Lookup;
 use crate::report::annotations::{Checkout, annotations};
 use crate::report::dialect::Dialect;
@@ -78,7 +77,7 @@ pub trait Service: Debug {
 
     /// Reports the start of a run where people look at its commit, and returns the reporter of its end, with warnings
     /// about reports that were asked for and are not possible.
-    fn report(&self, request: ReportRequest<'_>) -> (Option<Reporter>, Vec<String>) {
+    fn report(&self, request: ReportRequest<'_>) -> (Option<Box<dyn Reporter>>, Vec<String>) {
         let why = "this job has no GitHub to report the run to";
         (None, request.options.is_asked().then(|| why.to_owned()).into_iter().collect())
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 
 use crate::base::time::parse_duration;
-use crate::ci::github::dispatch::ChainLink;
+use crate::ci::chain::ChainLink;
 use crate::ci::reported::ReportOptions;
 use crate::ci::{Provider, is_ci};
 use crate::files::read;

@@ -37,10 +37,10 @@ use crate::session::error::{Error, Kind};
 use crate::session::git::{self, changed};
 use crate::session::options::BeginOptions;
 use crate::session::prepare::claim;
+use crate::session::prepare::naming::new_files;
 use crate::session::prepare::prepared::Prepared;
 use crate::session::prepare::variables::resolve;
 use crate::session::read::fetch::{ArtifactRequest, artifact};
-use crate::session::start::begin::new_files;
 use crate::session::start::changes::Repository;
 
 /// The most bytes of a file with weights.

@@ -86,7 +86,7 @@ fn of_run(name: &str, session: &Session<'_>) -> Result<(Digest, Source), Error> 
     if let Err(error) = killed::report(&run, None, Telling::Quietly, session) {
         session.talk.warning(error.message());
     }
-    if finish::is_due(&run) {
+    if run.is_to_be_finished() {
         // Showing a run writes no file, so a failure to finish the run is only a warning.
         match finish::finish(&run, None, session) {
             Ok(finished) => files = finished.files,

@@ -96,6 +96,14 @@ impl KnownRun {
         self.ends.start.as_ref().map(|(at, _)| *at).or_else(claimed)
     }
 
+    /// Tells whether it ended, and its reports or its archiving are still to do.
+    pub fn is_to_be_finished(&self) -> bool {
+        let has_ended =
+            matches!(self.status, Status::Ended(_) | Status::Unsaved) && self.ends.start.is_some();
+        let is_in_its_place = self.status.is_resumable() || self.files.is_archived();
+        has_ended && (self.files.unreported().exists() || !is_in_its_place)
+    }
+
     fn new(files: RunFiles, live: Option<&Live>) -> Self {
         let journal = files.journal();
         let (ends, unreadable) = match ends::ends(&journal) {

@@ -9,7 +9,7 @@ use console::Style;
 
 use super::closing::{advice, headline};
 use super::dialect::Dialect;
-use super::digest::EndKind;
+use super::digest::{EndKind, changes};
 use super::level::LoopViews;
 use super::passes::{Released, Repeats};
 use super::reader::Reader;
@@ -17,7 +17,7 @@ use super::silence::Silence;
 use super::stages::{self, Stage};
 use super::step::Step;
 use super::wording::{self, Heading};
-use super::{OutputLine, Sink, changes};
+use super::{OutputLine, Sink};
 use crate::base::sum::Sum;
 use crate::base::text::{coloured, is_line_end, plural};
 use crate::base::time::{Timestamp, human, millis};

@@ -11,14 +11,14 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use screen::{MIN_WIDTH, Screen, Shared};
 
 use super::closing::{advice, headline};
-use super::digest::EndKind;
+use super::digest::{EndKind, changes};
 use super::level::LoopViews;
 use super::passes::{Released, Repeats};
 use super::reader::Reader;
 use super::stages::{self, Stage};
 use super::step::{Step, StepStanding};
 use super::work::TaskChange;
-use super::{OutputLine, Sink, changes, wording};
+use super::{OutputLine, Sink, wording};
 use crate::base::text::{coloured, head, is_direction, is_line_end, one_line, plain};
 use crate::engine::event::{BoardEvent, Event, RouteReason, Shown, Stamped};
 

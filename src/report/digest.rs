@@ -1,12 +1,17 @@
 //! What happened in a run, folded from its events for people. Whatever the length of the run, its size is bounded:
 //! counts are complete, rows of steps are the first and the last ones. It says nothing that the events do not show.
 
+pub mod changes;
+pub mod flips;
 mod sentence;
+pub mod visits;
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use flips::Otherwise;
 use indexmap::IndexMap;
+use visits::Fold;
 
 use super::mends::Mends;
 use super::numbers::StepNumber;
@@ -16,8 +21,6 @@ use super::step::tracker::Tracker;
 use super::step::{Step, StepStanding};
 use super::unbegun::Unbegun;
 use super::way::{EdgeCount, MAX_STATES, Way, count, count_edge, has_room};
-use super::why::flips::Otherwise;
-use super::why::fold::Fold;
 use super::work::Work;
 use crate::base::name::StateName;
 use crate::base::text;

@@ -2,7 +2,6 @@
 
 pub mod advice;
 pub mod annotations;
-pub mod changes;
 pub mod ci_log;
 pub mod closing;
 pub mod console;

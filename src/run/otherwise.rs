@@ -13,9 +13,9 @@ use crate::engine::outcome::TerminatedBy;
 use crate::engine::past::Past;
 use crate::engine::suppose::{Course, Moment, around};
 use crate::machine::Machine;
+use crate::report::digest::flips::{Flip, Otherwise};
+use crate::report::digest::visits::is_verdict;
 use crate::report::numbers::{Numbering, StepNumber};
-use crate::report::why::flips::{Flip, Otherwise};
-use crate::report::why::fold::is_verdict;
 
 /// How many verdicts are looked at, the last ones.
 pub const MOST: u64 = 200;

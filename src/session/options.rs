@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::audience::Audience;
 use crate::base::run_key::RunKey;
 use crate::base::time::human;
-use crate::ci::github::dispatch::ChainLink;
+use crate::ci::chain::ChainLink;
 use crate::ci::reported::ReportOptions;
 use crate::engine::event::Assignment;
 use crate::lease::record::{LONGEST, SHORTEST};

@@ -6,10 +6,11 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::cut::cut;
-use super::reporter::{Channel, FinalReport};
+use super::reporter::Channel;
 use super::shared::{Mark, Rank, described, if_known, marked, sentence, unseen};
 use super::target::ReportTarget;
 use crate::base::text::{head, one_line};
+use crate::ci::reported::FinalReport;
 use crate::forge::github::api::{ApiError, Page};
 use crate::report::Outcome;
 use crate::report::annotations::{Annotation, Level};

@@ -4,10 +4,11 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::cut::cut;
-use super::reporter::{Channel, FinalReport};
+use super::reporter::Channel;
 use super::shared::{Mark, Rank, if_known, marked, sentence};
 use super::status::{self, Other, state};
 use super::target::ReportTarget;
+use crate::ci::reported::FinalReport;
 use crate::forge::github::api::ApiError;
 use crate::report::formats::{markdown, summary};
 

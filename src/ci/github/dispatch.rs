@@ -6,60 +6,9 @@ use serde_json::{Value, json};
 use super::status;
 use super::target::ReportTarget;
 use crate::base::text::{one_line, percent_encoded};
+use crate::ci::chain::{ChainLink, NextRun};
 use crate::forge::github::api::ApiError;
 use crate::forge::github::run;
-
-/// Where in a chain of runs this one stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ChainLink {
-    /// How many runs came before it.
-    pub depth: u32,
-    /// How many may come after the first one.
-    pub max: u32,
-}
-
-/// What becomes of a run that was handed off.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum NextRun {
-    /// Another run continues it.
-    Started {
-        /// Its number, where GitHub says it.
-        number: Option<u64>,
-        /// Its page, where GitHub says it.
-        page: Option<String>,
-    },
-    /// The chain is as long as it may be.
-    ChainEnded {
-        /// How many runs may come after the first one.
-        max: u32,
-    },
-    /// No run was started, and why.
-    NotStarted(String),
-}
-
-impl NextRun {
-    /// Says it in a sentence without its end.
-    pub fn sentence(&self) -> String {
-        match self {
-            Self::Started { number: Some(number), .. } => format!("handed off: goes on in run {number}"),
-            Self::Started { number: None, .. } => "handed off: goes on in another run".to_owned(),
-            Self::ChainEnded { max } => {
-                format!(
-                    "handed off, and nothing goes on: the chain had its {max} further runs (`--max-chain`)"
-                )
-            }
-            Self::NotStarted(why) => format!("handed off, and nothing goes on: {why}"),
-        }
-    }
-
-    fn state(&self) -> &'static str {
-        match self {
-            Self::Started { .. } => "pending",
-            Self::ChainEnded { .. } => "failure",
-            Self::NotStarted(_) => "error",
-        }
-    }
-}
 
 /// Starts the next run of the chain.
 pub(super) fn go_on(target: &ReportTarget, link: ChainLink) -> NextRun {
@@ -114,6 +63,15 @@ fn said(error: ApiError) -> String {
     one_line(&format!("{error}{help}"), 500)
 }
 
+/// Returns the state of the status that says what became of the run.
+fn state(next: &NextRun) -> &'static str {
+    match next {
+        NextRun::Started { .. } => "pending",
+        NextRun::ChainEnded { .. } => "failure",
+        NextRun::NotStarted(_) => "error",
+    }
+}
+
 /// Sets the status of the commit to what became of the run.
 pub(super) fn tell(target: &ReportTarget, next: &NextRun) -> Result<(), ApiError> {
     let page = match next {
@@ -122,7 +80,7 @@ pub(super) fn tell(target: &ReportTarget, next: &NextRun) -> Result<(), ApiError
             target.url()
         }
     };
-    status::set(target, next.state(), &next.sentence(), page)
+    status::set(target, state(next), &next.sentence(), page)
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ mod check;
 pub mod commands;
 mod comment;
 mod cut;
-pub mod dispatch;
+mod dispatch;
 pub mod files;
 pub mod gate;
 pub mod relay;
@@ -19,13 +19,13 @@ use std::path::PathBuf;
 use check::Check;
 use commands::Commands;
 use comment::Comment;
-use dispatch::{ChainLink, NextRun};
-use reporter::{Channel, Reporter};
+use reporter::{Channel, GithubReporter};
 use status::Status;
 use target::{NoTarget, ReportTarget};
 
+use super::chain::{ChainLink, NextRun};
 use super::job::{Job, Variables};
-use super::reported::ReportRequest;
+use super::reported::{ReportRequest, Reporter};
 use super::service::{LastWord, ProviderRow, Service, annotate};
 use crate::base::lookup::Lookup;
 use crate::forge::github::other_run::OtherRun;
@@ -154,7 +154,7 @@ impl Service for Github {
 
     /// A status goes without saying where there is a token and somebody waits for it. Everything else has to be asked for, and is missed when it
     /// cannot be.
-    fn report(&self, request: ReportRequest<'_>) -> (Option<Reporter>, Vec<String>) {
+    fn report(&self, request: ReportRequest<'_>) -> (Option<Box<dyn Reporter>>, Vec<String>) {
         let options = request.options;
         let mut warnings = Vec::new();
         let mut channels: Vec<Box<dyn Channel>> = Vec::new();
@@ -174,14 +174,14 @@ impl Service for Github {
         }
         let begun = match ReportTarget::new(self.flavour, request) {
             Ok(target) if request.is_over => {
-                Reporter::of_end(target, channels).map_err(|error| error.to_string())
+                GithubReporter::of_end(target, channels).map_err(|error| error.to_string())
             }
-            Ok(target) => Reporter::begin(target, channels).map_err(|error| error.to_string()),
+            Ok(target) => GithubReporter::begin(target, channels).map_err(|error| error.to_string()),
             Err(NoTarget::Token) if !options.is_asked() => return (None, warnings),
             Err(error) => Err(error.to_string()),
         };
         match begun {
-            Ok(reporter) => (Some(reporter), warnings),
+            Ok(reporter) => (Some(Box::new(reporter)), warnings),
             Err(why) => {
                 warnings.push(format!("{} gets no report of the run: {why}", self.name()));
                 (None, warnings)

@@ -3,11 +3,11 @@
 //! opened the pull request: the server alone says which commit it is about, and how the workflow run ended.
 
 use super::comment::Comment;
-use super::reporter::{Channel as _, FinalReport};
+use super::reporter::Channel as _;
 use super::status::{self, state};
 use super::target::{Elsewhere, ReportTarget};
 use crate::base::text::one_line;
-use crate::ci::reported::ReportedRun;
+use crate::ci::reported::{FinalReport, ReportedRun};
 use crate::forge::github::api::{Api, ApiError};
 use crate::forge::github::other_run::OtherRun;
 use crate::forge::github::repository::Repository;

@@ -7,10 +7,9 @@ use std::{io, thread};
 
 use super::target::ReportTarget;
 use crate::base::time::human;
+use crate::ci::reported::{FinalReport, Reporter, Unreported};
 use crate::forge::github::api::ApiError;
 use crate::forge::github::server::Server;
-use crate::report::annotations::Annotation;
-use crate::report::digest::Digest;
 
 /// One way in which a run is reported.
 pub(super) trait Channel: Send {
@@ -27,33 +26,15 @@ pub(super) trait Channel: Send {
     fn end(&mut self, target: &ReportTarget, report: &FinalReport) -> Result<Option<String>, ApiError>;
 }
 
-/// How a run ended.
-#[derive(Debug)]
-pub struct FinalReport {
-    /// The run.
-    pub digest: Digest,
-    /// All its annotations.
-    pub annotations: Vec<Annotation>,
-}
-
-/// What could not be reported.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub struct Unreported {
-    /// The token may not do it: one sentence about everything that it may not do.
-    pub notice: Option<String>,
-    /// What else went wrong.
-    pub warnings: Vec<String>,
-}
-
 /// Reports one run.
 #[derive(Debug)]
-pub struct Reporter {
+pub(super) struct GithubReporter {
     server: Server,
     report: Sender<FinalReport>,
     unreported: Receiver<Unreported>,
 }
 
-impl Reporter {
+impl GithubReporter {
     /// Reports the start of the run, in the background.
     pub(super) fn begin(target: ReportTarget, channels: Vec<Box<dyn Channel>>) -> io::Result<Self> {
         Self::start(target, channels, true)
@@ -76,9 +57,10 @@ impl Reporter {
         })?;
         Ok(Self { server, report, unreported })
     }
+}
 
-    /// Reports how the run ended, and returns what could not be reported within this time.
-    pub fn end(self, report: FinalReport, limit: Duration) -> Unreported {
+impl Reporter for GithubReporter {
+    fn end(self: Box<Self>, report: FinalReport, limit: Duration) -> Unreported {
         let sent = self.report.send(report).is_ok();
         let late = || Unreported {
             warnings: vec![format!(
@@ -157,8 +139,8 @@ mod tests {
         let target = ReportTarget::in_test(Api::new(&server.address(), Some("ghs_x".to_owned()), transport));
         let channels: Vec<Box<dyn Channel>> =
             vec![Box::new(Status), Box::<Check>::default(), Box::new(Comment)];
-        let reporter = Reporter::begin(target, channels).unwrap();
-        reporter
+        let reporter = GithubReporter::begin(target, channels).unwrap();
+        Box::new(reporter)
             .end(FinalReport { digest: succeeding().digest(), annotations: vec![] }, Duration::from_secs(20))
     }
 
@@ -248,9 +230,9 @@ mod tests {
         let late = ResponseTemplate::new(200).set_delay(Duration::from_mins(1));
         server.mount(Mock::given(path_regex(".*")).respond_with(late));
         let target = ReportTarget::in_test(Api::new(&server.address(), None, Transport::default()));
-        let reporter = Reporter::begin(target, vec![Box::new(Status)]).unwrap();
+        let reporter = GithubReporter::begin(target, vec![Box::new(Status)]).unwrap();
         let report = FinalReport { digest: succeeding().digest(), annotations: vec![] };
-        let unreported = reporter.end(report, Duration::from_millis(200));
+        let unreported = Box::new(reporter).end(report, Duration::from_millis(200));
         assert_eq!(unreported.warnings, ["GitHub does not know how the run ended: no answer within 200ms"]);
     }
 }

@@ -138,9 +138,10 @@ mod tests {
 
     use super::super::check::Check;
     use super::super::comment::Comment;
-    use super::super::reporter::{Channel, FinalReport};
+    use super::super::reporter::Channel;
     use super::super::status::Status;
     use super::*;
+    use crate::ci::reported::FinalReport;
     use crate::engine::outcome::{Outcome, TerminatedBy};
     use crate::forge::github::api::Api;
     use crate::forge::github::http::Transport;

@@ -5,14 +5,15 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::reporter::{Channel, FinalReport};
+use super::reporter::Channel;
 use super::shared::{MOST, Mark, Rank, described, if_known, marked, sentence, unseen};
 use super::target::ReportTarget;
 use crate::base::text::one_line;
+use crate::ci::reported::FinalReport;
 use crate::engine::outcome::TerminatedBy;
 use crate::forge::github::api::ApiError;
 use crate::report::Outcome;
-use crate::report::changes::Caveat;
+use crate::report::digest::changes::Caveat;
 use crate::report::digest::{Digest, EndKind};
 
 /// GitHub answers 422 to a longer description.

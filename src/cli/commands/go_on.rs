@@ -5,7 +5,7 @@
 use clap::Args;
 
 use crate::ci::Provider;
-use crate::ci::github::dispatch::NextRun;
+use crate::ci::chain::NextRun;
 use crate::cli::exit;
 use crate::cli::flags::{self, ChainFlags, CommitFlags, KeyFlag};
 use crate::engine::outcome::Outcome;

@@ -17,7 +17,6 @@ use crate::journal::reader;
 use crate::report::digest::Digest;
 use crate::report::stages;
 use crate::report::work::Work;
-use crate::session::end::finish;
 
 /// The most tasks that are listed.
 const MAX_TASKS: usize = 100;
@@ -144,7 +143,7 @@ fn board(run: &KnownRun) -> Option<Value> {
 /// Returns the advice for a run: what can be done with it.
 fn advice(run: &KnownRun) -> Option<String> {
     let resume = command::resume(run.files.instance());
-    if !run.status.is_resumable() && finish::is_due(run) {
+    if !run.status.is_resumable() && run.is_to_be_finished() {
         return Some(format!("its process ended before the run was reported; `{resume}` does the rest"));
     }
     let gone = if run.status == Status::Crashed { "its process is gone; " } else { "" };

@@ -1,11 +1,11 @@
 //! The outcome of a run in one sentence: what decided it, in the words of its events.
 
+use super::changes::Caveat;
 use super::{Digest, NotRun, SentencePart};
 use crate::base::name::StateName;
 use crate::base::text;
 use crate::engine::event::LoopComplete;
 use crate::engine::outcome::{Outcome, TerminatedBy};
-use crate::report::changes::Caveat;
 
 impl Digest {
     /// Returns the outcome in one sentence, with names in backticks.

@@ -4,12 +4,12 @@ use std::fmt::Write as _;
 
 use crate::base::text::{one_line, plural};
 use crate::report::closing::{advice, headline};
-use crate::report::digest::Digest;
+use crate::report::digest::{Digest, changes};
 use crate::report::items::{Items, printed, why};
 use crate::report::shown::{self, ShownStep};
 use crate::report::step::Step;
 use crate::report::work::Work;
-use crate::report::{changes, stages, wording};
+use crate::report::{stages, wording};
 
 const SHOWN_STEPS: usize = 50;
 const SHOWN_TASKS: usize = 100;

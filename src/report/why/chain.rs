@@ -3,8 +3,6 @@
 use serde_json::{Map, Value};
 
 use super::code::Code;
-use super::flips::Otherwise;
-use super::fold::{Account, Visit};
 use super::{Link, MOST_LINES, Why};
 use crate::base::name::StateName;
 use crate::base::text::{head, one_line};
@@ -14,6 +12,8 @@ use crate::engine::changes::Changes;
 use crate::engine::event::{HandoffReason, LoopComplete, RouteReason, Source};
 use crate::engine::outcome::{Outcome, TerminatedBy};
 use crate::evaluate::verdict::Observes;
+use crate::report::digest::flips::Otherwise;
+use crate::report::digest::visits::{Account, Visit};
 use crate::report::digest::{Digest, SentencePart};
 use crate::report::items::{Items, printed, why};
 use crate::report::numbers::StepNumber;

@@ -3,15 +3,13 @@
 
 mod chain;
 pub mod code;
-pub mod flips;
-pub mod fold;
 pub mod shown;
 
 use code::Code;
-use flips::Otherwise;
 use serde_json::{Map, Value};
 
 use super::digest::SentencePart;
+use super::digest::flips::Otherwise;
 use super::numbers::StepNumber;
 use crate::base::name::StateName;
 use crate::evaluate::verdict::Verdict;

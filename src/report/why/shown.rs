@@ -4,11 +4,11 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-use super::flips::{Flip, Otherwise};
 use super::{Link, Why};
 use crate::base::text::{one_line, plain, plural};
 use crate::engine::suppose::Course;
 use crate::report::digest::SentencePart;
+use crate::report::digest::flips::{Flip, Otherwise};
 
 /// What stands in front of the state that would have been entered.
 const OPEN: &str = "open: would have entered ";

@@ -22,7 +22,7 @@ impl Session<'_> {
         };
         killed::report(&run, None, Telling::Quietly, self)?;
         let mut files = run.files.clone();
-        if finish::is_due(&run) {
+        if run.is_to_be_finished() {
             files = finish::finish(&run, None, self)?.files;
         }
         let KnownRun { ends, .. } = *run;

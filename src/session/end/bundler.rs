@@ -14,7 +14,7 @@ use crate::bundle::EXTENSION;
 use crate::bundle::manifest::{SnapshotName, repository};
 use crate::bundle::pack::{Contents, PackError, PackedBundle, pack};
 use crate::bundle::tree::{MadeTree, TreeOptions};
-use crate::ci::github::target::page;
+use crate::ci::page;
 use crate::definition::load::DIRECTORY;
 use crate::engine::event::Assignment;
 use crate::git::call::{Call, Git};
@@ -74,7 +74,7 @@ impl Bundler {
             texts,
             redactor: session.redactor.clone(),
             repository: here(&git, session),
-            job: job(session),
+            job: page::of_job(&session.env.lookup()),
             assignment: None,
             made: None,
             without: "only this machine can go on with the run",
@@ -93,7 +93,7 @@ impl Bundler {
             texts: Vec::new(),
             redactor: session.redactor.clone(),
             repository: here(&git, session),
-            job: job(session),
+            job: page::of_job(&session.env.lookup()),
             assignment: None,
             made,
             without: "nothing of it can be delivered",
@@ -229,11 +229,4 @@ pub(crate) fn here(git: &Git, session: &Session<'_>) -> Option<String> {
     of_github()
         .or_else(|| git.line(&Call::new("remote").with(&["get-url", "origin"])).ok())
         .and_then(|url| repository(&url))
-}
-
-/// Returns the URL of the CI job.
-pub(crate) fn job(session: &Session<'_>) -> Option<String> {
-    let of_github = || page(&session.env.lookup());
-    let others = ["CI_JOB_URL", "BUILDKITE_BUILD_URL", "CIRCLE_BUILD_URL", "BUILD_URL"];
-    of_github().or_else(|| others.iter().find_map(|name| session.env.get(name)).map(str::to_owned))
 }

@@ -3,7 +3,7 @@
 use crate::base::run_key::RunKey;
 use crate::base::text::one_line;
 use crate::ci::Provider;
-use crate::ci::github::dispatch::{ChainLink, NextRun};
+use crate::ci::chain::{ChainLink, NextRun};
 use crate::ci::reported::{ReportOptions, ReportRequest, ReportedRun};
 use crate::forge::github::results::uncounted_job;
 use crate::report::annotations::{Annotation, Level};

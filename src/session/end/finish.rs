@@ -23,7 +23,7 @@ use crate::files::read::{self, Unread};
 use crate::journal::claim::{self, Claim, Taken};
 use crate::journal::fault;
 use crate::journal::files::RunFiles;
-use crate::journal::known::{KnownRun, Status, state_now};
+use crate::journal::known::{KnownRun, state_now};
 use crate::journal::snapshot::{self, Snapshot};
 use crate::report::Sinks;
 use crate::run::clock::Clock;
@@ -91,13 +91,6 @@ pub(crate) fn status_is_set(files: &RunFiles) {
 pub(crate) fn end(files: &RunFiles) {
     fault::point();
     let _absent = fs_err::remove_file(files.unreported());
-}
-
-/// Tells whether a run ended and its reports or its archiving are still to do.
-pub(crate) fn is_due(run: &KnownRun) -> bool {
-    let has_ended = matches!(run.status, Status::Ended(_) | Status::Unsaved) && run.ends.start.is_some();
-    let is_in_its_place = run.status.is_resumable() || run.files.is_archived();
-    has_ended && (run.files.unreported().exists() || !is_in_its_place)
 }
 
 /// A run for which everything is done.

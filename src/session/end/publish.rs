@@ -14,9 +14,8 @@ use crate::base::name::LoopName;
 use crate::base::run_key::RunKey;
 use crate::bundle::names;
 use crate::ci::Provider;
-use crate::ci::github::reporter::{FinalReport, Reporter};
 use crate::ci::job::Job;
-use crate::ci::reported::{ReportOptions, ReportRequest};
+use crate::ci::reported::{FinalReport, ReportOptions, ReportRequest, Reporter};
 use crate::engine::Start;
 use crate::engine::event::{Event, LoopComplete, Stamped};
 use crate::engine::outcome::Outcome;
@@ -68,7 +67,7 @@ pub(crate) struct Publication {
     saver: Option<Rc<Saver>>,
     reader: Reader,
     uploader: Option<Rc<Uploader>>,
-    reporter: Option<Reporter>,
+    reporter: Option<Box<dyn Reporter>>,
 }
 
 /// How far a run has come when it is reported for the first time.
@@ -373,7 +372,7 @@ impl Publication {
 
     /// Reports the outcome of the run at its commit. Missing permissions of the token are a notice and not a warning:
     /// on the pull request of a fork they are missing by design.
-    fn end(&self, reporter: Reporter, report: FinalReport, session: &Session<'_>) -> Vec<String> {
+    fn end(&self, reporter: Box<dyn Reporter>, report: FinalReport, session: &Session<'_>) -> Vec<String> {
         let digest = &report.digest;
         let is_interrupted = digest.end().is_some_and(|end| end.signal.is_some())
             || digest.unbegun().is_some_and(|unbegun| unbegun.hindrance == Hindrance::Interrupted);

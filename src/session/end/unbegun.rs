@@ -14,7 +14,7 @@ use crate::session::context::Session;
 use crate::session::error::{Error, Kind};
 use crate::session::options::RunOptions;
 use crate::session::prepare::mistakes::shown;
-use crate::session::start::begin::new_files;
+use crate::session::prepare::naming::new_files;
 
 /// How a loop is called of which nothing is known.
 const NAMELESS: &str = "loop";

@@ -8,6 +8,7 @@ pub mod library;
 pub mod lines;
 pub(crate) mod lock;
 pub mod mistakes;
+pub(crate) mod naming;
 pub mod prepared;
 pub mod trust;
 pub mod variables;

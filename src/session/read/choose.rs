@@ -11,7 +11,6 @@ use crate::engine::outcome::Outcome;
 use crate::journal::known::{self, KnownRun, Status};
 use crate::report::advice::loop_of;
 use crate::session::context::Session;
-use crate::session::end::finish;
 use crate::session::error::{Error, Kind};
 
 /// A run to resume, or one that ended and only has to be finished.
@@ -61,7 +60,7 @@ pub(crate) fn choose(name: &str, session: &Session<'_>) -> Result<Chosen, Error>
 fn newest(mut runs: Vec<KnownRun>, root: PathBuf, session: &Session<'_>) -> Result<Chosen, Error> {
     let has_begun = |run: &KnownRun| run.ends.start.is_some();
     let is_success = |run: &KnownRun| run.status == Status::Ended(Outcome::Success);
-    let is_unfinished = |run: &KnownRun| !run.status.is_resumable() && finish::is_due(run);
+    let is_unfinished = |run: &KnownRun| !run.status.is_resumable() && run.is_to_be_finished();
     let was_left = |run: &KnownRun| run.status.is_resumable() && has_begun(run);
     let last = runs.iter().rposition(|run| !run.status.is_live() && has_begun(run));
     // A success leaves nothing to do, but an older run that was left may.

@@ -10,7 +10,7 @@ use crate::files::read::MIB;
 use crate::journal::files::RunFiles;
 use crate::journal::reader;
 use crate::report::digest::Digest;
-use crate::report::why::flips::Otherwise;
+use crate::report::digest::flips::Otherwise;
 use crate::run::otherwise::{Looked, Suppositions};
 use crate::run::replay::Known;
 use crate::session::context::Session;

@@ -1,7 +1,6 @@
 //! Begins a run: checks its inputs, claims its scope, and makes its files.
 
 use std::fmt::Write as _;
-use std::path::Path;
 use std::time::Duration;
 
 use serde_json::{Map, Value};
@@ -11,9 +10,7 @@ use super::start::start;
 use super::{changes, tree};
 use crate::base::command;
 use crate::base::diagnostic::Severity;
-use crate::base::name::LoopName;
 use crate::base::text::plural;
-use crate::definition::load::DIRECTORY;
 use crate::engine::Start;
 use crate::engine::changes::StartTree;
 use crate::engine::event::{LoopStart, Overrides, SCHEMA};
@@ -36,6 +33,7 @@ use crate::session::git::worktree::Worktree;
 use crate::session::interrupts::Interrupts;
 use crate::session::options::{BeginOptions, RunOptions};
 use crate::session::prepare::consent::Decided;
+use crate::session::prepare::naming::new_files;
 use crate::session::prepare::prepared::Prepared;
 use crate::session::prepare::variables::resolve;
 use crate::session::prepare::{claim, consent, lock, trust};
@@ -333,12 +331,6 @@ impl NotNeeded<'_> {
             session.talk.warning(&warning);
         }
     }
-}
-
-/// Names the files of a new run.
-pub(crate) fn new_files((root, name): (&Path, &LoopName), clock: &Clock) -> RunFiles {
-    let random = uuid::Uuid::new_v4().as_fields().0;
-    RunFiles::new(&root.join(DIRECTORY), name, clock.now(), random)
 }
 
 /// Warns in one line of warnings about the loop; `validate` shows them.

@@ -16,6 +16,7 @@ use crate::bundle::names;
 use crate::bundle::open::{self, Bundle, LIMITS, OpenError};
 use crate::bundle::place::{Comparison, arrange, compare, place};
 use crate::bundle::tree::{self, RestoreError};
+use crate::ci::page;
 use crate::definition::load::{self, DIRECTORY};
 use crate::engine::event::LoopStart;
 use crate::engine::outcome::Outcome;
@@ -32,7 +33,7 @@ use crate::process::life::host;
 use crate::report::advice::loop_of;
 use crate::run::snapshots::Moment;
 use crate::session::context::Session;
-use crate::session::end::bundler::{here, job};
+use crate::session::end::bundler::here;
 use crate::session::error::{Error, Kind};
 use crate::session::git::pushed_refs::PushedRefs;
 use crate::session::options::RunOptions;
@@ -276,7 +277,7 @@ impl Incoming {
         let us = Holder::new(
             session.env.get("GITHUB_RUN_ID").unwrap_or_default().to_owned(),
             session.env.get("GITHUB_RUN_ATTEMPT").and_then(|attempt| attempt.parse().ok()).unwrap_or(1),
-            job(session).unwrap_or_else(host),
+            page::of_job(&session.env.lookup()).unwrap_or_else(host),
         );
         match taken((api, commit), point, &us, session) {
             Ok(Taken::Ours) => Ok(()),

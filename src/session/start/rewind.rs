@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use super::begin::new_files;
 use super::resume::{FoundRun, UnclaimedRun, settle};
 use super::rewound::Origin;
 use crate::definition::load;
@@ -13,6 +12,7 @@ use crate::session::end::ready::Ready;
 use crate::session::error::Error;
 use crate::session::git::worktree::Worktree;
 use crate::session::options::ResumeOptions;
+use crate::session::prepare::naming::new_files;
 use crate::session::prepare::prepared::{reaching, refused};
 
 /// Where a run is rewound to.

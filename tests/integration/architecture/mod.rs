@@ -1,12 +1,12 @@
 //! The house: which room may name which, what each may take from other crates and from the world, which files know
-//! nothing of the world, and that no files lead in a circle. Its rules are tested with mutants of the house, each of which breaks one.
+//! nothing of the world, and that neither files nor folders lead in a circle. Its rules are tested with mutants of the house, each of which breaks one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
-use names::{Crate, Named, circles, files};
+use names::{Crate, Named, circles, files, folder_circles};
 
 mod names;
 
@@ -393,6 +393,7 @@ fn broken(house: &Crate) -> Vec<String> {
         }
     }
     broken.extend(circles(&names).iter().map(|circle| format!("circle: {circle:?}")));
+    broken.extend(folder_circles(&names).iter().map(|circle| format!("circle of folders: {circle:?}")));
     broken
 }
 
@@ -505,6 +506,14 @@ fn a_circle_of_files_is_found() {
     let found = broken(&house);
     let circle = "circle: {\"base/a.rs\", \"base/b.rs\", \"base/c.rs\"}";
     assert!(found.iter().any(|broken| broken == circle), "{found:#?}");
+}
+
+#[test]
+fn a_circle_of_folders_is_found_on_every_level() {
+    let line = "use crate::session::end::guard::X;";
+    mutant("session/read/runs.rs", line, "circle of folders: {\"session/end\", \"session/read\"}");
+    mutant("ci/service.rs", "use super::github::gate::X;", "\"ci/github\"");
+    mutant("files/read.rs", "use crate::base::text::X;\nuse crate::git::diff::X;", "\"files\", \"git\"");
 }
 
 #[test]

@@ -157,6 +157,33 @@ pub(super) fn circles(names: &BTreeMap<&str, BTreeSet<Named>>) -> Vec<BTreeSet<S
     all.into_iter().filter(|circle| circle.len() > 1).collect()
 }
 
+/// Returns each circle of folders, on every level: what stands in a folder names what stands in the next one. A file is
+/// one with the folder of its name, and `mod.rs` is the face of its folder, which is there to name the others.
+pub(super) fn folder_circles(names: &BTreeMap<&str, BTreeSet<Named>>) -> Vec<BTreeSet<String>> {
+    let above = |file: &str| -> Vec<String> {
+        file.match_indices('/').map(|(at, _)| file[..=at].to_owned()).chain([String::new()]).collect()
+    };
+    let parents: BTreeSet<String> = names.keys().flat_map(|file| above(file)).collect();
+    let circles_in = |parent: &String| {
+        let unit = |file: &str| {
+            let first = file.strip_prefix(parent.as_str())?.split('/').next()?;
+            let name = first.strip_suffix(".rs").unwrap_or(first);
+            (!matches!(first, "mod.rs" | "lib.rs" | "main.rs")).then(|| format!("{parent}{name}"))
+        };
+        let mut units: BTreeMap<String, BTreeSet<Named>> = BTreeMap::new();
+        for (file, names) in names {
+            let Some(from) = unit(file) else { continue };
+            let named = names.iter().filter_map(|name| match name {
+                Named::File(other) => unit(other).filter(|to| *to != from).map(Named::File),
+                Named::Elsewhere(_) => None,
+            });
+            units.entry(from.clone()).or_default().extend(named.collect::<Vec<_>>());
+        }
+        circles(&units.iter().map(|(unit, names)| (unit.as_str(), names.clone())).collect())
+    };
+    parents.iter().flat_map(circles_in).collect()
+}
+
 /// Reads every file below a directory, but for files of tests.
 pub(super) fn files(root: &Path) -> BTreeMap<String, String> {
     let mut files = BTreeMap::new();

@@ -19,6 +19,7 @@ use crate::base::object::ObjectId;
 use crate::base::territory::Territory;
 use crate::base::text::{listed_in_part, plural};
 use crate::base::time::human;
+use crate::ci::page;
 use crate::git::call::Call;
 use crate::journal::claim::Claim;
 use crate::lease::race::{Act, Held, Race};
@@ -28,7 +29,6 @@ use crate::process::life::host;
 use crate::process::signal::{self, Cancel, Request};
 use crate::run::clock::steady;
 use crate::session::context::Session;
-use crate::session::end::bundler::job;
 use crate::session::error::{Error, Kind};
 use crate::session::git;
 use crate::session::git::workspace::Remote;
@@ -265,7 +265,7 @@ impl Contender {
             (None, Some(known)) => LeaseRemote::known(known, &checkout, session)?,
             (asked, _) => LeaseRemote::find(asked.as_deref(), &checkout, session)?,
         };
-        let holder = job(session).unwrap_or_else(host);
+        let holder = page::of_job(&session.env.lookup()).unwrap_or_else(host);
         let record = Record {
             run: run.to_owned(),
             holder: holder.clone(),

@@ -1,6 +1,6 @@
 //! Says what a run did to the working tree, and whether its success is one of the commit that it is reported at.
 
-use super::digest::Digest;
+use super::Digest;
 use crate::base::text::{one_line, plural};
 use crate::engine::changes::{ChangedFile, Changes, StartTree, TreeChanges};
 use crate::engine::outcome::Outcome;

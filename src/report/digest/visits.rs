@@ -15,25 +15,25 @@ const DEEPEST: usize = 32;
 
 /// A step of the run, and what the loop came to that it ran.
 #[derive(Clone, Debug)]
-pub(super) struct Visit {
-    pub(super) number: StepNumber,
-    pub(super) step: Step,
-    pub(super) inner: Option<Arc<Account>>,
+pub(crate) struct Visit {
+    pub(crate) number: StepNumber,
+    pub(crate) step: Step,
+    pub(crate) inner: Option<Arc<Account>>,
 }
 
 /// What a loop came to, and the steps by which.
 #[derive(Clone, Debug)]
-pub(super) struct Account {
-    pub(super) loop_name: String,
-    pub(super) source: Arc<Source>,
+pub(crate) struct Account {
+    pub(crate) loop_name: String,
+    pub(crate) source: Arc<Source>,
     /// Nothing if the journal stops before.
-    pub(super) end: Option<LoopComplete>,
+    pub(crate) end: Option<LoopComplete>,
     /// Why it was saved for a later one, if it was.
-    pub(super) saved: Option<HandoffReason>,
+    pub(crate) saved: Option<HandoffReason>,
     /// The last step.
-    pub(super) last: Option<Arc<Visit>>,
+    pub(crate) last: Option<Arc<Visit>>,
     /// The step that decided.
-    pub(super) decided: Option<Arc<Visit>>,
+    pub(crate) decided: Option<Arc<Visit>>,
 }
 
 /// A loop that runs.
@@ -139,7 +139,7 @@ impl Fold {
     }
 
     /// Returns what the run came to.
-    pub(super) fn account(&self) -> Option<Account> {
+    pub(crate) fn account(&self) -> Option<Account> {
         let (inner, outer) = self.levels.split_last()?;
         // Where the journal stops in the middle of a loop that a step ran, that is where it stops.
         let mut account = inner.account();
@@ -151,7 +151,7 @@ impl Fold {
     }
 
     /// Returns the step that was asked for, and where its loop is written.
-    pub(super) fn found(&self) -> Option<(Arc<Visit>, Arc<Source>)> {
+    pub(crate) fn found(&self) -> Option<(Arc<Visit>, Arc<Source>)> {
         let asked = self.asked.as_ref()?;
         let unfinished = || {
             let level = self.levels.get(asked.number.depth())?;
@@ -162,7 +162,7 @@ impl Fold {
     }
 
     /// Tells whether a step was asked for.
-    pub(super) fn is_of_step(&self) -> bool {
+    pub(crate) fn is_of_step(&self) -> bool {
         self.asked.is_some()
     }
 }
