@@ -22,7 +22,7 @@ use crate::session::context::Session;
 use crate::session::end::whereabouts::reader;
 use crate::session::error::{Error, Kind};
 use crate::session::options::RunOptions;
-use crate::session::read::printed::{Line, Printed};
+use crate::session::read::printed::Printed;
 use crate::session::read::runs::Places;
 use crate::session::start::incoming::unusable;
 
@@ -170,7 +170,6 @@ impl Told {
 
     fn show_part(&self, part: &Part, sink: &mut dyn Sink, printed: &mut Printed<'_>) -> io::Result<()> {
         let mut shown = Ok(());
-        let mut waiting = Vec::new();
         let read = reader::read(&self.journal, |stamped| {
             if shown.is_err() || stamped.seq > part.span.1 {
                 return;
@@ -179,7 +178,7 @@ impl Told {
                 sink.past(&stamped);
                 return;
             }
-            shown = between(&stamped, sink, &mut waiting);
+            shown = between(&stamped, sink, printed);
             if stamped.depth == 0 && matches!(stamped.event, Event::LoopComplete(_)) {
                 sink.ends();
             }
@@ -187,13 +186,13 @@ impl Told {
                 shown = sink.event(&stamped);
             }
             if matches!(stamped.event, Event::ActionStart { .. }) {
-                waiting = printed.of(stamped.seq);
+                printed.begin(stamped.seq);
             }
         });
         shown?;
         read.map_err(io::Error::other)?;
         // What ran when the process was killed, as far as it is kept.
-        waiting.iter().try_for_each(|line| sink.output(line.shown()))
+        printed.try_for_each(|line| sink.output(line.shown()))
     }
 }
 
@@ -218,22 +217,23 @@ impl Part {
 }
 
 /// Shows what came before an event: the output of the action that it ends, and the lines in its silences.
-fn between(stamped: &Stamped, sink: &mut dyn Sink, waiting: &mut Vec<Line>) -> io::Result<()> {
-    let lines = std::mem::take(waiting);
-    let mut rest = lines.iter();
-    let mut count = 0;
+fn between(stamped: &Stamped, sink: &mut dyn Sink, printed: &mut Printed<'_>) -> io::Result<()> {
+    let (mut kept, mut is_bounded) = (0, true);
+    let mut lines = printed.inspect(|line| {
+        kept += line.text.len() as u64 + 1;
+        is_bounded = line.is_end();
+    });
+    let mut before = 0;
     for shown in &stamped.shown {
-        if let Shown::Still { lines, took_ms } = shown {
-            let before = usize::try_from(lines.saturating_sub(count)).unwrap_or(usize::MAX);
-            rest.by_ref().take(before).try_for_each(|line| sink.output(line.shown()))?;
-            count = count.max(*lines);
+        if let Shown::Still { lines: said, took_ms } = shown {
+            let more = usize::try_from(said.saturating_sub(before)).unwrap_or(usize::MAX);
+            lines.by_ref().take(more).try_for_each(|line| sink.output(line.shown()))?;
+            before = before.max(*said);
             sink.still(Duration::from_millis(*took_ms))?;
         }
     }
-    rest.try_for_each(|line| sink.output(line.shown()))?;
+    lines.try_for_each(|line| sink.output(line.shown()))?;
     let Event::ActionComplete(ActionComplete { seen, .. }) = &stamped.event else { return Ok(()) };
-    let is_bounded = lines.last().is_none_or(Line::is_end);
-    let kept: u64 = lines.iter().map(|line| line.text.len() as u64 + 1).sum();
     let missing = (seen.stdout.bytes() + seen.stderr.bytes()).saturating_sub(kept);
     if !is_bounded || missing == 0 {
         return Ok(());

@@ -313,18 +313,29 @@ fn taken(step: &mut Step) -> Printed {
     })
 }
 
-/// Makes the end of a stream from its lines.
-pub fn tail_of<'a>(lines: impl Iterator<Item = &'a str>) -> Tail {
-    let (mut all, mut bytes) = (String::new(), 0);
-    for line in lines {
-        bytes += line.len() as u64 + 1;
-        all.push_str(line);
-        all.push('\n');
-        if all.len() > 4 * STREAM {
-            all = text::tail(&all, STREAM).to_owned();
+/// Makes the end of a stream from its lines, and takes little more memory than that end.
+#[derive(Debug, Default)]
+pub struct TailOfLines {
+    end: String,
+    bytes: u64,
+}
+
+impl TailOfLines {
+    /// Takes the next line, which is given without its line end.
+    pub fn push(&mut self, line: &str) {
+        self.bytes += line.len() as u64 + 1;
+        self.end.push_str(line);
+        self.end.push('\n');
+        // Not at each line: what is cut off is moved.
+        if self.end.len() > 4 * STREAM {
+            self.end = text::tail(&self.end, STREAM).to_owned();
         }
     }
-    Tail { text: text::tail(&all, STREAM).to_owned(), bytes }
+
+    /// Returns the end of the stream.
+    pub fn end(self) -> Tail {
+        Tail { text: text::tail(&self.end, STREAM).to_owned(), bytes: self.bytes }
+    }
 }
 
 #[cfg(test)]
@@ -410,7 +421,9 @@ mod tests {
     #[test]
     fn the_end_of_a_long_stream_is_kept() {
         let line = "0123456789".repeat(10);
-        let tail = tail_of(std::iter::repeat_n(line.as_str(), 10_000).chain(["the last"]));
+        let mut lines = TailOfLines::default();
+        std::iter::repeat_n(line.as_str(), 10_000).chain(["the last"]).for_each(|line| lines.push(line));
+        let tail = lines.end();
         assert_eq!(tail.bytes, 10_000 * 101 + 9);
         assert!(tail.text.len() <= STREAM && tail.text.ends_with("9\nthe last\n"));
         assert!(tail.is_cut());

@@ -5,12 +5,12 @@ use std::path::Path;
 
 use super::opened::OpenedBundle;
 use super::otherwise::{self, Subject};
-use super::printed::{Line, Printed};
+use super::printed::Printed;
 use super::snapshots::DiffLimits;
 use crate::engine::event::Stamped;
 use crate::journal::files::RunFiles;
 use crate::journal::reader;
-use crate::report::detail::{Detail, Printed as PrintedTails, tail_of};
+use crate::report::detail::{Detail, Printed as PrintedTails, TailOfLines};
 use crate::report::digest::Digest;
 use crate::report::graph::Graph;
 use crate::report::{Stream, log_file};
@@ -56,8 +56,8 @@ fn read((journal, log): (&Path, &Path), unwritten: Option<&Stamped>) -> Detail {
     let mut printed = Printed::open(log, &headers);
     let mut detail = Detail::default();
     let _as_far_as_it_goes = reader::read(journal, |stamped| {
-        let lines = printed.of(stamped.seq);
-        detail.event(&stamped, tails(&lines));
+        printed.begin(stamped.seq);
+        detail.event(&stamped, tails(&mut printed));
     });
     if let Some(last) = unwritten {
         detail.event(last, PrintedTails::default());
@@ -66,10 +66,13 @@ fn read((journal, log): (&Path, &Path), unwritten: Option<&Stamped>) -> Detail {
     detail
 }
 
-fn tails(lines: &[Line]) -> PrintedTails {
-    let of = |stream: Stream| {
-        let lines = lines.iter().filter(|line| line.stream == stream && !line.is_end());
-        tail_of(lines.map(|line| line.text.as_str()))
-    };
-    PrintedTails { stdout: of(Stream::Stdout), stderr: of(Stream::Stderr) }
+fn tails(lines: &mut Printed<'_>) -> PrintedTails {
+    let (mut stdout, mut stderr) = (TailOfLines::default(), TailOfLines::default());
+    for line in lines.filter(|line| !line.is_end()) {
+        match line.stream {
+            Stream::Stdout => stdout.push(&line.text),
+            Stream::Stderr => stderr.push(&line.text),
+        }
+    }
+    PrintedTails { stdout: stdout.end(), stderr: stderr.end() }
 }

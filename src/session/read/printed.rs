@@ -1,7 +1,7 @@
 //! Reads again what the actions of a run printed, action by action, from its log file.
 
 use std::fs::File;
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
 
 use crate::files::read;
@@ -34,58 +34,133 @@ impl Line {
     }
 }
 
-/// What the actions of a run printed, in the order of the log file. The headers are those of its actions, each with the
-/// number of the event that began it.
+/// The longest line that is read as one, in bytes. Ours are shorter; the log in a bundle is a stranger's.
+const LONGEST: u64 = 1 << 20;
+
+/// What the actions of a run printed, in the order of the log file, line by line: a log may be larger than the memory that a
+/// report should take. The headers are those of its actions, each with the number of the event that began it.
 pub(crate) struct Printed<'h> {
     file: Option<BufReader<File>>,
-    headers: std::iter::Peekable<std::slice::Iter<'h, (u64, String)>>,
+    /// Those that were not passed yet.
+    headers: &'h [(u64, String)],
+    /// The action whose lines come next in the file.
+    at: Option<u64>,
+    /// The action whose lines are asked for.
+    wanted: Option<u64>,
 }
 
 impl<'h> Printed<'h> {
     pub(crate) fn open(log: &Path, headers: &'h [(u64, String)]) -> Self {
         // A run whose log is gone is shown without it.
         let file = read::open(log).ok().map(BufReader::new);
-        let mut printed = Self { file, headers: headers.iter().peekable() };
-        printed.up_to_next();
-        printed
+        Self { file, headers, at: None, wanted: None }
     }
 
-    /// Returns the lines of the action that began with this event.
-    pub(crate) fn of(&mut self, seq: u64) -> Vec<Line> {
-        while self.headers.next_if(|(other, _)| *other < seq).is_some() {
-            self.up_to_next();
+    /// Goes to the lines of the action that began with this event. Those of earlier ones that were not read are passed.
+    pub(crate) fn begin(&mut self, seq: u64) {
+        while self.headers.first().is_some_and(|(next, _)| *next <= seq) {
+            while self.read_line().is_some() {}
         }
-        match self.headers.next_if(|(other, _)| *other == seq) {
-            Some(_) => self.up_to_next(),
-            None => Vec::new(),
-        }
+        self.wanted = Some(seq);
     }
 
-    /// Returns the lines before the next header, and passes that.
-    fn up_to_next(&mut self) -> Vec<Line> {
-        // The text of an action can have several lines. The first one has the time.
-        let header = self.headers.peek().map(|(_, header)| header.as_str()).unwrap_or_default();
-        let (mut first, mut more) = (None, 0);
-        if !header.is_empty() {
-            (first, more) = (header.split('\n').next(), header.matches('\n').count());
-        }
-        let Some(file) = &mut self.file else { return Vec::new() };
-        let mut lines = Vec::new();
+    /// Returns the next line of the file, or nothing where the next action begins.
+    fn read_line(&mut self) -> Option<Vec<u8>> {
         let mut line = Vec::new();
-        while file.read_until(b'\n', &mut line).is_ok_and(|read| read > 0) {
-            if line.last() == Some(&b'\n') {
-                line.pop();
-            }
-            if first.map(str::as_bytes) == Some(line.as_slice()) {
-                let mut rest = Vec::new();
-                while more > 0 && file.read_until(b'\n', &mut rest).is_ok_and(|read| read > 0) {
-                    more -= 1;
-                }
-                break;
-            }
-            lines.push(Line::of(&String::from_utf8_lossy(&line)));
-            line.clear();
+        let read = self.file.as_mut().map(|file| file.take(LONGEST).read_until(b'\n', &mut line));
+        if !read.is_some_and(|read| read.is_ok_and(|read| read > 0)) {
+            self.file = None;
+            self.headers = &[];
+            return None;
         }
-        lines
+        if line.last() == Some(&b'\n') {
+            line.pop();
+        }
+        match self.headers.split_first() {
+            Some(((seq, header), rest)) if header.split('\n').next().map(str::as_bytes) == Some(&line) => {
+                // The text of an action can have several lines. The first one has the time.
+                header.matches('\n').for_each(|_| self.pass_line());
+                (self.at, self.headers) = (Some(*seq), rest);
+                None
+            }
+            _ => Some(line),
+        }
+    }
+
+    fn pass_line(&mut self) {
+        let _at_the_end = self.file.as_mut().map(|file| file.skip_until(b'\n'));
+    }
+}
+
+/// The lines of the action that was gone to.
+impl Iterator for Printed<'_> {
+    type Item = Line;
+
+    fn next(&mut self) -> Option<Line> {
+        if self.wanted.is_none() || self.wanted != self.at {
+            return None;
+        }
+        self.read_line().map(|line| Line::of(&String::from_utf8_lossy(&line)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers() -> Vec<(u64, String)> {
+        [(3, "==> a"), (5, "==> b\nand more"), (9, "==> c")].map(|(seq, text)| (seq, text.to_owned())).into()
+    }
+
+    fn texts(printed: &mut Printed<'_>, seq: u64) -> Vec<String> {
+        printed.begin(seq);
+        printed.map(|line| line.text).collect()
+    }
+
+    fn log(text: &str) -> tempfile::TempPath {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        fs_err::write(file.path(), text).unwrap();
+        file.into_temp_path()
+    }
+
+    const LOG: &str = "before\n==> a\none\ntwo\n==> b\nand more\nthree\n==> c\nfour";
+
+    #[test]
+    fn each_action_has_its_lines() {
+        let (log, headers) = (log(LOG), headers());
+        let mut printed = Printed::open(&log, &headers);
+        assert_eq!(texts(&mut printed, 2), [""; 0]);
+        assert_eq!(texts(&mut printed, 3), ["one", "two"]);
+        assert_eq!(texts(&mut printed, 4), [""; 0], "no action began there");
+        assert_eq!(texts(&mut printed, 5), ["three"]);
+        assert_eq!(texts(&mut printed, 9), ["four"]);
+        assert_eq!(texts(&mut printed, 10), [""; 0]);
+    }
+
+    #[test]
+    fn what_is_not_read_is_passed() {
+        let (log, headers) = (log(LOG), headers());
+        let mut printed = Printed::open(&log, &headers);
+        printed.begin(3);
+        assert_eq!(printed.next().map(|line| line.text).as_deref(), Some("one"));
+        assert_eq!(texts(&mut printed, 9), ["four"]);
+    }
+
+    #[test]
+    fn an_action_that_is_not_in_the_log_has_no_lines() {
+        let (log, headers) = (log("==> a\none\n"), headers());
+        let mut printed = Printed::open(&log, &headers);
+        assert_eq!((texts(&mut printed, 3), texts(&mut printed, 5)), (vec!["one".to_owned()], Vec::new()));
+        let mut gone = Printed::open(Path::new("/no/such/log"), &headers);
+        assert_eq!(texts(&mut gone, 3), [""; 0]);
+    }
+
+    #[test]
+    fn a_line_without_an_end_is_read_in_pieces() {
+        let long = "x".repeat(3 << 20);
+        let (log, headers) = (log(&format!("==> a\n{long}")), headers());
+        let mut printed = Printed::open(&log, &headers);
+        let lines = texts(&mut printed, 3);
+        assert_eq!((lines.len(), lines.concat()), (3, long));
     }
 }
