@@ -20,12 +20,45 @@ pub enum Stream {
 /// What a stream printed, as far as it was kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Text {
-    kept: Arc<String>,
+    kept: Kept,
     bytes: u64,
     truncated: bool,
     stored: Option<Place>,
     sum: Option<Box<Sum>>,
 }
+
+/// A text that has many owners and may be megabytes, from some byte on.
+#[derive(Clone, Debug, Default)]
+struct Kept {
+    whole: Arc<String>,
+    from: usize,
+}
+
+impl Kept {
+    fn as_str(&self) -> &str {
+        &self.whole[self.from..]
+    }
+}
+
+impl From<String> for Kept {
+    fn from(text: String) -> Self {
+        Arc::new(text).into()
+    }
+}
+
+impl From<Arc<String>> for Kept {
+    fn from(whole: Arc<String>) -> Self {
+        Self { whole, from: 0 }
+    }
+}
+
+impl PartialEq for Kept {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_str() == other.as_str()
+    }
+}
+
+impl Eq for Kept {}
 
 /// The number of an event, and the bytes that were stored for it.
 type Place = (u64, u64);
@@ -45,12 +78,12 @@ impl Text {
     /// Makes a text that was kept whole.
     pub fn whole(text: impl Into<String>) -> Self {
         let text = text.into();
-        Self { bytes: text.len() as u64, kept: Arc::new(text), ..Self::default() }
+        Self { bytes: text.len() as u64, kept: text.into(), ..Self::default() }
     }
 
     /// Makes a text of which only the end was kept; `bytes` is what was printed in all.
     pub fn end_of(kept: String, bytes: u64) -> Self {
-        Self { kept: Arc::new(kept), bytes, truncated: true, ..Self::default() }
+        Self { kept: kept.into(), bytes, truncated: true, ..Self::default() }
     }
 
     /// Makes a text whose end is at hand and which stands elsewhere as far as it was kept; `truncated` tells whether
@@ -58,7 +91,7 @@ impl Text {
     pub fn stored(end: String, bytes: u64, truncated: bool, stored: Stored) -> Self {
         let Stored { event, length, sum } = stored;
         let (stored, sum) = (Some((event, length)), sum.map(Box::new));
-        Self { kept: Arc::new(end), bytes, truncated, stored, sum }
+        Self { kept: end.into(), bytes, truncated, stored, sum }
     }
 
     /// Notes the digest of what was stored of the text.
@@ -87,37 +120,45 @@ impl Text {
 
     /// Returns the bytes that are kept, here or elsewhere.
     pub fn length(&self) -> u64 {
-        self.stored.map_or(self.kept.len() as u64, |(_, length)| length)
+        self.stored.map_or(self.as_str().len() as u64, |(_, length)| length)
     }
 
     /// Takes the text back from where it was stored.
     pub fn restore(&mut self, kept: Arc<String>) {
-        (self.kept, self.stored, self.sum) = (kept, None, None);
+        (self.kept, self.stored, self.sum) = (kept.into(), None, None);
     }
 
     /// Returns the same with other words for what was kept, as when secrets are hidden.
     #[must_use]
     pub fn with(&self, kept: String) -> Self {
-        Self { kept: Arc::new(kept), ..self.clone() }
+        Self { kept: kept.into(), ..self.clone() }
+    }
+
+    /// Returns the same without the first bytes of what was kept, and copies nothing. They have to end a character.
+    #[must_use]
+    pub fn without_first(&self, bytes: usize) -> Self {
+        let Kept { whole, from } = &self.kept;
+        let kept = Kept { whole: Arc::clone(whole), from: from + bytes };
+        Self { kept, ..self.clone() }
     }
 
     /// Returns what was kept.
     pub fn as_str(&self) -> &str {
-        &self.kept
+        self.kept.as_str()
     }
 
     /// Returns what was kept without the line ends at its end, as `${captured.x.output}` shows it.
     pub fn without_line_end(&self) -> &str {
-        self.kept.trim_end_matches(['\n', '\r'])
+        self.as_str().trim_end_matches(['\n', '\r'])
     }
 
     /// Returns the text without what stands before its last `limit` bytes.
     #[must_use]
     pub fn shortened(&self, limit: usize) -> Self {
-        if self.kept.len() <= limit && self.stored.is_none() {
+        if self.as_str().len() <= limit && self.stored.is_none() {
             return self.clone();
         }
-        Self::end_of(text::tail(&self.kept, limit).to_owned(), self.bytes)
+        Self::end_of(text::tail(self.as_str(), limit).to_owned(), self.bytes)
     }
 
     /// Returns how many bytes were printed in all.
@@ -282,5 +323,20 @@ impl Observation {
     /// Tells whether the action crashed rather than answered: a code of 2 or more, or a signal.
     pub fn crashed(&self) -> bool {
         self.failure.is_some() || self.signal.is_some() || !(0..=1).contains(&self.exit_code)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_without_its_beginning_is_one_like_any_other() {
+        let text = Text::end_of("é: what was said\n".into(), 99);
+        let cut = text.without_first("é: ".len());
+        assert_eq!((cut.as_str(), cut.length(), cut.bytes()), ("what was said\n", 14, 99));
+        assert_eq!(cut, Text::end_of("what was said\n".into(), 99));
+        assert_eq!(cut.without_first(5).without_line_end(), "was said");
+        assert_eq!(cut.shortened(5).as_str(), "said\n");
     }
 }

@@ -1,6 +1,7 @@
 //! Appends events: a batch is one write, and a batch that cannot be written completely is removed again. Disk space
 //! is reserved at the beginning of a run, so that it can record its end even on a full disk.
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -259,7 +260,10 @@ impl Journal {
             // The beginning of the stream is lost, and perhaps that of a secret with it.
             let is_cut = text.is_truncated() && text.elsewhere().is_none();
             let kept = if is_cut { self.redactor.whole_end(&clean, usize::MAX) } else { &clean };
-            text.with(kept.to_owned())
+            match &clean {
+                Cow::Borrowed(all) => text.without_first(all.len() - kept.len()),
+                Cow::Owned(_) => text.with(kept.to_owned()),
+            }
         };
         let ActionComplete { step, seen, usage } = complete;
         let (stdout, stderr) = (clean(&seen.stdout), clean(&seen.stderr));
