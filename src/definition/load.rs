@@ -26,6 +26,7 @@ use crate::base::diagnostic::{Diagnostics, Place, nearest};
 use crate::base::name::{LoopName, NameError};
 use crate::base::node::Node;
 use crate::base::path::DocPath;
+use crate::base::text;
 use crate::files::place::{self, resolved};
 use crate::files::read::{self, Unread};
 
@@ -652,12 +653,12 @@ fn file(located: &Located) -> Result<(PathBuf, String), LoadError> {
 fn digest(root: &[u8], sources: &Sources) -> String {
     let mut others = sources.iter().skip(1).peekable();
     if others.peek().is_none() {
-        return hex(root);
+        return text::hex(root);
     }
     let mut all = Sha256::new();
     all.update(root);
     others.for_each(|source| all.update(Sha256::digest(source.text())));
-    hex(&all.finalize())
+    text::hex(&all.finalize())
 }
 
 /// Reads a file that another one names: relative to that one, a loop also by its name, or else in the program. What
@@ -878,14 +879,6 @@ fn read(path: &Path) -> Result<String, LoadError> {
             Unread::NotUtf8 { line, column } => LoadError::NotUtf8 { path, line, column },
             Unread::Io(source) => LoadError::Unreadable { path, source },
         }
-    })
-}
-
-fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write as _;
-    bytes.iter().fold(String::new(), |mut out, byte| {
-        let _ = write!(out, "{byte:02x}");
-        out
     })
 }
 
@@ -1376,7 +1369,7 @@ mod tests {
     fn a_file_is_known_by_the_digest_of_its_bytes() {
         let directory = directory();
         let loaded = load(&find("fix", directory.path()).unwrap()).unwrap();
-        assert_eq!(loaded.digest, hex(&Sha256::digest(GOOD[0])));
+        assert_eq!(loaded.digest, text::hex(&Sha256::digest(GOOD[0])));
         assert_eq!(loaded.digest.len(), 64);
         fs_err::write(directory.path().join("bom.yaml"), format!("\u{feff}{}", GOOD[0])).unwrap();
         assert!(load(&find("bom.yaml", directory.path()).unwrap()).is_ok());
