@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use serde_json::Value;
 use tempfile::TempDir;
+use tokio::signal::unix::SignalKind;
 
 /// A test project.
 pub(crate) struct Project {
@@ -95,6 +97,7 @@ impl Project {
 
     /// Makes any program, ready to run in the project.
     pub(crate) fn program(&self, name: &str, arguments: &[&str]) -> Command {
+        ignore_nothing();
         let mut command = Command::new(name);
         command.args(arguments).current_dir(self.path()).env_clear().envs(&self.env).stdin(Stdio::null());
         command
@@ -181,6 +184,24 @@ impl Ran {
     pub(crate) fn all(&self) -> String {
         format!("{}{}", self.stdout, self.stderr)
     }
+}
+
+/// Lets what tests start hear every signal. Where these are ignored, as they are in the background of a script or under `nohup`,
+/// children would inherit that; a signal with a handler, which this makes of it, they hear again.
+fn ignore_nothing() {
+    static HEARD: LazyLock<()> = LazyLock::new(|| {
+        let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+        let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let _entered = runtime.enter();
+        for signal in [SignalKind::hangup(), SignalKind::interrupt(), SignalKind::quit()] {
+            if ignored & (1 << (signal.as_raw_value() - 1)) != 0 {
+                let _handler_stays = tokio::signal::unix::signal(signal).unwrap();
+            }
+        }
+    });
+    LazyLock::force(&HEARD);
 }
 
 /// Reads a journal; every line has to be one.

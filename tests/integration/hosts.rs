@@ -479,7 +479,7 @@ fn a_service_that_is_not_reached_is_unavailable() {
     let hangs = "sleep 60";
     let retrying = json!({"type": "error", "message": "Reconnecting... waiting for network"});
     let [codex, gemini, qwen] = &ALL;
-    for (cli, answer, why) in [
+    let cases = [
         (codex, hangs.to_owned(), "has not reached its service"),
         (codex, format!("{}{}{hangs}", says(codex, 2), prints(&[retrying])), "waiting for network"),
         (
@@ -488,23 +488,42 @@ fn a_service_that_is_not_reached_is_unavailable() {
             "Attempt 1 failed",
         ),
         (qwen, format!("{}{hangs}", says(qwen, 1)), "has not reached its service"),
-    ] {
-        let project = cli.project(LOOP, &[answer]).env("LL_HOST_PATIENCE", "300ms");
+    ];
+    let unavailable = |(cli, answer, why): &(&Cli, String, &str)| {
+        let project = cli.project(LOOP, &[answer.clone()]).env("LL_HOST_PATIENCE", PATIENCE);
         let ran = run(&project, &[]).code(69);
         assert!(ran.stdout.contains(why) && ran.stdout.contains(cli.name), "{}", ran.all());
         assert_eq!(calls(&project), 1);
-    }
-    let started = json!({"type": "item.started", "item": {"id": "i", "type": "command_execution"}});
-    let works = format!("{}{}sleep 1; {}", says(codex, 2), prints(&[started]), prints(&(codex.says)("x")));
-    let project = codex.project(LOOP, &[works, codex.good()[1].clone()]);
-    let project = project.env("LL_HOST_PATIENCE", "300ms").env("LL_HOST_SILENCE", "300ms");
-    let _ran = run(&project, &[]).code(0);
-    let silent = format!("{}{hangs}", says(codex, 2));
-    let project = codex.project(LOOP, &[silent]).env("LL_HOST_SILENCE", "300ms");
-    let ran = run(&project, &[]).code(1);
-    assert_eq!(project.end()["final_state"], "oops", "{}", ran.all());
-    assert!(ran.stdout.contains("said nothing for"), "{}", ran.all());
+    };
+    let left_alone = || {
+        let started = json!({"type": "item.started", "item": {"id": "i", "type": "command_execution"}});
+        let begins = format!("{}{}", says(codex, 2), prints(&[started]));
+        let works = format!("{begins}sleep {LONGER}; {}", prints(&(codex.says)("x")));
+        let project = codex.project(LOOP, &[works, codex.good()[1].clone()]);
+        let project = project.env("LL_HOST_PATIENCE", PATIENCE).env("LL_HOST_SILENCE", PATIENCE);
+        let _ran = run(&project, &[]).code(0);
+    };
+    let silent = || {
+        let project = codex.project(LOOP, &[format!("{}{hangs}", says(codex, 2))]);
+        let project = project.env("LL_HOST_SILENCE", PATIENCE);
+        let ran = run(&project, &[]).code(1);
+        assert_eq!(project.end()["final_state"], "oops", "{}", ran.all());
+        assert!(ran.stdout.contains("said nothing for"), "{}", ran.all());
+    };
+    // At the same time: each waits for its patience to end, and that has to be long enough for a busy machine to start a
+    // shell and read what it says.
+    std::thread::scope(|scope| {
+        for case in &cases {
+            scope.spawn(move || unavailable(case));
+        }
+        scope.spawn(left_alone);
+        scope.spawn(silent);
+    });
 }
+
+/// How long a host is waited for, and more than that in seconds.
+const PATIENCE: &str = "5s";
+const LONGER: u64 = 6;
 
 /// What a conversation took before was counted again with each of its calls.
 #[test]
