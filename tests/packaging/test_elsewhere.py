@@ -314,11 +314,11 @@ class Elsewhere(unittest.TestCase):
         (mount,) = [mount for mount in container["volumeMounts"] if mount["name"] == "reports"]
         reports = self.reports / expand(mount["subPathExpr"])
         reports.mkdir(parents=True, exist_ok=True)
-        places = {"/repo": self.project, "/work": work, "/plan": self.directory / "mounted", "/reports": reports}
-        here = lambda text: re.sub(r"(?<![\w/])/(repo|work|plan|reports)\b", lambda m: str(places[m[0]]), text)  # noqa: E731
+        places = {"/repo": self.project, "/workspace": work, "/plan": self.directory / "mounted", "/reports": reports}
+        here = lambda text: re.sub(r"(?<![\w/])/(repo|workspace|plan|reports)\b", lambda m: str(places[m[0]]), text)  # noqa: E731
         for one in [*spec["initContainers"], container]:
             command = [here(expand(word)) for word in [*one["command"], *one.get("args", [])]]
-            cwd = here(one.get("workingDir", "/work"))
+            cwd = here(one.get("workingDir", "/workspace"))
             variables = {pair["name"]: here(pair["value"]) for pair in one.get("env", [])}
             env = self.environment(**environment, **variables, JOB_COMPLETION_INDEX=str(index))
             done = subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, timeout=120)

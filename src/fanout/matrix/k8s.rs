@@ -15,10 +15,10 @@ const NAME: usize = 24;
 const IMAGE: &str = concat!("ghcr.io/little-loops/ll-loop:v", env!("CARGO_PKG_VERSION"));
 
 /// Where the checkout is. Not the top of a volume, which belongs to whoever made it.
-const CHECKOUT: &str = "/work/checkout";
+const CHECKOUT: &str = "/workspace/checkout";
 
 /// Where temporary files are: an administrator may have made everything but the volumes read-only.
-const TEMPORARY: &str = "/work/tmp";
+const TEMPORARY: &str = "/workspace/tmp";
 
 /// The container that runs the leg.
 const CONTAINER: &str = "leg";
@@ -112,10 +112,10 @@ fn pod(fleet: &Fleet<'_>, name: &str) -> Value {
             "name": "checkout",
             "image": image,
             "command": ["sh", "-c", clone],
-            "env": [{ "name": "GIT_CONFIG_GLOBAL", "value": "/work/gitconfig" }],
+            "env": [{ "name": "GIT_CONFIG_GLOBAL", "value": "/workspace/gitconfig" }],
             "volumeMounts": [
                 { "name": "repo", "mountPath": "/repo", "readOnly": true },
-                { "name": "work", "mountPath": "/work" },
+                { "name": "work", "mountPath": "/workspace" },
             ],
         }],
         "containers": [{
@@ -127,7 +127,7 @@ fn pod(fleet: &Fleet<'_>, name: &str) -> Value {
             "env": [{ "name": "TMPDIR", "value": TEMPORARY }],
             "volumeMounts": [
                 { "name": "plan", "mountPath": "/plan", "readOnly": true },
-                { "name": "work", "mountPath": "/work" },
+                { "name": "work", "mountPath": "/workspace" },
                 // A pod that takes the place of another one finds what that one had handed off, and nothing of others.
                 {
                     "name": "reports",
