@@ -21,14 +21,14 @@ class Touched(unittest.TestCase):
 
     def test_a_test_touches_itself(self):
         self.assertEqual(touched("tests/integration/legs/forge.rs"), {"format", "clippy", "test legs::"})
-        self.assertEqual(touched("tests/integration/run.rs"), {"format", "clippy", "test run::"})
+        self.assertEqual(touched("tests/integration/docs.rs"), {"format", "clippy", "test docs::"})
         self.assertEqual(touched("tests/html/test_report.py"), {"lint", "html"})
 
     def test_what_all_tests_use_touches_all_tests(self):
         self.assertEqual(touched("tests/integration/common.rs"), {"format", "clippy", "test"})
 
     def test_several_files_touch_what_each_of_them_touches(self):
-        both = touched("docs/limits.md", "tests/integration/legs.rs")
+        both = touched("docs/limits.md", "tests/integration/legs/mod.rs")
         self.assertEqual(both, {"test", "packaging", "format", "clippy", "test legs::"})
 
     def test_nothing_touches_nothing(self):

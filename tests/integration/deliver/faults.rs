@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::model::{Level, Limit, Owner, Stands, TOKEN, Token};
 use super::scene::{Scene, deliver};
-use crate::web::{Fault, Planned, When};
+use crate::forge::web::{Fault, Planned, When};
 
 /// The requests with which each delivery begins, and which change nothing.
 const READS: usize = 6;

@@ -4,7 +4,7 @@ use std::fs;
 
 use super::scene::{BRANCH_REF, DELIVERED, TIDY};
 use crate::common::{Project, git};
-use crate::git_server::{Access, Bare, GitServer};
+use crate::forge::git_server::{Access, Bare, GitServer};
 
 /// The token of the job.
 const JOB_TOKEN: &str = "glcbt-64_job";

@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use super::model::{Desk, Level, Move, REPOSITORY};
-use crate::web::{Answer, Asked};
+use crate::forge::web::{Answer, Asked};
 
 /// What went wrong: GitHub's type for it, and its words.
 type Fault = (&'static str, String);

@@ -2,8 +2,8 @@
 
 use super::model::{Owner, TOKEN, Token};
 use super::scene::{BRANCH_REF, Scene, TIDY, deliver};
-use crate::git_server::Bare;
-use crate::hostile_bundles::Parts;
+use crate::bundles::hostile_bundles::Parts;
+use crate::forge::git_server::Bare;
 
 /// Checks that what a loop makes besides its fix is refused, and that nothing is written.
 #[track_caller]

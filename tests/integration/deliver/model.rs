@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use serde_json::{Value, json};
 
 use crate::common::Project;
-use crate::git_server::{Access, Bare, Repositories};
-use crate::web::{Answer, Asked, Served, Serves, Web};
+use crate::forge::git_server::{Access, Bare, Repositories};
+use crate::forge::web::{Answer, Asked, Served, Serves, Web};
 
 /// The repository that everything is about.
 pub(super) const REPOSITORY: &str = "octo/project";
@@ -230,7 +230,7 @@ impl Hub {
     }
 
     /// Forgets the requests and the limits there were.
-    pub(super) fn begin(&self, planned: Option<crate::web::Planned>) {
+    pub(super) fn begin(&self, planned: Option<crate::forge::web::Planned>) {
         self.web.begin(planned);
         let mut state = self.core.state.lock().unwrap();
         (state.asked, state.limited) = (0, None);

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::model::{Desk, Level, Move, Owner, Pull, REPOSITORY, Stands, error};
-use crate::web::{Answer, Asked};
+use crate::forge::web::{Answer, Asked};
 
 /// An answer, or the refusal that came in between.
 type Reply = Result<Answer, Answer>;

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::model::{Hub, Level, Limit, Owner, REPOSITORY, Stands, TOKEN, Token};
-use crate::git_server::Bare;
-use crate::web::{Fault, Planned, When};
+use crate::forge::git_server::Bare;
+use crate::forge::web::{Fault, Planned, When};
 
 /// Somebody who speaks to the model.
 struct Client<'h> {

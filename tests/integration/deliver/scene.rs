@@ -5,9 +5,9 @@ use std::fs;
 use std::path::Path;
 
 use super::model::{Hub, Pull, TOKEN};
-use crate::ci_mode::outputs;
+use crate::ci::ci_mode::outputs;
 use crate::common::{Project, Ran, git};
-use crate::git_server::Bare;
+use crate::forge::git_server::Bare;
 
 /// Mends the word that is wrong, wherever it stands.
 pub(super) const TIDY: &str = "\

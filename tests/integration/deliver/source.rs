@@ -8,8 +8,8 @@ use wiremock::{Mock, ResponseTemplate};
 
 use super::model::TOKEN;
 use super::scene::{self, BRANCH, Scene, wrong};
+use crate::ci::reported::Github;
 use crate::common::{Project, Ran};
-use crate::reported::Github;
 
 /// Delivers in a job whose own token may read artifacts, with another one that may write.
 fn deliver(what: &str, set: impl FnOnce(Project) -> Project) -> (Github, Ran) {

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use super::model::{Hub, Level, Owner, REPOSITORY, Stands, TOKEN, Token};
 use crate::common::{Project, Ran, git};
-use crate::git_server::Bare;
-use crate::web::{Fault, Planned, When};
+use crate::forge::git_server::Bare;
+use crate::forge::web::{Fault, Planned, When};
 
 const FORK: &str = "mallory/project";
 

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use wiremock::matchers::any;
 use wiremock::{Mock, Request, Respond, ResponseTemplate};
 
+use crate::ci::reported::{Github, committed};
 use crate::common::{Project, git};
-use crate::reported::{Github, committed};
 
 /// Keeps the statuses of commits, the newest first.
 #[derive(Clone, Default)]

@@ -9,7 +9,7 @@ use zip::write::SimpleFileOptions;
 
 use super::{Fan, bundle, checkout, item, plan, repository, with_fix};
 use crate::common::{Project, Ran, git, signal};
-use crate::git_server::Repositories;
+use crate::forge::git_server::Repositories;
 
 fn manifest(fan: &Fan, directory: &str) -> Value {
     let file = fs::File::open(bundle(&fan.at(directory))).unwrap();

@@ -6,7 +6,7 @@ use std::fs;
 use serde_json::{Value, json};
 
 use super::{Fan, bundle, item, plan, read_plan, repository, with_fix};
-use crate::hostile_bundles::Parts;
+use crate::bundles::hostile_bundles::Parts;
 
 fn three() -> (Fan, Value) {
     let fan = Fan::of(repository(&[("a", "ok"), ("b", "bad"), ("c", "bad")]));

@@ -310,7 +310,7 @@ fn the_last_merge_on_github_says_how_long_items_took() {
     use wiremock::matchers::{method, path};
     use wiremock::{Mock, ResponseTemplate};
 
-    use crate::reported::Github;
+    use crate::ci::reported::Github;
 
     let project = repository(&[("a", "ok"), ("b", "ok")]);
     let first = plan(&project, &[]);

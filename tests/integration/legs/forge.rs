@@ -9,8 +9,8 @@ use sha2::{Digest as _, Sha256};
 use wiremock::matchers::any;
 use wiremock::{Mock, Request, Respond, ResponseTemplate};
 
+use crate::ci::reported::Github;
 use crate::common::{Project, Ran, git};
-use crate::reported::Github;
 
 /// The token of the runner for its artifacts, not signed.
 const RUNTIME: &str = "e30.eyJzY3AiOiJBY3Rpb25zLlJlc3VsdHM6UlVOOkpPQiJ9.c2ln";
@@ -166,7 +166,7 @@ impl Forge {
 
     /// Stores the reports of a job, as the step of the action after the run does. Returns the name.
     pub(super) fn store(&self, job: &Project) -> String {
-        let outputs = crate::ci_mode::outputs(&job.read("out"));
+        let outputs = crate::ci::ci_mode::outputs(&job.read("out"));
         let (name, reports) = (&outputs["artifact-name"], &outputs["report-dir"]);
         let mut command = job.command(&["artifact", "upload", name, reports]);
         command.env("ACTIONS_RUNTIME_TOKEN", RUNTIME).env("ACTIONS_RESULTS_URL", self.address());

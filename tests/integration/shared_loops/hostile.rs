@@ -7,8 +7,8 @@ use wiremock::matchers::path_regex;
 use wiremock::{Mock, ResponseTemplate};
 
 use super::{FILES, Hub, TIDY, lock};
+use crate::ci::reported::Github;
 use crate::common::Project;
-use crate::reported::Github;
 
 const ADD: &[&str] = &["add", "github:octo/tools/loops/tidy.yaml@main"];
 

@@ -8,8 +8,8 @@ use sha1::{Digest as _, Sha1};
 use wiremock::matchers::path_regex;
 use wiremock::{Mock, Request, Respond, ResponseTemplate};
 
+use crate::ci::reported::Github;
 use crate::common::Project;
-use crate::reported::Github;
 
 pub(super) const TOKEN: &str = "ghs_0123456789";
 

@@ -65,7 +65,7 @@ fn real_readers_read_a_fixed_run() {
 
 #[test]
 fn real_readers_read_a_run_told_by_its_tasks() {
-    let read = junit(crate::board::TASKS);
+    let read = junit(crate::runs::board::TASKS);
     let expected = serde_json::json!({
         "suites": ["main"], "tests": 4, "failures": 2, "errors": 0, "skipped": 1, "flaky": 0, "reruns": 0,
         "names": ["1 Add the `form`", "2 Store…", "3 Document", "loop outcome"],

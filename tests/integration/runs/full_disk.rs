@@ -10,7 +10,7 @@ use std::process::Command;
 use serde_json::Value;
 
 use crate::common::{Project, Ran, events};
-use crate::crash::thorough;
+use crate::runs::crash::thorough;
 
 /// A loop with long and short outputs, a sub-loop, and something to show for it, on another disk. What its actions do can
 /// be done twice: the step whose end could not be written is.

@@ -3,7 +3,7 @@
 use insta::assert_snapshot;
 use ll_loop::internals::base::time::Timestamp;
 
-use crate::ci_mode::timeless;
+use crate::ci::ci_mode::timeless;
 use crate::common::{CHECK_FIX, Project};
 
 const FAILING: &str = "\

@@ -7,8 +7,8 @@ use ll_loop::internals::run::clock::Clock;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
+use crate::ci::reported::Github;
 use crate::common::{Project, Ran, git, signal};
-use crate::reported::Github;
 
 /// Finds the file `broken` and removes it; fails once for each file `flake`.
 const TIDY: &str = "\
@@ -385,7 +385,7 @@ fn checks_other_workflows_and_other_legs_are_no_nights() {
     use wiremock::matchers::{method, path};
     use wiremock::{Mock, ResponseTemplate};
 
-    use crate::reported::Github;
+    use crate::ci::reported::Github;
 
     let before = on_github(TIDY).file("broken", "");
     assert_eq!(night(&before, &[], &[]).code, Some(0));

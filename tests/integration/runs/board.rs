@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::Value;
 
 use crate::common::{Project, wait_for};
-use crate::crash::thorough;
+use crate::runs::crash::thorough;
 
 /// Two tasks and one that waits for the second, which fails for good. `work` stops where it is told to.
 pub(crate) const TASKS: &str = "\

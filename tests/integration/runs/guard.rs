@@ -7,8 +7,8 @@ use std::process::{Child, Command, Stdio};
 use rustix::process::Signal;
 use serde_json::Value;
 
+use crate::ci::reported::Github;
 use crate::common::{CHECK_FIX, Project, signal, wait_for};
-use crate::reported::Github;
 
 /// An action with a child of its own, and both write down who they are.
 const LOOP: &str = "name: main
@@ -56,7 +56,7 @@ fn who_is_killed_leaves_no_process_and_no_pending_status() {
         wait_for(|| github.statuses() == ["pending: running", "error: killed in state `b`"]);
         wait_for(|| !pids.iter().any(|pid| is_alive(pid)));
         let (request, body) = github.received().pop().unwrap();
-        assert_eq!(request, format!("POST /repos/octo/project/statuses/{}", crate::reported::SHA));
+        assert_eq!(request, format!("POST /repos/octo/project/statuses/{}", crate::ci::reported::SHA));
         assert_eq!(body["context"], "ll-loop/main");
     }
 }

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use base64::Engine as _;
 use tempfile::TempDir;
 
-use crate::web::{Answer, Asked, Serves, Web};
+use crate::forge::web::{Answer, Asked, Serves, Web};
 
 /// A file in a repository that is served in the first protocol only.
 const OLD: &str = "old-protocol";
@@ -336,8 +336,9 @@ fn large_packs_compressed_requests_and_atomic_pushes_go_through() {
         bare.commits(&format!("b{n}"), &[("a.txt", Some(&n.to_string()))], "more");
     }
     asks(clone.path(), "reads", &["fetch", "-q"]).unwrap();
-    let compressed =
-        |served: &crate::web::Served| served.asked.header("content-encoding").eq_ignore_ascii_case("gzip");
+    let compressed = |served: &crate::forge::web::Served| {
+        served.asked.header("content-encoding").eq_ignore_ascii_case("gzip")
+    };
     assert!(server.web.served().iter().any(compressed), "{:#?}", server.web.log());
     // Bytes that cannot be compressed, more than the buffer holds: sent in chunks.
     let noise: Vec<u8> =

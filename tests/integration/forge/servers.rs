@@ -12,9 +12,9 @@ use serde_json::{Value, json};
 use wiremock::matchers::any;
 use wiremock::{Mock, Request, Respond, ResponseTemplate};
 
-use crate::ci_mode::outputs;
+use crate::ci::ci_mode::outputs;
+use crate::ci::reported::Github;
 use crate::common::{Project, Ran, git, signal};
-use crate::reported::Github;
 
 /// Saved before it begins to work, because no agent may be asked.
 const HANDS_OFF: &str = "name: main

@@ -1,8 +1,8 @@
 //! `--changed-since`: a loop runs only when something changed that it is about, and nothing is called verified that was
 //! not.
 
+use crate::ci::reported::Github;
 use crate::common::{Project, Ran, git};
-use crate::reported::Github;
 
 const LOOP: &str = "\
 name: main

@@ -7,8 +7,8 @@ use std::path::Path;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::board::TASKS;
 use crate::common::{CHECK_FIX, Project, git, signal};
+use crate::runs::board::TASKS;
 
 const FAILING: &str = "\
 name: main

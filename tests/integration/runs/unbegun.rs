@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use crate::ci_mode::outputs;
+use crate::ci::ci_mode::outputs;
+use crate::ci::reported::Github;
 use crate::common::{CHECK_FIX, Project, Ran};
-use crate::reported::Github;
 
 const BROKEN: &str = "name: main
 initial: a
@@ -109,7 +109,7 @@ const WAYS: &[Way] = &[
     Way {
         name: "a loop that strangers may have written",
         env: &[("GITHUB_EVENT_NAME", "pull_request_target")],
-        arguments: &["run", "main", "--sha", crate::reported::SHA],
+        arguments: &["run", "main", "--sha", crate::ci::reported::SHA],
         why: "pull_request_target",
         ..USUAL
     },

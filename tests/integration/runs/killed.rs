@@ -3,9 +3,9 @@
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::ci_mode::outputs;
+use crate::ci::ci_mode::outputs;
+use crate::ci::reported::Github;
 use crate::common::{Project, signal};
-use crate::reported::Github;
 
 const LOOP: &str = "name: main
 initial: a
@@ -23,7 +23,7 @@ fn killed(github: &Github, arguments: &[&str]) -> Project {
     crate::common::wait_for(|| github.statuses().len() == before + 1);
     // A runner that kills a whole tree of processes leaves nobody who could tell it.
     #[cfg(target_os = "linux")]
-    for guard in crate::guard::guards(child.id()) {
+    for guard in crate::runs::guard::guards(child.id()) {
         let guard = rustix::process::Pid::from_raw(guard.parse().unwrap()).unwrap();
         rustix::process::kill_process(guard, Signal::KILL).unwrap();
     }

@@ -6,8 +6,8 @@ use std::fs;
 use serde_json::{Value, json};
 
 use crate::common::{Project, Ran, events};
-use crate::crash::thorough;
 use crate::fake_host;
+use crate::runs::crash::thorough;
 
 mod breaker;
 mod going_on;

@@ -9,8 +9,8 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::common::{Project, Ran, git, signal, wait_for};
-use crate::git_server::{Access, Bare, GitServer, Repositories};
-use crate::web::{Fault, Planned, When};
+use crate::forge::git_server::{Access, Bare, GitServer, Repositories};
+use crate::forge::web::{Fault, Planned, When};
 
 const PREFIX: &str = "refs/ll-loop/lease/";
 

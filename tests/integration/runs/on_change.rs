@@ -4,8 +4,8 @@ use std::process::Command;
 
 use serde_json::Value;
 
+use crate::ci::reported::{Github, committed};
 use crate::common::{Project, git};
-use crate::reported::{Github, committed};
 
 fn json(project: &Project, path: &str) -> Value {
     serde_json::from_str(&project.read(path)).unwrap()

@@ -127,7 +127,7 @@ fn artifact(project: &Project) -> std::path::PathBuf {
 #[test]
 fn a_run_of_a_workflow_goes_on_in_a_fresh_clone() {
     let project = cloned();
-    let github = crate::reported::Github::silent();
+    let github = crate::ci::reported::Github::silent();
     let workspace = project.at("one").display().to_string();
     let summary = project.at("summary").display().to_string();
     let ran = in_action(
@@ -143,7 +143,7 @@ fn a_run_of_a_workflow_goes_on_in_a_fresh_clone() {
             ("GITHUB_STEP_SUMMARY", &summary),
         ],
     );
-    crate::bundle::with_artifact(&github, &artifact(&project), 1);
+    crate::bundles::bundle::with_artifact(&github, &artifact(&project), 1);
     assert!(!ran.all().contains("geheim-12345"), "{}", ran.all());
     let command = advised(&ran.stdout);
     let api = github.address();

@@ -1,8 +1,8 @@
 //! `ll-loop replay`: the log of a run again, byte for byte.
 
-use crate::board::TASKS;
 use crate::common::{CHECK_FIX, Project, Ran, signal, wait_for};
-use crate::rewind::{KINDS, repository};
+use crate::runs::board::TASKS;
+use crate::runs::rewind::{KINDS, repository};
 
 const PROVIDERS: &[&str] = &[
     "github",

@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 use wiremock::matchers::{method, path_regex};
 use wiremock::{Mock, ResponseTemplate};
 
+use crate::ci::reported::{Github, SHA};
 use crate::common::{CHECK_FIX, Project};
-use crate::reported::{Github, SHA};
 
 /// Without an agent, the run is saved before it begins to work.
 const SAVED: &str = "\

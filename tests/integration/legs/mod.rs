@@ -5,9 +5,9 @@ mod forge;
 
 use forge::Forge;
 
-use crate::advice::{advised, pasted};
-use crate::ci_mode::outputs;
+use crate::ci::ci_mode::outputs;
 use crate::common::{Project, Ran, signal, wait_for};
+use crate::inspect::advice::{advised, pasted};
 
 /// Passes, fails or hands off as the variable `DO` says; whoever goes on passes.
 const LOOP: &str = r#"name: main

@@ -6,8 +6,8 @@ use std::process::Command;
 
 use rustix::process::Signal;
 
+use crate::ci::reported::Github;
 use crate::common::{Project, Ran, signal};
-use crate::reported::Github;
 
 /// Changes the tree in every way there is, waits in the middle, and goes on.
 const LOOP: &str = r#"

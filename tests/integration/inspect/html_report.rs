@@ -1,7 +1,7 @@
 //! `report.html`: the page of a run, for runs of every kind. What a browser makes of it is tested in `tests/html`.
 
-use crate::board::TASKS;
 use crate::common::{CHECK_FIX, Project, git};
+use crate::runs::board::TASKS;
 
 /// Prints on both streams, in colour, and changes a file.
 const LOUD: &str = "\

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use wiremock::matchers::{method, path};
 use wiremock::{Mock, ResponseTemplate};
 
+use crate::ci::reported::{Github, committed};
 use crate::common::{CHECK_FIX, Project, Ran, git};
-use crate::reported::{Github, committed};
 
 /// What a job of a pull request left: the files of its artifact, and the commit that it was at.
 struct Left {

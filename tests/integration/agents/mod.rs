@@ -1,5 +1,15 @@
 //! Agents and models: what a run does with what they say, and with what goes wrong.
 
+mod accounts;
+mod acp;
+mod asked;
+mod caps;
+mod criteria;
+mod hooks;
+mod hosts;
+mod mcp;
+mod teamwork;
+
 use std::fs;
 use std::time::Duration;
 

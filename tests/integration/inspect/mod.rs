@@ -1,0 +1,10 @@
+//! What is told about runs, while they go on and afterwards.
+
+pub(crate) mod advice;
+mod html_report;
+mod known_runs;
+mod many_runs;
+mod paths;
+mod replay;
+mod reports;
+mod why;

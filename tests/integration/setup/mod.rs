@@ -1,0 +1,5 @@
+//! Before the first run: loops that come along, and what a repository has for them.
+
+mod catalog;
+mod doctor;
+mod init;
