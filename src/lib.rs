@@ -25,6 +25,7 @@
 //!    └────▶ definition  the file as written
 //!               evaluate    what a verdict is and how output becomes one
 //!               lease       who may work on a scope, where several machines could
+//!               judges      which files decide what a check says, and what a run did to them
 //!               criteria    when a piece of work is done, goes on or is stuck
 //!               board       the tasks of a run that plans its own work
 //!               files       read up to a limit, replaced whole, unzipped with suspicion
@@ -112,6 +113,7 @@ mod git;
 mod host;
 mod inspect;
 mod journal;
+mod judges;
 mod lease;
 mod machine;
 mod process;
@@ -203,6 +205,9 @@ pub mod internals {
     }
     pub mod journal {
         pub use crate::journal::*;
+    }
+    pub mod judges {
+        pub use crate::judges::*;
     }
     pub mod lease {
         pub use crate::lease::*;

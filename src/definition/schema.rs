@@ -22,6 +22,7 @@ use crate::board::Limits;
 use crate::evaluate::Evaluate;
 use crate::evaluate::field::{Field, FromText};
 use crate::evaluate::form::Form;
+use crate::judges::declared::Declared;
 
 record! {
     /// A loop: a finite-state machine whose states run commands and whose verdicts choose the next state.
@@ -46,6 +47,9 @@ record! {
         required_inputs: Vec<VarName> = Vec::new(),
         /// The paths that a run claims for itself.
         scope: Vec<Template> = vec![Template::literal(".")],
+        /// The files that decide what a check says without being the work, besides those that ll-loop knows by itself.
+        /// An empty list says that there are none.
+        judges: Option<Declared>,
         /// How many passes a run may take.
         max_iterations: Early<Count> = Early::of(Count::of(crate::definition::schema::STANDARD_ITERATIONS)),
         /// How many state executions a run may take.

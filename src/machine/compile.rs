@@ -159,6 +159,7 @@ impl<'d> Compiler<'d> {
             on_handoff: definition.on_handoff,
             heeds_project: definition.host_settings == HostSettings::Project,
             on_change: definition.on_change,
+            judges: definition.judges.clone().unwrap_or_default(),
             artifact: self.artifact(),
             max_handoffs: definition.max_handoffs.get(),
             board,

@@ -17,6 +17,7 @@ pub use crate::definition::schema::{OnChange, OnHandoff, Phase, SignalKind};
 use crate::evaluate::Evaluate;
 use crate::evaluate::field::Field;
 use crate::evaluate::verdict::{Observes, Verdict};
+use crate::judges::declared::Declared;
 
 pub mod abilities;
 pub(crate) mod action;
@@ -105,6 +106,8 @@ pub struct Machine {
     pub heeds_project: bool,
     /// Whether a run may succeed that changed tracked files, where the loop says so.
     pub on_change: Option<OnChange>,
+    /// What the loop says of its judges.
+    pub judges: Declared,
     /// How often a run may hand off to a new session by itself.
     pub max_handoffs: u32,
     /// What a run copies into the working tree at its end.

@@ -60,12 +60,13 @@ const ROOMS: &[Room] = &[
     ),
     impure("process", &["base", "evaluate", "files"], &["fs_err", "rustix", "tokio"]),
     pure("host", &["base", "evaluate"], &["agent_client_protocol_schema", "shlex"]),
+    pure("judges", &["base", "shell", "tools"], &["globset", "regex", "toml"]),
     pure(
         "definition",
-        &["base", "board", "evaluate", "files"],
+        &["base", "board", "evaluate", "files", "judges"],
         &["annotate_snippets", "saphyr_parser", "sha2"],
     ),
-    pure("machine", &["base", "board", "evaluate", "definition"], &[]),
+    pure("machine", &["base", "board", "evaluate", "shell", "judges", "definition"], &[]),
     pure("engine", &["base", "board", "evaluate", "definition", "machine"], &["sha2"]),
     pure(
         "report",

@@ -1,0 +1,131 @@
+//! What became of the judges of a run.
+
+use serde::{Deserialize, Serialize};
+
+/// What became of the judges, all in all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum JudgesState {
+    /// They are as they were at the start.
+    Unchanged,
+    /// There are more of them, and nothing was taken away.
+    Added,
+    /// They may say something else now.
+    Changed,
+    /// One of them could not be read.
+    Unknown,
+}
+
+/// What happened to a judge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum JudgeChange {
+    /// A new file, or new lines with nothing removed.
+    Added,
+    /// It is gone, or has another path.
+    Removed,
+    /// Its content.
+    Edited,
+    /// Git, and what asks git, does not see it any more, or does not see the work that it judges.
+    Ignored,
+    /// Whether it can be executed, or whether it is a file at all.
+    Mode,
+    /// A new file stands before another one that decided until now.
+    Shadows,
+    /// It is new and takes away from what is judged.
+    Weakens,
+    /// It was not there at the start, the run has installed it, and git ignores it. No change of the commit's own.
+    Installed,
+    /// It could not be read.
+    Unreadable,
+}
+
+impl JudgeChange {
+    /// Returns the word that is written.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Added => "added",
+            Self::Removed => "removed",
+            Self::Edited => "edited",
+            Self::Ignored => "ignored",
+            Self::Mode => "mode",
+            Self::Shadows => "shadows",
+            Self::Weakens => "weakens",
+            Self::Installed => "installed",
+            Self::Unreadable => "unreadable",
+        }
+    }
+
+    /// Returns what it makes of all judges.
+    pub fn state(self) -> JudgesState {
+        match self {
+            Self::Installed => JudgesState::Unchanged,
+            Self::Added => JudgesState::Added,
+            Self::Removed | Self::Edited | Self::Ignored | Self::Mode | Self::Shadows | Self::Weakens => {
+                JudgesState::Changed
+            }
+            Self::Unreadable => JudgesState::Unknown,
+        }
+    }
+}
+
+/// A judge that is not as it was.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct JudgeFile {
+    /// Its path from the root of the repository.
+    pub path: String,
+    /// What happened to it.
+    pub kind: JudgeChange,
+    /// Why it is a judge, for people: `a test of Python`, `` `check` runs it ``.
+    pub why: String,
+}
+
+/// A comment or marker that keeps a check from looking.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Suppression {
+    /// The file, from the root of the repository.
+    pub path: String,
+    /// The line of the final tree, from 1.
+    pub line: usize,
+    /// That line, cut to 200 characters.
+    pub text: String,
+}
+
+/// What became of the judges.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JudgesFound {
+    /// All in all. Suppressions are in it only where the loop lets them fail a run.
+    pub state: JudgesState,
+    /// The judges that are not as they were, by path.
+    pub files: Vec<JudgeFile>,
+    /// The suppressions that are new.
+    pub suppressions: Vec<Suppression>,
+    /// What the closing pass puts as it was at the start; what was not there then goes.
+    pub to_put_back: Vec<String>,
+    /// New files that stand before judges of the start, or take away from what they judge: the closing pass takes
+    /// them out of the way.
+    pub to_hide: Vec<String>,
+    /// Whether putting those back makes the judges what they were without undoing the work: a suppression or a test
+    /// inside of a source cannot be put back.
+    pub can_be_put_back: bool,
+}
+
+impl JudgesFound {
+    /// Nothing happened to them.
+    pub fn unchanged() -> Self {
+        Self {
+            state: JudgesState::Unchanged,
+            files: Vec::new(),
+            suppressions: Vec::new(),
+            to_put_back: Vec::new(),
+            to_hide: Vec::new(),
+            can_be_put_back: true,
+        }
+    }
+
+    /// The files with tests that the run has added, which have to prove something.
+    pub fn added(&self) -> impl Iterator<Item = &str> {
+        let added = self.files.iter().filter(|file| file.kind == JudgeChange::Added);
+        added.map(|file| file.path.as_str())
+    }
+}

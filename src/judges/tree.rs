@@ -1,0 +1,57 @@
+//! A tree of files, as the rules read it.
+
+use std::collections::BTreeMap;
+
+use crate::base::file_mode::FileMode;
+
+/// What stands at a path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum At {
+    /// Nothing.
+    Nothing,
+    /// A file.
+    File(FileAt),
+    /// Something that could not be read. Unknown is not unchanged: a judge that cannot be read makes the whole
+    /// [`JudgesState::Unknown`](super::found::JudgesState::Unknown).
+    Unreadable,
+}
+
+/// A file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileAt {
+    /// Its mode.
+    pub mode: FileMode,
+    /// Its content; the target of a link, the commit of a submodule.
+    pub bytes: Vec<u8>,
+    /// Whether git tracks it.
+    pub is_tracked: bool,
+}
+
+/// A tree of files: that of the start, or the final one. Paths begin at the root of the repository and have `/` between
+/// their parts.
+pub trait Tree {
+    /// Returns what stands at a path, whether git tracks it or not.
+    fn at(&self, path: &str) -> At;
+
+    /// Returns the paths of all tracked files. It is asked for only where a list of ignored paths changed.
+    fn tracked(&self) -> Vec<String>;
+
+    /// Returns the file at a path, if there is one and it can be read.
+    fn file(&self, path: &str) -> Option<FileAt> {
+        match self.at(path) {
+            At::File(file) => Some(file),
+            At::Nothing | At::Unreadable => None,
+        }
+    }
+}
+
+/// A tree in memory. Its files are tracked and have plain modes unless they say otherwise.
+impl Tree for BTreeMap<String, FileAt> {
+    fn at(&self, path: &str) -> At {
+        self.get(path).cloned().map_or(At::Nothing, At::File)
+    }
+
+    fn tracked(&self) -> Vec<String> {
+        self.iter().filter(|(_, file)| file.is_tracked).map(|(path, _)| path.clone()).collect()
+    }
+}
