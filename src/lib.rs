@@ -28,6 +28,7 @@
 //!               judges      which files decide what a check says, and what a run did to them
 //!               criteria    when a piece of work is done, goes on or is stuck
 //!               board       the tasks of a run that plans its own work
+//!               shell       shell text, cut into words and commands
 //!               files       read up to a limit, replaced whole, unzipped with suspicion
 //!               base        names, time, templates, diagnostics, redaction
 //! ```
@@ -121,6 +122,7 @@ mod report;
 mod run;
 mod session;
 mod shelf;
+mod shell;
 
 pub use base::diagnostic::{Diagnostic, Diagnostics, Severity};
 pub use base::name::{LoopName, StateName};
@@ -229,5 +231,8 @@ pub mod internals {
     }
     pub mod shelf {
         pub use crate::shelf::*;
+    }
+    pub mod shell {
+        pub use crate::shell::*;
     }
 }

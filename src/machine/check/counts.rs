@@ -6,6 +6,8 @@ use super::subject::{CheckedLoop, state};
 use crate::base::diagnostic::{Diagnostic, Diagnostics, Place};
 use crate::base::text::one_line;
 use crate::machine::Action;
+use crate::shell::command::{SimpleCommand, commands};
+use crate::shell::token::Operator;
 
 pub(super) fn doubled(subject: &CheckedLoop<'_>, findings: &mut Diagnostics) {
     for (_, step) in subject.machine.steps() {
@@ -22,48 +24,31 @@ pub(super) fn doubled(subject: &CheckedLoop<'_>, findings: &mut Diagnostics) {
 
 /// Finds the first count of lines after which a failure prints another 0.
 fn doubled_in(text: &str) -> Option<Range<usize>> {
-    text.match_indices("grep").find_map(|(at, word)| {
-        let start = text[..at].trim_end_matches(|c: char| c.is_ascii_alphanumeric()).len();
-        let is_command = matches!(&text[start..at], "" | "e" | "f" | "z")
-            && !text[..start].ends_with(['-', '_', '.', '$', '{'])
-            && text[at + word.len()..].starts_with([' ', '\t', '\\']);
-        let end = at + word.len();
-        let instead = end + before_or(&text[end..]).filter(|_| is_command)?;
-        let counts = |word: &str| word == "--count" || (is_short_option(word) && word.contains('c'));
-        if !text[end..instead].split_whitespace().any(counts) {
-            return None;
-        }
-        let rest = text[instead + 2..].trim_start();
-        let printed = rest.strip_prefix("echo")?.trim_start();
-        let behind = ["0", "\"0\"", "'0'"].iter().find_map(|zero| printed.strip_prefix(zero))?;
-        let is_all = behind.chars().next().is_none_or(|c| c.is_whitespace() || ";|&)`}\"".contains(c));
-        is_all.then(|| start..text.len() - behind.len())
+    let commands = commands(text);
+    commands.iter().enumerate().find_map(|(at, count)| {
+        let instead = commands[at + 1..].iter().find(|next| next.range.start >= count.range.end)?;
+        let is_doubled = count.after == Some(Operator::Or)
+            && is_count(count)
+            && instead.values() == [Some("echo"), Some("0")];
+        is_doubled.then(|| count.range.start..instead.range.end)
     })
+}
+
+/// Tells whether a command prints how many lines it has found.
+fn is_count(command: &SimpleCommand) -> bool {
+    let counts = |word: &str| word == "--count" || (is_short_option(word) && word.contains('c'));
+    match command.values().as_slice() {
+        [Some(program), words @ ..] => {
+            let program = program.rsplit('/').next().unwrap_or(program);
+            matches!(program, "grep" | "egrep" | "fgrep" | "zgrep")
+                && words.iter().flatten().any(|word| counts(word))
+        }
+        _ => false,
+    }
 }
 
 fn is_short_option(word: &str) -> bool {
     word.strip_prefix('-').is_some_and(|letters| letters.chars().all(|c| c.is_ascii_alphabetic()))
-}
-
-/// Returns where the `||` is that ends the command at the start of a text, if that is how it ends.
-fn before_or(text: &str) -> Option<usize> {
-    let mut quote = None;
-    let mut last = ' ';
-    let mut signs = text.char_indices();
-    while let Some((at, sign)) = signs.next() {
-        match (quote, sign) {
-            (Some(open), _) if sign == open => quote = None,
-            (None, '\'' | '"') => quote = Some(sign),
-            (None | Some('"'), '\\') => drop(signs.next()),
-            (None, '|') => return text[at..].starts_with("||").then_some(at),
-            // In `2>&1` it ends nothing.
-            (None, '&') if last == '>' => {}
-            (None, ';' | '&' | '\n' | '(' | ')' | '`') => return None,
-            _ => {}
-        }
-        last = sign;
-    }
-    None
 }
 
 #[cfg(test)]

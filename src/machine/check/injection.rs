@@ -6,7 +6,6 @@ use std::collections::{BTreeSet, HashMap};
 use serde_json::Value;
 
 use super::flow::FlowGraph;
-use super::quoting::{Around, around};
 use super::subject::{CheckedLoop, state};
 use super::values::captured_by;
 use crate::base::diagnostic::{Diagnostic, Diagnostics, Place};
@@ -16,6 +15,8 @@ use crate::base::template::{Expression, Namespace, Template};
 use crate::evaluate::Verdicts;
 use crate::machine::context::DEEPEST;
 use crate::machine::{Action, Binding, Machine, ShellAction, Step, SubLoopAction, SubLoopInput, Target};
+use crate::shell::lexer::around;
+use crate::shell::token::Around;
 
 /// The code of these findings, which are errors where strangers write the texts.
 pub const CODE: &str = "template-injection";

@@ -5,8 +5,8 @@ use crate::base::diagnostic::{Diagnostic, Diagnostics, Place};
 use crate::base::text::one_line;
 use crate::evaluate::Evaluate;
 use crate::machine::{Action, Routes, Step};
+use crate::shell::lexer;
 
-mod lexer;
 mod walk;
 
 use walk::{Masked, Options, Why};

@@ -14,7 +14,6 @@ pub mod injection;
 mod masked;
 pub(crate) mod models;
 pub mod names;
-mod quoting;
 mod reach;
 mod subject;
 mod values;

@@ -2,7 +2,8 @@
 
 use std::ops::Range;
 
-use super::lexer::{End, Kind, Operator, Token};
+use crate::shell::command::is_assignment;
+use crate::shell::token::{End, Kind, Operator, ShellToken};
 
 /// Compound commands inside of each other; what is deeper is not looked at.
 const DEEPEST: usize = 50;
@@ -78,7 +79,7 @@ impl Upshot {
 }
 
 /// Returns the commands of a text whose failure nobody sees, in order. A text that is no shell text has none.
-pub(super) fn masked(text: &str, tokens: &[Token], options: Options) -> Vec<Masked> {
+pub(super) fn masked(text: &str, tokens: &[ShellToken], options: Options) -> Vec<Masked> {
     let mut walk = Walk { text, tokens, at: 0, options, found: Vec::new(), muted: 0, depth: 0 };
     let Some(list) = walk.list() else { return Vec::new() };
     if walk.at < tokens.len() || always_fails(text, tokens) {
@@ -92,8 +93,8 @@ pub(super) fn masked(text: &str, tokens: &[Token], options: Options) -> Vec<Mask
 }
 
 /// Tells whether a text ends with a failure, and nowhere else: where everything fails, no failure is hidden.
-fn always_fails(text: &str, tokens: &[Token]) -> bool {
-    let is_end = |token: &&Token| token.kind == Kind::Operator(Operator::End);
+fn always_fails(text: &str, tokens: &[ShellToken]) -> bool {
+    let is_end = |token: &&ShellToken| token.kind == Kind::Operator(Operator::End);
     let words: Vec<_> =
         tokens.iter().rev().skip_while(is_end).map(|token| &text[token.range.clone()]).take(3).collect();
     let is_separate = |before: Option<&&str>| before.is_none_or(|before| matches!(*before, ";" | "\n"));
@@ -102,13 +103,13 @@ fn always_fails(text: &str, tokens: &[Token]) -> bool {
         [code, "exit", ..] => code.parse::<u8>().is_ok_and(|code| code != 0) && is_separate(words.get(2)),
         _ => false,
     };
-    let leaves = |token: &&Token| matches!(&text[token.range.clone()], "exit" | "return" | "exec");
+    let leaves = |token: &&ShellToken| matches!(&text[token.range.clone()], "exit" | "return" | "exec");
     fails && tokens.iter().filter(leaves).count() <= 1
 }
 
 struct Walk<'t> {
     text: &'t str,
-    tokens: &'t [Token],
+    tokens: &'t [ShellToken],
     at: usize,
     options: Options,
     found: Vec<Masked>,
@@ -210,7 +211,7 @@ impl<'t> Walk<'t> {
     /// Reports a command that goes on in the background, unless what follows asks for it.
     fn left_behind(&mut self, joined: &Joined, errexit: bool) {
         let is_end =
-            |token: &&Token| matches!(token.kind, Kind::Operator(Operator::End | Operator::Background));
+            |token: &&ShellToken| matches!(token.kind, Kind::Operator(Operator::End | Operator::Background));
         let reads = self.tokens[self.at..].iter().take_while(|token| !is_end(token));
         let is_kept = reads.map(|token| token.reads).any(|reads| reads.background);
         let is_last = self.at >= self.tokens.len();
@@ -504,16 +505,6 @@ impl Options {
 /// Returns what comes of a command of which one branch is taken.
 fn one_of(results: &[Upshot]) -> Upshot {
     if results.contains(&Upshot::CanFail) { Upshot::CanFail } else { Upshot::Succeeds }
-}
-
-fn is_assignment(word: &str) -> bool {
-    word.split_once('=').is_some_and(|(name, _)| {
-        let name = name.strip_suffix('+').unwrap_or(name);
-        let name = name.split_once('[').map_or(name, |(name, _)| name);
-        !name.is_empty()
-            && !name.starts_with(|c: char| c.is_ascii_digit())
-            && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
-    })
 }
 
 /// Returns what comes of a command. The ones that succeed are those that only print, or set something in the shell.

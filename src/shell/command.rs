@@ -1,0 +1,240 @@
+//! The simple commands of a shell text, in order, whatever they are a part of.
+
+use std::ops::Range;
+
+use super::lexer::{OPENERS, tokens};
+use super::token::{Kind, Operator, ShellToken};
+
+/// Substitutions inside of each other; what is deeper is not looked at.
+const DEEPEST: usize = 8;
+
+/// Words that close something, or come between its parts; a command can follow.
+const CLOSERS: [&str; 5] = ["}", "fi", "done", "esac", "then"];
+
+/// A command: its words, and what stands around it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SimpleCommand {
+    /// Its words, without redirections, keywords and the assignments before them. There is at least one.
+    pub words: Vec<CommandWord>,
+    /// Where it stands, from its first word to its last.
+    pub range: Range<usize>,
+    /// What follows it; nothing at the end of the text or of a substitution.
+    pub after: Option<Operator>,
+    /// The files that it reads its input from.
+    pub inputs: Vec<CommandWord>,
+    /// Whether it stands on the top of the text: in no substitution, condition, loop or group.
+    pub is_plain: bool,
+}
+
+/// A word of a command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CommandWord {
+    /// Where it stands.
+    pub range: Range<usize>,
+    /// What the command is given, where that does not depend on anything. A pattern of files stays as it is.
+    pub value: Option<String>,
+}
+
+impl SimpleCommand {
+    /// The values of its words, as far as they are known.
+    pub fn values(&self) -> Vec<Option<&str>> {
+        self.words.iter().map(|word| word.value.as_deref()).collect()
+    }
+}
+
+/// Returns the simple commands of a text, those in its substitutions, too. A text that is no shell text has none.
+pub fn commands(text: &str) -> Vec<SimpleCommand> {
+    let mut found = Vec::new();
+    collect(text, 0, 0, &mut found);
+    found.sort_by_key(|command| (command.range.start, command.range.end));
+    found
+}
+
+/// Returns the commands of a text that is nothing but commands joined by `&&`: no pipeline, no substitution, nothing
+/// that could keep one of them from being run or from being asked.
+pub fn joined_by_and(text: &str) -> Option<Vec<SimpleCommand>> {
+    let tokens = tokens(text.trim())?;
+    let is_simple = |token: &ShellToken| match token.kind {
+        Kind::Plain | Kind::Word | Kind::Redirection { .. } => token.bodies.is_empty(),
+        Kind::Operator(operator) => operator == Operator::And,
+        Kind::Arithmetic => false,
+    };
+    if !tokens.iter().all(is_simple) {
+        return None;
+    }
+    let found = commands(text.trim());
+    let joins = tokens.iter().filter(|token| matches!(token.kind, Kind::Operator(_))).count();
+    (found.len() == joins + 1 && found.iter().all(|command| command.is_plain)).then_some(found)
+}
+
+/// Collects the commands of a text that stands at a place of another one.
+fn collect(text: &str, offset: usize, depth: usize, found: &mut Vec<SimpleCommand>) {
+    if depth > DEEPEST {
+        return;
+    }
+    let tokens = tokens(text).unwrap_or_default();
+    let mut open = Building { text, offset, depth, words: Vec::new(), inputs: Vec::new(), groups: 0 };
+    for token in &tokens {
+        open.take(token, found);
+        for body in &token.bodies {
+            collect(&text[body.clone()], offset + body.start, depth + 1, found);
+        }
+    }
+    open.end(None, found);
+}
+
+/// The command that is being read.
+struct Building<'t> {
+    text: &'t str,
+    offset: usize,
+    depth: usize,
+    words: Vec<CommandWord>,
+    inputs: Vec<CommandWord>,
+    /// Compound commands around it.
+    groups: usize,
+}
+
+impl Building<'_> {
+    fn take(&mut self, token: &ShellToken, found: &mut Vec<SimpleCommand>) {
+        let text = &self.text[token.range.clone()];
+        match token.kind {
+            Kind::Operator(operator) => {
+                self.end(Some(operator), found);
+                match operator {
+                    Operator::Open => self.groups += 1,
+                    Operator::Close => self.groups = self.groups.saturating_sub(1),
+                    Operator::End
+                    | Operator::Background
+                    | Operator::And
+                    | Operator::Or
+                    | Operator::Pipe
+                    | Operator::CaseEnd => {}
+                }
+            }
+            Kind::Plain if self.words.is_empty() && self.is_keyword(text) => {}
+            Kind::Redirection { .. } => {
+                let is_file = text.starts_with('<') && !text.starts_with("<<") && !text.starts_with("<&");
+                if is_file {
+                    let target = text[1..].trim_start();
+                    let start = token.range.end - target.len();
+                    self.inputs.push(self.word(start..token.range.end));
+                }
+            }
+            Kind::Plain | Kind::Word if self.words.is_empty() && is_assignment(text) => {}
+            Kind::Plain | Kind::Word => self.words.push(self.word(token.range.clone())),
+            Kind::Arithmetic => {}
+        }
+    }
+
+    /// Tells whether a word at the beginning of a command is none of its words, and keeps count of what it opens.
+    fn is_keyword(&mut self, word: &str) -> bool {
+        match word {
+            "if" | "while" | "until" | "{" | "case" | "for" | "select" => self.groups += 1,
+            "fi" | "done" | "}" | "esac" => self.groups = self.groups.saturating_sub(1),
+            _ => {}
+        }
+        OPENERS.contains(&word) || CLOSERS.contains(&word)
+    }
+
+    fn word(&self, range: Range<usize>) -> CommandWord {
+        let value = literal(&self.text[range.clone()]);
+        CommandWord { range: self.offset + range.start..self.offset + range.end, value }
+    }
+
+    fn end(&mut self, after: Option<Operator>, found: &mut Vec<SimpleCommand>) {
+        let words = std::mem::take(&mut self.words);
+        let inputs = std::mem::take(&mut self.inputs);
+        let (Some(first), Some(last)) = (words.first(), words.last()) else { return };
+        let range = first.range.start..last.range.end;
+        let is_plain = self.depth == 0 && self.groups == 0;
+        found.push(SimpleCommand { words, range, after, inputs, is_plain });
+    }
+}
+
+/// Returns what a word is for the command that gets it, where nothing in it is substituted.
+fn literal(word: &str) -> Option<String> {
+    let mut value = String::new();
+    let mut quote = None;
+    let mut signs = word.chars();
+    while let Some(sign) = signs.next() {
+        match (quote, sign) {
+            (Some(open), _) if open == sign => quote = None,
+            (Some('\''), _) => value.push(sign),
+            (_, '$' | '`') => return None,
+            (None, '\'' | '"') => quote = Some(sign),
+            (None, '\\') => match signs.next() {
+                Some('\n') | None => {}
+                Some(next) => value.push(next),
+            },
+            (Some(_), '\\') => match signs.next() {
+                Some('\n') | None => {}
+                Some(next @ ('"' | '\\' | '$' | '`')) => value.push(next),
+                Some(next) => value.extend(['\\', next]),
+            },
+            (Some(_) | None, _) => value.push(sign),
+        }
+    }
+    Some(value)
+}
+
+/// Tells whether a word sets a variable: `NAME=…`, `NAME+=…` or `NAME[…]=…`.
+pub fn is_assignment(word: &str) -> bool {
+    word.split_once('=').is_some_and(|(name, _)| {
+        let name = name.strip_suffix('+').unwrap_or(name);
+        let name = name.split_once('[').map_or(name, |(name, _)| name);
+        !name.is_empty()
+            && !name.starts_with(|c: char| c.is_ascii_digit())
+            && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(text: &str) -> String {
+        let all = commands(text);
+        let words = all.iter().map(|command| {
+            let words: Vec<&str> = command.values().iter().map(|value| value.unwrap_or("?")).collect();
+            format!("{}{}", words.join(" "), if command.is_plain { "" } else { "*" })
+        });
+        words.collect::<Vec<_>>().join(" | ")
+    }
+
+    #[test]
+    fn commands_are_found_wherever_they_stand() {
+        for (text, expected) in [
+            ("a b", "a b"),
+            ("X=1 a 'b c' \"d\"e\\ f", "a b c de f"),
+            ("a && b || c; d &\ne", "a | b | c | d | e"),
+            ("if a; then b; else c; fi; d", "a* | b* | c* | d"),
+            ("{ a; }; (b); c", "a* | b* | c"),
+            ("a \"$(b 'c')\" `d`", "a ? ? | b c* | d*"),
+            ("a > x 2>&1 < y", "a"),
+            ("a \"$X\" $(b $(c))", "a ? ? | b ?* | c*"),
+            ("cat <<EOF\na b\nEOF\nc", "cat | c"),
+            ("! a | time b", "a | b"),
+            ("'a", ""),
+            ("", ""),
+        ] {
+            assert_eq!(shown(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_chain_is_commands_and_nothing_else() {
+        for (text, count) in [("a", 1), ("a b && c\n", 2), ("a && b && c > log", 3)] {
+            assert_eq!(joined_by_and(text).map(|commands| commands.len()), Some(count), "{text}");
+        }
+        for text in ["", "a; b", "a || b", "a | b", "a $(b)", "(a)", "if a && b", "a &", "X=1 && a", "a\nb"] {
+            assert_eq!(joined_by_and(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_a_command_reads_is_known() {
+        let all = commands("sh < ./check.sh; bash <<< 'a'");
+        assert_eq!(all[0].inputs[0].value.as_deref(), Some("./check.sh"));
+        assert!(all[1].inputs.is_empty());
+    }
+}
