@@ -1,23 +1,16 @@
 //! Compares the judges of two trees.
 
-use super::declared::Declared;
-use super::found::{JudgesFound, JudgesState};
-use super::tree::Tree;
+use std::collections::BTreeSet;
 
-/// The command of a state that observes.
-#[derive(Clone, Copy, Debug)]
-pub struct CheckCommand<'a> {
-    /// The state.
-    pub state: &'a str,
-    /// The text, with what is known of its templates filled in.
-    pub text: &'a str,
-    /// The program that reads the text, and its arguments before the text, as in `shell:`.
-    pub shell: &'a [String],
-    /// The directory in which it is run, from the root of the repository; empty for the root.
-    pub directory: &'a str,
-    /// The directories of its `PATH` that lie in the tree, in order, from the root of the repository.
-    pub search: &'a [String],
-}
+use super::assess::{Assessed, Role};
+use super::catalog::{CATALOG, JudgeKind, PartFormat};
+use super::declared::{Declared, MayChange, OnSuppression};
+use super::found::{JudgeChange, JudgeFile, JudgesFound, JudgesState, Suppression};
+pub use super::instructions::CheckCommand;
+use super::instructions::{Instruction, InstructionPart, instructions};
+use super::pattern::PathSet;
+use super::suppressions::{Mark, MarkCounts, marks};
+use super::tree::{At, Tree};
 
 /// Two trees, and what has to be known of a loop to tell its judges.
 #[derive(Clone, Copy)]
@@ -37,14 +30,267 @@ pub struct Comparison<'a> {
     pub end: &'a dyn Tree,
 }
 
-/// Returns the paths of programs that checks run and that may be ignored by git: what stands there at the start has to
-/// be kept by whoever makes the tree of the start, as no commit has it.
-pub fn programs(_commands: &[CheckCommand<'_>], _start: &dyn Tree) -> Vec<String> {
-    Vec::new()
+/// Returns the paths of files that checks run or obey, there or not: some of them may be ignored by git, and what stands
+/// there at the start has to be kept by whoever makes the tree of the start, as no commit has it.
+pub fn programs(commands: &[CheckCommand<'_>], start: &dyn Tree) -> Vec<String> {
+    let all = instructions(commands, start).all;
+    let paths: BTreeSet<String> = all.into_iter().map(|instruction| instruction.path).collect();
+    paths.into_iter().collect()
 }
 
 /// Tells what became of the judges.
-pub fn look(_comparison: &Comparison<'_>) -> JudgesFound {
-    // No rule is known yet, and unknown is not unchanged.
-    JudgesFound { state: JudgesState::Unknown, ..JudgesFound::unchanged() }
+pub fn look(comparison: &Comparison<'_>) -> JudgesFound {
+    let known = Known::of(comparison);
+    let paths: BTreeSet<&String> = comparison.changed.iter().collect();
+    let mut counts = MarkCounts::default();
+    let mut looked = Looked {
+        found: JudgesFound::unchanged(),
+        sources: BTreeSet::new(),
+        new: BTreeSet::new(),
+        inside: BTreeSet::new(),
+    };
+    for path in paths {
+        let (start, end) = (comparison.start.at(path), comparison.end.at(path));
+        let roles = known.roles(path);
+        counts.count(path, of_file(path, &start, !roles.is_empty()), of_file(path, &end, !roles.is_empty()));
+        for judge in roles {
+            if let Some(assessed) = judge.role.assess(path, &start, &end, comparison.end) {
+                looked.take(path, &judge, assessed, matches!(start, At::Nothing));
+            }
+        }
+    }
+    looked.finish(counts, comparison.declared)
 }
+
+/// Returns the suppressions of what stands at a path.
+fn of_file(path: &str, at: &At, is_judge: bool) -> Vec<Mark> {
+    match at {
+        At::File(file) if !file.is_ignored => marks(path, &String::from_utf8_lossy(&file.bytes), is_judge),
+        At::File(_) | At::Nothing | At::Unreadable => Vec::new(),
+    }
+}
+
+/// A way in which a file is a judge.
+struct JudgeRole {
+    role: Role,
+    why: String,
+    checks: Vec<String>,
+}
+
+/// What is known of the judges of a loop, whatever happened to them.
+struct Known<'a> {
+    comparison: &'a Comparison<'a>,
+    declared: PathSet,
+    instructions: BTreeSet<Instruction>,
+    /// All states with checks.
+    states: Vec<String>,
+    /// Those for which a test is more than a file.
+    testers: Vec<String>,
+    /// Words that checks or their configuration say.
+    words: String,
+}
+
+/// Where a check of Python may be told to run the examples in texts.
+const OF_WORDS: [&str; 5] = ["pytest.ini", "pyproject.toml", "setup.cfg", "tox.ini", "conftest.py"];
+
+impl<'a> Known<'a> {
+    fn of(comparison: &'a Comparison<'a>) -> Self {
+        let found = instructions(comparison.commands, comparison.start);
+        let mut states: Vec<String> = Vec::new();
+        for command in comparison.commands {
+            if !states.iter().any(|state| state == command.state) {
+                states.push(command.state.to_owned());
+            }
+        }
+        let looks_only = |state: &String| {
+            let mut leaves = found.leaves.iter().filter(|(of, _)| of == state).peekable();
+            leaves.peek().is_some() && leaves.all(|(_, words)| is_looker(words))
+        };
+        let testers = states.iter().filter(|state| !looks_only(state)).cloned().collect();
+        let mut words: Vec<String> =
+            comparison.commands.iter().map(|command| command.text.to_owned()).collect();
+        words.extend(found.leaves.iter().map(|(_, words)| words.join(" ")));
+        let files = OF_WORDS.iter().filter_map(|path| comparison.start.file(path));
+        words.extend(files.map(|file| String::from_utf8_lossy(&file.bytes).into_owned()));
+        Self {
+            comparison,
+            declared: PathSet::of(&comparison.declared.rules.files),
+            instructions: found.all,
+            states,
+            testers,
+            words: words.join("\n"),
+        }
+    }
+
+    /// Returns every way in which the file at a path is a judge.
+    fn roles(&self, path: &str) -> Vec<JudgeRole> {
+        if self.comparison.declared.are_none {
+            return Vec::new();
+        }
+        let mut roles = Vec::new();
+        if self.comparison.loop_files.iter().any(|file| file == path) {
+            roles.push(self.of_all(Role::Loop, "the loop".to_owned()));
+        }
+        if self.declared.matches(path) {
+            roles.push(self.of_all(Role::Declared, "`judges` names it".to_owned()));
+        }
+        roles.extend(self.instructions.iter().filter_map(|instruction| of_instruction(instruction, path)));
+        self.by_name(path, &mut roles);
+        roles
+    }
+
+    fn of_all(&self, role: Role, why: String) -> JudgeRole {
+        JudgeRole { role, why, checks: self.states.clone() }
+    }
+
+    fn by_name(&self, path: &str, roles: &mut Vec<JudgeRole>) {
+        // Without commands nobody knows who asks.
+        let has_testers = !self.testers.is_empty() || self.states.is_empty();
+        let of_testers = |role, why| JudgeRole { role, why, checks: self.testers.clone() };
+        let row = CATALOG.file(path);
+        match row.map(|row| (row.kind, &row.what)) {
+            Some((kind @ JudgeKind::Test, what)) if has_testers => {
+                roles.push(of_testers(Role::Named(kind), what.clone()));
+            }
+            Some((kind @ JudgeKind::Shadow, what)) if path.ends_with(".py") => {
+                if has_testers {
+                    roles.push(of_testers(Role::Named(kind), what.clone()));
+                }
+            }
+            Some((JudgeKind::Test, _)) | None => {}
+            Some((kind, what)) => roles.push(self.of_all(Role::Named(kind), what.clone())),
+        }
+        let sections =
+            CATALOG.sections.iter().filter(|row| row.format != PartFormat::Make && row.means(path));
+        roles.extend(sections.map(|row| self.of_all(Role::Section(row), row.what.clone())));
+        let is_test = matches!(row, Some(row) if row.kind == JudgeKind::Test);
+        if let Some(language) = CATALOG.language(path).filter(|_| has_testers && !is_test) {
+            let is_meant = |word: &String| self.words.contains(word.as_str());
+            let rows = CATALOG.inside.iter().filter(|row| row.language == language.name);
+            let rows = rows.filter(|row| row.if_named.as_ref().is_none_or(is_meant));
+            roles.extend(rows.map(|row| of_testers(Role::Inside(row), row.what.clone())));
+        }
+    }
+}
+
+fn of_instruction(instruction: &Instruction, path: &str) -> Option<JudgeRole> {
+    let state = &instruction.state;
+    let is_it = match instruction.part {
+        InstructionPart::Folder => {
+            path.strip_prefix(instruction.path.as_str()).is_some_and(|rest| rest.starts_with('/'))
+        }
+        _ => instruction.path == path,
+    };
+    let (role, why) = match &instruction.part {
+        InstructionPart::Whole | InstructionPart::Folder => {
+            (Role::Instruction, format!("`{state}` runs or obeys it"))
+        }
+        InstructionPart::Found => (Role::Found, format!("`{state}` would run it")),
+        InstructionPart::Targets(targets) => {
+            (Role::Part(PartFormat::Make, targets.clone()), format!("`{state}` runs rules of it"))
+        }
+        InstructionPart::Keys(keys) => {
+            (Role::Part(PartFormat::Json, keys.clone()), format!("`{state}` runs scripts of it"))
+        }
+    };
+    is_it.then(|| JudgeRole { role, why, checks: vec![state.clone()] })
+}
+
+/// Tells whether a command looks at tests as at any other file.
+fn is_looker(words: &[String]) -> bool {
+    let Some((program, rest)) = words.split_first() else { return false };
+    let sub = rest.iter().find(|word| !word.starts_with(['-', '+']));
+    CATALOG.lookers.iter().any(|looker| match looker.split_once(' ') {
+        Some((name, with)) => name == program && sub.is_some_and(|sub| sub == with),
+        None => looker == program,
+    })
+}
+
+/// What was found so far.
+struct Looked {
+    found: JudgesFound,
+    /// Files in which something changed that cannot be put back without undoing the work.
+    sources: BTreeSet<String>,
+    /// Judges that were not there at the start.
+    new: BTreeSet<String>,
+    /// Sources with tests in them, of which more is known than that they are sources.
+    inside: BTreeSet<String>,
+}
+
+impl Looked {
+    fn take(&mut self, path: &str, judge: &JudgeRole, assessed: Assessed, is_new: bool) {
+        let Assessed { kind, also } = assessed;
+        if is_new {
+            self.new.insert(path.to_owned());
+        }
+        if matches!(judge.role, Role::Inside(_)) {
+            self.inside.insert(path.to_owned());
+        }
+        if kind.state() == JudgesState::Changed {
+            let list = if is_new { &mut self.found.to_hide } else { &mut self.found.to_put_back };
+            if matches!(judge.role, Role::Inside(_)) {
+                self.sources.insert(path.to_owned());
+            } else if !list.iter().any(|known| known == path) {
+                list.push(path.to_owned());
+            }
+        }
+        let why = also.map_or_else(|| judge.why.clone(), |also| format!("{}; {also}", judge.why));
+        match self.found.files.last_mut().filter(|file| file.path == path) {
+            Some(file) => {
+                // The worst stands, and the first reason for it.
+                if kind.state() > file.kind.state() {
+                    (file.kind, file.why) = (kind, why);
+                }
+                let new = judge.checks.iter().filter(|state| !file.checks.contains(state)).cloned();
+                let new: Vec<String> = new.collect();
+                file.checks.extend(new);
+            }
+            None => {
+                let checks = judge.checks.clone();
+                self.found.files.push(JudgeFile { path: path.to_owned(), kind, why, checks });
+            }
+        }
+    }
+
+    fn finish(mut self, counts: MarkCounts, declared: &Declared) -> JudgesFound {
+        let fails = declared.rules.suppressions == OnSuppression::Fail;
+        for (path, mark) in counts.new() {
+            if fails {
+                self.suppressed(&path);
+            }
+            self.found.suppressions.push(Suppression { path, line: mark.line, text: mark.text });
+        }
+        let mut found = self.found;
+        found.can_be_put_back = self.sources.is_empty();
+        let of_files = found.files.iter().map(|file| file.kind.state());
+        found.state = of_files.max().unwrap_or(JudgesState::Unchanged);
+        let is_more_than_allowed =
+            declared.rules.may == MayChange::Nothing && found.state == JudgesState::Added;
+        if is_more_than_allowed || (fails && !found.suppressions.is_empty()) {
+            found.state = found.state.max(JudgesState::Changed);
+        }
+        found
+    }
+
+    /// A suppression within a judge makes it one that changed; within a source nothing can be put back.
+    fn suppressed(&mut self, path: &str) {
+        let Some(file) = self.found.files.iter_mut().find(|file| file.path == path) else {
+            self.sources.insert(path.to_owned());
+            return;
+        };
+        if file.kind == JudgeChange::Added {
+            file.kind = JudgeChange::Weakens;
+            file.why.push_str("; it has a suppression");
+            if self.inside.contains(path) {
+                self.sources.insert(path.to_owned());
+                return;
+            }
+            let is_new = self.new.contains(path);
+            let list = if is_new { &mut self.found.to_hide } else { &mut self.found.to_put_back };
+            list.push(path.to_owned());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -78,6 +78,9 @@ pub struct JudgeFile {
     pub kind: JudgeChange,
     /// Why it is a judge, for people: `a test of Python`, `` `check` runs it ``.
     pub why: String,
+    /// The states whose checks it judges, in the order of the commands. What is a judge for one check is work for
+    /// another: a formatter looks at tests as at any other file.
+    pub checks: Vec<String>,
 }
 
 /// A comment or marker that keeps a check from looking.
@@ -121,6 +124,15 @@ impl JudgesFound {
             to_hide: Vec::new(),
             can_be_put_back: true,
         }
+    }
+
+    /// The states whose checks have judges that changed, which have to be asked again with the judges of the start.
+    /// A suppression concerns all of them.
+    pub fn doubted<'a>(&'a self, all: &'a [String]) -> Vec<&'a str> {
+        let changed = self.files.iter().filter(|file| file.kind.state() >= JudgesState::Changed);
+        let named: Vec<&str> = changed.flat_map(|file| &file.checks).map(String::as_str).collect();
+        let is_doubted = |state: &&str| !self.suppressions.is_empty() || named.contains(state);
+        all.iter().map(String::as_str).filter(is_doubted).collect()
     }
 
     /// The files with tests that the run has added, which have to prove something.

@@ -9,8 +9,17 @@
 //!
 //! All of it is pure: trees are read through [`tree::Tree`]. The reasons are in `docs/design/judges.md`.
 
+mod assess;
+mod catalog;
 pub mod compare;
 pub mod declared;
 pub mod found;
+mod ignore_lists;
+pub mod instructions;
+mod makefile;
+mod parts;
 pub mod pattern;
+mod source_lines;
+mod suppressions;
+mod test_changes;
 pub mod tree;

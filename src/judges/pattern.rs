@@ -3,7 +3,8 @@
 
 use std::fmt;
 
-use globset::{GlobBuilder, GlobMatcher};
+use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
+use serde::Deserialize;
 use serde_json::Value;
 
 use crate::base::decode::{Decode, Definitions, text, text_schema};
@@ -12,14 +13,11 @@ use crate::base::node::Node;
 use crate::base::path::DocPath;
 
 /// A pattern of paths.
-#[derive(Clone)]
+#[derive(Clone, Deserialize)]
+#[serde(try_from = "String")]
 pub struct PathPattern {
     source: String,
-    /// Matches the path itself.
-    itself: GlobMatcher,
-    /// Matches what is below it.
-    below: GlobMatcher,
-    is_directory: bool,
+    globs: Vec<Glob>,
 }
 
 /// Why a text is no pattern.
@@ -28,7 +26,7 @@ pub enum PatternError {
     /// It names nothing.
     #[error("a pattern cannot be empty")]
     Empty,
-    /// It leads out of the repository, or says what is none.
+    /// It leads out of the repository.
     #[error("a pattern cannot lead out of the repository")]
     Outside,
     /// It begins with `!`.
@@ -45,10 +43,9 @@ impl PathPattern {
         if source.starts_with('!') {
             return Err(PatternError::Negated);
         }
-        let trimmed = source.strip_prefix("./").unwrap_or(source);
-        let is_directory = trimmed.ends_with('/');
+        let (trimmed, is_local) = source.strip_prefix("./").map_or((source, false), |rest| (rest, true));
         let plain = trimmed.trim_end_matches('/');
-        let anchored = plain.contains('/');
+        let is_anchored = is_local || plain.contains('/');
         let plain = plain.strip_prefix('/').unwrap_or(plain);
         if plain.is_empty() {
             return Err(PatternError::Empty);
@@ -56,28 +53,25 @@ impl PathPattern {
         if plain.split('/').any(|part| part == "..") {
             return Err(PatternError::Outside);
         }
-        let glob = if anchored { plain.to_owned() } else { format!("**/{plain}") };
-        let itself = matcher(&glob)?;
-        let below = matcher(&format!("{glob}/**"))?;
-        Ok(Self { source: source.to_owned(), itself, below, is_directory })
-    }
-
-    /// Tells whether a pattern means the file at a path, itself or by a folder that it is in.
-    pub fn matches(&self, path: &str) -> bool {
-        (!self.is_directory && self.itself.is_match(path)) || self.below.is_match(path)
-    }
-
-    /// The pattern as it was written.
-    pub fn source(&self) -> &str {
-        &self.source
+        let glob = if is_anchored { plain.to_owned() } else { format!("**/{plain}") };
+        let mut globs = vec![compiled(&format!("{glob}/**"))?];
+        if !trimmed.ends_with('/') {
+            globs.push(compiled(&glob)?);
+        }
+        Ok(Self { source: source.to_owned(), globs })
     }
 }
 
-fn matcher(glob: &str) -> Result<GlobMatcher, PatternError> {
+fn compiled(glob: &str) -> Result<Glob, PatternError> {
     let built = GlobBuilder::new(glob).literal_separator(true).backslash_escape(true).build();
-    match built {
-        Ok(glob) => Ok(glob.compile_matcher()),
-        Err(error) => Err(PatternError::Glob(error.kind().to_string())),
+    built.map_err(|error| PatternError::Glob(error.kind().to_string()))
+}
+
+impl TryFrom<String> for PathPattern {
+    type Error = PatternError;
+
+    fn try_from(source: String) -> Result<Self, PatternError> {
+        Self::parse(&source)
     }
 }
 
@@ -93,6 +87,26 @@ impl fmt::Debug for PathPattern {
     }
 }
 
+/// Many patterns, asked at once.
+#[derive(Clone, Debug)]
+pub struct PathSet(GlobSet);
+
+impl PathSet {
+    /// Makes one of patterns. One that is too large for the matcher means nothing.
+    pub fn of<'p>(patterns: impl IntoIterator<Item = &'p PathPattern>) -> Self {
+        let mut builder = GlobSetBuilder::new();
+        for glob in patterns.into_iter().flat_map(|pattern| &pattern.globs) {
+            builder.add(glob.clone());
+        }
+        Self(builder.build().unwrap_or_else(|_| GlobSet::empty()))
+    }
+
+    /// Tells whether one of the patterns means the file at a path, itself or by a folder that it is in.
+    pub fn matches(&self, path: &str) -> bool {
+        self.0.is_match(path)
+    }
+}
+
 impl Decode for PathPattern {
     fn decode(node: &Node, path: &DocPath, out: &mut Diagnostics) -> Option<Self> {
         let source = text(node, path, "a pattern of paths", out)?;
@@ -100,11 +114,8 @@ impl Decode for PathPattern {
             Ok(pattern) => Some(pattern),
             Err(error) => {
                 let finding = Diagnostic::error("pattern", Place::Value(path.clone()), error.to_string());
-                out.push(
-                    finding.help(
-                        "patterns are those of `.gitignore`: `tests/`, `*_test.go`, `/scripts/check.sh`",
-                    ),
-                );
+                let help = "patterns are those of `.gitignore`: `tests/`, `*_test.go`, `/scripts/check.sh`";
+                out.push(finding.help(help));
                 None
             }
         }
@@ -125,17 +136,18 @@ mod tests {
             ("tests/", vec!["tests/a.py", "a/tests/b/c"], vec!["tests", "testsuite/a"]),
             ("tests", vec!["tests", "tests/a", "a/tests/b"], vec!["my_tests/a"]),
             ("/check.sh", vec!["check.sh"], vec!["a/check.sh"]),
+            ("./check.sh", vec!["check.sh"], vec!["a/check.sh"]),
             ("./scripts/check.sh", vec!["scripts/check.sh"], vec!["a/scripts/check.sh"]),
             ("*.snap", vec!["a.snap", "b/c.snap"], vec!["a.snap.txt"]),
             ("a/*.py", vec!["a/b.py"], vec!["a/b/c.py", "x/a/b.py"]),
             ("a/**/*.py", vec!["a/b.py", "a/b/c.py"], vec!["b.py"]),
         ] {
-            let parsed = PathPattern::parse(pattern).unwrap();
+            let set = PathSet::of(&[PathPattern::parse(pattern).unwrap()]);
             for path in yes {
-                assert!(parsed.matches(path), "{pattern} {path}");
+                assert!(set.matches(path), "{pattern} {path}");
             }
             for path in no {
-                assert!(!parsed.matches(path), "{pattern} {path}");
+                assert!(!set.matches(path), "{pattern} {path}");
             }
         }
     }

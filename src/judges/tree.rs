@@ -23,8 +23,8 @@ pub struct FileAt {
     pub mode: FileMode,
     /// Its content; the target of a link, the commit of a submodule.
     pub bytes: Vec<u8>,
-    /// Whether git tracks it.
-    pub is_tracked: bool,
+    /// Whether git ignores it: it is not tracked, and would not be added.
+    pub is_ignored: bool,
 }
 
 /// A tree of files: that of the start, or the final one. Paths begin at the root of the repository and have `/` between
@@ -33,8 +33,9 @@ pub trait Tree {
     /// Returns what stands at a path, whether git tracks it or not.
     fn at(&self, path: &str) -> At;
 
-    /// Returns the paths of all tracked files. It is asked for only where a list of ignored paths changed.
-    fn tracked(&self) -> Vec<String>;
+    /// Returns the paths of all files that git does not ignore. It is asked for only where a list of ignored paths
+    /// changed.
+    fn seen(&self) -> Vec<String>;
 
     /// Returns the file at a path, if there is one and it can be read.
     fn file(&self, path: &str) -> Option<FileAt> {
@@ -45,13 +46,13 @@ pub trait Tree {
     }
 }
 
-/// A tree in memory. Its files are tracked and have plain modes unless they say otherwise.
+/// A tree in memory.
 impl Tree for BTreeMap<String, FileAt> {
     fn at(&self, path: &str) -> At {
         self.get(path).cloned().map_or(At::Nothing, At::File)
     }
 
-    fn tracked(&self) -> Vec<String> {
-        self.iter().filter(|(_, file)| file.is_tracked).map(|(path, _)| path.clone()).collect()
+    fn seen(&self) -> Vec<String> {
+        self.iter().filter(|(_, file)| !file.is_ignored).map(|(path, _)| path.clone()).collect()
     }
 }

@@ -539,5 +539,4 @@ fn opens(sign: &str, target: &str) -> bool {
 }
 
 #[cfg(test)]
-#[path = "lexer_tests.rs"]
 mod tests;

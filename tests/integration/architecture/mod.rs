@@ -61,7 +61,7 @@ const ROOMS: &[Room] = &[
     impure("process", &["base", "evaluate", "files"], &["fs_err", "rustix", "tokio"]),
     pure("host", &["base", "evaluate"], &["agent_client_protocol_schema", "shlex"]),
     pure("shell", &["base"], &[]),
-    pure("judges", &["base", "shell", "tools"], &["globset", "regex", "toml"]),
+    pure("judges", &["base", "shell"], &["globset", "regex", "toml"]),
     pure(
         "definition",
         &["base", "board", "evaluate", "files", "judges"],

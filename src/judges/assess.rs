@@ -1,0 +1,199 @@
+//! What happened to a judge, by what it is.
+
+use serde_json::Value;
+
+use super::catalog::{CATALOG, InsideRow, JudgeKind, PartFormat, SectionRow};
+use super::found::JudgeChange;
+use super::ignore_lists;
+use super::parts::{Wanted, is_grown, parts};
+use super::test_changes::{TextChange, compare};
+use super::tree::{At, FileAt, Tree};
+use crate::base::file_mode::FileMode;
+
+/// How a file is a judge.
+#[derive(Clone, Debug)]
+pub(super) enum Role {
+    /// The loop itself.
+    Loop,
+    /// The loop names it.
+    Declared,
+    /// A check runs or obeys it.
+    Instruction,
+    /// A check would run it in place of something else.
+    Found,
+    /// Parts of it are instructions.
+    Part(PartFormat, Vec<String>),
+    /// By its name.
+    Named(JudgeKind),
+    /// A part of it, by its name.
+    Section(&'static SectionRow),
+    /// Tests within it.
+    Inside(&'static InsideRow),
+}
+
+/// What happened, and what more there is to say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Assessed {
+    pub(super) kind: JudgeChange,
+    pub(super) also: Option<String>,
+}
+
+impl From<JudgeChange> for Assessed {
+    fn from(kind: JudgeChange) -> Self {
+        Self { kind, also: None }
+    }
+}
+
+impl Role {
+    /// Tells what happened to the judge at a path, if something did.
+    pub(super) fn assess(&self, path: &str, start: &At, end: &At, tree: &dyn Tree) -> Option<Assessed> {
+        match (start, end) {
+            (At::Unreadable, _) | (_, At::Unreadable) => Some(JudgeChange::Unreadable.into()),
+            (At::Nothing, At::Nothing) => None,
+            (At::File(_), At::Nothing) => {
+                self.is_a_whole().then(|| JudgeChange::Removed.into()).or_else(|| {
+                    let gone = FileAt { mode: FileMode::File, bytes: Vec::new(), is_ignored: false };
+                    self.assess(path, start, &At::File(gone), tree).map(|_| JudgeChange::Removed.into())
+                })
+            }
+            (At::Nothing, At::File(end)) => self.of_new(path, end, tree),
+            (At::File(start), At::File(end)) => self.of_both(path, start, end, tree),
+        }
+    }
+
+    /// Tells whether all of the file is the judge.
+    fn is_a_whole(&self) -> bool {
+        !matches!(self, Self::Section(_) | Self::Inside(_) | Self::Part(..) | Self::Named(JudgeKind::Ignored))
+    }
+
+    /// A file that was not there at the start.
+    fn of_new(&self, path: &str, end: &FileAt, tree: &dyn Tree) -> Option<Assessed> {
+        let kind = match self {
+            Self::Instruction | Self::Found if end.is_ignored => JudgeChange::Installed,
+            Self::Loop | Self::Instruction => {
+                let also = Some("it was not there at the start".to_owned());
+                return Some(Assessed { kind: JudgeChange::Weakens, also });
+            }
+            Self::Found | Self::Named(JudgeKind::Shadow) => JudgeChange::Shadows,
+            Self::Named(JudgeKind::Config) => JudgeChange::Weakens,
+            Self::Declared | Self::Named(JudgeKind::Test | JudgeKind::Workflow) if end.is_ignored => {
+                return None;
+            }
+            Self::Declared | Self::Named(JudgeKind::Test | JudgeKind::Workflow) => JudgeChange::Added,
+            Self::Inside(_) => return None,
+            Self::Named(JudgeKind::Ignored) | Self::Section(_) | Self::Part(..) => {
+                let nothing = FileAt { mode: end.mode, bytes: Vec::new(), is_ignored: end.is_ignored };
+                let found = self.of_both(path, &nothing, end, tree)?;
+                let is_list = found.kind == JudgeChange::Ignored;
+                let kind = if is_list { JudgeChange::Ignored } else { JudgeChange::Weakens };
+                return Some(Assessed { kind, ..found });
+            }
+        };
+        Some(kind.into())
+    }
+
+    fn of_both(&self, path: &str, start: &FileAt, end: &FileAt, tree: &dyn Tree) -> Option<Assessed> {
+        if end.is_ignored && !start.is_ignored && self.is_a_whole() {
+            return Some(JudgeChange::Ignored.into());
+        }
+        let is_program =
+            matches!(self, Self::Instruction | Self::Found | Self::Declared | Self::Named(JudgeKind::Shadow));
+        let is_kept = |mode: FileMode| mode == FileMode::File || mode == FileMode::Executable;
+        if start.mode != end.mode && (is_program || !is_kept(start.mode) || !is_kept(end.mode)) {
+            return Some(JudgeChange::Mode.into());
+        }
+        if start.bytes == end.bytes {
+            return None;
+        }
+        let (Ok(old), Ok(new)) = (str::from_utf8(&start.bytes), str::from_utf8(&end.bytes)) else {
+            return Some(JudgeChange::Edited.into());
+        };
+        match self {
+            Self::Named(JudgeKind::Ignored) => {
+                let seen = tree.seen();
+                let hidden = ignore_lists::hides(path, old, new, &seen)?;
+                Some(Assessed { kind: JudgeChange::Ignored, also: Some(format!("it hides {hidden}")) })
+            }
+            Self::Named(JudgeKind::Test) => of_test(path, old, new),
+            Self::Section(row) => {
+                let language = CATALOG.language(path);
+                of_parts(old, new, &Wanted::of_section(row, language), row.grows)
+            }
+            Self::Part(format, keys) => {
+                let wanted = Wanted { format: *format, keys, pattern: None, language: None };
+                of_parts(old, new, &wanted, false)
+            }
+            Self::Inside(row) => of_tests_inside(path, old, new, row),
+            Self::Loop
+            | Self::Declared
+            | Self::Instruction
+            | Self::Found
+            | Self::Named(JudgeKind::Config | JudgeKind::Shadow | JudgeKind::Workflow) => {
+                let is_same = says_the_same(path, old, new) || compare(path, old, new) == TextChange::Nothing;
+                (!is_same).then(|| JudgeChange::Edited.into())
+            }
+        }
+    }
+}
+
+/// Tells whether two texts of a configuration differ in how they are laid out alone.
+fn says_the_same(path: &str, old: &str, new: &str) -> bool {
+    let json = |text: &str| serde_json::from_str::<Value>(text).ok();
+    let toml = |text: &str| toml::from_str::<toml::Table>(text).ok();
+    match path.rsplit('.').next() {
+        Some("json") => json(old).is_some_and(|old| Some(old) == json(new)),
+        Some("toml") => toml(old).is_some_and(|old| Some(old) == toml(new)),
+        _ => false,
+    }
+}
+
+fn of_test(path: &str, old: &str, new: &str) -> Option<Assessed> {
+    // More of what a test compares with is something else to compare with; more tests are more tests.
+    let language = CATALOG.language(path).map(|language| language.name.as_str());
+    let is_code = !matches!(language, None | Some("data" | "markup"));
+    let is_list = path.ends_with(".snap") || path.ends_with(".feature");
+    match compare(path, old, new) {
+        TextChange::Nothing => None,
+        TextChange::Grown if is_code || is_list => Some(JudgeChange::Added.into()),
+        TextChange::Weakened(why) => {
+            Some(Assessed { kind: JudgeChange::Weakens, also: Some(format!("a new line {why}")) })
+        }
+        TextChange::Grown | TextChange::Edited => Some(JudgeChange::Edited.into()),
+    }
+}
+
+/// A manifest of a new package may take over what its workspace says.
+const INHERITED: [&str; 1] = [".lints.workspace = true"];
+
+fn of_parts(old: &str, new: &str, wanted: &Wanted<'_>, grows: bool) -> Option<Assessed> {
+    let of = |text: &str| if text.is_empty() { Some(Vec::new()) } else { parts(text, wanted) };
+    let is_same = match (of(old), of(new)) {
+        (Some(old), Some(mut new)) => {
+            new.retain(|part| old.contains(part) || !INHERITED.contains(&part.as_str()));
+            if grows { is_grown(&old, &new) } else { old == new }
+        }
+        // What cannot be read any more may mean anything.
+        _ => false,
+    };
+    (!is_same).then(|| JudgeChange::Edited.into())
+}
+
+fn of_tests_inside(path: &str, old: &str, new: &str, row: &'static InsideRow) -> Option<Assessed> {
+    let language = CATALOG.language(path)?;
+    let wanted = Wanted::of_tests(row, language);
+    let (old, new) = (parts(old, &wanted)?, parts(new, &wanted)?);
+    if row.format != PartFormat::Blocks {
+        // They stand in comments and texts, where every word counts.
+        let kind = if is_grown(&old, &new) { JudgeChange::Added } else { JudgeChange::Edited };
+        return (old != new).then(|| kind.into());
+    }
+    let (old, new) = (old.join("\n"), new.join("\n"));
+    match compare(path, &old, &new) {
+        TextChange::Nothing => None,
+        TextChange::Grown => Some(JudgeChange::Added.into()),
+        TextChange::Weakened(why) => {
+            Some(Assessed { kind: JudgeChange::Weakens, also: Some(format!("a new line {why}")) })
+        }
+        TextChange::Edited => Some(JudgeChange::Edited.into()),
+    }
+}

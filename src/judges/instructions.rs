@@ -1,0 +1,651 @@
+//! The files that the commands of checks run, or read as instructions: programs, scripts, rules, configuration. What
+//! else is named in a command is the work.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::makefile::Makefile;
+use super::tree::Tree;
+use crate::shell::command::{SimpleCommand, commands};
+
+/// How many scripts and tasks are followed into each other.
+const DEEPEST: usize = 3;
+
+/// The most instructions that are looked for: a hostile Makefile has no end.
+const MOST: usize = 500;
+
+/// The command of a state that observes.
+#[derive(Clone, Copy, Debug)]
+pub struct CheckCommand<'a> {
+    /// The state.
+    pub state: &'a str,
+    /// The text, with what is known of its templates filled in.
+    pub text: &'a str,
+    /// The directory in which it is run, from the root of the repository; empty for the root.
+    pub directory: &'a str,
+    /// The directories of its `PATH` that lie in the tree, in order, from the root of the repository.
+    pub search: &'a [String],
+}
+
+/// Which part of a file is an instruction.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum InstructionPart {
+    /// All of it.
+    Whole,
+    /// All files below a folder.
+    Folder,
+    /// The rules of a Makefile that these targets need.
+    Targets(Vec<String>),
+    /// Scripts of a `package.json`, by a key each.
+    Keys(Vec<String>),
+    /// A program, wherever it comes from: one that is new there stands before another one.
+    Found,
+}
+
+/// A file that a check runs or obeys.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Instruction {
+    pub(super) path: String,
+    pub(super) part: InstructionPart,
+    /// The state whose check it is.
+    pub(super) state: String,
+}
+
+/// What the commands of checks come to.
+#[derive(Debug, Default)]
+pub(super) struct Instructions {
+    pub(super) all: BTreeSet<Instruction>,
+    /// The commands that were not followed any further, by state: what is looked with in the end.
+    pub(super) leaves: Vec<(String, Vec<String>)>,
+}
+
+/// Programs that run the program behind them, with their options that take a word.
+const WRAPPERS: [(&[&str], &[&str]); 27] = [
+    (&["env"], &["-u", "--unset", "-C", "--chdir"]),
+    (&["sudo"], &["-u", "-g"]),
+    (&["time"], &[]),
+    (&["nice"], &["-n"]),
+    (&["nohup"], &[]),
+    (&["exec"], &[]),
+    (&["command"], &[]),
+    (&["stdbuf"], &["-o", "-e", "-i"]),
+    (&["xvfb-run"], &["-s", "-n"]),
+    (&["xargs"], &["-n", "-I", "-P", "-L", "-d"]),
+    (&["uv", "run"], &["--with", "--group", "--extra", "-p", "--python", "--package"]),
+    (&["poetry", "run"], &[]),
+    (&["pipenv", "run"], &[]),
+    (&["pdm", "run"], &[]),
+    (&["hatch", "run"], &[]),
+    (&["rye", "run"], &[]),
+    (&["pixi", "run"], &["-e"]),
+    (&["bundle", "exec"], &[]),
+    (&["npx"], &["-p", "--package"]),
+    (&["bunx"], &[]),
+    (&["pnpm", "exec"], &[]),
+    (&["pnpm", "dlx"], &[]),
+    (&["npm", "exec"], &[]),
+    (&["yarn", "exec"], &[]),
+    (&["mise", "exec"], &[]),
+    (&["direnv", "exec"], &[]),
+    (&["dotenv"], &["-e", "-f"]),
+];
+
+/// Programs that read a file as a program.
+const INTERPRETERS: [&str; 24] = [
+    "sh", "bash", "dash", "ash", "zsh", "ksh", "fish", "python", "pypy", "node", "nodejs", "deno", "bun",
+    "tsx", "ts-node", "ruby", "perl", "php", "lua", "Rscript", "julia", "pwsh", "elixir", "bats",
+];
+
+/// Of those, the ones whose programs are read here.
+const SHELLS: [&str; 6] = ["sh", "bash", "dash", "ash", "zsh", "ksh"];
+
+/// Options that name a file to be obeyed.
+const OPTIONS: [&str; 30] = [
+    "-c",
+    "-f",
+    "-p",
+    "-r",
+    "-s",
+    "--config",
+    "--config-file",
+    "--configFile",
+    "--configuration",
+    "--rcfile",
+    "--rootdir",
+    "--conf",
+    "--settings",
+    "--ini",
+    "--file",
+    "--makefile",
+    "--justfile",
+    "--taskfile",
+    "--project",
+    "--require",
+    "--import",
+    "--loader",
+    "--runner",
+    "--setupFiles",
+    "--reporter",
+    "--ignore-path",
+    "--baseline",
+    "--rules",
+    "--style",
+    "--bootstrap",
+];
+
+/// Finds the instructions of commands in a tree.
+pub(super) fn instructions(commands: &[CheckCommand<'_>], tree: &dyn Tree) -> Instructions {
+    let mut found = Instructions::default();
+    for command in commands {
+        let mut follow = Follow { command, tree, found: &mut found, seen: BTreeSet::new() };
+        follow.text(command.text, command.directory, 0);
+    }
+    found
+}
+
+/// Follows the command of a check.
+struct Follow<'f> {
+    command: &'f CheckCommand<'f>,
+    tree: &'f dyn Tree,
+    found: &'f mut Instructions,
+    seen: BTreeSet<(String, String)>,
+}
+
+impl Follow<'_> {
+    fn add(&mut self, path: String, part: InstructionPart) {
+        if self.found.all.len() < MOST {
+            self.found.all.insert(Instruction { path, part, state: self.command.state.to_owned() });
+        }
+    }
+
+    fn content(&self, path: &str) -> Option<String> {
+        let file = self.tree.file(path)?;
+        Some(String::from_utf8_lossy(&file.bytes).into_owned())
+    }
+
+    /// Follows a text of shell that is run in a directory.
+    fn text(&mut self, text: &str, directory: &str, depth: usize) {
+        if depth > DEEPEST || !self.seen.insert((directory.to_owned(), text.to_owned())) {
+            return;
+        }
+        let mut directory = directory.to_owned();
+        for command in commands(text) {
+            // A word that depends on something is none that leads anywhere.
+            let words: Vec<&str> = command.values().iter().map(|value| value.unwrap_or("\0")).collect();
+            if let ["cd" | "pushd", to] = words[..] {
+                directory = resolved(&directory, to).unwrap_or(directory);
+                continue;
+            }
+            self.words(&words, &directory, depth);
+            self.inputs(&command, &words, &directory, depth);
+        }
+    }
+
+    /// Follows a file that an interpreter reads from its input.
+    fn inputs(&mut self, command: &SimpleCommand, words: &[&str], directory: &str, depth: usize) {
+        let is_interpreter = words.first().is_some_and(|word| INTERPRETERS.contains(&plain_name(word)));
+        let inputs =
+            command.inputs.iter().filter(|_| is_interpreter).filter_map(|word| word.value.as_deref());
+        for input in inputs.map(str::to_owned).collect::<Vec<_>>() {
+            let is_shell = SHELLS.contains(&plain_name(words[0]));
+            self.script(&input, is_shell, directory, depth);
+        }
+    }
+
+    /// Follows the words of a command.
+    fn words(&mut self, words: &[&str], directory: &str, depth: usize) {
+        let words = behind_wrappers(words);
+        let Some((program, arguments)) = words.split_first() else { return };
+        if let Some(at) = arguments.iter().position(|word| matches!(*word, "-exec" | "-execdir" | "-ok")) {
+            self.words(&arguments[at + 1..], directory, depth);
+        }
+        self.options(arguments, directory);
+        if program.contains('/') {
+            if let Some(path) = resolved(directory, program) {
+                self.program(&path, true, directory, depth);
+            }
+        } else {
+            for folder in self.command.search {
+                self.add(joined(folder, program), InstructionPart::Found);
+            }
+        }
+        let name = plain_name(program);
+        let is_followed = match name {
+            "source" | "." => {
+                if let Some(file) = arguments.first() {
+                    self.script(file, true, directory, depth);
+                }
+                true
+            }
+            _ if INTERPRETERS.contains(&name) => self.interpreted(name, arguments, directory, depth),
+            "make" | "gmake" => self.make(arguments, directory, depth),
+            "just" => self.recipes(&["justfile", "Justfile", ".justfile"], arguments, directory, depth),
+            "task" => {
+                self.recipes(&["Taskfile.yml", "Taskfile.yaml", "taskfile.yml"], arguments, directory, depth)
+            }
+            "npm" | "pnpm" | "yarn" | "bun" => self.scripts(arguments, directory, depth),
+            "tox" => self.lines_after("tox.ini", "commands", directory, depth),
+            "pre-commit" | "prek" => self.hooks(directory, depth),
+            "cargo" => self.cargo(arguments, directory, depth),
+            "go" => self.go(arguments, directory),
+            _ => false,
+        };
+        if !is_followed {
+            let leaf = std::iter::once(name).chain(arguments.iter().copied());
+            self.found.leaves.push((self.command.state.to_owned(), leaf.map(str::to_owned).collect()));
+        }
+    }
+
+    /// Adds the files that options name.
+    fn options(&mut self, arguments: &[&str], directory: &str) {
+        for (at, word) in arguments.iter().enumerate() {
+            let value = match word.split_once('=') {
+                Some((option, value)) if OPTIONS.contains(&option) => Some(value),
+                _ if OPTIONS.contains(word) => arguments.get(at + 1).copied(),
+                _ => None,
+            };
+            let Some(path) = value.and_then(|value| resolved(directory, value)) else { continue };
+            if self.tree.file(&path).is_some() {
+                self.add(path, InstructionPart::Whole);
+            }
+        }
+    }
+
+    /// Adds a program of the tree, and follows it where a shell reads it. A link is followed to where it leads.
+    fn program(&mut self, path: &str, is_shell: bool, directory: &str, depth: usize) {
+        let mut path = path.to_owned();
+        for _ in 0..DEEPEST {
+            self.add(path.clone(), InstructionPart::Whole);
+            let Some(file) = self.tree.file(&path) else { return };
+            if file.mode != crate::base::file_mode::FileMode::Link {
+                break;
+            }
+            let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder).to_owned();
+            let Some(target) = resolved(&folder, &String::from_utf8_lossy(&file.bytes)) else { return };
+            path = target;
+        }
+        let Some(text) = self.content(&path) else { return };
+        let shebang = text.lines().next().unwrap_or_default();
+        let is_of_shell = |word: &str| SHELLS.contains(&word.rsplit('/').next().unwrap_or_default());
+        let is_named = !shebang.starts_with("#!") || shebang[2..].split_whitespace().any(is_of_shell);
+        if is_shell && is_named {
+            self.text(&text, directory, depth + 1);
+        }
+    }
+
+    /// Adds a script and follows it; tells whether it is there.
+    fn script(&mut self, file: &str, is_shell: bool, directory: &str, depth: usize) -> bool {
+        let Some(path) = resolved(directory, file) else { return false };
+        self.program(&path, is_shell, directory, depth);
+        self.tree.file(&path).is_some()
+    }
+
+    fn interpreted(&mut self, name: &str, arguments: &[&str], directory: &str, depth: usize) -> bool {
+        let is_shell = SHELLS.contains(&name);
+        let mut words = arguments.iter().copied();
+        while let Some(word) = words.next() {
+            match word {
+                "-m" if !is_shell => {
+                    let Some(module) = words.next() else { return false };
+                    return self.module(module, arguments, directory, depth);
+                }
+                _ if is_shell && word.starts_with('-') && !word.starts_with("--") && word.ends_with('c') => {
+                    let Some(text) = words.next() else { return false };
+                    self.text(text, directory, depth + 1);
+                    return true;
+                }
+                "-e" | "-c" | "--eval" if !is_shell => return false,
+                _ if is_shell && word.starts_with('-') && word.ends_with('o') => drop(words.next()),
+                "-O" | "-W" | "-X" | "-r" | "--require" | "--import" | "-I" => drop(words.next()),
+                "run" if matches!(name, "deno" | "bun") => {}
+                _ if word.starts_with('-') => {}
+                _ => return self.script(word, is_shell, directory, depth),
+            }
+        }
+        false
+    }
+
+    /// Adds a module of Python that lies in the tree. Any other one is a tool.
+    fn module(&mut self, module: &str, arguments: &[&str], directory: &str, depth: usize) -> bool {
+        let path = module.replace('.', "/");
+        let places = [format!("{path}/__main__.py"), format!("{path}.py"), format!("{path}/__init__.py")];
+        let mut is_there = false;
+        for place in places {
+            if let Some(place) = resolved(directory, &place) {
+                is_there |= self.tree.file(&place).is_some();
+                self.add(place, InstructionPart::Found);
+            }
+        }
+        if !is_there {
+            let behind = arguments.iter().skip_while(|word| **word != module).copied().collect::<Vec<_>>();
+            self.words(&behind, directory, depth + DEEPEST);
+        }
+        true
+    }
+
+    fn make(&mut self, arguments: &[&str], directory: &str, depth: usize) -> bool {
+        let (mut file, mut directory, mut targets) = (None, directory.to_owned(), Vec::new());
+        let mut words = arguments.iter().copied().peekable();
+        while let Some(word) = words.next() {
+            match word {
+                "-f" | "--file" | "--makefile" => file = words.next().map(str::to_owned),
+                "-C" | "--directory" => {
+                    directory = words.next().and_then(|to| resolved(&directory, to)).unwrap_or(directory);
+                }
+                "-j" | "-l" => drop(words.next_if(|next| next.starts_with(|c: char| c.is_ascii_digit()))),
+                "-o" | "-W" | "-I" => drop(words.next()),
+                _ if word.starts_with('-') || word.contains('=') || word == "\0" => {}
+                _ => targets.push(word.to_owned()),
+            }
+        }
+        let names = match &file {
+            Some(name) => vec![name.as_str()],
+            None => vec!["GNUmakefile", "makefile", "Makefile"],
+        };
+        for name in names {
+            let Some(path) = resolved(&directory, name) else { continue };
+            let Some(text) = self.content(&path) else {
+                // One that takes the place of the one that is there.
+                self.add(path, InstructionPart::Found);
+                continue;
+            };
+            self.add(path, InstructionPart::Targets(targets.clone()));
+            let parsed = Makefile::parse(&text);
+            for line in parsed.needed(&targets).iter().flat_map(|rule| &rule.recipe) {
+                let line = line.trim_start_matches(['@', '-', '+']);
+                // `$$` is a dollar of the shell, `$(…)` a text of make's own.
+                let line = line
+                    .replace("$$", "\u{1}")
+                    .replace("$(MAKE)", "make")
+                    .replace('$', "_")
+                    .replace('\u{1}', "$");
+                self.text(&line, &directory, depth + 1);
+            }
+            return true;
+        }
+        false
+    }
+
+    /// Follows recipes by name, in a file of `just` or `task`: the lines below the one that names it.
+    fn recipes(&mut self, files: &[&str], arguments: &[&str], directory: &str, depth: usize) -> bool {
+        let paths = files.iter().filter_map(|file| resolved(directory, file));
+        let Some(path) = paths.into_iter().find(|path| self.tree.file(path).is_some()) else { return false };
+        let text = self.content(&path).unwrap_or_default();
+        self.add(path, InstructionPart::Whole);
+        for name in arguments.iter().filter(|word| !word.starts_with('-')) {
+            for line in below(&text, name) {
+                let command = line.trim().trim_start_matches("- ").trim_start_matches("cmd:");
+                let command = command.trim().trim_matches(['"', '\'']).trim_start_matches(['@', '-']);
+                self.text(command, directory, depth + 1);
+            }
+        }
+        true
+    }
+
+    /// Follows scripts of a `package.json`, with those that run before and behind them.
+    fn scripts(&mut self, arguments: &[&str], directory: &str, depth: usize) -> bool {
+        let mut directory = directory.to_owned();
+        let mut names = Vec::new();
+        let mut words = arguments.iter().copied();
+        while let Some(word) = words.next() {
+            match word {
+                "--prefix" | "-C" | "--cwd" | "--dir" => {
+                    directory = words.next().and_then(|to| resolved(&directory, to)).unwrap_or(directory);
+                }
+                "-w" | "--workspace" | "-F" | "--filter" => drop(words.next()),
+                "--" => break,
+                "run" | "run-script" => {}
+                _ if word.starts_with('-') => {}
+                "t" | "tst" => names.push("test"),
+                _ => names.push(word),
+            }
+        }
+        let Some(name) = names.first() else { return false };
+        let Some(path) = resolved(&directory, "package.json") else { return false };
+        let Some(text) = self.content(&path) else { return false };
+        let Ok(package) = serde_json::from_str::<Value>(&text) else { return false };
+        if package["scripts"][name].as_str().is_none() {
+            return false;
+        }
+        let names = [format!("pre{name}"), (*name).to_owned(), format!("post{name}")];
+        let keys = names.iter().map(|name| format!("scripts.{name}")).collect();
+        self.add(path, InstructionPart::Keys(keys));
+        for script in names.iter().filter_map(|name| package["scripts"][name].as_str()) {
+            self.text(script, &directory, depth + 1);
+        }
+        true
+    }
+
+    /// Follows the lines of a key in a file of sections: of what is set there, each line is a command.
+    fn lines_after(&mut self, file: &str, key: &str, directory: &str, depth: usize) -> bool {
+        let Some(text) = resolved(directory, file).and_then(|path| self.content(&path)) else { return false };
+        let mut is_inside = false;
+        for line in text.lines() {
+            let (name, value) = line.split_once('=').unwrap_or((line, ""));
+            if line.starts_with([' ', '\t']) && is_inside {
+                self.text(line.trim().trim_start_matches('-'), directory, depth + 1);
+            } else {
+                is_inside = name.trim() == key;
+                if is_inside {
+                    self.text(value.trim(), directory, depth + 1);
+                }
+            }
+        }
+        true
+    }
+
+    /// Follows the programs of local hooks of `pre-commit`.
+    fn hooks(&mut self, directory: &str, depth: usize) -> bool {
+        let Some(path) = resolved(directory, ".pre-commit-config.yaml") else { return false };
+        let Some(text) = self.content(&path) else { return false };
+        self.add(path, InstructionPart::Whole);
+        let entries =
+            text.lines().filter_map(|line| line.trim().trim_start_matches("- ").strip_prefix("entry:"));
+        for entry in entries {
+            self.text(entry.trim().trim_matches(['"', '\'']), directory, depth + 1);
+        }
+        true
+    }
+
+    /// Follows an alias of cargo, and the program `xtask` of a workspace.
+    fn cargo(&mut self, arguments: &[&str], directory: &str, depth: usize) -> bool {
+        if arguments.contains(&"xtask") {
+            if let Some(path) = resolved(directory, "xtask") {
+                self.add(path, InstructionPart::Folder);
+            }
+            return true;
+        }
+        let Some(name) = arguments.iter().find(|word| !word.starts_with(['-', '+'])) else { return false };
+        let config = resolved(directory, ".cargo/config.toml").and_then(|path| self.content(&path));
+        let config = config.and_then(|text| toml::from_str::<toml::Table>(&text).ok());
+        let alias = config.as_ref().and_then(|config| config.get("alias")?.get(name));
+        let words: Vec<String> = match alias {
+            Some(toml::Value::String(text)) => text.split_whitespace().map(str::to_owned).collect(),
+            Some(toml::Value::Array(words)) => {
+                words.iter().filter_map(|word| word.as_str().map(str::to_owned)).collect()
+            }
+            _ => return false,
+        };
+        let words: Vec<&str> = std::iter::once("cargo").chain(words.iter().map(String::as_str)).collect();
+        if depth < DEEPEST {
+            self.words(&words, directory, depth + 1);
+        }
+        true
+    }
+
+    /// Adds what `go run` builds of the tree.
+    fn go(&mut self, arguments: &[&str], directory: &str) -> bool {
+        let ["run", rest @ ..] = arguments else { return false };
+        let package = rest.iter().find(|word| word.starts_with('.'));
+        if let Some(path) = package.and_then(|package| resolved(directory, package)) {
+            let part = if path.ends_with(".go") { InstructionPart::Whole } else { InstructionPart::Folder };
+            self.add(path, part);
+        }
+        package.is_some()
+    }
+}
+
+/// Returns the words behind programs that run others, and behind variables that are set for one.
+fn behind_wrappers<'w>(words: &'w [&'w str]) -> &'w [&'w str] {
+    let mut words = words;
+    loop {
+        let wrapper = WRAPPERS.iter().find(|(wrapper, _)| words.starts_with(wrapper));
+        let Some((wrapper, valued)) = wrapper else {
+            let Some(rest) = behind_timeout(words) else { return words };
+            words = rest;
+            continue;
+        };
+        let mut at = wrapper.len();
+        while let Some(word) = words.get(at) {
+            let is_set = crate::shell::command::is_assignment(word);
+            match valued.contains(word) {
+                true => at += 2,
+                false if word.starts_with('-') || is_set => at += 1,
+                false => break,
+            }
+        }
+        words = words.get(at..).unwrap_or_default();
+    }
+}
+
+/// Returns the words behind `timeout` with its options and the time.
+fn behind_timeout<'w>(words: &'w [&'w str]) -> Option<&'w [&'w str]> {
+    let ["timeout" | "gtimeout", rest @ ..] = words else { return None };
+    let mut at = 0;
+    while rest.get(at).is_some_and(|word| word.starts_with('-')) {
+        at += if matches!(rest[at], "-k" | "-s") { 2 } else { 1 };
+    }
+    Some(rest.get(at + 1..).unwrap_or_default())
+}
+
+/// Returns the lines below the one that begins with a name, as far as they are indented.
+fn below<'t>(text: &'t str, name: &str) -> Vec<&'t str> {
+    let begins = |line: &str| {
+        let rest = line.trim_start().trim_start_matches('@').strip_prefix(name);
+        rest.is_some_and(|rest| rest.contains(':') && rest.starts_with([':', ' ']))
+    };
+    let mut lines = text.lines().skip_while(|line| !begins(line));
+    let Some(first) = lines.next() else { return Vec::new() };
+    let depth = first.len() - first.trim_start().len();
+    let is_below = |line: &&str| line.trim().is_empty() || line.len() - line.trim_start().len() > depth;
+    lines.take_while(is_below).collect()
+}
+
+/// Returns the name of a program without its folder and version: `/usr/bin/python3.12` is `python`.
+pub(super) fn plain_name(program: &str) -> &str {
+    let name = program.rsplit('/').next().unwrap_or(program);
+    let plain = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+    if matches!(plain, "python" | "pypy" | "ruby" | "php" | "perl" | "lua") { plain } else { name }
+}
+
+fn joined(folder: &str, name: &str) -> String {
+    if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") }
+}
+
+/// Returns a path from the root of the repository, of one that is read in a directory; none for one that leads out of it.
+pub(super) fn resolved(directory: &str, path: &str) -> Option<String> {
+    if path.starts_with(['/', '~', '-']) || path.is_empty() || path.contains(['\0', '$', '*']) {
+        return None;
+    }
+    let mut parts: Vec<&str> = directory.split('/').filter(|part| !part.is_empty()).collect();
+    for part in path.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => drop(parts.pop()?),
+            _ => parts.push(part),
+        }
+    }
+    (!parts.is_empty()).then(|| parts.join("/"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::super::tree::FileAt;
+    use super::*;
+    use crate::base::file_mode::FileMode;
+
+    fn tree(files: &[(&str, &str)]) -> BTreeMap<String, FileAt> {
+        let file =
+            |text: &str| FileAt { mode: FileMode::File, bytes: text.as_bytes().to_vec(), is_ignored: false };
+        files.iter().map(|(path, text)| ((*path).to_owned(), file(text))).collect()
+    }
+
+    fn found(text: &str, directory: &str, files: &[(&str, &str)]) -> String {
+        let command = CheckCommand { state: "check", text, directory, search: &[] };
+        let all = instructions(&[command], &tree(files)).all;
+        let shown = all.iter().map(|instruction| match &instruction.part {
+            InstructionPart::Whole => instruction.path.clone(),
+            InstructionPart::Folder => format!("{}/", instruction.path),
+            InstructionPart::Targets(targets) => format!("{}[{}]", instruction.path, targets.join(" ")),
+            InstructionPart::Keys(keys) => format!("{}[{}]", instruction.path, keys.join(" ")),
+            InstructionPart::Found => format!("{}?", instruction.path),
+        });
+        shown.collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn what_a_command_runs_or_obeys_is_found() {
+        let files = &[
+            ("check.sh", "#!/bin/sh\npython tools/look.py src/a.py\n. ./lib.sh\n"),
+            ("lib.sh", "pytest -c conf/pytest.ini tests\n"),
+            ("tools/look.py", ""),
+            ("conf/pytest.ini", ""),
+            ("src/a.py", ""),
+            ("Makefile", "test: unit\n\tsh check.sh\nunit:\n\t@bash -c 'node x.js'\nother:\n\tsh other.sh\n"),
+            ("x.js", ""),
+            ("other.sh", ""),
+            (
+                "package.json",
+                r#"{"scripts":{"test":"npm run unit","unit":"node x.js","pretest":"sh lib.sh"}}"#,
+            ),
+            ("justfile", "test arg='1': lint\n  sh other.sh\nlint:\n  ruff .\n"),
+            ("tox.ini", "[testenv]\ncommands =\n  sh other.sh\n"),
+            (".pre-commit-config.yaml", "- repo: local\n  hooks:\n    - entry: ./other.sh\n"),
+            (".cargo/config.toml", "[alias]\nci = 'xtask ci'\n"),
+            ("sub/run.sh", "echo"),
+        ];
+        for (text, expected) in [
+            ("ruff check src/a.py", ""),
+            ("sh check.sh", "check.sh conf/pytest.ini lib.sh tools/look.py"),
+            ("./check.sh", "check.sh conf/pytest.ini lib.sh tools/look.py"),
+            ("bash -eu check.sh < src/a.py", "check.sh conf/pytest.ini lib.sh src/a.py tools/look.py"),
+            ("sh < other.sh", "other.sh"),
+            ("timeout -k 1 60 env X=1 python3 -u tools/look.py", "tools/look.py"),
+            ("cd sub && ./run.sh", "sub/run.sh"),
+            ("cd sub; ../other.sh", "other.sh"),
+            ("pytest --config-file=conf/pytest.ini tests", "conf/pytest.ini"),
+            ("make -j 2 unit", "GNUmakefile? Makefile[unit] makefile? x.js"),
+            (
+                "npm test -- a",
+                "lib.sh package.json[scripts.pretest scripts.test scripts.posttest] package.json[scripts.preunit scripts.unit scripts.postunit] x.js conf/pytest.ini",
+            ),
+            ("just test", "justfile other.sh"),
+            ("tox -e py", "other.sh"),
+            ("pre-commit run -a", ".pre-commit-config.yaml other.sh"),
+            ("cargo ci", "xtask/"),
+            ("go run ./cmd/look", "cmd/look/"),
+            ("python -m tools.look", "tools/look.py? tools/look/__init__.py? tools/look/__main__.py?"),
+            ("find . -name '*.sh' -exec sh other.sh {} +", "other.sh"),
+            ("uv run ./check", "check"),
+            ("$X/check.sh; /usr/bin/check; ~/check.sh", ""),
+        ] {
+            let mut expected: Vec<&str> = expected.split(' ').filter(|word| !word.is_empty()).collect();
+            let found = found(text, "", files);
+            let mut found: Vec<&str> = found.split(' ').filter(|word| !word.is_empty()).collect();
+            expected.sort_unstable();
+            found.sort_unstable();
+            assert_eq!(found, expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_path_is_read_where_it_is_run() {
+        assert_eq!(resolved("a/b", "../c/./d").as_deref(), Some("a/c/d"));
+        assert_eq!(resolved("", "../c"), None);
+        assert_eq!(resolved("a", "/c"), None);
+        assert_eq!(resolved("", "."), None);
+    }
+}

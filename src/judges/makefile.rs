@@ -1,0 +1,220 @@
+//! The rules of a Makefile that some targets need, and what else in it has a say in them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A rule: what it makes, of what, and how.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct MakeRule {
+    pub(super) targets: Vec<String>,
+    pub(super) needs: Vec<String>,
+    pub(super) recipe: Vec<String>,
+}
+
+/// A Makefile: its rules, and the lines around them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Makefile {
+    pub(super) rules: Vec<MakeRule>,
+    /// Variables by name, with every line that sets them.
+    variables: BTreeMap<String, Vec<String>>,
+    /// Lines that have a say in all rules: what is included, conditions, exports.
+    others: Vec<String>,
+}
+
+/// Variables that change how every recipe is run.
+const OF_ALL: [&str; 6] = ["SHELL", ".SHELLFLAGS", "MAKEFLAGS", "MAKE", ".RECIPEPREFIX", "PATH"];
+
+/// Targets that are no files, and change how every recipe is run.
+const SPECIAL: [&str; 6] = [".IGNORE", ".ONESHELL", ".POSIX", ".DEFAULT", ".DELETE_ON_ERROR", ".SILENT"];
+
+impl Makefile {
+    /// Reads one. A line that goes on below is one line.
+    pub(super) fn parse(text: &str) -> Self {
+        let joined = text.replace("\\\r\n", " ").replace("\\\n", " ");
+        let mut file = Self::default();
+        for line in joined.lines() {
+            file.take(line);
+        }
+        file
+    }
+
+    fn take(&mut self, line: &str) {
+        if let Some(command) = line.strip_prefix('\t') {
+            if let Some(rule) = self.rules.last_mut() {
+                rule.recipe.push(command.trim().to_owned());
+            }
+            return;
+        }
+        let plain = line.split('#').next().unwrap_or_default().trim();
+        if plain.is_empty() {
+            return;
+        }
+        match kind(plain) {
+            LineKind::Variable(name) => {
+                self.variables.entry(name.to_owned()).or_default().push(plain.to_owned());
+            }
+            LineKind::Rule(targets, rest) => {
+                let (needs, recipe) = rest.split_once(';').unwrap_or((rest, ""));
+                let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+                let recipe = Some(recipe.trim()).filter(|recipe| !recipe.is_empty());
+                let recipe = recipe.map(str::to_owned).into_iter().collect();
+                self.rules.push(MakeRule { targets: words(targets), needs: words(needs), recipe });
+            }
+            LineKind::Other => self.others.push(plain.to_owned()),
+        }
+    }
+
+    /// Returns the rules that some targets need, themselves included; those of the first target where none is named.
+    pub(super) fn needed(&self, targets: &[String]) -> Vec<&MakeRule> {
+        let first = self.rules.iter().flat_map(|rule| &rule.targets).find(|target| !target.starts_with('.'));
+        let mut waiting: Vec<&str> = match targets {
+            [] => first.map(String::as_str).into_iter().collect(),
+            _ => targets.iter().map(String::as_str).collect(),
+        };
+        let mut known = BTreeSet::new();
+        while let Some(target) = waiting.pop() {
+            for (at, rule) in self.rules.iter().enumerate() {
+                if rule.makes(target) && known.insert(at) {
+                    waiting.extend(rule.needs.iter().map(String::as_str));
+                    waiting.extend(rule.recipe.iter().flat_map(|line| made_by(line)));
+                }
+            }
+        }
+        self.rules.iter().enumerate().filter(|(at, _)| known.contains(at)).map(|(_, rule)| rule).collect()
+    }
+
+    /// Returns the variables that texts read, and those that these read in turn.
+    fn read<'t>(&self, texts: impl Iterator<Item = &'t str>) -> BTreeSet<&str> {
+        let mut waiting: Vec<String> = texts.flat_map(names).collect();
+        waiting.extend(OF_ALL.map(str::to_owned));
+        let mut known = BTreeSet::new();
+        while let Some(name) = waiting.pop() {
+            let Some((name, lines)) = self.variables.get_key_value(&name) else { continue };
+            if known.insert(name.as_str()) {
+                waiting.extend(lines.iter().flat_map(|line| names(line)));
+            }
+        }
+        known
+    }
+}
+
+impl MakeRule {
+    fn makes(&self, target: &str) -> bool {
+        let is_special = |made: &String| SPECIAL.contains(&made.as_str());
+        let fits = |made: &String| match made.split_once('%') {
+            Some((start, end)) => {
+                target.len() > start.len() + end.len() && target.starts_with(start) && target.ends_with(end)
+            }
+            None => made == target,
+        };
+        self.targets.iter().any(|made| fits(made) || is_special(made))
+    }
+}
+
+enum LineKind<'l> {
+    Variable(&'l str),
+    Rule(&'l str, &'l str),
+    Other,
+}
+
+fn kind(line: &str) -> LineKind<'_> {
+    let words = line.strip_prefix("override ").or_else(|| line.strip_prefix("export ")).unwrap_or(line);
+    let colon = words.find(':');
+    let equals = words.find('=');
+    match (colon, equals) {
+        (colon, Some(equals))
+            if colon.is_none_or(|colon| equals <= colon + 3 && is_assigned(&words[colon..]))
+                || colon > Some(equals) =>
+        {
+            let name = words[..equals].trim_end_matches([':', '?', '+', '!']).trim();
+            LineKind::Variable(name)
+        }
+        (Some(colon), _) => LineKind::Rule(&words[..colon], words[colon + 1..].trim_start_matches(':')),
+        (None, _) => LineKind::Other,
+    }
+}
+
+/// Tells whether a text that begins with a colon is `:=`, `::=` or `:::=`.
+fn is_assigned(text: &str) -> bool {
+    text.trim_start_matches(':').starts_with('=')
+}
+
+/// Returns the names in `$(NAME)` and `${NAME}`.
+fn names(text: &str) -> Vec<String> {
+    let begins = text.match_indices('$').filter_map(|(at, _)| text[at + 1..].strip_prefix(['(', '{']));
+    let name = |rest: &str| {
+        let end = rest.find([')', '}', ':', ' ', ',']).unwrap_or(rest.len());
+        rest[..end].to_owned()
+    };
+    begins.map(name).collect()
+}
+
+/// Returns the targets of a recipe's line that calls make again.
+fn made_by(line: &str) -> Vec<&str> {
+    let words: Vec<&str> = line.trim_start_matches(['@', '-', '+']).split_whitespace().collect();
+    let make = words.iter().position(|word| matches!(*word, "$(MAKE)" | "${MAKE}" | "make" | "gmake"));
+    let Some(make) = make else { return Vec::new() };
+    let ends = |word: &&&str| !matches!(**word, "&&" | "||" | ";" | "|");
+    words[make + 1..].iter().take_while(ends).copied().filter(|word| !word.starts_with('-')).collect()
+}
+
+/// Returns what some targets are made by, line by line.
+pub(super) fn rules(text: &str, targets: &[String]) -> Vec<String> {
+    let file = Makefile::parse(text);
+    let needed = file.needed(targets);
+    let mut lines = Vec::new();
+    for rule in &needed {
+        lines.push(format!("{}: {}", rule.targets.join(" "), rule.needs.join(" ")));
+        lines.extend(rule.recipe.iter().map(|line| format!("\t{line}")));
+    }
+    let variables = file.read(lines.iter().map(String::as_str));
+    let set = variables.into_iter().filter_map(|name| file.variables.get(name)).flatten().cloned();
+    let all: Vec<String> = set.chain(file.others.iter().cloned()).collect();
+    lines.extend(all);
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(text: &str, targets: &[&str]) -> Vec<String> {
+        let targets: Vec<String> = targets.iter().map(|target| (*target).to_owned()).collect();
+        rules(text, &targets)
+    }
+
+    #[test]
+    fn only_what_a_target_needs_counts() {
+        let text = "V = 1\nX := $(Y)\nY = 2\nall: build\ntest: build ; echo $(X)\n\tpytest \\\n\t-q\nbuild:\n\tcc\nclean:\n\trm $(V)\n";
+        assert_eq!(
+            lines(text, &["test"]),
+            ["test: build", "\techo $(X)", "\tpytest  \t-q", "build: ", "\tcc", "X := $(Y)", "Y = 2"]
+        );
+        assert_eq!(lines(text, &[]), ["all: build", "build: ", "\tcc"]);
+    }
+
+    #[test]
+    fn what_changes_every_recipe_counts_for_each() {
+        let text = "SHELL = /bin/true\n.IGNORE:\ninclude other.mk\ntest:\n\tpytest\n";
+        assert_eq!(
+            lines(text, &["test"]),
+            [".IGNORE: ", "test: ", "\tpytest", "SHELL = /bin/true", "include other.mk"]
+        );
+    }
+
+    #[test]
+    fn make_is_followed_into_itself() {
+        let text = "test:\n\t@$(MAKE) -s unit && echo\nunit:\n\tpytest\nother:\n\tx\n";
+        assert_eq!(lines(text, &["test"]), ["test: ", "\t@$(MAKE) -s unit && echo", "unit: ", "\tpytest"]);
+    }
+
+    #[test]
+    fn assignments_and_rules_are_told_apart() {
+        let text = "A ?= 1\nB::=2\nC += a:b\nt: D = 3\nt: a=b\n\tx $(A) $(B) $(C)\n";
+        let found = lines(text, &["t"]);
+        assert!(found.contains(&"A ?= 1".to_owned()) && found.contains(&"B::=2".to_owned()), "{found:?}");
+        assert!(
+            found.contains(&"C += a:b".to_owned()) && found.contains(&"t: D = 3".to_owned()),
+            "{found:?}"
+        );
+    }
+}

@@ -1,0 +1,155 @@
+//! What happened to a test, or to any judge that is read line by line: nothing that counts, more of it, or something else.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use super::catalog::{Before, CATALOG, Language};
+use super::parts::is_grown;
+use super::source_lines::{SourceLine, source_lines};
+
+/// What happened to a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TextChange {
+    /// Nothing that counts: blanks at the end of lines, empty lines, words in comments.
+    Nothing,
+    /// New lines, and all that was there is there still.
+    Grown,
+    /// New lines that take away from what was there.
+    Weakened(&'static str),
+    /// Something else.
+    Edited,
+}
+
+/// What a comment looks like that tools obey.
+static OBEYED: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r"(?i)^\s*[!+@*]|go:|\+build|@\w|\w\s*[:=]\s*\w*(?:ignore|skip|disable|off|on|enable|allow|true|false)|noqa|nolint|-\*-")
+        .expect("it is a constant")
+});
+
+/// A line that begins what has a name.
+static NAMED: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r"^(\s*(?:async\s+)?(?:export\s+)?(?:public\s+)?(?:def|class|function|sub)\s+\w+)")
+        .expect("it is a constant")
+});
+
+/// Compares two texts of a file.
+pub(super) fn compare(path: &str, start: &str, end: &str) -> TextChange {
+    let language = CATALOG.language(path);
+    let start = counted(start, language);
+    let end = counted(end, language);
+    if start == end {
+        return TextChange::Nothing;
+    }
+    if !is_grown(&start, &end) {
+        return TextChange::Edited;
+    }
+    match weakened(&start, &end, language) {
+        Some(why) => TextChange::Weakened(why),
+        None => TextChange::Grown,
+    }
+}
+
+/// Returns the lines that count.
+fn counted(text: &str, language: Option<&Language>) -> Vec<String> {
+    let lines: Vec<String> = match language {
+        Some(language) => source_lines(text, language).iter().map(line).collect(),
+        None => text.lines().map(|line| line.trim_end().to_owned()).collect(),
+    };
+    lines.into_iter().filter(|line| !line.is_empty()).collect()
+}
+
+fn line(line: &SourceLine) -> String {
+    let code = line.code.trim_end();
+    if OBEYED.is_match(&line.comment) { format!("{code}#{}", line.comment.trim()) } else { code.to_owned() }
+}
+
+/// Tells why new lines take something away from those that were there.
+fn weakened(start: &[String], end: &[String], language: Option<&Language>) -> Option<&'static str> {
+    let mut old = start.iter().peekable();
+    for (at, line) in end.iter().enumerate() {
+        if old.peek().is_some_and(|next| *next == line) {
+            old.next();
+            continue;
+        }
+        let next_old = old.peek().copied();
+        let is_before = next_old.is_some_and(|next| indentation(next) >= indentation(line));
+        let is_within = is_before && !next_old.is_some_and(|next| is_closer(next));
+        let counts = |before: Before| match before {
+            Before::End => true,
+            Before::Line => is_within,
+            Before::Anything => is_before,
+        };
+        let mut rows = CATALOG.weakenings.iter().filter(|row| row.is_of(language) && counts(row.before));
+        if let Some(row) = rows.find(|row| row.pattern.0.is_match(line)) {
+            return Some(&row.what);
+        }
+        let name = NAMED.find(line).map(|name| name.as_str());
+        let is_named_twice = name.is_some_and(|name| {
+            let again = |other: &&String| NAMED.find(other).is_some_and(|found| found.as_str() == name);
+            start.iter().any(|other| again(&other)) && end.iter().filter(again).count() > 1
+        });
+        if is_named_twice && at > 0 {
+            return Some("takes the place of a test of the same name");
+        }
+    }
+    None
+}
+
+fn indentation(line: &str) -> usize {
+    line.len() - line.trim_start().len()
+}
+
+fn is_closer(line: &str) -> bool {
+    line.trim_start().starts_with(['}', ')', ']'])
+        || matches!(line.trim(), "end" | "fi" | "done" | "esac" | "else")
+        || NAMED.is_match(line)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_happened_to_a_test_is_known() {
+        use TextChange::*;
+        let twice = "takes the place of a test of the same name";
+        let test = "def test_a():\n    x = 1\n    assert x == 1\n";
+        for (path, start, end, expected) in [
+            ("a.py", test, "def test_a():\n    x = 1  # one\n\n    assert x == 1\n", Nothing),
+            ("a.py", test, &*format!("{test}\ndef test_b():\n    assert f()\n"), Grown),
+            ("a.py", test, "def test_a():\n    x = 1\n    assert x == 2\n", Edited),
+            ("a.py", test, "def test_a():\n    x = 1\n", Edited),
+            (
+                "a.py",
+                test,
+                "def test_a():\n    x = 1\n    return\n    assert x == 1\n",
+                Weakened("leaves a test before its end"),
+            ),
+            ("a.py", test, &*format!("def helper():\n    return\n{test}"), Grown),
+            ("a.py", test, &*format!("{test}\ndef test_a():\n    pass\n"), Weakened(twice)),
+            (
+                "a.py",
+                test,
+                &*format!("import calc\ncalc.add = lambda a, b: 3\n{test}"),
+                Weakened("replaces what a test calls"),
+            ),
+            (
+                "a.ts",
+                "it('a', () => {\n  f();\n});\n",
+                "it('a', () => {\n  return;\n  f();\n});\n",
+                Weakened("leaves a test before its end"),
+            ),
+            (
+                "a.go",
+                "package a\n// b\n",
+                "//go:build never\npackage a\n",
+                Weakened("keeps what follows from being read"),
+            ),
+            ("a.txt", "a\nb\n", "a\nb  \n\n", Nothing),
+            ("a.txt", "a\nb\n", "b\na\n", Edited),
+        ] {
+            assert_eq!(compare(path, start, end), expected, "{end}");
+        }
+    }
+}
