@@ -114,6 +114,10 @@ record! {
         artifact_mode: Option<ArtifactMode>,
         /// The state where a run goes on that was left; where it was left, when absent.
         on_resume: Option<Early<StateName>>,
+        /// What the predecessor does about changed tests, read as `judges`, which says it better.
+        tamper_guard: Option<TamperGuard>,
+        /// Whether the predecessor tries added tests on the tree of the start, read as `prove_added` of `judges`.
+        prepatch_check: Option<PrepatchCheck>,
         /// Settings of the predecessor; loads with a notice.
         config: Option<Value>,
     }
@@ -135,10 +139,8 @@ record! {
         "on_throttle*",
         "request_path",
         "cost_ceiling",
-        "prepatch_check",
         "*_ok",
     ]
-    missed ["tamper_guard" = "nothing is guarded; let a check of your own look for changed tests"]
 }
 
 record! {
@@ -251,12 +253,10 @@ record! {
         "request_path",
         "cost_ceiling",
         "prepatch_check",
+        "tamper_guard",
         "*_ok",
     ]
-    missed [
-        "tamper_guard" = "nothing is guarded; let a check of your own look for changed tests",
-        "output" = "`capture` names what a state prints",
-    ]
+    missed ["output" = "`capture` names what a state prints"]
     refused [
         "comparator" = "judge the output with `evaluate: {type: llm_structured}`",
         "contract" = "compare the files in a shell action, or judge them with `evaluate: {type: llm_structured}`",
@@ -393,6 +393,36 @@ choice! {
 choice! {
     /// What happens when an action asks for a hand-off.
     pub enum OnHandoff { Pause = "pause", Spawn = "spawn", Terminate = "terminate" }
+}
+
+choice! {
+    /// What the predecessor does about tests that an action has changed.
+    pub enum TamperGuard {
+        /// They are put back; here, checks are asked again with the tests as they were.
+        Revert = "revert",
+        /// It fails.
+        Fail = "fail",
+        /// It is told.
+        Warn = "warn",
+        /// It is told.
+        Allow = "allow",
+        /// Nothing.
+        Off = "off",
+    }
+}
+
+choice! {
+    /// What the predecessor does about added tests that pass without the change.
+    pub enum PrepatchCheck {
+        /// It fails; here, it is told.
+        Fail = "fail",
+        /// It is told.
+        Warn = "warn",
+        /// Nothing.
+        Allow = "allow",
+        /// Nothing.
+        Off = "off",
+    }
 }
 
 choice! {

@@ -21,11 +21,14 @@ use crate::base::template::{Expression, Fallback as WithoutValue, Namespace, Tem
 use crate::base::text::{listed_in_part, one_line};
 use crate::board;
 use crate::definition::early::Early;
-use crate::definition::schema::{self, ActionType, Count, HostSettings, Loop, Shell, State, TerminalOutcome};
+use crate::definition::schema::{
+    self, ActionType, Count, HostSettings, Loop, PrepatchCheck, Shell, State, TamperGuard, TerminalOutcome,
+};
 use crate::evaluate::effort::Effort;
 use crate::evaluate::field::{Field, FromText};
 use crate::evaluate::verdict::Verdict;
 use crate::evaluate::{Evaluate, Verdicts};
+use crate::judges::declared::{Declared, MayChange, OnSuppression};
 
 /// Compiles a definition with the values that it gives itself. The machine is there when no problem is an error.
 pub fn compile(definition: &Loop) -> (Option<Machine>, Diagnostics) {
@@ -159,7 +162,7 @@ impl<'d> Compiler<'d> {
             on_handoff: definition.on_handoff,
             heeds_project: definition.host_settings == HostSettings::Project,
             on_change: definition.on_change,
-            judges: definition.judges.clone().unwrap_or_default(),
+            judges: judges(definition),
             artifact: self.artifact(),
             max_handoffs: definition.max_handoffs.get(),
             board,
@@ -1128,6 +1131,24 @@ fn own_keys(kind: ActionType) -> &'static [&'static str] {
 /// Tells what an action is, by what the state says or by the text.
 fn kind(state: &State, text: &Template) -> ActionType {
     state.action_type.unwrap_or_else(|| ActionType::inferred(text.source()))
+}
+
+/// Returns what a loop says of its judges. Keys of the predecessor count where there is no `judges`.
+fn judges(definition: &Loop) -> Declared {
+    if let Some(declared) = &definition.judges {
+        return declared.clone();
+    }
+    let mut declared = Declared::default();
+    match definition.tamper_guard {
+        Some(TamperGuard::Warn | TamperGuard::Allow | TamperGuard::Off) => {
+            declared.rules.may = MayChange::Change;
+            declared.rules.suppressions = OnSuppression::Report;
+        }
+        Some(TamperGuard::Revert | TamperGuard::Fail) | None => {}
+    }
+    declared.rules.prove_added =
+        definition.prepatch_check.map(|check| matches!(check, PrepatchCheck::Fail | PrepatchCheck::Warn));
+    declared
 }
 
 #[cfg(test)]

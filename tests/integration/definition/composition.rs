@@ -77,7 +77,6 @@ const COMPATIBLE: &[&str] = &[
     "rate_limit_long_wait_ladder: [1, 2]",
     "request_path: cli",
     "cost_ceiling: {cost_warn_at: 1}",
-    "prepatch_check: fail",
     "circuit: {repeated_failure: {window: 3, on_repeated_failure: abort}}",
     "config: {handoff_threshold: 40, automation: {max_continuations: 3}}",
 ];

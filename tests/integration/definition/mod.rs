@@ -7,6 +7,7 @@ mod compile;
 mod composition;
 mod early_values;
 mod fragments;
+mod judges_key;
 mod libraries;
 mod mutations;
 mod names;
