@@ -17,12 +17,9 @@ pub struct RunFiles {
     instance: String,
 }
 
-/// The content of the `.gitignore` for ll-loop's own files.
-const IGNORE: &str = "# Written by ll-loop: files of runs are not part of the repository.\n.running/\n.history/\n.worktrees/\n";
-
-/// The content of the `.gitignore` inside the directory of all runs. Unlike the one above, it ignores itself, so that
-/// neither `git clean -d` nor `git stash -u` takes it away.
-const IGNORE_ALL: &str = "# Written by ll-loop: files of runs are not part of the repository.\n*\n";
+/// The content of the `.gitignore` inside of each directory of runs. It ignores itself, so that `git add -A` takes nothing
+/// of ours into a commit, and neither `git clean -d` nor `git stash -u` takes it away.
+const IGNORE: &str = "# Written by ll-loop: files of runs are not part of the repository.\n*\n";
 
 const IGNORE_FILE: &str = ".gitignore";
 
@@ -110,10 +107,9 @@ impl RunFiles {
     /// Makes the directory of all runs, and on first use what keeps git from taking files of runs for the user's.
     pub fn make_directory(&self) -> io::Result<()> {
         fs_err::create_dir_all(&self.directory)?;
-        replace::create(&self.directory.join(IGNORE_FILE), IGNORE_ALL)?;
+        replace::create(&self.directory.join(IGNORE_FILE), IGNORE)?;
         if let Some(loops) = self.directory.parent() {
-            replace::create(&loops.join(IGNORE_FILE), IGNORE)?;
-            // Where `.git` cannot be written, the files above have to do.
+            // Where `.git` cannot be written, the file above has to do.
             let _best_effort = exclude(loops);
         }
         Ok(())
@@ -242,6 +238,7 @@ impl RunFiles {
     pub fn archive(&self) -> io::Result<Self> {
         fault::write(1)?;
         fs_err::create_dir_all(&self.history)?;
+        replace::create(&Self::archive_of_all(self.loops()).join(IGNORE_FILE), IGNORE)?;
         let archived = self.archived();
         self.move_to(&archived)?;
         fault::point();

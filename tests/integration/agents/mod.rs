@@ -604,7 +604,7 @@ fn a_recording_leaves_the_repository_as_it_is() {
     let status = git(&project, &["status", "--porcelain"]);
     assert_eq!(
         status.lines().collect::<Vec<_>>(),
-        [" M notes.md", "?? .loops/.gitignore", "?? recorded/"],
+        [" M notes.md", "?? recorded/"],
         "{status}"
     );
     let untouched = repository(&[]);

@@ -1,6 +1,6 @@
 //! The files of a run: promised names, promised fields.
 
-use crate::common::{CHECK_FIX, Project};
+use crate::common::{CHECK_FIX, Project, Ran, git};
 
 #[test]
 fn a_finished_run_is_in_the_history_and_git_does_not_see_it() {
@@ -10,14 +10,67 @@ fn a_finished_run_is_in_the_history_and_git_does_not_see_it() {
     let mut left: Vec<_> = left.map(|entry| entry.unwrap().file_name()).collect();
     left.sort();
     assert_eq!(left, [".gitignore", ".mutex"]);
-    let ignored = project.read(".loops/.gitignore");
-    assert!(ignored.contains(".running/") && ignored.contains(".history/"));
+    for directory in [".running", ".history"] {
+        assert!(project.read(&format!(".loops/{directory}/.gitignore")).ends_with("\n*\n"), "{directory}");
+    }
+    assert!(!project.exists(".loops/.gitignore"));
     for ending in [".events.jsonl", ".state.json", ".log"] {
         assert_eq!(project.run_files(ending).len(), 1, "{ending}");
     }
     assert!(project.run_files(".pid").is_empty() && project.run_files(".dir").is_empty());
     let log = std::fs::read_to_string(&project.run_files(".log")[0]).unwrap();
     assert!(log.contains("looking"), "{log}");
+}
+
+const STAGES: &str = "name: main
+initial: fix
+on_change: report
+states:
+  fix: {action: 'echo new > work; git add -A', next: check}
+  check: {action: 'grep -q new work', on_yes: done, on_no: fix}
+  done: {terminal: true}
+";
+
+#[test]
+fn a_fix_that_stages_everything_stages_nothing_of_ours_and_is_delivered() {
+    for (place, ignored) in [("", ""), ("", "/target\n"), ("pkg/", ""), ("", "!/.loops/\n!/.loops/**\n")] {
+        let elsewhere = tempfile::tempdir().unwrap();
+        let at = |name: &str| elsewhere.path().join(name).display().to_string();
+        let project = Project::new();
+        project.write(&format!("{place}.loops/main.yaml"), STAGES);
+        project.write(&format!("{place}work"), "old\n");
+        if !ignored.is_empty() {
+            project.write(".gitignore", ignored);
+        }
+        git(&project, &["init", "-q", "-b", "main"]);
+        git(&project, &["add", "-A"]);
+        git(&project, &["commit", "-qm", "first"]);
+        git(&project, &["init", "-q", "--bare", &at("bare.git")]);
+        git(&project, &["push", "-q", &at("bare.git"), "main"]);
+        let ours = |arguments: &[&str]| {
+            let mut command = project.command(arguments);
+            Ran::of(&command.current_dir(project.at(place)).output().unwrap())
+        };
+        for _ in 0..2 {
+            let _ran = ours(&["run", "main", "--report-dir", &at("reports")]).code(0);
+        }
+        git(&project, &["add", "-A"]);
+        let staged = git(&project, &["diff", "--cached", "--name-only"]);
+        assert_eq!(staged.trim(), format!("{place}work"));
+        git(&project, &["reset", "-q", "--hard"]);
+        let _ran = ours(&["run", "main", "--report-dir", &at("reports")]).code(0);
+        let _ran = ours(&[
+            "deliver",
+            "main",
+            "--to",
+            "branch",
+            "--remote",
+            &at("bare.git"),
+            "--report-dir",
+            &at("delivered"),
+        ])
+        .code(0);
+    }
 }
 
 #[test]
