@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
+use std::io::{self, Write};
 
 use crate::report::dialect::Dialect;
 
@@ -58,10 +59,82 @@ fn escaped(line: &str, disarmed: &str, syntax: Syntax, out: &mut String) {
     }
 }
 
+/// A stream in which no line is a command for a CI system whose language is not the one that is written.
+pub struct HarmlessLines {
+    out: Box<dyn Write + Send>,
+    dialect: Box<dyn Dialect>,
+    /// The beginning of a line: whether it is a command is known at its end.
+    begun: Vec<u8>,
+}
+
+impl HarmlessLines {
+    /// Makes one that writes to `out`, which is read by the system with this dialect.
+    pub fn new(out: Box<dyn Write + Send>, dialect: Box<dyn Dialect>) -> Self {
+        Self { out, dialect, begun: Vec::new() }
+    }
+
+    fn release(&mut self, length: usize) -> io::Result<()> {
+        let lines: Vec<u8> = self.begun.drain(..length).collect();
+        let lines = String::from_utf8_lossy(&lines);
+        self.out.write_all(harmless(&lines, Syntax::Text, self.dialect.as_ref()).as_bytes())
+    }
+}
+
+impl Write for HarmlessLines {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.begun.extend_from_slice(bytes);
+        let whole = self.begun.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
+        if whole > 0 {
+            self.release(whole)?;
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+impl Drop for HarmlessLines {
+    fn drop(&mut self) {
+        let _closed = self.release(self.begun.len()).and_then(|()| self.out.flush());
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use std::sync::{Arc, Mutex};
+
     use super::*;
     use crate::ci::Provider;
+
+    /// A stream that a test can read.
+    #[derive(Clone, Default)]
+    struct Kept(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Kept {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().write(bytes)
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_command_in_pieces_is_none() {
+        let kept = Kept::default();
+        let azure = Provider::by_name("azure", &|_| None).unwrap().dialect();
+        let mut lines = HarmlessLines::new(Box::new(kept.clone()), azure);
+        for piece in ["fine\n│ ##v", "so[task.setvariable]", "x\n##vso[a]", "b"] {
+            lines.write_all(piece.as_bytes()).unwrap();
+            lines.flush().unwrap();
+        }
+        let text = || String::from_utf8(kept.0.lock().unwrap().clone()).unwrap();
+        assert_eq!(text(), "fine\n│ ##vso [task.setvariable]x\n");
+        drop(lines);
+        assert_eq!(text(), "fine\n│ ##vso [task.setvariable]x\n##vso [a]b");
+    }
 
     const HOSTILE: &str = "::error::a\n \u{200b}:\u{ad}:set-output name=x::y\n##[error]b\nc ##vso[task.setvariable]\n\
         ##teamcity[buildStop]\n--- d\n +++ e\n~~~\n^^^ +++\nsection_start:1:a\ntravis_fold:start:a\n##[a]##[b]\n";

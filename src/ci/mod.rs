@@ -61,6 +61,11 @@ impl Provider {
         PROVIDERS.iter().find(|row| row.names.contains(&name)).map(|row| Self((row.make)(name, env).into()))
     }
 
+    /// Tells whether the logs of both have the same commands.
+    pub fn speaks_like(&self, other: &Self) -> bool {
+        PROVIDERS.iter().any(|row| row.names.contains(&self.name()) && row.names.contains(&other.name()))
+    }
+
     /// Returns all names that [`Provider::by_name`] knows.
     pub fn names() -> impl Iterator<Item = &'static str> {
         PROVIDERS.iter().flat_map(|row| row.names).copied()

@@ -10,7 +10,7 @@ use super::flags::Color;
 use crate::base::redact::Redactor;
 use crate::base::text::{screen, screen_drawn, screen_json};
 use crate::ci::Provider;
-use crate::ci::harmless::{Syntax, harmless};
+use crate::ci::harmless::{HarmlessLines, Syntax, harmless};
 use crate::definition::render;
 use crate::engine::event::Shown;
 use crate::inspect::replay::Part;
@@ -77,9 +77,12 @@ impl Output {
         write(&self.harmless(&screen(&text), syntax))
     }
 
-    /// Writes commands for a CI system, in which what they quote is harmless already.
-    pub(super) fn commands(&self, text: &str) {
-        let _closed = write(&screen(&self.redactor.text(text)));
+    /// Writes commands in the language of the CI system with this name, in which what they quote is harmless already.
+    /// Another system obeys nothing of it.
+    pub(super) fn commands(&self, text: &str, language: &str) {
+        let language = Provider::by_name(language, &|_| None);
+        let text = self.redactor.text(text);
+        let _closed = self.stream(language.as_ref()).write_all(screen(&text).as_bytes());
     }
 
     /// Writes text with colour codes of our own to standard output.
@@ -176,8 +179,8 @@ impl Talk for Output {
         self.talk(&format!("{}\n\n", render::to_text(found, sources, *tree, self.color_errors)));
     }
 
-    fn ci_line(&self, line: &str) {
-        let _closed = write(&format!("{line}\n"));
+    fn ci_line(&self, line: &str, language: &Provider) {
+        let _closed = self.stream(Some(language)).write_all(format!("{line}\n").as_bytes());
     }
 
     fn closing(&self, text: &str, audience: &Audience) {
@@ -192,7 +195,7 @@ impl Talk for Output {
 impl Output {
     /// Returns the sink that shows a run on standard output.
     pub(super) fn shown(&self, run: &Watched<'_>, verbosity: Verbosity) -> Box<dyn Sink> {
-        let (stdout, reader) = (Box::new(io::stdout()), run.reader.clone());
+        let (stdout, reader) = (self.stream(run.audience.provider()), run.reader.clone());
         let (colour, width) = (self.color, self.width);
         let look = |provider: Option<&str>| {
             let (provider, verbosity) = (provider.map(str::to_owned), verbosity.word().to_owned());
@@ -210,13 +213,24 @@ impl Output {
         }
     }
 
+    /// Returns standard output for what is written in the language of one CI system, or of none: where it is read by
+    /// another one, that one obeys nothing of it.
+    fn stream(&self, language: Option<&Provider>) -> Box<dyn io::Write + Send> {
+        let is_meant = language.is_some_and(|language| language.speaks_like(&self.provider));
+        if is_meant || self.is_terminal {
+            return Box::new(io::stdout());
+        }
+        Box::new(HarmlessLines::new(Box::new(io::stdout()), self.provider.dialect()))
+    }
+
     /// Returns the sink that shows a part of a run again, as it looked, or as this provider shows it.
     pub(super) fn replayed(&self, part: &Part, provider: Option<&Provider>) -> Box<dyn Sink> {
-        let (stdout, reader) = (Box::new(io::stdout()), part.reader.clone());
+        let reader = part.reader.clone();
         let (colour, width, verbosity) =
             part.look.as_ref().map_or((self.color, self.width, Verbosity::Normal), |look| look.console);
-        let own = part.look.as_ref().and_then(|look| look.provider.as_ref());
-        if let Some(provider) = provider.or(own) {
+        let provider = provider.or(part.look.as_ref().and_then(|look| look.provider.as_ref()));
+        let stdout = self.stream(provider);
+        if let Some(provider) = provider {
             let log = CiLog::new(stdout, provider.dialect(), colour);
             return Box::new(log.with_tokens(part.tokens.iter().cloned()).read_by(reader));
         }

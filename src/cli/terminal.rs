@@ -2,6 +2,7 @@
 
 use super::background;
 use super::output::Output;
+use crate::ci::Provider;
 use crate::report::Sink;
 use crate::report::console::Verbosity;
 use crate::session::audience::Audience;
@@ -27,8 +28,8 @@ impl Talk for Terminal<'_> {
         Talk::findings(self.output, findings);
     }
 
-    fn ci_line(&self, line: &str) {
-        Talk::ci_line(self.output, line);
+    fn ci_line(&self, line: &str, language: &Provider) {
+        Talk::ci_line(self.output, line, language);
     }
 
     fn closing(&self, text: &str, audience: &Audience) {

@@ -7,7 +7,7 @@ use super::annotations::Annotation;
 use crate::base::time::Timestamp;
 
 /// The language of one CI system's log. Its texts are whole lines without their line ends.
-pub trait Dialect {
+pub trait Dialect: Send {
     /// Returns the line that opens a group at this time.
     fn group_start(&mut self, title: &str, at: Timestamp) -> String;
 

@@ -14,6 +14,14 @@ pub enum Audience {
 }
 
 impl Audience {
+    /// Returns the CI system, where it is one.
+    pub fn provider(&self) -> Option<&Provider> {
+        match self {
+            Self::Person => None,
+            Self::Ci(provider) => Some(provider),
+        }
+    }
+
     /// Tells whether it is a CI system.
     pub fn is_ci(&self) -> bool {
         matches!(self, Self::Ci(_))

@@ -5,6 +5,7 @@ use std::path::Path;
 use super::audience::Audience;
 use crate::base::diagnostic::Diagnostics;
 use crate::base::node::Node;
+use crate::ci::Provider;
 use crate::definition::load::Loaded;
 use crate::definition::source::Sources;
 use crate::report::Sink;
@@ -27,9 +28,10 @@ pub trait Talk {
         let _ = findings;
     }
 
-    /// Writes a complete line of the log that a CI system obeys, such as an annotation or a secret to mask.
-    fn ci_line(&self, line: &str) {
-        let _ = line;
+    /// Writes a complete line of the log that a CI system obeys, such as an annotation or a secret to mask, in the language
+    /// of this one.
+    fn ci_line(&self, line: &str, language: &Provider) {
+        let _ = (line, language);
     }
 
     /// Shows the last line about a run, after everything else: where its reports are, and how to see more of it.

@@ -58,7 +58,7 @@ pub(in crate::cli) fn report(args: &ReportArgs, session: &Session<'_>, output: &
     match &args.output {
         Some(file) => session.write_report(file, &text)?,
         None if format.is_some() => output.data(&text),
-        None => output.commands(&text),
+        None => output.commands(&text, GITHUB),
     }
     Ok(0)
 }

@@ -115,11 +115,12 @@ impl Session<'_> {
         let is_known = |value: &str| !value.is_empty() && self.env.all().values().any(|known| known == value);
         let mut gate = LogGate::new(&is_known);
         let mut outside = Outside::of(self);
+        let provider = Provider::detect(&self.env.lookup());
         let mut is_told = false;
         let code = runtime.block_on(relayed::run(argv, &mut |line| {
             is_told = is_told || self.announce_contained(left, &outside);
             if let Some(line) = line.and_then(|line| gate.pass(line)) {
-                self.talk.ci_line(&line);
+                self.talk.ci_line(&line, &provider);
             }
         }));
         outside.code = Some(code.map_err(failed)?);

@@ -40,7 +40,7 @@ impl Session<'_> {
         );
         let level = if is_handed_off { Level::Error } else { Level::Warning };
         let said = Annotation { level, title: "ll-loop".to_owned(), message, location: None };
-        self.talk.ci_line(&provider.dialect().annotation(&said));
+        self.talk.ci_line(&provider.dialect().annotation(&said), &provider);
         if is_handed_off && let Err(error) = provider.announce(&[("exit-code", UNSTORED.to_string())]) {
             self.talk.warning(&format!("cannot give {} all results: {error}", provider.name()));
         }
@@ -76,6 +76,6 @@ pub(crate) fn dispatch(
         NextRun::ChainEnded { .. } | NextRun::NotStarted(_) => Level::Error,
     };
     let said = Annotation { level, title: subject.loop_name.clone(), message, location: None };
-    session.talk.ci_line(&provider.dialect().annotation(&said));
+    session.talk.ci_line(&provider.dialect().annotation(&said), provider);
     next
 }

@@ -287,7 +287,7 @@ impl Publication {
         if let Some(left) = self.left_to_a_later_step(name) {
             failed.extend(self.provider.announce(&[left]).err());
         }
-        String::from_utf8_lossy(&log).lines().for_each(|line| session.talk.ci_line(line));
+        String::from_utf8_lossy(&log).lines().for_each(|line| session.talk.ci_line(line, &self.provider));
         for error in failed {
             warnings.push(format!("cannot give {} all results: {error}", self.provider.name()));
         }
@@ -339,7 +339,7 @@ impl Publication {
         let level = if is_handed_off { Level::Error } else { Level::Warning };
         let message = format!("the reports of the run are not stored: {why}");
         let said = Annotation { level, title: digest.loop_name().to_owned(), message, location: None };
-        session.talk.ci_line(&self.provider.dialect().annotation(&said));
+        session.talk.ci_line(&self.provider.dialect().annotation(&said), &self.provider);
         let code = is_handed_off.then(|| ("exit-code", UNSTORED.to_string()))?;
         let told = self.provider.announce(&[code]).err()?;
         Some(format!("cannot give {} all results: {told}", self.provider.name()))
@@ -355,7 +355,7 @@ impl Publication {
         let stored = self.uploader.as_ref()?.store(directory.to_owned());
         let dialect = self.provider.dialect();
         for line in stored.secrets.iter().filter_map(|secret| dialect.mask(secret)) {
-            session.talk.ci_line(&line);
+            session.talk.ci_line(&line, &self.provider);
         }
         warnings.extend(stored.warnings);
         Some(stored.failed.map_or(Ok(()), Err))
@@ -380,7 +380,7 @@ impl Publication {
         if let Some(notice) = untold.notice {
             let (level, title) = (Level::Notice, self.provider.name().to_owned());
             let notice = Annotation { level, title, message: notice, location: None };
-            session.talk.ci_line(&self.provider.dialect().annotation(&notice));
+            session.talk.ci_line(&self.provider.dialect().annotation(&notice), &self.provider);
         }
         untold.warnings
     }

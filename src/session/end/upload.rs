@@ -178,7 +178,7 @@ impl Session<'_> {
         let stored = uploader.store(directory.to_owned());
         let provider = Provider::detect(&self.env.lookup());
         for line in stored.secrets.iter().filter_map(|secret| provider.dialect().mask(secret)) {
-            self.talk.ci_line(&line);
+            self.talk.ci_line(&line, &provider);
         }
         if let Some(why) = stored.failed {
             return Err(

@@ -237,9 +237,10 @@ impl ArtifactRequest<'_> {
 
 /// Lets the CI system mask the signatures of URLs, in case anything shows them.
 pub(crate) fn mask(secrets: &[String], session: &Session<'_>) {
-    let dialect = Provider::detect(&session.env.lookup()).dialect();
+    let provider = Provider::detect(&session.env.lookup());
+    let dialect = provider.dialect();
     for line in secrets.iter().filter_map(|secret| dialect.mask(secret)) {
-        session.talk.ci_line(&line);
+        session.talk.ci_line(&line, &provider);
     }
 }
 

@@ -91,6 +91,33 @@ fn no_line_of_any_command_is_a_command_for_the_ci_system() {
     assert!(!obeyed(&said, &["::"], &["##["]).is_empty(), "{said}");
 }
 
+/// Whoever reads the log obeys it, whatever language it is written in.
+#[test]
+fn no_line_of_a_run_is_a_command_for_another_ci_system() {
+    let project = hostile();
+    let mut seen = 0;
+    for (variable, value, starts, anywhere) in SYSTEMS {
+        for language in ["plain", "github", "azure", "teamcity", "gitlab", "buildkite", "travis"] {
+            let own = ["GITHUB_ACTIONS", "TF_BUILD"].iter().zip(["github", "azure"]);
+            let is_own = own.chain([(&"GITLAB_CI", "gitlab")]).any(|pair| pair == (variable, language));
+            if is_own || variable.to_ascii_lowercase().starts_with(language) {
+                continue;
+            }
+            let language = format!("--ci={language}");
+            for line in [&["run", "main", &language][..], &["run", "main", "--no-ci"], &["replay", "main"]] {
+                let ran = project.command(line).env("CI", "true").env(variable, value).output().unwrap();
+                for stream in [&ran.stdout, &ran.stderr] {
+                    let text = String::from_utf8_lossy(stream);
+                    seen += text.matches("buildStop").count();
+                    let found = obeyed(&text, starts, anywhere);
+                    assert!(found.is_empty(), "{line:?} in {variable}: {found:#?}");
+                }
+            }
+        }
+    }
+    assert!(seen > 0);
+}
+
 #[test]
 fn json_says_the_same_in_a_job() {
     let project = hostile();

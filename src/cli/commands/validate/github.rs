@@ -16,7 +16,7 @@ pub(super) fn write(reports: &Reports, output: &Output) {
     });
     let commands = Commands::default();
     let lines = found.chain(unread).map(|annotation| commands.annotation(&annotation) + "\n");
-    output.commands(&lines.collect::<String>());
+    output.commands(&lines.collect::<String>(), "github");
 }
 
 fn annotation(object: &serde_json::Value, reports: &Reports) -> Annotation {
