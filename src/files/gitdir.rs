@@ -1,6 +1,7 @@
 //! Finds the git directory of a working tree without git. What lies in there is out of the reach of `git clean`,
 //! `git stash` and `git add`, whatever an action asks them for.
 
+use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 
 use super::{place, read};
@@ -19,8 +20,47 @@ pub struct GitDirectory {
     pub shared: PathBuf,
 }
 
+/// What git reads in every working tree, and opens without a look at what it is.
+const READ_IN_TREE: [&str; 4] = [".gitignore", ".gitattributes", ".gitmodules", ".loops/.gitignore"];
+
+/// The same in the git directory of a working tree, and in the one that it shares.
+const READ_IN_GIT: [&str; 13] = [
+    "HEAD",
+    "commondir",
+    "config",
+    "config.worktree",
+    "index",
+    "packed-refs",
+    "shallow",
+    "info/attributes",
+    "info/exclude",
+    "info/grafts",
+    "info/sparse-checkout",
+    "objects/info/alternates",
+    "objects/info/commit-graph",
+];
+
+/// Names a pipe or a device that stands in the place of a file which git reads in the working tree around a directory: it
+/// would wait for who writes there.
+pub fn waited_for(directory: &Path) -> Option<PathBuf> {
+    let found = find(directory)?;
+    let in_tree = READ_IN_TREE.map(|name| found.root.join(name));
+    let in_git = [&found.own, &found.shared].into_iter().flat_map(|git| READ_IN_GIT.map(|name| git.join(name)));
+    in_tree.into_iter().chain(in_git).find(|path| {
+        path.metadata().is_ok_and(|metadata| {
+            let kind = metadata.file_type();
+            kind.is_fifo() || kind.is_char_device()
+        })
+    })
+}
+
 /// Finds the git directory of the working tree around a directory.
 pub fn around(directory: &Path) -> Option<GitDirectory> {
+    // A directory of this name need not be git's.
+    find(directory).filter(|found| found.own.join("HEAD").is_file() && found.shared.join("objects").is_dir())
+}
+
+fn find(directory: &Path) -> Option<GitDirectory> {
     let root = place::repository(directory)?;
     let link = root.join(".git");
     let own = if link.is_dir() {
@@ -32,9 +72,7 @@ pub fn around(directory: &Path) -> Option<GitDirectory> {
         Ok(path) => own.join(path.trim()),
         Err(_) => own.clone(),
     };
-    // A directory of this name need not be git's.
-    let is_git = own.join("HEAD").is_file() && shared.join("objects").is_dir();
-    is_git.then(|| GitDirectory { root: root.to_owned(), own, shared })
+    Some(GitDirectory { root: root.to_owned(), own, shared })
 }
 
 #[cfg(test)]

@@ -20,7 +20,7 @@ use std::io::Write as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, OnceLock};
@@ -31,7 +31,8 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use crate::base::object::ObjectId;
 use crate::base::text::one_line;
 use crate::base::time::human;
-use crate::process::filesystem;
+use crate::files::gitdir;
+use crate::process::{filesystem, patience};
 
 /// Options of every call, which take precedence over the configuration.
 const SETTINGS: [&str; 24] = [
@@ -366,13 +367,17 @@ impl Walk {
         Self { open, seen: 0, found }
     }
 
-    /// Returns the directory that comes next.
+    /// Returns the directory that comes next. None is entered in which git would wait for somebody.
     pub fn step(&mut self) -> Result<Option<PathBuf>, String> {
         self.seen += 1;
         if self.seen > MOST_REPOSITORIES && !self.open.is_empty() {
             return Err(format!("there are more than {MOST_REPOSITORIES} repositories in it"));
         }
-        Ok(self.open.pop_front())
+        let next = self.open.pop_front();
+        match next.as_deref().and_then(gitdir::waited_for) {
+            Some(path) => Err(format!("git would wait for `{}`, which is no file", one_line(&path.to_string_lossy(), 300))),
+            None => Ok(next),
+        }
     }
 
     /// The call that tells the configuration. It needs [`Walk::environment`].
@@ -381,9 +386,16 @@ impl Walk {
     }
 
     /// Returns the environment in which the system's configuration is seen.
-    pub fn environment(env: &BTreeMap<String, String>) -> BTreeMap<String, String> {
-        let mut env = env.clone();
+    pub fn environment(mut env: BTreeMap<String, String>) -> BTreeMap<String, String> {
         env.remove("GIT_CONFIG_NOSYSTEM");
+        env
+    }
+
+    /// Returns the environment in which git itself looks at a repository inside of another one: by the index that it has
+    /// there, and by its name, so that nobody asks whom it belongs to.
+    pub fn environment_inside(env: BTreeMap<String, String>) -> BTreeMap<String, String> {
+        let mut env = without_repository(env);
+        env.insert("GIT_DIR".to_owned(), ".git".to_owned());
         env
     }
 
@@ -463,30 +475,40 @@ pub struct Git {
     trusted: Arc<OnceLock<Result<Filters, String>>>,
     /// Whether the user's own configuration counts.
     is_own: bool,
-    bound: Option<Bound>,
+    bound: Bound,
 }
 
 /// How long a call may take.
-#[derive(Clone, Debug)]
-struct Bound {
-    limit: Duration,
-    stop: Arc<AtomicBool>,
+#[derive(Clone, Debug, Default)]
+enum Bound {
+    /// As long as this process waits for anything.
+    #[default]
+    Patience,
+    /// The same for a call that may ask something at the terminal: it stays in the group that the terminal listens to.
+    AtTerminal,
+    /// As long as its caller says.
+    Caller { limit: Duration, stop: Arc<AtomicBool> },
 }
 
 impl Bound {
     /// How often is looked whether a call has to end.
     const LOOK: Duration = Duration::from_millis(20);
 
-    /// Tells whether a call that was looked at so often has to end.
-    fn is_over(&self, looks: u32) -> bool {
-        Self::LOOK * looks >= self.limit || self.stop.load(Ordering::Relaxed)
-    }
-
-    fn why(&self) -> String {
-        if self.stop.load(Ordering::Relaxed) {
-            return "it was stopped".to_owned();
-        }
-        format!("there was no answer within {}", human(self.limit))
+    /// Says why a call that was waited for so long has to end, if it has.
+    fn over(&self, waited: Duration) -> Option<String> {
+        let limit = match self {
+            Self::Patience | Self::AtTerminal => patience::limit(),
+            Self::Caller { stop, .. } if stop.load(Ordering::Relaxed) => {
+                return Some("it was stopped".to_owned());
+            }
+            Self::Caller { limit, .. } => *limit,
+        };
+        (waited >= limit).then(|| {
+            if !matches!(self, Self::Caller { .. }) {
+                patience::spend();
+            }
+            format!("there was no answer within {}", human(limit))
+        })
     }
 }
 
@@ -494,7 +516,7 @@ impl Git {
     /// Calls git in a directory, with this environment and no other: about the repository that the directory is in.
     pub fn new(directory: &Path, env: BTreeMap<String, String>) -> Self {
         let env = environment(without_repository(env));
-        Self { directory: directory.to_owned(), env, trusted: Arc::default(), is_own: false, bound: None }
+        Self { directory: directory.to_owned(), env, trusted: Arc::default(), is_own: false, bound: Bound::Patience }
     }
 
     /// Calls git in a directory as a user at a terminal does: with their configuration, credentials and ssh. Only for a
@@ -508,7 +530,7 @@ impl Git {
             ("GIT_ALLOW_PROTOCOL", "file:git:http:https:ssh"),
         ];
         env.extend(fixed.into_iter().chain(SILENT).map(|(name, value)| (name.to_owned(), value.to_owned())));
-        Self { directory: directory.to_owned(), env, trusted: Arc::default(), is_own: true, bound: None }
+        Self { directory: directory.to_owned(), env, trusted: Arc::default(), is_own: true, bound: Bound::AtTerminal }
     }
 
     /// Returns the same with one more variable.
@@ -531,13 +553,14 @@ impl Git {
         Self { directory: directory.to_owned(), trusted: Arc::default(), ..self.clone() }
     }
 
-    /// Returns the same that may reach a server over HTTP, with this header. The header is a secret: git gets it through
-    /// its environment, where no other user sees it. Nothing but what stands here is configured: a file could send git
-    /// to another server.
+    /// Returns the same that may reach a repository over HTTP, with this header. The header is a secret: git gets it
+    /// through its environment, where no other user sees it, and sends it to this address alone. Nothing but what stands
+    /// here is configured: a file could send git to another server.
     #[must_use]
-    pub fn connected(&self, header: &str) -> Self {
+    pub fn connected(&self, url: &str, header: &str) -> Self {
+        let let_in = format!("http.{url}.extraHeader");
         let settings = [
-            ("http.extraHeader", header),
+            (let_in.as_str(), header),
             ("http.followRedirects", "false"),
             ("http.lowSpeedLimit", "1"),
             ("http.lowSpeedTime", "60"),
@@ -566,7 +589,7 @@ impl Git {
     /// has started. Nothing that comes from the terminal ends them.
     #[must_use]
     pub fn within(&self, limit: Duration, stop: &Arc<AtomicBool>) -> Self {
-        Self { bound: Some(Bound { limit, stop: Arc::clone(stop) }), ..self.clone() }
+        Self { bound: Bound::Caller { limit, stop: Arc::clone(stop) }, ..self.clone() }
     }
 
     /// Returns what git prints, without the end of the last line; or in one line why it failed.
@@ -640,7 +663,7 @@ impl Git {
         } else {
             call.words(None, &self.filters_for(call)?)
         };
-        perform(&words, (&self.directory, &self.env), (input, output), self.bound.as_ref())
+        perform(&words, (&self.directory, &self.env), (input, output), &self.bound)
     }
 
     /// Returns what is to be turned off for a call, as it is now.
@@ -650,8 +673,9 @@ impl Git {
 
     fn trust(&self) -> Result<Filters, String> {
         let mut walk = Walk::new(&self.directory);
+        walk.step()?;
         // The system comes first, and a filter that cannot be turned off matters to other calls.
-        let _filter = walk.configured(&self.configuration(&self.directory)?);
+        let _filter = walk.configured(&self.configuration(&self.directory, &self.env)?);
         Ok(walk.trusted())
     }
 
@@ -659,7 +683,7 @@ impl Git {
         let mut walk = Walk::new(&self.directory);
         let mut env = self.env.clone();
         while let Some(directory) = walk.step()? {
-            walk.configured(&self.configuration(&directory)?)?;
+            walk.configured(&self.configuration(&directory, &env)?)?;
             let ask = |call: &Call| self.ask(&directory, call, &env, &walk.trusted());
             // Where there is no repository, there is none inside.
             let listed = ask(&Walk::inside()).unwrap_or_default();
@@ -667,14 +691,13 @@ impl Git {
                 let top = ask(&Walk::top())?;
                 walk.listed(Path::new(OsStr::from_bytes(top.strip_suffix(b"\n").unwrap_or(&top))), &listed);
             }
-            // Git looks at a repository inside by the index that it has there.
-            env = without_repository(env);
+            env = Walk::environment_inside(env);
         }
         Ok(walk.filters())
     }
 
-    fn configuration(&self, directory: &Path) -> Result<Vec<u8>, String> {
-        let env = Walk::environment(&self.env);
+    fn configuration(&self, directory: &Path, env: &BTreeMap<String, String>) -> Result<Vec<u8>, String> {
+        let env = Walk::environment(env.clone());
         self.ask(directory, &Walk::configuration(), &env, &Filters::default())
     }
 
@@ -686,7 +709,7 @@ impl Git {
         filters: &Filters,
     ) -> Result<Vec<u8>, String> {
         let streams = (Input::Nothing, Stdio::piped());
-        perform(&call.words(None, filters), (directory, env), streams, self.bound.as_ref())
+        perform(&call.words(None, filters), (directory, env), streams, &self.bound)
             .and_then(succeeded)
     }
 }
@@ -713,7 +736,7 @@ fn perform(
     words: &[String],
     (directory, env): (&Path, &BTreeMap<String, String>),
     (input, output): (Input<'_>, Stdio),
-    bound: Option<&Bound>,
+    bound: &Bound,
 ) -> Result<Output, String> {
     let not_started = |error| format!("git cannot be started: {error}");
     let (stdin, bytes) = match input {
@@ -725,7 +748,7 @@ fn perform(
     let mut command = Command::new(program);
     command.args(arguments).current_dir(directory).env_clear().envs(env);
     command.stdin(stdin).stdout(output).stderr(Stdio::piped());
-    if bound.is_some() {
+    if !matches!(bound, Bound::AtTerminal) {
         command.process_group(0);
     }
     let mut child = command.spawn().map_err(not_started)?;
@@ -734,63 +757,56 @@ fn perform(
         // Both ends at once: git may print before it has read everything. What it does not want to read is its
         // own matter, its exit code tells.
         scope.spawn(move || stdin.map(|mut stdin| stdin.write_all(bytes)));
-        match bound {
-            Some(bound) => wait_within(child, bound),
-            None => child.wait_with_output().map_err(not_started),
-        }
+        wait_within(child, bound)
     })
 }
 
-/// Waits for the end of a call and of all that it printed; ends it when its time is over.
+/// Waits for the end of a call and of all that it printed; ends it when its time is over, and waits for nothing then: what
+/// it has started may hold its output open for ever.
 fn wait_within(mut child: Child, bound: &Bound) -> Result<Output, String> {
-    let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
     let failed = |error: std::io::Error| format!("git cannot be waited for: {error}");
-    std::thread::scope(|scope| {
-        let (sender, done) = channel::<()>();
-        let out = reader(scope, stdout, sender.clone());
-        let err = reader(scope, stderr, sender);
-        let mut looks = 0;
-        let mut is_over = false;
-        let mut status: Option<ExitStatus> = None;
-        loop {
-            // Nothing is ever sent: it ends when both have read everything.
-            let is_read = match done.recv_timeout(if is_over { Duration::ZERO } else { Bound::LOOK }) {
-                Ok(()) | Err(RecvTimeoutError::Disconnected) => true,
-                Err(RecvTimeoutError::Timeout) => false,
-            };
-            if is_read && let Some(ended) = child.try_wait().map_err(failed)? {
-                status = Some(ended);
-            }
-            if let Some(status) = status.filter(|_| is_read) {
+    let (sender, done) = channel::<()>();
+    let out = reader(child.stdout.take(), sender.clone());
+    let err = reader(child.stderr.take(), sender);
+    let mut waited = Duration::ZERO;
+    loop {
+        // Nothing is ever sent: it ends when both have read everything.
+        if done.recv_timeout(Bound::LOOK) == Err(RecvTimeoutError::Timeout) {
+            waited += Bound::LOOK;
+        } else {
+            if let Some(status) = child.try_wait().map_err(failed)? {
                 let (stdout, stderr) = (out.join().unwrap_or_default(), err.join().unwrap_or_default());
-                return if is_over { Err(bound.why()) } else { Ok(Output { status, stdout, stderr }) };
+                return Ok(Output { status, stdout, stderr });
             }
-            looks += 1;
-            if !is_over && bound.is_over(looks) {
-                is_over = true;
-                kill(&child);
-            }
-            if is_read || is_over {
-                std::thread::sleep(Duration::from_millis(1));
-            }
+            // It has nothing more to say, and ends in a moment.
+            std::thread::sleep(MOMENT);
+            waited += MOMENT;
         }
-    })
-}
-
-/// Kills a call, which leads a group, with everything that it has started.
-fn kill(child: &Child) {
-    if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
-        let _gone = kill_process_group(group, Signal::KILL);
+        if let Some(why) = bound.over(waited) {
+            kill(&mut child);
+            let _reaped = child.wait();
+            return Err(why);
+        }
     }
 }
 
+/// The time between two looks at a call that has said its last word.
+const MOMENT: Duration = Duration::from_micros(100);
+
+/// Kills a call with everything that it has started, where it leads a group.
+fn kill(child: &mut Child) {
+    if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
+        let _leads_none = kill_process_group(group, Signal::KILL);
+    }
+    let _gone = child.kill();
+}
+
 /// Reads everything in a thread of its own, which keeps the sender until then.
-fn reader<'s>(
-    scope: &'s std::thread::Scope<'s, '_>,
-    pipe: Option<impl std::io::Read + Send + 's>,
+fn reader(
+    pipe: Option<impl std::io::Read + Send + 'static>,
     sender: std::sync::mpsc::Sender<()>,
-) -> std::thread::ScopedJoinHandle<'s, Vec<u8>> {
-    scope.spawn(move || {
+) -> std::thread::JoinHandle<Vec<u8>> {
+    std::thread::spawn(move || {
         let mut all = Vec::new();
         let _cut_off = pipe.map(|mut pipe| pipe.read_to_end(&mut all));
         drop(sender);
@@ -917,13 +933,13 @@ mod tests {
         given.insert("GIT_CURL_VERBOSE".to_owned(), "evil".to_owned());
         let git = Git::new(place.path(), given);
         git.line(&Call::new("init").with(&["--quiet", "--bare"])).unwrap();
-        let connected = git.connected("Authorization: geheim");
+        let connected = git.connected("http://localhost/o/r.git", "Authorization: geheim");
         let push = Call::new("push").option_value("--force-with-lease=", "refs/x:").named("http://x", "");
         let words = push.words(None, &Filters::default());
         assert!(!words.iter().any(|word| word.contains("geheim")), "{words:?}");
         assert!(words.contains(&"--force-with-lease=refs/x:".to_owned()), "{words:?}");
         let told = connected.line(&Call::new("config").with(&["--list", "--show-scope"])).unwrap();
-        assert!(told.contains("http.extraheader=Authorization: geheim"), "{told}");
+        assert!(told.contains("http.http://localhost/o/r.git.extraheader=Authorization: geheim"), "{told}");
         assert!(!told.contains("evil") || !told.contains("global"), "{told}");
         assert!(!connected.env.values().any(|value| value.contains("evil")));
         let local = Call::new("ls-remote").named(&place.path().to_string_lossy(), "");

@@ -156,7 +156,7 @@ fn versions(text: &str, git: &Git, session: &Session<'_>) -> Vec<String> {
             // What lies in a working tree may choose another version, or bring one.
             .current_dir("/")
             .env_clear()
-            .envs(session.env.for_actions(false))
+            .envs(session.env.for_ourselves())
             .stdin(std::process::Stdio::null())
             .output();
         let said = asked.ok().filter(|said| said.status.success());

@@ -9,6 +9,7 @@ pub mod guard;
 pub mod init;
 pub mod life;
 pub mod owner;
+pub mod patience;
 pub mod private;
 pub mod relayed;
 pub mod service;

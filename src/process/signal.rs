@@ -7,6 +7,8 @@ use std::{fmt, io};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
+use super::patience::Listening;
+
 /// A signal that ends a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EndSignal {
@@ -164,7 +166,9 @@ pub fn listen() -> io::Result<Cancel> {
     let mut quit = signal(SignalKind::quit())?;
     let mut xfsz = signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()))?;
     let mut hup = if ignores_hangup() { None } else { Some(signal(SignalKind::hangup())?) };
+    let listening = Listening::begin();
     tokio::spawn(async move {
+        let _until_the_runtime_ends = listening;
         loop {
             let hangup = async {
                 match &mut hup {

@@ -14,7 +14,7 @@ use crate::base::object::ObjectId;
 use crate::base::text::one_line;
 use crate::evaluate::observation::{Stop, Stream};
 use crate::files::transient;
-use crate::git::call::{Call, Filters, Walk, alternate, copy_index, environment, without_repository};
+use crate::git::call::{Call, Filters, Walk, alternate, copy_index, environment};
 use crate::process::guard::Guard;
 use crate::process::signal::{Cancel, Request};
 use crate::process::spawn::{self, Heard, ProcessLimits, Program};
@@ -110,8 +110,10 @@ impl GitCalls {
             return Ok(known.clone());
         }
         let mut walk = Walk::new(directory);
+        walk.step()?;
+        let env = self.env.clone();
         // The system comes first, and a filter that cannot be turned off matters to other calls.
-        let _filter = walk.configured(&self.configuration(directory).await?);
+        let _filter = walk.configured(&self.configuration(directory, env).await?);
         self.trusted.insert(directory.to_owned(), walk.trusted());
         Ok(walk.trusted())
     }
@@ -121,7 +123,7 @@ impl GitCalls {
         let mut walk = Walk::new(directory);
         let mut env = env.clone();
         while let Some(directory) = walk.step()? {
-            walk.configured(&self.configuration(&directory).await?)?;
+            walk.configured(&self.configuration(&directory, env.clone()).await?)?;
             let trusted = walk.trusted();
             // Where there is no repository, there is none inside; what is wrong with one is said by the call itself.
             let listed = self.perform(&directory, &Walk::inside(), &trusted, env.clone(), None).await;
@@ -130,14 +132,17 @@ impl GitCalls {
                 let top = self.perform(&directory, &Walk::top(), &trusted, env.clone(), None).await?;
                 walk.listed(Path::new(OsStr::from_bytes(top.strip_suffix(b"\n").unwrap_or(&top))), &listed);
             }
-            // Git looks at a repository inside by the index that it has there.
-            env = without_repository(env);
+            env = Walk::environment_inside(env);
         }
         Ok(walk.filters())
     }
 
-    async fn configuration(&mut self, directory: &Path) -> Result<Vec<u8>, String> {
-        let (none, env) = (Filters::default(), Walk::environment(&self.env));
+    async fn configuration(
+        &mut self,
+        directory: &Path,
+        env: BTreeMap<String, String>,
+    ) -> Result<Vec<u8>, String> {
+        let (none, env) = (Filters::default(), Walk::environment(env));
         self.perform(directory, &Walk::configuration(), &none, env, None).await
     }
 

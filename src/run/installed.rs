@@ -1,6 +1,7 @@
 //! Looks at the host that is installed before it is called: which version it is, and whether it has an account. It is
 //! asked outside of the checkout, once for each program.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -50,7 +51,11 @@ pub(super) async fn account(host: &dyn Host, world: &mut World) -> Result<(), St
     let Some(installed) = look(host, world).await.filter(|installed| !installed.has_account) else {
         return Ok(());
     };
-    let Some(seen) = asked(&installed.identity.0, preflight.arguments, world).await else { return Ok(()) };
+    // An account may be a key in the environment, which the host is called with as well.
+    let env = world.env.clone();
+    let Some(seen) = asked(&installed.identity.0, preflight.arguments, env, world).await else {
+        return Ok(());
+    };
     if seen.exit_code == 1 && seen.stderr.as_str().lines().any(|line| line.trim() == preflight.denial) {
         return Err(preflight.advice.to_owned());
     }
@@ -66,7 +71,7 @@ async fn look(host: &dyn Host, world: &mut World) -> Option<Installed> {
     if let Some(known) = world.agents.installed.as_ref().filter(|known| known.identity == identity) {
         return Some(known.clone());
     }
-    let seen = asked(&identity.0, &["--version"], world).await?;
+    let seen = asked(&identity.0, &["--version"], world.own_env.clone(), world).await?;
     let said = if seen.succeeded() { one_line(seen.stdout.as_str(), 60) } else { String::new() };
     let version = host.release().read(&said);
     let installed = Installed { identity, version, said, has_account: false };
@@ -82,10 +87,14 @@ fn identity(path: PathBuf) -> Option<Identity> {
 }
 
 /// Asks a program something short, in a directory where it finds nothing.
-async fn asked(path: &Path, arguments: &[&str], world: &mut World) -> Option<Observation> {
+async fn asked(
+    path: &Path,
+    arguments: &[&str],
+    mut env: BTreeMap<String, String>,
+    world: &mut World,
+) -> Option<Observation> {
     let nowhere = transient::directory("").ok()?;
     let path = path.to_str()?.to_owned();
-    let mut env = world.own_env.clone();
     env.insert("PWD".to_owned(), nowhere.path().to_string_lossy().into_owned());
     let program = Program {
         argv: std::iter::once(path).chain(arguments.iter().map(|argument| (*argument).to_owned())).collect(),

@@ -103,9 +103,12 @@ impl Environment {
     }
 
     /// Returns the environment of what ll-loop starts for itself, such as git: it holds no token and no file of the
-    /// runner, whatever actions may see. What a repository or an action could make git start gets no more.
+    /// runner, and no other secret that somebody gave to the job for its actions. What a repository or an action could
+    /// make git start gets nothing.
     pub(crate) fn for_ourselves(&self) -> BTreeMap<String, String> {
-        self.for_actions(false)
+        let mut env = self.for_actions(false);
+        env.retain(|name, value| is_needed(name) || secrets::of(name, value, self.is_masked(name)).is_empty());
+        env
     }
 
     /// Returns the environment in which git reaches a server as the user does, without a token of ours. At a terminal, a
@@ -118,11 +121,21 @@ impl Environment {
     /// Returns the values that must not be shown: those of variables that are named like secrets or in `LL_MASK`,
     /// and passwords in URLs.
     pub(crate) fn secrets(&self) -> Vec<String> {
-        let listed: Vec<&str> = self.get("LL_MASK").unwrap_or_default().split([',', ' ']).collect();
         let held = self.variables.iter().filter(|(_, value)| value.len() >= MIN_SECRET);
-        let named = held.flat_map(|(name, value)| secrets::of(name, value, listed.contains(&name.as_str())));
+        let named = held.flat_map(|(name, value)| secrets::of(name, value, self.is_masked(name)));
         self.token.iter().cloned().chain(named).collect()
     }
+
+    /// Tells whether somebody said that a variable holds a secret.
+    fn is_masked(&self, name: &str) -> bool {
+        self.get("LL_MASK").unwrap_or_default().split([',', ' ']).any(|listed| listed == name)
+    }
+}
+
+/// Tells whether git works in another way without a variable, though it may hold a password: the way to a server, and
+/// settings, which are numbered.
+fn is_needed(name: &str) -> bool {
+    name.to_ascii_lowercase().ends_with("_proxy") || name.starts_with("GIT_CONFIG_")
 }
 
 #[cfg(test)]
@@ -148,6 +161,24 @@ mod tests {
         let names = |pass| full.for_actions(pass).into_keys().collect::<Vec<_>>();
         assert_eq!(names(false), ["CI", "GITHUB_SHA", "PATH"]);
         assert_eq!(names(true), ["CI", "GITHUB_SHA", "GITHUB_TOKEN", "PATH"]);
+    }
+
+    #[test]
+    fn what_we_start_for_ourselves_gets_no_secret_of_the_job() {
+        let full = env(&[
+            ("PATH", "/bin"),
+            ("NPM_TOKEN", "t"),
+            ("DATABASE_URL", "postgres://me:geheim@db/x"),
+            ("MINE", "x"),
+            ("LL_MASK", "OTHER,MINE"),
+            ("https_proxy", "http://me:geheim@proxy:3128"),
+            ("GIT_CONFIG_VALUE_0", "https://me:geheim@host/"),
+            ("SSH_AUTH_SOCK", "/run/agent"),
+            ("GITHUB_OUTPUT", "/f"),
+        ]);
+        let ours: Vec<_> = full.for_ourselves().into_keys().collect();
+        assert_eq!(ours, ["GIT_CONFIG_VALUE_0", "LL_MASK", "PATH", "SSH_AUTH_SOCK", "https_proxy"]);
+        assert!(full.for_actions(false).contains_key("NPM_TOKEN"));
     }
 
     #[test]

@@ -28,7 +28,7 @@ impl Scratch {
         let format = if is_sha256 { "--object-format=sha256" } else { "--object-format=sha1" };
         git.line(&Call::new("init").with(&["--quiet", "--bare", "--template=", format]))?;
         let connected = match &remote.header {
-            Some(header) => git.connected(header),
+            Some(header) => git.connected(&remote.url, header),
             None => Git::own(directory.path(), session.env.for_users_git()),
         };
         Ok(Self { _directory: directory, git, connected })

@@ -172,7 +172,7 @@ impl Workspace {
     /// Returns git as it reaches a server.
     pub(crate) fn connected(&self, remote: &Remote) -> Git {
         match &remote.header {
-            Some(header) => self.git.connected(header),
+            Some(header) => self.git.connected(&remote.url, header),
             None => self.own.clone(),
         }
     }

@@ -3,7 +3,7 @@
 
 use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixListener;
-use std::process::Stdio;
+use std::process::{Child, Stdio};
 use std::time::Duration;
 
 use rustix::fs::{CWD, FileType, Mode, mknodat};
@@ -235,14 +235,70 @@ fn who_is_asked_to_end_ends() {
         signal(&child, sent);
         wait_for(|| child.try_wait().unwrap().is_some());
     }
-    // Git itself waits for who writes, and we for git.
-    for (line, sent) in [("plan main", Signal::TERM), ("doctor", Signal::INT), ("run main", Signal::TERM)] {
-        let project = project();
-        put(&project, "pipe", ".git/HEAD");
-        let words: Vec<&str> = line.split_whitespace().collect();
-        let mut child = project.command(&words).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        std::thread::sleep(Duration::from_millis(200));
-        signal(&child, sent);
-        wait_for(|| child.try_wait().unwrap().is_some());
+}
+
+/// Tells whether a process receives SIGTERM instead of ending by it.
+fn listens(child: &Child) -> bool {
+    const TERM: u64 = 1 << 14;
+    let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap_or_default();
+    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+    caught.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask & TERM != 0)
+}
+
+/// Where git waits for who writes, and we for git. The last one is found by git alone, in the middle of its work.
+const IN_FRONT_OF_GIT: [&str; 9] = [
+    ".git/HEAD",
+    ".git/config",
+    ".git/index",
+    ".git/packed-refs",
+    ".git/info/attributes",
+    ".gitattributes",
+    ".gitignore",
+    ".loops/.gitignore",
+    "sub/.gitignore",
+];
+
+#[test]
+fn nobody_waits_for_git_once_the_end_was_asked_for() {
+    for place in IN_FRONT_OF_GIT {
+        for line in ["run main --report-dir reports", "run main --worktree", "plan main", "doctor"] {
+            let project = project().file("sub/file", "text");
+            put(&project, "pipe", place);
+            let words: Vec<&str> = line.split_whitespace().collect();
+            let mut child =
+                project.command(&words).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+            let mut ended = false;
+            wait_for(|| {
+                ended = child.try_wait().unwrap().is_some();
+                ended || listens(&child) || !line.starts_with("run")
+            });
+            if !ended {
+                signal(&child, Signal::TERM);
+            }
+            wait_for(|| child.try_wait().unwrap().is_some());
+        }
     }
+}
+
+#[test]
+fn a_pipe_in_front_of_git_is_named() {
+    for place in &IN_FRONT_OF_GIT[..8] {
+        let project = project();
+        put(&project, "pipe", place);
+        let why = format!("{place}`, which is no file");
+        let _ran = ends(&project, "plan main").says("git would wait for").says(&why);
+        let _ran = ends(&project, "doctor");
+        let _ran = ends(&project, "run main --ci=plain --report-dir reports").says(&why);
+    }
+}
+
+#[test]
+fn an_action_that_puts_a_pipe_in_front_of_git_does_not_keep_a_run_from_its_end() {
+    let planted = LOOP.replace("echo hi", "mkdir sub; mkfifo sub/.gitignore; touch here; sleep 600");
+    let project = project();
+    project.write(".loops/main.yaml", &planted);
+    let mut child = project.start_until(&["run", "main", "--ci=plain", "--report-dir", "reports"], "here");
+    signal(&child, Signal::TERM);
+    wait_for(|| child.try_wait().unwrap().is_some());
+    assert!(project.exists("reports/result.json"));
 }

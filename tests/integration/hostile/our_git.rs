@@ -31,6 +31,8 @@ const FILTERS: &[Plant] = &[
     plant("clean, in attributes of the user", "git config filter.y.clean \"$E\"; mkdir -p ~/.config/git; echo '* filter=y' > ~/.config/git/attributes", ADD),
     plant("clean, by a macro", "git config filter.y.clean \"$E\"; mkdir -p .git/info; printf '[attr]m filter=y\\n* m\\n' > .git/info/attributes", ADD),
     plant("clean, in attributes of a directory", "git config filter.y.clean \"$E\"; echo '* filter=y' > sub/.gitattributes; echo x >> sub/c", "echo more >> sub/c; git add sub/c"),
+    plant("clean, without a name", "printf '[filter \"\"]\\n\\tclean = %s\\n' \"$E\" >> .git/config; echo '* filter=' > .gitattributes", ADD),
+    plant("clean, in a name with a backslash", "printf '[filter \"y\\\\\\\\z\"]\\n\\tclean = %s\\n' \"$E\" >> .git/config; printf '* filter=y\\\\z\\n' > .gitattributes", ADD),
     plant("clean, with a dot in its name", "git config filter.y.z.clean \"$E\"; echo '* filter=y.z' > .gitattributes", ADD),
     plant("clean, with another script in its name", "git config filter.ü.clean \"$E\"; echo '* filter=ü' > .gitattributes", ADD),
     plant("clean, in capitals", "printf '[FILTER \"Y\"]\\n\\tCLEAN = %s\\n' \"$E\" >> .git/config; echo '* filter=Y' > .gitattributes", ADD),
@@ -119,6 +121,8 @@ const NESTED: &[Plant] = &[
     plant("a repository inside", "inside in; clean in", "git status"),
     plant("a repository inside, beside the loop", "inside sub/in; clean sub/in", "git status"),
     plant("a repository in one inside", "inside in; (cd in; inside deep; clean deep)", "git status"),
+    plant("a repository inside that belongs to somebody else", "inside in; clean in; chown -R 1234 in", "git status"),
+    plant("a repository of somebody else in one inside", "inside in; (cd in; inside deep; clean deep); chown -R 1234 in/deep/.git", "git status"),
     plant("a monitor of a repository inside", "inside in; git -C in config core.fsmonitor \"$E\"", "git status"),
     plant("a repository inside that lies elsewhere", "inside in; clean in; mv in/.git .far; echo 'gitdir: ../.far' > in/.git", "git status"),
     plant("a repository inside, by a link", "inside in; clean in; mv in/.git .far; ln -s ../.far in/.git", "git status"),
@@ -148,8 +152,10 @@ clean() {
 
 const EVIL: &str = "#!/bin/sh\n{ echo \"$0 $*\"; env; } >> WITNESS\n";
 
-/// What a runner gives to the job and to no action.
-const SECRETS: [&str; 12] = [
+/// What a runner gives to the job and to no action, and what somebody gave to the job for its actions.
+const SECRETS: [&str; 14] = [
+    "NPM_TOKEN",
+    "DEPLOY_PASSWORD",
     "GITHUB_TOKEN",
     "GH_TOKEN",
     "CI_JOB_TOKEN",
