@@ -29,6 +29,7 @@
 //!               criteria    when a piece of work is done, goes on or is stuck
 //!               board       the tasks of a run that plans its own work
 //!               shell       shell text, cut into words and commands
+//!               tools       which command lines are checks, and how tools say that they could not run
 //!               files       read up to a limit, replaced whole, unzipped with suspicion
 //!               base        names, time, templates, diagnostics, redaction
 //! ```
@@ -123,6 +124,7 @@ mod run;
 mod session;
 mod shelf;
 mod shell;
+mod tools;
 
 pub use base::diagnostic::{Diagnostic, Diagnostics, Severity};
 pub use base::name::{LoopName, StateName};
@@ -234,5 +236,8 @@ pub mod internals {
     }
     pub mod shell {
         pub use crate::shell::*;
+    }
+    pub mod tools {
+        pub use crate::tools::*;
     }
 }

@@ -49,6 +49,7 @@ const ROOMS: &[Room] = &[
         &[],
         &["aho_corasick", "chrono", "console", "humantime", "percent_encoding", "sha2", "shlex", "strsim"],
     ),
+    pure("tools", &["base"], &["regex", "shlex", "toml"]),
     impure("files", &["base"], &["fs_err", "rustix", "tempfile", "zip"]),
     pure("lease", &["base"], &[]),
     pure("criteria", &["base"], &["pulldown_cmark"]),

@@ -1,0 +1,96 @@
+//! What the name of a task says, and what it does.
+
+use super::table::{Purpose, TOOLS};
+
+/// What a task is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TaskKind {
+    /// What it is about; nothing for one that mends everything.
+    pub purpose: Option<Purpose>,
+    /// Whether it writes what a check would find.
+    pub mends: bool,
+    /// How many words its name has. The plainest of several says it all; `check` stands behind `lint`.
+    pub parts: usize,
+}
+
+/// What in the body of a task shows that it only looks at the format.
+const LOOKS: [&str; 9] = [
+    "--check",
+    "--diff",
+    " -l",
+    "-check",
+    "--dry-run",
+    "--verify",
+    "--list-different",
+    "check-format",
+    "format-check",
+];
+
+/// What does not end by itself, or says nothing.
+const NO_CHECK: [&str; 5] = ["--watch", "no test specified", "nodemon", " --ui", "watch-mode"];
+
+/// Returns what a task is by its name and by what it does, as far as that is known; nothing for one that is neither a check nor mends.
+pub fn task_kind(name: &str, body: &str) -> Option<TaskKind> {
+    let names = &TOOLS.names;
+    let lower = name.to_ascii_lowercase();
+    let words: Vec<&str> = lower.split([':', '-', '_', '.', '/']).filter(|word| !word.is_empty()).collect();
+    let is = |word: &str, known: &[String]| known.iter().any(|known| known == word);
+    let has = |known: &[String]| words.iter().any(|word| is(word, known));
+    if NO_CHECK.iter().any(|sign| body.contains(sign)) || has(&names.never) {
+        return None;
+    }
+    let writes = body.contains("--fix") || body.contains("--write") || body.contains(" -w ");
+    let (head, parts) = (words.first().copied()?, words.len());
+    let (is_format, is_lint) = (has(&names.format), has(&names.lint));
+    if has(&names.mends) {
+        let purpose = match (is_format, is_lint) {
+            (true, _) => Some(Purpose::Format),
+            (false, true) => Some(Purpose::Lint),
+            (false, false) if is(head, &names.mends) => None,
+            (false, false) => return None,
+        };
+        return Some(TaskKind { purpose, mends: true, parts });
+    }
+    if is_format {
+        let looks = has(&names.looks) || LOOKS.iter().any(|sign| body.contains(sign));
+        return Some(TaskKind { purpose: Some(Purpose::Format), mends: !looks, parts });
+    }
+    let purpose = match () {
+        () if is(head, &names.lint) => Purpose::Lint,
+        () if is(head, &names.test) => Purpose::Test,
+        () if has(&names.test) && words.last().is_some_and(|last| is(last, &names.test)) => Purpose::Test,
+        () if is_lint && words.last().is_some_and(|last| is(last, &names.lint)) => Purpose::Lint,
+        () => return None,
+    };
+    let parts = parts + usize::from(head != "lint" && head != "test");
+    Some(TaskKind { purpose: Some(purpose), mends: writes, parts })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_say_what_a_task_is() {
+        for (name, body, expected) in [
+            ("lint", "", Some((Some(Purpose::Lint), false))),
+            ("lint:fix", "", Some((Some(Purpose::Lint), true))),
+            ("fix", "", Some((None, true))),
+            ("format", "", Some((Some(Purpose::Format), true))),
+            ("format", "prettier --check .", Some((Some(Purpose::Format), false))),
+            ("fmt-check", "", Some((Some(Purpose::Format), false))),
+            ("lint", "eslint --fix .", Some((Some(Purpose::Lint), true))),
+            ("test", "", Some((Some(Purpose::Test), false))),
+            ("unit-test", "", Some((Some(Purpose::Test), false))),
+            ("test:watch", "", None),
+            ("test", "echo \"Error: no test specified\" && exit 1", None),
+            ("deploy", "", None),
+            ("build", "", None),
+            ("", "", None),
+            ("::", "", None),
+        ] {
+            let found = task_kind(name, body).map(|kind| (kind.purpose, kind.mends));
+            assert_eq!(found, expected, "{name}: {body}");
+        }
+    }
+}
