@@ -170,6 +170,15 @@ impl Talk for Output {
         self.talk(&format!("{text}\n"));
     }
 
+    fn progress(&self, line: &str) {
+        // Only a terminal can take a line back.
+        if io::stderr().is_terminal() && self.is_terminal {
+            let shown: String = screen(line).chars().take(self.width.saturating_sub(4)).collect();
+            let indent = if line.is_empty() { "" } else { "  " };
+            self.talk(&format!("\r\u{1b}[2K{indent}{shown}"));
+        }
+    }
+
     fn warning(&self, text: &str) {
         Self::warning(self, text);
     }

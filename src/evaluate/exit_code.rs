@@ -1,6 +1,10 @@
 //! `exit_code`: the Unix convention. 0 is yes, 1 is no, anything else is an error; a loop may list what is no.
 
-use serde_json::json;
+use serde_json::{Value, json};
+
+use crate::base::decode::record;
+use crate::base::template::Template;
+use crate::tools;
 
 use super::bounds::ExitStatus;
 use super::effort::Effort;
@@ -9,8 +13,6 @@ use super::exit_codes::ExitCodes;
 use super::field::{Field, FieldError};
 use super::subject::excerpt;
 use super::verdict::Verdict;
-use crate::base::decode::record;
-use crate::base::template::Template;
 
 record! {
     /// Judges the exit code of the action.
@@ -19,6 +21,8 @@ record! {
         target: Option<Field<ExitStatus>>,
         /// The codes that mean no; every other one is an error, except the target.
         no: Option<ExitCodes>,
+        /// Whether `no` becomes an error where the output says that the tool did not run.
+        error_if_not_run: bool = false,
         /// Whether exit code 3 says that the action could not judge: the verdict is `cannot_judge`.
         abstain_on_exit_3: bool = false,
         /// The code to judge instead of the one of the action.
@@ -32,17 +36,28 @@ const ABSTAINS: i32 = 3;
 impl ExitCode {
     /// Makes the evaluator that shell actions get when they name none.
     pub fn unix() -> Self {
-        Self { target: None, no: None, abstain_on_exit_3: false, source: None }
+        Self { target: None, no: None, error_if_not_run: false, abstain_on_exit_3: false, source: None }
     }
 
     /// Returns what to write so that a code which is an error now means no. From 126 on, nothing ran that could say
     /// no.
     pub fn advice(&self, code: i32) -> Option<String> {
-        let is_of_a_tool = ExitCodes::nonzero().contain(code);
+        let is_known = self.no.as_ref().is_some_and(|no| no.contain(code));
+        let is_of_a_tool = ExitCodes::nonzero().contain(code) && !is_known;
         is_of_a_tool.then(|| match &self.no {
             Some(no) => format!("`\"no\": [{no}, {code}]`"),
             None => format!("`evaluate: {{type: exit_code, \"no\": [1, {code}]}}`"),
         })
+    }
+
+    /// Returns what shows that the tool did not run, where that is asked for: `npx` without the package ends with 1, as a
+    /// linter does that found something.
+    fn not_run(&self, judging: Judging<'_>, code: i32) -> Option<Value> {
+        let seen = judging.seen.filter(|_| self.error_if_not_run)?;
+        let output = format!("{}\n{}", seen.stdout.as_str(), seen.stderr.as_str());
+        let found = tools::could_not_run_text(judging.action.unwrap_or_default(), code, &output)?;
+        let error = format!("it could not run: {} ({})", found.said, found.lacks.advice());
+        Some(json!({ "exit_code": code, "error": error }))
     }
 
     /// Returns what is odd about a code that says that nothing could be judged.
@@ -91,7 +106,10 @@ impl Evaluator for ExitCode {
         let verdict = match code == target.unwrap_or(0) {
             _ if self.abstain_on_exit_3 && code == ABSTAINS => Verdict::cannot_judge(),
             true => Verdict::yes_if(true),
-            false if is_no => Verdict::yes_if(false),
+            false if is_no => match self.not_run(judging, code) {
+                Some(not_run) => return Ok(Judged::new(Verdict::error(), not_run)),
+                None => Verdict::yes_if(false),
+            },
             false => Verdict::error(),
         };
         Ok(Judged::new(verdict, json!({ "exit_code": code })))
@@ -166,6 +184,24 @@ mod tests {
                 let spec = format!("{{type: exit_code, {spec}}}");
                 assert_eq!(judge(&spec, "", pair[0].parse().unwrap()), pair[1], "{spec}: {}", pair[0]);
             }
+        }
+    }
+
+    #[test]
+    fn a_tool_that_did_not_run_has_not_said_no() {
+        let missing = "npx canceled due to missing packages and no YES option: [\"eslint@9\"]";
+        for (keys, output, expected) in [
+            ("no: nonzero, error_if_not_run: true", missing, "error"),
+            ("no: nonzero, error_if_not_run: true", "a.js: error", "no"),
+            ("error_if_not_run: true", missing, "error"),
+            ("no: nonzero", missing, "no"),
+            ("target: 1, error_if_not_run: true", missing, "yes"),
+        ] {
+            assert_eq!(
+                judge(&format!("{{type: exit_code, {keys}}}"), output, 1),
+                expected,
+                "{keys}: {output}"
+            );
         }
     }
 

@@ -18,6 +18,11 @@ pub trait Talk {
         let _ = text;
     }
 
+    /// Shows what something that takes its time printed last, in place of what was shown so before. An empty line takes it away.
+    fn progress(&self, line: &str) {
+        let _ = line;
+    }
+
     /// Shows a problem that does not stop the run.
     fn warning(&self, text: &str) {
         let _ = text;

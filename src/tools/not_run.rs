@@ -107,7 +107,7 @@ mod tests {
     #[test]
     fn what_did_not_run_is_told_from_what_said_no() {
         use Lack::{Configuration, Network, Packages, Program};
-        let npx = "npm error canceled due to missing packages and no YES option: [\"eslint@9\"]\nnpm error A complete log\n";
+        let npx = "npm error npx canceled due to missing packages and no YES option: [\"eslint@9\"]\nnpm error A complete log\n";
         for (command, exit, output, expected) in [
             ("npx --no-install eslint .", 1, npx, Some(Packages)),
             ("make lint", 2, npx, Some(Packages)),

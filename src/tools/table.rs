@@ -11,11 +11,6 @@ pub static TOOLS: LazyLock<ToolTable> = LazyLock::new(|| {
     toml::from_str(include_str!("../../catalog/tools.toml")).expect("a test reads the same file")
 });
 
-/// Returns the tool of a name.
-pub fn tool(name: &str) -> Option<&'static Tool> {
-    TOOLS.tools.iter().find(|tool| tool.name == name)
-}
-
 /// What the file holds.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -105,7 +100,7 @@ pub enum Purpose {
 
 impl Purpose {
     /// All of them, in the order in which a loop asks.
-    pub const ALL: [Self; 4] = [Self::Lint, Self::Format, Self::Test, Self::Build];
+    pub const ALL: [Self; 4] = [Self::Lint, Self::Format, Self::Build, Self::Test];
 
     /// Returns its name, which a state has.
     pub fn word(self) -> &'static str {
@@ -138,6 +133,9 @@ pub struct Tool {
     /// Shared files that may configure it, each with the beginning of the line that does.
     #[serde(default)]
     pub sections: BTreeMap<String, String>,
+    /// Actions that run it in workflows, each with the command that it stands for.
+    #[serde(default)]
+    pub actions: BTreeMap<String, String>,
     /// The command to write where a repository has only its configuration.
     pub offer: Option<String>,
     #[serde(default)]
@@ -334,6 +332,12 @@ mod tests {
             let offer = tool.offer.as_deref().map(words);
             let is_pure =
                 offer.is_none_or(|offer| pure_check(&offer).is_some_and(|found| found.name == tool.name));
+            for command in tool.actions.values() {
+                assert!(
+                    pure_check(&words(command)).is_some_and(|found| found.name == tool.name),
+                    "{command}"
+                );
+            }
             assert!(is_pure, "{}: what is offered is no check of it: {:?}", tool.name, tool.offer);
         }
         for ecosystem in &TOOLS.ecosystems {

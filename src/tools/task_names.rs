@@ -55,6 +55,31 @@ pub fn task_kind(name: &str, body: &str) -> Option<TaskKind> {
         let looks = has(&names.looks) || LOOKS.iter().any(|sign| body.contains(sign));
         return Some(TaskKind { purpose: Some(Purpose::Format), mends: !looks, parts });
     }
+    // A `check` of something else, `check-tag`, is about that.
+    let is_known = |word: &&str| {
+        [&names.lint, &names.format, &names.test, &names.looks].iter().any(|known| is(word, known))
+            || matches!(
+                *word,
+                "all"
+                    | "ci"
+                    | "code"
+                    | "js"
+                    | "ts"
+                    | "css"
+                    | "py"
+                    | "python"
+                    | "rust"
+                    | "go"
+                    | "yaml"
+                    | "md"
+                    | "markdown"
+                    | "docs"
+                    | "src"
+            )
+    };
+    if matches!(head, "check" | "checks" | "verify" | "validate") && !words.iter().all(is_known) {
+        return None;
+    }
     let purpose = match () {
         () if is(head, &names.lint) => Purpose::Lint,
         () if is(head, &names.test) => Purpose::Test,
@@ -83,6 +108,8 @@ mod tests {
             ("test", "", Some((Some(Purpose::Test), false))),
             ("unit-test", "", Some((Some(Purpose::Test), false))),
             ("test:watch", "", None),
+            ("check-tag", "", None),
+            ("check:types", "", Some((Some(Purpose::Lint), false))),
             ("test", "echo \"Error: no test specified\" && exit 1", None),
             ("deploy", "", None),
             ("build", "", None),

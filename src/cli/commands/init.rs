@@ -17,6 +17,9 @@ pub(in crate::cli) struct InitArgs {
     /// Try each check once, in a copy of the working tree, for at most 5 minutes
     #[arg(long = "try")]
     tries: bool,
+    /// Let tools mend what they find, also where the repository has no task for that
+    #[arg(long)]
+    mend: bool,
     /// The CI system that the workflow is for; by default the one that is there, else GitHub
     #[arg(long, value_enum)]
     ci: Option<CiName>,
@@ -40,11 +43,12 @@ pub(in crate::cli) fn init(args: &InitArgs, session: &Session<'_>, output: &Outp
         Some(CiName::Gitlab) => WantedCi::Named(Ci::Gitlab),
         Some(CiName::None) => WantedCi::None,
     };
-    let begun = init::init(InitOptions { tries: args.tries, ci, force: args.force }, session)?;
+    let begun =
+        init::init(InitOptions { tries: args.tries, mends: args.mend, ci, force: args.force }, session)?;
     if args.json {
         output.json(begun.json());
     } else {
         output.data(&begun.text());
     }
-    Ok(0)
+    Ok(begun.exit_code())
 }

@@ -1,118 +1,234 @@
-//! Tries the checks of a repository, each once, in a copy of it.
+//! Tries the checks of a repository, each once, in a copy of it. While it does, it says so: a stranger waits here for the first time.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
-use crate::evaluate::observation::{Observation, Stop};
-use crate::files::{read, transient};
+use crate::base::text::one_line;
+use crate::base::time::human;
+use crate::evaluate::observation::{Observation, Stop, Stream};
+use crate::files::read;
+use crate::files::transient;
+use crate::git::call::Call;
 use crate::process::guard::Guard;
-use crate::process::signal::Cancel;
 use crate::process::spawn::{self, Heard, ProcessLimits, Program};
 use crate::session::context::Session;
-use crate::session::error::Error;
-use crate::shelf::upkeep::PlannedLoop;
-use crate::shelf::upkeep::write::{Trials, Tried};
+use crate::session::error::{Error, Kind};
+use crate::session::git;
+use crate::session::interrupts::Interrupts;
+use crate::shelf::upkeep::{Check, Planned, Repository, Trials, Tried, install_of};
+use crate::tools::{CouldNotRun, Lack, could_not_run};
 
 /// How long a check may take.
 const LIMIT: Duration = Duration::from_mins(5);
 
+/// How many of the last lines of a check are kept.
+const LAST: usize = 5;
+
+/// The longest line that is shown.
+const MAX_SHOWN: usize = 160;
+
 /// Tries every check.
-pub(super) fn all(root: &Path, loops: &[PlannedLoop], session: &Session<'_>) -> Result<Trials, Error> {
+pub(super) fn all(
+    root: &Path,
+    repository: &Repository,
+    planned: &Planned,
+    session: &Session<'_>,
+) -> Result<Trials, Error> {
     let failed =
         |error: std::io::Error| Error::failed("cannot copy the repository to try its checks", &error);
+    let attempt = Attempt { repository, session, interrupts: Interrupts::listen(&session.stop_by)? };
+    session.talk.note("copying the working tree, to try the checks in the copy");
     let place = transient::directory("").map_err(failed)?;
     let copy = place.path().join("copy");
-    copied(root, &copy).map_err(failed)?;
-    let mut trials = Trials::new();
-    for planned in loops {
-        let directory = planned.packages.first().map_or_else(|| copy.clone(), |package| copy.join(package));
-        for check in &planned.plan.checks {
-            let command = &check.finding.command;
-            if !trials.contains_key(command) {
-                let before = seen(&directory);
-                let ran = run(command, &directory, session);
-                let changed = changes(&before, &seen(&directory));
-                trials.insert(command.clone(), tried(ran, changed));
+    attempt.copied(root, &copy, true).map_err(failed)?;
+    attempt.stopped()?;
+    let mut trials = Trials::default();
+    for planned in &planned.loops {
+        let package = planned.packages.first().map(String::as_str);
+        for check in planned.plan.checks.iter().chain(&planned.plan.tentative) {
+            if trials.of(&check.finding).is_none() {
+                let below = copy.join(package.unwrap_or_default()).join(&check.finding.directory);
+                let tried = attempt.check(check, &copy, &below, package)?;
+                trials.note(&check.finding, tried);
             }
         }
     }
+    session.talk.note(&format!("tried all checks in {}", human(trials.took())));
     Ok(trials)
 }
 
-fn tried(ran: Result<Observation, String>, changed: Option<PathBuf>) -> Tried {
-    let seen = match ran {
-        Ok(seen) => seen,
-        Err(why) => return Tried::Not(format!("it could not run: {why}")),
-    };
-    let printed = format!("{}\n{}", seen.stdout.as_str(), seen.stderr.as_str());
-    let of_make = ["Error 126", "Error 127"].iter().any(|sign| printed.contains(sign));
-    match (seen.stop, &seen.failure, seen.exit_code) {
-        (Some(_), ..) => Tried::Not("it took more than 5 minutes".to_owned()),
-        (None, Some(why), _) => Tried::Not(format!("it could not run: {why}")),
-        (None, None, code @ (126 | 127)) => Tried::Not(format!("it could not run: exit {code}")),
-        (None, None, _) if of_make => Tried::Not("it could not run: make did not find a program".to_owned()),
-        (None, None, _) if seen.signal.is_some() => Tried::Not("it was killed by a signal".to_owned()),
-        (None, None, exit) => match changed {
-            Some(path) => Tried::Not(format!("it changed {}, so it is no check", path.display())),
-            None => Tried::Ran { exit, took: seen.duration },
-        },
+/// A try of the checks of a repository.
+struct Attempt<'a, 's> {
+    repository: &'a Repository,
+    session: &'a Session<'s>,
+    interrupts: Interrupts,
+}
+
+impl Attempt<'_, '_> {
+    fn check(&self, check: &Check, copy: &Path, below: &Path, package: Option<&str>) -> Result<Tried, Error> {
+        let talk = self.session.talk;
+        let command = one_line(&check.finding.command, MAX_SHOWN);
+        talk.note(&format!("trying {}: {command}", check.name));
+        let before = self.seen(copy);
+        let seen = self.run(&check.finding.command, below);
+        talk.progress("");
+        self.stopped()?;
+        let changed = changed(&before, &self.seen(copy));
+        let changed = changed.map(|path| path.strip_prefix(copy).unwrap_or(&path).display().to_string());
+        let tried = self.tried(check, &seen, changed, package);
+        talk.note(&format!("{}: {} in {}", check.name, said(&tried), human(tried.took())));
+        Ok(tried)
     }
-}
 
-fn run(command: &str, directory: &Path, session: &Session<'_>) -> Result<Observation, String> {
-    let program = Program {
-        argv: ["sh", "-c", command].map(str::to_owned).to_vec(),
-        env: session.env.for_actions(false).into_iter().collect(),
-        cwd: Some(directory.to_owned()),
-        stdin: None,
-        guard: Guard::default(),
-    };
-    let limits = ProcessLimits { end: Some((LIMIT, Stop::Timeout)), ..ProcessLimits::default() };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| error.to_string())?;
-    let (_never, mut cancel) = Cancel::channel();
-    Ok(runtime.block_on(spawn::run(&program, limits, &mut cancel, &mut |_, _| Heard::More)))
-}
-
-/// Copies a directory with everything in it, ignored files as well; blocks are shared where the file system can.
-fn copied(from: &Path, to: &Path) -> std::io::Result<()> {
-    fs_err::create_dir_all(to)?;
-    for entry in fs_err::read_dir(from)? {
-        let entry = entry?;
-        let (path, target, kind) = (entry.path(), to.join(entry.file_name()), entry.file_type()?);
-        if kind.is_dir() {
-            copied(&path, &target)?;
-        } else if kind.is_symlink() {
-            fs_err::os::unix::fs::symlink(fs_err::read_link(&path)?, &target)?;
-        } else if kind.is_file() {
-            read::copy(&path, &target)?;
+    fn tried(
+        &self,
+        check: &Check,
+        seen: &Observation,
+        changed: Option<String>,
+        package: Option<&str>,
+    ) -> Tried {
+        let took = seen.duration;
+        let printed = format!("{}\n{}", seen.stdout.as_str(), seen.stderr.as_str());
+        let not = |why: String, advice: String| Tried::CouldNotRun { why, advice, took };
+        let words = shlex::split(&check.finding.command).unwrap_or_default();
+        match (seen.stop, &seen.failure, seen.exit_code) {
+            (Some(_), ..) => {
+                let minutes = LIMIT.as_secs() / 60;
+                return not(format!("it took more than {minutes} minutes"), "run it by itself".to_owned());
+            }
+            (None, Some(why), _) => return not(why.clone(), Lack::Program.advice().to_owned()),
+            (None, None, _) if seen.signal.is_some() => {
+                return not("a signal ended it".to_owned(), "run it by itself".to_owned());
+            }
+            (None, None, _) => {}
+        }
+        let code = seen.exit_code;
+        let last: Vec<String> = last_lines(&printed);
+        if let Some(found) = could_not_run(&words, code, &printed) {
+            let advice = self.advice(&found, check, package);
+            return not(found.said, advice);
+        }
+        if matches!(code, 126 | 127) {
+            let why = last.last().cloned().unwrap_or_else(|| format!("exit {code}"));
+            return not(why, Lack::Program.advice().to_owned());
+        }
+        match changed.filter(|_| !check.mends_itself()) {
+            Some(path) => Tried::Changed { path, took },
+            None => Tried::Ran { exit: code, took, last },
         }
     }
-    Ok(())
+
+    /// Says what to do about a check that could not run, in the words of the repository where it has some.
+    fn advice(&self, found: &CouldNotRun, check: &Check, package: Option<&str>) -> String {
+        let install = install_of(self.repository, &check.finding, package);
+        let is_missing = matches!(found.lacks, Lack::Packages | Lack::Program);
+        match install.filter(|_| is_missing) {
+            Some(install) => format!("run `{install}` first"),
+            None => found.lacks.advice().to_owned(),
+        }
+    }
+
+    /// Runs a command as the loop will: with the same shell.
+    fn run(&self, command: &str, directory: &Path) -> Observation {
+        let program = Program {
+            argv: ["bash", "-euo", "pipefail", "-c", command].map(str::to_owned).to_vec(),
+            env: self.session.env.for_actions(false).into_iter().collect(),
+            cwd: Some(directory.to_owned()),
+            stdin: None,
+            guard: Guard::default(),
+        };
+        let limits = ProcessLimits { end: Some((LIMIT, Stop::Timeout)), ..ProcessLimits::default() };
+        let mut cancel = self.interrupts.cancel();
+        let talk = self.session.talk;
+        let mut show = |_: Stream, bytes: &[u8]| {
+            let text = String::from_utf8_lossy(bytes);
+            if let Some(line) = text.lines().map(str::trim).rfind(|line| !line.is_empty()) {
+                talk.progress(&one_line(line, MAX_SHOWN));
+            }
+            Heard::More
+        };
+        self.interrupts.block_on(spawn::run(&program, limits, &mut cancel, &mut show))
+    }
+
+    /// Ends the try if somebody asked for that: nothing is written, and the copy goes.
+    fn stopped(&self) -> Result<(), Error> {
+        let cancel = self.interrupts.cancel();
+        self.interrupts.block_on(cancel.catch_up());
+        match cancel.signal() {
+            Some(signal) => {
+                let error = Error::refused("interrupted, and nothing was written");
+                Err(error.of_kind(Kind::Interrupted(crate::run::named(signal))))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Copies a directory with everything in it, ignored files as well; blocks are shared where the file system can. What an
+    /// earlier `init` wrote is no part of the tree that is tried.
+    fn copied(&self, from: &Path, to: &Path, is_top: bool) -> std::io::Result<()> {
+        fs_err::create_dir_all(to)?;
+        for entry in fs_err::read_dir(from)? {
+            let entry = entry?;
+            let (path, target, kind) = (entry.path(), to.join(entry.file_name()), entry.file_type()?);
+            if is_top && entry.file_name() == crate::definition::load::DIRECTORY {
+                continue;
+            }
+            if kind.is_dir() {
+                if self.stopped().is_err() {
+                    return Ok(());
+                }
+                self.copied(&path, &target, false)?;
+            } else if kind.is_symlink() {
+                fs_err::os::unix::fs::symlink(fs_err::read_link(&path)?, &target)?;
+            } else if kind.is_file() {
+                read::copy(&path, &target)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the files that belong to the repository, each with what tells that it is another one now. What git ignores does
+    /// not belong to it.
+    fn seen(&self, copy: &Path) -> SeenFiles {
+        let list = Call::new("ls-files").with(&["-z", "--cached", "--others", "--exclude-standard"]);
+        let listed =
+            copy.join(".git").exists().then(|| git::at(copy, self.session).bytes(&list, &[]).ok()).flatten();
+        let paths: Vec<PathBuf> = match listed {
+            Some(bytes) => String::from_utf8_lossy(&bytes)
+                .split('\0')
+                .filter(|path| !path.is_empty())
+                .map(|path| copy.join(path))
+                .collect(),
+            None => walked(copy),
+        };
+        let stamped = paths.into_iter().filter_map(|path| {
+            let metadata = fs_err::symlink_metadata(&path).ok()?;
+            Some((path, (metadata.len(), metadata.modified().ok())))
+        });
+        stamped.collect()
+    }
 }
 
-/// Returns the files of a directory with what is in them, but for those that tools keep for themselves.
-fn seen(directory: &Path) -> BTreeMap<PathBuf, (u64, Option<std::time::SystemTime>)> {
+/// The files of a directory, each with its length and the time of its last change.
+type SeenFiles = BTreeMap<PathBuf, (u64, Option<SystemTime>)>;
+
+/// Returns the files of a directory that no git knows, but for those that tools keep for themselves.
+fn walked(directory: &Path) -> Vec<PathBuf> {
     const KEPT: [&str; 8] =
         [".git", "node_modules", "target", "build", "dist", "__pycache__", ".venv", "coverage"];
-    let (mut files, mut open) = (BTreeMap::new(), vec![directory.to_owned()]);
+    let (mut files, mut open) = (Vec::new(), vec![directory.to_owned()]);
     while let Some(place) = open.pop() {
         let Ok(entries) = fs_err::read_dir(&place) else { continue };
         for entry in entries.flatten() {
             let name = entry.file_name();
             let name = name.to_string_lossy();
             let Ok(kind) = entry.file_type() else { continue };
-            if kind.is_dir()
-                && !KEPT.contains(&name.as_ref())
-                && !name.ends_with("_cache")
-                && !name.starts_with('.')
-            {
+            let is_kept = KEPT.contains(&name.as_ref()) || name.ends_with("_cache") || name.starts_with('.');
+            if kind.is_dir() && !is_kept {
                 open.push(entry.path());
-            } else if kind.is_file()
-                && let Ok(metadata) = entry.metadata()
-            {
-                files.insert(entry.path(), (metadata.len(), metadata.modified().ok()));
+            } else if kind.is_file() {
+                files.push(entry.path());
             }
         }
     }
@@ -120,10 +236,21 @@ fn seen(directory: &Path) -> BTreeMap<PathBuf, (u64, Option<std::time::SystemTim
 }
 
 /// Returns a file that was there before and is another one now. A new one may be what a test leaves behind.
-fn changes(
-    before: &BTreeMap<PathBuf, (u64, Option<std::time::SystemTime>)>,
-    after: &BTreeMap<PathBuf, (u64, Option<std::time::SystemTime>)>,
-) -> Option<PathBuf> {
-    let changed = before.iter().find(|(path, was)| after.get(*path) != Some(was));
-    changed.and_then(|(path, _)| path.file_name()).map(PathBuf::from)
+fn changed(before: &SeenFiles, after: &SeenFiles) -> Option<PathBuf> {
+    before.iter().find(|(path, was)| after.get(*path) != Some(was)).map(|(path, _)| path.clone())
+}
+
+fn last_lines(printed: &str) -> Vec<String> {
+    let lines: Vec<String> =
+        printed.lines().map(|line| one_line(line, MAX_SHOWN)).filter(|line| !line.is_empty()).collect();
+    lines[lines.len().saturating_sub(LAST)..].to_vec()
+}
+
+fn said(tried: &Tried) -> String {
+    match tried {
+        Tried::Ran { exit: 0, .. } => "passed".to_owned(),
+        Tried::Ran { exit, .. } => format!("failed with exit code {exit}"),
+        Tried::CouldNotRun { why, .. } => format!("could not run ({why})"),
+        Tried::Changed { path, .. } => format!("changed {path}"),
+    }
 }

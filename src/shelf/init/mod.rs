@@ -9,9 +9,12 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 use similar::TextDiff;
 
-pub(crate) use super::upkeep::write::Ci;
-use super::upkeep::write::{Trials, Tried, loop_text, source, workflow};
-use super::upkeep::{PlannedLoop, Repository, loops};
+pub(crate) use super::upkeep::Ci;
+use super::upkeep::{
+    Check, LeftOut, Plan, PlannedLoop, Repository, Trials, Tried, WorkflowLoop, loop_text, loops, source,
+    workflow,
+};
+use crate::base::text::one_line;
 use crate::base::time::{human, millis};
 use crate::definition::load::DIRECTORY;
 use crate::files::place;
@@ -25,6 +28,8 @@ use crate::session::error::Error;
 pub(crate) struct InitOptions {
     /// Whether each check is tried.
     pub(crate) tries: bool,
+    /// Whether tools mend what they find, also where the repository has no task for that.
+    pub(crate) mends: bool,
     /// For which CI system a workflow is written.
     pub(crate) ci: WantedCi,
     /// Whether files of the same names are replaced.
@@ -45,51 +50,71 @@ pub(crate) enum WantedCi {
 /// What was found and written.
 pub(crate) struct Begun {
     root: PathBuf,
-    loops: Vec<PlannedLoop>,
+    loops: Vec<BegunLoop>,
+    left_out: Vec<LeftOut>,
     trials: Trials,
     files: Vec<(String, &'static str)>,
 }
+
+/// A loop that was written.
+struct BegunLoop {
+    planned: PlannedLoop,
+    /// What is left of the plan after the try.
+    settled: Plan,
+}
+
+/// The exit code where a check could not be tried: nothing is known of what it would have said.
+const NOT_CHECKED: u8 = 4;
 
 /// Writes a first loop for the repository around the working directory.
 pub(crate) fn init(options: InitOptions, session: &Session<'_>) -> Result<Begun, Error> {
     let root = place::repository(&session.cwd).unwrap_or(&session.cwd).to_owned();
     let repository = walk::read(&root, session)?;
-    let loops = loops(&repository);
-    if loops.is_empty() {
-        return Err(Error::refused("nothing here says how this repository checks itself").with_hint(
-            "tasks, workflows and configured tools were looked for, in the repository and in its packages; `ll-loop catalog` \
-             lists ready loops, and `ll-loop add NAME` copies one",
-        ));
+    let planned = loops(&repository, options.mends);
+    let trials = if options.tries && !planned.loops.is_empty() {
+        attempt::all(&root, &repository, &planned, session)?
+    } else {
+        Trials::default()
+    };
+    let settled = |planned: PlannedLoop| {
+        let settled = planned.plan.clone().settled(&trials, options.mends);
+        BegunLoop { planned, settled }
+    };
+    let loops: Vec<BegunLoop> = planned.loops.into_iter().map(settled).collect();
+    if loops.iter().all(|one| checks(&one.settled, &trials).next().is_none()) {
+        return Err(nothing(&repository));
     }
-    let trials = if options.tries { attempt::all(&root, &loops, session)? } else { Trials::new() };
-    if let Some(why) = none_left(&loops, &trials) {
-        return Err(Error::refused(format!("no check of this repository can run here: {why}"))
-            .with_hint("install what they need, or leave out `--try`"));
-    }
-    let files = texts(&repository, &loops, &trials, options);
-    let files = write(&root, files, options.force, session)?;
-    Ok(Begun { root, loops, trials, files })
+    let files = write(&root, texts(&repository, &loops, &trials, options), options.force, session)?;
+    Ok(Begun { root, loops, left_out: planned.left_out, trials, files })
 }
 
-/// Says why there is nothing to write, if no check could run.
-fn none_left(loops: &[PlannedLoop], trials: &Trials) -> Option<String> {
-    let mut checks = loops.iter().flat_map(|planned| &planned.plan.checks);
-    let why = checks.clone().find_map(|check| match trials.get(&check.finding.command) {
-        Some(Tried::Not(why)) => Some(format!("{}: {why}", check.finding.command)),
-        Some(Tried::Ran { .. }) | None => None,
-    });
-    why.filter(|_| checks.all(|check| matches!(trials.get(&check.finding.command), Some(Tried::Not(_)))))
+/// Returns the checks that become states.
+fn checks<'p>(plan: &'p Plan, trials: &'p Trials) -> impl Iterator<Item = &'p Check> {
+    plan.checks.iter().filter(|check| !matches!(trials.of(&check.finding), Some(Tried::Changed { .. })))
+}
+
+/// Says that nothing was found, and what there is for a repository of documents.
+fn nothing(repository: &Repository) -> Error {
+    let is_document = |path: &str| [".md", ".rst", ".adoc"].iter().any(|end| path.ends_with(end));
+    let hint = if repository.paths().any(is_document) {
+        "tasks, workflows and tests were looked for, in the repository and in its packages. For documents there are ready loops: \
+         `ll-loop add file-hygiene` needs git alone, `ll-loop add markdown`, `ll-loop add typos` and `ll-loop add links` need a tool each"
+    } else {
+        "tasks, workflows and tests were looked for, in the repository and in its packages; `ll-loop catalog` lists ready loops, and \
+         `ll-loop add NAME` copies one"
+    };
+    Error::refused("nothing here says how this repository checks itself").with_hint(hint)
 }
 
 fn texts(
     repository: &Repository,
-    loops: &[PlannedLoop],
+    loops: &[BegunLoop],
     trials: &Trials,
     options: InitOptions,
 ) -> Vec<(String, String)> {
-    let of_loop = |planned: &PlannedLoop| {
-        let text = loop_text(&planned.name, &planned.plan, &planned.packages, trials);
-        (format!("{DIRECTORY}/{}.yaml", planned.name), text)
+    let of_loop = |one: &BegunLoop| {
+        let text = loop_text(&one.planned.name, &one.settled, &one.planned.packages, trials);
+        (format!("{DIRECTORY}/{}.yaml", one.planned.name), text)
     };
     let mut files: Vec<(String, String)> = loops.iter().map(of_loop).collect();
     let ci = match options.ci {
@@ -99,10 +124,8 @@ fn texts(
         WantedCi::None => None,
     };
     if let Some(ci) = ci {
-        let named: Vec<_> = loops
-            .iter()
-            .map(|planned| (planned.name.clone(), &planned.plan, planned.packages.clone()))
-            .collect();
+        let named: Vec<_> =
+            loops.iter().map(|one| WorkflowLoop { planned: &one.planned, settled: &one.settled }).collect();
         let (path, text) = workflow(ci, repository, &named);
         files.push((path.to_owned(), text));
     }
@@ -166,43 +189,91 @@ fn write(
 }
 
 impl Begun {
+    /// Returns how the command ends: a check that could not be tried is no success.
+    pub(crate) fn exit_code(&self) -> u8 {
+        if self.not_checked().next().is_some() { NOT_CHECKED } else { 0 }
+    }
+
+    /// Returns the checks that could not be tried, each with why and what to do.
+    fn not_checked(&self) -> impl Iterator<Item = (&str, &str, &str)> {
+        let checks = self.loops.iter().flat_map(|one| &one.settled.checks);
+        checks.filter_map(|check| match self.trials.of(&check.finding) {
+            Some(Tried::CouldNotRun { why, advice, .. }) => {
+                Some((check.name.as_str(), why.as_str(), advice.as_str()))
+            }
+            Some(Tried::Ran { .. } | Tried::Changed { .. }) | None => None,
+        })
+    }
+
     /// Returns what people are told: what was found and where, what was written, and what comes next.
     pub(crate) fn text(&self) -> String {
         let mut out = String::new();
-        for planned in &self.loops {
-            let _ = writeln!(out, "{}", planned.name);
-            for check in &planned.plan.checks {
-                let tried = match self.trials.get(&check.finding.command) {
-                    Some(Tried::Ran { exit, took }) => {
-                        format!("  (ran, exit {exit}, {})", human(*took))
-                    }
-                    Some(Tried::Not(why)) => format!("  (left out: {why})"),
-                    None => String::new(),
-                };
-                let fix = check.fix.as_ref().map(|fix| format!(", mended by {}", fix.command));
+        for one in &self.loops {
+            let _ = writeln!(out, "{}", one.planned.name);
+            for check in &one.settled.checks {
+                self.check(&mut out, check);
+            }
+            for offer in &one.settled.offers {
                 let _ = writeln!(
                     out,
-                    "  {:<10} {}{}{tried}\n             {}",
-                    check.name,
-                    check.finding.command,
-                    fix.unwrap_or_default(),
-                    source(&check.finding.evidence)
+                    "  not added  {}\n             {}: {}",
+                    offer.command,
+                    source(&offer.evidence),
+                    offer.why
                 );
             }
         }
+        for left in &self.left_out {
+            let _ = writeln!(out, "left out {}: {}", one_line(&left.package, 200), left.why);
+        }
         for (path, action) in &self.files {
             let _ = writeln!(out, "{action} {path}");
+            if path.starts_with(".gitlab/") {
+                let _ = writeln!(out, "to run it, add to .gitlab-ci.yml:\n  include:\n    - local: {path}");
+            }
+        }
+        for (name, why, advice) in self.not_checked() {
+            let _ = writeln!(out, "NOT CHECKED: {name} could not run: {why}\n  {advice}");
         }
         let run = self.next().iter().map(|argv| argv.join(" ")).collect::<Vec<_>>().join("`, then `");
         let _ = writeln!(out, "next: `{run}`");
         out
     }
 
+    fn check(&self, out: &mut String, check: &Check) {
+        let tried = self.trials.of(&check.finding);
+        let shown = match tried {
+            Some(Tried::Ran { exit: 0, took, .. }) => format!("  (passed in {})", human(*took)),
+            Some(Tried::Ran { exit, took, .. }) => {
+                format!("  (failed with exit code {exit} in {})", human(*took))
+            }
+            Some(Tried::CouldNotRun { .. }) => "  (could not run)".to_owned(),
+            Some(Tried::Changed { path, .. }) => format!("  (no check: it changed {path})"),
+            None => String::new(),
+        };
+        let fix = check.fix.as_ref().map(|fix| format!(", fixed by {}", fix.command)).unwrap_or_default();
+        let (name, command) = (&check.name, &check.finding.command);
+        let below = Some(&check.finding.directory).filter(|directory| !directory.is_empty());
+        let below = below.map(|directory| format!(" in {directory}")).unwrap_or_default();
+        let _ = writeln!(
+            out,
+            "  {name:<10} {command}{below}{fix}{shown}\n             {}",
+            source(&check.finding.evidence)
+        );
+        if let Some(Tried::Ran { exit, last, .. }) = tried
+            && *exit != 0
+        {
+            for line in last {
+                let _ = writeln!(out, "             | {line}");
+            }
+        }
+    }
+
     fn next(&self) -> Vec<Vec<String>> {
         let argv = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
         let Some(first) = self.loops.first() else { return Vec::new() };
-        let mut run = argv(&["ll-loop", "run", &first.name]);
-        if let [package, ..] = first.packages.as_slice() {
+        let mut run = argv(&["ll-loop", "run", &first.planned.name]);
+        if let [package, ..] = first.planned.packages.as_slice() {
             run.extend(argv(&["--param", &format!("path={package}")]));
         }
         vec![argv(&["ll-loop", "validate"]), run]
@@ -210,33 +281,51 @@ impl Begun {
 
     /// Returns the same for programs.
     pub(crate) fn json(&self) -> Value {
-        let loops = self.loops.iter().map(|planned| {
-            let states = planned.plan.checks.iter().map(|check| {
-                let evidence = &check.finding.evidence;
-                let tried = self.trials.get(&check.finding.command).map(|tried| match tried {
-                    Tried::Ran { exit, took } => {
-                        json!({"exit": exit, "duration_ms": millis(*took), "reason": null})
-                    }
-                    Tried::Not(why) => json!({"exit": null, "duration_ms": null, "reason": why}),
-                });
-                json!({
-                    "name": check.name,
-                    "command": check.finding.command,
-                    "evidence": {"file": evidence.file, "line": evidence.line, "task": evidence.task},
-                    "tried": tried,
-                })
+        let loops = self.loops.iter().map(|one| {
+            let states = one.settled.checks.iter().map(|check| self.state(check));
+            let offers = one.settled.offers.iter().map(|offer| {
+                json!({"command": offer.command, "evidence": source(&offer.evidence), "reason": offer.why})
             });
             json!({
-                "name": planned.name,
-                "path": format!("{DIRECTORY}/{}.yaml", planned.name),
+                "name": one.planned.name,
+                "path": format!("{DIRECTORY}/{}.yaml", one.planned.name),
+                "packages": one.planned.packages,
                 "states": states.collect::<Vec<_>>(),
+                "offered": offers.collect::<Vec<_>>(),
             })
         });
+        let left_out = self.left_out.iter().map(|left| json!({"package": left.package, "reason": left.why}));
         json!({
             "files": self.files.iter().map(|(path, action)| json!({"path": path, "action": action})).collect::<Vec<_>>(),
             "loops": loops.collect::<Vec<_>>(),
+            "left_out": left_out.collect::<Vec<_>>(),
+            "not_checked": self.not_checked().map(|(name, ..)| name).collect::<Vec<_>>(),
             "next": self.next(),
             "root": self.root.display().to_string(),
+        })
+    }
+
+    fn state(&self, check: &Check) -> Value {
+        let evidence = &check.finding.evidence;
+        let tried = self.trials.of(&check.finding).map(|tried| {
+            let duration = millis(tried.took());
+            match tried {
+                Tried::Ran { exit, last, .. } => json!({"exit": exit, "duration_ms": duration, "reason": null, "last": last}),
+                Tried::CouldNotRun { why, advice, .. } => {
+                    json!({"exit": null, "duration_ms": duration, "reason": format!("it could not run: {why}"), "advice": advice})
+                }
+                Tried::Changed { path, .. } => {
+                    json!({"exit": null, "duration_ms": duration, "reason": format!("it changed {path}, so it is no check")})
+                }
+            }
+        });
+        json!({
+            "name": check.name,
+            "command": check.finding.command,
+            "directory": check.finding.directory,
+            "evidence": {"file": evidence.file, "line": evidence.line, "task": evidence.task},
+            "fix": check.fix.as_ref().map(|fix| &fix.command),
+            "tried": tried,
         })
     }
 }

@@ -24,22 +24,35 @@ const PASSED_OVER: [&str; 12] = [
 ];
 
 /// How deep it is looked, how many files are known by name, and how many are read.
-const DEEPEST: usize = 5;
+const DEEPEST: usize = 12;
 const MOST: usize = 50_000;
 const MOST_READ: usize = 5_000;
 
-/// The longest file that is read, in bytes.
+/// The longest file that is read, and how much is read in all, in bytes.
 const LONGEST: u64 = 256 * 1024;
+const MOST_BYTES: usize = 64 << 20;
 
 /// The files that may say something, by their names and by their ends.
-const NAMES: [&str; 8] =
-    ["Makefile", "makefile", "GNUmakefile", "justfile", "Justfile", ".justfile", "Rakefile", "rakefile"];
-const ENDS: [&str; 12] =
-    [".json", ".toml", ".yml", ".yaml", ".ini", ".cfg", ".txt", ".py", ".gradle", ".kts", ".xml", ".mod"];
+const NAMES: [&str; 9] = [
+    "Pipfile",
+    "Makefile",
+    "makefile",
+    "GNUmakefile",
+    "justfile",
+    "Justfile",
+    ".justfile",
+    "Rakefile",
+    "rakefile",
+];
+const ENDS: [&str; 17] = [
+    ".json", ".jsonc", ".toml", ".yml", ".yaml", ".ini", ".cfg", ".txt", ".in", ".py", ".gradle", ".kts",
+    ".xml", ".mod", ".rs", ".csproj", ".fsproj",
+];
 
 /// Reads the repository at a root. What cannot be read says nothing.
 pub(super) fn read(root: &Path, session: &Session<'_>) -> Result<Repository, Error> {
     let (mut files, mut texts, mut open) = (Vec::new(), 0, vec![(root.to_owned(), 0)]);
+    let mut bytes = 0;
     let entries = fs_err::read_dir(root);
     entries.map_err(|error| {
         Error::failed("cannot look into the repository", &error).of_kind(crate::session::error::Kind::Refused)
@@ -58,9 +71,11 @@ pub(super) fn read(root: &Path, session: &Session<'_>) -> Result<Repository, Err
                 continue;
             }
             let says = NAMES.contains(&name) || ENDS.iter().any(|end| name.ends_with(end));
-            let text = if says && texts < MOST_READ {
+            let text = if says && texts < MOST_READ && bytes < MOST_BYTES {
                 texts += 1;
-                read::text(&path, LONGEST).unwrap_or_default()
+                let text = read::text(&path, LONGEST).unwrap_or_default();
+                bytes += text.len();
+                text
             } else {
                 String::new()
             };

@@ -1,142 +1,300 @@
 //! What the workflows of a repository run already.
 
-use Purpose::{Format, Lint, Test};
-
-use super::repository::{Evidence, Finding, Purpose, Repository};
+use super::repository::{Evidence, Finding, Repository};
 use super::yaml;
 use crate::base::node::Node;
+use crate::tools::{Manner, Purpose, TOOLS, recognise, task_kind};
 
-/// Commands that are known, by how they begin, and what else is in them; the first that fits counts.
-const KNOWN: &[(&str, &str, Purpose, bool)] = &[
-    ("cargo clippy", "--fix", Lint, true),
-    ("cargo clippy", "", Lint, false),
-    ("cargo fmt", "--check", Format, false),
-    ("cargo nextest", "", Test, false),
-    ("cargo test", "", Test, false),
-    ("ruff check", "--fix", Lint, true),
-    ("ruff check", "", Lint, false),
-    ("ruff format", "--check", Format, false),
-    ("ruff format", "--diff", Format, false),
-    ("black", "--check", Format, false),
-    ("mypy", "", Lint, false),
-    ("pyright", "", Lint, false),
-    ("flake8", "", Lint, false),
-    ("pylint", "", Lint, false),
-    ("pytest", "", Test, false),
-    ("python -m pytest", "", Test, false),
-    ("python -m unittest", "", Test, false),
-    ("golangci-lint", "", Lint, false),
-    ("go vet", "", Lint, false),
-    ("staticcheck", "", Lint, false),
-    ("go test", "", Test, false),
-    ("eslint", "", Lint, false),
-    ("npx eslint", "", Lint, false),
-    ("npx tsc", "--noEmit", Lint, false),
-    ("prettier", "--check", Format, false),
-    ("npx prettier", "--check", Format, false),
-    ("npm run lint", "", Lint, false),
-    ("npm test", "", Test, false),
-    ("npm run test", "", Test, false),
-    ("pnpm lint", "", Lint, false),
-    ("pnpm run lint", "", Lint, false),
-    ("pnpm test", "", Test, false),
-    ("yarn lint", "", Lint, false),
-    ("yarn test", "", Test, false),
-    ("make lint", "", Lint, false),
-    ("make test", "", Test, false),
-    ("just lint", "", Lint, false),
-    ("just test", "", Test, false),
-    ("tox", "", Test, false),
-    ("nox", "", Test, false),
-    ("bundle exec rubocop", "", Lint, false),
-    ("bundle exec rspec", "", Test, false),
-    ("bundle exec rake test", "", Test, false),
-    ("vendor/bin/phpstan", "", Lint, false),
-    ("vendor/bin/phpunit", "", Test, false),
-    ("vendor/bin/php-cs-fixer", "--dry-run", Format, false),
-    ("dotnet format", "--verify-no-changes", Format, false),
-    ("dotnet test", "", Test, false),
-    ("./gradlew check", "", Test, false),
-    ("./gradlew test", "", Test, false),
-    ("./mvnw", "verify", Test, false),
-    ("./mvnw", "test", Test, false),
-    ("mvn", "verify", Test, false),
-    ("mvn", "test", Test, false),
-    ("ctest", "", Test, false),
-    ("terraform fmt", "-check", Format, false),
-    ("terraform validate", "", Lint, false),
-    ("tflint", "", Lint, false),
-    ("markdownlint", "", Lint, false),
-    ("npx markdownlint", "", Lint, false),
-    ("shellcheck", "", Lint, false),
-    ("yamllint", "", Lint, false),
-    ("pre-commit run", "--all-files", Lint, false),
-];
+/// The workflow that `init` writes: what stands there is not what the repository said by itself.
+pub(super) const OWN_WORKFLOWS: [&str; 2] =
+    [".github/workflows/ll-loop.yml", ".gitlab/ll-loop.gitlab-ci.yml"];
 
-/// How other programs begin a command; what they call is behind it.
-const CALLERS: [&str; 4] = ["uv run ", "poetry run ", "pdm run ", "pipenv run "];
+/// A line that a job runs.
+#[derive(Clone, Debug)]
+pub(super) struct CiCommand {
+    /// The command, which needs nothing of the job around it.
+    pub(super) command: String,
+    /// The directory in which it is called; empty for the top.
+    pub(super) directory: String,
+    /// The job, named with its file.
+    pub(super) job: String,
+    pub(super) evidence: Evidence,
+}
+
+/// An action that a job uses, with the values that are no expressions.
+#[derive(Clone, Debug)]
+pub(super) struct CiAction {
+    pub(super) name: String,
+    pub(super) with: Vec<(String, String)>,
+}
+
+/// What the workflows of a repository say.
+#[derive(Clone, Debug, Default)]
+pub(super) struct CiContents {
+    pub(super) commands: Vec<CiCommand>,
+    pub(super) actions: Vec<CiAction>,
+    /// The image that GitLab's jobs run in.
+    pub(super) image: Option<String>,
+}
 
 /// Returns what the workflows run, each command once.
 pub(super) fn run(repository: &Repository) -> Vec<Finding> {
     let mut found: Vec<Finding> = Vec::new();
+    for command in contents(repository).commands {
+        let finding = of_command(repository, &command);
+        let is_known = |one: &Finding| {
+            found.iter().any(|other| other.command == one.command && other.directory == one.directory)
+        };
+        found.extend(finding.filter(|one| !is_known(one)));
+    }
+    found
+}
+
+/// Returns what a command of a job is, if it is a check or mends.
+fn of_command(repository: &Repository, line: &CiCommand) -> Option<Finding> {
+    let is_there = line.directory.is_empty()
+        || repository
+            .paths()
+            .any(|path| path.strip_prefix(line.directory.as_str()).is_some_and(|rest| rest.starts_with('/')));
+    if !is_there {
+        return None;
+    }
+    let words = shlex::split(&line.command)?;
+    let (purpose, is_fix) = match recognise(&words) {
+        Some(found) => match (found.manner, found.tool.name.as_str()) {
+            // The directory into which is built was made by an earlier line.
+            (_, "cmake" | "ctest" | "meson") => return None,
+            (Manner::Pure, _) => (found.purpose.unwrap_or(Purpose::Test), false),
+            (Manner::Mends, _) => (found.purpose?, true),
+            (Manner::Other, "npm" | "pnpm" | "yarn" | "bun") if is_build(&words) => (Purpose::Build, false),
+            // Its default task, which a Rakefile makes the tests.
+            (Manner::Other, "rake") if words.last().is_some_and(|word| word == "rake") => {
+                (Purpose::Test, false)
+            }
+            (Manner::Other, _) => return None,
+        },
+        None => own_script(repository, &words)?,
+    };
+    Some(Finding {
+        purpose: Some(purpose),
+        is_fix,
+        command: line.command.clone(),
+        directory: line.directory.clone(),
+        evidence: line.evidence.clone(),
+    })
+}
+
+/// Tells whether a script of a package is its build, which its tests may need.
+fn is_build(words: &[String]) -> bool {
+    let names: Vec<&str> = words.iter().map(String::as_str).collect();
+    matches!(names.as_slice(), [_, "run", "build"] | ["pnpm" | "yarn", "build"])
+}
+
+/// Returns what a script of the repository checks, by its name.
+fn own_script(repository: &Repository, words: &[String]) -> Option<(Purpose, bool)> {
+    let plain: Vec<&str> = words.iter().map(String::as_str).collect();
+    let path = match plain.as_slice() {
+        ["bash" | "sh" | "python" | "python3" | "node", path, ..] => path,
+        [path, ..] => path,
+        [] => return None,
+    };
+    let path = path.strip_prefix("./").unwrap_or(path);
+    let name = path.rsplit('/').next()?;
+    let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
+    let kind = task_kind(stem, "").filter(|_| repository.has(path))?;
+    Some((kind.purpose?, kind.mends))
+}
+
+/// Reads the workflows.
+pub(super) fn contents(repository: &Repository) -> CiContents {
+    let mut contents = CiContents::default();
     for path in repository.paths().filter(|path| is_workflow(path)) {
         let Some(text) = repository.text(path) else { continue };
         let Some(root) = yaml::parse(text) else { continue };
-        for (script, byte) in scripts(&root) {
-            // A block begins on the line behind its sign.
-            let is_block = text.get(byte..).is_some_and(|rest| rest.starts_with(['|', '>']));
-            let first = yaml::line(text, byte) + usize::from(is_block);
-            for (at, line) in script.lines().enumerate() {
-                let evidence = Evidence { file: path.to_owned(), line: first + at, task: None };
-                let known = of_line(line.trim()).map(|(purpose, is_fix, command)| Finding {
-                    purpose: Some(purpose),
-                    is_fix,
-                    command,
-                    evidence,
-                });
-                found.extend(known.filter(|one| found.iter().all(|other| other.command != one.command)));
-            }
-        }
+        Workflow { path, text }.read(&root, &mut contents);
     }
-    found
+    contents
 }
 
 fn is_workflow(path: &str) -> bool {
     let ending = path.rsplit('.').next();
-    path == ".gitlab-ci.yml"
-        || (path.starts_with(".github/workflows/") && matches!(ending, Some("yml" | "yaml")))
+    // What publishes is no check, and what others scan needs their service.
+    let is_about_others =
+        ["release", "publish", "deploy", "codeql", "scorecard"].iter().any(|part| path.contains(part));
+    !OWN_WORKFLOWS.contains(&path)
+        && !is_about_others
+        && (path == ".gitlab-ci.yml"
+            || (path.starts_with(".github/workflows/") && matches!(ending, Some("yml" | "yaml"))))
 }
 
-/// Returns the scripts of all jobs, with the places where they stand.
-fn scripts(root: &Node) -> Vec<(String, usize)> {
-    let mut found = Vec::new();
-    let mut add = |node: Option<&Node>| {
-        let texts = yaml::items(node).iter().chain(node);
-        found.extend(
-            texts.filter_map(|node| Some((yaml::text(Some(node))?.to_owned(), node.span.range.start))),
-        );
-    };
-    for job in yaml::entries(root.get("jobs")) {
-        for step in yaml::items(job.value.get("steps")) {
-            add(step.get("run"));
+/// A workflow that is being read.
+struct Workflow<'r> {
+    path: &'r str,
+    text: &'r str,
+}
+
+/// Where a step stands: its job, the directory of its commands, and the variables whose values are written in the file.
+struct JobPlace<'j> {
+    name: &'j str,
+    directory: Option<String>,
+    variables: Vec<(&'j str, &'j str)>,
+}
+
+impl Workflow<'_> {
+    fn read(&self, root: &Node, contents: &mut CiContents) {
+        let whole = directory(root.get("defaults").and_then(|node| node.get("run")));
+        for job in yaml::entries(root.get("jobs")) {
+            let of_job = directory(job.value.get("defaults").and_then(|node| node.get("run")));
+            let mut variables = variables(job.value.get("env"));
+            variables.extend(self::variables(root.get("env")));
+            let place = JobPlace { name: &job.key, directory: of_job.or_else(|| whole.clone()), variables };
+            for step in yaml::items(job.value.get("steps")) {
+                self.step(step, &place, contents);
+            }
+        }
+        let image = |node: Option<&Node>| {
+            let name = yaml::text(node).or_else(|| yaml::text(node?.get("name")))?;
+            is_plain(name).then(|| name.to_owned())
+        };
+        let of_default = image(root.get("default").and_then(|node| node.get("image")));
+        contents.image = contents.image.take().or_else(|| image(root.get("image"))).or(of_default);
+        // Of GitLab, every key may be a job.
+        for job in yaml::entries(Some(root)) {
+            let place = JobPlace { name: &job.key, directory: None, variables: Vec::new() };
+            let (before, script) = (job.value.get("before_script"), job.value.get("script"));
+            for script in [before, script] {
+                for node in yaml::items(script).iter().chain(script) {
+                    self.script(node, &place, "", contents);
+                }
+            }
         }
     }
-    // Of GitLab, every key may be a job.
-    for job in yaml::entries(Some(root)) {
-        add(job.value.get("script"));
+
+    fn step(&self, step: &Node, place: &JobPlace<'_>, contents: &mut CiContents) {
+        let directory = directory(Some(step));
+        let directory =
+            directory.as_ref().or(place.directory.as_ref()).map(String::as_str).unwrap_or_default();
+        if let Some(script) = step.get("run") {
+            self.script(script, place, directory, contents);
+        }
+        let Some(uses) = step.get("uses") else { return };
+        let Some((name, _)) = yaml::text(Some(uses)).and_then(|text| text.split_once('@')) else { return };
+        let values = yaml::entries(step.get("with")).iter().filter_map(|entry| {
+            let value = yaml::text(Some(&entry.value))?;
+            is_plain(value).then(|| (entry.key.clone(), value.to_owned()))
+        });
+        contents.actions.push(CiAction { name: name.to_owned(), with: values.collect() });
+        let stands_for = TOOLS.tools.iter().find_map(|tool| tool.actions.get(name));
+        contents.commands.extend(stands_for.map(|command| CiCommand {
+            command: command.clone(),
+            directory: directory.to_owned(),
+            job: format!("{}:{}", self.path, place.name),
+            evidence: self.evidence(uses, 0),
+        }));
+    }
+
+    fn evidence(&self, node: &Node, below: usize) -> Evidence {
+        let byte = node.span.range.start;
+        // A block begins on the line behind its sign.
+        let is_block = self.text.get(byte..).is_some_and(|rest| rest.starts_with(['|', '>']));
+        let line = yaml::line(self.text, byte) + usize::from(is_block) + below;
+        Evidence { file: self.path.to_owned(), line, task: None }
+    }
+
+    fn script(&self, node: &Node, place: &JobPlace<'_>, directory: &str, contents: &mut CiContents) {
+        let Some(script) = yaml::text(Some(node)) else { return };
+        let mut directory = directory.to_owned();
+        for (at, line) in logical_lines(script) {
+            let line = place.with_values(&line);
+            // What is indented stands in a condition or a loop.
+            if line.starts_with([' ', '\t']) || !is_understood(&line) {
+                continue;
+            }
+            let mut within = directory.clone();
+            for part in line.split("&&").map(str::trim) {
+                if let Some(below) = part.strip_prefix("cd ") {
+                    within = joined(&within, below.trim());
+                    if !line.contains("&&") {
+                        directory.clone_from(&within);
+                    }
+                    continue;
+                }
+                contents.commands.push(CiCommand {
+                    command: part.to_owned(),
+                    directory: within.clone(),
+                    job: format!("{}:{}", self.path, place.name),
+                    evidence: self.evidence(node, at),
+                });
+            }
+        }
+    }
+}
+
+impl JobPlace<'_> {
+    /// Puts in the values of variables that the file itself writes, `${{ env.CARGO }}`.
+    fn with_values(&self, line: &str) -> String {
+        let put_in = |line: String, (name, value): &(&str, &str)| {
+            line.replace(&format!("${{{{ env.{name} }}}}"), value)
+        };
+        self.variables.iter().fold(line.to_owned(), put_in).trim_end().to_owned()
+    }
+}
+
+fn variables(node: Option<&Node>) -> Vec<(&str, &str)> {
+    let plain = |entry: &'_ crate::base::node::Entry| yaml::text(Some(&entry.value)).is_some_and(is_plain);
+    yaml::entries(node)
+        .iter()
+        .filter(|entry| plain(entry))
+        .filter_map(|entry| Some((entry.key.as_str(), yaml::text(Some(&entry.value))?)))
+        .collect()
+}
+
+/// Joins the lines of a script that go on in the next one, each with its number from 0.
+fn logical_lines(script: &str) -> Vec<(usize, String)> {
+    let mut found: Vec<(usize, String)> = Vec::new();
+    let mut is_open = false;
+    for (at, line) in script.lines().enumerate() {
+        let (text, goes_on) = line.strip_suffix('\\').map_or((line, false), |text| (text, true));
+        match found.last_mut().filter(|_| is_open) {
+            Some((_, open)) => *open = format!("{} {}", open.trim_end(), text.trim()),
+            None => found.push((at, text.to_owned())),
+        }
+        is_open = goes_on;
     }
     found
 }
 
-/// Returns what a line is, if it is one command that is known, and needs nothing of the job around it.
-fn of_line(line: &str) -> Option<(Purpose, bool, String)> {
-    let is_plain = !line.contains(['$', '|', ';', '&', '>', '<', '\\', '`', '#', '"', '\'', '(']);
-    if !is_plain || line.len() > 200 || line.contains("--watch") {
-        return None;
+/// Tells whether a line is one command, or several joined by `&&`, that needs nothing of the shell around it.
+fn is_understood(line: &str) -> bool {
+    let without_joints = line.replace("&&", "");
+    !without_joints.contains(['$', '|', ';', '&', '>', '<', '\\', '`', '#', '(', '{', '\n', '\r', '\t'])
+        && !line.is_empty()
+        && line.len() <= 300
+        && !line.chars().any(char::is_control)
+}
+
+/// Tells whether a value holds nothing that is computed.
+fn is_plain(value: &str) -> bool {
+    !value.contains("${{")
+        && !value.contains('$')
+        && value.len() <= 200
+        && !value.chars().any(char::is_control)
+}
+
+fn directory(node: Option<&Node>) -> Option<String> {
+    let text = yaml::text(node?.get("working-directory"))?;
+    is_plain(text).then(|| joined("", text))
+}
+
+/// Joins directories without leaving the repository; one that does stays as nothing that is there.
+fn joined(above: &str, below: &str) -> String {
+    let mut parts: Vec<&str> = above.split('/').filter(|part| !part.is_empty()).collect();
+    for part in below.trim_matches(['"', '\'']).split('/') {
+        match part {
+            "" | "." => {}
+            ".." => drop(parts.pop()),
+            part => parts.push(part),
+        }
     }
-    let called = CALLERS.into_iter().find_map(|caller| line.strip_prefix(caller)).unwrap_or(line);
-    let begins =
-        |begin: &str| called.strip_prefix(begin).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '));
-    let known = KNOWN.iter().find(|(begin, with, ..)| begins(begin) && called.contains(with));
-    known.map(|(_, _, purpose, is_fix)| (*purpose, *is_fix, line.to_owned()))
+    parts.join("/")
 }

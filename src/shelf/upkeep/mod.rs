@@ -1,13 +1,21 @@
-//! Finds out how a repository checks itself: from its own tasks, what its CI runs, and the tools that it configures. It knows
+//! Finds out how a repository checks itself: from its own tasks, what its CI runs, and the tests of its toolchain. It knows
 //! no file system; whoever asks gives it the texts.
 
 mod ci;
-pub(crate) mod plan;
-pub(crate) mod repository;
+mod loop_text;
+mod offers;
+mod plan;
+mod repository;
+mod setup;
 mod tasks;
-mod tools;
-pub mod write;
+mod toolchains;
+mod trial;
+mod workflow;
 mod yaml;
 
-pub use plan::{PlannedLoop, loops};
+pub use loop_text::{loop_text, source};
+pub use plan::{Check, LeftOut, Plan, Planned, PlannedLoop, loops};
 pub use repository::Repository;
+pub use setup::install_of;
+pub use trial::{Trials, Tried};
+pub use workflow::{Ci, WorkflowLoop, workflow};

@@ -1,25 +1,12 @@
 //! Chooses from what was found: of each purpose, what the first place says that says anything about it.
 
-use super::repository::{Finding, Purpose, Repository};
-use super::{ci, tasks, tools};
+use std::collections::BTreeMap;
 
-/// A place where a repository says what it uses: the earlier in the table, the more it counts.
-struct Source {
-    find: fn(&Repository) -> Vec<Finding>,
-}
-
-/// Every place, in the order in which they count.
-const SOURCES: &[Source] = &[
-    Source { find: tasks::own },
-    Source { find: ci::run },
-    Source { find: tools::configured },
-    Source { find: tools::of_toolchains },
-];
-
-/// Returns what each place says, in the order in which they count.
-fn found(repository: &Repository) -> Vec<Vec<Finding>> {
-    SOURCES.iter().map(|source| (source.find)(repository)).collect()
-}
+use super::offers::{self, Offer};
+use super::repository::{Finding, Repository};
+use super::trial::{Trials, Tried};
+use super::{ci, tasks, toolchains};
+use crate::tools::{Manner, Purpose, recognise};
 
 /// A check of a loop, and what mends what it finds.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,63 +19,100 @@ pub struct Check {
     pub fix: Option<Finding>,
 }
 
-/// The checks of a loop, in order.
+impl Check {
+    /// Tells whether it mends by itself what it finds, as hooks of pre-commit do: then it is asked again.
+    pub fn mends_itself(&self) -> bool {
+        let words = shlex::split(&self.finding.command).unwrap_or_default();
+        recognise(&words).is_some_and(|found| found.tool.name == "pre-commit")
+    }
+}
+
+/// What a loop is made of.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
-    /// Them.
+    /// The checks, in order.
     pub checks: Vec<Check>,
+    /// Checks that are right only where the untouched tree passes them.
+    pub tentative: Vec<Check>,
+    /// What may be added.
+    pub offers: Vec<Offer>,
 }
 
 /// How many checks of one purpose a loop has.
 const MOST: usize = 4;
 
-/// Plans the checks of a repository.
-fn plan(repository: &Repository) -> Plan {
+/// Returns what each place says, in the order in which they count.
+fn found(repository: &Repository) -> Vec<Vec<Finding>> {
+    vec![tasks::own(repository), ci::run(repository), toolchains::tests(repository)]
+}
+
+/// Plans the checks of a repository. With `mends`, a tool mends what it finds also where the repository has no task for that.
+fn plan(repository: &Repository, mends: bool) -> Plan {
     let found = found(repository);
+    let fixes: Vec<&Finding> =
+        found.iter().flatten().filter(|one| one.is_fix && one.evidence.task.is_some()).collect();
     let mut checks: Vec<Check> = Vec::new();
     for purpose in Purpose::ALL {
         let of_source = |findings: &&Vec<Finding>| findings.iter().any(|one| is(one, purpose, false));
         let Some(source) = found.iter().find(of_source) else { continue };
-        let fixes: Vec<&Finding> = found.iter().flatten().filter(|one| one.is_fix).collect();
         let of_purpose: Vec<&Finding> =
             source.iter().filter(|one| is(one, purpose, false)).take(MOST).collect();
         for check in &of_purpose {
-            // A tool mends what it finds itself; a task, what its purpose is, or everything.
-            let is_here =
-                |fix: &&&Finding| fix.evidence.file == check.evidence.file && is(fix, purpose, true);
-            let is_alone = fixes.iter().filter(is_here).count() == 1;
-            let same_place = |fix: &&&Finding| is_here(fix) && (is_alone || is_same_tool(fix, check));
-            let any = |fix: &&&Finding| is(fix, purpose, true) && fix.evidence.task.is_some();
-            let all = |fix: &&&Finding| fix.purpose.is_none();
-            let fix = fixes
-                .iter()
-                .find(same_place)
-                .or_else(|| fixes.iter().find(any))
-                .or_else(|| fixes.iter().find(all));
-            let fix = fix.filter(|_| purpose != Purpose::Test).map(|fix| (*fix).clone());
-            let name = name(check, purpose, of_purpose.len(), &checks);
-            let is_known = checks.iter().any(|known| known.finding.command == check.command);
-            if !is_known {
-                checks.push(Check { name, finding: (*check).clone(), fix });
+            let is_known = checks.iter().any(|known| {
+                known.finding.command == check.command && known.finding.directory == check.directory
+            });
+            if is_known {
+                continue;
             }
+            let has_fix = matches!(purpose, Purpose::Lint | Purpose::Format);
+            let fix =
+                task_that_mends(check, purpose, &fixes).or_else(|| mends.then(|| of_tool(check)).flatten());
+            let name = name(check, purpose, of_purpose.len(), &checks);
+            checks.push(Check { name, finding: (*check).clone(), fix: fix.filter(|_| has_fix) });
         }
     }
-    Plan { checks }
+    if checks.is_empty() {
+        checks.extend(toolchains::documents(repository).into_iter().take(1).map(|finding| Check {
+            name: "build".to_owned(),
+            finding,
+            fix: None,
+        }));
+    }
+    let has_format = checks.iter().any(|check| check.finding.purpose == Some(Purpose::Format));
+    let formats = if has_format { Vec::new() } else { toolchains::formats(repository) };
+    let tentative = formats.into_iter().take(1).map(|finding| {
+        let fix = mends.then(|| of_tool(&finding)).flatten();
+        Check { name: name(&finding, Purpose::Format, 1, &checks), finding, fix }
+    });
+    let tentative = tentative.collect();
+    let called: Vec<&Finding> = checks.iter().map(|check| &check.finding).collect();
+    let offers = offers::configured(repository, &called);
+    Plan { checks, tentative, offers }
 }
 
 fn is(finding: &Finding, purpose: Purpose, is_fix: bool) -> bool {
     finding.purpose == Some(purpose) && finding.is_fix == is_fix
 }
 
-/// Tells whether a fix is of the same program: a task is of whatever its file runs.
-fn is_same_tool(fix: &Finding, check: &Finding) -> bool {
-    let program = |finding: &Finding| {
-        let words = finding.command.split_whitespace();
-        words.filter(|word| !word.starts_with('-')).take(3).map(str::to_owned).collect::<Vec<_>>()
-    };
-    let (fix_words, check_words) = (program(fix), program(check));
-    fix.evidence.task.is_some()
-        || fix_words.iter().zip(&check_words).filter(|(one, other)| one == other).count() > 0
+/// Returns the task of the repository that mends what a check finds: of the same file and purpose, or everything.
+fn task_that_mends(check: &Finding, purpose: Purpose, fixes: &[&Finding]) -> Option<Finding> {
+    let is_here = |fix: &&&Finding| fix.evidence.file == check.evidence.file && is(fix, purpose, true);
+    let any = |fix: &&&Finding| is(fix, purpose, true);
+    let all = |fix: &&&Finding| fix.purpose.is_none();
+    let fix =
+        fixes.iter().find(is_here).or_else(|| fixes.iter().find(any)).or_else(|| fixes.iter().find(all));
+    fix.filter(|fix| fix.directory == check.directory).map(|fix| (*fix).clone())
+}
+
+/// Returns the command with which the tool of a check mends what that finds, called as the check is.
+fn of_tool(check: &Finding) -> Option<Finding> {
+    let words = shlex::split(&check.command)?;
+    let found = recognise(&words).filter(|found| found.manner == Manner::Pure)?;
+    let mend = found.check.mend.as_deref()?;
+    let program = found.tool.programs().first()?;
+    let before = check.command.split(program.as_str()).next().unwrap_or_default();
+    let mend = if mend.starts_with(program.as_str()) { format!("{before}{mend}") } else { mend.to_owned() };
+    Some(Finding { is_fix: true, command: mend, ..check.clone() })
 }
 
 /// Returns the name of a check: of its purpose, or with what tells it from others of that.
@@ -101,25 +125,21 @@ fn name(check: &Finding, purpose: Purpose, of_purpose: usize, known: &[Check]) -
     let base = match (&check.evidence.task, of_purpose) {
         (_, 1) => purpose.word().to_owned(),
         (Some(task), _) => plain(task),
-        (None, _) => {
-            let callers = ["npx", "uv", "run", "poetry", "pdm", "bundle", "exec", "python", "cargo"];
-            let mut words = check.command.split_whitespace();
-            let program = words.find(|word| !word.starts_with('-') && !callers.contains(word));
-            format!(
-                "{}_{}",
-                purpose.word(),
-                plain(program.unwrap_or_default().rsplit('/').next().unwrap_or_default())
-            )
-        }
+        (None, _) if !check.directory.is_empty() => format!("{}_{}", purpose.word(), plain(&check.directory)),
+        (None, _) => format!("{}_{}", purpose.word(), plain(&program(&check.command))),
     };
     let is_taken = |name: &str| known.iter().any(|check| check.name == name);
-    let mut name = base.clone();
-    let mut number = 2;
-    while is_taken(&name) {
-        name = format!("{base}_{number}");
-        number += 1;
+    let numbered = (2..).map(|number| format!("{base}_{number}"));
+    std::iter::once(base.clone()).chain(numbered).find(|name| !is_taken(name)).unwrap_or(base)
+}
+
+/// Returns the program that a command calls in the end.
+fn program(command: &str) -> String {
+    let words = shlex::split(command).unwrap_or_default();
+    if let Some(found) = recognise(&words) {
+        return found.tool.name.clone();
     }
-    name
+    words.first().and_then(|word| word.rsplit('/').next()).unwrap_or_default().to_owned()
 }
 
 /// A loop that is to be written.
@@ -133,36 +153,92 @@ pub struct PlannedLoop {
     pub packages: Vec<String>,
 }
 
+/// What was planned, and what was passed over.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Planned {
+    /// The loops.
+    pub loops: Vec<PlannedLoop>,
+    /// Packages that are in none of them, each with the reason.
+    pub left_out: Vec<LeftOut>,
+}
+
+/// A package that is in no loop.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeftOut {
+    /// Its directory.
+    pub package: String,
+    /// Why.
+    pub why: &'static str,
+}
+
 /// What says that a directory is a package.
-const MANIFESTS: [&str; 9] = [
+const MANIFESTS: [&str; 11] = [
     "package.json",
     "Cargo.toml",
     "pyproject.toml",
+    "setup.py",
     "go.mod",
     "composer.json",
     "Gemfile",
     "pom.xml",
     "build.gradle",
     "build.gradle.kts",
+    "deno.json",
 ];
 
-/// How deep packages may lie.
-const DEEPEST: usize = 4;
-
 /// Plans the loops of a repository: one for all of it, or else one for all packages with equal commands.
-pub fn loops(repository: &Repository) -> Vec<PlannedLoop> {
-    let whole = plan(repository);
+pub fn loops(repository: &Repository, mends: bool) -> Planned {
+    let whole = plan(repository, mends);
     if !whole.checks.is_empty() {
-        return vec![PlannedLoop { name: "tidy".to_owned(), plan: whole, packages: Vec::new() }];
+        let left_out = with_own_checks(repository, &whole);
+        let whole = PlannedLoop { name: "tidy".to_owned(), plan: whole, packages: Vec::new() };
+        return Planned { loops: vec![whole], left_out };
     }
-    let mut groups: Vec<(Plan, Vec<String>)> = Vec::new();
+    let mut planned = packages(repository, mends);
+    // A format of the toolchain alone: whether it holds, a try tells.
+    if planned.loops.is_empty() && !whole.tentative.is_empty() {
+        planned.loops.push(PlannedLoop { name: "tidy".to_owned(), plan: whole, packages: Vec::new() });
+    }
+    planned
+}
+
+/// Returns the packages with checks of their own that nothing at the top calls.
+fn with_own_checks(repository: &Repository, whole: &Plan) -> Vec<LeftOut> {
+    let is_called = |package: &str| whole.checks.iter().any(|check| check.finding.directory == package);
     let mut packages: Vec<&str> = repository.paths().filter_map(package).collect();
     packages.dedup();
-    for package in packages {
-        let of_package = plan(&repository.below(package));
-        if of_package.checks.is_empty()
-            || groups.iter().any(|(_, known)| known.iter().any(|one| one == package))
-        {
+    // What a workspace calls for all its packages is seen at the top.
+    let is_workspace = repository.has("pnpm-workspace.yaml")
+        || ["package.json", "Cargo.toml"].iter().any(|file| {
+            repository
+                .text(file)
+                .is_some_and(|text| text.contains("\"workspaces\"") || text.contains("[workspace"))
+        })
+        || repository.has("go.work");
+    let unseen = packages.into_iter().filter(|package| {
+        let below = repository.below(package);
+        !is_called(package) && !is_workspace && !tasks::own(&below).is_empty()
+    });
+    unseen
+        .map(|package| LeftOut {
+            package: package.to_owned(),
+            why: "it has tasks of its own, which nothing at the top calls",
+        })
+        .collect()
+}
+
+fn packages(repository: &Repository, mends: bool) -> Planned {
+    let mut groups: Vec<(Plan, Vec<String>)> = Vec::new();
+    let mut left_out = Vec::new();
+    let mut known = std::collections::BTreeSet::new();
+    for package in repository.paths().filter_map(package).filter(|package| known.insert(*package)) {
+        if !is_plain(package) {
+            let why = "its name has characters that a loop's parameter and a workflow cannot hold";
+            left_out.push(LeftOut { package: package.to_owned(), why });
+            continue;
+        }
+        let of_package = plan(&repository.below(package), mends);
+        if of_package.checks.is_empty() {
             continue;
         }
         match groups.iter_mut().find(|(known, _)| commands(known).eq(commands(&of_package))) {
@@ -183,16 +259,20 @@ pub fn loops(repository: &Repository) -> Vec<PlannedLoop> {
         };
         PlannedLoop { name, plan, packages }
     });
-    named.collect()
+    Planned { loops: named.collect(), left_out }
 }
 
 /// Returns the package that a file makes of its directory.
 fn package(path: &str) -> Option<&str> {
     let (directory, name) = path.rsplit_once('/')?;
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/_.-@ ".contains(&byte);
-    let is_sound =
-        directory.bytes().all(is_plain) && !directory.split('/').any(|part| part.starts_with(['.', '-']));
-    (MANIFESTS.contains(&name) && directory.split('/').count() <= DEEPEST && is_sound).then_some(directory)
+    MANIFESTS.contains(&name).then_some(directory)
+}
+
+/// Tells whether the name of a package can stand in a loop, a workflow and a command as it is.
+fn is_plain(directory: &str) -> bool {
+    let is_plain = |c: char| c.is_alphanumeric() || "/_.-@ +,~=".contains(c);
+    directory.chars().all(is_plain)
+        && !directory.split('/').any(|part| part.starts_with(['.', '-', ' ']) || part.ends_with(' '))
 }
 
 fn commands(plan: &Plan) -> impl Iterator<Item = (&str, &str, Option<&str>)> {
@@ -204,10 +284,48 @@ fn commands(plan: &Plan) -> impl Iterator<Item = (&str, &str, Option<&str>)> {
 
 /// Says of evidence in a package where it is in the repository.
 fn within(mut plan: Plan, package: &str) -> Plan {
-    for check in &mut plan.checks {
-        for finding in [Some(&mut check.finding), check.fix.as_mut()].into_iter().flatten() {
-            finding.evidence.file = format!("{package}/{}", finding.evidence.file);
+    let below = |file: &mut String| *file = format!("{package}/{file}");
+    for check in plan.checks.iter_mut().chain(&mut plan.tentative) {
+        below(&mut check.finding.evidence.file);
+        if let Some(fix) = &mut check.fix {
+            below(&mut fix.evidence.file);
         }
     }
+    plan.offers.iter_mut().for_each(|offer| below(&mut offer.evidence.file));
     plan
+}
+
+impl Plan {
+    /// Takes in what a try has shown: a check that only some trees pass is kept where this one does, one that changed files is
+    /// none, and what a check finds on the untouched tree is not mended unless somebody asks for that.
+    #[must_use]
+    pub fn settled(mut self, trials: &Trials, mends: bool) -> Self {
+        for check in std::mem::take(&mut self.tentative) {
+            match trials.of(&check.finding) {
+                Some(Tried::Ran { exit: 0, .. }) => self.checks.push(check),
+                tried => self.offers.push(Offer {
+                    command: check.finding.command,
+                    evidence: check.finding.evidence,
+                    why: match tried {
+                        None => "whether the files have this format was not tried",
+                        Some(Tried::Ran { .. } | Tried::Changed { .. }) => {
+                            "the files do not have this format"
+                        }
+                        Some(Tried::CouldNotRun { .. }) => {
+                            "whether the files have this format could not be tried"
+                        }
+                    },
+                }),
+            }
+        }
+        let order: BTreeMap<Purpose, usize> = Purpose::ALL.into_iter().zip(0..).collect();
+        self.checks
+            .sort_by_key(|check| check.finding.purpose.and_then(|purpose| order.get(&purpose).copied()));
+        for check in &mut self.checks {
+            if !mends && matches!(trials.of(&check.finding), Some(Tried::Ran { exit, .. }) if *exit != 0) {
+                check.fix = None;
+            }
+        }
+        self
+    }
 }

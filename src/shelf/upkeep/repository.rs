@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::tools::Purpose;
+
 /// The files of a repository: each with its text, as far as somebody read it.
 #[derive(Clone, Debug, Default)]
 pub struct Repository {
@@ -45,31 +47,6 @@ impl Repository {
     }
 }
 
-/// What a check is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Purpose {
-    /// Mistakes.
-    Lint,
-    /// The format of files.
-    Format,
-    /// Tests.
-    Test,
-}
-
-impl Purpose {
-    /// All of them, in the order in which a loop asks.
-    pub const ALL: [Self; 3] = [Self::Lint, Self::Format, Self::Test];
-
-    /// Returns its name, which a state has.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Lint => "lint",
-            Self::Format => "format",
-            Self::Test => "test",
-        }
-    }
-}
-
 /// Where it was found that a repository uses a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Evidence {
@@ -90,6 +67,8 @@ pub struct Finding {
     pub is_fix: bool,
     /// The command.
     pub command: String,
+    /// The directory in which it is called, relative to the repository; empty for its top.
+    pub directory: String,
     /// Where it was found.
     pub evidence: Evidence,
 }

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use super::repository::{Evidence, Finding, Purpose, Repository, line_of};
+use super::repository::{Evidence, Finding, Repository, line_of};
 use super::yaml;
+use crate::tools::{Purpose, TaskKind, task_kind};
 
 /// A task.
 struct Task {
@@ -26,6 +27,7 @@ const READERS: &[Reader] = &[
     taskfile,
     mise,
     package_json,
+    deno,
     rake,
     nox,
     tox,
@@ -55,18 +57,29 @@ pub(super) fn own(repository: &Repository) -> Vec<Finding> {
     findings
 }
 
+/// Tells whether something that the repository runs calls a program.
+pub(super) fn call(repository: &Repository, program: &str) -> bool {
+    let is_word = |text: &str| {
+        text.split(|c: char| !(c.is_ascii_alphanumeric() || "-_".contains(c))).any(|word| word == program)
+    };
+    let in_hooks = repository.text(".pre-commit-config.yaml").is_some_and(is_word);
+    let in_tox = ["tox.ini", "noxfile.py"].iter().any(|file| repository.text(file).is_some_and(is_word));
+    in_hooks || in_tox || READERS.iter().flat_map(|reader| reader(repository)).any(|task| is_word(&task.body))
+}
+
 /// What a task is, by its name and by what it does.
 fn of_purposes(tasks: &[Task]) -> Vec<Finding> {
-    let classified: Vec<(&Task, Kind)> = tasks
+    let classified: Vec<(&Task, TaskKind)> = tasks
         .iter()
         .filter(|task| is_callable(&task.name))
-        .filter_map(|task| Some((task, kind(task)?)))
+        .filter_map(|task| Some((task, task_kind(&task.name, &task.body)?)))
         .collect();
     let mut chosen = Vec::new();
     for is_fix in [false, true] {
         for purpose in [Some(Purpose::Lint), Some(Purpose::Format), Some(Purpose::Test), None] {
-            let wanted = |kind: &Kind| kind.purpose == purpose && kind.is_fix == is_fix;
-            let of_kind: Vec<&(&Task, Kind)> = classified.iter().filter(|(_, kind)| wanted(kind)).collect();
+            let wanted = |kind: &TaskKind| kind.purpose == purpose && kind.mends == is_fix;
+            let of_kind: Vec<&(&Task, TaskKind)> =
+                classified.iter().filter(|(_, kind)| wanted(kind)).collect();
             // The plainest name says it all; else each of a few that say a part of it.
             let best = of_kind.iter().map(|(_, kind)| kind.parts).min();
             let plain = of_kind.iter().filter(|(_, kind)| Some(kind.parts) == best);
@@ -75,6 +88,7 @@ fn of_purposes(tasks: &[Task]) -> Vec<Finding> {
                 purpose,
                 is_fix,
                 command: task.call.clone(),
+                directory: String::new(),
                 evidence: Evidence {
                     file: task.file.clone(),
                     line: task.line,
@@ -86,69 +100,10 @@ fn of_purposes(tasks: &[Task]) -> Vec<Finding> {
     chosen
 }
 
-struct Kind {
-    purpose: Option<Purpose>,
-    is_fix: bool,
-    /// How many words the name has; `check` stands behind `lint`.
-    parts: usize,
-}
-
 /// Tells whether a name can stand in a command as it is.
 fn is_callable(name: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b":_.-/@".contains(&byte);
     !name.is_empty() && name.len() <= 80 && name.bytes().all(is_plain) && !name.starts_with('-')
-}
-
-/// What only looks, by the options that formatters have for that.
-const LOOKS: [&str; 9] = [
-    "--check",
-    "--diff",
-    " -l",
-    "-check",
-    "--dry-run",
-    "--verify",
-    "--list-different",
-    "check-format",
-    "format-check",
-];
-
-/// What does not end by itself, or says nothing.
-const NO_CHECK: [&str; 5] = ["--watch", "no test specified", "nodemon", " --ui", "watch-mode"];
-
-fn kind(task: &Task) -> Option<Kind> {
-    let words: Vec<&str> =
-        task.name.split([':', '-', '_', '.', '/']).filter(|word| !word.is_empty()).collect();
-    let has = |wanted: &[&str]| words.iter().any(|word| wanted.contains(word));
-    if NO_CHECK.iter().any(|sign| task.body.contains(sign))
-        || has(&["watch", "update", "debug", "ui", "dev", "serve"])
-    {
-        return None;
-    }
-    let fixes = |body: &str| body.contains("--fix") || body.contains("--write") || body.contains(" -w ");
-    let (head, parts) = (words.first().copied()?, words.len());
-    let is_format = has(&["fmt", "format", "formatting", "prettier"]);
-    let is_lint = has(&["lint", "linter", "eslint", "typecheck", "clippy", "check", "types"]);
-    if has(&["fix", "autofix", "write"]) {
-        let purpose = match (is_format, is_lint) {
-            (true, _) => Some(Purpose::Format),
-            (false, true) => Some(Purpose::Lint),
-            (false, false) if head == "fix" => None,
-            (false, false) => return None,
-        };
-        return Some(Kind { purpose, is_fix: true, parts });
-    }
-    if is_format {
-        let looks =
-            has(&["check", "verify", "diff", "lint"]) || LOOKS.iter().any(|sign| task.body.contains(sign));
-        return Some(Kind { purpose: Some(Purpose::Format), is_fix: !looks, parts });
-    }
-    let purpose = match head {
-        "lint" | "linter" | "typecheck" | "check" | "clippy" => Purpose::Lint,
-        "test" | "tests" => Purpose::Test,
-        _ => return None,
-    };
-    let parts = parts + usize::from(head != "lint" && head != "test");
-    Some(Kind { purpose: Some(purpose), is_fix: fixes(&task.body), parts })
 }
 
 fn task(name: &str, call: String, body: &str, file: &str, line: usize) -> Task {
@@ -239,10 +194,23 @@ pub(super) fn package_manager(repository: &Repository) -> &'static str {
 
 fn package_json(repository: &Repository) -> Vec<Task> {
     let manager = package_manager(repository);
-    of_mapping(repository, &["package.json"], &["scripts"], &|name| match (manager, name) {
+    let mut tasks = of_mapping(repository, &["package.json"], &["scripts"], &|name| match (manager, name) {
         ("npm", "test") => "npm test".to_owned(),
         _ => format!("{manager} run {name}"),
-    })
+    });
+    // The manager runs `prelint` and `postlint` around `lint` by itself.
+    let names: BTreeSet<String> = tasks.iter().map(|task| task.name.clone()).collect();
+    let is_around = |name: &str| {
+        ["pre", "post"]
+            .iter()
+            .any(|around| name.strip_prefix(around).is_some_and(|inner| names.contains(inner)))
+    };
+    tasks.retain(|task| !is_around(&task.name));
+    tasks
+}
+
+fn deno(repository: &Repository) -> Vec<Task> {
+    of_mapping(repository, &["deno.json", "deno.jsonc"], &["tasks"], &|name| format!("deno task {name}"))
 }
 
 fn composer(repository: &Repository) -> Vec<Task> {
@@ -357,6 +325,7 @@ fn rake(repository: &Repository) -> Vec<Task> {
         let built_in = [
             ("RuboCop::RakeTask.new", "rubocop"),
             ("Rake::TestTask.new", "test"),
+            ("Minitest::TestTask.create", "test"),
             ("RSpec::Core::RakeTask.new", "spec"),
         ];
         let known =
@@ -427,7 +396,6 @@ fn gradle(repository: &Repository) -> Vec<Task> {
             tasks.push(task(fix, format!("{program} {mend}"), "", file, line));
         }
     }
-    tasks.push(task("test", format!("{program} test"), "", file, 1));
     tasks
 }
 
@@ -447,7 +415,6 @@ fn maven(repository: &Repository) -> Vec<Task> {
             tasks.push(task(name, format!("{program} --batch-mode {goal}"), body, file, line));
         }
     }
-    tasks.push(task("test", format!("{program} --batch-mode test"), "", file, 1));
     tasks
 }
 

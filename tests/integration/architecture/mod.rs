@@ -56,7 +56,7 @@ const ROOMS: &[Room] = &[
     pure("board", &["base"], &[]),
     pure(
         "evaluate",
-        &["base", "criteria"],
+        &["base", "criteria", "tools"],
         &["fancy_regex", "jaq_core", "jaq_json", "jaq_std", "jsonschema", "regex", "sha2"],
     ),
     impure("process", &["base", "evaluate", "files"], &["fs_err", "rustix", "tokio"]),
@@ -168,8 +168,9 @@ const ROOMS: &[Room] = &[
             "run",
             "ci",
             "session",
+            "tools",
         ],
-        &["fs_err", "rustix", "similar", "tempfile", "tokio", "toml"],
+        &["fs_err", "rustix", "shlex", "similar", "tempfile", "tokio", "toml"],
         &["upkeep/"],
     ),
     mixed(

@@ -1,0 +1,177 @@
+//! Writes the loop that was planned, in a form that formatters of YAML leave as it is.
+
+use std::fmt::Write as _;
+
+use serde_json::Value;
+
+use super::plan::{Check, Plan};
+use super::repository::{Evidence, Finding};
+use super::trial::{Trials, Tried};
+use crate::base::text::one_line;
+
+/// The commit that the program was built from. While there is no release, nothing else names a version.
+pub(super) const COMMIT: Option<&str> = option_env!("LL_LOOP_COMMIT");
+
+/// Writes a loop. With `packages`, it checks one directory, which its parameter names.
+pub fn loop_text(name: &str, plan: &Plan, packages: &[String], trials: &Trials) -> String {
+    let is_check = |check: &&Check| !matches!(trials.of(&check.finding), Some(Tried::Changed { .. }));
+    let checks: Vec<&Check> = plan.checks.iter().filter(is_check).collect();
+    let words: Vec<&str> = checks.iter().map(|check| check.name.as_str()).collect();
+    let mut out = format!(
+        "# yaml-language-server: $schema=https://raw.githubusercontent.com/little-loops/ll-loop/{}/schema/loop.schema.json\nname: {}\n",
+        COMMIT.unwrap_or("main"),
+        quoted(name)
+    );
+    let described = format!("checks what this repository checks: {}", words.join(", "));
+    let _ = writeln!(out, "description: {}", quoted(&described));
+    let first = checks.first().map_or("done", |check| check.name.as_str());
+    let _ = writeln!(out, "initial: {first}\ntimeout: 1h\nshell: [bash, -euo, pipefail, -c]");
+    if let [first, ..] = packages {
+        let described = quoted(&format!("the package, such as {first}"));
+        let _ = writeln!(
+            out,
+            "parameters:\n  path:\n    type: string\n    required: true\n    description: {described}\nenv:\n  LL_PATH: ${{context.path}}"
+        );
+    }
+    out.push_str("states:\n");
+    for (at, check) in checks.iter().enumerate() {
+        let next = checks.get(at + 1).map_or("done", |next| next.name.as_str());
+        let written = WrittenCheck {
+            check,
+            next,
+            has_packages: !packages.is_empty(),
+            tried: trials.of(&check.finding),
+        };
+        written.states(&mut out);
+    }
+    out.push_str("  done:\n    terminal: true\n");
+    out.push_str("  failed:\n    terminal: true\n    outcome: failure\n    description: a check failed; see its output above\n");
+    comments(&mut out, plan, trials);
+    out
+}
+
+/// Writes what is no state, and why.
+fn comments(out: &mut String, plan: &Plan, trials: &Trials) {
+    for check in &plan.checks {
+        if let Some(Tried::Changed { path, .. }) = trials.of(&check.finding) {
+            let path = one_line(path, 200);
+            comment(
+                out,
+                &format!("No check, because it changed {path}"),
+                &check.finding.command,
+                &check.finding.evidence,
+            );
+        }
+    }
+    for offer in &plan.offers {
+        comment(out, &format!("Not added, because {}", offer.why), &offer.command, &offer.evidence);
+    }
+}
+
+fn comment(out: &mut String, why: &str, command: &str, evidence: &Evidence) {
+    let _ = writeln!(out, "# {why} ({}):", source(evidence));
+    let _ = writeln!(out, "#   action: {}", one_line(command, 300));
+}
+
+/// A check as it is written.
+struct WrittenCheck<'p> {
+    check: &'p Check,
+    /// The state behind it.
+    next: &'p str,
+    has_packages: bool,
+    tried: Option<&'p Tried>,
+}
+
+/// What is no is not what could not run: see the key in `docs/evaluators.md`.
+const JUDGED: &str = "    evaluate: { type: exit_code, \"no\": nonzero, error_if_not_run: true }\n";
+
+impl WrittenCheck<'_> {
+    fn states(&self, out: &mut String) {
+        let (name, next) = (&self.check.name, self.next);
+        let again = format!("{name}_again");
+        let on_no = match &self.check.fix {
+            Some(_) => format!("fix_{name}"),
+            None if self.check.mends_itself() => again.clone(),
+            None => "failed".to_owned(),
+        };
+        self.evidence(out, &self.check.finding, self.mark());
+        self.state(out, name, &self.check.finding, &[next, &on_no]);
+        if let Some(fix) = &self.check.fix {
+            self.evidence(out, fix, "");
+            // Whatever a fix exits with, the check judges what it did.
+            self.state(out, &format!("fix_{name}"), fix, &[&again, &again]);
+        }
+        if on_no != "failed" {
+            let why =
+                if self.check.fix.is_some() { "" } else { "; it mends what it finds, and is asked again" };
+            self.evidence(out, &self.check.finding, why);
+            self.state(out, &again, &self.check.finding, &[next, "failed"]);
+        }
+    }
+
+    /// Returns what a try has shown that a reader has to know. It is the same each time.
+    fn mark(&self) -> &'static str {
+        match self.tried {
+            Some(Tried::Ran { exit: 0, .. }) | None => "",
+            Some(Tried::Ran { .. }) => "; it failed on the tree that init saw",
+            Some(Tried::CouldNotRun { .. }) => "; it could not run where init tried it",
+            Some(Tried::Changed { .. }) => "",
+        }
+    }
+
+    fn evidence(&self, out: &mut String, finding: &Finding, mark: &str) {
+        let _ = writeln!(out, "  # {}{mark}", source(&finding.evidence));
+    }
+
+    fn state(&self, out: &mut String, name: &str, finding: &Finding, to: &[&str; 2]) {
+        let [on_yes, on_no] = to;
+        let action = action(finding, self.has_packages);
+        let _ = write!(
+            out,
+            "  {name}:\n    action: {action}\n{JUDGED}    on_yes: {on_yes}\n    on_no: {on_no}\n"
+        );
+    }
+}
+
+/// Writes a command as the value of `action`.
+fn action(finding: &Finding, has_packages: bool) -> String {
+    let command = in_directory(finding, has_packages);
+    if command.contains(['"', '\'', '\\']) {
+        // A block needs no quotes, and no formatter prefers others.
+        return format!("|\n      {command}");
+    }
+    quoted(&command)
+}
+
+/// Returns a command that goes where it is called first.
+pub(super) fn in_directory(finding: &Finding, has_packages: bool) -> String {
+    let directory = &finding.directory;
+    let below = match (has_packages, directory.is_empty()) {
+        (true, true) => "\"$LL_PATH\"".to_owned(),
+        (true, false) => format!("\"$LL_PATH\"/{}", word(directory)),
+        (false, true) => return finding.command.clone(),
+        (false, false) => word(directory),
+    };
+    format!("cd {below} && {}", finding.command)
+}
+
+fn word(text: &str) -> String {
+    shlex::try_quote(text).map_or_else(|_| String::from("."), std::borrow::Cow::into_owned)
+}
+
+/// Says where a command was found.
+pub fn source(evidence: &Evidence) -> String {
+    let task = evidence.task.as_ref().map(|task| format!(" ({})", one_line(task, 80))).unwrap_or_default();
+    format!("{}:{}{task}", one_line(&evidence.file, 200), evidence.line)
+}
+
+/// Writes a text so that YAML reads it as it is.
+pub(super) fn quoted(text: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || " ./_-&=,+@".contains(c);
+    let begins = text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '.');
+    let is_word = !matches!(text, "true" | "false" | "null" | "yes" | "no" | "on" | "off");
+    if begins && is_word && text.chars().all(is_plain) && !text.ends_with(' ') {
+        return text.to_owned();
+    }
+    Value::from(text).to_string()
+}

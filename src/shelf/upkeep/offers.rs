@@ -1,0 +1,55 @@
+//! Tools that a repository has only the configuration of. Nobody runs them there, as far as it says: they are offered, never added.
+
+use super::repository::{Evidence, Finding, Repository, line_of};
+use super::{ci, tasks};
+use crate::tools::{TOOLS, Tool, recognise};
+
+/// A command that somebody may add to a loop.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Offer {
+    /// The command.
+    pub command: String,
+    /// What speaks for it.
+    pub evidence: Evidence,
+    /// Why it was not added.
+    pub why: &'static str,
+}
+
+/// Returns the tools that are configured and that no check is known to call.
+pub(super) fn configured(repository: &Repository, checks: &[&Finding]) -> Vec<Offer> {
+    let is_called = |tool: &Tool| {
+        checks.iter().any(|check| {
+            let words = shlex::split(&check.command).unwrap_or_default();
+            recognise(&words).is_some_and(|found| found.tool.name == tool.name)
+        })
+    };
+    let runs = ci::contents(repository).commands;
+    // A tool that a task or a script calls is there already.
+    let is_run = |tool: &Tool| {
+        tool.programs().iter().any(|program| {
+            tasks::call(repository, program)
+                || runs.iter().any(|line| line.command.split([' ', '/']).any(|word| word == program))
+        })
+    };
+    let offer = |tool: &Tool| {
+        let command = tool.offer.clone()?;
+        let evidence = evidence(tool, repository)?;
+        (!is_called(tool) && !is_run(tool)).then_some(Offer {
+            command,
+            evidence,
+            why: "only its configuration is there",
+        })
+    };
+    TOOLS.tools.iter().filter_map(offer).collect()
+}
+
+fn evidence(tool: &Tool, repository: &Repository) -> Option<Evidence> {
+    if let Some(file) = tool.config.iter().find(|file| repository.has(file)) {
+        return Some(Evidence { file: file.clone(), line: 1, task: None });
+    }
+    tool.sections.iter().find_map(|(file, sign)| {
+        let text = repository.text(file)?;
+        let has = |line: &str| line.trim_start().starts_with(sign.as_str());
+        text.lines().any(has).then(|| Evidence { file: file.clone(), line: line_of(text, has), task: None })
+    })
+}

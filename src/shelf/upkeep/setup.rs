@@ -1,0 +1,543 @@
+//! What a job needs before the checks of a loop can run: the language in the version that the repository names, what it depends on, and
+//! the tools that a runner lacks.
+
+use std::collections::BTreeSet;
+
+use super::ci::{CiCommand, CiContents};
+use super::plan::Plan;
+use super::repository::{Finding, Repository};
+use super::tasks::package_manager;
+use crate::tools::{TOOLS, recognise};
+
+/// A step before the loop.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct SetUpStep {
+    pub(super) does: SetUp,
+    /// Where it is done; empty for the top.
+    pub(super) directory: String,
+}
+
+/// What a step does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum SetUp {
+    /// Calls an action of somebody else.
+    Action {
+        /// It, with its commit and its tag.
+        action: &'static PinnedAction,
+        /// Its inputs.
+        with: Vec<(&'static str, String)>,
+    },
+    /// Runs a command.
+    Run(String),
+}
+
+/// An action by its commit. A tag can be moved to other code.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct PinnedAction {
+    pub(super) name: &'static str,
+    pub(super) commit: &'static str,
+    pub(super) tag: &'static str,
+}
+
+macro_rules! pinned {
+    ($($constant:ident = $name:literal, $commit:literal, $tag:literal;)*) => {
+        $(pub(super) static $constant: PinnedAction = PinnedAction { name: $name, commit: $commit, tag: $tag };)*
+    };
+}
+
+pinned! {
+    CHECKOUT = "actions/checkout", "d23441a48e516b6c34aea4fa41551a30e30af803", "v6.1.0";
+    DOWNLOAD = "actions/download-artifact", "3e5f45b2cfb9172054b4087a40e8e0b5a5461e7c", "v8.0.1";
+    NODE = "actions/setup-node", "820762786026740c76f36085b0efc47a31fe5020", "v7.0.0";
+    PYTHON = "actions/setup-python", "5fda3b95a4ea91299a34e894583c3862153e4b97", "v7.0.0";
+    GO = "actions/setup-go", "b7ad1dad31e06c5925ef5d2fc7ad053ef454303e", "v7.0.0";
+    JAVA = "actions/setup-java", "b6effb05e454b25005698d916606bdc6ffcbf961", "v5.7.0";
+    DOTNET = "actions/setup-dotnet", "a98b56852c35b8e3190ac28c8c2271da59106c68", "v6.0.0";
+    UV = "astral-sh/setup-uv", "20cfd1bf945f4377ade1205e4dbc17946fc9a30d", "v10.0.1";
+    PNPM = "pnpm/action-setup", "fe02b34f77f8bc703788d5817da081398fad5dd2", "v4.0.0";
+    RUBY = "ruby/setup-ruby", "0dafeac902942906541bc140009cdbf32665b601", "v1.315.0";
+    PHP = "shivammathur/setup-php", "f3e473d116dcccaddc5834248c87452386958240", "v2";
+    TERRAFORM = "hashicorp/setup-terraform", "dfe3c3f87815947d99a8997f908cb6525fc44e9e", "v4.0.1";
+    BUN = "oven-sh/setup-bun", "0c5077e51419868618aeaa5fe8019c62421857d6", "v2.2.0";
+    DENO = "denoland/setup-deno", "667a34cdef165d8d2b2e98dde39547c9daac7282", "v2.0.4";
+}
+
+/// What is set up of a language.
+type SetLanguageUp = fn(&SetUpPlace<'_>) -> Vec<SetUp>;
+
+/// The languages, in the order in which they are set up.
+const LANGUAGES: [(&str, SetLanguageUp); 9] = [
+    ("go", go),
+    ("java", java),
+    ("dotnet", dotnet),
+    ("ruby", ruby),
+    ("php", php),
+    ("terraform", terraform),
+    ("deno", deno),
+    ("node", node),
+    ("python", python),
+];
+
+/// A directory in which something is set up, and what its repository says.
+struct SetUpPlace<'r> {
+    /// The repository as it is seen from there.
+    here: Repository,
+    /// All of it.
+    repository: &'r Repository,
+    contents: &'r CiContents,
+    directory: String,
+}
+
+/// Returns the steps before a loop. In a loop for packages, `package` is one of them, and the steps are for any: their directory is none.
+pub(super) fn steps(
+    repository: &Repository,
+    contents: &CiContents,
+    plan: &Plan,
+    package: Option<&str>,
+) -> Vec<SetUpStep> {
+    let findings: Vec<&Finding> =
+        plan.checks.iter().flat_map(|check| [Some(&check.finding), check.fix.as_ref()]).flatten().collect();
+    let mut steps: Vec<SetUpStep> = Vec::new();
+    let directories: BTreeSet<&str> = findings.iter().map(|finding| finding.directory.as_str()).collect();
+    for below in directories {
+        let directory = match (package, below) {
+            (Some(package), "") => package.to_owned(),
+            (Some(package), below) => format!("{package}/{below}"),
+            (None, below) => below.to_owned(),
+        };
+        let here = if directory.is_empty() { repository.clone() } else { repository.below(&directory) };
+        let called = findings.iter().filter(|finding| finding.directory == below).copied();
+        let place = SetUpPlace { here, repository, contents, directory };
+        let does = place.steps(&called.collect::<Vec<_>>());
+        for does in does {
+            let directory = match &does {
+                SetUp::Action { .. } => String::new(),
+                SetUp::Run(_) => below.to_owned(),
+            };
+            let step = SetUpStep { does, directory };
+            if !steps.contains(&step) {
+                steps.push(step);
+            }
+        }
+    }
+    // What sets a language up comes before what uses it.
+    steps.sort_by_key(|step| matches!(step.does, SetUp::Run(_)));
+    steps
+}
+
+/// Returns the command that installs what a check depends on, as far as the repository says it: its first words, as people type them.
+pub fn install_of(repository: &Repository, finding: &Finding, package: Option<&str>) -> Option<String> {
+    let directory = match (package, finding.directory.as_str()) {
+        (Some(package), "") => package.to_owned(),
+        (Some(package), below) => format!("{package}/{below}"),
+        (None, below) => below.to_owned(),
+    };
+    let here = if directory.is_empty() { repository.clone() } else { repository.below(&directory) };
+    let contents = CiContents::default();
+    let place = SetUpPlace { here, repository, contents: &contents, directory };
+    let languages = place.languages(&[finding]);
+    let commands = place.installs_of_files(&languages);
+    let by_ruby = languages.contains("ruby").then(|| "bundle install".to_owned());
+    let command = commands.into_iter().next().or(by_ruby)?;
+    Some(command.split(" --").next().unwrap_or_default().to_owned())
+}
+
+impl SetUpPlace<'_> {
+    fn steps(&self, called: &[&Finding]) -> Vec<SetUp> {
+        let languages = self.languages(called);
+        let mut steps: Vec<SetUp> = LANGUAGES
+            .iter()
+            .filter(|(name, _)| languages.contains(name))
+            .flat_map(|(_, set_up)| set_up(self))
+            .collect();
+        let of_ci = self.installs_of_ci(called);
+        if of_ci.is_empty() {
+            steps.extend(self.installs_of_files(&languages).into_iter().map(SetUp::Run));
+        } else {
+            steps.extend(of_ci.into_iter().map(SetUp::Run));
+        }
+        steps.extend(self.tools(called, &steps).into_iter().map(SetUp::Run));
+        steps
+    }
+
+    /// Returns the languages of the tools that are called. A task may call whatever has a manifest there.
+    fn languages(&self, called: &[&Finding]) -> BTreeSet<&'static str> {
+        let mut found = BTreeSet::new();
+        for finding in called {
+            let words = shlex::split(&finding.command).unwrap_or_default();
+            let tool = recognise(&words).map(|found| found.tool);
+            let language = tool
+                .map(|tool| tool.ecosystem.as_str())
+                .filter(|name| !matches!(*name, "any" | "yaml" | "documents" | "shell"));
+            match language.and_then(|name| TOOLS.ecosystems.iter().find(|known| known.name == name)) {
+                Some(known) => drop(found.insert(known.name.as_str())),
+                None => found.extend(self.by_manifests()),
+            }
+            if finding.command.starts_with("npx ") {
+                found.insert("node");
+            }
+        }
+        found
+    }
+
+    fn by_manifests(&self) -> impl Iterator<Item = &'static str> {
+        let has =
+            |ecosystem: &&crate::tools::Ecosystem| ecosystem.manifests.iter().any(|file| self.here.has(file));
+        TOOLS
+            .ecosystems
+            .iter()
+            .filter(has)
+            .map(|ecosystem| ecosystem.name.as_str())
+            .collect::<Vec<_>>()
+            .into_iter()
+    }
+
+    /// Returns the lines by which the jobs that run these commands prepare for them.
+    fn installs_of_ci(&self, called: &[&Finding]) -> Vec<String> {
+        let commands = &self.contents.commands;
+        let calls = |command: &&CiCommand| called.iter().any(|finding| finding.command == command.command);
+        let jobs: BTreeSet<&str> =
+            commands.iter().filter(calls).map(|command| command.job.as_str()).collect();
+        let first =
+            commands.iter().find(|command| is_install(&command.command)).map(|command| command.job.as_str());
+        let jobs = if jobs.is_empty() { first.into_iter().collect() } else { jobs };
+        let mut found: Vec<String> = Vec::new();
+        for command in commands.iter().filter(|command| jobs.contains(command.job.as_str())) {
+            let is_here = command.directory == self.directory;
+            if is_here && is_install(&command.command) && !found.contains(&command.command) {
+                found.push(command.command.clone());
+            }
+        }
+        found
+    }
+
+    /// Returns what the lock files say how it is installed.
+    fn installs_of_files(&self, languages: &BTreeSet<&'static str>) -> Vec<String> {
+        let has = |file: &str| self.here.has(file);
+        let mut found: Vec<String> = Vec::new();
+        if languages.contains("python") {
+            found.extend(self.python_installs());
+        }
+        if languages.contains("node") && has("package.json") {
+            found.push(self.node_install().to_owned());
+        }
+        if languages.contains("php") && has("composer.json") {
+            found.push("composer install --no-interaction".to_owned());
+        }
+        if languages.contains("terraform") {
+            found.push("terraform init -backend=false".to_owned());
+        }
+        found
+    }
+
+    fn node_install(&self) -> &'static str {
+        let has_lock = ["package-lock.json", "npm-shrinkwrap.json"].iter().any(|file| self.here.has(file));
+        match (package_manager(&self.here), has_lock) {
+            ("pnpm", _) => "pnpm install --frozen-lockfile",
+            ("yarn", _) if self.is_berry() => "yarn install --immutable",
+            ("yarn", _) => "yarn install --frozen-lockfile",
+            ("bun", _) => "bun install --frozen-lockfile",
+            (_, true) => "npm ci",
+            (_, false) => "npm install",
+        }
+    }
+
+    fn is_berry(&self) -> bool {
+        self.here.has(".yarnrc.yml")
+    }
+
+    fn python_installs(&self) -> Vec<String> {
+        let text = |file: &str| self.here.text(file).unwrap_or_default();
+        let project = text("pyproject.toml");
+        let extra = ["test", "tests", "testing", "dev"].into_iter().find(|name| {
+            project.split("[project.optional-dependencies]").nth(1).is_some_and(|rest| {
+                rest.split("\n[").next().is_some_and(|table| {
+                    table.lines().any(|line| {
+                        line.trim_start()
+                            .strip_prefix(name)
+                            .is_some_and(|rest| rest.trim_start().starts_with('='))
+                    })
+                })
+            })
+        });
+        let group = ["test", "tests", "dev"].into_iter().find(|name| {
+            project.split("[dependency-groups]").nth(1).is_some_and(|rest| {
+                rest.lines().any(|line| {
+                    line.strip_prefix(name).is_some_and(|rest| rest.trim_start().starts_with('='))
+                })
+            })
+        });
+        let lists = [
+            "requirements.txt",
+            "requirements-dev.txt",
+            "requirements-test.txt",
+            "dev-requirements.txt",
+            "test-requirements.txt",
+            "requirements_dev.txt",
+        ];
+        match self.here.first(&["uv.lock", "poetry.lock", "pdm.lock"]) {
+            Some("uv.lock") => return vec!["uv sync".to_owned()],
+            Some("poetry.lock") => return vec!["poetry install".to_owned()],
+            Some(_) => return vec!["pdm install".to_owned()],
+            None => {}
+        }
+        let mut found: Vec<String> = lists
+            .iter()
+            .filter(|file| self.here.has(file))
+            .map(|file| format!("python -m pip install -r {file}"))
+            .collect();
+        let is_package = project.contains("[build-system]") || self.here.has("setup.py");
+        found.extend(match (is_package, extra) {
+            (true, Some(extra)) => Some(format!("python -m pip install -e '.[{extra}]'")),
+            (true, None) => Some("python -m pip install -e .".to_owned()),
+            (false, _) => None,
+        });
+        found.extend(group.map(|group| format!("python -m pip install --group {group}")));
+        found
+    }
+
+    /// Returns what installs the tools that are called by themselves and that nothing so far brings.
+    fn tools(&self, called: &[&Finding], steps: &[SetUp]) -> Vec<String> {
+        let mut found: Vec<String> = Vec::new();
+        for finding in called {
+            let words = shlex::split(&finding.command).unwrap_or_default();
+            let Some(program) = words.first() else { continue };
+            let runs =
+                |step: &SetUp| matches!(step, SetUp::Run(command) if command.contains(program.as_str()));
+            let lacking =
+                CALLERS.iter().find(|(name, _)| name == program).map(|(_, install)| (*install).to_owned());
+            let of_tool = TOOLS.tools.iter().find(|tool| tool.programs().contains(program));
+            let install = lacking.or_else(|| of_tool?.install.clone());
+            let of_module = recognise(&words)
+                .filter(|found| words.get(1).is_some_and(|word| word == "-m") && found.tool.name == "pytest");
+            let install = install.or_else(|| of_module.map(|_| "python -m pip install pytest".to_owned()));
+            let is_there = steps.iter().any(runs) || steps.iter().any(|step| brings(step, program));
+            if let Some(install) = install.filter(|install| !is_there && !found.contains(install)) {
+                found.push(install);
+            }
+        }
+        found
+    }
+
+    /// Returns the value that the repository's own workflows give an input of an action, if it is no expression.
+    fn of_ci(&self, action: &str, input: &str) -> Option<String> {
+        let of_action = self.contents.actions.iter().filter(|known| known.name == action);
+        let mut values = of_action.flat_map(|known| &known.with).filter(|(key, _)| key == input);
+        values.next().map(|(_, value)| {
+            value.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default().to_owned()
+        })
+    }
+
+    /// Returns the first of these files that is there, as a path from the top.
+    fn version_file(&self, files: &[&str]) -> Option<String> {
+        let below = |file: &str| {
+            if self.directory.is_empty() { file.to_owned() } else { format!("{}/{file}", self.directory) }
+        };
+        self.here.first(files).map(below).or_else(|| self.repository.first(files).map(str::to_owned))
+    }
+}
+
+/// Programs that start others or are installed in a way of their own, and what installs them on a runner.
+const CALLERS: [(&str, &str); 8] = [
+    ("uv", "pipx install uv"),
+    ("poetry", "pipx install poetry"),
+    ("pdm", "pipx install pdm"),
+    ("hatch", "pipx install hatch"),
+    ("pipenv", "pipx install pipenv"),
+    ("poe", "pipx install poethepoet"),
+    ("pytest", "python -m pip install pytest"),
+    ("mypy", "python -m pip install mypy"),
+];
+
+/// Tells whether a step brings a program along.
+fn brings(step: &SetUp, program: &str) -> bool {
+    match step {
+        SetUp::Action { action, .. } => match action.name {
+            "astral-sh/setup-uv" => matches!(program, "uv" | "uvx"),
+            "pnpm/action-setup" => program == "pnpm",
+            "oven-sh/setup-bun" => program == "bun",
+            "denoland/setup-deno" => program == "deno",
+            _ => false,
+        },
+        // What a project depends on in Python has the tools that it calls.
+        SetUp::Run(command) => {
+            let is_of_project =
+                command.contains("requirements") || command.contains("-e ") || command.contains("--group");
+            is_of_project
+                && matches!(program, "pytest" | "mypy" | "ruff" | "black" | "flake8" | "python" | "python3")
+        }
+    }
+}
+
+/// What installs what a repository depends on, by how the command begins.
+const INSTALLS: [&str; 31] = [
+    "pip install",
+    "pip3 install",
+    "python -m pip install",
+    "python3 -m pip install",
+    "pipx install",
+    "uv sync",
+    "uv pip install",
+    "uv tool install",
+    "poetry install",
+    "pdm install",
+    "pipenv install",
+    "npm ci",
+    "npm install",
+    "npm i",
+    "pnpm install",
+    "pnpm i",
+    "yarn install",
+    "yarn --immutable",
+    "yarn --frozen-lockfile",
+    "bun install",
+    "corepack enable",
+    "bundle install",
+    "composer install",
+    "composer update",
+    "go mod download",
+    "go install",
+    "sudo apt-get",
+    "sudo apt ",
+    "rustup ",
+    "cargo install",
+    "dotnet tool restore",
+];
+
+/// Tells whether a line of a job prepares it.
+fn is_install(command: &str) -> bool {
+    let begins = |begin: &&str| {
+        command.strip_prefix(begin.trim_end()).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
+    };
+    let by_task = shlex::split(command).is_some_and(|words| {
+        let names: Vec<&str> = words.iter().map(String::as_str).collect();
+        matches!(
+            names.as_slice(),
+            [
+                "make" | "just" | "task",
+                "deps" | "install" | "setup" | "install-dev" | "dev-install" | "bootstrap"
+            ]
+        )
+    });
+    command == "yarn" || by_task || INSTALLS.iter().any(|begin| begins(&begin))
+}
+
+fn action(action: &'static PinnedAction, with: Vec<(&'static str, String)>) -> SetUp {
+    SetUp::Action { action, with }
+}
+
+fn go(place: &SetUpPlace<'_>) -> Vec<SetUp> {
+    let file = place.version_file(&["go.mod", ".go-version"]);
+    let with = match file {
+        Some(file) => ("go-version-file", file),
+        None => (
+            "go-version",
+            place.of_ci("actions/setup-go", "go-version").unwrap_or_else(|| "stable".to_owned()),
+        ),
+    };
+    vec![action(&GO, vec![with])]
+}
+
+fn java(place: &SetUpPlace<'_>) -> Vec<SetUp> {
+    let distribution =
+        place.of_ci("actions/setup-java", "distribution").unwrap_or_else(|| "temurin".to_owned());
+    let version = match place.version_file(&[".java-version", ".tool-versions", ".sdkmanrc"]) {
+        Some(file) => ("java-version-file", file),
+        None => (
+            "java-version",
+            place.of_ci("actions/setup-java", "java-version").unwrap_or_else(|| "21".to_owned()),
+        ),
+    };
+    vec![action(&JAVA, vec![("distribution", distribution), version])]
+}
+
+fn dotnet(place: &SetUpPlace<'_>) -> Vec<SetUp> {
+    let with = match place.version_file(&["global.json"]) {
+        Some(file) => ("global-json-file", file),
+        None => (
+            "dotnet-version",
+            place.of_ci("actions/setup-dotnet", "dotnet-version").unwrap_or_else(|| "10.0.x".to_owned()),
+        ),
+    };
+    vec![action(&DOTNET, vec![with])]
+}
+
+fn ruby(place: &SetUpPlace<'_>) -> Vec<SetUp> {
+    let mut with = Vec::new();
+    if place.version_file(&[".ruby-version", ".tool-versions", "mise.toml"]).is_none() {
+        with.push((
+            "ruby-version",
+            place.of_ci("ruby/setup-ruby", "ruby-version").unwrap_or_else(|| "3.4".to_owned()),
+        ));
+    }
+    if place.here.has("Gemfile") {
+        with.push(("bundler-cache", "true".to_owned()));
+    }
+    vec![action(&RUBY, with)]
+}
+
+fn php(place: &SetUpPlace<'_>) -> Vec<SetUp> {
+    let version = place.of_ci("shivammathur/setup-php", "php-version").unwrap_or_else(|| "8.4".to_owned());
+    let extensions = place.of_ci("shivammathur/setup-php", "extensions").map(|value| ("extensions", value));
+    vec![action(
+        &PHP,
+        [("php-version", version), ("coverage", "none".to_owned())].into_iter().chain(extensions).collect(),
+    )]
+}
+
+fn terraform(place: &SetUpPlace<'_>) -> Vec<SetUp> {
+    let version = place
+        .of_ci("hashicorp/setup-terraform", "terraform_version")
+        .map(|value| ("terraform_version", value));
+    vec![action(&TERRAFORM, version.into_iter().collect())]
+}
+
+fn deno(place: &SetUpPlace<'_>) -> Vec<SetUp> {
+    let version = place.of_ci("denoland/setup-deno", "deno-version").unwrap_or_else(|| "v2.x".to_owned());
+    vec![action(&DENO, vec![("deno-version", version)])]
+}
+
+fn node(place: &SetUpPlace<'_>) -> Vec<SetUp> {
+    let has_engine = |text: &str| text.contains("\"engines\"") && text.contains("\"node\"");
+    let file = place.version_file(&[".nvmrc", ".node-version", ".tool-versions"]).or_else(|| {
+        place.here.text("package.json").filter(|text| has_engine(text))?;
+        place.version_file(&["package.json"])
+    });
+    let of_ci = place.of_ci("actions/setup-node", "node-version");
+    let with = match (file, of_ci) {
+        (_, Some(version)) => ("node-version", version),
+        (Some(file), None) if !file.ends_with("package.json") => ("node-version-file", file),
+        // A range such as `>=18` takes a version that the repository may never have been tried with.
+        (Some(_) | None, None) => ("node-version", "lts/*".to_owned()),
+    };
+    let mut steps = Vec::new();
+    match package_manager(&place.here) {
+        "pnpm" => {
+            let is_named =
+                place.here.text("package.json").is_some_and(|text| text.contains("\"packageManager\""));
+            let version = place.of_ci("pnpm/action-setup", "version").unwrap_or_else(|| "latest".to_owned());
+            steps.push(action(&PNPM, if is_named { Vec::new() } else { vec![("version", version)] }));
+        }
+        "bun" => steps.push(action(&BUN, Vec::new())),
+        _ => {}
+    }
+    steps.push(action(&NODE, vec![with]));
+    if package_manager(&place.here) == "yarn" && place.is_berry() {
+        steps.push(SetUp::Run("corepack enable".to_owned()));
+    }
+    steps
+}
+
+fn python(place: &SetUpPlace<'_>) -> Vec<SetUp> {
+    let file = place.version_file(&[".python-version", ".tool-versions"]);
+    let of_ci = place.of_ci("actions/setup-python", "python-version");
+    let with = match (of_ci, file) {
+        (Some(version), _) => ("python-version", version),
+        (None, Some(file)) => ("python-version-file", file),
+        (None, None) => ("python-version", "3.x".to_owned()),
+    };
+    let uses_uv =
+        place.here.has("uv.lock") || place.contents.actions.iter().any(|known| known.name == UV.name);
+    let uv = uses_uv.then(|| action(&UV, Vec::new()));
+    [Some(action(&PYTHON, vec![with])), uv].into_iter().flatten().collect()
+}

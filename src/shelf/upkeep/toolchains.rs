@@ -1,0 +1,214 @@
+//! What the toolchain of a language brings along: the tests that lie in a repository, and the format of its files.
+
+use super::repository::{Evidence, Finding, Repository, line_of};
+use super::tasks::python;
+use crate::tools::Purpose;
+
+/// Go's check of the format. Without `gofmt`, or where it fails, it is not green.
+const GOFMT: &str = "files=$(gofmt -l .) && { [ -z \"$files\" ] || { printf '%s\\n' \"$files\"; exit 1; }; }";
+
+/// Returns the tests of toolchains whose tests are there.
+pub(super) fn tests(repository: &Repository) -> Vec<Finding> {
+    let found = [
+        rust(repository),
+        go(repository),
+        python_tests(repository),
+        maven(repository),
+        gradle(repository),
+        dotnet(repository),
+        cmake(repository),
+        deno(repository),
+    ];
+    found.into_iter().flatten().collect()
+}
+
+/// Returns the checks of the format that come with a toolchain. Whether a repository keeps to it, only a try tells.
+pub(super) fn formats(repository: &Repository) -> Vec<Finding> {
+    let terraform = repository.paths().find(|path| is_below(path, 2) && path.ends_with(".tf"));
+    let dotnet = solution(repository);
+    let known = [
+        (repository.first(&["Cargo.toml"]), "cargo fmt --all --check"),
+        (repository.first(&["go.mod"]), GOFMT),
+        (dotnet, "dotnet format --verify-no-changes"),
+        (terraform, "terraform fmt -check -recursive"),
+        (repository.first(&["deno.json", "deno.jsonc"]), "deno fmt --check"),
+    ];
+    known
+        .into_iter()
+        .filter_map(|(file, command)| Some(finding(Purpose::Format, command, file?, 1)))
+        .collect()
+}
+
+/// Returns the build of documents, which is the test of a repository of documents.
+pub(super) fn documents(repository: &Repository) -> Vec<Finding> {
+    let run = python(repository);
+    let mkdocs = repository.first(&["mkdocs.yml", "mkdocs.yaml"]).map(|file| {
+        let command = format!("{run}mkdocs build --strict --site-dir \"$(mktemp -d)\"");
+        finding(Purpose::Build, &command, file, 1)
+    });
+    let sphinx = ["docs/conf.py", "doc/conf.py", "docs/source/conf.py", "doc/source/conf.py"];
+    let sphinx = repository.first(&sphinx).map(|file| {
+        let directory = file.trim_end_matches("/conf.py");
+        let command = format!("{run}sphinx-build -W -b html {directory} \"$(mktemp -d)\"");
+        finding(Purpose::Build, &command, file, 1)
+    });
+    mkdocs.into_iter().chain(sphinx).collect()
+}
+
+fn finding(purpose: Purpose, command: &str, file: &str, line: usize) -> Finding {
+    Finding {
+        purpose: Some(purpose),
+        is_fix: false,
+        command: command.to_owned(),
+        directory: String::new(),
+        evidence: Evidence { file: file.to_owned(), line, task: None },
+    }
+}
+
+fn is_below(path: &str, depth: usize) -> bool {
+    path.matches('/').count() < depth
+}
+
+fn rust(repository: &Repository) -> Option<Finding> {
+    let has_tests = |path: &str| {
+        path.ends_with(".rs")
+            && repository.text(path).is_some_and(|text| text.contains("#[test]") || text.contains("::test]"))
+    };
+    let file = repository.first(&["Cargo.toml"])?;
+    let is_workspace = repository.text(file).is_some_and(|text| text.contains("[workspace"));
+    let command = if is_workspace { "cargo test --workspace" } else { "cargo test" };
+    repository.paths().any(has_tests).then(|| finding(Purpose::Test, command, file, 1))
+}
+
+fn go(repository: &Repository) -> Option<Finding> {
+    let file = repository.first(&["go.mod"])?;
+    let has_tests = repository.paths().any(|path| path.ends_with("_test.go"));
+    has_tests.then(|| finding(Purpose::Test, "go test ./...", file, 1))
+}
+
+fn name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+fn is_python_test(path: &str) -> bool {
+    let name = name(path);
+    name.ends_with(".py") && (name.starts_with("test_") || name.ends_with("_test.py") || name == "tests.py")
+}
+
+/// Returns the place that says that pytest is used: it is configured, or a declared dependency.
+fn pytest_evidence(repository: &Repository) -> Option<(String, usize)> {
+    let configured = [
+        ("pytest.ini", "["),
+        (".pytest.ini", "["),
+        ("pyproject.toml", "[tool.pytest"),
+        ("setup.cfg", "[tool:pytest]"),
+        ("tox.ini", "[pytest]"),
+    ];
+    let of_section = configured.into_iter().find_map(|(file, sign)| {
+        let has = |line: &str| line.trim_start().starts_with(sign);
+        let text = repository.text(file)?;
+        text.lines().any(has).then(|| (file.to_owned(), line_of(text, has)))
+    });
+    of_section.or_else(|| declared(repository, "pytest"))
+}
+
+/// Returns the place where a dependency of Python is declared, in the package itself.
+fn declared(repository: &Repository, package: &str) -> Option<(String, usize)> {
+    let may_declare = |path: &&str| {
+        let name = name(path);
+        let is_list = name.ends_with(".txt") && name.contains("requirements")
+            || path.starts_with("requirements/") && (name.ends_with(".txt") || name.ends_with(".in"));
+        is_below(path, 2)
+            && (is_list || matches!(name, "pyproject.toml" | "setup.py" | "setup.cfg" | "Pipfile"))
+    };
+    let names = |line: &str| {
+        let word = line.trim_start().trim_start_matches(['"', '\'', '-', ' ']);
+        let rest = word.strip_prefix(package);
+        rest.is_some_and(|rest| !rest.starts_with(|c: char| c.is_ascii_alphanumeric() || "-_".contains(c)))
+    };
+    let says = |line: &str| line.split([',', '[']).any(names);
+    repository.paths().filter(may_declare).find_map(|path| {
+        let text = repository.text(path)?;
+        text.lines().any(says).then(|| (path.to_owned(), line_of(text, says)))
+    })
+}
+
+fn python_tests(repository: &Repository) -> Option<Finding> {
+    let test = repository.paths().find(|path| is_python_test(path))?;
+    let run = python(repository);
+    if let Some((file, line)) = pytest_evidence(repository) {
+        return Some(finding(Purpose::Test, &format!("{run}python -m pytest"), &file, line));
+    }
+    let uses_unittest = |path: &&str| {
+        is_python_test(path)
+            && repository
+                .text(path)
+                .is_some_and(|text| text.contains("import unittest") || text.contains("from unittest"))
+    };
+    let test = repository.paths().find(uses_unittest).unwrap_or(test);
+    let is_unittest = uses_unittest(&test);
+    let directory = test.split_once('/').map(|(directory, _)| directory);
+    let command = match directory {
+        Some(directory) if directory.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') => {
+            format!("{run}python -m unittest discover -s {directory} -t .")
+        }
+        Some(_) | None => format!("{run}python -m unittest discover"),
+    };
+    is_unittest.then(|| finding(Purpose::Test, &command, test, 1))
+}
+
+fn has_java_tests(repository: &Repository) -> bool {
+    repository.paths().any(|path| {
+        let is_source = [".java", ".kt", ".groovy", ".scala"].iter().any(|end| path.ends_with(end));
+        is_source && (path.contains("src/test/") || path.contains("Test/"))
+    })
+}
+
+fn maven(repository: &Repository) -> Option<Finding> {
+    let file = repository.first(&["pom.xml"])?;
+    let program = if repository.has("mvnw") { "./mvnw" } else { "mvn" };
+    has_java_tests(repository)
+        .then(|| finding(Purpose::Test, &format!("{program} --batch-mode test"), file, 1))
+}
+
+fn gradle(repository: &Repository) -> Option<Finding> {
+    let file = repository.first(&["build.gradle.kts", "build.gradle"])?;
+    let program = if repository.has("gradlew") { "./gradlew" } else { "gradle" };
+    has_java_tests(repository).then(|| finding(Purpose::Test, &format!("{program} test"), file, 1))
+}
+
+/// Returns the solution or the project at the top that .NET takes by itself.
+fn solution(repository: &Repository) -> Option<&str> {
+    let ends = |end: &str| repository.paths().find(|path| is_below(path, 1) && path.ends_with(end));
+    ends(".sln").or_else(|| ends(".slnx")).or_else(|| ends(".csproj"))
+}
+
+fn dotnet(repository: &Repository) -> Option<Finding> {
+    let file = solution(repository)?;
+    let has_tests = repository.paths().any(|path| {
+        let signs = ["Microsoft.NET.Test.Sdk", "xunit", "NUnit", "MSTest", "TUnit"];
+        (path.ends_with(".csproj") || path.ends_with(".fsproj"))
+            && repository.text(path).is_some_and(|text| signs.iter().any(|sign| text.contains(sign)))
+    });
+    has_tests.then(|| finding(Purpose::Test, "dotnet test", file, 1))
+}
+
+fn cmake(repository: &Repository) -> Option<Finding> {
+    let file = repository.first(&["CMakeLists.txt"])?;
+    let adds = |line: &str| {
+        let line = line.trim_start().to_ascii_lowercase();
+        ["enable_testing", "add_test", "include(ctest", "include (ctest", "gtest_discover_tests"]
+            .iter()
+            .any(|sign| line.starts_with(sign))
+    };
+    let text = repository.text(file)?;
+    let command = "build=$(mktemp -d) && cmake -S . -B \"$build\" && cmake --build \"$build\" --parallel && ctest --test-dir \"$build\" --output-on-failure";
+    text.lines().any(adds).then(|| finding(Purpose::Test, command, file, line_of(text, adds)))
+}
+
+fn deno(repository: &Repository) -> Option<Finding> {
+    let file = repository.first(&["deno.json", "deno.jsonc"])?;
+    let ends = ["_test.ts", ".test.ts", "_test.js", ".test.js"];
+    let has_tests = repository.paths().any(|path| ends.iter().any(|end| path.ends_with(end)));
+    has_tests.then(|| finding(Purpose::Test, "deno test", file, 1))
+}

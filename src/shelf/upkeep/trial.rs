@@ -1,0 +1,68 @@
+//! What came of trying the checks of a repository, and what that means for a loop.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::repository::Finding;
+
+/// What came of a check that was tried on the untouched tree.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Tried {
+    /// It looked.
+    Ran {
+        /// Its exit code.
+        exit: i32,
+        /// How long it took.
+        took: Duration,
+        /// The last lines that it printed.
+        last: Vec<String>,
+    },
+    /// It did not look: nothing is known of what it would have said.
+    CouldNotRun {
+        /// Why.
+        why: String,
+        /// What to do about it.
+        advice: String,
+        /// How long it took.
+        took: Duration,
+    },
+    /// It changed a file that belongs to the repository, so it is no check.
+    Changed {
+        /// The file.
+        path: String,
+        /// How long it took.
+        took: Duration,
+    },
+}
+
+impl Tried {
+    /// Returns how long it took.
+    pub fn took(&self) -> Duration {
+        match self {
+            Self::Ran { took, .. } | Self::CouldNotRun { took, .. } | Self::Changed { took, .. } => *took,
+        }
+    }
+}
+
+/// What came of each check that was tried.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Trials {
+    tried: BTreeMap<(String, String), Tried>,
+}
+
+impl Trials {
+    /// Notes what came of a check.
+    pub fn note(&mut self, finding: &Finding, tried: Tried) {
+        self.tried.insert((finding.directory.clone(), finding.command.clone()), tried);
+    }
+
+    /// Returns what came of a check, if it was tried.
+    pub fn of(&self, finding: &Finding) -> Option<&Tried> {
+        self.tried.get(&(finding.directory.clone(), finding.command.clone()))
+    }
+
+    /// Returns how long all of them took together.
+    pub fn took(&self) -> Duration {
+        self.tried.values().map(Tried::took).sum()
+    }
+}

@@ -1,0 +1,370 @@
+//! Writes the workflow that runs the loops: its steps are there to be read and changed, and it is right on the first push.
+
+use std::fmt::Write as _;
+
+use serde_json::Value;
+
+use super::ci::{CiContents, contents};
+use super::loop_text::{COMMIT, quoted};
+use super::plan::{Plan, PlannedLoop};
+use super::repository::Repository;
+use super::setup::{CHECKOUT, DOWNLOAD, PinnedAction, SetUp, SetUpStep, steps};
+use crate::tools::recognise;
+
+/// The CI system that a workflow is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ci {
+    /// GitHub Actions.
+    Github,
+    /// GitLab.
+    Gitlab,
+}
+
+/// A loop that a workflow runs, with the plan that is left of it after a try.
+pub struct WorkflowLoop<'p> {
+    /// What was planned.
+    pub planned: &'p PlannedLoop,
+    /// What is written of it.
+    pub settled: &'p Plan,
+}
+
+/// The most jobs that GitHub makes of one matrix.
+const MOST_JOBS: usize = 256;
+
+/// Writes the workflow for some loops, and returns its path with it.
+pub fn workflow(ci: Ci, repository: &Repository, loops: &[WorkflowLoop<'_>]) -> (&'static str, String) {
+    let contents = contents(repository);
+    match ci {
+        Ci::Github => (".github/workflows/ll-loop.yml", github(repository, &contents, loops)),
+        Ci::Gitlab if repository.has(".gitlab-ci.yml") => {
+            (".gitlab/ll-loop.gitlab-ci.yml", format!("{INCLUDE}{}", gitlab(repository, &contents, loops)))
+        }
+        Ci::Gitlab => (".gitlab-ci.yml", gitlab(repository, &contents, loops)),
+    }
+}
+
+/// What has to stand in the file that is there, so that the jobs run.
+const INCLUDE: &str = "# To run these jobs, add to .gitlab-ci.yml:\n#   include:\n#     - local: .gitlab/ll-loop.gitlab-ci.yml\n";
+
+/// The head of every workflow. A newer push ends what an older one of the same branch still runs; a branch that is shared keeps all.
+const HEAD: &str = "name: ll-loop
+
+on:
+  pull_request:
+  push:
+    branches: [main, master]
+
+permissions:
+  contents: read # to check the repository out
+
+concurrency:
+  group: ll-loop-${{ github.ref }}
+  cancel-in-progress: ${{ github.event_name == 'pull_request' }}
+
+jobs:
+";
+
+/// How long a job may take. The loop ends after an hour by itself, and says where.
+const MINUTES: u32 = 75;
+
+fn github(repository: &Repository, contents: &CiContents, loops: &[WorkflowLoop<'_>]) -> String {
+    let mut out = HEAD.to_owned();
+    for one in loops {
+        let job = GithubJob {
+            name: &one.planned.name,
+            packages: &one.planned.packages,
+            steps: steps(repository, contents, one.settled, one.planned.packages.first().map(String::as_str)),
+            repository,
+        };
+        if one.planned.packages.len() > MOST_JOBS { job.planned(&mut out) } else { job.plain(&mut out) }
+    }
+    out
+}
+
+struct GithubJob<'p> {
+    name: &'p str,
+    packages: &'p [String],
+    steps: Vec<SetUpStep>,
+    repository: &'p Repository,
+}
+
+impl GithubJob<'_> {
+    /// Returns the name of the job, which takes letters, digits, `-` and `_`.
+    fn id(&self) -> String {
+        let letters = self.name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' });
+        let name: String = letters.collect();
+        if name.starts_with(|c: char| c.is_ascii_alphabetic()) { name } else { format!("loop-{name}") }
+    }
+
+    fn plain(&self, out: &mut String) {
+        let has_packages = !self.packages.is_empty();
+        let title = if has_packages {
+            format!("{} in ${{{{ matrix.path }}}}", self.name)
+        } else {
+            self.name.to_owned()
+        };
+        let _ = write!(
+            out,
+            "  {}:\n    name: {}\n    runs-on: ubuntu-24.04\n    timeout-minutes: {MINUTES}\n",
+            self.id(),
+            value(&title)
+        );
+        if has_packages {
+            out.push_str("    strategy:\n      fail-fast: false\n      matrix:\n        path:\n");
+            for package in self.packages {
+                let _ = writeln!(out, "          - {}", quoted(package));
+            }
+        }
+        out.push_str("    steps:\n");
+        checkout(out);
+        self.set_up(out, has_packages.then_some("${{ matrix.path }}"));
+        self.own(out, "", &[("loop", self.name.to_owned())]);
+        if has_packages {
+            out.push_str("          params: path=${{ matrix.path }}\n");
+        }
+    }
+
+    /// Writes jobs for more packages than a matrix can hold: a plan, its legs, and the one result.
+    fn planned(&self, out: &mut String) {
+        let id = self.id();
+        let head = |suffix: &str, name: &str| {
+            format!(
+                "  {id}-{suffix}:\n    name: {}\n    runs-on: ubuntu-24.04\n    timeout-minutes: ",
+                value(name)
+            )
+        };
+        let _ = write!(
+            out,
+            "{}15\n    outputs:\n      matrix: ${{{{ steps.plan.outputs.matrix }}}}\n      any: ${{{{ steps.plan.outputs.any }}}}\n      plan-artifact: ${{{{ steps.plan.outputs.plan-artifact }}}}\n    steps:\n",
+            head("plan", &format!("{} plan", self.name))
+        );
+        checkout(out);
+        self.own_with_id(
+            out,
+            "/plan",
+            "plan",
+            &[("loop", self.name.to_owned()), ("per-path", self.pattern())],
+        );
+        let _ = write!(
+            out,
+            "{}360\n    needs: {id}-plan\n    if: needs.{id}-plan.outputs.any == 'true'\n    strategy:\n      fail-fast: false\n      matrix: ${{{{ fromJSON(needs.{id}-plan.outputs.matrix) }}}}\n    steps:\n",
+            head("leg", "${{ matrix.leg }} ${{ matrix.title }}")
+        );
+        checkout(out);
+        self.set_up(out, None);
+        download(
+            out,
+            "name",
+            &format!("${{{{ needs.{id}-plan.outputs.plan-artifact }}}}"),
+            ".loops/.running/plan",
+        );
+        self.own(
+            out,
+            "",
+            &[
+                ("plan", "${{ github.workspace }}/.loops/.running/plan/plan.json".to_owned()),
+                ("leg", "${{ matrix.leg }}".to_owned()),
+                ("report-dir", "${{ github.workspace }}/.loops/.running/leg.report".to_owned()),
+                ("deadline", "5h45m".to_owned()),
+            ],
+        );
+        let _ = write!(
+            out,
+            "{}15\n    needs: [{id}-plan, {id}-leg]\n    if: always()\n    steps:\n",
+            head("merge", self.name)
+        );
+        checkout(out);
+        download(
+            out,
+            "name",
+            &format!("${{{{ needs.{id}-plan.outputs.plan-artifact }}}}"),
+            ".loops/.running/plan",
+        );
+        out.push_str("      - run: mkdir -p .loops/.running/legs\n");
+        download(out, "pattern", "ll-loop-*-l[0-9]*-r${{ github.run_id }}-a*[0-9]", ".loops/.running/legs");
+        self.own(
+            out,
+            "/merge",
+            &[
+                ("plan", ".loops/.running/plan/plan.json".to_owned()),
+                ("from", ".loops/.running/legs".to_owned()),
+            ],
+        );
+    }
+
+    /// Returns a pattern for the packages: their common directory, or else their manifest wherever it lies.
+    fn pattern(&self) -> String {
+        let above = |package: &String| package.rsplit_once('/').map(|(above, _)| above.to_owned());
+        let first = self.packages.first().and_then(above);
+        match first.filter(|first| self.packages.iter().all(|package| above(package).as_ref() == Some(first)))
+        {
+            Some(above) => format!("{above}/*"),
+            None => {
+                let package = self.packages.first().map(String::as_str).unwrap_or_default();
+                let files = [
+                    "package.json",
+                    "Cargo.toml",
+                    "pyproject.toml",
+                    "go.mod",
+                    "composer.json",
+                    "Gemfile",
+                    "pom.xml",
+                ];
+                let here = self.repository.below(package);
+                format!("*/**/{}", here.first(&files).unwrap_or("package.json"))
+            }
+        }
+    }
+
+    fn set_up(&self, out: &mut String, package: Option<&str>) {
+        for step in &self.steps {
+            match &step.does {
+                SetUp::Action { action, with } => {
+                    let _ = writeln!(out, "      - uses: {}", pinned(action));
+                    if !with.is_empty() {
+                        out.push_str("        with:\n");
+                    }
+                    for (key, text) in with {
+                        let _ = writeln!(out, "          {key}: {}", value(text));
+                    }
+                }
+                SetUp::Run(command) => {
+                    let _ = writeln!(out, "      - run: {}", quoted(command));
+                    let directory = match (package, step.directory.as_str()) {
+                        (None, "") => continue,
+                        (None, below) => value(below),
+                        (Some(package), "") => package.to_owned(),
+                        (Some(package), below) => format!("{package}/{below}"),
+                    };
+                    let _ = writeln!(out, "        working-directory: {directory}");
+                }
+            }
+        }
+    }
+
+    fn own(&self, out: &mut String, which: &str, with: &[(&str, String)]) {
+        let _ = write!(out, "{}", own_uses(which));
+        with_inputs(out, with);
+    }
+
+    fn own_with_id(&self, out: &mut String, which: &str, id: &str, with: &[(&str, String)]) {
+        let _ = write!(out, "{}        id: {id}\n", own_uses(which));
+        with_inputs(out, with);
+    }
+}
+
+fn with_inputs(out: &mut String, with: &[(&str, String)]) {
+    out.push_str("        with:\n");
+    for (key, text) in with {
+        let _ = writeln!(
+            out,
+            "          {key}: {}",
+            if text.starts_with("${{") { text.clone() } else { value(text) }
+        );
+    }
+}
+
+/// Writes the step that is ours: by the commit that the program was built from. A build that knows none names the branch.
+fn own_uses(which: &str) -> String {
+    match COMMIT {
+        Some(commit) => format!("      - uses: little-loops/ll-loop{which}@{commit}\n"),
+        None => format!(
+            "      # There is no release yet: this follows the branch. Put a commit in its place to stay on it.\n      - uses: little-loops/ll-loop{which}@main # zizmor: ignore[unpinned-uses]\n"
+        ),
+    }
+}
+
+fn pinned(action: &PinnedAction) -> String {
+    format!("{}@{} # {}", action.name, action.commit, action.tag)
+}
+
+fn checkout(out: &mut String) {
+    let _ = write!(
+        out,
+        "      - uses: {}\n        with:\n          persist-credentials: false\n",
+        pinned(&CHECKOUT)
+    );
+}
+
+fn download(out: &mut String, key: &str, what: &str, path: &str) {
+    let _ = write!(
+        out,
+        "      - uses: {}\n        with:\n          {key}: {what}\n          path: {path}\n",
+        pinned(&DOWNLOAD)
+    );
+}
+
+/// Writes a value of an input. A version is a text: `3.10` as a number is 3.1.
+fn value(text: &str) -> String {
+    if text.starts_with(|c: char| c.is_ascii_digit()) || text.contains("${{") {
+        return Value::from(text).to_string();
+    }
+    quoted(text)
+}
+
+fn gitlab(repository: &Repository, contents: &CiContents, loops: &[WorkflowLoop<'_>]) -> String {
+    let mut out = String::new();
+    for one in loops {
+        let (name, packages) = (&one.planned.name, &one.planned.packages);
+        let image = contents.image.clone().unwrap_or_else(|| image(one.settled).to_owned());
+        let _ = write!(
+            out,
+            "{}:\n  image: {}\n  timeout: {MINUTES} minutes\n  interruptible: true\n  before_script:\n",
+            quoted(&format!("ll-loop {name}")),
+            quoted(&image)
+        );
+        for step in steps(repository, contents, one.settled, packages.first().map(String::as_str)) {
+            let SetUp::Run(command) = &step.does else { continue };
+            let below = if packages.is_empty() {
+                step.directory.clone()
+            } else {
+                format!("$PACKAGE/{}", step.directory)
+            };
+            let line = if below.is_empty() {
+                command.clone()
+            } else {
+                format!("(cd \"{}\" && {command})", below.trim_end_matches('/'))
+            };
+            let _ = writeln!(out, "    - {}", quoted(&line));
+        }
+        out.push_str("    - curl --proto '=https' -fsSLO https://github.com/little-loops/ll-loop/releases/latest/download/install.sh\n    - sh install.sh --to .\n");
+        let parameter = if packages.is_empty() { "" } else { " --param \"path=$PACKAGE\"" };
+        let _ = write!(
+            out,
+            "  script:\n    - ./ll-loop run {} --ci --report-dir ll-loop-report{parameter}\n",
+            quoted(name)
+        );
+        if !packages.is_empty() {
+            out.push_str("  parallel:\n    matrix:\n      - PACKAGE:\n");
+            for package in packages {
+                let _ = writeln!(out, "          - {}", quoted(package));
+            }
+        }
+        out.push_str("  artifacts:\n    when: always\n    paths: [ll-loop-report]\n    reports:\n      junit: ll-loop-report/junit.xml\n");
+    }
+    out
+}
+
+/// Returns an image with what the checks of a loop need, by the language of the first that says one.
+fn image(plan: &Plan) -> &'static str {
+    let language = plan.checks.iter().find_map(|check| {
+        let words = shlex::split(&check.finding.command)?;
+        let name = recognise(&words)?.tool.ecosystem.as_str();
+        IMAGES.iter().find(|(language, _)| *language == name).map(|(_, image)| *image)
+    });
+    language.unwrap_or("buildpack-deps:bookworm")
+}
+
+/// An image of each language, with curl.
+const IMAGES: [(&str, &str); 10] = [
+    ("rust", "rust:1"),
+    ("python", "python:3"),
+    ("node", "node:lts"),
+    ("deno", "denoland/deno:debian"),
+    ("go", "golang:1"),
+    ("java", "maven:3-eclipse-temurin-21"),
+    ("dotnet", "mcr.microsoft.com/dotnet/sdk:10.0"),
+    ("ruby", "ruby:3"),
+    ("php", "composer:2"),
+    ("terraform", "hashicorp/terraform:latest"),
+];
