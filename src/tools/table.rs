@@ -62,6 +62,7 @@ pub struct Ecosystem {
     /// Whose words may stand in the output of its tools.
     pub(super) speak: Vec<String>,
     /// Globs of the files that a verdict depends on.
+    #[cfg_attr(not(feature = "internals"), allow(dead_code, reason = "the reuse of verdicts asks for it"))]
     pub inputs: Vec<String>,
     /// The files that make a directory a package of it.
     pub manifests: Vec<String>,
@@ -145,6 +146,7 @@ pub struct Tool {
     #[serde(default)]
     pub(super) could_not_run: Vec<i32>,
     /// A command whose output changes when its verdict may.
+    #[cfg_attr(not(feature = "internals"), allow(dead_code, reason = "the reuse of verdicts asks for it"))]
     pub version: Option<String>,
     /// The command that installs it on the runner of a CI.
     pub install: Option<String>,
@@ -169,6 +171,7 @@ impl Tool {
     }
 
     /// Returns the globs of the files that its verdict depends on.
+    #[cfg_attr(not(feature = "internals"), allow(dead_code, reason = "the reuse of verdicts asks for it"))]
     pub fn inputs(&self) -> impl Iterator<Item = &str> {
         let of_language = self.ecosystem().inputs.iter();
         of_language.chain(&self.config).chain(self.sections.keys()).map(String::as_str)

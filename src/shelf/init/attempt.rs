@@ -111,7 +111,15 @@ impl Attempt<'_, '_> {
         }
         if matches!(code, 126 | 127) {
             let why = last.last().cloned().unwrap_or_else(|| format!("exit {code}"));
-            return not(why, Lack::Program.advice().to_owned());
+            let program = words.first().cloned().unwrap_or_default();
+            // What a task did not find is among what the repository depends on; its runner is not.
+            let is_runner = !program.contains('/') && why.contains(&format!(" {program}: "));
+            let install = install_of(self.repository, &check.finding, package).filter(|_| !is_runner);
+            let advice = install.map_or_else(
+                || format!("install `{program}`, or put it on PATH"),
+                |install| format!("run `{install}` first"),
+            );
+            return not(why, advice);
         }
         match changed.filter(|_| !check.mends_itself()) {
             Some(path) => Tried::Changed { path, took },

@@ -128,14 +128,21 @@ fn name(check: &Finding, purpose: Purpose, of_purpose: usize, known: &[Check]) -
         (None, _) if !check.directory.is_empty() => format!("{}_{}", purpose.word(), plain(&check.directory)),
         (None, _) => format!("{}_{}", purpose.word(), plain(&program(&check.command))),
     };
+    let base = base.replacen(&format!("{0}_{0}", purpose.word()), purpose.word(), 1);
     let is_taken = |name: &str| known.iter().any(|check| check.name == name);
     let numbered = (2..).map(|number| format!("{base}_{number}"));
     std::iter::once(base.clone()).chain(numbered).find(|name| !is_taken(name)).unwrap_or(base)
 }
 
-/// Returns the program that a command calls in the end.
+/// Returns the program that a command calls in the end, or the task that it runs.
 fn program(command: &str) -> String {
     let words = shlex::split(command).unwrap_or_default();
+    if let [runner, run, .., task] = words.as_slice()
+        && run == "run"
+        && runner != "uv"
+    {
+        return task.clone();
+    }
     if let Some(found) = recognise(&words) {
         return found.tool.name.clone();
     }

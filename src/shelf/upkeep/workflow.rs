@@ -314,7 +314,7 @@ fn gitlab(repository: &Repository, contents: &CiContents, loops: &[WorkflowLoop<
             quoted(&image)
         );
         for step in steps(repository, contents, one.settled, packages.first().map(String::as_str)) {
-            let SetUp::Run(command) = &step.does else { continue };
+            let Some(command) = in_image(&step.does) else { continue };
             let below = if packages.is_empty() {
                 step.directory.clone()
             } else {
@@ -343,6 +343,19 @@ fn gitlab(repository: &Repository, contents: &CiContents, loops: &[WorkflowLoop<
         out.push_str("  artifacts:\n    when: always\n    paths: [ll-loop-report]\n    reports:\n      junit: ll-loop-report/junit.xml\n");
     }
     out
+}
+
+/// Returns what a step is in an image, which has its language, but neither pipx nor the actions of GitHub.
+fn in_image(does: &SetUp) -> Option<String> {
+    match does {
+        SetUp::Run(command) => Some(command.replacen("pipx install", "pip install", 1)),
+        SetUp::Action { action, .. } => match action.name {
+            "astral-sh/setup-uv" => Some("pip install uv".to_owned()),
+            "pnpm/action-setup" => Some("npm install --global pnpm".to_owned()),
+            "oven-sh/setup-bun" => Some("npm install --global bun".to_owned()),
+            _ => None,
+        },
+    }
 }
 
 /// Returns an image with what the checks of a loop need, by the language of the first that says one.

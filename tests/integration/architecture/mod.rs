@@ -289,6 +289,7 @@ const PURE_STD: &[&str] = &[
     "num",
     "ops",
     "rc",
+    "slice",
     "str",
     "string",
     "sync",

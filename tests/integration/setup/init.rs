@@ -23,24 +23,25 @@ const LAYOUTS: &[Layout] = &[
         ],
         &[
             ("lint", "cargo clippy --all-targets -- -D warnings", ".github/workflows/ci.yml:6", ""),
-            ("format", "cargo fmt --check", "Cargo.toml:1", "cargo fmt"),
             ("test", "cargo test --workspace", ".github/workflows/ci.yml:9", ""),
         ],
     ),
     (
-        "Python, with uv and ruff",
+        "Rust, with tests and nothing else",
+        &[("Cargo.toml", "[package]\n"), ("src/lib.rs", "#[test]\nfn x() {}\n"), ("clippy.toml", "")],
+        &[("test", "cargo test", "Cargo.toml:1", "")],
+    ),
+    (
+        "Python, where pytest is declared and ruff is only configured",
         &[
             (
                 "pyproject.toml",
-                "[project]\nname = \"x\"\n\n[tool.ruff]\nline-length = 100\n\n[tool.ruff.format]\n\n[tool.pytest.ini_options]\n",
+                "[project]\nname = \"x\"\n\n[tool.ruff]\nline-length = 100\n\n[dependency-groups]\ndev = [\n  \"pytest>=8\",\n]\n",
             ),
             ("uv.lock", "version = 1\n"),
+            ("tests/test_x.py", "def test_x(): pass\n"),
         ],
-        &[
-            ("lint", "uv run ruff check", "pyproject.toml:4", "uv run ruff check --fix"),
-            ("format", "uv run ruff format --check", "pyproject.toml:7", "uv run ruff format"),
-            ("test", "uv run pytest", "pyproject.toml:9", ""),
-        ],
+        &[("test", "uv run python -m pytest", "pyproject.toml:9", "")],
     ),
     (
         "Python, with tox and flake8",
@@ -69,28 +70,19 @@ const LAYOUTS: &[Layout] = &[
         ],
     ),
     (
-        "TypeScript, with pnpm and biome, and npm's placeholder for a test",
+        "Go, with golangci-lint by its action, in a directory of its own",
         &[
+            ("go.mod", "module x\n"),
+            ("x_test.go", "package x\n"),
+            ("web/package.json", "{}"),
             (
-                "package.json",
-                "{\n  \"packageManager\": \"pnpm@9.1.0\",\n  \"scripts\": {\"test\": \"echo \\\"Error: no test specified\\\" && exit 1\"}\n}\n",
+                ".github/workflows/ci.yml",
+                "jobs:\n  lint:\n    steps:\n      - uses: golangci/golangci-lint-action@v8\n      - run: npm test\n        working-directory: ./web\n",
             ),
-            ("biome.json", "{}"),
         ],
-        &[(
-            "lint",
-            "npx --no-install biome check .",
-            "biome.json:1",
-            "npx --no-install biome check --write .",
-        )],
-    ),
-    (
-        "Go, with golangci-lint",
-        &[("go.mod", "module x\n"), (".golangci.yml", "version: \"2\"\n")],
         &[
-            ("lint", "golangci-lint run", ".golangci.yml:1", "golangci-lint run --fix"),
-            ("format", "test -z \"$(gofmt -l .)\"", "go.mod:1", "gofmt -w ."),
-            ("test", "go test ./...", "go.mod:1", ""),
+            ("lint", "golangci-lint run", ".github/workflows/ci.yml:4", ""),
+            ("test", "npm test", ".github/workflows/ci.yml:5", ""),
         ],
     ),
     (
@@ -98,6 +90,7 @@ const LAYOUTS: &[Layout] = &[
         &[
             ("build.gradle.kts", "plugins {\n  java\n  id(\"com.diffplug.spotless\")\n}\n"),
             ("gradlew", "#!/bin/sh\n"),
+            ("src/test/java/a/b/c/d/e/f/XTest.java", ""),
         ],
         &[
             (
@@ -106,33 +99,27 @@ const LAYOUTS: &[Layout] = &[
                 "build.gradle.kts:3 (format:check)",
                 "./gradlew spotlessApply",
             ),
-            ("test", "./gradlew test", "build.gradle.kts:1 (test)", ""),
+            ("test", "./gradlew test", "build.gradle.kts:1", ""),
         ],
     ),
     (
         "Java, with Maven",
-        &[("pom.xml", "<project/>\n"), ("mvnw", "#!/bin/sh\n")],
-        &[("test", "./mvnw --batch-mode test", "pom.xml:1 (test)", "")],
+        &[("pom.xml", "<project/>\n"), ("mvnw", "#!/bin/sh\n"), ("src/test/java/XTest.java", "")],
+        &[("test", "./mvnw --batch-mode test", "pom.xml:1", "")],
     ),
     (
         ".NET",
-        &[("App.sln", ""), ("src/App/App.csproj", "<Project/>")],
-        &[
-            ("format", "dotnet format --verify-no-changes", "App.sln:1", "dotnet format"),
-            ("test", "dotnet test", "App.sln:1", ""),
-        ],
+        &[("App.sln", ""), ("src/App.Tests/App.Tests.csproj", "<PackageReference Include=\"xunit\"/>")],
+        &[("test", "dotnet test", "App.sln:1", "")],
     ),
     (
-        "Ruby, with Rake and RuboCop",
+        "Ruby, with Rake, and RuboCop only configured",
         &[
             ("Rakefile", "require \"rake\"\ntask :test do\nend\n"),
             (".rubocop.yml", "AllCops:\n"),
             ("Gemfile", ""),
         ],
-        &[
-            ("lint", "bundle exec rubocop", ".rubocop.yml:1", "bundle exec rubocop --autocorrect"),
-            ("test", "bundle exec rake test", "Rakefile:2 (test)", ""),
-        ],
+        &[("test", "bundle exec rake test", "Rakefile:2 (test)", "")],
     ),
     (
         "PHP, with Composer's scripts",
@@ -147,38 +134,30 @@ const LAYOUTS: &[Layout] = &[
     ),
     (
         "C++, with CMake",
-        &[("CMakeLists.txt", "project(x)\n")],
+        &[("CMakeLists.txt", "project(x)\nenable_testing()\n")],
         &[(
             "test",
-            "cmake -S . -B build && cmake --build build && ctest --test-dir build --output-on-failure",
-            "CMakeLists.txt:1",
+            "build=$(mktemp -d) && cmake -S . -B \"$build\" && cmake --build \"$build\" --parallel && ctest --test-dir \"$build\" --output-on-failure",
+            "CMakeLists.txt:2",
             "",
         )],
     ),
     (
-        "Terraform",
-        &[("main.tf", "terraform {}\n"), (".tflint.hcl", "")],
-        &[
-            ("lint", "tflint", ".tflint.hcl:1", ""),
-            ("format", "terraform fmt -check -recursive", "main.tf:1", "terraform fmt -recursive"),
-        ],
+        "documents of MkDocs",
+        &[("mkdocs.yml", "site_name: x\n"), ("docs/index.md", "# x\n")],
+        &[("build", "mkdocs build --strict --site-dir \"$(mktemp -d)\"", "mkdocs.yml:1", "")],
     ),
     (
-        "documents alone",
-        &[("README.md", "# x\n"), (".markdownlint.json", "{}")],
-        &[(
-            "lint",
-            "npx --no-install markdownlint .",
-            ".markdownlint.json:1",
-            "npx --no-install markdownlint --fix .",
-        )],
+        "hooks of pre-commit, which mend what they find",
+        &[(".pre-commit-config.yaml", "repos: []\n")],
+        &[("lint", "pre-commit run --all-files", ".pre-commit-config.yaml:1 (lint)", "")],
     ),
     (
         "a Makefile before all else",
         &[
             (
                 "Makefile",
-                "VERSION := 1\n.PHONY: lint\nlint:\n\truff check\nfmt:\n\truff format\nfmt-check:\n\truff format --check\ntest: lint\n\tpytest\nwatch:\n\tpytest --watch\n",
+                "VERSION := 1\n.PHONY: lint\nlint:\n\truff check\nfmt:\n\truff format\nfmt-check:\n\truff format --check\ntest: lint\n\tpytest\nwatch:\n\tpytest --watch\ncheck-tag:\n\ttrue\n",
             ),
             ("pyproject.toml", "[tool.ruff]\n"),
         ],
@@ -259,6 +238,8 @@ fn packages_with_equal_commands_share_a_loop() {
     let mut files: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), package)).collect();
     files.extend([
         ("services/api/go.mod", "module api\n"),
+        ("services/api/x_test.go", "package api\n"),
+        ("services/$x/go.mod", "module x\n"),
         ("package.json", "{\"workspaces\": [\"packages/*\"]}"),
     ]);
     let project = project(&files);
@@ -267,10 +248,14 @@ fn packages_with_equal_commands_share_a_loop() {
         begun["loops"].as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["tidy", "services/api/tidy"]);
     let text = project.read(".loops/tidy.yaml");
-    assert!(text.contains("action: \"cd \\\"$LL_PATH\\\" && npm run lint\""), "{text}");
+    assert!(text.contains("      cd \"$LL_PATH\" && npm run lint\n"), "{text}");
+    assert_eq!(begun["left_out"][0]["package"], "services/$x", "{begun}");
     project.run(&["validate", "--deep", "--strict"]).code(0);
     let workflow = project.read(".github/workflows/ll-loop.yml");
-    assert!(workflow.contains("\"packages/p 399\"]"), "{workflow}");
+    assert!(
+        workflow.contains("per-path: \"packages/*\"") && !workflow.contains("packages/p 399"),
+        "{workflow}"
+    );
     assert!(project.read(".loops/services/api/tidy.yaml").contains("# services/api/go.mod:1"));
 }
 
@@ -302,24 +287,103 @@ fn where_nothing_is_found_nothing_is_written() {
 }
 
 #[test]
+fn a_tool_that_is_only_configured_is_offered_and_never_added() {
+    let project = project(&[
+        ("package.json", "{\"scripts\": {\"test\": \"true\"}}"),
+        (".prettierrc", "{}"),
+        ("eslint.config.js", ""),
+    ]);
+    begun(&project, &[]);
+    let text = project.read(".loops/tidy.yaml");
+    assert!(!text.contains("\n  lint:") && !text.contains("\n  format:"), "{text}");
+    let offered = "# Not added, because only its configuration is there (.prettierrc:1):\n#   action: npx --no-install prettier --check .\n";
+    assert!(text.contains(offered), "{text}");
+}
+
+#[test]
 fn a_check_is_tried_in_a_copy() {
     let project = project(&[(
         "Makefile",
-        "lint:\n\tgrep -q tidy notes\nfmt-check:\n\techo changed >> notes\ntest:\n\tno-such-program-anywhere\n",
+        "lint:\n\t@echo looked; grep -q tidy notes\nfix:\n\techo tidy >> notes\nfmt-check:\n\techo changed >> notes\ntest:\n\tno-such-program-anywhere\n",
     )]);
     let project = project.file("notes", "x\n");
-    let begun = begun(&project, &["--try"]);
+    git(&project, &["add", "-A"]);
+    let ran = project.run(&["init", "--json", "--try"]).code(4);
+    let begun: Value = serde_json::from_str(&ran.stdout).unwrap();
     let tried: Vec<&Value> =
         begun["loops"][0]["states"].as_array().unwrap().iter().map(|state| &state["tried"]).collect();
     assert_eq!(tried[0]["exit"], 2, "make has its own code for what failed");
+    assert_eq!(tried[0]["last"][0], "looked");
     assert!(tried[1]["reason"].as_str().unwrap().contains("it changed notes"), "{tried:?}");
     assert!(tried[2]["reason"].as_str().unwrap().contains("could not run"), "{tried:?}");
+    assert_eq!(begun["not_checked"], serde_json::json!(["test"]));
+    for line in ["trying lint: make lint", "lint: failed with exit code 2 in ", "tried all checks in "] {
+        assert!(ran.stderr.contains(line), "{line} in {}", ran.stderr);
+    }
     assert_eq!(project.read("notes"), "x\n", "the repository is not touched");
     let text = project.read(".loops/tidy.yaml");
-    assert!(text.contains("  # Makefile:1 (lint); ran, exit 2, ") && !text.contains("\n  test:\n"), "{text}");
-    assert!(text.contains("# Not a state, it could not run"), "{text}");
+    assert!(text.contains("  # Makefile:1 (lint); it failed on the tree that init saw\n"), "{text}");
+    assert!(!text.contains("fix_lint"), "what fails before anybody changed anything is not mended: {text}");
+    assert!(text.contains("\n  test:\n"), "what could not run stays: {text}");
+    assert!(text.contains("# No check, because it changed notes"), "{text}");
     project.run(&["validate", "--deep", "--strict"]).code(0);
     project.run(&["run", "tidy"]).code(1);
+    project.write("notes", "tidy\n");
+    project.run(&["run", "tidy"]).code(4);
+    project.write("notes", "x\n");
+    let again = project.run(&["init", "--try"]).code(4);
+    assert!(again.stdout.contains("unchanged .loops/tidy.yaml"), "{}", again.stdout);
+    assert!(again.stdout.contains("NOT CHECKED: test could not run"), "{}", again.stdout);
+    assert!(
+        project.run(&["init", "--try", "--mend", "--force"]).code(4).stdout.contains("fixed by make fix")
+    );
+}
+
+#[test]
+fn what_git_ignores_is_no_change_and_a_format_is_added_where_it_holds() {
+    let project = project(&[
+        ("package.json", "{\"scripts\": {\"test\": \"echo run >> log.egg-info\"}}"),
+        (".gitignore", "*.egg-info\n"),
+        ("log.egg-info", "x\n"),
+    ]);
+    let begun = begun(&project, &["--try"]);
+    assert_eq!(begun["loops"][0]["states"][0]["tried"]["exit"], 0, "{begun}");
+}
+
+#[test]
+fn a_package_that_is_missing_is_no_finding_of_the_check() {
+    let project = project(&[(
+        "Makefile",
+        "lint:\n\t@echo 'npm error npx canceled due to missing packages and no YES option: [\"eslint@9\"]'; exit 1\n",
+    )]);
+    let project = project.file("package.json", "{}").file("pnpm-lock.yaml", "");
+    let ran = project.run(&["init", "--try"]).code(4);
+    assert!(ran.stdout.contains("run `pnpm install` first"), "{}", ran.stdout);
+    let ran = project.run(&["run", "tidy"]).code(4);
+    assert!(ran.all().contains("it could not run: npm error npx canceled"), "{}", ran.all());
+}
+
+#[test]
+fn a_workflow_is_made_of_what_the_repository_says() {
+    let project = project(&[
+        ("package.json", "{\"packageManager\": \"pnpm@9.1.0\", \"scripts\": {\"test\": \"true\"}}"),
+        ("pnpm-lock.yaml", ""),
+        (".nvmrc", "22\n"),
+        ("requirements.txt", "x\n"),
+    ]);
+    begun(&project, &[]);
+    let text = project.read(".github/workflows/ll-loop.yml");
+    for part in [
+        "permissions:\n  contents: read",
+        "concurrency:",
+        "timeout-minutes: 75",
+        "node-version-file: .nvmrc",
+        "- run: pnpm install --frozen-lockfile",
+        "There is no release yet",
+    ] {
+        assert!(text.contains(part), "{part} in\n{text}");
+    }
+    assert!(!text.contains("pip"), "nothing of Python is called: {text}");
 }
 
 #[test]
@@ -347,6 +411,7 @@ fn a_workflow_is_written_for_the_system_that_is_there() {
     let project =
         project(&[("Makefile", "test:\n\ttrue\n"), (".gitlab-ci.yml", "x: {script: [make build]}\n")]);
     assert_eq!(begun(&project, &[])["files"][1]["path"], ".gitlab/ll-loop.gitlab-ci.yml");
+    assert!(project.run(&["init"]).code(0).stdout.contains("- local: .gitlab/ll-loop.gitlab-ci.yml"));
     assert!(project.read(".gitlab/ll-loop.gitlab-ci.yml").contains("ll-loop run tidy --ci"));
     let alone = self::project(&[("Makefile", "test:\n\ttrue\n")]);
     assert_eq!(begun(&alone, &["--ci", "none"])["files"].as_array().map(Vec::len), Some(1));
