@@ -45,7 +45,8 @@ const READ_IN_GIT: [&str; 13] = [
 pub fn waited_for(directory: &Path) -> Option<PathBuf> {
     let found = find(directory)?;
     let in_tree = READ_IN_TREE.map(|name| found.root.join(name));
-    let in_git = [&found.own, &found.shared].into_iter().flat_map(|git| READ_IN_GIT.map(|name| git.join(name)));
+    let in_git =
+        [&found.own, &found.shared].into_iter().flat_map(|git| READ_IN_GIT.map(|name| git.join(name)));
     in_tree.into_iter().chain(in_git).find(|path| {
         path.metadata().is_ok_and(|metadata| {
             let kind = metadata.file_type();

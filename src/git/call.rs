@@ -375,7 +375,10 @@ impl Walk {
         }
         let next = self.open.pop_front();
         match next.as_deref().and_then(gitdir::waited_for) {
-            Some(path) => Err(format!("git would wait for `{}`, which is no file", one_line(&path.to_string_lossy(), 300))),
+            Some(path) => Err(format!(
+                "git would wait for `{}`, which is no file",
+                one_line(&path.to_string_lossy(), 300)
+            )),
             None => Ok(next),
         }
     }
@@ -516,7 +519,13 @@ impl Git {
     /// Calls git in a directory, with this environment and no other: about the repository that the directory is in.
     pub fn new(directory: &Path, env: BTreeMap<String, String>) -> Self {
         let env = environment(without_repository(env));
-        Self { directory: directory.to_owned(), env, trusted: Arc::default(), is_own: false, bound: Bound::Patience }
+        Self {
+            directory: directory.to_owned(),
+            env,
+            trusted: Arc::default(),
+            is_own: false,
+            bound: Bound::Patience,
+        }
     }
 
     /// Calls git in a directory as a user at a terminal does: with their configuration, credentials and ssh. Only for a
@@ -530,7 +539,13 @@ impl Git {
             ("GIT_ALLOW_PROTOCOL", "file:git:http:https:ssh"),
         ];
         env.extend(fixed.into_iter().chain(SILENT).map(|(name, value)| (name.to_owned(), value.to_owned())));
-        Self { directory: directory.to_owned(), env, trusted: Arc::default(), is_own: true, bound: Bound::AtTerminal }
+        Self {
+            directory: directory.to_owned(),
+            env,
+            trusted: Arc::default(),
+            is_own: true,
+            bound: Bound::AtTerminal,
+        }
     }
 
     /// Returns the same with one more variable.
@@ -709,8 +724,7 @@ impl Git {
         filters: &Filters,
     ) -> Result<Vec<u8>, String> {
         let streams = (Input::Nothing, Stdio::piped());
-        perform(&call.words(None, filters), (directory, env), streams, &self.bound)
-            .and_then(succeeded)
+        perform(&call.words(None, filters), (directory, env), streams, &self.bound).and_then(succeeded)
     }
 }
 

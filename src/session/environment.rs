@@ -107,7 +107,9 @@ impl Environment {
     /// make git start gets nothing.
     pub(crate) fn for_ourselves(&self) -> BTreeMap<String, String> {
         let mut env = self.for_actions(false);
-        env.retain(|name, value| is_needed(name) || secrets::of(name, value, self.is_masked(name)).is_empty());
+        env.retain(|name, value| {
+            is_needed(name) || secrets::of(name, value, self.is_masked(name)).is_empty()
+        });
         env
     }
 

@@ -332,7 +332,13 @@ fn rake(repository: &Repository) -> Vec<Task> {
             built_in.into_iter().find(|(sign, _)| line.starts_with(sign)).map(|(_, name)| name.to_owned());
         known.or_else(|| word_behind(line, "task "))
     };
-    let mut tasks = of_lines(repository, &["Rakefile", "rakefile", "Rakefile.rb"], &name, "bundle exec rake");
+    let files = ["Rakefile", "rakefile", "Rakefile.rb"];
+    let mut tasks = of_lines(repository, &files, &name, "bundle exec rake");
+    // Elsewhere a `spec` may be a document that is written.
+    let text = repository.first(&files).and_then(|file| repository.text(file)).unwrap_or_default();
+    if !text.to_ascii_lowercase().contains("rspec") {
+        tasks.retain(|task| task.name != "spec");
+    }
     for task in &mut tasks {
         // Their names in the words of others.
         match task.name.as_str() {

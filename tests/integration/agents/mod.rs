@@ -602,11 +602,7 @@ fn what_was_not_recorded_is_not_answered() {
 fn a_recording_leaves_the_repository_as_it_is() {
     let project = recorded();
     let status = git(&project, &["status", "--porcelain"]);
-    assert_eq!(
-        status.lines().collect::<Vec<_>>(),
-        [" M notes.md", "?? recorded/"],
-        "{status}"
-    );
+    assert_eq!(status.lines().collect::<Vec<_>>(), [" M notes.md", "?? recorded/"], "{status}");
     let untouched = repository(&[]);
     assert_eq!(git(&project, &["count-objects"]), git(&untouched, &["count-objects"]));
 }
