@@ -119,6 +119,7 @@ fn start(machine: &Machine) -> Start {
             overrides: Box::default(),
             tree: None,
             on_change: OnChange::Report,
+            no_closing_pass: false,
             schema: SCHEMA,
         },
         at: Timestamp::from_millis(0),
@@ -131,6 +132,7 @@ fn start(machine: &Machine) -> Start {
         budget: Budget::default(),
         on_handoff: None,
         captured: IndexMap::new(),
+        shares_tree: false,
     }
 }
 

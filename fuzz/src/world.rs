@@ -6,7 +6,7 @@ use std::time::Duration;
 use ll_loop::internals::base::name::LoopName;
 use ll_loop::internals::base::time::Timestamp;
 use ll_loop::internals::definition::load;
-use ll_loop::internals::engine::changes::Changes;
+use ll_loop::internals::engine::changes::{Changes, SeenTree};
 use ll_loop::internals::engine::event::{Event, Llm, LoopStart, SCHEMA, Source, Stamped};
 use ll_loop::internals::engine::outcome::Signal;
 use ll_loop::internals::engine::request::{Input, Next};
@@ -134,7 +134,11 @@ pub fn walk(
                 },
                 stop: None,
             }),
-            Next::Measure(_) => Input::Measured(Changes::Unknown { unknown: "no repository".to_owned() }),
+            Next::Look => Input::Looked(SeenTree::Unknown { unknown: "no repository".to_owned() }),
+            Next::Restore(_) => Input::Restored(Ok(Vec::new())),
+            Next::Measure(_) => {
+                Input::Measured(Changes::Unknown { unknown: "no repository".to_owned() }.into())
+            }
             Next::Wait(_) => Input::WaitDone,
             Next::Yield => Input::Yielded,
         };

@@ -1027,6 +1027,7 @@ mod tests {
             action: mypy src/
             on_yes: done
             on_no: fix
+            check: true
           fix:
             action: fix
             next: evaluate
@@ -1052,6 +1053,7 @@ mod tests {
             on_progress: apply
             on_stall: done
             capture: current_value
+            check: true
           apply:
             action: fix
             next: measure
@@ -1067,6 +1069,7 @@ mod tests {
             action: t
             on_yes: check_lint
             on_no: fix_tests_pass
+            check: true
           fix_tests_pass:
             action: f
             next: check_tests_pass
@@ -1074,6 +1077,7 @@ mod tests {
             action: l
             on_yes: all_valid
             on_no: fix_lint
+            check: true
           fix_lint:
             action: g
             next: check_lint
@@ -1117,6 +1121,7 @@ mod tests {
               pattern: ok
             on_yes: done
             on_no: step_0
+            check: true
           done:
             terminal: true
         ");

@@ -104,6 +104,8 @@ record! {
         host_settings: HostSettings = HostSettings::User,
         /// Whether a run may succeed that changed tracked files; the default depends on what the loop is for.
         on_change: Option<OnChange>,
+        /// Whether checks whose verdict fell on another tree are run once more before a success.
+        closing_pass: bool = true,
         /// How often a run may hand off to a new session by itself.
         max_handoffs: Count = Count::of(10),
         /// The limits of the task board, for a loop that plans its own work.
@@ -200,6 +202,8 @@ record! {
         retry_delay: Option<Delay>,
         /// Whether its action may run twice where it should run once: a `rewind` runs it again without asking.
         idempotent: bool = false,
+        /// Whether its observation may be made again without harm; told by the command when absent.
+        check: Option<bool>,
         /// How often in a row the state has to pass before it is left.
         repeat: Option<Repeat>,
         /// The exit codes that are worth another try; another failing code counts as exhausted.

@@ -389,7 +389,7 @@ mod tests {
     /// Ends the run of a journal with these lines changed in `src/app.py`.
     fn changed(journal: &mut Journal) -> Digest {
         let id = ObjectId::parse(&"a".repeat(40)).unwrap();
-        let ids = TreeIds { commit: id.clone(), tree: id, index: None };
+        let ids = TreeIds { commit: id.clone(), tree: id, index: None, rest: None };
         let file = ChangedFile {
             path: "src/app.py".to_owned(),
             from: None,

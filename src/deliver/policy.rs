@@ -347,7 +347,7 @@ mod tests {
         journal.step(("check", 1), "x", (0, ""), "yes", "done").end(outcome, by, "done", verified);
         let ids = |letter: &str| {
             let id = ObjectId::parse(&letter.repeat(40)).unwrap();
-            TreeIds { commit: id.clone(), tree: id, index: None }
+            TreeIds { commit: id.clone(), tree: id, index: None, rest: None }
         };
         let mut changes = TreeChanges {
             start: ids("a"),

@@ -102,6 +102,7 @@ impl Engine<'_> {
             | TerminatedBy::MaxEdgeRevisits
             | TerminatedBy::Terminal
             | TerminatedBy::UncommittedChanges
+            | TerminatedBy::NotConfirmed
             | TerminatedBy::Error
             | TerminatedBy::Blocked
             | TerminatedBy::Timeout

@@ -34,6 +34,8 @@ impl Engine<'_> {
             | Waiting::Continuation(..)
             | Waiting::Backoff(_)
             | Waiting::Judging(..)
+            | Waiting::Looking(_)
+            | Waiting::Closing(_)
             | Waiting::Turn(_) => return None,
         };
         let Some(Target::End(id)) = self.machine.find(&end.final_state) else { return None };

@@ -19,6 +19,56 @@ pub struct TreeIds {
     /// The tree of the index; none while a merge is not finished.
     #[serde(default)]
     pub index: Option<ObjectId>,
+    /// A digest of what differs from the commit and no tree can hold, such as a submodule with changes of its own; none
+    /// where there is nothing like it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub rest: Option<String>,
+}
+
+impl TreeIds {
+    /// Tells whether the files are the same, whatever commit they are said to be of.
+    pub fn holds_same_files(&self, other: &Self) -> bool {
+        (&self.tree, &self.rest) == (&other.tree, &other.rest)
+    }
+}
+
+/// A working tree at one moment, or why nobody knows it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum SeenTree {
+    /// It is known.
+    Known(TreeIds),
+    /// It is not known.
+    Unknown {
+        /// Why.
+        unknown: String,
+    },
+}
+
+/// How the tree on which a run ends compares with those before it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Measured {
+    /// What the run changed since it began.
+    pub changes: Changes,
+    /// The files that changed since each of the trees that were asked about.
+    pub since: Vec<ChangedSince>,
+}
+
+/// The files that changed since a tree.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChangedSince {
+    /// The tree.
+    pub tree: ObjectId,
+    /// The first of them.
+    pub files: Vec<String>,
+    /// How many more there are.
+    pub more: u64,
+}
+
+impl From<Changes> for Measured {
+    fn from(changes: Changes) -> Self {
+        Self { changes, since: Vec::new() }
+    }
 }
 
 /// The working tree on which a run began.
@@ -52,6 +102,23 @@ pub struct KnownStart {
     /// What could not be seen.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub unseen: Vec<String>,
+    /// Where the run stands in its working tree, and what is checked out of it; none in journals of an earlier version.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub place: Option<TreePlace>,
+}
+
+/// Where a run stands in its working tree, and how much of it is checked out. Where either is another one at the end, the
+/// tree is not the one that was looked at in the beginning.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TreePlace {
+    /// The directory of the run, from the top of the working tree; empty for the top itself.
+    pub inside: String,
+    /// A digest of the tracked files that a sparse checkout leaves out; none where there are none.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub left_out: Option<String>,
+    /// A digest of the files that only a filter could compare with the commit; none where there are none.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub untold: Option<String>,
 }
 
 /// A file of a tree that is not as in the commit.
@@ -295,7 +362,7 @@ mod tests {
 
     fn ids(letter: char) -> TreeIds {
         let id = ObjectId::parse(&letter.to_string().repeat(40)).unwrap();
-        TreeIds { commit: id.clone(), tree: id.clone(), index: Some(id) }
+        TreeIds { commit: id.clone(), tree: id.clone(), index: Some(id), rest: None }
     }
 
     fn file(path: &str, tracked: bool) -> ChangedFile {

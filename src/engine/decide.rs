@@ -77,6 +77,10 @@ impl Engine<'_> {
             | Event::ActionError { .. }
             | Event::CallFailed(_)
             | Event::Evaluate { .. }
+            | Event::VerdictTree { .. }
+            | Event::ClosingPassStart(_)
+            | Event::ClosingPassCheck(_)
+            | Event::ClosingPassEnd(_)
             | Event::SubLoopStart { .. }
             | Event::SubLoopComplete(_)
             | Event::Route { .. }

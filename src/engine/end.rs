@@ -170,6 +170,7 @@ impl Engine<'_> {
             signal: ending.signal,
             reason: ending.reason,
             changes: None,
+            verification: None,
         })
     }
 }

@@ -9,10 +9,11 @@ use serde::ser::{Error as _, SerializeMap as _};
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value};
 
-use super::changes::{Changes, StartTree, unsettled};
+use super::changes::{Changes, SeenTree, StartTree, unsettled};
 use super::night::Night;
 use super::outcome::{Outcome, Signal, TerminatedBy};
 use super::result::StateResult;
+use super::verification::{Reason, Verification};
 use crate::base::name::{LoopName, StateName};
 use crate::base::relative::Line;
 use crate::base::sum::Sum;
@@ -92,6 +93,19 @@ pub enum Event {
         #[serde(skip_serializing_if = "Option::is_none", default)]
         tree: Option<TreeState>,
     },
+    /// The working tree was looked at after a verdict: an action comes next, and the verdict is about the tree before it.
+    VerdictTree {
+        /// The state whose verdict it is.
+        state: StateName,
+        /// The tree.
+        tree: SeenTree,
+    },
+    /// Checks are made once more, because their verdicts fell on another tree than the last one.
+    ClosingPassStart(ClosingPassStart),
+    /// One of them was made.
+    ClosingPassCheck(Box<ClosingPassCheck>),
+    /// All of them were, and the tree is as it was.
+    ClosingPassEnd(ClosingPassEnd),
     /// Visits of a state in a row were all the same.
     Stall {
         /// The state.
@@ -391,6 +405,9 @@ pub struct LoopStart {
     /// Whether it may succeed on a tree that the commit does not have.
     #[serde(default = "reported")]
     pub on_change: OnChange,
+    /// Whether checks are never made once more at the end, whatever the loop says.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub no_closing_pass: bool,
     /// The variables, resolved.
     #[serde(default)]
     pub context: Map<String, Value>,
@@ -961,6 +978,66 @@ pub enum Halt {
     },
 }
 
+/// What a closing pass is made for.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ClosingPassStart {
+    /// The checks that are made once more, in their order.
+    pub checks: Vec<String>,
+    /// Why.
+    pub reasons: Vec<Reason>,
+}
+
+/// A check of a closing pass.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ClosingPassCheck {
+    /// The state whose verdict it confirms.
+    pub state: StateName,
+    /// The check: the state itself, or one of the loop that it runs.
+    pub check: String,
+    /// What it ran.
+    pub action: String,
+    /// What it said.
+    pub verdict: Verdict,
+    /// Whether that confirms it.
+    pub passed: bool,
+    /// The exit code.
+    pub exit_code: i32,
+    /// How long it took.
+    pub duration_ms: u64,
+    /// What the verdict rests on.
+    #[serde(skip_serializing_if = "Map::is_empty", default)]
+    pub details: Map<String, Value>,
+    /// The end of what it printed.
+    pub stdout: String,
+    /// The end of what it complained of.
+    pub stderr: String,
+}
+
+/// How a closing pass ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ClosingPassEnd {
+    /// What came of it.
+    pub result: PassResult,
+    /// The files that its checks changed, and that are as they were before.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub put_back: Vec<String>,
+    /// Why the tree is not known to be as it was before.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub unknown: Option<String>,
+}
+
+/// What came of a closing pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PassResult {
+    /// Every check passed.
+    Confirmed,
+    /// One did not.
+    NotConfirmed,
+    /// The run was to end in the middle of it.
+    CutShort,
+}
+
 /// How a run ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LoopComplete {
@@ -978,7 +1055,8 @@ pub struct LoopComplete {
     pub cycles: u32,
     /// Time since the start, over resumes.
     pub duration_ms: u64,
-    /// Whether there was a passing observation, and no failing one since.
+    /// Whether there was a passing observation, and no failing one since, and what passed holds for the tree on which it
+    /// ended.
     pub verified: bool,
     /// The exit code.
     pub exit_code: u8,
@@ -990,6 +1068,9 @@ pub struct LoopComplete {
     /// What it did to the working tree; none in a sub-loop and in journals of an earlier version.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub changes: Option<Changes>,
+    /// What verified it, and what did not; none in journals of an earlier version.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub verification: Option<Box<Verification>>,
 }
 
 impl LoopComplete {
@@ -1014,6 +1095,11 @@ impl LoopComplete {
     /// Tells whether the run is over and can be taken up again all the same: it was no success.
     pub fn may_be_reopened(&self) -> bool {
         !self.is_resumable() && self.outcome != Outcome::Success
+    }
+
+    /// Tells whether something passed, and yet the end does not stand on the tree that it is about.
+    pub fn is_refuted(&self) -> bool {
+        self.verification.as_deref().is_some_and(Verification::is_refuted)
     }
 
     /// Tells whether nothing is left to look at.

@@ -11,8 +11,9 @@ use std::time::Duration;
 use indexmap::IndexMap;
 use serde_json::{Map, Value};
 
+use crate::base::name::StateName;
 use crate::base::time::Timestamp;
-use crate::machine::{Budget, Machine, OnHandoff};
+use crate::machine::{Budget, Machine, OnHandoff, StepId, Target};
 
 mod arrive;
 pub mod artifact;
@@ -22,12 +23,14 @@ mod breaker;
 mod budget;
 mod calls;
 pub mod changes;
+pub mod closing_pass;
 mod common;
 mod decide;
 mod end;
 mod environment;
 pub mod event;
 pub mod execution;
+mod going_pass;
 mod judge;
 mod leave;
 pub mod night;
@@ -40,16 +43,20 @@ mod scope;
 mod signals;
 mod sub_loop;
 pub mod suppose;
+mod trees;
+pub mod verification;
 mod waiting;
 
-use changes::{Changes, StartTree};
+use changes::{Changes, KnownStart, StartTree};
 use event::{Event, LoopComplete, LoopResume, LoopStart};
+use going_pass::Pass;
 use outcome::Asker;
 use past::Past;
-use request::{Input, Next, UnexpectedInput};
+use request::{ActionRequest, Input, MeasureRequest, Next, Recheck, UnexpectedInput};
 use result::StateResult;
 use run::{Pending, Phase, Run};
-use waiting::{Decision, Evidence, MissingEvidence, Waiting, WorkRequest};
+use verification::FinalTree;
+use waiting::{Decision, Evidence, LookFor, MissingEvidence, PassWork, Waiting, WorkRequest};
 
 /// How many events follow from one fact at most, and from the facts that time passes all the others.
 const TURN: usize = 1000;
@@ -79,6 +86,8 @@ pub struct Start {
     pub on_handoff: Option<OnHandoff>,
     /// The captures of the run around a sub-loop, where it sees them.
     pub captured: IndexMap<String, StateResult>,
+    /// Whether a sub-loop works on the tree of the run around it, and that one is known.
+    pub shares_tree: bool,
 }
 
 impl Start {
@@ -96,7 +105,15 @@ impl Start {
             budget: Budget::default(),
             on_handoff: None,
             captured: IndexMap::new(),
+            shares_tree: false,
         }
+    }
+}
+
+impl Start {
+    /// Tells whether the tree that the run works on was known when it began.
+    pub fn sees_tree(&self) -> bool {
+        self.shares_tree || matches!(self.event.tree, Some(StartTree::Known(_)))
     }
 }
 
@@ -108,6 +125,14 @@ pub struct Engine<'m> {
     now: Duration,
     cancel: Option<Asker>,
     waiting: Waiting,
+    /// After which ways out of which states the tree has to be looked at, as far as that was worked out.
+    matters: BTreeMap<(StepId, Target), bool>,
+    /// What each check ran last.
+    requests: BTreeMap<StateName, ActionRequest>,
+    /// The checks of the loop that each state ran last.
+    inner: BTreeMap<StateName, Vec<Recheck>>,
+    /// The closing pass that goes on.
+    pass: Option<Box<Pass>>,
 }
 
 impl<'m> Engine<'m> {
@@ -116,7 +141,7 @@ impl<'m> Engine<'m> {
         start.event.max_iterations = machine.limits.iterations.limit;
         let mut run = Run::new();
         run.inherit(start.captured.clone());
-        Self { machine, start, run, now: Duration::ZERO, cancel: None, waiting: Waiting::Start }
+        Self::waiting(machine, start, run, Waiting::Start)
     }
 
     /// Makes a run that is resumed after a pause of this length.
@@ -129,13 +154,33 @@ impl<'m> Engine<'m> {
     ) -> Self {
         let Past { mut run, elapsed: now, .. } = past;
         run.rest(rested);
-        Self { machine, start, run, now, cancel: None, waiting: Waiting::Resume(how) }
+        Self { now, ..Self::waiting(machine, start, run, Waiting::Resume(how)) }
     }
 
     /// Makes a run that ended for good.
     pub fn ended(machine: &'m Machine, start: Start, past: Past, end: LoopComplete) -> Self {
         let Past { run, elapsed: now, .. } = past;
-        Self { machine, start, run, now, cancel: None, waiting: Waiting::Nothing(end) }
+        Self { now, ..Self::waiting(machine, start, run, Waiting::Nothing(end)) }
+    }
+
+    /// Makes a run that stands somewhere, to see what it would decide.
+    fn suppose(machine: &'m Machine, start: Start, run: Run, now: Duration) -> Self {
+        Self { now, ..Self::waiting(machine, start, run, Waiting::default()) }
+    }
+
+    fn waiting(machine: &'m Machine, start: Start, run: Run, waiting: Waiting) -> Self {
+        Self {
+            machine,
+            start,
+            run,
+            now: Duration::ZERO,
+            cancel: None,
+            waiting,
+            matters: BTreeMap::new(),
+            requests: BTreeMap::new(),
+            inner: BTreeMap::new(),
+            pass: None,
+        }
     }
 
     /// Returns everything that is known about the run.
@@ -185,9 +230,13 @@ impl<'m> Engine<'m> {
             | Waiting::Resume(_)
             | Waiting::Work(_)
             | Waiting::Continuation(..)
+            | Waiting::Looking(LookFor::End(_))
             | Waiting::Measuring(..)
+            | Waiting::Closing(_)
             | Waiting::Nothing(_)) => waiting,
-            Waiting::Backoff(_) => self.settle(Evidence::default(), &mut events),
+            Waiting::Backoff(_) | Waiting::Looking(LookFor::Verdict(_)) => {
+                self.settle(Evidence::default(), &mut events)
+            }
             Waiting::Judging(_, _, evidence) | Waiting::Turn(evidence) => self.settle(evidence, &mut events),
         };
         events
@@ -208,7 +257,8 @@ impl<'m> Engine<'m> {
                 self.record(Event::LoopStart(self.start.event.clone()), events);
             }
             (Waiting::Resume(how), Input::Begin) => self.record(Event::LoopResume(*how), events),
-            (Waiting::Work(WorkRequest::Action(_)), Input::ActionDone(seen)) => {
+            (Waiting::Work(WorkRequest::Action(request)), Input::ActionDone(seen)) => {
+                self.keep_request(request);
                 let event = self.never_begun(&seen).unwrap_or_else(|| self.completed(seen, None));
                 self.record(event, events);
             }
@@ -222,6 +272,10 @@ impl<'m> Engine<'m> {
                 self.record(self.completed(seen, Some(usage)), events);
             }
             (Waiting::Work(WorkRequest::SubLoop(state, request)), Input::SubLoopDone(end)) => {
+                match end.as_ref().ok().and_then(|end| end.rechecks.clone()) {
+                    Some(rechecks) => drop(self.inner.insert(state.clone(), rechecks)),
+                    None => drop(self.inner.remove(&state)),
+                }
                 self.record(sub_loop::completed(state, *request, end), events);
             }
             // Where the run is to end, that is what follows.
@@ -229,12 +283,22 @@ impl<'m> Engine<'m> {
             (Waiting::Continuation(state, text), Input::Continuation(written)) => {
                 self.record(self.signalled_handoff(&state, &text, written), events);
             }
-            (Waiting::Measuring(_, end), Input::Measured(changes)) => {
-                let Event::LoopComplete(end) = self.unless_asked_to_end(Event::LoopComplete(*end)) else {
-                    unreachable!("the end of a run stays an end")
-                };
-                let end = end.on_tree(changes, self.start.event.on_change);
-                self.record(Event::LoopComplete(self.unless_clean(end)), events);
+            (Waiting::Looking(LookFor::Verdict(state)), Input::Looked(tree)) => {
+                self.record(Event::VerdictTree { state, tree }, events);
+            }
+            (Waiting::Looking(LookFor::End(end)), Input::Looked(tree)) => {
+                let end = self.still_wanted(*end);
+                self.conclude(end, &FinalTree::from(tree), &[], events);
+            }
+            (Waiting::Measuring(_, end), Input::Measured(measured)) => {
+                let end = self.still_wanted(*end);
+                self.measured(end, measured, events);
+            }
+            (Waiting::Closing(PassWork::Check(check, _)), Input::ActionDone(seen)) => {
+                self.rechecked(*check, &seen, events);
+            }
+            (Waiting::Closing(PassWork::Restore(_)), Input::Restored(restored)) => {
+                self.end_pass(restored, events);
             }
             (Waiting::Backoff(_), Input::WaitDone) => self.run.waited(),
             (Waiting::Judging(_, MissingEvidence::Survey(request), before), Input::Surveyed(surveyed)) => {
@@ -280,7 +344,9 @@ impl<'m> Engine<'m> {
                     _,
                 )
                 | Waiting::Turn(_)
+                | Waiting::Looking(_)
                 | Waiting::Measuring(..)
+                | Waiting::Closing(_)
                 | Waiting::Nothing(_)),
                 Input::Begin
                 | Input::ActionDone(_)
@@ -292,6 +358,8 @@ impl<'m> Engine<'m> {
                 | Input::FileRead(_)
                 | Input::Queried(_)
                 | Input::Measured(_)
+                | Input::Looked(_)
+                | Input::Restored(_)
                 | Input::WaitDone
                 | Input::Yielded,
             ) => {
@@ -306,6 +374,9 @@ impl<'m> Engine<'m> {
     /// work could go round for ever: after [`TURN`] events the world may look at the time, and at whether somebody wants
     /// the run to end.
     fn settle(&mut self, mut evidence: Evidence, events: &mut Vec<Event>) -> Waiting {
+        if let Some(waiting) = self.pass_work() {
+            return waiting;
+        }
         loop {
             let deciding = match self.run.phase() {
                 Phase::Deciding(deciding) => deciding.clone(),
@@ -334,7 +405,13 @@ impl<'m> Engine<'m> {
             }
             match self.decide(deciding, &evidence) {
                 Decision::Happens(event) => {
-                    let event = self.unless_asked_to_end(event);
+                    let event = match self.look_before(&event) {
+                        Some(state) => match self.interrupted(&state) {
+                            Some(end) => end,
+                            None => return Waiting::Looking(LookFor::Verdict(state)),
+                        },
+                        None => self.unless_asked_to_end(event),
+                    };
                     if matches!(event, Event::StateEnter { .. }) {
                         evidence = Evidence::default();
                     }
@@ -358,12 +435,26 @@ impl<'m> Engine<'m> {
     /// Ends the run, or waits for a look at the tree on which it ends, where the one on which it began is known.
     fn end_with(&mut self, end: LoopComplete, events: &mut Vec<Event>) -> Option<Waiting> {
         let changes = match &self.start.event.tree {
-            Some(StartTree::Known(start)) => return Some(Waiting::Measuring(start.clone(), Box::new(end))),
+            Some(StartTree::Known(start)) => {
+                let request = MeasureRequest { start: KnownStart::clone(start), verdicts: self.seen_trees() };
+                return Some(Waiting::Measuring(Box::new(request), Box::new(end)));
+            }
             Some(StartTree::Unknown { unknown }) => Some(Changes::Unknown { unknown: unknown.clone() }),
+            None if self.start.shares_tree && !self.seen_trees().is_empty() => {
+                return Some(Waiting::Looking(LookFor::End(Box::new(end))));
+            }
             None => None,
         };
-        self.record(Event::LoopComplete(LoopComplete { changes, ..end }), events);
+        self.conclude(LoopComplete { changes, ..end }, &FinalTree::None, &[], events);
         None
+    }
+
+    /// Keeps what a check runs, so that it can be made once more.
+    fn keep_request(&mut self, request: ActionRequest) {
+        let acting = self.run.acting().map(|id| self.machine.step(id));
+        if let Some(step) = acting.filter(|step| step.is_check) {
+            self.requests.insert(step.name.clone(), request);
+        }
     }
 
     fn record(&mut self, event: Event, events: &mut Vec<Event>) {

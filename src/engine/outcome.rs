@@ -161,6 +161,8 @@ pub enum TerminatedBy {
     Terminal,
     /// A success on a tree that the commit does not have.
     UncommittedChanges,
+    /// A check that was made once more at the end, and did not pass.
+    NotConfirmed,
     /// `max_iterations`.
     MaxIterations,
     /// `max_steps`.
@@ -199,9 +201,10 @@ pub enum TerminatedBy {
 
 impl TerminatedBy {
     /// All of them.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 20] = [
         Self::Terminal,
         Self::UncommittedChanges,
+        Self::NotConfirmed,
         Self::MaxIterations,
         Self::MaxSteps,
         Self::MaxEdgeRevisits,

@@ -6,17 +6,19 @@ use indexmap::IndexMap;
 use serde_json::{Map, Value};
 
 use super::budget;
-use super::changes::{Changes, KnownStart};
+use super::changes::{KnownStart, Measured, SeenTree, TreeIds};
 use super::event::{Handoff, LoopComplete};
 use super::result::StateResult;
 use crate::base::composed::Composed;
+use crate::base::name::StateName;
+use crate::base::object::ObjectId;
 use crate::base::sandbox::Sandbox;
 use crate::evaluate::FileRead;
 use crate::evaluate::model::{ModelAnswer, Question, Sum, Usage};
 use crate::evaluate::observation::{Observation, Stop, Text};
 use crate::evaluate::query::{Queried, Query};
 use crate::evaluate::survey::Surveyed;
-use crate::machine::Budget;
+use crate::machine::{Budget, Step};
 
 /// A fact from the world.
 #[derive(Clone, Debug)]
@@ -39,10 +41,14 @@ pub enum Input {
     FileRead(FileRead),
     /// The query was answered, or not.
     Queried(Queried),
-    /// The tree on which the run ends was compared with the one on which it began.
-    Measured(Changes),
+    /// The tree on which the run ends was compared with those before it.
+    Measured(Measured),
+    /// The tree was looked at.
+    Looked(SeenTree),
     /// The wait is over.
     WaitDone,
+    /// The tree is as it was before the closing pass, with the files that had to be put back; or why that is not known.
+    Restored(Result<Vec<String>, String>),
     /// The time was looked at.
     Yielded,
 }
@@ -83,10 +89,45 @@ pub enum Next<'a> {
     Wait(Duration),
     /// Look at the time, and whether somebody wants the run to end, and report: there was much to decide.
     Yield,
-    /// Compare the working tree with the one on which the run began, and report.
-    Measure(&'a KnownStart),
+    /// Look at the working tree and report.
+    Look,
+    /// Compare the working tree with the one on which the run began, and with others, and report.
+    Measure(&'a MeasureRequest),
+    /// Make the tree what it was before the closing pass, and report.
+    Restore(&'a RestoreRequest),
     /// Nothing: the run is over.
     Done(&'a LoopComplete),
+}
+
+/// With what the tree is compared on which a run ends.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MeasureRequest {
+    /// The tree on which it began.
+    pub start: KnownStart,
+    /// The trees on which verdicts fell: which files changed since is asked where they are not the last one.
+    pub verdicts: Vec<ObjectId>,
+}
+
+/// A check as it was made last, so that it can be made once more.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Recheck {
+    /// The state of the loop whose verdict it confirms.
+    pub state: StateName,
+    /// What people know it by: the state, with the states around it that run the loop that it is in.
+    pub name: String,
+    /// The check itself.
+    pub step: Step,
+    /// What it ran.
+    pub request: ActionRequest,
+    /// What its evaluator remembered.
+    pub memory: Option<Value>,
+}
+
+/// What the tree has to be after the closing pass.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RestoreRequest {
+    /// The tree on which the run ended.
+    pub tree: TreeIds,
 }
 
 /// A sub-loop with every template resolved.
@@ -143,6 +184,8 @@ pub struct SubLoopEnd {
     pub handoff: Option<Handoff>,
     /// What models cost in it.
     pub usage: Usage,
+    /// Its checks, so that they can be made once more; none where one of them cannot be.
+    pub rechecks: Option<Vec<Recheck>>,
 }
 
 /// What part of the working tree is looked at.

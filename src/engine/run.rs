@@ -11,6 +11,7 @@ use super::calls::Calls;
 use super::event::{Handoff, LoopComplete, StallSeen, SubLoopComplete};
 use super::outcome::{Outcome, Signal, TerminatedBy};
 use super::result::StateResult;
+use super::verification::LastVerdict;
 use crate::base::name::StateName;
 use crate::board::Board;
 use crate::evaluate::model::{Sum, Usage};
@@ -215,6 +216,12 @@ pub struct Run {
     visit: Visit,
     retry_announced: bool,
     trust: Trust,
+    /// The last verdict of each state that observed the work, in the order in which they first did.
+    verdicts: IndexMap<StateName, LastVerdict>,
+    /// The state that observed it last.
+    last_observed: Option<StateName>,
+    /// What each check ran last.
+    texts: BTreeMap<StateName, String>,
     /// How many of the warnings of the start are said.
     warned: usize,
     capped: Option<TerminatedBy>,
@@ -291,6 +298,9 @@ impl Run {
             visit: Visit::Usual,
             retry_announced: false,
             trust: Trust::default(),
+            verdicts: IndexMap::new(),
+            last_observed: None,
+            texts: BTreeMap::new(),
             warned: 0,
             capped: None,
             restarting: false,
@@ -485,7 +495,7 @@ impl Run {
     }
 
     /// Tells whether somebody changed the working tree before this part of the run.
-    pub(super) fn is_tree_changed(&self) -> bool {
+    pub fn is_tree_changed(&self) -> bool {
         self.is_tree_changed
     }
 
@@ -512,6 +522,21 @@ impl Run {
     /// Tells whether there was a passing observation, and no failing one since.
     pub fn is_verified(&self) -> bool {
         self.trust.is_verified
+    }
+
+    /// Returns the last verdict of each state that observed the work, with the state, in the order in which they first did.
+    pub(super) fn verdicts(&self) -> &IndexMap<StateName, LastVerdict> {
+        &self.verdicts
+    }
+
+    /// Returns the text that a check ran last.
+    pub(super) fn text_of(&self, state: &StateName) -> Option<&str> {
+        self.texts.get(state).map(String::as_str)
+    }
+
+    /// Returns the state that observed the work last.
+    pub(super) fn last_observed(&self) -> Option<&StateName> {
+        self.last_observed.as_ref()
     }
 
     /// Tells whether there was a failing observation in this cycle.

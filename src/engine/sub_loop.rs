@@ -68,6 +68,7 @@ fn halt(end: &SubLoopEnd) -> Option<Halt> {
         (
             TerminatedBy::Terminal
             | TerminatedBy::UncommittedChanges
+            | TerminatedBy::NotConfirmed
             | TerminatedBy::MaxIterations
             | TerminatedBy::MaxSteps
             | TerminatedBy::MaxEdgeRevisits

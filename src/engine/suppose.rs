@@ -11,7 +11,7 @@ use super::outcome::{Outcome, TerminatedBy};
 use super::past::Past;
 use super::run::{Deciding, Pending, Phase};
 use super::sub_loop::sub_loop_verdict;
-use super::waiting::{Decision, Evidence, Waiting};
+use super::waiting::{Decision, Evidence};
 use super::{Engine, Start, TURN};
 use crate::base::name::StateName;
 use crate::base::time::Timestamp;
@@ -174,6 +174,7 @@ pub fn around(past: &Past, machine: &Machine, end: &LoopComplete) -> Option<Cour
     let is_halt = match end.terminated_by {
         TerminatedBy::Terminal
         | TerminatedBy::UncommittedChanges
+        | TerminatedBy::NotConfirmed
         | TerminatedBy::MaxIterations
         | TerminatedBy::MaxSteps
         | TerminatedBy::MaxEdgeRevisits
@@ -258,14 +259,8 @@ fn alternatives(machine: &Machine, id: StepId) -> Vec<Verdict> {
 /// made of what the world gave.
 fn course(past: Past, machine: &Machine, id: StepId) -> Course {
     let Past { run, start, elapsed } = past;
-    let mut engine = Engine {
-        machine,
-        start: Start::of(LoopStart { tree: None, ..start.clone() }, Timestamp::from_millis(0), ""),
-        run,
-        now: elapsed,
-        cancel: None,
-        waiting: Waiting::default(),
-    };
+    let supposed = Start::of(LoopStart { tree: None, ..start.clone() }, Timestamp::from_millis(0), "");
+    let mut engine = Engine::suppose(machine, supposed, run, elapsed);
     if machine.step(id).message.is_some() && !engine.run.is_noted() {
         // What it would have said leads nowhere.
         let state = machine.step(id).name.clone();

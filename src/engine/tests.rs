@@ -34,6 +34,7 @@ mod resumed;
 mod rewound;
 mod rounds;
 mod supposed;
+mod trees;
 
 /// Compiles the text of a loop without its name and `initial`; the first state is the initial one.
 fn machine(text: &str) -> Machine {
@@ -68,10 +69,12 @@ fn start(strict: bool) -> Start {
             commit: None,
             tree: None,
             on_change: crate::machine::OnChange::Report,
+            no_closing_pass: false,
             context: Map::new(),
             overrides: Box::default(),
             schema: event::SCHEMA,
         },
+        shares_tree: false,
         at: Timestamp::from_millis(0),
         context: Map::new(),
         env: BTreeMap::from([("HOME".to_owned(), "/home/x".to_owned())]),
@@ -174,7 +177,9 @@ fn events(machine: &Machine, start: Start, world: &World<'_>) -> Vec<Event> {
             Next::Begin => Input::Begin,
             Next::Yield => Input::Yielded,
             Next::Survey(request) => Input::Surveyed(world.survey(request)),
-            Next::Measure(start) => Input::Measured(changes::changed(start)),
+            Next::Look => Input::Looked(changes::looked()),
+            Next::Restore(_) => Input::Restored(Ok(Vec::new())),
+            Next::Measure(request) => Input::Measured(changes::changed(&request.start).into()),
             Next::Read(path) => Input::FileRead(Ok(world.file(path))),
             Next::Query(request) => Input::Queried(world.query(request)),
             Next::Wait(wait) => {
@@ -244,11 +249,19 @@ fn sub_loop_end(
         signal: None,
         reason: String::new(),
         changes: None,
+        verification: None,
     };
     let mut captured = request.around.as_ref().map(|around| around.captured.clone()).unwrap_or_default();
     captured.insert("kid".to_owned(), StateResult { state: name, seen: seen.clone(), verdict: None });
     let output = seen.stdout.clone();
-    Ok(request::SubLoopEnd { complete, captured, output, handoff: None, usage: Usage::default() })
+    Ok(request::SubLoopEnd {
+        complete,
+        captured,
+        output,
+        handoff: None,
+        usage: Usage::default(),
+        rechecks: None,
+    })
 }
 
 /// Writes events as one line a step: `1/2 check: test → no → fix`.
@@ -285,6 +298,10 @@ fn traced(events: &[Event]) -> String {
             Event::SubLoopComplete(end) => write!(out, " ({})", end.exit_code),
             Event::Message { text, .. } => write!(out, " says {text:?}"),
             Event::Backoff { duration_ms, .. } => writeln!(out, "wait {duration_ms}ms"),
+            Event::VerdictTree { .. } => write!(out, " (looked)"),
+            Event::ClosingPassStart(start) => writeln!(out, "closing pass: {}", start.checks.join(", ")),
+            Event::ClosingPassCheck(check) => writeln!(out, "{} → {}", check.check, check.verdict),
+            Event::ClosingPassEnd(end) => writeln!(out, "closing pass: {:?}", end.result),
             Event::Stall { state, window, seen } => write!(out, " stall: {}", seen.sentence(state, *window)),
             Event::Warning { message, .. } => write!(out, " warning: {message}"),
             Event::Judge { error, .. } => {

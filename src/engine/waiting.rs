@@ -3,11 +3,10 @@
 
 use std::time::Duration;
 
-use super::changes::KnownStart;
 use super::event::{Event, LoopComplete, LoopResume};
 use super::request::{
-    ActionRequest, ApprovalRequest, AskRequest, LearningRequest, Next, PromptRequest, QueryRequest,
-    SubLoopRequest, SurveyRequest, ToolRequest,
+    ActionRequest, ApprovalRequest, AskRequest, LearningRequest, MeasureRequest, Next, PromptRequest,
+    QueryRequest, Recheck, RestoreRequest, SubLoopRequest, SurveyRequest, ToolRequest,
 };
 use crate::base::name::StateName;
 use crate::evaluate::FileRead;
@@ -32,10 +31,30 @@ pub(super) enum Waiting {
     Judging(StepId, MissingEvidence, Evidence),
     /// That the world looks at the time and at requests to end: there was much to decide.
     Turn(Evidence),
-    /// A look at the tree on which it ends.
-    Measuring(Box<KnownStart>, Box<LoopComplete>),
+    /// A look at the tree on which a verdict fell, or a sub-loop ended.
+    Looking(LookFor),
+    /// A comparison of the tree on which it ends.
+    Measuring(Box<MeasureRequest>, Box<LoopComplete>),
+    /// A part of the closing pass.
+    Closing(PassWork),
     /// Nothing: it is over.
     Nothing(LoopComplete),
+}
+
+/// A part of the closing pass.
+pub(super) enum PassWork {
+    /// A check is made once more.
+    Check(Box<Recheck>, ActionRequest),
+    /// The tree is made what it was before.
+    Restore(RestoreRequest),
+}
+
+/// What the tree is looked at for.
+pub(super) enum LookFor {
+    /// The verdict of this state, which an action follows.
+    Verdict(StateName),
+    /// The end of a sub-loop, which no comparison follows.
+    End(Box<LoopComplete>),
 }
 
 /// Work that was announced and not yet done.
@@ -120,7 +139,10 @@ impl Waiting {
             Self::Judging(_, MissingEvidence::Query(request), _) => Next::Query(request),
             Self::Judging(_, MissingEvidence::Answer(request), _) => Next::Ask(request),
             Self::Turn(_) => Next::Yield,
-            Self::Measuring(start, _) => Next::Measure(start),
+            Self::Looking(_) => Next::Look,
+            Self::Measuring(request, _) => Next::Measure(request),
+            Self::Closing(PassWork::Check(_, request)) => Next::Run(request),
+            Self::Closing(PassWork::Restore(request)) => Next::Restore(request),
             Self::Nothing(end) => Next::Done(end),
         }
     }

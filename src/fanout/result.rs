@@ -405,6 +405,7 @@ impl MergeResult<'_> {
             commit: tree.base.clone(),
             tree: tree.base_tree.clone(),
             index: Some(tree.base_tree.clone()),
+            rest: None,
         };
         let ids = self.together.tree.as_ref().map(of_tree).or_else(|| self.together.unchanged.clone())?;
         Some(KnownStart {
@@ -413,6 +414,7 @@ impl MergeResult<'_> {
             entries: Vec::new(),
             before: Vec::new(),
             unseen: Vec::new(),
+            place: None,
         })
     }
 
@@ -465,6 +467,7 @@ impl MergeResult<'_> {
             commit: tree.base.clone(),
             tree: tree_id.clone(),
             index: Some(tree.base_tree.clone()),
+            rest: None,
         };
         Changes::Known(Box::new(TreeChanges {
             start: ids(&tree.base_tree),

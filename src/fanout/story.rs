@@ -97,6 +97,7 @@ pub(super) fn events(
             signal: signal(ending.exit_code),
             reason: ending.reason,
             changes: Some(ending.changes),
+            verification: None,
         }),
     ));
     events
@@ -124,6 +125,7 @@ fn beginning(plan: &Plan, instance: &str, start: Option<KnownStart>) -> LoopStar
         commit: Some(plan.commit.to_string()),
         tree: Some(start.map_or_else(unknown, |start| StartTree::Known(Box::new(start)))),
         on_change: OnChange::Report,
+        no_closing_pass: false,
         context: Map::new(),
         overrides: Box::default(),
         schema: SCHEMA,

@@ -176,7 +176,13 @@ fn asked(engine: &mut Engine<'_>, now: Duration) -> Option<(Work, Setting)> {
             Next::Call(request) => return Some((Work::Other("calls a tool"), request.setting.clone())),
             Next::Approve(request) => return Some((Work::Other("asks a person"), request.setting.clone())),
             Next::SubLoop(_) => return Some((Work::Other("runs another loop"), Setting::default())),
-            Next::Ask(_) | Next::Read(_) | Next::Query(_) | Next::Measure(_) | Next::Done(_) => {
+            Next::Ask(_)
+            | Next::Read(_)
+            | Next::Query(_)
+            | Next::Look
+            | Next::Restore(_)
+            | Next::Measure(_)
+            | Next::Done(_) => {
                 return Some((Work::Other("runs no action"), Setting::default()));
             }
         };

@@ -19,6 +19,7 @@ use crate::engine::event::{Overrides, TAIL};
 use crate::engine::outcome::Outcome;
 use crate::engine::result::StateResult;
 use crate::engine::run::{Pending, Phase};
+use crate::engine::verification::Verification;
 use crate::engine::{Engine, execution};
 use crate::evaluate::Evaluate;
 use crate::evaluate::model::Usage;
@@ -94,6 +95,7 @@ struct StateFields<'r> {
     updated_at: Timestamp,
     elapsed_ms: u64,
     changes: Option<&'r TreeChanges>,
+    verification: Option<&'r Verification>,
     definition_sha256: &'r str,
     overrides: &'r Overrides,
     #[serde(flatten)]
@@ -174,6 +176,7 @@ impl<'r> StateFields<'r> {
             updated_at: now,
             elapsed_ms: millis(engine.elapsed()),
             changes: ended.and_then(|end| end.changes.as_ref()?.known()),
+            verification: ended.and_then(|end| end.verification.as_deref()),
             definition_sha256: &start.event.definition_sha256,
             overrides: &start.event.overrides,
             around,

@@ -11,7 +11,7 @@ use super::early::{EarlyValues, Settled, Values};
 use super::{
     Action, Artifact, Binding, BoardAction, Budget, Cap, End, EndId, Fallback, JudgedBy, Llm, LoopLimits,
     Machine, Maintain, Meaning, Params, PromptAction, Retry, Routes, Setting, ShellAction, Stall, Step,
-    StepId, SubLoopAction, SubLoopInput, Target, ToolAction, action, asked, graph,
+    StepId, SubLoopAction, SubLoopInput, Target, ToolAction, action, asked, graph, observations,
 };
 use crate::base::decode;
 use crate::base::diagnostic::{Diagnostic, Diagnostics, Place, Severity, nearest};
@@ -163,6 +163,7 @@ impl<'d> Compiler<'d> {
             heeds_project: definition.host_settings == HostSettings::Project,
             on_change: definition.on_change,
             judges: judges(definition),
+            makes_closing_pass: definition.closing_pass,
             artifact: self.artifact(),
             max_handoffs: definition.max_handoffs.get(),
             board,
@@ -403,6 +404,7 @@ impl<'d> Compiler<'d> {
                     .push(Diagnostic::warning("no-effect", place, message).help("add `terminal: true`"));
             }
         }
+        let is_check = self.is_check(state, (action.as_ref(), evaluate.as_ref()), path);
         let step = Step {
             name: name.clone(),
             description: state.description.clone(),
@@ -420,11 +422,36 @@ impl<'d> Compiler<'d> {
             retry: self.retry(name, state, path),
             repeat: self.repeat(state, path),
             is_idempotent: state.idempotent,
+            is_check,
             params: state.param.clone(),
             unused: self.unused(state, path),
         };
         self.params(&step, path);
         Some(step)
+    }
+
+    /// Tells whether the observation of a state may be made again without harm: where the state says so, or else by its
+    /// command.
+    fn is_check(
+        &mut self,
+        state: &State,
+        (action, evaluate): (Option<&Action>, Option<&Evaluate>),
+        path: &DocPath,
+    ) -> bool {
+        let repeatable = observations::repeatable(action, evaluate);
+        match (state.check, repeatable) {
+            (Some(false), _) => false,
+            (Some(true), Ok(_)) => true,
+            (Some(true), Err(why)) => {
+                let message = format!("`check: true` has no effect: {why}");
+                let help = "a check is a shell command that is judged by what it prints or by its exit code";
+                let place = Place::Key(path.key("check"));
+                self.problems.push(Diagnostic::warning("no-effect", place, message).help(help));
+                false
+            }
+            (None, Ok(shell)) => observations::is_known_check(shell),
+            (None, Err(_)) => false,
+        }
     }
 
     /// Looks at the ways for reasons that only the predecessor knows.

@@ -29,6 +29,8 @@ pub mod context;
 pub mod early;
 pub mod explore;
 pub mod graph;
+mod known_checks;
+pub mod observations;
 pub mod provided;
 pub mod routing;
 
@@ -108,6 +110,8 @@ pub struct Machine {
     pub on_change: Option<OnChange>,
     /// What the loop says of its judges.
     pub judges: Declared,
+    /// Whether checks whose verdict fell on another tree are run once more before a success.
+    pub makes_closing_pass: bool,
     /// How often a run may hand off to a new session by itself.
     pub max_handoffs: u32,
     /// What a run copies into the working tree at its end.
@@ -241,6 +245,8 @@ pub struct Step {
     pub repeat: Option<u32>,
     /// Whether its work may be done twice where it should be done once.
     pub is_idempotent: bool,
+    /// Whether its observation may be made again without harm.
+    pub is_check: bool,
     /// What `${param.…}` stands for in its texts.
     pub params: IndexMap<VarName, Field<Value>>,
     /// Where it leads for reasons that do not come up in a run. Whoever wrote that meant those states to be there.

@@ -137,6 +137,7 @@ impl CiLog {
             Event::LoopStart(_) if self.levels.is_nested() => Ok(()),
             Event::StateEnter { .. }
             | Event::SubLoopComplete(_)
+            | Event::VerdictTree { .. }
             | Event::Judge { .. }
             | Event::Message { .. } => Ok(()),
             Event::SubLoopStart { .. } => self.sub_loop(),
@@ -161,6 +162,15 @@ impl CiLog {
             }
             Event::ActionError { .. } | Event::LoopError { .. } | Event::LoopTimeout { .. } => {
                 self.pending_verdict()?;
+                self.say(event)
+            }
+            Event::ClosingPassStart(_) => self.open_pass(event),
+            Event::ClosingPassCheck(_) => {
+                self.close_block()?;
+                self.say(event)
+            }
+            Event::ClosingPassEnd(_) => {
+                self.close_group()?;
                 self.say(event)
             }
             Event::LoopStart(_)
@@ -253,6 +263,18 @@ impl CiLog {
         let number = step.number;
         self.levels.recent.begin(number);
         let title = self.dialect.untrusted(&title).into_owned();
+        let title = self.dialect.group_start(&title, self.now);
+        self.raw(&title)?;
+        self.open.group = true;
+        Ok(())
+    }
+
+    /// Opens the group of the closing pass.
+    fn open_pass(&mut self, event: &Event) -> io::Result<()> {
+        self.close_group()?;
+        (self.live, self.held) = (0, 0);
+        let Some(line) = wording::line(event, &self.levels) else { return Ok(()) };
+        let title = self.dialect.untrusted(&line.alone()).into_owned();
         let title = self.dialect.group_start(&title, self.now);
         self.raw(&title)?;
         self.open.group = true;

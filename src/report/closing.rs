@@ -90,6 +90,7 @@ pub fn advice(digest: &Digest) -> Option<Advice> {
             TerminatedBy::MaxIterations
             | TerminatedBy::Terminal
             | TerminatedBy::UncommittedChanges
+            | TerminatedBy::NotConfirmed
             | TerminatedBy::Error
             | TerminatedBy::Blocked
             | TerminatedBy::Timeout

@@ -143,6 +143,7 @@ impl Console {
             | Event::SubLoopStart { .. }
             | Event::SubLoopComplete(_)
             | Event::Message { .. }
+            | Event::VerdictTree { .. }
             | Event::Judge { .. }
             | Event::Signal { .. }
             | Event::Handoff(_)
@@ -166,6 +167,9 @@ impl Console {
             | Event::Backoff { .. }
             | Event::Warning { .. }
             | Event::CallFailed(_)
+            | Event::ClosingPassStart(_)
+            | Event::ClosingPassCheck(_)
+            | Event::ClosingPassEnd(_)
             | Event::Stall { .. } => self.note(event),
             Event::Evaluate { .. } | Event::Route { .. } if by_task => self.stage(),
             Event::Evaluate { .. } => {

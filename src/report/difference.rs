@@ -128,6 +128,10 @@ impl Trail {
             | Event::SubLoopStart { .. }
             | Event::Message { .. }
             | Event::Retry { .. }
+            | Event::VerdictTree { .. }
+            | Event::ClosingPassStart(_)
+            | Event::ClosingPassCheck(_)
+            | Event::ClosingPassEnd(_)
             | Event::Backoff { .. }
             | Event::Warning { .. }
             | Event::CallFailed(_)

@@ -3,6 +3,7 @@
 
 pub mod changes;
 pub mod flips;
+pub mod green;
 mod sentence;
 pub mod visits;
 
@@ -25,7 +26,9 @@ use super::work::Work;
 use crate::base::name::StateName;
 use crate::base::text;
 use crate::base::time::{Timestamp, millis};
-use crate::engine::event::{Event, LoopComplete, LoopStart, RouteReason, SCHEMA, Stamped, TreeState};
+use crate::engine::event::{
+    ClosingPassCheck, Event, LoopComplete, LoopStart, RouteReason, SCHEMA, Stamped, TreeState,
+};
 use crate::engine::outcome::{Outcome, TerminatedBy};
 use crate::evaluate::model::Usage;
 use crate::evaluate::verdict::Observes;
@@ -177,10 +180,16 @@ pub struct Digest {
     tracker: Tracker,
     passes: Passes,
     end: Option<LoopComplete>,
+    closing_pass: Vec<ClosingPassCheck>,
     fold: Fold,
 }
 
 impl Digest {
+    /// Returns the checks that were made once more at the end.
+    pub fn closing_pass(&self) -> &[ClosingPassCheck] {
+        &self.closing_pass
+    }
+
     /// Folds a whole journal.
     pub fn of<'a>(events: impl IntoIterator<Item = &'a Stamped>) -> Self {
         let mut digest = Self::default();
@@ -233,6 +242,7 @@ impl Digest {
             signal: None,
             reason: "the process was killed".to_owned(),
             changes: None,
+            verification: None,
         };
         self.event(&Stamped { at: self.took, ..Stamped::new(at, 0, Event::LoopComplete(end)) });
     }
@@ -343,11 +353,15 @@ impl Digest {
                 self.at_work(|work| work.spent(&complete.usage, duration));
             }
             Event::Board(event) => self.at_work(|work| work.operated(event)),
+            Event::ClosingPassStart(_) => self.closing_pass.clear(),
+            Event::ClosingPassCheck(check) => self.closing_pass.push(ClosingPassCheck::clone(check)),
             Event::StateEnter { .. }
+            | Event::ClosingPassEnd(_)
             | Event::Evaluate { .. }
             | Event::Message { .. }
             | Event::Signal { .. }
             | Event::Retry { .. }
+            | Event::VerdictTree { .. }
             | Event::Backoff { .. }
             | Event::SubLoopStart { .. }
             | Event::Stall { .. }

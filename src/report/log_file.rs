@@ -94,6 +94,10 @@ impl Sink for LogFile {
             | Event::Route { .. }
             | Event::Retry { .. }
             | Event::Message { .. }
+            | Event::VerdictTree { .. }
+            | Event::ClosingPassStart(_)
+            | Event::ClosingPassCheck(_)
+            | Event::ClosingPassEnd(_)
             | Event::Backoff { .. }
             | Event::Warning { .. }
             | Event::Handoff(_)

@@ -122,6 +122,10 @@ fn mark(stamped: &Stamped) -> Option<u64> {
         | Event::LoopComplete(_)
         | Event::ActionStart { .. }
         | Event::SubLoopStart { .. }
+        | Event::VerdictTree { .. }
+        | Event::ClosingPassStart(_)
+        | Event::ClosingPassCheck(_)
+        | Event::ClosingPassEnd(_)
         | Event::Judge { .. }
         | Event::Board(_)
         | Event::Retry { .. }

@@ -96,6 +96,7 @@ impl Journal {
             commit: None,
             tree: None,
             on_change: crate::machine::OnChange::Report,
+            no_closing_pass: false,
             context: Map::new(),
             overrides: Box::default(),
             schema: SCHEMA,
@@ -276,6 +277,7 @@ impl Journal {
             signal,
             reason: String::new(),
             changes: None,
+            verification: None,
         };
         self.push(Event::LoopComplete(complete))
     }

@@ -9,9 +9,12 @@ use super::level::LoopView;
 use super::stages;
 use super::step::Step;
 use crate::base::name::StateName;
-use crate::base::text::{one_line, plural};
+use crate::base::text::{listed_in_part, one_line, plural};
 use crate::base::time::human;
-use crate::engine::event::{CallFailed, Event, LoopResume, LoopStart, ResumeReason, RouteReason};
+use crate::engine::closing_pass;
+use crate::engine::event::{
+    CallFailed, ClosingPassEnd, Event, LoopResume, LoopStart, ResumeReason, RouteReason,
+};
 
 /// Characters of a line; the journal has the rest.
 const MAX_LINE: usize = 1000;
@@ -91,10 +94,18 @@ pub(super) fn line(event: &Event, level: &LoopView) -> Option<Line> {
             let elapsed = human(Duration::from_millis(*elapsed_ms));
             Line::new("✗", &format!("timeout of the loop in {state} after {elapsed}"))
         }
+        Event::ClosingPassStart(start) => Line::new("↻", &closing_pass::words(start)),
+        Event::ClosingPassCheck(check) => {
+            let sign = if check.passed { "✓" } else { "✗" };
+            let took = human(Duration::from_millis(check.duration_ms));
+            Line::new(sign, &format!("{} once more: {} ({took})", check.check, check.verdict))
+        }
+        Event::ClosingPassEnd(end) => return passed(end),
         Event::StateEnter { .. }
         | Event::ActionStart { .. }
         | Event::ActionComplete(_)
         | Event::Evaluate { .. }
+        | Event::VerdictTree { .. }
         | Event::Judge { .. }
         | Event::Message { .. }
         | Event::SubLoopStart { .. }
@@ -103,6 +114,23 @@ pub(super) fn line(event: &Event, level: &LoopView) -> Option<Line> {
         | Event::LoopComplete(_) => return None,
     };
     Some(line)
+}
+
+/// Says what a closing pass came to where that does not follow from its checks.
+fn passed(end: &ClosingPassEnd) -> Option<Line> {
+    let named = listed_in_part(&end.put_back);
+    if let Some(why) = &end.unknown {
+        return Some(
+            Line::new("!", &format!("the tree after the closing pass is not known: {why}")).topic("warning"),
+        );
+    }
+    (!end.put_back.is_empty()).then(|| {
+        Line::new(
+            "!",
+            &format!("the checks of the closing pass changed files, which are as they were: {named}"),
+        )
+        .topic("warning")
+    })
 }
 
 /// Puts a warning into words.

@@ -5,6 +5,7 @@ use std::io;
 use std::time::Duration;
 
 use super::rules::Rules;
+use super::sub_loop::Surrounding;
 use super::ticking::tick;
 use super::world::World;
 use super::{
@@ -13,10 +14,10 @@ use super::{
 };
 use crate::base::name::StateName;
 use crate::base::time::millis;
+use crate::engine::Engine;
 use crate::engine::event::{Event, LoopComplete, Stamped};
 use crate::engine::outcome::{Asker, Outcome, Signal, TerminatedBy};
 use crate::engine::request::{Input, Next, SubLoopEnd, SubLoopRequest, UnexpectedInput};
-use crate::engine::{Engine, Start};
 use crate::journal::snapshot::{self, Snapshot};
 use crate::journal::{Tampered, ends, reader};
 use crate::process::signal::{self, EndSignal, Request};
@@ -84,8 +85,12 @@ async fn drive(engine: &mut Engine<'_>, world: &mut World) -> Result<LoopComplet
             Next::Wait(wait) => world.wait(wait).await,
             Next::Yield => Input::Yielded,
             Next::SubLoop(request) => {
-                let step = engine.run().step();
-                Input::SubLoopDone(perform(request, (engine.start(), step), world).await?)
+                let around = Surrounding {
+                    start: engine.start(),
+                    step: engine.run().step(),
+                    is_tree_changed: engine.run().is_tree_changed(),
+                };
+                Input::SubLoopDone(perform(request, around, world).await?)
             }
             Next::Prompt(request) => {
                 let (seen, usage) = agent::perform(request, world).await;
@@ -102,10 +107,12 @@ async fn drive(engine: &mut Engine<'_>, world: &mut World) -> Result<LoopComplet
             Next::Run(request) => Input::ActionDone(action::perform(request, world).await),
             Next::Survey(request) => Input::Surveyed(survey::look(request, world).await),
             Next::Query(request) => Input::Queried(query::perform(request, world).await),
-            Next::Measure(start) => {
+            Next::Restore(request) => Input::Restored(Box::pin(measure::restore(request, world)).await),
+            Next::Look => Input::Looked(Box::pin(measure::look(world)).await),
+            Next::Measure(request) => {
                 is_measured = true;
                 artifact::leave(engine, world);
-                Input::Measured(Box::pin(measure::end(start, world)).await)
+                Input::Measured(Box::pin(measure::end(request, world)).await)
             }
             Next::Read(path) => {
                 Input::FileRead(shared_file::read(&world.root.join(path)).map_err(|error| error.to_string()))
@@ -136,20 +143,20 @@ async fn drive(engine: &mut Engine<'_>, world: &mut World) -> Result<LoopComplet
 /// Runs a sub-loop to its end. The inner error says why it could not begin.
 async fn perform(
     request: &SubLoopRequest,
-    step: (&Start, u32),
+    around: Surrounding<'_>,
     world: &mut World,
 ) -> Result<Result<SubLoopEnd, String>, JournalError> {
-    let (mut sub, left) = match sub_loop::prepare(request, step, world) {
+    let (mut sub, left) = match sub_loop::prepare(request, around, world) {
         Ok(prepared) => prepared,
         Err(why) => return Ok(Err(why)),
     };
     let workplace = sub.workplace.take();
-    let mut engine = match sub_loop::engine(&sub, left, request) {
+    let mut engine = match sub_loop::engine(&sub, left, (request, around)) {
         Ok(engine) => engine,
         Err(why) => return Ok(Err(why)),
     };
     world.path.push(sub.machine.name.clone());
-    world.around.push(step.1);
+    world.around.push(around.step);
     let outside = workplace.as_ref().map(|workplace| world.move_to(&workplace.root));
     let ended = Box::pin(drive(&mut engine, world)).await;
     world.path.pop();
@@ -245,6 +252,7 @@ impl World {
                 format!("the journal cannot be written: {}", error.source)
             },
             changes: None,
+            verification: None,
         };
         engine.end_unsaved(complete.clone());
         let (now, at) = (self.clock.now(), self.elapsed());

@@ -15,12 +15,20 @@ use crate::files::read;
 use crate::git::call::Call;
 use crate::git::status::StatusLine;
 
-/// Leaves out what only looks changed because no filter ran. Returns a sentence about what cannot be told.
+/// Files of which nobody knows whether they changed.
+pub(super) struct Untold {
+    /// They.
+    pub(super) paths: Vec<Vec<u8>>,
+    /// A sentence about them.
+    pub(super) sentence: String,
+}
+
+/// Leaves out what only looks changed because no filter ran. Returns what cannot be told.
 pub(super) async fn settle(
     git: &mut GitCalls,
     top: &Path,
     lines: &mut Vec<StatusLine<'_>>,
-) -> Result<Option<String>, String> {
+) -> Result<Option<Untold>, String> {
     let asked: Vec<u8> =
         lines.iter().filter(|line| line.is_unhashed()).flat_map(|line| [line.path, b"\0"].concat()).collect();
     if asked.is_empty() || !git.has_filters(top).await? {
@@ -34,13 +42,13 @@ pub(super) async fn settle(
         .map(|field| (field[0], String::from_utf8_lossy(field[2]).into_owned()))
         .filter(|(_, name)| !["unspecified", "unset", "set", ""].contains(&name.as_str()))
         .collect();
-    let (mut kept, mut untold, mut names) = (Vec::new(), 0_u64, Vec::new());
+    let (mut kept, mut paths, mut names) = (Vec::new(), Vec::new(), Vec::new());
     for line in std::mem::take(lines) {
         match filters.get(line.path).map(String::as_str) {
             Some("lfs") if is_pointed_to(git, top, &line).await? => {}
             Some("lfs") | None => kept.push(line),
             Some(name) => {
-                untold += 1;
+                paths.push(line.path.to_vec());
                 if !names.iter().any(|known| known == name) {
                     names.push(name.to_owned());
                 }
@@ -48,14 +56,13 @@ pub(super) async fn settle(
         }
     }
     *lines = kept;
-    Ok((untold > 0).then(|| {
-        format!(
-            "whether {} changed is not known: git would send {} through {}, which ll-loop does not start",
-            plural(untold, "file"),
-            if untold == 1 { "it" } else { "them" },
-            listed(names.iter().map(|name| format!("the filter `{name}`")), "and"),
-        )
-    }))
+    let sentence = format!(
+        "whether {} changed is not known: git would send {} through {}, which ll-loop does not start",
+        plural(paths.len() as u64, "file"),
+        if paths.len() == 1 { "it" } else { "them" },
+        listed(names.iter().map(|name| format!("the filter `{name}`")), "and"),
+    );
+    Ok((!paths.is_empty()).then_some(Untold { paths, sentence }))
 }
 
 /// Tells whether the index has the pointer that Git LFS makes of a file.

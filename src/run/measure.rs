@@ -27,8 +27,10 @@ use crate::base::redact::Redactor;
 use crate::base::territory::ScopePath;
 use crate::base::text::one_line;
 use crate::engine::changes::{
-    ChangedFile, Changes, EntryContent, KnownStart, MadeCommit, StartTree, TreeChanges, TreeEntry,
+    ChangedFile, ChangedSince, Changes, EntryContent, KnownStart, MadeCommit, Measured, SeenTree, StartTree,
+    TreeChanges, TreeEntry, TreeIds,
 };
+use crate::engine::request::{MeasureRequest, RestoreRequest};
 use crate::files::secret::holds_secret;
 use crate::git::call::Call;
 use crate::git::diff;
@@ -46,6 +48,9 @@ const SHORT_LIMIT: Duration = Duration::from_secs(3);
 const MOST_LISTED: usize = 2000;
 const MOST_COMMITS: usize = 100;
 
+/// How many files are listed that changed since a verdict.
+const MOST_SINCE: usize = 100;
+
 const SECRET: &str = "it holds a secret";
 
 /// Measures the working tree on which a run begins.
@@ -61,15 +66,38 @@ pub async fn start(
         Ok(found) => {
             let before = found.entries.iter().filter(|entry| entry.tracked);
             let before = before.take(MOST_LISTED).map(|entry| changed::before(entry, &found.top)).collect();
-            let Look { ids, entries, unseen, .. } = found;
-            StartTree::Known(Box::new(KnownStart { ids, stands_for: None, entries, before, unseen }))
+            let Look { ids, entries, unseen, place, .. } = found;
+            let place = Some(place);
+            StartTree::Known(Box::new(KnownStart { ids, stands_for: None, entries, before, unseen, place }))
         }
         Err(unknown) => StartTree::Unknown { unknown },
     }
 }
 
-/// Compares the working tree with the one on which the run began, and writes the patch.
-pub(super) async fn end(start: &KnownStart, world: &mut World) -> Changes {
+/// Looks at the working tree as it is, with nothing to compare it with.
+pub(super) async fn look(world: &mut World) -> SeenTree {
+    let git = GitCalls::new(world.own_env.clone(), world.cancel.clone(), LIMIT);
+    let (root, files, area) = (world.root.clone(), world.files.clone(), world.area.clone());
+    let sinks = RefCell::new(&mut world.sinks);
+    let mut measurer = Measurer { git, root: &root, area: &area, files: &files, own: None };
+    match while_ticking(&sinks, measurer.look()).await {
+        Ok(found) => SeenTree::Known(found.ids),
+        Err(unknown) => SeenTree::Unknown { unknown },
+    }
+}
+
+/// Makes the working tree what it was before the closing pass. Returns the files that had to be put back.
+pub(super) async fn restore(request: &RestoreRequest, world: &mut World) -> Result<Vec<String>, String> {
+    let (_never, uncancelled) = Cancel::channel();
+    let git = GitCalls::new(world.own_env.clone(), uncancelled, LIMIT);
+    let (root, files, area) = (world.root.clone(), world.files.clone(), world.area.clone());
+    let sinks = RefCell::new(&mut world.sinks);
+    let mut measurer = Measurer { git, root: &root, area: &area, files: &files, own: None };
+    while_ticking(&sinks, measurer.restore(&request.tree)).await
+}
+
+/// Compares the working tree with the one on which the run began and with those of its verdicts, and writes the patch.
+pub(super) async fn end(request: &MeasureRequest, world: &mut World) -> Measured {
     // What is wanted now is the end of the run, and this belongs to it.
     let (_never, uncancelled) = Cancel::channel();
     let limit = if world.cancel.is_asked() { SHORT_LIMIT } else { LIMIT };
@@ -78,17 +106,24 @@ pub(super) async fn end(start: &KnownStart, world: &mut World) -> Changes {
     let redactor = world.redactor.clone();
     let sinks = RefCell::new(&mut world.sinks);
     let mut measurer = Measurer { git, root: &root, area: &area, files: &files, own: None };
-    let compared = while_ticking(&sinks, measurer.compare(start, &redactor)).await;
+    let compared = while_ticking(&sinks, measurer.compare(request, &redactor)).await;
     match compared {
-        Ok(changes) => Changes::Known(Box::new(changes)),
-        Err(unknown) => Changes::Unknown { unknown },
+        Ok((changes, since)) => Measured { changes: Changes::Known(Box::new(changes)), since },
+        Err(unknown) => Changes::Unknown { unknown }.into(),
     }
 }
 
 impl Measurer<'_> {
-    /// Compares the working tree with the one on which the run began.
-    async fn compare(&mut self, start: &KnownStart, redactor: &Redactor) -> Result<TreeChanges, String> {
+    /// Compares the working tree with the one on which the run began, and with those of its verdicts.
+    async fn compare(
+        &mut self,
+        request: &MeasureRequest,
+        redactor: &Redactor,
+    ) -> Result<(TreeChanges, Vec<ChangedSince>), String> {
+        let start = &request.start;
         let look = Box::pin(self.look()).await?;
+        unless_moved(start, &look)?;
+        let since = self.since(&request.verdicts, &look).await?;
         let mut files = Vec::new();
         let own = if look.ids.tree == start.ids.tree {
             None
@@ -128,7 +163,7 @@ impl Measurer<'_> {
         let mut unseen = look.unseen;
         unseen
             .extend(start.unseen.iter().filter(|known| !unseen.contains(known)).cloned().collect::<Vec<_>>());
-        Ok(TreeChanges {
+        let changes = TreeChanges {
             as_committed: is_committed && start.ids.commit == look.ids.commit,
             start: start.ids.clone(),
             end: look.ids,
@@ -139,7 +174,72 @@ impl Measurer<'_> {
             patch,
             no_patch,
             unseen,
-        })
+        };
+        Ok((changes, since))
+    }
+
+    /// Makes the working tree another one, whose content is known, and returns the files that differed.
+    async fn restore(&mut self, wanted: &TreeIds) -> Result<Vec<String>, String> {
+        let look = Box::pin(self.look()).await?;
+        if look.ids.holds_same_files(wanted) {
+            return Ok(Vec::new());
+        }
+        let own = match self.own.take() {
+            Some(own) => own,
+            None => {
+                let place = self.place().await?;
+                self.own(&place)?
+            }
+        };
+        let raw = Call::new("diff-tree").with(&["-r", "-z", "--raw", "--no-renames", "--no-abbrev"]);
+        let raw = self.git.run_in(&own, &look.top, &raw.id(&look.ids.tree).id(&wanted.tree), None).await?;
+        let differences = diff::read(&raw)?;
+        for gone in differences.iter().filter(|difference| difference.new.is_none()) {
+            let path = look.top.join(OsStr::from_bytes(&gone.path));
+            fs_err::remove_file(path).map_err(|error| error.to_string())?;
+        }
+        // A file that is written anew has a new time: tools that build would trust what they made of the other content.
+        let index = own.another()?;
+        self.git.run_in(&index, &look.top, &Call::new("read-tree").id(&wanted.tree), None).await?;
+        let there = differences.iter().filter(|difference| difference.new.is_some());
+        let paths: Vec<u8> = there.flat_map(|one| [one.path.as_slice(), b"\0"].concat()).collect();
+        if !paths.is_empty() {
+            let write = Call::new("checkout-index").with(&["--force", "-z", "--stdin"]);
+            self.git.run_in(&index, &look.top, &write, Some(paths)).await?;
+        }
+        self.own = None;
+        let after = Box::pin(self.look()).await?;
+        if after.ids.holds_same_files(wanted) {
+            Ok(differences.iter().map(|difference| gitpath::to_text(&difference.path)).collect())
+        } else {
+            Err("the checks of the closing pass changed what cannot be put back".to_owned())
+        }
+    }
+
+    /// Names the files in which the trees of verdicts differ from the last one.
+    async fn since(&mut self, trees: &[ObjectId], look: &Look) -> Result<Vec<ChangedSince>, String> {
+        let mut all = Vec::new();
+        for tree in trees.iter().filter(|tree| **tree != look.ids.tree) {
+            if self.own.is_none() {
+                let place = self.place().await?;
+                self.own = Some(self.own(&place)?);
+            }
+            let Some(own) = self.own.take() else { continue };
+            let names = Call::new("diff-tree").with(&["-r", "-z", "--name-only", "--no-renames"]);
+            let names = names.id(tree).id(&look.ids.tree);
+            // Another machine has the content of a tree on which this run stood there.
+            let printed = self.git.run_in(&own, &look.top, &names, None).await.unwrap_or_default();
+            self.own = Some(own);
+            let mut files: Vec<String> = printed
+                .split(|byte| *byte == 0)
+                .filter(|path| !path.is_empty())
+                .map(gitpath::to_text)
+                .collect();
+            let more = files.len().saturating_sub(MOST_SINCE) as u64;
+            files.truncate(MOST_SINCE);
+            all.push(ChangedSince { tree: tree.clone(), files, more });
+        }
+        Ok(all)
     }
 
     /// Makes the tree on which the run began once more, which no commit has where files differed from it.
@@ -272,6 +372,23 @@ impl Measurer<'_> {
         }
         fs_err::write(self.files.patch(), &patch).map_err(|error| error.to_string())?;
         Ok(Some(patch.len() as u64))
+    }
+}
+
+/// A tree that is looked at from elsewhere, or of which another part is checked out, is not the one of the start; and a
+/// file that git does not let us read may hold anything.
+fn unless_moved(start: &KnownStart, look: &Look) -> Result<(), String> {
+    match &start.place {
+        Some(place) if place.untold != look.place.untold => {
+            Err(look.untold.clone().unwrap_or_else(|| "a filter is not there any more".to_owned()))
+        }
+        Some(place) if place.inside != look.place.inside => {
+            Err("the repository around the run is another one than in the beginning".to_owned())
+        }
+        Some(place) if place.left_out != look.place.left_out => {
+            Err("a sparse checkout leaves out other files than in the beginning".to_owned())
+        }
+        Some(_) | None => Ok(()),
     }
 }
 

@@ -170,7 +170,7 @@ impl KeptTree {
         let head = ObjectId::parse(&head).map_err(|error| error.to_string())?;
         lines.retain(|line| !is_own(line.path) && !area.is_own(&top.join(OsStr::from_bytes(line.path))));
         let untold = filtered::settle(&mut self.git, top, &mut lines).await?;
-        self.left_out.extend(untold.map(|untold| format!("in tree snapshots, {untold}")));
+        self.left_out.extend(untold.map(|untold| format!("in tree snapshots, {}", untold.sentence)));
         let mut changed = Vec::new();
         for line in lines {
             if self.is_to_be_read(&line, top) {

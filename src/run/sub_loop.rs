@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::replay::Level;
 use super::world::{SubLoop, World};
 use crate::base::redact;
-use crate::engine::event::{LoopComplete, LoopStart};
+use crate::engine::event::{LoopComplete, LoopResume, LoopStart};
 use crate::engine::past::Standing;
 use crate::engine::request::{SubLoopEnd, SubLoopRequest};
 use crate::engine::{Engine, Start};
@@ -14,30 +14,41 @@ use crate::machine::provided;
 /// Loops that call each other deeper than this do so by mistake.
 pub const DEEPEST: usize = 16;
 
+/// The run around a sub-loop, as far as the sub-loop has to know it.
+#[derive(Clone, Copy)]
+pub(super) struct Surrounding<'r> {
+    /// How it began.
+    pub(super) start: &'r Start,
+    /// The step that runs the sub-loop.
+    pub(super) step: u32,
+    /// Whether somebody changed the working tree before this part of the run.
+    pub(super) is_tree_changed: bool,
+}
+
 /// Finds and prepares the loop that a step runs, or says why it cannot begin. Where the step was left in the middle of
 /// it, it comes with how far it was.
 pub(super) fn prepare(
     request: &SubLoopRequest,
-    (around, step): (&Start, u32),
+    around: Surrounding<'_>,
     world: &mut World,
 ) -> Result<(SubLoop, Option<Level>), String> {
     if world.path.len() > DEEPEST {
         let path: Vec<_> = world.path.iter().map(ToString::to_string).collect();
         return Err(format!("sub-loops are nested deeper than {DEEPEST}: {}", path.join(" → ")));
     }
-    let mut sub = (world.sub_loops)(request, around)?;
+    let mut sub = (world.sub_loops)(request, around.start)?;
     sub.start.at = world.clock.now();
-    Ok((sub, world.left.take(&request.name, step)))
+    Ok((sub, world.left.take(&request.name, around.step)))
 }
 
 /// Makes the engine of a loop that was prepared.
 pub(super) fn engine<'s>(
     sub: &'s SubLoop,
     left: Option<Level>,
-    request: &SubLoopRequest,
+    (request, around): (&SubLoopRequest, Surrounding<'_>),
 ) -> Result<Engine<'s>, String> {
     match left {
-        Some(level) => again(level, sub, request),
+        Some(level) => again(level, sub, (request, around)),
         None => Ok(Engine::new(&sub.machine, sub.start.clone())),
     }
 }
@@ -47,12 +58,17 @@ pub(super) fn end(engine: &Engine<'_>, complete: LoopComplete) -> SubLoopEnd {
     let run = engine.run();
     let output = run.prev().map(|prev| prev.seen.stdout.clone()).unwrap_or_default();
     let (captured, handoff, usage) = (run.captured().clone(), run.handoff().cloned(), run.usage().clone());
-    SubLoopEnd { complete, captured, output, handoff, usage }
+    let rechecks = engine.rechecks();
+    SubLoopEnd { complete, captured, output, handoff, usage, rechecks }
 }
 
 /// Makes a sub-loop that goes on where it was left, or says why it cannot. What it began with is what it goes on with, but for what the run
 /// around it was given on resume.
-fn again<'s>(level: Level, sub: &'s SubLoop, request: &SubLoopRequest) -> Result<Engine<'s>, String> {
+fn again<'s>(
+    level: Level,
+    sub: &'s SubLoop,
+    (request, around): (&SubLoopRequest, Surrounding<'_>),
+) -> Result<Engine<'s>, String> {
     let standing = level.standing();
     let before = level.past.elapsed();
     let now = &sub.start.event;
@@ -68,7 +84,11 @@ fn again<'s>(level: Level, sub: &'s SubLoop, request: &SubLoopRequest) -> Result
         ..sub.start.clone()
     };
     match standing {
-        Standing::Open(how) => Ok(Engine::resume(&sub.machine, start, level.past, how, Duration::ZERO)),
+        Standing::Open(how) => {
+            let how =
+                Box::new(LoopResume { tree_changed: how.tree_changed || around.is_tree_changed, ..*how });
+            Ok(Engine::resume(&sub.machine, start, level.past, how, Duration::ZERO))
+        }
         Standing::Over(end) => Ok(Engine::ended(&sub.machine, start, level.past, end)),
         Standing::Lost(state) => Err(format!("it was left in `{state}`, which it does not have any more")),
     }

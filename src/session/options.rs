@@ -166,6 +166,8 @@ pub struct BeginOptions {
     /// Whether it may succeed on a tree that the commit does not have. The default is what the loop says, or what it is
     /// for.
     pub on_change: Option<OnChange>,
+    /// Whether checks are never made once more at the end, whatever the loop says.
+    pub no_closing_pass: bool,
     /// The paths that it claims, instead of those that the loop says.
     pub scope: Option<Vec<String>>,
     /// How it behaves.

@@ -91,6 +91,9 @@ pub(in crate::cli) struct RunArgs {
     /// What it means if the run would succeed, but changed tracked files or made commits, whatever the file says
     #[arg(long, value_name = "WHAT", value_parser = clap::builder::PossibleValuesParser::new(OnChange::WORDS))]
     pub(super) on_change: Option<String>,
+    /// Never make checks once more at the end, whatever the file says: where that would be needed, the run is not verified
+    #[arg(long)]
+    pub(super) no_closing_pass: bool,
     #[command(flatten)]
     pub(super) copies: CopyFlags,
     /// The model for prompts of states that name none, also in loops that this one runs
@@ -177,6 +180,7 @@ fn options(args: &RunArgs, env: &Environment) -> Result<BeginOptions, Error> {
         previous: args.previous.clone(),
         every: args.every,
         on_change: args.on_change.as_deref().and_then(OnChange::by_word),
+        no_closing_pass: args.no_closing_pass,
         scope: None,
         run: flags::run(&args.run, env)?,
     })

@@ -48,6 +48,7 @@ pub(super) fn expand(own: &Node, out: &mut Diagnostics) -> Option<Node> {
     let measure = vec![
         to("action", "${context.metric_cmd}", check),
         to("capture", "current_value", check),
+        entry("check", plain(&check.span, "true")),
         entry("evaluate", map(&target.span, judge)),
         to("on_target", "done", check),
         to("on_progress", "apply", check),

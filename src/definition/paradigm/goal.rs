@@ -33,8 +33,11 @@ pub(super) fn expand(own: &Node, out: &mut Diagnostics) -> Option<Node> {
     }
     let (at, fix_at) = (&written[0], written.last()?);
     let fix = tools.get(1).unwrap_or(check);
+    let routes = [to("on_yes", "done", at), to("on_no", "fix", at)];
+    // One tool does both.
+    let is_check = check.check(at).filter(|_| tools.len() == 2);
     let states = vec![
-        check.state("evaluate", at, vec![to("on_yes", "done", at), to("on_no", "fix", at)]),
+        check.state("evaluate", at, routes.into_iter().chain(is_check).collect()),
         fix.state("fix", fix_at, vec![to("next", "evaluate", fix_at)]),
         done("done", at),
     ];

@@ -61,6 +61,7 @@ pub(super) fn expand(own: &Node, out: &mut Diagnostics) -> Option<Node> {
             let at = own.get("until")?.get("check")?;
             let judge = until.evaluator.as_ref().map(|judge| judge.entry("evaluate"));
             let routes = judge.into_iter().chain([to("on_yes", "done", at), to("on_no", "step_0", at)]);
+            let routes = routes.chain(until.check.check(at));
             until.check.state("evaluate", at, routes.collect())
         }
         (None, None) => {

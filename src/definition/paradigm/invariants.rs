@@ -47,6 +47,7 @@ pub(super) fn expand(own: &Node, out: &mut Diagnostics) -> Option<Node> {
         let (check_at, fix_at) = (at.get("check")?, at.get("fix")?);
         let judge = constraint.evaluator.as_ref().map(|judge| judge.entry("evaluate"));
         let routes = judge.into_iter().chain([to("on_yes", &next, check_at), to("on_no", &fix, check_at)]);
+        let routes = routes.chain(constraint.check.check(check_at));
         states.push(constraint.check.state(&check, check_at, routes.collect()));
         states.push(constraint.fix.state(&fix, fix_at, vec![to("next", &check, fix_at)]));
     }

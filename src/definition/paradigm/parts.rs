@@ -23,13 +23,22 @@ impl Work {
 
     /// Tells whether it is a shell command that its exit code judges.
     pub(super) fn is_judged_by_code(&self) -> bool {
+        self.is_shell() && ["evaluate", "condition", "next"].iter().all(|key| !self.has(key))
+    }
+
+    /// Returns the key that makes a state of it a check, whose observation may be made again, where it is a command.
+    pub(super) fn check(&self, at: &Node) -> Option<Entry> {
+        let is_command = self.is_shell() && !self.has("check");
+        is_command.then(|| entry("check", plain(&at.span, "true")))
+    }
+
+    fn is_shell(&self) -> bool {
         let said = |key: &str| self.0.iter().find(|entry| entry.key == key).map(|entry| &entry.value);
         let word = |key: &str| said(key).and_then(Node::as_scalar).map(|scalar| scalar.text.as_str());
-        let is_shell = match word("action_type") {
+        match word("action_type") {
             Some(kind) => kind == ActionType::Shell.word(),
             None => ActionType::inferred(word("action").unwrap_or_default()) == ActionType::Shell,
-        };
-        is_shell && ["evaluate", "condition", "next"].iter().all(|key| said(key).is_none())
+        }
     }
 
     /// Tells whether something judges what it did.

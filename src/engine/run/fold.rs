@@ -12,11 +12,13 @@ use crate::base::name::StateName;
 use crate::board::Board;
 use crate::engine::bounds::{ALL_CAPTURES, ALL_MESSAGES, MOST_MESSAGES, Overflow};
 use crate::engine::calls::Calls;
+use crate::engine::changes::SeenTree;
 use crate::engine::event::{
     BoardEvent, Event, Handoff, RouteReason, StallSeen, SubLoopComplete, TAIL, TreeState,
 };
 use crate::engine::outcome::{Outcome, TerminatedBy};
 use crate::engine::result::StateResult;
+use crate::engine::verification::{LastVerdict, VerdictTree};
 use crate::evaluate::model::Usage;
 use crate::evaluate::observation::Observation;
 use crate::evaluate::verdict::{Observes, Verdict};
@@ -57,14 +59,19 @@ impl Run {
             }
             Event::ActionStart { state, action, session, kind, .. } => match machine.find(state) {
                 Some(Target::Step(id)) => {
+                    self.act();
                     if self.continuation_reader == ContinuationReader::NextPrompt && kind.asks_agent() {
                         self.continuation_reader = ContinuationReader::Nobody;
                     }
                     self.action = Some(action.clone());
+                    if machine.step(id).is_check {
+                        self.texts.insert(state.clone(), action.clone());
+                    }
                     self.session.clone_from(session);
                     self.phase = Phase::Pending(Pending::Action(id));
                 }
                 Some(Target::End(id)) => {
+                    self.act();
                     self.current = Some(state.clone());
                     self.phase = Phase::Pending(Pending::Closing(id));
                 }
@@ -76,6 +83,7 @@ impl Run {
                 self.complete(machine, &complete.seen);
             }
             Event::SubLoopStart { state, .. } => {
+                self.act();
                 self.sub_loops.shift_remove(state);
                 self.before_sub_loop = Some((self.step, self.usage.clone()));
                 if let Some(Target::Step(id)) = machine.find(state) {
@@ -93,6 +101,9 @@ impl Run {
                 self.warnings.extend(warnings.iter().cloned());
                 self.evaluate(machine, (verdict, *observes), details, (memory.as_ref(), tree.as_ref()));
             }
+            // A run that is cut off in the middle of it makes it again.
+            Event::ClosingPassStart(_) | Event::ClosingPassCheck(_) | Event::ClosingPassEnd(_) => {}
+            Event::VerdictTree { state, tree } => self.place_verdict(state, tree),
             Event::Stall { state, window, seen } => self.stalled(machine, state, *window, seen),
             Event::Retry { .. } => self.retry_announced = true,
             Event::Message { text, .. } => {
@@ -121,7 +132,7 @@ impl Run {
                 self.calls.failed(failed);
             }
             Event::LoopError { state, error } => {
-                self.trust.observe(Observes::Failing);
+                self.observe(state, &Verdict::error(), Observes::Failing);
                 self.end(Outcome::Error, TerminatedBy::Error, state, error);
             }
             Event::LoopTimeout { state, elapsed_ms } => {
@@ -201,7 +212,7 @@ impl Run {
         let Phase::Deciding(Deciding::Act(id)) = self.phase else { return };
         self.board.take(&event.change);
         if event.verdict.is_error() {
-            self.trust.observe(Observes::Failing);
+            self.observe(&event.state, &event.verdict, Observes::Failing);
         }
         self.phase = Phase::Deciding(Deciding::Leave(id, event.verdict.clone()));
     }
@@ -222,7 +233,7 @@ impl Run {
             return;
         };
         let verdict = Verdict::error();
-        self.trust.observe(Observes::Failing);
+        self.observe(state, &verdict, Observes::Failing);
         if self.prev.is_none() {
             let (seen, verdict) = (Observation::not_started(error), Some(verdict.clone()));
             self.prev = Some(StateResult { state: state.clone(), seen, verdict });
@@ -382,7 +393,8 @@ impl Run {
             self.evaluation = Some(Evaluation { verdict: verdict.clone(), details: details.clone() });
             let of_sub_loop = || self.sub_loop.as_ref().map(SubLoopComplete::observes);
             let observes = observes.or_else(of_sub_loop);
-            self.trust.observe(observes.unwrap_or_else(|| machine.step(id).observes(verdict)));
+            let step = machine.step(id);
+            self.observe(&step.name, verdict, observes.unwrap_or_else(|| step.observes(verdict)));
             self.phase = Phase::Deciding(Deciding::Leave(id, verdict.clone()));
         }
     }
@@ -513,11 +525,46 @@ impl Run {
             let late = || format!("it took too long: {}", crate::base::time::human(seen.duration));
             let why = seen.failure.clone().unwrap_or_else(late);
             details.insert("error".to_owned(), why.into());
+            self.observe(&step.name, &verdict, Observes::Failing);
             self.evaluation = Some(Evaluation { verdict, details });
-            self.trust.observe(Observes::Failing);
         } else if failed_silently {
-            self.trust.observe(Observes::Failing);
+            self.observe(&step.name, &Verdict::error(), Observes::Failing);
         }
+    }
+
+    /// Takes what a state says about the work.
+    fn observe(&mut self, state: &StateName, verdict: &Verdict, observes: Observes) {
+        self.trust.observe(observes);
+        match observes {
+            Observes::Passing | Observes::Failing => {
+                self.verdicts.insert(state.clone(), LastVerdict::new(verdict.clone(), observes));
+                self.last_observed = Some(state.clone());
+            }
+            Observes::Nothing => {}
+        }
+    }
+
+    /// An action begins, and whatever was not looked at before it will not be.
+    fn act(&mut self) {
+        for last in self.verdicts.values_mut().filter(|last| last.tree == VerdictTree::Standing) {
+            last.tree = VerdictTree::Passed;
+        }
+    }
+
+    /// Keeps the tree on which a verdict fell.
+    fn place_verdict(&mut self, state: &StateName, tree: &SeenTree) {
+        let last = self.verdicts.get_mut(state).filter(|last| last.tree == VerdictTree::Standing);
+        if let Some(last) = last {
+            last.tree = match tree {
+                SeenTree::Known(ids) => VerdictTree::Seen(ids.clone()),
+                SeenTree::Unknown { unknown } => VerdictTree::Unseen(unknown.clone()),
+            };
+        }
+    }
+
+    /// A run that goes on, and of which nobody knows that the tree is still the one that it left.
+    pub(super) fn lose_sight(&mut self) {
+        self.act();
     }
 
     /// A warning about a terminal's action is the last thing before the end.

@@ -78,6 +78,10 @@ impl Run {
         }
         // What a part of the run was told when it began still holds for a step of that part.
         let is_rewound = resume.reason == ResumeReason::Rewound;
+        // A rewind puts the tree back as it was.
+        if !is_rewound && (resume.tree_changed || !self.ended_on_known_tree()) {
+            self.lose_sight();
+        }
         if !is_rewound {
             self.continuation.clone_from(&resume.continuation);
             self.left_to_say = None;
@@ -138,6 +142,14 @@ impl Run {
                 (None, _) => ContinuationReader::Nobody,
             };
             self.phase = Phase::Deciding(due);
+        }
+    }
+
+    /// Tells whether the last part of the run said on which tree it ended. A sub-loop leaves that to the run around it.
+    fn ended_on_known_tree(&self) -> bool {
+        match &self.phase {
+            Phase::Done(end) => end.changes.as_ref().is_none_or(|changes| changes.known().is_some()),
+            Phase::Pending(_) | Phase::Deciding(_) => false,
         }
     }
 

@@ -84,7 +84,9 @@ impl ByStep<'_> {
             Next::ReadContinuation => Input::Continuation(Some("what was written down".to_owned())),
             Next::SubLoop(request) => Input::SubLoopDone(sub_loop_end(request, seen)),
             Next::Survey(_) => Input::Surveyed(tree('a')),
-            Next::Measure(start) => Input::Measured(super::changes::changed(start)),
+            Next::Look => Input::Looked(super::changes::looked()),
+            Next::Restore(_) => Input::Restored(Ok(Vec::new())),
+            Next::Measure(request) => Input::Measured(super::changes::changed(&request.start).into()),
             Next::Read(_) => {
                 let file = step
                     .is_multiple_of(2)

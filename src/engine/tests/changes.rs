@@ -1,6 +1,8 @@
 //! What a run that changed the working tree comes to.
 
-use super::super::changes::{ChangeKind, ChangedFile, Changes, KnownStart, StartTree, TreeChanges, TreeIds};
+use super::super::changes::{
+    ChangeKind, ChangedFile, Changes, KnownStart, SeenTree, StartTree, TreeChanges, TreeIds,
+};
 use super::*;
 use crate::base::object::ObjectId;
 use crate::machine::OnChange;
@@ -9,14 +11,20 @@ const LOOP: &str = "states:\n  check: {action: make check, on_yes: done, on_no: 
 
 fn ids(letter: char) -> TreeIds {
     let id = ObjectId::parse(&letter.to_string().repeat(40)).unwrap();
-    TreeIds { commit: id.clone(), tree: id.clone(), index: Some(id) }
+    TreeIds { commit: id.clone(), tree: id.clone(), index: Some(id), rest: None }
 }
 
 /// A start on a known tree.
 fn known(on_change: OnChange) -> Start {
     let start = start(true);
-    let tree =
-        KnownStart { ids: ids('a'), stands_for: None, entries: vec![], before: vec![], unseen: vec![] };
+    let tree = KnownStart {
+        ids: ids('a'),
+        stands_for: None,
+        entries: vec![],
+        before: vec![],
+        unseen: vec![],
+        place: None,
+    };
     let tree = Some(StartTree::Known(Box::new(tree)));
     Start { event: LoopStart { tree, on_change, ..start.event }, ..start }
 }
@@ -45,6 +53,11 @@ pub(super) fn changed(start: &KnownStart) -> Changes {
         no_patch: None,
         unseen: vec![],
     }))
+}
+
+/// The tree between the first and the last one.
+pub(super) fn looked() -> SeenTree {
+    SeenTree::Known(ids('b'))
 }
 
 fn end(start: Start, exit_code: i32) -> event::LoopComplete {
@@ -92,9 +105,9 @@ fn a_run_that_is_to_end_while_its_tree_is_looked_at_is_interrupted() {
     engine.handle(Input::ActionDone(Observation::exited(0, "")), Duration::ZERO).unwrap();
     assert!(matches!(engine.next(), Next::Measure(_)));
     assert!(engine.cancel(Signal::Term, Duration::ZERO).is_empty());
-    let Next::Measure(start) = engine.next() else { panic!() };
-    let changes = changed(start);
-    let events = engine.handle(Input::Measured(changes), Duration::ZERO).unwrap();
+    let Next::Measure(request) = engine.next() else { panic!() };
+    let changes = changed(&request.start);
+    let events = engine.handle(Input::Measured(changes.into()), Duration::ZERO).unwrap();
     let [Event::LoopComplete(end)] = events.as_slice() else { panic!("{events:?}") };
     assert_eq!((end.outcome, end.exit_code), (Outcome::Interrupted, 143));
     assert!(end.changes.is_some());

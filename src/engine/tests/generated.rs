@@ -57,6 +57,8 @@ pub(super) fn answer_commands(
         | Next::Ask(_)
         | Next::SubLoop(_)
         | Next::ReadContinuation
+        | Next::Look
+        | Next::Restore(_)
         | Next::Measure(_)
         | Next::Read(_)
         | Next::Query(_)) => unreachable!("only commands here, not {other:?}"),

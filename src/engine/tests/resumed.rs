@@ -88,6 +88,7 @@ pub(super) fn unsaved(machine: &Machine, run: &Run) -> event::LoopComplete {
         signal: None,
         reason: "the journal cannot be written".to_owned(),
         changes: None,
+        verification: None,
     }
 }
 

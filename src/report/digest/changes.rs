@@ -1,6 +1,6 @@
 //! Says what a run did to the working tree, and whether its success is one of the commit that it is reported at.
 
-use super::Digest;
+use super::{Digest, green};
 use crate::base::text::{one_line, plural};
 use crate::engine::changes::{ChangedFile, Changes, StartTree, TreeChanges};
 use crate::engine::outcome::Outcome;
@@ -112,10 +112,11 @@ pub fn line(file: &ChangedFile) -> String {
     format!("{} {path}{from}{lines}{run}", file.kind.word())
 }
 
-/// Returns the last lines of a log about what the run changed: nothing when it changed nothing.
+/// Returns the last lines of a log about what its green means and what the run changed.
 pub fn closing(digest: &Digest) -> Vec<String> {
-    let Some(changes) = digest.changes().filter(|changes| !changes.is_nothing()) else { return Vec::new() };
-    let mut lines = Vec::new();
+    let mut lines: Vec<String> = digest.closing_pass().iter().map(green::once_more).collect();
+    lines.extend(digest.green());
+    let Some(changes) = digest.changes().filter(|changes| !changes.is_nothing()) else { return lines };
     if !changes.files.is_empty() {
         let named: Vec<String> = changes.files.iter().take(NAMED).map(line).collect();
         let more = changes.count().saturating_sub(named.len() as u64);

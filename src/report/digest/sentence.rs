@@ -55,6 +55,9 @@ impl Digest {
                 Some(step) => sentence.name(&step.state).words(" ").words(&step.said()),
                 None => sentence.words("ended at ").name(&end.final_state),
             },
+            Outcome::Success | Outcome::Failure if self.refutation().is_some() => {
+                sentence.words(&text::one_line(&end.reason, 300))
+            }
             Outcome::Success => self.explain_unverified(end, sentence),
             Outcome::Failure if end.terminated_by == TerminatedBy::UncommittedChanges => {
                 sentence.words(&text::one_line(&end.reason, 300))
@@ -176,6 +179,7 @@ impl Digest {
             TerminatedBy::MaxEdgeRevisits => "the same edge was taken too often".to_owned(),
             TerminatedBy::Terminal
             | TerminatedBy::UncommittedChanges
+            | TerminatedBy::NotConfirmed
             | TerminatedBy::Error
             | TerminatedBy::Blocked
             | TerminatedBy::Timeout

@@ -197,7 +197,11 @@ impl Level {
             None => last.clone(),
             Some(end) => match end.outcome {
                 // It is the tree that failed.
-                Outcome::Failure if end.terminated_by == TerminatedBy::UncommittedChanges => any(),
+                Outcome::Failure
+                    if end.terminated_by == TerminatedBy::UncommittedChanges || end.is_refuted() =>
+                {
+                    any()
+                }
                 Outcome::Failure | Outcome::Blocked if end.verified => last.clone(),
                 Outcome::Failure | Outcome::Blocked | Outcome::Error => self.failing.clone().or_else(any),
                 Outcome::Success | Outcome::Exhausted => any(),

@@ -10,8 +10,9 @@ use crate::base::name::StateName;
 use crate::base::text::{head, one_line, plain, plural};
 use crate::base::time::Timestamp;
 use crate::board::{Status, Task, TaskId};
+use crate::engine::event::ClosingPassCheck;
 use crate::engine::outcome::Outcome;
-use crate::report::digest::{Digest, EndKind, StateCount};
+use crate::report::digest::{Digest, EndKind, StateCount, green};
 use crate::report::shown;
 use crate::report::step::{Step, StepStanding};
 use crate::report::unbegun::Unbegun;
@@ -79,6 +80,23 @@ pub fn add_red(suite: &mut TestSuite, kind: &str, why: &str) {
     suite.add_test_case(TestCase::new(kind, status));
 }
 
+/// A check that was made once more at the end.
+fn closing_case(check: &ClosingPassCheck) -> TestCase {
+    let mut status = if check.passed {
+        TestCaseStatus::success()
+    } else {
+        let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
+        status.set_message(clean(&green::once_more(check))).set_type(clean(check.verdict.as_str()));
+        status
+    };
+    if !check.passed {
+        status.set_description(clean(&check.stdout));
+    }
+    let mut case = TestCase::new(clean(&format!("closing pass: {}", check.check)), status);
+    case.set_time(Duration::from_millis(check.duration_ms));
+    case
+}
+
 /// Returns the suite of a run.
 pub fn suite(digest: &Digest) -> TestSuite {
     let mut suite = TestSuite::new(clean(digest.loop_name()));
@@ -96,6 +114,9 @@ pub fn suite(digest: &Digest) -> TestSuite {
             }
             None => left_out += 1,
         }
+    }
+    for check in digest.closing_pass() {
+        suite.add_test_case(closing_case(check));
     }
     if left_out > 0 {
         suite.add_property(Property::new("ll.cases_left_out", left_out.to_string()));
@@ -119,6 +140,9 @@ fn properties(digest: &Digest) -> Vec<Property> {
     }
     if let Some(caveat) = digest.caveat() {
         properties.push(Property::new("ll.caveat", clean(&caveat.words())));
+    }
+    if let Some(green) = digest.green() {
+        properties.push(Property::new("ll.verification", clean(&green)));
     }
     if digest.omitted() > 0 {
         properties.push(Property::new("ll.steps_omitted", digest.omitted().to_string()));

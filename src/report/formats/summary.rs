@@ -2,6 +2,7 @@
 //! decided, and how to see it again. Its size is bounded whatever the run printed.
 
 use std::fmt::Write as _;
+use std::time::Duration;
 
 use super::items;
 use super::markdown::{code, fenced, words};
@@ -78,6 +79,7 @@ pub fn render(digest: &Digest) -> String {
     changed(digest, &mut out);
     path(digest, &mut out);
     steps(digest, &mut out);
+    closing_pass(digest, &mut out);
     last_output(digest, &mut out);
     warnings(digest, &mut out);
     reproduce(digest, &mut out);
@@ -118,6 +120,9 @@ fn headline(digest: &Digest, out: &mut String) {
         facts.push(format!("run {}", code(digest.run_id(), 200)));
     }
     let _ = writeln!(out, "{}\n", facts.join(" · "));
+    if let Some(green) = digest.green() {
+        let _ = writeln!(out, "{}\n", words(&green));
+    }
     if let Some(advice) = advice(digest) {
         quoted(&advice, out);
     }
@@ -199,6 +204,29 @@ fn over_the_nights(history: Option<&History>, out: &mut String) {
         let _ = writeln!(out, "{before}- {} {}", code(one.state.as_str(), 120), one.words());
     }
     out.push('\n');
+}
+
+/// Lists the checks that were made once more at the end.
+fn closing_pass(digest: &Digest, out: &mut String) {
+    if digest.closing_pass().is_empty() {
+        return;
+    }
+    out.push_str("### Closing pass\n\n| check | verdict | exit | duration |\n|---|---|--:|--:|\n");
+    for check in digest.closing_pass() {
+        let sign = if check.passed { "✅" } else { "❌" };
+        let (name, verdict) = (code(&check.check, 200), code(check.verdict.as_str(), 60));
+        let took = human(Duration::from_millis(check.duration_ms));
+        let _ = writeln!(out, "| {name} | {sign} {verdict} | {} | {took} |", check.exit_code);
+    }
+    out.push('\n');
+    for check in digest.closing_pass().iter().filter(|check| !check.passed) {
+        let printed = if check.stderr.trim().is_empty() { &check.stdout } else { &check.stderr };
+        let last: Vec<&str> = printed.trim_end().lines().rev().take(20).collect();
+        let last: Vec<&str> = last.into_iter().rev().collect();
+        if !last.is_empty() {
+            let _ = writeln!(out, "{} printed:\n\n{}", code(&check.check, 200), fenced(&last.join("\n")));
+        }
+    }
 }
 
 /// Lists what the run changed in the working tree.

@@ -23,6 +23,8 @@ pub struct State {
     pub visits: u64,
     /// How often it failed here.
     pub failing: u64,
+    /// Whether it is a check: its observation may be made again without harm.
+    pub is_check: bool,
     /// Whether it is a terminal.
     pub is_end: bool,
     /// How the run ended, if it ended here.
@@ -94,6 +96,10 @@ impl Graph {
             meaning: match target {
                 Target::Step(_) => None,
                 Target::End(id) => Some(meaning(machine.end(*id).meaning)),
+            },
+            is_check: match target {
+                Target::Step(id) => machine.step(*id).is_check,
+                Target::End(_) => false,
             },
             is_end: matches!(target, Target::End(_)),
             ..State::default()

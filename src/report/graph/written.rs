@@ -13,7 +13,8 @@ pub fn text(graph: &Graph) -> String {
         let meaning = state.meaning.map(|meaning| format!("■ {meaning}"));
         let what = meaning.or_else(|| state.work.clone()).unwrap_or_default();
         let standing = state.standing().map(|standing| format!("[{standing}]"));
-        let parts = [state.name.clone(), one_line(&what, 60), standing.unwrap_or_default()];
+        let check = if state.is_check { "(check)" } else { "" }.to_owned();
+        let parts = [state.name.clone(), one_line(&what, 60), check, standing.unwrap_or_default()];
         let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
         let _ = writeln!(out, "{start} {}", parts.join("  "));
         let ways: Vec<&Edge> = graph.edges.iter().filter(|edge| edge.from == index).collect();

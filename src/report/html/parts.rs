@@ -10,6 +10,7 @@ use crate::engine::outcome::Outcome;
 use crate::engine::suppose::Course;
 use crate::evaluate::model::Usage;
 use crate::report::advice::{self, Advice};
+use crate::report::digest::green::once_more;
 use crate::report::graph::{self, Row};
 use crate::report::markup::Markup;
 use crate::report::why::Link;
@@ -393,10 +394,18 @@ pub(super) fn states(page: &Page<'_>, sections: &mut Sections) {
 pub(super) fn changes(page: &Page<'_>, sections: &mut Sections) {
     let unknown = page.digest.changes_unknown();
     let known = page.digest.changes().filter(|changes| !changes.is_nothing() || !changes.unseen.is_empty());
-    if unknown.is_none() && known.is_none() {
+    let green = page.digest.green();
+    if unknown.is_none() && known.is_none() && green.is_none() {
         return;
     }
-    sections.add("changes", "Changed files", |out| {
+    let title = if unknown.is_some() || known.is_some() { "Changed files" } else { "Verification" };
+    sections.add("changes", title, |out| {
+        if let Some(green) = &green {
+            out.leaf("p", &[], &brief(green, 500));
+        }
+        for check in page.digest.closing_pass() {
+            out.leaf("p", &[], &brief(&once_more(check), 500));
+        }
         if let Some(unknown) = unknown {
             out.leaf(
                 "p",

@@ -129,6 +129,10 @@ impl Tracker {
             Event::LoopStart(_)
             | Event::Message { .. }
             | Event::Retry { .. }
+            | Event::VerdictTree { .. }
+            | Event::ClosingPassStart(_)
+            | Event::ClosingPassCheck(_)
+            | Event::ClosingPassEnd(_)
             | Event::Backoff { .. }
             | Event::Warning { .. }
             | Event::CallFailed(_)
@@ -180,7 +184,9 @@ impl Tracker {
         match end.outcome {
             Outcome::Success | Outcome::Handoff | Outcome::Interrupted | Outcome::LeaseLost => None,
             // It is the tree that failed, and no step.
-            Outcome::Failure if end.terminated_by == TerminatedBy::UncommittedChanges => None,
+            Outcome::Failure if end.terminated_by == TerminatedBy::UncommittedChanges || end.is_refuted() => {
+                None
+            }
             Outcome::Failure | Outcome::Blocked if end.verified => self.last.as_ref(),
             Outcome::Failure | Outcome::Blocked | Outcome::Error => self.failing.as_ref(),
             Outcome::Exhausted

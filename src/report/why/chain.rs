@@ -11,6 +11,7 @@ use crate::board::Status;
 use crate::engine::changes::Changes;
 use crate::engine::event::{HandoffReason, LoopComplete, RouteReason, Source};
 use crate::engine::outcome::{Outcome, TerminatedBy};
+use crate::engine::verification::{Reason, StaleVerdict};
 use crate::evaluate::verdict::Observes;
 use crate::report::digest::flips::Otherwise;
 use crate::report::digest::visits::{Account, Visit};
@@ -155,6 +156,7 @@ fn of_account(account: &Account, digest: Option<&Digest>, chain: &mut Vec<Link>)
     if let Some(end) = &account.end {
         chain.push(terminal(end, account.saved, source));
         chain.extend(changes(end));
+        chain.extend(unverified(end));
     }
     chain.extend(digest.and_then(tasks));
     let last = account.last.as_ref();
@@ -204,6 +206,7 @@ fn terminal(end: &LoopComplete, saved: Option<HandoffReason>, source: &Source) -
             says.words(&format!("{signal} came in ")).name(state)
         }
         TerminatedBy::UncommittedChanges
+        | TerminatedBy::NotConfirmed
         | TerminatedBy::MaxIterations
         | TerminatedBy::MaxSteps
         | TerminatedBy::MaxEdgeRevisits
@@ -224,6 +227,18 @@ fn terminal(end: &LoopComplete, saved: Option<HandoffReason>, source: &Source) -
         },
     };
     at(&end.final_state, source, link(code, says))
+}
+
+/// Returns why the end of a run does not stand on its tree, although something passed.
+fn unverified(end: &LoopComplete) -> Option<Link> {
+    let verification = end.verification.as_deref()?;
+    let reason = *verification.reasons.iter().find(|reason| **reason != Reason::Unobserved)?;
+    let of = |stale: &StaleVerdict| {
+        stale.files.iter().map(|file| one_line(file, LONGEST_LINE)).collect::<Vec<_>>()
+    };
+    let lines = verification.stale.iter().flat_map(of).take(MOST_LINES).collect();
+    let says = Says::default().quoted(&verification.why().unwrap_or_default(), 500);
+    Some(Link { lines, ..link(Code::Verification(reason), says) })
 }
 
 /// Returns what changed in the working tree, where that is what failed.

@@ -2,6 +2,7 @@
 
 use crate::engine::event::{HandoffReason, RouteReason};
 use crate::engine::outcome::{Outcome, TerminatedBy};
+use crate::engine::verification::Reason;
 use crate::evaluate::Evaluate;
 use crate::evaluate::verdict::Observes;
 
@@ -45,6 +46,8 @@ pub enum Code {
     Tasks,
     /// What changed in the working tree.
     Changes,
+    /// Why it is not verified.
+    Verification(Reason),
 }
 
 impl Code {
@@ -63,6 +66,7 @@ impl Code {
             Self::Verdict(_) | Self::NoVerdict => "verdict",
             Self::Evaluator(_) | Self::AnotherEvaluator | Self::NoEvaluator => "evaluator",
             Self::Output | Self::Reason | Self::Tasks | Self::Changes => "evidence",
+            Self::Verification(_) => "verification",
         }
     }
 
@@ -83,6 +87,7 @@ impl Code {
             Self::Reason => "reason".to_owned(),
             Self::Tasks => "tasks".to_owned(),
             Self::Changes => "changes".to_owned(),
+            Self::Verification(reason) => reason.word().to_owned(),
         };
         format!("{}-{}", self.kind(), which.replace('_', "-"))
     }
@@ -102,7 +107,9 @@ impl Code {
         let names = Evaluate::NAMES.iter().copied().chain(OTHERS);
         let evaluators = names.map(Self::Evaluator).chain([Self::AnotherEvaluator, Self::NoEvaluator]);
         let evidence = [Self::Output, Self::Reason, Self::Tasks, Self::Changes];
-        outcomes.chain(ends).chain(routes).chain(verdicts).chain(evaluators).chain(evidence)
+        let reasons = Reason::ALL.into_iter().map(Self::Verification);
+        let all = outcomes.chain(ends).chain(routes).chain(verdicts).chain(evaluators);
+        all.chain(evidence).chain(reasons)
     }
 }
 
@@ -110,6 +117,7 @@ fn end(by: TerminatedBy) -> &'static str {
     match by {
         TerminatedBy::Terminal => "reached",
         TerminatedBy::UncommittedChanges => "uncommitted-changes",
+        TerminatedBy::NotConfirmed => "not-confirmed",
         TerminatedBy::MaxIterations => "max-iterations",
         TerminatedBy::MaxSteps => "max-steps",
         TerminatedBy::MaxEdgeRevisits => "max-edge-revisits",

@@ -12,8 +12,8 @@ use crate::base::gitpath;
 use crate::base::object::ObjectId;
 use crate::base::own::{is_of_criteria, is_own};
 use crate::base::territory::ScopePath;
-use crate::base::text::{hex, one_line, plural};
-use crate::engine::changes::{EntryContent, TreeEntry, TreeIds};
+use crate::base::text::{hex, plural};
+use crate::engine::changes::{EntryContent, TreeEntry, TreeIds, TreePlace};
 use crate::git::call::Call;
 use crate::git::status::{FileStanding, StatusLine, Untracked};
 use crate::git::{diff, status};
@@ -55,6 +55,18 @@ pub(super) struct Look {
     pub(super) ids: TreeIds,
     pub(super) entries: Vec<TreeEntry>,
     pub(super) unseen: Vec<String>,
+    /// What cannot be told because of filters; it is unseen, too.
+    pub(super) untold: Option<String>,
+    pub(super) place: TreePlace,
+}
+
+/// Tracked files that git was told not to look at.
+#[derive(Default)]
+struct Flagged {
+    /// They are there, and may be anything.
+    present: Vec<Vec<u8>>,
+    /// A digest of those that a sparse checkout leaves out.
+    left_out: Option<String>,
 }
 
 /// Untracked files, by what becomes of them.
@@ -106,12 +118,13 @@ impl Measurer<'_> {
         // Beside each other, for each of them walks through the whole tree.
         let (mut for_untracked, mut for_hidden) = (self.git.clone(), self.git.clone());
         let status = status::call(Untracked::LeftOut);
-        let (printed, untracked, hidden) = tokio::join!(
+        let (printed, untracked, flagged) = tokio::join!(
             self.git.run(&place.top, &status),
             untracked(&mut for_untracked, self.area, &place.top),
-            hidden(&mut for_hidden, &place.top),
+            flagged(&mut for_hidden, &place.top),
         );
-        let (printed, mut untracked, hidden) = (printed?, untracked?, hidden?);
+        let (printed, mut untracked, flagged) = (printed?, untracked?, flagged?);
+        let inside = self.inside(&place.top)?;
         let (_, mut lines) = status::read(&printed);
         // A file of ours that somebody has committed is work of the repository; that of the criteria stays ours.
         lines.retain(|line| {
@@ -120,16 +133,25 @@ impl Measurer<'_> {
         untracked.retain(|path| self.counts(&place.top, path));
         let untold = filtered::settle(&mut self.git, &place.top, &mut lines).await?;
         let others = self.others(&place.top, untracked, &lines).await?;
-        let unseen: Vec<String> = others.unseen.into_iter().chain(hidden).chain(untold).collect();
         let mut digested = others.digested;
+        let mut raw = Vec::new();
+        for path in untold.iter().flat_map(|untold| &untold.paths) {
+            raw.push(self.raw(&place.top, path).await?);
+        }
+        let untold = untold.map(|untold| untold.sentence);
+        let unseen: Vec<String> = others.unseen.into_iter().chain(untold.clone()).collect();
         for line in &lines {
             if line.standing == (FileStanding::Submodule { is_dirty: true }) {
                 digested.push(self.repository(&place.top, line.path, true).await?);
             }
         }
-        if lines.is_empty() && others.hashed.is_empty() {
-            let ids = TreeIds { commit: place.commit, tree: place.tree.clone(), index: Some(place.tree) };
-            return Ok(Look { top: place.top, ids, entries: digested, unseen });
+        let tree_place = TreePlace { inside, left_out: flagged.left_out, untold: rest(&raw) };
+        let rest = rest(raw.iter().chain(&digested));
+        if lines.is_empty() && others.hashed.is_empty() && flagged.present.is_empty() {
+            let (commit, tree) = (place.commit, place.tree);
+            let ids = TreeIds { commit, tree: tree.clone(), index: Some(tree), rest };
+            let (top, entries) = (place.top, digested);
+            return Ok(Look { top, ids, entries, unseen, untold, place: tree_place });
         }
         let own = self.own(&place)?;
         let write_tree = Call::new("write-tree");
@@ -137,14 +159,24 @@ impl Measurer<'_> {
         let index = self.git.id_in(&own, &place.top, &write_tree).await.ok();
         let files =
             lines.iter().filter(|line| is_to_be_hashed(line, &place.top)).map(|line| line.path.to_vec());
-        let files: Vec<u8> = files.chain(others.hashed).flat_map(|path| [path, vec![0]].concat()).collect();
+        let seen: Vec<u8> =
+            flagged.present.iter().flat_map(|path| [path.as_slice(), b"\0"].concat()).collect();
+        for flag in ["--no-assume-unchanged", "--no-skip-worktree"] {
+            if !seen.is_empty() {
+                let clear = Call::new("update-index").with(&["-z", flag, "--stdin"]);
+                self.git.run_in(&own, &place.top, &clear, Some(seen.clone())).await?;
+            }
+        }
+        let files = files.chain(flagged.present.iter().cloned()).chain(others.hashed);
+        let files: Vec<u8> = files.flat_map(|path| [path, vec![0]].concat()).collect();
         let add = Call::new("update-index").with(&["-z", "--add", "--remove", "--replace", "--stdin"]);
         self.git.run_in(&own, &place.top, &add, Some(files)).await?;
         let tree = self.git.id_in(&own, &place.top, &write_tree).await?;
         let raw = Call::new("diff-index").with(&["--cached", "-z", "--raw", "--no-renames", "--no-abbrev"]);
         let raw = self.git.run_in(&own, &place.top, &raw.id(&place.commit), None).await?;
         self.own = Some(own);
-        let tracked: BTreeSet<&[u8]> = lines.iter().map(|line| line.path).collect();
+        let tracked = lines.iter().map(|line| line.path).chain(flagged.present.iter().map(Vec::as_slice));
+        let tracked: BTreeSet<&[u8]> = tracked.collect();
         let mut entries: Vec<TreeEntry> = diff::read(&raw)?
             .into_iter()
             .map(|difference| TreeEntry {
@@ -157,8 +189,31 @@ impl Measurer<'_> {
             })
             .collect();
         entries.extend(digested);
-        let ids = TreeIds { commit: place.commit, tree, index };
-        Ok(Look { top: place.top, ids, entries, unseen })
+        let ids = TreeIds { commit: place.commit, tree, index, rest };
+        Ok(Look { top: place.top, ids, entries, unseen, untold, place: tree_place })
+    }
+
+    /// Returns where the run stands in the working tree.
+    fn inside(&self, top: &Path) -> Result<String, String> {
+        let root = self
+            .root
+            .canonicalize()
+            .map_err(|error| format!("cannot find {}: {error}", self.root.display()))?;
+        let inside = root.strip_prefix(top).map_err(|_| {
+            format!("the working tree of the repository is {}, and the run is not in it", top.display())
+        })?;
+        Ok(gitpath::to_text(inside.as_os_str().as_bytes()))
+    }
+
+    /// Describes a file by the bytes that it has, where nobody knows what git would make of them.
+    async fn raw(&mut self, top: &Path, path: &[u8]) -> Result<TreeEntry, String> {
+        let mut digest = Sha256::new();
+        match crate::files::read::open(&top.join(OsStr::from_bytes(path))) {
+            Ok(mut file) => self.git.read(&mut file, |piece| digest.update(piece)).await?,
+            Err(error) => digest.update(error.to_string()),
+        }
+        let content = EntryContent::Digest(hex(&digest.finalize()));
+        Ok(TreeEntry { path: gitpath::to_text(path), tracked: true, content })
     }
 
     /// Tells whether a path can be work of the run.
@@ -240,22 +295,44 @@ async fn untracked(git: &mut GitCalls, area: &Area, top: &Path) -> Result<BTreeS
 }
 
 /// Looks for files that git was told not to look at.
-async fn hidden(git: &mut GitCalls, top: &Path) -> Result<Option<String>, String> {
+async fn flagged(git: &mut GitCalls, top: &Path) -> Result<Flagged, String> {
     let printed = git.run(top, &Call::new("ls-files").with(&["-v", "-z"])).await?;
-    let mut hidden = printed.split(|byte| *byte == 0).filter(|line| match line {
-        [b'S', b' ', path @ ..] => top.join(OsStr::from_bytes(path)).symlink_metadata().is_ok(),
-        [first, ..] => first.is_ascii_lowercase(),
-        [] => false,
-    });
-    let Some(first) = hidden.next() else { return Ok(None) };
-    let shown = one_line(&gitpath::to_text(first.get(2..).unwrap_or_default()), 200);
-    let more = match hidden.count() {
-        0 => String::new(),
-        more => format!(" and {}", plural(more as u64, "other")),
-    };
-    Ok(Some(format!(
-        "changes of `{shown}`{more} are hidden by flags of the index, which `git ls-files -v` shows"
-    )))
+    let mut flagged = Flagged::default();
+    let mut left_out = Sha256::new();
+    let mut is_whole = true;
+    for line in printed.split(|byte| *byte == 0) {
+        let [tag, b' ', path @ ..] = line else { continue };
+        let is_sparse = tag.eq_ignore_ascii_case(&b's');
+        if is_sparse && top.join(OsStr::from_bytes(path)).symlink_metadata().is_err() {
+            left_out.update(path);
+            left_out.update([0]);
+            is_whole = false;
+        } else if is_sparse || tag.is_ascii_lowercase() {
+            flagged.present.push(path.to_vec());
+        }
+    }
+    flagged.left_out = (!is_whole).then(|| hex(&left_out.finalize()));
+    Ok(flagged)
+}
+
+/// Returns a digest of everything that no tree can hold.
+fn rest<'e>(digested: impl IntoIterator<Item = &'e TreeEntry>) -> Option<String> {
+    let mut digest = Sha256::new();
+    let mut parts: Vec<(&str, &str)> = digested
+        .into_iter()
+        .filter_map(|entry| match &entry.content {
+            EntryContent::Digest(content) => Some((entry.path.as_str(), content.as_str())),
+            EntryContent::Gone | EntryContent::Object { .. } => None,
+        })
+        .collect();
+    parts.sort_unstable();
+    for (path, content) in &parts {
+        for part in [path, content] {
+            digest.update(part.len().to_le_bytes());
+            digest.update(part);
+        }
+    }
+    (!parts.is_empty()).then(|| hex(&digest.finalize()))
 }
 
 /// Tells whether a file has to be read for its id to be known.

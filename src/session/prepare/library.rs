@@ -268,6 +268,8 @@ impl Library {
                 budget: request.budget,
                 on_handoff: around.on_handoff,
                 captured,
+                // A tree of its own is not the one that the run around it ends on.
+                shares_tree: request.worktree.is_none() && around.sees_tree(),
             },
             machine,
             workplace: None,

@@ -268,6 +268,7 @@ impl<'s> ConfiguredRun<'s> {
             commit: run.is_published().then(|| bundler::commit(prepared, session)).flatten(),
             tree: Some(tree),
             on_change: tree::on_change(options, machine, decided.llm),
+            no_closing_pass: options.no_closing_pass,
             context: context.clone(),
             overrides: Box::new(overrides(options)),
             schema: SCHEMA,

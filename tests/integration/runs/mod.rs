@@ -27,4 +27,5 @@ mod streams;
 mod sub_loops;
 mod unbegun;
 mod unreported;
+mod verified;
 mod worktree;

@@ -370,13 +370,13 @@ fn a_submodule_that_moved_is_named_with_both_commits() {
 }
 
 #[test]
-fn what_git_is_told_not_to_see_is_said_to_be_hidden() {
-    let project = in_ci(&working("git update-index --assume-unchanged a.txt; echo x > a.txt", ""));
-    let result = run(&project, 0);
-    let unseen = result["changes"]["unseen"][0].as_str().unwrap();
-    assert!(unseen.starts_with("changes of `a.txt` are hidden by flags of the index"), "{unseen}");
-    let junit = project.read("reports/junit.xml");
-    assert!(junit.contains("ll.caveat"), "{junit}");
+fn what_git_is_told_not_to_see_is_seen_all_the_same() {
+    for flag in ["--assume-unchanged", "--skip-worktree"] {
+        let project = in_ci(&working(&format!("git update-index {flag} a.txt; echo x > a.txt"), ""));
+        let result = run(&project, 1);
+        assert_eq!(changed(&result), ["modified a.txt"], "{flag}");
+        assert_eq!(result["terminated_by"], "uncommitted_changes", "{flag}");
+    }
 }
 
 #[test]
@@ -411,7 +411,11 @@ fn line_ends_are_compared_as_git_keeps_them() {
 #[test]
 fn a_repository_that_disappears_is_said_to_be_unknown() {
     let project = in_ci(&working("rm -rf .git", ""));
-    let result = run(&project, 0);
+    let result = run(&project, 1);
+    assert_eq!(
+        (&result["verified"], &result["terminated_by"]),
+        (&Value::Bool(false), &"uncommitted_changes".into())
+    );
     assert_eq!(result["changes"], Value::Null);
     assert_eq!(result["changes_unknown"], "there is no git repository");
 }

@@ -340,6 +340,7 @@ impl Form<'_> {
             Some(_) | None => {
                 if let Some(check) = self.said(&role, "check") {
                     put(state, by_exit_code(self.said(&role, "no").as_ref(), &check));
+                    put(state, entry("check", plain(&check.span, "true")));
                     put(state, entry("action", check));
                 }
             }

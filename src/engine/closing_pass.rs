@@ -1,0 +1,301 @@
+//! The closing pass: checks that passed on another tree than the last one are made once more before a success is
+//! believed. It is no iteration and no step, and it asks no model. The events of it change nothing in what is known about
+//! a run: a run that is cut off in the middle of it decides on its end again, and makes the pass again.
+
+use std::collections::VecDeque;
+
+use serde_json::Map;
+
+use crate::base::name::StateName;
+use crate::base::text::{listed_in_part, one_line};
+use crate::base::time::millis;
+use crate::evaluate::observation::{Observation, Stop};
+use crate::evaluate::verdict::{Observes, Verdict};
+use crate::evaluate::{Judged, Judging};
+use crate::machine::{Action, Step};
+
+use super::Engine;
+use super::changes::TreeIds;
+use super::common::unjudged_verdict;
+use super::event::{
+    ClosingPassCheck, ClosingPassEnd, ClosingPassStart, Event, LoopComplete, PassResult, TAIL,
+};
+use super::going_pass::Pass;
+use super::outcome::{Outcome, TerminatedBy};
+use super::request::{ActionRequest, Recheck, RestoreRequest};
+use super::verification::{Confirmed, Reason, Verification};
+use super::waiting::{PassWork, Waiting};
+
+impl Engine<'_> {
+    /// Returns the checks of this run that passed last, with those of the loops that it ran, where all of them can be
+    /// made once more.
+    pub fn rechecks(&self) -> Option<Vec<Recheck>> {
+        let checks =
+            self.grounds().filter(|ground| ground.is_check && ground.last.observes == Observes::Passing);
+        let mut all = Vec::new();
+        for ground in checks {
+            all.extend(self.rechecks_of(ground.state)?);
+        }
+        Some(all)
+    }
+
+    /// Returns how the verdict of a state can be confirmed, if it can.
+    fn rechecks_of(&self, state: &StateName) -> Option<Vec<Recheck>> {
+        let step = self.step_of(state)?;
+        if let Some(inner) = self.inner.get(state) {
+            let around = |inner: &Recheck| Recheck {
+                state: state.clone(),
+                name: format!("{state}/{}", inner.name),
+                ..inner.clone()
+            };
+            return Some(inner.iter().map(around).collect());
+        }
+        if !step.is_check {
+            return None;
+        }
+        let request = match self.requests.get(state) {
+            Some(request) => request.clone(),
+            // An earlier part of the run made it.
+            None => self.request_again(step)?,
+        };
+        let memory = match self.machine.find(state)? {
+            crate::machine::Target::Step(id) => self.run.memories().get(&id).cloned(),
+            crate::machine::Target::End(_) => None,
+        };
+        Some(vec![Recheck {
+            state: state.clone(),
+            name: state.to_string(),
+            step: step.clone(),
+            request,
+            memory,
+        }])
+    }
+
+    fn request_again(&self, step: &Step) -> Option<ActionRequest> {
+        let Some(Action::Shell(shell)) = &step.action else { return None };
+        let text = match self.run.text_of(&step.name) {
+            Some(text) => text.to_owned(),
+            None => self.render(&shell.text).ok()?,
+        };
+        let setting = self.setting(&shell.setting).ok()?;
+        let role = step.role.as_ref().map(ToString::to_string);
+        Some(ActionRequest { shell: shell.shell.clone(), text, role, setting })
+    }
+
+    /// Returns the closing pass that an end needs, if it needs one that can be made.
+    pub(super) fn pass_for(
+        &self,
+        end: &LoopComplete,
+        verification: &Verification,
+        tree: &TreeIds,
+    ) -> Option<Pass> {
+        let is_wanted = end.outcome == Outcome::Success
+            && self.cancel.is_none()
+            && self.machine.makes_closing_pass
+            && !self.start.event.no_closing_pass
+            && verification.reasons == [Reason::Stale];
+        if !is_wanted {
+            return None;
+        }
+        let mut left = VecDeque::new();
+        for stale in &verification.stale {
+            left.extend(self.rechecks_of(&stale.state).filter(|checks| !checks.is_empty())?);
+        }
+        Some(Pass {
+            end: end.clone(),
+            verification: verification.clone(),
+            tree: tree.clone(),
+            left,
+            refused: Vec::new(),
+            cut: None,
+            has_restored: false,
+        })
+    }
+
+    /// Begins a closing pass.
+    pub(super) fn begin_pass(&mut self, pass: Pass, events: &mut Vec<Event>) {
+        let checks = pass.left.iter().map(|check| check.name.clone()).collect();
+        let reasons = pass.verification.reasons.clone();
+        self.record(Event::ClosingPassStart(ClosingPassStart { checks, reasons }), events);
+        self.pass = Some(Box::new(pass));
+    }
+
+    /// Returns what a closing pass waits for.
+    pub(super) fn pass_work(&mut self) -> Option<Waiting> {
+        let is_late = self.pass.as_ref().and_then(|pass| self.out_of_time(&pass.end.final_state)).is_some();
+        let is_cancelled = self.cancel.is_some();
+        let pass = self.pass.as_mut()?;
+        if pass.cut.is_none() && !pass.left.is_empty() {
+            pass.cut = if is_cancelled { Some(Stop::Cancelled) } else { is_late.then_some(Stop::Deadline) };
+        }
+        let next = pass.left.pop_front().filter(|_| pass.cut.is_none());
+        Some(match next {
+            Some(check) => {
+                let timeout = check.step.action.as_ref().and_then(Action::timeout);
+                let end = self.end_of_action(timeout);
+                let mut request = check.request.clone();
+                request.setting.end = end;
+                Waiting::Closing(PassWork::Check(Box::new(check), request))
+            }
+            None => {
+                debug_assert!(!pass.has_restored, "a pass ends when the tree is as it was");
+                pass.has_restored = true;
+                Waiting::Closing(PassWork::Restore(RestoreRequest { tree: pass.tree.clone() }))
+            }
+        })
+    }
+
+    /// Takes the end of a check of the pass.
+    pub(super) fn rechecked(&mut self, check: Recheck, seen: &Observation, events: &mut Vec<Event>) {
+        let stop = seen.stop.filter(|stop| match stop {
+            Stop::Timeout | Stop::IdleTimeout => false,
+            Stop::LoopTimeout
+            | Stop::Deadline
+            | Stop::Cancelled
+            | Stop::Budget
+            | Stop::Missing
+            | Stop::Unavailable
+            | Stop::Quota
+            | Stop::NotRecorded => true,
+        });
+        if let (Some(stop), Some(pass)) = (stop, self.pass.as_mut()) {
+            pass.cut = Some(stop);
+            return;
+        }
+        let judged = self.judged_again(&check, seen);
+        let passed = check.step.observes(&judged.verdict) == Observes::Passing;
+        let output = one_line(last_line(seen), 300);
+        let event = ClosingPassCheck {
+            state: check.state.clone(),
+            check: check.name.clone(),
+            action: one_line(&check.request.text, 2000),
+            verdict: judged.verdict,
+            passed,
+            exit_code: seen.exit_code,
+            duration_ms: millis(seen.duration),
+            details: judged.details,
+            stdout: seen.stdout.shortened(TAIL).as_str().to_owned(),
+            stderr: seen.stderr.shortened(TAIL).as_str().to_owned(),
+        };
+        let said = format!("{} says {}", check.name, event.verdict);
+        let said = if output.is_empty() { said } else { format!("{said}: {output}") };
+        self.record(Event::ClosingPassCheck(Box::new(event)), events);
+        if let Some(pass) = self.pass.as_mut().filter(|_| !passed) {
+            pass.refused.push((check.state, said));
+        }
+    }
+
+    fn judged_again(&self, check: &Recheck, seen: &Observation) -> Judged {
+        let failed =
+            |verdict: Verdict| Judged { verdict, details: Map::new(), memory: None, warnings: Vec::new() };
+        if let Some(verdict) = unjudged_verdict(seen) {
+            return failed(verdict);
+        }
+        let Some(evaluate) = &check.step.evaluate else { return failed(Verdict::error()) };
+        let scope = self.scope();
+        let judging = Judging {
+            seen: Some(seen),
+            scope: &scope,
+            action: Some(&check.request.text),
+            memory: check.memory.as_ref(),
+            survey: None,
+            file: None,
+            answer: None,
+            queried: None,
+            form: None,
+        };
+        evaluate.judge(judging).unwrap_or_else(|error| Judged::error(error.to_string()))
+    }
+
+    /// Ends a closing pass, after which the tree is as it was before, but for what is named.
+    pub(super) fn end_pass(&mut self, restored: Result<Vec<String>, String>, events: &mut Vec<Event>) {
+        let Some(pass) = self.pass.take() else { return };
+        let Pass { mut end, mut verification, cut, refused, .. } = *pass;
+        let (put_back, unknown) = match restored {
+            Ok(put_back) => (put_back, None),
+            Err(why) => (Vec::new(), Some(why)),
+        };
+        let result = match (cut, refused.is_empty()) {
+            (Some(_), _) => PassResult::CutShort,
+            (None, true) => PassResult::Confirmed,
+            (None, false) => PassResult::NotConfirmed,
+        };
+        self.record(
+            Event::ClosingPassEnd(ClosingPassEnd { result, put_back, unknown: unknown.clone() }),
+            events,
+        );
+        if let Some(stop) = cut {
+            self.cut_off(stop, &end.final_state, events);
+            return;
+        }
+        end.duration_ms = millis(self.now);
+        verification.after_pass(&refused.iter().map(|(state, _)| state.clone()).collect::<Vec<_>>());
+        if let Some(why) = unknown {
+            verification.reasons.push(Reason::TreeUnknown);
+            verification.unknown = Some(why);
+        }
+        let end = match refused.first() {
+            Some((_, said)) => not_confirmed(end, verification, said),
+            None => self.with(end, verification),
+        };
+        self.record(Event::LoopComplete(self.unless_clean(end)), events);
+    }
+
+    /// The time of the run, or of its job, was over in the middle of the pass.
+    fn cut_off(&mut self, stop: Stop, state: &StateName, events: &mut Vec<Event>) {
+        if self.cancel.is_some() {
+            // What is decided next is that the run was asked to end.
+            return;
+        }
+        let late = self.out_of_time(state);
+        let event = match (stop, late) {
+            (Stop::LoopTimeout, _) => {
+                Event::LoopTimeout { state: state.clone(), elapsed_ms: millis(self.now) }
+            }
+            (_, Some(event)) => event,
+            (_, None) => self.hand_off(state),
+        };
+        self.record(event, events);
+    }
+}
+
+/// A success that the check of the commit itself does not confirm.
+fn not_confirmed(mut end: LoopComplete, verification: Verification, said: &str) -> LoopComplete {
+    end.verified = false;
+    end.outcome = Outcome::Failure;
+    end.terminated_by = TerminatedBy::NotConfirmed;
+    end.exit_code = end.outcome.exit_code(None);
+    end.reason = format!("made once more on the tree that the run ended on, a check does not pass: {said}");
+    end.verification = Some(Box::new(verification));
+    end
+}
+
+impl Verification {
+    /// Takes what the closing pass came to: every verdict that was stale is confirmed now, but for those of these states.
+    fn after_pass(&mut self, refused: &[StateName]) {
+        self.reasons.retain(|reason| *reason != Reason::Stale);
+        if !refused.is_empty() {
+            self.reasons.push(Reason::NotConfirmed);
+        }
+        for stale in std::mem::take(&mut self.stale) {
+            let record = self.checks.iter_mut().find(|check| check.state == stale.state);
+            match record {
+                Some(record) if !refused.contains(&stale.state) => record.confirmed = Confirmed::ClosingPass,
+                Some(_) | None => self.stale.push(stale),
+            }
+        }
+    }
+}
+
+/// Returns the last line that says something.
+fn last_line(seen: &Observation) -> &str {
+    let of = |text: &str| text.trim_end().lines().next_back().map(str::len).unwrap_or_default();
+    let (out, err) = (seen.stdout.as_str().trim_end(), seen.stderr.as_str().trim_end());
+    let text = if err.is_empty() { out } else { err };
+    &text[text.len() - of(text)..]
+}
+
+/// Says in a few words what a pass is made for.
+pub fn words(start: &ClosingPassStart) -> String {
+    format!("closing pass: {} once more, on the tree that the run ended on", listed_in_part(&start.checks))
+}

@@ -1,0 +1,188 @@
+//! On which trees verdicts fall, and what that makes of the end of a run.
+
+use super::super::changes::{
+    ChangeKind, ChangedFile, Changes, KnownStart, SeenTree, StartTree, TreeChanges, TreeIds,
+};
+use super::super::verification::{Confirmed, Reason, Verification};
+use super::generated::{any_loop_of, chosen};
+use super::*;
+use crate::base::object::ObjectId;
+use crate::machine::OnChange;
+
+/// A tree that is known by a number.
+fn ids(number: u32) -> TreeIds {
+    let id = |number: u32| ObjectId::parse(&format!("{number:040x}")).unwrap();
+    TreeIds { commit: id(0), tree: id(number), index: None, rest: None }
+}
+
+fn known(strict: bool) -> Start {
+    let tree = KnownStart {
+        ids: ids(0),
+        stands_for: None,
+        entries: vec![],
+        before: vec![],
+        unseen: vec![],
+        place: None,
+    };
+    let start = start(strict);
+    let event = LoopStart {
+        tree: Some(StartTree::Known(Box::new(tree))),
+        on_change: OnChange::Report,
+        ..start.event
+    };
+    Start { event, ..start }
+}
+
+fn changes(now: u32) -> Changes {
+    let file = ChangedFile {
+        path: "a".to_owned(),
+        from: None,
+        kind: ChangeKind::Modified,
+        size: Some(1),
+        tracked: true,
+        lines: None,
+        run: None,
+        not_in_patch: None,
+    };
+    Changes::Known(Box::new(TreeChanges {
+        start: ids(0),
+        end: ids(now),
+        files: if now == 0 { vec![] } else { vec![file] },
+        more: 0,
+        commits: vec![],
+        before: vec![],
+        as_committed: now == 0,
+        patch: None,
+        no_patch: None,
+        unseen: vec![],
+    }))
+}
+
+/// Runs a loop in a world where each command exits with what `code` says of it, and changes the tree where its text has a
+/// `!`. Returns the end and how often the tree was looked at before.
+fn run(text: &str, strict: bool, mut code: impl FnMut(&str) -> i32) -> (event::LoopComplete, usize) {
+    let machine = machine(text);
+    let mut engine = Engine::new(&machine, known(strict));
+    let (mut now, mut looks) = (0, 0);
+    for _ in 0..5_000 {
+        let input = match engine.next() {
+            Next::Done(end) => return (end.clone(), looks),
+            Next::Begin => Input::Begin,
+            Next::Yield => Input::Yielded,
+            Next::Wait(_) => Input::WaitDone,
+            Next::Survey(_) => Input::Surveyed(super::tree('a')),
+            Next::Look => {
+                looks += 1;
+                Input::Looked(SeenTree::Known(ids(now)))
+            }
+            Next::Restore(request) => {
+                now = u32::from_str_radix(request.tree.tree.as_str(), 16).unwrap();
+                Input::Restored(Ok(Vec::new()))
+            }
+            Next::Measure(_) => Input::Measured(changes(now).into()),
+            Next::Run(request) => {
+                now += u32::from(request.text.contains('!'));
+                Input::ActionDone(Observation::exited(code(&request.text), ""))
+            }
+            other => panic!("{other:?}"),
+        };
+        engine.handle(input, Duration::ZERO).unwrap();
+    }
+    panic!("no end")
+}
+
+fn verification(end: &event::LoopComplete) -> &Verification {
+    end.verification.as_deref().unwrap()
+}
+
+const FIX: &str = "states:
+  check: {action: make check, on_yes: done, on_no: fix}
+  fix: {action: fix!, next: check}
+  done: {terminal: true}";
+
+#[test]
+fn a_loop_of_check_and_fix_pays_nothing_for_the_trees_of_its_verdicts() {
+    let mut codes = [1, 0].into_iter();
+    let (end, looks) = run(FIX, true, |text| if text == "make check" { codes.next().unwrap() } else { 0 });
+    assert_eq!((end.outcome, end.verified, looks), (Outcome::Success, true, 0));
+    let check = &verification(&end).checks[0];
+    assert_eq!((check.confirmed, check.tree.as_ref()), (Confirmed::InRun, Some(&ids(1).tree)));
+}
+
+#[test]
+fn what_changes_after_the_last_check_makes_it_stale() {
+    let text = FIX.replace("on_yes: done", "on_yes: last") + "\n  last: {action: git stash!, next: done}";
+    let text = text.replace("make check,", "make check, check: false,");
+    for strict in [true, false] {
+        let (end, looks) = run(&text, strict, |_| 0);
+        assert_eq!((end.verified, looks), (false, 1));
+        assert_eq!(verification(&end).reasons, [Reason::Stale]);
+        let expected = if strict { Outcome::Failure } else { Outcome::Success };
+        assert_eq!(end.outcome, expected);
+        assert!(
+            end.reason.starts_with("ended in `done` unverified: `check` passed on another tree"),
+            "{}",
+            end.reason
+        );
+    }
+    let declared = text.replace("done: {terminal: true}", "done: {terminal: true, outcome: success}");
+    assert_eq!(run(&declared, true, |_| 0).0.outcome, Outcome::Failure);
+}
+
+#[test]
+fn what_a_terminal_does_counts() {
+    let text = FIX
+        .replace("make check,", "make check, check: false,")
+        .replace("done: {terminal: true}", "done: {terminal: true, action: spoil!}");
+    let (end, looks) = run(&text, true, |_| 0);
+    assert_eq!((end.outcome, end.verified, looks), (Outcome::Failure, false, 1));
+}
+
+#[test]
+fn an_action_that_changes_nothing_makes_nothing_stale() {
+    let text = FIX.replace("on_yes: done", "on_yes: last") + "\n  last: {action: echo, next: done}";
+    let (end, looks) = run(&text, true, |_| 0);
+    assert_eq!((end.outcome, end.verified, looks), (Outcome::Success, true, 1));
+}
+
+/// Loops whose states look, change the tree or do nothing, with every kind of way.
+fn any_loop() -> impl Strategy<Value = String> {
+    let shapes = vec![
+        "action: cargo test, on_yes: @, on_no: @, on_error: @",
+        "action: look, check: false, on_yes: @, on_no: @",
+        "action: fix!, next: @",
+        "action: fix!, next: @, on_error: @",
+        "action: cargo test, repeat: {passes: 2}, on_yes: @, on_no: @",
+        "action: cargo test, max_retries: 1, on_retry_exhausted: @, on_yes: @, on_no: @",
+        "next: @",
+    ];
+    let top = |switches: [bool; 4], at: &str| {
+        "max_iterations: 6\n".to_owned()
+            + &chosen(
+                switches,
+                [
+                    format!("on_max_iterations: {at}"),
+                    format!("on_error: {at}"),
+                    "stall: {window: 2}".to_owned(),
+                    format!("stall: {{window: 2, action: {at}}}"),
+                ],
+            )
+    };
+    any_loop_of(shapes, top, "  done: {terminal: true, action: close!}\n  failed: {terminal: true}\n")
+}
+
+proptest! {
+    #[test]
+    fn no_success_rests_on_a_verdict_whose_tree_nobody_looked_at(
+        text in any_loop().prop_filter("one stall", |text| text.matches("stall").count() < 2),
+        codes in prop::collection::vec(0..3i32, 1..40),
+    ) {
+        let mut codes = codes.into_iter().cycle();
+        let (end, _) = run(&text, false, |_| codes.next().unwrap());
+        if end.outcome == Outcome::Success {
+            for stale in &verification(&end).stale {
+                prop_assert!(stale.tree.is_some(), "{}: {:?}", text, verification(&end));
+            }
+        }
+    }
+}

@@ -1,0 +1,358 @@
+//! What a green of a run means: this tree, by these checks. A verdict belongs to the tree on which it fell, and a success
+//! is verified only where the verdicts that it rests on hold for the tree on which the run ended.
+
+use serde::{Deserialize, Serialize};
+
+use crate::base::name::StateName;
+use crate::base::object::ObjectId;
+use crate::base::text::{listed_in_part, plural};
+use crate::evaluate::verdict::{Observes, Verdict};
+
+use super::changes::TreeIds;
+
+/// How many of the files that changed since a verdict are named.
+pub const MOST_NAMED: usize = 20;
+
+/// What verified a run, and what did not.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Verification {
+    /// The tree that the run ended on; none where nobody knows it.
+    pub tree: Option<ObjectId>,
+    /// The checks, and the last observation, in the order in which they first spoke.
+    pub checks: Vec<CheckRecord>,
+    /// Why the success does not stand; empty where it does.
+    pub reasons: Vec<Reason>,
+    /// The verdicts that fell on another tree, and are not confirmed.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub stale: Vec<StaleVerdict>,
+    /// Why the tree is not known, where it was at the start.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub unknown: Option<String>,
+}
+
+/// The last verdict of a state that looked at the work.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CheckRecord {
+    /// The state.
+    pub state: StateName,
+    /// What it said last.
+    pub verdict: Verdict,
+    /// The tree on which it said so; none where nobody knows it.
+    pub tree: Option<ObjectId>,
+    /// What says that the verdict holds for the tree on which the run ended.
+    pub confirmed: Confirmed,
+}
+
+/// What says that a verdict holds for the tree on which a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Confirmed {
+    /// It fell on that tree.
+    InRun,
+    /// The check was made once more at the end.
+    ClosingPass,
+    /// An earlier run had it on that tree.
+    Reused,
+    /// Nothing.
+    No,
+}
+
+/// Why a success is not verified although its last observation passed, or because none did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reason {
+    /// Nothing passed since the last failing observation.
+    Unobserved,
+    /// What passed did so on another tree.
+    Stale,
+    /// The tree was known at the start and is not at the end.
+    TreeUnknown,
+    /// The files that decide what the checks say are not those of the start.
+    JudgesChanged,
+    /// A check that was made once more said no.
+    NotConfirmed,
+}
+
+impl Reason {
+    /// All of them.
+    pub const ALL: [Self; 5] =
+        [Self::Unobserved, Self::Stale, Self::TreeUnknown, Self::JudgesChanged, Self::NotConfirmed];
+
+    /// Returns the word that is written everywhere.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Unobserved => "unobserved",
+            Self::Stale => "stale",
+            Self::TreeUnknown => "tree_unknown",
+            Self::JudgesChanged => "judges_changed",
+            Self::NotConfirmed => "not_confirmed",
+        }
+    }
+}
+
+/// A verdict that passed on a tree which is not the one on which the run ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StaleVerdict {
+    /// The state.
+    pub state: StateName,
+    /// The tree on which it passed; none where nobody looked.
+    pub tree: Option<ObjectId>,
+    /// The first files that changed since.
+    pub files: Vec<String>,
+    /// How many more did.
+    #[serde(skip_serializing_if = "is_zero", default)]
+    pub more: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
+/// Where the tree of a verdict stands in what a run knows.
+#[derive(Clone, Debug, PartialEq)]
+pub enum VerdictTree {
+    /// No action ran since: whatever is found at the next look is what the verdict is about.
+    Standing,
+    /// It was looked at before the next action.
+    Seen(TreeIds),
+    /// It was to be looked at, and could not be.
+    Unseen(String),
+    /// An action ran since, and nobody looked before.
+    Passed,
+}
+
+/// The last verdict of a state, as far as a run remembers it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LastVerdict {
+    /// What it said.
+    pub verdict: Verdict,
+    /// What that says about the work.
+    pub observes: Observes,
+    /// On which tree.
+    pub tree: VerdictTree,
+}
+
+impl LastVerdict {
+    /// Makes the verdict of an observation that just ended.
+    pub fn new(verdict: Verdict, observes: Observes) -> Self {
+        Self { verdict, observes, tree: VerdictTree::Standing }
+    }
+
+    fn seen(&self, last: &FinalTree) -> Option<ObjectId> {
+        match (&self.tree, last) {
+            (VerdictTree::Seen(ids), _) => Some(ids.tree.clone()),
+            (VerdictTree::Standing, FinalTree::Known(ids)) => Some(ids.tree.clone()),
+            (VerdictTree::Standing | VerdictTree::Unseen(_) | VerdictTree::Passed, _) => None,
+        }
+    }
+}
+
+/// The tree on which a run ended.
+#[derive(Clone, Debug, PartialEq)]
+pub enum FinalTree {
+    /// None was known from the start, so that nothing can be said about it.
+    None,
+    /// It is known.
+    Known(TreeIds),
+    /// It was known at the start, and is not any more.
+    Unknown(String),
+}
+
+impl FinalTree {
+    fn holds(&self, tree: &VerdictTree) -> bool {
+        match (self, tree) {
+            (Self::None, _) => true,
+            (Self::Unknown(_), _) | (Self::Known(_), VerdictTree::Unseen(_) | VerdictTree::Passed) => false,
+            (Self::Known(_), VerdictTree::Standing) => true,
+            (Self::Known(last), VerdictTree::Seen(then)) => last.holds_same_files(then),
+        }
+    }
+
+    fn id(&self) -> Option<ObjectId> {
+        match self {
+            Self::Known(ids) => Some(ids.tree.clone()),
+            Self::None | Self::Unknown(_) => None,
+        }
+    }
+}
+
+/// A verdict that a success may rest on.
+#[derive(Clone, Copy)]
+pub struct Ground<'r> {
+    /// The state.
+    pub state: &'r StateName,
+    /// What it said last.
+    pub last: &'r LastVerdict,
+    /// Whether it is a check, or a loop that has some: what passed then has to hold at the end.
+    pub is_check: bool,
+    /// Whether the whole run observed nothing after it.
+    pub is_last: bool,
+}
+
+impl Verification {
+    /// Weighs the verdicts of a run that ended on this tree. Which files changed since is for others to add.
+    pub fn of<'r>(
+        grounds: impl IntoIterator<Item = Ground<'r>>,
+        is_observed: bool,
+        last: &FinalTree,
+    ) -> Self {
+        let (mut checks, mut stale) = (Vec::new(), Vec::new());
+        for ground in grounds.into_iter().filter(|ground| ground.is_check || ground.is_last) {
+            let passed = ground.last.observes == Observes::Passing;
+            let holds = last.holds(&ground.last.tree);
+            let tree = ground.last.seen(last);
+            if passed && !holds && !matches!(last, FinalTree::Unknown(_)) {
+                let (state, tree) = (ground.state.clone(), tree.clone());
+                stale.push(StaleVerdict { state, tree, files: Vec::new(), more: 0 });
+            }
+            checks.push(CheckRecord {
+                state: ground.state.clone(),
+                verdict: ground.last.verdict.clone(),
+                tree,
+                confirmed: if passed && holds { Confirmed::InRun } else { Confirmed::No },
+            });
+        }
+        let unknown = match last {
+            FinalTree::Unknown(why) => Some(why.clone()),
+            FinalTree::None | FinalTree::Known(_) => None,
+        };
+        let reasons = [
+            (!is_observed).then_some(Reason::Unobserved),
+            (!stale.is_empty()).then_some(Reason::Stale),
+            unknown.is_some().then_some(Reason::TreeUnknown),
+        ];
+        let reasons = reasons.into_iter().flatten().collect();
+        Self { tree: last.id(), checks, reasons, stale, unknown }
+    }
+
+    /// Tells whether nothing speaks against a success.
+    pub fn holds(&self) -> bool {
+        self.reasons.is_empty()
+    }
+
+    /// Tells whether something passed, and yet the success does not stand: no outcome that a loop declares excuses that.
+    pub fn is_refuted(&self) -> bool {
+        self.reasons.iter().any(|reason| *reason != Reason::Unobserved)
+    }
+
+    /// Says in one sentence why the success does not stand, if it does not.
+    pub fn why(&self) -> Option<String> {
+        let first = self.reasons.iter().find(|reason| **reason != Reason::Unobserved)?;
+        Some(match first {
+            Reason::Unobserved => return None,
+            Reason::Stale => self.stale_sentence(),
+            Reason::TreeUnknown => {
+                let why = self.unknown.as_deref().unwrap_or("it could not be looked at");
+                format!("nobody knows the tree that the run ended on: {why}")
+            }
+            Reason::JudgesChanged => "the files that decide what the checks say were changed".to_owned(),
+            Reason::NotConfirmed => "a check that was made once more said no".to_owned(),
+        })
+    }
+
+    fn stale_sentence(&self) -> String {
+        let states = listed_in_part(self.stale.iter().map(|stale| stale.state.as_str()));
+        let Some(first) = self.stale.iter().find(|stale| !stale.files.is_empty()) else {
+            return format!("{states} passed on another tree than the one that the run ended on");
+        };
+        let count = first.files.len() as u64 + first.more;
+        let named = listed_in_part(first.files.iter().take(3));
+        format!("{states} passed on another tree: {} changed since ({named})", plural(count, "file"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn ids(letter: char) -> TreeIds {
+        let id = ObjectId::parse(&letter.to_string().repeat(40)).unwrap();
+        TreeIds { commit: id.clone(), tree: id.clone(), index: None, rest: None }
+    }
+
+    fn last(observes: Observes, tree: VerdictTree) -> LastVerdict {
+        LastVerdict { verdict: Verdict::yes_if(observes == Observes::Passing), observes, tree }
+    }
+
+    fn of(verdicts: &[(LastVerdict, bool)], end: &FinalTree) -> Verification {
+        let names: Vec<_> =
+            (0..verdicts.len()).map(|n| StateName::parse(&format!("s{n}")).unwrap()).collect();
+        let grounds = verdicts.iter().enumerate().map(|(n, (last, is_check))| Ground {
+            state: &names[n],
+            last,
+            is_check: *is_check,
+            is_last: n + 1 == verdicts.len(),
+        });
+        let is_observed = verdicts.last().is_some_and(|(last, _)| last.observes == Observes::Passing);
+        Verification::of(grounds, is_observed, end)
+    }
+
+    #[test]
+    fn what_passed_on_another_tree_is_stale() {
+        let passing = |tree| last(Observes::Passing, tree);
+        let end = FinalTree::Known(ids('b'));
+        let found =
+            of(&[(passing(VerdictTree::Seen(ids('a'))), true), (passing(VerdictTree::Standing), true)], &end);
+        assert_eq!(found.reasons, [Reason::Stale]);
+        assert_eq!(found.stale[0].tree, Some(ids('a').tree));
+        assert_eq!(
+            found.checks.iter().map(|check| check.confirmed).collect::<Vec<_>>(),
+            [Confirmed::No, Confirmed::InRun]
+        );
+        // What is no check counts only where nothing was observed after it.
+        assert!(
+            of(&[(passing(VerdictTree::Passed), false), (passing(VerdictTree::Standing), true)], &end)
+                .holds()
+        );
+        assert_eq!(of(&[(passing(VerdictTree::Passed), false)], &end).reasons, [Reason::Stale]);
+        // Another commit with the same files changes nothing.
+        let committed = TreeIds { commit: ids('c').commit, ..ids('b') };
+        assert!(of(&[(passing(VerdictTree::Seen(committed)), true)], &end).holds());
+    }
+
+    #[test]
+    fn unknown_is_not_unchanged() {
+        let passing = last(Observes::Passing, VerdictTree::Standing);
+        let found = of(&[(passing.clone(), true)], &FinalTree::Unknown("no repository".to_owned()));
+        assert_eq!(
+            (found.reasons.as_slice(), found.unknown.as_deref()),
+            (&[Reason::TreeUnknown][..], Some("no repository"))
+        );
+        assert!(of(&[(passing, true)], &FinalTree::None).holds());
+    }
+
+    fn tree() -> impl Strategy<Value = VerdictTree> {
+        prop_oneof![
+            Just(VerdictTree::Standing),
+            prop::sample::select(vec!['a', 'b', 'c']).prop_map(|letter| VerdictTree::Seen(ids(letter))),
+            Just(VerdictTree::Unseen("why".to_owned())),
+            Just(VerdictTree::Passed),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn a_success_that_holds_rests_on_verdicts_of_its_own_tree(
+            verdicts in prop::collection::vec((any::<bool>(), any::<bool>(), tree()), 1..6),
+        ) {
+            let verdicts: Vec<_> = verdicts.into_iter().map(|(passes, is_check, tree)| {
+                let observes = if passes { Observes::Passing } else { Observes::Failing };
+                (last(observes, tree), is_check)
+            }).collect();
+            let end = FinalTree::Known(ids('b'));
+            if of(&verdicts, &end).holds() {
+                let count = verdicts.len();
+                prop_assert_eq!(verdicts[count - 1].0.observes, Observes::Passing);
+                for (at, (last, is_check)) in verdicts.iter().enumerate() {
+                    if last.observes == Observes::Passing && (*is_check || at + 1 == count) {
+                        let is_there = last.tree == VerdictTree::Standing || last.tree == VerdictTree::Seen(ids('b'));
+                        prop_assert!(is_there);
+                    }
+                }
+            }
+        }
+    }
+}

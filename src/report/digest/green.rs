@@ -1,0 +1,56 @@
+//! Says in one line what the green of a run means: by which checks, on which tree, and why not where it is none.
+
+use std::time::Duration;
+
+use super::Digest;
+use crate::base::text::{listed_in_part, one_line};
+use crate::base::time::human;
+use crate::engine::event::ClosingPassCheck;
+use crate::engine::verification::{Confirmed, Verification};
+
+/// Says what a check of the closing pass came to.
+pub fn once_more(check: &ClosingPassCheck) -> String {
+    let took = human(Duration::from_millis(check.duration_ms));
+    let name = one_line(&check.check, 200);
+    format!("{name} once more at the end: {} (exit {}, {took})", check.verdict, check.exit_code)
+}
+
+/// The longest explanation, in characters.
+const LONGEST: usize = 500;
+
+impl Digest {
+    /// Returns what verified the run, and what did not; none before its end, and in a journal of an earlier version.
+    pub fn verification(&self) -> Option<&Verification> {
+        self.end()?.verification.as_deref()
+    }
+
+    /// Returns why something passed in the run and its success does not stand all the same.
+    pub fn refutation(&self) -> Option<&Verification> {
+        self.verification().filter(|verification| verification.is_refuted())
+    }
+
+    /// Says what the green of the run means; nothing where no tree was known, so that nothing can be said about it.
+    pub fn green(&self) -> Option<String> {
+        let verification = self.verification()?;
+        if let Some(why) = verification.why() {
+            let words: Vec<&str> = verification.reasons.iter().map(|reason| reason.word()).collect();
+            return Some(one_line(&format!("not verified ({}): {why}", words.join(", ")), LONGEST));
+        }
+        let tree = verification.tree.as_ref()?;
+        let end = self.end().filter(|end| end.verified)?;
+        let of = |confirmed: Confirmed| {
+            let those = verification.checks.iter().filter(|check| check.confirmed == confirmed);
+            let states: Vec<&str> = those.map(|check| check.state.as_str()).collect();
+            (!states.is_empty()).then(|| listed_in_part(&states))
+        };
+        let by = [
+            of(Confirmed::InRun),
+            of(Confirmed::ClosingPass).map(|states| format!("{states} once more at the end")),
+            of(Confirmed::Reused).map(|states| format!("{states} in an earlier run")),
+        ];
+        let by: Vec<String> = by.into_iter().flatten().collect();
+        let by = if by.is_empty() { format!("`{}`", end.final_state) } else { by.join(", ") };
+        let short = tree.as_str().get(..12).unwrap_or(tree.as_str());
+        Some(one_line(&format!("verified by {by} on tree {short}"), LONGEST))
+    }
+}

@@ -1,0 +1,214 @@
+//! What a green means: this tree, by these checks. Each test is a way to be green for something that nobody checked.
+
+use serde_json::Value;
+
+use crate::common::{Project, git};
+
+/// A loop that finds `a.txt` without its word, mends it, checks it, and does one more thing on its way to the end.
+fn mending(last: &str, more: &str) -> String {
+    format!(
+        "name: main\ninitial: check\non_change: report\n{more}states:\n  check: {{action: grep -q good a.txt, on_yes: last, on_no: fix}}\n  fix: {{action: echo good > a.txt, next: check}}\n  last:\n    action: |\n      {}\n    next: done\n  done: {{terminal: true}}\n",
+        last.replace('\n', "\n      ")
+    )
+}
+
+fn project(definition: &str) -> Project {
+    let project = Project::new().file(".gitignore", "reports/\n").file("a.txt", "bad\n").file("b.txt", "b\n");
+    let project = project.file(".loops/main.yaml", definition);
+    git(&project, &["init", "-q", "-b", "main"]);
+    git(&project, &["config", "user.name", "nobody"]);
+    git(&project, &["config", "user.email", "nobody@example.org"]);
+    git(&project, &["add", "-A"]);
+    git(&project, &["commit", "-q", "-m", "start"]);
+    project
+}
+
+fn result(project: &Project) -> Value {
+    serde_json::from_str(&project.read("reports/result.json")).unwrap()
+}
+
+/// Runs the loop strictly, and returns its exit code and its result.
+fn run(project: &Project) -> (i32, Value) {
+    let ran = project.run(&["run", "main", "--strict", "--report-dir", "reports"]);
+    (ran.code.unwrap(), result(project))
+}
+
+fn reasons(result: &Value) -> Vec<&str> {
+    let reasons = result["verification"]["reasons"].as_array().into_iter().flatten();
+    reasons.map(|reason| reason.as_str().unwrap()).collect()
+}
+
+#[test]
+fn what_moves_the_fix_away_after_the_check_is_not_verified() {
+    for last in [
+        "git stash -q",
+        "git stash -q -u",
+        "git checkout -q -- a.txt",
+        "git reset -q --hard",
+        "git switch -q -f -c other HEAD; git checkout -q HEAD -- a.txt",
+        "echo bad > a.txt",
+        "rm a.txt",
+        "echo more >> b.txt",
+        "git update-index --assume-unchanged a.txt; echo bad > a.txt",
+        "git update-index --skip-worktree a.txt; echo bad > a.txt",
+        "echo worse > a.txt; git commit -qam worse",
+        "chmod +x a.txt",
+        "touch new.txt",
+    ] {
+        let project = project(&mending(last, ""));
+        let (code, result) = run(&project);
+        assert_eq!((code, &result["verified"]), (1, &Value::Bool(false)), "{last}: {result:#}");
+        assert_eq!(reasons(&result), ["stale"], "{last}");
+        let stale = &result["verification"]["stale"][0];
+        assert_eq!(stale["state"], "check", "{last}");
+        assert!(!stale["files"].as_array().unwrap().is_empty(), "{last}: {stale}");
+        let line = result["reason"].as_str().unwrap();
+        assert!(line.starts_with("ended in `done` unverified: `check` passed on another tree"), "{line}");
+        for report in ["reports/summary.md", "reports/junit.xml", "reports/report.html"] {
+            assert!(project.read(report).contains("passed on another tree"), "{last}: {report}");
+        }
+    }
+}
+
+#[test]
+fn what_changes_no_file_makes_nothing_stale() {
+    for last in [
+        "true",
+        "touch a.txt",
+        "git commit -qam good",
+        "git add a.txt",
+        "echo x > reports-of-mine; rm reports-of-mine",
+    ] {
+        let project = project(&mending(last, ""));
+        let (code, result) = run(&project);
+        assert_eq!((code, &result["verified"]), (0, &Value::Bool(true)), "{last}: {result:#}");
+        assert!(reasons(&result).is_empty());
+        assert_eq!(result["verification"]["checks"][0]["confirmed"], "in_run");
+        assert_eq!(result["verification"]["tree"], result["verification"]["checks"][0]["tree"]);
+    }
+}
+
+#[test]
+fn a_tree_that_nobody_can_look_at_any_more_is_not_taken_for_unchanged() {
+    for last in [
+        "mv .git ../gone-$$",
+        "git config core.bare true",
+        "git checkout -q --orphan fresh",
+        "git config core.worktree \"$(mktemp -d)\"",
+        "git sparse-checkout set --no-cone '/*' '!b.txt'",
+    ] {
+        for on_change in ["report", "fail"] {
+            let project =
+                project(&mending(last, "").replace("on_change: report", &format!("on_change: {on_change}")));
+            let (code, result) = run(&project);
+            assert_eq!((code, &result["verified"]), (1, &Value::Bool(false)), "{last}: {result:#}");
+            assert_eq!(reasons(&result), ["tree_unknown"], "{last}: {result:#}");
+            let by = if on_change == "fail" { "uncommitted_changes" } else { "terminal" };
+            assert_eq!(result["terminated_by"], by, "{last}");
+            assert!(project.read("reports/summary.md").contains("nobody knows the tree"), "{last}");
+        }
+    }
+}
+
+#[test]
+fn without_strict_it_is_a_success_that_says_that_it_is_not_verified() {
+    let project = project(&mending("git stash -q", ""));
+    let ran = project.run(&["run", "main", "--report-dir", "reports"]);
+    assert_eq!(ran.code, Some(0));
+    let result = result(&project);
+    assert_eq!(
+        (&result["verified"], &result["outputs"]["outcome"]),
+        (&Value::Bool(false), &"success".into())
+    );
+}
+
+#[test]
+fn a_declared_success_excuses_no_stale_verdict() {
+    let definition =
+        mending("git stash -q", "").replace("{terminal: true}", "{terminal: true, outcome: success}");
+    let (code, _) = run(&project(&definition));
+    assert_eq!(code, 1);
+}
+
+#[test]
+fn a_loop_inside_of_a_loop_is_bound_to_its_tree_as_well() {
+    let inner = mending("true", "").replace("name: main", "name: inner");
+    let outer = "name: main\ninitial: work\non_change: report\nstates:\n  work: {loop: inner, on_success: spoil, on_failure: failed}\n  spoil: {action: echo bad > a.txt, next: done}\n  done: {terminal: true}\n  failed: {terminal: true}\n";
+    let project = project(outer).file(".loops/inner.yaml", &inner);
+    let (code, result) = run(&project);
+    assert_eq!((code, reasons(&result)), (1, vec!["stale"]), "{result:#}");
+    let project = self::project(&outer.replace("echo bad > a.txt", "true")).file(".loops/inner.yaml", &inner);
+    assert_eq!(run(&project).0, 0);
+}
+
+/// The same loop with a check that may be made again.
+fn checking(last: &str, more: &str) -> String {
+    mending(last, more).replace("grep -q good a.txt,", "grep -q good a.txt, check: true,")
+}
+
+#[test]
+fn a_check_is_made_once_more_where_something_changed_after_it() {
+    let project = project(&checking("echo more >> b.txt", ""));
+    let (code, result) = run(&project);
+    assert_eq!((code, &result["verified"]), (0, &Value::Bool(true)), "{result:#}");
+    assert_eq!(result["verification"]["checks"][0]["confirmed"], "closing_pass");
+    assert_eq!(result["closing_pass"][0]["check"], "check");
+    let events: Vec<String> =
+        project.events().iter().map(|event| event["event"].as_str().unwrap().to_owned()).collect();
+    let passes: Vec<&str> =
+        events.iter().map(String::as_str).filter(|event| event.starts_with("closing_pass")).collect();
+    assert_eq!(passes, ["closing_pass_start", "closing_pass_check", "closing_pass_end"]);
+    // It is no iteration and no step.
+    assert_eq!((&result["outputs"]["steps"], &result["outputs"]["iterations"]), (&"4".into(), &"2".into()));
+    assert!(project.read("reports/summary.md").contains("### Closing pass"));
+    assert!(project.read("reports/junit.xml").contains("closing pass: check"));
+}
+
+#[test]
+fn a_check_that_does_not_pass_once_more_makes_the_run_a_failure() {
+    for strict in ["--strict", "--no-strict"] {
+        let project = project(&checking("git stash -q", ""));
+        let ran = project.run(&["run", "main", strict, "--report-dir", "reports"]);
+        let result = result(&project);
+        assert_eq!((ran.code, &result["terminated_by"]), (Some(1), &"not_confirmed".into()), "{result:#}");
+        assert_eq!(reasons(&result), ["not_confirmed"]);
+        assert!(result["reason"].as_str().unwrap().contains("check says no"), "{result:#}");
+    }
+}
+
+#[test]
+fn a_closing_pass_that_is_not_wanted_is_not_made() {
+    let project = project(&checking("echo more >> b.txt", "closing_pass: false\n"));
+    let (code, result) = run(&project);
+    assert_eq!((code, reasons(&result)), (1, vec!["stale"]), "{result:#}");
+    let project = self::project(&checking("echo more >> b.txt", ""));
+    let ran = project.run(&["run", "main", "--strict", "--no-closing-pass", "--report-dir", "reports"]);
+    assert_eq!(ran.code, Some(1));
+}
+
+#[test]
+fn what_the_closing_pass_changes_is_put_back_and_named() {
+    let check =
+        "grep -q good a.txt; found=$?; date +%N >> b.txt; date +%N > made.txt; rm -f c.txt; exit $found";
+    let definition = checking("echo more >> b.txt; echo c > c.txt", "")
+        .replace("grep -q good a.txt,", &format!("'{check}',"));
+    let project = project(&definition).file("c.txt", "c\n");
+    git(&project, &["add", "-A"]);
+    git(&project, &["commit", "-qm", "c"]);
+    let (code, result) = run(&project);
+    assert_eq!((code, &result["verified"]), (0, &Value::Bool(true)), "{result:#}");
+    let events = project.events();
+    let end = events.iter().find(|event| event["event"] == "closing_pass_end").unwrap();
+    assert!(!end["put_back"].as_array().unwrap().is_empty(), "{end}");
+    assert_eq!(result["verification"]["tree"], result["changes"]["end"]["tree"]);
+}
+
+#[test]
+fn the_checks_of_loops_inside_are_made_once_more_as_well() {
+    let inner = checking("true", "").replace("name: main", "name: inner");
+    let outer = "name: main\ninitial: work\non_change: report\nstates:\n  work: {loop: inner, on_success: more, on_failure: failed}\n  more: {action: echo more >> b.txt, next: done}\n  done: {terminal: true}\n  failed: {terminal: true}\n";
+    let project = project(outer).file(".loops/inner.yaml", &inner);
+    let (code, result) = run(&project);
+    assert_eq!((code, &result["verified"]), (0, &Value::Bool(true)), "{result:#}");
+    assert_eq!(result["closing_pass"][0]["check"], "work/check");
+}
