@@ -6,7 +6,7 @@ use super::catalog::{CATALOG, InsideRow, JudgeKind, PartFormat, SectionRow};
 use super::found::JudgeChange;
 use super::ignore_lists;
 use super::parts::{Wanted, is_grown, parts};
-use super::test_changes::{TextChange, compare};
+use super::test_changes::{TextChange, compare, decides_for_others};
 use super::tree::{At, FileAt, Tree};
 use crate::base::file_mode::FileMode;
 
@@ -79,6 +79,11 @@ impl Role {
             Self::Declared | Self::Named(JudgeKind::Test | JudgeKind::Workflow) if end.is_ignored => {
                 return None;
             }
+            Self::Named(JudgeKind::Test)
+                if decides_for_others(path, &String::from_utf8_lossy(&end.bytes)) =>
+            {
+                JudgeChange::Shadows
+            }
             Self::Declared | Self::Named(JudgeKind::Test | JudgeKind::Workflow) => JudgeChange::Added,
             Self::Inside(_) => return None,
             Self::Named(JudgeKind::Ignored) | Self::Section(_) | Self::Part(..) => {
@@ -98,8 +103,13 @@ impl Role {
         }
         let is_program =
             matches!(self, Self::Instruction | Self::Found | Self::Declared | Self::Named(JudgeKind::Shadow));
+        // A runner of scripts leaves out what it may not run.
+        let is_disarmed = matches!(self, Self::Named(JudgeKind::Test))
+            && start.mode == FileMode::Executable
+            && end.mode == FileMode::File;
         let is_kept = |mode: FileMode| mode == FileMode::File || mode == FileMode::Executable;
-        if start.mode != end.mode && (is_program || !is_kept(start.mode) || !is_kept(end.mode)) {
+        if start.mode != end.mode && (is_program || is_disarmed || !is_kept(start.mode) || !is_kept(end.mode))
+        {
             return Some(JudgeChange::Mode.into());
         }
         if start.bytes == end.bytes {

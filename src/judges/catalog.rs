@@ -205,6 +205,9 @@ pub(super) struct WeakeningRow {
     languages: Vec<String>,
     #[serde(default)]
     pub(super) before: Before,
+    /// Whether it decides for tests in other files, too.
+    #[serde(default)]
+    pub(super) of_others: bool,
     pub(super) pattern: Pattern,
     #[cfg_attr(not(test), expect(dead_code, reason = "they are for tests"))]
     pub(super) examples: Vec<String>,

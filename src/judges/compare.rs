@@ -22,7 +22,7 @@ pub struct Comparison<'a> {
     /// The loop file and all that it imports, where they lie in the repository.
     pub loop_files: &'a [String],
     /// The paths that differ between the two trees, tracked or not, in any order. Of ignored paths only those that
-    /// [`programs`] names have to be in it.
+    /// [`programs`] or [`is_obeyed_by_name`] names have to be in it.
     pub changed: &'a [String],
     /// The tree of the start.
     pub start: &'a dyn Tree,
@@ -36,6 +36,12 @@ pub fn programs(commands: &[CheckCommand<'_>], start: &dyn Tree) -> Vec<String> 
     let all = instructions(commands, start).all;
     let paths: BTreeSet<String> = all.into_iter().map(|instruction| instruction.path).collect();
     paths.into_iter().collect()
+}
+
+/// Tells whether a file is obeyed because of its name alone. Git may ignore it, and checks obey it all the same: a new
+/// `pytest.ini` in front of `pyproject.toml`, a `phpunit.xml` in front of the one that is kept.
+pub fn is_obeyed_by_name(path: &str) -> bool {
+    CATALOG.file(path).is_some_and(|row| matches!(row.kind, JudgeKind::Shadow | JudgeKind::Config))
 }
 
 /// Tells what became of the judges.

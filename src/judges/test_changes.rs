@@ -23,7 +23,7 @@ pub(super) enum TextChange {
 
 /// What a comment looks like that tools obey.
 static OBEYED: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(r"(?i)^\s*[!+@*]|go:|\+build|@\w|\w\s*[:=]\s*\w*(?:ignore|skip|disable|off|on|enable|allow|true|false)|noqa|nolint|-\*-")
+    Regex::new(r"(?i)^\s*[!+@*\[]|go:|\+build|@\w|\w\s*[:=]\s*\w*(?:ignore|skip|disable|off|on|enable|allow|true|false)|noqa|nolint|-\*-")
         .expect("it is a constant")
 });
 
@@ -48,6 +48,14 @@ pub(super) fn compare(path: &str, start: &str, end: &str) -> TextChange {
         Some(why) => TextChange::Weakened(why),
         None => TextChange::Grown,
     }
+}
+
+/// Tells whether a new file of tests decides for those of other files as well.
+pub(super) fn decides_for_others(path: &str, text: &str) -> bool {
+    let language = CATALOG.language(path);
+    let mut rows = CATALOG.weakenings.iter().filter(|row| row.of_others && row.is_of(language));
+    let lines = counted(text, language);
+    rows.any(|row| lines.iter().any(|line| row.pattern.0.is_match(line)))
 }
 
 /// Returns the lines that count.
