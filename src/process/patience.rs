@@ -92,7 +92,7 @@ fn notice() {
 
 /// Ends the process as the signal would have done, had nobody ever listened: once that is so, the system leaves it at
 /// that.
-#[expect(clippy::disallowed_methods, reason = "nobody is there to return an exit code to")]
+#[expect(clippy::exit, clippy::disallowed_methods, reason = "no caller is there to return an exit code to")]
 fn end(by: SignalKind) {
     std::process::exit(128 + by.as_raw_value());
 }

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
+use super::assemble::assemble;
 use super::files::open;
-use super::start::start;
 use super::{changes, tree};
 use crate::base::command;
 use crate::base::diagnostic::Severity;
@@ -273,7 +273,7 @@ impl<'s> ConfiguredRun<'s> {
             overrides: Box::new(overrides(options)),
             schema: SCHEMA,
         };
-        start(event, (clock.now(), Duration::ZERO), files, run, decided, session)
+        assemble(event, (clock.now(), Duration::ZERO), files, run, decided, session)
     }
 }
 

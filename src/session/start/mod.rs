@@ -1,5 +1,6 @@
 //! Starts a run, anew or where it was left: its scope, its tree, its lock and its files.
 
+mod assemble;
 pub mod begin;
 pub mod changed;
 pub mod changes;
@@ -8,5 +9,4 @@ pub mod incoming;
 pub mod resume;
 pub mod rewind;
 mod rewound;
-pub mod start;
 mod tree;

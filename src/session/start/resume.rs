@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
+use super::assemble::assemble;
 use super::changed::changes;
 use super::files::begin_files;
 use super::incoming::Incoming;
 use super::rewound::{Made, Rewound};
-use super::start::start;
 use super::tree;
 use crate::base::name::StateName;
 use crate::base::text::one_line;
@@ -276,7 +276,7 @@ impl<'s> UnclaimedRun<'s> {
         let Continued { level, left, how, event, decided } =
             self.continued((files, of_another), left, decided)?;
         let since = (level.at, level.past.elapsed());
-        let start = start(event, since, files, &self.options.run, &decided, self.session);
+        let start = assemble(event, since, files, &self.options.run, &decided, self.session);
         let rested = last.map(|last| clock.now().since(last)).unwrap_or_default();
         let resumed = Resumed { start, past: level.past, how, rested, elapsed, left };
         Ok(OpenedRun { resumed, sinks, whole, decided })

@@ -1,4 +1,4 @@
-//! The start of a run, made in one way whether the run begins or goes on.
+//! Assembles the start of a run in one way whether the run begins or goes on.
 
 use std::time::Duration;
 
@@ -10,8 +10,8 @@ use crate::session::context::Session;
 use crate::session::options::RunOptions;
 use crate::session::prepare::consent::Decided;
 
-/// Makes the start of a run that first began at `at`, and has taken so long until now.
-pub(super) fn start(
+/// Assembles the start of a run that first began at `at`, and has taken so long until now.
+pub(super) fn assemble(
     event: LoopStart,
     (at, taken): (Timestamp, Duration),
     files: &RunFiles,
