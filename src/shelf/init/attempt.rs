@@ -25,6 +25,9 @@ const LIMIT: Duration = Duration::from_mins(5);
 /// How many of the last lines of a check are kept.
 const LAST: usize = 5;
 
+/// How much of the end of the output is looked at, in bytes.
+const MAX_KEPT: usize = 64 << 10;
+
 /// The longest line that is shown.
 const MAX_SHOWN: usize = 160;
 
@@ -71,12 +74,12 @@ impl Attempt<'_, '_> {
         let command = one_line(&check.finding.command, MAX_SHOWN);
         talk.note(&format!("trying {}: {command}", check.name));
         let before = self.seen(copy);
-        let seen = self.run(&check.finding.command, below);
+        let (seen, printed) = self.run(&check.finding.command, below);
         talk.progress("");
         self.stopped()?;
         let changed = changed(&before, &self.seen(copy));
         let changed = changed.map(|path| path.strip_prefix(copy).unwrap_or(&path).display().to_string());
-        let tried = self.tried(check, &seen, changed, package);
+        let tried = self.tried(check, &seen, &printed, changed, package);
         talk.note(&format!("{}: {} in {}", check.name, said(&tried), human(tried.took())));
         Ok(tried)
     }
@@ -85,11 +88,11 @@ impl Attempt<'_, '_> {
         &self,
         check: &Check,
         seen: &Observation,
+        printed: &str,
         changed: Option<String>,
         package: Option<&str>,
     ) -> Tried {
         let took = seen.duration;
-        let printed = format!("{}\n{}", seen.stdout.as_str(), seen.stderr.as_str());
         let not = |why: String, advice: String| Tried::CouldNotRun { why, advice, took };
         let words = shlex::split(&check.finding.command).unwrap_or_default();
         match (seen.stop, &seen.failure, seen.exit_code) {
@@ -104,8 +107,8 @@ impl Attempt<'_, '_> {
             (None, None, _) => {}
         }
         let code = seen.exit_code;
-        let last: Vec<String> = last_lines(&printed);
-        if let Some(found) = could_not_run(&words, code, &printed) {
+        let last: Vec<String> = last_lines(printed);
+        if let Some(found) = could_not_run(&words, code, printed) {
             let advice = self.advice(&found, check, package);
             return not(found.said, advice);
         }
@@ -137,8 +140,9 @@ impl Attempt<'_, '_> {
         }
     }
 
-    /// Runs a command as the loop will: with the same shell.
-    fn run(&self, command: &str, directory: &Path) -> Observation {
+    /// Runs a command as the loop will: with the same shell. The end of what it printed is returned in the order of time, whichever
+    /// stream it went to: a reader wants the last of both.
+    fn run(&self, command: &str, directory: &Path) -> (Observation, String) {
         let program = Program {
             argv: ["bash", "-euo", "pipefail", "-c", command].map(str::to_owned).to_vec(),
             env: self.session.env.for_actions(false).into_iter().collect(),
@@ -149,14 +153,20 @@ impl Attempt<'_, '_> {
         let limits = ProcessLimits { end: Some((LIMIT, Stop::Timeout)), ..ProcessLimits::default() };
         let mut cancel = self.interrupts.cancel();
         let talk = self.session.talk;
+        let mut end: Vec<u8> = Vec::new();
         let mut show = |_: Stream, bytes: &[u8]| {
+            end.extend_from_slice(bytes);
+            if end.len() > 2 * MAX_KEPT {
+                end.drain(..end.len() - MAX_KEPT);
+            }
             let text = String::from_utf8_lossy(bytes);
             if let Some(line) = text.lines().map(str::trim).rfind(|line| !line.is_empty()) {
                 talk.progress(&one_line(line, MAX_SHOWN));
             }
             Heard::More
         };
-        self.interrupts.block_on(spawn::run(&program, limits, &mut cancel, &mut show))
+        let seen = self.interrupts.block_on(spawn::run(&program, limits, &mut cancel, &mut show));
+        (seen, String::from_utf8_lossy(&end).into_owned())
     }
 
     /// Ends the try if somebody asked for that: nothing is written, and the copy goes.

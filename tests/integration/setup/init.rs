@@ -122,6 +122,14 @@ const LAYOUTS: &[Layout] = &[
         &[("test", "bundle exec rake test", "Rakefile:2 (test)", "")],
     ),
     (
+        "Ruby, where `spec` is a document that is written",
+        &[(
+            "Rakefile",
+            "task spec: \"SPEC.rdoc\"\ntask \"test:separate\" do\nend\ntask test: %w[spec test:separate]\n",
+        )],
+        &[("test", "bundle exec rake test", "Rakefile:4 (test)", "")],
+    ),
+    (
         "PHP, with Composer's scripts",
         &[(
             "composer.json",
@@ -304,7 +312,7 @@ fn a_tool_that_is_only_configured_is_offered_and_never_added() {
 fn a_check_is_tried_in_a_copy() {
     let project = project(&[(
         "Makefile",
-        "lint:\n\t@echo looked; grep -q tidy notes\nfix:\n\techo tidy >> notes\nfmt-check:\n\techo changed >> notes\ntest:\n\tno-such-program-anywhere\n",
+        "lint:\n\t@echo warned >&2; echo looked; grep -q tidy notes\nfix:\n\techo tidy >> notes\nfmt-check:\n\techo changed >> notes\ntest:\n\tno-such-program-anywhere\n",
     )]);
     let project = project.file("notes", "x\n");
     git(&project, &["add", "-A"]);
@@ -313,7 +321,7 @@ fn a_check_is_tried_in_a_copy() {
     let tried: Vec<&Value> =
         begun["loops"][0]["states"].as_array().unwrap().iter().map(|state| &state["tried"]).collect();
     assert_eq!(tried[0]["exit"], 2, "make has its own code for what failed");
-    assert_eq!(tried[0]["last"][0], "looked");
+    assert_eq!(tried[0]["last"].as_array().map(Vec::len), Some(3), "both streams: {}", tried[0]["last"]);
     assert!(tried[1]["reason"].as_str().unwrap().contains("it changed notes"), "{tried:?}");
     assert!(tried[2]["reason"].as_str().unwrap().contains("could not run"), "{tried:?}");
     assert_eq!(begun["not_checked"], serde_json::json!(["test"]));
