@@ -123,11 +123,8 @@ const LAYOUTS: &[Layout] = &[
     ),
     (
         "Ruby, where `spec` is a document that is written",
-        &[(
-            "Rakefile",
-            "task spec: \"SPEC.rdoc\"\ntask \"test:separate\" do\nend\ntask test: %w[spec test:separate]\n",
-        )],
-        &[("test", "bundle exec rake test", "Rakefile:4 (test)", "")],
+        &[("Rakefile", "task spec: \"SPEC.rdoc\"\ntask test: %w[spec]\n")],
+        &[("test", "bundle exec rake test", "Rakefile:2 (test)", "")],
     ),
     (
         "PHP, with Composer's scripts",
