@@ -23,7 +23,7 @@ const NOTE: &str = "[only the last ";
 
 /// One part of such a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum ComposedPart {
     /// The author's own words, which always stay whole.
     Own(String),
     /// What others printed.
@@ -37,25 +37,25 @@ pub enum Part {
 
 /// A text before it is bounded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Composed(Vec<Part>);
+pub struct Composed(Vec<ComposedPart>);
 
 impl Composed {
     /// Makes a text of the author's words alone.
     pub fn own(text: impl Into<String>) -> Self {
-        Self(vec![Part::Own(text.into())])
+        Self(vec![ComposedPart::Own(text.into())])
     }
 
     /// Adds words of the author.
     pub fn push_own(&mut self, text: &str) {
         match self.0.last_mut() {
-            Some(Part::Own(last)) => last.push_str(text),
-            Some(Part::Printed { .. }) | None => self.0.push(Part::Own(text.to_owned())),
+            Some(ComposedPart::Own(last)) => last.push_str(text),
+            Some(ComposedPart::Printed { .. }) | None => self.0.push(ComposedPart::Own(text.to_owned())),
         }
     }
 
     /// Adds a text that others printed.
     pub fn push_printed(&mut self, text: &str) {
-        self.0.push(Part::Printed { text: tail(text, KEPT).to_owned(), length: text.len() });
+        self.0.push(ComposedPart::Printed { text: tail(text, KEPT).to_owned(), length: text.len() });
     }
 
     /// Adds another text.
@@ -64,7 +64,7 @@ impl Composed {
     }
 
     /// Returns its parts.
-    pub fn parts(&self) -> &[Part] {
+    pub fn parts(&self) -> &[ComposedPart] {
         &self.0
     }
 
@@ -73,7 +73,7 @@ impl Composed {
         self.0
             .into_iter()
             .map(|part| match part {
-                Part::Own(text) | Part::Printed { text, .. } => text,
+                ComposedPart::Own(text) | ComposedPart::Printed { text, .. } => text,
             })
             .collect()
     }
@@ -82,14 +82,14 @@ impl Composed {
     /// than [`ALL`]. The longest ones give way first.
     pub fn bounded(&self) -> String {
         let lengths = self.0.iter().map(|part| match part {
-            Part::Own(_) => 0,
-            Part::Printed { length, .. } => (*length).min(ONE),
+            ComposedPart::Own(_) => 0,
+            ComposedPart::Printed { length, .. } => (*length).min(ONE),
         });
         let limit = fair_share(lengths, ALL).min(ONE);
         self.0.iter().fold(String::new(), |mut out, part| {
             match part {
-                Part::Own(text) => out.push_str(text),
-                Part::Printed { text, length } => out.push_str(&ending(text, *length, limit)),
+                ComposedPart::Own(text) => out.push_str(text),
+                ComposedPart::Printed { text, length } => out.push_str(&ending(text, *length, limit)),
             }
             out
         })
@@ -178,7 +178,7 @@ mod tests {
             prop_assert!(bounded.len() <= own + most.min(ALL), "{} > {own} + {ALL}", bounded.len());
             let mut rest = bounded.as_str();
             for part in composed.parts() {
-                let Part::Own(text) = part else { continue };
+                let ComposedPart::Own(text) = part else { continue };
                 let found = rest.find(text.as_str());
                 prop_assert!(found.is_some(), "own words are not whole");
                 rest = &rest[found.unwrap_or_default() + text.len()..];

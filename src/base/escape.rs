@@ -90,11 +90,11 @@ impl Codes {
     }
 
     /// Reads the code that a text begins with: its length, and what it means.
-    fn first(self, text: &[u8]) -> Option<(usize, Meant)> {
+    fn first(self, text: &[u8]) -> Option<(usize, EscapedBytes)> {
         match self {
             Self::None => None,
             Self::Backslash => backslash(text),
-            Self::Percent => Some((3, Meant::byte(digits(text, 1..3, 16)?)?)),
+            Self::Percent => Some((3, EscapedBytes::byte(digits(text, 1..3, 16)?)?)),
             Self::Entity => entity(text),
         }
     }
@@ -190,9 +190,9 @@ pub fn is_hidden(c: char) -> bool {
 
 /// What a code means: up to a character.
 #[derive(Clone, Copy)]
-struct Meant([u8; 4], usize);
+struct EscapedBytes([u8; 4], usize);
 
-impl Meant {
+impl EscapedBytes {
     fn byte(number: u32) -> Option<Self> {
         Some(Self([u8::try_from(number).ok()?, 0, 0, 0], 1))
     }
@@ -209,40 +209,40 @@ impl Meant {
 }
 
 /// Reads `\u0048`, `\u{48}`, `\U00000048`, `\x48` or `\110`, with as many backslashes as there are.
-fn backslash(text: &[u8]) -> Option<(usize, Meant)> {
+fn backslash(text: &[u8]) -> Option<(usize, EscapedBytes)> {
     let at = text.iter().take_while(|byte| **byte == b'\\').count();
     match (*text.get(at)?, text.get(at + 1)) {
         (b'u', Some(b'{')) => {
             let length = text[at + 2..].iter().take(7).position(|byte| *byte == b'}')?;
-            Some((at + 3 + length, Meant::character(digits(text, at + 2..at + 2 + length, 16)?)?))
+            Some((at + 3 + length, EscapedBytes::character(digits(text, at + 2..at + 2 + length, 16)?)?))
         }
         (b'u', _) => {
             let unit = digits(text, at + 1..at + 5, 16)?;
-            match Meant::character(unit) {
+            match EscapedBytes::character(unit) {
                 Some(meant) => Some((at + 5, meant)),
                 None => pair(text, at, unit),
             }
         }
-        (b'U', _) => Some((at + 9, Meant::character(digits(text, at + 1..at + 9, 16)?)?)),
-        (b'x', _) => Some((at + 3, Meant::byte(digits(text, at + 1..at + 3, 16)?)?)),
-        (b'0'..=b'7', _) => Some((at + 3, Meant::byte(digits(text, at..at + 3, 8)?)?)),
+        (b'U', _) => Some((at + 9, EscapedBytes::character(digits(text, at + 1..at + 9, 16)?)?)),
+        (b'x', _) => Some((at + 3, EscapedBytes::byte(digits(text, at + 1..at + 3, 16)?)?)),
+        (b'0'..=b'7', _) => Some((at + 3, EscapedBytes::byte(digits(text, at..at + 3, 8)?)?)),
         _ => None,
     }
 }
 
 /// Reads a character of two units of UTF-16, of which the first stands at the beginning.
-fn pair(text: &[u8], backslashes: usize, first: u32) -> Option<(usize, Meant)> {
+fn pair(text: &[u8], backslashes: usize, first: u32) -> Option<(usize, EscapedBytes)> {
     let second = backslashes + 5;
     let u = second + backslashes;
     let is_next = text.get(second..u)?.iter().all(|byte| *byte == b'\\') && text.get(u) == Some(&b'u');
     let unit = is_next.then(|| digits(text, u + 1..u + 5, 16)).flatten()?;
     let units = [u16::try_from(first).ok()?, u16::try_from(unit).ok()?];
     let c = char::decode_utf16(units).next()?.ok()?;
-    Some((u + 5, Meant::character(u32::from(c))?))
+    Some((u + 5, EscapedBytes::character(u32::from(c))?))
 }
 
 /// Reads `&amp;`, `&#43;` or `&#x2B;`.
-fn entity(text: &[u8]) -> Option<(usize, Meant)> {
+fn entity(text: &[u8]) -> Option<(usize, EscapedBytes)> {
     let end = text.iter().take(10).position(|byte| *byte == b';')?;
     let number = match &text[1..end] {
         b"amp" => u32::from('&'),
@@ -254,7 +254,7 @@ fn entity(text: &[u8]) -> Option<(usize, Meant)> {
         [b'#', ..] => digits(text, 2..end, 10)?,
         _ => return None,
     };
-    Some((end + 1, Meant::character(number)?))
+    Some((end + 1, EscapedBytes::character(number)?))
 }
 
 /// Reads digits, and nothing but digits.

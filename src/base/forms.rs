@@ -35,13 +35,13 @@ const BASE64_LINES: [usize; 2] = [64, 76];
 
 /// A way to write a secret.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Form {
-    kind: Kind,
+pub(super) struct SecretForm {
+    kind: SecretEncoding,
     written: Vec<u8>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Kind {
+enum SecretEncoding {
     /// As it is.
     Text { folds: bool },
     /// In base64 or base64url.
@@ -53,12 +53,16 @@ enum Kind {
 }
 
 /// Returns every way to write a secret that is looked for.
-pub(super) fn all(secret: &str) -> Vec<Form> {
+pub(super) fn all(secret: &str) -> Vec<SecretForm> {
     let bytes = secret.as_bytes();
-    let mut all: Vec<Form> = texts(secret).into_iter().map(|text| Form::text(secret, text)).collect();
+    let mut all: Vec<SecretForm> =
+        texts(secret).into_iter().map(|text| SecretForm::text(secret, text)).collect();
     all.extend(base64_forms(secret));
     let each = |write: fn(u8) -> String| bytes.iter().map(|byte| write(*byte)).collect::<String>();
-    all.extend([hex(bytes), each(|byte| format!("0x{byte:02x} "))].map(|text| Form::new(Kind::Hex, text)));
+    all.extend(
+        [hex(bytes), each(|byte| format!("0x{byte:02x} "))]
+            .map(|text| SecretForm::new(SecretEncoding::Hex, text)),
+    );
     if (BROKEN..=LONGEST_LIST).contains(&bytes.len()) {
         all.extend(lists(secret));
     }
@@ -91,7 +95,7 @@ fn texts(secret: &str) -> Vec<String> {
 }
 
 /// Base64 of the secret, and of what it is as a text of JSON, wherever it stands in what was encoded.
-fn base64_forms(secret: &str) -> Vec<Form> {
+fn base64_forms(secret: &str) -> Vec<SecretForm> {
     let json = serde_json::Value::from(secret).to_string();
     let json = &json[1..json.len() - 1];
     let units = |c: char| {
@@ -113,11 +117,11 @@ fn base64_forms(secret: &str) -> Vec<Form> {
     texts.sort_unstable();
     texts.dedup();
     let cores = texts.iter().flat_map(|text| (0..3).map(|skip| base64_core(text.as_bytes(), skip)));
-    cores.chain(base64_lines(secret)).map(|core| Form::new(Kind::Base64, core)).collect()
+    cores.chain(base64_lines(secret)).map(|core| SecretForm::new(SecretEncoding::Base64, core)).collect()
 }
 
 /// Lists of the numbers of its bytes, or of its characters, as programs write them.
-fn lists(secret: &str) -> impl Iterator<Item = Form> {
+fn lists(secret: &str) -> impl Iterator<Item = SecretForm> {
     let bytes: Vec<i32> = secret.bytes().map(i32::from).collect();
     let signed = secret.bytes().map(|byte| i32::from(byte.cast_signed()).abs()).collect();
     let characters = secret.chars().filter_map(|c| i32::try_from(u32::from(c)).ok()).collect();
@@ -127,19 +131,19 @@ fn lists(secret: &str) -> impl Iterator<Item = Form> {
     [octal, padded, decimal(bytes), decimal(signed), decimal(characters)].into_iter().map(
         |numbers: Vec<String>| {
             let digits = numbers.iter().map(|number| u8::try_from(number.len()).unwrap_or(u8::MAX)).collect();
-            Form::new(Kind::Numbers(digits), numbers.join(" "))
+            SecretForm::new(SecretEncoding::Numbers(digits), numbers.join(" "))
         },
     )
 }
 
-impl Form {
-    fn new(kind: Kind, written: String) -> Self {
+impl SecretForm {
+    fn new(kind: SecretEncoding, written: String) -> Self {
         Self { kind, written: written.into_bytes() }
     }
 
     fn text(secret: &str, written: String) -> Self {
         let least = if secret.bytes().any(|byte| byte.is_ascii_digit()) { FOLDED } else { FOLDED_WORD };
-        Self::new(Kind::Text { folds: secret.len() >= least }, written)
+        Self::new(SecretEncoding::Text { folds: secret.len() >= least }, written)
     }
 
     /// Returns its letters and digits.
@@ -153,10 +157,10 @@ impl Form {
     pub(super) fn confirm(&self, text: &[u8], found: Range<usize>, overlaps: bool) -> Option<Range<usize>> {
         let is_sure = overlaps && self.written.len() >= LONG;
         match &self.kind {
-            Kind::Text { folds } => self.confirm_text(text, found, *folds, is_sure),
-            Kind::Base64 => self.confirm_base64(text, found, is_sure),
-            Kind::Hex => Some(found),
-            Kind::Numbers(digits) => are_numbers(text, &found, digits).then_some(found),
+            SecretEncoding::Text { folds } => self.confirm_text(text, found, *folds, is_sure),
+            SecretEncoding::Base64 => self.confirm_base64(text, found, is_sure),
+            SecretEncoding::Hex => Some(found),
+            SecretEncoding::Numbers(digits) => are_numbers(text, &found, digits).then_some(found),
         }
     }
 
@@ -308,7 +312,7 @@ pub(super) fn base64_core(bytes: &[u8], skip: usize) -> String {
 }
 
 /// Tells whether a secret has enough letters and digits to be looked for by them.
-pub(super) fn has_signs(form: &Form) -> bool {
+pub(super) fn has_signs(form: &SecretForm) -> bool {
     form.signs().len() >= MIN_SECRET
 }
 

@@ -15,8 +15,8 @@ use serde_json::{Map, Value};
 use super::dump;
 use super::escape::{self, Bare, Codes};
 pub use super::forms::MIN_SECRET;
-use super::forms::{self, Form};
-use super::signs::{Finder, GAP, Open};
+use super::forms::{self, SecretForm};
+use super::signs::{Finder, GAP, PartialMatch};
 use super::text::tail;
 
 /// What stands in a text where a secret stood.
@@ -42,13 +42,13 @@ const MAX_CUTS: usize = 64;
 
 /// Replaces known secrets, in the encodings in which programs tend to print them.
 #[derive(Clone, Debug, Default)]
-pub struct Redactor(Option<Arc<Known>>);
+pub struct Redactor(Option<Arc<KnownSecrets>>);
 
 /// What is looked for.
 #[derive(Debug)]
-struct Known {
+struct KnownSecrets {
     finder: Option<Finder>,
-    forms: Vec<Form>,
+    forms: Vec<SecretForm>,
     /// Those of too few letters and digits.
     exact: Option<AhoCorasick>,
     secrets: Vec<String>,
@@ -70,7 +70,7 @@ impl Redactor {
         all.retain(|text| text.len() >= MIN_SECRET);
         all.sort_unstable();
         all.dedup();
-        Self((!all.is_empty()).then(|| Arc::new(Known::new(all))))
+        Self((!all.is_empty()).then(|| Arc::new(KnownSecrets::new(all))))
     }
 
     /// Tells whether there is nothing to hide.
@@ -86,7 +86,7 @@ impl Redactor {
 
     /// Tells whether there is a secret in bytes of any kind.
     pub fn finds(&self, bytes: &[u8]) -> bool {
-        let found = |known: &Arc<Known>| !known.found(&String::from_utf8_lossy(bytes)).0.is_empty();
+        let found = |known: &Arc<KnownSecrets>| !known.found(&String::from_utf8_lossy(bytes)).0.is_empty();
         self.0.as_ref().is_some_and(found)
     }
 
@@ -156,11 +156,11 @@ impl Redactor {
     }
 }
 
-impl Known {
+impl KnownSecrets {
     fn new(secrets: Vec<String>) -> Self {
-        let (forms, few): (Vec<Form>, Vec<Form>) =
+        let (forms, few): (Vec<SecretForm>, Vec<SecretForm>) =
             secrets.iter().flat_map(|secret| forms::all(secret)).partition(forms::has_signs);
-        let finder = Finder::new(forms.iter().map(Form::signs).collect());
+        let finder = Finder::new(forms.iter().map(SecretForm::signs).collect());
         // What has its letters and digits far apart cannot be followed by them.
         let is_apart = |secret: &String| {
             secret.as_bytes().split(u8::is_ascii_alphanumeric).any(|between| between.len() > GAP)
@@ -184,26 +184,26 @@ impl Known {
 
     /// Returns where secrets stand in a text, in order and apart, and where its end begins that may be the beginning of
     /// one.
-    fn found(&self, text: &str) -> (Vec<Range<usize>>, Option<Open>) {
+    fn found(&self, text: &str) -> (Vec<Range<usize>>, Option<PartialMatch>) {
         let bytes = text.as_bytes();
         let mut found = Vec::new();
         let mut open = self.search(bytes, &mut found);
-        open = Open::first(open, self.search_codes(bytes, &mut found));
+        open = PartialMatch::first(open, self.search_codes(bytes, &mut found));
         if escape::has(bytes, is_maybe_hidden) && text.chars().any(escape::is_hidden) {
             let visible = Bare::visible(text);
             let mut in_visible = Vec::new();
             let mut end = self.search(visible.bytes(), &mut in_visible);
-            end = Open::first(end, self.search_codes(visible.bytes(), &mut in_visible));
+            end = PartialMatch::first(end, self.search_codes(visible.bytes(), &mut in_visible));
             found.extend(in_visible.into_iter().map(|range| visible.origin(range)));
-            open = Open::first(open, origin(end, &visible));
+            open = PartialMatch::first(open, origin(end, &visible));
         }
         for view in dump::views(bytes) {
             let mut in_dump = Vec::new();
             let end = self.search(view.bare.bytes(), &mut in_dump);
             found.extend(in_dump.into_iter().map(|range| view.bare.origin(range)));
             if view.is_open {
-                let end = Open::first(end, self.begun(view.bare.bytes()));
-                open = Open::first(open, origin(end.map(in_hidden_line), &view.bare));
+                let end = PartialMatch::first(end, self.begun(view.bare.bytes()));
+                open = PartialMatch::first(open, origin(end.map(in_hidden_line), &view.bare));
             }
         }
         if text.contains(CUT) {
@@ -225,7 +225,7 @@ impl Known {
     }
 
     /// Finds secrets in a text as it stands.
-    fn search(&self, text: &[u8], found: &mut Vec<Range<usize>>) -> Option<Open> {
+    fn search(&self, text: &[u8], found: &mut Vec<Range<usize>>) -> Option<PartialMatch> {
         if let Some(exact) = &self.exact {
             found.extend(exact.find_overlapping_iter(text).map(|found| found.range()));
             let bare = Bare::of(text, Codes::None);
@@ -244,7 +244,7 @@ impl Known {
     }
 
     /// Finds secrets in a text with the codes of characters read.
-    fn search_codes(&self, text: &[u8], found: &mut Vec<Range<usize>>) -> Option<Open> {
+    fn search_codes(&self, text: &[u8], found: &mut Vec<Range<usize>>) -> Option<PartialMatch> {
         if !escape::is_in(text) {
             return None;
         }
@@ -253,33 +253,33 @@ impl Known {
             let mut in_part = Vec::new();
             let end = self.in_codes(&text[part.clone()], DEPTH, &mut in_part);
             found.extend(in_part.into_iter().map(|range| range.start + part.start..range.end + part.start));
-            open = end.map(|end| Open { at: end.at + part.start, ..end });
+            open = end.map(|end| PartialMatch { at: end.at + part.start, ..end });
         }
         open
     }
 
-    fn in_codes(&self, text: &[u8], depth: usize, found: &mut Vec<Range<usize>>) -> Option<Open> {
+    fn in_codes(&self, text: &[u8], depth: usize, found: &mut Vec<Range<usize>>) -> Option<PartialMatch> {
         let mut open = None;
         for codes in Codes::ALL.into_iter().filter(|codes| codes.are_in(text)) {
             let bare = Bare::of(text, codes);
             let mut in_bare = Vec::new();
             let mut end = self.search(bare.bytes(), &mut in_bare);
             if depth > 1 {
-                end = Open::first(end, self.in_codes(bare.bytes(), depth - 1, &mut in_bare));
+                end = PartialMatch::first(end, self.in_codes(bare.bytes(), depth - 1, &mut in_bare));
             }
             found.extend(in_bare.into_iter().map(|range| bare.origin(range)));
-            open = Open::first(open, origin(end, &bare));
+            open = PartialMatch::first(open, origin(end, &bare));
         }
         open
     }
 
     /// Returns where the end of a text begins that is the beginning of a secret, sign by sign.
-    fn begun(&self, text: &[u8]) -> Option<Open> {
+    fn begun(&self, text: &[u8]) -> Option<PartialMatch> {
         let begun = |secret: &String| {
             (1..secret.len()).rev().find(|length| text.ends_with(&secret.as_bytes()[..*length]))
         };
         let signs = self.secrets.iter().filter_map(begun).max()?;
-        Some(Open { at: text.len() - signs, signs })
+        Some(PartialMatch { at: text.len() - signs, signs })
     }
 
     /// Finds what is left of secrets where a text was cut: their beginning before the sign, their end behind it.
@@ -304,13 +304,13 @@ impl Known {
 }
 
 /// A secret hides all of each line of a dump that shows a part of it, so that the line waits however small the part is.
-fn in_hidden_line(open: Open) -> Open {
-    Open { signs: open.signs.max(HELD), ..open }
+fn in_hidden_line(open: PartialMatch) -> PartialMatch {
+    PartialMatch { signs: open.signs.max(HELD), ..open }
 }
 
 /// Returns where the end of a view stands in the text as written.
-fn origin(open: Option<Open>, bare: &Bare) -> Option<Open> {
-    open.map(|open| Open { at: bare.origin(open.at..open.at + 1).start, ..open })
+fn origin(open: Option<PartialMatch>, bare: &Bare) -> Option<PartialMatch> {
+    open.map(|open| PartialMatch { at: bare.origin(open.at..open.at + 1).start, ..open })
 }
 
 /// Masks ranges in a text that begins at `start` of the text in which they were found.
@@ -395,7 +395,7 @@ impl Flow {
         let seen = if is_piece { self.text.len() } else { wanted };
         let (found, open) = known.found(&self.text[..seen]);
         let mut end = self.text.floor_char_boundary(wanted);
-        let open = open.map(|open| Open { at: self.text.floor_char_boundary(open.at), ..open });
+        let open = open.map(|open| PartialMatch { at: self.text.floor_char_boundary(open.at), ..open });
         if let Some(open) = open.filter(|open| open.signs >= HELD) {
             let line = self.text[..open.at].rfind('\n').map_or(0, |at| at + 1);
             let is_piece = is_piece && open.at > line + PIECE;

@@ -78,14 +78,14 @@ enum Either {
 
 /// The end of a text that may be the beginning of what is looked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Open {
+pub(super) struct PartialMatch {
     /// Where it begins.
     pub(super) at: usize,
     /// How many letters and digits it has.
     pub(super) signs: usize,
 }
 
-impl Open {
+impl PartialMatch {
     /// Returns what begins first, with the most that is known of it.
     pub(super) fn first(one: Option<Self>, other: Option<Self>) -> Option<Self> {
         let both = one
@@ -124,7 +124,11 @@ impl Finder {
 
     /// Hands on the number of each text that is found, with where it stands, also those that overlap; and returns the end
     /// that may be the beginning of one.
-    pub(super) fn search(&self, text: &[u8], found: &mut dyn FnMut(usize, Range<usize>)) -> Option<Open> {
+    pub(super) fn search(
+        &self,
+        text: &[u8],
+        found: &mut dyn FnMut(usize, Range<usize>),
+    ) -> Option<PartialMatch> {
         match &self.0.automaton {
             Either::Table(automaton) => self.0.search(automaton, text, found),
             Either::Small(automaton) => self.0.search(automaton, text, found),
@@ -138,7 +142,7 @@ impl Inner {
         automaton: &A,
         text: &[u8],
         found: &mut dyn FnMut(usize, Range<usize>),
-    ) -> Option<Open> {
+    ) -> Option<PartialMatch> {
         let start = automaton.start_state(Anchored::No).ok()?;
         let (mut state, mut last) = (start, 0);
         let mut open = None;
@@ -166,7 +170,10 @@ impl Inner {
                     match rest {
                         Rest::Whole(end) => found(number, back(text, at + 1, length)..end),
                         Rest::Open(signs) => {
-                            open = Open::first(open, Some(Open { at: back(text, at + 1, length), signs }));
+                            open = PartialMatch::first(
+                                open,
+                                Some(PartialMatch { at: back(text, at + 1, length), signs }),
+                            );
                         }
                         Rest::Other => {}
                     }
@@ -177,7 +184,10 @@ impl Inner {
             return open;
         }
         let depth = *self.depths.get_or_init(|| depths(automaton, &self.texts)).get(&state).unwrap_or(&0);
-        Open::first(open, (depth > 0).then(|| Open { at: back(text, text.len(), depth), signs: depth }))
+        PartialMatch::first(
+            open,
+            (depth > 0).then(|| PartialMatch { at: back(text, text.len(), depth), signs: depth }),
+        )
     }
 }
 

@@ -132,7 +132,7 @@ impl Namespace {
 
 /// What is inserted when a value is missing.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fallback {
+pub enum TemplateFallback {
     /// Nothing: the run ends with an error.
     Required,
     /// `${x?}`: an empty text.
@@ -153,7 +153,7 @@ pub struct Expression {
     /// The path below the namespace.
     pub path: Vec<Segment>,
     /// What to do without a value.
-    pub fallback: Fallback,
+    pub fallback: TemplateFallback,
     /// Whether the value is quoted for the shell.
     pub shell_quoted: bool,
 }
@@ -227,7 +227,7 @@ impl TemplateErrorKind {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Part {
+enum TemplatePart {
     Text(String),
     Expression(Expression),
 }
@@ -236,7 +236,7 @@ enum Part {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Template {
     source: String,
-    parts: Vec<Part>,
+    parts: Vec<TemplatePart>,
 }
 
 impl Template {
@@ -262,10 +262,10 @@ impl Template {
                 }
                 Scanned::Ours(expression) => {
                     if !text.is_empty() {
-                        parts.push(Part::Text(std::mem::take(&mut text)));
+                        parts.push(TemplatePart::Text(std::mem::take(&mut text)));
                     }
                     at = expression.span.end;
-                    parts.push(Part::Expression(expression));
+                    parts.push(TemplatePart::Expression(expression));
                 }
                 Scanned::Wrong(error) => {
                     at = error.span.end.max(at + 2);
@@ -275,7 +275,7 @@ impl Template {
         }
         text.push_str(&source[at..]);
         if !text.is_empty() {
-            parts.push(Part::Text(text));
+            parts.push(TemplatePart::Text(text));
         }
         if errors.is_empty() { Ok(Self { source: source.to_owned(), parts }) } else { Err(errors) }
     }
@@ -283,7 +283,7 @@ impl Template {
     /// Makes a template that is exactly this text.
     pub fn literal(text: impl Into<String>) -> Self {
         let text = text.into();
-        Self { source: text.replace("${", "$${"), parts: vec![Part::Text(text)] }
+        Self { source: text.replace("${", "$${"), parts: vec![TemplatePart::Text(text)] }
     }
 
     /// Returns the text as it was written.
@@ -295,7 +295,7 @@ impl Template {
     pub fn as_literal(&self) -> Option<Cow<'_, str>> {
         match self.parts.as_slice() {
             [] => Some(Cow::Borrowed("")),
-            [Part::Text(text)] => Some(Cow::Borrowed(text)),
+            [TemplatePart::Text(text)] => Some(Cow::Borrowed(text)),
             _ => None,
         }
     }
@@ -303,8 +303,8 @@ impl Template {
     /// Returns every expression of ours, in order.
     pub fn expressions(&self) -> impl Iterator<Item = &Expression> {
         self.parts.iter().filter_map(|part| match part {
-            Part::Expression(expression) => Some(expression),
-            Part::Text(_) => None,
+            TemplatePart::Expression(expression) => Some(expression),
+            TemplatePart::Text(_) => None,
         })
     }
 
@@ -321,8 +321,8 @@ impl Template {
         room.0 = room.0.saturating_sub(self.written());
         for part in &self.parts {
             match part {
-                Part::Text(text) => out.push_str(text),
-                Part::Expression(expression) => {
+                TemplatePart::Text(text) => out.push_str(text),
+                TemplatePart::Expression(expression) => {
                     let value = expression.render(scope, room.0)?;
                     room.0 -= value.len();
                     out.push_str(&value);
@@ -339,11 +339,13 @@ impl Template {
         room.0 = room.0.saturating_sub(self.written());
         for part in &self.parts {
             match part {
-                Part::Text(text) => out.push_own(text),
-                Part::Expression(expression) if scope.is_printed(expression.namespace, &expression.path) => {
+                TemplatePart::Text(text) => out.push_own(text),
+                TemplatePart::Expression(expression)
+                    if scope.is_printed(expression.namespace, &expression.path) =>
+                {
                     out.push_printed(&expression.render(scope, usize::MAX)?);
                 }
-                Part::Expression(expression) => {
+                TemplatePart::Expression(expression) => {
                     let value = expression.render(scope, room.0)?;
                     room.0 -= value.len();
                     out.push_own(&value);
@@ -356,8 +358,8 @@ impl Template {
     /// Returns the length of what is not inserted.
     fn written(&self) -> usize {
         let texts = self.parts.iter().map(|part| match part {
-            Part::Text(text) => text.len(),
-            Part::Expression(_) => 0,
+            TemplatePart::Text(text) => text.len(),
+            TemplatePart::Expression(_) => 0,
         });
         texts.sum()
     }
@@ -367,16 +369,17 @@ impl Expression {
     fn render<'s>(&self, scope: &'s dyn Scope, room: usize) -> Result<Cow<'s, str>, RenderError> {
         let too_long = || RenderError::TooLong { expression: self.to_string() };
         let text = match (scope.get(self.namespace, &self.path), &self.fallback) {
-            (Ok(found), Fallback::WhenMissingOrEmpty(default)) => match found.into_text() {
+            (Ok(found), TemplateFallback::WhenMissingOrEmpty(default)) => match found.into_text() {
                 text if text.is_empty() => Cow::Owned(default.clone()),
                 text => text,
             },
             (Ok(found), _) => found.into_text(),
-            (Err(_), Fallback::Empty) => Cow::Borrowed(""),
-            (Err(_), Fallback::WhenMissing(default) | Fallback::WhenMissingOrEmpty(default)) => {
-                Cow::Owned(default.clone())
-            }
-            (Err(missing), Fallback::Required) => {
+            (Err(_), TemplateFallback::Empty) => Cow::Borrowed(""),
+            (
+                Err(_),
+                TemplateFallback::WhenMissing(default) | TemplateFallback::WhenMissingOrEmpty(default),
+            ) => Cow::Owned(default.clone()),
+            (Err(missing), TemplateFallback::Required) => {
                 return Err(RenderError::Missing { expression: self.to_string(), missing });
             }
         };
@@ -599,13 +602,13 @@ fn expression(namespace: Namespace, text: &str, span: Range<usize>) -> Result<Ex
 }
 
 /// Reads `?`, `:shell`, `:-text` and `:default=text`; a default takes the rest, but for a closing `:shell`.
-fn suffixes(text: &str) -> Result<(Fallback, bool), TemplateErrorKind> {
-    let mut fallback = Fallback::Required;
+fn suffixes(text: &str) -> Result<(TemplateFallback, bool), TemplateErrorKind> {
+    let mut fallback = TemplateFallback::Required;
     let mut shell_quoted = false;
     let mut rest = text;
     while !rest.is_empty() {
         if let Some(after) = rest.strip_prefix('?') {
-            fallback = Fallback::Empty;
+            fallback = TemplateFallback::Empty;
             rest = after;
         } else if let Some(default) = rest.strip_prefix(":-").or_else(|| rest.strip_prefix(":default=")) {
             let (default, quoted) = match default.strip_suffix(":shell") {
@@ -613,7 +616,8 @@ fn suffixes(text: &str) -> Result<(Fallback, bool), TemplateErrorKind> {
                 None => (default, shell_quoted),
             };
             let or_empty = rest.starts_with(":-");
-            let make = if or_empty { Fallback::WhenMissingOrEmpty } else { Fallback::WhenMissing };
+            let make =
+                if or_empty { TemplateFallback::WhenMissingOrEmpty } else { TemplateFallback::WhenMissing };
             return Ok((make(default.to_owned()), quoted));
         } else if let Some(after) = rest.strip_prefix(":shell") {
             shell_quoted = true;

@@ -8,7 +8,7 @@ use super::task::Complexity;
 /// A plan for the goal.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Plan {
+pub struct TaskPlan {
     /// The tasks, in order.
     pub tasks: Vec<Planned>,
     /// What may go wrong.
@@ -22,7 +22,7 @@ pub struct Plan {
 /// A task in parts.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Parts {
+pub struct TaskParts {
     /// The parts, in order.
     #[serde(alias = "tasks")]
     pub subtasks: Vec<Planned>,

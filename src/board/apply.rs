@@ -4,10 +4,10 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::answer::{Parts, Plan, Planned};
+use super::answer::{Planned, TaskParts, TaskPlan};
 use super::limits::Limits;
 use super::operation::{Note, NoteKind, Operation, Report};
-use super::task::{Board, Count, Planning, Status, Task, TaskId, Tests};
+use super::task::{Board, Planning, Task, TaskCount, TaskId, TaskStatus, Tests};
 use crate::base::composed::{ONE, shown_beginning, shown_end};
 use crate::base::reason::reason;
 use crate::base::text::{head, one_line, plural};
@@ -56,14 +56,14 @@ type Done = Result<&'static str, &'static str>;
 const NO_TASK: &str = "no task is worked on";
 
 fn current(board: &mut Board) -> Result<&mut Task, &'static str> {
-    board.tasks.iter_mut().find(|task| task.status == Status::InProgress).ok_or(NO_TASK)
+    board.tasks.iter_mut().find(|task| task.status == TaskStatus::InProgress).ok_or(NO_TASK)
 }
 
-fn load(board: &mut Board, plan: Plan, notes: &mut Vec<Note>) -> Done {
+fn load(board: &mut Board, plan: TaskPlan, notes: &mut Vec<Note>) -> Done {
     if board.planning.approval.is_some() {
         return Err("the plan is approved already");
     }
-    let Plan { tasks: planned, risks, assumptions } = plan;
+    let TaskPlan { tasks: planned, risks, assumptions } = plan;
     check(&planned)?;
     let kept = board.planning.kept as usize;
     let ids: Vec<_> = (kept..kept + planned.len()).map(TaskId::root).collect();
@@ -115,7 +115,7 @@ fn tasks(ids: &[TaskId], planned: Vec<Planned>, notes: &mut Vec<Note>) -> Vec<Ta
         complexity: planned.complexity,
         dependencies: edges.into_iter().map(|on| ids[on].clone()).collect(),
         criteria: planned.verification_criteria,
-        status: Status::Pending,
+        status: TaskStatus::Pending,
         attempts: 0,
         idle: 0,
         rounds: 0,
@@ -169,10 +169,10 @@ fn next(board: &mut Board) -> &'static str {
     if board.is_completed() {
         return "done";
     }
-    let is_ready = |task: &&Task| task.status == Status::Pending && board.waits_for(task).is_none();
+    let is_ready = |task: &&Task| task.status == TaskStatus::Pending && board.waits_for(task).is_none();
     let ready = board.leaves().find(is_ready).map(|task| task.id.clone());
     if let Some(task) = ready.and_then(|id| board.task_mut(&id)) {
-        task.status = Status::InProgress;
+        task.status = TaskStatus::InProgress;
         task.attempts = task.attempts.saturating_add(1);
         begin(task);
         return "task";
@@ -231,7 +231,7 @@ fn fix(board: &mut Board, limits: &Limits, report: &Report) -> Done {
 
 fn pass(board: &mut Board, summary: &str, tests: Option<Tests>) -> Done {
     let task = current(board)?;
-    task.status = Status::Completed;
+    task.status = TaskStatus::Completed;
     task.summary = Some(one_line(summary, 500)).filter(|summary| !summary.is_empty());
     task.tests = tests;
     begin(task);
@@ -241,9 +241,9 @@ fn pass(board: &mut Board, summary: &str, tests: Option<Tests>) -> Done {
         task.idle = 0;
     }
     while let Some(parent) = id.parent() {
-        let is_completed = board.parts(&parent).all(|part| part.status == Status::Completed);
+        let is_completed = board.parts(&parent).all(|part| part.status == TaskStatus::Completed);
         if let Some(task) = board.task_mut(&parent).filter(|_| is_completed) {
-            task.status = Status::Completed;
+            task.status = TaskStatus::Completed;
         }
         id = parent;
     }
@@ -278,15 +278,15 @@ fn fail(board: &mut Board, limits: &Limits, report: &Report, notes: &mut Vec<Not
     let passes = board.planning.idle.saturating_add(1);
     let is_last = attempts >= limits.attempts;
     let (status, verdict) = if report.level.as_deref() == Some(ABORT) {
-        (Status::Failed, ABORT)
+        (TaskStatus::Failed, ABORT)
     } else if (is_last && passes >= limits.idle_passes) || (!is_last && tries >= limits.idle_passes) {
-        (Status::Failed, "stuck")
+        (TaskStatus::Failed, "stuck")
     } else if !is_last {
-        (Status::Pending, "retry")
+        (TaskStatus::Pending, "retry")
     } else if id.depth() < limits.depth {
-        (Status::InProgress, "replan")
+        (TaskStatus::InProgress, "replan")
     } else {
-        (Status::InProgress, "give_up")
+        (TaskStatus::InProgress, "give_up")
     };
     current(board)?.status = status;
     if verdict == "stuck" {
@@ -294,17 +294,17 @@ fn fail(board: &mut Board, limits: &Limits, report: &Report, notes: &mut Vec<Not
             format!("no task was completed for too long: max_goal_iterations is {}", limits.idle_passes);
         notes.push(Note::new(NoteKind::Limit, None, text));
     }
-    if status == Status::Failed {
+    if status == TaskStatus::Failed {
         notes.extend(unreachable(board));
     }
     Ok(verdict)
 }
 
-fn split(board: &mut Board, parts: Parts, notes: &mut Vec<Note>) -> Done {
+fn split(board: &mut Board, parts: TaskParts, notes: &mut Vec<Note>) -> Done {
     check(&parts.subtasks)?;
     let task = current(board)?;
     let id = task.id.clone();
-    task.status = Status::Blocked;
+    task.status = TaskStatus::Blocked;
     begin(task);
     for criterion in parts.verification_criteria {
         if !task.criteria.contains(&criterion) {
@@ -323,10 +323,10 @@ fn give_up(board: &mut Board, limits: &Limits, notes: &mut Vec<Note>) -> Done {
     if board.planning.approval.is_none() {
         return Ok(ABORT);
     }
-    current(board)?.status = Status::Failed;
+    current(board)?.status = TaskStatus::Failed;
     board.planning.idle = board.planning.idle.saturating_add(1);
     notes.extend(unreachable(board));
-    let Count { all, failed, .. } = board.count();
+    let TaskCount { all, failed, .. } = board.count();
     if f64::from(failed) > limits.failed_ratio * f64::from(all) {
         let text =
             format!("{failed} of {all} tasks failed for good, more than {} of them", limits.failed_ratio);
@@ -346,16 +346,16 @@ fn recover(board: &mut Board, is_changed: bool, notes: &mut Vec<Note>) -> &'stat
     for task in &mut board.tasks {
         task.idle = 0;
         let is_left = match task.status {
-            Status::Failed | Status::InProgress => true,
-            Status::Blocked => leaves.contains(&task.id),
-            Status::Pending | Status::Completed => false,
+            TaskStatus::Failed | TaskStatus::InProgress => true,
+            TaskStatus::Blocked => leaves.contains(&task.id),
+            TaskStatus::Pending | TaskStatus::Completed => false,
         };
         if is_left {
             let text = format!("task {} begins anew: it was {}", task.id, task.status.word());
             notes.push(Note::new(NoteKind::Reset, Some(&task.id), text));
-            task.status = Status::Pending;
+            task.status = TaskStatus::Pending;
         }
-        if task.status == Status::Pending {
+        if task.status == TaskStatus::Pending {
             task.attempts = 0;
             begin(task);
         }

@@ -10,7 +10,7 @@ pub const MOST_PARTS: u64 = 5;
 
 /// The calls that agents are used for, and how often each is repeated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Calls {
+pub struct AgentCalls {
     /// Whether plans are reviewed.
     pub reviews: bool,
     /// Whether an agent tests.
@@ -23,7 +23,7 @@ pub struct Calls {
 
 /// The most calls of each kind, without repetitions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Bound {
+pub struct CallBound {
     /// Plans and their reviews.
     pub planning: u64,
     /// Attempts at tasks.
@@ -36,9 +36,9 @@ pub struct Bound {
     pub tries: u64,
 }
 
-impl Bound {
+impl CallBound {
     /// Works it out from the limits.
-    pub fn of(limits: &Limits, calls: Calls) -> Self {
+    pub fn of(limits: &Limits, calls: AgentCalls) -> Self {
         // At a greater depth, the number of tasks overflows.
         const DEEPEST: u32 = 64;
         let level = |depth: u32| MOST_TASKS.saturating_mul(MOST_PARTS.saturating_pow(depth));

@@ -9,7 +9,7 @@ use super::task::{Board, Planning, Task};
 
 /// The difference between two boards.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Change {
+pub struct BoardChange {
     /// The new state of the planning, if it changed.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub planning: Option<Planning>,
@@ -21,7 +21,7 @@ pub struct Change {
     pub tasks: Vec<Task>,
 }
 
-impl Change {
+impl BoardChange {
     /// Compares two boards.
     pub fn between(before: &Board, after: &Board) -> Self {
         let known: HashMap<_, _> = before.tasks.iter().map(|task| (&task.id, task)).collect();
@@ -35,7 +35,7 @@ impl Change {
 
 impl Board {
     /// Makes the change that an operation made before.
-    pub fn take(&mut self, change: &Change) {
+    pub fn take(&mut self, change: &BoardChange) {
         if let Some(planning) = &change.planning {
             self.planning = planning.clone();
         }

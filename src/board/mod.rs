@@ -16,9 +16,9 @@ pub(crate) mod task;
 mod tests;
 
 pub use apply::apply;
-pub use bound::{Bound, Calls, MOST_PARTS, MOST_TASKS};
-pub use change::Change;
+pub use bound::{AgentCalls, CallBound, MOST_PARTS, MOST_TASKS};
+pub use change::BoardChange;
 pub use limits::Limits;
-pub use operation::{ANSWER, Kind, Note, NoteKind, Operation};
+pub use operation::{ANSWER, Note, NoteKind, Operation, OperationKind};
 pub use shown::FIELDS;
-pub use task::{Board, Count, Status, Task, TaskId};
+pub use task::{Board, Task, TaskCount, TaskId, TaskStatus};

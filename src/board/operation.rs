@@ -5,7 +5,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::answer::{Parts, Plan};
+use super::answer::{TaskParts, TaskPlan};
 use super::task::{TaskId, Tests};
 use crate::base::text::one_line;
 
@@ -14,7 +14,7 @@ pub const ANSWER: &str = "answer";
 
 /// Which operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum OperationKind {
     /// A plan becomes the tasks.
     Load,
     /// The plan may be worked on.
@@ -35,7 +35,7 @@ pub enum Kind {
     Recover,
 }
 
-impl Kind {
+impl OperationKind {
     /// Every operation.
     pub const ALL: [Self; 9] = [
         Self::Load,
@@ -134,7 +134,7 @@ fn read<T: DeserializeOwned>(what: &str, answer: &str) -> Result<T, String> {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Operation {
     /// A plan becomes the tasks.
-    Load(Plan),
+    Load(TaskPlan),
     /// The plan may be worked on.
     Approve {
         /// Why.
@@ -154,7 +154,7 @@ pub enum Operation {
     /// The attempt at the task failed.
     Fail(Report),
     /// The task is done in parts.
-    Split(Parts),
+    Split(TaskParts),
     /// The task failed for good.
     GiveUp,
     /// An unfinished run is resumed.

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::limits::Limits;
-use super::task::{Board, Count, Status, Task, Tests};
+use super::task::{Board, Task, TaskCount, TaskStatus, Tests};
 use crate::base::composed::{ONE, fair_share, shown_beginning};
 
 /// The values of `${board.…}`. A text without content is empty.
@@ -42,7 +42,7 @@ impl Board {
 
     /// Says how far the work is: `2 of 5 tasks completed`.
     fn progress(&self) -> String {
-        let Count { all, completed, .. } = self.count();
+        let TaskCount { all, completed, .. } = self.count();
         format!("{completed} of {all} tasks completed")
     }
 
@@ -61,10 +61,10 @@ impl Board {
     /// The task, and the tasks that it is a part of.
     fn brief(&self, task: &Task) -> String {
         let title = format!("Task {} ({}): ", task.id, task.complexity.word());
-        let mut items = vec![Item::new(title, &task.description)];
+        let mut items = vec![ListItem::new(title, &task.description)];
         let mut around = task.id.parent();
         while let Some(parent) = around.as_ref().and_then(|id| self.task(id)) {
-            items.push(Item::new(format!("It is a part of task {}: ", parent.id), &parent.description));
+            items.push(ListItem::new(format!("It is a part of task {}: ", parent.id), &parent.description));
             around = parent.id.parent();
         }
         fitted(&items, ONE)
@@ -78,7 +78,7 @@ impl Board {
     }
 
     fn finished(&self, room: usize) -> String {
-        let done = self.leaves().filter(|task| task.status == Status::Completed);
+        let done = self.leaves().filter(|task| task.status == TaskStatus::Completed);
         let lines: Vec<_> = done
             .map(|task| {
                 let summary = task.summary.as_ref().map(|summary| format!(": {summary}")).unwrap_or_default();
@@ -100,7 +100,7 @@ impl Board {
         format!("{}\n{note}", fitted(&items, room.saturating_sub(note.len() + 1)))
     }
 
-    fn planned(&self, with_criteria: bool) -> Vec<Item<'_>> {
+    fn planned(&self, with_criteria: bool) -> Vec<ListItem<'_>> {
         let mut items = Vec::new();
         for task in &self.tasks {
             let indent = "  ".repeat(task.id.depth() as usize);
@@ -109,17 +109,20 @@ impl Board {
                 let awaited: Vec<_> = task.dependencies.iter().map(ToString::to_string).collect();
                 let _ = write!(after, ", after {}", awaited.join(", "));
             }
-            if task.status != Status::Pending {
+            if task.status != TaskStatus::Pending {
                 let _ = write!(after, " [{}]", task.status.word());
             }
-            items.push(Item { after, ..Item::new(format!("{indent}{}. ", task.id), &task.description) });
+            items.push(ListItem {
+                after,
+                ..ListItem::new(format!("{indent}{}. ", task.id), &task.description)
+            });
             let criteria = task.criteria.iter().filter(|_| with_criteria);
-            items.extend(criteria.map(|criterion| Item::new(format!("{indent}   - "), criterion)));
+            items.extend(criteria.map(|criterion| ListItem::new(format!("{indent}   - "), criterion)));
         }
         for (title, list) in [("Risks", &self.planning.risks), ("Assumptions", &self.planning.assumptions)] {
             if !list.is_empty() {
-                items.push(Item::new(format!("{title}:"), ""));
-                items.extend(list.iter().map(|one| Item::new("- ".to_owned(), one)));
+                items.push(ListItem::new(format!("{title}:"), ""));
+                items.extend(list.iter().map(|one| ListItem::new("- ".to_owned(), one)));
             }
         }
         items
@@ -161,30 +164,30 @@ impl Board {
 const READABLE: usize = 40;
 
 /// A line of a list, of which the text may be cut and the rest stays.
-struct Item<'t> {
+struct ListItem<'t> {
     before: String,
     text: &'t str,
     after: String,
 }
 
-impl<'t> Item<'t> {
+impl<'t> ListItem<'t> {
     fn new(before: String, text: &'t str) -> Self {
         Self { before, text, after: String::new() }
     }
 }
 
 /// Returns how long each text of a list may be so that the list fits.
-fn share(items: &[Item<'_>], room: usize) -> usize {
+fn share(items: &[ListItem<'_>], room: usize) -> usize {
     let around: usize = items.iter().map(|item| item.before.len() + item.after.len() + 1).sum();
     fair_share(items.iter().map(|item| item.text.len()), room.saturating_sub(around))
 }
 
 /// Writes a list, in which the longest texts give way first.
-fn fitted(items: &[Item<'_>], room: usize) -> String {
+fn fitted(items: &[ListItem<'_>], room: usize) -> String {
     let limit = share(items, room);
     let lines = items
         .iter()
-        .map(|Item { before, text, after }| format!("{before}{}{after}", shown_beginning(text, limit)));
+        .map(|ListItem { before, text, after }| format!("{before}{}{after}", shown_beginning(text, limit)));
     lines.collect::<Vec<_>>().join("\n")
 }
 
@@ -193,13 +196,13 @@ fn bullets(lines: &[&str]) -> String {
 }
 
 fn bullets_within(lines: &[&str], room: usize) -> String {
-    let items: Vec<_> = lines.iter().map(|line| Item::new("- ".to_owned(), line)).collect();
+    let items: Vec<_> = lines.iter().map(|line| ListItem::new("- ".to_owned(), line)).collect();
     fitted(&items, room)
 }
 
 fn numbered(word: &str, texts: &[String]) -> String {
     let items =
-        texts.iter().enumerate().map(|(index, text)| Item::new(format!("{word} {}: ", index + 1), text));
+        texts.iter().enumerate().map(|(index, text)| ListItem::new(format!("{word} {}: ", index + 1), text));
     fitted(&items.collect::<Vec<_>>(), ONE)
 }
 
@@ -208,7 +211,7 @@ mod tests {
     use serde_json::json;
 
     use super::super::apply;
-    use super::super::operation::{Kind, Operation};
+    use super::super::operation::{Operation, OperationKind};
     use super::*;
 
     /// A board with so many tasks, of which so many are finished. Their texts are as long as an answer may have them.
@@ -221,7 +224,7 @@ mod tests {
             })
             .collect();
         let answer = json!({"tasks": tasks, "risks": vec![long("risk"); 20]}).to_string();
-        let plan = Kind::Load.with(&[("answer".to_owned(), answer)].into_iter().collect()).unwrap();
+        let plan = OperationKind::Load.with(&[("answer".to_owned(), answer)].into_iter().collect()).unwrap();
         let limits = Limits::STANDARD;
         let (board, _, _) = apply(Board::default(), &limits, plan);
         let (board, _, _) = apply(board, &limits, Operation::Approve { because: String::new() });

@@ -75,7 +75,7 @@ impl Complexity {
 /// The status of a task.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Status {
+pub enum TaskStatus {
     /// It waits for its turn.
     #[default]
     Pending,
@@ -89,7 +89,7 @@ pub enum Status {
     Blocked,
 }
 
-impl Status {
+impl TaskStatus {
     /// Returns the word.
     pub fn word(self) -> &'static str {
         match self {
@@ -118,7 +118,7 @@ pub struct Task {
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub criteria: Vec<String>,
     /// Its status.
-    pub status: Status,
+    pub status: TaskStatus,
     /// How often it was tried since the run began or was resumed.
     pub attempts: u32,
     /// Attempts that failed since anything was completed.
@@ -211,7 +211,7 @@ pub struct Board {
 
 /// The number of tasks in each status. Tasks that were split do not count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Count {
+pub struct TaskCount {
     /// All of them.
     pub all: u32,
     /// Those that are completed.
@@ -232,7 +232,7 @@ impl Board {
 
     /// Returns the task that is worked on.
     pub fn current(&self) -> Option<&Task> {
-        self.tasks.iter().find(|task| task.status == Status::InProgress)
+        self.tasks.iter().find(|task| task.status == TaskStatus::InProgress)
     }
 
     /// Returns the parts of a task, in order.
@@ -249,11 +249,11 @@ impl Board {
     }
 
     /// Counts the tasks by status.
-    pub fn count(&self) -> Count {
-        self.leaves().fold(Count::default(), |count, task| Count {
+    pub fn count(&self) -> TaskCount {
+        self.leaves().fold(TaskCount::default(), |count, task| TaskCount {
             all: count.all + 1,
-            completed: count.completed + u32::from(task.status == Status::Completed),
-            failed: count.failed + u32::from(task.status == Status::Failed),
+            completed: count.completed + u32::from(task.status == TaskStatus::Completed),
+            failed: count.failed + u32::from(task.status == TaskStatus::Failed),
         })
     }
 
@@ -261,7 +261,7 @@ impl Board {
     pub fn waits_for(&self, task: &Task) -> Option<&Task> {
         let around = self.tasks.iter().filter(|other| task.id.is_within(&other.id));
         let awaited = around.flat_map(|other| &other.dependencies);
-        awaited.filter_map(|id| self.task(id)).find(|other| other.status != Status::Completed)
+        awaited.filter_map(|id| self.task(id)).find(|other| other.status != TaskStatus::Completed)
     }
 
     /// Returns the tasks that cannot begin because a task failed that they wait for, each with the one it waits for.
@@ -276,7 +276,7 @@ impl Board {
                 lost.insert(id);
             }
         };
-        for task in self.tasks.iter().filter(|task| task.status == Status::Failed) {
+        for task in self.tasks.iter().filter(|task| task.status == TaskStatus::Failed) {
             give_up(&mut lost, &task.id);
         }
         let mut unreachable = HashMap::new();
@@ -285,14 +285,14 @@ impl Board {
         }
         loop {
             let known = unreachable.len();
-            for task in self.leaves().filter(|task| task.status == Status::Pending) {
+            for task in self.leaves().filter(|task| task.status == TaskStatus::Pending) {
                 if unreachable.contains_key(&task.id) {
                     continue;
                 }
                 let around = std::iter::successors(Some(task.id.clone()), TaskId::parent);
                 let awaited = around.filter_map(|id| tasks.get(&id)).flat_map(|task| &task.dependencies);
                 let mut awaited = awaited.filter_map(|id| tasks.get(id));
-                let is_lost = |task: &&&Task| task.status != Status::Completed && lost.contains(&task.id);
+                let is_lost = |task: &&&Task| task.status != TaskStatus::Completed && lost.contains(&task.id);
                 if let Some(awaited) = awaited.find(is_lost) {
                     give_up(&mut lost, &task.id);
                     unreachable.insert(&task.id, &awaited.id);
@@ -316,11 +316,11 @@ impl Board {
 
     /// Tells whether a task is worked on, and none has failed for good.
     pub fn is_only_waiting(&self) -> bool {
-        self.current().is_some() && self.tasks.iter().all(|task| task.status != Status::Failed)
+        self.current().is_some() && self.tasks.iter().all(|task| task.status != TaskStatus::Failed)
     }
 
     /// Tells whether there is work and all of it is done.
     pub fn is_completed(&self) -> bool {
-        !self.tasks.is_empty() && self.tasks.iter().all(|task| task.status == Status::Completed)
+        !self.tasks.is_empty() && self.tasks.iter().all(|task| task.status == TaskStatus::Completed)
     }
 }

@@ -16,10 +16,10 @@ fn act(board: &mut Board, limits: &Limits, word: &str, params: &Value) -> (&'sta
     let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     let params: IndexMap<_, _> =
         params.as_object().into_iter().flatten().map(|(name, value)| (name.clone(), text(value))).collect();
-    let operation = Kind::parse(word).unwrap().with(&params).unwrap();
+    let operation = OperationKind::parse(word).unwrap().with(&params).unwrap();
     let (after, verdict, notes) = apply(board.clone(), limits, operation);
     let mut folded = board.clone();
-    folded.take(&Change::between(board, &after));
+    folded.take(&BoardChange::between(board, &after));
     assert_eq!(folded, after, "the change tells all of {word}");
     *board = after;
     (verdict, notes)
@@ -259,7 +259,11 @@ fn an_operation_without_a_place_changes_nothing() {
         assert_eq!(says(&mut board, &limits(), "load", &json!({"answer": answer})), "error");
         assert_eq!(board, Board::default());
     }
-    for (kind, answer) in [(Kind::Load, "prose"), (Kind::Load, "{}"), (Kind::Split, "{\"subtasks\": 1}")] {
+    for (kind, answer) in [
+        (OperationKind::Load, "prose"),
+        (OperationKind::Load, "{}"),
+        (OperationKind::Split, "{\"subtasks\": 1}"),
+    ] {
         let params = IndexMap::from([("answer".to_owned(), answer.to_owned())]);
         assert!(kind.with(&params).unwrap_err().starts_with("the answer is not a plan"));
     }
@@ -286,12 +290,12 @@ fn a_part_is_judged_by_what_the_whole_is_judged_by() {
 
 #[test]
 fn the_bound_counts_every_call_once() {
-    let calls = Calls { reviews: true, tests: true, verifies: true, retries: 0 };
+    let calls = AgentCalls { reviews: true, tests: true, verifies: true, retries: 0 };
     let limits = Limits { plan_revisions: 2, fix_cycles: 1, attempts: 2, depth: 1, ..limits() };
     // 2 plans and 2 reviews; 15 tasks and 75 parts, twice, with 5 calls; 15 splits; the goal.
-    assert_eq!(Bound::of(&limits, calls).all(), 4 + 90 * 2 * 5 + 15 + 1);
-    let calls = Calls { reviews: false, tests: false, verifies: false, retries: 2 };
-    assert_eq!(Bound::of(&limits, calls).all(), 3 * (1 + 90 * 2 * 2 + 15 + 1));
+    assert_eq!(CallBound::of(&limits, calls).all(), 4 + 90 * 2 * 5 + 15 + 1);
+    let calls = AgentCalls { reviews: false, tests: false, verifies: false, retries: 2 };
+    assert_eq!(CallBound::of(&limits, calls).all(), 3 * (1 + 90 * 2 * 2 + 15 + 1));
 }
 
 fn some_limits() -> impl Strategy<Value = Limits> {
@@ -320,14 +324,18 @@ fn some_plan() -> impl Strategy<Value = Value> {
 
 /// What holds for every board that the operations make.
 fn assert_sound(board: &Board, limits: &Limits) {
-    let in_progress = board.tasks.iter().filter(|task| task.status == Status::InProgress).count();
+    let in_progress = board.tasks.iter().filter(|task| task.status == TaskStatus::InProgress).count();
     assert!(in_progress <= 1, "one task at a time");
     for task in &board.tasks {
         let parts: Vec<_> = board.parts(&task.id).collect();
-        assert!(task.status != Status::Blocked || !parts.is_empty(), "{} is blocked without parts", task.id);
+        assert!(
+            task.status != TaskStatus::Blocked || !parts.is_empty(),
+            "{} is blocked without parts",
+            task.id
+        );
         if !parts.is_empty() {
-            let all = parts.iter().all(|part| part.status == Status::Completed);
-            assert_eq!(task.status == Status::Completed, all, "{} completes with its parts", task.id);
+            let all = parts.iter().all(|part| part.status == TaskStatus::Completed);
+            assert_eq!(task.status == TaskStatus::Completed, all, "{} completes with its parts", task.id);
         }
         assert!(task.attempts <= limits.attempts, "{} is tried too often", task.id);
         assert!(task.rounds <= limits.fix_cycles, "{} is fixed too often", task.id);
@@ -349,7 +357,7 @@ fn assert_sound(board: &Board, limits: &Limits) {
 
 /// Where a loop goes on after an operation.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum At {
+enum BoardStage {
     Plan,
     Review,
     Next,
@@ -358,62 +366,64 @@ enum At {
 }
 
 /// Works like the loop of the paradigm does, with answers by chance, and left and taken up again here and there.
-fn work(limits: &Limits, answers: &[u8], plans: &[Value]) -> (Board, At) {
+fn work(limits: &Limits, answers: &[u8], plans: &[Value]) -> (Board, BoardStage) {
     let mut board = Board::default();
-    let mut at = At::Plan;
+    let mut at = BoardStage::Plan;
     let mut plans = plans.iter().cycle();
     for answer in answers {
-        if answer % 31 == 0 && !matches!(at, At::End(_)) {
+        if answer % 31 == 0 && !matches!(at, BoardStage::End(_)) {
             let word = says(&mut board, limits, "recover", &json!({}));
             let once = board.clone();
             assert_eq!(says(&mut board, limits, "recover", &json!({})), word);
             assert_eq!(board, once, "to recover twice is to recover once");
             at = match word {
-                "plan" => At::Plan,
-                "review" => At::Review,
-                _ => At::Next,
+                "plan" => BoardStage::Plan,
+                "review" => BoardStage::Review,
+                _ => BoardStage::Next,
             };
         }
         let report = json!({"feedback": "no", "level": if answer % 29 == 0 { "abort" } else { "correct" }});
         at = match at {
-            At::Plan => {
+            BoardStage::Plan => {
                 assert_eq!(says(&mut board, limits, "load", plans.next().unwrap()), "loaded");
-                At::Review
+                BoardStage::Review
             }
-            At::Review if answer % 3 == 0 => {
+            BoardStage::Review if answer % 3 == 0 => {
                 says(&mut board, limits, "approve", &json!({}));
-                At::Next
+                BoardStage::Next
             }
-            At::Review => match says(&mut board, limits, "tick", &report) {
-                "again" => At::Plan,
+            BoardStage::Review => match says(&mut board, limits, "tick", &report) {
+                "again" => BoardStage::Plan,
                 "enough" => {
                     says(&mut board, limits, "approve", &json!({"because": "skipped"}));
-                    At::Next
+                    BoardStage::Next
                 }
-                other => At::End(other),
+                other => BoardStage::End(other),
             },
-            At::Next => match says(&mut board, limits, "next", &json!({})) {
-                "task" => At::Task,
-                other => At::End(other),
+            BoardStage::Next => match says(&mut board, limits, "next", &json!({})) {
+                "task" => BoardStage::Task,
+                other => BoardStage::End(other),
             },
-            At::Task if answer % 4 == 0 => {
+            BoardStage::Task if answer % 4 == 0 => {
                 says(&mut board, limits, "pass", &json!({"summary": "did it"}));
-                At::Next
+                BoardStage::Next
             }
-            At::Task if answer % 4 == 1 && says(&mut board, limits, "tick", &report) == "again" => At::Task,
-            At::Task => match says(&mut board, limits, "fail", &report) {
-                "retry" => At::Next,
+            BoardStage::Task if answer % 4 == 1 && says(&mut board, limits, "tick", &report) == "again" => {
+                BoardStage::Task
+            }
+            BoardStage::Task => match says(&mut board, limits, "fail", &report) {
+                "retry" => BoardStage::Next,
                 word @ ("replan" | "give_up") => {
                     let is_split = word == "replan" && answer % 5 != 0;
                     let word = if is_split { "split" } else { "give_up" };
                     match says(&mut board, limits, word, &parts(2 + usize::from(answer % 3))) {
-                        "abort" => At::End("abort"),
-                        _ => At::Next,
+                        "abort" => BoardStage::End("abort"),
+                        _ => BoardStage::Next,
                     }
                 }
-                other => At::End(other),
+                other => BoardStage::End(other),
             },
-            At::End(_) => break,
+            BoardStage::End(_) => break,
         };
         assert_sound(&board, limits);
     }
@@ -428,8 +438,8 @@ proptest! {
         plans in prop::collection::vec(some_plan(), 1..4),
     ) {
         let (board, at) = work(&limits, &answers, &plans);
-        if at == At::End("done") {
-            prop_assert!(board.leaves().all(|task| task.status == Status::Completed));
+        if at == BoardStage::End("done") {
+            prop_assert!(board.leaves().all(|task| task.status == TaskStatus::Completed));
         }
         // Names depend on nothing but the work.
         prop_assert_eq!(work(&limits, &answers, &plans).0, board);
@@ -445,17 +455,17 @@ proptest! {
             if answer.is_multiple_of(31) || answer.is_multiple_of(29) { 2 } else { answer }
         }).collect();
         let at = work(&limits, &answers, &[plan]).1;
-        prop_assert!(matches!(at, At::End(_)), "{at:?}");
+        prop_assert!(matches!(at, BoardStage::End(_)), "{at:?}");
     }
 
     #[test]
     fn any_board_can_be_taken_up_again(statuses in prop::collection::vec(0..5_u8, 1..12), approved in any::<bool>()) {
         let status = |one: u8| match one {
-            0 => Status::Pending,
-            1 => Status::InProgress,
-            2 => Status::Completed,
-            3 => Status::Failed,
-            _ => Status::Blocked,
+            0 => TaskStatus::Pending,
+            1 => TaskStatus::InProgress,
+            2 => TaskStatus::Completed,
+            3 => TaskStatus::Failed,
+            _ => TaskStatus::Blocked,
         };
         let mut board = planned(&vec![("t", &[][..]); statuses.len()]);
         board.planning = Planning { approval: approved.then(String::new), ..Planning::default() };
@@ -464,12 +474,12 @@ proptest! {
             task.attempts = 2;
         }
         let completed = |board: &Board| -> Vec<Task> {
-            board.tasks.iter().filter(|task| task.status == Status::Completed).cloned().collect()
+            board.tasks.iter().filter(|task| task.status == TaskStatus::Completed).cloned().collect()
         };
         let before = completed(&board);
         says(&mut board, &limits(), "recover", &json!({}));
         prop_assert_eq!(&completed(&board), &before);
-        prop_assert!(board.tasks.iter().all(|task| matches!(task.status, Status::Pending | Status::Completed)));
+        prop_assert!(board.tasks.iter().all(|task| matches!(task.status, TaskStatus::Pending | TaskStatus::Completed)));
         let once = board.clone();
         says(&mut board, &limits(), "recover", &json!({}));
         prop_assert_eq!(board, once);

@@ -27,7 +27,7 @@ use crate::files::secret::holds_secret;
 use crate::files::{read, transient};
 use crate::journal::ends;
 use crate::journal::files::RunFiles;
-use crate::journal::streams::Named;
+use crate::journal::streams::StreamDigests;
 
 /// What a bundle is made from.
 pub struct Contents<'c> {
@@ -117,7 +117,7 @@ pub fn pack(contents: &Contents<'_>, target: &Path) -> Result<PackedBundle, Pack
     }
     sources.extend(loops(contents, scratch.path())?);
     let mut kept = Vec::new();
-    let mut named = Named::in_journal(&contents.files.journal()).ok();
+    let mut named = StreamDigests::in_journal(&contents.files.journal()).ok();
     for source in sources {
         let stream = named.as_mut().zip(source.name.strip_prefix(names::STREAMS));
         if stream.as_ref().is_some_and(|(named, name)| !named.has(name)) {
@@ -138,7 +138,7 @@ pub fn pack(contents: &Contents<'_>, target: &Path) -> Result<PackedBundle, Pack
             None => kept.push((entry, source)),
         }
     }
-    for name in named.into_iter().flat_map(Named::left) {
+    for name in named.into_iter().flat_map(StreamDigests::left) {
         let gone = LeftOut::new(&format!("{}{name}", names::STREAMS), "it is gone");
         if !left_out.iter().any(|left| left.path == gone.path) {
             left_out.push(gone);

@@ -15,7 +15,7 @@ use crate::base::command;
 use crate::cli::exit;
 use crate::cli::output::Output;
 use crate::engine::event::Stamped;
-use crate::process::signal::{Asker, Cancel, EndSignal, Request};
+use crate::process::signal::{Cancel, EndRequest, EndSignal, StopAsker};
 use crate::report::Sink;
 use crate::session::context::Session;
 use crate::session::environment::{DETACHED, Environment};
@@ -42,7 +42,7 @@ async fn follow(mut cancel: Cancel, output: &Output) -> Result<u8, Error> {
     let mut child = spawn().map_err(failed)?;
     let Some(stdout) = child.stdout.take() else { return Err(failed(io::ErrorKind::BrokenPipe.into())) };
     let mut lines = BufReader::new(stdout).lines();
-    let mut known = Request::None;
+    let mut known = EndRequest::None;
     loop {
         tokio::select! {
             line = lines.next_line() => match line.map_err(failed)? {
@@ -85,17 +85,17 @@ fn say(begun: &Begun, output: &Output) {
 }
 
 /// Passes on signals to a run that waits for its turn, as if it were in the foreground.
-fn pass_on(child: &Child, request: Request) {
+fn pass_on(child: &Child, request: EndRequest) {
     let signal = match request {
-        Request::None => return,
-        Request::Gently(asker) | Request::Now(asker) => match asker {
-            Asker::Signal(EndSignal::Int) => Signal::INT,
-            Asker::Signal(EndSignal::Term) => Signal::TERM,
-            Asker::Signal(EndSignal::Hup) => Signal::HUP,
-            Asker::Signal(EndSignal::Quit) => Signal::QUIT,
-            Asker::Signal(EndSignal::Xfsz) => Signal::XFSZ,
+        EndRequest::None => return,
+        EndRequest::Gently(asker) | EndRequest::Now(asker) => match asker {
+            StopAsker::Signal(EndSignal::Int) => Signal::INT,
+            StopAsker::Signal(EndSignal::Term) => Signal::TERM,
+            StopAsker::Signal(EndSignal::Hup) => Signal::HUP,
+            StopAsker::Signal(EndSignal::Quit) => Signal::QUIT,
+            StopAsker::Signal(EndSignal::Xfsz) => Signal::XFSZ,
             // Only the run itself has one.
-            Asker::Lease => return,
+            StopAsker::Lease => return,
         },
     };
     if let Some(pid) = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?)) {

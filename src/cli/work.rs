@@ -6,7 +6,7 @@ use crate::base::redact::Redactor;
 use crate::base::text::{one_line, plain, tail};
 use crate::base::time::human;
 use crate::criteria::decision::STUCK_AFTER;
-use crate::criteria::{Progress, State, decide};
+use crate::criteria::{CriteriaState, Progress, decide};
 use crate::evaluate::observation::Observation;
 
 /// The most characters of a line that are shown.
@@ -47,7 +47,7 @@ pub(super) fn result(name: &str, seen: &Observation, is_told: bool, redactor: &R
     text
 }
 
-pub(super) fn shown(state: &State) -> String {
+pub(super) fn shown(state: &CriteriaState) -> String {
     let mut lines = vec![format!(
         "{}: {}",
         one_line(state.status(), LINE),

@@ -3,20 +3,20 @@
 use serde_json::json;
 
 use super::json::{Json, Object};
-use super::state::State;
+use super::state::CriteriaState;
 
 /// Returns the state with what the checks of a round found.
 ///
 /// A round that ends at the same first unmet criterion as the one before brings the breaker one step nearer; any
 /// other round begins to count anew. While something is unmet, another round begins.
 #[must_use]
-pub fn advance(state: State, results: &[(String, bool)]) -> State {
-    let State(mut map) = state;
+pub fn advance(state: CriteriaState, results: &[(String, bool)]) -> CriteriaState {
+    let CriteriaState(mut map) = state;
     let status = object(&mut map, "criteriaStatus");
     for (name, is_met) in results {
         status.insert(name.clone(), Json::Bool(*is_met));
     }
-    let mut state = State(map);
+    let mut state = CriteriaState(map);
     let unmet = state.unmet().next().map(str::to_owned);
     let is_stuck = unmet.as_deref() == Some(state.last_unmet());
     let count = if is_stuck { whole(state.stuck_count()).saturating_add(1) } else { 0 };
@@ -54,8 +54,8 @@ fn whole(number: f64) -> u64 {
 mod tests {
     use super::*;
 
-    fn state(text: &str) -> State {
-        State::read(text.as_bytes()).unwrap()
+    fn state(text: &str) -> CriteriaState {
+        CriteriaState::read(text.as_bytes()).unwrap()
     }
 
     /// Runs rounds of the criteria `a` and `b`; a word names what is met. Returns the count after each round.

@@ -4,11 +4,11 @@
 //! criterion is not met.
 
 use super::json::Json;
-use super::state::State;
+use super::state::CriteriaState;
 
 /// A command that tells whether a criterion is met.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Check<'s> {
+pub struct CriterionCheck<'s> {
     /// The criterion.
     pub name: &'s str,
     /// The command.
@@ -18,9 +18,9 @@ pub struct Check<'s> {
     pub no: Option<&'s Json>,
 }
 
-impl State {
+impl CriteriaState {
     /// Returns the criteria that a command tells about, with the command.
-    pub fn checks(&self) -> impl Iterator<Item = Check<'_>> {
+    pub fn checks(&self) -> impl Iterator<Item = CriterionCheck<'_>> {
         let checks = self.document().get("checks").and_then(Json::as_object).into_iter().flatten();
         checks.filter_map(|(name, check)| {
             let (command, no) = match check {
@@ -31,7 +31,7 @@ impl State {
                 }
                 Json::Null | Json::Bool(_) | Json::Number(_) | Json::List(_) => return None,
             };
-            Some(Check { name, command, no })
+            Some(CriterionCheck { name, command, no })
         })
     }
 }

@@ -1,6 +1,6 @@
 //! Whether an agent may stop working, and why.
 
-use super::state::State;
+use super::state::CriteriaState;
 
 /// After this many rounds in a row at the same criterion the work counts as stuck (spec page 06: the circuit
 /// breaker of the state file).
@@ -21,7 +21,7 @@ pub enum Progress {
 
 /// A decision.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Decision {
+pub struct CriteriaDecision {
     /// Whether the agent may stop.
     pub stop: bool,
     /// How far the work is.
@@ -32,14 +32,14 @@ pub struct Decision {
     pub unmet: Vec<String>,
 }
 
-impl Decision {
+impl CriteriaDecision {
     fn new(progress: Progress, reason: Option<String>) -> Self {
         Self { stop: progress != Progress::Continue, progress, reason, unmet: Vec::new() }
     }
 
     /// Decides by the content of a file, or without a file.
     pub fn about(file: Option<&[u8]>) -> Self {
-        match file.map(State::read) {
+        match file.map(CriteriaState::read) {
             None => Self::new(Progress::Inactive, None),
             Some(Err(_)) => Self::invalid(),
             Some(Ok(state)) => decide(&state, STUCK_AFTER),
@@ -53,7 +53,7 @@ impl Decision {
 }
 
 /// Decides, with the breaker at so many rounds. The first rule that matches decides.
-pub fn decide(state: &State, stuck_after: u32) -> Decision {
+pub fn decide(state: &CriteriaState, stuck_after: u32) -> CriteriaDecision {
     let unmet: Vec<String> = state.unmet().map(str::to_owned).collect();
     let has_criteria = state.criteria().next().is_some();
     let (progress, reason) = if state.has_ended() {
@@ -72,10 +72,10 @@ pub fn decide(state: &State, stuck_after: u32) -> Decision {
         let reason = "no criteria are recorded in criteriaStatus, and exit_signal is not set";
         (Progress::Continue, Some(reason.to_owned()))
     };
-    Decision { unmet, ..Decision::new(progress, reason) }
+    CriteriaDecision { unmet, ..CriteriaDecision::new(progress, reason) }
 }
 
-fn stuck(state: &State) -> String {
+fn stuck(state: &CriteriaState) -> String {
     let count = state.stuck_count();
     match state.last_unmet() {
         "" => format!("circuit breaker: {count} rounds without progress"),
@@ -92,7 +92,7 @@ mod tests {
 
     /// What is said about a file: `ok`, `ok: why` or `no: why`.
     fn said(file: &[u8]) -> String {
-        let Decision { stop, reason, .. } = Decision::about(Some(file));
+        let CriteriaDecision { stop, reason, .. } = CriteriaDecision::about(Some(file));
         let word = if stop { "ok" } else { "no" };
         reason.map_or(word.to_owned(), |reason| format!("{word}: {reason}"))
     }
@@ -111,7 +111,7 @@ mod tests {
 
     #[test]
     fn without_a_file_there_is_no_work() {
-        let decision = Decision::about(None);
+        let decision = CriteriaDecision::about(None);
         assert_eq!((decision.stop, decision.progress, decision.reason), (true, Progress::Inactive, None));
     }
 
@@ -359,14 +359,14 @@ mod tests {
     proptest! {
         #[test]
         fn whoever_may_not_stop_is_told_why(value in value()) {
-            let decision = Decision::about(Some(value.to_string().as_bytes()));
+            let decision = CriteriaDecision::about(Some(value.to_string().as_bytes()));
             prop_assert!(decision.stop || decision.reason.is_some_and(|reason| !reason.is_empty()));
             prop_assert_eq!(decision.stop, decision.progress != Progress::Continue);
         }
 
         #[test]
         fn bytes_of_any_kind_are_decided_about(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-            let decision = Decision::about(Some(&bytes));
+            let decision = CriteriaDecision::about(Some(&bytes));
             prop_assert!(decision.stop || decision.reason.is_some());
         }
 
@@ -382,7 +382,7 @@ mod tests {
                     met.iter().enumerate().map(|(index, met)| (index.to_string(), json!(met))).collect();
                 let file = json!({"criteriaStatus": status, "exit_signal": signal,
                     "circuitBreaker": {"stuckCount": count}});
-                Decision::about(Some(file.to_string().as_bytes())).stop
+                CriteriaDecision::about(Some(file.to_string().as_bytes())).stop
             };
             let mut more = met.clone();
             more[which.index(met.len())] = true;

@@ -5,23 +5,24 @@ use serde_json::{Map, Value, json};
 use super::advance::object;
 use super::json::Json;
 use super::owner::Owner;
-use super::state::State;
+use super::state::CriteriaState;
 
 /// A criterion of work that begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Criterion {
+pub struct NewCriterion {
     /// Its name.
     pub name: String,
     /// The command that tells whether it is met; without one, somebody says it.
     pub check: Option<String>,
 }
 
-impl State {
+impl CriteriaState {
     /// Returns the state of work that begins: nothing is met, and nothing is done.
-    pub fn begin(spec: &str, criteria: &[Criterion], steps: &[String]) -> Self {
+    pub fn begin(spec: &str, criteria: &[NewCriterion], steps: &[String]) -> Self {
         let names: Vec<_> = criteria.iter().map(|criterion| criterion.name.clone()).collect();
         let status: Map<_, _> = names.iter().map(|name| (name.clone(), json!(false))).collect();
-        let check = |criterion: &Criterion| Some((criterion.name.clone(), json!(criterion.check.as_ref()?)));
+        let check =
+            |criterion: &NewCriterion| Some((criterion.name.clone(), json!(criterion.check.as_ref()?)));
         let checks: Map<_, _> = criteria.iter().filter_map(check).collect();
         let mut map = Map::new();
         map.extend([
@@ -105,19 +106,19 @@ impl State {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::criteria::{Decision, Progress};
+    use crate::criteria::{CriteriaDecision, Progress};
 
-    fn state() -> State {
-        let criterion = |name: &str, check: Option<&str>| Criterion {
+    fn state() -> CriteriaState {
+        let criterion = |name: &str, check: Option<&str>| NewCriterion {
             name: name.to_owned(),
             check: check.map(str::to_owned),
         };
         let steps = ["one".to_owned(), "two".to_owned()];
-        State::begin("a spec", &[criterion("b", Some("true")), criterion("a", None)], &steps)
+        CriteriaState::begin("a spec", &[criterion("b", Some("true")), criterion("a", None)], &steps)
     }
 
-    fn progress(state: &State) -> Progress {
-        Decision::about(Some(state.text().as_bytes())).progress
+    fn progress(state: &CriteriaState) -> Progress {
+        CriteriaDecision::about(Some(state.text().as_bytes())).progress
     }
 
     #[test]
@@ -140,7 +141,7 @@ mod tests {
         assert!(state.step_done("two") && !state.step_done("two") && !state.step_done("three"));
         assert_eq!(state.to_value()["completedSteps"], json!(["two"]));
         assert_eq!(state.next_step().as_deref(), Some("one"));
-        let mut odd = State::read(br#"{"remainingSteps": ["a"], "completedSteps": 7}"#).unwrap();
+        let mut odd = CriteriaState::read(br#"{"remainingSteps": ["a"], "completedSteps": 7}"#).unwrap();
         assert!(odd.step_done("a"));
         assert_eq!(odd.to_value()["completedSteps"], json!(["a"]));
     }
@@ -169,7 +170,7 @@ mod tests {
     #[test]
     fn what_is_edited_leaves_the_numbers_of_others_as_they_were() {
         let text = r#"{"n":1e400,"criteriaStatus":{"a":1.0,"b":false},"circuitBreaker":{"x":-0.0},"remainingSteps":["s",2.50],"iteration":1}"#;
-        let mut state = State::read(text.as_bytes()).unwrap();
+        let mut state = CriteriaState::read(text.as_bytes()).unwrap();
         assert!(state.set("b", true) && state.step_done("s"));
         let after = Json::Object(state.document().clone()).to_string();
         for kept in [r#""n":1e400"#, r#""a":1.0,"b":true"#, r#"{"x":-0.0}"#, r#""remainingSteps":[2.50]"#] {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::Decision;
+use super::CriteriaDecision;
 
 /// The format of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,7 +16,7 @@ pub enum HookDialect {
 impl HookDialect {
     /// Answers whether the session may stop; `advice` says what it can do about it. In the seed format the reason begins
     /// with the fixed words, and advice stands on a line of its own.
-    pub fn to_stop(self, decision: &Decision, advice: Option<&str>) -> String {
+    pub fn to_stop(self, decision: &CriteriaDecision, advice: Option<&str>) -> String {
         let advice = advice.filter(|_| !decision.stop);
         let reason = decision.reason.as_deref().map(|reason| {
             let lines: Vec<&str> = [Some(reason), advice].into_iter().flatten().collect();

@@ -1,12 +1,12 @@
 //! The message for a session that begins while work is in progress.
 
-use super::state::State;
+use super::state::CriteriaState;
 
 /// How much of the specification the message shows.
 const SPEC_CHARACTERS: usize = 100;
 
 /// Returns where the work stands, when it goes on: nothing that has ended needs to be resumed.
-pub fn resume_message(state: &State) -> Option<String> {
+pub fn resume_message(state: &CriteriaState) -> Option<String> {
     if state.status() != "in_progress" {
         return None;
     }
@@ -31,7 +31,7 @@ mod tests {
     use super::*;
 
     fn message(text: &str) -> Option<String> {
-        resume_message(&State::read(text.as_bytes()).unwrap())
+        resume_message(&CriteriaState::read(text.as_bytes()).unwrap())
     }
 
     #[test]

@@ -17,6 +17,6 @@ pub mod spec;
 pub mod state;
 
 pub use advance::advance;
-pub use decision::{Decision, Progress, decide};
+pub use decision::{CriteriaDecision, Progress, decide};
 pub use message::resume_message;
-pub use state::State;
+pub use state::CriteriaState;

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::json::Json;
-use super::state::State;
+use super::state::CriteriaState;
 
 /// Whose work it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,7 +40,7 @@ impl Owner {
     }
 }
 
-impl State {
+impl CriteriaState {
     /// Returns whose work it is, if the file says so.
     pub fn owner(&self) -> Option<Owner> {
         let owner = self.document().get("owner")?;
@@ -76,9 +76,9 @@ mod tests {
             started: "then".to_owned(),
         };
         for owner in [Owner::Run(run), Owner::Session(None), Owner::Session(Some("a \"b\"".to_owned()))] {
-            let mut state = State::begin("s", &[], &[]);
+            let mut state = CriteriaState::begin("s", &[], &[]);
             state.give_to(&owner);
-            assert_eq!(State::read(state.text().as_bytes()).unwrap().owner(), Some(owner));
+            assert_eq!(CriteriaState::read(state.text().as_bytes()).unwrap().owner(), Some(owner));
         }
     }
 
@@ -95,7 +95,7 @@ mod tests {
             r#"{"run": "a", "host": "h", "pid": 1}"#,
         ] {
             let text = format!(r#"{{"owner": {owner}}}"#);
-            assert_eq!(State::read(text.as_bytes()).unwrap().owner(), None, "{owner}");
+            assert_eq!(CriteriaState::read(text.as_bytes()).unwrap().owner(), None, "{owner}");
         }
     }
 }

@@ -19,13 +19,13 @@ pub struct Spec {
 
 /// What the items of a list are.
 #[derive(Clone, Copy)]
-enum Items {
+enum SpecItems {
     Criteria,
     Steps,
 }
 
 /// A text that is being read.
-enum Reading {
+enum SpecReading {
     Heading(HeadingLevel, String),
     Item { is_ticked: bool, text: String },
 }
@@ -35,17 +35,17 @@ impl Spec {
     pub fn read(text: &str) -> Self {
         let options = Options::ENABLE_TASKLISTS | Options::ENABLE_YAML_STYLE_METADATA_BLOCKS;
         let mut spec = Self::default();
-        let mut section: Option<(HeadingLevel, Items)> = None;
-        let mut reading: Option<Reading> = None;
+        let mut section: Option<(HeadingLevel, SpecItems)> = None;
+        let mut reading: Option<SpecReading> = None;
         // How deep in lists and quotations; only the outermost items count, and what is nested explains them.
         let mut depth = 0_u32;
         for event in Parser::new_ext(text, options) {
             match event {
                 Event::Start(Tag::Heading { level, .. }) => {
-                    reading = Some(Reading::Heading(level, String::new()));
+                    reading = Some(SpecReading::Heading(level, String::new()));
                 }
                 Event::End(TagEnd::Heading(_)) => {
-                    if let Some(Reading::Heading(level, text)) = reading.take() {
+                    if let Some(SpecReading::Heading(level, text)) = reading.take() {
                         section = section.filter(|(above, _)| level > *above);
                         section = of_heading(&text).map(|items| (level, items)).or(section);
                         spec.title.get_or_insert_with(|| clean(&text));
@@ -54,15 +54,15 @@ impl Spec {
                 Event::Start(Tag::List(_) | Tag::BlockQuote(_)) => depth += 1,
                 Event::End(TagEnd::List(_) | TagEnd::BlockQuote(_)) => depth = depth.saturating_sub(1),
                 Event::Start(Tag::Item) if depth == 1 => {
-                    reading = Some(Reading::Item { is_ticked: false, text: String::new() });
+                    reading = Some(SpecReading::Item { is_ticked: false, text: String::new() });
                 }
                 Event::TaskListMarker(is) if depth == 1 => {
-                    if let Some(Reading::Item { is_ticked, .. }) = &mut reading {
+                    if let Some(SpecReading::Item { is_ticked, .. }) = &mut reading {
                         *is_ticked = is;
                     }
                 }
                 Event::End(TagEnd::Item) if depth == 1 => {
-                    if let Some(Reading::Item { is_ticked, text }) = reading.take() {
+                    if let Some(SpecReading::Item { is_ticked, text }) = reading.take() {
                         spec.add(section.map(|(_, items)| items), &text, is_ticked);
                     }
                 }
@@ -84,32 +84,32 @@ impl Spec {
         spec
     }
 
-    fn add(&mut self, items: Option<Items>, text: &str, is_ticked: bool) {
+    fn add(&mut self, items: Option<SpecItems>, text: &str, is_ticked: bool) {
         let text = clean(text);
         match items {
             Some(_) if text.is_empty() => {}
-            Some(Items::Criteria) => self.criteria.push(text),
-            Some(Items::Steps) => self.steps.push((text, is_ticked)),
+            Some(SpecItems::Criteria) => self.criteria.push(text),
+            Some(SpecItems::Steps) => self.steps.push((text, is_ticked)),
             None => {}
         }
     }
 }
 
-fn add(reading: &mut Option<Reading>, depth: u32, piece: &str) {
+fn add(reading: &mut Option<SpecReading>, depth: u32, piece: &str) {
     match reading {
-        Some(Reading::Heading(_, text)) => text.push_str(piece),
-        Some(Reading::Item { text, .. }) if depth == 1 => text.push_str(piece),
-        Some(Reading::Item { .. }) | None => {}
+        Some(SpecReading::Heading(_, text)) => text.push_str(piece),
+        Some(SpecReading::Item { text, .. }) if depth == 1 => text.push_str(piece),
+        Some(SpecReading::Item { .. }) | None => {}
     }
 }
 
 /// Tells by its heading what the items of a section are.
-fn of_heading(text: &str) -> Option<Items> {
+fn of_heading(text: &str) -> Option<SpecItems> {
     let text = clean(text).to_lowercase();
     let name = text.trim_matches(|c: char| !c.is_alphabetic());
     match () {
-        () if CRITERIA.contains(&name) => Some(Items::Criteria),
-        () if STEPS.contains(&name) => Some(Items::Steps),
+        () if CRITERIA.contains(&name) => Some(SpecItems::Criteria),
+        () if STEPS.contains(&name) => Some(SpecItems::Steps),
         () => None,
     }
 }

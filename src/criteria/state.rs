@@ -15,7 +15,7 @@ const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// The content of the file. Values of a wrong type count as missing.
 #[derive(Clone, Debug, PartialEq)]
-pub struct State(pub(super) Object);
+pub struct CriteriaState(pub(super) Object);
 
 /// Why a file is not a valid state.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -31,7 +31,7 @@ pub enum Invalid {
     Type,
 }
 
-impl State {
+impl CriteriaState {
     /// Reads the content of a file.
     pub fn read(bytes: &[u8]) -> Result<Self, Invalid> {
         if bytes.len() > MAX_BYTES {
@@ -146,9 +146,9 @@ mod tests {
 
     #[test]
     fn what_is_no_object_is_no_state() {
-        assert_eq!(State::read(b"[]"), Err(Invalid::Type));
-        assert_eq!(State::read(&vec![b' '; MAX_BYTES + 1]), Err(Invalid::Large));
-        let error = State::read(b"{").unwrap_err().to_string();
+        assert_eq!(CriteriaState::read(b"[]"), Err(Invalid::Type));
+        assert_eq!(CriteriaState::read(&vec![b' '; MAX_BYTES + 1]), Err(Invalid::Large));
+        let error = CriteriaState::read(b"{").unwrap_err().to_string();
         assert!(error.starts_with("it is not JSON: EOF"), "{error}");
         assert_eq!(Invalid::Large.to_string(), "it is larger than 4194304 bytes");
     }
@@ -156,7 +156,7 @@ mod tests {
     #[test]
     fn what_is_written_is_what_was_read() {
         let text = "{\n  \"z\": [],\n  \"a\": {\n    \"\\u0001\": 1.50\n  }\n}\n";
-        assert_eq!(State::read(text.as_bytes()).unwrap().text(), text);
+        assert_eq!(CriteriaState::read(text.as_bytes()).unwrap().text(), text);
     }
 
     #[test]
@@ -164,7 +164,7 @@ mod tests {
         let entries: Vec<_> = (0..360_000).map(|at| format!("\"{at:06}\":0")).collect();
         let text = format!("{{{}}}", entries.join(","));
         assert!(text.len() < MAX_BYTES && text.len() + 3 * entries.len() > MAX_BYTES);
-        let state = State::read(text.as_bytes()).unwrap();
+        let state = CriteriaState::read(text.as_bytes()).unwrap();
         assert_eq!(state.text().trim_end(), text);
     }
 
@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn a_step_need_not_be_a_text() {
-        let state = State::read(br#"{"remainingSteps": [{"n": 1}, "b"]}"#).unwrap();
+        let state = CriteriaState::read(br#"{"remainingSteps": [{"n": 1}, "b"]}"#).unwrap();
         assert_eq!(state.next_step().as_deref(), Some(r#"{"n":1}"#));
     }
 }

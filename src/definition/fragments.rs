@@ -12,7 +12,7 @@ use crate::base::diagnostic::{Diagnostic, Diagnostics, Place, nearest};
 use crate::base::name::VarName;
 use crate::base::node::{Entry, Node, NodeValue};
 use crate::base::path::{DocPath, Segment};
-use crate::base::template::{Fallback, Namespace, Template};
+use crate::base::template::{Namespace, Template, TemplateFallback};
 
 /// The keys of which a loop has at least one at its top.
 pub(super) const KEYS_OF_LOOPS: [&str; 6] = ["name", "states", "initial", "paradigm", "flow", "from"];
@@ -114,7 +114,7 @@ fn parameters_in(node: &Node, path: &DocPath, known: &[&str], out: &mut Diagnost
             let Some(template) = Template::parse(&scalar.text).ok() else { return };
             for expression in template.expressions().filter(|e| e.namespace == Namespace::Param) {
                 let Some(Segment::Key(wanted)) = expression.path.first() else { continue };
-                if known.contains(&wanted.as_str()) || expression.fallback != Fallback::Required {
+                if known.contains(&wanted.as_str()) || expression.fallback != TemplateFallback::Required {
                     continue;
                 }
                 let place = Place::Within(path.clone(), expression.span.clone());

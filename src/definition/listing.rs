@@ -32,7 +32,7 @@ pub(super) fn without_extension(text: &str) -> Option<&str> {
 /// one name, the one that the name means comes first.
 pub(super) fn below(directory: &Path) -> Vec<(String, PathBuf)> {
     let is_home = directory.file_name().is_some_and(|name| name == DIRECTORY);
-    let mut walk = Walk { home: resolved(directory), found: Vec::new() };
+    let mut walk = DirectoryWalk { home: resolved(directory), found: Vec::new() };
     walk.look(directory, "", false, if is_home { is_reserved } else { is_hidden });
     walk.found.sort();
     walk.found
@@ -50,12 +50,12 @@ pub(super) fn inside(directory: &Path) -> Vec<(String, PathBuf)> {
 }
 
 /// A walk through a directory; links that lead out of it or around are not followed.
-struct Walk {
+struct DirectoryWalk {
     home: PathBuf,
     found: Vec<(String, PathBuf)>,
 }
 
-impl Walk {
+impl DirectoryWalk {
     /// Looks at everything in a directory whose name is not skipped; one that cannot be read has no loops.
     fn look(&mut self, directory: &Path, prefix: &str, is_linked: bool, skips: fn(&str) -> bool) {
         for entry in fs_err::read_dir(directory).into_iter().flatten().filter_map(Result::ok) {

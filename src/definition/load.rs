@@ -19,7 +19,7 @@ use super::listing::{self, EXTENSIONS, without_extension};
 use super::resolve::{self, Fetch, Fetched, Reference, ReferenceKind, Resolved};
 use super::schema::Loop;
 use super::source::Sources;
-use super::vendored::{COPY, Copied, Copies, CopyError, Naming, REMOTE, SharedName, name_within};
+use super::vendored::{COPY, CopiedFile, Copies, CopyError, Naming, REMOTE, SharedName, name_within};
 use super::yaml::{self, MAX_SIZE};
 use crate::base::decode::Decode as _;
 use crate::base::diagnostic::{Diagnostics, Place, nearest};
@@ -81,7 +81,7 @@ impl Located {
     /// Gives the file the reach of another one, or all of it. A copy from another repository keeps its own.
     #[must_use]
     pub fn reaching(self, reach: Reach) -> Self {
-        if Copied::at(&self.path).is_some() { self } else { Self { reach, ..self } }
+        if CopiedFile::at(&self.path).is_some() { self } else { Self { reach, ..self } }
     }
 
     /// Says whether copies of loops from other repositories have to be what was added.
@@ -349,7 +349,7 @@ fn by_copy(asked: &str, cwd: &Path) -> Result<Located, CopyError> {
     let name = SharedName::parse(asked.strip_prefix(COPY).unwrap_or(asked))
         .map_err(|why| CopyError::BadName { name: asked.to_owned(), why })?;
     let copies = ancestors(cwd).into_iter().map(|root| {
-        let copy = Copied::new(&root.join(DIRECTORY), name.repository(), name.path());
+        let copy = CopiedFile::new(&root.join(DIRECTORY), name.repository(), name.path());
         (root, copy.file())
     });
     let found = copies.into_iter().find(|(_, file)| file.exists() && !file.is_dir());
@@ -359,7 +359,7 @@ fn by_copy(asked: &str, cwd: &Path) -> Result<Located, CopyError> {
 }
 
 /// Finds the loop that a state of a copy runs: in the same copy, or else in the program.
-fn find_in_copy(asked: &str, copy: &Copied, root: &Path) -> Result<Located, LoadError> {
+fn find_in_copy(asked: &str, copy: &CopiedFile, root: &Path) -> Result<Located, LoadError> {
     if let Some(file) = Builtin::at(Path::new(asked)) {
         return Ok(built_in(file, root));
     }
@@ -388,10 +388,10 @@ pub fn names(cwd: &Path) -> Vec<String> {
 pub fn find_beside(asked: &str, root: &Path, caller: &Path) -> Result<Located, LoadError> {
     if let Some((from, name)) = name_within(asked) {
         let from = by_copy(from, root)?;
-        let copy = Copied::at(&from.path).ok_or_else(|| CopyError::Absent(asked.to_owned()))?;
+        let copy = CopiedFile::at(&from.path).ok_or_else(|| CopyError::Absent(asked.to_owned()))?;
         return find_in_copy(name, &copy, root);
     }
-    if let Some(copy) = Copied::at(caller) {
+    if let Some(copy) = CopiedFile::at(caller) {
         return find_in_copy(asked, &copy, root);
     }
     let named = look_up(asked, root);
@@ -437,7 +437,7 @@ fn by_name(name: &LoopName, root: &Path, cwd: &Path) -> Option<Located> {
     let loops = root.join(DIRECTORY);
     let is_reserved = name.first_part() != name.as_str() && listing::is_reserved(name.first_part());
     // A run of a copy is known by this name, and told to be begun again by it.
-    if is_reserved && Copied::at(&loops.join(name.as_str())).is_none() {
+    if is_reserved && CopiedFile::at(&loops.join(name.as_str())).is_none() {
         return None;
     }
     let files = EXTENSIONS.iter().map(|extension| loops.join(format!("{name}.{extension}")));
@@ -526,7 +526,7 @@ fn root_of(path: &Path, cwd: &Path) -> PathBuf {
 
 fn located(path: PathBuf, name: Option<LoopName>, root: PathBuf, cwd: &Path) -> Located {
     let shown = unmistakable(relative(&path, cwd).display().to_string());
-    let reach = match Copied::at(&path) {
+    let reach = match CopiedFile::at(&path) {
         Some(copy) => Reach::Within(vec![resolved(&copy.root())]),
         None => Reach::of(&path, &root),
     };
@@ -638,7 +638,7 @@ fn library(shown: &str, text: &str) -> Option<FragmentLibrary> {
 
 /// Reads the loop file itself, and returns where it is with all links followed.
 fn file(located: &Located) -> Result<(PathBuf, String), LoadError> {
-    if let Some(copy) = Copied::at(&located.path) {
+    if let Some(copy) = CopiedFile::at(&located.path) {
         return Ok((copy.file(), copied(&copy, located.copies)?));
     }
     let path = resolved(&located.path);
@@ -676,7 +676,7 @@ fn fetch(reference: &Reference<'_>, located: &Located, cwd: &Path) -> Result<Fet
             .ok_or_else(|| format!("there is no `{}`", reference.name));
     }
     let root = &located.root;
-    if let Some(copy) = Copied::at(reference.from) {
+    if let Some(copy) = CopiedFile::at(reference.from) {
         return fetch_in_copy(reference, &copy, (located.copies, cwd)).map(|file| match file {
             InCopy::Copied(fetched) => fetched,
             InCopy::OfProgram(file) => taken(file),
@@ -687,7 +687,7 @@ fn fetch(reference: &Reference<'_>, located: &Located, cwd: &Path) -> Result<Fet
     }
     if reference.name.starts_with(COPY) && reference.kind != ReferenceKind::Text {
         let copy = by_copy(reference.name, root).map_err(|error| with_help(&error))?;
-        let copy = Copied::at(&copy.path).ok_or_else(|| format!("there is no `{}`", reference.name))?;
+        let copy = CopiedFile::at(&copy.path).ok_or_else(|| format!("there is no `{}`", reference.name))?;
         return fetched(&copy, located.copies, cwd);
     }
     let name = Path::new(reference.name);
@@ -728,7 +728,7 @@ fn fetch(reference: &Reference<'_>, located: &Located, cwd: &Path) -> Result<Fet
         let file = Builtin::named(reference.name).filter(|_| reference.kind != ReferenceKind::Text);
         return file.map(taken).ok_or_else(|| format!("there is no `{}`", shown(path, cwd)));
     };
-    if let Some(copy) = Copied::at(&path) {
+    if let Some(copy) = CopiedFile::at(&path) {
         return fetched(&copy, located.copies, cwd);
     }
     let text = read(&path).map_err(|error| error.to_string())?;
@@ -744,7 +744,7 @@ enum InCopy {
 /// Reads a file that one of a copy names: another one of the same copy, or one of the program.
 fn fetch_in_copy(
     reference: &Reference<'_>,
-    copy: &Copied,
+    copy: &CopiedFile,
     (copies, cwd): (Copies, &Path),
 ) -> Result<InCopy, String> {
     if let Some(found) = copy.find(naming(reference.kind), reference.name)? {
@@ -767,7 +767,7 @@ pub(crate) fn naming(kind: ReferenceKind) -> Naming {
 }
 
 /// Reads a file of a copy for the file that names it.
-fn fetched(copy: &Copied, copies: Copies, cwd: &Path) -> Result<Fetched, String> {
+fn fetched(copy: &CopiedFile, copies: Copies, cwd: &Path) -> Result<Fetched, String> {
     let text = copied(copy, copies).map_err(|error| match error.help() {
         Some(help) => format!("{error}; {help}"),
         None => error.to_string(),
@@ -777,7 +777,7 @@ fn fetched(copy: &Copied, copies: Copies, cwd: &Path) -> Result<Fetched, String>
 }
 
 /// Reads a file of a copy.
-fn copied(copy: &Copied, copies: Copies) -> Result<String, LoadError> {
+fn copied(copy: &CopiedFile, copies: Copies) -> Result<String, LoadError> {
     let text = read(&copy.file())?;
     copy.check(&text, copies)?;
     Ok(text)

@@ -4,7 +4,7 @@
 use annotate_snippets::{Annotation, AnnotationKind, Group, Level, Origin, Renderer, Snippet};
 use serde_json::{Value, json};
 
-use super::source::{Source, Sources};
+use super::source::{SourceFile, Sources};
 use crate::base::diagnostic::{Diagnostic, Diagnostics, Place, Severity};
 use crate::base::node::{FileId, Node, Span};
 use crate::base::text::screen;
@@ -99,13 +99,13 @@ fn draw(
 
 type Mark<'a> = (Span, AnnotationKind, Option<&'a str>);
 
-fn near(source: &Source, main: &Span, other: &Span) -> bool {
+fn near(source: &SourceFile, main: &Span, other: &Span) -> bool {
     let line = |span: &Span| source.position(span.range.start).line;
     main.file == other.file && line(main).abs_diff(line(other)) <= MAX_WINDOW
 }
 
 /// Draws the lines of the marks; only these lines are handed over, for the file may be large.
-fn snippet<'a>(group: Group<'a>, source: &'a Source, marks: &[Mark<'a>]) -> Group<'a> {
+fn snippet<'a>(group: Group<'a>, source: &'a SourceFile, marks: &[Mark<'a>]) -> Group<'a> {
     let lines = marks.iter().map(|(span, ..)| source.position(span.range.start).line);
     let (first, last) = lines.fold((usize::MAX, 1), |(first, last), line| (first.min(line), last.max(line)));
     let window = source.lines(first..=last);

@@ -11,11 +11,11 @@ use indexmap::IndexMap;
 
 use super::builtin::{Builtin, is_builtin, rename_loops};
 use super::schema::{Composition, Loop, Parameter};
-use super::source::{Source, Sources};
+use super::source::{SourceFile, Sources};
 use super::tree::{
     MergeLevel, entries, entries_mut, entry, given, items, map, merge, plain, put, take, text, weight,
 };
-use super::vendored::Copied;
+use super::vendored::CopiedFile;
 use super::yaml::{self, MAX_SIZE};
 use super::{classic, fragments, paradigm};
 use crate::base::command::CommandLine;
@@ -130,7 +130,7 @@ pub(super) fn parse(text: &str, file: FileId, path: &Path, out: &mut Diagnostics
     if let Some(file) = Builtin::at(path) {
         file.keep_names(&mut tree);
     } else if file != FileId(0)
-        && let Some(copy) = Copied::at(path)
+        && let Some(copy) = CopiedFile::at(path)
     {
         rename_loops(&mut tree, |name| Some(copy.within(name)));
     }
@@ -407,7 +407,7 @@ impl Resolver<'_, '_> {
             return;
         };
         let message = "`flow` is a short form; its states were written out";
-        let file = self.sources.iter().next().map(Source::name).unwrap_or_default();
+        let file = self.sources.iter().next().map(SourceFile::name).unwrap_or_default();
         let help = format!("`{}` prints them", CommandLine::of("compile").arg(file));
         self.push(Diagnostic::note("expanded", Place::At(written.key_span.clone()), message).help(help));
         let name = |item: &str| item.split('?').next().unwrap_or_default().trim().to_owned();

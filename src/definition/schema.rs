@@ -21,7 +21,7 @@ use crate::base::template::Template;
 use crate::board::Limits;
 use crate::evaluate::Evaluate;
 use crate::evaluate::field::{Field, FromText};
-use crate::evaluate::form::Form;
+use crate::evaluate::form::AnswerForm;
 use crate::judges::declared::Declared;
 
 record! {
@@ -231,7 +231,7 @@ record! {
         /// Which call this state makes for a task board: it bounds the calls of a run, and the action is told.
         phase: Option<Phase>,
         /// The JSON Schema of the answer to a prompt.
-        answer: Option<Form>,
+        answer: Option<AnswerForm>,
         /// The conversation that a prompt belongs to: prompts of one name continue each other.
         session: Option<Template>,
         /// The arguments of an MCP tool or of an operation on the board, with templates in their texts.

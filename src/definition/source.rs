@@ -8,14 +8,14 @@ use crate::base::path::DocPath;
 
 /// The files that a definition was read from; the first is the loop file itself.
 #[derive(Clone, Debug, Default)]
-pub struct Sources(Vec<Source>);
+pub struct Sources(Vec<SourceFile>);
 
 /// In a longer text a part is not searched for: with a thousand findings that would take seconds.
 const MAX_SEARCHED: usize = 100_000;
 
 /// A file as it was read.
 #[derive(Clone, Debug)]
-pub struct Source {
+pub struct SourceFile {
     name: String,
     text: String,
     /// The byte at which each line begins.
@@ -38,17 +38,17 @@ impl Sources {
         let ends = text.bytes().enumerate().filter(|(at, byte)| *byte == b'\n' && at + 1 < text.len());
         let lines = std::iter::once(0).chain(ends.map(|(at, _)| at + 1)).collect();
         let id = u16::try_from(self.0.len()).unwrap_or(u16::MAX);
-        self.0.push(Source { name: name.into(), text, lines });
+        self.0.push(SourceFile { name: name.into(), text, lines });
         FileId(id)
     }
 
     /// Returns a file.
-    pub fn get(&self, file: FileId) -> Option<&Source> {
+    pub fn get(&self, file: FileId) -> Option<&SourceFile> {
         self.0.get(usize::from(file.0))
     }
 
     /// Returns every file, the loop file first.
-    pub fn iter(&self) -> impl Iterator<Item = &Source> {
+    pub fn iter(&self) -> impl Iterator<Item = &SourceFile> {
         self.0.iter()
     }
 
@@ -128,7 +128,7 @@ fn parent(path: &DocPath) -> Option<DocPath> {
     path.segments().split_last().map(|(_, before)| before.iter().cloned().collect())
 }
 
-impl Source {
+impl SourceFile {
     /// Returns the name by which people know the file.
     pub fn name(&self) -> &str {
         &self.name

@@ -92,7 +92,7 @@ impl SharedName {
 
 /// A file that is a copy, by where it lies.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Copied {
+pub struct CopiedFile {
     /// The `.loops` that it is in.
     loops: PathBuf,
     /// `OWNER/REPOSITORY`.
@@ -213,7 +213,7 @@ pub enum Naming {
     Loop,
 }
 
-impl Copied {
+impl CopiedFile {
     /// Tells whether a file is a copy, by its name, or by where its links lead.
     pub fn at(path: &Path) -> Option<Self> {
         Self::by_name(&named(path)).or_else(|| Self::by_name(&resolved(path)))
@@ -319,7 +319,7 @@ impl Copied {
         match copies {
             Copies::AsTheyAre => Ok(()),
             Copies::Locked => {
-                let lock = Lock::read(&self.loops)?.ok_or_else(|| CopyError::NoLock(shown_lock()))?;
+                let lock = LockFile::read(&self.loops)?.ok_or_else(|| CopyError::NoLock(shown_lock()))?;
                 match lock.holds(&self.repository, &self.path, Sum::of(text.as_bytes())) {
                     Some(true) => Ok(()),
                     Some(false) => Err(CopyError::Edited(shown)),
@@ -355,13 +355,13 @@ fn below(directory: &str, name: &str) -> Option<String> {
 /// What the copies are: `.loops/lock.json`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Lock {
+pub struct LockFile {
     version: u32,
     /// The loops that were added, in the order of their names.
     pub loops: Vec<LockedLoop>,
 }
 
-impl Default for Lock {
+impl Default for LockFile {
     fn default() -> Self {
         Self { version: VERSION, loops: Vec::new() }
     }
@@ -405,7 +405,7 @@ impl LockedLoop {
     }
 }
 
-impl Lock {
+impl LockFile {
     /// Reads the lock file of a `.loops`, if there is one.
     pub fn read(loops: &Path) -> Result<Option<Self>, CopyError> {
         let bad = |why: String| CopyError::BadLock { file: shown_lock(), why };
@@ -482,7 +482,7 @@ fn is_commit(text: &str) -> bool {
     matches!(text.len(), 40 | 64) && text.bytes().all(crate::base::text::is_hex)
 }
 
-impl fmt::Display for Copied {
+impl fmt::Display for CopiedFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{COPY}{}/{}", self.repository, self.path)
     }
@@ -522,7 +522,7 @@ mod tests {
 
     #[test]
     fn a_copy_is_known_by_where_it_lies() {
-        let of = |path: &str| Copied::by_name(Path::new(path)).map(|copy| copy.to_string());
+        let of = |path: &str| CopiedFile::by_name(Path::new(path)).map(|copy| copy.to_string());
         assert_eq!(of("/p/.loops/vendor/o/r/a/b.yaml").as_deref(), Some("vendor:o/r/a/b.yaml"));
         // What is a copy in the other repository is a file of it here.
         let inner = "/p/.loops/vendor/o/r/.loops/vendor/x/y/z.yaml";
@@ -535,14 +535,14 @@ mod tests {
         ] {
             assert_eq!(of(other), None, "{other}");
         }
-        let copy = Copied::by_name(Path::new("/p/.loops/vendor/o/r/a/b.yaml")).unwrap();
+        let copy = CopiedFile::by_name(Path::new("/p/.loops/vendor/o/r/a/b.yaml")).unwrap();
         assert_eq!(copy.file(), Path::new("/p/.loops/vendor/o/r/a/b.yaml"));
-        assert_eq!(copy, Copied::new(Path::new("/p/.loops"), "o/r", "a/b.yaml"));
+        assert_eq!(copy, CopiedFile::new(Path::new("/p/.loops"), "o/r", "a/b.yaml"));
     }
 
     #[test]
     fn a_name_in_a_copy_stays_in_it() {
-        let copy = Copied::new(Path::new("/p/.loops"), "o/r", ".loops/sub/tidy.yaml");
+        let copy = CopiedFile::new(Path::new("/p/.loops"), "o/r", ".loops/sub/tidy.yaml");
         let bare = |naming, name: &str| {
             let places = copy.places(naming, name)?;
             Ok::<_, String>(places.into_iter().step_by(3).collect::<Vec<_>>())

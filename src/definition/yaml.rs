@@ -37,7 +37,7 @@ pub fn parse(text: &str, file: FileId, out: &mut Diagnostics) -> Option<Node> {
     }
     let mut reader = YamlReader {
         text,
-        places: Places::new(text),
+        places: CharOffsets::new(text),
         file,
         out,
         open: Vec::new(),
@@ -97,10 +97,10 @@ pub(super) fn cost(text: &str) -> usize {
 
 struct YamlReader<'t, 'o> {
     text: &'t str,
-    places: Places<'t>,
+    places: CharOffsets<'t>,
     file: FileId,
     out: &'o mut Diagnostics,
-    open: Vec<Open>,
+    open: Vec<OpenCollection>,
     anchors: HashMap<usize, Anchor>,
     root: Option<Node>,
     nodes: usize,
@@ -108,15 +108,15 @@ struct YamlReader<'t, 'o> {
 }
 
 /// A collection whose end has not come.
-struct Open {
+struct OpenCollection {
     start: usize,
     anchor: usize,
     /// Whether it is written in brackets, so that its end has a place of its own.
     flow: bool,
-    content: Content,
+    content: CollectionContent,
 }
 
-enum Content {
+enum CollectionContent {
     List(Vec<Node>),
     Map(OpenMap),
 }
@@ -126,12 +126,12 @@ struct OpenMap {
     entries: Vec<Entry>,
     /// The index of each key in `entries`.
     seen: HashMap<String, usize>,
-    key: Option<Key>,
+    key: Option<MappingKey>,
     /// What is merged in, and before which entry it stands.
     merged: Option<(usize, Vec<Entry>)>,
 }
 
-struct Key {
+struct MappingKey {
     text: String,
     span: Span,
     is_merge: bool,
@@ -204,11 +204,11 @@ impl YamlReader<'_, '_> {
                 }
                 Event::SequenceStart(anchor, tag) => {
                     self.check_tag(tag.as_deref(), &["seq"], &range);
-                    self.begin(range, anchor, Content::List(Vec::new()))?;
+                    self.begin(range, anchor, CollectionContent::List(Vec::new()))?;
                 }
                 Event::MappingStart(anchor, tag) => {
                     self.check_tag(tag.as_deref(), &["map"], &range);
-                    self.begin(range, anchor, Content::Map(OpenMap::default()))?;
+                    self.begin(range, anchor, CollectionContent::Map(OpenMap::default()))?;
                 }
                 Event::SequenceEnd | Event::MappingEnd => self.end(&range)?,
             }
@@ -301,27 +301,27 @@ impl YamlReader<'_, '_> {
         Ok(())
     }
 
-    fn begin(&mut self, range: Range<usize>, anchor: usize, content: Content) -> Result<(), Fatal> {
+    fn begin(&mut self, range: Range<usize>, anchor: usize, content: CollectionContent) -> Result<(), Fatal> {
         self.pay(1, 0, &range)?;
         if self.open.len() >= MAX_DEPTH {
             return Err(self.too_deep(range));
         }
         let own = if anchor > 0 { self.behind_properties(range.clone()) } else { range.clone() };
         let flow = self.text[own].starts_with(['[', '{']);
-        self.open.push(Open { start: range.start, anchor, flow, content });
+        self.open.push(OpenCollection { start: range.start, anchor, flow, content });
         Ok(())
     }
 
     fn end(&mut self, range: &Range<usize>) -> Result<(), Fatal> {
-        let Some(Open { start, anchor, flow, content }) = self.open.pop() else {
+        let Some(OpenCollection { start, anchor, flow, content }) = self.open.pop() else {
             return Ok(());
         };
         let (value, last) = match content {
-            Content::List(items) => {
+            CollectionContent::List(items) => {
                 let last = items.last().map(|item| item.span.clone());
                 (NodeValue::List(items), last)
             }
-            Content::Map(map) => {
+            CollectionContent::Map(map) => {
                 let last = map.entries.last().map(|entry| {
                     let value = &entry.value.span;
                     if value.range.end > entry.key_span.range.end {
@@ -357,18 +357,18 @@ impl YamlReader<'_, '_> {
     /// Puts a value into the collection that is open; `alias` is where it stands when it stands for another one.
     fn place_value(&mut self, node: Node, alias: Option<Range<usize>>) {
         let file = self.file;
-        let Some(Open { content, .. }) = self.open.last_mut() else {
+        let Some(OpenCollection { content, .. }) = self.open.last_mut() else {
             self.root = Some(node);
             return;
         };
         match content {
-            Content::List(items) => items.push(node),
-            Content::Map(map) => match map.key.take() {
+            CollectionContent::List(items) => items.push(node),
+            CollectionContent::Map(map) => match map.key.take() {
                 None => {
                     let range = alias.unwrap_or_else(|| node.span.range.clone());
-                    map.key = Some(Key::of(node, Span { file, range }, map, self.out));
+                    map.key = Some(MappingKey::of(node, Span { file, range }, map, self.out));
                 }
-                Some(Key { dropped: true, .. }) => {}
+                Some(MappingKey { dropped: true, .. }) => {}
                 Some(key) if key.is_merge => map.merge(node, alias, self.out),
                 Some(key) => {
                     map.seen.insert(key.text.clone(), map.entries.len());
@@ -488,7 +488,7 @@ impl YamlReader<'_, '_> {
     /// Nothing is written here: the place is the key it belongs to.
     fn place_of_nothing(&self, range: Range<usize>) -> Range<usize> {
         match self.open.last().map(|open| &open.content) {
-            Some(Content::Map(OpenMap { key: Some(key), .. })) => key.span.range.clone(),
+            Some(CollectionContent::Map(OpenMap { key: Some(key), .. })) => key.span.range.clone(),
             _ => self.visible(range),
         }
     }
@@ -507,7 +507,7 @@ impl YamlReader<'_, '_> {
     }
 }
 
-impl Key {
+impl MappingKey {
     /// Takes a value as a key.
     fn of(node: Node, span: Span, map: &OpenMap, out: &mut Diagnostics) -> Self {
         let NodeValue::Scalar(scalar) = node.value else {
@@ -584,7 +584,7 @@ impl OpenMap {
 }
 
 /// Where characters begin, for the parser counts characters and files are cut by bytes.
-struct Places<'t> {
+struct CharOffsets<'t> {
     text: &'t str,
     /// The byte of every [`STRIDE`]th character; empty when all characters are one byte.
     marks: Vec<usize>,
@@ -592,7 +592,7 @@ struct Places<'t> {
 
 const STRIDE: usize = 64;
 
-impl<'t> Places<'t> {
+impl<'t> CharOffsets<'t> {
     fn new(text: &'t str) -> Self {
         let marks = if text.is_ascii() {
             Vec::new()

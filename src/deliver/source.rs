@@ -6,7 +6,7 @@ use crate::bundle::merged::bundle_of;
 use crate::files::transient;
 use crate::forge::github::artifacts::RunsMeant;
 use crate::forge::github::other_run::OtherRun;
-use crate::journal::known::Status;
+use crate::journal::known::RunStatus;
 use crate::session::context::Session;
 use crate::session::end::bundler::{Bundler, file_name};
 use crate::session::end::finish;
@@ -73,7 +73,7 @@ fn of_run(what: &str, session: &Session<'_>) -> Result<Source, Error> {
     };
     let instance = run.files.instance().to_owned();
     let shown = format!("the run {instance}");
-    if run.status == Status::Running {
+    if run.status == RunStatus::Running {
         return Err(Error::refused(format!("{shown} has not ended"))
             .with_hint(format!("`{}` shows how it stands", crate::base::command::status(&instance))));
     }

@@ -289,7 +289,7 @@ impl Engine<'_> {
             state: state.clone(),
             operation: action.kind.word().to_owned(),
             verdict: Verdict::new(word),
-            change: board::Change::between(before, &after),
+            change: board::BoardChange::between(before, &after),
             notes,
         }))
     }

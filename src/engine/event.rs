@@ -21,7 +21,7 @@ use crate::base::text;
 use crate::base::time::{Timestamp, millis};
 use crate::board;
 use crate::evaluate::model::Usage;
-use crate::evaluate::observation::{Cause, Observation, Stop, Stored, Text};
+use crate::evaluate::observation::{Cause, Observation, Stop, StoredText, Text};
 use crate::evaluate::survey::Survey;
 use crate::evaluate::verdict::{Observes, Verdict};
 use crate::machine::{OnChange, OnHandoff, SignalKind};
@@ -266,7 +266,7 @@ pub struct BoardEvent {
     /// What it answers.
     pub verdict: Verdict,
     /// What it changed.
-    pub change: board::Change,
+    pub change: board::BoardChange,
     /// What people should hear of.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub notes: Vec<board::Note>,
@@ -858,7 +858,7 @@ impl From<ActionCompleteWire> for ActionComplete {
         let text = |tail: String, bytes: u64, stored: Option<u64>, sum: Option<Sum>| match stored {
             Some(length) => {
                 let truncated = wire.truncated && bytes > length;
-                Text::stored(tail, bytes, truncated, Stored { event: 0, length, sum })
+                Text::stored(tail, bytes, truncated, StoredText { event: 0, length, sum })
             }
             None if bytes > TAIL as u64 => Text::end_of(tail, bytes),
             None => Text::whole(tail),

@@ -12,7 +12,7 @@ use super::result::StateResult;
 use super::run::{Phase, Run};
 use crate::base::name::StateName;
 use crate::base::object::ObjectId;
-use crate::evaluate::observation::{Stored, Stream};
+use crate::evaluate::observation::{StoredText, Stream};
 use crate::machine::{Machine, OnChange};
 
 /// A run that is folded from its events.
@@ -142,7 +142,7 @@ impl Past {
     /// Takes back every text that later states can ask for and that stands beside the journal.
     pub fn restore<E>(
         &mut self,
-        mut read: impl FnMut(Stored, Stream) -> Result<Arc<String>, E>,
+        mut read: impl FnMut(StoredText, Stream) -> Result<Arc<String>, E>,
     ) -> Result<(), E> {
         for (stream, text) in self.run.texts_mut() {
             if let Some(stored) = text.elsewhere() {

@@ -14,7 +14,7 @@ use crate::base::name::StateName;
 use crate::base::object::ObjectId;
 use crate::base::sandbox::Sandbox;
 use crate::evaluate::FileRead;
-use crate::evaluate::model::{ModelAnswer, Question, Sum, Usage};
+use crate::evaluate::model::{ConversationUsage, ModelAnswer, Question, Usage};
 use crate::evaluate::observation::{Observation, Stop, Text};
 use crate::evaluate::query::{Queried, Query};
 use crate::evaluate::survey::Surveyed;
@@ -262,7 +262,7 @@ pub struct Session {
     /// What the host calls it, once it has begun.
     pub id: Option<String>,
     /// What the host says that it took so far.
-    pub total: Option<Sum>,
+    pub total: Option<ConversationUsage>,
 }
 
 /// A call of an MCP tool with every template resolved.

@@ -14,7 +14,7 @@ use super::result::StateResult;
 use super::verification::LastVerdict;
 use crate::base::name::StateName;
 use crate::board::Board;
-use crate::evaluate::model::{Sum, Usage};
+use crate::evaluate::model::{ConversationUsage, Usage};
 use crate::evaluate::observation::Observation;
 use crate::evaluate::verdict::{Observes, Verdict};
 use crate::machine::{EndId, StepId, Target};
@@ -261,7 +261,7 @@ pub(super) struct Conversation {
     /// What the host calls it.
     pub(super) id: String,
     /// What the host says that it took so far.
-    pub(super) total: Option<Sum>,
+    pub(super) total: Option<ConversationUsage>,
 }
 
 impl Run {

@@ -17,7 +17,7 @@ use super::*;
 use crate::base::time::millis;
 use crate::definition::load;
 use crate::evaluate::model::{ModelAnswer, Usage};
-use crate::evaluate::observation::{Observation, Stop, Stored, Text};
+use crate::evaluate::observation::{Observation, Stop, StoredText, Text};
 use crate::evaluate::query::Queried;
 use crate::evaluate::survey::{Survey, Surveyed};
 use crate::machine::Target;
@@ -1716,7 +1716,7 @@ fn of_captures_that_are_too_much_the_oldest_are_shortened() {
             "the end".to_owned(),
             100 << 20,
             false,
-            Stored { event: 0, length: 100 << 20, sum: None },
+            StoredText { event: 0, length: 100 << 20, sum: None },
         );
         let seen = Observation { stdout, ..Observation::exited(0, "") };
         events.extend(engine.handle(Input::ActionDone(seen), Duration::ZERO).unwrap());

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
-use super::bounds::Visits;
+use super::bounds::VisitCount;
 use super::evaluator::{Evaluator, Judged, Judging, Verdicts};
 use super::field::{Field, FieldError};
 use super::memory::{recalled, remembered};
@@ -23,13 +23,13 @@ record! {
         /// action and `output` for what it printed. Without any, the action and its output together.
         track: Vec<Template> = Vec::new(),
         /// How many times in a row the values may repeat before it means no.
-        max_repeat: Field<Visits> = Field::Literal(Visits::TWO),
+        max_repeat: Field<VisitCount> = Field::Literal(VisitCount::TWO),
     }
 }
 
 /// What is remembered from visit to visit. The values may be long or secret: a digest tells whether they are the same.
 #[derive(Serialize, Deserialize)]
-struct Memory {
+struct ActionMemory {
     values: String,
     count: i32,
 }
@@ -61,13 +61,13 @@ impl Evaluator for ActionStall {
             add(&value);
         }
         let values = hex(&digest.finalize());
-        let count = match recalled::<Memory>(judging.memory) {
+        let count = match recalled::<ActionMemory>(judging.memory) {
             Some(last) if last.values == values => last.count.saturating_add(1),
             _ => 0,
         };
         let details = json!({ "repeat_count": count, "max_repeat": max_repeat, "changed": count == 0 });
         let judged = Judged::new(Verdict::yes_if(count < max_repeat), details);
-        Ok(judged.remembering(remembered(&Memory { values, count })))
+        Ok(judged.remembering(remembered(&ActionMemory { values, count })))
     }
 
     fn verdicts(&self) -> Verdicts<'_> {
@@ -102,10 +102,10 @@ fn named<'a>(name: &str, judging: Judging<'a>) -> Option<Cow<'a, str>> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{Visits, judge};
+    use super::super::testing::{TestVisits, judge};
 
     fn verdicts(spec: &str, visits: &[(&str, &str)]) -> String {
-        let mut memory = Visits::of(spec);
+        let mut memory = TestVisits::of(spec);
         let words = visits.iter().map(|(action, output)| {
             memory.action = Some((*action).to_owned());
             memory.judge(output, 0).verdict.to_string()

@@ -7,10 +7,10 @@ const MOST_VISITS: f64 = 1e9;
 
 ranged! {
     /// How many visits in a row mean something.
-    pub struct Visits(i32) in Bounds::whole(1.0, MOST_VISITS, "a whole number from 1 to 1,000,000,000")
+    pub struct VisitCount(i32) in Bounds::whole(1.0, MOST_VISITS, "a whole number from 1 to 1,000,000,000")
 }
 
-impl Visits {
+impl VisitCount {
     /// One visit.
     pub(super) const ONE: Self = Self(1);
 

@@ -18,7 +18,7 @@ choice! {
 
 record! {
     /// Tells whether a measured number reached its target, moved towards it, or stalled.
-    pub struct Convergence {
+    pub struct ConvergenceEvaluator {
         /// The number to reach.
         target or "toward": Field<f64>,
         /// How far from the target is near enough.
@@ -44,7 +44,7 @@ impl Direction {
     }
 }
 
-impl Evaluator for Convergence {
+impl Evaluator for ConvergenceEvaluator {
     fn judge(&self, judging: Judging<'_>) -> Result<Judged, FieldError> {
         let text = match &self.source {
             Some(source) => source.render(judging.scope)?.into(),
@@ -127,7 +127,7 @@ fn no_previous(text: &str, remembered: Option<f64>) -> String {
 mod tests {
     use serde_json::json;
 
-    use super::super::testing::{Visits, judge_with};
+    use super::super::testing::{TestVisits, judge_with};
 
     fn check(spec: &str, last: Option<f64>, out: &str, expected: &str) {
         assert_eq!(
@@ -160,7 +160,7 @@ mod tests {
     #[test]
     fn a_previous_that_is_no_number_falls_back_to_the_memory_and_says_so() {
         let spec = "{type: convergence, target: 0, previous: '${context.word}'}";
-        let mut visits = Visits::of(spec);
+        let mut visits = TestVisits::of(spec);
         for (out, verdict, warning) in [
             ("5", "progress", "`previous` is `OK`, which is not a number: this counts as the first number"),
             (
@@ -177,7 +177,7 @@ mod tests {
             let judged = visits.judge(out, 0);
             assert_eq!((judged.verdict.as_str(), &*judged.warnings), (verdict, &[warning.to_owned()][..]));
         }
-        let fine = Visits::of("{type: convergence, target: 0, previous: '${context.n}'}").judge("4", 0);
+        let fine = TestVisits::of("{type: convergence, target: 0, previous: '${context.n}'}").judge("4", 0);
         assert_eq!(fine.warnings, Vec::<String>::new());
     }
 

@@ -3,23 +3,23 @@
 use indexmap::IndexMap;
 use serde_json::{Value, json};
 
-use super::bounds::Visits;
+use super::bounds::VisitCount;
 use super::evaluator::{Evaluator, Judged, Judging, Verdicts};
 use super::field::{Field, FieldError};
 use super::verdict::Verdict;
 use crate::base::decode::record;
 use crate::base::template::{RenderError, Room, Scope, Template};
 use crate::criteria::decision::STUCK_AFTER;
-use crate::criteria::edit::Criterion;
-use crate::criteria::{Progress, State, advance, decide};
+use crate::criteria::edit::NewCriterion;
+use crate::criteria::{CriteriaState, Progress, advance, decide};
 
 record! {
     /// Reads the criteria of a piece of work from its state file, or keeps them itself from round to round.
-    pub struct Criteria {
+    pub struct CriteriaEvaluator {
         /// The file, relative to the directory of the run.
         source: Template = Template::literal(".loop/state.json"),
         /// How many rounds in a row at the same criterion are enough.
-        stuck_after: Field<Visits> = Field::Literal(Visits::FIVE),
+        stuck_after: Field<VisitCount> = Field::Literal(VisitCount::FIVE),
         /// For criteria that are kept here: what is met, each by a verdict; `yes` is met.
         results: IndexMap<String, Template> = IndexMap::new(),
         /// For criteria that are kept here: what is to be done.
@@ -38,28 +38,31 @@ record! {
 /// The line by which whoever works says that the work is done.
 const SIGNAL: &str = "EXIT_SIGNAL: true";
 
-impl Criteria {
+impl CriteriaEvaluator {
     /// Tells whether the criteria are kept here, and not in a file.
     pub fn is_own(&self) -> bool {
         !self.results.is_empty()
     }
 
     /// Returns the state of criteria that are kept here: as it was after the last round, or as the work begins.
-    pub fn state(&self, memory: Option<&Value>, scope: &dyn Scope) -> Result<State, RenderError> {
+    pub fn state(&self, memory: Option<&Value>, scope: &dyn Scope) -> Result<CriteriaState, RenderError> {
         if let Some(Value::Object(state)) = memory {
-            return Ok(State::of(state));
+            return Ok(CriteriaState::of(state));
         }
         let mut room = Room::new();
         self.beginning(|text| text.render_within(&mut room, scope))
     }
 
     /// Returns the state of criteria that are kept here as the work begins.
-    pub fn beginning<E>(&self, mut render: impl FnMut(&Template) -> Result<String, E>) -> Result<State, E> {
+    pub fn beginning<E>(
+        &self,
+        mut render: impl FnMut(&Template) -> Result<String, E>,
+    ) -> Result<CriteriaState, E> {
         let criteria: Vec<_> =
-            self.results.keys().map(|name| Criterion { name: name.clone(), check: None }).collect();
+            self.results.keys().map(|name| NewCriterion { name: name.clone(), check: None }).collect();
         let steps: Vec<_> = self.steps.iter().map(&mut render).collect::<Result<_, _>>()?;
         let spec = self.spec.as_ref().map(&mut render).transpose()?;
-        Ok(State::begin(&spec.unwrap_or_default(), &criteria, &steps))
+        Ok(CriteriaState::begin(&spec.unwrap_or_default(), &criteria, &steps))
     }
 
     /// Judges a round of criteria that are kept here.
@@ -93,7 +96,7 @@ impl Criteria {
 }
 
 /// Says how the work stands.
-fn stands(state: &State, stuck_after: u32) -> Judged {
+fn stands(state: &CriteriaState, stuck_after: u32) -> Judged {
     let decision = decide(state, stuck_after);
     let verdict = Verdict::new(match decision.progress {
         Progress::Inactive => "inactive",
@@ -106,7 +109,7 @@ fn stands(state: &State, stuck_after: u32) -> Judged {
     Judged::new(verdict, details)
 }
 
-impl Evaluator for Criteria {
+impl Evaluator for CriteriaEvaluator {
     fn judge(&self, judging: Judging<'_>) -> Result<Judged, FieldError> {
         let stuck_after = self.stuck_after.resolve(judging.scope)?.get();
         let stuck_after = u32::try_from(stuck_after).unwrap_or(STUCK_AFTER);
@@ -123,7 +126,7 @@ impl Evaluator for Criteria {
             Some(Err(why)) => return Ok(Judged::error(format!("the state file cannot be read: {why}"))),
             None => return Ok(Judged::error("nobody read the state file")),
         };
-        let state = match State::read(bytes) {
+        let state = match CriteriaState::read(bytes) {
             Ok(state) => state,
             Err(invalid) => return Ok(Judged::error(format!("invalid state file: {invalid}"))),
         };
@@ -158,12 +161,12 @@ impl Evaluator for Criteria {
 mod tests {
     use serde_json::Value;
 
-    use super::super::testing::Visits;
+    use super::super::testing::TestVisits;
     use super::*;
 
     /// Judges a file, with its details; `spec` are keys besides the type.
     fn judged(spec: &str, file: &str) -> (String, Value) {
-        let mut visits = Visits::of(&format!("{{type: criteria{spec}}}"));
+        let mut visits = TestVisits::of(&format!("{{type: criteria{spec}}}"));
         visits.file = Some(Ok(Some(file.as_bytes().to_vec())));
         let judged = visits.judge("", 0);
         (judged.verdict.to_string(), Value::Object(judged.details))
@@ -190,7 +193,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_read_is_an_error_and_no_file_is_no_work() {
-        let mut visits = Visits::of("{type: criteria, source: x.json}");
+        let mut visits = TestVisits::of("{type: criteria, source: x.json}");
         assert_eq!(visits.judge("", 0).verdict.as_str(), "error");
         visits.file = Some(Err("a directory".to_owned()));
         assert_eq!(visits.judge("", 0).details["error"], "the state file cannot be read: a directory");
@@ -200,7 +203,7 @@ mod tests {
 
     #[test]
     fn criteria_that_are_kept_here_remember_their_rounds() {
-        let mut visits = Visits::of(
+        let mut visits = TestVisits::of(
             "{type: criteria, spec: s, results: {a: '${context.word}', b: '${context.n}'}, steps: [one], stuck_after: 2}",
         );
         assert!(visits.file.is_none());
@@ -229,7 +232,7 @@ mod tests {
             (", work: ''", false),
         ] {
             let mut visits =
-                Visits::of(&format!("{{type: criteria, results: {{a: 'no'}}, steps: [one]{work}}}"));
+                TestVisits::of(&format!("{{type: criteria, results: {{a: 'no'}}, steps: [one]{work}}}"));
             let judged = visits.judge("", 0);
             let left = if is_done { json!([]) } else { json!(["one"]) };
             assert_eq!(judged.details["state"]["remainingSteps"], left, "{work}");
@@ -244,7 +247,7 @@ mod tests {
             (", signal: 'no EXIT_SIGNAL: true'", "continue"),
             (", signal: ''", "continue"),
         ] {
-            let mut visits = Visits::of(&format!("{{type: criteria, results: {{a: 'yes'}}{signal}}}"));
+            let mut visits = TestVisits::of(&format!("{{type: criteria, results: {{a: 'yes'}}{signal}}}"));
             let judged = visits.judge("", 0);
             assert_eq!(judged.verdict.as_str(), expected, "{signal}");
             let is_ended = judged.details["state"]["status"] == "completed";

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::bounds::Visits;
+use super::bounds::VisitCount;
 use super::evaluator::{Evaluator, Judged, Judging, Verdicts};
 use super::field::{Field, FieldError};
 use super::memory::{recalled, remembered};
@@ -19,13 +19,13 @@ record! {
         /// there are none.
         scope: Vec<Template> = Vec::new(),
         /// How many visits in a row without a change mean no.
-        max_stall: Field<Visits> = Field::Literal(Visits::ONE),
+        max_stall: Field<VisitCount> = Field::Literal(VisitCount::ONE),
     }
 }
 
 /// What is remembered from visit to visit.
 #[derive(Serialize, Deserialize)]
-struct Memory {
+struct DiffMemory {
     tree: Survey,
     count: i32,
 }
@@ -40,14 +40,14 @@ impl Evaluator for DiffStall {
             }
             None => return Ok(Judged::error("nobody looked at the working tree")),
         };
-        let last: Option<Memory> = recalled(judging.memory);
+        let last: Option<DiffMemory> = recalled(judging.memory);
         let count = match last {
             Some(last) if last.tree == tree => last.count.saturating_add(1),
             _ => 0,
         };
         let details = json!({ "stall_count": count, "max_stall": max_stall, "diff_changed": count == 0 });
         let judged = Judged::new(Verdict::yes_if(count < max_stall), details);
-        Ok(judged.remembering(remembered(&Memory { tree, count })))
+        Ok(judged.remembering(remembered(&DiffMemory { tree, count })))
     }
 
     fn verdicts(&self) -> Verdicts<'_> {
@@ -70,7 +70,7 @@ impl Evaluator for DiffStall {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::Visits;
+    use super::super::testing::TestVisits;
     use super::*;
 
     fn tree(digest: &str) -> Survey {
@@ -79,7 +79,7 @@ mod tests {
 
     /// Judges one visit after another; a word is the tree of that visit, `!` one that cannot be looked at.
     fn verdicts(spec: &str, trees: &str) -> String {
-        let mut visits = Visits::of(spec);
+        let mut visits = TestVisits::of(spec);
         let words = trees.split(' ').map(|word| {
             visits.survey = Some(if word == "!" { Err("no repository".to_owned()) } else { Ok(tree(word)) });
             visits.judge("", 0).verdict.to_string()
@@ -96,7 +96,7 @@ mod tests {
     #[test]
     fn without_a_tree_it_is_an_error_that_forgets_nothing() {
         assert_eq!(verdicts("type: diff_stall", "! a ! a"), "error yes error no");
-        let mut visits = Visits::of("type: diff_stall");
+        let mut visits = TestVisits::of("type: diff_stall");
         visits.survey = Some(Err("no git repository".to_owned()));
         let error = visits.judge("", 0).details["error"].clone();
         assert_eq!(error, "the working tree cannot be compared: no git repository");
@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn a_commit_alone_is_a_change() {
-        let mut visits = Visits::of("type: diff_stall");
+        let mut visits = TestVisits::of("type: diff_stall");
         for (head, expected) in [("1", "yes"), ("1", "no"), ("2", "yes")] {
             visits.survey = Some(Ok(Survey { head: Some(head.to_owned()), digest: "same".to_owned() }));
             assert_eq!(visits.judge("", 0).verdict.as_str(), expected);
@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn details_are_fixed() {
-        let mut visits = Visits::of("{type: diff_stall, max_stall: 2}");
+        let mut visits = TestVisits::of("{type: diff_stall, max_stall: 2}");
         visits.survey = Some(Ok(tree("a")));
         let first = visits.judge("", 0).details;
         assert_eq!(json!(first), json!({"stall_count": 0, "max_stall": 2, "diff_changed": true}));

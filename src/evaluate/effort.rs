@@ -3,9 +3,9 @@
 /// What is left of the effort for one file. When it is used up, the remaining patterns are not checked at load; the
 /// run reports their faults.
 #[derive(Debug)]
-pub struct Effort(usize);
+pub struct PatternEffort(usize);
 
-impl Effort {
+impl PatternEffort {
     /// What a class of signs in a pattern takes.
     pub(super) const CLASS: usize = 50;
 
@@ -34,7 +34,7 @@ impl Effort {
     }
 }
 
-impl Default for Effort {
+impl Default for PatternEffort {
     fn default() -> Self {
         Self::new()
     }
@@ -46,7 +46,7 @@ mod tests {
 
     #[test]
     fn what_is_spent_is_gone() {
-        let mut effort = Effort::new();
+        let mut effort = PatternEffort::new();
         assert!(effort.spend(499_999) && !effort.spend(2) && effort.spend(1) && !effort.spend(1));
     }
 }

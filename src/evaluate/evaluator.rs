@@ -4,9 +4,9 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value, json};
 
-use super::effort::Effort;
+use super::effort::PatternEffort;
 use super::field::FieldError;
-use super::form::Form;
+use super::form::AnswerForm;
 use super::model::{ModelAnswer, Question};
 use super::observation::Observation;
 use super::query::{Queried, Query};
@@ -34,7 +34,7 @@ pub struct Judging<'a> {
     /// What came of its query, for an evaluator that has one.
     pub queried: Option<&'a Queried>,
     /// The form that the answer to the state's prompt has to have, if it asks for one.
-    pub form: Option<&'a Form>,
+    pub form: Option<&'a AnswerForm>,
 }
 
 /// The content of a file (`None` if the file does not exist), or why it cannot be read.
@@ -146,7 +146,7 @@ pub trait Evaluator {
     }
 
     /// Looks at the evaluator's own keys when its file is read, and returns what is odd about them.
-    fn check(&self, _effort: &mut Effort) -> Vec<Oddity> {
+    fn check(&self, _effort: &mut PatternEffort) -> Vec<Oddity> {
         self.oddities().into_iter().map(|(key, message)| Oddity::warning(key, message)).collect()
     }
 

@@ -7,7 +7,7 @@ use crate::base::template::Template;
 use crate::tools;
 
 use super::bounds::ExitStatus;
-use super::effort::Effort;
+use super::effort::PatternEffort;
 use super::evaluator::{Evaluator, Judged, Judging, Oddity, Verdicts};
 use super::exit_codes::ExitCodes;
 use super::field::{Field, FieldError};
@@ -129,7 +129,7 @@ impl Evaluator for ExitCode {
         target.into_iter().chain(source).collect()
     }
 
-    fn check(&self, _: &mut Effort) -> Vec<Oddity> {
+    fn check(&self, _: &mut PatternEffort) -> Vec<Oddity> {
         self.odd_abstention().into_iter().chain(self.odd_list()).collect()
     }
 }

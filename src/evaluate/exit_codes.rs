@@ -36,8 +36,8 @@ impl ExitCodes {
             };
             let named = || one_line(&value.to_string(), 40);
             parse(&text).map_err(|fault| match fault {
-                Fault::Unreadable => format!("`{}` is not {EXPECTED}", named()),
-                Fault::Reversed => format!("the range {} is empty", named()),
+                ExitCodeFault::Unreadable => format!("`{}` is not {EXPECTED}", named()),
+                ExitCodeFault::Reversed => format!("the range {} is empty", named()),
             })
         };
         match value {
@@ -57,16 +57,16 @@ impl ExitCodes {
 
 /// What a text is that is no code and no range of them.
 #[derive(Debug)]
-enum Fault {
+enum ExitCodeFault {
     Unreadable,
     Reversed,
 }
 
-fn parse(text: &str) -> Result<RangeInclusive<u8>, Fault> {
+fn parse(text: &str) -> Result<RangeInclusive<u8>, ExitCodeFault> {
     let code = |text: &str| {
         let text = text.trim();
         let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-        text.parse::<u8>().ok().filter(|_| is_number).ok_or(Fault::Unreadable)
+        text.parse::<u8>().ok().filter(|_| is_number).ok_or(ExitCodeFault::Unreadable)
     };
     let text = text.trim();
     let range = match text.split_once('-') {
@@ -74,7 +74,7 @@ fn parse(text: &str) -> Result<RangeInclusive<u8>, Fault> {
         None => code(text).map(|code| code..=code)?,
         Some((first, last)) => code(first)?..=code(last)?,
     };
-    if range.is_empty() { Err(Fault::Reversed) } else { Ok(range) }
+    if range.is_empty() { Err(ExitCodeFault::Reversed) } else { Ok(range) }
 }
 
 fn decode_one(
@@ -85,11 +85,11 @@ fn decode_one(
 ) -> Option<RangeInclusive<u8>> {
     match parse(&scalar.text) {
         Ok(range) => Some(range),
-        Err(Fault::Unreadable) => {
+        Err(ExitCodeFault::Unreadable) => {
             wrong_type(node, path, EXPECTED, out);
             None
         }
-        Err(Fault::Reversed) => {
+        Err(ExitCodeFault::Reversed) => {
             let message = format!("the range `{}` is empty", one_line(&scalar.text, 40));
             let help = "write the smaller code first";
             out.push(Diagnostic::error("exit-codes", Place::Value(path.clone()), message).help(help));

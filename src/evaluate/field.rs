@@ -139,7 +139,7 @@ mod tests {
     use super::*;
     use crate::base::path::Segment;
     use crate::base::template::{Found, Missing, Namespace};
-    use crate::evaluate::bounds::{Confidence, Visits};
+    use crate::evaluate::bounds::{Confidence, VisitCount};
 
     struct Five;
 
@@ -156,7 +156,7 @@ mod tests {
     #[test]
     fn a_template_becomes_a_value_of_the_fields_type() {
         assert_eq!(check::<f64>("${context.x}"), Ok(5.0));
-        assert_eq!(check::<Visits>("${context.x}").map(Visits::get), Ok(5));
+        assert_eq!(check::<VisitCount>("${context.x}").map(VisitCount::get), Ok(5));
         assert_eq!(
             check::<Confidence>("0${context.x}").unwrap_err().to_string(),
             "`0 5` is not a number from 0 to 1"

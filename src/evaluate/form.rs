@@ -13,16 +13,16 @@ const QUOTED: usize = 200;
 
 /// A JSON Schema for the answer to a prompt.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Form(Value);
+pub struct AnswerForm(Value);
 
-impl Form {
+impl AnswerForm {
     /// Returns the schema.
     pub fn schema(&self) -> &Value {
         &self.0
     }
 }
 
-impl Decode for Form {
+impl Decode for AnswerForm {
     fn decode(node: &Node, path: &DocPath, out: &mut Diagnostics) -> Option<Self> {
         let (schema, why) = (node.to_json(), unusable(&node.to_json(), path));
         let Some(why) = why else { return Some(Self(schema)) };
@@ -75,7 +75,8 @@ mod tests {
             let mut problems = Diagnostics::default();
             let text = format!("answer: {text}");
             let node = crate::definition::yaml::parse(&text, crate::base::node::FileId(0), &mut problems);
-            let forms = IndexMap::<String, Form>::decode(&node.unwrap(), &DocPath::root(), &mut problems);
+            let forms =
+                IndexMap::<String, AnswerForm>::decode(&node.unwrap(), &DocPath::root(), &mut problems);
             (
                 forms.is_some_and(|forms| forms.len() == 1),
                 problems.iter().map(|problem| problem.message.clone()).collect::<Vec<_>>(),

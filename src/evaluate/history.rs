@@ -10,7 +10,7 @@ use crate::base::template::Template;
 use crate::criteria::state::MAX_BYTES;
 
 /// When the numbers of a history no longer improve.
-pub(super) struct History {
+pub(super) struct PlateauRule {
     /// How much better than the best one a number has to be.
     pub(super) epsilon: f64,
     /// How many numbers in a row that are no better mean no.
@@ -19,7 +19,7 @@ pub(super) struct History {
     pub(super) direction: Direction,
 }
 
-impl History {
+impl PlateauRule {
     /// Judges what was read. A line that is no number is passed over; without two numbers there is nothing to compare.
     pub(super) fn judge(&self, file: Option<&FileRead>) -> Judged {
         let text = match file {

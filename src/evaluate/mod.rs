@@ -45,8 +45,8 @@ mod subject;
 pub use action_stall::ActionStall;
 pub use answer::Answered;
 pub use classify::Classify;
-pub use convergence::{Convergence, Direction};
-pub use criteria::Criteria;
+pub use convergence::{ConvergenceEvaluator, Direction};
+pub use criteria::CriteriaEvaluator;
 pub use diff_stall::DiffStall;
 pub use evaluator::{ANY_DETAILS, Evaluator, FileRead, Judged, Judging, Verdicts};
 pub use exit_code::ExitCode;
@@ -72,7 +72,7 @@ tagged! {
         /// By a pattern in what was printed.
         OutputContains(OutputContains) = "output_contains",
         /// By the way of a number towards a target.
-        Convergence(Convergence) = "convergence",
+        Convergence(ConvergenceEvaluator) = "convergence",
         /// By the word that was printed.
         Classify(Classify) = "classify",
         /// By whether the working tree changes.
@@ -88,7 +88,7 @@ tagged! {
         /// By the envelope of an MCP tool's answer.
         McpResult(McpResult) = "mcp_result",
         /// By the criteria of a piece of work.
-        Criteria(Criteria) = "criteria",
+        Criteria(CriteriaEvaluator) = "criteria",
         /// By a field of the answer to a prompt.
         Answer(Answered) = "answer",
         /// By the score that a reviewer gives.

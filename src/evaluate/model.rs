@@ -48,12 +48,12 @@ pub struct Usage {
     pub session: Option<String>,
     /// What the host says that the whole session took, where a later call will say how much that has become.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub session_total: Option<Sum>,
+    pub session_total: Option<ConversationUsage>,
 }
 
 /// What a host says that a whole conversation took. What it does not count in this way is 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Sum {
+pub struct ConversationUsage {
     /// Tokens that went in.
     pub input_tokens: u64,
     /// Tokens that came out.

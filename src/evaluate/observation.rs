@@ -20,7 +20,7 @@ pub enum Stream {
 /// What a stream printed, as far as it was kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Text {
-    kept: Kept,
+    kept: SharedText,
     bytes: u64,
     truncated: bool,
     stored: Option<Place>,
@@ -29,43 +29,43 @@ pub struct Text {
 
 /// A text that has many owners and may be megabytes, from some byte on.
 #[derive(Clone, Debug, Default)]
-struct Kept {
+struct SharedText {
     whole: Arc<String>,
     from: usize,
 }
 
-impl Kept {
+impl SharedText {
     fn as_str(&self) -> &str {
         &self.whole[self.from..]
     }
 }
 
-impl From<String> for Kept {
+impl From<String> for SharedText {
     fn from(text: String) -> Self {
         Arc::new(text).into()
     }
 }
 
-impl From<Arc<String>> for Kept {
+impl From<Arc<String>> for SharedText {
     fn from(whole: Arc<String>) -> Self {
         Self { whole, from: 0 }
     }
 }
 
-impl PartialEq for Kept {
+impl PartialEq for SharedText {
     fn eq(&self, other: &Self) -> bool {
         self.as_str() == other.as_str()
     }
 }
 
-impl Eq for Kept {}
+impl Eq for SharedText {}
 
 /// The number of an event, and the bytes that were stored for it.
 type Place = (u64, u64);
 
 /// Where a text stands of which only the end is at hand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Stored {
+pub struct StoredText {
     /// The number of the event that has its end; 0 when that is not known.
     pub event: u64,
     /// The bytes that were stored.
@@ -88,8 +88,8 @@ impl Text {
 
     /// Makes a text whose end is at hand and which stands elsewhere as far as it was kept; `truncated` tells whether
     /// more was printed than that.
-    pub fn stored(end: String, bytes: u64, truncated: bool, stored: Stored) -> Self {
-        let Stored { event, length, sum } = stored;
+    pub fn stored(end: String, bytes: u64, truncated: bool, stored: StoredText) -> Self {
+        let StoredText { event, length, sum } = stored;
         let (stored, sum) = (Some((event, length)), sum.map(Box::new));
         Self { kept: end.into(), bytes, truncated, stored, sum }
     }
@@ -114,8 +114,8 @@ impl Text {
     }
 
     /// Returns where the text stands, while only its end is at hand.
-    pub fn elsewhere(&self) -> Option<Stored> {
-        self.stored.map(|(event, length)| Stored { event, length, sum: self.sum() })
+    pub fn elsewhere(&self) -> Option<StoredText> {
+        self.stored.map(|(event, length)| StoredText { event, length, sum: self.sum() })
     }
 
     /// Returns the bytes that are kept, here or elsewhere.
@@ -137,8 +137,8 @@ impl Text {
     /// Returns the same without the first bytes of what was kept, and copies nothing. They have to end a character.
     #[must_use]
     pub fn without_first(&self, bytes: usize) -> Self {
-        let Kept { whole, from } = &self.kept;
-        let kept = Kept { whole: Arc::clone(whole), from: from + bytes };
+        let SharedText { whole, from } = &self.kept;
+        let kept = SharedText { whole: Arc::clone(whole), from: from + bytes };
         Self { kept, ..self.clone() }
     }
 

@@ -1,10 +1,10 @@
 //! `open_question_stall`: whether a number of open questions, kept in a file, still gets smaller.
 
-use super::bounds::{Margin, Visits};
+use super::bounds::{Margin, VisitCount};
 use super::convergence::Direction;
 use super::evaluator::{Evaluator, Judged, Judging, Verdicts};
 use super::field::{Field, FieldError};
-use super::history::{History, in_run_dir};
+use super::history::{PlateauRule, in_run_dir};
 use crate::base::decode::record;
 use crate::base::template::Template;
 
@@ -16,13 +16,13 @@ record! {
         /// How much smaller than the smallest one a number has to be.
         epsilon: Field<Margin> = Field::Literal(Margin::HALF),
         /// How many numbers in a row that are no smaller mean no.
-        max_stall: Field<Visits> = Field::Literal(Visits::ONE),
+        max_stall: Field<VisitCount> = Field::Literal(VisitCount::ONE),
     }
 }
 
 impl Evaluator for OpenQuestionStall {
     fn judge(&self, judging: Judging<'_>) -> Result<Judged, FieldError> {
-        let history = History {
+        let history = PlateauRule {
             epsilon: self.epsilon.resolve(judging.scope)?.get(),
             max_stall: self.max_stall.resolve(judging.scope)?.get(),
             direction: Direction::Minimize,
@@ -53,10 +53,10 @@ impl Evaluator for OpenQuestionStall {
 mod tests {
     use serde_json::json;
 
-    use super::super::testing::Visits;
+    use super::super::testing::TestVisits;
 
     fn check(spec: &str, history: Option<&str>, expected: &str) {
-        let mut visits = Visits::of(&format!("{{type: open_question_stall, history_file: h{spec}}}"));
+        let mut visits = TestVisits::of(&format!("{{type: open_question_stall, history_file: h{spec}}}"));
         visits.file = Some(Ok(history.map(|text| text.as_bytes().to_vec())));
         assert_eq!(visits.judge("", 0).verdict.as_str(), expected, "{spec} {history:?}");
     }
@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     fn details_are_fixed_and_what_cannot_be_read_is_an_error() {
-        let mut visits = Visits::of("type: open_question_stall");
+        let mut visits = TestVisits::of("type: open_question_stall");
         visits.file = Some(Ok(Some(b"5\n4\n4\nlater\n".to_vec())));
         let expected = json!({"stall_count": 1, "max_stall": 1, "epsilon": 0.5, "rounds": 3, "best": 4});
         assert_eq!(json!(visits.judge("", 0).details), expected);

@@ -4,7 +4,7 @@ use fancy_regex::Regex as Backtracking;
 use regex::{Regex, RegexBuilder};
 use serde_json::json;
 
-use super::effort::Effort;
+use super::effort::PatternEffort;
 use super::evaluator::{Evaluator, Judged, Judging, Oddity, Verdicts};
 use super::field::FieldError;
 use super::subject::{JudgedText, excerpt, subject};
@@ -35,7 +35,7 @@ impl Evaluator for OutputContains {
         // The end of its last line belongs to the way a text is printed, so that `done$` finds the last line.
         let text = text.strip_suffix('\n').map_or(&*text, |text| text.strip_suffix('\r').unwrap_or(text));
         let template = self.pattern.render(judging.scope)?;
-        let pattern = match Pattern::read(&template) {
+        let pattern = match OutputPattern::read(&template) {
             Ok(pattern) => pattern,
             Err(why) => return Ok(Judged::error(why.to_string())),
         };
@@ -53,7 +53,7 @@ impl Evaluator for OutputContains {
         if !matched && !self.negate {
             for template in &self.error_patterns {
                 let error = template.render(judging.scope)?;
-                match Pattern::read(&error).and_then(|pattern| pattern.is_in(text)) {
+                match OutputPattern::read(&error).and_then(|pattern| pattern.is_in(text)) {
                     Ok(true) => {
                         return Ok(Judged::error(format!("the output contains `{}`", excerpt(&error))));
                     }
@@ -80,7 +80,7 @@ impl Evaluator for OutputContains {
         std::iter::once(("pattern", &self.pattern)).chain(patterns).chain(source).collect()
     }
 
-    fn check(&self, effort: &mut Effort) -> Vec<Oddity> {
+    fn check(&self, effort: &mut PatternEffort) -> Vec<Oddity> {
         let patterns = std::iter::once(("pattern", &self.pattern));
         let patterns = patterns.chain(self.error_patterns.iter().map(|pattern| ("error_patterns", pattern)));
         let literals = patterns.filter_map(|(key, pattern)| Some((key, pattern.as_literal()?)));
@@ -108,19 +108,19 @@ impl OutputContains {
     }
 
     /// Says what is odd about a pattern that is known when the file is read.
-    fn oddity(&self, key: &'static str, pattern: &str, effort: &mut Effort) -> Option<Oddity> {
-        match Pattern::check(pattern, effort) {
-            Checked::Fine => None,
-            Checked::Plain if self.negate && key == "pattern" => {
+    fn oddity(&self, key: &'static str, pattern: &str, effort: &mut PatternEffort) -> Option<Oddity> {
+        match OutputPattern::check(pattern, effort) {
+            CheckedPattern::Fine => None,
+            CheckedPattern::Plain if self.negate && key == "pattern" => {
                 Some(Oddity::fault(key, negated_plain(pattern)))
             }
-            Checked::Plain => {
+            CheckedPattern::Plain => {
                 let shown = excerpt(pattern);
                 let message =
                     format!("`{shown}` is not a valid regular expression and is searched as plain text");
                 Some(Oddity::warning(key, message))
             }
-            Checked::Unusable(why) => Some(Oddity::fault(key, why.to_string())),
+            CheckedPattern::Unusable(why) => Some(Oddity::fault(key, why.to_string())),
         }
     }
 }
@@ -131,7 +131,7 @@ fn negated_plain(pattern: &str) -> String {
 }
 
 /// A pattern in the cheapest form that can express it.
-enum Pattern {
+enum OutputPattern {
     /// Linear time, whatever the output is.
     Linear(Regex),
     /// Look-around or back-references; the engine bounds its backtracking.
@@ -150,7 +150,7 @@ enum Unusable {
 }
 
 /// What is known about a pattern before the run.
-enum Checked {
+enum CheckedPattern {
     Fine,
     Plain,
     Unusable(Unusable),
@@ -168,7 +168,7 @@ const SMALL: usize = 64 * 1024;
 /// The memory that is counted for an instruction of a pattern with look-around or back-references.
 const INSTRUCTION: usize = 128;
 
-impl Pattern {
+impl OutputPattern {
     fn read(pattern: &str) -> Result<Self, Unusable> {
         Self::compiled(pattern, LARGEST)
     }
@@ -195,23 +195,23 @@ impl Pattern {
     }
 
     /// Looks at a pattern as closely as there is effort left for.
-    fn check(pattern: &str, effort: &mut Effort) -> Checked {
+    fn check(pattern: &str, effort: &mut PatternEffort) -> CheckedPattern {
         if pattern.len() <= LONGEST_PATTERN && !effort.spend(effort_of(pattern)) {
-            return Checked::Fine;
+            return CheckedPattern::Fine;
         }
         let checked = match Self::compiled(pattern, SMALL) {
             Err(Unusable::TooLarge(_)) if pattern.len() <= LONGEST_PATTERN => {
-                if !effort.spend(Effort::LARGE_PATTERN) {
-                    return Checked::Fine;
+                if !effort.spend(PatternEffort::LARGE_PATTERN) {
+                    return CheckedPattern::Fine;
                 }
                 Self::compiled(pattern, LARGEST)
             }
             checked => checked,
         };
         match checked {
-            Ok(Self::Linear(_) | Self::Backtracking(_)) => Checked::Fine,
-            Ok(Self::Plain(_)) => Checked::Plain,
-            Err(why) => Checked::Unusable(why),
+            Ok(Self::Linear(_) | Self::Backtracking(_)) => CheckedPattern::Fine,
+            Ok(Self::Plain(_)) => CheckedPattern::Plain,
+            Err(why) => CheckedPattern::Unusable(why),
         }
     }
 
@@ -233,10 +233,12 @@ impl Pattern {
 
 /// Estimates what it takes to read a pattern: classes and repetitions are written in a few signs and hold much.
 fn effort_of(pattern: &str) -> usize {
-    let repetitions = pattern.bytes().filter(|byte| *byte == b'{').count() * Effort::REPETITION;
+    let repetitions = pattern.bytes().filter(|byte| *byte == b'{').count() * PatternEffort::REPETITION;
     let classes = pattern.bytes().filter(|byte| matches!(byte, b'\\' | b'[' | b'.')).count();
     let is_folded = pattern.contains("(?") && pattern.contains('i');
-    pattern.len() + repetitions + classes * if is_folded { Effort::FOLDED_CLASS } else { Effort::CLASS }
+    pattern.len()
+        + repetitions
+        + classes * if is_folded { PatternEffort::FOLDED_CLASS } else { PatternEffort::CLASS }
 }
 
 fn is_about_size(error: &fancy_regex::Error) -> bool {
@@ -360,10 +362,10 @@ mod tests {
 
     #[test]
     fn a_file_of_nothing_but_patterns_is_not_compiled_to_the_end() {
-        let mut effort = super::Effort::new();
+        let mut effort = super::PatternEffort::new();
         let hostile = r"(?i)\p{L}".repeat(40);
-        let checked = (0..1000).map(|_| super::Pattern::check(&hostile, &mut effort));
-        let looked_at = checked.filter(|checked| !matches!(checked, super::Checked::Fine)).count();
+        let checked = (0..1000).map(|_| super::OutputPattern::check(&hostile, &mut effort));
+        let looked_at = checked.filter(|checked| !matches!(checked, super::CheckedPattern::Fine)).count();
         assert!(looked_at < 10, "{looked_at}");
         assert!(!effort.spend(500_000), "it was looked at");
     }

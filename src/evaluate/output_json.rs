@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::effort::Effort;
+use super::effort::PatternEffort;
 use super::evaluator::{Evaluator, Judged, Judging, Oddity, Verdicts};
 use super::field::{Field, FieldError};
 use super::jq;
@@ -94,9 +94,10 @@ impl Evaluator for OutputJson {
         query().transpose()
     }
 
-    fn check(&self, effort: &mut Effort) -> Vec<Oddity> {
+    fn check(&self, effort: &mut PatternEffort) -> Vec<Oddity> {
         let literal = self.path.as_literal().filter(|path| simple_path(path).is_none());
-        let odd = literal.filter(|path| effort.spend(Effort::QUERY + path.len()) && jq::check(path).is_err());
+        let odd = literal
+            .filter(|path| effort.spend(PatternEffort::QUERY + path.len()) && jq::check(path).is_err());
         odd.map(|path| {
             let message = format!("`{}` is neither a path nor a jq expression", excerpt(&path));
             Oddity::warning("path", message)

@@ -29,14 +29,14 @@ record! {
 const KEPT: usize = 16 * 1024;
 
 /// What a reviewer thinks of the work.
-struct Review {
+struct ReviewScore {
     score: Option<f64>,
     approval: Approval,
 }
 
 impl Score {
     /// Reads what a reviewer thinks. The score decides; what else the answer says counts only without one.
-    fn review(answer: &Value, approve: f64, revise: f64) -> Result<Review, &'static str> {
+    fn review(answer: &Value, approve: f64, revise: f64) -> Result<ReviewScore, &'static str> {
         let given = |key: &str| answer.get(key).filter(|value| !value.is_null());
         if let Some(score) = given("score") {
             let score = score.as_f64().filter(|score| (0.0..=100.0).contains(score));
@@ -46,7 +46,7 @@ impl Score {
                 score if score >= revise => Approval::Revise,
                 _ => Approval::Rejected,
             };
-            return Ok(Review { score: Some(score), approval });
+            return Ok(ReviewScore { score: Some(score), approval });
         }
         let approved = given("approved")
             .map(|approved| approved.as_bool().ok_or("`approved` of the answer is neither true nor false"));
@@ -58,11 +58,11 @@ impl Score {
             (None, Some(_)) => return Err("the `recommendation` of the answer is not a known word"),
             (None, None) => return Err("the answer has neither a score nor an approval"),
         };
-        Ok(Review { score: None, approval })
+        Ok(ReviewScore { score: None, approval })
     }
 
     /// Judges an answer that has the right form.
-    fn weigh(answer: &Value, review: &Review) -> Result<(Verdict, Value), &'static str> {
+    fn weigh(answer: &Value, review: &ReviewScore) -> Result<(Verdict, Value), &'static str> {
         let issues = match answer.get("issues") {
             Some(Value::Array(issues)) => issues.len(),
             Some(Value::Null) | None => 0,

@@ -5,11 +5,11 @@ use std::sync::LazyLock;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::bounds::{Margin, Visits};
+use super::bounds::{Margin, VisitCount};
 use super::convergence::Direction;
 use super::evaluator::{Evaluator, Judged, Judging, Verdicts};
 use super::field::{Field, FieldError};
-use super::history::{History, in_run_dir};
+use super::history::{PlateauRule, in_run_dir};
 use super::memory::{recalled, remembered};
 use super::number::{no_number, number, number_of};
 use super::subject::{JudgedText, subject};
@@ -27,7 +27,7 @@ record! {
         /// How much better than the best one a score has to be; 0 when absent, and 0.5 for the scores of a file.
         epsilon: Option<Field<Margin>>,
         /// How many visits in a row without a better score mean no.
-        max_stall: Field<Visits> = Field::Literal(Visits::ONE),
+        max_stall: Field<VisitCount> = Field::Literal(VisitCount::ONE),
         /// Which way is better.
         direction: Direction = Direction::Maximize,
         /// A file with all scores, one a line. Without one, and without `source` and `key`, it is `.score_history` in the
@@ -41,7 +41,7 @@ static UNNAMED: LazyLock<Template> = LazyLock::new(|| in_run_dir(".score_history
 
 /// What is remembered from visit to visit.
 #[derive(Serialize, Deserialize)]
-struct Memory {
+struct ScoreMemory {
     best: f64,
     count: i32,
 }
@@ -55,7 +55,7 @@ impl Evaluator for ScoreStall {
         };
         if self.history_file.is_some() || (self.is_bare() && matches!(judging.file, Some(Ok(Some(_))))) {
             let epsilon = epsilon(Margin::HALF)?;
-            return Ok(History { epsilon, max_stall, direction: self.direction }.judge(judging.file));
+            return Ok(PlateauRule { epsilon, max_stall, direction: self.direction }.judge(judging.file));
         }
         let text = match subject(self.source.as_ref(), judging)? {
             JudgedText::Text(text) => text,
@@ -66,13 +66,13 @@ impl Evaluator for ScoreStall {
             return Ok(Judged::error(no_number(&text, key.as_deref())));
         };
         let epsilon = epsilon(Margin::NONE)?;
-        let memory = match recalled::<Memory>(judging.memory) {
+        let memory = match recalled::<ScoreMemory>(judging.memory) {
             // The best score stays what it was until it is beaten by more than `epsilon`, so that many small steps
             // count as one that is large enough.
-            Some(Memory { best, count }) if self.direction.gain(best, score) <= epsilon => {
-                Memory { best, count: count.saturating_add(1) }
+            Some(ScoreMemory { best, count }) if self.direction.gain(best, score) <= epsilon => {
+                ScoreMemory { best, count: count.saturating_add(1) }
             }
-            _ => Memory { best: score, count: 0 },
+            _ => ScoreMemory { best: score, count: 0 },
         };
         let details = json!({
             "score": number(score),
@@ -122,11 +122,11 @@ impl ScoreStall {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{Visits, judge};
+    use super::super::testing::{TestVisits, judge};
     use super::*;
 
     fn verdicts(spec: &str, scores: &str) -> String {
-        let mut visits = Visits::of(&format!("{{type: score_stall, {spec}}}"));
+        let mut visits = TestVisits::of(&format!("{{type: score_stall, {spec}}}"));
         let words = scores.split(' ').map(|score| visits.judge(score, 0).verdict.to_string());
         words.collect::<Vec<_>>().join(" ")
     }
@@ -156,7 +156,7 @@ mod tests {
     #[test]
     fn a_file_holds_the_scores_of_all_visits() {
         let check = |spec: &str, history: Option<&str>, printed: &str, expected: &str| {
-            let mut visits = Visits::of(&format!("{{type: score_stall{spec}}}"));
+            let mut visits = TestVisits::of(&format!("{{type: score_stall{spec}}}"));
             visits.file = Some(Ok(history.map(|text| text.as_bytes().to_vec())));
             assert_eq!(visits.judge(printed, 0).verdict.as_str(), expected, "{spec} {history:?} {printed}");
         };
@@ -174,7 +174,7 @@ mod tests {
 
     #[test]
     fn details_are_fixed() {
-        let mut visits = Visits::of("type: score_stall");
+        let mut visits = TestVisits::of("type: score_stall");
         visits.judge("5", 0);
         let details = visits.judge("4.5", 0).details;
         assert_eq!(json!(details), json!({"score": 4.5, "best": 5, "stall_count": 1, "max_stall": 1}));

@@ -4,10 +4,10 @@ use std::borrow::Cow;
 
 use serde_json::{Value, json};
 
-use super::effort::Effort;
+use super::effort::PatternEffort;
 use super::evaluator::Oddity;
 use super::field::FieldError;
-use super::form::Form;
+use super::form::AnswerForm;
 use super::model::{ModelAnswer, Question};
 use super::observation::Observation;
 use super::query::Queried;
@@ -17,9 +17,9 @@ use crate::base::decode::Decode;
 use crate::base::path::Segment;
 use crate::base::template::{Found, Missing, Namespace, Scope, walk};
 
-pub(super) struct Values(pub(super) Value);
+pub(super) struct TestValues(pub(super) Value);
 
-impl Scope for Values {
+impl Scope for TestValues {
     fn get(&self, namespace: Namespace, path: &[Segment]) -> Result<Found<'_>, Missing> {
         let root = self.0.get(namespace.word()).ok_or_else(Missing::default)?;
         walk(namespace.word(), root, path).map(|value| Found::Json(Cow::Borrowed(value)))
@@ -43,8 +43,8 @@ fn decoded<T: Decode>(text: &str) -> T {
     decoded.unwrap()
 }
 
-fn scope() -> Values {
-    Values(json!({"context": {"n": 5, "t": "5", "word": "OK"}, "captured": {"cut": "the end"}}))
+fn scope() -> TestValues {
+    TestValues(json!({"context": {"n": 5, "t": "5", "word": "OK"}, "captured": {"cut": "the end"}}))
 }
 
 /// Decodes `spec` as the value of `evaluate:` and judges an action that printed and exited so; with the details
@@ -61,7 +61,7 @@ pub(super) fn judge_with(spec: &str, last: Option<f64>, stdout: &str, exit_code:
 }
 
 /// What is there to judge an action.
-fn judging<'a>(seen: &'a Observation, scope: &'a Values) -> Judging<'a> {
+fn judging<'a>(seen: &'a Observation, scope: &'a TestValues) -> Judging<'a> {
     Judging {
         seen: Some(seen),
         scope,
@@ -102,7 +102,7 @@ pub(super) fn judge_seen(spec: &str, seen: &Observation) -> Judged {
 
 /// What is odd about the keys of an evaluator.
 pub(super) fn checked(spec: &str) -> Vec<Oddity> {
-    evaluator(spec).check(&mut Effort::new())
+    evaluator(spec).check(&mut PatternEffort::new())
 }
 
 /// Decodes `spec` and does something with it and an action that printed and exited so.
@@ -126,7 +126,7 @@ pub(super) fn judge_answer(spec: &str, answer: &ModelAnswer, exit_code: i32) -> 
 
 /// The judgement of the answer to a prompt that asks for one in this form.
 pub(super) fn judge_formed(spec: &str, form: Option<&str>, stdout: &str, exit_code: i32) -> Judged {
-    let form: Option<Form> = form.map(decoded);
+    let form: Option<AnswerForm> = form.map(decoded);
     with_action(spec, stdout, exit_code, None, |evaluate, judging| {
         declared(evaluate, evaluate.judge(Judging { form: form.as_ref(), ..judging }).unwrap())
     })
@@ -139,7 +139,7 @@ pub(super) fn asked(spec: &str, stdout: &str, exit_code: i32) -> Question {
 }
 
 /// Visits of one state, one after the other, with what it remembers between them.
-pub(super) struct Visits {
+pub(super) struct TestVisits {
     evaluate: Evaluate,
     memory: Option<Value>,
     pub(super) action: Option<String>,
@@ -147,7 +147,7 @@ pub(super) struct Visits {
     pub(super) file: Option<FileRead>,
 }
 
-impl Visits {
+impl TestVisits {
     pub(super) fn of(spec: &str) -> Self {
         Self { evaluate: evaluator(spec), memory: None, action: None, survey: None, file: None }
     }

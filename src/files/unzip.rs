@@ -121,10 +121,10 @@ impl<R: Read + Seek> Archive<R> {
     }
 
     /// Reads a file: as many bytes as its entry says, or an error.
-    pub fn read(&mut self, name: &str) -> Result<Content<'_, R>, UnzipError> {
+    pub fn read(&mut self, name: &str) -> Result<ZipContent<'_, R>, UnzipError> {
         let index = self.zip.index_for_name_raw(name.as_bytes()).ok_or(ZipError::FileNotFound)?;
         let file = self.zip.by_index(index)?;
-        Ok(Content { left: file.size(), file })
+        Ok(ZipContent { left: file.size(), file })
     }
 }
 
@@ -172,12 +172,12 @@ fn safe_name(raw: &[u8]) -> Result<&str, &'static str> {
 
 /// The content of a file in an archive. The size in its entry is only what the packer says, so the bytes are counted.
 #[derive(Debug)]
-pub struct Content<'a, R: Read> {
+pub struct ZipContent<'a, R: Read> {
     file: ZipFile<'a, R>,
     left: u64,
 }
 
-impl<R: Read> Read for Content<'_, R> {
+impl<R: Read> Read for ZipContent<'_, R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.file.read(buffer)?;
         let wrong = |what| io::Error::new(ErrorKind::InvalidData, what);

@@ -18,7 +18,7 @@ use super::interface::{
 use super::output::{document, excerpt, object_in};
 use super::stream::{Kind, StreamFormat, StreamReader, StreamState, count};
 use crate::base::text::{one_line, plain};
-use crate::evaluate::model::{self, Question, Sum, Usage};
+use crate::evaluate::model::{self, ConversationUsage, Question, Usage};
 
 /// The host.
 pub(super) struct Claude;
@@ -245,13 +245,13 @@ fn price(result: &Map<String, Value>) -> Result<Option<f64>, &Value> {
 }
 
 /// Adds up what models took, subagents included; nothing where none is named.
-fn by_models(models: Option<&Value>) -> Option<Sum> {
+fn by_models(models: Option<&Value>) -> Option<ConversationUsage> {
     let models = models?.as_object()?;
-    Some(models.values().fold(Sum::default(), |sum, model| {
+    Some(models.values().fold(ConversationUsage::default(), |sum, model| {
         let count = |key| count(Some(model), key);
         let inputs = ["inputTokens", "cacheReadInputTokens", "cacheCreationInputTokens"];
         let cost = model.get("costUSD").and_then(Value::as_f64).and_then(model::price);
-        Sum {
+        ConversationUsage {
             input_tokens: inputs.into_iter().map(count).fold(sum.input_tokens, u64::saturating_add),
             output_tokens: sum.output_tokens.saturating_add(count("outputTokens")),
             cost_usd: (sum.cost_usd + cost.unwrap_or_default()).min(f64::MAX),
@@ -279,7 +279,7 @@ pub(super) struct Messages {
     result: Option<Map<String, Value>>,
     counting: Counting,
     /// What each message of a model took so far. One of them comes in several events.
-    seen: BTreeMap<String, Sum>,
+    seen: BTreeMap<String, ConversationUsage>,
     /// Tools that are at work.
     at_work: BTreeSet<String>,
     is_retrying: bool,
@@ -461,14 +461,14 @@ impl Messages {
             (usage.input_tokens, usage.output_tokens) = (sum.input_tokens, sum.output_tokens);
         }
         let cost_usd = usage.cost_usd.unwrap_or_default();
-        let sum = Sum { cost_usd, ..models.unwrap_or_default() };
+        let sum = ConversationUsage { cost_usd, ..models.unwrap_or_default() };
         self.counting = match (by_models(result.get("model_usage_since_last_result")), self.version) {
             (Some(since), _) => {
                 (usage.input_tokens, usage.output_tokens) = (since.input_tokens, since.output_tokens);
                 usage.cost_usd = usage.cost_usd.map(|_| since.cost_usd);
                 Counting::Call
             }
-            (None, _) if self.manner.is_some() => Counting::Conversation(Sum {
+            (None, _) if self.manner.is_some() => Counting::Conversation(ConversationUsage {
                 input_tokens: usage.input_tokens,
                 output_tokens: usage.output_tokens,
                 cost_usd: 0.0,
@@ -922,7 +922,8 @@ mod tests {
         let line = result(&json!({"total_cost_usd": 0.5, "modelUsage": models}));
         let init =
             |version: &str| json!({"type": "system", "subtype": "init", "claude_code_version": version});
-        let whole = Counting::Conversation(Sum { input_tokens: 200, output_tokens: 40, cost_usd: 0.5 });
+        let whole =
+            Counting::Conversation(ConversationUsage { input_tokens: 200, output_tokens: 40, cost_usd: 0.5 });
         for (version, expected) in [
             (Some("2.1.275"), Counting::Call),
             (Some("2.1.280"), Counting::Unknown),

@@ -23,7 +23,7 @@ use super::interface::{
 use super::output::excerpt;
 use super::stream::{StreamFormat, StreamReader, StreamState, count, status_failure};
 use crate::base::text::plain;
-use crate::evaluate::model::{Question, Sum, Usage};
+use crate::evaluate::model::{ConversationUsage, Question, Usage};
 
 /// The host.
 pub(super) struct Codex;
@@ -192,7 +192,7 @@ impl StreamFormat for Turn {
                 // What came from a cache is part of the input.
                 so_far.usage.input_tokens = count("input_tokens");
                 so_far.usage.output_tokens = count("output_tokens");
-                self.counting = Counting::Conversation(Sum {
+                self.counting = Counting::Conversation(ConversationUsage {
                     input_tokens: so_far.usage.input_tokens,
                     output_tokens: so_far.usage.output_tokens,
                     cost_usd: 0.0,
@@ -349,7 +349,7 @@ mod tests {
     fn a_thread_is_counted_as_a_whole() {
         let mut listener = Codex.listen(&Terms::default());
         listener.line(&completed().to_string(), &mut |_| {});
-        let sum = Sum { input_tokens: 100, output_tokens: 7, cost_usd: 0.0 };
+        let sum = ConversationUsage { input_tokens: 100, output_tokens: 7, cost_usd: 0.0 };
         assert_eq!(listener.counting(), Counting::Conversation(sum));
     }
 

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde_json::Value;
 
-use crate::evaluate::model::{Question, Sum, Usage};
+use crate::evaluate::model::{ConversationUsage, Question, Usage};
 
 /// A prompt for an agent.
 #[derive(Clone, Copy, Debug, Default)]
@@ -177,7 +177,7 @@ pub enum Counting {
     #[default]
     Call,
     /// They are those of the conversation that it is a part of.
-    Conversation(Sum),
+    Conversation(ConversationUsage),
     /// Either; the version of the host would tell, and is not known.
     Unknown,
 }

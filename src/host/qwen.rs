@@ -138,7 +138,7 @@ mod tests {
     use super::super::interface::{Counting, Pulse};
     use super::super::stream::tests::{assert_failed, play, play_answer};
     use super::*;
-    use crate::evaluate::model::Sum;
+    use crate::evaluate::model::ConversationUsage;
 
     fn says(text: &str) -> Value {
         let usage = json!({"input_tokens": 100, "output_tokens": 7});
@@ -205,7 +205,7 @@ mod tests {
         let mut listener = Qwen.listen(&Terms::default());
         listener.line(&result(&usage).to_string(), &mut |_| {});
         assert_eq!(listener.usage().tokens(), 120);
-        let sum = Sum { input_tokens: 100, output_tokens: 20, cost_usd: 0.0 };
+        let sum = ConversationUsage { input_tokens: 100, output_tokens: 20, cost_usd: 0.0 };
         assert_eq!(listener.counting(), Counting::Conversation(sum));
     }
 

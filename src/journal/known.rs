@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::claim::{self, Live, Standing};
+use super::claim::{self, ClaimStanding, Live};
 use super::ends::{self, Ends};
 use super::files::RunFiles;
 use super::snapshot;
@@ -22,7 +22,7 @@ const MAX_STATE: u64 = 64 * read::MIB;
 
 /// The status of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Status {
+pub enum RunStatus {
     /// It waits for its turn.
     Queued,
     /// It runs.
@@ -35,12 +35,12 @@ pub enum Status {
     Unsaved,
 }
 
-impl Status {
+impl RunStatus {
     /// Derives the status: of a live run from its claim, of any other run from the last event of its journal.
-    pub fn of(claim: Option<Standing>, end: Option<Outcome>) -> Self {
+    pub fn of(claim: Option<ClaimStanding>, end: Option<Outcome>) -> Self {
         match (claim, end) {
-            (Some(Standing::Holds), _) => Self::Running,
-            (Some(Standing::Waits), _) => Self::Queued,
+            (Some(ClaimStanding::Holds), _) => Self::Running,
+            (Some(ClaimStanding::Waits), _) => Self::Queued,
             (None, Some(outcome)) => Self::Ended(outcome),
             (None, None) => Self::Crashed,
         }
@@ -80,7 +80,7 @@ pub struct KnownRun {
     /// The loop.
     pub name: String,
     /// Its status.
-    pub status: Status,
+    pub status: RunStatus,
     /// The ends of its journal.
     pub ends: Ends,
     /// Why its journal cannot be read, if it cannot.
@@ -99,7 +99,7 @@ impl KnownRun {
     /// Tells whether it ended, and its reports or its archiving are still to do.
     pub fn is_to_be_finished(&self) -> bool {
         let has_ended =
-            matches!(self.status, Status::Ended(_) | Status::Unsaved) && self.ends.start.is_some();
+            matches!(self.status, RunStatus::Ended(_) | RunStatus::Unsaved) && self.ends.start.is_some();
         let is_in_its_place = self.status.is_resumable() || self.files.is_archived();
         has_ended && (self.files.unreported().exists() || !is_in_its_place)
     }
@@ -116,9 +116,9 @@ impl KnownRun {
         let name = ends.start.as_ref().map(|(_, start)| start.r#loop.to_string()).or_else(claimed);
         let end = ends.complete.as_ref().map(|complete| complete.outcome);
         let is_resumable = ends.complete.as_ref().is_some_and(LoopComplete::is_resumable);
-        let mut status = Status::of(live.map(|live| live.standing), end);
-        if status == Status::Ended(Outcome::Error) && is_resumable {
-            status = Status::Unsaved;
+        let mut status = RunStatus::of(live.map(|live| live.standing), end);
+        if status == RunStatus::Ended(Outcome::Error) && is_resumable {
+            status = RunStatus::Unsaved;
         }
         Self {
             name: name.unwrap_or_else(|| files.stem().to_owned()),
@@ -239,7 +239,7 @@ fn state(run: &KnownRun) -> Result<Option<Value>, String> {
 }
 
 /// Compares the copy with the journal. The copy may be one batch of events behind, but never ahead.
-fn disagreement(state: &Value, instance: &str, ends: &Ends, status: Status) -> Option<String> {
+fn disagreement(state: &Value, instance: &str, ends: &Ends, status: RunStatus) -> Option<String> {
     match format::check(state, snapshot::SCHEMA) {
         Ok(()) => {}
         Err(Unfit::Unknown) => return Some("it has no `schema`".to_owned()),
@@ -272,12 +272,12 @@ mod tests {
     #[test]
     fn who_is_alive_is_what_the_claim_says() {
         let check = |claim, end, expected: &str, resumable| {
-            let status = Status::of(claim, end);
+            let status = RunStatus::of(claim, end);
             assert_eq!((status.word(), status.is_resumable()), (expected, resumable));
         };
-        check(Some(Standing::Holds), None, "running", false);
-        check(Some(Standing::Holds), Some(Outcome::Interrupted), "running", false);
-        check(Some(Standing::Waits), None, "queued", false);
+        check(Some(ClaimStanding::Holds), None, "running", false);
+        check(Some(ClaimStanding::Holds), Some(Outcome::Interrupted), "running", false);
+        check(Some(ClaimStanding::Waits), None, "queued", false);
         check(None, None, "crashed", true);
         check(None, Some(Outcome::Success), "completed", false);
         check(None, Some(Outcome::Failure), "failed", false);
@@ -289,7 +289,7 @@ mod tests {
     #[track_caller]
     fn check(state: &Value, expected: Option<&str>) {
         let ends = Ends { last: Some((Timestamp::from_millis(0), 7)), ..Ends::default() };
-        let found = disagreement(state, "a", &ends, Status::Crashed);
+        let found = disagreement(state, "a", &ends, RunStatus::Crashed);
         assert_eq!(
             found
                 .as_deref()

@@ -232,14 +232,14 @@ fn without_halves(line: &[u8]) -> Option<Vec<u8>> {
 fn of_a_later_version(line: &[u8]) -> Option<String> {
     /// What every event has. The rest is passed over, and not taken into memory: nobody knows what it is.
     #[derive(Deserialize)]
-    struct Header {
+    struct EventHeader {
         event: String,
         #[serde(rename = "ts")]
         _ts: Timestamp,
         #[serde(rename = "seq")]
         _seq: u64,
     }
-    Some(serde_json::from_slice::<Header>(line).ok()?.event)
+    Some(serde_json::from_slice::<EventHeader>(line).ok()?.event)
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::time::Duration;
 
-use super::known::{KnownRun, Status};
+use super::known::{KnownRun, RunStatus};
 use crate::base::time::Timestamp;
 
 /// The limits of the history.
@@ -24,9 +24,9 @@ impl Default for HistoryLimits {
 
 /// The facts about a run that decide whether it is deleted.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Candidate<'r> {
+struct DeletionCandidate<'r> {
     name: &'r str,
-    status: Status,
+    status: RunStatus,
     last: Option<Timestamp>,
 }
 
@@ -35,13 +35,13 @@ pub fn plan(runs: &[KnownRun], limits: HistoryLimits, now: Timestamp) -> Vec<&Kn
     let readable = runs.iter().filter(|run| run.unreadable.is_none());
     let candidates = readable.map(|run| {
         let last = run.ends.last.map(|(at, _)| at);
-        (Candidate { name: &run.name, status: run.status, last }, run)
+        (DeletionCandidate { name: &run.name, status: run.status, last }, run)
     });
     due(candidates.collect(), limits, now)
 }
 
 /// Decides about candidates in the order in which they began.
-fn due<R>(candidates: Vec<(Candidate<'_>, R)>, limits: HistoryLimits, now: Timestamp) -> Vec<R> {
+fn due<R>(candidates: Vec<(DeletionCandidate<'_>, R)>, limits: HistoryLimits, now: Timestamp) -> Vec<R> {
     let mut kept: BTreeMap<String, usize> = BTreeMap::new();
     let mut due = Vec::new();
     for (candidate, run) in candidates.into_iter().rev() {
@@ -92,18 +92,18 @@ mod tests {
 
     const DAY: i64 = 24 * 3600 * 1000;
 
-    fn candidate(name: &'static str, status: Status, day: i64) -> Candidate<'static> {
-        Candidate { name, status, last: Some(Timestamp::from_millis(day * DAY)) }
+    fn candidate(name: &'static str, status: RunStatus, day: i64) -> DeletionCandidate<'static> {
+        DeletionCandidate { name, status, last: Some(Timestamp::from_millis(day * DAY)) }
     }
 
-    fn check(days: u64, count: usize, runs: &[(&'static str, Status, i64)], expected: &[usize]) {
+    fn check(days: u64, count: usize, runs: &[(&'static str, RunStatus, i64)], expected: &[usize]) {
         let limits = HistoryLimits { age: Duration::from_hours(days * 24), count };
         let runs =
             runs.iter().enumerate().map(|(at, (name, status, day))| (candidate(name, *status, *day), at));
         assert_eq!(due(runs.collect(), limits, Timestamp::from_millis(100 * DAY)), expected);
     }
 
-    const OK: Status = Status::Ended(Outcome::Success);
+    const OK: RunStatus = RunStatus::Ended(Outcome::Success);
 
     #[test]
     fn old_runs_and_too_many_runs_are_forgotten() {
@@ -116,19 +116,19 @@ mod tests {
     #[test]
     fn what_lives_or_can_be_continued_is_never_forgotten() {
         let safe = [
-            Status::Running,
-            Status::Queued,
-            Status::Crashed,
-            Status::Ended(Outcome::Interrupted),
-            Status::Ended(Outcome::Timeout),
-            Status::Ended(Outcome::Handoff),
-            Status::Ended(Outcome::OverBudget),
-            Status::Ended(Outcome::Unavailable),
+            RunStatus::Running,
+            RunStatus::Queued,
+            RunStatus::Crashed,
+            RunStatus::Ended(Outcome::Interrupted),
+            RunStatus::Ended(Outcome::Timeout),
+            RunStatus::Ended(Outcome::Handoff),
+            RunStatus::Ended(Outcome::OverBudget),
+            RunStatus::Ended(Outcome::Unavailable),
         ];
         for status in safe {
             check(1, 0, &[("a", status, 1)], &[]);
         }
-        check(1, 1, &[("a", OK, 99), ("a", Status::Crashed, 100)], &[]);
+        check(1, 1, &[("a", OK, 99), ("a", RunStatus::Crashed, 100)], &[]);
     }
 
     proptest! {

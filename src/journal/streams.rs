@@ -10,7 +10,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::base::sum::Sum;
 use crate::engine::event::Event;
-use crate::evaluate::observation::{Stored, Stream};
+use crate::evaluate::observation::{StoredText, Stream};
 use crate::files::read;
 
 /// The longest stream that is read, in bytes, whatever the journal says.
@@ -48,9 +48,9 @@ pub(super) fn write(path: &Path, text: &str) -> io::Result<Sum> {
 }
 
 /// The lengths and digests of stream files from a journal, by file name.
-pub struct Named(BTreeMap<String, Stored>);
+pub struct StreamDigests(BTreeMap<String, StoredText>);
 
-impl Named {
+impl StreamDigests {
     /// Reads them from a journal.
     pub fn in_journal(journal: &Path) -> Result<Self, ReadError> {
         let mut named = BTreeMap::new();
@@ -81,7 +81,7 @@ impl Named {
 }
 
 /// Returns how a stream differs from what was written.
-fn differs(stored: Stored, length: u64, sum: Option<Sum>) -> Option<String> {
+fn differs(stored: StoredText, length: u64, sum: Option<Sum>) -> Option<String> {
     if length != stored.length {
         return Some(format!("it has {length} bytes, and had {}", stored.length));
     }
@@ -102,7 +102,7 @@ impl Streams {
     }
 
     /// Reads a stream, which has to be what was written.
-    pub fn read(&mut self, stored: Stored, stream: Stream) -> io::Result<Arc<String>> {
+    pub fn read(&mut self, stored: StoredText, stream: Stream) -> io::Result<Arc<String>> {
         let path = path(&self.directory, stored.event, stream);
         if let Some(known) = self.known.get(&path) {
             return Ok(Arc::clone(known));
@@ -115,7 +115,7 @@ impl Streams {
         if !metadata.is_file() {
             return Err(damaged("it is no file any more"));
         }
-        if let Some(what) = differs(Stored { sum: None, ..stored }, metadata.len(), None) {
+        if let Some(what) = differs(StoredText { sum: None, ..stored }, metadata.len(), None) {
             return Err(damaged(&what));
         }
         let text = read::text(&path, MAX_STREAM)?;

@@ -9,12 +9,12 @@ use super::found::{JudgeChange, JudgeFile, JudgesFound, JudgesState, Suppression
 pub use super::instructions::CheckCommand;
 use super::instructions::{Instruction, InstructionPart, instructions};
 use super::pattern::PathSet;
-use super::suppressions::{Mark, MarkCounts, marks};
+use super::suppressions::{MarkCounts, SuppressionMark, marks};
 use super::tree::{At, Tree};
 
 /// Two trees, and what has to be known of a loop to tell its judges.
 #[derive(Clone, Copy)]
-pub struct Comparison<'a> {
+pub struct TreeComparison<'a> {
     /// What the loop says.
     pub declared: &'a Declared,
     /// The commands of its states that observe.
@@ -45,11 +45,11 @@ pub fn is_obeyed_by_name(path: &str) -> bool {
 }
 
 /// Tells what became of the judges.
-pub fn look(comparison: &Comparison<'_>) -> JudgesFound {
-    let known = Known::of(comparison);
+pub fn look(comparison: &TreeComparison<'_>) -> JudgesFound {
+    let known = KnownJudges::of(comparison);
     let paths: BTreeSet<&String> = comparison.changed.iter().collect();
     let mut counts = MarkCounts::default();
-    let mut looked = Looked {
+    let mut looked = JudgeSearch {
         found: JudgesFound::unchanged(),
         sources: BTreeSet::new(),
         new: BTreeSet::new(),
@@ -69,7 +69,7 @@ pub fn look(comparison: &Comparison<'_>) -> JudgesFound {
 }
 
 /// Returns the suppressions of what stands at a path.
-fn of_file(path: &str, at: &At, is_judge: bool) -> Vec<Mark> {
+fn of_file(path: &str, at: &At, is_judge: bool) -> Vec<SuppressionMark> {
     match at {
         At::File(file) if !file.is_ignored => marks(path, &String::from_utf8_lossy(&file.bytes), is_judge),
         At::File(_) | At::Nothing | At::Unreadable => Vec::new(),
@@ -84,8 +84,8 @@ struct JudgeRole {
 }
 
 /// What is known of the judges of a loop, whatever happened to them.
-struct Known<'a> {
-    comparison: &'a Comparison<'a>,
+struct KnownJudges<'a> {
+    comparison: &'a TreeComparison<'a>,
     declared: PathSet,
     instructions: BTreeSet<Instruction>,
     /// All states with checks.
@@ -99,8 +99,8 @@ struct Known<'a> {
 /// Where a check of Python may be told to run the examples in texts.
 const OF_WORDS: [&str; 5] = ["pytest.ini", "pyproject.toml", "setup.cfg", "tox.ini", "conftest.py"];
 
-impl<'a> Known<'a> {
-    fn of(comparison: &'a Comparison<'a>) -> Self {
+impl<'a> KnownJudges<'a> {
+    fn of(comparison: &'a TreeComparison<'a>) -> Self {
         let found = instructions(comparison.commands, comparison.start);
         let mut states: Vec<String> = Vec::new();
         for command in comparison.commands {
@@ -213,7 +213,7 @@ fn is_looker(words: &[String]) -> bool {
 }
 
 /// What was found so far.
-struct Looked {
+struct JudgeSearch {
     found: JudgesFound,
     /// Files in which something changed that cannot be put back without undoing the work.
     sources: BTreeSet<String>,
@@ -223,7 +223,7 @@ struct Looked {
     inside: BTreeSet<String>,
 }
 
-impl Looked {
+impl JudgeSearch {
     fn take(&mut self, path: &str, judge: &JudgeRole, assessed: Assessed, is_new: bool) {
         let Assessed { kind, also } = assessed;
         if is_new {

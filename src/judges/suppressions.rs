@@ -10,7 +10,7 @@ const SHOWN: usize = 200;
 
 /// A suppression in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Mark {
+pub(super) struct SuppressionMark {
     /// The line, from 1.
     pub(super) line: usize,
     /// That line, as it is shown.
@@ -22,7 +22,7 @@ pub(super) struct Mark {
 }
 
 /// Returns the suppressions of a file, in order.
-pub(super) fn marks(path: &str, text: &str, is_judge: bool) -> Vec<Mark> {
+pub(super) fn marks(path: &str, text: &str, is_judge: bool) -> Vec<SuppressionMark> {
     let Some(language) = CATALOG.language(path) else { return Vec::new() };
     let is_of = |row: &&SuppressionRow| {
         (row.languages.is_empty() || row.languages.contains(&language.name)) && (is_judge || !row.judges)
@@ -33,7 +33,7 @@ pub(super) fn marks(path: &str, text: &str, is_judge: bool) -> Vec<Mark> {
     let found = lines.iter().enumerate().filter_map(|(at, line)| {
         let row = rows.iter().find(|row| row.is_in(line))?;
         let shown = written.get(at).map_or("", |line| line.trim());
-        Some(Mark {
+        Some(SuppressionMark {
             line: at + 1,
             text: shown.chars().take(SHOWN).collect(),
             sign: squeezed(if row.place == Where::Comment { &line.comment } else { &line.bare }),
@@ -69,14 +69,14 @@ fn words(code: &str) -> Vec<String> {
 #[derive(Debug, Default)]
 pub(super) struct MarkCounts {
     /// Those of the start that no line of the end has, by what they suppress with.
-    gone: BTreeMap<String, Vec<Mark>>,
+    gone: BTreeMap<String, Vec<SuppressionMark>>,
     /// Those of the end that no line of the start has, each with its file.
-    new: Vec<(String, Mark)>,
+    new: Vec<(String, SuppressionMark)>,
 }
 
 impl MarkCounts {
     /// Counts those of a file in both trees.
-    pub(super) fn count(&mut self, path: &str, start: Vec<Mark>, end: Vec<Mark>) {
+    pub(super) fn count(&mut self, path: &str, start: Vec<SuppressionMark>, end: Vec<SuppressionMark>) {
         let mut left = start;
         for mark in end {
             let same = left.iter().position(|old| squeezed(&old.text) == squeezed(&mark.text));
@@ -91,8 +91,8 @@ impl MarkCounts {
     }
 
     /// Returns those that are new: one whose line was edited, or moved to another file, is not.
-    pub(super) fn new(mut self) -> Vec<(String, Mark)> {
-        let is_new = |(_, mark): &(String, Mark)| {
+    pub(super) fn new(mut self) -> Vec<(String, SuppressionMark)> {
+        let is_new = |(_, mark): &(String, SuppressionMark)| {
             let Some(gone) = self.gone.get_mut(&mark.sign) else { return true };
             let Some(at) = gone.iter().position(|old| is_alike(old, mark)) else { return true };
             gone.remove(at);
@@ -103,7 +103,7 @@ impl MarkCounts {
 }
 
 /// Tells whether two suppressions stand on what is the same line, edited.
-fn is_alike(one: &Mark, other: &Mark) -> bool {
+fn is_alike(one: &SuppressionMark, other: &SuppressionMark) -> bool {
     let common = one.words.iter().filter(|word| other.words.contains(word)).count();
     let all = one.words.len() + other.words.len() - common;
     // Markers in lines of their own have few words, and stand where they stood.

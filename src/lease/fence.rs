@@ -22,7 +22,7 @@ pub enum Urgency {
 
 /// The time that the holder of a lease has. Once that was over it stays over: what was told to end is not called back.
 #[derive(Clone, Debug)]
-pub struct Fence {
+pub struct LeaseFence {
     ttl: Duration,
     /// When the last good renewal began.
     good: Duration,
@@ -30,7 +30,7 @@ pub struct Fence {
     is_taken: bool,
 }
 
-impl Fence {
+impl LeaseFence {
     /// Begins with the moment before the lease was made or renewed.
     pub fn new(ttl: Duration, good: Duration) -> Self {
         Self { ttl, good, is_lost: false, is_taken: false }
@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn a_minute_is_renewed_three_times_and_ends_before_it_is_over() {
-        let mut fence = Fence::new(s(60), s(100));
+        let mut fence = LeaseFence::new(s(60), s(100));
         assert_eq!((fence.renew_at(), fence.gently_at(), fence.now_at()), (s(120), s(150), s(155)));
         assert_eq!(fence.at(s(149)), Urgency::None);
         // The answer came late, but the server may have had it since 120.
@@ -109,7 +109,7 @@ mod tests {
         assert_eq!((fence.at(s(170)), fence.left(s(170))), (Urgency::Gently, s(5)));
         fence.renewed(s(165), s(171));
         assert_eq!((fence.at(s(174)), fence.at(s(175))), (Urgency::Gently, Urgency::Now));
-        let mut fence = Fence::new(s(60), s(100));
+        let mut fence = LeaseFence::new(s(60), s(100));
         fence.taken();
         assert_eq!(fence.at(s(100)), Urgency::Now);
     }
@@ -121,7 +121,7 @@ mod tests {
             renewals in prop::collection::vec((0..50_000_u64, 0..50_000_u64), 0..20),
         ) {
             let ttl = s(ttl);
-            let (mut fence, mut now) = (Fence::new(ttl, Duration::ZERO), Duration::ZERO);
+            let (mut fence, mut now) = (LeaseFence::new(ttl, Duration::ZERO), Duration::ZERO);
             let mut good = Duration::ZERO;
             let mut worst = Urgency::None;
             for (wait, took) in renewals {

@@ -12,7 +12,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::record::{Found, LeaseName};
+use super::record::{FoundLease, LeaseName};
 use super::scope::Scopes;
 use crate::base::object::ObjectId;
 
@@ -42,7 +42,7 @@ pub enum Act {
     /// Nothing: the lease is held.
     Hold(Held),
     /// Nothing: somebody else has it.
-    Refuse(Vec<Found>),
+    Refuse(Vec<FoundLease>),
 }
 
 /// A lease that was got.
@@ -61,9 +61,9 @@ pub struct Race {
     scopes: Scopes,
     ttl: Duration,
     queue: bool,
-    watch: Watch,
+    watch: LeaseWatch,
     own: Option<Own>,
-    in_the_way: Vec<Found>,
+    in_the_way: Vec<FoundLease>,
     act: Act,
 }
 
@@ -83,7 +83,7 @@ impl Race {
             scopes,
             ttl,
             queue,
-            watch: Watch::default(),
+            watch: LeaseWatch::default(),
             own: None,
             in_the_way: Vec::new(),
             act: Act::Look,
@@ -96,7 +96,7 @@ impl Race {
     }
 
     /// Returns whom it waits for.
-    pub fn in_the_way(&self) -> &[Found] {
+    pub fn in_the_way(&self) -> &[FoundLease] {
         &self.in_the_way
     }
 
@@ -106,7 +106,7 @@ impl Race {
     }
 
     /// Takes all leases, as they were at some moment between `began` and `ended`.
-    pub fn looked(&mut self, found: Vec<Found>, began: Duration, ended: Duration) {
+    pub fn looked(&mut self, found: Vec<FoundLease>, began: Duration, ended: Duration) {
         self.watch.look(&found, ended);
         if let Some(own) = &self.own {
             let is_there = found.iter().any(|found| found.name == self.name && found.oid == own.oid);
@@ -115,8 +115,8 @@ impl Race {
                 self.own = None;
             }
         }
-        let is_own = |found: &Found| self.own.is_some() && found.name == self.name;
-        let (gone, live): (Vec<Found>, Vec<Found>) = found
+        let is_own = |found: &FoundLease| self.own.is_some() && found.name == self.name;
+        let (gone, live): (Vec<FoundLease>, Vec<FoundLease>) = found
             .into_iter()
             .filter(|found| !is_own(found) && self.is_in_the_way(found))
             .partition(|found| self.watch.is_gone(found, self.ttl, began));
@@ -173,7 +173,7 @@ impl Race {
         self.act = Act::Look;
     }
 
-    fn give_up(&self, live: Vec<Found>) -> Act {
+    fn give_up(&self, live: Vec<FoundLease>) -> Act {
         if self.queue {
             Act::Wait((self.ttl / LOOKS).clamp(SHORTEST_PAUSE, LONGEST_PAUSE))
         } else {
@@ -182,25 +182,25 @@ impl Race {
     }
 
     /// Tells whether a lease keeps this one from being held. One that cannot be read may be for anything.
-    fn is_in_the_way(&self, found: &Found) -> bool {
+    fn is_in_the_way(&self, found: &FoundLease) -> bool {
         let overlaps = |scopes: &Scopes| scopes.meets(&self.scopes).is_some();
         found.name == self.name || found.record.as_ref().is_none_or(|record| overlaps(&record.scopes))
     }
 }
 
 /// Tells whether a lease is as new as the own one, and has to give way to it.
-fn comes_after(found: &Found, own: &ObjectId) -> bool {
+fn comes_after(found: &FoundLease, own: &ObjectId) -> bool {
     found.record.as_ref().is_some_and(|record| record.is_new() && *own < found.oid)
 }
 
 /// Since when the leases are what they are, as this machine has seen it.
 #[derive(Debug, Default)]
-struct Watch(BTreeMap<LeaseName, (ObjectId, Duration)>);
+struct LeaseWatch(BTreeMap<LeaseName, (ObjectId, Duration)>);
 
-impl Watch {
-    fn look(&mut self, found: &[Found], ended: Duration) {
+impl LeaseWatch {
+    fn look(&mut self, found: &[FoundLease], ended: Duration) {
         let before = std::mem::take(&mut self.0);
-        let since = |found: &Found| match before.get(&found.name) {
+        let since = |found: &FoundLease| match before.get(&found.name) {
             Some((oid, since)) if *oid == found.oid => *since,
             Some(_) | None => ended,
         };
@@ -209,8 +209,8 @@ impl Watch {
 
     /// Tells whether a lease did not change for its whole time, up to a look that began then. One that cannot be read
     /// has the time of the own one.
-    fn is_gone(&self, found: &Found, ttl: Duration, began: Duration) -> bool {
-        let ttl = found.record.as_ref().map_or(ttl, super::record::Record::ttl);
+    fn is_gone(&self, found: &FoundLease, ttl: Duration, began: Duration) -> bool {
+        let ttl = found.record.as_ref().map_or(ttl, super::record::LeaseRecord::ttl);
         self.0.get(&found.name).is_some_and(|(_, since)| began.saturating_sub(*since) >= ttl)
     }
 }

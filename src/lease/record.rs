@@ -30,13 +30,13 @@ const SHOWN: usize = 120;
 /// The error for a text that names no lease.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("this is not the name of a lease")]
-pub struct NameError;
+pub struct LeaseNameError;
 
 parsed!(
     /// The full name of the ref of a lease: [`PREFIX`] and a scope hash, so never an option or a pattern.
-    LeaseName, NameError, |text| {
-        let hash = text.strip_prefix(PREFIX).ok_or(NameError)?;
-        if hash.len() == 16 && hash.bytes().all(is_hex) { Ok(()) } else { Err(NameError) }
+    LeaseName, LeaseNameError, |text| {
+        let hash = text.strip_prefix(PREFIX).ok_or(LeaseNameError)?;
+        if hash.len() == 16 && hash.bytes().all(is_hex) { Ok(()) } else { Err(LeaseNameError) }
     }
 );
 
@@ -49,7 +49,7 @@ impl LeaseName {
 
 /// The message of the commit that the ref points at.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Record {
+pub struct LeaseRecord {
     /// The id of the run.
     pub run: String,
     /// Where it runs, for people, and a mark that no other process has: two records are never the same.
@@ -76,7 +76,7 @@ pub enum RecordError {
     Unreadable,
 }
 
-impl Record {
+impl LeaseRecord {
     /// Reads a record of a stranger.
     ///
     /// # Errors
@@ -114,16 +114,16 @@ impl Record {
 
 /// A lease as it was seen.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct FoundLease {
     /// Its ref.
     pub name: LeaseName,
     /// What the ref points at.
     pub oid: ObjectId,
     /// What that says; nothing if it cannot be read, so that nobody knows what it locks.
-    pub record: Option<Record>,
+    pub record: Option<LeaseRecord>,
 }
 
-impl Found {
+impl FoundLease {
     /// Says for a person who is in the way of these scopes.
     pub fn sentence(&self, scopes: &Scopes) -> String {
         let Some(record) = &self.record else {
@@ -147,8 +147,8 @@ mod tests {
 
     use super::*;
 
-    fn record(scopes: &[&str]) -> Record {
-        Record {
+    fn record(scopes: &[&str]) -> LeaseRecord {
+        LeaseRecord {
             run: "main-1".to_owned(),
             holder: "here".to_owned(),
             scopes: Scopes::new(scopes.iter().copied()),
@@ -161,10 +161,10 @@ mod tests {
     fn a_record_is_json_that_says_five_things() {
         let text = record(&["src", "docs"]).to_text().unwrap();
         assert_eq!(text, r#"{"run":"main-1","holder":"here","scopes":["docs","src"],"n":3,"ttl_s":60}"#);
-        assert_eq!(Record::parse(text.as_bytes()).unwrap(), record(&["docs", "src"]));
+        assert_eq!(LeaseRecord::parse(text.as_bytes()).unwrap(), record(&["docs", "src"]));
         // A later version may say more, and git ends a message with a line end.
         let more = text.replace("\"n\"", "\"more\":{\"x\":[1]},\"n\"") + "\n";
-        assert_eq!(Record::parse(more.as_bytes()).unwrap(), record(&["docs", "src"]));
+        assert_eq!(LeaseRecord::parse(more.as_bytes()).unwrap(), record(&["docs", "src"]));
     }
 
     #[test]
@@ -172,16 +172,16 @@ mod tests {
         let bomb = format!("{}{}", "[".repeat(30_000), "]".repeat(30_000));
         let nested = format!(r#"{{"run":"a","holder":"b","scopes":[],"n":0,"ttl_s":1,"x":{bomb}}}"#);
         for text in ["", "{}", "null", "fix: a typo", "{\"run\":1}", &bomb, "\u{0}"] {
-            assert_eq!(Record::parse(text.as_bytes()), Err(RecordError::Unreadable), "{text:.40}");
+            assert_eq!(LeaseRecord::parse(text.as_bytes()), Err(RecordError::Unreadable), "{text:.40}");
         }
-        assert!(Record::parse(nested.as_bytes()).is_ok(), "what a later version adds is passed over");
-        assert_eq!(Record::parse(&[0xff; 9]), Err(RecordError::Unreadable));
-        assert_eq!(Record::parse(&vec![b' '; MAX_RECORD + 1]), Err(RecordError::TooLarge));
+        assert!(LeaseRecord::parse(nested.as_bytes()).is_ok(), "what a later version adds is passed over");
+        assert_eq!(LeaseRecord::parse(&[0xff; 9]), Err(RecordError::Unreadable));
+        assert_eq!(LeaseRecord::parse(&vec![b' '; MAX_RECORD + 1]), Err(RecordError::TooLarge));
         let many: Vec<String> = (0..=MAX_SCOPES).map(|n| format!("p{n}")).collect();
-        let many = Record { scopes: many.into(), ..record(&[]) };
+        let many = LeaseRecord { scopes: many.into(), ..record(&[]) };
         assert_eq!(many.to_text(), Err(RecordError::TooManyScopes));
         for (says, holds) in [(0, 1), (60, 60), (86_400, 86_400), (86_401, 86_400), (u64::MAX, 86_400)] {
-            assert_eq!(Record { ttl_s: says, ..record(&[]) }.ttl(), Duration::from_secs(holds));
+            assert_eq!(LeaseRecord { ttl_s: says, ..record(&[]) }.ttl(), Duration::from_secs(holds));
         }
     }
 
@@ -203,11 +203,11 @@ mod tests {
     #[test]
     fn what_is_said_of_a_stranger_stays_one_line() {
         let hostile = "\u{1b}[2J\u{202e}x\n::error::y".to_owned() + &"z".repeat(10_000);
-        let record = Record { run: hostile.clone(), holder: hostile.clone(), ..record(&[]) };
+        let record = LeaseRecord { run: hostile.clone(), holder: hostile.clone(), ..record(&[]) };
         let scopes = Scopes::new([hostile.as_str()]);
         let name = LeaseName::of(&scopes);
         let oid = ObjectId::parse(&"a".repeat(40)).unwrap();
-        let found = Found { name, oid, record: Some(Record { scopes, ..record }) };
+        let found = FoundLease { name, oid, record: Some(LeaseRecord { scopes, ..record }) };
         for ours in [Scopes::new(["."]), Scopes::new(["other"])] {
             let sentence = found.sentence(&ours);
             assert!(!sentence.contains(['\n', '\u{1b}', '\u{202e}']), "{sentence:?}");
@@ -218,7 +218,7 @@ mod tests {
     proptest! {
         #[test]
         fn nothing_that_is_read_breaks_anything(message in prop::collection::vec(any::<u8>(), 0..200)) {
-            let _any = Record::parse(&message);
+            let _any = LeaseRecord::parse(&message);
         }
     }
 }

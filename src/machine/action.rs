@@ -9,7 +9,7 @@ use crate::base::name::VarName;
 use crate::base::sandbox::Sandbox;
 use crate::base::template::{RenderError, Template};
 use crate::board;
-use crate::evaluate::form::Form;
+use crate::evaluate::form::AnswerForm;
 use crate::evaluate::observation::Observation;
 use crate::evaluate::verdict::Verdict;
 use crate::evaluate::{Answered, Evaluate, ExitCode, LlmStructured, McpResult};
@@ -75,7 +75,7 @@ pub struct PromptAction {
     /// The model in its place where that one cannot be asked, and for a call that is made again.
     pub fallback_model: Option<Template>,
     /// The form that the answer has to have.
-    pub answer: Option<Form>,
+    pub answer: Option<AnswerForm>,
     /// The conversation that it belongs to.
     pub session: Option<Template>,
     /// Where and how long it runs.
@@ -99,7 +99,7 @@ pub struct BoardAction {
     /// Which operation, as it was written.
     pub text: Template,
     /// Which operation.
-    pub kind: board::Kind,
+    pub kind: board::OperationKind,
     /// Its parameters.
     pub params: IndexMap<String, Template>,
 }
@@ -272,7 +272,7 @@ impl Action {
     }
 
     /// Returns the form that its answer has to have, if it asks for one.
-    pub fn form(&self) -> Option<&Form> {
+    pub fn form(&self) -> Option<&AnswerForm> {
         match self {
             Self::Prompt(prompt) => prompt.answer.as_ref(),
             Self::Shell(_)

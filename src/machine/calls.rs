@@ -1,11 +1,11 @@
 //! Computes the most calls of agents that a loop with a task board can take.
 
 use super::{Machine, Phase, Step};
-use crate::board::{Bound, Calls};
+use crate::board::{AgentCalls, CallBound};
 
 /// Works it out from the limits of the board and from the states that ask agents. None where the loop has no board,
 /// or has a prompt that is no phase of the work, which nothing here bounds.
-pub fn bound(machine: &Machine) -> Option<Bound> {
+pub fn bound(machine: &Machine) -> Option<CallBound> {
     let asking: Vec<&Step> =
         machine.steps().map(|(_, step)| step).filter(|step| step.needs_model()).collect();
     let asks = |phase: Phase| asking.iter().any(|step| step.phase == Some(phase));
@@ -13,13 +13,13 @@ pub fn bound(machine: &Machine) -> Option<Bound> {
         return None;
     }
     let retries = asking.iter().filter_map(|step| step.retry.as_ref()).map(|retry| retry.max);
-    let calls = Calls {
+    let calls = AgentCalls {
         reviews: asks(Phase::VerifyPlan),
         tests: asks(Phase::Test),
         verifies: asks(Phase::VerifyStep),
         retries: retries.max().unwrap_or_default(),
     };
-    Some(Bound::of(&machine.board, calls))
+    Some(CallBound::of(&machine.board, calls))
 }
 
 #[cfg(test)]

@@ -17,14 +17,14 @@ use crate::base::decode;
 use crate::base::diagnostic::{Diagnostic, Diagnostics, Place, Severity, nearest};
 use crate::base::name::{StateName, VarName};
 use crate::base::path::{DocPath, Segment};
-use crate::base::template::{Expression, Fallback as WithoutValue, Namespace, Template};
+use crate::base::template::{Expression, Namespace, Template, TemplateFallback as WithoutValue};
 use crate::base::text::{listed_in_part, one_line};
 use crate::board;
 use crate::definition::early::Early;
 use crate::definition::schema::{
     self, ActionType, Count, HostSettings, Loop, PrepatchCheck, Shell, State, TamperGuard, TerminalOutcome,
 };
-use crate::evaluate::effort::Effort;
+use crate::evaluate::effort::PatternEffort;
 use crate::evaluate::field::{Field, FromText};
 use crate::evaluate::verdict::Verdict;
 use crate::evaluate::{Evaluate, Verdicts};
@@ -77,7 +77,7 @@ struct Compiler<'d> {
     /// Whether nothing of the file is missing.
     is_whole: bool,
     /// What is left for looking at evaluators.
-    effort: Effort,
+    effort: PatternEffort,
     problems: Diagnostics,
 }
 
@@ -105,7 +105,7 @@ impl<'d> Compiler<'d> {
             open: IndexMap::new(),
             depends: false,
             is_whole,
-            effort: Effort::new(),
+            effort: PatternEffort::new(),
             problems: Diagnostics::default(),
         }
     }
@@ -728,8 +728,8 @@ impl<'d> Compiler<'d> {
     /// Reads an operation on the board and its parameters.
     fn operation(&mut self, text: Template, state: &State, path: &DocPath) -> Option<Action> {
         let word = text.source().trim();
-        let Some(kind) = board::Kind::parse(word) else {
-            let words = || board::Kind::ALL.iter().map(|kind| kind.word());
+        let Some(kind) = board::OperationKind::parse(word) else {
+            let words = || board::OperationKind::ALL.iter().map(|kind| kind.word());
             let message = format!("`{}` is not an operation on the board", one_line(word, 60));
             let help = match nearest(word, words()) {
                 Some(near) => format!("did you mean `{near}`?"),
@@ -1079,8 +1079,9 @@ fn misspelt(word: &str, state: &State) -> Option<String> {
     let word = certain.as_ref().map_or(word, Verdict::as_str);
     let own = match state.action_type {
         Some(ActionType::Board) => {
-            let operation = state.action.as_ref().and_then(|text| board::Kind::parse(text.source().trim()));
-            operation.map(board::Kind::verdicts)
+            let operation =
+                state.action.as_ref().and_then(|text| board::OperationKind::parse(text.source().trim()));
+            operation.map(board::OperationKind::verdicts)
         }
         Some(ActionType::HumanApproval) => Some(action::ANSWERS),
         Some(ActionType::Shell | ActionType::Prompt | ActionType::SlashCommand | ActionType::McpTool)

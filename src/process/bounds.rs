@@ -7,7 +7,7 @@ use rustix::process::{Resource, Rlimit, getppid, setrlimit};
 
 /// What a process may take.
 #[derive(Clone, Copy, Debug)]
-pub struct Bounds {
+pub struct ProcessBounds {
     /// The process that started it, by its number. It ends with this one.
     pub parent: u32,
     /// Memory, in bytes.
@@ -20,7 +20,7 @@ pub struct Bounds {
 ///
 /// # Errors
 /// The system refuses a bound, or the process that started this one is gone already.
-pub fn apply(bounds: Bounds) -> io::Result<()> {
+pub fn apply(bounds: ProcessBounds) -> io::Result<()> {
     let limits = [
         (Resource::As, bounds.memory),
         (Resource::Cpu, bounds.processor.as_secs()),

@@ -13,7 +13,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde::{Deserialize, Serialize};
 
-use super::table::{Here, Process, processes};
+use super::table::{Process, ProcessNamespace, processes};
 
 /// The variable by which processes of a run are known, also those whose start could not be recorded any more.
 const MARK: &str = "LL_LOOP_RUN";
@@ -25,8 +25,8 @@ const BETWEEN: Duration = Duration::from_millis(20);
 const REAP: Duration = Duration::from_secs(2);
 
 #[derive(Serialize, Deserialize)]
-struct Record {
-    here: Here,
+struct GroupRecord {
+    here: ProcessNamespace,
     /// The session of the run. An action that left it wanted to stay.
     session: i32,
     /// The groups, each with the start of its leader in clock ticks since the system came up.
@@ -37,7 +37,7 @@ struct Record {
 #[derive(Debug)]
 pub struct Groups {
     file: File,
-    here: Here,
+    here: ProcessNamespace,
     session: i32,
     alive: Mutex<BTreeMap<i32, u64>>,
 }
@@ -48,7 +48,7 @@ impl Groups {
     /// # Errors
     /// The file cannot be written, or the system does not tell about its processes.
     pub fn record(path: &Path) -> io::Result<Self> {
-        let here = Here::now()?;
+        let here = ProcessNamespace::now()?;
         let session = Process::current().ok_or(io::ErrorKind::Unsupported)?.session;
         let file = File::create(path)?;
         let groups = Self { file, here, session, alive: Mutex::default() };
@@ -74,7 +74,7 @@ impl Groups {
 
     /// Writes the record over the one before.
     fn write(&self, groups: &BTreeMap<i32, u64>) -> io::Result<()> {
-        let record = Record { here: self.here.clone(), session: self.session, groups: groups.clone() };
+        let record = GroupRecord { here: self.here.clone(), session: self.session, groups: groups.clone() };
         self.file.write_all_at(&serde_json::to_vec(&record)?, 0)
     }
 }
@@ -83,7 +83,7 @@ impl Groups {
 /// another machine, in another container, after a restart.
 pub fn find_left(record: &[u8], run: &str) -> Option<BTreeSet<i32>> {
     // What stands behind it is left of a longer one.
-    let record = serde_json::Deserializer::from_slice(record).into_iter::<Record>().next()?.ok()?;
+    let record = serde_json::Deserializer::from_slice(record).into_iter::<GroupRecord>().next()?.ok()?;
     left(&record, run)
 }
 
@@ -108,8 +108,8 @@ pub fn end_left(record: &[u8], run: &str, grace: Duration) -> Option<usize> {
 }
 
 /// Finds the groups of a run that was killed.
-fn left(record: &Record, run: &str) -> Option<BTreeSet<i32>> {
-    Here::now().ok().filter(|here| *here == record.here)?;
+fn left(record: &GroupRecord, run: &str) -> Option<BTreeSet<i32>> {
+    ProcessNamespace::now().ok().filter(|here| *here == record.here)?;
     let processes: Vec<Process> = processes().collect();
     let leader = |group: i32| processes.iter().find(|process| process.id == group);
     let is_recorded = |group: i32| {
@@ -186,10 +186,10 @@ mod tests {
         let child = begin("exec sleep 600", None);
         let id = i32::try_from(child.id()).unwrap();
         let start = Process::of(id).unwrap().start;
-        let other = |expected: Option<usize>, change: fn(&mut Record)| {
+        let other = |expected: Option<usize>, change: fn(&mut GroupRecord)| {
             groups.began(Some(child.id()));
             let mut text = serde_json::Deserializer::from_reader(File::open(&path).unwrap());
-            let mut record = Record::deserialize(&mut text).unwrap();
+            let mut record = GroupRecord::deserialize(&mut text).unwrap();
             assert_eq!(record.groups, BTreeMap::from([(id, start)]));
             change(&mut record);
             std::fs::write(&path, serde_json::to_vec(&record).unwrap()).unwrap();

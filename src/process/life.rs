@@ -1,7 +1,7 @@
 //! Tells whether a process that a file names still lives: its number alone says little, for another one may have come to
 //! have it, and other machines and containers count for themselves.
 
-use super::table::{Here, Process};
+use super::table::{Process, ProcessNamespace};
 
 /// Returns the name of this machine.
 pub fn host() -> String {
@@ -16,7 +16,7 @@ pub fn started() -> String {
 /// Tells whether a process of this machine is known to have ended. What cannot be known is not.
 #[cfg(target_os = "linux")]
 pub fn is_over(pid: u32, started: &str) -> bool {
-    let (Some(then), Ok(here)) = (Began::parse(started), Here::now()) else { return false };
+    let (Some(then), Ok(here)) = (Began::parse(started), ProcessNamespace::now()) else { return false };
     if then.here.boot != here.boot {
         return true;
     }
@@ -36,7 +36,7 @@ pub fn is_over(pid: u32, _started: &str) -> bool {
 
 /// When a process began: by whose count, and how long after the start of the machine.
 struct Began {
-    here: Here,
+    here: ProcessNamespace,
     ticks: u64,
 }
 
@@ -50,14 +50,14 @@ impl Began {
     fn parse(text: &str) -> Option<Self> {
         let mut parts = text.split('/');
         let (boot, namespace, ticks) = (parts.next()?, parts.next()?, parts.next()?);
-        let here = Here { boot: boot.to_owned(), namespace: namespace.to_owned() };
+        let here = ProcessNamespace { boot: boot.to_owned(), namespace: namespace.to_owned() };
         Some(Self { here, ticks: ticks.parse().ok()? })
     }
 
     /// Returns nothing for a process that is not there.
     fn of(pid: u32) -> Option<Self> {
         let process = Process::of(i32::try_from(pid).ok()?)?;
-        Some(Self { here: Here::now().ok()?, ticks: process.start })
+        Some(Self { here: ProcessNamespace::now().ok()?, ticks: process.start })
     }
 }
 

@@ -8,14 +8,14 @@ use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout};
 use tokio::time::timeout;
 
 use super::guard::Guard;
-use super::signal::{Cancel, Request};
+use super::signal::{Cancel, EndRequest};
 use super::spawn::{GRACE, Program, explain, spawn};
 
 /// How long a service may take to end once nobody talks to it any more.
 const FAREWELL: Duration = Duration::from_secs(2);
 
 /// A running service.
-pub struct Service {
+pub struct RunningService {
     child: Child,
     group: Option<Pid>,
     guard: Guard,
@@ -27,7 +27,7 @@ pub struct Service {
     pub stderr: Option<ChildStderr>,
 }
 
-impl Service {
+impl RunningService {
     /// Starts a program, or says why it cannot be started.
     pub fn start(program: &Program) -> Result<Self, String> {
         let mut child = spawn(program, Stdio::piped()).map_err(|error| explain(program, &error))?;
@@ -86,7 +86,7 @@ impl Service {
 
 async fn in_a_hurry(cancel: &mut Cancel) {
     let mut known = cancel.request();
-    while !matches!(known, Request::Now(_)) {
+    while !matches!(known, EndRequest::Now(_)) {
         known = cancel.differs_from(known).await;
     }
 }
@@ -115,7 +115,7 @@ mod tests {
     fn a_service_is_talked_to_and_ends_when_nobody_does() {
         block_on(async {
             let mut service =
-                Service::start(&program("while read line; do echo \"got $line\"; done")).unwrap();
+                RunningService::start(&program("while read line; do echo \"got $line\"; done")).unwrap();
             let mut stdin = service.stdin.take().unwrap();
             stdin.write_all(b"one\n").await.unwrap();
             let mut answers = BufReader::new(service.stdout.take().unwrap()).lines();
@@ -128,13 +128,14 @@ mod tests {
     #[test]
     fn nothing_of_a_stubborn_service_survives() {
         block_on(async {
-            let mut service =
-                Service::start(&program("trap '' TERM; sleep 97.531 & echo $!; while :; do sleep 1; done"))
-                    .unwrap();
+            let mut service = RunningService::start(&program(
+                "trap '' TERM; sleep 97.531 & echo $!; while :; do sleep 1; done",
+            ))
+            .unwrap();
             let mut answers = BufReader::new(service.stdout.take().unwrap()).lines();
             let grandchild: i32 = answers.next_line().await.unwrap().unwrap().parse().unwrap();
             let (ask, mut cancel) = Cancel::channel();
-            ask.send_replace(Request::Now(crate::process::signal::EndSignal::Int.into()));
+            ask.send_replace(EndRequest::Now(crate::process::signal::EndSignal::Int.into()));
             service.end(&mut cancel).await;
             let pid = Pid::from_raw(grandchild).unwrap();
             for _ in 0..200 {
@@ -150,7 +151,7 @@ mod tests {
     #[test]
     fn a_program_that_is_not_there_is_said() {
         let missing = Program { argv: vec!["no-such-program".into()], ..program("") };
-        let why = Service::start(&missing).err();
+        let why = RunningService::start(&missing).err();
         assert_eq!(why.as_deref(), Some("cannot start `no-such-program`: no such program on PATH"));
     }
 }

@@ -26,14 +26,14 @@ pub enum EndSignal {
 
 /// What asks a run to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Asker {
+pub enum StopAsker {
     /// A signal.
     Signal(EndSignal),
     /// The lease of its scope, which is lost.
     Lease,
 }
 
-impl From<EndSignal> for Asker {
+impl From<EndSignal> for StopAsker {
     fn from(signal: EndSignal) -> Self {
         Self::Signal(signal)
     }
@@ -41,17 +41,17 @@ impl From<EndSignal> for Asker {
 
 /// Whether, and how urgently, somebody wants the run to end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Request {
+pub enum EndRequest {
     /// Nobody does.
     #[default]
     None,
     /// End in order.
-    Gently(Asker),
+    Gently(StopAsker),
     /// End now, children without grace.
-    Now(Asker),
+    Now(StopAsker),
 }
 
-impl Request {
+impl EndRequest {
     /// Returns what is asked after one more signal. The first one names the outcome, the second one only hurries; that
     /// one more write failed does not.
     fn after(self, received: EndSignal) -> Self {
@@ -67,7 +67,7 @@ impl Request {
 /// hour hears of it with its first look.
 pub trait Fence: fmt::Debug + Send + Sync {
     /// Returns what is asked now.
-    fn request(&self) -> Request;
+    fn request(&self) -> EndRequest;
     /// Returns the time until more may be asked, if nothing happens before.
     fn left(&self) -> Duration;
 }
@@ -81,14 +81,14 @@ const SHORTEST_LOOK: Duration = Duration::from_millis(5);
 /// Follows the requests to end.
 #[derive(Clone, Debug)]
 pub struct Cancel {
-    asked: watch::Receiver<Request>,
+    asked: watch::Receiver<EndRequest>,
     fence: Option<Arc<dyn Fence>>,
 }
 
 impl Cancel {
     /// Makes one that never asks, with the handle that could.
-    pub fn channel() -> (watch::Sender<Request>, Self) {
-        let (sender, receiver) = watch::channel(Request::None);
+    pub fn channel() -> (watch::Sender<EndRequest>, Self) {
+        let (sender, receiver) = watch::channel(EndRequest::None);
         (sender, Self { asked: receiver, fence: None })
     }
 
@@ -99,35 +99,35 @@ impl Cancel {
     }
 
     /// Returns the request in force.
-    pub fn request(&self) -> Request {
+    pub fn request(&self) -> EndRequest {
         let told = *self.asked.borrow();
         let fenced = self.fence.as_ref().map(|fence| fence.request()).unwrap_or_default();
         match (told, fenced) {
-            (told, Request::None) | (told @ Request::Now(_), _) => told,
-            (Request::None, fenced) => fenced,
-            (Request::Gently(asker), Request::Gently(_)) => Request::Gently(asker),
-            (Request::Gently(asker), Request::Now(_)) => Request::Now(asker),
+            (told, EndRequest::None) | (told @ EndRequest::Now(_), _) => told,
+            (EndRequest::None, fenced) => fenced,
+            (EndRequest::Gently(asker), EndRequest::Gently(_)) => EndRequest::Gently(asker),
+            (EndRequest::Gently(asker), EndRequest::Now(_)) => EndRequest::Now(asker),
         }
     }
 
     /// Returns what asks the run to end, if something does.
-    pub fn asker(&self) -> Option<Asker> {
+    pub fn asker(&self) -> Option<StopAsker> {
         match self.request() {
-            Request::None => None,
-            Request::Gently(asker) | Request::Now(asker) => Some(asker),
+            EndRequest::None => None,
+            EndRequest::Gently(asker) | EndRequest::Now(asker) => Some(asker),
         }
     }
 
     /// Tells whether the run is to end.
     pub fn is_asked(&self) -> bool {
-        self.request() != Request::None
+        self.request() != EndRequest::None
     }
 
     /// Returns the signal that asked, if one did.
     pub fn signal(&self) -> Option<EndSignal> {
         match self.asker() {
-            Some(Asker::Signal(signal)) => Some(signal),
-            Some(Asker::Lease) | None => None,
+            Some(StopAsker::Signal(signal)) => Some(signal),
+            Some(StopAsker::Lease) | None => None,
         }
     }
 
@@ -140,7 +140,7 @@ impl Cancel {
     }
 
     /// Waits until the request is another than `known`; forever, if nobody can ask any more.
-    pub async fn differs_from(&mut self, known: Request) -> Request {
+    pub async fn differs_from(&mut self, known: EndRequest) -> EndRequest {
         let mut is_heard = true;
         loop {
             let request = self.request();
@@ -208,21 +208,21 @@ mod tests {
     #[test]
     fn the_first_signal_names_the_end_and_the_second_one_hurries() {
         let asked =
-            |signals: &[EndSignal]| signals.iter().fold(Request::None, |asked, one| asked.after(*one));
-        assert_eq!(asked(&[EndSignal::Quit]), Request::Gently(EndSignal::Quit.into()));
-        assert_eq!(asked(&[EndSignal::Int, EndSignal::Term]), Request::Now(EndSignal::Int.into()));
-        assert_eq!(asked(&[EndSignal::Xfsz, EndSignal::Term]), Request::Now(EndSignal::Xfsz.into()));
+            |signals: &[EndSignal]| signals.iter().fold(EndRequest::None, |asked, one| asked.after(*one));
+        assert_eq!(asked(&[EndSignal::Quit]), EndRequest::Gently(EndSignal::Quit.into()));
+        assert_eq!(asked(&[EndSignal::Int, EndSignal::Term]), EndRequest::Now(EndSignal::Int.into()));
+        assert_eq!(asked(&[EndSignal::Xfsz, EndSignal::Term]), EndRequest::Now(EndSignal::Xfsz.into()));
         // Every write to a file that is full brings one.
-        assert_eq!(asked(&[EndSignal::Xfsz; 9]), Request::Gently(EndSignal::Xfsz.into()));
-        assert_eq!(asked(&[EndSignal::Term, EndSignal::Xfsz]), Request::Gently(EndSignal::Term.into()));
+        assert_eq!(asked(&[EndSignal::Xfsz; 9]), EndRequest::Gently(EndSignal::Xfsz.into()));
+        assert_eq!(asked(&[EndSignal::Term, EndSignal::Xfsz]), EndRequest::Gently(EndSignal::Term.into()));
     }
 
     /// Time that a test moves on.
     #[derive(Debug, Default)]
-    struct Told(std::sync::Mutex<Request>);
+    struct TestFence(std::sync::Mutex<EndRequest>);
 
-    impl Fence for Told {
-        fn request(&self) -> Request {
+    impl Fence for TestFence {
+        fn request(&self) -> EndRequest {
             *self.0.lock().unwrap()
         }
         fn left(&self) -> Duration {
@@ -232,24 +232,24 @@ mod tests {
 
     #[test]
     fn a_fence_asks_beside_signals_and_who_asks_first_names_the_end() {
-        let fence = Arc::new(Told::default());
+        let fence = Arc::new(TestFence::default());
         let tell = |request| *fence.0.lock().unwrap() = request;
         let (sender, cancel) = Cancel::channel();
-        let mut cancel = cancel.fenced(Some(Arc::<Told>::clone(&fence)));
+        let mut cancel = cancel.fenced(Some(Arc::<TestFence>::clone(&fence)));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let mut next = |known| runtime.block_on(cancel.differs_from(known));
-        tell(Request::Gently(Asker::Lease));
-        assert_eq!(next(Request::None), Request::Gently(Asker::Lease));
-        tell(Request::Now(Asker::Lease));
-        assert_eq!(next(Request::Gently(Asker::Lease)), Request::Now(Asker::Lease));
-        let term = Asker::Signal(EndSignal::Term);
-        sender.send_replace(Request::Gently(term));
-        assert_eq!(next(Request::None), Request::Now(term), "the hurry is that of the lease");
-        tell(Request::None);
-        assert_eq!(next(Request::None), Request::Gently(term));
+        tell(EndRequest::Gently(StopAsker::Lease));
+        assert_eq!(next(EndRequest::None), EndRequest::Gently(StopAsker::Lease));
+        tell(EndRequest::Now(StopAsker::Lease));
+        assert_eq!(next(EndRequest::Gently(StopAsker::Lease)), EndRequest::Now(StopAsker::Lease));
+        let term = StopAsker::Signal(EndSignal::Term);
+        sender.send_replace(EndRequest::Gently(term));
+        assert_eq!(next(EndRequest::None), EndRequest::Now(term), "the hurry is that of the lease");
+        tell(EndRequest::None);
+        assert_eq!(next(EndRequest::None), EndRequest::Gently(term));
         // Where nobody can send any more, time goes on.
         drop(sender);
-        tell(Request::Now(Asker::Lease));
-        assert_eq!(next(Request::Gently(term)), Request::Now(term));
+        tell(EndRequest::Now(StopAsker::Lease));
+        assert_eq!(next(EndRequest::Gently(term)), EndRequest::Now(term));
     }
 }

@@ -17,7 +17,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::capture::{Capture, KEPT};
 use super::guard::Guard;
-use super::signal::{Cancel, Request};
+use super::signal::{Cancel, EndRequest};
 use crate::evaluate::observation::{Observation, Stop, Stream, TIMEOUT_CODE};
 
 /// How long a group may take to obey SIGTERM.
@@ -207,7 +207,7 @@ impl Running {
         let mut is_writing = input.is_some();
         let mut stdout = Pipe::new(Stream::Stdout, self.child.stdout.take());
         let mut stderr = Pipe::new(Stream::Stderr, self.child.stderr.take());
-        let mut known = Request::None;
+        let mut known = EndRequest::None;
         loop {
             let finished = self.status.is_some() && stdout.is_closed() && stderr.is_closed();
             if finished {
@@ -297,15 +297,18 @@ impl Running {
         }
     }
 
-    fn on_request(&mut self, request: Request) {
+    fn on_request(&mut self, request: EndRequest) {
         match (request, self.phase) {
-            (Request::None, _)
-            | (Request::Gently(_), ChildPhase::Asked { .. })
+            (EndRequest::None, _)
+            | (EndRequest::Gently(_), ChildPhase::Asked { .. })
             | (_, ChildPhase::Killed { .. } | ChildPhase::Exited { .. } | ChildPhase::Draining { .. }) => {}
-            (Request::Gently(_), ChildPhase::Running | ChildPhase::Done { .. }) => {
+            (EndRequest::Gently(_), ChildPhase::Running | ChildPhase::Done { .. }) => {
                 self.ask_to_end(Stop::Cancelled);
             }
-            (Request::Now(_), ChildPhase::Running | ChildPhase::Done { .. } | ChildPhase::Asked { .. }) => {
+            (
+                EndRequest::Now(_),
+                ChildPhase::Running | ChildPhase::Done { .. } | ChildPhase::Asked { .. },
+            ) => {
                 self.stop.get_or_insert(Stop::Cancelled);
                 self.kill_group();
                 self.phase = ChildPhase::Killed { give_up_at: Instant::now() + REAP };
@@ -553,7 +556,7 @@ mod tests {
 
     #[test]
     fn a_request_ends_it_gently_and_a_second_one_at_once() {
-        let cancelled = |script: &str, requests: &[Request]| {
+        let cancelled = |script: &str, requests: &[EndRequest]| {
             let (ask, mut cancel) = Cancel::channel();
             let requests = requests.to_vec();
             runtime().block_on(async {
@@ -574,13 +577,13 @@ mod tests {
         };
         let seen = cancelled(
             "trap 'exit 9' TERM; while :; do sleep 0.05; done",
-            &[Request::Gently(EndSignal::Int.into())],
+            &[EndRequest::Gently(EndSignal::Int.into())],
         );
         assert_eq!((seen.exit_code, seen.stop), (9, Some(Stop::Cancelled)));
         let stubborn = "trap '' TERM; while :; do sleep 0.05; done";
         let seen = cancelled(
             stubborn,
-            &[Request::Gently(EndSignal::Int.into()), Request::Now(EndSignal::Int.into())],
+            &[EndRequest::Gently(EndSignal::Int.into()), EndRequest::Now(EndSignal::Int.into())],
         );
         assert_eq!((seen.exit_code, seen.stop), (137, Some(Stop::Cancelled)));
         assert!(seen.duration < GRACE);

@@ -6,13 +6,13 @@ use serde::{Deserialize, Serialize};
 
 /// Where numbers of processes mean what they meant when they were written down.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Here {
+pub(super) struct ProcessNamespace {
     pub(super) boot: String,
     /// The namespace of process ids, which a container has of its own.
     pub(super) namespace: String,
 }
 
-impl Here {
+impl ProcessNamespace {
     /// Tells where this process is.
     ///
     /// # Errors

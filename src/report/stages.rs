@@ -9,7 +9,7 @@ use super::step::{Step, StepStanding};
 use super::work::{TaskChange, Work};
 use crate::base::text::{one_line, plural};
 use crate::base::time::human;
-use crate::board::{Count, Note, NoteKind, Status, Task, TaskId};
+use crate::board::{Note, NoteKind, Task, TaskCount, TaskId, TaskStatus};
 
 /// Characters of a task's description in a line.
 const MAX_DESCRIPTION: usize = 200;
@@ -151,9 +151,9 @@ pub fn description(task: &Task) -> String {
 pub fn sign(turn: &TaskChange) -> &'static str {
     match turn {
         TaskChange::Planned(_) | TaskChange::Began(_) => "▸",
-        TaskChange::Split(..) => mark(Status::Blocked),
-        TaskChange::Completed(_) => mark(Status::Completed),
-        TaskChange::Failed(_) => mark(Status::Failed),
+        TaskChange::Split(..) => mark(TaskStatus::Blocked),
+        TaskChange::Completed(_) => mark(TaskStatus::Completed),
+        TaskChange::Failed(_) => mark(TaskStatus::Failed),
     }
 }
 
@@ -184,24 +184,24 @@ pub fn notes(notes: &[Note]) -> Vec<String> {
 }
 
 /// Returns the sign for how a task stands.
-pub fn mark(status: Status) -> &'static str {
+pub fn mark(status: TaskStatus) -> &'static str {
     match status {
-        Status::Pending => "·",
-        Status::InProgress => "▸",
-        Status::Completed => "✓",
-        Status::Failed => "✗",
-        Status::Blocked => "▾",
+        TaskStatus::Pending => "·",
+        TaskStatus::InProgress => "▸",
+        TaskStatus::Completed => "✓",
+        TaskStatus::Failed => "✗",
+        TaskStatus::Blocked => "▾",
     }
 }
 
 /// Says how a task stands.
-pub fn status(status: Status) -> &'static str {
+pub fn status(status: TaskStatus) -> &'static str {
     match status {
-        Status::Pending => "pending",
-        Status::InProgress => "in progress",
-        Status::Completed => "completed",
-        Status::Failed => "failed",
-        Status::Blocked => "split",
+        TaskStatus::Pending => "pending",
+        TaskStatus::InProgress => "in progress",
+        TaskStatus::Completed => "completed",
+        TaskStatus::Failed => "failed",
+        TaskStatus::Blocked => "split",
     }
 }
 
@@ -218,8 +218,8 @@ pub fn standing(work: &Work) -> Option<String> {
     Some(std::iter::once(counted).chain(current(work)).collect::<Vec<_>>().join("; "))
 }
 
-fn counted(work: &Work, count: Count, what: &str) -> Option<String> {
-    let Count { all, completed, failed } = count;
+fn counted(work: &Work, count: TaskCount, what: &str) -> Option<String> {
+    let TaskCount { all, completed, failed } = count;
     let mut said = format!("{completed} of {all} {what}completed");
     for (count, what) in [(failed as usize, "failed"), (work.board().unreachable().len(), "unreachable")] {
         if count > 0 {

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::digest::{Digest, NotRun};
 use crate::base::name::{LoopName, StateName};
 use crate::base::time::Timestamp;
-use crate::board::{self, Board, Change, Kind, Limits};
+use crate::board::{self, Board, BoardChange, Limits, OperationKind};
 use crate::engine::event::{
     ActionComplete, ActionKind, BoardEvent, Event, Llm, LoopComplete, LoopStart, RouteReason, SCHEMA, Source,
     Stamped, TreeState,
@@ -123,9 +123,9 @@ impl Journal {
             .flatten()
             .map(|(name, value)| (name.clone(), text(value)))
             .collect();
-        let operation = Kind::parse(word).unwrap().with(&params).unwrap();
+        let operation = OperationKind::parse(word).unwrap().with(&params).unwrap();
         let (after, verdict, notes) = board::apply(self.board.clone(), &LIMITS, operation);
-        let change = Change::between(&self.board, &after);
+        let change = BoardChange::between(&self.board, &after);
         self.board = after;
         self.enter(name, self.iteration);
         let verdict = Verdict::new(verdict);

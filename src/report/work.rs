@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use indexmap::IndexMap;
 
-use crate::board::{Board, Kind, Limits, NoteKind, Status, Task, TaskId};
+use crate::board::{Board, Limits, NoteKind, OperationKind, Task, TaskId, TaskStatus};
 use crate::engine::event::BoardEvent;
 use crate::evaluate::model::Usage;
 
@@ -69,12 +69,13 @@ impl Work {
     /// Takes an operation on the board.
     pub(super) fn operated(&mut self, event: &BoardEvent) {
         self.turns.clear();
-        let is_plan = Kind::parse(&event.operation) == Some(Kind::Load) && !event.verdict.is_error();
+        let is_plan =
+            OperationKind::parse(&event.operation) == Some(OperationKind::Load) && !event.verdict.is_error();
         if is_plan {
             // What comes now is called like what was there before, but is not the same.
             self.efforts.clear();
         }
-        let before: HashMap<TaskId, Status> = self.standing_of(&event.change.tasks);
+        let before: HashMap<TaskId, TaskStatus> = self.standing_of(&event.change.tasks);
         self.board.take(&event.change);
         if is_plan {
             self.turns.push(TaskChange::Planned(self.board.tasks.len()));
@@ -97,7 +98,7 @@ impl Work {
         }
     }
 
-    fn standing_of(&self, tasks: &[Task]) -> HashMap<TaskId, Status> {
+    fn standing_of(&self, tasks: &[Task]) -> HashMap<TaskId, TaskStatus> {
         let wanted: HashSet<&TaskId> = tasks.iter().map(|task| &task.id).collect();
         let known = self.board.tasks.iter().filter(|task| wanted.contains(&task.id));
         known.map(|task| (task.id.clone(), task.status)).collect()
@@ -166,18 +167,18 @@ impl Work {
 }
 
 /// Says what happened to a task that stood otherwise before.
-fn turn(board: &Board, task: &Task, was: Status) -> Option<TaskChange> {
+fn turn(board: &Board, task: &Task, was: TaskStatus) -> Option<TaskChange> {
     if task.status == was {
         return None;
     }
     let id = task.id.clone();
     match task.status {
         // That an attempt failed, or that work begins anew, is what notes say.
-        Status::Pending => None,
-        Status::InProgress => Some(TaskChange::Began(id)),
-        Status::Completed => Some(TaskChange::Completed(id)),
-        Status::Failed => Some(TaskChange::Failed(id)),
-        Status::Blocked => {
+        TaskStatus::Pending => None,
+        TaskStatus::InProgress => Some(TaskChange::Began(id)),
+        TaskStatus::Completed => Some(TaskChange::Completed(id)),
+        TaskStatus::Failed => Some(TaskChange::Failed(id)),
+        TaskStatus::Blocked => {
             let parts = board.parts(&id).count();
             Some(TaskChange::Split(id, parts))
         }
@@ -188,7 +189,7 @@ fn turn(board: &Board, task: &Task, was: Status) -> Option<TaskChange> {
 mod tests {
     use serde_json::json;
 
-    use crate::board::Count;
+    use crate::board::TaskCount;
     use crate::engine::execution;
     use crate::report::testing::{planned, working};
 
@@ -232,7 +233,7 @@ mod tests {
             work.board().unreachable().iter().map(|(id, awaited)| format!("{id}<{awaited}")).collect();
         unreachable.sort();
         assert_eq!(unreachable, ["2<1", "3<2"]);
-        assert_eq!(work.board().count(), Count { all: 4, completed: 0, failed: 1 });
+        assert_eq!(work.board().count(), TaskCount { all: 4, completed: 0, failed: 1 });
         assert_eq!(work.board().unreachable().len(), 2);
     }
 

@@ -20,8 +20,8 @@ use crate::engine::request::Setting;
 use crate::evaluate::model::Usage;
 use crate::evaluate::observation::{Observation, Stop, Stream, TIMEOUT_CODE, Text};
 use crate::host::{Conversation, Failure};
-use crate::process::service::Service;
-use crate::process::signal::{Cancel, Request};
+use crate::process::service::RunningService;
+use crate::process::signal::{Cancel, EndRequest};
 use crate::process::spawn::Program;
 use crate::report::Sinks;
 
@@ -46,7 +46,7 @@ pub(super) async fn talk(
     world: &mut World,
 ) -> (Observation, Box<dyn Conversation>) {
     let clock = Clock::start();
-    let mut service = match Service::start(program) {
+    let mut service = match RunningService::start(program) {
         Ok(service) => service,
         Err(why) => return (Observation::not_started(why), conversation),
     };
@@ -106,7 +106,7 @@ impl Pump<'_, '_> {
     /// Talks, ends the process, and reads what it still says; returns why it was stopped, and how it ended.
     async fn attend(
         &mut self,
-        mut service: Service,
+        mut service: RunningService,
         setting: &Setting,
         is_over: &dyn Fn(&Usage) -> bool,
         cancel: &mut Cancel,
@@ -143,14 +143,14 @@ impl Pump<'_, '_> {
     /// Talks until the agent has answered, has ended, or has to be stopped.
     async fn converse(
         &mut self,
-        service: &mut Service,
+        service: &mut RunningService,
         setting: &Setting,
         is_over: &dyn Fn(&Usage) -> bool,
         cancel: &mut Cancel,
     ) -> (Option<Stop>, Option<i32>) {
         let started = Instant::now();
         let mut left = None;
-        let mut known = Request::None;
+        let mut known = EndRequest::None;
         loop {
             if self.conversation.is_done() {
                 return (left.map(|(stop, _)| stop), None);
@@ -171,10 +171,10 @@ impl Pump<'_, '_> {
                 request = cancel.differs_from(known) => {
                     known = request;
                     match request {
-                        Request::Now(_) => return (Some(Stop::Cancelled), None),
-                        Request::Gently(_) | Request::None if left.is_some() => {}
-                        Request::Gently(_) => stop = Some(Stop::Cancelled),
-                        Request::None => {}
+                        EndRequest::Now(_) => return (Some(Stop::Cancelled), None),
+                        EndRequest::Gently(_) | EndRequest::None if left.is_some() => {}
+                        EndRequest::Gently(_) => stop = Some(Stop::Cancelled),
+                        EndRequest::None => {}
                     }
                 }
                 () = sleep_until(wake.unwrap_or(started)), if wake.is_some() => {

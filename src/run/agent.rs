@@ -17,7 +17,7 @@ use super::world::World;
 use super::{acp, installed, recorded};
 use crate::base::sandbox::Sandbox;
 use crate::engine::request::{AskRequest, PromptRequest, Setting};
-use crate::evaluate::model::{ModelAnswer, Question, Sum, Usage};
+use crate::evaluate::model::{ConversationUsage, ModelAnswer, Question, Usage};
 use crate::evaluate::observation::{Cause, Observation, Stop, Stream, Text};
 use crate::files::transient;
 use crate::host::{
@@ -25,7 +25,7 @@ use crate::host::{
     Terms,
 };
 use crate::machine::Budget;
-use crate::process::signal::Request;
+use crate::process::signal::EndRequest;
 use crate::process::spawn::{self, Heard, ProcessLimits, Program};
 
 /// How often a call is made in all before the service counts as down.
@@ -312,7 +312,7 @@ async fn waited<T>(
     show(&sinks, Stream::Stderr, &line);
     tokio::select! {
         () = tokio::time::sleep(wait) => Settled::Again,
-        _ = world.cancel.differs_from(Request::None) => {
+        _ = world.cancel.differs_from(EndRequest::None) => {
             Settled::Done(Observation { stop: Some(Stop::Cancelled), ..seen }, None)
         }
         never = tick(&sinks) => match never {},
@@ -461,7 +461,7 @@ impl Ear {
 /// Keeps apart what a call took and what its conversation took before.
 struct Tally {
     /// What the host said last that the conversation took.
-    last: Option<Sum>,
+    last: Option<ConversationUsage>,
     goes_on: bool,
     is_kept: bool,
 }
@@ -491,13 +491,13 @@ impl Tally {
     }
 
     /// Returns what is to be known when the conversation goes on.
-    fn total(&self) -> Option<Sum> {
+    fn total(&self) -> Option<ConversationUsage> {
         self.last.filter(|_| self.is_kept)
     }
 }
 
 /// Returns what a call took of a conversation that took so much before. A count that went down has begun anew.
-fn since(before: Sum, said: Usage) -> Usage {
+fn since(before: ConversationUsage, said: Usage) -> Usage {
     let tokens = |before: u64, now: u64| now.checked_sub(before).unwrap_or(now);
     let cost_usd = said.cost_usd.map(|now| if now < before.cost_usd { now } else { now - before.cost_usd });
     Usage {

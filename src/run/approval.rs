@@ -8,7 +8,7 @@ use super::ticking::{show, tick};
 use super::world::World;
 use crate::engine::request::ApprovalRequest;
 use crate::evaluate::observation::{Observation, Stop, Stream, TIMEOUT_CODE, Text};
-use crate::process::signal::Request;
+use crate::process::signal::EndRequest;
 use crate::process::terminal;
 use crate::report::Sinks;
 
@@ -84,7 +84,7 @@ pub(super) async fn perform(request: &ApprovalRequest, world: &mut World) -> Obs
             let stop = request.setting.end.map_or(Stop::Timeout, |(_, stop)| stop);
             return late(stop, "no answer");
         }
-        _ = world.cancel.differs_from(Request::None) => return cancelled(),
+        _ = world.cancel.differs_from(EndRequest::None) => return cancelled(),
         never = tick(&sinks) => match never {},
     };
     let seen = match asking {

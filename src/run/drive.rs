@@ -20,7 +20,7 @@ use crate::engine::outcome::{Asker, Outcome, Signal, TerminatedBy};
 use crate::engine::request::{Input, Next, SubLoopEnd, SubLoopRequest, UnexpectedInput};
 use crate::journal::snapshot::{self, Snapshot};
 use crate::journal::{Tampered, ends, reader};
-use crate::process::signal::{self, EndSignal, Request};
+use crate::process::signal::{self, EndRequest, EndSignal};
 use crate::report::digest::Digest;
 
 /// The journal could not be written, or somebody else changed it, so the run was stopped: a run that cannot be saved
@@ -281,7 +281,7 @@ impl World {
         let sinks = RefCell::new(&mut self.sinks);
         tokio::select! {
             () = tokio::time::sleep(wait) => {}
-            _ = self.cancel.differs_from(Request::None) => {}
+            _ = self.cancel.differs_from(EndRequest::None) => {}
             never = tick(&sinks) => match never {},
         }
         Input::WaitDone
@@ -289,10 +289,10 @@ impl World {
 }
 
 /// Returns the same in the words of the engine, which knows no process.
-fn asker_named(asker: signal::Asker) -> Asker {
+fn asker_named(asker: signal::StopAsker) -> Asker {
     match asker {
-        signal::Asker::Signal(signal) => Asker::Signal(named(signal)),
-        signal::Asker::Lease => Asker::Lease,
+        signal::StopAsker::Signal(signal) => Asker::Signal(named(signal)),
+        signal::StopAsker::Lease => Asker::Lease,
     }
 }
 

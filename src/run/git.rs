@@ -16,7 +16,7 @@ use crate::evaluate::observation::{Stop, Stream};
 use crate::files::transient;
 use crate::git::call::{Call, Filters, Walk, alternate, copy_index, environment};
 use crate::process::guard::Guard;
-use crate::process::signal::{Cancel, Request};
+use crate::process::signal::{Cancel, EndRequest};
 use crate::process::spawn::{self, Heard, ProcessLimits, Program};
 
 /// More than this is neither a list of changes nor a patch.
@@ -209,7 +209,7 @@ impl GitCalls {
 
     /// Returns how much time is left, or why there is none.
     pub(super) fn left(&self) -> Result<Duration, String> {
-        if self.cancel.request() != Request::None {
+        if self.cancel.request() != EndRequest::None {
             return Err(CANCELLED.to_owned());
         }
         let left = self.limit.saturating_sub(self.clock.elapsed());

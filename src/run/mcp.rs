@@ -19,8 +19,8 @@ use super::world::World;
 use crate::base::text::one_line;
 use crate::engine::request::ToolRequest;
 use crate::evaluate::observation::{NOT_FOUND_CODE, Observation, Stop, TIMEOUT_CODE, Text};
-use crate::process::service::Service;
-use crate::process::signal::Request;
+use crate::process::service::RunningService;
+use crate::process::signal::EndRequest;
 use crate::process::spawn::Program;
 
 /// A server that prints more than this in one call is broken.
@@ -52,7 +52,7 @@ pub(super) async fn call(request: &ToolRequest, world: &mut World) -> Observatio
         Err(Unknown::Absent(why)) => return Observation::exited(NOT_FOUND_CODE, failed(&why)),
         Err(Unknown::Unusable(why)) => return Observation::not_started(why),
     };
-    let mut service = match Service::start(&program) {
+    let mut service = match RunningService::start(&program) {
         Ok(service) => service,
         Err(why) => return Observation::not_started(format!("the server `{}`: {why}", request.server)),
     };
@@ -77,7 +77,7 @@ pub(super) async fn call(request: &ToolRequest, world: &mut World) -> Observatio
 }
 
 /// Adds how a server ended that broke a call off, if it did.
-async fn explained(why: String, service: &mut Service) -> String {
+async fn explained(why: String, service: &mut RunningService) -> String {
     match tokio::time::timeout(Duration::from_millis(500), service.ended()).await {
         Ok(Some(status)) => format!("{why}; the server ended ({status})"),
         Ok(None) | Err(_) => why,
@@ -99,7 +99,7 @@ fn program(request: &ToolRequest, world: &World) -> Result<Program, Unknown> {
 /// Talks to the server until there is an answer or a reason not to wait for one.
 async fn attended(
     request: &ToolRequest,
-    service: &mut Service,
+    service: &mut RunningService,
     complaints: &mut Complaints,
     world: &mut World,
 ) -> ToolEnd {
@@ -126,7 +126,7 @@ async fn attended(
             () = sleep_until(wake.map_or(started, |(at, _)| at)), if wake.is_some() => {
                 return ToolEnd::Late(wake.map_or(Stop::Timeout, |(_, stop)| stop));
             }
-            _ = world.cancel.differs_from(Request::None) => return ToolEnd::Cancelled,
+            _ = world.cancel.differs_from(EndRequest::None) => return ToolEnd::Cancelled,
             never = tick(&sinks) => match never {},
         }
     }

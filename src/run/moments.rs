@@ -8,7 +8,7 @@ use super::ticking::while_ticking;
 use super::world::World;
 use crate::base::text::one_line;
 use crate::engine::event::Event;
-use crate::process::signal::Request;
+use crate::process::signal::EndRequest;
 use crate::report::numbers::StepNumber;
 
 /// Returns the moments that some events are about to bring.
@@ -44,7 +44,7 @@ pub(super) async fn keep(moments: &[Moment], world: &mut World) {
     };
     let mut warnings: Vec<String> = tree.left_out.drain(..).collect();
     if let Err(why) = kept
-        && world.cancel.request() == Request::None
+        && world.cancel.request() == EndRequest::None
     {
         warnings.push(format!("the working tree could not be kept: {}", one_line(&why, 300)));
     }

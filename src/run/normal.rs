@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 use regex::{Captures, Regex};
 
 use super::world::World;
-use crate::base::composed::{Composed, Part, is_cut};
+use crate::base::composed::{Composed, ComposedPart, is_cut};
 use crate::base::text::{plain, tail};
 
 /// A printed text up to this length counts as a whole.
@@ -52,8 +52,8 @@ impl Normal {
     /// Returns what a prompt is known by.
     pub(super) fn prompt(&self, composed: &Composed) -> String {
         let parts = composed.parts().iter().map(|part| match part {
-            Part::Own(text) => self.own(text),
-            Part::Printed { text, length } => self.printed(text, *length > text.len()),
+            ComposedPart::Own(text) => self.own(text),
+            ComposedPart::Printed { text, length } => self.printed(text, *length > text.len()),
         });
         parts.collect()
     }

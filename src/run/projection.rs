@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use super::work_file::{Holder, Locked, STATE, this_run};
 use crate::base::text::one_line;
-use crate::criteria::State;
+use crate::criteria::CriteriaState;
 use crate::criteria::owner::{Owner, OwningRun};
 use crate::engine::event::{Event, Stamped};
 use crate::engine::outcome::Outcome;
@@ -37,7 +37,7 @@ struct Kept {
     path: PathBuf,
     owner: OwningRun,
     /// How the work stands, and how deep in sub-loops it is done.
-    state: Option<(State, u32)>,
+    state: Option<(CriteriaState, u32)>,
     /// Whether the file is this run's.
     is_claimed: bool,
 }
@@ -51,7 +51,7 @@ impl Projection {
 
     /// Takes the file for work that this run is about to do, if it is not somebody else's. The work stands as the run
     /// knows it already, or else at its beginning.
-    pub fn claim(&self, beginning: State) -> io::Result<Result<(), Anothers>> {
+    pub fn claim(&self, beginning: CriteriaState) -> io::Result<Result<(), Anothers>> {
         let mut kept = self.0.borrow_mut();
         kept.state.get_or_insert((beginning, 0));
         kept.claim()
@@ -83,7 +83,7 @@ impl Kept {
 
     /// Returns whose work it is when it is somebody else's. Work of a run that was killed is nobody's.
     fn anothers(&self, file: &Locked, counts: impl Fn(&Holder) -> bool) -> io::Result<Option<Anothers>> {
-        let Some(Ok(state)) = file.read()?.map(|bytes| State::read(&bytes)) else { return Ok(None) };
+        let Some(Ok(state)) = file.read()?.map(|bytes| CriteriaState::read(&bytes)) else { return Ok(None) };
         let holder = Holder::of(&state);
         let run = match &holder {
             Holder::Gone(_) => return Ok(None),
@@ -120,10 +120,10 @@ impl Drop for Kept {
 }
 
 /// Returns how the work stands, if an event says so.
-fn told(stamped: &Stamped) -> Option<(State, u32)> {
+fn told(stamped: &Stamped) -> Option<(CriteriaState, u32)> {
     let Event::Evaluate { r#type, details, .. } = &stamped.event else { return None };
     let state = details.get("state")?.as_object().filter(|_| r#type == "criteria")?;
-    Some((State::of(state), stamped.depth))
+    Some((CriteriaState::of(state), stamped.depth))
 }
 
 impl Sink for Projection {

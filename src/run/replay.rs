@@ -11,7 +11,7 @@ use crate::base::name::StateName;
 use crate::base::time::Timestamp;
 use crate::engine::event::{Event, LoopStart, Stamped};
 use crate::engine::past::{Past, Standing};
-use crate::evaluate::observation::{Stored, Stream};
+use crate::evaluate::observation::{StoredText, Stream};
 use crate::machine::{Action, Machine, SubLoopInput, Target};
 
 /// A machine that a journal names, with the digest of its definition as it is now.
@@ -150,7 +150,7 @@ impl<'f> Replay<'f> {
     /// Returns the loops that the run was in, with every text that they may still be asked for.
     pub fn finish<R>(self, mut read: R) -> io::Result<Left>
     where
-        R: FnMut(Stored, Stream) -> io::Result<std::sync::Arc<String>>,
+        R: FnMut(StoredText, Stream) -> io::Result<std::sync::Arc<String>>,
     {
         let mut levels = VecDeque::from(self.levels);
         for level in &mut levels {

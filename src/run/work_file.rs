@@ -16,7 +16,7 @@ use crate::base::own::UNFINISHED;
 use crate::criteria::decision::STUCK_AFTER;
 use crate::criteria::owner::{Owner, OwningRun};
 use crate::criteria::state::{Invalid, MAX_BYTES};
-use crate::criteria::{self, Decision, Progress, State};
+use crate::criteria::{self, CriteriaDecision, CriteriaState, Progress};
 use crate::files::{place, read};
 use crate::process::life;
 
@@ -74,7 +74,7 @@ pub enum Holder {
 
 impl Holder {
     /// Tells who holds the work that a state is about.
-    pub fn of(state: &State) -> Self {
+    pub fn of(state: &CriteriaState) -> Self {
         match state.owner() {
             _ if state.has_ended() => Self::Nobody,
             Some(Owner::Run(run)) if run.host == life::host() && life::is_over(run.pid, &run.started) => {
@@ -87,11 +87,11 @@ impl Holder {
 }
 
 /// Decides about work that goes on only as long as somebody does it: what a killed run left holds nobody up.
-pub fn decide(state: &State) -> Decision {
+pub fn decide(state: &CriteriaState) -> CriteriaDecision {
     let decision = criteria::decide(state, STUCK_AFTER);
     let Holder::Gone(run) = Holder::of(state) else { return decision };
     let reason = format!("the run {} was killed", run.instance);
-    Decision { stop: true, progress: Progress::Inactive, reason: Some(reason), ..decision }
+    CriteriaDecision { stop: true, progress: Progress::Inactive, reason: Some(reason), ..decision }
 }
 
 /// A state file that nobody else writes meanwhile.
@@ -124,7 +124,7 @@ impl Locked {
     }
 
     /// Replaces the file, with one that can be read again.
-    pub fn write(&self, state: &State) -> io::Result<()> {
+    pub fn write(&self, state: &CriteriaState) -> io::Result<()> {
         let text = state.text();
         if text.len() > MAX_BYTES {
             return Err(io::Error::new(io::ErrorKind::FileTooLarge, Invalid::Large.to_string()));
@@ -242,7 +242,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join(STATE);
         let file = Locked::wait_for(&path).unwrap();
-        let error = file.write(&State::begin(&"x".repeat(MAX_BYTES), &[], &[])).unwrap_err();
+        let error = file.write(&CriteriaState::begin(&"x".repeat(MAX_BYTES), &[], &[])).unwrap_err();
         assert_eq!(error.to_string(), "it is larger than 4194304 bytes");
         assert!(!path.exists());
     }
@@ -250,7 +250,7 @@ mod tests {
     #[test]
     fn work_is_held_by_whoever_lives() {
         let begun = |owner: Owner| {
-            let mut state = State::begin("s", &[], &[]);
+            let mut state = CriteriaState::begin("s", &[], &[]);
             state.give_to(&owner);
             state
         };
@@ -267,6 +267,6 @@ mod tests {
             assert_eq!(Holder::of(&begun(Owner::Run(gone.clone()))), Holder::Gone(gone));
         }
         assert_eq!(Holder::of(&begun(Owner::Session(None))), Holder::Session);
-        assert_eq!(Holder::of(&State::read(b"{}").unwrap()), Holder::Session);
+        assert_eq!(Holder::of(&CriteriaState::read(b"{}").unwrap()), Holder::Session);
     }
 }

@@ -14,7 +14,7 @@ use crate::base::command;
 use crate::base::template::Template;
 use crate::base::text::one_line;
 use crate::criteria::owner::{Owner, OwningRun};
-use crate::criteria::{State, advance};
+use crate::criteria::{CriteriaState, advance};
 use crate::engine::outcome::Signal;
 use crate::evaluate::Evaluate;
 use crate::evaluate::exit_codes::ExitCodes;
@@ -103,7 +103,7 @@ impl StateFile {
     }
 
     /// Reads the state, which has to exist.
-    pub(crate) fn read(&self) -> Result<State, Error> {
+    pub(crate) fn read(&self) -> Result<CriteriaState, Error> {
         self.understood(shared_file::read(&self.path))?.ok_or_else(|| self.absent())
     }
 
@@ -114,10 +114,10 @@ impl StateFile {
     }
 
     /// Understands the content of the file. What is no state is an error, so that it is never overwritten.
-    fn understood(&self, content: io::Result<Option<Vec<u8>>>) -> Result<Option<State>, Error> {
+    fn understood(&self, content: io::Result<Option<Vec<u8>>>) -> Result<Option<CriteriaState>, Error> {
         let why = match content {
             Ok(None) => return Ok(None),
-            Ok(Some(bytes)) => match State::read(&bytes) {
+            Ok(Some(bytes)) => match CriteriaState::read(&bytes) {
                 Ok(state) => return Ok(Some(state)),
                 Err(invalid) => invalid.to_string(),
             },
@@ -132,7 +132,7 @@ impl StateFile {
     }
 
     /// Refuses to touch the work of a run that goes on.
-    fn check_holder(&self, state: &State) -> Result<(), Error> {
+    fn check_holder(&self, state: &CriteriaState) -> Result<(), Error> {
         let Holder::Run(run) = Holder::of(state) else { return Ok(()) };
         let spec = state.spec().unwrap_or("unknown").to_owned();
         Err(refused(&Anothers { path: self.path.clone(), run: Some(run), spec }))
@@ -141,8 +141,8 @@ impl StateFile {
     /// Makes the file, or replaces one: `make` sees what is there, which no run may be at work on.
     pub(crate) fn begin(
         &self,
-        make: impl FnOnce(Option<State>) -> Result<State, Error>,
-    ) -> Result<State, Error> {
+        make: impl FnOnce(Option<CriteriaState>) -> Result<CriteriaState, Error>,
+    ) -> Result<CriteriaState, Error> {
         let file = Locked::wait_for(&self.path).map_err(|error| {
             // A file that is out of bounds cannot be read, either, and that says why.
             let unread = self.understood(shared_file::read(&self.path)).err();
@@ -158,7 +158,10 @@ impl StateFile {
     }
 
     /// Changes the state, which has to exist and which no run may be at work on.
-    pub(crate) fn change(&self, edit: impl FnOnce(&mut State) -> Result<(), Error>) -> Result<State, Error> {
+    pub(crate) fn change(
+        &self,
+        edit: impl FnOnce(&mut CriteriaState) -> Result<(), Error>,
+    ) -> Result<CriteriaState, Error> {
         // Before the lock, which would make the directory.
         self.check_holder(&self.read()?)?;
         self.begin(|state| {
@@ -217,7 +220,7 @@ impl StateFile {
 /// The result of a round of checks.
 pub(crate) enum Checks {
     /// All commands ended; the new state.
-    Done(State),
+    Done(CriteriaState),
     /// A signal stopped the round, which was not counted.
     Cancelled(Signal),
 }

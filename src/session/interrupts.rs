@@ -4,7 +4,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::watch;
 
 use super::error::Error;
-use crate::process::signal::{self, Cancel, EndSignal, Request};
+use crate::process::signal::{self, Cancel, EndRequest, EndSignal};
 
 /// What may stop a run before its end.
 #[derive(Clone, Debug, Default)]
@@ -20,7 +20,7 @@ pub enum StopBy {
 
 /// Stops a run, from any thread. The first request stops it in order, the second one at once.
 #[derive(Debug)]
-pub struct StopHandle(watch::Sender<Request>);
+pub struct StopHandle(watch::Sender<EndRequest>);
 
 /// The end of a [`StopHandle`] that a session is given.
 #[derive(Clone, Debug)]
@@ -37,8 +37,8 @@ impl StopHandle {
     pub fn stop(&self) {
         self.0.send_modify(|request| {
             *request = match request {
-                Request::None => Request::Gently(EndSignal::Term.into()),
-                Request::Gently(asker) | Request::Now(asker) => Request::Now(*asker),
+                EndRequest::None => EndRequest::Gently(EndSignal::Term.into()),
+                EndRequest::Gently(asker) | EndRequest::Now(asker) => EndRequest::Now(*asker),
             };
         });
     }

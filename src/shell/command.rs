@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::lexer::{OPENERS, tokens};
-use super::token::{Kind, Operator, ShellToken};
+use super::token::{ShellOperator, ShellToken, TokenKind};
 
 /// Substitutions inside of each other; what is deeper is not looked at.
 const DEEPEST: usize = 8;
@@ -19,7 +19,7 @@ pub struct SimpleCommand {
     /// Where it stands, from its first word to its last.
     pub range: Range<usize>,
     /// What follows it; nothing at the end of the text or of a substitution.
-    pub after: Option<Operator>,
+    pub after: Option<ShellOperator>,
     /// The files that it reads its input from.
     pub inputs: Vec<CommandWord>,
     /// Whether it stands on the top of the text: in no substitution, condition, loop or group.
@@ -55,15 +55,15 @@ pub fn commands(text: &str) -> Vec<SimpleCommand> {
 pub fn joined_by_and(text: &str) -> Option<Vec<SimpleCommand>> {
     let tokens = tokens(text.trim())?;
     let is_simple = |token: &ShellToken| match token.kind {
-        Kind::Plain | Kind::Word | Kind::Redirection { .. } => token.bodies.is_empty(),
-        Kind::Operator(operator) => operator == Operator::And,
-        Kind::Arithmetic => false,
+        TokenKind::Plain | TokenKind::Word | TokenKind::Redirection { .. } => token.bodies.is_empty(),
+        TokenKind::Operator(operator) => operator == ShellOperator::And,
+        TokenKind::Arithmetic => false,
     };
     if !tokens.iter().all(is_simple) {
         return None;
     }
     let found = commands(text.trim());
-    let joins = tokens.iter().filter(|token| matches!(token.kind, Kind::Operator(_))).count();
+    let joins = tokens.iter().filter(|token| matches!(token.kind, TokenKind::Operator(_))).count();
     (found.len() == joins + 1 && found.iter().all(|command| command.is_plain)).then_some(found)
 }
 
@@ -98,21 +98,21 @@ impl Building<'_> {
     fn take(&mut self, token: &ShellToken, found: &mut Vec<SimpleCommand>) {
         let text = &self.text[token.range.clone()];
         match token.kind {
-            Kind::Operator(operator) => {
+            TokenKind::Operator(operator) => {
                 self.end(Some(operator), found);
                 match operator {
-                    Operator::Open => self.groups += 1,
-                    Operator::Close => self.groups = self.groups.saturating_sub(1),
-                    Operator::End
-                    | Operator::Background
-                    | Operator::And
-                    | Operator::Or
-                    | Operator::Pipe
-                    | Operator::CaseEnd => {}
+                    ShellOperator::Open => self.groups += 1,
+                    ShellOperator::Close => self.groups = self.groups.saturating_sub(1),
+                    ShellOperator::End
+                    | ShellOperator::Background
+                    | ShellOperator::And
+                    | ShellOperator::Or
+                    | ShellOperator::Pipe
+                    | ShellOperator::CaseEnd => {}
                 }
             }
-            Kind::Plain if self.words.is_empty() && self.is_keyword(text) => {}
-            Kind::Redirection { .. } => {
+            TokenKind::Plain if self.words.is_empty() && self.is_keyword(text) => {}
+            TokenKind::Redirection { .. } => {
                 let is_file = text.starts_with('<') && !text.starts_with("<<") && !text.starts_with("<&");
                 if is_file {
                     let target = text[1..].trim_start();
@@ -120,9 +120,9 @@ impl Building<'_> {
                     self.inputs.push(self.word(start..token.range.end));
                 }
             }
-            Kind::Plain | Kind::Word if self.words.is_empty() && is_assignment(text) => {}
-            Kind::Plain | Kind::Word => self.words.push(self.word(token.range.clone())),
-            Kind::Arithmetic => {}
+            TokenKind::Plain | TokenKind::Word if self.words.is_empty() && is_assignment(text) => {}
+            TokenKind::Plain | TokenKind::Word => self.words.push(self.word(token.range.clone())),
+            TokenKind::Arithmetic => {}
         }
     }
 
@@ -141,7 +141,7 @@ impl Building<'_> {
         CommandWord { range: self.offset + range.start..self.offset + range.end, value }
     }
 
-    fn end(&mut self, after: Option<Operator>, found: &mut Vec<SimpleCommand>) {
+    fn end(&mut self, after: Option<ShellOperator>, found: &mut Vec<SimpleCommand>) {
         let words = std::mem::take(&mut self.words);
         let inputs = std::mem::take(&mut self.inputs);
         let (Some(first), Some(last)) = (words.first(), words.last()) else { return };

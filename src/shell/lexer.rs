@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use super::token::{Around, End, Kind, Operator, Reads, ShellToken};
+use super::token::{CommandEnd, Reads, ShellOperator, ShellToken, TemplateQuotes, TokenKind};
 
 /// Words after which a command begins.
 pub(super) const OPENERS: [&str; 11] =
@@ -17,13 +17,13 @@ pub fn tokens(text: &str) -> Option<Vec<ShellToken>> {
 }
 
 /// Returns what stands around each of the templates of a text, which are in order.
-pub fn around(text: &str, templates: &[Range<usize>]) -> Vec<Around> {
+pub fn around(text: &str, templates: &[Range<usize>]) -> Vec<TemplateQuotes> {
     Lexer::run(text, templates).found
 }
 
 /// What is open at a place of the text.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Open {
+enum OpenContext {
     /// `"…"`
     Double,
     /// `'…'`
@@ -42,7 +42,7 @@ enum Open {
     Brace,
 }
 
-impl Open {
+impl OpenContext {
     fn is_read_as_commands(self) -> bool {
         matches!(self, Self::Substitution | Self::Backtick)
     }
@@ -51,9 +51,9 @@ impl Open {
 /// Something open, and what holds again when it is closed. What is asked of everything around is kept in each, so that a
 /// text takes no longer for being nested deeply.
 struct Frame {
-    open: Open,
+    open: OpenContext,
     /// The innermost that is no `${…}`, if there is one.
-    base: Option<Open>,
+    base: Option<OpenContext>,
     /// Whether it is within backticks.
     is_in_backticks: bool,
     /// Whether it is within something that is read as commands.
@@ -72,16 +72,16 @@ struct HereDocument {
 }
 
 /// What is known of a word.
-struct Word {
+struct LexedWord {
     reads: Reads,
     /// Whether it is what it looks like.
     is_plain: bool,
     bodies: Vec<Range<usize>>,
 }
 
-impl Word {
-    fn ends(&mut self, does: bool, end: End) {
-        self.reads.end = self.reads.end.max(if does { end } else { End::Nothing });
+impl LexedWord {
+    fn ends(&mut self, does: bool, end: CommandEnd) {
+        self.reads.end = self.reads.end.max(if does { end } else { CommandEnd::Nothing });
     }
 }
 
@@ -96,7 +96,7 @@ struct Lexer<'t> {
     command: usize,
     /// The templates that are not met yet, the next one last.
     templates: Vec<Range<usize>>,
-    found: Vec<Around>,
+    found: Vec<TemplateQuotes>,
     /// Whether everything was closed so far.
     is_whole: bool,
 }
@@ -139,7 +139,7 @@ impl<'t> Lexer<'t> {
     }
 
     /// Takes a template, if one begins here.
-    fn template(&mut self, around: Around) -> bool {
+    fn template(&mut self, around: TemplateQuotes) -> bool {
         let Some(range) = self.templates.last().filter(|range| range.start == self.at) else { return false };
         self.at = range.end;
         self.templates.pop();
@@ -147,17 +147,23 @@ impl<'t> Lexer<'t> {
         true
     }
 
-    fn around(&self) -> Around {
+    fn around(&self) -> TemplateQuotes {
         if self.open.last().is_some_and(|frame| frame.is_in_backticks) {
-            return Around::Backticks;
+            return TemplateQuotes::Backticks;
         }
         match self.open.last().and_then(|frame| frame.base) {
-            Some(Open::Double) => Around::DoubleQuotes,
-            Some(Open::Single | Open::Escaped) => Around::SingleQuotes,
-            Some(Open::Arithmetic(_)) => Around::Arithmetic,
-            Some(Open::Backtick) => Around::Backticks,
-            Some(Open::Substitution | Open::Paren | Open::Brace) | None if self.is_eval() => Around::Eval,
-            Some(Open::Substitution | Open::Paren | Open::Brace) | None => Around::Nothing,
+            Some(OpenContext::Double) => TemplateQuotes::DoubleQuotes,
+            Some(OpenContext::Single | OpenContext::Escaped) => TemplateQuotes::SingleQuotes,
+            Some(OpenContext::Arithmetic(_)) => TemplateQuotes::Arithmetic,
+            Some(OpenContext::Backtick) => TemplateQuotes::Backticks,
+            Some(OpenContext::Substitution | OpenContext::Paren | OpenContext::Brace) | None
+                if self.is_eval() =>
+            {
+                TemplateQuotes::Eval
+            }
+            Some(OpenContext::Substitution | OpenContext::Paren | OpenContext::Brace) | None => {
+                TemplateQuotes::Nothing
+            }
         }
     }
 
@@ -174,45 +180,47 @@ impl<'t> Lexer<'t> {
             b'\\' if self.byte(1) == Some(b'\n') => self.skip(2),
             b'#' => self.comment(),
             b'\n' => {
-                self.operator(Operator::End, 1);
+                self.operator(ShellOperator::End, 1);
                 self.here_documents();
                 self.command = self.at;
             }
-            b';' if self.follows(";;&") => self.operator(Operator::CaseEnd, 3),
-            b';' if self.follows(";;") || self.follows(";&") => self.operator(Operator::CaseEnd, 2),
-            b';' => self.operator(Operator::End, 1),
-            b'&' if self.follows("&&") => self.operator(Operator::And, 2),
+            b';' if self.follows(";;&") => self.operator(ShellOperator::CaseEnd, 3),
+            b';' if self.follows(";;") || self.follows(";&") => self.operator(ShellOperator::CaseEnd, 2),
+            b';' => self.operator(ShellOperator::End, 1),
+            b'&' if self.follows("&&") => self.operator(ShellOperator::And, 2),
             b'&' if self.follows("&>") => self.redirection(),
-            b'&' => self.operator(Operator::Background, 1),
-            b'|' if self.follows("||") => self.operator(Operator::Or, 2),
-            b'|' if self.follows("|&") => self.operator(Operator::Pipe, 2),
-            b'|' => self.operator(Operator::Pipe, 1),
-            b'(' if self.follows("((") => self.word(Kind::Arithmetic, Some(Open::Arithmetic(0))),
-            b'(' => self.operator(Operator::Open, 1),
-            b')' => self.operator(Operator::Close, 1),
-            b'<' | b'>' if self.byte(1) == Some(b'(') => self.word(Kind::Word, Some(Open::Substitution)),
+            b'&' => self.operator(ShellOperator::Background, 1),
+            b'|' if self.follows("||") => self.operator(ShellOperator::Or, 2),
+            b'|' if self.follows("|&") => self.operator(ShellOperator::Pipe, 2),
+            b'|' => self.operator(ShellOperator::Pipe, 1),
+            b'(' if self.follows("((") => self.word(TokenKind::Arithmetic, Some(OpenContext::Arithmetic(0))),
+            b'(' => self.operator(ShellOperator::Open, 1),
+            b')' => self.operator(ShellOperator::Close, 1),
+            b'<' | b'>' if self.byte(1) == Some(b'(') => {
+                self.word(TokenKind::Word, Some(OpenContext::Substitution))
+            }
             b'<' | b'>' => self.redirection(),
-            _ => self.word(Kind::Plain, None),
+            _ => self.word(TokenKind::Plain, None),
         }
     }
 
-    fn operator(&mut self, operator: Operator, length: usize) {
+    fn operator(&mut self, operator: ShellOperator, length: usize) {
         let range = self.at..self.at + length;
         self.at = range.end;
         self.command = self.at;
-        let kind = Kind::Operator(operator);
+        let kind = TokenKind::Operator(operator);
         self.tokens.push(ShellToken { kind, range, reads: Reads::default(), bodies: Vec::new() });
     }
 
     /// Takes a word, which may begin with two signs that open something. A number right before a redirection is no
     /// word.
-    fn word(&mut self, kind: Kind, opening: Option<Open>) {
+    fn word(&mut self, kind: TokenKind, opening: Option<OpenContext>) {
         let start = self.at;
         if let Some(open) = opening {
             self.begin(open, 2);
         }
         let mut word = self.skip_word();
-        word.reads.commands |= opening == Some(Open::Substitution);
+        word.reads.commands |= opening == Some(OpenContext::Substitution);
         let range = start..self.at;
         let written = &self.source[range.clone()];
         let is_descriptor =
@@ -220,17 +228,17 @@ impl<'t> Lexer<'t> {
         if is_descriptor {
             return;
         }
-        let kind = if kind == Kind::Plain && !word.is_plain { Kind::Word } else { kind };
-        if kind == Kind::Plain && OPENERS.contains(&written) {
+        let kind = if kind == TokenKind::Plain && !word.is_plain { TokenKind::Word } else { kind };
+        if kind == TokenKind::Plain && OPENERS.contains(&written) {
             self.command = self.at;
         }
         self.tokens.push(ShellToken { kind, range, reads: word.reads, bodies: word.bodies });
     }
 
     /// Goes to the end of a word.
-    fn skip_word(&mut self) -> Word {
+    fn skip_word(&mut self) -> LexedWord {
         let start = self.at;
-        let mut word = Word { reads: Reads::default(), is_plain: true, bodies: Vec::new() };
+        let mut word = LexedWord { reads: Reads::default(), is_plain: true, bodies: Vec::new() };
         while let Some(byte) = self.byte(0) {
             if self.open.is_empty() && self.ends_word(byte, start) {
                 break;
@@ -255,7 +263,7 @@ impl<'t> Lexer<'t> {
     }
 
     /// Takes the next piece of a word.
-    fn step(&mut self, byte: u8, word: &mut Word) {
+    fn step(&mut self, byte: u8, word: &mut LexedWord) {
         if self.begins_template() {
             word.is_plain = false;
             let around = self.around();
@@ -263,51 +271,53 @@ impl<'t> Lexer<'t> {
             return;
         }
         match self.open.last().map(|frame| frame.open) {
-            Some(Open::Escaped) if byte == b'\\' => self.escaped(Around::SingleQuotes),
-            Some(Open::Single | Open::Escaped) if byte == b'\'' => self.close(word),
-            Some(Open::Single | Open::Escaped) => self.skip(1),
+            Some(OpenContext::Escaped) if byte == b'\\' => self.escaped(TemplateQuotes::SingleQuotes),
+            Some(OpenContext::Single | OpenContext::Escaped) if byte == b'\'' => self.close(word),
+            Some(OpenContext::Single | OpenContext::Escaped) => self.skip(1),
             _ if byte == b'\\' => {
                 // A line that goes on changes nothing in a word.
                 word.is_plain &= self.byte(1) == Some(b'\n');
-                self.escaped(Around::Backslash);
+                self.escaped(TemplateQuotes::Backslash);
             }
             // Whatever quotes stand in between, the next backtick ends it.
-            Some(Open::Backtick) if byte == b'`' => self.close(word),
-            Some(Open::Backtick) => self.skip(1),
-            Some(Open::Double) => match byte {
+            Some(OpenContext::Backtick) if byte == b'`' => self.close(word),
+            Some(OpenContext::Backtick) => self.skip(1),
+            Some(OpenContext::Double) => match byte {
                 b'"' => self.close(word),
                 b'`' => self.backtick(word),
                 b'$' => self.dollar(word, true),
                 _ => self.skip(1),
             },
-            Some(Open::Brace) if byte == b'}' => self.close(word),
-            Some(Open::Arithmetic(depth)) if matches!(byte, b'(' | b')') => self.parenthesis(depth, byte),
-            Some(Open::Paren | Open::Substitution) if byte == b')' => self.close(word),
+            Some(OpenContext::Brace) if byte == b'}' => self.close(word),
+            Some(OpenContext::Arithmetic(depth)) if matches!(byte, b'(' | b')') => {
+                self.parenthesis(depth, byte)
+            }
+            Some(OpenContext::Paren | OpenContext::Substitution) if byte == b')' => self.close(word),
             inside => self.unquoted(byte, inside, word),
         }
     }
 
     /// Takes a sign that stands within no quotes.
-    fn unquoted(&mut self, byte: u8, inside: Option<Open>, word: &mut Word) {
+    fn unquoted(&mut self, byte: u8, inside: Option<OpenContext>, word: &mut LexedWord) {
         // Within parentheses of a word, which are not cut into tokens.
-        let is_command = matches!(inside, Some(Open::Paren | Open::Substitution));
+        let is_command = matches!(inside, Some(OpenContext::Paren | OpenContext::Substitution));
         match byte {
             b'\'' if !self.is_quoted_brace() => {
                 word.is_plain = false;
-                self.begin(Open::Single, 1);
+                self.begin(OpenContext::Single, 1);
             }
             b'"' => {
                 word.is_plain = false;
-                self.begin(Open::Double, 1);
+                self.begin(OpenContext::Double, 1);
             }
             b'`' => self.backtick(word),
             b'$' => self.dollar(word, self.is_quoted_brace()),
             b'(' if is_command && self.follows("((") && self.begins_word() => {
-                self.begin(Open::Arithmetic(0), 2);
+                self.begin(OpenContext::Arithmetic(0), 2);
             }
             b'(' if is_command || inside.is_none() => {
                 word.is_plain = false;
-                self.begin(Open::Paren, 1);
+                self.begin(OpenContext::Paren, 1);
             }
             b'#' if is_command && self.begins_word() => self.comment(),
             b'<' if is_command && self.follows("<<<") => self.skip(3),
@@ -315,7 +325,9 @@ impl<'t> Lexer<'t> {
                 self.skip(2);
                 self.here_document();
             }
-            b'<' | b'>' if is_command && self.byte(1) == Some(b'(') => self.begin(Open::Substitution, 2),
+            b'<' | b'>' if is_command && self.byte(1) == Some(b'(') => {
+                self.begin(OpenContext::Substitution, 2)
+            }
             b'\n' if is_command => {
                 self.skip(1);
                 self.here_documents();
@@ -332,36 +344,38 @@ impl<'t> Lexer<'t> {
     /// Tells whether the innermost is a `${…}` within double quotes, where a single quote is a letter.
     fn is_quoted_brace(&self) -> bool {
         let innermost = self.open.last();
-        innermost.is_some_and(|frame| frame.open == Open::Brace && frame.base == Some(Open::Double))
+        innermost
+            .is_some_and(|frame| frame.open == OpenContext::Brace && frame.base == Some(OpenContext::Double))
     }
 
     /// Goes over a backslash and what it stands before.
-    fn escaped(&mut self, around: Around) {
+    fn escaped(&mut self, around: TemplateQuotes) {
         self.skip(1);
         if !self.template(around) {
             self.skip(1);
         }
     }
 
-    fn begin(&mut self, open: Open, length: usize) {
+    fn begin(&mut self, open: OpenContext, length: usize) {
         self.skip(length);
         let around = self.open.last();
         let frame = Frame {
             open,
-            base: if open == Open::Brace { around.and_then(|around| around.base) } else { Some(open) },
-            is_in_backticks: open == Open::Backtick || around.is_some_and(|around| around.is_in_backticks),
+            base: if open == OpenContext::Brace { around.and_then(|around| around.base) } else { Some(open) },
+            is_in_backticks: open == OpenContext::Backtick
+                || around.is_some_and(|around| around.is_in_backticks),
             is_in_commands: around
                 .is_some_and(|around| around.is_in_commands || around.open.is_read_as_commands()),
             from: self.at,
             command: self.command,
         };
         self.open.push(frame);
-        if open == Open::Paren || open.is_read_as_commands() {
+        if open == OpenContext::Paren || open.is_read_as_commands() {
             self.command = self.at;
         }
     }
 
-    fn close(&mut self, word: &mut Word) {
+    fn close(&mut self, word: &mut LexedWord) {
         if let Some(frame) = self.open.pop() {
             self.command = frame.command;
             // What is inside of another one is read with it.
@@ -372,9 +386,9 @@ impl<'t> Lexer<'t> {
         self.skip(1);
     }
 
-    fn backtick(&mut self, word: &mut Word) {
+    fn backtick(&mut self, word: &mut LexedWord) {
         (word.reads.commands, word.is_plain) = (true, false);
-        self.begin(Open::Backtick, 1);
+        self.begin(OpenContext::Backtick, 1);
     }
 
     /// Takes a parenthesis within `((…))`.
@@ -383,7 +397,7 @@ impl<'t> Lexer<'t> {
         let is_whole = self.follows("))");
         let Some(frame) = self.open.last_mut() else { return };
         if !is_end {
-            frame.open = Open::Arithmetic(if byte == b'(' { depth + 1 } else { depth - 1 });
+            frame.open = OpenContext::Arithmetic(if byte == b'(' { depth + 1 } else { depth - 1 });
             frame.base = Some(frame.open);
         } else if is_whole {
             self.command = frame.command;
@@ -392,7 +406,7 @@ impl<'t> Lexer<'t> {
         } else {
             // It was `( (…) … )`: commands, the inner parentheses of which end here.
             let is_substitution = frame.from >= 3 && self.text[frame.from - 3] == b'$';
-            frame.open = if is_substitution { Open::Substitution } else { Open::Paren };
+            frame.open = if is_substitution { OpenContext::Substitution } else { OpenContext::Paren };
             frame.base = Some(frame.open);
             frame.from -= 1;
         }
@@ -400,27 +414,27 @@ impl<'t> Lexer<'t> {
     }
 
     /// Takes a `$` and what belongs to it.
-    fn dollar(&mut self, word: &mut Word, is_quoted: bool) {
+    fn dollar(&mut self, word: &mut LexedWord, is_quoted: bool) {
         word.is_plain = false;
         // `$${` is how a loop file writes the `${` of the shell.
         if self.follows("$${") {
             self.skip(1);
         }
         match self.byte(1) {
-            Some(b'(') if self.follows("$((") => self.begin(Open::Arithmetic(0), 3),
+            Some(b'(') if self.follows("$((") => self.begin(OpenContext::Arithmetic(0), 3),
             Some(b'(') => {
                 word.reads.commands = true;
-                self.begin(Open::Substitution, 2);
+                self.begin(OpenContext::Substitution, 2);
             }
             Some(b'{') => {
-                word.ends(self.follows("${?"), End::Code);
-                word.ends(self.follows("${PIPESTATUS"), End::EachCode);
+                word.ends(self.follows("${?"), CommandEnd::Code);
+                word.ends(self.follows("${PIPESTATUS"), CommandEnd::EachCode);
                 word.reads.background |= self.follows("${!}");
-                self.begin(Open::Brace, 2);
+                self.begin(OpenContext::Brace, 2);
             }
-            Some(b'\'') if !is_quoted => self.begin(Open::Escaped, 2),
+            Some(b'\'') if !is_quoted => self.begin(OpenContext::Escaped, 2),
             Some(b'?') => {
-                word.ends(true, End::Code);
+                word.ends(true, CommandEnd::Code);
                 self.skip(2);
             }
             Some(b'!') => {
@@ -428,7 +442,7 @@ impl<'t> Lexer<'t> {
                 self.skip(2);
             }
             _ => {
-                word.ends(self.follows("$PIPESTATUS"), End::EachCode);
+                word.ends(self.follows("$PIPESTATUS"), CommandEnd::EachCode);
                 self.skip(1);
             }
         }
@@ -441,11 +455,11 @@ impl<'t> Lexer<'t> {
     }
 
     fn comment(&mut self) {
-        self.line(Around::Comment);
+        self.line(TemplateQuotes::Comment);
     }
 
     /// Goes to the end of the line.
-    fn line(&mut self, around: Around) {
+    fn line(&mut self, around: TemplateQuotes) {
         while self.byte(0).is_some_and(|byte| byte != b'\n') {
             if !self.template(around) {
                 self.skip(1);
@@ -459,10 +473,10 @@ impl<'t> Lexer<'t> {
         let sign = SIGNS.iter().find(|sign| self.follows(sign)).map_or(">", |sign| *sign);
         self.skip(sign.len());
         let kind;
-        let mut word = Word { reads: Reads::default(), is_plain: true, bodies: Vec::new() };
+        let mut word = LexedWord { reads: Reads::default(), is_plain: true, bodies: Vec::new() };
         if sign == "<<" {
             self.here_document();
-            kind = Kind::Redirection { opens: false };
+            kind = TokenKind::Redirection { opens: false };
         } else {
             while matches!(self.byte(0), Some(b' ' | b'\t')) {
                 self.skip(1);
@@ -470,10 +484,10 @@ impl<'t> Lexer<'t> {
             let from = self.at;
             // `> >(tee log)`
             if self.byte(1) == Some(b'(') && matches!(self.byte(0), Some(b'<' | b'>')) {
-                self.begin(Open::Substitution, 2);
+                self.begin(OpenContext::Substitution, 2);
             }
             word = self.skip_word();
-            kind = Kind::Redirection { opens: opens(sign, &self.source[from..self.at]) };
+            kind = TokenKind::Redirection { opens: opens(sign, &self.source[from..self.at]) };
         }
         self.tokens.push(ShellToken { kind, range: start..self.at, reads: word.reads, bodies: word.bodies });
     }
@@ -488,7 +502,7 @@ impl<'t> Lexer<'t> {
         let (mut end, mut quote) = (Vec::new(), None);
         while let Some(byte) = self.byte(0) {
             let from = self.at;
-            if self.template(Around::HereDocument) {
+            if self.template(TemplateQuotes::HereDocument) {
                 end.extend(&self.text[from..self.at]);
                 continue;
             }
@@ -516,7 +530,7 @@ impl<'t> Lexer<'t> {
         for HereDocument { end, is_indented } in std::mem::take(&mut self.waiting) {
             while self.at < self.text.len() {
                 let from = self.at;
-                self.line(Around::HereDocument);
+                self.line(TemplateQuotes::HereDocument);
                 let mut line = &self.text[from..self.at];
                 self.skip(1);
                 while is_indented && line.first() == Some(&b'\t') {

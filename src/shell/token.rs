@@ -6,7 +6,7 @@ use std::ops::Range;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShellToken {
     /// What it is.
-    pub kind: Kind,
+    pub kind: TokenKind,
     /// Where it stands.
     pub range: Range<usize>,
     /// What a word in it reads.
@@ -17,7 +17,7 @@ pub struct ShellToken {
 
 /// What a part of a shell text is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum TokenKind {
     /// A word with nothing in it that is quoted or substituted, which can be a keyword.
     Plain,
     /// Any other word.
@@ -30,12 +30,12 @@ pub enum Kind {
         opens: bool,
     },
     /// What stands between commands.
-    Operator(Operator),
+    Operator(ShellOperator),
 }
 
 /// What stands between commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Operator {
+pub enum ShellOperator {
     /// The end of a line, or `;`.
     End,
     /// `&`
@@ -60,14 +60,14 @@ pub struct Reads {
     /// The output of commands.
     pub commands: bool,
     /// How the command before it ended.
-    pub end: End,
+    pub end: CommandEnd,
     /// `$!`: the command in the background before it.
     pub background: bool,
 }
 
 /// What a word says about the end of the command before it, the most last.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum End {
+pub enum CommandEnd {
     /// Nothing.
     #[default]
     Nothing,
@@ -79,7 +79,7 @@ pub enum End {
 
 /// What stands around a template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Around {
+pub enum TemplateQuotes {
     /// Nothing: a word can stand there.
     Nothing,
     /// `"…"`
@@ -100,7 +100,7 @@ pub enum Around {
     Backslash,
 }
 
-impl Around {
+impl TemplateQuotes {
     /// Says where the template stands.
     pub fn words(self) -> &'static str {
         match self {

@@ -13,10 +13,10 @@ use crate::cli::exit;
 use crate::cli::output::Output;
 use crate::cli::work::{LINE, names, result, shown};
 use crate::criteria::decision::STUCK_AFTER;
-use crate::criteria::edit::Criterion;
+use crate::criteria::edit::NewCriterion;
 use crate::criteria::json::Json;
 use crate::criteria::spec::Spec;
-use crate::criteria::{Decision, Progress, State, decide};
+use crate::criteria::{CriteriaDecision, CriteriaState, Progress, decide};
 use crate::evaluate::observation::Observation;
 use crate::files::read;
 use crate::run::work_file::{self, Holder};
@@ -88,13 +88,13 @@ pub(in crate::cli) struct CriteriaStart {
     pub(super) file: Option<PathBuf>,
     /// A criterion, and the command that checks it. Without a command, `set` sets it
     #[arg(long = "criterion", value_name = "NAME[=COMMAND]", required_unless_present = "file", value_parser = criterion)]
-    pub(super) criteria: Vec<Criterion>,
+    pub(super) criteria: Vec<NewCriterion>,
     /// A step of the work
     #[arg(long = "step", value_name = "STEP")]
     pub(super) steps: Vec<String>,
 }
 
-fn criterion(text: &str) -> Result<Criterion, String> {
+fn criterion(text: &str) -> Result<NewCriterion, String> {
     let (name, check) = match text.split_once('=') {
         Some((name, check)) => (name.trim(), Some(check.trim().to_owned())),
         None => (text.trim(), None),
@@ -102,7 +102,7 @@ fn criterion(text: &str) -> Result<Criterion, String> {
     if name.is_empty() || check.as_deref() == Some("") {
         return Err("write NAME or NAME=COMMAND".to_owned());
     }
-    Ok(Criterion { name: name.to_owned(), check })
+    Ok(NewCriterion { name: name.to_owned(), check })
 }
 
 pub(in crate::cli) fn criteria(
@@ -174,7 +174,7 @@ fn begin(
             return Err(Error::refused(message).with_hint(help));
         }
         let names: Vec<_> = steps.iter().map(|(step, _)| step.clone()).collect();
-        let mut state = State::begin(&spec, &criteria, &names);
+        let mut state = CriteriaState::begin(&spec, &criteria, &names);
         for (step, _) in steps.iter().filter(|(_, is_done)| *is_done) {
             state.step_done(step);
         }
@@ -188,7 +188,7 @@ fn begin(
 /// What is to be done, by which criteria it is done, and its steps with whether they are.
 struct Wanted {
     spec: String,
-    criteria: Vec<Criterion>,
+    criteria: Vec<NewCriterion>,
     steps: Vec<(String, bool)>,
 }
 
@@ -202,7 +202,7 @@ fn wanted(start: &CriteriaStart, session: &Session<'_>) -> Result<Wanted, Error>
     let spec = start.file.as_deref().map(|file| read_spec(file, session)).transpose()?.unwrap_or_default();
     // A criterion of the file gets its command on the command line, by its name.
     let check = |name: &String| start.criteria.iter().find(|given| given.name == *name)?.check.clone();
-    let listed = spec.criteria.into_iter().map(|name| Criterion { check: check(&name), name });
+    let listed = spec.criteria.into_iter().map(|name| NewCriterion { check: check(&name), name });
     let mut seen = BTreeSet::new();
     let criteria: Vec<_> = listed
         .chain(start.criteria.iter().cloned())
@@ -242,7 +242,7 @@ fn check(
         Checks::Done(after) => after,
         Checks::Cancelled(signal) => return Ok(signal.exit_code()),
     };
-    let Decision { progress, reason, unmet, .. } = decide(&after, STUCK_AFTER);
+    let CriteriaDecision { progress, reason, unmet, .. } = decide(&after, STUCK_AFTER);
     output.data(&reason.map(|reason| format!("{}\n", one_line(&reason, LINE))).unwrap_or_default());
     Ok(match progress {
         Progress::Stuck => exit::LIMIT,
@@ -293,7 +293,7 @@ fn reopen(file: &StateFile, session: &Session<'_>, output: &Output) -> Result<u8
 fn status(file: &StateFile, is_json: bool, output: &Output) -> Result<u8, Error> {
     let state = file.read()?;
     if is_json {
-        let Decision { stop, reason, unmet, .. } = work_file::decide(&state);
+        let CriteriaDecision { stop, reason, unmet, .. } = work_file::decide(&state);
         let mut all = state.document().clone();
         let path = file.path.to_string_lossy();
         let more = [

@@ -9,7 +9,7 @@ use crate::ci::chain::NextRun;
 use crate::cli::exit;
 use crate::cli::flags::{self, ChainFlags, CommitFlags, KeyFlag};
 use crate::engine::outcome::Outcome;
-use crate::journal::known::{KnownRun, Status};
+use crate::journal::known::{KnownRun, RunStatus};
 use crate::session::context::Session;
 use crate::session::end::dispatch::{dispatch, subject};
 use crate::session::end::publish::wanted;
@@ -60,7 +60,7 @@ fn handed_off(name: &str, session: &Session<'_>) -> Result<KnownRun, Error> {
         .into_iter()
         .rfind(|run| asked.is(run))
         .ok_or_else(|| asked.nothing("no run of", "`ll-loop history` lists the runs"))?;
-    if run.status == Status::Ended(Outcome::Handoff) {
+    if run.status == RunStatus::Ended(Outcome::Handoff) {
         return Ok(run);
     }
     let (instance, status) = (run.files.instance(), run.status.word());

@@ -11,8 +11,8 @@ use crate::base::time::{Timestamp, human};
 use crate::board::Board;
 use crate::cli::output::Output;
 use crate::engine::execution;
-use crate::journal::claim::Standing;
-use crate::journal::known::{KnownRun, Status, state_now, state_problem};
+use crate::journal::claim::ClaimStanding;
+use crate::journal::known::{KnownRun, RunStatus, state_now, state_problem};
 use crate::journal::reader;
 use crate::report::digest::Digest;
 use crate::report::stages;
@@ -65,11 +65,13 @@ fn standing(run: &KnownRun, now: Timestamp) -> String {
 fn word(run: &KnownRun) -> String {
     let word = run.status.word();
     match run.status {
-        Status::Ended(outcome) if matches!(word, "completed" | "failed") && outcome.word() != "failure" => {
+        RunStatus::Ended(outcome)
+            if matches!(word, "completed" | "failed") && outcome.word() != "failure" =>
+        {
             format!("{word} ({})", outcome.word())
         }
-        Status::Unsaved => format!("{word} (error)"),
-        Status::Queued | Status::Running | Status::Crashed | Status::Ended(_) => word.to_owned(),
+        RunStatus::Unsaved => format!("{word} (error)"),
+        RunStatus::Queued | RunStatus::Running | RunStatus::Crashed | RunStatus::Ended(_) => word.to_owned(),
     }
 }
 
@@ -90,7 +92,7 @@ pub(super) fn details(run: &KnownRun, now: Timestamp) -> String {
         row("state", &format!("{}, iteration {}{most}, step {}", place.state, place.iteration, place.step));
     }
     if let Some(started) = run.started() {
-        row(if run.status == Status::Queued { "queued" } else { "started" }, &at(started));
+        row(if run.status == RunStatus::Queued { "queued" } else { "started" }, &at(started));
     }
     if let Some((last, _)) = run.ends.last {
         row("last event", &at(last));
@@ -146,7 +148,7 @@ fn advice(run: &KnownRun) -> Option<String> {
     if !run.status.is_resumable() && run.is_to_be_finished() {
         return Some(format!("its process ended before the run was reported; `{resume}` does the rest"));
     }
-    let gone = if run.status == Status::Crashed { "its process is gone; " } else { "" };
+    let gone = if run.status == RunStatus::Crashed { "its process is gone; " } else { "" };
     (run.status.is_resumable() && run.unreadable.is_none()).then(|| format!("{gone}`{resume}` continues it"))
 }
 
@@ -176,7 +178,7 @@ pub(super) fn json(run: &KnownRun) -> Value {
         "started_at": run.started(),
         "updated_at": run.ends.last.map(|(at, _)| at),
         "duration_ms": complete.map(|complete| complete.duration_ms),
-        "waiting": run.claim.as_ref().is_some_and(|claim| claim.standing == Standing::Waits),
+        "waiting": run.claim.as_ref().is_some_and(|claim| claim.standing == ClaimStanding::Waits),
         "pid": record.map(|record| record.pid),
         "host": record.map(|record| &record.host),
         "scope": record.map(|record| record.territory.shown()),

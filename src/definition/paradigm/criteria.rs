@@ -6,7 +6,7 @@ use crate::base::diagnostic::{Diagnostic, Diagnostics, Place};
 use crate::base::node::{Entry, Node};
 use crate::base::path::DocPath;
 use crate::definition::tree::{entry, items, map, plain, text};
-use crate::evaluate::bounds::Visits;
+use crate::evaluate::bounds::VisitCount;
 use crate::evaluate::exit_codes::ExitCodes;
 
 record! {
@@ -23,7 +23,7 @@ record! {
         /// Who says that the work is done.
         exit_signal: ExitSignal = ExitSignal::Auto,
         /// How many rounds in a row at the same criterion are enough.
-        stuck_after: Visits = Visits::FIVE,
+        stuck_after: VisitCount = VisitCount::FIVE,
     }
 }
 

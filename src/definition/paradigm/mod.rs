@@ -22,7 +22,7 @@ pub mod invariants;
 mod parts;
 
 /// A form: what it is called, its own keys, and what they stand for.
-struct Row {
+struct ParadigmForm {
     keys: &'static [&'static str],
     /// Turns the keys into a loop of their own, or says why it cannot.
     expand: fn(&Node, &mut Diagnostics) -> Option<Node>,
@@ -34,45 +34,45 @@ struct Row {
 }
 
 /// Returns the row of a form; a plain state machine is written out already.
-fn row(paradigm: Paradigm) -> Option<Row> {
+fn row(paradigm: Paradigm) -> Option<ParadigmForm> {
     Some(match paradigm {
         Paradigm::Fsm => return None,
-        Paradigm::Goal => Row {
+        Paradigm::Goal => ParadigmForm {
             keys: goal::Goal::KEYS,
             expand: goal::expand,
             schema: goal::Goal::object_schema,
             named: false,
             files: None,
         },
-        Paradigm::Convergence => Row {
+        Paradigm::Convergence => ParadigmForm {
             keys: convergence::Convergence::KEYS,
             expand: convergence::expand,
             schema: convergence::Convergence::object_schema,
             named: true,
             files: None,
         },
-        Paradigm::Invariants => Row {
+        Paradigm::Invariants => ParadigmForm {
             keys: invariants::Invariants::KEYS,
             expand: invariants::expand,
             schema: invariants::Invariants::object_schema,
             named: true,
             files: None,
         },
-        Paradigm::Imperative => Row {
+        Paradigm::Imperative => ParadigmForm {
             keys: imperative::Imperative::KEYS,
             expand: imperative::expand,
             schema: imperative::schema,
             named: true,
             files: None,
         },
-        Paradigm::Criteria => Row {
+        Paradigm::Criteria => ParadigmForm {
             keys: criteria::Criteria::KEYS,
             expand: criteria::expand,
             schema: criteria::Criteria::object_schema,
             named: true,
             files: None,
         },
-        Paradigm::Agents => Row {
+        Paradigm::Agents => ParadigmForm {
             keys: agents::Agents::KEYS,
             expand: agents::expand,
             schema: agents::Agents::object_schema,
@@ -82,7 +82,7 @@ fn row(paradigm: Paradigm) -> Option<Row> {
     })
 }
 
-fn row_of(word: &str) -> Option<Row> {
+fn row_of(word: &str) -> Option<ParadigmForm> {
     row(*Paradigm::ALL.iter().find(|paradigm| paradigm.word() == word)?)
 }
 
@@ -154,7 +154,7 @@ pub(super) fn expand(tree: &Node, out: &mut Diagnostics) -> Expanded {
     }
 }
 
-fn needed(row: &Row) -> String {
+fn needed(row: &ParadigmForm) -> String {
     let schema = (row.schema)(&mut Definitions::new());
     let required = schema["required"].as_array().cloned().unwrap_or_default();
     let names: Vec<_> = required.iter().filter_map(Value::as_str).map(|key| format!("`{key}`")).collect();

@@ -27,8 +27,8 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-pub use record::{Pass, Record};
-pub use rule::{Live, Standing};
+pub use record::{ClaimRecord, Pass};
+pub use rule::{ClaimStanding, Live};
 use rustix::fs::OFlags;
 
 use crate::files::read::{self, Unread};
@@ -55,9 +55,9 @@ const WAITS: &str = ".wait";
 
 /// A request for a claim.
 #[derive(Clone, Debug)]
-pub struct Wanted {
+pub struct ClaimRequest {
     /// The content of the claim. [`take`] fills in the order of arrival, the ancestors and the secret.
-    pub record: Record,
+    pub record: ClaimRecord,
     /// The pass from the environment, if an action of another run started this one.
     pub pass: Option<Pass>,
     /// Whether it waits for its turn.
@@ -84,7 +84,7 @@ pub enum Taken {
 #[derive(Debug)]
 pub struct Claim {
     /// Dropped to release the claim.
-    _file: Locked,
+    _file: LockedClaim,
     pass: Pass,
     ancestors: Vec<String>,
 }
@@ -105,15 +105,15 @@ impl Claim {
 #[derive(Debug)]
 pub struct Ticket {
     directory: PathBuf,
-    record: Record,
-    file: Locked,
+    record: ClaimRecord,
+    file: LockedClaim,
     pass: Pass,
 }
 
 /// The result of looking at the queue.
 #[derive(Debug)]
 #[must_use]
-pub enum Turn {
+pub enum QueueTurn {
     /// The run may begin.
     Now(Claim),
     /// These runs, at least one, come first.
@@ -122,22 +122,22 @@ pub enum Turn {
 
 impl Ticket {
     /// Checks whether it is this run's turn.
-    pub fn look(mut self) -> io::Result<Turn> {
+    pub fn look(mut self) -> io::Result<QueueTurn> {
         let _mutex = lock(&place::of(&self.directory))?;
         let live = alive(scan(&self.directory)?);
         let ahead = rule::in_the_way(&self.record, &live);
         if !ahead.is_empty() {
             let ahead = ahead.into_iter().cloned().collect();
-            return Ok(Turn::Later(Box::new(self), ahead));
+            return Ok(QueueTurn::Later(Box::new(self), ahead));
         }
         // The file is renamed and stays locked, so processes that wait for its lock go on waiting.
         self.file.rename(name(&self.record.instance, HOLDS))?;
-        Ok(Turn::Now(Claim { _file: self.file, pass: self.pass, ancestors: self.record.ancestors }))
+        Ok(QueueTurn::Now(Claim { _file: self.file, pass: self.pass, ancestors: self.record.ancestors }))
     }
 }
 
 /// Claims what a run wants, before its first event.
-pub fn take(directory: &Path, wanted: Wanted) -> io::Result<Taken> {
+pub fn take(directory: &Path, wanted: ClaimRequest) -> io::Result<Taken> {
     for _ in 1..TRIES {
         match try_to_take(directory, wanted.clone())? {
             Taken::Refused(_) | Taken::Runs(_) => std::thread::sleep(BETWEEN),
@@ -147,8 +147,8 @@ pub fn take(directory: &Path, wanted: Wanted) -> io::Result<Taken> {
     try_to_take(directory, wanted)
 }
 
-fn try_to_take(directory: &Path, wanted: Wanted) -> io::Result<Taken> {
-    let Wanted { mut record, pass, queue } = wanted;
+fn try_to_take(directory: &Path, wanted: ClaimRequest) -> io::Result<Taken> {
+    let ClaimRequest { mut record, pass, queue } = wanted;
     let place = place::of(directory);
     let _mutex = lock(&place)?;
     let found = scan(directory)?;
@@ -164,7 +164,7 @@ fn try_to_take(directory: &Path, wanted: Wanted) -> io::Result<Taken> {
     record.secret = pass.digest();
     let ahead: Vec<Live> = rule::in_the_way(&record, &live).into_iter().cloned().collect();
     if ahead.is_empty() {
-        let file = Locked::create(&place, &record, HOLDS)?;
+        let file = LockedClaim::create(&place, &record, HOLDS)?;
         return Ok(Taken::Held(Claim { _file: file, pass, ancestors: record.ancestors }));
     }
     if !queue {
@@ -173,7 +173,7 @@ fn try_to_take(directory: &Path, wanted: Wanted) -> io::Result<Taken> {
     if rule::waits_for_itself(&record, &live) {
         return Ok(Taken::Circle(ahead));
     }
-    let file = Locked::create(&place, &record, WAITS)?;
+    let file = LockedClaim::create(&place, &record, WAITS)?;
     Ok(Taken::Queued(Ticket { directory: directory.to_owned(), record, file, pass }))
 }
 
@@ -212,8 +212,8 @@ pub fn watch(directory: &Path, run: &Live) {
 /// Returns the file that a run keeps locked.
 pub fn file(directory: &Path, run: &Live) -> PathBuf {
     let suffix = match run.standing {
-        Standing::Holds => HOLDS,
-        Standing::Waits => WAITS,
+        ClaimStanding::Holds => HOLDS,
+        ClaimStanding::Waits => WAITS,
     };
     let name = name(&run.instance, suffix);
     let mut paths = place::all(directory).into_iter().map(|place| place.join(&name));
@@ -234,14 +234,14 @@ fn ancestors(pass: &Pass, live: &[Live]) -> Vec<String> {
 
 /// A claim file, its lock held.
 #[derive(Debug)]
-struct Locked {
+struct LockedClaim {
     path: PathBuf,
     /// Keeps the lock. Children do not inherit it, because the standard library opens files with `O_CLOEXEC`.
     _file: File,
 }
 
-impl Locked {
-    fn create(directory: &Path, record: &Record, suffix: &str) -> io::Result<Self> {
+impl LockedClaim {
+    fn create(directory: &Path, record: &ClaimRecord, suffix: &str) -> io::Result<Self> {
         let mut unborn = tempfile::Builder::new()
             .prefix(UNBORN)
             .permissions(std::fs::Permissions::from_mode(0o666))
@@ -266,7 +266,7 @@ impl Locked {
     }
 }
 
-impl Drop for Locked {
+impl Drop for LockedClaim {
     /// Removes the file while its lock is held, so that no process takes it for the claim of a killed run.
     fn drop(&mut self) {
         let _gone = std::fs::remove_file(&self.path);
@@ -308,7 +308,7 @@ fn scan_place(directory: &Path) -> io::Result<Vec<FoundClaim>> {
     let mut all = Vec::new();
     for entry in entries {
         let file_name = entry?.file_name().to_string_lossy().into_owned();
-        let suffixes = [(HOLDS, Standing::Holds), (WAITS, Standing::Waits)];
+        let suffixes = [(HOLDS, ClaimStanding::Holds), (WAITS, ClaimStanding::Waits)];
         let mut known = suffixes
             .into_iter()
             .filter_map(|(suffix, standing)| Some((file_name.strip_suffix(suffix)?, standing)));
@@ -320,7 +320,7 @@ fn scan_place(directory: &Path) -> io::Result<Vec<FoundClaim>> {
 }
 
 /// Reads one claim, or returns `None` if it was released in the meantime.
-fn look(path: &Path, instance: &str, standing: Standing) -> io::Result<Option<FoundClaim>> {
+fn look(path: &Path, instance: &str, standing: ClaimStanding) -> io::Result<Option<FoundClaim>> {
     let file = match read::open(path) {
         Ok(file) => file,
         Err(Unread::Absent) => return Ok(None),
@@ -343,7 +343,7 @@ fn alive(found: Vec<FoundClaim>) -> Vec<Live> {
     let live = found.into_iter().filter(|found| found.is_live).map(|found| found.run);
     let mut live: Vec<Live> = live.collect();
     let place = |run: &Live| run.record.as_ref().map_or(0, |record| record.place);
-    live.sort_by_key(|run| (place(run), run.instance.clone(), run.standing == Standing::Waits));
+    live.sort_by_key(|run| (place(run), run.instance.clone(), run.standing == ClaimStanding::Waits));
     // A run that leaves the queue renames its file, so a listing may have both names.
     live.dedup_by(|later, earlier| later.instance == earlier.instance);
     live

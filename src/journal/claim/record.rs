@@ -9,7 +9,7 @@ use crate::base::time::Timestamp;
 
 /// The content of a claim.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Record {
+pub struct ClaimRecord {
     /// The run.
     pub instance: String,
     /// The loop.
@@ -63,7 +63,7 @@ impl Pass {
     }
 
     /// Tells whether this is the pass that the run with this claim gave to its actions.
-    pub fn is_of(&self, record: &Record) -> bool {
+    pub fn is_of(&self, record: &ClaimRecord) -> bool {
         self.instance == record.instance && self.digest() == record.secret
     }
 }

@@ -1,10 +1,10 @@
 //! Decides which runs have to wait for which others, as a pure function of their claims.
 
-use super::record::Record;
+use super::record::ClaimRecord;
 
 /// Whether a live run has its scope or waits for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum ClaimStanding {
     /// It runs.
     Holds,
     /// It waits for its turn.
@@ -17,9 +17,9 @@ pub struct Live {
     /// The run.
     pub instance: String,
     /// Whether it runs or waits.
-    pub standing: Standing,
+    pub standing: ClaimStanding,
     /// The content of its claim; absent if a later version wrote it in a format that is unknown here.
-    pub record: Option<Record>,
+    pub record: Option<ClaimRecord>,
 }
 
 /// Returns the runs that have to end before this one may begin.
@@ -27,13 +27,13 @@ pub struct Live {
 /// Those are the runs that hold an overlapping scope, and, so that every run gets its turn, those that came earlier
 /// and wait for one. A run that an action of another run started shares the scope of that run; and it does not
 /// queue behind waiting runs, because those may wait for the run around it.
-pub(super) fn in_the_way<'l>(wanted: &Record, live: &'l [Live]) -> Vec<&'l Live> {
+pub(super) fn in_the_way<'l>(wanted: &ClaimRecord, live: &'l [Live]) -> Vec<&'l Live> {
     let nested = !wanted.ancestors.is_empty();
     let blocks = |other: &&Live| {
         let Some(record) = &other.record else { return true };
         let comes_first = match other.standing {
-            Standing::Holds => true,
-            Standing::Waits => !nested && record.place < wanted.place,
+            ClaimStanding::Holds => true,
+            ClaimStanding::Waits => !nested && record.place < wanted.place,
         };
         other.instance != wanted.instance
             && comes_first
@@ -45,7 +45,7 @@ pub(super) fn in_the_way<'l>(wanted: &Record, live: &'l [Live]) -> Vec<&'l Live>
 
 /// Tells whether waiting would be a deadlock: for a run that waits, perhaps through others, for one of its ancestors.
 /// A run counts as waiting for the runs that its actions started.
-pub(super) fn waits_for_itself(wanted: &Record, live: &[Live]) -> bool {
+pub(super) fn waits_for_itself(wanted: &ClaimRecord, live: &[Live]) -> bool {
     let mut open: Vec<&Live> = in_the_way(wanted, live);
     let mut seen: Vec<&str> = Vec::new();
     while let Some(next) = open.pop() {
@@ -56,7 +56,7 @@ pub(super) fn waits_for_itself(wanted: &Record, live: &[Live]) -> bool {
             continue;
         }
         seen.push(&next.instance);
-        if let (Standing::Waits, Some(record)) = (next.standing, &next.record) {
+        if let (ClaimStanding::Waits, Some(record)) = (next.standing, &next.record) {
             open.extend(in_the_way(record, live));
         }
         let is_inside = |other: &&Live| {
@@ -71,14 +71,14 @@ pub(super) fn waits_for_itself(wanted: &Record, live: &[Live]) -> bool {
 mod tests {
     use proptest::prelude::*;
 
-    use super::Standing::{Holds, Waits};
+    use super::ClaimStanding::{Holds, Waits};
     use super::*;
     use crate::base::territory::{ScopePath, Territory};
     use crate::base::time::Timestamp;
 
-    fn record(instance: &str, place: u64, paths: &[&str], ancestors: &[&str]) -> Record {
+    fn record(instance: &str, place: u64, paths: &[&str], ancestors: &[&str]) -> ClaimRecord {
         let tree = ScopePath::from("/r".to_owned());
-        Record {
+        ClaimRecord {
             instance: instance.to_owned(),
             r#loop: "main".to_owned(),
             territory: Territory { paths: paths.iter().map(|path| tree.join(path)).collect(), tree },
@@ -91,12 +91,12 @@ mod tests {
         }
     }
 
-    fn live(standing: Standing, record: Record) -> Live {
+    fn live(standing: ClaimStanding, record: ClaimRecord) -> Live {
         Live { instance: record.instance.clone(), standing, record: Some(record) }
     }
 
     #[track_caller]
-    fn check(wanted: &Record, live: &[Live], expected: &[&str]) {
+    fn check(wanted: &ClaimRecord, live: &[Live], expected: &[&str]) {
         let found: Vec<_> = in_the_way(wanted, live).iter().map(|other| other.instance.as_str()).collect();
         assert_eq!(found, expected);
     }
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[derive(Clone, Debug)]
-    enum Move {
+    enum QueueMove {
         Come(usize),
         End(usize),
     }
@@ -160,18 +160,18 @@ mod tests {
         /// Plays the queue with the rule alone: nobody meets anybody, and everybody gets a turn, in order.
         #[test]
         fn nobody_meets_and_nobody_is_left(moves in prop::collection::vec(
-            prop_oneof![(0..SCOPES.len()).prop_map(Move::Come), (0..8_usize).prop_map(Move::End)], 1..60,
+            prop_oneof![(0..SCOPES.len()).prop_map(QueueMove::Come), (0..8_usize).prop_map(QueueMove::End)], 1..60,
         )) {
             let mut all: Vec<Live> = Vec::new();
             let mut place = 0;
-            let ends = std::iter::repeat_n(Move::End(0), moves.len());
+            let ends = std::iter::repeat_n(QueueMove::End(0), moves.len());
             for step in moves.clone().into_iter().chain(ends) {
                 match step {
-                    Move::Come(scope) => {
+                    QueueMove::Come(scope) => {
                         place += 1;
                         all.push(live(Waits, record(&place.to_string(), place, SCOPES[scope], &[])));
                     }
-                    Move::End(which) => {
+                    QueueMove::End(which) => {
                         let running: Vec<usize> =
                             (0..all.len()).filter(|at| all[*at].standing == Holds).collect();
                         if let Some(at) = running.get(which % running.len().max(1)) {

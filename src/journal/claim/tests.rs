@@ -4,9 +4,9 @@ use super::*;
 use crate::base::territory::{ScopePath, Territory};
 use crate::base::time::Timestamp;
 
-fn wanted(instance: &str, path: &str) -> Wanted {
+fn wanted(instance: &str, path: &str) -> ClaimRequest {
     let tree = ScopePath::from("/r".to_owned());
-    let record = Record {
+    let record = ClaimRecord {
         instance: instance.to_owned(),
         r#loop: "main".to_owned(),
         territory: Territory { paths: vec![tree.join(path)], tree },
@@ -17,23 +17,23 @@ fn wanted(instance: &str, path: &str) -> Wanted {
         ancestors: Vec::new(),
         secret: String::new(),
     };
-    Wanted { record, pass: None, queue: false }
+    ClaimRequest { record, pass: None, queue: false }
 }
 
-fn queued(instance: &str, path: &str) -> Wanted {
-    Wanted { queue: true, ..wanted(instance, path) }
+fn queued(instance: &str, path: &str) -> ClaimRequest {
+    ClaimRequest { queue: true, ..wanted(instance, path) }
 }
 
-fn inside(of: &Claim, instance: &str, path: &str) -> Wanted {
-    Wanted { pass: Pass::parse(&of.pass().to_text()), ..wanted(instance, path) }
+fn inside(of: &Claim, instance: &str, path: &str) -> ClaimRequest {
+    ClaimRequest { pass: Pass::parse(&of.pass().to_text()), ..wanted(instance, path) }
 }
 
-fn claim(directory: &Path, wanted: Wanted) -> Claim {
+fn claim(directory: &Path, wanted: ClaimRequest) -> Claim {
     let Taken::Held(claim) = take(directory, wanted).unwrap() else { panic!("it is not free") };
     claim
 }
 
-fn ticket(directory: &Path, wanted: Wanted) -> Ticket {
+fn ticket(directory: &Path, wanted: ClaimRequest) -> Ticket {
     let Taken::Queued(ticket) = take(directory, wanted).unwrap() else { panic!("it is free") };
     ticket
 }
@@ -43,7 +43,7 @@ fn names(live: &[Live]) -> Vec<&str> {
 }
 
 #[track_caller]
-fn refused(directory: &Path, wanted: Wanted, by: &[&str]) {
+fn refused(directory: &Path, wanted: ClaimRequest, by: &[&str]) {
     let Taken::Refused(runs) = take(directory, wanted).unwrap() else { panic!("it is free") };
     assert_eq!(names(&runs), by);
 }
@@ -64,7 +64,7 @@ fn a_claim_holds_until_it_is_dropped() {
     refused(directory, wanted("b", "src/api"), &["a"]);
     let other = claim(directory, wanted("b", "docs"));
     assert_eq!(names(&live(directory).unwrap()), ["a", "b"]);
-    assert_eq!(find(directory, "a").unwrap().unwrap().standing, Standing::Holds);
+    assert_eq!(find(directory, "a").unwrap().unwrap().standing, ClaimStanding::Holds);
     drop(first);
     assert_eq!(find(directory, "a").unwrap(), None);
     drop(other);
@@ -116,16 +116,16 @@ fn turns_come_in_the_order_of_arrival() {
     let second = ticket(directory, queued("y", "."));
     let third = ticket(directory, queued("x", "docs"));
     refused(directory, wanted("w", "docs"), &["y", "x"]);
-    let Turn::Later(second, ahead) = second.look().unwrap() else { panic!() };
+    let QueueTurn::Later(second, ahead) = second.look().unwrap() else { panic!() };
     assert_eq!(names(&ahead), ["z"]);
-    let Turn::Later(third, ahead) = third.look().unwrap() else { panic!() };
+    let QueueTurn::Later(third, ahead) = third.look().unwrap() else { panic!() };
     assert_eq!(names(&ahead), ["y"]);
     drop(first);
-    let Turn::Now(second) = second.look().unwrap() else { panic!() };
-    assert_eq!(find(directory, "y").unwrap().unwrap().standing, Standing::Holds);
-    let Turn::Later(third, _) = third.look().unwrap() else { panic!() };
+    let QueueTurn::Now(second) = second.look().unwrap() else { panic!() };
+    assert_eq!(find(directory, "y").unwrap().unwrap().standing, ClaimStanding::Holds);
+    let QueueTurn::Later(third, _) = third.look().unwrap() else { panic!() };
     drop(second);
-    let Turn::Now(third) = third.look().unwrap() else { panic!() };
+    let QueueTurn::Now(third) = third.look().unwrap() else { panic!() };
     assert_eq!(files(directory), [MUTEX, "x.lock"]);
     drop(third);
 }
@@ -138,7 +138,7 @@ fn who_leaves_the_queue_is_waited_for_no_longer() {
     let second = ticket(directory, queued("b", "."));
     let third = ticket(directory, queued("c", "docs"));
     drop(second);
-    let Turn::Now(third) = third.look().unwrap() else { panic!() };
+    let QueueTurn::Now(third) = third.look().unwrap() else { panic!() };
     drop((first, third));
 }
 
@@ -165,12 +165,12 @@ fn a_pass_that_nobody_gave_out_is_worth_nothing() {
     let directory = directory.path();
     let outer = claim(directory, wanted("a", "."));
     for forged in ["a:", "a:0123", "a", ":", ""] {
-        refused(directory, Wanted { pass: Pass::parse(forged), ..wanted("b", "src") }, &["a"]);
+        refused(directory, ClaimRequest { pass: Pass::parse(forged), ..wanted("b", "src") }, &["a"]);
     }
     let Pass { secret, .. } = outer.pass().clone();
     refused(
         directory,
-        Wanted { pass: Some(Pass { instance: "x".into(), secret }), ..wanted("b", "src") },
+        ClaimRequest { pass: Some(Pass { instance: "x".into(), secret }), ..wanted("b", "src") },
         &["a"],
     );
     drop(outer);
@@ -181,8 +181,8 @@ fn inner_runs_that_would_wait_for_each_other_do_not_wait() {
     let directory = tempfile::tempdir().unwrap();
     let directory = directory.path();
     let (one, other) = (claim(directory, wanted("a", "src")), claim(directory, wanted("b", "docs")));
-    let waits = ticket(directory, Wanted { queue: true, ..inside(&one, "a1", "docs") });
-    let taken = take(directory, Wanted { queue: true, ..inside(&other, "b1", "src") }).unwrap();
+    let waits = ticket(directory, ClaimRequest { queue: true, ..inside(&one, "a1", "docs") });
+    let taken = take(directory, ClaimRequest { queue: true, ..inside(&other, "b1", "src") }).unwrap();
     assert!(matches!(taken, Taken::Circle(ahead) if names(&ahead) == ["a"]));
     drop((one, other, waits));
 }
@@ -240,7 +240,7 @@ fn cleaning_the_working_tree_removes_no_claim() {
     let run = find(&running, "a").unwrap().unwrap();
     assert!(file(&running, &run).starts_with(tree.path().join(".git/ll-loop")));
     drop(held);
-    let Turn::Now(waiting) = waiting.look().unwrap() else { panic!() };
+    let QueueTurn::Now(waiting) = waiting.look().unwrap() else { panic!() };
     drop(waiting);
     assert_eq!(live(&running).unwrap(), []);
 }

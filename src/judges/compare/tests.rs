@@ -44,7 +44,7 @@ fn looked(
 ) -> JudgesFound {
     let command = CheckCommand { state: "check", text: check, directory: "", search: &[] };
     let commands = [command];
-    look(&Comparison { declared, commands: &commands, loop_files: &[], changed, start, end })
+    look(&TreeComparison { declared, commands: &commands, loop_files: &[], changed, start, end })
 }
 
 fn shown(found: &JudgesFound) -> String {
@@ -137,7 +137,7 @@ fn modes_ignored_files_and_what_cannot_be_read_count() {
     let mut end = start.clone();
     let path = "node_modules/.bin/jest".to_owned();
     end.insert(path.clone(), FileAt { is_ignored: true, ..file(b"x") });
-    let comparison = Comparison {
+    let comparison = TreeComparison {
         declared: &Declared::default(),
         commands: &[command],
         loop_files: &[],
@@ -157,7 +157,7 @@ fn modes_ignored_files_and_what_cannot_be_read_count() {
             Vec::new()
         }
     }
-    let comparison = Comparison { changed: &["tests/a.py".to_owned()], end: &Dark, ..comparison };
+    let comparison = TreeComparison { changed: &["tests/a.py".to_owned()], end: &Dark, ..comparison };
     assert_eq!(look(&comparison).state, JudgesState::Unknown);
 }
 

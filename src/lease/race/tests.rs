@@ -3,8 +3,8 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 
 use super::*;
-use crate::lease::fence::{Fence, Urgency};
-use crate::lease::record::Record;
+use crate::lease::fence::{LeaseFence, Urgency};
+use crate::lease::record::LeaseRecord;
 
 fn s(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
@@ -14,10 +14,10 @@ fn id(n: u64) -> ObjectId {
     ObjectId::parse(&format!("{n:040x}")).unwrap()
 }
 
-fn found(scopes: &[&str], n: u64, oid: u64) -> Found {
+fn found(scopes: &[&str], n: u64, oid: u64) -> FoundLease {
     let scopes = Scopes::new(scopes.iter().copied());
-    let record = Record { run: "r".to_owned(), holder: "h".to_owned(), scopes, n, ttl_s: 60 };
-    Found { name: LeaseName::of(&record.scopes), oid: id(oid), record: Some(record) }
+    let record = LeaseRecord { run: "r".to_owned(), holder: "h".to_owned(), scopes, n, ttl_s: 60 };
+    FoundLease { name: LeaseName::of(&record.scopes), oid: id(oid), record: Some(record) }
 }
 
 fn race(scopes: &[&str], queue: bool) -> Race {
@@ -40,7 +40,8 @@ fn where_nothing_overlaps_it_is_made_looked_at_and_renewed_at_once() {
 
 #[test]
 fn who_sees_somebody_gives_up_at_once_or_waits() {
-    for other in [found(&["."], 3, 1), found(&["."], 0, 1), Found { record: None, ..found(&["docs"], 0, 1) }]
+    for other in
+        [found(&["."], 3, 1), found(&["."], 0, 1), FoundLease { record: None, ..found(&["docs"], 0, 1) }]
     {
         let mut alone = race(&["src"], false);
         alone.looked(vec![other.clone()], s(0), s(0));
@@ -105,7 +106,7 @@ fn who_was_taken_for_dead_before_it_held_anything_begins_anew() {
 #[test]
 fn a_lease_is_taken_over_after_its_whole_time_without_a_change_and_not_earlier() {
     let mut race = race(&["src"], true);
-    let look = |race: &mut Race, found: &Found, began: u64, ended: u64| {
+    let look = |race: &mut Race, found: &FoundLease, began: u64, ended: u64| {
         race.looked(vec![found.clone()], s(began), s(ended));
         let act = race.act().clone();
         race.waited();
@@ -118,12 +119,14 @@ fn a_lease_is_taken_over_after_its_whole_time_without_a_change_and_not_earlier()
     assert!(matches!(look(&mut race, &renewed, 1125, 1200), Act::Wait(_)));
     assert_eq!(look(&mut race, &renewed, 1126, 1126), Act::Remove(renewed.name.clone(), id(2)));
     // The time that its holder gave it counts, within bounds.
-    let long =
-        Found { record: first.record.clone().map(|record| Record { ttl_s: u64::MAX, ..record }), ..first };
+    let long = FoundLease {
+        record: first.record.clone().map(|record| LeaseRecord { ttl_s: u64::MAX, ..record }),
+        ..first
+    };
     assert!(matches!(look(&mut race, &long, 2000, 2000), Act::Wait(_)));
     assert!(matches!(look(&mut race, &long, 2000 + 86_399, 90_000), Act::Wait(_)));
     assert!(matches!(look(&mut race, &long, 2000 + 86_400, 90_000), Act::Remove(..)));
-    let unreadable = Found { record: None, ..found(&["docs"], 0, 7) };
+    let unreadable = FoundLease { record: None, ..found(&["docs"], 0, 7) };
     assert!(matches!(look(&mut race, &unreadable, 100_000, 100_000), Act::Wait(_)));
     assert!(matches!(look(&mut race, &unreadable, 100_059, 100_060), Act::Wait(_)));
     assert!(matches!(look(&mut race, &unreadable, 100_060, 100_060), Act::Remove(..)));
@@ -143,13 +146,13 @@ impl Chance {
 
 /// The server: each change names what was there before.
 #[derive(Default)]
-struct Server {
-    refs: BTreeMap<LeaseName, Found>,
+struct LeaseServer {
+    refs: BTreeMap<LeaseName, FoundLease>,
     made: u64,
 }
 
-impl Server {
-    fn swap(&mut self, name: &LeaseName, from: Option<&ObjectId>, to: Option<Found>) -> bool {
+impl LeaseServer {
+    fn swap(&mut self, name: &LeaseName, from: Option<&ObjectId>, to: Option<FoundLease>) -> bool {
         let is_so = self.refs.get(name).map(|found| &found.oid) == from;
         if is_so {
             match to {
@@ -165,29 +168,29 @@ impl Server {
 enum Doing {
     Idle,
     /// A call that was begun then, and has not come to the server.
-    Sent(Call, u64),
+    Sent(LeaseCall, u64),
     /// Its answer is on its way.
-    Answered(Reply, u64),
+    Answered(LeaseReply, u64),
 }
 
-enum Call {
+enum LeaseCall {
     Look,
-    Swap(LeaseName, Option<ObjectId>, Option<Found>),
+    Swap(LeaseName, Option<ObjectId>, Option<FoundLease>),
 }
 
-enum Reply {
-    Seen(Vec<Found>),
+enum LeaseReply {
+    Seen(Vec<FoundLease>),
     Swapped(bool, Option<ObjectId>),
 }
 
-struct Machine {
+struct RacingMachine {
     number: usize,
     scopes: Scopes,
     ttl: u64,
     /// How far its clock is off.
     offset: u64,
     race: Race,
-    held: Option<(Fence, ObjectId, u64)>,
+    held: Option<(LeaseFence, ObjectId, u64)>,
     doing: Doing,
     /// It is not heard of before this moment: it waits, is stopped, or its network is.
     until: u64,
@@ -196,7 +199,7 @@ struct Machine {
 
 const NAMES: [&[&str]; 6] = [&["."], &["src"], &["src/a"], &["src/ab"], &["docs"], &["src/a", "docs"]];
 
-impl Machine {
+impl RacingMachine {
     fn new(at: usize, chance: &mut Chance) -> Self {
         let scopes = Scopes::new(NAMES[at % NAMES.len()].iter().copied());
         let ttl = 60 + 60 * chance.below(3);
@@ -217,18 +220,18 @@ impl Machine {
         s(self.offset + now)
     }
 
-    fn record(&self, n: u64, server: &mut Server) -> Found {
+    fn record(&self, n: u64, server: &mut LeaseServer) -> FoundLease {
         server.made += 1;
         // Ids in no order, as digests are.
         let oid = id(server.made.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ server.made);
-        let record = Record {
+        let record = LeaseRecord {
             run: "r".to_owned(),
             holder: "h".to_owned(),
             scopes: self.scopes.clone(),
             n,
             ttl_s: self.ttl,
         };
-        Found { name: LeaseName::of(&self.scopes), oid, record: Some(record) }
+        FoundLease { name: LeaseName::of(&self.scopes), oid, record: Some(record) }
     }
 
     /// Tells whether it works now, whether it is heard of or not.
@@ -237,14 +240,14 @@ impl Machine {
     }
 
     /// Goes on by a step. Returns false when it is done.
-    fn step(&mut self, now: u64, server: &mut Server, chance: &mut Chance) -> bool {
+    fn step(&mut self, now: u64, server: &mut LeaseServer, chance: &mut Chance) -> bool {
         match std::mem::replace(&mut self.doing, Doing::Idle) {
             Doing::Sent(call, began) => {
                 let reply = match call {
-                    Call::Look => Reply::Seen(server.refs.values().cloned().collect()),
-                    Call::Swap(name, from, to) => {
+                    LeaseCall::Look => LeaseReply::Seen(server.refs.values().cloned().collect()),
+                    LeaseCall::Swap(name, from, to) => {
                         let oid = to.as_ref().map(|found| found.oid.clone());
-                        Reply::Swapped(server.swap(&name, from.as_ref(), to), oid)
+                        LeaseReply::Swapped(server.swap(&name, from.as_ref(), to), oid)
                     }
                 };
                 self.doing = Doing::Answered(reply, began);
@@ -258,16 +261,16 @@ impl Machine {
         }
     }
 
-    fn answered(&mut self, reply: Reply, began: u64, now: u64) {
+    fn answered(&mut self, reply: LeaseReply, began: u64, now: u64) {
         let (start, end) = (self.clock(began), self.clock(now));
         match (reply, &mut self.held) {
-            (Reply::Seen(found), _) => self.race.looked(found, start, end),
-            (Reply::Swapped(true, Some(oid)), Some((fence, own, _))) => {
+            (LeaseReply::Seen(found), _) => self.race.looked(found, start, end),
+            (LeaseReply::Swapped(true, Some(oid)), Some((fence, own, _))) => {
                 fence.renewed(start, end);
                 *own = oid;
             }
-            (Reply::Swapped(..), Some((fence, ..))) => fence.taken(),
-            (Reply::Swapped(is_done, oid), None) => {
+            (LeaseReply::Swapped(..), Some((fence, ..))) => fence.taken(),
+            (LeaseReply::Swapped(is_done, oid), None) => {
                 let oid = oid.filter(|_| is_done);
                 match self.race.act() {
                     Act::Make => self.race.made(oid, start),
@@ -285,7 +288,7 @@ impl Machine {
         }
     }
 
-    fn begin(&mut self, now: u64, server: &mut Server, chance: &mut Chance) -> bool {
+    fn begin(&mut self, now: u64, server: &mut LeaseServer, chance: &mut Chance) -> bool {
         let clock = self.clock(now);
         let name = LeaseName::of(&self.scopes);
         if let Some((fence, own, n)) = &mut self.held {
@@ -302,23 +305,23 @@ impl Machine {
                 *n += 1;
                 let (own, n) = (own.clone(), *n);
                 let next = self.record(n, server);
-                self.doing = Doing::Sent(Call::Swap(name, Some(own), Some(next)), now);
+                self.doing = Doing::Sent(LeaseCall::Swap(name, Some(own), Some(next)), now);
             }
             return true;
         }
         let call = match self.race.act().clone() {
-            Act::Look => Call::Look,
-            Act::Remove(name, oid) => Call::Swap(name, Some(oid), None),
-            Act::Withdraw(oid) => Call::Swap(name, Some(oid), None),
-            Act::Make => Call::Swap(name, None, Some(self.record(0, server))),
-            Act::Confirm(oid) => Call::Swap(name, Some(oid), Some(self.record(1, server))),
+            Act::Look => LeaseCall::Look,
+            Act::Remove(name, oid) => LeaseCall::Swap(name, Some(oid), None),
+            Act::Withdraw(oid) => LeaseCall::Swap(name, Some(oid), None),
+            Act::Make => LeaseCall::Swap(name, None, Some(self.record(0, server))),
+            Act::Confirm(oid) => LeaseCall::Swap(name, Some(oid), Some(self.record(1, server))),
             Act::Wait(wait) => {
                 self.until = now + wait.as_secs().max(1);
                 self.race.waited();
                 return true;
             }
             Act::Hold(held) => {
-                self.held = Some((Fence::new(s(self.ttl), held.good), held.oid, 1));
+                self.held = Some((LeaseFence::new(s(self.ttl), held.good), held.oid, 1));
                 return true;
             }
             Act::Refuse(others) => {
@@ -335,8 +338,8 @@ impl Machine {
 /// killed. Returns how many held a lease.
 fn play(seed: u64, count: usize) -> usize {
     let chance = &mut Chance(seed | 1);
-    let mut server = Server::default();
-    let mut machines: Vec<Machine> = (0..count).map(|at| Machine::new(at, chance)).collect();
+    let mut server = LeaseServer::default();
+    let mut machines: Vec<RacingMachine> = (0..count).map(|at| RacingMachine::new(at, chance)).collect();
     let mut held = std::collections::BTreeSet::new();
     for now in 0..100_000 {
         if machines.is_empty() {
@@ -360,7 +363,7 @@ fn play(seed: u64, count: usize) -> usize {
                 machines.remove(at);
             }
         }
-        let working: Vec<&Machine> = machines.iter().filter(|machine| machine.works(now)).collect();
+        let working: Vec<&RacingMachine> = machines.iter().filter(|machine| machine.works(now)).collect();
         for (at, one) in working.iter().enumerate() {
             for other in &working[..at] {
                 assert_eq!(one.scopes.meets(&other.scopes), None, "two hold at {now}, seed {seed}");

@@ -7,7 +7,7 @@ use crate::base::diagnostic::{Diagnostic, Diagnostics, Place};
 use crate::base::text::one_line;
 use crate::machine::Action;
 use crate::shell::command::{SimpleCommand, commands};
-use crate::shell::token::Operator;
+use crate::shell::token::ShellOperator;
 
 pub(super) fn doubled(subject: &CheckedLoop<'_>, findings: &mut Diagnostics) {
     for (_, step) in subject.machine.steps() {
@@ -27,7 +27,7 @@ fn doubled_in(text: &str) -> Option<Range<usize>> {
     let commands = commands(text);
     commands.iter().enumerate().find_map(|(at, count)| {
         let instead = commands[at + 1..].iter().find(|next| next.range.start >= count.range.end)?;
-        let is_doubled = count.after == Some(Operator::Or)
+        let is_doubled = count.after == Some(ShellOperator::Or)
             && is_count(count)
             && instead.values() == [Some("echo"), Some("0")];
         is_doubled.then(|| count.range.start..instead.range.end)

@@ -16,7 +16,7 @@ use crate::evaluate::Verdicts;
 use crate::machine::context::DEEPEST;
 use crate::machine::{Action, Binding, Machine, ShellAction, Step, SubLoopAction, SubLoopInput, Target};
 use crate::shell::lexer::around;
-use crate::shell::token::Around;
+use crate::shell::token::TemplateQuotes;
 
 /// The code of these findings, which are errors where strangers write the texts.
 pub const CODE: &str = "template-injection";
@@ -325,7 +325,7 @@ fn language(words: &[String]) -> Option<&str> {
 fn explained(
     expression: &Expression,
     origin: &Origin,
-    around: Around,
+    around: TemplateQuotes,
     language: Option<&str>,
 ) -> Option<(String, String)> {
     let shown = expression.to_string();
@@ -341,22 +341,25 @@ fn explained(
         ));
     }
     if origin.is_quoted {
-        if around == Around::Nothing {
+        if around == TemplateQuotes::Nothing {
             return None;
         }
         let message = format!("`${{{shown}}}` is quoted for the shell, and stands {}", around.words());
         let help = match around {
-            Around::DoubleQuotes | Around::SingleQuotes => format!(
+            TemplateQuotes::DoubleQuotes | TemplateQuotes::SingleQuotes => format!(
                 "leave out the quotes around it, which the quotes of `:shell` end; or {}",
                 in_place_of(expression)
             ),
-            Around::HereDocument => format!(
+            TemplateQuotes::HereDocument => format!(
                 "a line of the value can end the here-document: write `printf '%s' ${{{shown}:shell}}`, or {}",
                 in_place_of(expression)
             ),
-            Around::Backticks => "write `$(…)` in place of the backticks".to_owned(),
-            Around::Backslash => "leave out the backslash".to_owned(),
-            Around::Nothing | Around::Arithmetic | Around::Comment | Around::Eval => {
+            TemplateQuotes::Backticks => "write `$(…)` in place of the backticks".to_owned(),
+            TemplateQuotes::Backslash => "leave out the backslash".to_owned(),
+            TemplateQuotes::Nothing
+            | TemplateQuotes::Arithmetic
+            | TemplateQuotes::Comment
+            | TemplateQuotes::Eval => {
                 format!("no quoting is enough there; {}", in_place_of(expression))
             }
         };
@@ -367,16 +370,16 @@ fn explained(
         None => format!("`${{{shown}}}` is pasted into a shell command unquoted"),
     };
     let help = match around {
-        Around::Nothing => format!("write `${{{shown}:shell}}`{}", environment_name(expression)),
-        Around::DoubleQuotes | Around::SingleQuotes => {
+        TemplateQuotes::Nothing => format!("write `${{{shown}:shell}}`{}", environment_name(expression)),
+        TemplateQuotes::DoubleQuotes | TemplateQuotes::SingleQuotes => {
             format!("write `${{{shown}:shell}}` without the quotes around it{}", environment_name(expression))
         }
-        Around::Backticks
-        | Around::Arithmetic
-        | Around::HereDocument
-        | Around::Comment
-        | Around::Eval
-        | Around::Backslash => in_place_of(expression),
+        TemplateQuotes::Backticks
+        | TemplateQuotes::Arithmetic
+        | TemplateQuotes::HereDocument
+        | TemplateQuotes::Comment
+        | TemplateQuotes::Eval
+        | TemplateQuotes::Backslash => in_place_of(expression),
     };
     Some((message, help))
 }

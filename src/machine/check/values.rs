@@ -7,7 +7,7 @@ use super::subject::{CheckedLoop, state};
 use crate::base::diagnostic::{Diagnostic, Diagnostics, Place, Severity, nearest};
 use crate::base::name::{StateName, VarName};
 use crate::base::path::{DocPath, Segment};
-use crate::base::template::{Expression, Fallback, Namespace, Template};
+use crate::base::template::{Expression, Namespace, Template, TemplateFallback};
 use crate::base::text::listed;
 use crate::machine::explore::written;
 use crate::machine::{Routes, Step, Target, graph, provided};
@@ -223,7 +223,7 @@ fn uses<'m>(subject: &CheckedLoop<'m>) -> Vec<Use<'m>> {
     templates
         .flat_map(|(state, key, template): (Option<&StateName>, String, &Template)| {
             let needed =
-                template.expressions().filter(|expression| expression.fallback == Fallback::Required);
+                template.expressions().filter(|expression| expression.fallback == TemplateFallback::Required);
             needed.map(move |expression| Use { state, key: key.clone(), expression })
         })
         .collect()

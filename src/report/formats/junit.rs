@@ -9,7 +9,7 @@ use quick_junit::{NonSuccessKind, Property, Report, TestCase, TestCaseStatus, Te
 use crate::base::name::StateName;
 use crate::base::text::{head, one_line, plain, plural};
 use crate::base::time::Timestamp;
-use crate::board::{Status, Task, TaskId};
+use crate::board::{Task, TaskId, TaskStatus};
 use crate::engine::event::ClosingPassCheck;
 use crate::engine::outcome::Outcome;
 use crate::report::digest::{Digest, EndKind, StateCount, green};
@@ -190,18 +190,18 @@ fn task_case(
     let (effort, why) = (work.effort(&task.id), work.reason(task));
     let is_over = digest.end().is_some();
     let status = match task.status {
-        Status::Completed => TestCaseStatus::success(),
-        Status::Failed if digest.is_success() => {
+        TaskStatus::Completed => TestCaseStatus::success(),
+        TaskStatus::Failed if digest.is_success() => {
             let why = one_line(why.unwrap_or("failed"), 200);
             skipped(&format!("{why}; the run went on and succeeded"), &mut budget)
         }
-        Status::Failed => task_failure(why, most, &mut budget),
-        Status::InProgress if !is_over => not_finished(),
-        Status::InProgress if digest.end().is_some_and(|end| is_cut_off_by(end.outcome)) => {
+        TaskStatus::Failed => task_failure(why, most, &mut budget),
+        TaskStatus::InProgress if !is_over => not_finished(),
+        TaskStatus::InProgress if digest.end().is_some_and(|end| is_cut_off_by(end.outcome)) => {
             cut_off(digest, &mut budget)
         }
-        Status::InProgress | Status::Blocked => skipped("not finished", &mut budget),
-        Status::Pending => match awaited {
+        TaskStatus::InProgress | TaskStatus::Blocked => skipped("not finished", &mut budget),
+        TaskStatus::Pending => match awaited {
             Some(awaited) => skipped(&format!("unreachable: waits for task {awaited}"), &mut budget),
             None => skipped("not reached", &mut budget),
         },

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::outputs::outputs;
 use crate::base::time::millis;
-use crate::board::{Status, Task};
+use crate::board::{Task, TaskStatus};
 use crate::engine::execution;
 use crate::evaluate::model::Usage;
 use crate::report::digest::Digest;
@@ -82,7 +82,7 @@ fn on_the_board(digest: &Digest, work: &Work) -> Map<String, Value> {
             ("attempts".to_owned(), json!(effort.attempts)),
             ("calls".to_owned(), json!(effort.usage.calls)),
         ]);
-        let why = work.reason(task).filter(|_| task.status != Status::Completed);
+        let why = work.reason(task).filter(|_| task.status != TaskStatus::Completed);
         fields.extend(why.map(|why| ("reason".to_owned(), json!(why))));
         Value::Object(fields)
     };

@@ -9,7 +9,7 @@ use super::markdown::{code, fenced, words};
 use crate::base::name::StateName;
 use crate::base::text::{head, one_line, plural, tail};
 use crate::base::time::human;
-use crate::board::Status;
+use crate::board::TaskStatus;
 use crate::engine::night::Night;
 use crate::engine::outcome::Outcome;
 use crate::engine::suppose::Course;
@@ -349,7 +349,7 @@ fn tasks(work: &Work, out: &mut String) {
         if effort.usage.calls > 0 {
             facts.push(plural(effort.usage.calls, "call"));
         }
-        let why = work.reason(task).filter(|_| task.status == Status::Failed);
+        let why = work.reason(task).filter(|_| task.status == TaskStatus::Failed);
         let why = why.map(|why| format!(": {}", words(&one_line(why, 200)))).unwrap_or_default();
         let indent = "  ".repeat(task.id.depth().min(8) as usize);
         let (mark, id) = (stages::mark(task.status), words(task.id.as_str()));

@@ -4,7 +4,7 @@ use super::page::{NAME, Page, Sections, anchor, brief, sentence, step_link, stri
 use crate::base::name::StateName;
 use crate::base::text::{head, plural};
 use crate::base::time::human;
-use crate::board::Status;
+use crate::board::TaskStatus;
 use crate::engine::night::Night;
 use crate::engine::outcome::Outcome;
 use crate::engine::suppose::Course;
@@ -243,12 +243,12 @@ pub(super) fn tasks(page: &Page<'_>, sections: &mut Sections) {
             for task in all.iter().take(MAX_TASKS) {
                 let effort = work.effort(&task.id);
                 let id = anchor("task", task.id.as_str());
-                let class = if task.status == Status::Failed { "fail" } else { "" };
+                let class = if task.status == TaskStatus::Failed { "fail" } else { "" };
                 out.within("tr", &[("id", &id), ("class", class)], |out| {
                     out.leaf("th", &[("scope", "row")], &brief(task.id.as_str(), 60));
                     out.within("td", &[], |out| {
                         out.text(&brief(&task.description, 300));
-                        if let Some(why) = work.reason(task).filter(|_| task.status == Status::Failed) {
+                        if let Some(why) = work.reason(task).filter(|_| task.status == TaskStatus::Failed) {
                             out.leaf("p", &[("class", "error")], &brief(why, 300));
                         }
                     });

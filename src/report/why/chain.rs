@@ -7,7 +7,7 @@ use super::{Link, MOST_LINES, Why};
 use crate::base::name::StateName;
 use crate::base::text::{head, one_line};
 use crate::base::time::{human, millis};
-use crate::board::Status;
+use crate::board::TaskStatus;
 use crate::engine::changes::Changes;
 use crate::engine::event::{HandoffReason, LoopComplete, RouteReason, Source};
 use crate::engine::outcome::{Outcome, TerminatedBy};
@@ -259,12 +259,12 @@ fn changes(end: &LoopComplete) -> Option<Link> {
 fn tasks(digest: &Digest) -> Option<Link> {
     let work = digest.work().filter(|_| !digest.is_success())?;
     let board = work.board();
-    let left: Vec<_> = board.leaves().filter(|task| task.status != Status::Completed).collect();
+    let left: Vec<_> = board.leaves().filter(|task| task.status != TaskStatus::Completed).collect();
     if left.is_empty() {
         return None;
     }
     // What failed says more than what was not reached.
-    let (failed, others): (Vec<_>, Vec<_>) = left.iter().partition(|task| task.status == Status::Failed);
+    let (failed, others): (Vec<_>, Vec<_>) = left.iter().partition(|task| task.status == TaskStatus::Failed);
     let line = |task: &&&crate::board::Task| {
         let why = work.reason(task).map(|why| format!(": {why}")).unwrap_or_default();
         let line =

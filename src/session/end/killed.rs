@@ -8,7 +8,7 @@ use super::guard;
 use super::job_record::MadeUp;
 use super::publish::{Publication, Stage, publisher};
 use crate::ci::Provider;
-use crate::journal::known::{KnownRun, Status};
+use crate::journal::known::{KnownRun, RunStatus};
 use crate::report::Sink;
 use crate::session::context::Session;
 use crate::session::error::Error;
@@ -29,7 +29,7 @@ pub(crate) enum Telling {
 
 /// Tells whether the process of a run was killed.
 pub(crate) fn is_killed(run: &KnownRun) -> bool {
-    run.status == Status::Crashed && run.ends.start.is_some()
+    run.status == RunStatus::Crashed && run.ends.start.is_some()
 }
 
 /// Makes the reports that a killed run was to have, where that is still to do. `directory` takes the place of the one

@@ -16,13 +16,15 @@ use crate::base::sum::Sum;
 use crate::base::territory::{ScopePath, Territory};
 use crate::base::time::{Timestamp, human};
 use crate::files::links::real;
-use crate::journal::claim::{self, Claim, Live, Pass, Record, Standing, Taken, Ticket, Turn, Wanted};
+use crate::journal::claim::{
+    self, Claim, ClaimRecord, ClaimRequest, ClaimStanding, Live, Pass, QueueTurn, Taken, Ticket,
+};
 use crate::journal::files::RunFiles;
 use crate::journal::known;
 use crate::journal::snapshot::Surroundings;
 use crate::machine::context;
 use crate::process::life::host;
-use crate::process::signal::{Cancel, Request};
+use crate::process::signal::{Cancel, EndRequest};
 use crate::run::clock::Clock;
 use crate::session::context::Session;
 use crate::session::environment::PARENT;
@@ -80,8 +82,8 @@ pub(crate) fn wanted(
     territory: &Territory,
     session: &Session<'_>,
     now: Timestamp,
-) -> Wanted {
-    let record = Record {
+) -> ClaimRequest {
+    let record = ClaimRecord {
         instance: files.instance().to_owned(),
         r#loop: name.to_string(),
         territory: territory.clone(),
@@ -92,7 +94,7 @@ pub(crate) fn wanted(
         ancestors: Vec::new(),
         secret: String::new(),
     };
-    Wanted { record, pass: session.env.get(PARENT).and_then(Pass::parse), queue: false }
+    ClaimRequest { record, pass: session.env.get(PARENT).and_then(Pass::parse), queue: false }
 }
 
 /// Returns for `state.json` what a run has claimed, and the machine that it runs on.
@@ -114,7 +116,7 @@ pub(crate) fn passed_on(mut env: BTreeMap<String, String>, claim: &Claim) -> BTr
 
 /// Claims what a run wants, and waits for it if it may.
 pub(crate) async fn take(
-    wanted: Wanted,
+    wanted: ClaimRequest,
     queue: bool,
     files: &RunFiles,
     cancel: &mut Cancel,
@@ -126,7 +128,7 @@ pub(crate) async fn take(
         let _best_effort = known::settle(loops);
     }
     let territory = wanted.record.territory.clone();
-    let claim = match claim::take(files.directory(), Wanted { queue, ..wanted }).map_err(|error| cannot_save(&error))? {
+    let claim = match claim::take(files.directory(), ClaimRequest { queue, ..wanted }).map_err(|error| cannot_save(&error))? {
         Taken::Held(claim) => Ok(claim),
         Taken::Queued(ticket) => wait(ticket, &territory, files, cancel, session).await,
         Taken::Refused(ahead) => {
@@ -161,11 +163,11 @@ async fn wait(
     let mut said = None;
     loop {
         let ahead = match ticket.look().map_err(|error| cannot_save(&error))? {
-            Turn::Now(claim) => {
+            QueueTurn::Now(claim) => {
                 session.talk.note(&format!("the scope is free after {}", human(clock.elapsed())));
                 return Ok(claim);
             }
-            Turn::Later(same, ahead) => {
+            QueueTurn::Later(same, ahead) => {
                 ticket = *same;
                 ahead
             }
@@ -181,7 +183,7 @@ async fn wait(
         let Some(longest) = longest else { continue };
         tokio::select! {
             () = gone(files.directory(), longest) => {}
-            _ = cancel.differs_from(Request::None) => {
+            _ = cancel.differs_from(EndRequest::None) => {
                 let kind = cancel.signal().map_or(Kind::Failed, |signal| Kind::Interrupted(crate::run::named(signal)));
                 return Err(Error::refused("interrupted while waiting; nothing was run").of_kind(kind));
             }
@@ -203,7 +205,7 @@ pub(crate) async fn gone(directory: &Path, run: Live) {
 
 /// Returns the run that messages name: a running one, or else a waiting one.
 fn first(ahead: &[Live]) -> Option<&Live> {
-    ahead.iter().find(|run| run.standing == Standing::Holds).or(ahead.first())
+    ahead.iter().find(|run| run.standing == ClaimStanding::Holds).or(ahead.first())
 }
 
 fn in_the_way(ahead: &[Live], territory: &Territory) -> String {
@@ -226,8 +228,8 @@ fn in_the_way(ahead: &[Live], territory: &Territory) -> String {
     let overlap =
         if ours == theirs { format!("`{ours}`") } else { format!("`{theirs}`, which overlaps `{ours}`") };
     let claims = match run.standing {
-        Standing::Holds => "holds",
-        Standing::Waits => "came earlier and waits for",
+        ClaimStanding::Holds => "holds",
+        ClaimStanding::Waits => "came earlier and waits for",
     };
     format!(
         "run {} of the loop `{}` {claims} {overlap} (process {}, since {}){more}",
@@ -237,14 +239,14 @@ fn in_the_way(ahead: &[Live], territory: &Territory) -> String {
 
 fn by_whom(run: &Live) -> String {
     let named =
-        |record: &Record| format!(": process {} on {}, since {}", record.pid, record.host, record.since);
+        |record: &ClaimRecord| format!(": process {} on {}, since {}", record.pid, record.host, record.since);
     run.record.as_ref().map(named).unwrap_or_default()
 }
 
 fn doing(run: &Live) -> &'static str {
     match run.standing {
-        Standing::Holds => "is running",
-        Standing::Waits => "waits for its turn",
+        ClaimStanding::Holds => "is running",
+        ClaimStanding::Waits => "waits for its turn",
     }
 }
 

@@ -16,7 +16,7 @@ use crate::base::time::Timestamp;
 use crate::definition::load::{self, LoadError, Located, Reach};
 use crate::definition::schema::Loop;
 use crate::definition::source::Sources;
-use crate::definition::vendored::{Copied, Copies};
+use crate::definition::vendored::{CopiedFile, Copies};
 use crate::engine::Start;
 use crate::engine::event::{LoopStart, Source};
 use crate::engine::request::{Around, SubLoopRequest};
@@ -386,7 +386,7 @@ impl Library {
                         let names = literal_names(&known.machine).into_iter();
                         open.extend(names.map(|name| (name, known.file.clone())));
                     }
-                    Err(missing) if caller != self.file && Copied::at(&caller).is_some() => {
+                    Err(missing) if caller != self.file && CopiedFile::at(&caller).is_some() => {
                         findings.push(cannot_run(&name, &missing, place.clone()));
                     }
                     Ok(_) | Err(_) => {}
@@ -481,7 +481,7 @@ fn load(located: &Located, root: &Path) -> Result<KnownLoop, Missing> {
         let is_refused = matches!(error, LoadError::Outside { .. } | LoadError::Copy(_));
         // Nobody mends a copy while a run goes on.
         let rejected = if let LoadError::Rejected { rejected, .. } = &error { Some(rejected) } else { None };
-        match rejected.filter(|_| Copied::at(&located.path).is_some()) {
+        match rejected.filter(|_| CopiedFile::at(&located.path).is_some()) {
             Some(rejected) => Missing::Absent {
                 why: errors(&located.shown, &rejected.findings),
                 help: format!("`ll-loop validate {}` says more", located.shown),

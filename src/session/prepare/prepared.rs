@@ -66,7 +66,7 @@ impl Prepared {
 
     /// Returns what is provided to the loop in a run with these files.
     pub(crate) fn provided(&self, files: &RunFiles) -> Provided {
-        let texts: Vec<&str> = self.loaded.sources.iter().map(source::Source::text).collect();
+        let texts: Vec<&str> = self.loaded.sources.iter().map(source::SourceFile::text).collect();
         Provided::new(&texts, &files.scratch().to_string_lossy())
     }
 

@@ -6,7 +6,7 @@ use super::mistakes::mistakes;
 use super::prepared::{Prepared, unusable};
 use crate::base::diagnostic::{Diagnostic, Diagnostics, Place};
 use crate::base::path::{DocPath, Segment};
-use crate::base::template::{Fallback, Namespace, walk};
+use crate::base::template::{Namespace, TemplateFallback, walk};
 use crate::journal::files::RunFiles;
 use crate::machine::Machine;
 use crate::machine::context::{self, ContextError, Given};
@@ -77,8 +77,8 @@ fn missing_context(machine: &Machine, context: &Map<String, Value>) -> Diagnosti
             state.map_or_else(DocPath::root, |state| DocPath::root().key("states").key(state.as_str()));
         let path = key.split('.').fold(root, |path, key| path.key(key));
         for expression in template.expressions() {
-            let needed =
-                expression.namespace == Namespace::Context && expression.fallback == Fallback::Required;
+            let needed = expression.namespace == Namespace::Context
+                && expression.fallback == TemplateFallback::Required;
             let Some(Segment::Key(name)) = expression.path.first().filter(|_| needed) else { continue };
             if let Err(absent) = walk("context", &values, &expression.path) {
                 let message = format!("`${{{expression}}}` has no value");

@@ -8,7 +8,7 @@ use crate::base::diagnostic::nearest;
 use crate::definition::load::{self, DIRECTORY};
 use crate::engine::event::LoopComplete;
 use crate::engine::outcome::Outcome;
-use crate::journal::known::{self, KnownRun, Status};
+use crate::journal::known::{self, KnownRun, RunStatus};
 use crate::report::advice::loop_of;
 use crate::session::context::Session;
 use crate::session::error::{Error, Kind};
@@ -59,7 +59,7 @@ pub(crate) fn choose(name: &str, session: &Session<'_>) -> Result<Chosen, Error>
 /// Takes the newest of these runs that anything can be done about.
 fn newest(mut runs: Vec<KnownRun>, root: PathBuf, session: &Session<'_>) -> Result<Chosen, Error> {
     let has_begun = |run: &KnownRun| run.ends.start.is_some();
-    let is_success = |run: &KnownRun| run.status == Status::Ended(Outcome::Success);
+    let is_success = |run: &KnownRun| run.status == RunStatus::Ended(Outcome::Success);
     let is_unfinished = |run: &KnownRun| !run.status.is_resumable() && run.is_to_be_finished();
     let was_left = |run: &KnownRun| run.status.is_resumable() && has_begun(run);
     let last = runs.iter().rposition(|run| !run.status.is_live() && has_begun(run));
@@ -102,15 +102,15 @@ fn cannot_go_on(run: &KnownRun) -> Error {
     let instance = run.files.instance();
     let name = run.ends.start.as_ref().map_or(run.name.as_str(), |(_, start)| loop_of(start));
     match (run.status, &run.ends.complete) {
-        (Status::Running | Status::Queued, _) => {
+        (RunStatus::Running | RunStatus::Queued, _) => {
             Error::refused(format!("the run {instance} is running")).of_kind(Kind::Taken).with_hint(format!(
                 "follow it with `{}`, or end it with `{}`",
                 command::follow(instance),
                 command::stop(instance)
             ))
         }
-        (Status::Ended(_), Some(end)) => over(instance, name, end),
-        (Status::Ended(_) | Status::Unsaved | Status::Crashed, _) => never_began(instance, name),
+        (RunStatus::Ended(_), Some(end)) => over(instance, name, end),
+        (RunStatus::Ended(_) | RunStatus::Unsaved | RunStatus::Crashed, _) => never_began(instance, name),
     }
 }
 

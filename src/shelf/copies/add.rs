@@ -10,7 +10,7 @@ use super::{Asked, failed, home, server, shown};
 use crate::base::sum::Sum;
 use crate::base::text::{one_line, plural};
 use crate::definition::load::name_below;
-use crate::definition::vendored::{COPY, Copied, Copies, LockedLoop, REMOTE, SharedName};
+use crate::definition::vendored::{COPY, CopiedFile, Copies, LockedLoop, REMOTE, SharedName};
 use crate::forge::github::contents::{Meant, Origin};
 use crate::forge::github::event::short;
 use crate::git::call::Call;
@@ -109,7 +109,7 @@ pub(super) fn digests(gathered: &Gathered) -> BTreeMap<String, Sum> {
 
 /// Returns what the copy can do that is here; nothing, where it cannot be read any more.
 pub(super) fn abilities_here(name: &SharedName, loops: &Path, session: &Session<'_>) -> Abilities {
-    let here = Here(Copied::new(loops, name.repository(), name.path()));
+    let here = Here(CopiedFile::new(loops, name.repository(), name.path()));
     let quiet = session.clone().talking_to(&Silence);
     gather(&here, name, loops, &quiet).map(|gathered| gathered.abilities).unwrap_or_default()
 }

@@ -12,7 +12,7 @@ use crate::base::text::{is_direction, one_line, plural};
 use crate::definition::builtin::Builtin;
 use crate::definition::load;
 use crate::definition::resolve::{Fetched, Reference, ReferenceKind};
-use crate::definition::vendored::{COPY, Copied, Naming, SharedName, WITHIN, name_within};
+use crate::definition::vendored::{COPY, CopiedFile, Naming, SharedName, WITHIN, name_within};
 use crate::files::read::{self, MIB, Unread};
 use crate::forge::github::contents::{Contents, ContentsError};
 use crate::machine::abilities::Abilities;
@@ -55,7 +55,7 @@ impl Files for Contents<'_> {
 }
 
 /// The files of a copy.
-pub(super) struct Here(pub(super) Copied);
+pub(super) struct Here(pub(super) CopiedFile);
 
 impl Files for Here {
     fn has(&self, path: &str) -> Result<bool, Error> {
@@ -110,7 +110,7 @@ struct Found {
 struct Gatherer<'g> {
     files: &'g dyn Files,
     /// Where the loop itself is copied to.
-    entry: Copied,
+    entry: CopiedFile,
     found: RefCell<BTreeMap<String, Found>>,
     /// What went wrong in a way that no loop file can be blamed for.
     failed: RefCell<Option<Error>>,
@@ -123,7 +123,7 @@ pub(super) fn gather(
     loops: &Path,
     session: &Session<'_>,
 ) -> Result<Gathered, Error> {
-    let entry = Copied::new(loops, name.repository(), name.path());
+    let entry = CopiedFile::new(loops, name.repository(), name.path());
     let gatherer = Gatherer { files, entry, found: RefCell::default(), failed: RefCell::default() };
     if gatherer.read(name.path(), 0)?.is_none() {
         return Err(Error::refused(format!("`{}` has no file `{}` there", name.repository(), name.path()))
@@ -209,8 +209,8 @@ impl Gatherer<'_> {
         if let Some(file) = Builtin::at(reference.from) {
             return file.beside(reference.name).map(of_program).ok_or_else(absent);
         }
-        let from = Copied::at(reference.from).ok_or_else(absent)?;
-        let read = || -> Result<Option<(Copied, String)>, Error> {
+        let from = CopiedFile::at(reference.from).ok_or_else(absent)?;
+        let read = || -> Result<Option<(CopiedFile, String)>, Error> {
             let Some(path) = self.locate(&from, load::naming(reference.kind), reference.name)? else {
                 return Ok(None);
             };
@@ -232,7 +232,7 @@ impl Gatherer<'_> {
     }
 
     /// Finds the file that a name means.
-    fn locate(&self, from: &Copied, naming: Naming, name: &str) -> Result<Option<String>, Error> {
+    fn locate(&self, from: &CopiedFile, naming: Naming, name: &str) -> Result<Option<String>, Error> {
         // What a state took over from another file is named as it is there.
         let elsewhere = name_within(name).and_then(|(from, name)| {
             let shared = SharedName::parse(from.strip_prefix(COPY)?).ok()?;

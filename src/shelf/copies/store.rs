@@ -8,7 +8,7 @@ use super::gather::is_twin;
 use super::unusable;
 use crate::base::sum::Sum;
 use crate::base::text::one_line;
-use crate::definition::vendored::{Copied, LOCK, Lock, LockedLoop, SharedName};
+use crate::definition::vendored::{CopiedFile, LOCK, LockFile, LockedLoop, SharedName};
 use crate::files::place::{named, resolved};
 use crate::files::read::{self, MIB, Unread};
 use crate::files::replace;
@@ -28,12 +28,12 @@ pub(super) struct Change {
 }
 
 /// Reads the lock file, or begins one.
-pub(super) fn lock(loops: &Path) -> Result<Lock, Error> {
-    Lock::read(loops).map(Option::unwrap_or_default).map_err(|error| unusable(&error))
+pub(super) fn lock(loops: &Path) -> Result<LockFile, Error> {
+    LockFile::read(loops).map(Option::unwrap_or_default).map_err(|error| unusable(&error))
 }
 
 /// Returns the digest of a file of a copy, if it is there.
-pub(super) fn digest(copy: &Copied) -> Result<Option<Sum>, Error> {
+pub(super) fn digest(copy: &CopiedFile) -> Result<Option<Sum>, Error> {
     match read::bytes(&copy.file(), MIB) {
         Ok(bytes) => Ok(Some(Sum::of(&bytes))),
         Err(Unread::Absent) => Ok(None),
@@ -60,7 +60,7 @@ pub(super) fn write(loops: &Path, changes: &[Change]) -> Result<(), Error> {
     let mut writes: Vec<(PathBuf, &str)> = Vec::new();
     for change in changes {
         for (path, text) in &change.files {
-            let copy = Copied::new(loops, change.name.repository(), path);
+            let copy = CopiedFile::new(loops, change.name.repository(), path);
             check_place(loops, &copy)?;
             let there = digest(&copy)?;
             let new = Sum::of(text.as_bytes());
@@ -90,7 +90,7 @@ pub(super) fn write(loops: &Path, changes: &[Change]) -> Result<(), Error> {
 }
 
 /// Returns the lock file with the changes.
-fn changed(before: &Lock, changes: &[Change]) -> Result<Lock, Error> {
+fn changed(before: &LockFile, changes: &[Change]) -> Result<LockFile, Error> {
     let mut after = before.clone();
     for change in changes {
         let at = after.loops.iter().position(|one| one.source == change.after.source);
@@ -113,7 +113,7 @@ fn changed(before: &Lock, changes: &[Change]) -> Result<Lock, Error> {
 }
 
 /// Makes sure that a file which several loops share is the same for all of them, wherever it is checked out.
-fn check_shared(lock: &Lock) -> Result<(), Error> {
+fn check_shared(lock: &LockFile) -> Result<(), Error> {
     let mut known: BTreeMap<String, (Sum, String)> = BTreeMap::new();
     for one in &lock.loops {
         let Ok(name) = one.name() else { continue };
@@ -142,7 +142,7 @@ fn check_shared(lock: &Lock) -> Result<(), Error> {
 }
 
 /// Refuses a place that a link leads to, or away from.
-fn check_place(loops: &Path, copy: &Copied) -> Result<(), Error> {
+fn check_place(loops: &Path, copy: &CopiedFile) -> Result<(), Error> {
     let file = named(&copy.file());
     let below = file.strip_prefix(named(loops)).unwrap_or(&file);
     if resolved(&file) == resolved(loops).join(below) {
@@ -152,14 +152,14 @@ fn check_place(loops: &Path, copy: &Copied) -> Result<(), Error> {
     Err(Error::refused(message).with_hint("remove the link: copies are plain files in `.loops/vendor`"))
 }
 
-fn in_the_way(copy: &Copied) -> Error {
+fn in_the_way(copy: &CopiedFile) -> Error {
     Error::refused(format!("`{copy}` is there already, and is not what `.loops/lock.json` names"))
         .with_hint("keep your edits with `ll-loop update --merge`, or remove the file and try it again")
 }
 
 /// Removes the files that no loop is made of any more, unless somebody has edited them. What cannot be removed stays.
-fn remove_unused(loops: &Path, before: &Lock, after: &Lock) {
-    let files = |lock: &Lock| -> BTreeSet<(String, String)> {
+fn remove_unused(loops: &Path, before: &LockFile, after: &LockFile) {
+    let files = |lock: &LockFile| -> BTreeSet<(String, String)> {
         let of_loop = |one: &LockedLoop| {
             let repository = one.name().map(|name| name.repository().to_owned()).unwrap_or_default();
             one.files.keys().map(|path| (repository.clone(), path.clone())).collect::<Vec<_>>()
@@ -167,7 +167,7 @@ fn remove_unused(loops: &Path, before: &Lock, after: &Lock) {
         lock.loops.iter().flat_map(of_loop).collect()
     };
     for (repository, path) in files(before).difference(&files(after)) {
-        let copy = Copied::new(loops, repository, path);
+        let copy = CopiedFile::new(loops, repository, path);
         let is_ours = check_place(loops, &copy).is_ok()
             && matches!(digest(&copy), Ok(Some(there)) if before.holds(repository, path, there) == Some(true));
         if !is_ours || fs_err::remove_file(copy.file()).is_err() {

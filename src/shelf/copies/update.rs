@@ -13,7 +13,7 @@ use super::{failed, home, server, shown};
 use crate::base::sum::Sum;
 use crate::base::text::one_line;
 use crate::base::time::{Timestamp, human};
-use crate::definition::vendored::{COPY, Copied, Copies, LockedLoop, REMOTE, SharedName};
+use crate::definition::vendored::{COPY, CopiedFile, Copies, LockedLoop, REMOTE, SharedName};
 use crate::files::read::MIB;
 use crate::forge::github::api::Api;
 use crate::forge::github::contents::{Meant, Origin};
@@ -269,7 +269,7 @@ impl Look<'_> {
     fn edited(&self, name: &SharedName, before: &LockedLoop) -> Result<BTreeMap<String, Sum>, Error> {
         let mut edited = BTreeMap::new();
         for (path, copied) in &before.files {
-            let there = store::digest(&Copied::new(self.loops, name.repository(), path))?;
+            let there = store::digest(&CopiedFile::new(self.loops, name.repository(), path))?;
             if let Some(there) = there.filter(|there| there != copied) {
                 edited.insert(path.clone(), there);
             }
@@ -299,7 +299,7 @@ impl Look<'_> {
             Error::refused(message)
                 .with_hint("somebody has edited `.loops/lock.json`, or the server gives something else now")
         })?;
-        let here = Here(Copied::new(self.loops, name.repository(), path));
+        let here = Here(CopiedFile::new(self.loops, name.repository(), path));
         let ours = text(here.file(path, limit)?)
             .ok_or_else(|| Error::refused(format!("`{shown}` was edited here, and is no text any more")))?;
         merge(path, &Versions { ours: &ours, base: &base, theirs }, self.session)

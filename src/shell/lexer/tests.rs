@@ -9,10 +9,12 @@ use crate::base::template::Template;
 fn cut(text: &str) -> String {
     let Some(tokens) = tokens(text) else { return "open".to_owned() };
     let words = tokens.iter().map(|token| match token.kind {
-        Kind::Plain | Kind::Word | Kind::Arithmetic => format!("[{}]", &text[token.range.clone()]),
-        Kind::Redirection { opens: true } => "file".to_owned(),
-        Kind::Redirection { opens: false } => "redirected".to_owned(),
-        Kind::Operator(operator) => format!("{operator:?}"),
+        TokenKind::Plain | TokenKind::Word | TokenKind::Arithmetic => {
+            format!("[{}]", &text[token.range.clone()])
+        }
+        TokenKind::Redirection { opens: true } => "file".to_owned(),
+        TokenKind::Redirection { opens: false } => "redirected".to_owned(),
+        TokenKind::Operator(operator) => format!("{operator:?}"),
     });
     words.collect::<Vec<_>>().join(" ")
 }
@@ -66,7 +68,7 @@ fn what_stays_open_is_left_alone() {
     }
 }
 
-fn found(text: &str) -> Vec<Around> {
+fn found(text: &str) -> Vec<TemplateQuotes> {
     let template = Template::parse(text).unwrap();
     let spans: Vec<_> = template.expressions().map(|expression| expression.span.clone()).collect();
     let found = around(text, &spans);
@@ -76,7 +78,7 @@ fn found(text: &str) -> Vec<Around> {
 
 #[test]
 fn what_stands_around_a_template_is_known() {
-    use Around::*;
+    use TemplateQuotes::*;
     for (text, expected) in [
         ("a ${prev}", Nothing),
         ("a \"b\" 'c' ${prev}", Nothing),
@@ -123,7 +125,7 @@ fn what_stands_around_a_template_is_known() {
 
 #[test]
 fn what_is_around_a_substitution_holds_again_behind_it() {
-    use Around::*;
+    use TemplateQuotes::*;
     for (text, expected) in [
         ("eval \"$(b)\" ${prev}", Eval),
         ("eval $(b ${prev})", Nothing),

@@ -18,7 +18,7 @@ use crate::base::command::{self, CommandLine};
 use crate::cli::output::Output;
 use crate::criteria::hook::HookDialect;
 use crate::criteria::state::Invalid;
-use crate::criteria::{Decision, State, resume_message};
+use crate::criteria::{CriteriaDecision, CriteriaState, resume_message};
 use crate::files::gitdir;
 use crate::files::read::MIB;
 use crate::run::work_file::{self, Holder};
@@ -86,8 +86,8 @@ pub(in crate::cli) fn hook(
             let words = words(env);
             let format = query.format.answer();
             match found(query, &words, env, cwd).map(|(path, found)| (path, found.map(understood))) {
-                None | Some((_, Ok(None))) => format.to_stop(&Decision::about(None), None),
-                Some((_, Err(_) | Ok(Some(Err(_))))) => format.to_stop(&Decision::invalid(), None),
+                None | Some((_, Ok(None))) => format.to_stop(&CriteriaDecision::about(None), None),
+                Some((_, Err(_) | Ok(Some(Err(_))))) => format.to_stop(&CriteriaDecision::invalid(), None),
                 Some((path, Ok(Some(Ok(state))))) => {
                     let work = Work { path: &path, state: &state, is_named: query.state.is_some() };
                     work.answer(format, words.session_id.as_ref().and_then(Value::as_str), env)
@@ -97,7 +97,7 @@ pub(in crate::cli) fn hook(
         HookArgs::SessionResume(query) => {
             let found = found(query, &words(env), env, cwd);
             let bytes = found.and_then(|(_, found)| found.ok().flatten());
-            let state = bytes.and_then(|bytes| State::read(&bytes).ok());
+            let state = bytes.and_then(|bytes| CriteriaState::read(&bytes).ok());
             let state = state.filter(|state| !matches!(Holder::of(state), Holder::Gone(_)));
             query.format.answer().to_resume(state.as_ref().and_then(resume_message))
         }
@@ -113,7 +113,7 @@ pub(in crate::cli) fn hook(
 /// The work that a session is asked about when it wants to stop.
 struct Work<'w> {
     path: &'w Path,
-    state: &'w State,
+    state: &'w CriteriaState,
     /// Whether the command line names the file.
     is_named: bool,
 }
@@ -151,7 +151,7 @@ impl Work<'_> {
     }
 
     /// Says what the session can do.
-    fn advice(&self, decision: &Decision) -> String {
+    fn advice(&self, decision: &CriteriaDecision) -> String {
         if let Holder::Run(run) = Holder::of(self.state) {
             let follow = command::follow(&run.instance);
             return format!("The run {} is at work on it; `{follow}` shows when it ends.", run.instance);
@@ -174,8 +174,8 @@ impl Work<'_> {
     }
 }
 
-fn understood(found: Option<Vec<u8>>) -> Option<Result<State, Invalid>> {
-    found.map(|bytes| State::read(&bytes))
+fn understood(found: Option<Vec<u8>>) -> Option<Result<CriteriaState, Invalid>> {
+    found.map(|bytes| CriteriaState::read(&bytes))
 }
 
 /// Answers a hook whose command line is wrong: the session goes on as if it had no hook.
@@ -187,7 +187,7 @@ pub(in crate::cli) fn misused(arguments: &[OsString]) -> Option<String> {
     match words.get(at + 1)?.as_ref() {
         "stop-check" => {
             let reason = Some("the hook is called with wrong arguments".to_owned());
-            Some(answer.to_stop(&Decision { reason, ..Decision::about(None) }, None))
+            Some(answer.to_stop(&CriteriaDecision { reason, ..CriteriaDecision::about(None) }, None))
         }
         "session-resume" => Some(answer.to_resume(None)),
         _ => None,

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::shell::command::is_assignment;
-use crate::shell::token::{End, Kind, Operator, ShellToken};
+use crate::shell::token::{CommandEnd, ShellOperator, ShellToken, TokenKind};
 
 /// Compound commands inside of each other; what is deeper is not looked at.
 const DEEPEST: usize = 50;
@@ -94,7 +94,7 @@ pub(super) fn masked(text: &str, tokens: &[ShellToken], options: Options) -> Vec
 
 /// Tells whether a text ends with a failure, and nowhere else: where everything fails, no failure is hidden.
 fn always_fails(text: &str, tokens: &[ShellToken]) -> bool {
-    let is_end = |token: &&ShellToken| token.kind == Kind::Operator(Operator::End);
+    let is_end = |token: &&ShellToken| token.kind == TokenKind::Operator(ShellOperator::End);
     let words: Vec<_> =
         tokens.iter().rev().skip_while(is_end).map(|token| &text[token.range.clone()]).take(3).collect();
     let is_separate = |before: Option<&&str>| before.is_none_or(|before| matches!(*before, ";" | "\n"));
@@ -119,17 +119,17 @@ struct Walk<'t> {
 }
 
 impl<'t> Walk<'t> {
-    fn kind(&self) -> Option<Kind> {
+    fn kind(&self) -> Option<TokenKind> {
         self.tokens.get(self.at).map(|token| token.kind)
     }
 
-    fn is(&self, operator: Operator) -> bool {
-        self.kind() == Some(Kind::Operator(operator))
+    fn is(&self, operator: ShellOperator) -> bool {
+        self.kind() == Some(TokenKind::Operator(operator))
     }
 
     /// Returns the word at this place, if it could be a keyword.
     fn plain(&self) -> Option<&'t str> {
-        let token = self.tokens.get(self.at).filter(|token| token.kind == Kind::Plain)?;
+        let token = self.tokens.get(self.at).filter(|token| token.kind == TokenKind::Plain)?;
         Some(&self.text[token.range.clone()])
     }
 
@@ -144,7 +144,7 @@ impl<'t> Walk<'t> {
     }
 
     fn skip_ends(&mut self) {
-        while self.is(Operator::End) {
+        while self.is(ShellOperator::End) {
             self.at += 1;
         }
     }
@@ -160,7 +160,7 @@ impl<'t> Walk<'t> {
     fn is_closed(&self) -> bool {
         const CLOSERS: [&str; 8] = ["then", "elif", "else", "fi", "do", "done", "esac", "}"];
         match self.kind() {
-            None | Some(Kind::Operator(Operator::Close | Operator::CaseEnd)) => true,
+            None | Some(TokenKind::Operator(ShellOperator::Close | ShellOperator::CaseEnd)) => true,
             _ => self.plain().is_some_and(|word| CLOSERS.contains(&word)),
         }
     }
@@ -179,14 +179,14 @@ impl<'t> Walk<'t> {
             if let Some((before, was_fatal)) = last.take() {
                 self.followed(&before, was_fatal, &joined.tokens);
             }
-            if self.is(Operator::Background) {
+            if self.is(ShellOperator::Background) {
                 self.at += 1;
                 self.left_behind(&joined, errexit);
                 let result = Upshot::Succeeds;
                 last = Some((Joined { result, replaced: None, piped: Vec::new(), ..joined }, errexit));
                 continue;
             }
-            let is_separated = self.is(Operator::End);
+            let is_separated = self.is(ShellOperator::End);
             last = Some((joined, errexit));
             if !is_separated {
                 break;
@@ -201,7 +201,7 @@ impl<'t> Walk<'t> {
     /// Reports a command that another one follows.
     fn followed(&mut self, before: &Joined, was_fatal: bool, next: &Range<usize>) {
         let mut reads = self.tokens[next.clone()].iter().map(|token| token.reads);
-        let is_seen = reads.any(|reads| reads.end > End::Nothing);
+        let is_seen = reads.any(|reads| reads.end > CommandEnd::Nothing);
         self.piped(before, Some(next));
         if before.result == Upshot::CanFail && !was_fatal && !is_seen {
             self.report(Why::Sequence, before.tokens.clone());
@@ -210,8 +210,9 @@ impl<'t> Walk<'t> {
 
     /// Reports a command that goes on in the background, unless what follows asks for it.
     fn left_behind(&mut self, joined: &Joined, errexit: bool) {
-        let is_end =
-            |token: &&ShellToken| matches!(token.kind, Kind::Operator(Operator::End | Operator::Background));
+        let is_end = |token: &&ShellToken| {
+            matches!(token.kind, TokenKind::Operator(ShellOperator::End | ShellOperator::Background))
+        };
         let reads = self.tokens[self.at..].iter().take_while(|token| !is_end(token));
         let is_kept = reads.map(|token| token.reads).any(|reads| reads.background);
         let is_last = self.at >= self.tokens.len();
@@ -223,7 +224,7 @@ impl<'t> Walk<'t> {
     /// Reports the parts of pipelines, unless the next command looks at each.
     fn piped(&mut self, joined: &Joined, next: Option<&Range<usize>>) {
         let mut reads = next.map_or(&[][..], |next| &self.tokens[next.clone()]).iter();
-        if !reads.any(|token| token.reads.end == End::EachCode) {
+        if !reads.any(|token| token.reads.end == CommandEnd::EachCode) {
             for part in joined.piped.clone() {
                 self.report(Why::Pipeline, part);
             }
@@ -243,8 +244,8 @@ impl<'t> Walk<'t> {
         let (mut result, mut piped) = self.pipeline()?;
         let mut replaced = None;
         loop {
-            let is_or = self.is(Operator::Or);
-            if !is_or && !self.is(Operator::And) {
+            let is_or = self.is(ShellOperator::Or);
+            if !is_or && !self.is(ShellOperator::And) {
                 return Some(Joined { result, tokens: start..self.at, replaced, piped });
             }
             let end = self.at;
@@ -278,7 +279,7 @@ impl<'t> Walk<'t> {
             let start = self.at;
             let result = self.command()?;
             parts += 1;
-            if !self.is(Operator::Pipe) {
+            if !self.is(ShellOperator::Pipe) {
                 let fails = !hidden.is_empty() && self.options.pipefail && result == Upshot::Succeeds;
                 let result = if fails { Upshot::CanFail } else { result };
                 let result = if parts > 1 { result.of_another_shell() } else { result };
@@ -308,16 +309,16 @@ impl<'t> Walk<'t> {
 
     fn command_here(&mut self) -> Option<Upshot> {
         let result = match (self.kind()?, self.plain()) {
-            (Kind::Operator(Operator::Open), _) => {
+            (TokenKind::Operator(ShellOperator::Open), _) => {
                 self.at += 1;
                 let options = self.options;
                 let list = self.list()?;
                 self.options = options;
-                self.is(Operator::Close).then(|| self.at += 1)?;
+                self.is(ShellOperator::Close).then(|| self.at += 1)?;
                 list.result()?.of_another_shell()
             }
-            (Kind::Operator(_), _) => return None,
-            (Kind::Arithmetic, _) => {
+            (TokenKind::Operator(_), _) => return None,
+            (TokenKind::Arithmetic, _) => {
                 self.at += 1;
                 Upshot::CanFail
             }
@@ -343,7 +344,7 @@ impl<'t> Walk<'t> {
             (_, Some("case")) => self.cases()?,
             (_, Some("function")) => {
                 self.at += 2;
-                if self.is(Operator::Open) {
+                if self.is(ShellOperator::Open) {
                     self.at += 2;
                 }
                 return self.function();
@@ -358,7 +359,7 @@ impl<'t> Walk<'t> {
             _ => return self.simple(),
         };
         let mut opens = false;
-        while let Some(Kind::Redirection { opens: this }) = self.kind() {
+        while let Some(TokenKind::Redirection { opens: this }) = self.kind() {
             opens |= this;
             self.at += 1;
         }
@@ -409,13 +410,13 @@ impl<'t> Walk<'t> {
             if self.take("esac").is_some() {
                 return Some(one_of(&results));
             }
-            while !self.is(Operator::Close) {
+            while !self.is(ShellOperator::Close) {
                 self.kind()?;
                 self.at += 1;
             }
             self.at += 1;
             results.extend(self.list()?.result());
-            if self.is(Operator::CaseEnd) {
+            if self.is(ShellOperator::CaseEnd) {
                 self.at += 1;
             }
         }
@@ -437,15 +438,15 @@ impl<'t> Walk<'t> {
         while let Some(kind) = self.kind() {
             let token = &self.tokens[self.at];
             match kind {
-                Kind::Operator(Operator::Open) if self.at == start + 1 => {
+                TokenKind::Operator(ShellOperator::Open) if self.at == start + 1 => {
                     self.at += 1;
-                    self.is(Operator::Close).then(|| self.at += 1)?;
+                    self.is(ShellOperator::Close).then(|| self.at += 1)?;
                     return self.function();
                 }
-                Kind::Operator(Operator::Open) => return None,
-                Kind::Operator(_) => break,
-                Kind::Redirection { opens: this } => opens |= this,
-                Kind::Plain | Kind::Word | Kind::Arithmetic => {
+                TokenKind::Operator(ShellOperator::Open) => return None,
+                TokenKind::Operator(_) => break,
+                TokenKind::Redirection { opens: this } => opens |= this,
+                TokenKind::Plain | TokenKind::Word | TokenKind::Arithmetic => {
                     words.push(&self.text[token.range.clone()]);
                 }
             }

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use super::remote::{LeaseRemote, Swapped};
 use crate::base::object::ObjectId;
-use crate::lease::fence::{Fence, Urgency};
-use crate::lease::record::{LeaseName, Record};
-use crate::process::signal::{self, Asker, Request};
+use crate::lease::fence::{LeaseFence, Urgency};
+use crate::lease::record::{LeaseName, LeaseRecord};
+use crate::process::signal::{self, EndRequest, StopAsker};
 use crate::run::clock::steady;
 
 /// How long the removal at the end may take. A lease that stays is over after its time.
@@ -38,7 +38,7 @@ struct Shared {
 
 #[derive(Debug)]
 struct State {
-    fence: Fence,
+    fence: LeaseFence,
     /// What the ref points at, as far as this process knows.
     oid: ObjectId,
     /// Why the last renewal failed.
@@ -67,11 +67,11 @@ impl Shared {
 }
 
 impl signal::Fence for Shared {
-    fn request(&self) -> Request {
+    fn request(&self) -> EndRequest {
         match self.state().fence.at(steady()) {
-            Urgency::None => Request::None,
-            Urgency::Gently => Request::Gently(Asker::Lease),
-            Urgency::Now => Request::Now(Asker::Lease),
+            Urgency::None => EndRequest::None,
+            Urgency::Gently => EndRequest::Gently(StopAsker::Lease),
+            Urgency::Now => EndRequest::Now(StopAsker::Lease),
         }
     }
 
@@ -91,12 +91,12 @@ impl Keeper {
     /// Begins to renew a lease that is held with this record.
     pub(super) fn start(
         remote: LeaseRemote,
-        record: Record,
+        record: LeaseRecord,
         oid: ObjectId,
         good: Duration,
     ) -> std::io::Result<Self> {
         let name = LeaseName::of(&record.scopes);
-        let state = State { fence: Fence::new(record.ttl(), good), oid, trouble: None, is_over: false };
+        let state = State { fence: LeaseFence::new(record.ttl(), good), oid, trouble: None, is_over: false };
         let shared = Arc::new(Shared { state: Mutex::new(state), woken: Condvar::new() });
         let stop = remote.stop();
         let renewer = Renewer { shared: Arc::clone(&shared), remote, record, name: name.clone() };
@@ -182,7 +182,7 @@ impl Drop for Keeper {
 struct Renewer {
     shared: Arc<Shared>,
     remote: LeaseRemote,
-    record: Record,
+    record: LeaseRecord,
     name: LeaseName,
 }
 

@@ -23,10 +23,10 @@ use crate::ci::page;
 use crate::git::call::Call;
 use crate::journal::claim::Claim;
 use crate::lease::race::{Act, Held, Race};
-use crate::lease::record::{Found, LeaseName, MAX_SCOPES, Record};
+use crate::lease::record::{FoundLease, LeaseName, LeaseRecord, MAX_SCOPES};
 use crate::lease::scope::Scopes;
 use crate::process::life::host;
-use crate::process::signal::{self, Cancel, Request};
+use crate::process::signal::{self, Cancel, EndRequest};
 use crate::run::clock::steady;
 use crate::session::context::Session;
 use crate::session::error::{Error, Kind};
@@ -116,7 +116,7 @@ impl Lock {
             tokio::select! {
                 Some(note) = notes.recv() => session.talk.note(&note),
                 ended = &mut ended => break ended,
-                _ = cancel.differs_from(Request::None), if !stop.load(Ordering::Relaxed) => {
+                _ = cancel.differs_from(EndRequest::None), if !stop.load(Ordering::Relaxed) => {
                     stop.store(true, Ordering::Relaxed);
                     calls.store(true, Ordering::Relaxed);
                 }
@@ -227,7 +227,7 @@ enum Denied {
 /// Who tries to get a lease.
 struct Contender {
     remote: LeaseRemote,
-    record: Record,
+    record: LeaseRecord,
     queue: bool,
     ancestors: Vec<String>,
     holder: String,
@@ -237,7 +237,7 @@ struct Contender {
 /// What was got.
 struct HeldLease {
     remote: LeaseRemote,
-    record: Record,
+    record: LeaseRecord,
     held: Held,
 }
 
@@ -266,7 +266,7 @@ impl Contender {
             (asked, _) => LeaseRemote::find(asked.as_deref(), &checkout, session)?,
         };
         let holder = page::of_job(&session.env.lookup()).unwrap_or_else(host);
-        let record = Record {
+        let record = LeaseRecord {
             run: run.to_owned(),
             holder: holder.clone(),
             scopes,
@@ -324,8 +324,11 @@ impl Contender {
                 Act::Make => {
                     // No two refs of this process are ever the same, or others would think that it did not change.
                     let mark = Uuid::new_v4().simple();
-                    self.record =
-                        Record { holder: format!("{} {mark}", self.holder), n: 0, ..self.record.clone() };
+                    self.record = LeaseRecord {
+                        holder: format!("{} {mark}", self.holder),
+                        n: 0,
+                        ..self.record.clone()
+                    };
                     let (made, start) = self.push(&name, None)?;
                     race.made(made, start);
                 }
@@ -357,7 +360,7 @@ impl Contender {
         }
     }
 
-    fn look_at_all(&self) -> Result<(Vec<Found>, Duration, Duration), Denied> {
+    fn look_at_all(&self) -> Result<(Vec<FoundLease>, Duration, Duration), Denied> {
         let mut tried = 1;
         loop {
             let start = steady();
@@ -416,9 +419,10 @@ impl Contender {
     }
 
     /// Refuses to wait for the run from whose action this one was started.
-    fn not_around(&self, others: &[Found]) -> Result<(), Denied> {
-        let is_around =
-            |found: &&Found| found.record.as_ref().is_some_and(|record| self.ancestors.contains(&record.run));
+    fn not_around(&self, others: &[FoundLease]) -> Result<(), Denied> {
+        let is_around = |found: &&FoundLease| {
+            found.record.as_ref().is_some_and(|record| self.ancestors.contains(&record.run))
+        };
         let Some(found) = others.iter().find(is_around) else { return Ok(()) };
         let message = format!("{}, and this run was started from it", found.sentence(&self.record.scopes));
         Err(Denied::Error(
@@ -428,10 +432,12 @@ impl Contender {
         ))
     }
 
-    fn refused(&self, others: &[Found]) -> Error {
+    fn refused(&self, others: &[FoundLease]) -> Error {
         let sentence = others.first().map(|found| found.sentence(&self.record.scopes)).unwrap_or_default();
-        let ttl =
-            others.first().and_then(|found| found.record.as_ref()).map_or(self.record.ttl(), Record::ttl);
+        let ttl = others
+            .first()
+            .and_then(|found| found.record.as_ref())
+            .map_or(self.record.ttl(), LeaseRecord::ttl);
         Error::refused(sentence).of_kind(Kind::Locked).with_hint(format!(
             "wait for it with `--queue`, which also takes over from a run that was killed, {} after its last sign of life",
             human(ttl)

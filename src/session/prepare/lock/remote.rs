@@ -19,7 +19,7 @@ use crate::forge::github::repository::Repository;
 use crate::forge::gitlab;
 use crate::forge::gitlab::Holder;
 use crate::git::call::{Call, Git};
-use crate::lease::record::{Found, LeaseName, MAX_RECORD, PREFIX, Record};
+use crate::lease::record::{FoundLease, LeaseName, LeaseRecord, MAX_RECORD, PREFIX};
 use crate::process::address::without_credential;
 use crate::session::context::Session;
 use crate::session::error::{Error, Kind};
@@ -44,7 +44,7 @@ pub(super) struct LeaseRemote {
     /// What no message may hold.
     secrets: Vec<String>,
     /// What was read of commits: they never change.
-    read: RefCell<BTreeMap<ObjectId, Option<Record>>>,
+    read: RefCell<BTreeMap<ObjectId, Option<LeaseRecord>>>,
     /// What stops all calls.
     stop: Arc<AtomicBool>,
 }
@@ -142,13 +142,13 @@ impl LeaseRemote {
     }
 
     /// Makes the commit of a record.
-    pub(super) fn commit(&self, record: &Record) -> Result<ObjectId, String> {
+    pub(super) fn commit(&self, record: &LeaseRecord) -> Result<ObjectId, String> {
         let text = record.to_text().map_err(|error| error.to_string())?;
         self.scratch.commit(&text)
     }
 
     /// Returns all leases.
-    pub(super) fn look(&self, limit: Duration) -> Result<Vec<Found>, String> {
+    pub(super) fn look(&self, limit: Duration) -> Result<Vec<FoundLease>, String> {
         let fetch = Call::new("fetch")
             .with(&[
                 "--quiet",
@@ -183,7 +183,7 @@ impl LeaseRemote {
         let read = self.read.borrow();
         let found = rows.into_iter().map(|(oid, name)| {
             let record = read.get(&oid).cloned().flatten();
-            Found { name, oid, record }
+            FoundLease { name, oid, record }
         });
         Ok(found.collect())
     }
@@ -206,10 +206,10 @@ impl LeaseRemote {
         Ok(())
     }
 
-    fn record(&self, oid: &ObjectId) -> Option<Record> {
+    fn record(&self, oid: &ObjectId) -> Option<LeaseRecord> {
         let raw = self.scratch.git.bytes(&Call::new("cat-file").with(&["commit"]).id(oid), &[]).ok()?;
         let message = raw.windows(2).position(|two| two == b"\n\n").map(|end| &raw[end + 2..])?;
-        Record::parse(message).ok()
+        LeaseRecord::parse(message).ok()
     }
 
     /// Moves a ref, if it points where it is said to: compare-and-swap, of which the server is the judge.
