@@ -9,8 +9,8 @@ use super::common::{error_in, saved};
 use super::event::{ActionKind, BoardEvent, Event, HandoffReason, Llm, TreeState};
 use super::outcome::{Outcome, TerminatedBy};
 use super::request::{
-    ActionRequest, ApprovalRequest, Around, LearningRequest, PromptRequest, Session, Setting, SubLoopRequest,
-    SurveyRequest, ToolRequest,
+    ActionRequest, AgentSession, ApprovalRequest, Around, LearningRequest, PromptRequest, Setting,
+    SubLoopRequest, SurveyRequest, ToolRequest,
 };
 use super::run::{Deciding, Ending, Phase};
 use super::waiting::{Decision, Evidence, MissingEvidence, WorkRequest};
@@ -341,8 +341,8 @@ impl Engine<'_> {
         let is_retry = self.run.attempt() > 1 && self.step_of(state).is_some_and(|step| step.retry.is_some());
         let model = if is_retry { fallback_model.clone().or(model) } else { model };
         let session = rendered(&prompt.session)?.map(|name| match self.run.sessions().get(&name) {
-            Some(known) => Session { id: Some(known.id.clone()), total: known.total, name },
-            None => Session { id: None, total: None, name },
+            Some(known) => AgentSession { id: Some(known.id.clone()), total: known.total, name },
+            None => AgentSession { id: None, total: None, name },
         });
         Ok(PromptRequest {
             text: composed.bounded(),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::event::CallFailed;
-use crate::machine::Call;
+use crate::machine::AgentCall;
 
 /// So many calls in a row that fail for the same cause are enough.
 const ENOUGH: u32 = 3;
@@ -37,25 +37,25 @@ impl Calls {
     }
 
     /// Forgets the failures of a call that was answered.
-    pub(super) fn answered(&mut self, call: Call<'_>) {
+    pub(super) fn answered(&mut self, call: AgentCall<'_>) {
         self.0.remove(&key(call));
     }
 
     /// Returns how often in a row a call will have failed for a cause, with the failure that is being counted.
-    pub(super) fn in_a_row(&self, call: Call<'_>, cause: &str) -> u32 {
+    pub(super) fn in_a_row(&self, call: AgentCall<'_>, cause: &str) -> u32 {
         let same = self.0.get(&key(call)).filter(|failures| failures.cause == cause);
         same.map_or(1, |failures| failures.in_a_row.saturating_add(1))
     }
 
     /// Returns what was wrong with the form of the last answer, if that is why the call is made again.
-    pub(super) fn refused_form(&self, call: Call<'_>) -> Option<&str> {
+    pub(super) fn refused_form(&self, call: AgentCall<'_>) -> Option<&str> {
         let last = self.0.get(&key(call)).filter(|failures| failures.cause == FORM);
         last.map(|failures| failures.error.as_str())
     }
 
     /// Says why a call is not made again, if it is not: it failed too often for the same cause, or, for whatever causes,
     /// more often than it is repeated.
-    pub(super) fn given_up(&self, call: Call<'_>, repeated: Option<u32>) -> Option<String> {
+    pub(super) fn given_up(&self, call: AgentCall<'_>, repeated: Option<u32>) -> Option<String> {
         let Failures { error, in_a_row, in_all, .. } = self.0.get(&key(call))?;
         let role = call.role;
         if *in_a_row >= ENOUGH {
@@ -67,7 +67,7 @@ impl Calls {
     }
 }
 
-fn key(call: Call<'_>) -> (String, String) {
+fn key(call: AgentCall<'_>) -> (String, String) {
     (call.role.to_owned(), call.phase.word().to_owned())
 }
 
@@ -87,7 +87,7 @@ mod tests {
     use crate::base::name::StateName;
     use crate::definition::schema::Phase;
 
-    const TEST: Call<'static> = Call { role: "tester", phase: Phase::Test };
+    const TEST: AgentCall<'static> = AgentCall { role: "tester", phase: Phase::Test };
 
     fn fail(calls: &mut Calls, cause: &str) {
         let in_a_row = calls.in_a_row(TEST, cause);
@@ -111,7 +111,7 @@ mod tests {
         fail(&mut calls, "b");
         let why = calls.given_up(TEST, Some(9)).unwrap();
         assert_eq!(why, "the tester gave no usable answer 3 times in a row: b happened");
-        assert_eq!(calls.given_up(Call { phase: Phase::Fix, ..TEST }, Some(9)), None);
+        assert_eq!(calls.given_up(AgentCall { phase: Phase::Fix, ..TEST }, Some(9)), None);
         calls.answered(TEST);
         assert_eq!((calls.given_up(TEST, Some(0)), calls.in_a_row(TEST, "b")), (None, 1));
     }

@@ -243,7 +243,7 @@ pub struct PromptRequest {
     /// The JSON Schema of the answer.
     pub answer: Option<Value>,
     /// The conversation that it belongs to.
-    pub session: Option<Session>,
+    pub session: Option<AgentSession>,
     /// Who is asked, in work that several do.
     pub role: Option<String>,
     /// Whether the host heeds the settings of the repository.
@@ -256,7 +256,7 @@ pub struct PromptRequest {
 
 /// A conversation with an agent.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Session {
+pub struct AgentSession {
     /// What the loop calls it.
     pub name: String,
     /// What the host calls it, once it has begun.

@@ -151,7 +151,7 @@ pub(super) struct Rounds {
 
 /// What is special about the visit of the current state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Visit {
+enum SpecialVisit {
     Usual,
     /// Its message was added to the log.
     Noted,
@@ -213,7 +213,7 @@ pub struct Run {
     exceeded: BTreeMap<Overflow, bool>,
     /// What the last evaluation warned of and was not said yet.
     warnings: VecDeque<String>,
-    visit: Visit,
+    visit: SpecialVisit,
     retry_announced: bool,
     trust: Trust,
     /// The last verdict of each state that observed the work, in the order in which they first did.
@@ -244,7 +244,7 @@ pub struct Run {
     continuation_reader: ContinuationReader,
     board: Board,
     /// What the host calls each conversation.
-    sessions: BTreeMap<String, Conversation>,
+    sessions: BTreeMap<String, KnownConversation>,
     /// The conversation of the prompt that is asked.
     session: Option<String>,
     /// The calls that failed since they were last answered.
@@ -257,7 +257,7 @@ pub struct Run {
 
 /// A conversation with an agent, as far as its host told of it.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Conversation {
+pub(super) struct KnownConversation {
     /// What the host calls it.
     pub(super) id: String,
     /// What the host says that it took so far.
@@ -295,7 +295,7 @@ impl Run {
             message_count: 0,
             exceeded: BTreeMap::new(),
             warnings: VecDeque::new(),
-            visit: Visit::Usual,
+            visit: SpecialVisit::Usual,
             retry_announced: false,
             trust: Trust::default(),
             verdicts: IndexMap::new(),
@@ -366,7 +366,7 @@ impl Run {
 
     /// Tells whether the work of the current state could not be made.
     pub(super) fn is_unmade(&self) -> bool {
-        self.visit == Visit::Unmade
+        self.visit == SpecialVisit::Unmade
     }
 
     /// Tells whether the entry that is due is another try of the state that was left.
@@ -485,7 +485,7 @@ impl Run {
     }
 
     /// Returns what the host calls each conversation.
-    pub(super) fn sessions(&self) -> &BTreeMap<String, Conversation> {
+    pub(super) fn sessions(&self) -> &BTreeMap<String, KnownConversation> {
         &self.sessions
     }
 
@@ -569,7 +569,7 @@ impl Run {
     }
 
     pub(super) fn is_noted(&self) -> bool {
-        self.visit == Visit::Noted
+        self.visit == SpecialVisit::Noted
     }
 
     pub(super) fn is_retry_announced(&self) -> bool {

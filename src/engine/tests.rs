@@ -89,7 +89,7 @@ fn start(strict: bool) -> Start {
 }
 
 /// What the world answers: for an action text the exit codes and outputs in turn, the last one for ever.
-struct World<'w> {
+struct TestWorld<'w> {
     answers: RefCell<BTreeMap<&'w str, VecDeque<Observation>>>,
     /// Each a letter for the tree of one survey after the other, the last one for ever; `!` for none.
     surveys: RefCell<VecDeque<char>>,
@@ -98,7 +98,7 @@ struct World<'w> {
 }
 
 /// Reads `text: code [output], code, timeout, …` lines.
-fn world(script: &str) -> World<'_> {
+fn world(script: &str) -> TestWorld<'_> {
     let answers = script.lines().filter_map(|line| line.split_once(": ")).map(|(text, answers)| {
         let answers = answers.split(", ").map(|answer| match answer.split_once(' ') {
             _ if answer == "timeout" => {
@@ -116,7 +116,7 @@ fn world(script: &str) -> World<'_> {
         });
         (text.trim(), answers.collect())
     });
-    World {
+    TestWorld {
         answers: RefCell::new(answers.collect()),
         surveys: RefCell::new(VecDeque::from(['!'])),
         asked: RefCell::default(),
@@ -133,7 +133,7 @@ fn tree(letter: char) -> Surveyed {
     Ok(Survey { head, digest: letter.to_lowercase().to_string() })
 }
 
-impl World<'_> {
+impl TestWorld<'_> {
     fn with_trees(self, letters: &str) -> Self {
         Self { surveys: RefCell::new(letters.chars().collect()), ..self }
     }
@@ -167,7 +167,7 @@ impl World<'_> {
 }
 
 /// Runs to the end and returns the events.
-fn events(machine: &Machine, start: Start, world: &World<'_>) -> Vec<Event> {
+fn events(machine: &Machine, start: Start, world: &TestWorld<'_>) -> Vec<Event> {
     let mut engine = Engine::new(machine, start);
     let mut all = Vec::new();
     let mut now = Duration::ZERO;
@@ -1570,7 +1570,7 @@ proptest! {
                 let answers = answers.iter().map(|(code, out)| Observation::exited(*code, format!("{out}\n")));
                 (*command, answers.collect())
             });
-            let world = World { answers: RefCell::new(answers.collect()), ..world("") };
+            let world = TestWorld { answers: RefCell::new(answers.collect()), ..world("") };
             let given = crate::machine::context::Given::default();
             let context = crate::machine::context::resolve(machine, &given, &BTreeMap::new()).unwrap();
             format!("{:?}", events(machine, Start { context, ..start(false) }, &world))

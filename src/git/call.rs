@@ -478,12 +478,12 @@ pub struct Git {
     trusted: Arc<OnceLock<Result<Filters, String>>>,
     /// Whether the user's own configuration counts.
     is_own: bool,
-    bound: Bound,
+    bound: TimeBound,
 }
 
 /// How long a call may take.
 #[derive(Clone, Debug, Default)]
-enum Bound {
+enum TimeBound {
     /// As long as this process waits for anything.
     #[default]
     Patience,
@@ -493,7 +493,7 @@ enum Bound {
     Caller { limit: Duration, stop: Arc<AtomicBool> },
 }
 
-impl Bound {
+impl TimeBound {
     /// How often is looked whether a call has to end.
     const LOOK: Duration = Duration::from_millis(20);
 
@@ -524,7 +524,7 @@ impl Git {
             env,
             trusted: Arc::default(),
             is_own: false,
-            bound: Bound::Patience,
+            bound: TimeBound::Patience,
         }
     }
 
@@ -544,7 +544,7 @@ impl Git {
             env,
             trusted: Arc::default(),
             is_own: true,
-            bound: Bound::AtTerminal,
+            bound: TimeBound::AtTerminal,
         }
     }
 
@@ -604,7 +604,7 @@ impl Git {
     /// has started. Nothing that comes from the terminal ends them.
     #[must_use]
     pub fn within(&self, limit: Duration, stop: &Arc<AtomicBool>) -> Self {
-        Self { bound: Bound::Caller { limit, stop: Arc::clone(stop) }, ..self.clone() }
+        Self { bound: TimeBound::Caller { limit, stop: Arc::clone(stop) }, ..self.clone() }
     }
 
     /// Returns what git prints, without the end of the last line; or in one line why it failed.
@@ -620,7 +620,7 @@ impl Git {
 
     /// Asks git something to which it says yes, or, by its exit code 1, no.
     pub fn judged(&self, call: &Call) -> Result<Judged, String> {
-        let ended = self.ended(call, Input::Nothing, Stdio::piped())?;
+        let ended = self.ended(call, GitInput::Nothing, Stdio::piped())?;
         match ended.status.code() {
             Some(0 | 1) => Ok(Judged {
                 is_yes: ended.status.success(),
@@ -633,18 +633,18 @@ impl Git {
 
     /// Gives git something to read, and returns everything it prints.
     pub fn bytes(&self, call: &Call, input: &[u8]) -> Result<Vec<u8>, String> {
-        let input = if input.is_empty() { Input::Nothing } else { Input::Bytes(input) };
+        let input = if input.is_empty() { GitInput::Nothing } else { GitInput::Bytes(input) };
         self.call(call, input, Stdio::piped())
     }
 
     /// Gives git something to read, and lets it print into a file.
     pub fn write_to(&self, call: &Call, input: &[u8], file: std::fs::File) -> Result<(), String> {
-        self.call(call, Input::Bytes(input), file.into()).map(drop)
+        self.call(call, GitInput::Bytes(input), file.into()).map(drop)
     }
 
     /// Gives git the rest of a file to read, and returns everything it prints.
     pub fn read_from(&self, call: &Call, file: std::fs::File) -> Result<Vec<u8>, String> {
-        self.call(call, Input::File(file), Stdio::piped())
+        self.call(call, GitInput::File(file), Stdio::piped())
     }
 
     /// Returns the filters that are turned off, and how many files here would go through them.
@@ -668,11 +668,11 @@ impl Git {
         Ok((used, count))
     }
 
-    fn call(&self, call: &Call, input: Input<'_>, output: Stdio) -> Result<Vec<u8>, String> {
+    fn call(&self, call: &Call, input: GitInput<'_>, output: Stdio) -> Result<Vec<u8>, String> {
         succeeded(self.ended(call, input, output)?)
     }
 
-    fn ended(&self, call: &Call, input: Input<'_>, output: Stdio) -> Result<Output, String> {
+    fn ended(&self, call: &Call, input: GitInput<'_>, output: Stdio) -> Result<Output, String> {
         let words = if self.is_own {
             call.words_with(None, OWN_SETTINGS.iter().map(|setting| (*setting).to_owned()))
         } else {
@@ -723,7 +723,7 @@ impl Git {
         env: &BTreeMap<String, String>,
         filters: &Filters,
     ) -> Result<Vec<u8>, String> {
-        let streams = (Input::Nothing, Stdio::piped());
+        let streams = (GitInput::Nothing, Stdio::piped());
         perform(&call.words(None, filters), (directory, env), streams, &self.bound).and_then(succeeded)
     }
 }
@@ -740,7 +740,7 @@ pub struct Judged {
 }
 
 /// What git reads.
-enum Input<'i> {
+enum GitInput<'i> {
     Nothing,
     Bytes(&'i [u8]),
     File(std::fs::File),
@@ -749,20 +749,20 @@ enum Input<'i> {
 fn perform(
     words: &[String],
     (directory, env): (&Path, &BTreeMap<String, String>),
-    (input, output): (Input<'_>, Stdio),
-    bound: &Bound,
+    (input, output): (GitInput<'_>, Stdio),
+    bound: &TimeBound,
 ) -> Result<Output, String> {
     let not_started = |error| format!("git cannot be started: {error}");
     let (stdin, bytes) = match input {
-        Input::Nothing => (Stdio::null(), &[][..]),
-        Input::Bytes(bytes) => (Stdio::piped(), bytes),
-        Input::File(file) => (file.into(), &[][..]),
+        GitInput::Nothing => (Stdio::null(), &[][..]),
+        GitInput::Bytes(bytes) => (Stdio::piped(), bytes),
+        GitInput::File(file) => (file.into(), &[][..]),
     };
     let [program, arguments @ ..] = words else { return Err("nothing is to be called".to_owned()) };
     let mut command = Command::new(program);
     command.args(arguments).current_dir(directory).env_clear().envs(env);
     command.stdin(stdin).stdout(output).stderr(Stdio::piped());
-    if !matches!(bound, Bound::AtTerminal) {
+    if !matches!(bound, TimeBound::AtTerminal) {
         command.process_group(0);
     }
     let mut child = command.spawn().map_err(not_started)?;
@@ -777,7 +777,7 @@ fn perform(
 
 /// Waits for the end of a call and of all that it printed; ends it when its time is over, and waits for nothing then: what
 /// it has started may hold its output open for ever.
-fn wait_within(mut child: Child, bound: &Bound) -> Result<Output, String> {
+fn wait_within(mut child: Child, bound: &TimeBound) -> Result<Output, String> {
     let failed = |error: std::io::Error| format!("git cannot be waited for: {error}");
     let (sender, done) = channel::<()>();
     let out = reader(child.stdout.take(), sender.clone());
@@ -785,8 +785,8 @@ fn wait_within(mut child: Child, bound: &Bound) -> Result<Output, String> {
     let mut waited = Duration::ZERO;
     loop {
         // Nothing is ever sent: it ends when both have read everything.
-        if done.recv_timeout(Bound::LOOK) == Err(RecvTimeoutError::Timeout) {
-            waited += Bound::LOOK;
+        if done.recv_timeout(TimeBound::LOOK) == Err(RecvTimeoutError::Timeout) {
+            waited += TimeBound::LOOK;
         } else {
             if let Some(status) = child.try_wait().map_err(failed)? {
                 let (stdout, stderr) = (out.join().unwrap_or_default(), err.join().unwrap_or_default());

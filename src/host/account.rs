@@ -4,7 +4,7 @@
 use crate::base::text::listed;
 
 /// A way to tell a host its account: variables that have to be set together, or one in the place of another.
-struct Way {
+struct AccountVariables {
     /// The variables that are all set.
     all: &'static [&'static str],
     /// Of these, one is set as well.
@@ -13,18 +13,18 @@ struct Way {
     what: &'static str,
 }
 
-const fn way(all: &'static [&'static str]) -> Way {
-    Way { all, any: &[], what: "" }
+const fn way(all: &'static [&'static str]) -> AccountVariables {
+    AccountVariables { all, any: &[], what: "" }
 }
 
-const fn cloud(all: &'static [&'static str], what: &'static str) -> Way {
-    Way { all, any: &[], what }
+const fn cloud(all: &'static [&'static str], what: &'static str) -> AccountVariables {
+    AccountVariables { all, any: &[], what }
 }
 
 /// A host, and the ways to tell it its account, the one that wins first.
-struct Known {
+struct KnownHost {
     program: &'static str,
-    ways: &'static [Way],
+    ways: &'static [AccountVariables],
     /// Of which two of them none wins.
     doubts: &'static [Doubt],
 }
@@ -35,8 +35,8 @@ struct Doubt {
     what: &'static str,
 }
 
-const KNOWN: &[Known] = &[
-    Known {
+const KNOWN: &[KnownHost] = &[
+    KnownHost {
         program: "claude",
         ways: &[
             cloud(&["CLAUDE_CODE_USE_BEDROCK"], "the account of Amazon Bedrock"),
@@ -45,7 +45,7 @@ const KNOWN: &[Known] = &[
             way(&["ANTHROPIC_AUTH_TOKEN"]),
             way(&["ANTHROPIC_API_KEY"]),
             way(&["CLAUDE_CODE_OAUTH_TOKEN"]),
-            Way {
+            AccountVariables {
                 all: &["ANTHROPIC_FEDERATION_RULE_ID", "ANTHROPIC_ORGANIZATION_ID"],
                 any: &["ANTHROPIC_IDENTITY_TOKEN_FILE", "ANTHROPIC_IDENTITY_TOKEN"],
                 what: "the identity of the job, by OIDC federation",
@@ -59,7 +59,7 @@ const KNOWN: &[Known] = &[
             },
         ],
     },
-    Known {
+    KnownHost {
         program: "codex",
         ways: &[way(&["CODEX_API_KEY"]), way(&["OPENAI_API_KEY"])],
         doubts: &[Doubt {
@@ -67,7 +67,7 @@ const KNOWN: &[Known] = &[
             what: "which of them wins is up to its version",
         }],
     },
-    Known {
+    KnownHost {
         program: "gemini",
         ways: &[
             cloud(&["GOOGLE_GENAI_USE_GCA"], "the Google account that it is logged in with"),
@@ -76,7 +76,7 @@ const KNOWN: &[Known] = &[
         ],
         doubts: &[],
     },
-    Known { program: "qwen", ways: &[way(&["OPENAI_API_KEY"])], doubts: &[] },
+    KnownHost { program: "qwen", ways: &[way(&["OPENAI_API_KEY"])], doubts: &[] },
 ];
 
 /// The programs that speak ACP for another one.
@@ -84,7 +84,7 @@ const ADAPTERS: &[(&str, &str)] = &[("claude-agent-acp", "claude"), ("codex-acp"
 
 /// Which account a host uses, as far as its variables tell.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Account {
+pub struct HostAccount {
     /// What is to be said, without any value.
     pub sentence: String,
     /// Whether there are several, so that another one could be meant.
@@ -92,23 +92,23 @@ pub struct Account {
 }
 
 /// Tells which account the host of this name uses where these variables are set.
-pub fn account(host: &str, is_set: &dyn Fn(&str) -> bool) -> Account {
+pub fn account(host: &str, is_set: &dyn Fn(&str) -> bool) -> HostAccount {
     let command = host.strip_prefix("acp:").and_then(shlex::split);
     let program = command.as_ref().and_then(|words| words.first()).map_or(host, String::as_str);
     let file = program.rsplit('/').next().unwrap_or(program);
     let known = ADAPTERS.iter().find(|(adapter, _)| *adapter == file).map_or(file, |(_, of)| of);
     let Some(known) = KNOWN.iter().find(|one| one.program == known) else {
         let sentence = format!("`{host}` uses the account that its own settings name");
-        return Account { sentence, is_ambiguous: false };
+        return HostAccount { sentence, is_ambiguous: false };
     };
-    let set: Vec<&Way> = known.ways.iter().filter(|way| way.is_set(is_set)).collect();
+    let set: Vec<&AccountVariables> = known.ways.iter().filter(|way| way.is_set(is_set)).collect();
     let Some((first, others)) = set.split_first() else {
         let keys = known.ways.iter().filter(|way| way.what.is_empty()).flat_map(|way| way.all);
         let sentence = format!(
             "`{host}` uses the account that it is logged in with, if any: the environment has no {}",
             listed(keys, "or")
         );
-        return Account { sentence, is_ambiguous: false };
+        return HostAccount { sentence, is_ambiguous: false };
     };
     let doubt = others.first().and_then(|second| {
         let between = [first.all[0], second.all[0]];
@@ -127,10 +127,10 @@ pub fn account(host: &str, is_set: &dyn Fn(&str) -> bool) -> Account {
         names => format!(", and not {}, which {verb} set, too", listed(names, "or")),
     };
     let sentence = format!("`{host}` uses {used}{rest}");
-    Account { sentence, is_ambiguous: !others.is_empty() }
+    HostAccount { sentence, is_ambiguous: !others.is_empty() }
 }
 
-impl Way {
+impl AccountVariables {
     fn is_set(&self, is_set: &dyn Fn(&str) -> bool) -> bool {
         let any = self.any.is_empty() || self.any.iter().any(|name| is_set(name));
         any && self.all.iter().all(|name| is_set(name))

@@ -21,7 +21,7 @@ use serde_json::{Map, Value, json};
 
 use super::call::{asked, prompted};
 use super::interface::{
-    Access, Conversation, Failure, Host, Invocation, Listener, Prompt, Release, Talker, Terms, Version,
+    Access, Failure, Host, HostConversation, Invocation, Listener, Prompt, Release, Talker, Terms, Version,
 };
 use super::output::{excerpt, object_in};
 use super::stream::{Transcript, count};
@@ -68,7 +68,7 @@ impl Acp {
     }
 
     /// Begins a conversation that hands over a prompt.
-    fn prompt_in(&self, prompt: &Prompt<'_>, directory: &str) -> Talk {
+    fn prompt_in(&self, prompt: &Prompt<'_>, directory: &str) -> AcpTalk {
         let tools = |tools: &[&str]| Rights::Tools(tools.iter().map(|tool| (*tool).to_owned()).collect());
         let rights = match (prompt.tools, prompt.access) {
             ([], Access::Write) => Rights::All,
@@ -76,21 +76,22 @@ impl Acp {
             ([], Access::ReadOnly) => tools(READ_ONLY),
             (tools, _) => Rights::Tools(tools.to_vec()),
         };
-        Talk::begin(
+        AcpTalk::begin(
             &self.argv[0],
-            Task { text: prompted(prompt), directory, session: prompt.session, rights },
+            ConversationTask { text: prompted(prompt), directory, session: prompt.session, rights },
         )
     }
 }
 
 impl Talker for Acp {
-    fn prompted(&self, prompt: &Prompt<'_>, directory: &str) -> Box<dyn Conversation> {
+    fn prompted(&self, prompt: &Prompt<'_>, directory: &str) -> Box<dyn HostConversation> {
         Box::new(self.prompt_in(prompt, directory))
     }
 
-    fn asked(&self, question: &Question, directory: &str) -> Box<dyn Conversation> {
-        let task = Task { text: asked(question), directory, session: None, rights: Rights::Nothing };
-        Box::new(Talk::begin(&self.argv[0], task))
+    fn asked(&self, question: &Question, directory: &str) -> Box<dyn HostConversation> {
+        let task =
+            ConversationTask { text: asked(question), directory, session: None, rights: Rights::Nothing };
+        Box::new(AcpTalk::begin(&self.argv[0], task))
     }
 }
 
@@ -159,7 +160,7 @@ pub(super) enum Rights {
 }
 
 /// What a conversation is about.
-pub(super) struct Task<'a> {
+pub(super) struct ConversationTask<'a> {
     /// The prompt.
     pub(super) text: String,
     /// The directory in which the agent works.
@@ -171,11 +172,11 @@ pub(super) struct Task<'a> {
 }
 
 /// A conversation with an agent: one prompt, in a session that is new or goes on.
-struct Talk {
+struct AcpTalk {
     text: String,
     directory: String,
     rights: Rights,
-    phase: Phase,
+    phase: AcpPhase,
     /// The id of the request that an answer is awaited to.
     awaited: u64,
     /// What the agent is to read next.
@@ -198,7 +199,7 @@ struct Talk {
 }
 
 /// Where a conversation stands.
-enum Phase {
+enum AcpPhase {
     /// The version of the protocol is agreed on.
     Greeting { session: Option<SessionId> },
     /// A session goes on; what comes is what was said before.
@@ -215,14 +216,14 @@ enum Phase {
     Broken(Failure),
 }
 
-impl Talk {
+impl AcpTalk {
     /// Begins a conversation with an agent whose program is called so.
-    pub(super) fn begin(program: &str, task: Task<'_>) -> Self {
+    pub(super) fn begin(program: &str, task: ConversationTask<'_>) -> Self {
         let mut conversation = Self {
             text: task.text,
             directory: task.directory.to_owned(),
             rights: task.rights,
-            phase: Phase::Greeting { session: task.session.map(SessionId::new) },
+            phase: AcpPhase::Greeting { session: task.session.map(SessionId::new) },
             awaited: 0,
             words: String::new(),
             name: program.to_owned(),
@@ -247,26 +248,26 @@ impl Talk {
         self.said.end_message(&mut |_| {});
         let failed = |why: &str| Err(Failure::Failed(why.to_owned()));
         match &self.phase {
-            Phase::Answered(StopReason::EndTurn) if self.said.text().trim().is_empty() => {
+            AcpPhase::Answered(StopReason::EndTurn) if self.said.text().trim().is_empty() => {
                 failed("its result is empty")
             }
-            Phase::Answered(StopReason::EndTurn) => Ok(()),
-            Phase::Answered(StopReason::MaxTokens) => failed("it reached its own limit of tokens"),
-            Phase::Answered(StopReason::MaxTurnRequests) => {
+            AcpPhase::Answered(StopReason::EndTurn) => Ok(()),
+            AcpPhase::Answered(StopReason::MaxTokens) => failed("it reached its own limit of tokens"),
+            AcpPhase::Answered(StopReason::MaxTurnRequests) => {
                 Err(Failure::OutOfTurns("it reached its own limit of turns".to_owned()))
             }
-            Phase::Answered(StopReason::Refusal) => failed("it refused to go on"),
-            Phase::Answered(StopReason::Cancelled) => failed("it says that the prompt was cancelled"),
-            Phase::Answered(_) => failed("it ended for a reason that ll-loop does not know"),
-            Phase::Broken(failure) => Err(failure.clone()),
-            Phase::Greeting { .. } => {
+            AcpPhase::Answered(StopReason::Refusal) => failed("it refused to go on"),
+            AcpPhase::Answered(StopReason::Cancelled) => failed("it says that the prompt was cancelled"),
+            AcpPhase::Answered(_) => failed("it ended for a reason that ll-loop does not know"),
+            AcpPhase::Broken(failure) => Err(failure.clone()),
+            AcpPhase::Greeting { .. } => {
                 let why = format!("it ended before it answered `initialize` (exit {exit_code})");
                 let stray = self.stray.as_ref().map(|line| format!("; it printed: {line}"));
                 let help =
                     "; `acp:` takes the command that starts an agent in ACP mode, such as `gemini --acp`";
                 Err(Failure::Unavailable(why + &stray.unwrap_or_default() + help))
             }
-            Phase::Loading(_) | Phase::Opening | Phase::Choosing(_) | Phase::Prompted(_) => {
+            AcpPhase::Loading(_) | AcpPhase::Opening | AcpPhase::Choosing(_) | AcpPhase::Prompted(_) => {
                 Err(Failure::Failed(format!(
                     "it ended before it answered `{}` (exit {exit_code})",
                     self.awaits()
@@ -283,7 +284,7 @@ impl Talk {
         self.write(&message);
     }
 
-    fn ask(&mut self, phase: Phase, params: &impl Serialize) {
+    fn ask(&mut self, phase: AcpPhase, params: &impl Serialize) {
         self.phase = phase;
         self.awaited += 1;
         self.send(Some(self.awaited), self.awaits(), params);
@@ -359,7 +360,7 @@ impl Talk {
     /// Takes what the agent tells about its work.
     fn update(&mut self, params: &Value, say: &mut dyn FnMut(&str)) {
         let Some(update) = params.get("update") else { return };
-        let is_replay = matches!(self.phase, Phase::Loading(_));
+        let is_replay = matches!(self.phase, AcpPhase::Loading(_));
         match read::<SessionUpdate>(update) {
             Some(SessionUpdate::UsageUpdate(update)) => self.costs(&update),
             Some(_) if is_replay => {}
@@ -409,7 +410,7 @@ impl Talk {
             return;
         };
         let Some(sum) = model::price(cost.amount) else { return };
-        if self.usage.is_nothing() && matches!(self.phase, Phase::Loading(_) | Phase::Choosing(_)) {
+        if self.usage.is_nothing() && matches!(self.phase, AcpPhase::Loading(_) | AcpPhase::Choosing(_)) {
             self.cost_before = sum;
         } else {
             self.usage.cost_usd = Some((sum - self.cost_before).max(0.0));
@@ -422,19 +423,19 @@ impl Talk {
             return self.failed(error, say);
         }
         let result = message.remove("result").unwrap_or_default();
-        match std::mem::replace(&mut self.phase, Phase::Opening) {
-            Phase::Greeting { session } => self.greeted(session, &result),
-            Phase::Loading(session) => self.opened(session, &result),
-            Phase::Opening => match result.get("sessionId").and_then(Value::as_str) {
+        match std::mem::replace(&mut self.phase, AcpPhase::Opening) {
+            AcpPhase::Greeting { session } => self.greeted(session, &result),
+            AcpPhase::Loading(session) => self.opened(session, &result),
+            AcpPhase::Opening => match result.get("sessionId").and_then(Value::as_str) {
                 Some(session) => self.opened(SessionId::new(session), &result),
                 None => self.broken(Failure::Failed(format!(
                     "its answer to `session/new` has no `sessionId`: {}",
                     excerpt(&result.to_string())
                 ))),
             },
-            Phase::Choosing(session) => self.prompt(session),
-            Phase::Prompted(_) => self.ended(&result, say),
-            over @ (Phase::Answered(_) | Phase::Broken(_)) => self.phase = over,
+            AcpPhase::Choosing(session) => self.prompt(session),
+            AcpPhase::Prompted(_) => self.ended(&result, say),
+            over @ (AcpPhase::Answered(_) | AcpPhase::Broken(_)) => self.phase = over,
         }
     }
 
@@ -466,7 +467,7 @@ impl Talk {
         match session.filter(|_| can_load) {
             Some(session) => {
                 let load = LoadSessionRequest::new(session.clone(), &self.directory);
-                self.ask(Phase::Loading(session), &load);
+                self.ask(AcpPhase::Loading(session), &load);
             }
             None => self.open(),
         }
@@ -474,7 +475,7 @@ impl Talk {
 
     fn open(&mut self) {
         let new = NewSessionRequest::new(&self.directory);
-        self.ask(Phase::Opening, &new);
+        self.ask(AcpPhase::Opening, &new);
     }
 
     /// Sets the mode of a session, where the agent has one in which it asks.
@@ -489,7 +490,7 @@ impl Talk {
         match mode {
             Some(mode) => {
                 let set = SetSessionModeRequest::new(session.clone(), mode);
-                self.ask(Phase::Choosing(session), &set);
+                self.ask(AcpPhase::Choosing(session), &set);
             }
             None => self.prompt(session),
         }
@@ -499,7 +500,7 @@ impl Talk {
         self.usage.calls = 1;
         let text = std::mem::take(&mut self.text);
         let prompt = PromptRequest::new(session.clone(), vec![ContentBlock::from(text)]);
-        self.ask(Phase::Prompted(session), &prompt);
+        self.ask(AcpPhase::Prompted(session), &prompt);
     }
 
     /// Takes the answer to the prompt.
@@ -514,7 +515,7 @@ impl Talk {
         }
         let reason = result.get("stopReason").cloned().unwrap_or_default();
         match read::<StopReason>(&reason) {
-            Some(reason) => self.phase = Phase::Answered(reason),
+            Some(reason) => self.phase = AcpPhase::Answered(reason),
             None => self.broken(Failure::Failed(format!(
                 "it ended for a reason that ll-loop does not know: {}",
                 excerpt(&reason.to_string())
@@ -546,12 +547,12 @@ impl Talk {
                 why.trim_end_matches('.'),
             )));
         }
-        if matches!(self.phase, Phase::Loading(_)) {
+        if matches!(self.phase, AcpPhase::Loading(_)) {
             say(&format!("the session cannot go on ({why}), so a new one begins"));
             self.cost_before = 0.0;
             return self.open();
         }
-        if matches!(self.phase, Phase::Answered(_) | Phase::Broken(_)) {
+        if matches!(self.phase, AcpPhase::Answered(_) | AcpPhase::Broken(_)) {
             return;
         }
         let told = code.map(|code| format!(" ({code})")).unwrap_or_default();
@@ -565,25 +566,27 @@ impl Talk {
     }
 
     fn broken(&mut self, failure: Failure) {
-        self.phase = Phase::Broken(failure);
+        self.phase = AcpPhase::Broken(failure);
     }
 }
 
-impl Conversation for Talk {
+impl HostConversation for AcpTalk {
     fn words(&mut self) -> String {
         std::mem::take(&mut self.words)
     }
 
     fn is_under_way(&self) -> bool {
         match self.phase {
-            Phase::Greeting { .. } | Phase::Loading(_) | Phase::Opening | Phase::Choosing(_) => false,
-            Phase::Prompted(_) | Phase::Answered(_) | Phase::Broken(_) => true,
+            AcpPhase::Greeting { .. } | AcpPhase::Loading(_) | AcpPhase::Opening | AcpPhase::Choosing(_) => {
+                false
+            }
+            AcpPhase::Prompted(_) | AcpPhase::Answered(_) | AcpPhase::Broken(_) => true,
         }
     }
 
     fn leave(&mut self) -> bool {
         self.is_leaving = true;
-        let Phase::Prompted(session) = &self.phase else { return false };
+        let AcpPhase::Prompted(session) = &self.phase else { return false };
         let cancel = CancelNotification::new(session.clone());
         self.send(None, AGENT_METHOD_NAMES.session_cancel, &cancel);
         true
@@ -595,7 +598,7 @@ impl Conversation for Talk {
 
     fn give_up(&mut self, failure: Failure) {
         if !self.is_done() {
-            self.phase = Phase::Broken(failure);
+            self.phase = AcpPhase::Broken(failure);
         }
     }
 
@@ -608,16 +611,18 @@ impl Conversation for Talk {
 
     fn awaits(&self) -> &'static str {
         match self.phase {
-            Phase::Greeting { .. } => AGENT_METHOD_NAMES.initialize,
-            Phase::Loading(_) => AGENT_METHOD_NAMES.session_load,
-            Phase::Opening => AGENT_METHOD_NAMES.session_new,
-            Phase::Choosing(_) => AGENT_METHOD_NAMES.session_set_mode,
-            Phase::Prompted(_) | Phase::Answered(_) | Phase::Broken(_) => AGENT_METHOD_NAMES.session_prompt,
+            AcpPhase::Greeting { .. } => AGENT_METHOD_NAMES.initialize,
+            AcpPhase::Loading(_) => AGENT_METHOD_NAMES.session_load,
+            AcpPhase::Opening => AGENT_METHOD_NAMES.session_new,
+            AcpPhase::Choosing(_) => AGENT_METHOD_NAMES.session_set_mode,
+            AcpPhase::Prompted(_) | AcpPhase::Answered(_) | AcpPhase::Broken(_) => {
+                AGENT_METHOD_NAMES.session_prompt
+            }
         }
     }
 }
 
-impl Listener for Talk {
+impl Listener for AcpTalk {
     fn line(&mut self, line: &str, say: &mut dyn FnMut(&str)) {
         if line.trim().is_empty() {
             return;
@@ -652,7 +657,7 @@ impl Listener for Talk {
     }
 
     fn is_done(&self) -> bool {
-        matches!(self.phase, Phase::Answered(_) | Phase::Broken(_))
+        matches!(self.phase, AcpPhase::Answered(_) | AcpPhase::Broken(_))
     }
 
     fn usage(&self) -> &Usage {
@@ -699,13 +704,13 @@ mod tests {
 
     use super::*;
 
-    fn begin(rights: Rights) -> Talk {
-        let task = Task { text: "fix it".into(), directory: "/work", session: None, rights };
-        Talk::begin("player", task)
+    fn begin(rights: Rights) -> AcpTalk {
+        let task = ConversationTask { text: "fix it".into(), directory: "/work", session: None, rights };
+        AcpTalk::begin("player", task)
     }
 
     /// Plays lines, and returns what the agent was told.
-    fn play(conversation: &mut Talk, lines: &[String]) -> Vec<Value> {
+    fn play(conversation: &mut AcpTalk, lines: &[String]) -> Vec<Value> {
         let mut words = conversation.words();
         for line in lines {
             conversation.line(line, &mut |_| {});

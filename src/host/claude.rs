@@ -97,7 +97,7 @@ impl Host for Claude {
     }
 
     fn listen(&self, terms: &Terms) -> Box<dyn Listener> {
-        Box::new(StreamReader::new(Messages { version: terms.version, ..Messages::default() }))
+        Box::new(StreamReader::new(ClaudeMessages { version: terms.version, ..ClaudeMessages::default() }))
     }
 
     fn judge(&self, question: &Question, max_tokens: Option<u32>, terms: &Terms) -> Invocation {
@@ -116,7 +116,7 @@ impl Host for Claude {
     }
 
     fn answer(&self, stdout: &str, exit_code: i32) -> (Result<Value, Failure>, Usage) {
-        let reader = StreamReader::new(Messages::default());
+        let reader = StreamReader::new(ClaudeMessages::default());
         match document(stdout) {
             // Some versions and stand-ins print the answer alone, or a result that is not called one.
             Some(Value::Object(answer)) if !answer.contains_key("type") => {
@@ -269,7 +269,7 @@ pub(super) struct Manner {
 
 /// The messages of a stream. Others print them too.
 #[derive(Default)]
-pub(super) struct Messages {
+pub(super) struct ClaudeMessages {
     /// The version of claude; none for others, and for one that did not say.
     version: Option<Version>,
     /// How another host prints them, which also counts in another way.
@@ -291,7 +291,7 @@ pub(super) struct Messages {
     trouble: Option<String>,
 }
 
-impl StreamFormat for Messages {
+impl StreamFormat for ClaudeMessages {
     fn event(&mut self, event: &Map<String, Value>, so_far: &mut StreamState, say: &mut dyn FnMut(&str)) {
         let word = |key: &str| event.get(key).and_then(Value::as_str);
         match (word("type"), word("subtype")) {
@@ -404,7 +404,7 @@ fn denied(result: &Map<String, Value>) -> Option<String> {
     Some(excerpt(first.get("tool_name").and_then(Value::as_str).unwrap_or("a tool")))
 }
 
-impl Messages {
+impl ClaudeMessages {
     /// Makes the reader of the messages of another host.
     pub(super) fn in_manner(manner: &'static Manner) -> Self {
         Self { manner: Some(manner), ..Self::default() }

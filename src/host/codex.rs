@@ -143,13 +143,13 @@ fn is_strict(schema: &Value) -> bool {
     }
 }
 
-fn reader() -> StreamReader<Turn> {
-    StreamReader::new(Turn::default())
+fn reader() -> StreamReader<CodexTurn> {
+    StreamReader::new(CodexTurn::default())
 }
 
 /// The events of a turn.
 #[derive(Default)]
-struct Turn {
+struct CodexTurn {
     /// What was said to go wrong last.
     error: Option<String>,
     has_failed: bool,
@@ -159,7 +159,7 @@ struct Turn {
     counting: Counting,
 }
 
-impl StreamFormat for Turn {
+impl StreamFormat for CodexTurn {
     fn event(&mut self, event: &Map<String, Value>, so_far: &mut StreamState, say: &mut dyn FnMut(&str)) {
         let message = |of: Option<&Value>| Some(of?.get("message")?.as_str()?.to_owned());
         let kind = event.get("type").and_then(Value::as_str);
@@ -230,7 +230,7 @@ impl StreamFormat for Turn {
     }
 }
 
-impl Turn {
+impl CodexTurn {
     /// Keeps in mind what is being worked on.
     fn work(&mut self, item: Option<&Value>, is_open: bool) {
         let word = |key: &str| item.and_then(|item| item.get(key)?.as_str());

@@ -119,8 +119,8 @@ fn call(
     Invocation { argv, stdin: Some(text), env: vec![variable(TRUST, trusts)], file }
 }
 
-fn reader() -> StreamReader<Session> {
-    StreamReader::new(Session::default())
+fn reader() -> StreamReader<GeminiSession> {
+    StreamReader::new(GeminiSession::default())
 }
 
 /// Returns what an exit code says.
@@ -137,7 +137,7 @@ fn failure_of(exit_code: i32) -> Option<Kind> {
 
 /// The events of a session.
 #[derive(Default)]
-struct Session {
+struct GeminiSession {
     /// What went wrong, as an event of its own.
     error: Option<String>,
     /// What the error output said of a call of the service that is made again.
@@ -147,7 +147,7 @@ struct Session {
     result: Option<Map<String, Value>>,
 }
 
-impl StreamFormat for Session {
+impl StreamFormat for GeminiSession {
     fn event(&mut self, event: &Map<String, Value>, so_far: &mut StreamState, say: &mut dyn FnMut(&str)) {
         let word = |key: &str| event.get(key).and_then(Value::as_str);
         let kind = word("type");

@@ -277,14 +277,14 @@ pub trait Host {
 /// A CLI that is talked to.
 pub trait Talker {
     /// Begins a conversation that hands over a prompt to an agent that works in a directory.
-    fn prompted(&self, prompt: &Prompt<'_>, directory: &str) -> Box<dyn Conversation>;
+    fn prompted(&self, prompt: &Prompt<'_>, directory: &str) -> Box<dyn HostConversation>;
 
     /// Begins a conversation that asks a question.
-    fn asked(&self, question: &Question, directory: &str) -> Box<dyn Conversation>;
+    fn asked(&self, question: &Question, directory: &str) -> Box<dyn HostConversation>;
 }
 
 /// A conversation with a CLI that is talked to: a listener that also answers.
-pub trait Conversation: Listener {
+pub trait HostConversation: Listener {
     /// Takes what the agent is to read next.
     fn words(&mut self) -> String;
 

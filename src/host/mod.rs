@@ -13,8 +13,8 @@ mod stream;
 
 pub use account::account;
 pub use interface::{
-    Access, Attachment, Conversation, Counting, Failure, Host, HostSettings, Invocation, Listener, Prompt,
-    Pulse, Terms, Version,
+    Access, Attachment, Counting, Failure, Host, HostConversation, HostSettings, Invocation, Listener,
+    Prompt, Pulse, Terms, Version,
 };
 
 /// Every host, in the order in which they are looked for.

@@ -16,7 +16,7 @@
 use serde_json::{Map, Value};
 
 use super::call::{options, words};
-use super::claude::{Manner, Messages};
+use super::claude::{ClaudeMessages, Manner};
 use super::interface::{
     Access, Failure, Host, HostSettings, Invocation, Listener, Prompt, Release, Terms, Version,
 };
@@ -106,8 +106,8 @@ fn call(rights: &str, settings: HostSettings, more: &[(&str, Option<&str>)], tex
     Invocation { argv, stdin: Some(text.to_owned()), env: Vec::new(), file: None }
 }
 
-fn reader() -> StreamReader<Messages> {
-    StreamReader::new(Messages::in_manner(&MANNER))
+fn reader() -> StreamReader<ClaudeMessages> {
+    StreamReader::new(ClaudeMessages::in_manner(&MANNER))
 }
 
 /// Returns what an exit code says.

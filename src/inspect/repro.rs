@@ -19,7 +19,7 @@ use crate::journal::reader;
 use crate::journal::streams::Streams;
 use crate::report::digest::Digest;
 use crate::report::numbers::{Numbering, StepNumber};
-use crate::run::replay::{Known, Level, Replay};
+use crate::run::replay::{KnownMachine, Level, Replay};
 use crate::run::snapshots::Moment;
 use crate::session::context::Session;
 use crate::session::end::finish;
@@ -194,7 +194,7 @@ fn asked(engine: &mut Engine<'_>, now: Duration) -> Option<(Work, Setting)> {
 /// Folds the loops of a run up to the step.
 fn folded(told: &Told, prepared: &mut Prepared) -> Result<Vec<Level>, String> {
     let Prepared { machine, loaded, library, .. } = prepared;
-    let outermost = Known { machine: Rc::new(machine.clone()), digest: loaded.digest.clone() };
+    let outermost = KnownMachine { machine: Rc::new(machine.clone()), digest: loaded.digest.clone() };
     let mut find =
         |name: &str, around: &LoopStart, begun: &LoopStart| library.find(name, around, &begun.context);
     let mut replay = Replay::new(outermost, &mut find);

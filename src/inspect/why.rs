@@ -7,7 +7,7 @@ use crate::journal::reader::{self, ReadError};
 use crate::report::digest::Digest;
 use crate::report::numbers::StepNumber;
 use crate::report::why::Why;
-use crate::run::otherwise::Looked;
+use crate::run::otherwise::ExaminedVerdicts;
 use crate::session::context::Session;
 use crate::session::end::killed;
 use crate::session::error::{Error, Kind};
@@ -46,7 +46,8 @@ impl Session<'_> {
                 self.talk.warning(&format!("{}: {}", told.name, warning.message));
             }
         }
-        let looked = step.cloned().map_or(Looked::LastOf(digest.verdicts()), Looked::Step);
+        let looked =
+            step.cloned().map_or(ExaminedVerdicts::LastOf(digest.verdicts()), ExaminedVerdicts::Step);
         digest.otherwise = match digest.start() {
             Some(start) => otherwise::of(&told.subject, start, looked, self),
             None => return Err(Error::refused(format!("the journal of {} has no beginning", told.name))),

@@ -12,7 +12,7 @@ use crate::evaluate::Evaluate;
 
 /// A kind of thing that a loop can do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
+pub enum AbilityKind {
     /// It runs a command.
     Command,
     /// A value of its own, which may become part of a command or a prompt.
@@ -27,7 +27,7 @@ pub enum Kind {
     Loop,
 }
 
-impl Kind {
+impl AbilityKind {
     /// Every kind, in the order in which they are shown.
     pub const ALL: [Self; 6] =
         [Self::Command, Self::Value, Self::Environment, Self::Prompt, Self::Tool, Self::Loop];
@@ -47,7 +47,7 @@ impl Kind {
 
 /// What loops can do: each thing with its kind, as it is written in the file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Abilities(BTreeSet<(Kind, String)>);
+pub struct Abilities(BTreeSet<(AbilityKind, String)>);
 
 impl Abilities {
     /// Returns what a loop can do.
@@ -70,15 +70,17 @@ impl Abilities {
         }
         for (_, key, template) in machine.templates() {
             if let Some(name) = key.strip_prefix("env.") {
-                abilities.add(Kind::Environment, format!("{name}={}", template.source()));
+                abilities.add(AbilityKind::Environment, format!("{name}={}", template.source()));
             }
             if let Some(name) = key.strip_prefix("with.").or(key.strip_prefix("params.")) {
-                abilities.add(Kind::Value, format!("{name}: {}", template.source()));
+                abilities.add(AbilityKind::Value, format!("{name}: {}", template.source()));
             }
             let read = template.expressions().filter(|expression| expression.namespace == Namespace::Env);
             for expression in read {
-                abilities
-                    .add(Kind::Environment, expression.to_string().trim_start_matches("env.").to_owned());
+                abilities.add(
+                    AbilityKind::Environment,
+                    expression.to_string().trim_start_matches("env.").to_owned(),
+                );
             }
         }
         abilities
@@ -90,7 +92,7 @@ impl Abilities {
     }
 
     /// Returns everything of a kind.
-    pub fn of_kind(&self, kind: Kind) -> impl Iterator<Item = &str> {
+    pub fn of_kind(&self, kind: AbilityKind) -> impl Iterator<Item = &str> {
         self.0.iter().filter(move |(of, _)| *of == kind).map(|(_, what)| what.as_str())
     }
 
@@ -105,14 +107,14 @@ impl Abilities {
         self.0.is_empty()
     }
 
-    fn add(&mut self, kind: Kind, what: impl Into<String>) {
+    fn add(&mut self, kind: AbilityKind, what: impl Into<String>) {
         self.0.insert((kind, what.into()));
     }
 
     fn value(&mut self, name: &str, value: &Value) {
         let shown = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         if !shown.is_empty() {
-            self.add(Kind::Value, format!("{name}: {shown}"));
+            self.add(AbilityKind::Value, format!("{name}: {shown}"));
         }
     }
 
@@ -121,22 +123,22 @@ impl Abilities {
             Action::Shell(shell) => {
                 let text = shell.text.source().trim_end();
                 for name in shell_variables(text) {
-                    self.add(Kind::Environment, name);
+                    self.add(AbilityKind::Environment, name);
                 }
                 let is_usual = matches!(shell.shell.first().map(String::as_str), Some("bash" | "sh"));
                 let with = if is_usual { String::new() } else { format!("{}: ", shell.shell.join(" ")) };
-                self.add(Kind::Command, format!("{with}{text}"));
+                self.add(AbilityKind::Command, format!("{with}{text}"));
             }
             Action::Prompt(prompt) => {
-                self.add(Kind::Prompt, prompt.text.source().trim_end());
-                prompt.tools.iter().for_each(|tool| self.add(Kind::Tool, tool.clone()));
+                self.add(AbilityKind::Prompt, prompt.text.source().trim_end());
+                prompt.tools.iter().for_each(|tool| self.add(AbilityKind::Tool, tool.clone()));
             }
-            Action::Tool(tool) => self.add(Kind::Tool, tool.tool.source()),
-            Action::Approval(approval) => self.add(Kind::Prompt, approval.text.source().trim_end()),
-            Action::Learning(learning) => self.add(Kind::Prompt, learning.shown.source()),
+            Action::Tool(tool) => self.add(AbilityKind::Tool, tool.tool.source()),
+            Action::Approval(approval) => self.add(AbilityKind::Prompt, approval.text.source().trim_end()),
+            Action::Learning(learning) => self.add(AbilityKind::Prompt, learning.shown.source()),
             Action::SubLoop(SubLoopAction { name, .. }) => {
                 let name = name.source();
-                self.add(Kind::Loop, name_within(name).map_or(name, |(_, name)| name));
+                self.add(AbilityKind::Loop, name_within(name).map_or(name, |(_, name)| name));
             }
             Action::Board(_) => {}
         }
@@ -145,7 +147,7 @@ impl Abilities {
     fn evaluate(&mut self, evaluate: &Evaluate) {
         if evaluate.asks() {
             for (key, template) in evaluate.templates().into_iter().filter(|(key, _)| *key == "prompt") {
-                self.add(Kind::Prompt, format!("{key} of a judge: {}", template.source().trim_end()));
+                self.add(AbilityKind::Prompt, format!("{key} of a judge: {}", template.source().trim_end()));
             }
         }
     }
@@ -175,7 +177,7 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(abilities: &Abilities, kind: Kind, expected: &[&str]) {
+    fn check(abilities: &Abilities, kind: AbilityKind, expected: &[&str]) {
         assert_eq!(abilities.of_kind(kind).collect::<Vec<_>>(), expected, "{kind:?}");
     }
 
@@ -192,14 +194,14 @@ mod tests {
         );
         check(
             &abilities,
-            Kind::Command,
+            AbilityKind::Command,
             &["X=1; curl -H \"$GITHUB_TOKEN\" \"$X\" ${context.lint} ${env.HOME}", "echo bye"],
         );
-        check(&abilities, Kind::Value, &["lint: make lint", "n: 3", "p: fast"]);
-        check(&abilities, Kind::Environment, &["CI_MODE=1", "GITHUB_TOKEN", "HOME"]);
-        check(&abilities, Kind::Prompt, &["Mend it."]);
-        check(&abilities, Kind::Tool, &["Bash", "files/read"]);
-        check(&abilities, Kind::Loop, &["other"]);
+        check(&abilities, AbilityKind::Value, &["lint: make lint", "n: 3", "p: fast"]);
+        check(&abilities, AbilityKind::Environment, &["CI_MODE=1", "GITHUB_TOKEN", "HOME"]);
+        check(&abilities, AbilityKind::Prompt, &["Mend it."]);
+        check(&abilities, AbilityKind::Tool, &["Bash", "files/read"]);
+        check(&abilities, AbilityKind::Loop, &["other"]);
     }
 
     #[test]
@@ -207,8 +209,8 @@ mod tests {
         let before = of("name: n\ninitial: a\nstates: {a: {action: make, next: b}, b: {terminal: true}}\n");
         let after =
             of("name: n\ninitial: a\nstates: {a: {action: make all, next: b}, b: {terminal: true}}\n");
-        check(&after.beyond(&before), Kind::Command, &["make all"]);
-        check(&before.beyond(&after), Kind::Command, &["make"]);
+        check(&after.beyond(&before), AbilityKind::Command, &["make all"]);
+        check(&before.beyond(&after), AbilityKind::Command, &["make"]);
         assert!(after.beyond(&after).is_empty());
     }
 }

@@ -7,7 +7,7 @@ use indexmap::IndexMap;
 use serde_json::Value;
 
 use super::check::names;
-use super::early::{EarlyValues, Settled, Values};
+use super::early::{EarlyValue, EarlyValues, KnownValues};
 use super::{
     Action, Artifact, Binding, BoardAction, Budget, Cap, End, EndId, Fallback, JudgedBy, Llm, LoopLimits,
     Machine, Maintain, Meaning, Params, PromptAction, Retry, Routes, Setting, ShellAction, Stall, Step,
@@ -32,11 +32,11 @@ use crate::judges::declared::{Declared, MayChange, OnSuppression};
 
 /// Compiles a definition with the values that it gives itself. The machine is there when no problem is an error.
 pub fn compile(definition: &Loop) -> (Option<Machine>, Diagnostics) {
-    compile_with(definition, Values::Written)
+    compile_with(definition, KnownValues::Written)
 }
 
 /// Compiles a definition whose targets and counts are made of these values.
-pub fn compile_with<'d>(definition: &'d Loop, values: Values<'d>) -> (Option<Machine>, Diagnostics) {
+pub fn compile_with<'d>(definition: &'d Loop, values: KnownValues<'d>) -> (Option<Machine>, Diagnostics) {
     let mut compiler = Compiler::new(definition, values, true);
     let machine = compiler.machine();
     let problems = compiler.problems;
@@ -47,7 +47,7 @@ pub fn compile_with<'d>(definition: &'d Loop, values: Values<'d>) -> (Option<Mac
 /// missing part can have caused are returned; `is_there` tells whether the file has a state of that name, readable or
 /// not.
 pub fn further_problems(remains: &Loop, is_there: impl Fn(&str) -> bool) -> Diagnostics {
-    let mut compiler = Compiler::new(remains, Values::Written, false);
+    let mut compiler = Compiler::new(remains, KnownValues::Written, false);
     compiler.machine();
     let problems = compiler.problems;
     let mut certain = Diagnostics::default();
@@ -82,7 +82,7 @@ struct Compiler<'d> {
 }
 
 impl<'d> Compiler<'d> {
-    fn new(definition: &'d Loop, values: Values<'d>, is_whole: bool) -> Self {
+    fn new(definition: &'d Loop, values: KnownValues<'d>, is_whole: bool) -> Self {
         let (mut steps, mut ends) = (0, 0);
         let next = |counter: &mut usize| {
             *counter += 1;
@@ -899,8 +899,8 @@ impl<'d> Compiler<'d> {
     /// Returns how often a state may be entered in a row, by the keys that say so.
     fn caps(&self) -> [(&'static str, Option<u32>); 3] {
         let known = |count: &Early<Count>| match self.values.settle(count, &self.params) {
-            Settled::Known(count) => Some(count.get()),
-            Settled::Open | Settled::Missing(_) | Settled::Unfit(_) => None,
+            EarlyValue::Known(count) => Some(count.get()),
+            EarlyValue::Open | EarlyValue::Missing(_) | EarlyValue::Unfit(_) => None,
         };
         let definition = self.definition;
         // The first entry takes no way back.
@@ -1009,20 +1009,20 @@ impl<'d> Compiler<'d> {
         }
         let place = Place::Value(path.clone());
         match self.values.settle(value, &self.params) {
-            Settled::Known(value) => Worked::Known(value),
-            Settled::Open => {
+            EarlyValue::Known(value) => Worked::Known(value),
+            EarlyValue::Open => {
                 let message = format!("`{source}` is known only when a run begins");
                 let help = "until then every state counts as reachable";
                 self.problems.push(Diagnostic::note("open-value", place, message).help(help));
                 Worked::Open
             }
-            Settled::Missing(error) => {
+            EarlyValue::Missing(error) => {
                 let message = error.to_string();
                 let help = "give it with `--context NAME=…`, or add it to `context`";
                 self.problems.push(Diagnostic::error("undefined-context", place, message).help(help));
                 Worked::Refused
             }
-            Settled::Unfit(text) => {
+            EarlyValue::Unfit(text) => {
                 let message =
                     format!("`{source}` becomes `{}`, which is not {}", one_line(&text, 60), T::EXPECTED);
                 self.problems.push(Diagnostic::error("unfit-value", place, message));

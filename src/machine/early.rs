@@ -19,7 +19,7 @@ static NO_ENVIRONMENT: BTreeMap<String, String> = BTreeMap::new();
 
 /// Which values are known while a loop is compiled.
 #[derive(Clone, Copy, Debug)]
-pub enum Values<'v> {
+pub enum KnownValues<'v> {
     /// Those that the file gives.
     Written,
     /// The same, in whose place a run will be given others: what they do not fit is left open.
@@ -30,7 +30,7 @@ pub enum Values<'v> {
 
 /// A value that is made of others, as far as these are known.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Settled<T> {
+pub(super) enum EarlyValue<T> {
     /// It is this.
     Known(T),
     /// It is known only when a run begins.
@@ -44,42 +44,42 @@ pub(super) enum Settled<T> {
 /// What targets and counts can be made of.
 pub(super) struct EarlyValues<'v> {
     context: Value,
-    known: Values<'v>,
+    known: KnownValues<'v>,
 }
 
 impl<'v> EarlyValues<'v> {
-    pub(super) fn new(definition: &Loop, known: Values<'v>) -> Self {
+    pub(super) fn new(definition: &Loop, known: KnownValues<'v>) -> Self {
         let context = match known {
-            Values::Written | Values::Draft => written(definition),
-            Values::Run(context) => context.clone(),
+            KnownValues::Written | KnownValues::Draft => written(definition),
+            KnownValues::Run(context) => context.clone(),
         };
         Self { context: Value::Object(context), known }
     }
 
     /// Tells whether what does not fit is left open.
     pub(super) fn are_draft(&self) -> bool {
-        matches!(self.known, Values::Draft)
+        matches!(self.known, KnownValues::Draft)
     }
 
     pub(super) fn settle<T: FromText + Clone>(
         &self,
         value: &Early<T>,
         params: &IndexMap<VarName, Field<Value>>,
-    ) -> Settled<T> {
+    ) -> EarlyValue<T> {
         let template = match value.field() {
-            Field::Literal(value) => return Settled::Known(value.clone()),
+            Field::Literal(value) => return EarlyValue::Known(value.clone()),
             Field::Template(template) => template,
         };
         let context = StartScope { context: &self.context, env: &NO_ENVIRONMENT };
         match template.render(&EarlyScope { context, params: Some(params) }) {
             Ok(text) => match T::from_text(text.trim()) {
-                Some(value) => Settled::Known(value),
-                None if self.are_draft() => Settled::Open,
-                None => Settled::Unfit(text),
+                Some(value) => EarlyValue::Known(value),
+                None if self.are_draft() => EarlyValue::Open,
+                None => EarlyValue::Unfit(text),
             },
             Err(error) => match self.known {
-                Values::Run(_) => Settled::Missing(error),
-                Values::Written | Values::Draft => Settled::Open,
+                KnownValues::Run(_) => EarlyValue::Missing(error),
+                KnownValues::Written | KnownValues::Draft => EarlyValue::Open,
             },
         }
     }

@@ -60,7 +60,7 @@ pub struct Exploration {
 
 /// Walks a machine, `bound` nodes of it at most.
 pub fn explore(machine: &Machine, bound: usize) -> Exploration {
-    let mut walk = Walk { bound, ..Walk::default() };
+    let mut walk = SituationWalk { bound, ..SituationWalk::default() };
     walk.visit(Situation { at: machine.initial, verified: false, capped: false }, None);
     // A run can be interrupted, and resumed, in any state.
     for verified in [true, false] {
@@ -88,7 +88,7 @@ pub fn explore(machine: &Machine, bound: usize) -> Exploration {
 }
 
 #[derive(Default)]
-struct Walk {
+struct SituationWalk {
     known: BTreeMap<Situation, usize>,
     nodes: Vec<Situation>,
     first: Vec<Option<Arrow>>,
@@ -98,7 +98,7 @@ struct Walk {
     is_cut: bool,
 }
 
-impl Walk {
+impl SituationWalk {
     fn visit(&mut self, node: Situation, arrow: Option<Arrow>) {
         let from = arrow.as_ref().map(|arrow| arrow.from);
         let found = match self.known.get(&node) {

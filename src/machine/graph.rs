@@ -6,7 +6,7 @@ use super::{Machine, StepId, Target};
 
 /// A way from one state to another, with the words for which it is taken.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Edge {
+pub struct MachineEdge {
     /// Where it begins.
     pub from: Target,
     /// Where it leads.
@@ -16,8 +16,8 @@ pub struct Edge {
 }
 
 /// Returns every way, those with the same ends joined, in the order of the file.
-pub fn edges(machine: &Machine) -> Vec<Edge> {
-    let mut edges: Vec<Edge> = Vec::new();
+pub fn edges(machine: &Machine) -> Vec<MachineEdge> {
+    let mut edges: Vec<MachineEdge> = Vec::new();
     let mut known: BTreeMap<(Target, Target), usize> = BTreeMap::new();
     let mut add = |from, to, word: String| {
         if let Some(found) = known.get(&(from, to)) {
@@ -26,7 +26,7 @@ pub fn edges(machine: &Machine) -> Vec<Edge> {
             label.push_str(&word);
         } else {
             known.insert((from, to), edges.len());
-            edges.push(Edge { from, to, label: word });
+            edges.push(MachineEdge { from, to, label: word });
         }
     };
     for (id, step) in machine.steps() {

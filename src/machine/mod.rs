@@ -442,7 +442,7 @@ impl Machine {
 
 /// A call of an agent, by who is asked for what.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Call<'s> {
+pub struct AgentCall<'s> {
     /// Who is asked.
     pub role: &'s str,
     /// What for.
@@ -451,10 +451,10 @@ pub struct Call<'s> {
 
 impl Step {
     /// Returns the call of an agent that this state makes for planned work; none for any other prompt.
-    pub fn call(&self) -> Option<Call<'_>> {
+    pub fn call(&self) -> Option<AgentCall<'_>> {
         let is_prompt = matches!(self.action, Some(Action::Prompt(_)));
         let role = self.role.as_ref().filter(|_| is_prompt)?;
-        Some(Call { role: role.as_str(), phase: self.phase? })
+        Some(AgentCall { role: role.as_str(), phase: self.phase? })
     }
 
     /// Tells whether this state cannot do its work without a model.

@@ -52,7 +52,7 @@ pub enum Key {
 
 /// A way out of a state.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Way {
+pub struct WayOut {
     /// Where it leads.
     pub to: Target,
     /// The verdict for which it is taken; absent for `next`.
@@ -65,7 +65,7 @@ pub struct Way {
 
 /// Finds the way out of a state, the state's own ways before the loop's. The verdict counts where ways depend on it,
 /// the end of the action where they do not. None: nothing fits.
-pub fn way(machine: &Machine, step: &Step, verdict: &Verdict, ended: ActionEnd) -> Option<Way> {
+pub fn way(machine: &Machine, step: &Step, verdict: &Verdict, ended: ActionEnd) -> Option<WayOut> {
     match &step.routes {
         Routes::Always { next, on_error, on_timeout, .. } => {
             let (to, key) = match (ended, on_timeout, on_error) {
@@ -74,13 +74,13 @@ pub fn way(machine: &Machine, step: &Step, verdict: &Verdict, ended: ActionEnd) 
                 _ => (next, None),
             };
             Some(match key {
-                Some(verdict) => Way {
+                Some(verdict) => WayOut {
                     to: *to,
                     key: Key::On(verdict.clone()),
                     verdict: Some(verdict),
                     reason: Reason::Error,
                 },
-                None => Way { to: *to, verdict: None, reason: Reason::Next, key: Key::Next },
+                None => WayOut { to: *to, verdict: None, reason: Reason::Next, key: Key::Next },
             })
         }
         Routes::ByVerdict { .. } => by_verdict(machine, step, verdict),
@@ -92,10 +92,10 @@ const MOST_UNJUDGED: u32 = 2;
 
 /// Returns the way back into a state that nobody could judge, and that names no way for that. It is taken a few times in a
 /// row before the ways of errors are.
-pub fn unjudged(step: &Step, id: StepId, verdict: &Verdict, times: u32) -> Option<Way> {
+pub fn unjudged(step: &Step, id: StepId, verdict: &Verdict, times: u32) -> Option<WayOut> {
     let Routes::ByVerdict { table, .. } = &step.routes else { return None };
     let is_unnamed = verdict.is_unjudged() && !table.contains_key(verdict);
-    (is_unnamed && times < MOST_UNJUDGED).then(|| Way {
+    (is_unnamed && times < MOST_UNJUDGED).then(|| WayOut {
         to: Target::Step(id),
         verdict: Some(verdict.clone()),
         reason: Reason::Unjudged,
@@ -104,10 +104,10 @@ pub fn unjudged(step: &Step, id: StepId, verdict: &Verdict, times: u32) -> Optio
 }
 
 /// Returns the way back into a state that passed, and has to pass more often in a row.
-pub fn repeated(step: &Step, id: StepId, verdict: &Verdict, before: u32) -> Option<Way> {
+pub fn repeated(step: &Step, id: StepId, verdict: &Verdict, before: u32) -> Option<WayOut> {
     let wanted = step.repeat?;
     let passed = step.observes(verdict) == Observes::Passing;
-    (passed && before.saturating_add(1) < wanted).then(|| Way {
+    (passed && before.saturating_add(1) < wanted).then(|| WayOut {
         to: Target::Step(id),
         verdict: Some(verdict.clone()),
         reason: Reason::Repeat,
@@ -115,14 +115,18 @@ pub fn repeated(step: &Step, id: StepId, verdict: &Verdict, before: u32) -> Opti
     })
 }
 
-fn by_verdict(machine: &Machine, step: &Step, verdict: &Verdict) -> Option<Way> {
+fn by_verdict(machine: &Machine, step: &Step, verdict: &Verdict) -> Option<WayOut> {
     let Routes::ByVerdict { table, error, otherwise } = &step.routes else { return None };
     let fallback = machine.fallback;
     let own = |verdict: &Verdict| table.get(verdict).map(|to| (*to, Key::On(verdict.clone())));
-    let as_said =
-        |(to, key): (Target, Key)| Way { to, verdict: Some(verdict.clone()), reason: Reason::Verdict, key };
+    let as_said = |(to, key): (Target, Key)| WayOut {
+        to,
+        verdict: Some(verdict.clone()),
+        reason: Reason::Verdict,
+        key,
+    };
     let as_error =
-        |(to, key): (Target, Key)| Way { to, verdict: Some(Verdict::error()), reason: Reason::Error, key };
+        |(to, key): (Target, Key)| WayOut { to, verdict: Some(Verdict::error()), reason: Reason::Error, key };
     let is_missing_tool = verdict.as_str() == "not_found" && calls_tool(step);
     let is_failure = verdict.is_error() || verdict.is_timeout() || verdict.is_unjudged() || is_missing_tool;
     let named = |verdict: &Verdict| own(verdict).or_else(|| own(&alias(step, verdict)?));
@@ -140,7 +144,7 @@ fn by_verdict(machine: &Machine, step: &Step, verdict: &Verdict) -> Option<Way> 
     }
     if is_failure {
         if let Some(to) = fallback.on_timeout.filter(|_| verdict.is_timeout()) {
-            return Some(Way { reason: Reason::Error, ..as_said((to, Key::Loop("on_timeout"))) });
+            return Some(WayOut { reason: Reason::Error, ..as_said((to, Key::Loop("on_timeout"))) });
         }
         if let Some(to) = fallback.on_error {
             return Some(as_error((to, Key::Loop("on_error"))));
@@ -153,7 +157,7 @@ fn by_verdict(machine: &Machine, step: &Step, verdict: &Verdict) -> Option<Way> 
     if is_no(step, verdict)
         && let Some((to, key)) = any_error()
     {
-        return Some(Way { reason: Reason::Error, ..as_said((to, key)) });
+        return Some(WayOut { reason: Reason::Error, ..as_said((to, key)) });
     }
     let blocked = fallback.on_blocked.filter(|_| verdict.as_str() == "blocked");
     blocked.map(|to| as_said((to, Key::Loop("on_blocked"))))
@@ -161,18 +165,18 @@ fn by_verdict(machine: &Machine, step: &Step, verdict: &Verdict) -> Option<Way> 
 
 /// Finds the way out of a state whose work cannot be made: that of errors, also where another one is taken whatever the
 /// result, because there is none.
-pub fn unmade(machine: &Machine, step: &Step) -> Option<Way> {
+pub fn unmade(machine: &Machine, step: &Step) -> Option<WayOut> {
     let verdict = Verdict::error();
     let Routes::Always { on_error, .. } = &step.routes else { return by_verdict(machine, step, &verdict) };
     let own = on_error.map(|to| (to, Key::On(verdict.clone())));
     let (to, key) = own.or(machine.fallback.on_error.map(|to| (to, Key::Loop("on_error"))))?;
-    Some(Way { to, verdict: Some(verdict), reason: Reason::Error, key })
+    Some(WayOut { to, verdict: Some(verdict), reason: Reason::Error, key })
 }
 
 /// Finds the way out of a state that needs a model where none may be asked: the one that the state itself has for
 /// `blocked`, or else for errors. A route back into the same state is another try, which would fail again. None: the
 /// run has to be continued where one may be asked.
-pub fn without_model(machine: &Machine, step: &Step) -> Option<Way> {
+pub fn without_model(machine: &Machine, step: &Step) -> Option<WayOut> {
     let blocked = Verdict::blocked();
     let (blocked_way, error_way) = match &step.routes {
         Routes::Always { on_blocked, on_error, .. } => {
@@ -187,8 +191,8 @@ pub fn without_model(machine: &Machine, step: &Step) -> Option<Way> {
     let verdict = Some(blocked.clone());
     let leads_on = |to: &Target| machine.name_of(*to) != &step.name;
     match (blocked_way.filter(leads_on), error_way.filter(|(to, _)| leads_on(to))) {
-        (Some(to), _) => Some(Way { to, verdict, reason: Reason::Verdict, key: Key::On(blocked) }),
-        (None, Some((to, key))) => Some(Way { to, verdict, reason: Reason::Error, key }),
+        (Some(to), _) => Some(WayOut { to, verdict, reason: Reason::Verdict, key: Key::On(blocked) }),
+        (None, Some((to, key))) => Some(WayOut { to, verdict, reason: Reason::Error, key }),
         (None, None) => None,
     }
 }
@@ -223,7 +227,13 @@ pub fn is_sub_loop(step: &Step) -> bool {
 
 /// Returns where a state leads whose tries are used up: another entry into the same state after enough of them, or an
 /// error with a code that is not worth another try.
-pub fn exhausted(machine: &Machine, step: &Step, way: &Way, attempt: u32, exit_code: i32) -> Option<Target> {
+pub fn exhausted(
+    machine: &Machine,
+    step: &Step,
+    way: &WayOut,
+    attempt: u32,
+    exit_code: i32,
+) -> Option<Target> {
     let retry = step.retry.as_ref()?;
     let again = is_again(machine, step, way) && attempt > retry.max;
     let hopeless = is_bounded_error(step, way) && !retry.codes.contains(&exit_code);
@@ -231,17 +241,17 @@ pub fn exhausted(machine: &Machine, step: &Step, way: &Way, attempt: u32, exit_c
 }
 
 /// Returns where a way may lead in its place, after enough tries or with some exit code.
-pub fn may_exhaust(machine: &Machine, step: &Step, way: &Way) -> Option<Target> {
+pub fn may_exhaust(machine: &Machine, step: &Step, way: &WayOut) -> Option<Target> {
     let retry = step.retry.as_ref()?;
     (is_again(machine, step, way) || is_bounded_error(step, way)).then_some(retry.exhausted)
 }
 
-fn is_again(machine: &Machine, step: &Step, way: &Way) -> bool {
+fn is_again(machine: &Machine, step: &Step, way: &WayOut) -> bool {
     let is_by_itself = matches!(way.key, Key::Repeat | Key::Unjudged);
     !is_by_itself && machine.name_of(way.to) == &step.name
 }
 
-fn is_bounded_error(step: &Step, way: &Way) -> bool {
+fn is_bounded_error(step: &Step, way: &WayOut) -> bool {
     let is_error = way.verdict.as_ref().is_some_and(Verdict::is_error);
     is_error && step.retry.as_ref().is_some_and(|retry| !retry.codes.is_empty())
 }
@@ -327,7 +337,7 @@ pub struct Move {
     /// How the state is left.
     pub departure: Departure,
     /// The way that is taken; absent if none matches and the run ends.
-    pub way: Option<Way>,
+    pub way: Option<WayOut>,
     /// Whether the tries are used up, so that `on_retry_exhausted` is taken in place of the way.
     pub is_exhausted: bool,
     /// What comes next.

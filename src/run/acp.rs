@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep_until};
 use super::assembly::Assembly;
 use super::clock::Clock;
 use super::complaints::Complaints;
-use super::lines::Lines;
+use super::lines::LineCollector;
 use super::ticking::{show, while_ticking};
 use super::world::World;
 use crate::base::redact::Redactor;
@@ -19,7 +19,7 @@ use crate::base::time::human;
 use crate::engine::request::Setting;
 use crate::evaluate::model::Usage;
 use crate::evaluate::observation::{Observation, Stop, Stream, TIMEOUT_CODE, Text};
-use crate::host::{Conversation, Failure};
+use crate::host::{Failure, HostConversation};
 use crate::process::service::RunningService;
 use crate::process::signal::{Cancel, EndRequest};
 use crate::process::spawn::Program;
@@ -39,12 +39,12 @@ const READ: usize = 64 * 1024;
 
 /// Talks to an agent until it has answered, or there is a reason not to wait for it, and ends its process.
 pub(super) async fn talk(
-    conversation: Box<dyn Conversation>,
+    conversation: Box<dyn HostConversation>,
     program: &Program,
     setting: &Setting,
     is_over: &dyn Fn(&Usage) -> bool,
     world: &mut World,
-) -> (Observation, Box<dyn Conversation>) {
+) -> (Observation, Box<dyn HostConversation>) {
     let clock = Clock::start();
     let mut service = match RunningService::start(program) {
         Ok(service) => service,
@@ -63,7 +63,7 @@ pub(super) async fn talk(
         stdout: Some(stdout),
         stderr: Some(stderr),
         assembly: Assembly::default(),
-        spoken: Lines::new(),
+        spoken: LineCollector::new(),
         complaints: Complaints::new(),
         last: Instant::now(),
         start: world.agents.patience.unreached,
@@ -85,14 +85,14 @@ pub(super) async fn talk(
 
 /// The two ends of a conversation.
 struct Pump<'p, 's> {
-    conversation: Box<dyn Conversation>,
+    conversation: Box<dyn HostConversation>,
     stdin: Option<ChildStdin>,
     /// What the agent has not read yet.
     unread: Vec<u8>,
     stdout: Option<ChildStdout>,
     stderr: Option<ChildStderr>,
     assembly: Assembly,
-    spoken: Lines,
+    spoken: LineCollector,
     complaints: Complaints,
     /// When the agent said something the last time.
     last: Instant,

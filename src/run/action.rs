@@ -5,8 +5,8 @@ use std::io::{self, Write as _};
 
 use tempfile::TempPath;
 
-use super::kept::{Kept, Onlooker};
-use super::lines::Lines;
+use super::kept::{Onlooker, RepositoryBefore};
+use super::lines::LineCollector;
 use super::ticking::{show, while_ticking};
 use super::world::World;
 use crate::engine::request::ActionRequest;
@@ -22,7 +22,7 @@ pub(super) async fn perform(request: &ActionRequest, world: &mut World) -> Obser
         return run(request, world).await;
     }
     world.rules.name(&request.text);
-    let kept = Kept::look(world).await;
+    let kept = RepositoryBefore::look(world).await;
     let seen = run(request, world).await;
     if let Some(kept) = kept {
         kept.tell(world).await;
@@ -42,7 +42,7 @@ async fn run(request: &ActionRequest, world: &mut World) -> Observation {
     let limits = ProcessLimits { end: request.setting.end, idle: request.setting.idle, first: None };
     let redactor = &world.redactor;
     let sinks = RefCell::new(&mut world.sinks);
-    let mut streams = [Lines::new(), Lines::new()];
+    let mut streams = [LineCollector::new(), LineCollector::new()];
     let mut output = |stream: Stream, bytes: &[u8]| {
         streams[index(stream)].push(bytes, redactor, &mut |text| show(&sinks, stream, text));
         Heard::More

@@ -9,9 +9,9 @@ use tempfile::NamedTempFile;
 
 use super::assembly::Assembly;
 use super::clock::Clock;
-use super::kept::{Kept, Onlooker};
-use super::lines::Lines;
-use super::patience::{Patience, Watch};
+use super::kept::{Onlooker, RepositoryBefore};
+use super::lines::LineCollector;
+use super::patience::{CallWatch, Patience};
 use super::ticking::{show, tick, while_ticking};
 use super::world::World;
 use super::{acp, installed, recorded};
@@ -116,7 +116,7 @@ fn not_recorded(why: &str, world: &mut World) -> (Stop, String) {
 /// Hands over a prompt; somebody who only looks changes nothing by it.
 async fn watched(request: &PromptRequest, world: &mut World) -> (Observation, Usage) {
     let Some(onlooker) = Onlooker::of(request.role.as_deref()) else { return prompt(request, world).await };
-    let kept = Kept::look(world).await;
+    let kept = RepositoryBefore::look(world).await;
     let told = world.rules.told().filter(|_| onlooker == Onlooker::Supervisor);
     let told = told.map(|told| PromptRequest { text: format!("{}{told}", request.text), ..request.clone() });
     let (seen, usage) = prompt(told.as_ref().unwrap_or(request), world).await;
@@ -173,11 +173,11 @@ async fn prompt(request: &PromptRequest, world: &mut World) -> (Observation, Usa
         spent.add(&usage);
         spent.session_total = tally.total();
         match settle(host, called, &mut patience, world).await {
-            Settled::Again => {}
-            Settled::Done(seen, Some(text)) => {
+            SettledCall::Again => {}
+            SettledCall::Done(seen, Some(text)) => {
                 return (Observation { stdout: Text::whole(text), ..seen }, spent);
             }
-            Settled::Done(seen, None) => return (seen, spent),
+            SettledCall::Done(seen, None) => return (seen, spent),
         }
     }
 }
@@ -203,8 +203,8 @@ async fn question(request: &AskRequest, world: &mut World) -> ModelAnswer {
         let called = asked(host, (&request.question, invocation, &terms), &setting, world).await;
         usage.add(&called.usage);
         match settle(host, called, &mut patience, world).await {
-            Settled::Again => {}
-            Settled::Done(seen, result) => {
+            SettledCall::Again => {}
+            SettledCall::Done(seen, result) => {
                 let late = || format!("{} took too long to answer", host.name());
                 let reply = result.ok_or_else(|| seen.failure.unwrap_or_else(late));
                 return ModelAnswer { reply, stop: seen.stop, usage };
@@ -246,7 +246,7 @@ fn ready(world: &World) -> Result<&'static dyn Host, Box<Observation>> {
 }
 
 /// What a call came to, or that it is to be made again.
-enum Settled<T> {
+enum SettledCall<T> {
     Done(Observation, Option<T>),
     Again,
 }
@@ -257,11 +257,11 @@ async fn settle<T>(
     called: CallResult<T>,
     patience: &mut Retries,
     world: &mut World,
-) -> Settled<T> {
+) -> SettledCall<T> {
     let CallResult { mut seen, result, usage } = called;
     let failure = match result {
-        Ok(result) => return Settled::Done(seen, Some(result)),
-        Err(_) if seen.stop.is_some() => return Settled::Done(seen, None),
+        Ok(result) => return SettledCall::Done(seen, Some(result)),
+        Err(_) if seen.stop.is_some() => return SettledCall::Done(seen, None),
         Err(failure) => failure,
     };
     let name = host.name();
@@ -295,7 +295,7 @@ async fn settle<T>(
     if seen.exit_code == 0 {
         seen.exit_code = 1;
     }
-    Settled::Done(seen, None)
+    SettledCall::Done(seen, None)
 }
 
 /// Waits before the next call, unless somebody wants the run to end first.
@@ -305,15 +305,15 @@ async fn waited<T>(
     name: &str,
     seen: Observation,
     world: &mut World,
-) -> Settled<T> {
+) -> SettledCall<T> {
     let line = format!("{name}: {why}; trying again in {}", crate::base::time::human(wait));
     let line = world.redactor.text(&line).into_owned();
     let sinks = RefCell::new(&mut world.sinks);
     show(&sinks, Stream::Stderr, &line);
     tokio::select! {
-        () = tokio::time::sleep(wait) => Settled::Again,
+        () = tokio::time::sleep(wait) => SettledCall::Again,
         _ = world.cancel.differs_from(EndRequest::None) => {
-            Settled::Done(Observation { stop: Some(Stop::Cancelled), ..seen }, None)
+            SettledCall::Done(Observation { stop: Some(Stop::Cancelled), ..seen }, None)
         }
         never = tick(&sinks) => match never {},
     }
@@ -415,7 +415,7 @@ fn program(
 /// Reads the lines of a host, and watches how long it is silent.
 struct Ear {
     listener: Box<dyn Listener>,
-    watch: Watch,
+    watch: CallWatch,
     out: Assembly,
     err: Assembly,
 }
@@ -423,7 +423,7 @@ struct Ear {
 impl Ear {
     fn new(listener: Box<dyn Listener>, patience: Patience) -> Self {
         let (out, err) = (Assembly::default(), Assembly::default());
-        Self { listener, watch: Watch::new(patience), out, err }
+        Self { listener, watch: CallWatch::new(patience), out, err }
     }
 
     /// Takes what was printed, and hands on what people should see of it. Returns until when more has to come.
@@ -530,7 +530,7 @@ async fn prompted(
     let limits = ProcessLimits { end: setting.end, idle: setting.idle, first: Some(patience.unreached) };
     let (redactor, sinks) = (&world.redactor, RefCell::new(&mut world.sinks));
     let mut ear = Ear::new(host.listen(terms), patience);
-    let (mut spoken, mut complaints) = (Lines::new(), Lines::new());
+    let (mut spoken, mut complaints) = (LineCollector::new(), LineCollector::new());
     let mut output = |stream: Stream, bytes: &[u8]| {
         if stream == Stream::Stderr {
             complaints.push(bytes, redactor, &mut |text| show(&sinks, stream, text));

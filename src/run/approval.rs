@@ -21,7 +21,7 @@ const EDIT: &str = "write the text; a line with a dot alone ends it";
 
 /// What a person said.
 #[derive(Debug, PartialEq, Eq)]
-enum Answer {
+enum ApprovalAnswer {
     Approved,
     Rejected(String),
     Edited(String),
@@ -36,7 +36,7 @@ struct Dialog {
 
 impl Dialog {
     /// Takes a line, and returns the answer when it is complete, or what to ask next.
-    fn line(&mut self, line: &str) -> Result<Answer, Option<&'static str>> {
+    fn line(&mut self, line: &str) -> Result<ApprovalAnswer, Option<&'static str>> {
         let line = line.trim_end_matches(['\n', '\r']);
         if let Some(lines) = &mut self.edit {
             if line != "." {
@@ -44,12 +44,16 @@ impl Dialog {
                 return Err(None);
             }
             let text = lines.join("\n");
-            return Ok(if text.trim().is_empty() { Answer::Approved } else { Answer::Edited(text) });
+            return Ok(if text.trim().is_empty() {
+                ApprovalAnswer::Approved
+            } else {
+                ApprovalAnswer::Edited(text)
+            });
         }
         let (word, rest) = line.trim().split_once(char::is_whitespace).unwrap_or((line.trim(), ""));
         match word.trim_end_matches([':', ',']).to_lowercase().as_str() {
-            "y" | "yes" | "approve" | "approved" => Ok(Answer::Approved),
-            "n" | "no" | "reject" | "rejected" => Ok(Answer::Rejected(rest.trim().to_owned())),
+            "y" | "yes" | "approve" | "approved" => Ok(ApprovalAnswer::Approved),
+            "n" | "no" | "reject" | "rejected" => Ok(ApprovalAnswer::Rejected(rest.trim().to_owned())),
             "e" | "edit" => {
                 self.edit = Some(Vec::new());
                 Err(Some(EDIT))
@@ -89,9 +93,9 @@ pub(super) async fn perform(request: &ApprovalRequest, world: &mut World) -> Obs
     };
     let seen = match asking {
         None => return late(Stop::Timeout, "the terminal was closed"),
-        Some(Answer::Approved) => Observation::exited(0, ""),
-        Some(Answer::Edited(text)) => Observation::exited(0, text),
-        Some(Answer::Rejected(reason)) => {
+        Some(ApprovalAnswer::Approved) => Observation::exited(0, ""),
+        Some(ApprovalAnswer::Edited(text)) => Observation::exited(0, text),
+        Some(ApprovalAnswer::Rejected(reason)) => {
             Observation { stderr: Text::whole(reason), ..Observation::exited(1, "") }
         }
     };
@@ -106,7 +110,7 @@ async fn at_the_end(request: &ApprovalRequest) {
 }
 
 /// Waits for the answer; none when nobody can type any more.
-async fn answer(sinks: &RefCell<&mut Sinks>) -> Option<Answer> {
+async fn answer(sinks: &RefCell<&mut Sinks>) -> Option<ApprovalAnswer> {
     let mut dialog = Dialog::default();
     loop {
         match terminal::typed() {
@@ -127,16 +131,16 @@ mod tests {
 
     #[test]
     fn an_answer_is_a_word_or_a_text() {
-        let rejected = |reason: &str| Some(Answer::Rejected(reason.to_owned()));
-        let edited = |text: &str| Some(Answer::Edited(text.to_owned()));
+        let rejected = |reason: &str| Some(ApprovalAnswer::Rejected(reason.to_owned()));
+        let edited = |text: &str| Some(ApprovalAnswer::Edited(text.to_owned()));
         for (typed, expected) in [
-            ("y\n", Some(Answer::Approved)),
-            ("  YES \r\n", Some(Answer::Approved)),
-            ("what?\n\napprove\n", Some(Answer::Approved)),
+            ("y\n", Some(ApprovalAnswer::Approved)),
+            ("  YES \r\n", Some(ApprovalAnswer::Approved)),
+            ("what?\n\napprove\n", Some(ApprovalAnswer::Approved)),
             ("n\n", rejected("")),
             ("reject: not on a $(friday)\n", rejected("not on a $(friday)")),
             ("e\none\n\ny\n.\n", edited("one\n\ny")),
-            ("edit\n.\n", Some(Answer::Approved)),
+            ("edit\n.\n", Some(ApprovalAnswer::Approved)),
             ("e\ny\n", None),
             ("\n", None),
         ] {

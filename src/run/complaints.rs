@@ -6,7 +6,7 @@ use tokio::io::AsyncReadExt as _;
 use tokio::process::ChildStderr;
 use tokio::time::Instant;
 
-use super::lines::Lines;
+use super::lines::LineCollector;
 use super::ticking::show;
 use crate::base::redact::Redactor;
 use crate::base::text::tail;
@@ -18,7 +18,7 @@ const COMPLAINTS: usize = 64 * 1024;
 
 /// What a program complains about.
 pub(super) struct Complaints {
-    lines: Lines,
+    lines: LineCollector,
     /// The end of it.
     pub(super) kept: String,
     /// When there was something the last time.
@@ -28,7 +28,7 @@ pub(super) struct Complaints {
 impl Complaints {
     /// Begins without any.
     pub(super) fn new() -> Self {
-        Self { lines: Lines::new(), kept: String::new(), last: Instant::now() }
+        Self { lines: LineCollector::new(), kept: String::new(), last: Instant::now() }
     }
 
     /// Reads what there is; tells whether there can be more.

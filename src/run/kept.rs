@@ -64,7 +64,7 @@ impl Onlooker {
 }
 
 /// The repository and the working tree as they were.
-pub(super) struct Kept {
+pub(super) struct RepositoryBefore {
     git: GitCalls,
     trees: WorkingTrees,
     before: WorkingTree,
@@ -103,13 +103,13 @@ const MOST_STASHES: usize = 100;
 const LOOKS: usize = 3;
 
 /// A file that is not as it was.
-struct Change {
+struct FileDifference {
     path: Vec<u8>,
     is_new: bool,
     is_repository: bool,
 }
 
-impl Kept {
+impl RepositoryBefore {
     /// Looks at everything before somebody else does. Outside of a repository there is nothing to look at, and where
     /// git cannot do it, that is said.
     pub(super) async fn look(world: &mut World) -> Option<Self> {
@@ -202,7 +202,7 @@ impl Kept {
     }
 
     /// Returns the files in the scope of the run that are not as they were.
-    async fn changes(&mut self, world: &World) -> Result<Vec<Change>, String> {
+    async fn changes(&mut self, world: &World) -> Result<Vec<FileDifference>, String> {
         self.git.clock = Clock::start();
         let after = seen(&mut self.git, &self.trees, world).await?;
         let call = Call::new("diff-tree").with(&["-r", "-z", "--raw", "--no-renames"]);
@@ -215,9 +215,9 @@ impl Kept {
     /// say so are as they were: until then, a new file may be one that was there and ignored.
     async fn put_all_back(
         &mut self,
-        changes: Vec<Change>,
+        changes: Vec<FileDifference>,
         world: &World,
-    ) -> Result<Vec<Change>, (Vec<Change>, String)> {
+    ) -> Result<Vec<FileDifference>, (Vec<FileDifference>, String)> {
         let (mut first, unsure): (Vec<_>, Vec<_>) = {
             let others: Vec<_> =
                 changes.iter().filter(|change| !change.is_new).map(|c| c.path.clone()).collect();
@@ -253,7 +253,7 @@ impl Kept {
         Ok(first)
     }
 
-    async fn put_files_back(&mut self, changes: &[Change], world: &World) -> Result<(), String> {
+    async fn put_files_back(&mut self, changes: &[FileDifference], world: &World) -> Result<(), String> {
         if let Some(change) = changes.iter().find(|change| change.is_repository) {
             return Err(format!("{} is a repository of its own", shown(&change.path)));
         }
@@ -263,7 +263,7 @@ impl Kept {
         let top = self.trees.top.clone();
         let others: Vec<_> = changes.iter().filter(|change| !change.is_new).collect();
         for some in others.chunks(AT_ONCE) {
-            let name = |change: &&Change| {
+            let name = |change: &&FileDifference| {
                 let name = String::from_utf8(change.path.clone());
                 name.map_err(|_| format!("{} is no text", shown(&change.path)))
             };
@@ -405,14 +405,14 @@ fn line(printed: &[u8]) -> Vec<u8> {
 }
 
 /// Reads `:MODE MODE ID ID LETTER`, a NUL, the path and a NUL, as often as there are files.
-fn read(listed: &[u8]) -> Vec<Change> {
+fn read(listed: &[u8]) -> Vec<FileDifference> {
     let mut parts = listed.split(|byte| *byte == 0);
     let mut changes = Vec::new();
     while let (Some(facts), Some(path)) = (parts.next(), parts.next()) {
         let words: Vec<_> = facts.split(|byte| *byte == b' ').collect();
         let [before, after, _, _, letter] = words[..] else { continue };
         let is_repository = before.strip_prefix(b":") == Some(REPOSITORY) || after == REPOSITORY;
-        changes.push(Change { path: path.to_vec(), is_new: letter == b"A", is_repository });
+        changes.push(FileDifference { path: path.to_vec(), is_new: letter == b"A", is_repository });
     }
     changes
 }
@@ -439,7 +439,7 @@ fn remove(top: &Path, path: &[u8]) -> Result<(), String> {
     Ok(())
 }
 
-fn named(changes: &[Change]) -> String {
+fn named(changes: &[FileDifference]) -> String {
     let names: Vec<_> = changes.iter().take(MOST_NAMED).map(|change| shown(&change.path)).collect();
     let more = changes.len().saturating_sub(MOST_NAMED);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };

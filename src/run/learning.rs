@@ -25,7 +25,7 @@ const SHOWN: usize = 200;
 
 /// What is known of a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Status {
+enum TargetStatus {
     Proven,
     Refuted,
     /// There is no record, or one that says something else.
@@ -51,15 +51,15 @@ pub(super) async fn perform(request: &LearningRequest, world: &mut World) -> (Ob
         let mut tries = 0;
         loop {
             match status(&record) {
-                Status::Proven => {
+                TargetStatus::Proven => {
                     let _ = writeln!(told, "{shown}: proven");
                     break;
                 }
-                Status::Refuted => {
+                TargetStatus::Refuted => {
                     let _ = writeln!(told, "{shown}: refuted");
                     return (blocked(told, format!("`{shown}` is refuted"), clock.elapsed()), spent);
                 }
-                Status::Unknown => {}
+                TargetStatus::Unknown => {}
             }
             if let Some(why) = hindrance(request, tries, world) {
                 let _ = writeln!(told, "{shown}: unknown");
@@ -132,19 +132,19 @@ fn slug(target: &str) -> String {
     kept.split_whitespace().collect::<Vec<_>>().join("-")
 }
 
-fn status(record: &Path) -> Status {
+fn status(record: &Path) -> TargetStatus {
     let text = read::text(record, LARGEST).unwrap_or_default();
     let mut lines = text.lines();
     if lines.next().map(str::trim_end) != Some("---") {
-        return Status::Unknown;
+        return TargetStatus::Unknown;
     }
     let matter = lines.take_while(|line| line.trim_end() != "---");
     let said = matter.filter_map(|line| line.strip_prefix("status:")).last().unwrap_or_default();
     let said = said.split(" #").next().unwrap_or_default().trim().trim_matches(['"', '\'']);
     match said.to_lowercase().as_str() {
-        "proven" => Status::Proven,
-        "refuted" => Status::Refuted,
-        _ => Status::Unknown,
+        "proven" => TargetStatus::Proven,
+        "refuted" => TargetStatus::Refuted,
+        _ => TargetStatus::Unknown,
     }
 }
 
@@ -173,15 +173,15 @@ mod tests {
     fn only_the_frontmatter_of_a_record_counts() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("x.md");
-        assert_eq!(status(&path), Status::Unknown);
-        assert_eq!(status(directory.path()), Status::Unknown);
+        assert_eq!(status(&path), TargetStatus::Unknown);
+        assert_eq!(status(directory.path()), TargetStatus::Unknown);
         for (text, expected) in [
-            ("---\nstatus: proven\n---\n", Status::Proven),
-            ("---\r\na: b\r\nstatus: \"Refuted\" # why\r\n---\r\n", Status::Refuted),
-            ("---\nstatus: stale\n---\nstatus: proven\n", Status::Unknown),
-            ("status: proven\n", Status::Unknown),
-            ("---\nold_status: proven\n  status: proven\n---\n", Status::Unknown),
-            ("", Status::Unknown),
+            ("---\nstatus: proven\n---\n", TargetStatus::Proven),
+            ("---\r\na: b\r\nstatus: \"Refuted\" # why\r\n---\r\n", TargetStatus::Refuted),
+            ("---\nstatus: stale\n---\nstatus: proven\n", TargetStatus::Unknown),
+            ("status: proven\n", TargetStatus::Unknown),
+            ("---\nold_status: proven\n  status: proven\n---\n", TargetStatus::Unknown),
+            ("", TargetStatus::Unknown),
         ] {
             fs_err::write(&path, text).unwrap();
             assert_eq!(status(&path), expected, "{text}");

@@ -5,14 +5,14 @@ use std::borrow::Cow;
 use crate::base::redact::{Flow, Redactor};
 
 /// Collects the bytes of one stream into lines.
-pub(super) struct Lines {
+pub(super) struct LineCollector {
     /// The beginning of a character that is not whole.
     begun: Vec<u8>,
     after_return: bool,
     flow: Flow,
 }
 
-impl Lines {
+impl LineCollector {
     pub(super) fn new() -> Self {
         Self { begun: Vec::new(), after_return: false, flow: Flow::default() }
     }
@@ -82,7 +82,7 @@ mod tests {
     fn lines(chunks: &[&[u8]], secret: &str) -> Vec<String> {
         let redactor = Redactor::new([secret]);
         let mut all = Vec::new();
-        let mut lines = Lines::new();
+        let mut lines = LineCollector::new();
         for chunk in chunks {
             lines.push(chunk, &redactor, &mut |line| all.push(line.to_owned()));
         }

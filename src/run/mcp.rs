@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::clock::Clock;
 use super::complaints::Complaints;
-use super::servers::{self, Unknown};
+use super::servers::{self, ServerProblem};
 use super::ticking::tick;
 use super::world::World;
 use crate::base::text::one_line;
@@ -49,8 +49,8 @@ pub(super) async fn call(request: &ToolRequest, world: &mut World) -> Observatio
     let clock = Clock::start();
     let program = match program(request, world) {
         Ok(program) => program,
-        Err(Unknown::Absent(why)) => return Observation::exited(NOT_FOUND_CODE, failed(&why)),
-        Err(Unknown::Unusable(why)) => return Observation::not_started(why),
+        Err(ServerProblem::Absent(why)) => return Observation::exited(NOT_FOUND_CODE, failed(&why)),
+        Err(ServerProblem::Unusable(why)) => return Observation::not_started(why),
     };
     let mut service = match RunningService::start(&program) {
         Ok(service) => service,
@@ -89,11 +89,11 @@ fn failed(why: &str) -> String {
     format!("{}\n", json!({"isError": true, "content": [{"type": "text", "text": why}]}))
 }
 
-fn program(request: &ToolRequest, world: &World) -> Result<Program, Unknown> {
+fn program(request: &ToolRequest, world: &World) -> Result<Program, ServerProblem> {
     let mut env = world.env_of(&request.setting);
     let server = servers::find(&world.root, &request.server, &env)?;
     env.extend(server.env);
-    world.program(server.argv, env, &request.setting).map_err(Unknown::Unusable)
+    world.program(server.argv, env, &request.setting).map_err(ServerProblem::Unusable)
 }
 
 /// Talks to the server until there is an answer or a reason not to wait for one.

@@ -46,4 +46,4 @@ pub use agent::access;
 pub use drive::{Ended, Lost, conduct, named};
 pub use helper::{Helper, serve};
 pub use rules::Rules;
-pub use world::{Agents, SubLoop, Workplace, World, directory_of_actions};
+pub use world::{AgentSetup, SubLoop, Workplace, World, directory_of_actions};

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use indexmap::IndexMap;
 
-use super::replay::{Find, Known};
+use super::replay::{Find, KnownMachine};
 use crate::base::name::StateName;
 use crate::engine::event::{Event, LoopComplete, LoopStart, Stamped};
 use crate::engine::outcome::TerminatedBy;
@@ -25,7 +25,7 @@ const DEEPEST: usize = 32;
 
 /// Which verdicts are looked at.
 #[derive(Clone, Debug)]
-pub enum Looked {
+pub enum ExaminedVerdicts {
     /// The last ones of so many.
     LastOf(u64),
     /// Those of a step.
@@ -33,8 +33,8 @@ pub enum Looked {
 }
 
 /// A loop of the run. One whose definition is not what it was is passed over, with all that it ran.
-struct Level {
-    known: Option<Known>,
+struct RejudgedLoop {
+    known: Option<KnownMachine>,
     past: Option<Past>,
     began: Duration,
     runs: Option<String>,
@@ -46,11 +46,11 @@ struct Level {
 
 /// Folds a journal.
 pub struct Suppositions<'f> {
-    outermost: Known,
+    outermost: KnownMachine,
     find: &'f mut Find<'f>,
-    looked: Looked,
+    looked: ExaminedVerdicts,
     numbering: Numbering,
-    levels: Vec<Level>,
+    levels: Vec<RejudgedLoop>,
     verdicts: u64,
     flips: Vec<Flip>,
     /// How the run ended.
@@ -60,7 +60,7 @@ pub struct Suppositions<'f> {
 
 impl<'f> Suppositions<'f> {
     /// Begins with the machine of the run itself.
-    pub fn new(outermost: Known, find: &'f mut Find<'f>, looked: Looked) -> Self {
+    pub fn new(outermost: KnownMachine, find: &'f mut Find<'f>, looked: ExaminedVerdicts) -> Self {
         Self {
             outermost,
             find,
@@ -106,8 +106,8 @@ impl<'f> Suppositions<'f> {
         flips.reverse();
         flips.chunk_by_mut(|one, next| one.step == next.step).for_each(<[Flip]>::reverse);
         let earlier = match self.looked {
-            Looked::LastOf(all) => all.saturating_sub(MOST),
-            Looked::Step(_) => 0,
+            ExaminedVerdicts::LastOf(all) => all.saturating_sub(MOST),
+            ExaminedVerdicts::Step(_) => 0,
         };
         Otherwise { flips, earlier, unknown: self.unknown }
     }
@@ -119,23 +119,25 @@ impl<'f> Suppositions<'f> {
         self.levels.truncate(depth);
         let known = match depth.checked_sub(1).map(|above| &self.levels[above]) {
             None => Ok(self.outermost.clone()),
-            Some(Level { past: Some(past), runs: Some(name), .. }) => (self.find)(name, past.start(), start),
+            Some(RejudgedLoop { past: Some(past), runs: Some(name), .. }) => {
+                (self.find)(name, past.start(), start)
+            }
             // Why it is passed over is said already.
-            Some(_) => return self.levels.push(Level::passed_over(at)),
+            Some(_) => return self.levels.push(RejudgedLoop::passed_over(at)),
         };
         let level = match known {
             Ok(known) if known.digest == start.definition_sha256 => {
                 let known = adjusted(known, start);
                 let past = Past::new(&known.machine, start.clone(), IndexMap::new());
-                Level { known: Some(known), past: Some(past), ..Level::passed_over(at) }
+                RejudgedLoop { known: Some(known), past: Some(past), ..RejudgedLoop::passed_over(at) }
             }
             Ok(_) => {
                 self.unknown.get_or_insert(format!("the loop `{}` is not what it was then", start.r#loop));
-                Level::passed_over(at)
+                RejudgedLoop::passed_over(at)
             }
             Err(why) => {
                 self.unknown.get_or_insert(why);
-                Level::passed_over(at)
+                RejudgedLoop::passed_over(at)
             }
         };
         self.levels.push(level);
@@ -156,8 +158,8 @@ impl<'f> Suppositions<'f> {
 
     fn is_looked_at(&self, number: &StepNumber) -> bool {
         match &self.looked {
-            Looked::LastOf(all) => self.verdicts.saturating_add(MOST) > *all,
-            Looked::Step(step) => step == number,
+            ExaminedVerdicts::LastOf(all) => self.verdicts.saturating_add(MOST) > *all,
+            ExaminedVerdicts::Step(step) => step == number,
         }
     }
 
@@ -224,17 +226,17 @@ impl<'f> Suppositions<'f> {
     }
 }
 
-impl Level {
+impl RejudgedLoop {
     fn passed_over(began: Duration) -> Self {
         Self { known: None, past: None, began, runs: None, unjudged: None, visit: 0 }
     }
 }
 
 /// Sets the limits of a machine to those of the run.
-fn adjusted(known: Known, start: &LoopStart) -> Known {
+fn adjusted(known: KnownMachine, start: &LoopStart) -> KnownMachine {
     let mut machine = Rc::clone(&known.machine);
     adjust(Rc::make_mut(&mut machine), start);
-    Known { machine, ..known }
+    KnownMachine { machine, ..known }
 }
 
 /// Sets the limits of a machine to those that a run began with, or goes on with.

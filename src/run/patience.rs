@@ -25,14 +25,14 @@ impl Default for Patience {
 }
 
 /// Watches a call.
-pub(super) struct Watch {
+pub(super) struct CallWatch {
     patience: Patience,
     /// Since when the service is tried to be reached.
     trying_since: Option<Instant>,
     pulse: Pulse,
 }
 
-impl Watch {
+impl CallWatch {
     pub(super) fn new(patience: Patience) -> Self {
         Self { patience, trying_since: None, pulse: Pulse::Calling }
     }
@@ -79,7 +79,7 @@ mod tests {
     #[test]
     fn silence_counts_while_nobody_works() {
         let patience = Patience { unreached: Duration::from_secs(1), silent: Duration::from_mins(1) };
-        let mut watch = Watch::new(patience);
+        let mut watch = CallWatch::new(patience);
         let calling = watch.heard(Pulse::Calling).unwrap();
         assert_eq!(watch.heard(Pulse::Calling), Some(calling), "trying again is no progress");
         assert!(watch.heard(Pulse::Thinking).unwrap() > calling);

@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use super::work_file::{Holder, Locked, STATE, this_run};
+use super::work_file::{LockedStateFile, STATE, WorkHolder, this_run};
 use crate::base::text::one_line;
 use crate::criteria::CriteriaState;
 use crate::criteria::owner::{Owner, OwningRun};
@@ -30,10 +30,10 @@ pub struct Anothers {
 
 /// Keeps the file. Its copies keep the same one.
 #[derive(Clone)]
-pub struct Projection(Rc<RefCell<Kept>>);
+pub struct Projection(Rc<RefCell<ProjectedFile>>);
 
 /// What is known of the file.
-struct Kept {
+struct ProjectedFile {
     path: PathBuf,
     owner: OwningRun,
     /// How the work stands, and how deep in sub-loops it is done.
@@ -46,7 +46,7 @@ impl Projection {
     /// Makes one for a run in a directory.
     pub fn new(root: &Path, instance: &str) -> Self {
         let (path, owner) = (root.join(STATE), this_run(instance));
-        Self(Rc::new(RefCell::new(Kept { path, owner, state: None, is_claimed: false })))
+        Self(Rc::new(RefCell::new(ProjectedFile { path, owner, state: None, is_claimed: false })))
     }
 
     /// Takes the file for work that this run is about to do, if it is not somebody else's. The work stands as the run
@@ -58,10 +58,10 @@ impl Projection {
     }
 }
 
-impl Kept {
+impl ProjectedFile {
     fn claim(&mut self) -> io::Result<Result<(), Anothers>> {
-        let file = Locked::wait_for(&self.path)?;
-        if let Some(anothers) = self.anothers(&file, |holder| *holder != Holder::Nobody)? {
+        let file = LockedStateFile::wait_for(&self.path)?;
+        if let Some(anothers) = self.anothers(&file, |holder| *holder != WorkHolder::Nobody)? {
             return Ok(Err(anothers));
         }
         self.is_claimed = true;
@@ -73,29 +73,33 @@ impl Kept {
         if !self.is_claimed {
             return self.claim()?.map_err(|anothers| io::Error::other(anothers.sentence()));
         }
-        let file = Locked::wait_for(&self.path)?;
+        let file = LockedStateFile::wait_for(&self.path)?;
         // What names no other run was written over what this one wrote.
-        match self.anothers(&file, |holder| matches!(holder, Holder::Run(_)))? {
+        match self.anothers(&file, |holder| matches!(holder, WorkHolder::Run(_)))? {
             Some(anothers) => Err(io::Error::other(anothers.sentence())),
             None => self.write(&file),
         }
     }
 
     /// Returns whose work it is when it is somebody else's. Work of a run that was killed is nobody's.
-    fn anothers(&self, file: &Locked, counts: impl Fn(&Holder) -> bool) -> io::Result<Option<Anothers>> {
+    fn anothers(
+        &self,
+        file: &LockedStateFile,
+        counts: impl Fn(&WorkHolder) -> bool,
+    ) -> io::Result<Option<Anothers>> {
         let Some(Ok(state)) = file.read()?.map(|bytes| CriteriaState::read(&bytes)) else { return Ok(None) };
-        let holder = Holder::of(&state);
+        let holder = WorkHolder::of(&state);
         let run = match &holder {
-            Holder::Gone(_) => return Ok(None),
-            Holder::Run(run) if run.instance == self.owner.instance => return Ok(None),
-            Holder::Run(run) => Some(run.clone()),
-            Holder::Nobody | Holder::Session => None,
+            WorkHolder::Gone(_) => return Ok(None),
+            WorkHolder::Run(run) if run.instance == self.owner.instance => return Ok(None),
+            WorkHolder::Run(run) => Some(run.clone()),
+            WorkHolder::Nobody | WorkHolder::Session => None,
         };
         let spec = state.spec().unwrap_or("unknown").to_owned();
         Ok(counts(&holder).then(|| Anothers { path: self.path.clone(), run, spec }))
     }
 
-    fn write(&self, file: &Locked) -> io::Result<()> {
+    fn write(&self, file: &LockedStateFile) -> io::Result<()> {
         let Some((state, _)) = &self.state else { return Ok(()) };
         let mut state = state.clone();
         state.give_to(&Owner::Run(self.owner.clone()));
@@ -113,7 +117,7 @@ impl Kept {
 }
 
 /// Work that never began, or whose run was given up, is nobody's either.
-impl Drop for Kept {
+impl Drop for ProjectedFile {
     fn drop(&mut self) {
         let _best_effort = self.leave(Outcome::Error);
     }

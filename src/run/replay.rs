@@ -16,7 +16,7 @@ use crate::machine::{Action, Machine, SubLoopInput, Target};
 
 /// A machine that a journal names, with the digest of its definition as it is now.
 #[derive(Clone, Debug)]
-pub struct Known {
+pub struct KnownMachine {
     /// The machine.
     pub machine: Rc<Machine>,
     /// The digest.
@@ -25,7 +25,7 @@ pub struct Known {
 
 /// Finds a loop by the name that a state gives it, in the loop that began like the first of the two, with the variables with
 /// which the second one began.
-pub type Find<'f> = dyn FnMut(&str, &LoopStart, &LoopStart) -> Result<Known, String> + 'f;
+pub type Find<'f> = dyn FnMut(&str, &LoopStart, &LoopStart) -> Result<KnownMachine, String> + 'f;
 
 /// Why a journal is not that of a run of these loops.
 #[derive(Debug, thiserror::Error)]
@@ -48,7 +48,7 @@ pub enum ReplayError {
 
 /// Folds a journal.
 pub struct Replay<'f> {
-    outermost: Known,
+    outermost: KnownMachine,
     find: &'f mut Find<'f>,
     levels: Vec<Level>,
     changed: Vec<String>,
@@ -79,7 +79,7 @@ struct Runs {
 
 impl<'f> Replay<'f> {
     /// Begins with the machine of the run itself.
-    pub fn new(outermost: Known, find: &'f mut Find<'f>) -> Self {
+    pub fn new(outermost: KnownMachine, find: &'f mut Find<'f>) -> Self {
         Self { outermost, find, levels: Vec::new(), changed: Vec::new() }
     }
 

@@ -99,9 +99,11 @@ async fn changed(
         let now = now.iter().find(|entry| entry.path == **file);
         let started = start.entries.iter().find(|entry| entry.path == **file).map(|entry| &entry.content);
         match started {
-            None => now.map(Entry::id) != committed.map(Entry::id),
+            None => now.map(IndexEntry::id) != committed.map(IndexEntry::id),
             Some(EntryContent::Gone) => now.is_some(),
-            Some(EntryContent::Object { mode, id }) => now.map(Entry::id) != Some((mode.word(), id.as_str())),
+            Some(EntryContent::Object { mode, id }) => {
+                now.map(IndexEntry::id) != Some((mode.word(), id.as_str()))
+            }
             Some(EntryContent::Digest(_)) => false,
         }
     };
@@ -109,20 +111,20 @@ async fn changed(
 }
 
 /// A file of a tree or of an index.
-struct Entry {
+struct IndexEntry {
     mode: String,
     id: String,
     path: String,
 }
 
-impl Entry {
+impl IndexEntry {
     fn id(&self) -> (&str, &str) {
         (&self.mode, &self.id)
     }
 }
 
 /// Reads `MODE ID STAGE`, a tab and the path, or `MODE TYPE ID`, a tab and the path, with a NUL behind each.
-fn entries(listed: &[u8], files: &[String]) -> Vec<Entry> {
+fn entries(listed: &[u8], files: &[String]) -> Vec<IndexEntry> {
     let listed = String::from_utf8_lossy(listed);
     let read = |line: &str| {
         let (facts, path) = line.split_once('\t')?;
@@ -133,7 +135,7 @@ fn entries(listed: &[u8], files: &[String]) -> Vec<Entry> {
             _ => return None,
         };
         let (mode, id, path) = (mode.to_owned(), id.to_owned(), path.to_owned());
-        files.contains(&path).then_some(Entry { mode, id, path })
+        files.contains(&path).then_some(IndexEntry { mode, id, path })
     };
     listed.split('\0').filter_map(read).collect()
 }

@@ -16,14 +16,14 @@ const MAX_FILE: u64 = 4 * read::MIB;
 
 /// How a server is started.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Server {
+pub(super) struct ServerCommand {
     pub(super) argv: Vec<String>,
     pub(super) env: Vec<(String, String)>,
 }
 
 /// Why a server cannot be started.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Unknown {
+pub(super) enum ServerProblem {
     /// It is not listed.
     Absent(String),
     /// What is listed cannot be used.
@@ -31,33 +31,37 @@ pub(super) enum Unknown {
 }
 
 /// Finds a server in the list of a directory.
-pub(super) fn find(root: &Path, name: &str, env: &BTreeMap<String, String>) -> Result<Server, Unknown> {
+pub(super) fn find(
+    root: &Path,
+    name: &str,
+    env: &BTreeMap<String, String>,
+) -> Result<ServerCommand, ServerProblem> {
     match read::text(&root.join(FILE), MAX_FILE) {
         Ok(text) => listed(&text, name, env),
         Err(Unread::Absent) => {
-            Err(Unknown::Absent(format!("there is no {FILE} that lists the server `{name}`")))
+            Err(ServerProblem::Absent(format!("there is no {FILE} that lists the server `{name}`")))
         }
-        Err(error) => Err(Unknown::Unusable(format!("cannot read {FILE}: {error}"))),
+        Err(error) => Err(ServerProblem::Unusable(format!("cannot read {FILE}: {error}"))),
     }
 }
 
-fn listed(text: &str, name: &str, env: &BTreeMap<String, String>) -> Result<Server, Unknown> {
+fn listed(text: &str, name: &str, env: &BTreeMap<String, String>) -> Result<ServerCommand, ServerProblem> {
     let list: Value = serde_json::from_str(text)
-        .map_err(|error| Unknown::Unusable(format!("{FILE} is not JSON: {error}")))?;
+        .map_err(|error| ServerProblem::Unusable(format!("{FILE} is not JSON: {error}")))?;
     let Some(servers) = list.get("mcpServers").and_then(Value::as_object) else {
-        return Err(Unknown::Unusable(format!("{FILE} has no `mcpServers`")));
+        return Err(ServerProblem::Unusable(format!("{FILE} has no `mcpServers`")));
     };
     let Some(server) = servers.get(name) else {
         let near = nearest(name, servers.keys().map(String::as_str));
         let help = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
-        return Err(Unknown::Absent(format!("{FILE} lists no server `{name}`{help}")));
+        return Err(ServerProblem::Absent(format!("{FILE} lists no server `{name}`{help}")));
     };
     let kind = server.get("type").and_then(Value::as_str).unwrap_or("stdio");
     let command = server.get("command").and_then(Value::as_str);
     let Some(command) = command.filter(|_| kind == "stdio") else {
         let why =
             format!("the server `{name}` in {FILE} is not started by a `command`; only that works here");
-        return Err(Unknown::Unusable(why));
+        return Err(ServerProblem::Unusable(why));
     };
     let arguments = server.get("args").and_then(Value::as_array).into_iter().flatten();
     let arguments = arguments.filter_map(Value::as_str);
@@ -65,7 +69,7 @@ fn listed(text: &str, name: &str, env: &BTreeMap<String, String>) -> Result<Serv
     let variables = server.get("env").and_then(Value::as_object).into_iter().flatten();
     let variables =
         variables.filter_map(|(name, value)| Some((name.clone(), expanded(value.as_str()?, env))));
-    Ok(Server { argv, env: variables.collect() })
+    Ok(ServerCommand { argv, env: variables.collect() })
 }
 
 /// Fills in `${NAME}` and `${NAME:-default}`, as other readers of this file do. A variable that is not set stays.
@@ -106,11 +110,11 @@ mod tests {
     #[test]
     fn a_server_that_cannot_be_started_is_said() {
         let absent = |text: &str| match listed(text, "github", &env()) {
-            Err(Unknown::Absent(why)) => why,
+            Err(ServerProblem::Absent(why)) => why,
             other => panic!("{other:?}"),
         };
         let unusable = |text: &str| match listed(text, "github", &env()) {
-            Err(Unknown::Unusable(why)) => why,
+            Err(ServerProblem::Unusable(why)) => why,
             other => panic!("{other:?}"),
         };
         let help = ".mcp.json lists no server `github`; did you mean `githup`?";
@@ -121,6 +125,6 @@ mod tests {
             unusable(r#"{"mcpServers": {"github": {"type": "http", "url": "u"}}}"#).contains("`command`")
         );
         let nowhere = tempfile::TempDir::with_prefix("ll-mcp-").unwrap();
-        assert!(matches!(find(nowhere.path(), "github", &env()), Err(Unknown::Absent(_))));
+        assert!(matches!(find(nowhere.path(), "github", &env()), Err(ServerProblem::Absent(_))));
     }
 }

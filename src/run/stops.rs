@@ -22,7 +22,7 @@ const SESSIONS: usize = 200;
 
 /// What is kept of a session.
 #[derive(Default, Serialize, Deserialize)]
-struct Kept {
+struct SessionBlocks {
     /// The digest of where it was kept from stopping.
     at: String,
     /// How often in a row.
@@ -46,11 +46,11 @@ fn count_in(directory: &Path, name: &str, at: &str) -> io::Result<u32> {
     // Whatever else stands in its place says nothing, and is replaced.
     let file = std::fs::symlink_metadata(&path).ok().filter(std::fs::Metadata::is_file);
     let text = file.and_then(|_| read::bytes(&path, MAX_BYTES).ok());
-    let kept = text.as_deref().and_then(|text| serde_json::from_slice::<Kept>(text).ok());
+    let kept = text.as_deref().and_then(|text| serde_json::from_slice::<SessionBlocks>(text).ok());
     let at = hex(&Sha256::digest(at));
     let before = kept.filter(|kept| kept.at == at).map_or(0, |kept| kept.blocks);
     let blocks = before.saturating_add(1);
-    replace::replace(&path, serde_json::to_vec(&Kept { at, blocks })?)?;
+    replace::replace(&path, serde_json::to_vec(&SessionBlocks { at, blocks })?)?;
     if text.is_none() {
         forget_oldest(directory);
     }

@@ -146,9 +146,9 @@ mod tests {
     use super::*;
     use crate::process::signal::Cancel;
 
-    struct Repository(TempDir);
+    struct TestRepository(TempDir);
 
-    impl Repository {
+    impl TestRepository {
         fn empty() -> Self {
             let this = Self(TempDir::with_prefix("ll-survey-").unwrap());
             this.git(&["init", "-q", "-b", "main"]);
@@ -229,7 +229,7 @@ mod tests {
 
     #[test]
     fn every_kind_of_change_is_seen() {
-        let repository = Repository::new();
+        let repository = TestRepository::new();
         repository.sees("a tracked file changes", |r| r.write("src/a.txt", "two\n"));
         repository.sees("it changes again, to the same length", |r| r.write("src/a.txt", "six\n"));
         repository.sees("it is staged", |r| r.git(&["add", "-A"]));
@@ -239,8 +239,8 @@ mod tests {
         repository
             .sees("it is renamed", |r| fs_err::rename(r.at("new/file.txt"), r.at("new/other.txt")).unwrap());
         repository.sees("it goes", |r| fs_err::remove_file(r.at("new/other.txt")).unwrap());
-        repository.sees("a commit", Repository::commit);
-        repository.sees("a commit of nothing", Repository::commit);
+        repository.sees("a commit", TestRepository::commit);
+        repository.sees("a commit of nothing", TestRepository::commit);
         repository.sees("a file is deleted", |r| fs_err::remove_file(r.at("docs/b.txt")).unwrap());
         repository.sees("the deletion is staged", |r| r.git(&["rm", "-q", "docs/b.txt"]));
         repository.sees("a rename", |r| r.git(&["mv", "src/a.txt", "src/c.txt"]));
@@ -256,8 +256,8 @@ mod tests {
 
     #[test]
     fn settings_of_the_user_change_nothing() {
-        let repository = Repository::new();
-        let inner = Repository::new();
+        let repository = TestRepository::new();
+        let inner = TestRepository::new();
         repository.git(&["submodule", "add", "-q", &inner.0.path().to_string_lossy(), "vendor"]);
         repository.commit();
         for setting in [
@@ -282,7 +282,7 @@ mod tests {
 
     #[test]
     fn what_is_no_change_is_not_seen() {
-        let repository = Repository::new();
+        let repository = TestRepository::new();
         repository.write(".gitignore", "*.log\n");
         repository.misses("an ignored file", |r| r.write("build.log", "1"));
         repository.misses("the same content again", |r| r.write("src/a.txt", "one\n"));
@@ -298,7 +298,7 @@ mod tests {
 
     #[test]
     fn a_change_that_is_taken_back_leaves_the_same_tree() {
-        let repository = Repository::new();
+        let repository = TestRepository::new();
         let before = repository.look(&[]);
         repository.write("src/a.txt", "two\n");
         repository.look(&[]);
@@ -308,7 +308,7 @@ mod tests {
 
     #[test]
     fn a_scope_sees_its_own_paths_only_and_takes_them_as_they_are() {
-        let repository = Repository::new();
+        let repository = TestRepository::new();
         let look = || (repository.look(&["src/"]).digest, repository.look(&["docs", "none"]).digest);
         let before = look();
         repository.write("docs/b.txt", "two\n");
@@ -326,17 +326,17 @@ mod tests {
 
     #[test]
     fn before_the_first_commit_there_is_no_head() {
-        let repository = Repository::empty();
+        let repository = TestRepository::empty();
         assert_eq!(repository.look(&[]).head, None);
         repository.sees("an untracked file", |r| r.write("a", "1"));
         repository.sees("a staged file", |r| r.git(&["add", "a"]));
-        repository.sees("the first commit", Repository::commit);
+        repository.sees("the first commit", TestRepository::commit);
         assert!(repository.look(&[]).head.is_some());
     }
 
     #[test]
     fn a_subdirectory_sees_the_whole_repository_and_its_scope_is_relative() {
-        let repository = Repository::new();
+        let repository = TestRepository::new();
         let look = |scope: &[&str]| survey(&repository.at("src"), scope).unwrap();
         let (whole, own) = (look(&[]), look(&["."]));
         assert_eq!(whole, repository.look(&[]));
@@ -351,7 +351,7 @@ mod tests {
 
     #[test]
     fn a_linked_worktree_is_looked_at_by_itself() {
-        let repository = Repository::new();
+        let repository = TestRepository::new();
         repository.git(&["worktree", "add", "-q", "-b", "side", "linked"]);
         let linked = || survey(&repository.at("linked"), &[]).unwrap();
         let before = linked();
@@ -363,8 +363,8 @@ mod tests {
 
     #[test]
     fn a_repository_in_the_repository_is_looked_at() {
-        let inner = Repository::new();
-        let repository = Repository::new();
+        let inner = TestRepository::new();
+        let repository = TestRepository::new();
         repository.git(&["submodule", "add", "-q", &inner.0.path().to_string_lossy(), "vendor"]);
         repository.commit();
         repository.sees("a change in the submodule", |r| r.write("vendor/src/a.txt", "two\n"));
@@ -390,7 +390,7 @@ mod tests {
 
     #[test]
     fn the_index_stays_as_it_is() {
-        let repository = Repository::new();
+        let repository = TestRepository::new();
         repository.write("src/a.txt", "two\n");
         let index = || {
             let path = repository.at(".git/index");
@@ -405,7 +405,7 @@ mod tests {
 
     #[test]
     fn one_of_thousands_of_untracked_files_makes_a_difference() {
-        let repository = Repository::new();
+        let repository = TestRepository::new();
         for index in 0..5000 {
             repository.write(&format!("new/{}/file-{index}.txt", index % 50), format!("{index}"));
         }

@@ -61,7 +61,7 @@ pub fn this_run(instance: &str) -> OwningRun {
 
 /// Who keeps others from a piece of work.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Holder {
+pub enum WorkHolder {
     /// Nobody: there is none, or it has ended.
     Nobody,
     /// A run that lives, or that runs on a machine of which nothing is known here.
@@ -72,7 +72,7 @@ pub enum Holder {
     Session,
 }
 
-impl Holder {
+impl WorkHolder {
     /// Tells who holds the work that a state is about.
     pub fn of(state: &CriteriaState) -> Self {
         match state.owner() {
@@ -89,18 +89,18 @@ impl Holder {
 /// Decides about work that goes on only as long as somebody does it: what a killed run left holds nobody up.
 pub fn decide(state: &CriteriaState) -> CriteriaDecision {
     let decision = criteria::decide(state, STUCK_AFTER);
-    let Holder::Gone(run) = Holder::of(state) else { return decision };
+    let WorkHolder::Gone(run) = WorkHolder::of(state) else { return decision };
     let reason = format!("the run {} was killed", run.instance);
     CriteriaDecision { stop: true, progress: Progress::Inactive, reason: Some(reason), ..decision }
 }
 
 /// A state file that nobody else writes meanwhile.
-pub struct Locked {
+pub struct LockedStateFile {
     path: PathBuf,
     _directory: File,
 }
 
-impl Locked {
+impl LockedStateFile {
     /// Waits for other writers. Makes the directory of the file where it is missing.
     pub fn wait_for(path: &Path) -> io::Result<Self> {
         loop {
@@ -220,10 +220,10 @@ mod tests {
         fs_err::create_dir_all(at(".loop")).unwrap();
         fs_err::write(at("kept/state.json"), "{}").unwrap();
         symlink("../kept/state.json", at(STATE)).unwrap();
-        let first = Locked::wait_for(&at(STATE)).unwrap();
+        let first = LockedStateFile::wait_for(&at(STATE)).unwrap();
         assert!(File::open(at("kept")).unwrap().try_lock().is_err());
         drop(first);
-        let second = Locked::wait_for(&at("kept/state.json")).unwrap();
+        let second = LockedStateFile::wait_for(&at("kept/state.json")).unwrap();
         assert_eq!(second.read().unwrap().unwrap(), b"{}");
     }
 
@@ -233,7 +233,7 @@ mod tests {
         let at = |name: &str| directory.path().join(name);
         write(&at(".loop/.ll-loop-half"), "{");
         write(&at(".loop/mine"), "");
-        drop(Locked::wait_for(&at(STATE)).unwrap());
+        drop(LockedStateFile::wait_for(&at(STATE)).unwrap());
         assert!(!at(".loop/.ll-loop-half").exists() && at(".loop/mine").exists());
     }
 
@@ -241,7 +241,7 @@ mod tests {
     fn what_could_not_be_read_again_is_not_written() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join(STATE);
-        let file = Locked::wait_for(&path).unwrap();
+        let file = LockedStateFile::wait_for(&path).unwrap();
         let error = file.write(&CriteriaState::begin(&"x".repeat(MAX_BYTES), &[], &[])).unwrap_err();
         assert_eq!(error.to_string(), "it is larger than 4194304 bytes");
         assert!(!path.exists());
@@ -256,17 +256,17 @@ mod tests {
         };
         let run = this_run("main-1");
         let mut state = begun(Owner::Run(run.clone()));
-        assert_eq!(Holder::of(&state), Holder::Run(run.clone()));
+        assert_eq!(WorkHolder::of(&state), WorkHolder::Run(run.clone()));
         state.end_with("timeout");
-        assert_eq!(Holder::of(&state), Holder::Nobody);
+        assert_eq!(WorkHolder::of(&state), WorkHolder::Nobody);
         let elsewhere = OwningRun { host: "elsewhere".to_owned(), pid: 1, ..run.clone() };
-        assert_eq!(Holder::of(&begun(Owner::Run(elsewhere.clone()))), Holder::Run(elsewhere));
+        assert_eq!(WorkHolder::of(&begun(Owner::Run(elsewhere.clone()))), WorkHolder::Run(elsewhere));
         #[cfg(target_os = "linux")]
         {
             let gone = OwningRun { started: "before/1/1".to_owned(), ..run };
-            assert_eq!(Holder::of(&begun(Owner::Run(gone.clone()))), Holder::Gone(gone));
+            assert_eq!(WorkHolder::of(&begun(Owner::Run(gone.clone()))), WorkHolder::Gone(gone));
         }
-        assert_eq!(Holder::of(&begun(Owner::Session(None))), Holder::Session);
-        assert_eq!(Holder::of(&CriteriaState::read(b"{}").unwrap()), Holder::Session);
+        assert_eq!(WorkHolder::of(&begun(Owner::Session(None))), WorkHolder::Session);
+        assert_eq!(WorkHolder::of(&CriteriaState::read(b"{}").unwrap()), WorkHolder::Session);
     }
 }

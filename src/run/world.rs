@@ -43,7 +43,7 @@ pub struct World {
     /// Ends the actions if this process cannot.
     pub guard: Guard,
     /// Who answers prompts and questions.
-    pub agents: Agents,
+    pub agents: AgentSetup,
     /// The time.
     pub clock: Clock,
     /// The time that the run took before this process.
@@ -115,7 +115,7 @@ pub struct Workplace {
 }
 
 /// Who answers in a run, and how patient we are.
-pub struct Agents {
+pub struct AgentSetup {
     /// The CLI that takes prompts, if this machine has one.
     pub host: Option<&'static dyn Host>,
     /// The wait before a call that failed for now is made again; it doubles with each.

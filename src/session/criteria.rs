@@ -24,7 +24,7 @@ use crate::process::guard::Guard;
 use crate::process::signal::{self, EndSignal};
 use crate::process::spawn::{self, Heard, ProcessLimits, Program};
 use crate::run::projection::{Anothers, Projection};
-use crate::run::work_file::{self, Holder, Locked};
+use crate::run::work_file::{self, LockedStateFile, WorkHolder};
 use crate::run::{named, shared_file};
 
 /// The variable in which Claude Code names its session to the commands that it runs.
@@ -133,7 +133,7 @@ impl StateFile {
 
     /// Refuses to touch the work of a run that goes on.
     fn check_holder(&self, state: &CriteriaState) -> Result<(), Error> {
-        let Holder::Run(run) = Holder::of(state) else { return Ok(()) };
+        let WorkHolder::Run(run) = WorkHolder::of(state) else { return Ok(()) };
         let spec = state.spec().unwrap_or("unknown").to_owned();
         Err(refused(&Anothers { path: self.path.clone(), run: Some(run), spec }))
     }
@@ -143,7 +143,7 @@ impl StateFile {
         &self,
         make: impl FnOnce(Option<CriteriaState>) -> Result<CriteriaState, Error>,
     ) -> Result<CriteriaState, Error> {
-        let file = Locked::wait_for(&self.path).map_err(|error| {
+        let file = LockedStateFile::wait_for(&self.path).map_err(|error| {
             // A file that is out of bounds cannot be read, either, and that says why.
             let unread = self.understood(shared_file::read(&self.path)).err();
             unread.unwrap_or_else(|| self.cannot_write(&error))

@@ -19,7 +19,7 @@ use crate::criteria::spec::Spec;
 use crate::criteria::{CriteriaDecision, CriteriaState, Progress, decide};
 use crate::evaluate::observation::Observation;
 use crate::files::read;
-use crate::run::work_file::{self, Holder};
+use crate::run::work_file::{self, WorkHolder};
 use crate::session::context::Session;
 use crate::session::criteria::{Checks, StateFile, this_session};
 use crate::session::error::Error;
@@ -165,8 +165,8 @@ fn begin(
 ) -> Result<u8, Error> {
     let Wanted { spec, criteria, steps } = wanted(start, session)?;
     let state = file.begin(|before| {
-        if let Some(before) =
-            before.filter(|before| !matches!(Holder::of(before), Holder::Nobody | Holder::Gone(_)))
+        if let Some(before) = before
+            .filter(|before| !matches!(WorkHolder::of(before), WorkHolder::Nobody | WorkHolder::Gone(_)))
         {
             let spec = one_line(before.spec().unwrap_or("unknown"), LINE);
             let message = format!("{} is about work that goes on: {spec}", file.path.display());
@@ -279,7 +279,7 @@ fn done(file: &StateFile, output: &Output) -> Result<u8, Error> {
 fn reopen(file: &StateFile, session: &Session<'_>, output: &Output) -> Result<u8, Error> {
     let state = file.change(|state| {
         let goes_on = decide(state, STUCK_AFTER).progress == Progress::Continue;
-        if goes_on && Holder::of(state) == Holder::Session {
+        if goes_on && WorkHolder::of(state) == WorkHolder::Session {
             return Err(Error::refused("the work has not ended, and is not stuck"));
         }
         state.reopen();

@@ -5,8 +5,8 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 use super::{
-    ContinuationReader, Conversation, Deciding, Detour, Ending, Evaluation, Pending, Phase, Rounds, Run,
-    Streak, Visit,
+    ContinuationReader, Deciding, Detour, Ending, Evaluation, KnownConversation, Pending, Phase, Rounds, Run,
+    SpecialVisit, Streak,
 };
 use crate::base::name::StateName;
 use crate::board::Board;
@@ -108,7 +108,7 @@ impl Run {
             Event::Retry { .. } => self.retry_announced = true,
             Event::Message { text, .. } => {
                 self.add_message(text);
-                self.visit = Visit::Noted;
+                self.visit = SpecialVisit::Noted;
             }
             Event::Route { from, to, verdict, reason } => {
                 self.route(machine, (from, to), verdict.as_ref(), *reason);
@@ -222,7 +222,7 @@ impl Run {
         let Some(name) = self.session.take() else { return };
         let known = usage.and_then(|usage| Some((usage.session.clone()?, usage.session_total)));
         match known.filter(|_| seen.succeeded()) {
-            Some((id, total)) => self.sessions.insert(name, Conversation { id, total }),
+            Some((id, total)) => self.sessions.insert(name, KnownConversation { id, total }),
             None => self.sessions.remove(&name),
         };
     }
@@ -240,7 +240,7 @@ impl Run {
         }
         let details = Map::from_iter([("error".to_owned(), error.into())]);
         self.evaluation = Some(Evaluation { verdict: verdict.clone(), details });
-        self.visit = Visit::Unmade;
+        self.visit = SpecialVisit::Unmade;
         self.phase = Phase::Deciding(Deciding::Leave(id, verdict));
     }
 
@@ -276,7 +276,7 @@ impl Run {
         self.seen = None;
         self.sub_loop = None;
         self.action = None;
-        self.visit = Visit::Usual;
+        self.visit = SpecialVisit::Usual;
         self.retry_announced = false;
         self.is_call_counted = false;
         self.restarting = false;

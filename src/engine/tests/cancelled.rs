@@ -55,7 +55,7 @@ fn any_answer() -> impl Strategy<Value = Observation> {
 
 /// How the work ends that runs when the request comes.
 #[derive(Clone, Copy, Debug)]
-enum Work {
+enum WorkEnd {
     /// It is stopped.
     Stopped,
     /// It comes to its own end all the same.
@@ -64,9 +64,9 @@ enum Work {
 
 /// The facts of a world in which everything depends on the step alone, so that a step that is done again comes to the
 /// same.
-struct ByStep<'a>(&'a [Observation]);
+struct FactsByStep<'a>(&'a [Observation]);
 
-impl ByStep<'_> {
+impl FactsByStep<'_> {
     fn fact(&self, engine: &Engine<'_>) -> Option<Input> {
         let step = engine.run().step() as usize;
         let closing = matches!(engine.run().phase(), Phase::Pending(Pending::Closing(_)));
@@ -111,15 +111,15 @@ impl ByStep<'_> {
     }
 
     /// Asks a run to end, and lets it.
-    fn end(&self, engine: &mut Engine<'_>, work: Work, asker: Asker) -> Vec<Event> {
+    fn end(&self, engine: &mut Engine<'_>, work: WorkEnd, asker: Asker) -> Vec<Event> {
         let now = engine.elapsed();
         let mut all = engine.cancel(asker, now);
         for _ in 0..10 {
             let Some(fact) = self.fact(engine) else { break };
             let fact = match (work, fact) {
-                (Work::Stopped, Input::ActionDone(_)) => Input::ActionDone(stopped()),
-                (Work::Stopped, Input::PromptDone(..)) => Input::PromptDone(stopped(), call()),
-                (Work::Stopped, Input::SubLoopDone(Ok(end))) => {
+                (WorkEnd::Stopped, Input::ActionDone(_)) => Input::ActionDone(stopped()),
+                (WorkEnd::Stopped, Input::PromptDone(..)) => Input::PromptDone(stopped(), call()),
+                (WorkEnd::Stopped, Input::SubLoopDone(Ok(end))) => {
                     let complete = LoopComplete {
                         outcome: Outcome::Interrupted,
                         terminated_by: TerminatedBy::Interrupted,
@@ -182,7 +182,7 @@ proptest! {
         answers in prop::collection::vec(any_answer(), 1..12),
     ) {
         let machine = machine(&text);
-        let world = ByStep(&answers);
+        let world = FactsByStep(&answers);
         let mut engine = Engine::new(&machine, with_models());
         for _ in 0..60 {
             let Some(fact) = world.fact(&engine) else { break };
@@ -205,7 +205,7 @@ proptest! {
     ) {
         const TURNS: usize = 120;
         let machine = machine(&text);
-        let world = ByStep(&answers);
+        let world = FactsByStep(&answers);
         let mut whole = Engine::new(&machine, with_models());
         world.drive(&mut whole, TURNS);
         let Next::Done(expected) = whole.next() else { panic!("no end after {TURNS} turns of\n{text}") };
@@ -216,7 +216,7 @@ proptest! {
                 break;
             }
             let (term, lease) = (Asker::Signal(Signal::Term), Asker::Lease);
-            for (work, asker) in [(Work::Stopped, term), (Work::Ends, term), (Work::Stopped, lease), (Work::Ends, lease)] {
+            for (work, asker) in [(WorkEnd::Stopped, term), (WorkEnd::Ends, term), (WorkEnd::Stopped, lease), (WorkEnd::Ends, lease)] {
                 let mut engine = Engine::new(&machine, with_models());
                 let mut events = world.drive(&mut engine, at);
                 let before = events.len();
@@ -257,7 +257,7 @@ proptest! {
         at in 1..30_usize,
     ) {
         let machine = machine(&text);
-        let world = ByStep(&answers);
+        let world = FactsByStep(&answers);
         let mut engine = Engine::new(&machine, with_models());
         let events = world.drive(&mut engine, at);
         for cut in 1..events.len() {
@@ -269,7 +269,7 @@ proptest! {
             let mut engine = Engine::resume(&machine, with_models(), past, how, Duration::ZERO);
             let mut after = engine.cancel(Signal::Hup, Duration::ZERO);
             prop_assert!(after.is_empty(), "{after:?}");
-            after.extend(world.end(&mut engine, Work::Stopped, Asker::Lease));
+            after.extend(world.end(&mut engine, WorkEnd::Stopped, Asker::Lease));
             prop_assert!(matches!(after.first(), Some(Event::LoopResume(_))), "{after:?} after {cut} of\n{text}");
             let Some(Event::LoopComplete(end)) = after.last() else { panic!("no end: {after:?} after {cut} of\n{text}") };
             prop_assert!(is_decided || end.outcome == Outcome::Interrupted, "{after:?} after {cut} of\n{text}");

@@ -54,7 +54,7 @@ pub(super) fn injection(subject: &CheckedLoop<'_>, findings: &mut Diagnostics) {
 /// Returns every place where text from outside becomes a part of a command. `outside` are the values of the context
 /// that came from there.
 pub fn injections(machine: &Machine, outside: &BTreeSet<String>) -> Diagnostics {
-    let search = Search::new(machine, outside);
+    let search = InjectionSearch::new(machine, outside);
     let mut findings = Diagnostics::default();
     for shown in search.all() {
         let place = Place::Within(state(shown.state).key("action"), shown.expression.span.clone());
@@ -65,7 +65,7 @@ pub fn injections(machine: &Machine, outside: &BTreeSet<String>) -> Diagnostics 
 
 /// Returns the same as sentences, with the state of each.
 pub fn described(machine: &Machine, outside: &BTreeSet<String>) -> Vec<(StateName, String)> {
-    let search = Search::new(machine, outside);
+    let search = InjectionSearch::new(machine, outside);
     search.all().into_iter().map(|shown| (shown.state.clone(), shown.message)).collect()
 }
 
@@ -76,7 +76,7 @@ pub fn handed_on(
     sub: &SubLoopAction,
     outside: &BTreeSet<String>,
 ) -> BTreeSet<String> {
-    let search = Search::new(machine, outside);
+    let search = InjectionSearch::new(machine, outside);
     let at = Site { state: &step.name, step: Some(step) };
     match &sub.given {
         SubLoopInput::Nothing => BTreeSet::new(),
@@ -106,7 +106,7 @@ pub fn handed_on(
 }
 
 /// A template in a shell text whose value can write a command.
-struct Shown<'m> {
+struct InjectedTemplate<'m> {
     state: &'m StateName,
     expression: &'m Expression,
     message: String,
@@ -122,7 +122,7 @@ struct Site<'m> {
 
 /// The way of a foreign text into a template.
 #[derive(Clone)]
-struct Origin {
+struct TextOrigin {
     /// The expression that it came in by.
     by: String,
     /// Whether it was quoted for the shell there.
@@ -130,25 +130,25 @@ struct Origin {
 }
 
 /// Looks for foreign texts in a machine.
-struct Search<'m> {
+struct InjectionSearch<'m> {
     machine: &'m Machine,
     outside: &'m BTreeSet<String>,
     flow: OnceCell<FlowGraph>,
     /// The values of the context that were looked at.
-    known: RefCell<HashMap<String, Option<Origin>>>,
+    known: RefCell<HashMap<String, Option<TextOrigin>>>,
 }
 
 /// Returns the origin of a text that nobody quoted, if there is one, before others.
-fn worst(origins: impl Iterator<Item = Origin>) -> Option<Origin> {
+fn worst(origins: impl Iterator<Item = TextOrigin>) -> Option<TextOrigin> {
     origins.min_by_key(|origin| origin.is_quoted)
 }
 
-impl<'m> Search<'m> {
+impl<'m> InjectionSearch<'m> {
     fn new(machine: &'m Machine, outside: &'m BTreeSet<String>) -> Self {
         Self { machine, outside, flow: OnceCell::new(), known: RefCell::default() }
     }
 
-    fn all(&self) -> Vec<Shown<'m>> {
+    fn all(&self) -> Vec<InjectedTemplate<'m>> {
         let steps = self.machine.steps().map(|(_, step)| (&step.name, Some(step), step.action.as_ref()));
         let ends = self.machine.ends().map(|(_, end)| (&end.name, None, end.closing.as_ref()));
         let mut found = Vec::new();
@@ -160,38 +160,38 @@ impl<'m> Search<'m> {
         found
     }
 
-    fn in_text(&self, at: &Site<'m>, shell: &'m ShellAction, found: &mut Vec<Shown<'m>>) {
+    fn in_text(&self, at: &Site<'m>, shell: &'m ShellAction, found: &mut Vec<InjectedTemplate<'m>>) {
         let spans: Vec<_> = shell.text.expressions().map(|expression| expression.span.clone()).collect();
         let around = around(shell.text.source(), &spans);
         let language = language(&shell.shell);
         for (expression, around) in shell.text.expressions().zip(around) {
             let Some(origin) = self.origin(at, expression) else { continue };
             if let Some((message, help)) = explained(expression, &origin, around, language) {
-                found.push(Shown { state: at.state, expression, message, help });
+                found.push(InjectedTemplate { state: at.state, expression, message, help });
             }
         }
     }
 
     /// Returns the way of a foreign text into an expression, if there is one.
-    fn origin(&self, at: &Site<'m>, expression: &Expression) -> Option<Origin> {
+    fn origin(&self, at: &Site<'m>, expression: &Expression) -> Option<TextOrigin> {
         match (expression.namespace, expression.path.first(), at.step) {
             (Namespace::Param, Some(Segment::Key(name)), Some(step)) => {
                 let (_, value) = step.params.iter().find(|(known, _)| known.as_str() == name)?;
                 let inners = value.as_template()?.expressions();
                 let inner = worst(inners.filter_map(|inner| self.origin(at, inner)))?;
-                Some(Origin { is_quoted: inner.is_quoted || expression.shell_quoted, ..inner })
+                Some(TextOrigin { is_quoted: inner.is_quoted || expression.shell_quoted, ..inner })
             }
             (Namespace::Context, ..) => {
                 let inner = self.context(expression)?;
-                Some(Origin { is_quoted: inner.is_quoted || expression.shell_quoted, ..inner })
+                Some(TextOrigin { is_quoted: inner.is_quoted || expression.shell_quoted, ..inner })
             }
             _ => self
                 .is_foreign(at, expression)
-                .then(|| Origin { by: expression.to_string(), is_quoted: expression.shell_quoted }),
+                .then(|| TextOrigin { by: expression.to_string(), is_quoted: expression.shell_quoted }),
         }
     }
 
-    fn context(&self, expression: &Expression) -> Option<Origin> {
+    fn context(&self, expression: &Expression) -> Option<TextOrigin> {
         match expression.path.first() {
             Some(Segment::Key(name)) => self.in_context(name, 0),
             Some(Segment::Index(index)) => self.in_context(&index.to_string(), 0),
@@ -205,9 +205,9 @@ impl<'m> Search<'m> {
     }
 
     /// Returns the origin of foreign text in a value of the context, which is made of others as deeply as `depth`.
-    fn in_context(&self, name: &str, depth: usize) -> Option<Origin> {
+    fn in_context(&self, name: &str, depth: usize) -> Option<TextOrigin> {
         if self.outside.contains(name) || depth > DEEPEST {
-            return Some(Origin { by: format!("context.{name}"), is_quoted: false });
+            return Some(TextOrigin { by: format!("context.{name}"), is_quoted: false });
         }
         if let Some(known) = self.known.borrow().get(name) {
             return known.clone();
@@ -221,10 +221,10 @@ impl<'m> Search<'m> {
         };
         let value = of_context.map(|(_, value)| value).or_else(of_parameter)?;
         let origin = in_value(value, &|inner| match (inner.namespace, inner.path.first()) {
-            (Namespace::Env, _) => Some(Origin { by: inner.to_string(), is_quoted: inner.shell_quoted }),
+            (Namespace::Env, _) => Some(TextOrigin { by: inner.to_string(), is_quoted: inner.shell_quoted }),
             (Namespace::Context, Some(Segment::Key(name))) => {
                 let origin = self.in_context(name, depth + 1)?;
-                Some(Origin { is_quoted: origin.is_quoted || inner.shell_quoted, ..origin })
+                Some(TextOrigin { is_quoted: origin.is_quoted || inner.shell_quoted, ..origin })
             }
             _ => None,
         });
@@ -286,7 +286,7 @@ impl<'m> Search<'m> {
 }
 
 /// Returns the origin of foreign text in the texts of a value.
-fn in_value(value: &Value, of: &dyn Fn(&Expression) -> Option<Origin>) -> Option<Origin> {
+fn in_value(value: &Value, of: &dyn Fn(&Expression) -> Option<TextOrigin>) -> Option<TextOrigin> {
     match value {
         Value::String(text) if text.contains("${") => {
             let template = Template::parse(text).ok()?;
@@ -324,7 +324,7 @@ fn language(words: &[String]) -> Option<&str> {
 /// Says what is wrong with a foreign text at a place, and what to write, if something is wrong.
 fn explained(
     expression: &Expression,
-    origin: &Origin,
+    origin: &TextOrigin,
     around: TemplateQuotes,
     language: Option<&str>,
 ) -> Option<(String, String)> {

@@ -9,7 +9,7 @@ use crate::shell::lexer;
 
 mod walk;
 
-use walk::{Masked, Options, Why};
+use walk::{MaskReason, Masked, Options};
 
 /// The shells whose texts are understood here.
 const SHELLS: [&str; 6] = ["bash", "sh", "dash", "ash", "ksh", "zsh"];
@@ -22,7 +22,7 @@ pub(super) fn masked(subject: &CheckedLoop<'_>, findings: &mut Diagnostics) {
         };
         let text = action.text.source();
         let all = in_text(text, &action.shell);
-        let is_replaced = |masked: &&Masked| masked.why == Why::Replaced;
+        let is_replaced = |masked: &&Masked| masked.why == MaskReason::Replaced;
         let first = all.iter().find(|masked| !is_replaced(masked));
         for masked in first.into_iter().chain(all.iter().find(is_replaced)) {
             let command = one_line(text.get(masked.range.clone()).unwrap_or_default(), 60);
@@ -54,21 +54,21 @@ fn in_text(text: &str, shell: &[String]) -> Vec<Masked> {
     walk::masked(text, &tokens, options)
 }
 
-fn explained(why: Why, command: &str) -> (String, &'static str) {
+fn explained(why: MaskReason, command: &str) -> (String, &'static str) {
     const STRICT: &str = "write `shell: [bash, -euo, pipefail, -c]`, or begin with `set -e`";
     match why {
-        Why::Sequence => {
+        MaskReason::Sequence => {
             (format!("`{command}` can fail unseen: only the last command decides the exit code"), STRICT)
         }
-        Why::Background => (
+        MaskReason::Background => (
             format!("`{command}` can fail unseen: nobody waits for its exit code"),
             "keep its number (`pid=$!`) and `wait \"$pid\"`, or run it in the foreground",
         ),
-        Why::Pipeline => (
+        MaskReason::Pipeline => (
             format!("`{command}` can fail unseen: the last command of a pipeline decides its exit code"),
             "write `shell: [bash, -euo, pipefail, -c]`, or begin with `set -o pipefail`",
         ),
-        Why::Replaced => (
+        MaskReason::Replaced => (
             format!("when `{command}` fails, a command after `||` succeeds in its place"),
             "let the failure be the exit code (`|| exit 1`), or write `next` if it does not matter",
         ),

@@ -25,7 +25,7 @@ const OF_APPROVALS: [&str; 2] = ["edit", "reason"];
 const SUB_LOOP_DETAILS: [&str; 2] = ["final_state", "steps"];
 
 /// An expression that cannot have a value.
-struct Unknown<'k> {
+struct UnknownName<'k> {
     /// What stands before the name.
     prefix: String,
     /// The name.
@@ -37,7 +37,7 @@ struct Unknown<'k> {
 /// Returns an error for every name that cannot exist.
 pub(crate) fn unknown(machine: &Machine) -> Diagnostics {
     let mut findings = Diagnostics::default();
-    let results = Results::new(machine);
+    let results = ResultNames::new(machine);
     let flow = OnceCell::new();
     for (state, key, template) in machine.templates() {
         for expression in template.expressions() {
@@ -68,11 +68,11 @@ fn finding(
     state_name: Option<&StateName>,
     key: &str,
     expression: &Expression,
-    wrong: &Unknown<'_>,
+    wrong: &UnknownName<'_>,
 ) -> Diagnostic {
     let root = state_name.map_or_else(DocPath::root, state);
     let path = key.split('.').fold(root, |path, key| path.key(key));
-    let Unknown { prefix, name, known } = wrong;
+    let UnknownName { prefix, name, known } = wrong;
     let message = format!("`${{{expression}}}` cannot have a value: `{prefix}` has no `{name}`");
     let help = match nearest(name, known.iter().copied()) {
         Some(near) => format!("did you mean `{prefix}.{near}`?"),
@@ -108,7 +108,7 @@ pub fn unknown_below(
             let wanted = written(field);
             if written(first) == name.as_str() && !known.contains(&wanted.as_str()) {
                 let prefix = format!("captured.{name}");
-                let wrong = Unknown { prefix, name: wanted, known: known.clone() };
+                let wrong = UnknownName { prefix, name: wanted, known: known.clone() };
                 findings.push_with(Severity::Error, || finding(state, &key, expression, &wrong));
             }
         }
@@ -117,7 +117,7 @@ pub fn unknown_below(
 }
 
 /// Looks at a name that is the same for every state of every loop.
-fn wrong(expression: &Expression) -> Option<Unknown<'static>> {
+fn wrong(expression: &Expression) -> Option<UnknownName<'static>> {
     let path = &expression.path;
     let word = expression.namespace.word();
     let known = match expression.namespace {
@@ -125,7 +125,11 @@ fn wrong(expression: &Expression) -> Option<Unknown<'static>> {
             [] => return None,
             [Segment::Key(call)] if last_messages(call).is_some() => return None,
             [first, ..] => {
-                return Some(Unknown { prefix: word.into(), name: written(first), known: vec!["last(3)"] });
+                return Some(UnknownName {
+                    prefix: word.into(),
+                    name: written(first),
+                    known: vec!["last(3)"],
+                });
             }
         },
         Namespace::Prev => return wrong_field(word, path),
@@ -138,33 +142,33 @@ fn wrong(expression: &Expression) -> Option<Unknown<'static>> {
     let (first, below) = path.split_first()?;
     let name = written(first);
     if !known.contains(&name.as_str()) {
-        return Some(Unknown { prefix: word.into(), name, known: known.to_vec() });
+        return Some(UnknownName { prefix: word.into(), name, known: known.to_vec() });
     }
     let is_open = expression.namespace == Namespace::Result && name == "details";
     let below = below.first().filter(|_| !is_open)?;
-    Some(Unknown { prefix: format!("{word}.{name}"), name: written(below), known: Vec::new() })
+    Some(UnknownName { prefix: format!("{word}.{name}"), name: written(below), known: Vec::new() })
 }
 
 /// Looks at a field of the result of a state.
-fn wrong_field(prefix: &str, path: &[Segment]) -> Option<Unknown<'static>> {
+fn wrong_field(prefix: &str, path: &[Segment]) -> Option<UnknownName<'static>> {
     let (first, below) = path.split_first()?;
     let name = written(first);
     if !RESULT_FIELDS.contains(&name.as_str()) {
-        return Some(Unknown { prefix: prefix.to_owned(), name, known: RESULT_FIELDS.to_vec() });
+        return Some(UnknownName { prefix: prefix.to_owned(), name, known: RESULT_FIELDS.to_vec() });
     }
     let below = below.first().filter(|_| name != "json")?;
-    Some(Unknown { prefix: format!("{prefix}.{name}"), name: written(below), known: Vec::new() })
+    Some(UnknownName { prefix: format!("{prefix}.{name}"), name: written(below), known: Vec::new() })
 }
 
 /// The names under which the results of actions are kept, and of sub-loops, which bring captures of their own.
-struct Results<'m> {
+struct ResultNames<'m> {
     actions: BTreeSet<&'m str>,
     sub_loops: BTreeSet<&'m str>,
     /// Those of the actions that ask a person.
     approvals: BTreeSet<&'m str>,
 }
 
-impl<'m> Results<'m> {
+impl<'m> ResultNames<'m> {
     fn new(machine: &'m Machine) -> Self {
         let names = |is_meant: fn(&Action) -> bool| {
             let steps = machine.steps().map(|(_, step)| step);
@@ -178,7 +182,7 @@ impl<'m> Results<'m> {
         }
     }
 
-    fn wrong(&self, expression: &Expression) -> Option<Unknown<'static>> {
+    fn wrong(&self, expression: &Expression) -> Option<UnknownName<'static>> {
         if expression.namespace != Namespace::Captured {
             return None;
         }
@@ -195,7 +199,7 @@ impl<'m> Results<'m> {
             return if is_capture && below.len() == 1 && !is_of_sub_loop(&below[0]) {
                 wrong_field(&format!("{prefix}.{field}"), below)
             } else if is_own {
-                Some(Unknown {
+                Some(UnknownName {
                     prefix: format!("{prefix}.{field}"),
                     name: written(&below[0]),
                     known: Vec::new(),
@@ -227,7 +231,7 @@ fn wrong_detail(
     flow: &FlowGraph,
     (state, key): (Option<&StateName>, &str),
     expression: &Expression,
-) -> Option<Unknown<'static>> {
+) -> Option<UnknownName<'static>> {
     let here = state.and_then(|name| machine.find(name));
     let judges = |target: Target| matches!(target, Target::Step(id) if is_judged(machine.step(id)));
     let before: Vec<&Step> = match here {
@@ -256,7 +260,7 @@ fn wrong_detail(
     known.dedup();
     let name = written(detail(expression)?);
     let is_known = known.contains(&name.as_str());
-    (!is_known).then(|| Unknown { prefix: "result.details".to_owned(), name, known })
+    (!is_known).then(|| UnknownName { prefix: "result.details".to_owned(), name, known })
 }
 
 /// Tells whether a state leaves an evaluation behind.

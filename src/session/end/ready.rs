@@ -32,7 +32,7 @@ use crate::run::clock::Clock;
 use crate::run::projection::Projection;
 use crate::run::replay::Left;
 use crate::run::snapshots::TreeSnapshots;
-use crate::run::{self, Agents, Lost, Rules, SubLoop, World, conduct};
+use crate::run::{self, AgentSetup, Lost, Rules, SubLoop, World, conduct};
 use crate::session::audience::Audience;
 use crate::session::context::Session;
 use crate::session::error::Error;
@@ -63,7 +63,7 @@ pub(crate) struct Launch<'s> {
     pub(crate) journal: Journal,
     pub(crate) sinks: Sinks,
     pub(crate) clock: Clock,
-    pub(crate) agents: Agents,
+    pub(crate) agents: AgentSetup,
     pub(crate) territory: Territory,
     pub(crate) area: Area,
     pub(crate) claim: Claim,

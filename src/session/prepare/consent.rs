@@ -19,7 +19,7 @@ use crate::machine::{Action, Budget, Machine, OnHandoff, Step};
 use crate::process::spawn;
 use crate::run::patience::Patience;
 use crate::run::recording::{Mode, Recording};
-use crate::run::{Agents, access};
+use crate::run::{AgentSetup, access};
 use crate::session::context::Session;
 use crate::session::error::{Error, Kind};
 use crate::session::options::LlmOptions;
@@ -29,7 +29,7 @@ pub(crate) struct Decided {
     /// Whether prompts may reach a model.
     pub(crate) llm: Llm,
     /// The host that takes them.
-    pub(crate) agents: Agents,
+    pub(crate) agents: AgentSetup,
     /// The caps of the command line on their cost.
     pub(crate) budget: Budget,
     /// How the run continues after a hand-off; overrides the loop.
@@ -85,7 +85,7 @@ pub(crate) fn decide(
         }
     }
     let first_wait = duration("LL_RETRY_WAIT", session);
-    let agents = Agents {
+    let agents = AgentSetup {
         host,
         first_wait: first_wait.unwrap_or(Duration::from_secs(2)),
         recording,

@@ -22,7 +22,7 @@ use crate::engine::event::{LoopStart, Source};
 use crate::engine::request::{Around, SubLoopRequest};
 use crate::machine::check::{injection, names};
 use crate::machine::context::{self, Given};
-use crate::machine::early::Values;
+use crate::machine::early::KnownValues;
 use crate::machine::provided::{self, Provided};
 use crate::machine::{Action, Machine, Step, SubLoopAction, SubLoopInput, compile, graph};
 use crate::run::sub_loop::DEEPEST;
@@ -45,7 +45,7 @@ impl KnownLoop {
         if !self.machine.depends_on_context() {
             return Ok(Rc::clone(&self.machine));
         }
-        let (machine, problems) = compile::compile_with(&self.definition, Values::Run(context));
+        let (machine, problems) = compile::compile_with(&self.definition, KnownValues::Run(context));
         machine.map(Rc::new).ok_or_else(|| errors(&self.source.file, &problems))
     }
 }
@@ -207,10 +207,10 @@ impl Library {
         name: &str,
         around: &LoopStart,
         context: &Map<String, Value>,
-    ) -> Result<replay::Known, String> {
+    ) -> Result<replay::KnownMachine, String> {
         let known = self.get(name, &self.root.join(&around.source.file));
         let known = known.map_err(|missing| missing.why().to_owned())?;
-        Ok(replay::Known { machine: known.settled(context)?, digest: known.digest.clone() })
+        Ok(replay::KnownMachine { machine: known.settled(context)?, digest: known.digest.clone() })
     }
 
     /// Returns the files of the loops that were looked up so far: their names and texts.
@@ -490,7 +490,7 @@ fn load(located: &Located, root: &Path) -> Result<KnownLoop, Missing> {
             None => unusable(&error),
         }
     })?;
-    let (machine, problems) = compile::compile_with(&loaded.definition, Values::Draft);
+    let (machine, problems) = compile::compile_with(&loaded.definition, KnownValues::Draft);
     let source = Source { file: located.shown.clone(), lines: lines(&loaded) };
     let machine = machine.map(Rc::new).ok_or_else(|| Missing::Unusable(errors(&located.shown, &problems)))?;
     let (texts, file) = (texts(&loaded.sources), root.join(&located.shown));

@@ -14,7 +14,7 @@ use crate::definition::load::{self, LoadError, Loaded, Located, Reach, Rejected}
 use crate::definition::source;
 use crate::engine::event::Source;
 use crate::journal::files::RunFiles;
-use crate::machine::early::Values;
+use crate::machine::early::KnownValues;
 use crate::machine::provided::Provided;
 use crate::machine::{Machine, check, compile};
 use crate::session::context::Session;
@@ -82,7 +82,7 @@ impl Prepared {
         if !self.machine.depends_on_context() {
             return Ok(());
         }
-        let (machine, problems) = compile::compile_with(&self.loaded.definition, Values::Run(context));
+        let (machine, problems) = compile::compile_with(&self.loaded.definition, KnownValues::Run(context));
         if let Some(machine) = machine {
             self.machine = machine;
             return Ok(());
@@ -126,7 +126,7 @@ impl Session<'_> {
             Err(error) => return Err(refused(&error)),
         };
         let mut findings = std::mem::take(&mut loaded.findings);
-        let (machine, problems) = compile::compile_with(&loaded.definition, Values::Draft);
+        let (machine, problems) = compile::compile_with(&loaded.definition, KnownValues::Draft);
         findings.extend(problems);
         let mut library = Library::new(&located);
         let machine = machine.filter(|_| !findings.has_errors());

@@ -10,7 +10,7 @@ use crate::journal::files::RunFiles;
 use crate::journal::reader::{ReadError, Whole, read_whole};
 use crate::journal::streams::Streams;
 use crate::report::Sinks;
-use crate::run::replay::{Known, Left, Replay, ReplayError};
+use crate::run::replay::{KnownMachine, Left, Replay, ReplayError};
 use crate::session::error::{Error, Kind};
 use crate::session::prepare::prepared::{Prepared, changed};
 
@@ -34,7 +34,7 @@ pub(crate) fn fold(
     sinks: &mut Sinks,
 ) -> Result<Folded, Error> {
     let Prepared { machine, loaded, library, located, .. } = prepared;
-    let outermost = Known { machine: Rc::new(machine.clone()), digest: loaded.digest.clone() };
+    let outermost = KnownMachine { machine: Rc::new(machine.clone()), digest: loaded.digest.clone() };
     let mut find =
         |name: &str, around: &LoopStart, begun: &LoopStart| library.find(name, around, &begun.context);
     let mut replay = Replay::new(outermost, &mut find);

@@ -11,8 +11,8 @@ use crate::journal::files::RunFiles;
 use crate::journal::reader;
 use crate::report::digest::Digest;
 use crate::report::digest::flips::Otherwise;
-use crate::run::otherwise::{Looked, Suppositions};
-use crate::run::replay::Known;
+use crate::run::otherwise::{ExaminedVerdicts, Suppositions};
+use crate::run::replay::KnownMachine;
 use crate::session::context::Session;
 use crate::session::prepare::prepared::Prepared;
 
@@ -54,11 +54,16 @@ pub(crate) fn of_run(files: &RunFiles, digest: &Digest, session: &Session<'_>) -
     if fs_err::metadata(&subject.journal).is_ok_and(|about| about.len() > MAX_JOURNAL) {
         return Otherwise::default();
     }
-    of(&subject, start, Looked::LastOf(digest.verdicts()), session)
+    of(&subject, start, ExaminedVerdicts::LastOf(digest.verdicts()), session)
 }
 
 /// Says it, or why nobody can.
-pub(crate) fn of(subject: &Subject, start: &LoopStart, looked: Looked, session: &Session<'_>) -> Otherwise {
+pub(crate) fn of(
+    subject: &Subject,
+    start: &LoopStart,
+    looked: ExaminedVerdicts,
+    session: &Session<'_>,
+) -> Otherwise {
     asked(subject, start, looked, session)
         .unwrap_or_else(|unknown| Otherwise { unknown: Some(unknown), ..Otherwise::default() })
 }
@@ -87,12 +92,12 @@ pub(crate) fn loop_of(
 fn asked(
     subject: &Subject,
     start: &LoopStart,
-    looked: Looked,
+    looked: ExaminedVerdicts,
     session: &Session<'_>,
 ) -> Result<Otherwise, String> {
     let mut prepared = loop_of(subject, start, session)?;
     let outermost =
-        Known { machine: Rc::new(prepared.machine.clone()), digest: prepared.loaded.digest.clone() };
+        KnownMachine { machine: Rc::new(prepared.machine.clone()), digest: prepared.loaded.digest.clone() };
     let library = &mut prepared.library;
     let mut find =
         |name: &str, around: &LoopStart, begun: &LoopStart| library.find(name, around, &begun.context);

@@ -17,7 +17,7 @@ use crate::files::read::{self, MIB, Unread};
 use crate::forge::github::contents::{Contents, ContentsError};
 use crate::machine::abilities::Abilities;
 use crate::machine::compile;
-use crate::machine::early::Values;
+use crate::machine::early::KnownValues;
 use crate::session::context::Session;
 use crate::session::error::Error;
 use crate::session::prepare::library::sub_loops;
@@ -165,7 +165,7 @@ impl Gatherer<'_> {
             let findings = all_findings(&rejected);
             unusable(&Findings { found: &findings, sources: &rejected.sources, tree: rejected.tree.as_ref() })
         })?;
-        let (machine, problems) = compile::compile_with(&loaded.definition, Values::Draft);
+        let (machine, problems) = compile::compile_with(&loaded.definition, KnownValues::Draft);
         loaded.findings.extend(problems);
         let Some(machine) = machine.filter(|_| !loaded.findings.has_errors()) else {
             let findings = loaded.findings.clone();

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::base::text::screen;
-use crate::machine::abilities::{Abilities, Kind};
+use crate::machine::abilities::{Abilities, AbilityKind};
 
 /// Shows what a loop can do.
 pub(super) fn abilities(can: &Abilities) -> String {
@@ -11,7 +11,7 @@ pub(super) fn abilities(can: &Abilities) -> String {
         return "it runs no command, and asks nobody\n".to_owned();
     }
     let mut out = "what it can do:\n".to_owned();
-    for kind in Kind::ALL {
+    for kind in AbilityKind::ALL {
         let all: Vec<&str> = can.of_kind(kind).collect();
         if !all.is_empty() {
             let _ = writeln!(out, "  {}:", kind.word());
@@ -30,7 +30,7 @@ pub(super) fn difference(before: &Abilities, after: &Abilities) -> String {
         return "  it can do what it could do before\n".to_owned();
     }
     let mut out = String::new();
-    for kind in Kind::ALL {
+    for kind in AbilityKind::ALL {
         let (gone, new): (Vec<&str>, Vec<&str>) = (gone.of_kind(kind).collect(), new.of_kind(kind).collect());
         if gone.is_empty() && new.is_empty() {
             continue;

@@ -21,7 +21,7 @@ use crate::criteria::state::Invalid;
 use crate::criteria::{CriteriaDecision, CriteriaState, resume_message};
 use crate::files::gitdir;
 use crate::files::read::MIB;
-use crate::run::work_file::{self, Holder};
+use crate::run::work_file::{self, WorkHolder};
 use crate::run::{shared_file, stops};
 use crate::session::criteria::project;
 use crate::session::environment::Environment;
@@ -98,7 +98,7 @@ pub(in crate::cli) fn hook(
             let found = found(query, &words(env), env, cwd);
             let bytes = found.and_then(|(_, found)| found.ok().flatten());
             let state = bytes.and_then(|bytes| CriteriaState::read(&bytes).ok());
-            let state = state.filter(|state| !matches!(Holder::of(state), Holder::Gone(_)));
+            let state = state.filter(|state| !matches!(WorkHolder::of(state), WorkHolder::Gone(_)));
             query.format.answer().to_resume(state.as_ref().and_then(resume_message))
         }
         HookArgs::Install(args) => return settings::change(settings::Change::Install, args.print, output),
@@ -152,7 +152,7 @@ impl Work<'_> {
 
     /// Says what the session can do.
     fn advice(&self, decision: &CriteriaDecision) -> String {
-        if let Holder::Run(run) = Holder::of(self.state) {
+        if let WorkHolder::Run(run) = WorkHolder::of(self.state) {
             let follow = command::follow(&run.instance);
             return format!("The run {} is at work on it; `{follow}` shows when it ends.", run.instance);
         }

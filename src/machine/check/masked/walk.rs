@@ -19,7 +19,7 @@ pub(super) struct Options {
 
 /// Why nobody sees a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Why {
+pub(super) enum MaskReason {
     /// Another command follows.
     Sequence,
     /// Nobody waits for it.
@@ -33,7 +33,7 @@ pub(super) enum Why {
 /// A command whose failure nobody sees.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Masked {
-    pub(super) why: Why,
+    pub(super) why: MaskReason,
     /// The command.
     pub(super) range: Range<usize>,
 }
@@ -61,11 +61,11 @@ struct Joined {
 }
 
 /// Commands up to the end of what they are a part of.
-struct List {
+struct CommandList {
     last: Option<Joined>,
 }
 
-impl List {
+impl CommandList {
     fn result(&self) -> Option<Upshot> {
         Some(self.last.as_ref()?.result)
     }
@@ -80,13 +80,13 @@ impl Upshot {
 
 /// Returns the commands of a text whose failure nobody sees, in order. A text that is no shell text has none.
 pub(super) fn masked(text: &str, tokens: &[ShellToken], options: Options) -> Vec<Masked> {
-    let mut walk = Walk { text, tokens, at: 0, options, found: Vec::new(), muted: 0, depth: 0 };
+    let mut walk = CommandWalk { text, tokens, at: 0, options, found: Vec::new(), muted: 0, depth: 0 };
     let Some(list) = walk.list() else { return Vec::new() };
     if walk.at < tokens.len() || always_fails(text, tokens) {
         return Vec::new();
     }
     if let Some(replaced) = list.last.and_then(|joined| joined.replaced) {
-        walk.found.push(Masked { why: Why::Replaced, range: walk.span(replaced) });
+        walk.found.push(Masked { why: MaskReason::Replaced, range: walk.span(replaced) });
     }
     walk.found.sort_by_key(|masked| masked.range.start);
     walk.found
@@ -107,7 +107,7 @@ fn always_fails(text: &str, tokens: &[ShellToken]) -> bool {
     fails && tokens.iter().filter(leaves).count() <= 1
 }
 
-struct Walk<'t> {
+struct CommandWalk<'t> {
     text: &'t str,
     tokens: &'t [ShellToken],
     at: usize,
@@ -118,7 +118,7 @@ struct Walk<'t> {
     depth: usize,
 }
 
-impl<'t> Walk<'t> {
+impl<'t> CommandWalk<'t> {
     fn kind(&self) -> Option<TokenKind> {
         self.tokens.get(self.at).map(|token| token.kind)
     }
@@ -167,7 +167,7 @@ impl<'t> Walk<'t> {
 
     /// Takes commands to the end of their list, and reports those in it that fail unseen. Nothing comes of what is no
     /// shell text.
-    fn list(&mut self) -> Option<List> {
+    fn list(&mut self) -> Option<CommandList> {
         let mut last: Option<(Joined, bool)> = None;
         loop {
             self.skip_ends();
@@ -195,7 +195,7 @@ impl<'t> Walk<'t> {
         if let Some((joined, _)) = &last {
             self.piped(joined, None);
         }
-        Some(List { last: last.map(|(joined, _)| joined) })
+        Some(CommandList { last: last.map(|(joined, _)| joined) })
     }
 
     /// Reports a command that another one follows.
@@ -204,7 +204,7 @@ impl<'t> Walk<'t> {
         let is_seen = reads.any(|reads| reads.end > CommandEnd::Nothing);
         self.piped(before, Some(next));
         if before.result == Upshot::CanFail && !was_fatal && !is_seen {
-            self.report(Why::Sequence, before.tokens.clone());
+            self.report(MaskReason::Sequence, before.tokens.clone());
         }
     }
 
@@ -217,7 +217,7 @@ impl<'t> Walk<'t> {
         let is_kept = reads.map(|token| token.reads).any(|reads| reads.background);
         let is_last = self.at >= self.tokens.len();
         if joined.result == Upshot::CanFail && !is_kept && (is_last || !errexit) {
-            self.report(Why::Background, joined.tokens.clone());
+            self.report(MaskReason::Background, joined.tokens.clone());
         }
     }
 
@@ -226,12 +226,12 @@ impl<'t> Walk<'t> {
         let mut reads = next.map_or(&[][..], |next| &self.tokens[next.clone()]).iter();
         if !reads.any(|token| token.reads.end == CommandEnd::EachCode) {
             for part in joined.piped.clone() {
-                self.report(Why::Pipeline, part);
+                self.report(MaskReason::Pipeline, part);
             }
         }
     }
 
-    fn report(&mut self, why: Why, tokens: Range<usize>) {
+    fn report(&mut self, why: MaskReason, tokens: Range<usize>) {
         if self.muted == 0 {
             let range = self.span(tokens);
             self.found.push(Masked { why, range });
