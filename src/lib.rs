@@ -141,7 +141,7 @@ pub use engine::outcome::{Outcome, Signal};
 pub use evaluate::observation::Stream;
 pub use machine::{Budget, OnChange, OnHandoff};
 pub use report::digest::Digest;
-pub use report::formats::{FORMATS, Format};
+pub use report::formats::{FORMATS, ReportFormat};
 pub use report::{OutputLine, Sink};
 pub use run::recording::Mode;
 pub use run::{Helper, serve as answer_query};

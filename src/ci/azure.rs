@@ -13,7 +13,7 @@ use super::plain::{Plain, one_clean_line};
 use super::service::{ProviderRow, Service, absolute, annotate};
 use crate::base::lookup::Lookup;
 use crate::base::time::Timestamp;
-use crate::report::annotations::{Annotation, Checkout, Level};
+use crate::report::annotations::{Annotation, AnnotationLevel, Checkout};
 use crate::report::dialect::Dialect;
 use crate::report::digest::Digest;
 use crate::report::formats::outputs;
@@ -127,9 +127,9 @@ impl Dialect for Commands {
     /// A notice is a line: the agent knows errors and warnings.
     fn annotation(&self, annotation: &Annotation) -> String {
         let level = match annotation.level {
-            Level::Error => "error",
-            Level::Warning => "warning",
-            Level::Notice => return self.untrusted(&Plain.annotation(annotation)).into_owned(),
+            AnnotationLevel::Error => "error",
+            AnnotationLevel::Warning => "warning",
+            AnnotationLevel::Notice => return self.untrusted(&Plain.annotation(annotation)).into_owned(),
         };
         let mut properties = vec![("type", level.to_owned())];
         if let Some(location) = &annotation.location {
@@ -284,7 +284,7 @@ mod tests {
         fn what_is_in_a_command_comes_out_as_it_went_in(text in hostile(PIECES)) {
             let location = Some(Location { file: text.clone(), line: Some(1), column: Some(2) });
             let (title, message) = (text.clone(), text.clone());
-            let line = Commands.annotation(&Annotation { level: Level::Error, title, message, location });
+            let line = Commands.annotation(&Annotation { level: AnnotationLevel::Error, title, message, location });
             prop_assert!(!line.contains(['\r', '\n']));
             let (name, properties, data) = vso(&line).unwrap();
             let broken = without_markers(&text, MARKERS).into_owned();

@@ -117,7 +117,7 @@ mod tests {
 
     use super::*;
     use crate::ci::testing::{Shown, hostile, show};
-    use crate::report::annotations::{Level, Location};
+    use crate::report::annotations::{AnnotationLevel, Location};
 
     /// What Buildkite finds in a log: the sign of each heading, written from its documentation, stricter where it does
     /// not say: blanks before a sign do not hide it, and none is needed behind it.
@@ -158,7 +158,7 @@ mod tests {
         }
         let location = Some(Location { file: "---".into(), line: Some(1), column: None });
         let annotation =
-            Annotation { level: Level::Error, title: String::new(), message: "x".into(), location };
+            Annotation { level: AnnotationLevel::Error, title: String::new(), message: "x".into(), location };
         assert_eq!(Headings.annotation(&annotation), "· ---:1: error: x");
     }
 

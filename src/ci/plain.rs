@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use super::service::{ProviderRow, Service};
 use crate::base::text::{is_direction, is_line_end, one_line, plain};
 use crate::base::time::Timestamp;
-use crate::report::annotations::{Annotation, Checkout, Level};
+use crate::report::annotations::{Annotation, AnnotationLevel, Checkout};
 use crate::report::dialect::Dialect;
 use crate::report::digest::Digest;
 
@@ -52,9 +52,9 @@ impl Dialect for Plain {
 
     fn annotation(&self, annotation: &Annotation) -> String {
         let level = match annotation.level {
-            Level::Error => "error",
-            Level::Warning => "warning",
-            Level::Notice => "notice",
+            AnnotationLevel::Error => "error",
+            AnnotationLevel::Warning => "warning",
+            AnnotationLevel::Notice => "notice",
         };
         let mut place = String::new();
         if let Some(location) = &annotation.location {

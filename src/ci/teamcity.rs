@@ -13,7 +13,7 @@ use super::service::{ProviderRow, Service, absolute, annotate};
 use crate::base::lookup::Lookup;
 use crate::base::text::head;
 use crate::base::time::Timestamp;
-use crate::report::annotations::{Annotation, Checkout, Level};
+use crate::report::annotations::{Annotation, AnnotationLevel, Checkout};
 use crate::report::dialect::Dialect;
 use crate::report::digest::{Digest, EndKind};
 use crate::report::formats::outputs;
@@ -121,9 +121,9 @@ impl Dialect for Messages {
 
     fn annotation(&self, annotation: &Annotation) -> String {
         let status = match annotation.level {
-            Level::Error => "ERROR",
-            Level::Warning => "WARNING",
-            Level::Notice => "NORMAL",
+            AnnotationLevel::Error => "ERROR",
+            AnnotationLevel::Warning => "WARNING",
+            AnnotationLevel::Notice => "NORMAL",
         };
         message("message", &[("text", Plain.annotation(annotation)), ("status", status.to_owned())])
     }
@@ -340,7 +340,7 @@ mod tests {
         assert!(!String::from_utf8(log).unwrap().contains("buildProblem"));
         let location = Some(Location { file: "a.c".into(), line: Some(3), column: None });
         let (title, message) = (String::new(), "it's [x]\nmore".into());
-        let note = Annotation { level: Level::Notice, title, message, location };
+        let note = Annotation { level: AnnotationLevel::Notice, title, message, location };
         assert_snapshot!(Messages::default().annotation(&note), @"##teamcity[message text='a.c:3: notice: it|'s |[x|]…' status='NORMAL']");
     }
 }

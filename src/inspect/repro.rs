@@ -61,7 +61,7 @@ enum Work {
 }
 
 /// A run whose journal is read.
-struct Told {
+struct ReproRun {
     files: RunFiles,
     began: LoopStart,
     /// What leads to the step: the last event before its work.
@@ -110,7 +110,7 @@ impl Session<'_> {
         let within = PathBuf::from(prefix.map_err(failed)?);
         let (work, setting) = self.work(&told, &files, &mut prepared)?;
         let within = setting.cwd.as_deref().map_or_else(|| within.clone(), |cwd| within.join(cwd));
-        let Told { step, state, exit, .. } = told;
+        let ReproRun { step, state, exit, .. } = told;
         Ok(Repro { step, state, run: instance, work, env: setting.env, within, commit, exit, files, git })
     }
 
@@ -125,7 +125,12 @@ impl Session<'_> {
     }
 
     /// Folds the run up to the step, and asks the engine what it does there.
-    fn work(&self, told: &Told, files: &RunFiles, prepared: &mut Prepared) -> Result<(Work, Setting), Error> {
+    fn work(
+        &self,
+        told: &ReproRun,
+        files: &RunFiles,
+        prepared: &mut Prepared,
+    ) -> Result<(Work, Setting), Error> {
         let unfit = |why: String| {
             Error::refused(format!("step {} cannot be made again: {why}", told.step))
                 .with_hint("check out the loop as it was when the run began")
@@ -192,7 +197,7 @@ fn asked(engine: &mut Engine<'_>, now: Duration) -> Option<(Work, Setting)> {
 }
 
 /// Folds the loops of a run up to the step.
-fn folded(told: &Told, prepared: &mut Prepared) -> Result<Vec<Level>, String> {
+fn folded(told: &ReproRun, prepared: &mut Prepared) -> Result<Vec<Level>, String> {
     let Prepared { machine, loaded, library, .. } = prepared;
     let outermost = KnownMachine { machine: Rc::new(machine.clone()), digest: loaded.digest.clone() };
     let mut find =
@@ -217,18 +222,18 @@ fn folded(told: &Told, prepared: &mut Prepared) -> Result<Vec<Level>, String> {
 
 /// What is known of a step of the journal.
 #[derive(Default)]
-struct Visit {
+struct RecordedStep {
     until: u64,
     state: String,
     exit: Option<i32>,
 }
 
 /// Reads the journal up to the step that is meant.
-fn read(files: &RunFiles, step: Option<&StepNumber>) -> Result<Told, Error> {
+fn read(files: &RunFiles, step: Option<&StepNumber>) -> Result<ReproRun, Error> {
     let mut numbering = Numbering::default();
     let mut digest = Digest::default();
     let mut began = None;
-    let mut visits: BTreeMap<StepNumber, Visit> = BTreeMap::new();
+    let mut visits: BTreeMap<StepNumber, RecordedStep> = BTreeMap::new();
     let (mut entered, mut evaluated) = (None, None);
     reader::read(&files.journal(), |stamped| {
         digest.event(&stamped);
@@ -236,7 +241,7 @@ fn read(files: &RunFiles, step: Option<&StepNumber>) -> Result<Told, Error> {
         match (&stamped.event, number) {
             (Event::LoopStart(start), _) if stamped.depth == 0 => began = Some(start.clone()),
             (Event::StateEnter { state, .. }, Some(number)) => {
-                let visit = Visit { until: stamped.seq, state: state.to_string(), exit: None };
+                let visit = RecordedStep { until: stamped.seq, state: state.to_string(), exit: None };
                 visits.insert(number.clone(), visit);
                 entered = Some(number);
             }
@@ -257,11 +262,11 @@ fn read(files: &RunFiles, step: Option<&StepNumber>) -> Result<Told, Error> {
         return Err(Error::refused(format!("the run {} has no step {meant}", files.instance()))
             .with_hint(format!("`ll-loop history {}` shows its steps", files.instance())));
     };
-    let Visit { until, state, exit } = visit;
-    Ok(Told { files: files.clone(), began, until, step: meant, state, exit })
+    let RecordedStep { until, state, exit } = visit;
+    Ok(ReproRun { files: files.clone(), began, until, step: meant, state, exit })
 }
 
-fn none(told: &Told, near: &[StepNumber]) -> Error {
+fn none(told: &ReproRun, near: &[StepNumber]) -> Error {
     let instance = told.files.instance();
     let refused =
         Error::refused(format!("there is no tree snapshot of step {} of the run {instance}", told.step));

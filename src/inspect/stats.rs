@@ -137,9 +137,9 @@ fn brought(
     } else {
         files.push(path);
     }
-    let mut runs: BTreeMap<String, Brought> = BTreeMap::new();
+    let mut runs: BTreeMap<String, ForeignRun> = BTreeMap::new();
     for file in &files {
-        match Brought::open(file) {
+        match ForeignRun::open(file) {
             Ok(run) if run.is_wanted(asked.name.as_deref()) => match runs.get(&run.id) {
                 Some(known) if known.last_seq >= run.last_seq => {}
                 Some(_) | None => drop(runs.insert(run.id.clone(), run)),
@@ -163,14 +163,14 @@ fn left_out(what: &str, why: &str, session: &Session<'_>) {
 }
 
 /// A run from elsewhere. All that it says is a claim of whoever wrote it.
-struct Brought {
+struct ForeignRun {
     id: String,
     last_seq: u64,
     numbers: RunNumbers,
 }
 
-impl Brought {
-    fn open(file: &Path) -> Result<Self, Unread> {
+impl ForeignRun {
+    fn open(file: &Path) -> Result<Self, StatsError> {
         if is_journal(file) {
             return Self::read(file);
         }
@@ -180,7 +180,7 @@ impl Brought {
         Self::read(&unpacked.path().join(names::JOURNAL))
     }
 
-    fn read(journal: &Path) -> Result<Self, Unread> {
+    fn read(journal: &Path) -> Result<Self, StatsError> {
         let numbers = numbers(journal, false)?;
         let last_seq = ends::ends(journal)?.last.map_or(0, |(_, seq)| seq);
         Ok(Self { id: numbers.run_id.clone(), last_seq, numbers })
@@ -193,7 +193,7 @@ impl Brought {
 
 /// Why a run has no numbers.
 #[derive(Debug, thiserror::Error)]
-enum Unread {
+enum StatsError {
     #[error(transparent)]
     Journal(#[from] reader::ReadError),
     #[error("its journal has no beginning")]
@@ -206,7 +206,7 @@ enum Unread {
     Io(#[from] io::Error),
 }
 
-impl Unread {
+impl StatsError {
     /// Says it with its cause, which has the place in the line.
     fn sentence(&self) -> String {
         match std::error::Error::source(self) {
@@ -217,16 +217,16 @@ impl Unread {
 }
 
 /// Reads the numbers of a run.
-fn numbers(journal: &Path, is_killed: bool) -> Result<RunNumbers, Unread> {
+fn numbers(journal: &Path, is_killed: bool) -> Result<RunNumbers, StatsError> {
     let mut fold = RunFold::default();
     reader::read(journal, |event| fold.event(&event))?;
     if let Some(schema) = fold.newer_schema() {
-        return Err(Unread::Newer(schema));
+        return Err(StatsError::Newer(schema));
     }
     if is_killed {
         fold.was_killed();
     }
-    fold.numbers().ok_or(Unread::Headless)
+    fold.numbers().ok_or(StatsError::Headless)
 }
 
 fn is_journal(path: &Path) -> bool {

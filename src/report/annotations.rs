@@ -4,7 +4,7 @@
 use super::digest::Digest;
 use super::items::{Items, printed, why};
 use super::nights;
-use super::places::{Named, places};
+use super::places::{NamedPlace, places};
 use super::reader::Reader;
 use super::step::Step;
 use super::unbegun::{Mistake, Unbegun};
@@ -22,7 +22,7 @@ const MAX_TITLE: usize = 200;
 
 /// How bad an annotation is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Level {
+pub enum AnnotationLevel {
     /// It made something fail.
     Error,
     /// It is probably wrong.
@@ -46,7 +46,7 @@ pub struct Location {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Annotation {
     /// How bad it is.
-    pub level: Level,
+    pub level: AnnotationLevel,
     /// A few words.
     pub title: String,
     /// The remark, of one or more lines.
@@ -120,7 +120,7 @@ pub fn all(digest: &Digest, tree: &Checkout<'_>) -> Vec<Annotation> {
         all.extend(items.into_iter().flat_map(|item| of_item(item, tree)));
     }
     all.extend(digest.warnings().iter().map(|warning| Annotation {
-        level: Level::Warning,
+        level: AnnotationLevel::Warning,
         title: format!("{}: warning", one_line(digest.loop_name(), 120)),
         message: message(&warning.message),
         location: warning.state.as_ref().map(|state| at(digest, digest.line(state))),
@@ -140,9 +140,9 @@ fn outcome(digest: &Digest, step: Option<&Step>) -> Option<Annotation> {
     let level = match digest.end().map(|end| (end.outcome, end.verified)) {
         Some((Outcome::Success, true)) => return None,
         None if digest.not_run().is_some() => return None,
-        Some((Outcome::Success, false)) => Level::Warning,
-        Some((Outcome::Handoff, _)) => Level::Notice,
-        Some(_) | None => Level::Error,
+        Some((Outcome::Success, false)) => AnnotationLevel::Warning,
+        Some((Outcome::Handoff, _)) => AnnotationLevel::Notice,
+        Some(_) | None => AnnotationLevel::Error,
     };
     let state = step.map(|step| &step.state).or_else(|| digest.end().map(|end| &end.final_state));
     let mut text = digest.sentence();
@@ -167,9 +167,9 @@ fn of_item(item: &Step, tree: &Checkout<'_>) -> Vec<Annotation> {
         return places;
     }
     let level = if result.exit_code == i32::from(Outcome::Handoff.exit_code(None)) {
-        Level::Notice
+        AnnotationLevel::Notice
     } else {
-        Level::Error
+        AnnotationLevel::Error
     };
     let text = format!("{}\n{}", why(item), last_lines(&printed));
     vec![Annotation {
@@ -191,7 +191,7 @@ fn last_lines(output: &str) -> String {
 fn not_begun(unbegun: &Unbegun) -> Vec<Annotation> {
     let title = one_line(&format!("{}: {}", unbegun.loop_name, unbegun.hindrance.word()), MAX_TITLE);
     let remark = |text: &str, location| Annotation {
-        level: Level::Error,
+        level: AnnotationLevel::Error,
         title: title.clone(),
         message: message(text),
         location,
@@ -213,7 +213,7 @@ fn not_begun(unbegun: &Unbegun) -> Vec<Annotation> {
 fn recurring(digest: &Digest) -> Vec<Annotation> {
     let states = nights::of(digest).map(|history| history.recurring()).unwrap_or_default();
     let notice = |one: nights::Recurring| Annotation {
-        level: Level::Notice,
+        level: AnnotationLevel::Notice,
         title: one_line(&format!("{}: recurring", digest.loop_name()), MAX_TITLE),
         message: message(&format!("`{}` {}", one.state, one.words())),
         location: Some(at(digest, digest.line(&one.state))),
@@ -236,7 +236,7 @@ fn message(text: &str) -> String {
 
 /// Returns a remark on each place in the tree that a text names.
 fn of_output(text: &str, title: &str, tree: &Checkout<'_>) -> Vec<Annotation> {
-    let remark = |Named { file, line, column, said }: Named| {
+    let remark = |NamedPlace { file, line, column, said }: NamedPlace| {
         let said = if said.is_empty() { "named in the output" } else { said.as_str() };
         Annotation {
             level: level(said),
@@ -249,15 +249,15 @@ fn of_output(text: &str, title: &str, tree: &Checkout<'_>) -> Vec<Annotation> {
 }
 
 /// Returns how bad a message is by its own words; what says nothing stands in the output of a failed step.
-fn level(said: &str) -> Level {
+fn level(said: &str) -> AnnotationLevel {
     let lower = said.to_lowercase();
     let begins = |words: &[&str]| words.iter().any(|word| lower.starts_with(word));
     if begins(&["warning", "warn"]) || lower.contains("[warning") {
-        Level::Warning
+        AnnotationLevel::Warning
     } else if begins(&["note", "info", "help", "hint"]) || lower.contains("[info") {
-        Level::Notice
+        AnnotationLevel::Notice
     } else {
-        Level::Error
+        AnnotationLevel::Error
     }
 }
 
@@ -589,9 +589,12 @@ E   ZeroDivisionError: division by zero
         let found = annotations(&journal.digest(), &Checkout { roots: &["/"], home: "", exists: &exists });
         assert!(found.iter().all(|annotation| annotation.message.chars().count() <= MAX_MESSAGE));
         assert_eq!(
-            found.iter().filter(|annotation| annotation.level == Level::Warning).count(),
+            found.iter().filter(|annotation| annotation.level == AnnotationLevel::Warning).count(),
             MAX_PER_LEVEL
         );
-        assert!(found.iter().filter(|annotation| annotation.level == Level::Error).count() <= MAX_PER_LEVEL);
+        assert!(
+            found.iter().filter(|annotation| annotation.level == AnnotationLevel::Error).count()
+                <= MAX_PER_LEVEL
+        );
     }
 }

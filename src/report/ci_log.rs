@@ -13,8 +13,8 @@ use super::digest::{EndKind, changes};
 use super::level::LoopViews;
 use super::passes::{Released, Repeats};
 use super::reader::Reader;
-use super::silence::Silence;
-use super::stages::{self, Stage};
+use super::silence::SilenceMeter;
+use super::stages::{self, RoleStage};
 use super::step::Step;
 use super::wording::{self, Heading};
 use super::{OutputLine, Sink};
@@ -41,12 +41,12 @@ pub struct CiLog {
     colour: bool,
     levels: LoopViews,
     repeats: Repeats,
-    open: Open,
+    open: OpenGroups,
     live: u64,
     held: u64,
     /// Whether what runs is shown only if it fails.
     is_silent: bool,
-    silence: Silence,
+    silence: SilenceMeter,
     /// Whether the run waits before the next piece of work.
     is_waiting: bool,
     /// When the last event happened.
@@ -82,7 +82,7 @@ impl Tokens {
 
 /// What has to be closed before the log goes back to others.
 #[derive(Default)]
-struct Open {
+struct OpenGroups {
     group: bool,
     block: bool,
     /// The end of the run, which nothing closes: everything from there on is seen.
@@ -98,11 +98,11 @@ impl CiLog {
             colour,
             levels: LoopViews::new(),
             repeats: Repeats::default(),
-            open: Open::default(),
+            open: OpenGroups::default(),
             live: 0,
             held: 0,
             is_silent: false,
-            silence: Silence::default(),
+            silence: SilenceMeter::default(),
             is_waiting: false,
             now: Timestamp::from_millis(0),
             lines: 0,
@@ -342,7 +342,7 @@ impl CiLog {
             return Ok(());
         };
         if let Some(work) = self.levels.digest.work() {
-            let words = Stage::of(step, work).words;
+            let words = RoleStage::of(step, work).words;
             let has_group = step.action.as_ref().is_some_and(|action| !action.kind.has_steps());
             let place = if has_group { String::new() } else { format!("{}: ", self.place(step)) };
             let (mark, is_shown) = (step.mark(), !step.is_operation() && !stages::is_silent(step));

@@ -8,14 +8,14 @@ use std::time::Duration;
 
 use console::{Style, truncate_str};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use screen::{MIN_WIDTH, Screen, Shared};
+use screen::{MIN_WIDTH, Screen, SharedScreen};
 
 use super::closing::{advice, headline};
 use super::digest::{EndKind, changes};
 use super::level::LoopViews;
 use super::passes::{Released, Repeats};
 use super::reader::Reader;
-use super::stages::{self, Stage};
+use super::stages::{self, RoleStage};
 use super::step::{Step, StepStanding};
 use super::work::TaskChange;
 use super::{OutputLine, Sink, wording};
@@ -64,7 +64,7 @@ pub struct ConsoleOptions {
 
 /// A sink that writes for people.
 pub struct Console {
-    out: Shared,
+    out: SharedScreen,
     look: ConsoleOptions,
     levels: LoopViews,
     repeats: Repeats,
@@ -96,7 +96,7 @@ impl Console {
     /// Makes a console that writes to `out`.
     pub fn new(out: Box<dyn Write + Send>, look: ConsoleOptions) -> Self {
         Self {
-            out: Shared::new(out),
+            out: SharedScreen::new(out),
             look,
             levels: LoopViews::new(),
             repeats: Repeats::default(),
@@ -239,7 +239,7 @@ impl Console {
         if step.is_operation() || !is_shown {
             return Ok(());
         }
-        let Stage { name, role, words } = Stage::of(step, work);
+        let RoleStage { name, role, words } = RoleStage::of(step, work);
         let name = pad(&format!("{}{name}", self.levels.prefix), NAME_COLUMN);
         let (name, role) = (self.style().bold().apply_to(name), pad(&role, ROLE_COLUMN));
         let words = self.standing(step).apply_to(format!("{} {words}", step.mark()));

@@ -71,7 +71,7 @@ pub struct StepDiff {
 
 /// A step of the run or of one of its sub-loops.
 #[derive(Clone, Debug)]
-pub struct Entry {
+pub struct DetailedStep {
     /// Its number.
     pub number: StepNumber,
     /// The loop, if it is a sub-loop.
@@ -84,7 +84,7 @@ pub struct Entry {
     pub printed: Option<Printed>,
 }
 
-impl Entry {
+impl DetailedStep {
     /// Tells whether the step failed.
     pub fn failed(&self) -> bool {
         self.step.standing() == StepStanding::Failing
@@ -98,7 +98,7 @@ impl Entry {
 
 /// A loop that runs.
 #[derive(Clone, Debug, Default)]
-struct Level {
+struct DetailedLoop {
     name: Option<Arc<str>>,
     tracker: Tracker,
     current: Option<StepNumber>,
@@ -107,14 +107,14 @@ struct Level {
     is_merge: bool,
 }
 
-impl Level {
+impl DetailedLoop {
     /// Makes the entry of a step of this loop.
-    fn entry(&self, mut step: Step, number: StepNumber, printed: Printed, inherited: bool) -> Entry {
+    fn entry(&self, mut step: Step, number: StepNumber, printed: Printed, inherited: bool) -> DetailedStep {
         let own = taken(&mut step);
         // What a sub-loop printed stands at its steps. The steps of an item are in a journal of their own.
         let is_sub_loop = step.action.as_ref().is_some_and(|action| action.kind == ActionKind::SubLoop);
         let printed = if is_sub_loop && !self.is_merge { Printed::default() } else { printed.with(own) };
-        Entry { number, sub_loop: self.name.clone(), step, inherited, printed: Some(printed) }
+        DetailedStep { number, sub_loop: self.name.clone(), step, inherited, printed: Some(printed) }
     }
 }
 
@@ -127,12 +127,12 @@ pub struct Detail {
     pub diffs: Vec<StepDiff>,
     /// The run that it is compared with.
     pub against: Option<Against>,
-    entries: Vec<Entry>,
+    entries: Vec<DetailedStep>,
     left_out: BTreeMap<String, u64>,
     more_left_out: u64,
     streams: usize,
     numbering: Numbering,
-    levels: Vec<Level>,
+    levels: Vec<DetailedLoop>,
 }
 
 impl Detail {
@@ -143,7 +143,13 @@ impl Detail {
             let mut step = step.clone();
             let printed = taken(&mut step);
             let number = StepNumber::of_run(step.number);
-            detail.keep(Entry { number, sub_loop: None, step, inherited: false, printed: Some(printed) });
+            detail.keep(DetailedStep {
+                number,
+                sub_loop: None,
+                step,
+                inherited: false,
+                printed: Some(printed),
+            });
         }
         detail.more_left_out += digest.omitted();
         detail
@@ -161,7 +167,7 @@ impl Detail {
                 self.levels.truncate(depth);
                 let name = (depth > 0).then(|| Arc::from(start.r#loop.as_str()));
                 let (tracker, is_merge) = (Tracker::at(stamped.depth), start.merges.is_some());
-                self.levels.push(Level { name, tracker, is_merge, ..Level::default() });
+                self.levels.push(DetailedLoop { name, tracker, is_merge, ..DetailedLoop::default() });
             }
             return;
         }
@@ -201,7 +207,7 @@ impl Detail {
     }
 
     /// Returns the steps, in the order in which they were entered.
-    pub fn entries(&self) -> &[Entry] {
+    pub fn entries(&self) -> &[DetailedStep] {
         &self.entries
     }
 
@@ -220,7 +226,7 @@ impl Detail {
         self.left_out.values().sum::<u64>() + self.more_left_out
     }
 
-    fn keep(&mut self, entry: Entry) {
+    fn keep(&mut self, entry: DetailedStep) {
         if entry.step.closing && entry.step.action.is_none() {
             return;
         }
@@ -298,7 +304,7 @@ impl Detail {
 }
 
 /// Returns the name of the state of a step, with the loop if it is a sub-loop.
-pub fn named(entry: &Entry) -> String {
+pub fn named(entry: &DetailedStep) -> String {
     match entry.place() {
         (None, state) => state.to_owned(),
         (Some(sub_loop), state) => format!("{sub_loop} › {state}"),

@@ -60,32 +60,32 @@ struct TrailStep {
 
 /// A step as it is compared and shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct ShownStep<'t> {
+struct ComparedStep<'t> {
     depth: u32,
     number: u32,
-    state: Shown<'t>,
-    word: Option<Shown<'t>>,
-    to: Option<Shown<'t>>,
+    state: ShownWord<'t>,
+    word: Option<ShownWord<'t>>,
+    to: Option<ShownWord<'t>>,
 }
 
 /// A word with its text, which is no part of what it is.
 #[derive(Clone, Copy, Debug)]
-struct Shown<'t> {
+struct ShownWord<'t> {
     word: Word,
     text: &'t str,
 }
 
-impl PartialEq for Shown<'_> {
+impl PartialEq for ShownWord<'_> {
     fn eq(&self, other: &Self) -> bool {
         self.word == other.word
     }
 }
 
-impl Eq for Shown<'_> {}
+impl Eq for ShownWord<'_> {}
 
-impl<'t> ShownStep<'t> {
+impl<'t> ComparedStep<'t> {
     /// Returns what is known of the step when it is entered.
-    fn entered(&self) -> (u32, u32, Shown<'t>) {
+    fn entered(&self) -> (u32, u32, ShownWord<'t>) {
         (self.depth, self.number, self.state)
     }
 }
@@ -191,9 +191,9 @@ impl Trail {
         word
     }
 
-    fn shown(&self, step: TrailStep) -> ShownStep<'_> {
-        let text = |word: Word| Shown { word, text: self.words.get(&word).map_or("…", String::as_str) };
-        ShownStep {
+    fn shown(&self, step: TrailStep) -> ComparedStep<'_> {
+        let text = |word: Word| ShownWord { word, text: self.words.get(&word).map_or("…", String::as_str) };
+        ComparedStep {
             depth: step.depth,
             number: step.number,
             state: text(step.state),
@@ -208,7 +208,7 @@ impl Trail {
         let told = self.steps.iter().filter_map(|step| {
             around.truncate(usize::try_from(step.depth).unwrap_or(usize::MAX));
             around.push(step.number);
-            let text = |shown: Shown<'_>| shown.text.to_owned();
+            let text = |shown: ShownWord<'_>| shown.text.to_owned();
             let shown = self.shown(*step);
             let told = ToldStep {
                 state: text(shown.state),
@@ -275,12 +275,12 @@ pub struct Compared {
 struct Parting<'r> {
     /// The number of the step in the run that has it.
     number: StepNumber,
-    steps: [Option<(ShownStep<'r>, Duration)>; 2],
+    steps: [Option<(ComparedStep<'r>, Duration)>; 2],
 }
 
 impl Parting<'_> {
     fn state(&self) -> &str {
-        let is_it = |(step, _): &&(ShownStep<'_>, Duration)| step.number == self.number.own();
+        let is_it = |(step, _): &&(ComparedStep<'_>, Duration)| step.number == self.number.own();
         self.steps.iter().flatten().find(is_it).map_or("", |(step, _)| step.state.text)
     }
 }
@@ -303,7 +303,7 @@ fn parting(runs: [&Compared; 2]) -> Option<Parting<'_>> {
         at = inner;
     }
     // Where one has left a sub-loop, the other has a further step in it.
-    let depth = |step: Option<ShownStep<'_>>| step.map(|step| step.depth);
+    let depth = |step: Option<ComparedStep<'_>>| step.map(|step| step.depth);
     let [left, right] = steps(at).map(depth);
     let number = if left >= right { one.number(at) } else { other.number(at) }?;
     let took = |trail: &Trail| Duration::from_millis(trail.steps.get(at).map_or(0, |step| step.duration_ms));
@@ -401,7 +401,7 @@ pub fn text(runs: [&Compared; 2]) -> String {
     out
 }
 
-fn line((step, took): &(ShownStep<'_>, Duration)) -> String {
+fn line((step, took): &(ComparedStep<'_>, Duration)) -> String {
     let mut line = one_line(step.state.text, NAME);
     if let Some(word) = step.word {
         let _ = write!(line, ": {}", one_line(word.text, WORDS));

@@ -21,8 +21,8 @@ use super::reader::Reader;
 use super::step::tracker::Tracker;
 use super::step::{Step, StepStanding};
 use super::unbegun::Unbegun;
-use super::way::{EdgeCount, MAX_STATES, Way, count, count_edge, has_room};
-use super::work::Work;
+use super::way::{EdgeCount, MAX_STATES, VisibleEdges, count, count_edge, has_room};
+use super::work::BoardWork;
 use crate::base::name::StateName;
 use crate::base::text;
 use crate::base::time::{Timestamp, millis};
@@ -167,7 +167,7 @@ pub struct Digest {
     without_steps: bool,
     states: IndexMap<StateName, StateCount>,
     edges: IndexMap<(StateName, StateName), EdgeCount>,
-    way: Way,
+    way: VisibleEdges,
     warnings: Vec<Warning>,
     more_warnings: u64,
     handoff: Option<(StateName, String)>,
@@ -175,7 +175,7 @@ pub struct Digest {
     usage: Usage,
     trees: IndexMap<StateName, (TreeState, bool)>,
     mends: Mends,
-    work: Option<Box<Work>>,
+    work: Option<Box<BoardWork>>,
     restarts: u32,
     tracker: Tracker,
     passes: Passes,
@@ -303,7 +303,7 @@ impl Digest {
         }
         match &stamped.event {
             Event::LoopStart(start) => {
-                self.work = start.board.as_deref().map(|limits| Box::new(Work::within(*limits)));
+                self.work = start.board.as_deref().map(|limits| Box::new(BoardWork::within(*limits)));
                 self.start = Some(start.clone());
                 if let Some(schema) = self.newer_schema() {
                     let message = format!(
@@ -405,7 +405,7 @@ impl Digest {
     }
 
     /// Returns the work on the task board, for a loop that has one.
-    pub fn work(&self) -> Option<&Work> {
+    pub fn work(&self) -> Option<&BoardWork> {
         self.work.as_deref()
     }
 
@@ -414,7 +414,7 @@ impl Digest {
         self.tracker.steps() > 0
     }
 
-    fn at_work(&mut self, tell: impl FnOnce(&mut Work)) {
+    fn at_work(&mut self, tell: impl FnOnce(&mut BoardWork)) {
         if let Some(work) = &mut self.work {
             tell(work);
         }

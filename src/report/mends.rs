@@ -30,12 +30,12 @@ struct Mend {
     by: IndexSet<StateName>,
     /// The steps that failed, and passed although nothing had been done.
     flaky: BTreeSet<u32>,
-    failed: Option<Failure>,
+    failed: Option<OpenFailure>,
 }
 
 /// A failure after which nothing has passed yet.
 #[derive(Clone, Debug)]
-struct Failure {
+struct OpenFailure {
     /// The failing steps in a row, on one tree.
     steps: Vec<u32>,
     /// The tree on which they failed, where it is known.
@@ -115,7 +115,7 @@ impl Mend {
         if steps.len() < MAX_FLAKY {
             steps.push(step.number);
         }
-        self.failed = Some(Failure { steps, tree: step.tree.clone(), by: IndexSet::new() });
+        self.failed = Some(OpenFailure { steps, tree: step.tree.clone(), by: IndexSet::new() });
     }
 
     fn pass(&mut self, step: &Step) {
@@ -132,7 +132,7 @@ impl Mend {
 }
 
 /// Tells whether a step began on the tree on which the state had failed. What is not known is not the same.
-fn is_same(failure: &Failure, step: &Step) -> bool {
+fn is_same(failure: &OpenFailure, step: &Step) -> bool {
     matches!((&failure.tree, &step.tree), (Some(TreeState::Seen(one)), Some(TreeState::Seen(other))) if one == other)
 }
 

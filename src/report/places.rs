@@ -15,7 +15,7 @@ const MESSAGE_WITHIN: usize = 20;
 
 /// A place that an output names.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Named {
+pub(super) struct NamedPlace {
     /// The file, relative to the root of the repository.
     pub(super) file: String,
     /// The line, where the output has one.
@@ -88,7 +88,7 @@ static THROWN: Pattern = LazyLock::new(|| {
 
 /// Returns the places in the tree that a text names, in their order, with what it says about them. `find` finds a file
 /// by a path as tools write it.
-pub(super) fn places(text: &str, find: impl Fn(&str) -> Option<String>) -> Vec<Named> {
+pub(super) fn places(text: &str, find: impl Fn(&str) -> Option<String>) -> Vec<NamedPlace> {
     let mut reader = OutputReader {
         find: &find,
         found: Vec::new(),
@@ -96,7 +96,7 @@ pub(super) fn places(text: &str, find: impl Fn(&str) -> Option<String>) -> Vec<N
         python: None,
         panic: Panic::None,
         is_in_stack: false,
-        section: Section::default(),
+        section: PytestSection::default(),
         explained: HashSet::new(),
     };
     for line in text.lines().filter(|line| line.len() <= MAX_LINE && !line.trim().is_empty()) {
@@ -112,37 +112,37 @@ struct Traceback {
     /// How far its frames are indented.
     indent: usize,
     /// The innermost frame in the tree so far.
-    innermost: Option<Named>,
+    innermost: Option<NamedPlace>,
 }
 
 /// A panic of Rust that is being read.
 enum Panic<'t> {
     None,
     /// In the tree, with its message still to come.
-    Here(Named),
+    Here(NamedPlace),
     /// Elsewhere: a frame of its stack may be in the tree. The message may still be to come.
     Elsewhere(Option<&'t str>),
 }
 
 /// What pytest says about one test.
 #[derive(Default)]
-struct Section {
+struct PytestSection {
     /// The test, with dots.
     test: String,
     /// The innermost frame in the tree so far.
-    innermost: Option<Named>,
+    innermost: Option<NamedPlace>,
     /// What was thrown.
     thrown: String,
 }
 
 struct OutputReader<'f, 't> {
     find: &'f dyn Fn(&str) -> Option<String>,
-    found: Vec<Named>,
+    found: Vec<NamedPlace>,
     before: Vec<&'t str>,
     python: Option<Traceback>,
     panic: Panic<'t>,
     is_in_stack: bool,
-    section: Section,
+    section: PytestSection,
     /// The tests of pytest about which a place was found.
     explained: HashSet<String>,
 }
@@ -186,7 +186,7 @@ impl<'t> OutputReader<'_, 't> {
         }
         if let Some(Traceback { innermost: Some(named), .. }) = self.python.take() {
             let said = line[lead..].trim().to_owned();
-            self.found.push(Named { said, ..named });
+            self.found.push(NamedPlace { said, ..named });
         }
         true
     }
@@ -209,7 +209,7 @@ impl<'t> OutputReader<'_, 't> {
                 Panic::Here(_) | Panic::None => self.thrown(),
             };
             self.is_in_stack = true;
-            self.found.push(Named { said: said.trim().to_owned(), ..named });
+            self.found.push(NamedPlace { said: said.trim().to_owned(), ..named });
         }
         true
     }
@@ -246,7 +246,7 @@ impl<'t> OutputReader<'_, 't> {
     /// Takes the line below a panic for its message.
     fn message_of_panic(&mut self, line: &'t str) {
         match std::mem::replace(&mut self.panic, Panic::None) {
-            Panic::Here(named) => self.found.push(Named { said: line.trim().to_owned(), ..named }),
+            Panic::Here(named) => self.found.push(NamedPlace { said: line.trim().to_owned(), ..named }),
             Panic::Elsewhere(said) => self.panic = Panic::Elsewhere(said.or(Some(line))),
             Panic::None => {}
         }
@@ -282,7 +282,7 @@ impl<'t> OutputReader<'_, 't> {
             return false;
         };
         let is_said =
-            |other: &Named| !said.is_empty() && other.file == named.file && other.said.contains(said);
+            |other: &NamedPlace| !said.is_empty() && other.file == named.file && other.said.contains(said);
         if !self.explained.contains(&test) && !self.found.iter().any(is_said) {
             self.found.push(named);
         }
@@ -292,10 +292,10 @@ impl<'t> OutputReader<'_, 't> {
     /// Keeps what is known of the test of a section: that it was thrown in the tree, or below its innermost frame
     /// there.
     fn end_section(&mut self) {
-        let Section { test, innermost, thrown } = std::mem::take(&mut self.section);
+        let PytestSection { test, innermost, thrown } = std::mem::take(&mut self.section);
         if let Some(named) = innermost.filter(|_| !thrown.is_empty() && !self.explained.contains(&test)) {
             self.explained.insert(test);
-            self.found.push(Named { said: thrown, ..named });
+            self.found.push(NamedPlace { said: thrown, ..named });
         }
     }
 
@@ -329,14 +329,14 @@ impl<'t> OutputReader<'_, 't> {
         line: Option<regex::Match<'_>>,
         column: Option<regex::Match<'_>>,
         said: &str,
-    ) -> Option<Named> {
+    ) -> Option<NamedPlace> {
         let number = |text: regex::Match<'_>| text.as_str().parse::<u32>().ok().filter(|number| *number > 0);
         let line = match line {
             Some(line) => Some(number(line)?),
             None => None,
         };
         let file = (self.find)(path)?;
-        Some(Named { file, line, column: column.and_then(number), said: said.to_owned() })
+        Some(NamedPlace { file, line, column: column.and_then(number), said: said.to_owned() })
     }
 }
 
@@ -349,7 +349,7 @@ fn explained<'t>(said: &str, before: &'t str) -> Cow<'t, str> {
 }
 
 /// Tells whether a file is of the repository itself, and not of what was installed into it.
-fn is_own(named: &Named) -> bool {
+fn is_own(named: &NamedPlace) -> bool {
     const INSTALLED: [&str; 6] = ["node_modules", "site-packages", "dist-packages", ".venv", "venv", ".tox"];
     !named.file.split('/').any(|part| INSTALLED.contains(&part))
 }

@@ -51,7 +51,7 @@ pub fn is_bookkeeping(digest: &Digest, step: &Step) -> bool {
 }
 
 /// A row in a table of steps.
-pub enum Row<'d> {
+pub enum StepRow<'d> {
     /// A step.
     Step(&'d ShownStep<'d>),
     /// Passes like the one before.
@@ -63,7 +63,7 @@ pub enum Row<'d> {
     },
 }
 
-impl Row<'_> {
+impl StepRow<'_> {
     /// Returns how many steps it stands for.
     pub fn steps(&self) -> u64 {
         match self {
@@ -74,16 +74,16 @@ impl Row<'_> {
 }
 
 /// Returns the rows for some steps: with `once`, passes that are the same have those of the first two of them.
-pub fn rows<'d>(steps: &'d [ShownStep<'d>], once: bool) -> Vec<Row<'d>> {
+pub fn rows<'d>(steps: &'d [ShownStep<'d>], once: bool) -> Vec<StepRow<'d>> {
     let passes: Vec<_> = steps.chunk_by(|one, next| one.step.iteration == next.step.iteration).collect();
     let mut rows = Vec::new();
     for row in passes.chunk_by(|one, next| once && are_alike(one, next)) {
         let shown = if row.len() > SHOWN as usize { SHOWN as usize } else { row.len() };
-        rows.extend(row[..shown].iter().flat_map(|pass| pass.iter()).map(Row::Step));
+        rows.extend(row[..shown].iter().flat_map(|pass| pass.iter()).map(StepRow::Step));
         let left_out = &row[shown..];
         if !left_out.is_empty() {
             let steps = left_out.iter().map(|pass| pass.len() as u64).sum();
-            rows.push(Row::Like { passes: left_out.len() as u64, steps });
+            rows.push(StepRow::Like { passes: left_out.len() as u64, steps });
         }
     }
     rows

@@ -8,13 +8,13 @@ const LONG: Duration = Duration::from_mins(1);
 
 /// Measures how long something takes, and how long nothing was heard of it.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Silence {
+pub(super) struct SilenceMeter {
     ticked: Duration,
     took: Duration,
     quiet: Duration,
 }
 
-impl Silence {
+impl SilenceMeter {
     /// Something else begins.
     pub(super) fn begin(&mut self) {
         self.took = Duration::ZERO;
@@ -43,22 +43,22 @@ impl Silence {
 mod tests {
     use super::*;
 
-    fn ticks(silence: &mut Silence, seconds: impl IntoIterator<Item = u64>) -> Vec<u64> {
+    fn ticks(silence: &mut SilenceMeter, seconds: impl IntoIterator<Item = u64>) -> Vec<u64> {
         let said = |at| silence.tick(Duration::from_secs(at)).map(|took| took.as_secs());
         seconds.into_iter().filter_map(said).collect()
     }
 
     #[test]
     fn every_minute_of_silence_is_filled() {
-        assert_eq!(ticks(&mut Silence::default(), 0..200), [60, 120, 180]);
-        assert_eq!(ticks(&mut Silence::default(), [59]), [0; 0]);
+        assert_eq!(ticks(&mut SilenceMeter::default(), 0..200), [60, 120, 180]);
+        assert_eq!(ticks(&mut SilenceMeter::default(), [59]), [0; 0]);
         // A machine that slept says it once.
-        assert_eq!(ticks(&mut Silence::default(), [1, 1000, 1001]), [1000]);
+        assert_eq!(ticks(&mut SilenceMeter::default(), [1, 1000, 1001]), [1000]);
     }
 
     #[test]
     fn what_is_heard_begins_the_minute_anew() {
-        let mut silence = Silence::default();
+        let mut silence = SilenceMeter::default();
         assert_eq!(ticks(&mut silence, 0..60), [0; 0]);
         silence.end();
         assert_eq!(ticks(&mut silence, 60..121), [119]);
@@ -66,7 +66,7 @@ mod tests {
 
     #[test]
     fn pieces_of_one_work_count_together() {
-        let mut silence = Silence::default();
+        let mut silence = SilenceMeter::default();
         assert_eq!(ticks(&mut silence, (0..=40).chain(0..=40)), [60]);
         silence.begin();
         silence.end();

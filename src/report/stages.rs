@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use serde_json::Value;
 
 use super::step::{Step, StepStanding};
-use super::work::{TaskChange, Work};
+use super::work::{BoardWork, TaskChange};
 use crate::base::text::{one_line, plural};
 use crate::base::time::human;
 use crate::board::{Note, NoteKind, Task, TaskCount, TaskId, TaskStatus};
@@ -24,7 +24,7 @@ const MAX_NOTES: usize = 10;
 
 /// A step that somebody with a role does.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stage {
+pub struct RoleStage {
     /// The state.
     pub name: String,
     /// Who does it; empty where the loop does not say.
@@ -33,9 +33,9 @@ pub struct Stage {
     pub words: String,
 }
 
-impl Stage {
+impl RoleStage {
     /// Puts a step into words.
-    pub fn of(step: &Step, work: &Work) -> Self {
+    pub fn of(step: &Step, work: &BoardWork) -> Self {
         Self { name: name(step), role: role(step).unwrap_or_default(), words: words(step, work) }
     }
 }
@@ -61,7 +61,7 @@ pub fn running(step: &Step) -> String {
 }
 
 /// Returns `task 1/3 Add the login form › test (tester)`.
-pub fn title(step: &Step, work: &Work) -> String {
+pub fn title(step: &Step, work: &BoardWork) -> String {
     let Some(task) = work.board().current() else {
         return running(step);
     };
@@ -77,7 +77,7 @@ pub fn title(step: &Step, work: &Work) -> String {
 }
 
 /// Returns `partial 62 (12.0s): too vague`.
-fn words(step: &Step, work: &Work) -> String {
+fn words(step: &Step, work: &BoardWork) -> String {
     let detail = |key: &str| step.judged.as_ref().and_then(|judged| judged.details.get(key));
     let is_failing = step.standing() == StepStanding::Failing;
     let verdict = step.word();
@@ -100,7 +100,7 @@ fn words(step: &Step, work: &Work) -> String {
 }
 
 /// Says which round it is: of the fixes in an attempt, or of the planning while there is no approval.
-fn round(work: &Work) -> Option<String> {
+fn round(work: &BoardWork) -> Option<String> {
     let board = work.board();
     let limits = work.limits();
     let (what, count, most) = match board.current() {
@@ -115,12 +115,12 @@ fn round(work: &Work) -> Option<String> {
     (count > 0).then(|| format!("{what} {count}{most}"))
 }
 
-fn roots(work: &Work) -> usize {
+fn roots(work: &BoardWork) -> usize {
     work.board().tasks.iter().filter(|task| task.id.depth() == 0).count()
 }
 
 /// Says what became of a task.
-pub fn turn(turn: &TaskChange, work: &Work) -> String {
+pub fn turn(turn: &TaskChange, work: &BoardWork) -> String {
     match turn {
         TaskChange::Planned(count) => format!("{} planned", plural(*count as u64, "task")),
         TaskChange::Began(id) => begun(id, work),
@@ -131,7 +131,7 @@ pub fn turn(turn: &TaskChange, work: &Work) -> String {
 }
 
 /// Returns `task 1 of 3: Add the login form`.
-fn begun(id: &TaskId, work: &Work) -> String {
+fn begun(id: &TaskId, work: &BoardWork) -> String {
     let task = work.board().task(id);
     let attempt = task.filter(|task| task.attempts > 1).map(|task| format!(", attempt {}", task.attempts));
     let place = match id.parent() {
@@ -206,19 +206,19 @@ pub fn status(status: TaskStatus) -> &'static str {
 }
 
 /// Says how far the work is: `1 of 3 tasks completed, 1 failed, 1 unreachable`; nothing where there are no tasks.
-pub fn progress(work: &Work) -> Option<String> {
+pub fn progress(work: &BoardWork) -> Option<String> {
     let count = work.board().count();
     counted(work, count, if count.all == 1 { "task " } else { "tasks " })
 }
 
 /// Says the same where it is clear that it is about tasks, and which one is worked on:
 /// `2 of 5 completed; task 3 "Add the form" in progress, attempt 2`.
-pub fn standing(work: &Work) -> Option<String> {
+pub fn standing(work: &BoardWork) -> Option<String> {
     let counted = counted(work, work.board().count(), "")?;
     Some(std::iter::once(counted).chain(current(work)).collect::<Vec<_>>().join("; "))
 }
 
-fn counted(work: &Work, count: TaskCount, what: &str) -> Option<String> {
+fn counted(work: &BoardWork, count: TaskCount, what: &str) -> Option<String> {
     let TaskCount { all, completed, failed } = count;
     let mut said = format!("{completed} of {all} {what}completed");
     for (count, what) in [(failed as usize, "failed"), (work.board().unreachable().len(), "unreachable")] {
@@ -229,14 +229,14 @@ fn counted(work: &Work, count: TaskCount, what: &str) -> Option<String> {
     (all > 0).then_some(said)
 }
 
-fn current(work: &Work) -> Option<String> {
+fn current(work: &BoardWork) -> Option<String> {
     let task = work.board().current()?;
     let attempt = if task.attempts > 1 { format!(", attempt {}", task.attempts) } else { String::new() };
     Some(format!("task {} \"{}\" in progress{attempt}", task.id, one_line(&task.description, MAX_IN_TITLE)))
 }
 
 /// Returns the tasks as lines, each with how it stands: parts below what they are parts of.
-pub fn tree(work: &Work, limit: usize) -> Vec<String> {
+pub fn tree(work: &BoardWork, limit: usize) -> Vec<String> {
     let unreachable = work.board().unreachable();
     let all = &work.board().tasks;
     let line = |task: &Task| {

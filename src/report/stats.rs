@@ -27,7 +27,7 @@ pub struct RunFold {
     digest: Digest,
     began: Option<Timestamp>,
     first_pass: Option<u32>,
-    states: IndexMap<StateName, Visits>,
+    states: IndexMap<StateName, StateVisits>,
     /// The step that the end of the run cut off, which goes on if the run does.
     cut: Option<Step>,
 }
@@ -48,18 +48,18 @@ pub struct RunNumbers {
     acted: Duration,
     passes: Option<u32>,
     usage: Usage,
-    states: IndexMap<StateName, Visits>,
+    states: IndexMap<StateName, StateVisits>,
 }
 
 /// The visits of a state.
 #[derive(Clone, Debug, Default)]
-struct Visits {
+struct StateVisits {
     count: u64,
     total: Duration,
     durations: Spread,
 }
 
-impl Visits {
+impl StateVisits {
     fn add(&mut self, step: &Step) {
         self.count += 1;
         self.total = self.total.saturating_add(step.duration());
@@ -166,7 +166,7 @@ pub struct Stats {
 /// What the runs of a loop have in common.
 #[derive(Clone, Debug, Default)]
 pub struct LoopStats {
-    runs: Vec<Point>,
+    runs: Vec<TrendPoint>,
     outcomes: IndexMap<&'static str, u64>,
     successes: u64,
     verified: u64,
@@ -179,7 +179,7 @@ pub struct LoopStats {
 
 /// One run as a point of a trend.
 #[derive(Clone, Copy, Debug)]
-struct Point {
+struct TrendPoint {
     began: Option<Timestamp>,
     is_success: bool,
     acted_ms: u64,
@@ -190,7 +190,7 @@ struct Point {
 /// What the visits of a state have in common.
 #[derive(Clone, Debug, Default)]
 struct StateStats {
-    visits: Visits,
+    visits: StateVisits,
     runs: u64,
     flaky: u64,
 }
@@ -233,7 +233,7 @@ impl Stats {
 impl LoopStats {
     fn add(&mut self, run: &RunNumbers) {
         let acted_ms = millis(run.acted);
-        self.runs.push(Point {
+        self.runs.push(TrendPoint {
             began: run.began,
             is_success: run.is_success,
             acted_ms,
@@ -259,8 +259,8 @@ impl LoopStats {
     }
 
     /// Returns the runs in the order in which they began.
-    fn in_order(&self) -> Vec<&Point> {
-        let mut runs: Vec<&Point> = self.runs.iter().collect();
+    fn in_order(&self) -> Vec<&TrendPoint> {
+        let mut runs: Vec<&TrendPoint> = self.runs.iter().collect();
         runs.sort_by_key(|run| run.began);
         runs
     }

@@ -105,7 +105,7 @@ impl ActionResult {
 
 /// What an evaluator said.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Judged {
+pub struct StepJudgement {
     /// The evaluator.
     pub evaluator: String,
     /// Its verdict.
@@ -116,7 +116,7 @@ pub struct Judged {
     pub details: Map<String, Value>,
 }
 
-impl Judged {
+impl StepJudgement {
     /// The board answers its operations itself; where it could not make one, it says why.
     fn of_operation(event: &BoardEvent) -> Self {
         let refused = event.notes.iter().find(|note| note.kind == NoteKind::Refused);
@@ -144,7 +144,7 @@ pub struct Routed {
 
 /// An action as it was announced.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Action {
+pub struct AnnouncedAction {
     /// The text after interpolation, or its beginning.
     pub text: String,
     /// What kind of action.
@@ -169,13 +169,13 @@ pub struct Step {
     /// When it was entered.
     pub started: Timestamp,
     /// What was run, if anything was.
-    pub action: Option<Action>,
+    pub action: Option<AnnouncedAction>,
     /// The working tree before it, where it was looked at.
     pub tree: Option<TreeState>,
     /// How that ended, if it did.
     pub result: Option<ActionResult>,
     /// What the evaluator said, if one was asked.
-    pub judged: Option<Judged>,
+    pub judged: Option<StepJudgement>,
     /// Where it led, if anywhere.
     pub route: Option<Routed>,
     /// Why the run ended here in an error.

@@ -50,12 +50,12 @@ impl EdgeCount {
 /// The edges between the steps that people see, in a loop that names roles: what keeps the board between two of them is
 /// part of the edge.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Way {
+pub(super) struct VisibleEdges {
     left: Option<(StateName, String)>,
     edges: Edges,
 }
 
-impl Way {
+impl VisibleEdges {
     /// Takes a route: the step that it leaves, and the word by which it was chosen.
     pub(super) fn route(&mut self, from: &StateName, word: &str, step: Option<&Step>) {
         if step.is_some_and(|step| step.state == *from && step.keeps_the_board()) {

@@ -40,7 +40,7 @@ pub enum TaskChange {
 
 /// The work of a run on its task board.
 #[derive(Clone, Debug, Default)]
-pub struct Work {
+pub struct BoardWork {
     limits: Option<Limits>,
     board: Board,
     efforts: HashMap<TaskId, Effort>,
@@ -50,7 +50,7 @@ pub struct Work {
     turns: Vec<TaskChange>,
 }
 
-impl Work {
+impl BoardWork {
     /// Makes the work that a board alone tells of.
     pub fn on(board: Board) -> Self {
         Self { board, ..Self::default() }

@@ -13,7 +13,7 @@ use crate::base::text::{head, one_line};
 use crate::ci::reported::FinalReport;
 use crate::forge::github::api::{ApiError, Page};
 use crate::report::Outcome;
-use crate::report::annotations::{Annotation, Level};
+use crate::report::annotations::{Annotation, AnnotationLevel};
 use crate::report::digest::Digest;
 use crate::report::formats::summary;
 
@@ -267,9 +267,9 @@ fn annotated(annotation: &Annotation) -> Option<Value> {
         "start_line": line,
         "end_line": line,
         "annotation_level": match annotation.level {
-            Level::Error => "failure",
-            Level::Warning => "warning",
-            Level::Notice => "notice",
+            AnnotationLevel::Error => "failure",
+            AnnotationLevel::Warning => "warning",
+            AnnotationLevel::Notice => "notice",
         },
         "title": one_line(&annotation.title, MAX_TITLE),
         "message": head(&annotation.message, MAX_MESSAGE),
@@ -313,7 +313,7 @@ mod tests {
 
     fn annotation(line: u32, column: Option<u32>) -> Annotation {
         Annotation {
-            level: Level::Error,
+            level: AnnotationLevel::Error,
             title: "check".to_owned(),
             message: "error: bad".to_owned(),
             location: Some(Location { file: "src/a.py".to_owned(), line: Some(line), column }),
@@ -327,7 +327,7 @@ mod tests {
         let target = target(&server);
         run.begin(&target).unwrap();
         let nowhere = Annotation { location: None, ..annotation(1, None) };
-        let warning = Annotation { level: Level::Warning, ..annotation(9, None) };
+        let warning = Annotation { level: AnnotationLevel::Warning, ..annotation(9, None) };
         let annotations = vec![annotation(3, Some(7)), nowhere, warning];
         run.end(&target, &FinalReport { digest: failing().digest(), annotations }).unwrap();
         let received = server.changes();

@@ -13,7 +13,7 @@ use uuid::Uuid;
 use crate::base::time::Timestamp;
 use crate::ci::marker::{not_at_start, without_markers};
 use crate::ci::plain::one_clean_line;
-use crate::report::annotations::{Annotation, Level};
+use crate::report::annotations::{Annotation, AnnotationLevel};
 use crate::report::dialect::Dialect;
 
 /// What the older grammar begins with: `##[`.
@@ -71,9 +71,9 @@ impl Dialect for Commands {
 
     fn annotation(&self, annotation: &Annotation) -> String {
         let command = match annotation.level {
-            Level::Error => "error",
-            Level::Warning => "warning",
-            Level::Notice => "notice",
+            AnnotationLevel::Error => "error",
+            AnnotationLevel::Warning => "warning",
+            AnnotationLevel::Notice => "notice",
         };
         let mut properties = Vec::new();
         if let Some(location) = &annotation.location {
@@ -369,7 +369,7 @@ mod tests {
         #[test]
         fn escaped_text_stays_in_its_place(text in hostile()) {
             let annotation = Annotation {
-                level: Level::Error,
+                level: AnnotationLevel::Error,
                 title: text.clone(),
                 message: text.clone(),
                 location: Some(Location { file: text.clone(), line: Some(1), column: None }),
@@ -434,7 +434,7 @@ mod tests {
         let mut commands = Commands::default();
         let location = Some(Location { file: "a,b:c.py".into(), line: Some(3), column: Some(7) });
         let annotation = Annotation {
-            level: Level::Warning,
+            level: AnnotationLevel::Warning,
             title: "t: 50%".into(),
             message: "one\ntwo 100%".into(),
             location,

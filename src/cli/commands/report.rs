@@ -10,7 +10,7 @@ use crate::cli::output::Output;
 use crate::files::links::repository;
 use crate::report::annotations::{Checkout, annotations};
 use crate::report::digest::Digest;
-use crate::report::formats::{self, FORMATS, Format};
+use crate::report::formats::{self, FORMATS, ReportFormat};
 use crate::session::context::Session;
 use crate::session::error::Error;
 
@@ -41,7 +41,7 @@ pub(in crate::cli) fn parser() -> PossibleValuesParser {
 
 pub(in crate::cli) fn report(args: &ReportArgs, session: &Session<'_>, output: &Output) -> Result<u8, Error> {
     let format = formats::by_name(&args.format);
-    let looks_closer = format.is_some_and(Format::looks_closer);
+    let looks_closer = format.is_some_and(ReportFormat::looks_closer);
     if args.against.is_some() && !looks_closer {
         return Err(Error::refused("only the page can be marked: `--against` goes with `--format html`"));
     }

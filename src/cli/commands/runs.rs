@@ -16,7 +16,7 @@ use crate::journal::known::{KnownRun, RunStatus, state_now, state_problem};
 use crate::journal::reader;
 use crate::report::digest::Digest;
 use crate::report::stages;
-use crate::report::work::Work;
+use crate::report::work::BoardWork;
 
 /// The most tasks that are listed.
 const MAX_TASKS: usize = 100;
@@ -116,7 +116,7 @@ pub(super) fn details(run: &KnownRun, now: Timestamp) -> String {
     if let Some(problem) = state_problem(run) {
         row("state.json", &format!("{problem}; this is what the journal says"));
     }
-    let work = board(run).and_then(|board| serde_json::from_value::<Board>(board).ok()).map(Work::on);
+    let work = board(run).and_then(|board| serde_json::from_value::<Board>(board).ok()).map(BoardWork::on);
     if let Some(standing) = work.as_ref().and_then(stages::standing) {
         row("tasks", &standing);
     }

@@ -12,19 +12,19 @@ pub(super) const MIN_WIDTH: usize = 20;
 /// The one way to the terminal, for the lines and for the spinner, which swallows its errors: the first one is kept
 /// and returned by the next write.
 #[derive(Clone)]
-pub(super) struct Shared(Arc<Mutex<Inner>>);
+pub(super) struct SharedScreen(Arc<Mutex<ScreenOutput>>);
 
-struct Inner {
+struct ScreenOutput {
     out: Box<dyn Write + Send>,
     error: Option<io::Error>,
 }
 
-impl Shared {
+impl SharedScreen {
     pub(super) fn new(out: Box<dyn Write + Send>) -> Self {
-        Self(Arc::new(Mutex::new(Inner { out, error: None })))
+        Self(Arc::new(Mutex::new(ScreenOutput { out, error: None })))
     }
 
-    fn inner(&self) -> MutexGuard<'_, Inner> {
+    fn inner(&self) -> MutexGuard<'_, ScreenOutput> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -48,7 +48,7 @@ impl Shared {
     }
 }
 
-impl Inner {
+impl ScreenOutput {
     fn take_error(&mut self) -> io::Result<()> {
         self.error.take().map_or(Ok(()), Err)
     }
@@ -56,7 +56,7 @@ impl Inner {
 
 /// The terminal as the spinner draws on it.
 pub(super) struct Screen {
-    pub(super) out: Shared,
+    pub(super) out: SharedScreen,
     pub(super) width: usize,
 }
 

@@ -18,12 +18,12 @@ const DEEPEST: usize = 32;
 pub(crate) struct Visit {
     pub(crate) number: StepNumber,
     pub(crate) step: Step,
-    pub(crate) inner: Option<Arc<Account>>,
+    pub(crate) inner: Option<Arc<LoopAccount>>,
 }
 
 /// What a loop came to, and the steps by which.
 #[derive(Clone, Debug)]
-pub(crate) struct Account {
+pub(crate) struct LoopAccount {
     pub(crate) loop_name: String,
     pub(crate) source: Arc<Source>,
     /// Nothing if the journal stops before.
@@ -38,12 +38,12 @@ pub(crate) struct Account {
 
 /// A loop that runs.
 #[derive(Clone, Debug, Default)]
-struct Level {
+struct VisitedLoop {
     loop_name: String,
     source: Arc<Source>,
     tracker: Tracker,
     current: Option<StepNumber>,
-    inner: Option<Arc<Account>>,
+    inner: Option<Arc<LoopAccount>>,
     end: Option<LoopComplete>,
     saved: Option<HandoffReason>,
     last: Option<Arc<Visit>>,
@@ -53,7 +53,7 @@ struct Level {
 
 /// A step that somebody asked for.
 #[derive(Clone, Debug)]
-struct Asked {
+struct AskedStep {
     number: StepNumber,
     found: Option<(Arc<Visit>, Arc<Source>)>,
 }
@@ -62,8 +62,8 @@ struct Asked {
 #[derive(Clone, Debug, Default)]
 pub struct Fold {
     numbering: Numbering,
-    levels: Vec<Level>,
-    asked: Option<Asked>,
+    levels: Vec<VisitedLoop>,
+    asked: Option<AskedStep>,
     verdicts: u64,
 }
 
@@ -75,7 +75,7 @@ pub fn is_verdict(event: &Event) -> bool {
 impl Fold {
     /// Makes a fold that finds this step.
     pub fn asking(number: StepNumber) -> Self {
-        Self { asked: Some(Asked { number, found: None }), ..Self::default() }
+        Self { asked: Some(AskedStep { number, found: None }), ..Self::default() }
     }
 
     /// Takes the next event.
@@ -89,11 +89,11 @@ impl Fold {
         if let Event::LoopStart(start) = &stamped.event {
             if depth <= self.levels.len() {
                 self.levels.truncate(depth);
-                self.levels.push(Level {
+                self.levels.push(VisitedLoop {
                     loop_name: start.r#loop.to_string(),
                     source: Arc::new(start.source.clone()),
                     tracker: Tracker::at(stamped.depth),
-                    ..Level::default()
+                    ..VisitedLoop::default()
                 });
             }
             return;
@@ -139,7 +139,7 @@ impl Fold {
     }
 
     /// Returns what the run came to.
-    pub(crate) fn account(&self) -> Option<Account> {
+    pub(crate) fn account(&self) -> Option<LoopAccount> {
         let (inner, outer) = self.levels.split_last()?;
         // Where the journal stops in the middle of a loop that a step ran, that is where it stops.
         let mut account = inner.account();
@@ -167,7 +167,7 @@ impl Fold {
     }
 }
 
-impl Level {
+impl VisitedLoop {
     fn takes(&mut self, visit: Arc<Visit>) {
         let judged = visit.step.judged.as_ref();
         let observes = visit.step.observes();
@@ -181,7 +181,7 @@ impl Level {
         self.last = Some(visit);
     }
 
-    fn clone_with(&self, inner: Option<Arc<Account>>) -> Self {
+    fn clone_with(&self, inner: Option<Arc<LoopAccount>>) -> Self {
         Self { inner: inner.or_else(|| self.inner.clone()), ..self.clone() }
     }
 
@@ -190,7 +190,7 @@ impl Level {
         (!step.closing).then(|| Visit { number, step, inner: self.inner.clone() })
     }
 
-    fn account(&self) -> Account {
+    fn account(&self) -> LoopAccount {
         let last = self.unfinished().map(Arc::new).or_else(|| self.last.clone());
         let any = || self.evaluated.clone().or_else(|| last.clone());
         let decided = match &self.end {
@@ -215,6 +215,6 @@ impl Level {
             },
         };
         let (loop_name, source, end) = (self.loop_name.clone(), Arc::clone(&self.source), self.end.clone());
-        Account { loop_name, source, end, saved: self.saved, last, decided }
+        LoopAccount { loop_name, source, end, saved: self.saved, last, decided }
     }
 }

@@ -17,7 +17,7 @@ use crate::report::shown;
 use crate::report::step::{Step, StepStanding};
 use crate::report::unbegun::Unbegun;
 use crate::report::why::{Why, shown as shown_why};
-use crate::report::work::Work;
+use crate::report::work::BoardWork;
 
 /// Bytes of XML per case.
 pub const MAX_CASE: usize = 64 * 1024;
@@ -181,7 +181,7 @@ fn is_shown(digest: &Digest, state: &StateName) -> bool {
 /// Returns the case of a task and an upper bound of its size.
 fn task_case(
     digest: &Digest,
-    work: &Work,
+    work: &BoardWork,
     task: &Task,
     awaited: Option<&TaskId>,
     most: usize,

@@ -15,7 +15,7 @@ use super::html;
 
 /// A format in which a run can be written down.
 #[derive(Clone, Copy, Debug)]
-pub struct Format {
+pub struct ReportFormat {
     /// The name by which it is asked for.
     pub name: &'static str,
     /// The name of the file it is written to.
@@ -34,7 +34,7 @@ enum Render {
     Detail(fn(&Digest, Detail) -> String),
 }
 
-impl Format {
+impl ReportFormat {
     /// Tells whether it shows every step, for which somebody has to look closer at the run.
     pub fn looks_closer(&self) -> bool {
         matches!(self.render, Render::Detail(_))
@@ -50,44 +50,44 @@ impl Format {
 }
 
 /// Every format there is.
-pub const FORMATS: &[Format] = &[
-    Format {
+pub const FORMATS: &[ReportFormat] = &[
+    ReportFormat {
         name: "summary",
         file_name: "summary.md",
         about: "Markdown for a step summary or a comment",
         render: Render::Digest(summary::render),
     },
-    Format {
+    ReportFormat {
         name: "junit",
         file_name: "junit.xml",
         about: "JUnit XML: a case per state or task and one for the outcome",
         render: Render::Digest(junit::render),
     },
-    Format {
+    ReportFormat {
         name: "result",
         file_name: "result.json",
         about: "everything as JSON",
         render: Render::Digest(result::render),
     },
-    Format {
+    ReportFormat {
         name: "outputs",
         file_name: "outputs.env",
         about: "one `key=value` per line",
         render: Render::Digest(outputs::render),
     },
-    Format {
+    ReportFormat {
         name: "dotenv",
         file_name: "gitlab.env",
         about: "variables for later jobs of GitLab",
         render: Render::Digest(dotenv::render),
     },
-    Format {
+    ReportFormat {
         name: "html",
         file_name: "report.html",
         about: "one page for a browser, with every step and what it printed",
         render: Render::Detail(html::render),
     },
-    Format {
+    ReportFormat {
         name: "text",
         file_name: "summary.txt",
         about: "plain text for a terminal",
@@ -96,7 +96,7 @@ pub const FORMATS: &[Format] = &[
 ];
 
 /// Returns the format with this name.
-pub fn by_name(name: &str) -> Option<&'static Format> {
+pub fn by_name(name: &str) -> Option<&'static ReportFormat> {
     FORMATS.iter().find(|format| format.name == name)
 }
 

@@ -11,7 +11,7 @@ use crate::report::digest::Digest;
 use crate::report::nights;
 use crate::report::step::{ActionResult, Step};
 use crate::report::unbegun::{Mistake, Unbegun};
-use crate::report::work::Work;
+use crate::report::work::BoardWork;
 
 /// The version of this format; it grows when a reader has to know.
 const SCHEMA: u32 = 1;
@@ -72,7 +72,7 @@ fn not_begun(unbegun: &Unbegun) -> Value {
 }
 
 /// Writes how the tasks stand, and what those cost who work on them.
-fn on_the_board(digest: &Digest, work: &Work) -> Map<String, Value> {
+fn on_the_board(digest: &Digest, work: &BoardWork) -> Map<String, Value> {
     let task = |task: &Task| {
         let effort = work.effort(&task.id);
         let mut fields = Map::from_iter([

@@ -23,7 +23,7 @@ use crate::report::shown::{self, ShownStep};
 use crate::report::unbegun::Unbegun;
 use crate::report::way::EdgeCount;
 use crate::report::why::Why;
-use crate::report::work::Work;
+use crate::report::work::BoardWork;
 use crate::report::{passes, stages};
 
 const FIRST_ROWS: usize = 20;
@@ -333,7 +333,7 @@ fn icon(digest: &Digest) -> &'static str {
 }
 
 /// Writes the tasks as a tree, each with how it stands and what it took.
-fn tasks(work: &Work, out: &mut String) {
+fn tasks(work: &BoardWork, out: &mut String) {
     let Some(progress) = stages::progress(work) else { return };
     let _ = writeln!(out, "### Tasks\n\n{progress}\n");
     let (all, unreachable) = (&work.board().tasks, work.board().unreachable());
@@ -364,7 +364,7 @@ fn tasks(work: &Work, out: &mut String) {
 }
 
 /// Writes what those cost who have a role.
-fn roles(work: &Work, out: &mut String) {
+fn roles(work: &BoardWork, out: &mut String) {
     if work.roles().is_empty() {
         return;
     }
@@ -488,7 +488,7 @@ fn steps(digest: &Digest, out: &mut String) {
     }
     if !fits {
         let in_between = &rows[first.len()..rows.len() - last.len()];
-        let left_out = omitted + in_between.iter().map(shown::Row::steps).sum::<u64>();
+        let left_out = omitted + in_between.iter().map(shown::StepRow::steps).sum::<u64>();
         let _ = writeln!(out, "| … | {} not shown | | | | | |", plural(left_out, "step"));
     }
     for one in last {
@@ -501,15 +501,17 @@ fn steps(digest: &Digest, out: &mut String) {
 }
 
 /// Returns the rows of the beginning and of the end. In a run of which the middle was not kept, they may be few.
-fn rows_of_both_ends<'r, 'd>(rows: &'r [shown::Row<'d>]) -> (&'r [shown::Row<'d>], &'r [shown::Row<'d>]) {
+fn rows_of_both_ends<'r, 'd>(
+    rows: &'r [shown::StepRow<'d>],
+) -> (&'r [shown::StepRow<'d>], &'r [shown::StepRow<'d>]) {
     let first = rows.len().min(FIRST_ROWS);
     (&rows[..first], &rows[rows.len().saturating_sub(LAST_ROWS).max(first)..])
 }
 
-fn row(row: &shown::Row<'_>, out: &mut String) {
+fn row(row: &shown::StepRow<'_>, out: &mut String) {
     let ShownStep { step, next } = match row {
-        shown::Row::Step(step) => step,
-        shown::Row::Like { passes, .. } => {
+        shown::StepRow::Step(step) => step,
+        shown::StepRow::Like { passes, .. } => {
             let _ = writeln!(out, "| … | {} | | | | | |", passes::like(*passes));
             return;
         }

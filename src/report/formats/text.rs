@@ -8,7 +8,7 @@ use crate::report::digest::{Digest, changes};
 use crate::report::items::{Items, printed, why};
 use crate::report::shown::{self, ShownStep};
 use crate::report::step::Step;
-use crate::report::work::Work;
+use crate::report::work::BoardWork;
 use crate::report::{stages, wording};
 
 const SHOWN_STEPS: usize = 50;
@@ -55,7 +55,7 @@ pub fn render(digest: &Digest) -> String {
     out
 }
 
-fn tasks(work: &Work, out: &mut String) {
+fn tasks(work: &BoardWork, out: &mut String) {
     let Some(progress) = stages::progress(work) else { return };
     let _ = writeln!(out, "\n{progress}");
     for line in stages::tree(work, SHOWN_TASKS) {

@@ -26,7 +26,7 @@ pub(super) struct Shape {
 
 /// A way between two different states, and the width of its label.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Link {
+pub(super) struct LayoutLink {
     pub(super) from: usize,
     pub(super) to: usize,
     pub(super) label: f64,
@@ -67,7 +67,7 @@ impl Element {
 }
 
 /// Places a graph whose run begins in the state `initial`. No link may lead from a state to itself.
-pub(super) fn place(shapes: &[Shape], links: &[Link], initial: usize) -> Layout {
+pub(super) fn place(shapes: &[Shape], links: &[LayoutLink], initial: usize) -> Layout {
     let ranks = ranks(shapes.len(), links, initial);
     let mut elements: Vec<Element> = Vec::new();
     for (shape, rank) in shapes.iter().zip(&ranks) {
@@ -103,45 +103,45 @@ pub(super) fn place(shapes: &[Shape], links: &[Link], initial: usize) -> Layout 
 
 /// Where the walk through a graph has been.
 #[derive(Clone, Copy, PartialEq)]
-enum Seen {
+enum WalkState {
     No,
     Open,
     Done,
 }
 
 /// Returns the layer of each state: below everything that leads to it, but for the ways back.
-fn ranks(states: usize, links: &[Link], initial: usize) -> Vec<usize> {
+fn ranks(states: usize, links: &[LayoutLink], initial: usize) -> Vec<usize> {
     let mut out: Vec<Vec<usize>> = vec![Vec::new(); states];
     for link in links {
         out[link.from].push(link.to);
     }
-    let mut seen = vec![Seen::No; states];
+    let mut seen = vec![WalkState::No; states];
     let mut done = Vec::new();
     let mut back = BTreeSet::new();
     for root in std::iter::once(initial).filter(|root| *root < states).chain(0..states) {
-        if seen[root] != Seen::No {
+        if seen[root] != WalkState::No {
             continue;
         }
-        seen[root] = Seen::Open;
+        seen[root] = WalkState::Open;
         let mut stack = vec![(root, 0)];
         while let Some((at, next)) = stack.last_mut() {
             let at = *at;
             let Some(to) = out[at].get(*next).copied() else {
-                seen[at] = Seen::Done;
+                seen[at] = WalkState::Done;
                 done.push(at);
                 stack.pop();
                 continue;
             };
             *next += 1;
             match seen[to] {
-                Seen::No => {
-                    seen[to] = Seen::Open;
+                WalkState::No => {
+                    seen[to] = WalkState::Open;
                     stack.push((to, 0));
                 }
-                Seen::Open => {
+                WalkState::Open => {
                     back.insert((at, to));
                 }
-                Seen::Done => {}
+                WalkState::Done => {}
             }
         }
     }
@@ -310,7 +310,7 @@ fn apart(elements: &mut [Element], layer: &[usize], wanted: &[(f64, f64)]) {
 /// Turns places across into points, and leads the ways through them.
 fn finished(
     shapes: &[Shape],
-    links: &[Link],
+    links: &[LayoutLink],
     ranks: &[usize],
     elements: &[Element],
     layers: &[Vec<usize>],
@@ -392,8 +392,8 @@ mod tests {
         vec![Shape { width: 80.0, height: 40.0, beside: 0.0 }; count]
     }
 
-    fn links(pairs: &[(usize, usize)]) -> Vec<Link> {
-        pairs.iter().map(|(from, to)| Link { from: *from, to: *to, label: 30.0 }).collect()
+    fn links(pairs: &[(usize, usize)]) -> Vec<LayoutLink> {
+        pairs.iter().map(|(from, to)| LayoutLink { from: *from, to: *to, label: 30.0 }).collect()
     }
 
     #[test]

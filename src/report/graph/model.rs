@@ -12,7 +12,7 @@ const MAX_WORDS: usize = 3;
 
 /// A state, as it is drawn.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct State {
+pub struct DrawnState {
     /// Its name.
     pub name: String,
     /// What it does, where the loop is known.
@@ -28,14 +28,14 @@ pub struct State {
     /// Whether it is a terminal.
     pub is_end: bool,
     /// How the run ended, if it ended here.
-    pub end: Option<End>,
+    pub end: Option<DrawnEnd>,
     /// Where a picture of it leads.
     pub link: Option<String>,
 }
 
 /// How a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct End {
+pub struct DrawnEnd {
     /// For readers that know only good, bad and broken.
     pub kind: EndKind,
     /// The outcome.
@@ -72,7 +72,7 @@ pub struct Row<'g> {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Graph {
     /// The states, in the order of the file, or in that of the first visits.
-    pub states: Vec<State>,
+    pub states: Vec<DrawnState>,
     /// The ways between them.
     pub edges: Vec<Edge>,
     /// The index of the state in which it begins; beyond the last where nothing is known of it.
@@ -86,7 +86,7 @@ impl Graph {
     pub fn of_machine(machine: &Machine) -> Self {
         let targets: Vec<Target> = machine::graph::targets(machine).collect();
         let index = |target: Target| targets.iter().position(|known| *known == target).unwrap_or_default();
-        let state = |target: &Target| State {
+        let state = |target: &Target| DrawnState {
             name: machine.name_of(*target).to_string(),
             work: match target {
                 Target::Step(id) => machine.step(*id).action.as_ref(),
@@ -102,7 +102,7 @@ impl Graph {
                 Target::End(_) => false,
             },
             is_end: matches!(target, Target::End(_)),
-            ..State::default()
+            ..DrawnState::default()
         };
         let edges = machine::graph::edges(machine).into_iter();
         let edges =
@@ -141,7 +141,7 @@ impl Graph {
             let state = self.state(end.final_state.as_str());
             let is_step = digest.states().contains_key(&end.final_state);
             let ended = &mut self.states[state];
-            ended.end = Some(End { kind: digest.end_kind(), word: end.outcome.word() });
+            ended.end = Some(DrawnEnd { kind: digest.end_kind(), word: end.outcome.word() });
             ended.is_end |= !is_step;
             ended.visits = ended.visits.max(1);
         }
@@ -175,13 +175,13 @@ impl Graph {
     /// Returns the index of a state, which is added if it is not there.
     fn state(&mut self, name: &str) -> usize {
         self.states.iter().position(|state| state.name == name).unwrap_or_else(|| {
-            self.states.push(State { name: name.to_owned(), ..State::default() });
+            self.states.push(DrawnState { name: name.to_owned(), ..DrawnState::default() });
             self.states.len() - 1
         })
     }
 }
 
-impl State {
+impl DrawnState {
     /// Returns what a run did here, in words; nothing if it was not here.
     pub fn standing(&self) -> Option<String> {
         let mut out = String::new();
@@ -198,7 +198,7 @@ impl State {
     }
 }
 
-impl End {
+impl DrawnEnd {
     /// Returns a sign for it that needs no colour.
     pub fn sign(self) -> &'static str {
         match self.kind {
@@ -259,7 +259,7 @@ mod tests {
 
     #[test]
     fn what_a_run_did_is_added_to_what_the_loop_has() {
-        let state = |name: &str| State { name: name.to_owned(), ..State::default() };
+        let state = |name: &str| DrawnState { name: name.to_owned(), ..DrawnState::default() };
         let edge = Edge { from: 0, to: 1, label: "no".to_owned(), count: 0 };
         let known = Graph {
             states: vec![state("check"), state("other")],

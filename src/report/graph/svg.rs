@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use super::layout::{self, Layout, Link, Point, Shape};
-use super::model::{Edge, Graph, State};
+use super::layout::{self, Layout, LayoutLink, Point, Shape};
+use super::model::{DrawnState, Edge, Graph};
 use crate::base::text::one_line;
 use crate::report::digest::EndKind;
 use crate::report::markup::{Markup, escaped};
@@ -52,11 +52,14 @@ fn is_readable(graph: &Graph) -> bool {
 
 fn drawn(graph: &Graph, style: &str) -> String {
     let links: Vec<&Edge> = graph.edges.iter().filter(|edge| edge.from != edge.to).collect();
-    let of_layout =
-        |edge: &&Edge| Link { from: edge.from, to: edge.to, label: columns(&label(edge)) * LABEL + 8.0 };
+    let of_layout = |edge: &&Edge| LayoutLink {
+        from: edge.from,
+        to: edge.to,
+        label: columns(&label(edge)) * LABEL + 8.0,
+    };
     let shapes: Vec<Shape> =
         graph.states.iter().enumerate().map(|(index, state)| shape(graph, index, state)).collect();
-    let ways: Vec<Link> = links.iter().map(of_layout).collect();
+    let ways: Vec<LayoutLink> = links.iter().map(of_layout).collect();
     let layout = layout::place(&shapes, &ways, graph.initial);
     let (width, height) = (layout.width + 2.0 * MARGIN, layout.height + 2.0 * MARGIN + START);
     let (width, height) = (width.ceil(), height.ceil());
@@ -89,7 +92,7 @@ fn drawn(graph: &Graph, style: &str) -> String {
     out
 }
 
-fn shape(graph: &Graph, index: usize, state: &State) -> Shape {
+fn shape(graph: &Graph, index: usize, state: &DrawnState) -> Shape {
     let around = graph.edges.iter().find(|edge| edge.from == index && edge.to == index);
     let detail = detail(state);
     let width = (columns(&name(state)) * NAME).max(columns(&detail) * DETAIL) + 28.0;
@@ -100,12 +103,12 @@ fn shape(graph: &Graph, index: usize, state: &State) -> Shape {
     }
 }
 
-fn name(state: &State) -> String {
+fn name(state: &DrawnState) -> String {
     one_line(&state.name, MAX_NAME)
 }
 
 /// Returns what stands below a name: what a run did there, else what the loop says.
-fn detail(state: &State) -> String {
+fn detail(state: &DrawnState) -> String {
     let said = || state.meaning.map(str::to_owned).or_else(|| state.work.clone());
     one_line(&state.standing().or_else(said).unwrap_or_default(), MAX_DETAIL)
 }
@@ -209,7 +212,7 @@ fn start(graph: &Graph, shapes: &[Shape], layout: &Layout, out: &mut String) {
     );
 }
 
-fn state_box(state: &State, shape: &Shape, (x, y): Point, out: &mut String) {
+fn state_box(state: &DrawnState, shape: &Shape, (x, y): Point, out: &mut String) {
     let end = state.end.map_or("", |end| match end.kind {
         EndKind::Success | EndKind::NotRun => " success",
         EndKind::HandedOff => " handed-off",
@@ -259,12 +262,12 @@ fn state_box(state: &State, shape: &Shape, (x, y): Point, out: &mut String) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::graph::model::End;
+    use crate::report::graph::model::DrawnEnd;
 
     const HOSTILE: &str = "a\"><script>alert(1)</script>\u{202e}\u{0}&amp;";
 
-    fn state(name: &str) -> State {
-        State { name: name.to_owned(), ..State::default() }
+    fn state(name: &str) -> DrawnState {
+        DrawnState { name: name.to_owned(), ..DrawnState::default() }
     }
 
     fn graph(names: &[&str], pairs: &[(usize, usize)]) -> Graph {
@@ -301,7 +304,7 @@ mod tests {
     fn the_way_of_a_run_is_told_from_what_it_left_out() {
         let mut walked = graph(&["a", "b", "c"], &[(0, 1), (0, 2)]);
         (walked.has_run, walked.edges[0].count, walked.states[1].end) =
-            (true, 3, Some(End { kind: EndKind::Failure, word: "failure" }));
+            (true, 3, Some(DrawnEnd { kind: EndKind::Failure, word: "failure" }));
         let drawn = drawn(&walked, "");
         assert_eq!(drawn.matches("class=\"way taken label\"").count(), 1, "{drawn}");
         assert!(

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::model::{Edge, Graph, State};
+use super::model::{DrawnState, Edge, Graph};
 use crate::base::text::one_line;
 
 /// Draws a graph for a terminal: every state with its action and its ways out.
@@ -91,7 +91,7 @@ fn drawn(graph: &Graph, was_there: bool) -> &'static str {
     }
 }
 
-fn named(state: &State) -> String {
+fn named(state: &DrawnState) -> String {
     state.standing().map_or_else(|| state.name.clone(), |standing| format!("{} ({standing})", state.name))
 }
 
@@ -103,7 +103,7 @@ fn visited<'a>(graph: &'a Graph, aliases: &'a [String]) -> impl Iterator<Item = 
 /// Returns a name for every state that both languages take: `s` and a number for a step, `e` and one for a terminal.
 fn aliases(graph: &Graph) -> Vec<String> {
     let (mut steps, mut ends) = (0..graph.states.len(), 0..graph.states.len());
-    let mut alias = |state: &State| {
+    let mut alias = |state: &DrawnState| {
         let (letter, numbers) = if state.is_end { ('e', &mut ends) } else { ('s', &mut steps) };
         format!("{letter}{}", numbers.next().unwrap_or_default())
     };

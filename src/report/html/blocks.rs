@@ -8,7 +8,7 @@ use flate2::Compression;
 use flate2::write::ZlibEncoder;
 
 use super::colours::classed;
-use crate::report::detail::{Detail, Entry};
+use crate::report::detail::{Detail, DetailedStep};
 use crate::report::markup::Markup;
 use crate::report::step::Tail;
 
@@ -29,7 +29,7 @@ pub(super) struct Blocks {
 const STREAMS: [(&str, &str); 2] = [("out", "standard output"), ("err", "standard error")];
 
 /// Returns what a step printed, stream by stream, with the name of the block.
-pub(super) fn streams(entry: &Entry) -> impl Iterator<Item = (&'static str, String, &Tail)> {
+pub(super) fn streams(entry: &DetailedStep) -> impl Iterator<Item = (&'static str, String, &Tail)> {
     let tails = entry.printed.iter().flat_map(|printed| [&printed.stdout, &printed.stderr]);
     let named = STREAMS.into_iter().zip(tails).filter(|(_, tail)| tail.bytes > 0);
     named.map(|((short, long), tail)| (long, format!("{short}-{}", entry.number), tail))
@@ -39,7 +39,7 @@ impl Blocks {
     /// Packs what steps printed, as far as there is room: first the step that decided and what failed, the last of
     /// them before all others.
     pub(super) fn of(detail: &Detail, decided: Option<&str>, room: usize) -> Self {
-        let mut order: Vec<(usize, &Entry)> = detail.entries().iter().enumerate().collect();
+        let mut order: Vec<(usize, &DetailedStep)> = detail.entries().iter().enumerate().collect();
         order.sort_by_key(|(index, entry)| {
             let is_decided = decided == Some(entry.number.to_string().as_str());
             (!is_decided, !entry.failed(), std::cmp::Reverse(*index))

@@ -17,7 +17,7 @@ const INVERSE: usize = 5;
 
 /// Colours and weights that are in force.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Look {
+struct AnsiStyle {
     front: Option<u8>,
     back: Option<u8>,
     weights: [bool; 6],
@@ -27,7 +27,7 @@ struct Look {
 /// colour, so that it can be read alone.
 pub(super) fn classed(text: &str) -> String {
     let (mut out, mut look, mut shown) =
-        (String::with_capacity(text.len()), Look::default(), Look::default());
+        (String::with_capacity(text.len()), AnsiStyle::default(), AnsiStyle::default());
     let mut last = None;
     for (part, is_sequence) in console::AnsiCodeIterator::new(text) {
         if is_sequence {
@@ -39,7 +39,7 @@ pub(super) fn classed(text: &str) -> String {
             // What a program wrote over stays: it is a line of its own.
             if is_end && !(c == '\n' && last == Some('\r')) {
                 out.push('\n');
-                shown = Look::default();
+                shown = AnsiStyle::default();
             }
             last = Some(c);
             if is_end {
@@ -57,7 +57,7 @@ pub(super) fn classed(text: &str) -> String {
     out
 }
 
-impl Look {
+impl AnsiStyle {
     fn take(&mut self, sequence: &str) {
         let Some(numbers) = sequence.strip_prefix("\u{1b}[").and_then(|rest| rest.strip_suffix('m')) else {
             return;

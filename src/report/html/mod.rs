@@ -10,7 +10,7 @@ mod steps;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use blocks::Blocks;
-use page::{NAME, Page, Sections, brief};
+use page::{HtmlPage, NAME, PageSections, brief};
 use sha2::{Digest as _, Sha256};
 
 use super::detail::Detail;
@@ -33,15 +33,15 @@ const MAX_ROWS: usize = 3 << 20;
 pub fn render(digest: &Digest, detail: Detail) -> String {
     if digest.is_merge() {
         // No item leads to the next one, and none decides alone.
-        return Page { digest, detail, why: None, decided: None }.written();
+        return HtmlPage { digest, detail, why: None, decided: None }.written();
     }
     let why = Why::of(digest);
     let told = why.as_ref().and_then(|why| why.chain.iter().rev().find_map(|link| link.step.clone()));
     let own = || digest.deciding_step().map(|step| StepNumber::of_run(step.number));
-    Page { digest, detail, why, decided: told.or_else(own) }.written()
+    HtmlPage { digest, detail, why, decided: told.or_else(own) }.written()
 }
 
-impl Page<'_> {
+impl HtmlPage<'_> {
     fn written(mut self) -> String {
         let mut rows = steps::rows(&self);
         loop {
@@ -98,7 +98,7 @@ impl Page<'_> {
     }
 
     fn main(&self, rows: &[Markup], out: &mut Markup) {
-        let mut sections = Sections::default();
+        let mut sections = PageSections::default();
         parts::why(self, &mut sections);
         parts::against(self, &mut sections);
         parts::nights(self, &mut sections);

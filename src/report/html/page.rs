@@ -14,7 +14,7 @@ use crate::report::why::Why;
 pub(super) const NAME: usize = 120;
 
 /// What the page is made of.
-pub(super) struct Page<'d> {
+pub(super) struct HtmlPage<'d> {
     pub(super) digest: &'d Digest,
     pub(super) detail: Detail,
     pub(super) why: Option<Why>,
@@ -22,7 +22,7 @@ pub(super) struct Page<'d> {
     pub(super) decided: Option<StepNumber>,
 }
 
-impl Page<'_> {
+impl HtmlPage<'_> {
     /// Returns the word for the outcome.
     pub(super) fn outcome(&self) -> String {
         let is_unverified = |end: &LoopComplete| end.outcome == Outcome::Success && !end.verified;
@@ -67,11 +67,11 @@ pub(super) struct Section {
 
 /// The parts of the page, in order.
 #[derive(Default)]
-pub(super) struct Sections {
+pub(super) struct PageSections {
     pub(super) all: Vec<Section>,
 }
 
-impl Sections {
+impl PageSections {
     /// Adds a part.
     pub(super) fn add(&mut self, id: &'static str, title: &'static str, content: impl FnOnce(&mut Markup)) {
         let mut markup = Markup::default();
@@ -113,7 +113,7 @@ pub(super) fn sentence(parts: &[SentencePart], out: &mut Markup) {
 }
 
 /// Writes a reference to a step, which leads there if it is on the page.
-pub(super) fn step_link(page: &Page<'_>, number: &StepNumber, text: &str, out: &mut Markup) {
+pub(super) fn step_link(page: &HtmlPage<'_>, number: &StepNumber, text: &str, out: &mut Markup) {
     if page.detail.has(number) {
         out.leaf("a", &[("href", &format!("#step-{number}"))], text);
     } else {

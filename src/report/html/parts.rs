@@ -1,6 +1,6 @@
 //! The parts of a page beside its steps: what came of the run and why, its graph and states, tasks, nights, changed files.
 
-use super::page::{NAME, Page, Sections, anchor, brief, sentence, step_link, stripped, table};
+use super::page::{HtmlPage, NAME, PageSections, anchor, brief, sentence, step_link, stripped, table};
 use crate::base::name::StateName;
 use crate::base::text::{head, plural};
 use crate::base::time::human;
@@ -25,7 +25,7 @@ const MAX_NAMED: usize = 8;
 const MAX_DETAILS: usize = 16 * 1024;
 
 /// Writes what came of the run, and where the parts of the page are.
-pub(super) fn header(page: &Page<'_>, sections: &Sections, out: &mut Markup) {
+pub(super) fn header(page: &HtmlPage<'_>, sections: &PageSections, out: &mut Markup) {
     let digest = page.digest;
     out.within("header", &[("class", page.kind())], |out| {
         out.within("p", &[("class", "outcome")], |out| {
@@ -67,7 +67,7 @@ pub(super) fn header(page: &Page<'_>, sections: &Sections, out: &mut Markup) {
     out.ours("\n");
 }
 
-fn facts(page: &Page<'_>, out: &mut Markup) {
+fn facts(page: &HtmlPage<'_>, out: &mut Markup) {
     let digest = page.digest;
     let steps = digest.step_count().to_string();
     let mut facts = if digest.is_merge() {
@@ -102,7 +102,7 @@ fn facts(page: &Page<'_>, out: &mut Markup) {
 }
 
 /// Writes the chain from the outcome to its evidence, and what would have been with another verdict.
-pub(super) fn why(page: &Page<'_>, sections: &mut Sections) {
+pub(super) fn why(page: &HtmlPage<'_>, sections: &mut PageSections) {
     let Some(why) = page.why.as_ref().filter(|why| why.chain.len() > 1) else { return };
     sections.add("why", "Why", |out| {
         out.within("ol", &[("class", "chain")], |out| {
@@ -140,7 +140,7 @@ pub(super) fn why(page: &Page<'_>, sections: &mut Sections) {
     });
 }
 
-fn link(page: &Page<'_>, link: &Link, place: Option<&str>, out: &mut Markup) {
+fn link(page: &HtmlPage<'_>, link: &Link, place: Option<&str>, out: &mut Markup) {
     sentence(&link.says, out);
     if let Some(step) = &link.step {
         out.ours(" · ");
@@ -157,7 +157,7 @@ fn link(page: &Page<'_>, link: &Link, place: Option<&str>, out: &mut Markup) {
 }
 
 /// Writes how another run differs.
-pub(super) fn against(page: &Page<'_>, sections: &mut Sections) {
+pub(super) fn against(page: &HtmlPage<'_>, sections: &mut PageSections) {
     let Some(against) = &page.detail.against else { return };
     sections.add("against", "Against another run", |out| {
         out.within("p", &[], |out| {
@@ -189,7 +189,7 @@ pub(super) fn against(page: &Page<'_>, sections: &mut Sections) {
 }
 
 /// Writes what this night and those before it came to.
-pub(super) fn nights(page: &Page<'_>, sections: &mut Sections) {
+pub(super) fn nights(page: &HtmlPage<'_>, sections: &mut PageSections) {
     let Some(history) = history::of(page.digest) else { return };
     sections.add("nights", "Over the nights", |out| {
         let columns = ["night", "outcome", "#cycles", "fixed", "flaky", "left"];
@@ -232,7 +232,7 @@ fn names(states: &[StateName]) -> String {
 }
 
 /// Writes the tasks, each with how it stands and what it took.
-pub(super) fn tasks(page: &Page<'_>, sections: &mut Sections) {
+pub(super) fn tasks(page: &HtmlPage<'_>, sections: &mut PageSections) {
     let Some(work) = page.digest.work() else { return };
     let Some(progress) = stages::progress(work) else { return };
     sections.add("tasks", "Tasks", |out| {
@@ -285,7 +285,7 @@ fn more(all: usize, shown: usize, what: &str, out: &mut Markup) {
 }
 
 /// Writes what those cost who have a role.
-pub(super) fn roles(page: &Page<'_>, sections: &mut Sections) {
+pub(super) fn roles(page: &HtmlPage<'_>, sections: &mut PageSections) {
     let all = page.digest.usage();
     let work = page.digest.work();
     if all.is_nothing() {
@@ -315,7 +315,7 @@ pub(super) fn roles(page: &Page<'_>, sections: &mut Sections) {
 }
 
 /// Draws the loop with the way of the run, and says the same in a table.
-pub(super) fn graph(page: &Page<'_>, sections: &mut Sections) {
+pub(super) fn graph(page: &HtmlPage<'_>, sections: &mut PageSections) {
     let graph = &page.detail.graph;
     if graph.states.is_empty() || page.digest.is_merge() {
         return;
@@ -349,7 +349,7 @@ pub(super) fn graph(page: &Page<'_>, sections: &mut Sections) {
 }
 
 /// Counts what happened in each state.
-pub(super) fn states(page: &Page<'_>, sections: &mut Sections) {
+pub(super) fn states(page: &HtmlPage<'_>, sections: &mut PageSections) {
     let states = page.digest.states();
     if states.is_empty() || page.digest.is_merge() {
         return;
@@ -391,7 +391,7 @@ pub(super) fn states(page: &Page<'_>, sections: &mut Sections) {
 }
 
 /// Lists what the run changed in the working tree.
-pub(super) fn changes(page: &Page<'_>, sections: &mut Sections) {
+pub(super) fn changes(page: &HtmlPage<'_>, sections: &mut PageSections) {
     let unknown = page.digest.changes_unknown();
     let known = page.digest.changes().filter(|changes| !changes.is_nothing() || !changes.unseen.is_empty());
     let green = page.digest.green();
@@ -452,7 +452,7 @@ pub(super) fn changes(page: &Page<'_>, sections: &mut Sections) {
 }
 
 /// Lists the warnings.
-pub(super) fn warnings(page: &Page<'_>, sections: &mut Sections) {
+pub(super) fn warnings(page: &HtmlPage<'_>, sections: &mut PageSections) {
     let warnings = page.digest.warnings();
     if warnings.is_empty() {
         return;
@@ -473,7 +473,7 @@ pub(super) fn warnings(page: &Page<'_>, sections: &mut Sections) {
 }
 
 /// Says how to see more of the run, and to begin it again.
-pub(super) fn again(page: &Page<'_>, sections: &mut Sections) {
+pub(super) fn again(page: &HtmlPage<'_>, sections: &mut PageSections) {
     let Some(command) = advice::again(page.digest) else { return };
     sections.add("again", "On your machine", |out| {
         out.leaf("pre", &[("tabindex", "0")], &command.to_string());

@@ -1,10 +1,10 @@
 //! The steps of a run on its page: a row for each, and below it what it ran, found, printed and changed.
 
 use super::blocks::streams;
-use super::page::{NAME, Page, Sections, anchor, brief, step_link, stripped};
+use super::page::{HtmlPage, NAME, PageSections, anchor, brief, step_link, stripped};
 use crate::base::text::plural;
 use crate::base::time::human;
-use crate::report::detail::{Entry, StepDiff, named};
+use crate::report::detail::{DetailedStep, StepDiff, named};
 use crate::report::difference::ToldStep;
 use crate::report::items::reason;
 use crate::report::markup::Markup;
@@ -20,12 +20,12 @@ const MAX_FAILED: usize = 200;
 const SAME: u128 = 10;
 
 /// Writes a row for each step.
-pub(super) fn rows(page: &Page<'_>) -> Vec<Markup> {
+pub(super) fn rows(page: &HtmlPage<'_>) -> Vec<Markup> {
     page.detail.entries().iter().map(|entry| row(page, entry)).collect()
 }
 
 /// Writes the part about the steps.
-pub(super) fn section(page: &Page<'_>, rows: &[Markup], sections: &mut Sections) {
+pub(super) fn section(page: &HtmlPage<'_>, rows: &[Markup], sections: &mut PageSections) {
     if rows.is_empty() {
         return;
     }
@@ -57,8 +57,9 @@ pub(super) fn section(page: &Page<'_>, rows: &[Markup], sections: &mut Sections)
 }
 
 /// Lists what failed, the last first; of the items of a plan, as they come, each with the reason.
-fn failed(page: &Page<'_>, sections: &mut Sections) {
-    let mut failed: Vec<&Entry> = page.detail.entries().iter().filter(|entry| entry.failed()).collect();
+fn failed(page: &HtmlPage<'_>, sections: &mut PageSections) {
+    let mut failed: Vec<&DetailedStep> =
+        page.detail.entries().iter().filter(|entry| entry.failed()).collect();
     if failed.is_empty() {
         return;
     }
@@ -91,7 +92,7 @@ fn failed(page: &Page<'_>, sections: &mut Sections) {
 }
 
 /// Says which steps are not on the page, and where they are.
-fn left_out(page: &Page<'_>, out: &mut Markup) {
+fn left_out(page: &HtmlPage<'_>, out: &mut Markup) {
     let all = page.detail.all_left_out();
     if all == 0 {
         return;
@@ -107,7 +108,7 @@ fn left_out(page: &Page<'_>, out: &mut Markup) {
     });
 }
 
-fn row(page: &Page<'_>, entry: &Entry) -> Markup {
+fn row(page: &HtmlPage<'_>, entry: &DetailedStep) -> Markup {
     let (step, number) = (&entry.step, entry.number.to_string());
     let mut out = Markup::default();
     let (class, mark, said) = match step.standing() {
@@ -204,7 +205,7 @@ fn took_another_time(step: &Step, other: &ToldStep) -> bool {
 }
 
 /// Writes what a step ran, found, printed and changed.
-fn more(page: &Page<'_>, entry: &Entry, out: &mut Markup) {
+fn more(page: &HtmlPage<'_>, entry: &DetailedStep, out: &mut Markup) {
     let step = &entry.step;
     let diff = page.detail.diffs.iter().find(|diff| diff.step == entry.number);
     let action = step.action.as_ref().map(|action| stripped(&action.text).into_owned());
@@ -238,7 +239,7 @@ fn more(page: &Page<'_>, entry: &Entry, out: &mut Markup) {
     });
 }
 
-fn facts(page: &Page<'_>, entry: &Entry, out: &mut Markup) {
+fn facts(page: &HtmlPage<'_>, entry: &DetailedStep, out: &mut Markup) {
     let step = &entry.step;
     let mut facts = vec![step.verdict_line()];
     facts.extend(step.judged.as_ref().map(|judged| format!("judged by {}", brief(&judged.evaluator, 40))));
@@ -283,7 +284,7 @@ fn patch(diff: &StepDiff, out: &mut Markup) {
 }
 
 /// Writes where what the step printed is opened.
-fn outputs(entry: &Entry, out: &mut Markup) {
+fn outputs(entry: &DetailedStep, out: &mut Markup) {
     for (stream, id, tail) in streams(entry) {
         out.within("details", &[("class", "output"), ("data-block", &id)], |out| {
             let missing = tail.bytes.saturating_sub(tail.text.len() as u64);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
-use super::{LoopStats, Point, StateStats, Stats, cost, share};
+use super::{LoopStats, StateStats, Stats, TrendPoint, cost, share};
 use crate::base::text::{one_line, plural};
 use crate::base::time::{human, millis};
 
@@ -137,7 +137,7 @@ fn table(stats: &LoopStats) -> String {
 }
 
 /// Draws the last runs as bars between nothing and the highest of them. A run that has no such number leaves a gap.
-fn trend(runs: &[&Point], number: impl Fn(&Point) -> Option<u64>) -> String {
+fn trend(runs: &[&TrendPoint], number: impl Fn(&TrendPoint) -> Option<u64>) -> String {
     let numbers: Vec<Option<u64>> = runs.iter().map(|run| number(run)).collect();
     sparkline(&numbers)
 }

@@ -1,6 +1,6 @@
 //! The fold of events into steps, which the digest and every live sink share.
 
-use super::{Action, ActionResult, Judged, MAX_ACTION, Routed, Step, short};
+use super::{ActionResult, AnnouncedAction, MAX_ACTION, Routed, Step, StepJudgement, short};
 use crate::base::name::StateName;
 use crate::base::text;
 use crate::engine::event::{ActionKind, Event, LoopComplete, Stamped, TAIL};
@@ -71,7 +71,7 @@ impl Tracker {
                 // The action of a terminal that was stopped begins once more.
                 step.result = None;
                 step.tree.clone_from(tree);
-                step.action = Some(Action { text, kind: *kind, role: role.clone() });
+                step.action = Some(AnnouncedAction { text, kind: *kind, role: role.clone() });
                 finished
             }
             Event::ActionComplete(complete) => {
@@ -80,19 +80,19 @@ impl Tracker {
             Event::Evaluate { r#type, verdict, observes, details, .. } => self.with_current(|step| {
                 let observes = observes.unwrap_or_else(|| verdict.observes());
                 let (evaluator, verdict) = (r#type.clone(), verdict.clone());
-                step.judged = Some(Judged { evaluator, verdict, observes, details: short(details) });
+                step.judged = Some(StepJudgement { evaluator, verdict, observes, details: short(details) });
             }),
             Event::SubLoopStart { r#loop, .. } => {
                 self.inner = inner;
                 self.with_current(|step| {
                     let text = format!("loop {}", text::head(r#loop, MAX_ACTION));
-                    step.action = Some(Action { text, kind: ActionKind::SubLoop, role: None });
+                    step.action = Some(AnnouncedAction { text, kind: ActionKind::SubLoop, role: None });
                 })
             }
             Event::Board(event) => self.with_current(|step| {
                 let text = text::head(&event.operation, MAX_ACTION).to_owned();
-                step.action = Some(Action { text, kind: ActionKind::Board, role: None });
-                step.judged = Some(Judged::of_operation(event));
+                step.action = Some(AnnouncedAction { text, kind: ActionKind::Board, role: None });
+                step.judged = Some(StepJudgement::of_operation(event));
             }),
             Event::SubLoopComplete(complete) => self.with_current(|step| {
                 step.result =

@@ -14,12 +14,12 @@ use crate::engine::outcome::{Outcome, TerminatedBy};
 use crate::engine::verification::{Reason, StaleVerdict};
 use crate::evaluate::verdict::Observes;
 use crate::report::digest::flips::Otherwise;
-use crate::report::digest::visits::{Account, Visit};
+use crate::report::digest::visits::{LoopAccount, Visit};
 use crate::report::digest::{Digest, SentencePart};
 use crate::report::items::{Items, printed, why};
 use crate::report::numbers::StepNumber;
 use crate::report::stages;
-use crate::report::step::{Judged, Step};
+use crate::report::step::{Step, StepJudgement};
 
 /// The longest line of evidence, in characters.
 const LONGEST_LINE: usize = 200;
@@ -61,7 +61,7 @@ impl Why {
 }
 
 /// Says of a merge which items are not verified, and why. None of them leads to the next one.
-fn of_merge(digest: &Digest, account: &Account, run: String) -> Why {
+fn of_merge(digest: &Digest, account: &LoopAccount, run: String) -> Why {
     let mut chain = vec![Link { says: digest.sentence_parts(), ..outcome(account) }];
     chain.extend(Items::of(digest).unverified.into_iter().take(MOST_ITEMS).map(of_item));
     Why { run, outcome: digest.outcome_word(), chain, otherwise: Otherwise::default() }
@@ -133,7 +133,7 @@ fn of_step(visit: &Visit, source: &Source, link: Link) -> Link {
     at(&visit.step.state, source, Link { step: Some(visit.number.clone()), ..link })
 }
 
-fn outcome(account: &Account) -> Link {
+fn outcome(account: &LoopAccount) -> Link {
     let code = match &account.end {
         None => Code::Incomplete,
         Some(end) if end.outcome == Outcome::Success && !end.verified => Code::Unverified,
@@ -151,7 +151,7 @@ fn outcome(account: &Account) -> Link {
 }
 
 /// Adds what lies behind the outcome of a loop.
-fn of_account(account: &Account, digest: Option<&Digest>, chain: &mut Vec<Link>) {
+fn of_account(account: &LoopAccount, digest: Option<&Digest>, chain: &mut Vec<Link>) {
     let source = &account.source;
     if let Some(end) = &account.end {
         chain.push(terminal(end, account.saved, source));
@@ -386,7 +386,7 @@ fn evidence(visit: &Visit, source: &Source) -> Option<Link> {
     Some(of_step(visit, source, Link { lines, ..link(code, says) }))
 }
 
-fn reasons(judged: Option<&Judged>) -> Vec<String> {
+fn reasons(judged: Option<&StepJudgement>) -> Vec<String> {
     let details = judged.iter().flat_map(|judged| &judged.details);
     let reasons = details.filter(|(key, _)| REASONS.contains(&key.as_str()));
     reasons

@@ -6,7 +6,7 @@ use crate::ci::Provider;
 use crate::ci::chain::{ChainLink, NextRun};
 use crate::ci::reported::{ReportOptions, ReportRequest, ReportedRun};
 use crate::forge::github::results::uncounted_job;
-use crate::report::annotations::{Annotation, Level};
+use crate::report::annotations::{Annotation, AnnotationLevel};
 use crate::session::context::Session;
 
 /// Names a run for reports.
@@ -38,7 +38,7 @@ impl Session<'_> {
             "the reports of the run are not stored: the upload of `{}` failed, and the log of that step says why; where there is a conflict, another job or step of this run has stored its own under this name, and they share this name: pass `key`",
             one_line(artifact, 255)
         );
-        let level = if is_handed_off { Level::Error } else { Level::Warning };
+        let level = if is_handed_off { AnnotationLevel::Error } else { AnnotationLevel::Warning };
         let said = Annotation { level, title: "ll-loop".to_owned(), message, location: None };
         self.talk.ci_line(&provider.dialect().annotation(&said), &provider);
         if is_handed_off && let Err(error) = provider.announce(&[("exit-code", UNSTORED.to_string())]) {
@@ -71,9 +71,9 @@ pub(crate) fn dispatch(
     let level = match &next {
         NextRun::Started { page, .. } => {
             message.extend(page.iter().flat_map(|page| [": ", page.as_str()]));
-            Level::Notice
+            AnnotationLevel::Notice
         }
-        NextRun::ChainEnded { .. } | NextRun::NotStarted(_) => Level::Error,
+        NextRun::ChainEnded { .. } | NextRun::NotStarted(_) => AnnotationLevel::Error,
     };
     let said = Annotation { level, title: subject.loop_name.clone(), message, location: None };
     session.talk.ci_line(&provider.dialect().annotation(&said), provider);

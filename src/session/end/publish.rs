@@ -25,7 +25,7 @@ use crate::forge::github::artifacts::PREFIX;
 use crate::journal::files::RunFiles;
 use crate::journal::{fault, reader};
 use crate::report::advice;
-use crate::report::annotations::{self, Annotation, Checkout, Level};
+use crate::report::annotations::{self, Annotation, AnnotationLevel, Checkout};
 use crate::report::detail::Detail;
 use crate::report::digest::{Digest, NotRun, ReportPaths};
 use crate::report::formats::FORMATS;
@@ -336,7 +336,7 @@ impl Publication {
     /// Says that the reports were not stored: as an error where another job was to go on with the run.
     fn say_unstored(&self, digest: &Digest, why: &str, session: &Session<'_>) -> Option<String> {
         let is_handed_off = digest.end().is_some_and(|end| end.outcome == Outcome::Handoff);
-        let level = if is_handed_off { Level::Error } else { Level::Warning };
+        let level = if is_handed_off { AnnotationLevel::Error } else { AnnotationLevel::Warning };
         let message = format!("the reports of the run are not stored: {why}");
         let said = Annotation { level, title: digest.loop_name().to_owned(), message, location: None };
         session.talk.ci_line(&self.provider.dialect().annotation(&said), &self.provider);
@@ -378,7 +378,7 @@ impl Publication {
             || digest.unbegun().is_some_and(|unbegun| unbegun.hindrance == Hindrance::Interrupted);
         let untold = reporter.end(report, if is_interrupted { SHORT_PATIENCE } else { PATIENCE });
         if let Some(notice) = untold.notice {
-            let (level, title) = (Level::Notice, self.provider.name().to_owned());
+            let (level, title) = (AnnotationLevel::Notice, self.provider.name().to_owned());
             let notice = Annotation { level, title, message: notice, location: None };
             session.talk.ci_line(&self.provider.dialect().annotation(&notice), &self.provider);
         }

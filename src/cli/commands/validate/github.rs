@@ -3,13 +3,13 @@
 use super::found::{Reports, objects, word};
 use crate::ci::github::commands::Commands;
 use crate::cli::output::Output;
-use crate::report::annotations::{Annotation, Level, Location};
+use crate::report::annotations::{Annotation, AnnotationLevel, Location};
 use crate::report::dialect::Dialect as _;
 
 pub(super) fn write(reports: &Reports, output: &Output) {
     let found = reports.files.iter().flat_map(objects).map(|object| annotation(&object, reports));
     let unread = reports.unread.iter().map(|unread| Annotation {
-        level: Level::Error,
+        level: AnnotationLevel::Error,
         title: "unreadable".to_owned(),
         message: unread.error.message().to_owned(),
         location: None,
@@ -21,9 +21,9 @@ pub(super) fn write(reports: &Reports, output: &Output) {
 
 fn annotation(object: &serde_json::Value, reports: &Reports) -> Annotation {
     let level = match word(object, "severity") {
-        Some("error") => Level::Error,
-        Some("warning") => Level::Warning,
-        _ => Level::Notice,
+        Some("error") => AnnotationLevel::Error,
+        Some("warning") => AnnotationLevel::Warning,
+        _ => AnnotationLevel::Notice,
     };
     let number = |key: &str| object.get(key)?.as_u64().and_then(|number| u32::try_from(number).ok());
     let location = word(object, "file").map(|file| Location {
