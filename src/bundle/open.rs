@@ -320,12 +320,12 @@ mod tests {
     use super::*;
 
     /// What a bundle is made of, to be spoiled in one place.
-    struct Made {
+    struct TestBundle {
         manifest: Value,
         files: Vec<(String, Vec<u8>, u32)>,
     }
 
-    fn made() -> Made {
+    fn made() -> TestBundle {
         let files: Vec<(String, Vec<u8>, u32)> = [
             ("events.jsonl", "{}\n"),
             ("output.log", "hello"),
@@ -344,10 +344,10 @@ mod tests {
             "repository": null, "job": null, "outcome": null, "resumable": true, "state": null, "iteration": 1,
             "step": 1, "last_seq": 1, "tree": null, "left_out": [], "files": listed,
         });
-        Made { manifest, files }
+        TestBundle { manifest, files }
     }
 
-    impl Made {
+    impl TestBundle {
         fn zip(&self) -> Vec<u8> {
             let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
             let options = SimpleFileOptions::default();
@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[track_caller]
-    fn refuses(spoil: impl FnOnce(&mut Made), expected: &str) {
+    fn refuses(spoil: impl FnOnce(&mut TestBundle), expected: &str) {
         let mut bundle = made();
         spoil(&mut bundle);
         let error =
@@ -407,7 +407,7 @@ mod tests {
 
     #[test]
     fn one_file_is_read_by_its_name() {
-        let read = |made: &Made, name: &str, most| {
+        let read = |made: &TestBundle, name: &str, most| {
             let archive = Archive::open(Cursor::new(made.zip()), LIMITS).unwrap();
             Bundle::new(archive).unwrap().read(name, most)
         };
@@ -506,7 +506,7 @@ mod tests {
     #[test]
     fn every_value_of_a_manifest_is_of_its_type() {
         let tree = |key: &'static str, value: Value| {
-            move |made: &mut Made| {
+            move |made: &mut TestBundle| {
                 let id = "0".repeat(40);
                 made.manifest["tree"] = json!({"base": id, "head": id, "commit": id, "tree": id, "index": null, "changed": true, "missing": null});
                 made.manifest["tree"][key] = value;
@@ -520,7 +520,7 @@ mod tests {
             }
             refuses(tree(key, json!(7)), "invalid type");
         }
-        let own = |key: &'static str, value: Value| move |made: &mut Made| made.manifest[key] = value;
+        let own = |key: &'static str, value: Value| move |made: &mut TestBundle| made.manifest[key] = value;
         for value in ["", "../x", "main", "a/b-20260101T000000-abcdef", ".x-20260101T000000-abcdef"] {
             refuses(own("instance", json!(value)), "this is not the id of a run");
         }

@@ -30,7 +30,7 @@ use crate::journal::files::RunFiles;
 use crate::journal::streams::StreamDigests;
 
 /// What a bundle is made from.
-pub struct Contents<'c> {
+pub struct BundleContents<'c> {
     /// The files of the run.
     pub files: &'c RunFiles,
     /// The reports that are there.
@@ -77,7 +77,7 @@ pub enum PackError {
 }
 
 /// Writes the bundle of a run. It appears under its name whole or not at all.
-pub fn pack(contents: &Contents<'_>, target: &Path) -> Result<PackedBundle, PackError> {
+pub fn pack(contents: &BundleContents<'_>, target: &Path) -> Result<PackedBundle, PackError> {
     let directory = target.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(directory)?;
     let scratch = transient::directory_in(transient::PACKED, directory)?;
@@ -110,10 +110,10 @@ pub fn pack(contents: &Contents<'_>, target: &Path) -> Result<PackedBundle, Pack
     let tree_missing = tree.as_ref().and_then(|tree| tree.missing.as_ref().map(ToString::to_string));
     let mut sources = sources(contents)?;
     if tree.as_ref().is_some_and(|tree| tree.changed) {
-        sources.push(Source { name: names::TREE.to_owned(), path: objects, foreign: false });
+        sources.push(PackedFile { name: names::TREE.to_owned(), path: objects, foreign: false });
     }
     if snapshots.is_some() {
-        sources.push(Source { name: names::SNAPSHOTS.to_owned(), path: stands, foreign: false });
+        sources.push(PackedFile { name: names::SNAPSHOTS.to_owned(), path: stands, foreign: false });
     }
     sources.extend(loops(contents, scratch.path())?);
     let mut kept = Vec::new();
@@ -157,14 +157,14 @@ pub fn pack(contents: &Contents<'_>, target: &Path) -> Result<PackedBundle, Pack
 }
 
 /// A file on its way into a bundle.
-struct Source {
+struct PackedFile {
     name: String,
     path: PathBuf,
     /// Whether it was written by somebody else, and may hold anything.
     foreign: bool,
 }
 
-impl Source {
+impl PackedFile {
     /// Says why it cannot go along.
     fn check(&self, redactor: &Redactor) -> io::Result<Option<&'static str>> {
         let is_file = fs::symlink_metadata(&self.path)?.is_file();
@@ -176,9 +176,9 @@ impl Source {
     }
 }
 
-fn sources(contents: &Contents<'_>) -> io::Result<Vec<Source>> {
+fn sources(contents: &BundleContents<'_>) -> io::Result<Vec<PackedFile>> {
     let files = contents.files;
-    let ours = |name: &str, path: PathBuf| Source { name: name.to_owned(), path, foreign: false };
+    let ours = |name: &str, path: PathBuf| PackedFile { name: name.to_owned(), path, foreign: false };
     let mut all = vec![ours(names::JOURNAL, files.journal())];
     let optional = [(names::STATE, files.state()), (names::LOG, files.log())];
     all.extend(optional.into_iter().filter(|(_, path)| path.exists()).map(|(name, path)| ours(name, path)));
@@ -190,20 +190,20 @@ fn sources(contents: &Contents<'_>) -> io::Result<Vec<Source>> {
         let mut below = Vec::new();
         walk(&directory, "", &mut below)?;
         let below = below.into_iter().filter(|(name, _)| prefix != names::REPORTS || is_report(name));
-        all.extend(below.map(|(name, path)| Source { name: format!("{prefix}{name}"), path, foreign }));
+        all.extend(below.map(|(name, path)| PackedFile { name: format!("{prefix}{name}"), path, foreign }));
     }
     Ok(all)
 }
 
 /// Writes the texts of the loop files down as they were when they were read.
-fn loops(contents: &Contents<'_>, scratch: &Path) -> io::Result<Vec<Source>> {
+fn loops(contents: &BundleContents<'_>, scratch: &Path) -> io::Result<Vec<PackedFile>> {
     let numbered = contents.loops.iter().enumerate();
     let written = numbered.map(|(number, (name, text))| {
         let path = scratch.join(format!("loop-{number}"));
         fs::write(&path, text)?;
         // A name that leads elsewhere would be refused on the way in.
         let parts: Vec<&str> = name.split('/').filter(|part| !matches!(*part, "" | "." | "..")).collect();
-        Ok(Source { name: format!("{}{}", names::LOOPS, parts.join("/")), path, foreign: true })
+        Ok(PackedFile { name: format!("{}{}", names::LOOPS, parts.join("/")), path, foreign: true })
     });
     written.collect()
 }
@@ -237,7 +237,7 @@ fn walk(directory: &Path, prefix: &str, found: &mut Vec<(String, PathBuf)>) -> i
     Ok(())
 }
 
-fn digest(name: EntryName, source: &Source) -> io::Result<ManifestEntry> {
+fn digest(name: EntryName, source: &PackedFile) -> io::Result<ManifestEntry> {
     let mut file = BufReader::with_capacity(1 << 16, read::open(&source.path)?);
     let mut digest = Sha256::new();
     let size = io::copy(&mut file, &mut Hashing(&mut digest))?;
@@ -259,7 +259,7 @@ impl io::Write for Hashing<'_> {
 }
 
 fn manifest(
-    contents: &Contents<'_>,
+    contents: &BundleContents<'_>,
     (tree, snapshots): (Option<SavedTree>, Option<SavedSnapshots>),
     left_out: Vec<LeftOut>,
     files: Vec<ManifestEntry>,
@@ -295,7 +295,7 @@ fn manifest(
     })
 }
 
-fn write(target: &Path, manifest: &Manifest, kept: &[(ManifestEntry, Source)]) -> Result<(), PackError> {
+fn write(target: &Path, manifest: &Manifest, kept: &[(ManifestEntry, PackedFile)]) -> Result<(), PackError> {
     let mut zip = ZipWriter::new(BufWriter::new(fs::File::create(target)?));
     let options = SimpleFileOptions::default()
         .compression_method(CompressionMethod::Deflated)

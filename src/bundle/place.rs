@@ -12,7 +12,7 @@ use crate::journal::{ends, fault};
 
 /// How the run that comes in stands to the one that is here already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Comparison {
+pub enum RunComparison {
     /// It is not here, or not as far: the one that comes in takes its place.
     Ahead,
     /// It is here, and as far.
@@ -42,23 +42,23 @@ pub fn arrange(unpacked: &Path, files: &RunFiles) -> io::Result<RunFiles> {
 }
 
 /// Compares a run that comes in with the one that is here.
-pub fn compare(incoming: &RunFiles, files: &RunFiles) -> io::Result<Comparison> {
+pub fn compare(incoming: &RunFiles, files: &RunFiles) -> io::Result<RunComparison> {
     let (incoming, here) = (incoming.journal(), files.journal());
     if !here.exists() {
-        return Ok(Comparison::Ahead);
+        return Ok(RunComparison::Ahead);
     }
     let length = fs::metadata(&incoming)?.len().min(fs::metadata(&here)?.len());
     if !begin_alike(&incoming, &here, length)? {
         // What a kill leaves of a last line does not count.
         let last = |path: &Path| Ok::<_, io::Error>(ends::ends(path)?.last.map(|(_, seq)| seq));
         let is_part = fs::metadata(&here)?.len() == length && last(&here)? < last(&incoming)?;
-        return Ok(if is_part { Comparison::Ahead } else { Comparison::Apart });
+        return Ok(if is_part { RunComparison::Ahead } else { RunComparison::Apart });
     }
     let is_longer = |path: &Path| Ok::<_, io::Error>(fs::metadata(path)?.len() > length);
     Ok(match (is_longer(&incoming)?, is_longer(&here)?) {
-        (true, _) => Comparison::Ahead,
-        (false, true) => Comparison::Behind,
-        (false, false) => Comparison::Same,
+        (true, _) => RunComparison::Ahead,
+        (false, true) => RunComparison::Behind,
+        (false, false) => RunComparison::Same,
     })
 }
 

@@ -41,7 +41,7 @@ pub struct TreeOptions<'w> {
 
 /// A tree that was kept.
 #[derive(Debug)]
-pub struct Kept {
+pub struct BundledTree {
     /// What the manifest says about it.
     pub saved: SavedTree,
     /// Files that are not in it.
@@ -50,11 +50,11 @@ pub struct Kept {
 
 /// Keeps a working tree: its objects go into the file `target`, when there are any. Returns nothing where there is no
 /// repository, or none with a commit.
-pub fn keep(wanted: &TreeOptions<'_>, target: &Path) -> Result<Option<Kept>, String> {
+pub fn keep(wanted: &TreeOptions<'_>, target: &Path) -> Result<Option<BundledTree>, String> {
     let Ok(top) = wanted.git.line(&top_level()) else { return Ok(None) };
     let git = wanted.git.at(Path::new(&top));
     let Ok(head) = git.id(&head_commit()) else { return Ok(None) };
-    let keeper = Keeper::new(wanted, &git, PathBuf::from(top), head)?;
+    let keeper = TreeKeeper::new(wanted, &git, PathBuf::from(top), head)?;
     keeper.keep(target).map(Some)
 }
 
@@ -72,7 +72,7 @@ pub struct MadeTree {
 }
 
 /// Keeps a tree that is in no checkout.
-pub fn keep_made(made: &MadeTree, redactor: &Redactor, target: &Path) -> Result<Kept, String> {
+pub fn keep_made(made: &MadeTree, redactor: &Redactor, target: &Path) -> Result<BundledTree, String> {
     let MadeTree { git, base, tree, missing } = made;
     let commit = commit(git, base, tree, "The working tree of a run")?;
     let base_tree =
@@ -86,7 +86,7 @@ pub fn keep_made(made: &MadeTree, redactor: &Redactor, target: &Path) -> Result<
         write_objects(git, base, (&commit, None), target)?;
     }
     let (base, head, tree) = (base.clone(), base.clone(), tree.clone());
-    Ok(Kept {
+    Ok(BundledTree {
         saved: SavedTree { base, head, commit, tree, index: None, changed, missing },
         left_out: Vec::new(),
     })
@@ -100,7 +100,7 @@ fn head_commit() -> Call {
     Call::new("rev-parse").with(&["--verify", "--quiet"]).revision("HEAD^{commit}")
 }
 
-struct Keeper<'w> {
+struct TreeKeeper<'w> {
     wanted: &'w TreeOptions<'w>,
     /// With an index and objects of our own.
     git: Git,
@@ -113,7 +113,7 @@ struct Keeper<'w> {
     left_out: Vec<LeftOut>,
 }
 
-impl<'w> Keeper<'w> {
+impl<'w> TreeKeeper<'w> {
     fn new(wanted: &'w TreeOptions<'w>, git: &Git, top: PathBuf, head: ObjectId) -> Result<Self, String> {
         let inside = |name: &'static str| {
             let path = Call::new("rev-parse").with(&["--git-path", name]);
@@ -136,7 +136,7 @@ impl<'w> Keeper<'w> {
         Ok(Self { wanted, git, top, base, head, protected, _place: place, left_out: Vec::new() })
     }
 
-    fn keep(mut self, target: &Path) -> Result<Kept, String> {
+    fn keep(mut self, target: &Path) -> Result<BundledTree, String> {
         let write_tree = Call::new("write-tree");
         // Fails while a merge is not finished; the files themselves are kept all the same.
         let index = self.git.id(&write_tree).ok();
@@ -178,7 +178,7 @@ impl<'w> Keeper<'w> {
         }
         let Self { base, head, left_out, .. } = self;
         let changed = changed && missing.is_none();
-        Ok(Kept { saved: SavedTree { base, head, commit, tree, index, changed, missing }, left_out })
+        Ok(BundledTree { saved: SavedTree { base, head, commit, tree, index, changed, missing }, left_out })
     }
 
     /// Adds the untracked files of the scope.

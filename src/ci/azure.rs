@@ -10,7 +10,7 @@ use std::io::{self, Write};
 use super::job::{Job, Variables};
 use super::marker::without_markers;
 use super::plain::{Plain, one_clean_line};
-use super::service::{ProviderRow, Service, absolute, annotate};
+use super::service::{CiService, ProviderRow, absolute, annotate};
 use crate::base::lookup::Lookup;
 use crate::base::time::Timestamp;
 use crate::report::annotations::{Annotation, AnnotationLevel, Checkout};
@@ -64,13 +64,13 @@ impl Azure {
     }
 }
 
-impl Service for Azure {
+impl CiService for Azure {
     fn name(&self) -> &'static str {
         "azure"
     }
 
     fn dialect(&self) -> Box<dyn Dialect> {
-        Box::new(Commands)
+        Box::new(LoggingCommands)
     }
 
     fn job(&self) -> Job {
@@ -82,7 +82,7 @@ impl Service for Azure {
     }
 
     fn publish(&self, digest: &Digest, tree: &Checkout<'_>, log: &mut dyn Write) -> Vec<io::Error> {
-        let told = annotate(&Commands, digest, tree, log).and_then(|()| {
+        let told = annotate(&LoggingCommands, digest, tree, log).and_then(|()| {
             for (name, value) in outputs::outputs(digest) {
                 // A name of a variable has no hyphen.
                 let properties = [("variable", name.replace('-', "_")), ("isOutput", "true".to_owned())];
@@ -100,11 +100,11 @@ impl Service for Azure {
 
 /// The dialect of logging commands.
 #[derive(Clone, Copy, Debug, Default)]
-struct Commands;
+struct LoggingCommands;
 
 const MARKERS: &[&str] = &["", "vso"];
 
-impl Dialect for Commands {
+impl Dialect for LoggingCommands {
     fn group_start(&mut self, title: &str, _at: Timestamp) -> String {
         format!("##[group]{title}")
     }
@@ -179,7 +179,7 @@ mod tests {
 
     use super::*;
     use crate::ci::marker::is_skipped;
-    use crate::ci::testing::{Shown, hostile, show};
+    use crate::ci::testing::{TestLog, hostile, show};
     use crate::report::annotations::Location;
     use crate::report::testing::failing;
 
@@ -217,7 +217,7 @@ mod tests {
 
     #[track_caller]
     fn check(action: &str, lines: &[&str]) {
-        let Shown { log, steps } = show::<Commands>(action, lines);
+        let TestLog { log, steps } = show::<LoggingCommands>(action, lines);
         let names: Vec<String> = found(&log).into_iter().map(|(name, _, _)| name).collect();
         assert_eq!(names, ["group", "endgroup"].repeat(steps), "{log}");
     }
@@ -284,7 +284,7 @@ mod tests {
         fn what_is_in_a_command_comes_out_as_it_went_in(text in hostile(PIECES)) {
             let location = Some(Location { file: text.clone(), line: Some(1), column: Some(2) });
             let (title, message) = (text.clone(), text.clone());
-            let line = Commands.annotation(&Annotation { level: AnnotationLevel::Error, title, message, location });
+            let line = LoggingCommands.annotation(&Annotation { level: AnnotationLevel::Error, title, message, location });
             prop_assert!(!line.contains(['\r', '\n']));
             let (name, properties, data) = vso(&line).unwrap();
             let broken = without_markers(&text, MARKERS).into_owned();
@@ -328,7 +328,7 @@ mod tests {
         ##vso[task.setvariable variable=patch;isOutput=true;]
         ##vso[task.uploadsummary]/agent/s/.loops/r/summary.md
         "#);
-        assert_snapshot!(Commands.mask("a;b]\nc 5%5D").unwrap(), @"##vso[task.setsecret]a;b]%0Ac 5%AZP255D");
-        assert_eq!(Commands.mask(" "), None);
+        assert_snapshot!(LoggingCommands.mask("a;b]\nc 5%5D").unwrap(), @"##vso[task.setsecret]a;b]%0Ac 5%AZP255D");
+        assert_eq!(LoggingCommands.mask(" "), None);
     }
 }

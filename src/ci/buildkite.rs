@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use super::job::{Job, Variables};
 use super::marker::not_at_start;
 use super::plain::{Plain, one_clean_line};
-use super::service::{ProviderRow, Service};
+use super::service::{CiService, ProviderRow};
 use crate::base::lookup::Lookup;
 use crate::base::time::Timestamp;
 use crate::report::annotations::Annotation;
@@ -58,7 +58,7 @@ impl Buildkite {
     }
 }
 
-impl Service for Buildkite {
+impl CiService for Buildkite {
     fn name(&self) -> &'static str {
         "buildkite"
     }
@@ -116,7 +116,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::ci::testing::{Shown, hostile, show};
+    use crate::ci::testing::{TestLog, hostile, show};
     use crate::report::annotations::{AnnotationLevel, Location};
 
     /// What Buildkite finds in a log: the sign of each heading, written from its documentation, stricter where it does
@@ -130,7 +130,7 @@ mod tests {
 
     #[track_caller]
     fn check(action: &str, lines: &[&str]) {
-        let Shown { log, steps } = show::<Headings>(action, lines);
+        let TestLog { log, steps } = show::<Headings>(action, lines);
         let mut expected = vec!["~~~"];
         expected.extend(["---", "~~~"].repeat(steps));
         expected.push("+++");

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::job::{Job, Variables};
 use super::plain::Plain;
-use super::service::{ProviderRow, Service};
+use super::service::{CiService, ProviderRow};
 use crate::base::lookup::Lookup;
 use crate::report::dialect::Dialect;
 
@@ -53,7 +53,7 @@ impl Circleci {
     }
 }
 
-impl Service for Circleci {
+impl CiService for Circleci {
     fn name(&self) -> &'static str {
         "circleci"
     }

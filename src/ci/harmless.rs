@@ -110,9 +110,9 @@ mod tests {
 
     /// A stream that a test can read.
     #[derive(Clone, Default)]
-    struct Kept(Arc<Mutex<Vec<u8>>>);
+    struct CapturedStream(Arc<Mutex<Vec<u8>>>);
 
-    impl Write for Kept {
+    impl Write for CapturedStream {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             self.0.lock().unwrap().write(bytes)
         }
@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn a_command_in_pieces_is_none() {
-        let kept = Kept::default();
+        let kept = CapturedStream::default();
         let azure = Provider::by_name("azure", &|_| None).unwrap().dialect();
         let mut lines = HarmlessLines::new(Box::new(kept.clone()), azure);
         for piece in ["fine\n│ ##v", "so[task.setvariable]", "x\n##vso[a]", "b"] {

@@ -5,7 +5,7 @@
 
 use super::job::{Job, Variables};
 use super::plain::Plain;
-use super::service::{ProviderRow, Service};
+use super::service::{CiService, ProviderRow};
 use crate::base::lookup::Lookup;
 use crate::report::dialect::Dialect;
 
@@ -41,7 +41,7 @@ impl Jenkins {
     }
 }
 
-impl Service for Jenkins {
+impl CiService for Jenkins {
     fn name(&self) -> &'static str {
         "jenkins"
     }

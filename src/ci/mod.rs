@@ -27,7 +27,7 @@ mod travis;
 use std::ops::Deref;
 use std::rc::Rc;
 
-use service::{ProviderRow, Service};
+use service::{CiService, ProviderRow};
 
 use crate::base::lookup::Lookup;
 
@@ -45,9 +45,9 @@ const PROVIDERS: &[ProviderRow] = &[
     plain::PROVIDER,
 ];
 
-/// The CI system that a run is in. What it can do is in [`Service`].
+/// The CI system that a run is in. What it can do is in [`CiService`].
 #[derive(Clone, Debug)]
-pub struct Provider(Rc<dyn Service>);
+pub struct Provider(Rc<dyn CiService>);
 
 impl Provider {
     /// Returns the provider whose environment this is.
@@ -73,7 +73,7 @@ impl Provider {
 }
 
 impl Deref for Provider {
-    type Target = dyn Service;
+    type Target = dyn CiService;
 
     fn deref(&self) -> &Self::Target {
         self.0.as_ref()

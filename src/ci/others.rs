@@ -3,7 +3,7 @@
 
 use super::job::{Job, Variables};
 use super::plain::Plain;
-use super::service::{ProviderRow, Service};
+use super::service::{CiService, ProviderRow};
 use crate::base::lookup::Lookup;
 use crate::report::dialect::Dialect;
 
@@ -11,7 +11,7 @@ use crate::report::dialect::Dialect;
 pub(super) const PROVIDER: ProviderRow = ProviderRow {
     names: &["drone", "woodpecker", "bitbucket", "appveyor"],
     detect,
-    make: |name, env| Box::new(Other::new(name, env)),
+    make: |name, env| Box::new(OtherSystem::new(name, env)),
     withheld: WITHHELD,
     tokens: &[],
 };
@@ -80,12 +80,12 @@ fn detect(env: Lookup<'_>) -> Option<&'static str> {
 
 /// A job of one of these systems.
 #[derive(Debug)]
-struct Other {
+struct OtherSystem {
     name: &'static str,
     job: Job,
 }
 
-impl Other {
+impl OtherSystem {
     /// Reads from the environment what the system with this name says about the job.
     fn new(name: &str, env: Lookup<'_>) -> Self {
         let known = SYSTEMS.iter().find(|(known, ..)| *known == name).unwrap_or(&SYSTEMS[0]);
@@ -93,7 +93,7 @@ impl Other {
     }
 }
 
-impl Service for Other {
+impl CiService for OtherSystem {
     fn name(&self) -> &'static str {
         self.name
     }

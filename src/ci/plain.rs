@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::io::{self, Write};
 
-use super::service::{ProviderRow, Service};
+use super::service::{CiService, ProviderRow};
 use crate::base::text::{is_direction, is_line_end, one_line, plain};
 use crate::base::time::Timestamp;
 use crate::report::annotations::{Annotation, AnnotationLevel, Checkout};
@@ -23,7 +23,7 @@ pub(super) const PROVIDER: ProviderRow = ProviderRow {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Plain;
 
-impl Service for Plain {
+impl CiService for Plain {
     fn name(&self) -> &'static str {
         "plain"
     }

@@ -1,5 +1,5 @@
 //! What a run asks of a CI system, and the row by which a system is found: a provider is a file that implements
-//! [`Service`] and exports one [`ProviderRow`].
+//! [`CiService`] and exports one [`ProviderRow`].
 
 use std::fmt::Debug;
 use std::io::{self, Write};
@@ -20,7 +20,7 @@ pub(crate) struct ProviderRow {
     /// Returns the name of the provider whose environment this is.
     pub(super) detect: fn(Lookup<'_>) -> Option<&'static str>,
     /// Makes the provider of this name from what the environment says.
-    pub(super) make: fn(&str, Lookup<'_>) -> Box<dyn Service>,
+    pub(super) make: fn(&str, Lookup<'_>) -> Box<dyn CiService>,
     /// What variables begin with that no action sees: credentials of the system, and its side channels.
     pub(super) withheld: &'static [&'static str],
     /// The job's own token, under every name that it has, which an action sees when it is asked for.
@@ -31,7 +31,7 @@ pub(crate) struct ProviderRow {
 pub type LastWord = Box<dyn FnOnce(&str) -> Result<(), String> + Send>;
 
 /// What a provider can do.
-pub trait Service: Debug {
+pub trait CiService: Debug {
     /// Returns the name.
     fn name(&self) -> &'static str;
 

@@ -9,7 +9,7 @@ use std::io::{self, Write};
 use super::job::{Job, Variables};
 use super::marker::without_markers;
 use super::plain::{Plain, one_clean_line};
-use super::service::{ProviderRow, Service, absolute, annotate};
+use super::service::{CiService, ProviderRow, absolute, annotate};
 use crate::base::lookup::Lookup;
 use crate::base::text::head;
 use crate::base::time::Timestamp;
@@ -53,13 +53,13 @@ impl Teamcity {
     }
 }
 
-impl Service for Teamcity {
+impl CiService for Teamcity {
     fn name(&self) -> &'static str {
         "teamcity"
     }
 
     fn dialect(&self) -> Box<dyn Dialect> {
-        Box::new(Messages::default())
+        Box::new(ServiceMessages::default())
     }
 
     fn job(&self) -> Job {
@@ -67,7 +67,7 @@ impl Service for Teamcity {
     }
 
     fn publish(&self, digest: &Digest, tree: &Checkout<'_>, log: &mut dyn Write) -> Vec<io::Error> {
-        let told = annotate(&Messages::default(), digest, tree, log).and_then(|()| {
+        let told = annotate(&ServiceMessages::default(), digest, tree, log).and_then(|()| {
             // What goes on in a later build is no problem of this one.
             if !matches!(digest.end_kind(), EndKind::Success | EndKind::NotRun | EndKind::HandedOff) {
                 let identity = format!("ll-loop {}", digest.loop_name());
@@ -93,12 +93,12 @@ impl Service for Teamcity {
 
 /// The dialect of service messages.
 #[derive(Debug, Default)]
-struct Messages {
+struct ServiceMessages {
     /// The title of the block that is open.
     open: Option<String>,
 }
 
-impl Dialect for Messages {
+impl Dialect for ServiceMessages {
     fn group_start(&mut self, title: &str, _at: Timestamp) -> String {
         self.open = Some(title.to_owned());
         message("blockOpened", &[("name", title.to_owned())])
@@ -160,7 +160,7 @@ mod tests {
 
     use super::*;
     use crate::ci::marker::is_skipped;
-    use crate::ci::testing::{Shown, hostile, show};
+    use crate::ci::testing::{TestLog, hostile, show};
     use crate::report::annotations::Location;
     use crate::report::testing::{failing, succeeding};
 
@@ -229,7 +229,7 @@ mod tests {
 
     #[track_caller]
     fn check(action: &str, lines: &[&str]) {
-        let Shown { log, steps } = show::<Messages>(action, lines);
+        let TestLog { log, steps } = show::<ServiceMessages>(action, lines);
         let found = found(&log);
         assert_eq!(found.len(), 2 * steps, "{log}");
         for pair in found.chunks(2) {
@@ -341,6 +341,6 @@ mod tests {
         let location = Some(Location { file: "a.c".into(), line: Some(3), column: None });
         let (title, message) = (String::new(), "it's [x]\nmore".into());
         let note = Annotation { level: AnnotationLevel::Notice, title, message, location };
-        assert_snapshot!(Messages::default().annotation(&note), @"##teamcity[message text='a.c:3: notice: it|'s |[x|]…' status='NORMAL']");
+        assert_snapshot!(ServiceMessages::default().annotation(&note), @"##teamcity[message text='a.c:3: notice: it|'s |[x|]…' status='NORMAL']");
     }
 }

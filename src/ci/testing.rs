@@ -14,7 +14,7 @@ use crate::report::testing::{Buffer, Journal};
 use crate::report::{OutputLine, Sink as _, Stream};
 
 /// A log, and how many steps of it have a group.
-pub(super) struct Shown {
+pub(super) struct TestLog {
     pub(super) log: String,
     pub(super) steps: usize,
 }
@@ -22,7 +22,7 @@ pub(super) struct Shown {
 /// Shows a failing run of two steps whose actions are called `action` and print `lines`, and makes sure that what they
 /// print is still there: every character of it that can be seen, in its order.
 #[track_caller]
-pub(super) fn show<D: Dialect + Default + 'static>(action: &str, lines: &[&str]) -> Shown {
+pub(super) fn show<D: Dialect + Default + 'static>(action: &str, lines: &[&str]) -> TestLog {
     let log = logged::<D>(action, lines, false);
     // Colours are all that a log with colours has more.
     let coloured = logged::<D>(action, lines, true);
@@ -33,7 +33,7 @@ pub(super) fn show<D: Dialect + Default + 'static>(action: &str, lines: &[&str])
         let count = log.lines().filter(|line| seen(line) == wanted).count();
         assert!(count >= 2, "{piece:?} is not there:\n{log}");
     }
-    Shown { log, steps: 2 }
+    TestLog { log, steps: 2 }
 }
 
 /// What chooses a colour, as ECMA-48 writes it (SGR).

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 
 use super::job::{Job, Variables};
 use super::plain::{Plain, one_clean_line};
-use super::service::{ProviderRow, Service};
+use super::service::{CiService, ProviderRow};
 use crate::base::lookup::Lookup;
 use crate::base::time::Timestamp;
 use crate::report::annotations::Annotation;
@@ -44,7 +44,7 @@ struct Travis {
     job: Job,
 }
 
-impl Service for Travis {
+impl CiService for Travis {
     fn name(&self) -> &'static str {
         "travis"
     }
@@ -111,13 +111,13 @@ mod tests {
     use regex::Regex;
 
     use super::*;
-    use crate::ci::testing::{Shown, hostile, show};
+    use crate::ci::testing::{TestLog, hostile, show};
 
     const MARKS: &[&str] = &["travis_fold:", "travis_time:", "start:", "end:", "step-1", "\r", "\u{1b}[0K"];
 
     #[track_caller]
     fn check(action: &str, lines: &[&str]) {
-        let Shown { log, steps } = show::<Folds>(action, lines);
+        let TestLog { log, steps } = show::<Folds>(action, lines);
         let mark = Regex::new(r"travis_(fold|time):(start|end):([^\r\n]*)\r\x1b\[0K").unwrap();
         let found: Vec<_> = mark.captures_iter(&log).map(|of| (of[2].to_owned(), of[3].to_owned())).collect();
         assert_eq!(found.len(), 2 * steps, "{log}");

@@ -15,7 +15,7 @@ use crate::forge::change::FileChange;
 use crate::forge::interface::Checks;
 use crate::forge::marker::Marker;
 use crate::forge::message::{PatchId, headline};
-use crate::forge::standing::Standing;
+use crate::forge::standing::FixStanding;
 use crate::report::digest::{Digest, SentencePart};
 use crate::report::formats::markdown::{code, fenced, words};
 use crate::report::shown::{self, ShownStep};
@@ -48,7 +48,7 @@ pub struct BodyFacts<'b> {
     /// What happened in it.
     pub digest: &'b Digest,
     /// Whether it verified its fix.
-    pub standing: Standing,
+    pub standing: FixStanding,
     /// The files that are changed.
     pub changes: &'b [FileChange],
     /// The changes as a whole.
@@ -66,8 +66,8 @@ impl BodyFacts<'_> {
     pub fn title(&self) -> String {
         let title = headline(self.loop_name.as_str(), self.changes.len());
         match self.standing {
-            Standing::Verified => title,
-            Standing::Unverified => format!("Unverified: {title}"),
+            FixStanding::Verified => title,
+            FixStanding::Unverified => format!("Unverified: {title}"),
         }
     }
 
@@ -108,7 +108,7 @@ impl BodyFacts<'_> {
     /// What is to be known before anything else, each as a quotation that stands out where the host knows such.
     fn cautions(&self) -> String {
         let mut out = String::new();
-        if self.standing == Standing::Unverified {
+        if self.standing == FixStanding::Unverified {
             let _ = writeln!(
                 out,
                 "> [!WARNING]\n> **Nothing verified this fix.** The run ended so: {}. Do not merge it as it is. A later run \
@@ -137,12 +137,12 @@ impl BodyFacts<'_> {
         let files = plural(self.changes.len() as u64, "file");
         let _ = write!(out, "The loop {} changed {files}", code(self.loop_name.as_str(), NAME));
         match (self.standing, self.last_passing()) {
-            (Standing::Verified, Some(step)) => {
+            (FixStanding::Verified, Some(step)) => {
                 let (state, said) = (code(step.state.as_str(), NAME), words(&one_line(&step.said(), 200)));
                 let _ = write!(out, " and verified the result: {state} {said} in step {}.", step.number);
             }
-            (Standing::Verified, None) => out.push_str(" and verified the result."),
-            (Standing::Unverified, _) => out.push('.'),
+            (FixStanding::Verified, None) => out.push_str(" and verified the result."),
+            (FixStanding::Unverified, _) => out.push('.'),
         }
         let digest = self.digest;
         let mut facts = vec![
@@ -440,7 +440,7 @@ mod tests {
                 loop_name: &self.loop_name,
                 run: &self.run,
                 digest,
-                standing: Standing::Verified,
+                standing: FixStanding::Verified,
                 changes,
                 patch: &self.patch,
                 checks: Checks::Run,
@@ -520,7 +520,7 @@ mod tests {
         let (told, digest) = (told("fix-types"), failing().digest());
         let changes = [change("src/app.py")];
         let facts = BodyFacts {
-            standing: Standing::Unverified,
+            standing: FixStanding::Unverified,
             checks: Checks::Approval,
             job: None,
             ..told.facts(&digest, &changes)
@@ -627,7 +627,7 @@ mod tests {
         let changes = [change("a"), change("b")];
         let facts = told.facts(&digest, &changes);
         assert_eq!(facts.title(), "Fix what quality/types found (2 files)");
-        let unverified = BodyFacts { standing: Standing::Unverified, ..facts };
+        let unverified = BodyFacts { standing: FixStanding::Unverified, ..facts };
         assert_eq!(unverified.title(), "Unverified: Fix what quality/types found (2 files)");
     }
 
@@ -659,7 +659,7 @@ mod tests {
     #[test]
     fn nothing_of_a_run_is_markdown_and_everything_fits() {
         let (told, (digest, changes)) = (told("a @team #1 <b>"), hostile());
-        for standing in [Standing::Verified, Standing::Unverified] {
+        for standing in [FixStanding::Verified, FixStanding::Unverified] {
             let facts = BodyFacts {
                 standing,
                 job: Some(HOSTILE),

@@ -11,7 +11,7 @@ use crate::forge::github::pull_head::PullHead;
 use crate::forge::interface::{Checks, Forge, NewCommit, PullState, RefMove};
 use crate::forge::message;
 use crate::forge::names::StickyNames;
-use crate::forge::standing::Standing;
+use crate::forge::standing::FixStanding;
 use crate::session::context::Session;
 use crate::session::git::stop::Stop;
 
@@ -21,7 +21,7 @@ const MOST_IN_A_ROW: usize = 3;
 /// Delivers onto the head of the pull request of this job.
 pub(super) fn deliver(
     offered: &Offered<'_>,
-    standing: Standing,
+    standing: FixStanding,
     server: &Server,
     options: &DeliverOptions,
     session: &Session<'_>,

@@ -8,7 +8,7 @@ use super::way::{DeliverOptions, Way};
 use crate::base::object::ObjectId;
 use crate::forge::change::FileChange;
 use crate::forge::interface::{
-    Commit, Contents, Forge, ForgeError, ForgeErrorKind, NewCommit, Pulls, RefMove, WrittenCommit,
+    Commit, FileContents, Forge, ForgeError, ForgeErrorKind, NewCommit, Pulls, RefMove, WrittenCommit,
 };
 use crate::lease::record::MAX_SCOPES;
 use crate::lease::scope::Scopes;
@@ -81,7 +81,7 @@ impl Forge for Locked<'_> {
         commit: &NewCommit<'_>,
         moves: &[RefMove],
         temporary: &str,
-        contents: &dyn Contents,
+        contents: &dyn FileContents,
     ) -> Result<WrittenCommit, ForgeError> {
         self.check()?;
         self.forge.write(commit, moves, temporary, contents)

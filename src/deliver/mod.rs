@@ -38,7 +38,7 @@ use way::Brought;
 pub use way::{DeliverOptions, Way};
 
 use crate::ci::Provider;
-use crate::forge::standing::Standing;
+use crate::forge::standing::FixStanding;
 use crate::session::context::Session;
 use crate::session::error::{Error, Kind};
 use crate::session::git::stop::Stop;
@@ -141,7 +141,7 @@ impl Session<'_> {
     fn by_its_way(
         &self,
         offered: &Offered<'_>,
-        standing: Standing,
+        standing: FixStanding,
         server: &Server,
         options: &DeliverOptions,
     ) -> Result<Brought, Stop> {

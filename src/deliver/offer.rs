@@ -17,7 +17,7 @@ use crate::forge::change::FileChange;
 use crate::forge::interface::Forge;
 use crate::forge::message::PatchId;
 use crate::forge::names::BranchName;
-use crate::forge::standing::{Refusal, Standing};
+use crate::forge::standing::{FixStanding, Refusal};
 use crate::journal::files::RunFiles;
 use crate::session::context::Session;
 use crate::session::error::Error;
@@ -91,7 +91,7 @@ impl<'b> Offered<'b> {
     }
 
     /// Refuses what must not be delivered, whatever stands on the server.
-    pub(super) fn check(&self, options: &DeliverOptions) -> Result<Standing, Stop> {
+    pub(super) fn check(&self, options: &DeliverOptions) -> Result<FixStanding, Stop> {
         let manifest = &self.bundle.manifest;
         // Suggestions are for pull requests from other repositories too, and look at that themselves.
         if options.way != Way::Suggestions {

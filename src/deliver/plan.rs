@@ -8,7 +8,7 @@ use crate::forge::interface::{Commit, Pull, PullState, RefMove};
 use crate::forge::marker::Marker;
 use crate::forge::message::PatchId;
 use crate::forge::names::StickyNames;
-use crate::forge::standing::{Refusal, Standing};
+use crate::forge::standing::{FixStanding, Refusal};
 
 /// What stands on the server.
 #[derive(Clone, Debug)]
@@ -31,7 +31,7 @@ pub struct Offer {
     /// The changes.
     pub patch: PatchId,
     /// Whether something verified them.
-    pub standing: Standing,
+    pub standing: FixStanding,
 }
 
 /// What is done about the pull request.
@@ -96,7 +96,7 @@ pub fn plan(names: &StickyNames, observed: &Observed, offer: &Offer, wants_pull:
              delete it to hand it back"
         ));
     }
-    let is_unverified = offer.standing == Standing::Unverified;
+    let is_unverified = offer.standing == FixStanding::Unverified;
     let is_there =
         head.is_some_and(|head| head.tree == offer.tree && head.parents == [observed.base.id.clone()]);
     if !wants_pull {
@@ -120,7 +120,7 @@ pub fn plan(names: &StickyNames, observed: &Observed, offer: &Offer, wants_pull:
     let left = Marker::find(&open.body);
     let is_same = left.as_ref().is_some_and(|left| left.patch == offer.patch);
     // A text without our mark was written by a person, who may have judged the fix.
-    let was_unverified = left.as_ref().is_some_and(|left| left.standing == Standing::Unverified);
+    let was_unverified = left.as_ref().is_some_and(|left| left.standing == FixStanding::Unverified);
     if is_unverified && !was_unverified && is_there && is_same {
         return unchanged("the pull request has the fix already, and an earlier run verified it", Some(open));
     }
@@ -188,12 +188,12 @@ mod tests {
     }
 
     fn offer(tree: u32) -> Offer {
-        Offer { tree: id(tree), patch: patch(tree), standing: Standing::Verified }
+        Offer { tree: id(tree), patch: patch(tree), standing: FixStanding::Verified }
     }
 
     fn pull(state: PullState, of: u32) -> Pull {
         let run = InstanceName::parse("main-20260101T000000-abcdef").unwrap();
-        let body = Marker { run, patch: patch(of), standing: Standing::Verified }.text();
+        let body = Marker { run, patch: patch(of), standing: FixStanding::Verified }.text();
         let (number, url, title) = (7, "https://x/7".to_owned(), "t".to_owned());
         Pull { number, url, state, is_draft: false, merges_itself: false, title, body }
     }
@@ -303,7 +303,7 @@ mod tests {
 
     #[test]
     fn what_nothing_verified_replaces_nothing_that_was() {
-        let unverified = |of| Offer { standing: Standing::Unverified, ..offer(of) };
+        let unverified = |of| Offer { standing: FixStanding::Unverified, ..offer(of) };
         let open = || pull(PullState::Open, 20);
         assert!(matches!(decided(&delivered(vec![open()]), &unverified(21)), Plan::Refused(_)));
         assert!(matches!(decided(&empty(), &unverified(21)), Plan::Write { pull: PullStep::Open, .. }));
@@ -318,7 +318,7 @@ mod tests {
 
     #[test]
     fn a_draft_that_nothing_verified_is_replaced_by_another_one_until_a_person_wants_it() {
-        let unverified = |of| Offer { standing: Standing::Unverified, ..offer(of) };
+        let unverified = |of| Offer { standing: FixStanding::Unverified, ..offer(of) };
         let open = |is_draft| Pull { is_draft, ..doubtful(pull(PullState::Open, 20)) };
         let step = PullStep::Edit { pull: open(true), makes_ready: false };
         let expected = Plan::Write { moves: moves(Some(2), Some(2)), pull: step };
@@ -350,7 +350,7 @@ mod tests {
 
     #[test]
     fn a_branch_alone_holds_nothing_that_nobody_verified() {
-        let unverified = Offer { standing: Standing::Unverified, ..offer(20) };
+        let unverified = Offer { standing: FixStanding::Unverified, ..offer(20) };
         assert!(matches!(plan(&names(), &empty(), &unverified, false), Plan::Refused(_)));
         let there = plan(&names(), &delivered(vec![]), &unverified, false);
         assert!(matches!(there, Plan::Unchanged { .. }));
@@ -403,14 +403,14 @@ mod tests {
 
     fn any_offer() -> impl Strategy<Value = Offer> {
         (10..23u32, any::<bool>()).prop_map(|(tree, is_verified)| {
-            let standing = if is_verified { Standing::Verified } else { Standing::Unverified };
+            let standing = if is_verified { FixStanding::Verified } else { FixStanding::Unverified };
             Offer { standing, ..offer(tree) }
         })
     }
 
     /// Makes of a pull request what the texts of an offer make of it.
     fn told(old: Option<&Pull>, offer: &Offer, makes_ready: bool) -> Pull {
-        let is_verified = offer.standing == Standing::Verified;
+        let is_verified = offer.standing == FixStanding::Verified;
         let new = Pull { is_draft: !is_verified, ..pull(PullState::Open, 20) };
         let pull = old.cloned().unwrap_or(new);
         let marker = Marker {
@@ -491,7 +491,7 @@ mod tests {
         fn nothing_unverified_can_be_merged_unless_a_person_wanted_this_very_fix(
             observed in any_observed(), offer in any_offer(), wants_pull: bool,
         ) {
-            let offer = Offer { standing: Standing::Unverified, ..offer };
+            let offer = Offer { standing: FixStanding::Unverified, ..offer };
             let first = plan(&names(), &observed, &offer, wants_pull);
             if let Plan::Write { .. } = first {
                 prop_assert!(wants_pull);

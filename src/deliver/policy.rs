@@ -9,7 +9,7 @@ use crate::engine::changes::{ChangedFile, FileMode};
 use crate::engine::event::LoopComplete;
 use crate::engine::outcome::{Outcome, TerminatedBy};
 use crate::forge::change::FileChange;
-use crate::forge::standing::{Refusal, Standing};
+use crate::forge::standing::{FixStanding, Refusal};
 use crate::report::digest::Digest;
 
 /// The most files that one delivery changes.
@@ -24,7 +24,7 @@ pub const MOST_BYTES: u64 = 4 << 20;
 ///
 /// # Errors
 /// Why it may not.
-pub fn of_run(digest: &Digest, accepts_unverified: bool) -> Result<Standing, Refusal> {
+pub fn of_run(digest: &Digest, accepts_unverified: bool) -> Result<FixStanding, Refusal> {
     let Some(end) = digest.end() else {
         return Err(Refusal::new(if digest.start().is_some() {
             "the run has not ended, or was killed before it could say how"
@@ -69,8 +69,8 @@ pub fn of_run(digest: &Digest, accepts_unverified: bool) -> Result<Standing, Ref
         return Err(Refusal { why: why.to_owned(), paths: missing });
     }
     match is_verified(end) {
-        true => Ok(Standing::Verified),
-        false if accepts_unverified => Ok(Standing::Unverified),
+        true => Ok(FixStanding::Verified),
+        false if accepts_unverified => Ok(FixStanding::Unverified),
         false => {
             let what = if end.outcome == Outcome::Success {
                 "nothing verified its success".to_owned()
@@ -388,8 +388,8 @@ mod tests {
         use TerminatedBy as By;
         for unverified in [false, true] {
             let of = |digest: &Digest| of_run(digest, unverified).map_err(|refusal| refusal.why);
-            assert_eq!(of(&ended(O::Success, By::Terminal, true)), Ok(Standing::Verified));
-            assert_eq!(of(&ended(O::Failure, By::UncommittedChanges, true)), Ok(Standing::Verified));
+            assert_eq!(of(&ended(O::Success, By::Terminal, true)), Ok(FixStanding::Verified));
+            assert_eq!(of(&ended(O::Failure, By::UncommittedChanges, true)), Ok(FixStanding::Verified));
         }
         for (outcome, by, verified) in [
             (O::Success, By::Terminal, false),
@@ -406,7 +406,7 @@ mod tests {
             let digest = ended(outcome, by, verified);
             let why = of_run(&digest, false).unwrap_err().why;
             assert!(why.starts_with("the run verified no fix") && why.contains("`--unverified`"), "{why}");
-            assert_eq!(of_run(&digest, true), Ok(Standing::Unverified), "{outcome:?}");
+            assert_eq!(of_run(&digest, true), Ok(FixStanding::Unverified), "{outcome:?}");
         }
     }
 

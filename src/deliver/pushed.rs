@@ -7,7 +7,7 @@ use super::service::Service;
 use crate::base::object::ObjectId;
 use crate::base::text::one_line;
 use crate::forge::interface::{
-    Commit, Contents, Forge, ForgeError, ForgeErrorKind, NewCommit, Pulls, RefMove, WrittenCommit,
+    Commit, FileContents, Forge, ForgeError, ForgeErrorKind, NewCommit, Pulls, RefMove, WrittenCommit,
 };
 use crate::git::call::Call;
 use crate::run::clock::Clock;
@@ -189,7 +189,7 @@ impl Forge for PushForge<'_> {
         commit: &NewCommit<'_>,
         moves: &[RefMove],
         _temporary: &str,
-        _contents: &dyn Contents,
+        _contents: &dyn FileContents,
     ) -> Result<WrittenCommit, ForgeError> {
         if commit.require_signed {
             return Err(ForgeError::new(

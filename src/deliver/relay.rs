@@ -10,7 +10,7 @@ use crate::base::text::one_line;
 use crate::bundle::manifest::{self, Manifest};
 use crate::bundle::names;
 use crate::bundle::open::{Bundle, LIMITS, OpenError};
-use crate::ci::github::relay::Claim;
+use crate::ci::github::relay::RelayedRun;
 use crate::ci::reported::ReportedRun;
 use crate::files::transient;
 use crate::forge::github::api::Api;
@@ -19,7 +19,7 @@ use crate::forge::github::artifacts::{
     FoundArtifact, PREFIX, RunsMeant, attempt, is_checkpoint, of_run, without_job,
 };
 use crate::forge::github::other_run::OtherRun;
-use crate::forge::github::repository::Repository;
+use crate::forge::github::repository::RepositoryName;
 use crate::report::digest::Digest;
 use crate::session::context::Session;
 use crate::session::error::{Error, Kind};
@@ -57,7 +57,7 @@ impl Session<'_> {
             LoopName::parse(name).map_err(|error| Error::refused(format!("invalid loop `{name}`: {error}")))
         });
         let loops: Vec<LoopName> = names.collect::<Result<_, _>>()?;
-        let here = self.env.get("GITHUB_REPOSITORY").and_then(Repository::parse).ok_or_else(|| {
+        let here = self.env.get("GITHUB_REPOSITORY").and_then(RepositoryName::parse).ok_or_else(|| {
             Error::refused("`GITHUB_REPOSITORY` does not name a repository")
                 .with_hint("this is for a job of GitHub Actions")
         })?;
@@ -91,7 +91,7 @@ impl Session<'_> {
 struct Relay<'r> {
     session: &'r Session<'r>,
     api: Api,
-    here: Repository,
+    here: RepositoryName,
     run: OtherRun,
 }
 
@@ -128,7 +128,7 @@ impl Relay<'_> {
                 name,
                 None,
                 &self.run.id.to_string(),
-                Claim::Refused(why.to_owned()),
+                RelayedRun::Refused(why.to_owned()),
                 false,
             )?]);
         }
@@ -140,12 +140,12 @@ impl Relay<'_> {
             };
             match opened {
                 Ok(Opened { digest, key, manifest }) => {
-                    let claim = Claim::Report(Box::new(digest));
+                    let claim = RelayedRun::Report(Box::new(digest));
                     self.tell(name, key, &manifest.instance.to_string(), claim, comments)
                 }
                 Err(why) => {
                     let why = format!("the report `{}` is refused: {why}", artifact.name);
-                    self.tell(name, None, &artifact.id.to_string(), Claim::Refused(why), false)
+                    self.tell(name, None, &artifact.id.to_string(), RelayedRun::Refused(why), false)
                 }
             }
         });
@@ -212,7 +212,7 @@ impl Relay<'_> {
         name: &LoopName,
         key: Option<String>,
         instance: &str,
-        claim: Claim,
+        claim: RelayedRun,
         comments: bool,
     ) -> Result<String, Error> {
         let instance = instance.to_owned();
@@ -238,7 +238,7 @@ fn opened(path: &Path) -> Result<Opened, String> {
 }
 
 /// Says how a bundle contradicts the server about the run of a workflow that it is of, if it does.
-pub(super) fn contradiction(manifest: &Manifest, run: &OtherRun, here: &Repository) -> Option<String> {
+pub(super) fn contradiction(manifest: &Manifest, run: &OtherRun, here: &RepositoryName) -> Option<String> {
     let server = run.html_url.split("/actions/").next().unwrap_or_default();
     let host = server.strip_suffix(&here.to_string()).unwrap_or_default();
     let head = run.head_repository().map(|head| format!("{host}{head}"));

@@ -12,7 +12,7 @@ use crate::forge::github::api::Api;
 use crate::forge::github::deliver::GithubForge;
 use crate::forge::github::gitea::GiteaPulls;
 use crate::forge::github::pull_head::PullHead;
-use crate::forge::github::repository::Repository;
+use crate::forge::github::repository::RepositoryName;
 use crate::forge::github::server::Flavour;
 use crate::forge::interface::{Forge, ForgeError};
 use crate::forge::names::BranchName;
@@ -39,7 +39,7 @@ enum ServerKind {
     /// A repository that takes pushes, the name that people know it by, and what it can do besides.
     Pushed(String, Service),
     /// GitHub.
-    Github(Box<Api>, Repository),
+    Github(Box<Api>, RepositoryName),
 }
 
 /// Finds the server.
@@ -73,7 +73,7 @@ pub(crate) fn find(options: &DeliverOptions, session: &Session<'_>) -> Result<Se
     let token = session.env.token();
     let named = session.env.get("GITHUB_REPOSITORY").map(str::to_owned);
     let of_github = || repository.as_ref()?.strip_prefix("github.com/").map(str::to_owned);
-    let named = named.or_else(of_github).and_then(|name| Repository::parse(&name));
+    let named = named.or_else(of_github).and_then(|name| RepositoryName::parse(&name));
     let (Some(name), Some(token)) = (named, token) else {
         if options.way == Way::Patch {
             return Ok(Server { kind: ServerKind::Nowhere, remote: None, repository });
@@ -113,7 +113,7 @@ impl Server {
     }
 
     /// Returns its API, where that is GitHub's.
-    pub(crate) fn api(&self) -> Option<(&Api, &Repository)> {
+    pub(crate) fn api(&self) -> Option<(&Api, &RepositoryName)> {
         match &self.kind {
             ServerKind::Github(api, repository) => Some((api, repository)),
             ServerKind::Nowhere | ServerKind::Pushed(..) => None,
@@ -121,7 +121,7 @@ impl Server {
     }
 
     /// Returns its API, where that tells pull requests as GitHub's does.
-    fn pulls_api(&self) -> Option<(&Api, &Repository)> {
+    fn pulls_api(&self) -> Option<(&Api, &RepositoryName)> {
         match &self.kind {
             ServerKind::Pushed(_, Service::Gitea(pulls)) => Some(pulls.api()),
             ServerKind::Nowhere | ServerKind::Pushed(..) | ServerKind::Github(..) => self.api(),

@@ -3,7 +3,7 @@
 use crate::base::object::ObjectId;
 use crate::forge::github::gitea::GiteaPulls;
 use crate::forge::gitlab;
-use crate::forge::gitlab::{Holder, MergeRequests};
+use crate::forge::gitlab::{MergeRequests, TokenHolder};
 use crate::forge::interface::{ForgeError, NewPull, Pulls};
 use crate::session::context::Session;
 use crate::session::error::Error;
@@ -22,7 +22,7 @@ pub(crate) enum Service {
     /// Merge requests of GitLab that a push opens and changes, with a token that may not even see them.
     GitlabPush {
         /// Whose token it is.
-        holder: Holder,
+        holder: TokenHolder,
     },
 }
 
@@ -40,15 +40,15 @@ pub(crate) fn gitlab(session: &Session<'_>) -> Result<Option<PushServer>, Error>
         return Ok(None);
     }
     let env = &session.env.lookup();
-    let own = session.env.own_token().map(|token| (Holder::Other, token));
-    let of_job = || session.env.get("CI_JOB_TOKEN").map(|token| (Holder::Job, token));
+    let own = session.env.own_token().map(|token| (TokenHolder::Other, token));
+    let of_job = || session.env.get("CI_JOB_TOKEN").map(|token| (TokenHolder::Job, token));
     let Some((holder, token)) = own.or_else(of_job) else {
         return Err(Error::refused("there is no token").with_hint("give it in `LL_TOKEN`"));
     };
     let remote = gitlab::remote(env, holder, token).map_err(Error::refused)?;
     let service = match holder {
-        Holder::Job => None,
-        Holder::Other => {
+        TokenHolder::Job => None,
+        TokenHolder::Other => {
             let requests = MergeRequests::from_env(env, token).map_err(Error::refused)?;
             requests.are_readable().map_err(failed)?.then(|| Service::Gitlab(Box::new(requests)))
         }
@@ -98,7 +98,7 @@ impl Service {
         match self {
             Self::Gitea(pulls) => pulls.starts_checks(),
             // A push with the token of a job starts no pipeline.
-            Self::GitlabPush { holder } => Ok(*holder == Holder::Other),
+            Self::GitlabPush { holder } => Ok(*holder == TokenHolder::Other),
             Self::Git | Self::Gitlab(_) => Ok(true),
         }
     }
@@ -111,11 +111,11 @@ impl Service {
                 "give the job `permissions: { contents: write, pull-requests: write }`, or a token of a person the scopes \
                  `write:repository` and `read:issue`"
             }
-            Self::GitlabPush { holder: Holder::Job } => {
+            Self::GitlabPush { holder: TokenHolder::Job } => {
                 "turn on \"Allow Git push requests to the repository\" in the settings of the project (CI/CD, job token \
                  permissions; GitLab 17.2), or give `LL_TOKEN` a token with the scopes `api` and `write_repository`"
             }
-            Self::Gitlab(_) | Self::GitlabPush { holder: Holder::Other } => {
+            Self::Gitlab(_) | Self::GitlabPush { holder: TokenHolder::Other } => {
                 "give `LL_TOKEN` a token of this project with the scopes `api` and `write_repository`, and the role Developer"
             }
         }

@@ -10,14 +10,14 @@ use super::texts::Texts;
 use super::way::{Brought, DeliverOptions, Way};
 use crate::forge::interface::{Checks, Forge, ForgeError, ForgeErrorKind, NewCommit, NewPull};
 use crate::forge::names::StickyNames;
-use crate::forge::standing::Standing;
+use crate::forge::standing::FixStanding;
 use crate::session::context::Session;
 use crate::session::git::stop::Stop;
 
 /// Delivers to the branch of a loop and a base, and keeps its pull request.
 pub(super) fn deliver(
     offered: &Offered<'_>,
-    standing: Standing,
+    standing: FixStanding,
     server: &Server,
     options: &DeliverOptions,
     session: &Session<'_>,

@@ -13,13 +13,13 @@ use crate::forge::github::api::Api;
 use crate::forge::github::artifacts::{RunsMeant, attempt, is_checkpoint, of_run};
 use crate::forge::github::other_run::{OtherRun, is_merge_of};
 use crate::forge::github::pull_head::PullHead;
-use crate::forge::github::repository::Repository;
+use crate::forge::github::repository::RepositoryName;
 use crate::forge::github::review::Reviews;
 use crate::forge::github::server::Flavour;
-use crate::forge::interface::{Contents as _, ForgeError};
+use crate::forge::interface::{FileContents as _, ForgeError};
 use crate::forge::marker::Marker;
 use crate::forge::review_text::{LeftArtifact, ReviewFacts, review_body};
-use crate::forge::standing::Standing;
+use crate::forge::standing::FixStanding;
 use crate::forge::suggestion::{FixedFile, NotSuggested, PullFile, Suggestion, Suggestions};
 use crate::session::context::Session;
 use crate::session::git::stop::Stop;
@@ -32,7 +32,7 @@ const MOST_COMPARED: u64 = 8 << 20;
 /// Suggests a fix in one review.
 pub(super) fn deliver(
     offered: &Offered<'_>,
-    standing: Standing,
+    standing: FixStanding,
     server: &Server,
     options: &DeliverOptions,
     session: &Session<'_>,
@@ -115,7 +115,7 @@ pub(super) fn deliver(
 fn is_at_head(
     offered: &Offered<'_>,
     pull: &PullHead,
-    (api, repository): (&Api, &Repository),
+    (api, repository): (&Api, &RepositoryName),
 ) -> Result<bool, Stop> {
     let (base, head) = (&offered.fix.base, &pull.sha);
     if base == head {
@@ -178,7 +178,7 @@ fn artifact(
     run: &OtherRun,
     offered: &Offered<'_>,
     options: &DeliverOptions,
-    (api, repository): (&Api, &Repository),
+    (api, repository): (&Api, &RepositoryName),
 ) -> Option<String> {
     if let Some(name) = fetch::artifact(&options.what).filter(|name| !name.starts_with("run:")) {
         return Some(name.to_owned());

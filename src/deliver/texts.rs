@@ -7,12 +7,12 @@ use crate::forge::interface::{Checks, NewPull};
 use crate::forge::message;
 use crate::forge::message::MessageFacts;
 use crate::forge::names::{BranchName, StickyNames};
-use crate::forge::standing::Standing;
+use crate::forge::standing::FixStanding;
 
 /// What the texts are made of.
 pub(super) struct Texts<'t> {
     pub(super) offered: &'t Offered<'t>,
-    pub(super) standing: Standing,
+    pub(super) standing: FixStanding,
     pub(super) applied: &'t Applied,
 }
 
@@ -28,7 +28,7 @@ impl Texts<'_> {
             run: &run,
             patch: &self.applied.patch,
             files: self.applied.changes.len(),
-            is_verified: self.standing == Standing::Verified,
+            is_verified: self.standing == FixStanding::Verified,
             agent: message::agent(&bundle.digest),
         })
     }
@@ -52,7 +52,7 @@ impl Texts<'_> {
             base: base.clone(),
             title: facts.title(),
             body: facts.body(),
-            is_draft: self.standing == Standing::Unverified,
+            is_draft: self.standing == FixStanding::Unverified,
         }
     }
 }

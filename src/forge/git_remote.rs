@@ -3,7 +3,7 @@
 use http::Uri;
 
 use super::github::api::Api;
-use super::github::repository::Repository;
+use super::github::repository::RepositoryName;
 use super::github::server::{Flavour, is_of_github};
 use crate::base::lookup::Lookup;
 
@@ -17,7 +17,7 @@ pub struct GitRemote {
 
 impl GitRemote {
     /// Returns how `git push` makes the refs of a repository; nothing where the API does.
-    pub fn of(api: &Api, repository: &Repository, env: Lookup<'_>) -> Option<Self> {
+    pub fn of(api: &Api, repository: &RepositoryName, env: Lookup<'_>) -> Option<Self> {
         match api.server().flavour() {
             Flavour::Github => None,
             Flavour::Gitea | Flavour::Forgejo => Self::with_token(api, repository, env),
@@ -26,7 +26,7 @@ impl GitRemote {
 
     /// Returns how git reaches a repository with the token of the API; nothing where there is no token, or the address
     /// cannot be told.
-    pub fn with_token(api: &Api, repository: &Repository, env: Lookup<'_>) -> Option<Self> {
+    pub fn with_token(api: &Api, repository: &RepositoryName, env: Lookup<'_>) -> Option<Self> {
         let site = env("GITHUB_SERVER_URL").or_else(|| site(api))?;
         Self::at(&site, &repository.to_string(), api.basic()?)
     }
@@ -65,7 +65,7 @@ mod tests {
             let lookup =
                 |key: &str| env.iter().find(|(name, _)| *name == key).map(|(_, value)| (*value).to_owned());
             let api = Api::from_env(&lookup, Some("geheim".to_owned())).unwrap();
-            GitRemote::with_token(&api, &Repository::parse("o/r").unwrap(), &lookup)
+            GitRemote::with_token(&api, &RepositoryName::parse("o/r").unwrap(), &lookup)
         };
         let found = of(&[]).unwrap();
         assert_eq!(found.url, "https://github.com/o/r.git");
@@ -81,7 +81,7 @@ mod tests {
         assert_eq!(api("https://api.evil.example"), None);
         assert_eq!(api("https://api.github.com@evil.example"), None);
         let api = Api::new("https://api.github.com", None, Transport::default());
-        let without = GitRemote::with_token(&api, &Repository::parse("o/r").unwrap(), &|_| None);
+        let without = GitRemote::with_token(&api, &RepositoryName::parse("o/r").unwrap(), &|_| None);
         assert!(without.is_none(), "there is no token");
     }
 
@@ -91,7 +91,7 @@ mod tests {
             let lookup =
                 |key: &str| env.iter().find(|(name, _)| *name == key).map(|(_, value)| (*value).to_owned());
             let api = Api::from_env(&lookup, Some("geheim".to_owned())).unwrap();
-            GitRemote::of(&api, &Repository::parse("o/r").unwrap(), &lookup)
+            GitRemote::of(&api, &RepositoryName::parse("o/r").unwrap(), &lookup)
         };
         let url = |env: &[(&str, &str)]| of(env).map(|remote| remote.url);
         let gitea = ("GITEA_ACTIONS", "true");

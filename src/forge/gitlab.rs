@@ -8,7 +8,7 @@ use super::git_remote::GitRemote;
 use super::github::api::{Api, ApiError};
 use super::github::gitea::{is_conflict, without_draft};
 use super::github::http::{Token, Transport};
-use super::github::server::Server;
+use super::github::server::GithubServer;
 use super::interface::{ForgeError, ForgeErrorKind, NewPull, Pull, PullState, Pulls};
 use super::names::BranchName;
 use crate::base::lookup::Lookup;
@@ -39,7 +39,7 @@ const SCOPE: &str =
 
 /// Whose token a push is made with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Holder {
+pub enum TokenHolder {
     /// The job.
     Job,
     /// A person, a project or a group.
@@ -50,13 +50,13 @@ pub enum Holder {
 ///
 /// # Errors
 /// The environment names no project, or no server.
-pub fn remote(env: Lookup<'_>, holder: Holder, token: &str) -> Result<GitRemote, String> {
+pub fn remote(env: Lookup<'_>, holder: TokenHolder, token: &str) -> Result<GitRemote, String> {
     let set = |name: &str| env(name).filter(|value| !value.is_empty());
     let site = set("CI_SERVER_URL").ok_or("`CI_SERVER_URL` names no server")?;
     let path = set("CI_PROJECT_PATH").ok_or(NO_PROJECT)?;
     let name = match holder {
-        Holder::Job => "gitlab-ci-token",
-        Holder::Other => "oauth2",
+        TokenHolder::Job => "gitlab-ci-token",
+        TokenHolder::Other => "oauth2",
     };
     let header = format!("Authorization: {}", Token::new(token.to_owned()).basic(name));
     GitRemote::at(&site, &path, header)
@@ -124,7 +124,7 @@ impl MergeRequests {
 
     fn new(base: &str, path: &str, token: &str, transport: Transport) -> Self {
         let api = Api::new(base, Some(token.to_owned()), transport)
-            .of(Server::named("GitLab"))
+            .of(GithubServer::named("GitLab"))
             .with_headers(&[("Accept", "application/json")]);
         Self { api, project: format!("/projects/{}", percent_encoded(path)) }
     }
@@ -134,7 +134,7 @@ impl MergeRequests {
     /// # Errors
     /// The server does not answer.
     pub fn are_readable(&self) -> Result<bool, ForgeError> {
-        match self.api.list::<Vec<Found>>(&self.path(""), &[("state", "opened")]).next() {
+        match self.api.list::<Vec<MergeRequest>>(&self.path(""), &[("state", "opened")]).next() {
             None | Some(Ok(_)) => Ok(true),
             Some(Err(
                 ApiError::Unauthorized { .. } | ApiError::Denied { .. } | ApiError::NotFound { .. },
@@ -171,8 +171,8 @@ impl Pulls for MergeRequests {
             ("order_by", "created_at"),
             ("sort", "desc"),
         ];
-        let mut found: Vec<Found> = Vec::new();
-        for request in self.api.list::<Vec<Found>>(&self.path(""), &query) {
+        let mut found: Vec<MergeRequest> = Vec::new();
+        for request in self.api.list::<Vec<MergeRequest>>(&self.path(""), &query) {
             let request = request.map_err(fault)?;
             if request.is_of(branch, base) {
                 found.push(request);
@@ -180,7 +180,7 @@ impl Pulls for MergeRequests {
         }
         found.sort_by_key(|request| std::cmp::Reverse(request.iid));
         found.dedup_by_key(|request| request.iid);
-        Ok(found.into_iter().map(Found::known).collect())
+        Ok(found.into_iter().map(MergeRequest::known).collect())
     }
 
     fn open(&self, new: &NewPull) -> Result<Pull, ForgeError> {
@@ -190,7 +190,7 @@ impl Pulls for MergeRequests {
             "title": title(&new.title, new.is_draft),
             "description": calm(&new.body),
         });
-        let made: Result<Found, ApiError> = self.api.post(&self.path(""), &wanted);
+        let made: Result<MergeRequest, ApiError> = self.api.post(&self.path(""), &wanted);
         let made = made.map_err(|error| {
             if is_conflict(&error) {
                 let why =
@@ -205,7 +205,7 @@ impl Pulls for MergeRequests {
     fn edit(&self, pull: &Pull, wanted: &NewPull, makes_ready: bool) -> Result<(), ForgeError> {
         let is_draft = pull.is_draft && (wanted.is_draft || !makes_ready);
         let change = json!({ "title": title(&wanted.title, is_draft), "description": calm(&wanted.body) });
-        let changed: Result<Found, ApiError> =
+        let changed: Result<MergeRequest, ApiError> =
             self.api.put(&self.path(&format!("/{}", pull.number)), &change);
         changed.map(drop).map_err(fault)
     }
@@ -237,7 +237,7 @@ struct Signature {
 
 /// A merge request, as the server tells it.
 #[derive(Deserialize)]
-struct Found {
+struct MergeRequest {
     iid: u64,
     web_url: String,
     title: String,
@@ -253,7 +253,7 @@ struct Found {
     target_project_id: u64,
 }
 
-impl Found {
+impl MergeRequest {
     /// Tells whether it is from one branch of this project into another.
     fn is_of(&self, branch: &BranchName, base: &BranchName) -> bool {
         self.source_project_id == Some(self.target_project_id)
@@ -290,7 +290,7 @@ mod tests {
     use wiremock::{Mock, ResponseTemplate};
 
     use super::*;
-    use crate::forge::github::testing::{Pauses, Server as Played};
+    use crate::forge::github::testing::{Pauses, TestServer as Played};
 
     fn branch(name: &str) -> BranchName {
         BranchName::parse(name).unwrap()
@@ -494,18 +494,18 @@ mod tests {
             "CI_PROJECT_PATH" => Some("a/b".to_owned()),
             _ => None,
         };
-        let job = remote(&env, Holder::Job, "t").unwrap();
+        let job = remote(&env, TokenHolder::Job, "t").unwrap();
         assert_eq!(job.url, "https://g.example:8443/git/a/b.git");
         // `gitlab-ci-token:t` and `oauth2:t`
         assert_eq!(job.header, "Authorization: Basic Z2l0bGFiLWNpLXRva2VuOnQ=");
-        let other = remote(&env, Holder::Other, "t").unwrap();
+        let other = remote(&env, TokenHolder::Other, "t").unwrap();
         assert_eq!(other.header, "Authorization: Basic b2F1dGgyOnQ=");
-        assert!(remote(&|_| None, Holder::Job, "t").is_err());
+        assert!(remote(&|_| None, TokenHolder::Job, "t").is_err());
         let held = |name: &str| match name {
             "CI_SERVER_URL" => Some("https://u:p@g.example".to_owned()),
             name => env(name),
         };
-        assert!(remote(&held, Holder::Job, "t").is_err());
+        assert!(remote(&held, TokenHolder::Job, "t").is_err());
     }
 
     #[test]

@@ -118,7 +118,7 @@ impl Checks {
 }
 
 /// The contents of files, by their ids.
-pub trait Contents {
+pub trait FileContents {
     /// Reads a file.
     ///
     /// # Errors
@@ -144,7 +144,7 @@ pub trait Forge {
         commit: &NewCommit<'_>,
         moves: &[RefMove],
         temporary: &str,
-        contents: &dyn Contents,
+        contents: &dyn FileContents,
     ) -> Result<WrittenCommit, ForgeError>;
 
     /// Puts refs back to where they stood before they were moved to a commit, all of them or none: none if somebody has

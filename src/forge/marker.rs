@@ -1,7 +1,7 @@
 //! The mark in the text of a pull request or a review, which people do not see and by which we know it again.
 
 use super::message::PatchId;
-use super::standing::Standing;
+use super::standing::FixStanding;
 use crate::base::name::InstanceName;
 
 const BEGIN: &str = "<!-- ll-loop:deliver ";
@@ -15,15 +15,15 @@ pub struct Marker {
     /// The changes.
     pub patch: PatchId,
     /// Whether something verified them.
-    pub standing: Standing,
+    pub standing: FixStanding,
 }
 
 impl Marker {
     /// Writes the mark, on one line.
     pub fn text(&self) -> String {
         let standing = match self.standing {
-            Standing::Verified => "verified",
-            Standing::Unverified => "unverified",
+            FixStanding::Verified => "verified",
+            FixStanding::Unverified => "unverified",
         };
         format!("{BEGIN}run={} patch={} {standing}{END}", self.run, self.patch)
     }
@@ -40,8 +40,8 @@ impl Marker {
     fn parse(said: &str) -> Option<Self> {
         let [run, patch, standing] = said.split(' ').collect::<Vec<_>>()[..] else { return None };
         let standing = match standing {
-            "verified" => Standing::Verified,
-            "unverified" => Standing::Unverified,
+            "verified" => FixStanding::Verified,
+            "unverified" => FixStanding::Unverified,
             _ => return None,
         };
         let run = InstanceName::parse(run.strip_prefix("run=")?).ok()?;
@@ -56,14 +56,14 @@ mod tests {
 
     use super::*;
 
-    fn marker(patch: char, standing: Standing) -> Marker {
+    fn marker(patch: char, standing: FixStanding) -> Marker {
         let run = InstanceName::parse("main-20260101T000000-abcdef").unwrap();
         Marker { run, patch: PatchId::parse(&patch.to_string().repeat(40)).unwrap(), standing }
     }
 
     #[test]
     fn a_mark_is_read_back_from_a_text_that_people_edited() {
-        let (first, last) = (marker('1', Standing::Verified), marker('2', Standing::Unverified));
+        let (first, last) = (marker('1', FixStanding::Verified), marker('2', FixStanding::Unverified));
         let text = format!("Hello\r\n{}\r\nedited\r\n  {}  \r\nmore", first.text(), last.text());
         assert_eq!(Marker::find(&text), Some(last));
         assert_eq!(Marker::find(&format!("a\n{}", first.text())), Some(first.clone()));
@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     fn the_last_mark_counts_wherever_it_stands() {
-        let (first, last) = (marker('1', Standing::Verified), marker('2', Standing::Verified));
+        let (first, last) = (marker('1', FixStanding::Verified), marker('2', FixStanding::Verified));
         for text in [
             format!("Fixed. {} {} More.", first.text(), last.text()),
             format!("```\n{}\n```\n> {}", first.text(), last.text()),
@@ -98,7 +98,7 @@ mod tests {
         fn a_mark_is_found_in_whatever_text_and_is_what_was_written(
             before in any::<String>(), after in "([a-z <!>-]|<!-- ll-loop:deliver |run=| patch=| -->|é){0,20}", patch in "[1-3]",
         ) {
-            let mark = marker(patch.chars().next().unwrap(), Standing::Unverified);
+            let mark = marker(patch.chars().next().unwrap(), FixStanding::Unverified);
             let text = format!("{before}{}{after}", mark.text());
             prop_assert_eq!(Marker::find(&text), Some(mark));
             if let Some(found) = Marker::find(&format!("{before}{after}")) {

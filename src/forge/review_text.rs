@@ -112,7 +112,7 @@ fn is_address(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::super::message::PatchId;
-    use super::super::standing::Standing;
+    use super::super::standing::FixStanding;
     use super::super::suggestion::{FixedFile, LeftChange, NotSuggested, PullFile, hunks};
     use super::*;
     use crate::base::name::InstanceName;
@@ -128,7 +128,7 @@ mod tests {
         let marker = Marker {
             run: InstanceName::parse("fix-20260102T030405-0123ab").unwrap(),
             patch: PatchId::parse(&"7".repeat(40)).unwrap(),
-            standing: Standing::Verified,
+            standing: FixStanding::Verified,
         };
         ask(ReviewFacts {
             loop_name: "fix-types",

@@ -2,7 +2,7 @@
 
 /// What a run has shown about its fix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum FixStanding {
     /// It passes.
     Verified,
     /// Nobody knows, and the user wants it all the same.

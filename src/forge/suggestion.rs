@@ -243,7 +243,7 @@ pub struct Suggestions {
 }
 
 /// Changes that are to be one suggestion.
-struct Group {
+struct SuggestionGroup {
     /// The hunk of the pull request that they are in.
     hunk: usize,
     /// The lines that are replaced: at least one.
@@ -279,7 +279,7 @@ impl Suggestions {
 
     fn place(&mut self, path: &str, text: &FixedText, hunks: &[Hunk]) {
         let (old, new) = (lines(&text.old), lines(&text.new));
-        let mut groups: Vec<Group> = Vec::new();
+        let mut groups: Vec<SuggestionGroup> = Vec::new();
         for edit in &text.edits {
             let Some((hunk, lines)) = anchored(&edit.old, hunks) else {
                 self.leave(path, NotSuggested::Outside, 1);
@@ -290,7 +290,7 @@ impl Suggestions {
                     last.lines = last.lines.start.min(lines.start)..last.lines.end.max(lines.end);
                     last.edits.push(edit.clone());
                 }
-                None => groups.push(Group { hunk, lines, edits: vec![edit.clone()] }),
+                None => groups.push(SuggestionGroup { hunk, lines, edits: vec![edit.clone()] }),
             }
         }
         for group in groups {
@@ -331,7 +331,7 @@ fn anchored(edit: &Range<usize>, hunks: &[Hunk]) -> Option<(usize, Range<usize>)
     before.or_else(|| shown(edit.start..edit.start + 1))
 }
 
-impl Group {
+impl SuggestionGroup {
     /// Returns what stands in the place of its lines in the end.
     fn replacement(&self, old: &[&str], new: &[&str]) -> Result<String, NotSuggested> {
         // A hunk may show lines that the file does not have, if whoever made it is mistaken.

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::cut::cut;
 use super::reporter::Channel;
-use super::shared::{Mark, Rank, described, if_known, marked, sentence, unseen};
+use super::shared::{Rank, ReportMark, described, if_known, marked, sentence, unseen};
 use super::target::ReportTarget;
 use crate::base::text::{head, one_line};
 use crate::ci::reported::FinalReport;
@@ -38,17 +38,17 @@ const CUT: &str = "> The summary is longer than GitHub keeps; the rest is in the
 
 /// Reports a run as a check run.
 #[derive(Default)]
-pub(super) struct Check {
+pub(super) struct CheckChannel {
     /// Its number, when it was made.
     id: Option<u64>,
 }
 
 #[derive(Deserialize)]
-struct Made {
+struct CreatedCheck {
     id: u64,
 }
 
-impl Channel for Check {
+impl Channel for CheckChannel {
     fn name(&self) -> &'static str {
         "check run"
     }
@@ -58,7 +58,8 @@ impl Channel for Check {
     }
 
     fn begin(&mut self, target: &ReportTarget) -> Result<(), ApiError> {
-        let made: Made = target.api().post(&target.path("/check-runs"), &created(target, "in_progress"))?;
+        let made: CreatedCheck =
+            target.api().post(&target.path("/check-runs"), &created(target, "in_progress"))?;
         self.id = Some(made.id);
         Ok(())
     }
@@ -66,11 +67,11 @@ impl Channel for Check {
     fn end(&mut self, target: &ReportTarget, report: &FinalReport) -> Result<Option<String>, ApiError> {
         let annotations: Vec<Value> = report.annotations.iter().filter_map(annotated).collect();
         let mut batches = annotations.chunks(BATCH);
-        let output = Output::of(&report.digest, target.sha());
+        let output = CheckOutput::of(&report.digest, target.sha());
         let own = conclusion(&report.digest, target.sha());
         // Nothing is worse, so the others need not be asked before.
         let is_worst = Rank::of(own) == Rank::Bad;
-        let before = if is_worst { Beside::nobody(own) } else { Beside::read(target, own)? };
+        let before = if is_worst { NeighbourCheck::nobody(own) } else { NeighbourCheck::read(target, own)? };
         let ended = json!({
             "status": "completed",
             "conclusion": before.conclusion,
@@ -84,13 +85,13 @@ impl Channel for Check {
             // It could not be made at the start; now it is made as it ended.
             let mut body = created(target, "completed");
             body.extend(ended.as_object().cloned().unwrap_or_default());
-            target.api().post::<Made>(&target.path("/check-runs"), &body)?.id
+            target.api().post::<CreatedCheck>(&target.path("/check-runs"), &body)?.id
         };
         for batch in batches {
             let more = json!({"output": before.worded(&output).with(batch)});
             target.api().patch::<Value>(&target.path(&format!("/check-runs/{id}")), &more)?;
         }
-        let beside = match Beside::read(target, own) {
+        let beside = match NeighbourCheck::read(target, own) {
             Ok(beside) => beside,
             Err(error) => return Ok(Some(unseen(WHAT, &error))),
         };
@@ -99,7 +100,7 @@ impl Channel for Check {
         }
         // Of several check runs with one name, people see the newest.
         for (better, summary) in &beside.better {
-            let output = Output { title: sentence(WHAT), summary: summary.clone() };
+            let output = CheckOutput { title: sentence(WHAT), summary: summary.clone() };
             beside.correct(*better, output, target)?;
         }
         let is_another = beside.conclusion != own;
@@ -110,7 +111,7 @@ impl Channel for Check {
 }
 
 /// A check run beside those of the same name that other runs of this CI run made.
-struct Beside {
+struct NeighbourCheck {
     /// The worst conclusion, this run's own included.
     conclusion: String,
     /// What the other one says that has it.
@@ -119,7 +120,7 @@ struct Beside {
     better: Vec<(u64, String)>,
 }
 
-impl Beside {
+impl NeighbourCheck {
     fn nobody(own: &str) -> Self {
         Self { conclusion: own.to_owned(), title: None, better: Vec::new() }
     }
@@ -129,10 +130,10 @@ impl Beside {
         let query = [("check_name", target.context()), ("filter", "all")];
         let mut beside = Self::nobody(own);
         let mut over = Vec::new();
-        for listed in target.api().list::<Listed>(&path, &query).take(MAX_READ) {
+        for listed in target.api().list::<CheckList>(&path, &query).take(MAX_READ) {
             let Some(check) = if_known(listed.map(Some))? else { break };
             let link = check.details_url.unwrap_or_default();
-            let Some(mark) = Mark::of_another(&link, target) else { continue };
+            let Some(mark) = ReportMark::of_another(&link, target) else { continue };
             // One that is not over corrects this one, where it has to.
             let Some(conclusion) = check.conclusion else { continue };
             let output = check.output.unwrap_or_default();
@@ -149,19 +150,19 @@ impl Beside {
     }
 
     /// Returns the output with the words of the run that came out worst.
-    fn worded(&self, output: &Output) -> Output {
+    fn worded(&self, output: &CheckOutput) -> CheckOutput {
         let title = match &self.title {
             Some(title) => described(title, WHAT, MAX_TITLE),
             None => output.title.clone(),
         };
-        Output { title, summary: output.summary.clone() }
+        CheckOutput { title, summary: output.summary.clone() }
     }
 
     /// Gives a check run that is over the worst conclusion.
     fn correct(
         &self,
         id: u64,
-        Output { title, summary }: Output,
+        CheckOutput { title, summary }: CheckOutput,
         target: &ReportTarget,
     ) -> Result<(), ApiError> {
         let body = json!({
@@ -174,12 +175,12 @@ impl Beside {
 
 /// The check runs of a commit with one name.
 #[derive(Deserialize)]
-struct Listed {
+struct CheckList {
     #[serde(default)]
     check_runs: Vec<ListedCheck>,
 }
 
-impl Page for Listed {
+impl Page for CheckList {
     type Item = ListedCheck;
     fn items(self) -> Vec<ListedCheck> {
         self.check_runs
@@ -212,12 +213,12 @@ fn created(target: &ReportTarget, status: &str) -> Map<String, Value> {
 }
 
 /// What a check run shows.
-struct Output {
+struct CheckOutput {
     title: String,
     summary: String,
 }
 
-impl Output {
+impl CheckOutput {
     fn of(digest: &Digest, sha: &str) -> Self {
         let title = match digest.caveat_at(sha) {
             Some(caveat) => format!("success {}", caveat.words()),
@@ -290,20 +291,20 @@ mod tests {
     use crate::engine::outcome::TerminatedBy;
     use crate::forge::github::api::Api;
     use crate::forge::github::http::Transport;
-    use crate::forge::github::testing::{Pauses, Server};
+    use crate::forge::github::testing::{Pauses, TestServer};
     use crate::report::annotations::Location;
     use crate::report::testing::{Journal, failing, succeeding};
 
     const RUNS: &str = "/repos/octo/project/check-runs";
 
-    fn target(server: &Server) -> ReportTarget {
+    fn target(server: &TestServer) -> ReportTarget {
         let transport = Transport::default().pause(Pauses::none().pause());
         ReportTarget::in_test(Api::new(&server.address(), Some("ghs_x".to_owned()), transport))
     }
 
     /// A server that makes the check run 5, and takes changes to it.
-    fn github() -> Server {
-        let server = Server::start();
+    fn github() -> TestServer {
+        let server = TestServer::start();
         let made = ResponseTemplate::new(201).set_body_json(json!({"id": 5, "status": "in_progress"}));
         server.mount(Mock::given(method("POST")).and(path(RUNS)).respond_with(made));
         let one = ResponseTemplate::new(200).set_body_json(json!({"id": 5}));
@@ -323,7 +324,7 @@ mod tests {
     #[test]
     fn a_check_run_is_made_and_completed() {
         let server = github();
-        let mut run = Check::default();
+        let mut run = CheckChannel::default();
         let target = target(&server);
         run.begin(&target).unwrap();
         let nowhere = Annotation { location: None, ..annotation(1, None) };
@@ -374,7 +375,7 @@ mod tests {
     #[track_caller]
     fn batches(count: u32, expected: &[usize]) {
         let server = github();
-        let mut run = Check::default();
+        let mut run = CheckChannel::default();
         run.begin(&target(&server)).unwrap();
         let annotations = (1..=count).map(|line| annotation(line, None)).collect();
         run.end(&target(&server), &FinalReport { digest: failing().digest(), annotations }).unwrap();
@@ -400,7 +401,7 @@ mod tests {
     fn what_could_not_be_made_at_the_start_is_made_at_the_end() {
         let server = github();
         let annotations = (1..=51).map(|line| annotation(line, None)).collect();
-        Check::default()
+        CheckChannel::default()
             .end(&target(&server), &FinalReport { digest: succeeding().digest(), annotations })
             .unwrap();
         let received = server.changes();
@@ -448,7 +449,7 @@ mod tests {
         }
         let digest = journal.digest();
         assert!(summary::render(&digest).len() > MAX_SUMMARY);
-        let output = Output::of(&digest, "x");
+        let output = CheckOutput::of(&digest, "x");
         assert!(output.summary.len() <= MAX_SUMMARY && output.summary.ends_with(CUT));
         assert!(output.summary.len() > MAX_SUMMARY / 2);
     }

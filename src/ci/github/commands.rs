@@ -21,7 +21,7 @@ const MARKERS: &[&str] = &[""];
 
 /// The dialect of workflow commands.
 #[derive(Debug, Default)]
-pub struct Commands {
+pub struct WorkflowCommands {
     /// The token that ends the block that is open.
     token: Option<String>,
 }
@@ -30,7 +30,7 @@ fn random() -> String {
     Uuid::new_v4().simple().to_string()
 }
 
-impl Dialect for Commands {
+impl Dialect for WorkflowCommands {
     fn group_start(&mut self, title: &str, _at: Timestamp) -> String {
         format!("::group::{}", escape_data(title))
     }
@@ -221,9 +221,9 @@ mod tests {
     }
 
     #[derive(Clone, Default)]
-    struct Buffer(Rc<RefCell<Vec<u8>>>);
+    struct LogBuffer(Rc<RefCell<Vec<u8>>>);
 
-    impl Write for Buffer {
+    impl Write for LogBuffer {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             self.0.borrow_mut().write(bytes)
         }
@@ -232,7 +232,7 @@ mod tests {
         }
     }
 
-    impl Buffer {
+    impl LogBuffer {
         fn text(&self) -> String {
             String::from_utf8(self.0.borrow().clone()).unwrap()
         }
@@ -240,8 +240,8 @@ mod tests {
 
     /// The log of a failing run whose action is called `action` and prints `lines`.
     fn log(action: &str, lines: &[&str], colour: bool) -> String {
-        let buffer = Buffer::default();
-        let mut log = CiLog::new(Box::new(buffer.clone()), Box::new(Commands::default()), colour);
+        let buffer = LogBuffer::default();
+        let mut log = CiLog::new(Box::new(buffer.clone()), Box::new(WorkflowCommands::default()), colour);
         let mut journal = Journal::start();
         journal.enter("check", 1).act(action);
         journal.events.drain(..).for_each(|event| log.event(&event).unwrap());
@@ -374,7 +374,7 @@ mod tests {
                 message: text.clone(),
                 location: Some(Location { file: text.clone(), line: Some(1), column: None }),
             };
-            let line = Commands::default().annotation(&annotation);
+            let line = WorkflowCommands::default().annotation(&annotation);
             prop_assert!(!line.contains(['\r', '\n']));
             let found = Runner::read(&line);
             prop_assert_eq!(found.len(), 1);
@@ -421,7 +421,7 @@ mod tests {
 
     #[test]
     fn tokens_are_fresh_and_long() {
-        let mut commands = Commands::default();
+        let mut commands = WorkflowCommands::default();
         let (one, two) = (commands.block_start(None).unwrap(), commands.block_start(None).unwrap());
         assert_ne!(one, two);
         assert_eq!(one.len(), "::stop-commands::".len() + 32);
@@ -431,7 +431,7 @@ mod tests {
 
     #[test]
     fn commands_are_written_as_the_runner_reads_them() {
-        let mut commands = Commands::default();
+        let mut commands = WorkflowCommands::default();
         let location = Some(Location { file: "a,b:c.py".into(), line: Some(3), column: Some(7) });
         let annotation = Annotation {
             level: AnnotationLevel::Warning,

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::cut::cut;
 use super::reporter::Channel;
-use super::shared::{Mark, Rank, if_known, marked, sentence};
+use super::shared::{Rank, ReportMark, if_known, marked, sentence};
 use super::status::{self, Other, state};
 use super::target::ReportTarget;
 use crate::ci::reported::FinalReport;
@@ -23,27 +23,27 @@ const TRIES: usize = 20;
 const CUT: &str = "> The summary is longer than a comment can be; the rest is in the report of the run.";
 
 /// Reports a run as a comment on its pull request.
-pub(super) struct Comment;
+pub(super) struct CommentChannel;
 
 #[derive(Deserialize)]
-struct Written {
+struct WrittenComment {
     id: u64,
     body: Option<String>,
-    user: Option<User>,
+    user: Option<CommentAuthor>,
 }
 
 #[derive(Deserialize)]
-struct User {
+struct CommentAuthor {
     login: String,
 }
 
 #[derive(Deserialize)]
-struct Pull {
+struct CommentedPull {
     number: u64,
     state: String,
 }
 
-impl Channel for Comment {
+impl Channel for CommentChannel {
     fn name(&self) -> &'static str {
         "comment"
     }
@@ -120,7 +120,7 @@ impl Channel for Comment {
 /// Reads the text of a comment; nothing where that is not known.
 fn read(target: &ReportTarget, id: u64) -> Result<Option<String>, ApiError> {
     let path = target.path(&format!("/issues/comments/{id}"));
-    let written: Option<Written> = if_known(target.api().get(&path, &[]).map(Some))?;
+    let written: Option<WrittenComment> = if_known(target.api().get(&path, &[]).map(Some))?;
     Ok(written.and_then(|written| written.body))
 }
 
@@ -135,9 +135,9 @@ fn is_better(text: &str, own: &str, target: &ReportTarget) -> bool {
 }
 
 /// Returns the mark of the last link of a comment, if it is of another run of this CI run.
-fn mark_of_another<'t>(text: &'t str, target: &ReportTarget) -> Option<Mark<'t>> {
+fn mark_of_another<'t>(text: &'t str, target: &ReportTarget) -> Option<ReportMark<'t>> {
     let (_, link) = text.rsplit_once("](")?;
-    Mark::of_another(link.split_once(')')?.0, target)
+    ReportMark::of_another(link.split_once(')')?.0, target)
 }
 
 /// Returns a comment for a run of which no more is known than its status.
@@ -161,7 +161,7 @@ fn pull_request(target: &ReportTarget) -> Result<Option<u64>, ApiError> {
     if target.pull_request().is_some() || !target.names_its_commit() {
         return Ok(target.pull_request());
     }
-    let pulls: Vec<Pull> =
+    let pulls: Vec<CommentedPull> =
         target.api().get(&target.path(&format!("/commits/{}/pulls", target.sha())), &[])?;
     Ok(pulls.into_iter().find(|pull| pull.state == "open").map(|pull| pull.number))
 }
@@ -188,8 +188,8 @@ fn find(
     (marker, us): (&str, &str),
 ) -> Result<Option<(u64, String)>, ApiError> {
     let path = target.path(&format!("/issues/{number}/comments"));
-    for comment in target.api().list::<Vec<Written>>(&path, &[]) {
-        let Written { id, body, user } = comment?;
+    for comment in target.api().list::<Vec<WrittenComment>>(&path, &[]) {
+        let WrittenComment { id, body, user } = comment?;
         let body = body.filter(|body| body.lines().next().is_some_and(|line| line.trim_end() == marker));
         if let (Some(body), true) = (body, user.is_some_and(|user| user.login == us)) {
             return Ok(Some((id, body)));
@@ -200,7 +200,7 @@ fn find(
 
 /// Returns the name under which the token writes. The token of a job may not ask that.
 fn author(target: &ReportTarget) -> Result<String, ApiError> {
-    match target.api().get::<User>("/user", &[]) {
+    match target.api().get::<CommentAuthor>("/user", &[]) {
         Ok(user) => Ok(user.login),
         Err(ApiError::Denied { .. } | ApiError::NotFound { .. }) => Ok(target.bot().to_owned()),
         Err(error) => Err(error),
@@ -215,14 +215,14 @@ mod tests {
     use super::*;
     use crate::forge::github::api::Api;
     use crate::forge::github::http::Transport;
-    use crate::forge::github::testing::{Pauses, Server};
+    use crate::forge::github::testing::{Pauses, TestServer};
     use crate::report::testing::succeeding;
 
     const MARKER: &str = "<!-- ll-loop/fix-types -->";
     const BOT: &str = "github-actions[bot]";
     const COMMENTS: &str = "/repos/octo/project/issues/7/comments";
 
-    fn target(server: &Server) -> ReportTarget {
+    fn target(server: &TestServer) -> ReportTarget {
         let transport = Transport::default().pause(Pauses::none().pause());
         ReportTarget::in_test(Api::new(&server.address(), Some("ghs_x".to_owned()), transport))
     }
@@ -232,8 +232,8 @@ mod tests {
     }
 
     /// A server with these pages of comments, and an answer to the question who asks.
-    fn github(pages: &[Vec<Value>], user: (u16, Value)) -> Server {
-        let server = Server::start();
+    fn github(pages: &[Vec<Value>], user: (u16, Value)) -> TestServer {
+        let server = TestServer::start();
         let (status, user) = user;
         let us = ResponseTemplate::new(status).set_body_json(user);
         server.mount(Mock::given(method("GET")).and(path("/user")).respond_with(us));
@@ -259,7 +259,7 @@ mod tests {
     }
 
     fn end(target: &ReportTarget) -> Result<Option<String>, ApiError> {
-        Comment.end(target, &FinalReport { digest: succeeding().digest(), annotations: vec![] })
+        CommentChannel.end(target, &FinalReport { digest: succeeding().digest(), annotations: vec![] })
     }
 
     /// Which request writes the comment.
@@ -329,7 +329,7 @@ mod tests {
 
     #[test]
     fn no_name_ends_the_marker() {
-        let server = Server::start();
+        let server = TestServer::start();
         let named = marker(&target(&server).of("a --> <b>", Some("c--d")));
         assert_eq!(named, "<!-- ll-loop/a - -b- (c-d) -->");
     }

@@ -91,18 +91,18 @@ mod tests {
     use super::*;
     use crate::forge::github::api::Api;
     use crate::forge::github::http::Transport;
-    use crate::forge::github::testing::{Pauses, Server};
+    use crate::forge::github::testing::{Pauses, TestServer};
 
     const DISPATCHES: &str = "/repos/octo/project/actions/workflows/fix.yml/dispatches";
     const FIRST: ChainLink = ChainLink { depth: 0, max: 10 };
 
-    fn target(server: &Server) -> ReportTarget {
+    fn target(server: &TestServer) -> ReportTarget {
         let transport = Transport::default().pause(Pauses::none().pause());
         ReportTarget::in_test(Api::new(&server.address(), Some("ghs_x".to_owned()), transport))
     }
 
-    fn github(answers: Vec<ResponseTemplate>) -> Server {
-        let server = Server::start();
+    fn github(answers: Vec<ResponseTemplate>) -> TestServer {
+        let server = TestServer::start();
         for answer in answers {
             let asked = Mock::given(method("POST")).and(path(DISPATCHES));
             server.mount(asked.respond_with(answer).up_to_n_times(1));
@@ -205,7 +205,7 @@ mod tests {
 
     #[track_caller]
     fn check_status(next: &NextRun, state: &str, description: &str, page: &str) {
-        let server = Server::start();
+        let server = TestServer::start();
         server.mount(Mock::given(method("POST")).respond_with(ResponseTemplate::new(201)));
         tell(&target(&server), next).unwrap();
         let body = &server.received()[0].1;

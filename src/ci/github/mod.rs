@@ -16,17 +16,17 @@ pub mod target;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use check::Check;
-use commands::Commands;
-use comment::Comment;
+use check::CheckChannel;
+use commands::WorkflowCommands;
+use comment::CommentChannel;
 use reporter::{Channel, GithubReporter};
-use status::Status;
+use status::StatusChannel;
 use target::{NoTarget, ReportTarget};
 
 use super::chain::{ChainLink, NextRun};
 use super::job::{Job, Variables};
 use super::reported::{ReportRequest, Reporter};
-use super::service::{LastWord, ProviderRow, Service, annotate};
+use super::service::{CiService, LastWord, ProviderRow, annotate};
 use crate::base::lookup::Lookup;
 use crate::forge::github::other_run::OtherRun;
 use crate::forge::github::server::Flavour;
@@ -102,7 +102,7 @@ impl Github {
     }
 }
 
-impl Service for Github {
+impl CiService for Github {
     fn name(&self) -> &'static str {
         match self.flavour {
             Flavour::Github => "github",
@@ -112,7 +112,7 @@ impl Service for Github {
     }
 
     fn dialect(&self) -> Box<dyn Dialect> {
-        Box::new(Commands::default())
+        Box::new(WorkflowCommands::default())
     }
 
     fn job(&self) -> Job {
@@ -144,7 +144,7 @@ impl Service for Github {
     }
 
     fn publish(&self, digest: &Digest, tree: &Checkout<'_>, log: &mut dyn Write) -> Vec<io::Error> {
-        let annotated = annotate(&Commands::default(), digest, tree, log);
+        let annotated = annotate(&WorkflowCommands::default(), digest, tree, log);
         let output =
             self.output.as_deref().map(|path| files::append_outputs(path, &outputs::outputs(digest)));
         let summary =
@@ -159,15 +159,15 @@ impl Service for Github {
         let mut warnings = Vec::new();
         let mut channels: Vec<Box<dyn Channel>> = Vec::new();
         if has_status(request) {
-            channels.push(Box::new(Status));
+            channels.push(Box::new(StatusChannel));
         }
         if options.check && self.flavour == Flavour::Github {
-            channels.push(Box::<Check>::default());
+            channels.push(Box::<CheckChannel>::default());
         } else if options.check {
             warnings.push(format!("there will be no check run: {} does not support them", self.name()));
         }
         if options.comment {
-            channels.push(Box::new(Comment));
+            channels.push(Box::new(CommentChannel));
         }
         if channels.is_empty() {
             return (None, warnings);

@@ -2,7 +2,7 @@
 //! event `workflow_run` has one that may, and tells what the other run left. Everything in that is a claim of whoever
 //! opened the pull request: the server alone says which commit it is about, and how the workflow run ended.
 
-use super::comment::Comment;
+use super::comment::CommentChannel;
 use super::reporter::Channel as _;
 use super::status::{self, state};
 use super::target::{Elsewhere, ReportTarget};
@@ -10,7 +10,7 @@ use crate::base::text::one_line;
 use crate::ci::reported::{FinalReport, ReportedRun};
 use crate::forge::github::api::{Api, ApiError};
 use crate::forge::github::other_run::OtherRun;
-use crate::forge::github::repository::Repository;
+use crate::forge::github::repository::RepositoryName;
 use crate::report::digest::Digest;
 
 /// What a workflow run says when all its jobs ended well.
@@ -18,7 +18,7 @@ const SUCCESS: &str = "success";
 
 /// What one run of a loop left, after a look at it.
 #[derive(Debug)]
-pub enum Claim {
+pub enum RelayedRun {
     /// A report that fits the workflow run.
     Report(Box<Digest>),
     /// Nothing that can be believed, and why.
@@ -33,9 +33,9 @@ impl OtherRun {
     /// The server does not answer, or the token may not.
     pub fn report(
         &self,
-        (api, repository): (&Api, &Repository),
+        (api, repository): (&Api, &RepositoryName),
         subject: ReportedRun,
-        claim: Claim,
+        claim: RelayedRun,
         comments: bool,
     ) -> Result<String, ApiError> {
         let target = self.target((api, repository), subject);
@@ -48,7 +48,7 @@ impl OtherRun {
             && let Some(number) = self.pull_request(api, repository)?
         {
             let report = FinalReport { digest: *digest, annotations: Vec::new() };
-            let written = Comment.end(&target.on_pull_request(number), &report);
+            let written = CommentChannel.end(&target.on_pull_request(number), &report);
             written.map_err(|error| error.needing("pull-requests: write"))?;
         }
         Ok(match shared {
@@ -60,7 +60,7 @@ impl OtherRun {
     /// Returns where one of its runs of loops is reported.
     pub(super) fn target(
         &self,
-        (api, repository): (&Api, &Repository),
+        (api, repository): (&Api, &RepositoryName),
         subject: ReportedRun,
     ) -> ReportTarget {
         let (run, attempt) = (self.id, self.attempt());
@@ -69,10 +69,10 @@ impl OtherRun {
     }
 
     /// Says no more than the report and the server both do.
-    fn verdict(&self, claim: Claim) -> (&'static str, String, Option<Box<Digest>>) {
+    fn verdict(&self, claim: RelayedRun) -> (&'static str, String, Option<Box<Digest>>) {
         let digest = match claim {
-            Claim::Refused(why) => return ("error", one_line(&why, 500), None),
-            Claim::Report(digest) => digest,
+            RelayedRun::Refused(why) => return ("error", one_line(&why, 500), None),
+            RelayedRun::Report(digest) => digest,
         };
         let commit = digest.commit().unwrap_or(&self.head_sha).to_owned();
         let (state, text) = (state(&digest, &commit), status::description(&digest, &commit));

@@ -9,7 +9,7 @@ use super::target::ReportTarget;
 use crate::base::time::human;
 use crate::ci::reported::{FinalReport, Reporter, Unreported};
 use crate::forge::github::api::ApiError;
-use crate::forge::github::server::Server;
+use crate::forge::github::server::GithubServer;
 
 /// One way in which a run is reported.
 pub(super) trait Channel: Send {
@@ -29,7 +29,7 @@ pub(super) trait Channel: Send {
 /// Reports one run.
 #[derive(Debug)]
 pub(super) struct GithubReporter {
-    server: Server,
+    server: GithubServer,
     report: Sender<FinalReport>,
     unreported: Receiver<Unreported>,
 }
@@ -125,20 +125,20 @@ mod tests {
     use wiremock::matchers::{method, path, path_regex};
     use wiremock::{Mock, ResponseTemplate};
 
-    use super::super::check::Check;
-    use super::super::comment::Comment;
-    use super::super::status::Status;
+    use super::super::check::CheckChannel;
+    use super::super::comment::CommentChannel;
+    use super::super::status::StatusChannel;
     use super::*;
     use crate::forge::github::api::Api;
     use crate::forge::github::http::Transport;
-    use crate::forge::github::testing::{Pauses, Server as Played};
+    use crate::forge::github::testing::{Pauses, TestServer as Played};
     use crate::report::testing::succeeding;
 
     fn reported(server: &Played) -> Unreported {
         let transport = Transport::default().pause(Pauses::default().pause());
         let target = ReportTarget::in_test(Api::new(&server.address(), Some("ghs_x".to_owned()), transport));
         let channels: Vec<Box<dyn Channel>> =
-            vec![Box::new(Status), Box::<Check>::default(), Box::new(Comment)];
+            vec![Box::new(StatusChannel), Box::<CheckChannel>::default(), Box::new(CommentChannel)];
         let reporter = GithubReporter::begin(target, channels).unwrap();
         Box::new(reporter)
             .end(FinalReport { digest: succeeding().digest(), annotations: vec![] }, Duration::from_secs(20))
@@ -230,7 +230,7 @@ mod tests {
         let late = ResponseTemplate::new(200).set_delay(Duration::from_mins(1));
         server.mount(Mock::given(path_regex(".*")).respond_with(late));
         let target = ReportTarget::in_test(Api::new(&server.address(), None, Transport::default()));
-        let reporter = GithubReporter::begin(target, vec![Box::new(Status)]).unwrap();
+        let reporter = GithubReporter::begin(target, vec![Box::new(StatusChannel)]).unwrap();
         let report = FinalReport { digest: succeeding().digest(), annotations: vec![] };
         let unreported = Box::new(reporter).end(report, Duration::from_millis(200));
         assert_eq!(unreported.warnings, ["GitHub does not know how the run ended: no answer within 200ms"]);

@@ -42,7 +42,7 @@ impl Rank {
 
 /// A report as its mark says it: by which run, and how that came out, which is not always what the report shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Mark<'m> {
+pub(super) struct ReportMark<'m> {
     page: &'m str,
     instance: &'m str,
     attempt: &'m str,
@@ -50,7 +50,7 @@ pub(super) struct Mark<'m> {
     pub(super) own: &'m str,
 }
 
-impl<'m> Mark<'m> {
+impl<'m> ReportMark<'m> {
     fn of(target: &'m ReportTarget, page: &'m str, own: &'m str) -> Self {
         let attempt = target.place().unwrap_or(target.attempt());
         Self { page, instance: target.instance(), attempt, own }
@@ -79,13 +79,13 @@ impl<'m> Mark<'m> {
 
     /// Reads the link of a report, if another run of this attempt of the CI run made it.
     pub(super) fn of_another(link: &'m str, target: &ReportTarget) -> Option<Self> {
-        let ours = Mark::of(target, target.url(), "");
+        let ours = ReportMark::of(target, target.url(), "");
         Self::of_this_attempt(link, target).filter(|mark| !mark.is_followed_by(&ours))
     }
 
     /// Tells whether what the later one says takes the place of this: of the same run, which may have been continued, or
     /// of the same place in a CI run that runs again.
-    pub(super) fn is_followed_by(&self, later: &Mark<'_>) -> bool {
+    pub(super) fn is_followed_by(&self, later: &ReportMark<'_>) -> bool {
         self.instance == later.instance || is_place(self.attempt) && self.attempt == later.attempt
     }
 }
@@ -97,7 +97,7 @@ fn is_place(attempt: &str) -> bool {
 
 /// Returns a link with the mark of the run of this job.
 pub(super) fn marked(page: &str, target: &ReportTarget, own: &str) -> String {
-    let Mark { instance, attempt, .. } = Mark::of(target, page, own);
+    let ReportMark { instance, attempt, .. } = ReportMark::of(target, page, own);
     format!("{page}{MARK}{instance}:{attempt}:{own}")
 }
 
@@ -136,22 +136,22 @@ mod tests {
     use wiremock::matchers::any;
     use wiremock::{Mock, Request, Respond, ResponseTemplate};
 
-    use super::super::check::Check;
-    use super::super::comment::Comment;
+    use super::super::check::CheckChannel;
+    use super::super::comment::CommentChannel;
     use super::super::reporter::Channel;
-    use super::super::status::Status;
+    use super::super::status::StatusChannel;
     use super::*;
     use crate::ci::reported::FinalReport;
     use crate::engine::outcome::{Outcome, TerminatedBy};
     use crate::forge::github::api::Api;
     use crate::forge::github::http::Transport;
-    use crate::forge::github::testing::{Pauses, Server};
+    use crate::forge::github::testing::{Pauses, TestServer};
     use crate::report::digest::Digest;
     use crate::report::testing::Journal;
 
     /// What a server keeps of reports.
     #[derive(Default)]
-    struct Kept {
+    struct StoredReports {
         statuses: Vec<Value>,
         checks: Vec<Value>,
         comments: Vec<Value>,
@@ -163,9 +163,9 @@ mod tests {
 
     /// A server that keeps statuses, check runs and comments as GitHub does.
     #[derive(Clone, Default)]
-    struct Forge(Arc<Mutex<Kept>>);
+    struct FakeReportServer(Arc<Mutex<StoredReports>>);
 
-    impl Respond for Forge {
+    impl Respond for FakeReportServer {
         fn respond(&self, request: &Request) -> ResponseTemplate {
             let mut kept = self.0.lock().unwrap();
             match kept.meanwhile.take() {
@@ -229,9 +229,9 @@ mod tests {
         }
     }
 
-    impl Forge {
-        fn served(&self) -> Server {
-            let server = Server::start();
+    impl FakeReportServer {
+        fn served(&self) -> TestServer {
+            let server = TestServer::start();
             server.mount(Mock::given(any()).respond_with(self.clone()));
             server
         }
@@ -245,7 +245,7 @@ mod tests {
     }
 
     /// A run of the workflow run 77, reported at its end.
-    fn report(server: &Server, run: &str, digest: &Digest, channel: &mut dyn Channel) -> Option<String> {
+    fn report(server: &TestServer, run: &str, digest: &Digest, channel: &mut dyn Channel) -> Option<String> {
         let transport = Transport::default().pause(Pauses::default().pause());
         let target = ReportTarget::in_test(Api::new(&server.address(), None, transport)).of_run(run);
         channel.begin(&target).unwrap();
@@ -264,9 +264,9 @@ mod tests {
     fn a_green_run_does_not_cover_a_red_one_whoever_is_last() {
         let (green, red) = (ending(Outcome::Success), ending(Outcome::Failure));
         for order in [[("a", &red), ("b", &green)], [("b", &green), ("a", &red)]] {
-            let forge = Forge::default();
+            let forge = FakeReportServer::default();
             let server = forge.served();
-            let said = order.map(|(run, digest)| report(&server, run, digest, &mut Status));
+            let said = order.map(|(run, digest)| report(&server, run, digest, &mut StatusChannel));
             let (state, description) = forge.status();
             assert_eq!(state, "failure");
             assert!(description.starts_with("failure: `check` said no"), "{description}");
@@ -283,7 +283,7 @@ mod tests {
 
     #[test]
     fn gitea_lists_statuses_in_its_own_way() {
-        let forge = Forge::default();
+        let forge = FakeReportServer::default();
         forge.0.lock().unwrap().is_gitea = true;
         let server = forge.served();
         let address = server.address();
@@ -301,8 +301,10 @@ mod tests {
             ("b", Outcome::Success),
         ] {
             let target = ReportTarget::in_test(Api::from_env(&env, None).unwrap()).of_run(run);
-            Status.begin(&target).unwrap();
-            Status.end(&target, &FinalReport { digest: ending(outcome), annotations: vec![] }).unwrap();
+            StatusChannel.begin(&target).unwrap();
+            StatusChannel
+                .end(&target, &FinalReport { digest: ending(outcome), annotations: vec![] })
+                .unwrap();
             said.push(forge.status().0);
         }
         assert_eq!(said, ["failure", "failure", "success", "success"]);
@@ -310,47 +312,49 @@ mod tests {
 
     #[test]
     fn a_run_that_is_not_over_leaves_the_name_undecided() {
-        let forge = Forge::default();
+        let forge = FakeReportServer::default();
         let server = forge.served();
         let transport = Transport::default();
         let open = ReportTarget::in_test(Api::new(&server.address(), None, transport)).of_run("a");
-        Status.begin(&open).unwrap();
-        report(&server, "b", &ending(Outcome::Success), &mut Status);
+        StatusChannel.begin(&open).unwrap();
+        report(&server, "b", &ending(Outcome::Success), &mut StatusChannel);
         let undecided = "another run is not over (2 runs of this workflow share this status: pass `key`)";
         assert_eq!(forge.status(), ("pending".to_owned(), undecided.to_owned()));
-        report(&server, "a", &ending(Outcome::Success), &mut Status);
+        report(&server, "a", &ending(Outcome::Success), &mut StatusChannel);
         assert_eq!(forge.status().0, "success");
     }
 
     #[test]
     fn a_run_that_goes_on_and_a_later_attempt_start_afresh() {
-        let forge = Forge::default();
+        let forge = FakeReportServer::default();
         let server = forge.served();
-        report(&server, "a", &ending(Outcome::Interrupted), &mut Status);
+        report(&server, "a", &ending(Outcome::Interrupted), &mut StatusChannel);
         assert_eq!(forge.status().0, "error");
-        report(&server, "a", &ending(Outcome::Success), &mut Status);
+        report(&server, "a", &ending(Outcome::Success), &mut StatusChannel);
         assert_eq!(forge.status().0, "success");
 
-        report(&server, "a", &ending(Outcome::Failure), &mut Status);
+        report(&server, "a", &ending(Outcome::Failure), &mut StatusChannel);
         let transport = Transport::default();
         let target = ReportTarget::in_test(Api::new(&server.address(), None, transport)).of_run("b");
         let report = FinalReport { digest: ending(Outcome::Success), annotations: vec![] };
-        Status.end(&target.clone().of_attempt("2"), &report).unwrap();
+        StatusChannel.end(&target.clone().of_attempt("2"), &report).unwrap();
         assert_eq!(forge.status().0, "success");
         // Another name is another thing.
-        Status.end(&target.of("fix-types", Some("leg")), &report).unwrap();
+        StatusChannel.end(&target.of("fix-types", Some("leg")), &report).unwrap();
         assert_eq!(forge.status().0, "success");
     }
 
     #[test]
     fn a_job_that_runs_again_starts_afresh_where_attempts_are_not_counted() {
-        let forge = Forge::default();
+        let forge = FakeReportServer::default();
         let server = forge.served();
         let said = |run: &str, place: &str, outcome: Outcome| {
             let target = ReportTarget::in_test(Api::new(&server.address(), None, Transport::default()));
             let target = target.of_run(run).in_place(place);
-            Status.begin(&target).unwrap();
-            Status.end(&target, &FinalReport { digest: ending(outcome), annotations: vec![] }).unwrap();
+            StatusChannel.begin(&target).unwrap();
+            StatusChannel
+                .end(&target, &FinalReport { digest: ending(outcome), annotations: vec![] })
+                .unwrap();
             forge.status().0
         };
         assert_eq!(said("a", "job5.1", Outcome::Failure), "failure");
@@ -369,10 +373,10 @@ mod tests {
             "target_url": "https://github.com/octo/project/actions/runs/77#ll-loop:a:1:failure",
         });
         for requests in 0..4 {
-            let forge = Forge::default();
+            let forge = FakeReportServer::default();
             let server = forge.served();
             forge.0.lock().unwrap().meanwhile = Some((requests, "status", red.clone()));
-            report(&server, "b", &ending(Outcome::Success), &mut Status);
+            report(&server, "b", &ending(Outcome::Success), &mut StatusChannel);
             assert_eq!(forge.status().0, "failure", "after {requests} requests");
         }
         // The red one is the first to report, and its look at the others comes after the green report.
@@ -380,17 +384,17 @@ mod tests {
         green["state"] = json!("success");
         green["target_url"] = json!("https://github.com/octo/project/actions/runs/77#ll-loop:b:1:success");
         for requests in 0..3 {
-            let forge = Forge::default();
+            let forge = FakeReportServer::default();
             let server = forge.served();
             forge.0.lock().unwrap().meanwhile = Some((requests, "status", green.clone()));
-            report(&server, "a", &ending(Outcome::Failure), &mut Status);
+            report(&server, "a", &ending(Outcome::Failure), &mut StatusChannel);
             assert_eq!(forge.status().0, "failure", "after {requests} requests");
         }
     }
 
     #[test]
     fn of_256_legs_with_one_name_the_red_one_counts() {
-        let forge = Forge::default();
+        let forge = FakeReportServer::default();
         let server = forge.served();
         std::thread::scope(|scope| {
             for group in 0..8 {
@@ -398,7 +402,7 @@ mod tests {
                 scope.spawn(move || {
                     for leg in first..first + 32 {
                         let outcome = if leg == 77 { Outcome::Failure } else { Outcome::Success };
-                        report(server, &format!("leg-{leg}"), &ending(outcome), &mut Status);
+                        report(server, &format!("leg-{leg}"), &ending(outcome), &mut StatusChannel);
                     }
                 });
             }
@@ -410,10 +414,10 @@ mod tests {
     fn check_runs_with_one_name_are_as_red_as_the_worst() {
         let (green, red) = (ending(Outcome::Success), ending(Outcome::Failure));
         for order in [[("a", &red), ("b", &green)], [("b", &green), ("a", &red)]] {
-            let forge = Forge::default();
+            let forge = FakeReportServer::default();
             let server = forge.served();
             for (run, digest) in order {
-                report(&server, run, digest, &mut Check::default());
+                report(&server, run, digest, &mut CheckChannel::default());
             }
             let kept = forge.0.lock().unwrap();
             let conclusions: Vec<&Value> = kept.checks.iter().map(|check| &check["conclusion"]).collect();
@@ -429,10 +433,10 @@ mod tests {
     fn a_comment_of_several_runs_is_that_of_the_worst() {
         let (green, red) = (ending(Outcome::Success), ending(Outcome::Failure));
         for order in [[("a", &red), ("b", &green)], [("b", &green), ("a", &red)]] {
-            let forge = Forge::default();
+            let forge = FakeReportServer::default();
             let server = forge.served();
             for (run, digest) in order.iter().chain(&order[1..]) {
-                report(&server, run, digest, &mut Comment);
+                report(&server, run, digest, &mut CommentChannel);
             }
             let kept = forge.0.lock().unwrap();
             assert_eq!(kept.comments.len(), 1);
@@ -444,13 +448,13 @@ mod tests {
 
     #[test]
     fn a_comment_that_another_run_writes_at_the_same_time_is_written_again() {
-        let forge = Forge::default();
+        let forge = FakeReportServer::default();
         let server = forge.served();
-        report(&server, "b", &ending(Outcome::Success), &mut Comment);
+        report(&server, "b", &ending(Outcome::Success), &mut CommentChannel);
         let green = forge.0.lock().unwrap().comments[0]["body"].clone();
         // Before it is read again: GET user, GET comments, PATCH, GET.
         forge.0.lock().unwrap().meanwhile = Some((3, "comment", green));
-        report(&server, "a", &ending(Outcome::Failure), &mut Comment);
+        report(&server, "a", &ending(Outcome::Failure), &mut CommentChannel);
         let kept = forge.0.lock().unwrap();
         assert!(kept.comments[0]["body"].as_str().unwrap().contains("❌ `fix-types`"));
     }
@@ -458,18 +462,18 @@ mod tests {
     #[test]
     fn a_comment_that_was_written_over_stands_again() {
         let (green, red) = (ending(Outcome::Success), ending(Outcome::Failure));
-        let forge = Forge::default();
+        let forge = FakeReportServer::default();
         let server = forge.served();
         // The red run has reported its end before the green one writes, and does not look again.
-        report(&server, "a", &red, &mut Status);
-        report(&server, "b", &green, &mut Comment);
+        report(&server, "a", &red, &mut StatusChannel);
+        report(&server, "b", &green, &mut CommentChannel);
         let body = forge.0.lock().unwrap().comments[0]["body"].as_str().unwrap().to_owned();
         assert!(body.contains("❌ `fix-types`") && body.contains("said no"), "{body}");
         assert!(body.ends_with("#ll-loop:a:1:failure)\n"), "{body}");
         // A third one leaves it, and the red one has its own words in it where it comes later.
-        report(&server, "c", &green, &mut Comment);
+        report(&server, "c", &green, &mut CommentChannel);
         assert!(forge.0.lock().unwrap().comments[0]["body"].as_str().unwrap().contains("❌ `fix-types`"));
-        report(&server, "a", &red, &mut Comment);
+        report(&server, "a", &red, &mut CommentChannel);
         let body = forge.0.lock().unwrap().comments[0]["body"].as_str().unwrap().to_owned();
         assert!(body.contains("### Reproduce") || body.contains("mypy"), "{body}");
     }
@@ -480,9 +484,9 @@ mod tests {
             let target = ReportTarget::in_test(Api::new("http://127.0.0.1:1", None, Transport::default()));
             let target = target.of_run(&instance);
             let link = marked(target.url(), &target, &own);
-            let mark = Mark::of_this_attempt(&link, &target).unwrap();
+            let mark = ReportMark::of_this_attempt(&link, &target).unwrap();
             prop_assert_eq!((mark.instance, mark.own), (instance.as_str(), own.as_str()));
-            prop_assert_eq!(Mark::of_another(&link, &target), None);
+            prop_assert_eq!(ReportMark::of_another(&link, &target), None);
         }
     }
 }

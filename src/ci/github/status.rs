@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::reporter::Channel;
-use super::shared::{MOST, Mark, Rank, described, if_known, marked, sentence, unseen};
+use super::shared::{MOST, Rank, ReportMark, described, if_known, marked, sentence, unseen};
 use super::target::ReportTarget;
 use crate::base::text::one_line;
 use crate::ci::reported::FinalReport;
@@ -34,9 +34,9 @@ const WAITS: &str = "waits for the delivery of ";
 const NOT_DELIVERED: &str = "not delivered";
 
 /// Reports a run as a status of its commit.
-pub(super) struct Status;
+pub(super) struct StatusChannel;
 
-impl Channel for Status {
+impl Channel for StatusChannel {
     fn name(&self) -> &'static str {
         "commit status"
     }
@@ -70,14 +70,14 @@ fn awaited(digest: &Digest, sha: &str) -> Option<String> {
 /// Ends the status of a run that waits for its delivery, if there is one. The commit is not what was verified, whatever came
 /// of the delivery; but one that came to nothing may come to something later.
 pub(super) fn end_waiting(target: &ReportTarget, text: &str) -> Result<(), ApiError> {
-    let waits = |status: &Listed| {
+    let waits = |status: &ListedStatus| {
         let description = status.description.as_deref().unwrap_or_default();
         let failed = description.starts_with(NOT_DELIVERED) && !text.starts_with(NOT_DELIVERED);
         failed || (status.state == "pending" && description.starts_with(WAITS))
     };
-    let mut newest: BTreeMap<String, Listed> = BTreeMap::new();
+    let mut newest: BTreeMap<String, ListedStatus> = BTreeMap::new();
     for status in listed(target, MAX_READ)? {
-        if Mark::of_same_run(status.link(), target).is_some()
+        if ReportMark::of_same_run(status.link(), target).is_some()
             && newest.get(&status.context).is_none_or(|known| known.id < status.id)
         {
             newest.insert(status.context.clone(), status);
@@ -90,12 +90,12 @@ pub(super) fn end_waiting(target: &ReportTarget, text: &str) -> Result<(), ApiEr
 }
 
 /// Reads the statuses of the commit, the newest first where the server knows that order.
-fn listed(target: &ReportTarget, most: usize) -> Result<Vec<Listed>, ApiError> {
+fn listed(target: &ReportTarget, most: usize) -> Result<Vec<ListedStatus>, ApiError> {
     let path = target.path(&format!("/commits/{}/statuses", target.sha()));
     // GitHub begins with the newest without being asked.
     let query: &[_] = if target.server().lists_newest_first() { &[] } else { &[("sort", "highestindex")] };
     let mut all = Vec::new();
-    for listed in target.api().list::<Vec<Listed>>(&path, query).take(most) {
+    for listed in target.api().list::<Vec<ListedStatus>>(&path, query).take(most) {
         let Some(listed) = if_known(listed.map(Some))? else { break };
         all.push(listed);
     }
@@ -104,7 +104,7 @@ fn listed(target: &ReportTarget, most: usize) -> Result<Vec<Listed>, ApiError> {
 
 /// Sets the status of the commit of a job, whatever other runs reported.
 pub(super) fn set(target: &ReportTarget, state: &str, description: &str, url: &str) -> Result<(), ApiError> {
-    Shown::own(state, description).send(target, url)
+    ShownStatus::own(state, description).send(target, url)
 }
 
 /// Sets the status to how the run came out, unless another run of this CI run that shares the status came out worse.
@@ -115,7 +115,7 @@ pub(super) fn settle(
     description: &str,
     url: &str,
 ) -> Result<Option<String>, ApiError> {
-    let own = Shown::own(state, description);
+    let own = ShownStatus::own(state, description);
     let mut sent = None;
     // Nothing is worse, so the others need not be asked before.
     if Rank::of(state) == Rank::Bad {
@@ -123,7 +123,7 @@ pub(super) fn settle(
         sent = Some(own.clone());
     }
     for _ in 0..MOST {
-        let there = match Others::read(target) {
+        let there = match OtherStatuses::read(target) {
             Ok(there) => there,
             Err(error) => {
                 if sent.is_none() {
@@ -148,14 +148,14 @@ pub(super) fn settle(
 
 /// What a status shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Shown {
+struct ShownStatus {
     state: String,
     description: String,
     /// How the run itself came out.
     own: String,
 }
 
-impl Shown {
+impl ShownStatus {
     fn own(state: &str, description: &str) -> Self {
         let description = one_line(description, MAX_DESCRIPTION);
         Self { state: state.to_owned(), description, own: state.to_owned() }
@@ -212,20 +212,20 @@ pub(super) struct Other {
 
 /// Returns the run of this CI run that shares the status and came out worse, if one did.
 pub(super) fn worse_run(target: &ReportTarget, own: &str) -> Result<Option<Other>, ApiError> {
-    let runs = Others::read(target)?.runs;
+    let runs = OtherStatuses::read(target)?.runs;
     let worst = runs.into_iter().max_by_key(|other| Rank::of(&other.own));
     Ok(worst.filter(|worst| Rank::of(&worst.own) == Rank::Bad && Rank::of(own) != Rank::Bad))
 }
 
 /// What stands under the name of the status.
 #[derive(Debug, Default)]
-struct Others {
+struct OtherStatuses {
     runs: Vec<Other>,
     /// The state that is shown now, if this CI run set it.
     shown: Option<String>,
 }
 
-impl Others {
+impl OtherStatuses {
     /// Reads the statuses of the commit.
     fn read(target: &ReportTarget) -> Result<Self, ApiError> {
         let mut others = Self::default();
@@ -234,12 +234,12 @@ impl Others {
         let mut ours = listed(target, most)?;
         ours.retain(|listed| listed.context.eq_ignore_ascii_case(target.context()));
         ours.sort_by_key(|listed| std::cmp::Reverse(listed.id));
-        others.shown = ours
-            .first()
-            .and_then(|newest| Mark::of_this_attempt(newest.link(), target).map(|_| newest.state.clone()));
-        let mut seen: Vec<Mark<'_>> = Vec::new();
+        others.shown = ours.first().and_then(|newest| {
+            ReportMark::of_this_attempt(newest.link(), target).map(|_| newest.state.clone())
+        });
+        let mut seen: Vec<ReportMark<'_>> = Vec::new();
         for listed in &ours {
-            let Some(mark) = Mark::of_another(listed.link(), target) else { continue };
+            let Some(mark) = ReportMark::of_another(listed.link(), target) else { continue };
             if !seen.iter().any(|later| mark.is_followed_by(later)) {
                 others.runs.push(Other {
                     own: mark.own.to_owned(),
@@ -255,7 +255,7 @@ impl Others {
 
 /// A status, as the list has it.
 #[derive(Debug, Deserialize)]
-struct Listed {
+struct ListedStatus {
     #[serde(default)]
     id: u64,
     context: String,
@@ -266,7 +266,7 @@ struct Listed {
     target_url: Option<String>,
 }
 
-impl Listed {
+impl ListedStatus {
     fn link(&self) -> &str {
         self.target_url.as_deref().unwrap_or_default()
     }
@@ -315,12 +315,12 @@ mod tests {
     use super::*;
     use crate::forge::github::api::Api;
     use crate::forge::github::http::Transport;
-    use crate::forge::github::testing::{Pauses, Server};
+    use crate::forge::github::testing::{Pauses, TestServer};
     use crate::report::testing::{Journal, not_run, succeeding};
 
     const PATH: &str = "/repos/octo/project/statuses/2222222222222222222222222222222222222222";
 
-    fn target(server: &Server, pauses: &Pauses) -> ReportTarget {
+    fn target(server: &TestServer, pauses: &Pauses) -> ReportTarget {
         let transport = Transport::default().pause(pauses.pause());
         ReportTarget::in_test(Api::new(&server.address(), Some("ghs_x".to_owned()), transport))
     }
@@ -344,9 +344,9 @@ mod tests {
 
     #[track_caller]
     fn check(digest: Digest, state: &str, description: &str) {
-        let server = Server::start();
+        let server = TestServer::start();
         server.mount(answer(201));
-        assert_eq!(Status.end(&target(&server, &Pauses::none()), &report(digest)), Ok(None));
+        assert_eq!(StatusChannel.end(&target(&server, &Pauses::none()), &report(digest)), Ok(None));
         let body = json!({
             "state": state,
             "context": "ll-loop/fix-types",
@@ -397,7 +397,7 @@ mod tests {
 
     #[test]
     fn the_description_is_cut_to_what_github_takes() {
-        let server = Server::start();
+        let server = TestServer::start();
         server.mount(answer(201));
         let text = format!("failure: {}", "é🦀".repeat(100));
         set(&target(&server, &Pauses::none()), "failure", &text, "https://x").unwrap();
@@ -408,18 +408,18 @@ mod tests {
 
     #[test]
     fn trouble_of_the_service_is_waited_for_and_a_refusal_is_not() {
-        let (server, pauses) = (Server::start(), Pauses::default());
+        let (server, pauses) = (TestServer::start(), Pauses::default());
         server.mount(answer(502).up_to_n_times(1));
         let limited = ResponseTemplate::new(403).insert_header("retry-after", "2");
         server.mount(Mock::given(method("POST")).respond_with(limited).up_to_n_times(1));
         server.mount(answer(201));
-        assert_eq!(Status.begin(&target(&server, &pauses)), Ok(()));
+        assert_eq!(StatusChannel.begin(&target(&server, &pauses)), Ok(()));
         assert_eq!(server.requests(), 3);
         assert!(pauses.seconds().contains(&Duration::from_secs(2).as_secs()), "{:?}", pauses.seconds());
 
-        let server = Server::start();
+        let server = TestServer::start();
         server.mount(answer(403));
-        let error = Status.begin(&target(&server, &Pauses::none())).unwrap_err();
+        let error = StatusChannel.begin(&target(&server, &Pauses::none())).unwrap_err();
         assert!(matches!(error, ApiError::Denied { .. }), "{error}");
         assert_eq!(server.requests(), 1);
     }

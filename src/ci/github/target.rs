@@ -5,8 +5,8 @@ use crate::base::text::one_line;
 use crate::ci::reported::{ReportRequest, ReportedRun};
 use crate::forge::github::api::{Api, ApiError};
 use crate::forge::github::event::WorkflowEvent;
-use crate::forge::github::repository::Repository;
-use crate::forge::github::server::{Flavour, Server};
+use crate::forge::github::repository::RepositoryName;
+use crate::forge::github::server::{Flavour, GithubServer};
 
 /// GitHub accepts longer names; the page of a commit shows less than this.
 const MAX_CONTEXT: usize = 200;
@@ -16,7 +16,7 @@ const MAX_CONTEXT: usize = 200;
 pub struct ReportTarget {
     api: Api,
     flavour: Flavour,
-    repository: Repository,
+    repository: RepositoryName,
     sha: String,
     names_its_commit: bool,
     pull_request: Option<u64>,
@@ -67,7 +67,7 @@ impl ReportTarget {
         ReportRequest { env, token, options, subject, .. }: ReportRequest<'_>,
     ) -> Result<Self, NoTarget> {
         let token = token.ok_or(NoTarget::Token)?;
-        let repository = env("GITHUB_REPOSITORY").and_then(|name| Repository::parse(&name));
+        let repository = env("GITHUB_REPOSITORY").and_then(|name| RepositoryName::parse(&name));
         let repository = repository.ok_or(NoTarget::Repository)?;
         let event = WorkflowEvent::read(env);
         let sha = options.sha.clone().or(event.sha).ok_or(NoTarget::Commit(event.name))?;
@@ -95,7 +95,12 @@ impl ReportTarget {
     }
 
     /// Makes the place where a run of another workflow run is reported: its commit, under the name of its loop.
-    pub(super) fn of_other(api: Api, repository: Repository, run: Elsewhere, subject: ReportedRun) -> Self {
+    pub(super) fn of_other(
+        api: Api,
+        repository: RepositoryName,
+        run: Elsewhere,
+        subject: ReportedRun,
+    ) -> Self {
         let Elsewhere { run, attempt, url, sha } = run;
         Self {
             flavour: api.server().flavour(),
@@ -129,11 +134,11 @@ impl ReportTarget {
         &self.api
     }
 
-    pub(super) fn server(&self) -> &Server {
+    pub(super) fn server(&self) -> &GithubServer {
         self.api.server()
     }
 
-    pub(super) fn repository(&self) -> &Repository {
+    pub(super) fn repository(&self) -> &RepositoryName {
         &self.repository
     }
 
@@ -243,7 +248,7 @@ fn subject_name(subject: &ReportedRun) -> String {
 pub fn page(env: Lookup<'_>) -> Option<String> {
     let known = |name: &str| env(name).filter(|value| !value.is_empty());
     let (server, repository) = (known("GITHUB_SERVER_URL")?, known("GITHUB_REPOSITORY")?);
-    let (flavour, attempt) = (Server::of(env).flavour(), known("GITHUB_RUN_ATTEMPT"));
+    let (flavour, attempt) = (GithubServer::of(env).flavour(), known("GITHUB_RUN_ATTEMPT"));
     known("GITHUB_RUN_ID")?;
     let page = format!("{server}/{repository}/actions/runs/{}", run_of_page(flavour, env));
     Some(match (flavour, attempt) {
@@ -263,7 +268,7 @@ pub(super) fn run_of_page(flavour: Flavour, env: Lookup<'_>) -> String {
 
 /// Returns the file in `octo/project/.github/workflows/fix.yml@refs/heads/main`. A workflow of another repository
 /// cannot be dispatched here.
-fn workflow(name: &str, repository: &Repository) -> Option<String> {
+fn workflow(name: &str, repository: &RepositoryName) -> Option<String> {
     let (file, _) = name.split_once('@')?;
     let (place, file) = file.rsplit_once('/')?;
     let is_ours = place
@@ -279,7 +284,7 @@ impl ReportTarget {
         Self {
             api,
             flavour: Flavour::Github,
-            repository: Repository::parse("octo/project").expect("it is a name"),
+            repository: RepositoryName::parse("octo/project").expect("it is a name"),
             sha: "2".repeat(40),
             names_its_commit: false,
             pull_request: Some(7),
@@ -408,7 +413,7 @@ mod tests {
 
     #[test]
     fn the_workflow_is_one_of_this_repository() {
-        let of = |name| workflow(name, &Repository::parse("octo/project").unwrap());
+        let of = |name| workflow(name, &RepositoryName::parse("octo/project").unwrap());
         assert_eq!(of("Octo/project/.github/workflows/a b.yml@refs/heads/main").as_deref(), Some("a b.yml"));
         assert_eq!(of("other/project/.github/workflows/a.yml@refs/heads/main"), None);
         assert_eq!(of("octo/project/.github/workflows/@refs/heads/main"), None);

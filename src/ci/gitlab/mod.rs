@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::job::{Job, Variables};
 use super::plain::{Plain, one_clean_line};
-use super::service::{ProviderRow, Service};
+use super::service::{CiService, ProviderRow};
 use crate::base::lookup::Lookup;
 use crate::base::time::Timestamp;
 use crate::report::annotations::Annotation;
@@ -70,13 +70,13 @@ fn limit(env: Lookup<'_>) -> Option<Timestamp> {
     Some(Timestamp::from_millis(end))
 }
 
-impl Service for Gitlab {
+impl CiService for Gitlab {
     fn name(&self) -> &'static str {
         "gitlab"
     }
 
     fn dialect(&self) -> Box<dyn Dialect> {
-        Box::new(Sections::default())
+        Box::new(LogSections::default())
     }
 
     fn job(&self) -> Job {
@@ -90,12 +90,12 @@ impl Service for Gitlab {
 
 /// The dialect of sections.
 #[derive(Debug, Default)]
-struct Sections {
+struct LogSections {
     count: u32,
     open: Option<String>,
 }
 
-impl Dialect for Sections {
+impl Dialect for LogSections {
     /// The name has the time in it, because two runs of one job share a log.
     fn group_start(&mut self, title: &str, at: Timestamp) -> String {
         self.count += 1;
@@ -142,7 +142,7 @@ mod tests {
     use regex::Regex;
 
     use super::*;
-    use crate::ci::testing::{Shown, hostile, show};
+    use crate::ci::testing::{TestLog, hostile, show};
 
     /// What GitLab finds in a log, written from the pattern of `regex.rb` and the loop of `converter.rb`: the kind and
     /// the name of each section's mark. Any other escape sequence fails the test.
@@ -158,7 +158,7 @@ mod tests {
 
     #[track_caller]
     fn check(action: &str, lines: &[&str]) {
-        let Shown { log, steps } = show::<Sections>(action, lines);
+        let TestLog { log, steps } = show::<LogSections>(action, lines);
         let found = found(&log);
         assert_eq!(found.len(), 2 * steps, "{log}");
         for pair in found.chunks(2) {

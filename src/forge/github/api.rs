@@ -13,9 +13,9 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::client::{Client, Lost};
-use super::http::{Again, Failed, Patience, Token, Transport, is_trouble, read, send, tries};
-use super::server::Server;
+use super::client::{Client, LostAnswer};
+use super::http::{Again, Failed, RetryPolicy, Token, Transport, is_trouble, read, send, tries};
+use super::server::GithubServer;
 use crate::base::lookup::Lookup;
 use crate::base::text::{one_line, percent_encoded};
 use crate::base::time::human;
@@ -23,7 +23,7 @@ use crate::base::time::human;
 const GITHUB: &str = "https://api.github.com";
 const VERSION: &str = "2022-11-28";
 
-const PATIENCE: Patience = Patience { tries: 4, first: Duration::from_secs(1), growth: 2.0 };
+const PATIENCE: RetryPolicy = RetryPolicy { tries: 4, first: Duration::from_secs(1), growth: 2.0 };
 
 /// A limit that ends later than this is an error; until then it is waited for.
 const LONGEST_WAIT: Duration = Duration::from_mins(1);
@@ -51,7 +51,7 @@ const HEADERS: Headers = &[("Accept", "application/vnd.github+json"), ("X-GitHub
 #[derive(Clone, Debug)]
 pub struct Api {
     base: String,
-    server: Server,
+    server: GithubServer,
     headers: Headers,
     token: Option<Token>,
     client: Client,
@@ -65,7 +65,7 @@ pub enum ApiError {
     #[error("{server} does not accept the token for {request}: {message}")]
     Unauthorized {
         /// Who does not.
-        server: Server,
+        server: GithubServer,
         /// Method and path.
         request: String,
         /// What it says.
@@ -75,7 +75,7 @@ pub enum ApiError {
     #[error("the token may not do {request}: {message}")]
     Denied {
         /// Who refuses.
-        server: Server,
+        server: GithubServer,
         /// Method and path.
         request: String,
         /// What it says.
@@ -87,7 +87,7 @@ pub enum ApiError {
     #[error("{server} finds nothing for {request}: {message}")]
     NotFound {
         /// Who finds nothing.
-        server: Server,
+        server: GithubServer,
         /// Method and path.
         request: String,
         /// What it says.
@@ -105,7 +105,7 @@ pub enum ApiError {
     #[error("{server} limits the rate of requests: the next one is possible in {}", human(*.wait))]
     Limited {
         /// Who does.
-        server: Server,
+        server: GithubServer,
         /// How long the limit lasts.
         wait: Duration,
     },
@@ -113,7 +113,7 @@ pub enum ApiError {
     #[error("{server} answers {request} with {status}: {message}")]
     Refused {
         /// Who answers.
-        server: Server,
+        server: GithubServer,
         /// Method and path.
         request: String,
         /// The status.
@@ -125,7 +125,7 @@ pub enum ApiError {
     #[error("{server} refuses {request}: {message}")]
     Rejected {
         /// Who refuses.
-        server: Server,
+        server: GithubServer,
         /// The query or the mutation.
         request: String,
         /// Its word for the reason, where it has one: `STALE_DATA`.
@@ -214,7 +214,7 @@ impl<T: DeserializeOwned> Page for Vec<T> {
 
 /// Whether a request may be made again after it may have arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Repeat {
+pub(crate) enum RetrySafety {
     /// It does the same however often it is made.
     Harmless,
     /// A second one could make a second thing.
@@ -223,19 +223,19 @@ pub(crate) enum Repeat {
 
 /// What is asked.
 #[derive(Clone, Copy)]
-pub(crate) struct Call<'a> {
+pub(crate) struct ApiCall<'a> {
     pub(crate) method: &'a str,
     pub(crate) path: &'a str,
     pub(crate) query: &'a [(&'a str, &'a str)],
     pub(crate) body: Option<&'a [u8]>,
-    pub(crate) repeat: Repeat,
+    pub(crate) repeat: RetrySafety,
     /// The status of the answer that is wanted, but for 200 to 299.
     pub(crate) wanted: Option<u16>,
 }
 
-impl<'a> Call<'a> {
+impl<'a> ApiCall<'a> {
     pub(crate) fn get(path: &'a str, query: &'a [(&'a str, &'a str)]) -> Self {
-        Self { method: "GET", path, query, body: None, repeat: Repeat::Harmless, wanted: None }
+        Self { method: "GET", path, query, body: None, repeat: RetrySafety::Harmless, wanted: None }
     }
 
     pub(crate) fn name(&self) -> String {
@@ -243,7 +243,7 @@ impl<'a> Call<'a> {
     }
 
     /// Reads the value of the answer; an empty one is `null`.
-    fn value<T: DeserializeOwned>(&self, answer: &Answer) -> Result<T, ApiError> {
+    fn value<T: DeserializeOwned>(&self, answer: &ApiAnswer) -> Result<T, ApiError> {
         let body = answer.body.trim_ascii();
         serde_json::from_slice(if body.is_empty() { b"null" } else { body })
             .map_err(|error| ApiError::Unreadable { request: self.name(), reason: error.to_string() })
@@ -251,7 +251,7 @@ impl<'a> Call<'a> {
 }
 
 /// What came back.
-pub(crate) struct Answer {
+pub(crate) struct ApiAnswer {
     pub(crate) headers: HeaderMap,
     pub(crate) body: Vec<u8>,
 }
@@ -261,19 +261,19 @@ impl Api {
     pub fn new(base: &str, token: Option<String>, transport: Transport) -> Self {
         let client = transport.client(Some(WHOLE));
         let (base, token) = (base.trim_end_matches('/').to_owned(), token.map(Token::new));
-        Self { base, server: Server::default(), headers: HEADERS, token, client, transport }
+        Self { base, server: GithubServer::default(), headers: HEADERS, token, client, transport }
     }
 
     /// Makes a client of the API that the environment names, GitHub's own by default.
     pub fn from_env(env: Lookup<'_>, token: Option<String>) -> Result<Self, ApiError> {
         let base = env("GITHUB_API_URL").filter(|base| !base.is_empty()).unwrap_or_else(|| GITHUB.to_owned());
         let api = Self::new(&base, token, Transport::from_env(env).map_err(ApiError::Setup)?);
-        Ok(api.of(Server::of(env)))
+        Ok(api.of(GithubServer::of(env)))
     }
 
     /// Returns the same for a server that may differ from GitHub.
     #[must_use]
-    pub fn of(self, server: Server) -> Self {
+    pub fn of(self, server: GithubServer) -> Self {
         Self { server, ..self }
     }
 
@@ -284,7 +284,7 @@ impl Api {
     }
 
     /// Returns the server that answers.
-    pub fn server(&self) -> &Server {
+    pub fn server(&self) -> &GithubServer {
         &self.server
     }
 
@@ -305,7 +305,7 @@ impl Api {
 
     /// Gets a value.
     pub fn get<T: DeserializeOwned>(&self, path: &str, query: &[(&str, &str)]) -> Result<T, ApiError> {
-        let call = Call::get(path, query);
+        let call = ApiCall::get(path, query);
         call.value(&self.exchange(call)?)
     }
 
@@ -318,7 +318,7 @@ impl Api {
         path: &str,
         body: &(impl Serialize + ?Sized),
     ) -> Result<T, ApiError> {
-        self.change("POST", path, body, Repeat::Doubles)
+        self.change("POST", path, body, RetrySafety::Doubles)
     }
 
     /// Posts a value of which a second one does no harm, such as a commit status: it is tried again like a `GET`.
@@ -327,7 +327,7 @@ impl Api {
         path: &str,
         body: &(impl Serialize + ?Sized),
     ) -> Result<T, ApiError> {
-        self.change("POST", path, body, Repeat::Harmless)
+        self.change("POST", path, body, RetrySafety::Harmless)
     }
 
     /// Changes a value. An empty answer is read as `null`.
@@ -336,7 +336,7 @@ impl Api {
         path: &str,
         body: &(impl Serialize + ?Sized),
     ) -> Result<T, ApiError> {
-        self.change("PATCH", path, body, Repeat::Harmless)
+        self.change("PATCH", path, body, RetrySafety::Harmless)
     }
 
     /// Changes a value, on servers that want `PUT` for it. An empty answer is read as `null`.
@@ -345,12 +345,12 @@ impl Api {
         path: &str,
         body: &(impl Serialize + ?Sized),
     ) -> Result<T, ApiError> {
-        self.change("PUT", path, body, Repeat::Harmless)
+        self.change("PUT", path, body, RetrySafety::Harmless)
     }
 
     /// Deletes something. What is gone already is deleted.
     pub fn delete(&self, path: &str) -> Result<(), ApiError> {
-        let call = Call { method: "DELETE", repeat: Repeat::Harmless, ..Call::get(path, &[]) };
+        let call = ApiCall { method: "DELETE", repeat: RetrySafety::Harmless, ..ApiCall::get(path, &[]) };
         match self.exchange(call) {
             Ok(_) | Err(ApiError::NotFound { .. }) => Ok(()),
             Err(error) => Err(error),
@@ -359,7 +359,7 @@ impl Api {
 
     /// Returns where a redirect leads. What is there is for a client without the token.
     pub fn location(&self, path: &str) -> Result<String, ApiError> {
-        let call = Call { wanted: Some(302), ..Call::get(path, &[]) };
+        let call = ApiCall { wanted: Some(302), ..ApiCall::get(path, &[]) };
         let answer = self.exchange(call)?;
         let location = answer.headers.get("location").and_then(|location| location.to_str().ok());
         location.map(str::to_owned).ok_or_else(|| ApiError::Unreadable {
@@ -383,16 +383,16 @@ impl Api {
         method: &str,
         path: &str,
         body: &(impl Serialize + ?Sized),
-        repeat: Repeat,
+        repeat: RetrySafety,
     ) -> Result<T, ApiError> {
-        let call = Call { method, repeat, ..Call::get(path, &[]) };
+        let call = ApiCall { method, repeat, ..ApiCall::get(path, &[]) };
         let body = serde_json::to_vec(body)
             .map_err(|error| ApiError::Unreadable { request: call.name(), reason: error.to_string() })?;
-        let call = Call { body: Some(&body), ..call };
+        let call = ApiCall { body: Some(&body), ..call };
         call.value(&self.exchange(call)?)
     }
 
-    fn exchange(&self, call: Call<'_>) -> Result<Answer, ApiError> {
+    fn exchange(&self, call: ApiCall<'_>) -> Result<ApiAnswer, ApiError> {
         self.exchange_at(&self.base, call, Ok)
     }
 
@@ -401,8 +401,8 @@ impl Api {
     pub(crate) fn exchange_at<T>(
         &self,
         base: &str,
-        call: Call<'_>,
-        judge: impl Fn(Answer) -> Result<T, Failed<ApiError>>,
+        call: ApiCall<'_>,
+        judge: impl Fn(ApiAnswer) -> Result<T, Failed<ApiError>>,
     ) -> Result<T, ApiError> {
         let pairs: Vec<String> = call
             .query
@@ -420,7 +420,7 @@ impl Api {
             let mut response =
                 send(&self.client, call.method, &address, &headers, call.body).map_err(lost)?;
             let body = read(&mut response, MAX_BODY).map_err(lost)?;
-            let answer = Answer { headers: response.headers().clone(), body };
+            let answer = ApiAnswer { headers: response.headers().clone(), body };
             match response.status().as_u16() {
                 200..=299 => judge(answer),
                 status if call.wanted == Some(status) => judge(answer),
@@ -431,21 +431,23 @@ impl Api {
 }
 
 /// Judges a request without an answer.
-fn failed(lost: Lost, call: Call<'_>) -> Failed<ApiError> {
+fn failed(lost: LostAnswer, call: ApiCall<'_>) -> Failed<ApiError> {
     let again = match (&lost, call.repeat) {
-        (Lost::Unsent(_), _) | (Lost::Unanswered(_), Repeat::Harmless) => Again::Soon,
-        (Lost::Unanswered(_), Repeat::Doubles) | (Lost::Impossible(_), _) => Again::Never,
+        (LostAnswer::Unsent(_), _) | (LostAnswer::Unanswered(_), RetrySafety::Harmless) => Again::Soon,
+        (LostAnswer::Unanswered(_), RetrySafety::Doubles) | (LostAnswer::Impossible(_), _) => Again::Never,
     };
     let request = call.name();
     let error = match lost {
-        Lost::Unsent(reason) | Lost::Unanswered(reason) => ApiError::Unavailable { request, reason },
-        Lost::Impossible(reason) => ApiError::Unreadable { request, reason },
+        LostAnswer::Unsent(reason) | LostAnswer::Unanswered(reason) => {
+            ApiError::Unavailable { request, reason }
+        }
+        LostAnswer::Impossible(reason) => ApiError::Unreadable { request, reason },
     };
     Failed { error, again }
 }
 
 /// Judges an unsuccessful answer.
-fn refused(server: &Server, status: u16, answer: &Answer, call: Call<'_>) -> Failed<ApiError> {
+fn refused(server: &GithubServer, status: u16, answer: &ApiAnswer, call: ApiCall<'_>) -> Failed<ApiError> {
     let (request, message, server) = (call.name(), message(&answer.body), server.clone());
     if let Some(wait) = limit(status, &answer.headers, &message) {
         return limited(server, wait);
@@ -456,7 +458,7 @@ fn refused(server: &Server, status: u16, answer: &Answer, call: Call<'_>) -> Fai
         404 => ApiError::NotFound { server, request, message },
         410 => ApiError::Gone { request, message },
         status if is_trouble(status) => {
-            let again = if call.repeat == Repeat::Harmless { Again::Soon } else { Again::Never };
+            let again = if call.repeat == RetrySafety::Harmless { Again::Soon } else { Again::Never };
             let reason = format!("status {status}");
             return Failed { error: ApiError::Unavailable { request, reason }, again };
         }
@@ -466,7 +468,7 @@ fn refused(server: &Server, status: u16, answer: &Answer, call: Call<'_>) -> Fai
 }
 
 /// Judges an answer that is about a limit.
-pub(crate) fn limited(server: Server, wait: Duration) -> Failed<ApiError> {
+pub(crate) fn limited(server: GithubServer, wait: Duration) -> Failed<ApiError> {
     let again = if wait <= LONGEST_WAIT { Again::After(wait) } else { Again::Never };
     Failed { error: ApiError::Limited { server, wait }, again }
 }
@@ -551,7 +553,7 @@ struct Pages<'a, P: Page> {
 }
 
 /// Returns how many items a list has, where the server says it: in a header, or beside them.
-fn total(answer: &Answer) -> Option<usize> {
+fn total(answer: &ApiAnswer) -> Option<usize> {
     #[derive(Deserialize)]
     struct Counted {
         total_count: usize,
@@ -568,7 +570,7 @@ impl<P: Page> Pages<'_, P> {
         let mut query: Vec<(&str, &str)> =
             self.query.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
         query.extend([(of_size, size.as_str()), ("page", page.as_str())]);
-        let call = Call::get(&self.path, &query);
+        let call = ApiCall::get(&self.path, &query);
         let answer = self.api.exchange(call)?;
         self.items = call.value::<P>(&answer)?.items().into();
         self.seen += self.items.len();
@@ -603,7 +605,7 @@ mod tests {
     use wiremock::matchers::{body_json, header, header_exists, method, path, query_param};
     use wiremock::{Mock, ResponseTemplate};
 
-    use super::super::testing::{Answers, Pauses, Server as Played};
+    use super::super::testing::{Answers, Pauses, TestServer as Played};
     use super::*;
 
     fn api(server: &Played, pauses: &Pauses) -> Api {
@@ -701,8 +703,8 @@ mod tests {
         check_pages(120, 50, true, 3);
     }
 
-    fn gitea() -> Server {
-        Server::of(&|name| (name == "GITEA_ACTIONS").then(|| "true".to_owned()))
+    fn gitea() -> GithubServer {
+        GithubServer::of(&|name| (name == "GITEA_ACTIONS").then(|| "true".to_owned()))
     }
 
     /// Lists of 120 things on a server that gives at most so many a page and says no word about more, or a total.
@@ -866,7 +868,7 @@ mod tests {
     #[test]
     fn a_permission_is_named_by_the_caller_where_github_does_not() {
         let denied = |needs: Option<&str>| ApiError::Denied {
-            server: Server::default(),
+            server: GithubServer::default(),
             request: "GET /x".into(),
             message: String::new(),
             needs: needs.map(str::to_owned),

@@ -13,7 +13,7 @@ use serde::{Deserialize, Deserializer};
 use super::api::{Api, ApiError, Page};
 use super::blob::{Blobs, Signed, is_sha256};
 use super::fault::ArtifactError;
-use super::repository::Repository;
+use super::repository::RepositoryName;
 use super::results::{Downloaded, ListedArtifact};
 pub use super::run::HeadRepository;
 use super::run::{self, WorkflowRun};
@@ -67,7 +67,7 @@ impl From<ListedArtifact> for FoundArtifact {
 impl<'de> Deserialize<'de> for FoundArtifact {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
-        struct Artifact {
+        struct RunArtifact {
             id: u64,
             name: String,
             #[serde(default)]
@@ -76,10 +76,10 @@ impl<'de> Deserialize<'de> for FoundArtifact {
             created_at: Option<String>,
             #[serde(default)]
             expired: bool,
-            workflow_run: Option<Run>,
+            workflow_run: Option<ProducingRun>,
         }
         #[derive(Default, Deserialize)]
-        struct Run {
+        struct ProducingRun {
             id: Option<u64>,
             repository_id: Option<u64>,
             #[serde(default, deserialize_with = "head", rename = "head_repository_id")]
@@ -87,7 +87,7 @@ impl<'de> Deserialize<'de> for FoundArtifact {
             head_branch: Option<String>,
             head_sha: Option<String>,
         }
-        let artifact = Artifact::deserialize(from)?;
+        let artifact = RunArtifact::deserialize(from)?;
         let run = artifact.workflow_run.unwrap_or_default();
         Ok(Self {
             id: artifact.id,
@@ -106,11 +106,11 @@ impl<'de> Deserialize<'de> for FoundArtifact {
 }
 
 #[derive(Deserialize)]
-struct List {
+struct ArtifactList {
     artifacts: Vec<FoundArtifact>,
 }
 
-impl Page for List {
+impl Page for ArtifactList {
     type Item = FoundArtifact;
     fn items(self) -> Vec<FoundArtifact> {
         self.artifacts
@@ -119,7 +119,7 @@ impl Page for List {
 
 /// Whose code made an artifact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Origin {
+pub enum ArtifactOrigin {
     /// The code of this repository.
     Own,
     /// The code of another one, be it a fork.
@@ -130,51 +130,55 @@ pub enum Origin {
 
 /// Returns whose code made an artifact, for the repository with this id, where that stands beside it. Code of a fork
 /// that was deleted since is foreign.
-pub fn origin(found: &FoundArtifact, own: Option<u64>) -> Origin {
+pub fn origin(found: &FoundArtifact, own: Option<u64>) -> ArtifactOrigin {
     match (found.repository_id, found.head) {
-        (_, HeadRepository::Untold) => Origin::Unknown,
-        (Some(of), HeadRepository::Is(head)) if of == head && own.is_none_or(|own| own == of) => Origin::Own,
-        (None, HeadRepository::Is(head)) if own == Some(head) => Origin::Own,
-        (_, HeadRepository::Is(_) | HeadRepository::Gone) => Origin::Foreign,
+        (_, HeadRepository::Untold) => ArtifactOrigin::Unknown,
+        (Some(of), HeadRepository::Is(head)) if of == head && own.is_none_or(|own| own == of) => {
+            ArtifactOrigin::Own
+        }
+        (None, HeadRepository::Is(head)) if own == Some(head) => ArtifactOrigin::Own,
+        (_, HeadRepository::Is(_) | HeadRepository::Gone) => ArtifactOrigin::Foreign,
     }
 }
 
 /// Finds out whose code made artifacts of a repository, each run once.
 pub struct Origins<'a> {
     api: &'a Api,
-    repository: &'a Repository,
+    repository: &'a RepositoryName,
     own: u64,
-    runs: RefCell<HashMap<u64, Origin>>,
+    runs: RefCell<HashMap<u64, ArtifactOrigin>>,
 }
 
 impl<'a> Origins<'a> {
     /// Asks about artifacts of the repository with this id.
-    pub fn new(api: &'a Api, repository: &'a Repository, own: u64) -> Self {
+    pub fn new(api: &'a Api, repository: &'a RepositoryName, own: u64) -> Self {
         Self { api, repository, own, runs: RefCell::default() }
     }
 
     /// Returns whose code made an artifact.
-    pub fn of(&self, found: &FoundArtifact) -> Result<Origin, ArtifactError> {
+    pub fn of(&self, found: &FoundArtifact) -> Result<ArtifactOrigin, ArtifactError> {
         let told = origin(found, Some(self.own));
-        let Some(run) = found.run_id.filter(|_| told == Origin::Unknown) else { return Ok(told) };
+        let Some(run) = found.run_id.filter(|_| told == ArtifactOrigin::Unknown) else { return Ok(told) };
         let known = self.runs.borrow().get(&run).copied();
         if let Some(known) = known {
             return Ok(known);
         }
         let asked = match self.of_run(run) {
-            Err(ApiError::NotFound { .. }) => Ok(Origin::Unknown),
+            Err(ApiError::NotFound { .. }) => Ok(ArtifactOrigin::Unknown),
             asked => asked.map_err(needing),
         }?;
         self.runs.borrow_mut().insert(run, asked);
         Ok(asked)
     }
 
-    fn of_run(&self, run: u64) -> Result<Origin, ApiError> {
+    fn of_run(&self, run: u64) -> Result<ArtifactOrigin, ApiError> {
         let run = run::get(self.api, self.repository, run)?;
-        let is_own = |of: Option<u64>| if of == Some(self.own) { Origin::Own } else { Origin::Foreign };
+        let is_own = |of: Option<u64>| {
+            if of == Some(self.own) { ArtifactOrigin::Own } else { ArtifactOrigin::Foreign }
+        };
         match run.head_repository {
             HeadRepository::Is(head) => return Ok(is_own(Some(head))),
-            HeadRepository::Gone => return Ok(Origin::Foreign),
+            HeadRepository::Gone => return Ok(ArtifactOrigin::Foreign),
             HeadRepository::Untold => {}
         }
         match (run.event.as_deref(), run.pull_request()) {
@@ -186,12 +190,12 @@ impl<'a> Origins<'a> {
                 let pull: PullRequest =
                     self.api.get(&self.repository.path(&format!("/pulls/{number}")), &[])?;
                 Ok(if pull.head.is_pushed_for_review() {
-                    Origin::Foreign
+                    ArtifactOrigin::Foreign
                 } else {
                     is_own(pull.head.repo.map(|repo| repo.id))
                 })
             }
-            (_, _) => Ok(Origin::Unknown),
+            (_, _) => Ok(ArtifactOrigin::Unknown),
         }
     }
 }
@@ -366,18 +370,23 @@ pub fn is_checkpoint(name: &str) -> bool {
 }
 
 /// Returns the id of a repository.
-pub fn repository_id(api: &Api, repository: &Repository) -> Result<u64, ArtifactError> {
+pub fn repository_id(api: &Api, repository: &RepositoryName) -> Result<u64, ArtifactError> {
     Ok(api.get::<run::Id>(&repository.path(""), &[])?.id)
 }
 
 /// Returns the artifacts of a run.
-pub fn of_run(api: &Api, repository: &Repository, run: u64) -> Result<Vec<FoundArtifact>, ArtifactError> {
-    collect(api.list::<List>(&repository.path(&format!("/actions/runs/{run}/artifacts")), &[]))
+pub fn of_run(api: &Api, repository: &RepositoryName, run: u64) -> Result<Vec<FoundArtifact>, ArtifactError> {
+    collect(api.list::<ArtifactList>(&repository.path(&format!("/actions/runs/{run}/artifacts")), &[]))
 }
 
 /// Returns the artifacts with this name, of all runs, the newest first.
-pub fn named(api: &Api, repository: &Repository, name: &str) -> Result<Vec<FoundArtifact>, ArtifactError> {
-    let mut found = collect(api.list::<List>(&repository.path("/actions/artifacts"), &[("name", name)]))?;
+pub fn named(
+    api: &Api,
+    repository: &RepositoryName,
+    name: &str,
+) -> Result<Vec<FoundArtifact>, ArtifactError> {
+    let mut found =
+        collect(api.list::<ArtifactList>(&repository.path("/actions/artifacts"), &[("name", name)]))?;
     // A server that does not know the parameter gives everything.
     found.retain(|found| found.name == name);
     found.sort_by_key(|found| std::cmp::Reverse(found.id));
@@ -390,10 +399,10 @@ pub fn named(api: &Api, repository: &Repository, name: &str) -> Result<Vec<Found
 pub fn newest(origins: &Origins<'_>, runs: &RunsMeant) -> Result<Option<FoundArtifact>, ArtifactError> {
     let Origins { api, repository, .. } = origins;
     let mut of_another_key = None;
-    for found in api.list::<List>(&repository.path("/actions/artifacts"), &[]) {
+    for found in api.list::<ArtifactList>(&repository.path("/actions/artifacts"), &[]) {
         let found = found.map_err(needing)?;
         let may_be_meant = found.name.starts_with(&runs.prefix) && !found.expired;
-        if !may_be_meant || origins.of(&found)? != Origin::Own {
+        if !may_be_meant || origins.of(&found)? != ArtifactOrigin::Own {
             continue;
         }
         if runs.include(&found.name) && is_of_series(&found, runs, origins)? {
@@ -425,7 +434,7 @@ fn is_of_series(
 /// Fetches the zip file of an artifact, and compares it with its digest.
 pub fn download(
     api: &Api,
-    repository: &Repository,
+    repository: &RepositoryName,
     found: &FoundArtifact,
     into: &mut File,
     limit: u64,
@@ -473,13 +482,13 @@ mod tests {
     use wiremock::matchers::{method, path, query_param};
     use wiremock::{Mock, ResponseTemplate};
 
-    use super::super::fake::{Fault, Service, Style};
+    use super::super::fake::{FakeService, Fault, Style};
     use super::super::http::Transport;
-    use super::super::testing::{Pauses, Server};
+    use super::super::testing::{Pauses, TestServer};
     use super::*;
 
-    fn repository() -> Repository {
-        Repository::parse("o/r").unwrap()
+    fn repository() -> RepositoryName {
+        RepositoryName::parse("o/r").unwrap()
     }
 
     fn api(address: &str, pauses: &Pauses) -> Api {
@@ -502,7 +511,7 @@ mod tests {
 
     #[test]
     fn the_artifacts_of_a_run_are_read_from_all_pages() {
-        let server = Server::start();
+        let server = TestServer::start();
         let at = |number: &str| {
             let list = Mock::given(method("GET")).and(path("/repos/o/r/actions/runs/42/artifacts"));
             list.and(query_param("page", number)).and(query_param("per_page", "100"))
@@ -530,7 +539,7 @@ mod tests {
 
     #[test]
     fn those_with_a_name_are_found_the_newest_first() {
-        let server = Server::start();
+        let server = TestServer::start();
         let list = Mock::given(path("/repos/o/r/actions/artifacts")).and(query_param("name", "a"));
         let rows = [row(1, "a", Some(1)), row(3, "a", Some(1)), row(9, "b", Some(1)), row(2, "a", None)];
         server.mount(list.respond_with(page(&rows)));
@@ -540,7 +549,7 @@ mod tests {
 
     #[test]
     fn the_newest_is_one_of_this_repository_and_no_more_is_read_than_needed() {
-        let server = Server::start();
+        let server = TestServer::start();
         let mut expired = row(203, "ll-loop-a", Some(1));
         expired["expired"] = json!(true);
         let mut rows = vec![row(205, "other", Some(1)), row(204, "ll-loop-a", Some(6)), expired];
@@ -560,7 +569,7 @@ mod tests {
 
     #[test]
     fn a_refusal_names_the_permission() {
-        let server = Server::start();
+        let server = TestServer::start();
         let refusal = ResponseTemplate::new(403).set_body_json(json!({"message": "no"}));
         server.mount(Mock::given(method("GET")).respond_with(refusal));
         let error = of_run(&api(&server.address(), &Pauses::none()), &repository(), 42).unwrap_err();
@@ -569,7 +578,7 @@ mod tests {
     }
 
     #[track_caller]
-    fn check_origin(of: Option<u64>, head: HeadRepository, own: Option<u64>, expect: Origin) {
+    fn check_origin(of: Option<u64>, head: HeadRepository, own: Option<u64>, expect: ArtifactOrigin) {
         let found = FoundArtifact { repository_id: of, head, ..FoundArtifact::default() };
         assert_eq!(origin(&found, own), expect);
     }
@@ -577,25 +586,25 @@ mod tests {
     #[test]
     fn code_of_a_fork_is_foreign() {
         use HeadRepository::{Gone, Is, Untold};
-        check_origin(Some(1), Is(1), Some(1), Origin::Own);
-        check_origin(Some(1), Is(1), None, Origin::Own);
-        check_origin(None, Is(1), Some(1), Origin::Own);
-        check_origin(Some(1), Is(2), Some(1), Origin::Foreign);
-        check_origin(Some(1), Is(2), None, Origin::Foreign);
-        check_origin(Some(2), Is(2), Some(1), Origin::Foreign);
-        check_origin(Some(1), Gone, Some(1), Origin::Foreign);
-        check_origin(None, Gone, Some(1), Origin::Foreign);
-        check_origin(None, Is(2), Some(1), Origin::Foreign);
-        check_origin(None, Is(2), None, Origin::Foreign);
-        check_origin(None, Untold, Some(1), Origin::Unknown);
-        check_origin(Some(1), Untold, Some(1), Origin::Unknown);
-        check_origin(None, Untold, None, Origin::Unknown);
+        check_origin(Some(1), Is(1), Some(1), ArtifactOrigin::Own);
+        check_origin(Some(1), Is(1), None, ArtifactOrigin::Own);
+        check_origin(None, Is(1), Some(1), ArtifactOrigin::Own);
+        check_origin(Some(1), Is(2), Some(1), ArtifactOrigin::Foreign);
+        check_origin(Some(1), Is(2), None, ArtifactOrigin::Foreign);
+        check_origin(Some(2), Is(2), Some(1), ArtifactOrigin::Foreign);
+        check_origin(Some(1), Gone, Some(1), ArtifactOrigin::Foreign);
+        check_origin(None, Gone, Some(1), ArtifactOrigin::Foreign);
+        check_origin(None, Is(2), Some(1), ArtifactOrigin::Foreign);
+        check_origin(None, Is(2), None, ArtifactOrigin::Foreign);
+        check_origin(None, Untold, Some(1), ArtifactOrigin::Unknown);
+        check_origin(Some(1), Untold, Some(1), ArtifactOrigin::Unknown);
+        check_origin(None, Untold, None, ArtifactOrigin::Unknown);
     }
 
     /// Whose code made an artifact of which the server says no more than its run, as Gitea does.
     #[track_caller]
-    fn check_asked(run: &(u16, Value), pull: Value, expect: Result<Origin, ()>) {
-        let server = Server::start();
+    fn check_asked(run: &(u16, Value), pull: Value, expect: Result<ArtifactOrigin, ()>) {
+        let server = TestServer::start();
         let of_run = Mock::given(path("/repos/o/r/actions/runs/42"));
         server.mount(of_run.respond_with(ResponseTemplate::new(run.0).set_body_json(&run.1)));
         let of_pull = Mock::given(path("/repos/o/r/pulls/2"));
@@ -619,28 +628,28 @@ mod tests {
         let main = "refs/heads/main";
         let nothing = || json!({});
         for event in ["push", "schedule", "workflow_dispatch"] {
-            check_asked(&run(event, main), nothing(), Ok(Origin::Own));
+            check_asked(&run(event, main), nothing(), Ok(ArtifactOrigin::Own));
         }
         for event in ["issue_comment", "pull_request_target", "release", "repository_dispatch", ""] {
-            check_asked(&run(event, main), nothing(), Ok(Origin::Unknown));
+            check_asked(&run(event, main), nothing(), Ok(ArtifactOrigin::Unknown));
         }
         let pull = |repo: Value| json!({"head": {"ref": "fix", "repo": repo}});
         let of_pull = || run("pull_request", "refs/pull/2/head");
-        check_asked(&of_pull(), pull(json!({"id": 1})), Ok(Origin::Own));
-        check_asked(&of_pull(), pull(json!({"id": 7})), Ok(Origin::Foreign));
-        check_asked(&of_pull(), pull(Value::Null), Ok(Origin::Foreign));
+        check_asked(&of_pull(), pull(json!({"id": 1})), Ok(ArtifactOrigin::Own));
+        check_asked(&of_pull(), pull(json!({"id": 7})), Ok(ArtifactOrigin::Foreign));
+        check_asked(&of_pull(), pull(Value::Null), Ok(ArtifactOrigin::Foreign));
         // Pushed to `refs/for/main` by somebody who may only read.
         let for_review = json!({"head": {"ref": "refs/pull/2/head", "label": "", "repo": {"id": 1}}});
-        check_asked(&of_pull(), for_review, Ok(Origin::Foreign));
+        check_asked(&of_pull(), for_review, Ok(ArtifactOrigin::Foreign));
         // A branch can have a name like that, and the ref of a pull request cannot be another one.
-        check_asked(&run("pull_request", main), pull(json!({"id": 1})), Ok(Origin::Unknown));
-        check_asked(&run("push", "refs/heads/a@refs/pull/2/head"), nothing(), Ok(Origin::Own));
-        check_asked(&(404, nothing()), nothing(), Ok(Origin::Unknown));
+        check_asked(&run("pull_request", main), pull(json!({"id": 1})), Ok(ArtifactOrigin::Unknown));
+        check_asked(&run("push", "refs/heads/a@refs/pull/2/head"), nothing(), Ok(ArtifactOrigin::Own));
+        check_asked(&(404, nothing()), nothing(), Ok(ArtifactOrigin::Unknown));
         check_asked(&(403, nothing()), nothing(), Err(()));
         let forked = json!({"id": 42, "event": "push", "head_repository": {"id": 9}});
-        check_asked(&(200, forked), nothing(), Ok(Origin::Foreign));
+        check_asked(&(200, forked), nothing(), Ok(ArtifactOrigin::Foreign));
         let gone = json!({"id": 42, "event": "pull_request", "head_repository": null});
-        check_asked(&(200, gone), nothing(), Ok(Origin::Foreign));
+        check_asked(&(200, gone), nothing(), Ok(ArtifactOrigin::Foreign));
     }
 
     fn stored(names: &[&str]) -> Vec<FoundArtifact> {
@@ -726,7 +735,7 @@ mod tests {
 
     #[track_caller]
     fn check_repository(text: &str, expect: bool) {
-        assert_eq!(Repository::parse(text).is_some(), expect, "{text}");
+        assert_eq!(RepositoryName::parse(text).is_some(), expect, "{text}");
     }
 
     #[test]
@@ -741,7 +750,7 @@ mod tests {
     /// What fetching a small artifact comes to while something goes wrong so many times.
     #[track_caller]
     fn check(on: &'static str, times: u32, fault: Fault, expect: Result<usize, (&str, Option<&str>)>) {
-        let service = Service::start(Style::Azure);
+        let service = FakeService::start(Style::Azure);
         service.store("state", b"zip", Value::Null);
         service.fault(on, times, fault);
         let pauses = Pauses::default();

@@ -9,13 +9,13 @@ use std::time::Duration;
 use http::Response;
 use sha2::{Digest as _, Sha256};
 
-use super::client::{Body, Client, Lost};
+use super::client::{Body, Client, LostAnswer};
 use super::fault::ArtifactError;
-use super::http::{Again, Failed, Patience, Transport, is_trouble, read, send, tries};
+use super::http::{Again, Failed, RetryPolicy, Transport, is_trouble, read, send, tries};
 use crate::base::text::{hex, one_line, percent_decoded};
 
-const STORE: Patience = Patience { tries: 5, first: Duration::from_secs(3), growth: 1.5 };
-const FETCH: Patience = Patience { tries: 5, first: Duration::from_secs(5), growth: 1.0 };
+const STORE: RetryPolicy = RetryPolicy { tries: 5, first: Duration::from_secs(3), growth: 1.5 };
+const FETCH: RetryPolicy = RetryPolicy { tries: 5, first: Duration::from_secs(5), growth: 1.0 };
 
 /// The version of the storage's protocol.
 const VERSION: &str = "2021-12-02";
@@ -59,7 +59,7 @@ impl fmt::Debug for Signed {
 
 /// What was fetched.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Fetched {
+pub(super) struct FetchedBlob {
     pub(super) size: u64,
     /// `sha256:` and the digest of what came.
     pub(super) digest: String,
@@ -114,7 +114,7 @@ impl Blobs {
         limit: u64,
         digest: Option<&str>,
         mut address: impl FnMut() -> Result<Signed, ArtifactError>,
-    ) -> Result<Fetched, ArtifactError> {
+    ) -> Result<FetchedBlob, ArtifactError> {
         const WHAT: &str = "fetching the artifact";
         let fetched = tries(FETCH, &self.transport, |_| {
             let from = address().map_err(Failed::for_good)?;
@@ -143,7 +143,7 @@ pub(super) fn is_sha256(digest: &str) -> bool {
 }
 
 enum Broken {
-    Lost(Lost),
+    Lost(LostAnswer),
     Final(ArtifactError),
 }
 
@@ -153,7 +153,7 @@ impl<E: Into<ArtifactError>> From<E> for Broken {
     }
 }
 
-fn stream(answer: Response<Body>, into: &mut File, limit: u64) -> Result<Fetched, Broken> {
+fn stream(answer: Response<Body>, into: &mut File, limit: u64) -> Result<FetchedBlob, Broken> {
     let body = answer.into_body();
     if body.length().is_some_and(|length| length > limit) {
         return Err(ArtifactError::TooLarge { limit }.into());
@@ -168,7 +168,7 @@ fn stream(answer: Response<Body>, into: &mut File, limit: u64) -> Result<Fetched
         let count = reader.read(&mut buffer).map_err(|error| Broken::Lost(Body::lost(error)))?;
         if count == 0 {
             into.flush()?;
-            return Ok(Fetched { size, digest: format!("sha256:{}", hex(&hash.finalize())) });
+            return Ok(FetchedBlob { size, digest: format!("sha256:{}", hex(&hash.finalize())) });
         }
         size += count as u64;
         if size > limit {
@@ -180,10 +180,10 @@ fn stream(answer: Response<Body>, into: &mut File, limit: u64) -> Result<Fetched
 }
 
 /// Judges a request without an answer, where it does no harm to make it again.
-pub(super) fn failed(what: &'static str, lost: Lost) -> Failed<ArtifactError> {
+pub(super) fn failed(what: &'static str, lost: LostAnswer) -> Failed<ArtifactError> {
     let (reason, again) = match lost {
-        Lost::Unsent(reason) | Lost::Unanswered(reason) => (reason, Again::Soon),
-        Lost::Impossible(reason) => (reason, Again::Never),
+        LostAnswer::Unsent(reason) | LostAnswer::Unanswered(reason) => (reason, Again::Soon),
+        LostAnswer::Impossible(reason) => (reason, Again::Never),
     };
     Failed { error: ArtifactError::Unavailable { what, reason }, again }
 }

@@ -17,8 +17,8 @@ use sha2::Sha256;
 use super::api::{Api, ApiError};
 use super::event::is_sha;
 use super::http::Transport;
-use super::repository::Repository;
-use super::server::{Server, is_of_github};
+use super::repository::RepositoryName;
+use super::server::{GithubServer, is_of_github};
 use crate::base::lookup::Lookup;
 use crate::base::text::{hex, is_hex, one_line, percent_encoded};
 
@@ -50,7 +50,7 @@ pub enum ContentsError {
         /// What it is called.
         now: String,
         /// Who says so.
-        server: Server,
+        server: GithubServer,
     },
     /// There is no such branch, tag or commit.
     #[error("`{repository}` has no branch, tag or commit `{name}`")]
@@ -133,7 +133,7 @@ impl ContentsError {
 
 /// A name, and the commit that it means now.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Meant {
+pub struct MeantCommit {
     /// `refs/heads/…`, `refs/tags/…`, or the commit itself.
     pub reference: String,
     /// The commit.
@@ -141,9 +141,9 @@ pub struct Meant {
 }
 
 /// A repository on a server.
-pub struct Origin<'a> {
+pub struct ServerRepository<'a> {
     api: &'a Api,
-    repository: Repository,
+    repository: RepositoryName,
     default_branch: String,
 }
 
@@ -165,7 +165,7 @@ pub fn server(env: Lookup<'_>, token: Option<String>) -> Result<(Api, String), A
     let of_api = api.as_ref().filter(|api| host(api).is_none_or(|host| !is_of_github(&host)));
     let server = server.or_else(|| of_api.and_then(origin)).unwrap_or_else(|| GITHUB.to_owned());
     let api = Api::new(&base, token, Transport::from_env(env).map_err(ApiError::Setup)?);
-    Ok((api.of(Server::of(env)), server))
+    Ok((api.of(GithubServer::of(env)), server))
 }
 
 #[derive(Deserialize)]
@@ -211,20 +211,20 @@ struct NamedCommit {
 }
 
 #[derive(Deserialize)]
-struct Comparison {
+struct CommitComparison {
     status: String,
 }
 
 #[derive(Deserialize)]
 struct TreeAnswer {
-    tree: Vec<Item>,
+    tree: Vec<DirectoryItem>,
     #[serde(default)]
     truncated: bool,
 }
 
 /// Something in a directory.
 #[derive(Clone, Deserialize)]
-struct Item {
+struct DirectoryItem {
     path: String,
     mode: String,
     sha: String,
@@ -237,11 +237,11 @@ struct BlobAnswer {
     encoding: String,
 }
 
-impl<'a> Origin<'a> {
+impl<'a> ServerRepository<'a> {
     /// Finds a repository.
     pub fn open(api: &'a Api, name: &str) -> Result<Self, ContentsError> {
         let parsed = |name: &str| {
-            Repository::parse(name)
+            RepositoryName::parse(name)
                 .ok_or_else(|| ContentsError::Odd(format!("`{}` is no repository", one_line(name, 100))))
         };
         let repository = parsed(name)?;
@@ -260,11 +260,11 @@ impl<'a> Origin<'a> {
     }
 
     /// Finds the commit that a name means, and makes sure that it is one of this repository.
-    pub fn resolve(&self, name: &str) -> Result<Meant, ContentsError> {
+    pub fn resolve(&self, name: &str) -> Result<MeantCommit, ContentsError> {
         let lower = name.to_ascii_lowercase();
         if is_sha(&lower) {
             self.contains(&lower)?;
-            return Ok(Meant { reference: lower.clone(), commit: lower });
+            return Ok(MeantCommit { reference: lower.clone(), commit: lower });
         }
         let no_ref = || ContentsError::NoRef { repository: self.name(), name: one_line(name, 200) };
         if name.starts_with("refs/heads/") || name.starts_with("refs/tags/") {
@@ -283,7 +283,7 @@ impl<'a> Origin<'a> {
     }
 
     /// Returns the commit that a ref leads to, if there is such a ref.
-    fn reference(&self, name: &str) -> Result<Option<Meant>, ContentsError> {
+    fn reference(&self, name: &str) -> Result<Option<MeantCommit>, ContentsError> {
         let below = name.strip_prefix("refs/").unwrap_or(name);
         let path: Vec<String> = below.split('/').map(percent_encoded).collect();
         let path = self.repository.path(&format!("/git/ref/{}", path.join("/")));
@@ -307,7 +307,7 @@ impl<'a> Origin<'a> {
             let what = format!("a {}", one_line(&object.kind, 20));
             return Err(ContentsError::NotACommit { name: one_line(name, 200), what });
         }
-        Ok(Some(Meant { reference: name.to_owned(), commit: checked(&object.sha)?.to_owned() }))
+        Ok(Some(MeantCommit { reference: name.to_owned(), commit: checked(&object.sha)?.to_owned() }))
     }
 
     /// Makes sure that a branch or a tag leads to a commit.
@@ -351,7 +351,7 @@ impl<'a> Origin<'a> {
     /// Tells whether a commit is another one, or came before it.
     pub fn is_before(&self, commit: &str, later: &str) -> Result<bool, ContentsError> {
         let path = self.repository.path(&format!("/compare/{}...{}", checked(later)?, checked(commit)?));
-        match self.api.get::<Comparison>(&path, &[("per_page", "1")]) {
+        match self.api.get::<CommitComparison>(&path, &[("per_page", "1")]) {
             Ok(compared) => Ok(matches!(compared.status.as_str(), "identical" | "behind")),
             // They have nothing in common, or there is no such commit.
             Err(ApiError::NotFound { .. }) => Ok(false),
@@ -360,7 +360,7 @@ impl<'a> Origin<'a> {
     }
 
     /// Returns the files at a commit.
-    pub fn at(&self, commit: &str) -> Result<Contents<'_>, ContentsError> {
+    pub fn at(&self, commit: &str) -> Result<CommitFiles<'_>, ContentsError> {
         let path = self.repository.path(&format!("/git/commits/{}", checked(commit)?));
         let found: CommitAnswer = self.api.get(&path, &[])?;
         if found.sha != commit {
@@ -369,19 +369,19 @@ impl<'a> Origin<'a> {
             )));
         }
         let root = checked(&found.tree.sha)?.to_owned();
-        Ok(Contents { origin: self, root, directories: RefCell::default() })
+        Ok(CommitFiles { origin: self, root, directories: RefCell::default() })
     }
 }
 
 /// The files of a repository at a commit.
-pub struct Contents<'a> {
-    origin: &'a Origin<'a>,
+pub struct CommitFiles<'a> {
+    origin: &'a ServerRepository<'a>,
     root: String,
     /// What is in the directories that were looked at, by the ids of these.
-    directories: RefCell<BTreeMap<String, Vec<Item>>>,
+    directories: RefCell<BTreeMap<String, Vec<DirectoryItem>>>,
 }
 
-impl Contents<'_> {
+impl CommitFiles<'_> {
     /// Tells whether there is a file.
     pub fn has(&self, path: &str) -> Result<bool, ContentsError> {
         Ok(self.item(path)?.is_some())
@@ -416,7 +416,7 @@ impl Contents<'_> {
     }
 
     /// Finds a file. Anything but a plain file in its place, or a link on the way to it, is an error.
-    fn item(&self, path: &str) -> Result<Option<Item>, ContentsError> {
+    fn item(&self, path: &str) -> Result<Option<DirectoryItem>, ContentsError> {
         let mut tree = self.root.clone();
         let mut parts = path.split('/').peekable();
         let mut walked = String::new();
@@ -441,7 +441,7 @@ impl Contents<'_> {
     }
 
     /// Finds something in a directory.
-    fn find(&self, tree: &str, name: &str) -> Result<Option<Item>, ContentsError> {
+    fn find(&self, tree: &str, name: &str) -> Result<Option<DirectoryItem>, ContentsError> {
         let mut directories = self.directories.borrow_mut();
         if !directories.contains_key(tree) {
             if directories.len() == MOST_DIRECTORIES {

@@ -44,7 +44,7 @@ pub(super) enum Fault {
 }
 
 #[derive(Clone, Debug, Default)]
-pub(super) struct Stored {
+pub(super) struct StoredArtifact {
     id: u64,
     blocks: Vec<(String, Vec<u8>)>,
     pub(super) data: Option<Vec<u8>>,
@@ -54,34 +54,34 @@ pub(super) struct Stored {
 }
 
 #[derive(Debug, Default)]
-struct State {
-    artifacts: BTreeMap<String, Stored>,
+struct FakeState {
+    artifacts: BTreeMap<String, StoredArtifact>,
     faults: Vec<(&'static str, u32, Fault)>,
     requests: Vec<String>,
 }
 
 /// A running service.
 #[derive(Clone)]
-pub(super) struct Service {
+pub(super) struct FakeService {
     address: SocketAddr,
     style: Style,
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<FakeState>>,
 }
 
-struct Request {
+struct FakeRequest {
     method: String,
     target: String,
     headers: Vec<(String, String)>,
     body: Vec<u8>,
 }
 
-struct Answer {
+struct FakeAnswer {
     status: u16,
     header: String,
     body: Vec<u8>,
 }
 
-impl Answer {
+impl FakeAnswer {
     fn json(status: u16, body: &Value) -> Self {
         Self { status, header: "Content-Type: application/json".into(), body: body.to_string().into() }
     }
@@ -96,7 +96,7 @@ impl Answer {
     }
 }
 
-impl Service {
+impl FakeService {
     pub(super) fn start(style: Style) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let service =
@@ -120,7 +120,7 @@ impl Service {
         self.state().faults.push((on, times, fault));
     }
 
-    pub(super) fn stored(&self, name: &str) -> Stored {
+    pub(super) fn stored(&self, name: &str) -> StoredArtifact {
         self.state().artifacts[name].clone()
     }
 
@@ -129,9 +129,10 @@ impl Service {
         let mut state = self.state();
         let id = 1001 + state.artifacts.len() as u64;
         let data = Some(data.to_vec());
-        state
-            .artifacts
-            .insert(name.to_owned(), Stored { id, data, is_final: true, hash, ..Stored::default() });
+        state.artifacts.insert(
+            name.to_owned(),
+            StoredArtifact { id, data, is_final: true, hash, ..StoredArtifact::default() },
+        );
     }
 
     /// Returns how many requests had this in method and target.
@@ -139,7 +140,7 @@ impl Service {
         self.state().requests.iter().filter(|request| request.contains(on)).count()
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, FakeState> {
         self.state.lock().unwrap()
     }
 
@@ -158,9 +159,11 @@ impl Service {
         let answer = match fault {
             Some(Fault::Drop) => return,
             Some(Fault::Answer(status, body)) => {
-                Answer { status, header: "X-Fault: yes".into(), body: body.into() }
+                FakeAnswer { status, header: "X-Fault: yes".into(), body: body.into() }
             }
-            Some(Fault::With(status, header)) => Answer { status, header: header.into(), body: Vec::new() },
+            Some(Fault::With(status, header)) => {
+                FakeAnswer { status, header: header.into(), body: Vec::new() }
+            }
             Some(Fault::Lose | Fault::Cut | Fault::Stall) | None => self.answer(&request),
         };
         let length = answer.body.len();
@@ -180,7 +183,7 @@ impl Service {
         }
     }
 
-    fn answer(&self, request: &Request) -> Answer {
+    fn answer(&self, request: &FakeRequest) -> FakeAnswer {
         let header = |name: &str| {
             let found = request.headers.iter().find(|(key, _)| key.eq_ignore_ascii_case(name));
             found.map(|(_, value)| value.as_str())
@@ -188,37 +191,37 @@ impl Service {
         let (path, query) = request.target.split_once('?').unwrap_or((&request.target, ""));
         if let Some(method) = path.strip_prefix("/twirp/github.actions.results.api.v1.ArtifactService/") {
             if header("authorization") != Some(&format!("Bearer {TOKEN}")) {
-                return Answer::twirp(401, "unauthenticated", "bad token");
+                return FakeAnswer::twirp(401, "unauthenticated", "bad token");
             }
             return self.call(method, &serde_json::from_slice(&request.body).unwrap());
         }
         if let Some(name) = path.strip_prefix("/blob/") {
             if header("authorization").is_some() {
-                return Answer::storage(400, "InvalidAuthenticationInfo");
+                return FakeAnswer::storage(400, "InvalidAuthenticationInfo");
             }
             if !query.split('&').any(|pair| pair == SIG) {
-                return Answer::storage(403, "AuthenticationFailed");
+                return FakeAnswer::storage(403, "AuthenticationFailed");
             }
             return self.blob(request, name, query);
         }
         self.rest(path, header("authorization"))
     }
 
-    fn call(&self, method: &str, request: &Value) -> Answer {
+    fn call(&self, method: &str, request: &Value) -> FakeAnswer {
         let fields: &[&str] = match method {
             "CreateArtifact" => &["name", "version", "expires_at"],
             "FinalizeArtifact" => &["name", "size", "hash"],
             "ListArtifacts" => &["name_filter", "id_filter"],
             "GetSignedArtifactURL" | "DeleteArtifact" => &["name"],
-            _ => return Answer::twirp(404, "bad_route", "no such method"),
+            _ => return FakeAnswer::twirp(404, "bad_route", "no such method"),
         };
         let ids = ["workflow_run_backend_id", "workflow_job_run_backend_id"];
         let is_known = |key: &String| fields.contains(&key.as_str()) || ids.contains(&key.as_str());
         if !request.as_object().unwrap().keys().all(is_known) {
-            return Answer::twirp(500, "internal", "unknown field");
+            return FakeAnswer::twirp(500, "internal", "unknown field");
         }
         if request[ids[0]] != "RUN" || request[ids[1]] != "JOB" {
-            return Answer::twirp(403, "permission_denied", "ids");
+            return FakeAnswer::twirp(403, "permission_denied", "ids");
         }
         let name = request["name"].as_str().unwrap_or_default();
         let address = format!("{}/blob/{name}?se=2030-01-01T00%3A00%3A00Z&{SIG}&sp=cw", self.address());
@@ -227,11 +230,12 @@ impl Service {
         let known = state.artifacts.get_mut(name);
         let answer = match (method, known) {
             ("CreateArtifact", Some(stored)) if stored.is_final && self.style == Style::Azure => {
-                return Answer::twirp(409, "already_exists", "it exists");
+                return FakeAnswer::twirp(409, "already_exists", "it exists");
             }
             ("CreateArtifact", _) => {
                 assert_eq!(request["version"], 4);
-                let stored = Stored { id: next, created: request.clone(), ..Stored::default() };
+                let stored =
+                    StoredArtifact { id: next, created: request.clone(), ..StoredArtifact::default() };
                 state.artifacts.insert(name.to_owned(), stored);
                 json!({"ok": true, "signed_upload_url": address})
             }
@@ -240,11 +244,11 @@ impl Service {
                 let hash = format!("sha256:{}", hex(&Sha256::digest(&data)));
                 if self.style == Style::Azure {
                     if stored.is_final {
-                        return Answer::twirp(409, "already_exists", "it is final");
+                        return FakeAnswer::twirp(409, "already_exists", "it is final");
                     }
                     let size = data.len().to_string();
                     if request["size"] != size || request["hash"] != hash {
-                        return Answer::twirp(400, "invalid_argument", "size or hash");
+                        return FakeAnswer::twirp(400, "invalid_argument", "size or hash");
                     }
                 }
                 stored.is_final = true;
@@ -278,19 +282,19 @@ impl Service {
                 state.artifacts.remove(name);
                 json!({"ok": true, "artifact_id": id})
             }
-            _ => return Answer::twirp(404, "not_found", "no such artifact"),
+            _ => return FakeAnswer::twirp(404, "not_found", "no such artifact"),
         };
-        Answer::json(200, &if self.style == Style::Act { camel(&answer) } else { answer })
+        FakeAnswer::json(200, &if self.style == Style::Act { camel(&answer) } else { answer })
     }
 
-    fn blob(&self, request: &Request, name: &str, query: &str) -> Answer {
+    fn blob(&self, request: &FakeRequest, name: &str, query: &str) -> FakeAnswer {
         let mut state = self.state();
         let stored = state.artifacts.get_mut(name).unwrap();
         let parameter = |key: &str| query.split('&').find_map(|pair| pair.strip_prefix(key));
         match (request.method.as_str(), parameter("comp=")) {
             ("GET", _) => {
                 let body = stored.data.clone().unwrap();
-                return Answer { status: 200, header: "Content-Type: application/zip".into(), body };
+                return FakeAnswer { status: 200, header: "Content-Type: application/zip".into(), body };
             }
             ("PUT", Some("block")) => {
                 let id = parameter("blockid=").unwrap().to_owned();
@@ -308,20 +312,20 @@ impl Service {
                 for id in ids {
                     match stored.blocks.iter().find(|(known, _)| known == id) {
                         Some((_, block)) => data.extend(block),
-                        None => return Answer::storage(400, "InvalidBlockList"),
+                        None => return FakeAnswer::storage(400, "InvalidBlockList"),
                     }
                 }
                 stored.data = Some(data);
             }
             ("PUT", Some("blocklist")) => drop(stored.data.get_or_insert_default()),
-            _ => return Answer::storage(400, "MissingRequiredHeader"),
+            _ => return FakeAnswer::storage(400, "MissingRequiredHeader"),
         }
-        Answer { status: 201, header: "ETag: x".into(), body: Vec::new() }
+        FakeAnswer { status: 201, header: "ETag: x".into(), body: Vec::new() }
     }
 
-    fn rest(&self, path: &str, authorization: Option<&str>) -> Answer {
+    fn rest(&self, path: &str, authorization: Option<&str>) -> FakeAnswer {
         if authorization != Some("Bearer ghs_geheim") {
-            return Answer::json(403, &json!({"message": "Resource not accessible by integration"}));
+            return FakeAnswer::json(403, &json!({"message": "Resource not accessible by integration"}));
         }
         let state = self.state();
         let id =
@@ -330,14 +334,14 @@ impl Service {
         match found {
             Some((name, _)) => {
                 let header = format!("Location: {}/blob/{name}?{SIG}", self.address());
-                Answer { status: 302, header, body: Vec::new() }
+                FakeAnswer { status: 302, header, body: Vec::new() }
             }
-            None => Answer::json(404, &json!({"message": "Not Found"})),
+            None => FakeAnswer::json(404, &json!({"message": "Not Found"})),
         }
     }
 }
 
-fn read(stream: &TcpStream) -> Option<Request> {
+fn read(stream: &TcpStream) -> Option<FakeRequest> {
     let mut reader = BufReader::new(stream);
     let mut line = || {
         let mut line = String::new();
@@ -356,7 +360,7 @@ fn read(stream: &TcpStream) -> Option<Request> {
     let length = headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("content-length"));
     let mut body = vec![0; length.map_or(0, |(_, length)| length.parse().unwrap())];
     reader.read_exact(&mut body).ok()?;
-    Some(Request { method, target, headers, body })
+    Some(FakeRequest { method, target, headers, body })
 }
 
 /// Writes keys as act does, and leaves out what has no value.

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::api::{Api, ApiError};
-use super::repository::Repository;
+use super::repository::RepositoryName;
 use crate::base::object::ObjectId;
 use crate::forge::interface::{ForgeError, ForgeErrorKind, NewPull, Pull, PullState, Pulls};
 use crate::forge::names::BranchName;
@@ -36,12 +36,12 @@ struct Need {
 #[derive(Clone, Debug)]
 pub struct GiteaPulls {
     api: Api,
-    repository: Repository,
+    repository: RepositoryName,
 }
 
 impl GiteaPulls {
     /// Makes a client of a repository's pull requests.
-    pub fn new(api: Api, repository: Repository) -> Self {
+    pub fn new(api: Api, repository: RepositoryName) -> Self {
         Self { api, repository }
     }
 
@@ -50,7 +50,7 @@ impl GiteaPulls {
     /// # Errors
     /// The server does not know the token, or does not answer.
     pub fn starts_checks(&self) -> Result<bool, ForgeError> {
-        match self.api.get::<User>("/user", &[]) {
+        match self.api.get::<GiteaUser>("/user", &[]) {
             // Users that the server itself plays have numbers below zero; this one runs the jobs.
             Ok(user) => Ok(user.id >= 0),
             // Tokens of people have scopes, that of a job has none.
@@ -65,12 +65,12 @@ impl GiteaPulls {
     /// The server has no such commit, or does not answer.
     pub fn is_signed(&self, id: &ObjectId) -> Result<bool, ForgeError> {
         let path = self.repository.path(&format!("/git/commits/{id}"));
-        let made: Made = self.api.get(&path, &[]).map_err(|error| fault(error, READS_CODE))?;
+        let made: CommitReply = self.api.get(&path, &[]).map_err(|error| fault(error, READS_CODE))?;
         Ok(made.commit.verification.is_some_and(|verification| verification.verified))
     }
 
     /// Returns the API, and the repository.
-    pub fn api(&self) -> (&Api, &Repository) {
+    pub fn api(&self) -> (&Api, &RepositoryName) {
         (&self.api, &self.repository)
     }
 
@@ -78,7 +78,7 @@ impl GiteaPulls {
         self.repository.path(&format!("/pulls/{number}"))
     }
 
-    fn change(&self, number: u64, change: &Value) -> Result<Found, ForgeError> {
+    fn change(&self, number: u64, change: &Value) -> Result<GiteaPull, ForgeError> {
         self.api.patch(&self.path(number), change).map_err(|error| {
             if is_conflict(&error) {
                 let why = format!("somebody else changed the pull request {number} at the same time");
@@ -95,7 +95,7 @@ impl GiteaPulls {
         // The header with the number of entries counts those of the page.
         for page in 1..=MAX_PAGES {
             let query = [("limit", "50"), ("page", &page.to_string())];
-            let entries: Option<Vec<Entry>> =
+            let entries: Option<Vec<TimelineEntry>> =
                 self.api.get(&path, &query).map_err(|error| fault(error, READS_HISTORY))?;
             let entries = entries.unwrap_or_default();
             if entries.is_empty() {
@@ -118,8 +118,8 @@ impl Pulls for GiteaPulls {
         let path = self.repository.path("/pulls");
         // Old servers do not know the second one, and none of them knows a head.
         let query = [("state", "all"), ("base_branch", base.as_str())];
-        let mut found: Vec<Found> = Vec::new();
-        for pull in self.api.list::<Vec<Found>>(&path, &query) {
+        let mut found: Vec<GiteaPull> = Vec::new();
+        for pull in self.api.list::<Vec<GiteaPull>>(&path, &query) {
             let pull = pull.map_err(|error| fault(error, READS))?;
             if pull.is_of(branch, base) {
                 found.push(pull);
@@ -143,7 +143,7 @@ impl Pulls for GiteaPulls {
             "title": title(&new.title, new.is_draft),
             "body": new.body,
         });
-        let made: Result<Found, ApiError> = self.api.post(&self.repository.path("/pulls"), &wanted);
+        let made: Result<GiteaPull, ApiError> = self.api.post(&self.repository.path("/pulls"), &wanted);
         let made = made.map_err(|error| {
             if is_conflict(&error) {
                 let why =
@@ -205,35 +205,35 @@ fn fault(error: ApiError, need: Need) -> ForgeError {
 }
 
 #[derive(Deserialize)]
-struct User {
+struct GiteaUser {
     id: i64,
 }
 
 #[derive(Deserialize)]
-struct Made {
-    commit: MadeCommit,
+struct CommitReply {
+    commit: GiteaCommit,
 }
 
 #[derive(Deserialize)]
-struct MadeCommit {
-    verification: Option<Verification>,
+struct GiteaCommit {
+    verification: Option<GiteaVerification>,
 }
 
 #[derive(Deserialize)]
-struct Verification {
+struct GiteaVerification {
     verified: bool,
 }
 
 /// Something that happened to a pull request.
 #[derive(Deserialize)]
-struct Entry {
+struct TimelineEntry {
     #[serde(rename = "type", default)]
     kind: String,
 }
 
 /// A pull request, as the server tells it.
 #[derive(Deserialize)]
-struct Found {
+struct GiteaPull {
     number: u64,
     html_url: String,
     title: String,
@@ -244,13 +244,13 @@ struct Found {
     merged: bool,
     #[serde(default)]
     draft: bool,
-    base: Side,
-    head: Side,
+    base: GiteaBranch,
+    head: GiteaBranch,
 }
 
 /// One of its branches.
 #[derive(Deserialize)]
-struct Side {
+struct GiteaBranch {
     /// The name of the branch, also when the branch is gone.
     #[serde(default)]
     label: String,
@@ -261,7 +261,7 @@ struct Side {
     repo_id: i64,
 }
 
-impl Found {
+impl GiteaPull {
     /// Tells whether it is from one branch of this repository into another.
     fn is_of(&self, branch: &BranchName, base: &BranchName) -> bool {
         self.head.repo_id == self.base.repo_id
@@ -298,19 +298,19 @@ mod tests {
     use wiremock::{Mock, ResponseTemplate};
 
     use super::super::http::Transport;
-    use super::super::server::Server as Software;
-    use super::super::testing::{Pauses, Server};
+    use super::super::server::GithubServer as Software;
+    use super::super::testing::{Pauses, TestServer};
     use super::*;
 
     fn branch(name: &str) -> BranchName {
         BranchName::parse(name).unwrap()
     }
 
-    fn pulls(server: &Server) -> GiteaPulls {
+    fn pulls(server: &TestServer) -> GiteaPulls {
         let env = |name: &str| (name == "GITEA_ACTIONS").then(|| "true".to_owned());
         let api =
             Api::new(&server.address(), Some("t".into()), Transport::default().pause(Pauses::none().pause()));
-        GiteaPulls::new(api.of(Software::of(&env)), Repository::parse("o/r").unwrap())
+        GiteaPulls::new(api.of(Software::of(&env)), RepositoryName::parse("o/r").unwrap())
     }
 
     fn json(status: u16, body: &Value) -> ResponseTemplate {
@@ -343,7 +343,7 @@ mod tests {
         NewPull { branch, base, title: title.into(), body: "text".into(), is_draft }
     }
 
-    fn no_history(server: &Server) {
+    fn no_history(server: &TestServer) {
         // What a history without entries is on the real server.
         server.mount(
             Mock::given(wiremock::matchers::path_regex("/timeline$")).respond_with(json(200, &Value::Null)),
@@ -352,7 +352,7 @@ mod tests {
 
     #[test]
     fn only_pull_requests_between_both_branches_of_the_repository_are_found() {
-        let server = Server::start();
+        let server = TestServer::start();
         no_history(&server);
         let mut all = vec![
             pull(1, "closed", "WIP: one"),
@@ -395,7 +395,7 @@ mod tests {
     fn the_history_tells_whether_a_pull_request_merges_itself() {
         let check =
             |entries: &[&str], expect: bool| {
-                let server = Server::start();
+                let server = TestServer::start();
                 server.mount(get("/pulls").respond_with(
                     json(200, &json!([pull(1, "open", "t")])).insert_header("x-total-count", "1"),
                 ));
@@ -417,7 +417,7 @@ mod tests {
 
     #[test]
     fn a_draft_has_a_word_before_its_title() {
-        let server = Server::start();
+        let server = TestServer::start();
         let post = || Mock::given(method("POST")).and(path("/repos/o/r/pulls"));
         server.mount(post().respond_with(json(201, &pull(1, "open", "WIP: t"))).up_to_n_times(1));
         server.mount(post().respond_with(json(201, &pull(2, "open", "t"))).up_to_n_times(1));
@@ -448,7 +448,7 @@ mod tests {
 
     #[test]
     fn a_draft_that_became_none_does_not_stay() {
-        let server = Server::start();
+        let server = TestServer::start();
         let mut other = pull(7, "open", "t");
         other["title"] = json!("WIP: t");
         server.mount(Mock::given(method("POST")).respond_with(json(201, &other)));
@@ -478,7 +478,7 @@ mod tests {
     /// What the real server says to a token, and what we say about it.
     #[track_caller]
     fn check_error(status: u16, message: &str, kind: ForgeErrorKind, expect: &str, help: Option<&str>) {
-        let server = Server::start();
+        let server = TestServer::start();
         let answer = json(status, &json!({"message": message, "url": "http://x/api/swagger"}));
         server.mount(Mock::given(method("POST")).respond_with(answer));
         let error = pulls(&server).open(&new("t", false)).unwrap_err();
@@ -512,11 +512,11 @@ mod tests {
             "Gitea does not accept the token for POST /repos/o/r/pulls: invalid username, password or token",
             Some("set `GITHUB_TOKEN` or `GH_TOKEN` to a token that is valid for this repository"),
         );
-        let server = Server::start();
+        let server = TestServer::start();
         server.mount(Mock::given(method("POST")).respond_with(ResponseTemplate::new(502)));
         let error = pulls(&server).open(&new("t", false)).unwrap_err();
         assert_eq!(error.kind, ForgeErrorKind::Unavailable);
-        let server = Server::start();
+        let server = TestServer::start();
         server.mount(Mock::given(method("PATCH")).respond_with(json(409, &json!({"message": "changed"}))));
         let pull = Pull {
             number: 4,
@@ -534,7 +534,7 @@ mod tests {
     #[test]
     fn whose_token_it_is_tells_whether_pushes_start_workflows() {
         let check = |answer: ResponseTemplate| {
-            let server = Server::start();
+            let server = TestServer::start();
             server.mount(Mock::given(path("/user")).respond_with(answer));
             pulls(&server).starts_checks().map_err(|error| error.message)
         };
@@ -551,7 +551,7 @@ mod tests {
     fn a_commit_is_signed_when_the_server_says_so() {
         let id = ObjectId::parse(&"a".repeat(40)).unwrap();
         let check = |verification: Value, expect: bool| {
-            let server = Server::start();
+            let server = TestServer::start();
             let answer = json!({"sha": id.as_str(), "commit": {"verification": verification}});
             server.mount(get(&format!("/git/commits/{id}")).respond_with(json(200, &answer)));
             assert_eq!(pulls(&server).is_signed(&id), Ok(expect));

@@ -7,9 +7,9 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::api::{Answer, Api, ApiError, Call, Repeat, limit, limited};
+use super::api::{Api, ApiAnswer, ApiCall, ApiError, RetrySafety, limit, limited};
 use super::http::{Again, Failed};
-use super::server::Server;
+use super::server::GithubServer;
 use crate::base::text::one_line;
 
 /// A query or a mutation, with the name that messages call it by.
@@ -17,18 +17,18 @@ use crate::base::text::one_line;
 pub(super) struct Document {
     name: &'static str,
     text: &'static str,
-    repeat: Repeat,
+    repeat: RetrySafety,
 }
 
 impl Document {
     /// Makes one that changes nothing; it is made again like a `GET`.
     pub(super) const fn query(name: &'static str, text: &'static str) -> Self {
-        Self { name, text, repeat: Repeat::Harmless }
+        Self { name, text, repeat: RetrySafety::Harmless }
     }
 
     /// Makes one that changes something; it is made again only when it surely did nothing, like [`Api::post`].
     pub(super) const fn mutation(name: &'static str, text: &'static str) -> Self {
-        Self { name, text, repeat: Repeat::Doubles }
+        Self { name, text, repeat: RetrySafety::Doubles }
     }
 
     /// Returns the name that messages call it by.
@@ -45,11 +45,11 @@ impl Api {
         variables: &(impl Serialize + ?Sized),
     ) -> Result<T, ApiError> {
         let body = json!({ "query": document.text, "variables": json!(variables) }).to_string();
-        let call = Call {
+        let call = ApiCall {
             method: "POST",
             body: Some(body.as_bytes()),
             repeat: document.repeat,
-            ..Call::get("/graphql", &[])
+            ..ApiCall::get("/graphql", &[])
         };
         // On GitHub Enterprise Server the REST API is below `/api/v3`, and this one beside it.
         let base = self.base().strip_suffix("/v3").unwrap_or(self.base());
@@ -59,7 +59,7 @@ impl Api {
 }
 
 #[derive(Deserialize)]
-struct Reply {
+struct GraphqlReply {
     #[serde(default)]
     data: Value,
     #[serde(default)]
@@ -75,8 +75,8 @@ struct Wrong {
 }
 
 /// Returns the data of an answer, or judges its errors.
-fn data(server: &Server, answer: &Answer, document: Document) -> Result<Value, Failed<ApiError>> {
-    let Reply { data, errors } = serde_json::from_slice(&answer.body)
+fn data(server: &GithubServer, answer: &ApiAnswer, document: Document) -> Result<Value, Failed<ApiError>> {
+    let GraphqlReply { data, errors } = serde_json::from_slice(&answer.body)
         .map_err(|error| Failed::for_good(unreadable(document, &error)))?;
     let Some(wrong) = errors.into_iter().next() else { return Ok(data) };
     let message = match one_line(&wrong.message, 300) {
@@ -97,7 +97,7 @@ fn data(server: &Server, answer: &Answer, document: Document) -> Result<Value, F
         }
         Some("NOT_FOUND") => ApiError::NotFound { server, request, message },
         kind if kind == Some("SERVICE_UNAVAILABLE") || message.starts_with("Something went wrong") => {
-            let again = if document.repeat == Repeat::Harmless { Again::Soon } else { Again::Never };
+            let again = if document.repeat == RetrySafety::Harmless { Again::Soon } else { Again::Never };
             return Err(Failed { error: ApiError::Unavailable { request, reason: message }, again });
         }
         Some(_) | None => ApiError::Rejected { server, request, kind: wrong.kind, message },
@@ -115,7 +115,7 @@ mod tests {
     use wiremock::{Mock, ResponseTemplate};
 
     use super::super::http::Transport;
-    use super::super::testing::{Answers, Pauses, Server as Played};
+    use super::super::testing::{Answers, Pauses, TestServer as Played};
     use super::*;
 
     const QUERY: Document =
@@ -177,7 +177,7 @@ mod tests {
 
     fn rejected(document: Document, kind: Option<&str>, message: &str) -> ApiError {
         ApiError::Rejected {
-            server: Server::default(),
+            server: GithubServer::default(),
             request: document.name.to_owned(),
             kind: kind.map(Into::into),
             message: message.to_owned(),
@@ -188,7 +188,7 @@ mod tests {
     fn an_error_with_the_status_of_a_success_is_an_error() {
         let request = || "updateRefs".to_owned();
         let message = || "Resource not accessible by integration".to_owned();
-        let server = Server::default;
+        let server = GithubServer::default;
         for kind in ["FORBIDDEN", "INSUFFICIENT_SCOPES"] {
             let denied =
                 ApiError::Denied { server: server(), request: request(), message: message(), needs: None };
@@ -233,7 +233,7 @@ mod tests {
         }
         let long = minute("RATE_LIMITED").insert_header("retry-after", "3600");
         let limited =
-            ApiError::Limited { server: Server::default(), wait: std::time::Duration::from_hours(1) };
+            ApiError::Limited { server: GithubServer::default(), wait: std::time::Duration::from_hours(1) };
         check(QUERY, long, 1, Err(&limited));
     }
 

@@ -10,7 +10,7 @@ use base64::engine::general_purpose::STANDARD;
 use http::{Request, Response};
 use uuid::Uuid;
 
-use super::client::{Body, Client, Lost, Proxy};
+use super::client::{Body, Client, LostAnswer, Proxy};
 use crate::base::lookup::Lookup;
 use crate::base::time::parse_duration;
 
@@ -139,23 +139,23 @@ pub(crate) fn send(
     address: &str,
     headers: &[(&str, &str)],
     body: Option<&[u8]>,
-) -> Result<Response<Body>, Lost> {
+) -> Result<Response<Body>, LostAnswer> {
     let mut request = Request::builder().method(method).uri(address);
     for (name, value) in headers {
         request = request.header(*name, *value);
     }
     let request = request.body(body);
-    client.send(request.map_err(|_| Lost::Impossible("invalid URL or header value".to_owned()))?)
+    client.send(request.map_err(|_| LostAnswer::Impossible("invalid URL or header value".to_owned()))?)
 }
 
 /// Reads the body of an answer, up to so many bytes.
-pub(crate) fn read(answer: &mut Response<Body>, limit: u64) -> Result<Vec<u8>, Lost> {
+pub(crate) fn read(answer: &mut Response<Body>, limit: u64) -> Result<Vec<u8>, LostAnswer> {
     answer.body_mut().read_up_to(limit)
 }
 
 /// How often something is tried, and how long the pauses are.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Patience {
+pub(crate) struct RetryPolicy {
     pub(crate) tries: u32,
     /// The first pause.
     pub(crate) first: Duration,
@@ -188,7 +188,7 @@ pub(crate) enum Again {
 
 /// Tries until something succeeds, fails for good, or was tried often enough. The try gets its number, from one.
 pub(crate) fn tries<T, E>(
-    patience: Patience,
+    patience: RetryPolicy,
     transport: &Transport,
     mut attempt: impl FnMut(u32) -> Result<T, Failed<E>>,
 ) -> Result<T, E> {
@@ -276,7 +276,7 @@ mod tests {
         let transport = Transport::default().pause(Pause::with(move |time| {
             log.lock().unwrap().push(time.as_secs_f64());
         }));
-        let patience = Patience { tries: 4, first: Duration::from_secs(2), growth: 2.0 };
+        let patience = RetryPolicy { tries: 4, first: Duration::from_secs(2), growth: 2.0 };
         let mut numbers = Vec::new();
         let result: Result<(), &str> = tries(patience, &transport, |number| {
             numbers.push(number);
@@ -297,7 +297,7 @@ mod tests {
             |wait: &str| Transport::from_env(&|name| (name == "LL_RETRY_WAIT").then(|| wait.into())).unwrap();
         assert_eq!(given("20ms").first, Some(Duration::from_millis(20)));
         assert_eq!(given("soon").first, None);
-        let patience = Patience { tries: 2, first: Duration::from_hours(1), growth: 2.0 };
+        let patience = RetryPolicy { tries: 2, first: Duration::from_hours(1), growth: 2.0 };
         let mut count = 0;
         let result: Result<(), &str> = tries(patience, &given("1ms"), |_| {
             count += 1;
@@ -308,7 +308,7 @@ mod tests {
 
     #[test]
     fn what_is_wrong_for_good_is_not_tried_again() {
-        let patience = Patience { tries: 4, first: Duration::from_secs(2), growth: 2.0 };
+        let patience = RetryPolicy { tries: 4, first: Duration::from_secs(2), growth: 2.0 };
         let never = Transport::default().pause(Pause::with(|_| panic!("a pause")));
         let mut count = 0;
         let result: Result<(), &str> = tries(patience, &never, |_| {

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::api::{Api, ApiError};
 use super::event::is_sha;
-use super::repository::Repository;
+use super::repository::RepositoryName;
 use crate::base::lookup::Lookup;
 use crate::files::read;
 
@@ -31,13 +31,13 @@ pub struct OtherRun {
     pub html_url: String,
     /// The branch of the code that ran.
     head_branch: Option<String>,
-    head_repository: Option<Named>,
+    head_repository: Option<RunRepository>,
     /// What set it off.
     event: Option<String>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
-struct Named {
+struct RunRepository {
     full_name: String,
 }
 
@@ -54,7 +54,7 @@ impl OtherRun {
     ///
     /// # Errors
     /// The server does not answer, or not with a run.
-    pub fn get(api: &Api, repository: &Repository, id: u64) -> Result<Self, ApiError> {
+    pub fn get(api: &Api, repository: &RepositoryName, id: u64) -> Result<Self, ApiError> {
         let path = repository.path(&format!("/actions/runs/{id}"));
         let run = api.get::<Value>(&path, &[]).map_err(|error| error.needing("actions: read"))?;
         Self::checked(run).ok_or_else(|| ApiError::Unreadable {
@@ -90,22 +90,31 @@ impl OtherRun {
     ///
     /// # Errors
     /// The server does not answer.
-    pub fn is_of_commit(&self, commit: &str, api: &Api, repository: &Repository) -> Result<bool, ApiError> {
+    pub fn is_of_commit(
+        &self,
+        commit: &str,
+        api: &Api,
+        repository: &RepositoryName,
+    ) -> Result<bool, ApiError> {
         Ok(commit == self.head_sha || is_merge_of(commit, &self.head_sha, api, repository)?)
     }
 
     /// Finds the open pull request by its commit: the event does not name that of a fork.
-    pub(crate) fn pull_request(&self, api: &Api, repository: &Repository) -> Result<Option<u64>, ApiError> {
+    pub(crate) fn pull_request(
+        &self,
+        api: &Api,
+        repository: &RepositoryName,
+    ) -> Result<Option<u64>, ApiError> {
         #[derive(Deserialize)]
-        struct Pull {
+        struct CommitPull {
             number: u64,
-            head: Head,
+            head: HeadCommit,
         }
         #[derive(Deserialize)]
-        struct Head {
+        struct HeadCommit {
             sha: String,
         }
-        let pulls: Vec<Pull> = self.pulls(api, repository)?;
+        let pulls: Vec<CommitPull> = self.pulls(api, repository)?;
         Ok(pulls.into_iter().find(|pull| pull.head.sha == self.head_sha).map(|pull| pull.number))
     }
 
@@ -113,7 +122,7 @@ impl OtherRun {
     pub(crate) fn pulls<P: DeserializeOwned>(
         &self,
         api: &Api,
-        repository: &Repository,
+        repository: &RepositoryName,
     ) -> Result<Vec<P>, ApiError> {
         let owner = self.head_repository().and_then(|name| name.split_once('/')).map(|(owner, _)| owner);
         let Some((owner, branch)) = owner.zip(self.head_branch.as_ref()) else { return Ok(Vec::new()) };
@@ -127,20 +136,25 @@ impl OtherRun {
 ///
 /// # Errors
 /// The server does not answer.
-pub fn is_merge_of(commit: &str, head: &str, api: &Api, repository: &Repository) -> Result<bool, ApiError> {
+pub fn is_merge_of(
+    commit: &str,
+    head: &str,
+    api: &Api,
+    repository: &RepositoryName,
+) -> Result<bool, ApiError> {
     #[derive(Deserialize)]
-    struct Commit {
+    struct CommitParents {
         #[serde(default)]
-        parents: Vec<Parent>,
+        parents: Vec<ParentCommit>,
     }
     #[derive(Deserialize)]
-    struct Parent {
+    struct ParentCommit {
         sha: String,
     }
     if !is_sha(commit) {
         return Ok(false);
     }
-    match api.get::<Commit>(&repository.path(&format!("/git/commits/{commit}")), &[]) {
+    match api.get::<CommitParents>(&repository.path(&format!("/git/commits/{commit}")), &[]) {
         Ok(merge) => Ok(merge.parents.len() > 1 && merge.parents.iter().any(|parent| parent.sha == head)),
         Err(ApiError::NotFound { .. } | ApiError::Refused { status: 409 | 422, .. }) => Ok(false),
         Err(error) => Err(error),

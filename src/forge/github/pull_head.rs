@@ -6,7 +6,7 @@ use serde::Deserialize;
 use super::api::{Api, ApiError};
 use super::event::WorkflowEvent;
 use super::other_run::OtherRun;
-use super::repository::Repository;
+use super::repository::RepositoryName;
 use crate::base::lookup::Lookup;
 use crate::base::object::ObjectId;
 use crate::base::text::one_line;
@@ -42,12 +42,12 @@ pub struct PullHead {
 }
 
 #[derive(Deserialize)]
-struct Raw {
+struct PullReply {
     number: u64,
     html_url: String,
     state: String,
-    head: Side,
-    base: Side,
+    head: PullSide,
+    base: PullSide,
     merged_at: Option<String>,
     #[serde(default)]
     draft: bool,
@@ -57,19 +57,19 @@ struct Raw {
 }
 
 #[derive(Deserialize)]
-struct Side {
+struct PullSide {
     r#ref: BranchName,
     sha: ObjectId,
-    repo: Option<Named>,
+    repo: Option<NamedRepository>,
 }
 
 #[derive(Deserialize)]
-struct Named {
+struct NamedRepository {
     full_name: String,
 }
 
 impl PullHead {
-    fn new(raw: Raw, ours: &Repository) -> Self {
+    fn new(raw: PullReply, ours: &RepositoryName) -> Self {
         let repository = raw.head.repo.map(|repo| repo.full_name);
         let is_ours = |name: &String| name.eq_ignore_ascii_case(&ours.to_string());
         let state = match raw.state.as_str() {
@@ -95,7 +95,7 @@ impl PullHead {
     ///
     /// # Errors
     /// There is none of this number, or the token may not read it.
-    pub fn get(api: &Api, repository: &Repository, number: u64) -> Result<Self, ApiError> {
+    pub fn get(api: &Api, repository: &RepositoryName, number: u64) -> Result<Self, ApiError> {
         let raw = api.get(&repository.path(&format!("/pulls/{number}")), &[]);
         raw.map(|raw| Self::new(raw, repository)).map_err(|error| error.needing(NEEDS))
     }
@@ -104,7 +104,7 @@ impl PullHead {
     ///
     /// # Errors
     /// The event is about none, or about several; or the server does not answer.
-    pub fn find(env: Lookup<'_>, api: &Api, repository: &Repository) -> Result<Self, ForgeError> {
+    pub fn find(env: Lookup<'_>, api: &Api, repository: &RepositoryName) -> Result<Self, ForgeError> {
         if let Some(run) = OtherRun::of_event(env) {
             return Self::of_run(&run, api, repository);
         }
@@ -123,11 +123,11 @@ impl PullHead {
     ///
     /// # Errors
     /// There is none, or there are several; or the server does not answer.
-    pub fn of_run(run: &OtherRun, api: &Api, repository: &Repository) -> Result<Self, ForgeError> {
+    pub fn of_run(run: &OtherRun, api: &Api, repository: &RepositoryName) -> Result<Self, ForgeError> {
         let Some(theirs) = run.head_repository() else {
             return Err(declined("the repository of the run's code is gone, and with it the pull request"));
         };
-        let pulls = run.pulls::<Raw>(api, repository).map_err(|error| error.needing(NEEDS))?;
+        let pulls = run.pulls::<PullReply>(api, repository).map_err(|error| error.needing(NEEDS))?;
         let of = format!("the commit {} of {}", run.head_sha, one_line(theirs, 100));
         let is_from = |pull: &Self| {
             pull.repository.as_ref().is_some_and(|name| name.eq_ignore_ascii_case(theirs))
@@ -178,7 +178,7 @@ mod tests {
     use wiremock::{Mock, ResponseTemplate};
 
     use super::super::http::Transport;
-    use super::super::testing::{Pauses, Server};
+    use super::super::testing::{Pauses, TestServer};
     use super::*;
 
     const HEAD: &str = "2222222222222222222222222222222222222222";
@@ -215,7 +215,7 @@ mod tests {
 
     /// Finds the pull request of an event, with a server that has these.
     fn found(name: &str, payload: &Value, pulls: &[Value]) -> Result<PullHead, ForgeError> {
-        let server = Server::start();
+        let server = TestServer::start();
         server.mount(
             Mock::given(method("GET"))
                 .and(path("/repos/octo/project/pulls"))
@@ -240,7 +240,7 @@ mod tests {
             _ => None,
         };
         let api = Api::new(&server.address(), None, Transport::default().pause(Pauses::none().pause()));
-        PullHead::find(&env, &api, &Repository::parse("octo/project").unwrap())
+        PullHead::find(&env, &api, &RepositoryName::parse("octo/project").unwrap())
     }
 
     #[test]

@@ -4,9 +4,9 @@ use std::fmt;
 
 /// `owner/name`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Repository(String);
+pub struct RepositoryName(String);
 
-impl Repository {
+impl RepositoryName {
     /// Reads `owner/name`.
     pub fn parse(text: &str) -> Option<Self> {
         let is_part = |part: &str| {
@@ -28,7 +28,7 @@ impl Repository {
     }
 }
 
-impl fmt::Display for Repository {
+impl fmt::Display for RepositoryName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }

@@ -24,7 +24,7 @@ use uuid::Uuid;
 use super::blob::{Blobs, Signed, failed, is_sha256};
 use super::client::Client;
 use super::fault::ArtifactError;
-use super::http::{Again, Failed, Patience, Token, Transport, is_trouble, read, send, tries};
+use super::http::{Again, Failed, RetryPolicy, Token, Transport, is_trouble, read, send, tries};
 use super::server::is_of_github;
 use crate::base::lookup::Lookup;
 use crate::base::text::{hex, one_line};
@@ -38,10 +38,10 @@ const VERSION: u32 = 4;
 /// What is read, hashed and sent at once. Blocks go one after the other, because act appends them as they come.
 const BLOCK: usize = 8 << 20;
 
-const PATIENCE: Patience = Patience { tries: 5, first: Duration::from_secs(3), growth: 1.5 };
+const PATIENCE: RetryPolicy = RetryPolicy { tries: 5, first: Duration::from_secs(3), growth: 1.5 };
 
 /// For what may go unanswered.
-const GLANCE: Patience = Patience { tries: 2, first: Duration::from_secs(1), growth: 1.0 };
+const GLANCE: RetryPolicy = RetryPolicy { tries: 2, first: Duration::from_secs(1), growth: 1.0 };
 
 /// A longer wait than this that the server asks for is shortened; the tries are few.
 const LONGEST_WAIT: Duration = Duration::from_mins(1);
@@ -131,7 +131,7 @@ struct Created {
 }
 
 #[derive(Debug, Deserialize)]
-struct Done {
+struct FinishedReply {
     #[serde(default)]
     ok: bool,
     #[serde(default, alias = "artifactId", deserialize_with = "number")]
@@ -139,13 +139,13 @@ struct Done {
 }
 
 #[derive(Debug, Deserialize)]
-struct List {
+struct ArtifactListing {
     #[serde(default)]
     artifacts: Vec<ListedArtifact>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Located {
+struct LocatedArtifact {
     #[serde(alias = "signedUrl")]
     signed_url: String,
 }
@@ -263,7 +263,7 @@ impl Results {
         let fields = json!({"name": name, "size": size.to_string(), "hash": digest});
         let result = self
             .call("FinalizeArtifact", WHAT, name, &request(&self.ids, fields))
-            .and_then(|done: Done| accepted(done.ok, WHAT).map(|()| done.artifact_id));
+            .and_then(|done: FinishedReply| accepted(done.ok, WHAT).map(|()| done.artifact_id));
         match result {
             Err(error) if !error.is_unavailable() => {
                 // Where the answer to the first try was lost, the next one is refused, and the artifact is there.
@@ -281,9 +281,13 @@ impl Results {
         self.listed(name, PATIENCE)
     }
 
-    fn listed(&self, name: Option<&str>, patience: Patience) -> Result<Vec<ListedArtifact>, ArtifactError> {
+    fn listed(
+        &self,
+        name: Option<&str>,
+        patience: RetryPolicy,
+    ) -> Result<Vec<ListedArtifact>, ArtifactError> {
         let fields = name.map_or_else(|| json!({}), |name| json!({"name_filter": name}));
-        let found: List = self.call_with(
+        let found: ArtifactListing = self.call_with(
             patience,
             ("ListArtifacts", "listing the artifacts"),
             name.unwrap_or_default(),
@@ -306,7 +310,7 @@ impl Results {
         let mut secrets = Vec::new();
         let fetched = self.blobs.fetch(into, limit, listed.digest.as_deref(), || {
             let request = request(&listed.ids, json!({"name": name}));
-            let located: Located =
+            let located: LocatedArtifact =
                 self.call("GetSignedArtifactURL", "locating the artifact", name, &request)?;
             let signed = Signed::new(located.signed_url);
             secrets.extend(signed.secrets());
@@ -334,7 +338,7 @@ impl Results {
 
     fn call_with<T: DeserializeOwned>(
         &self,
-        patience: Patience,
+        patience: RetryPolicy,
         (method, what): (&str, &'static str),
         name: &str,
         request: &Value,

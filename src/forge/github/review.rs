@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::api::{Api, ApiError};
 use super::pull_head::PullHead;
-use super::repository::Repository;
+use super::repository::RepositoryName;
 use crate::base::object::ObjectId;
 use crate::forge::interface::{ForgeError, ForgeErrorKind, PullState};
 use crate::forge::marker::Marker;
@@ -26,7 +26,7 @@ pub struct Reviews<'r> {
     /// The server.
     pub api: &'r Api,
     /// The repository of the pull request.
-    pub repository: &'r Repository,
+    pub repository: &'r RepositoryName,
     /// The pull request, with the head that is reviewed.
     pub pull: &'r PullHead,
 }
@@ -40,15 +40,15 @@ enum Author {
 }
 
 #[derive(Deserialize)]
-struct Written {
+struct WrittenReview {
     html_url: String,
     body: Option<String>,
     commit_id: Option<String>,
-    user: Option<User>,
+    user: Option<ReviewAuthor>,
 }
 
 #[derive(Deserialize)]
-struct User {
+struct ReviewAuthor {
     login: String,
     #[serde(default)]
     r#type: String,
@@ -56,7 +56,7 @@ struct User {
 
 /// A comment as the API takes it.
 #[derive(Serialize)]
-struct Comment<'c> {
+struct ReviewComment<'c> {
     path: &'c str,
     line: usize,
     side: &'static str,
@@ -67,7 +67,7 @@ struct Comment<'c> {
     body: String,
 }
 
-impl<'c> Comment<'c> {
+impl<'c> ReviewComment<'c> {
     /// The side of a diff that shows the head.
     const SIDE: &'static str = "RIGHT";
 
@@ -115,7 +115,7 @@ impl Reviews<'_> {
     /// The token may not, or the server does not answer.
     pub fn files(&self) -> Result<Vec<PullFile>, ForgeError> {
         #[derive(Deserialize)]
-        struct Raw {
+        struct ChangedPullFile {
             filename: String,
             sha: Option<String>,
             status: String,
@@ -123,10 +123,10 @@ impl Reviews<'_> {
             patch: Option<String>,
         }
         let path = self.path("/files");
-        let files = self.api.list::<Vec<Raw>>(&path, &[]);
+        let files = self.api.list::<Vec<ChangedPullFile>>(&path, &[]);
         let files = files.filter(|file| file.as_ref().map_or(true, |file| file.status != "removed"));
         let read = files.map(|file| {
-            let Raw { filename, sha, patch, .. } = file.map_err(|error| error.needing(NEEDS))?;
+            let ChangedPullFile { filename, sha, patch, .. } = file.map_err(|error| error.needing(NEEDS))?;
             let id = sha.and_then(|sha| ObjectId::parse(&sha).ok());
             let hunks = patch.map(|patch| hunks(patch.as_bytes())).unwrap_or_default();
             Ok(PullFile { path: filename, id, hunks })
@@ -140,12 +140,13 @@ impl Reviews<'_> {
     /// The token may not, or the server does not answer.
     pub fn there(&self, marker: &Marker) -> Result<Option<String>, ForgeError> {
         let us = self.author()?;
-        let is_ours = |user: &User| match &us {
+        let is_ours = |user: &ReviewAuthor| match &us {
             Author::User(login) => user.login == *login,
             Author::Bot => user.r#type == "Bot",
         };
-        for review in self.api.list::<Vec<Written>>(&self.path("/reviews"), &[]) {
-            let Written { html_url, body, commit_id, user } = review.map_err(|error| error.needing(NEEDS))?;
+        for review in self.api.list::<Vec<WrittenReview>>(&self.path("/reviews"), &[]) {
+            let WrittenReview { html_url, body, commit_id, user } =
+                review.map_err(|error| error.needing(NEEDS))?;
             let is_of_head = commit_id.is_some_and(|commit| commit == self.pull.sha.as_str());
             let there = Marker::find(&body.unwrap_or_default());
             let is_same = there.is_some_and(|there| there.patch == marker.patch);
@@ -167,7 +168,7 @@ impl Reviews<'_> {
         suggestions: &[Suggestion],
         marker: &Marker,
     ) -> Result<String, ForgeError> {
-        let comments: Vec<Comment<'_>> = suggestions.iter().map(Comment::new).collect();
+        let comments: Vec<ReviewComment<'_>> = suggestions.iter().map(ReviewComment::new).collect();
         let head = &self.pull.sha;
         let review = json!({ "commit_id": head, "event": "COMMENT", "body": text, "comments": comments });
         let mut tried = 1;
@@ -200,7 +201,7 @@ impl Reviews<'_> {
     }
 
     fn author(&self) -> Result<Author, ForgeError> {
-        match self.api.get::<User>("/user", &[]) {
+        match self.api.get::<ReviewAuthor>("/user", &[]) {
             Ok(user) => Ok(Author::User(user.login)),
             Err(ApiError::Denied { .. } | ApiError::NotFound { .. }) => Ok(Author::Bot),
             Err(error) => Err(error.into()),
@@ -214,11 +215,11 @@ mod tests {
     use wiremock::{Mock, ResponseTemplate};
 
     use super::super::http::Transport;
-    use super::super::testing::{Pauses, Server};
+    use super::super::testing::{Pauses, TestServer};
     use super::*;
     use crate::base::name::InstanceName;
     use crate::forge::message::PatchId;
-    use crate::forge::standing::Standing;
+    use crate::forge::standing::FixStanding;
     use crate::forge::suggestion::{FixedFile, Suggestions};
 
     const HEAD: &str = "2222222222222222222222222222222222222222";
@@ -228,7 +229,7 @@ mod tests {
     const REVIEWS: &str = "/repos/octo/project/pulls/7/reviews";
     const BOT: &str = "github-actions[bot]";
 
-    fn answer(server: &Server, verb: &str, at: &str, answer: ResponseTemplate, times: u64) {
+    fn answer(server: &TestServer, verb: &str, at: &str, answer: ResponseTemplate, times: u64) {
         server.mount(Mock::given(method(verb)).and(path(at)).respond_with(answer).up_to_n_times(times));
     }
 
@@ -251,7 +252,7 @@ mod tests {
         Marker {
             run: InstanceName::parse("fix-20260102T030405-0123ab").unwrap(),
             patch: PatchId::parse(&patch.repeat(40)).unwrap(),
-            standing: Standing::Verified,
+            standing: FixStanding::Verified,
         }
     }
 
@@ -272,15 +273,15 @@ mod tests {
         })
     }
 
-    fn with<T>(server: &Server, ask: impl FnOnce(&Reviews<'_>) -> T) -> T {
+    fn with<T>(server: &TestServer, ask: impl FnOnce(&Reviews<'_>) -> T) -> T {
         with_pauses(server, &Pauses::none(), ask)
     }
 
-    fn with_pauses<T>(server: &Server, pauses: &Pauses, ask: impl FnOnce(&Reviews<'_>) -> T) -> T {
+    fn with_pauses<T>(server: &TestServer, pauses: &Pauses, ask: impl FnOnce(&Reviews<'_>) -> T) -> T {
         let transport = Transport::default().pause(pauses.pause());
         let api = Api::new(&server.address(), Some("ghs_x".to_owned()), transport);
-        let repository = Repository::parse("octo/project").unwrap();
-        let start = Server::start();
+        let repository = RepositoryName::parse("octo/project").unwrap();
+        let start = TestServer::start();
         answer(&start, "GET", PULL, json_of(&pull(HEAD, "open", false)), 9);
         let of_start = Api::new(&start.address(), None, Transport::default());
         let pull = PullHead::get(&of_start, &repository, 7).unwrap();
@@ -302,7 +303,7 @@ mod tests {
 
     #[test]
     fn all_comments_are_in_one_request() {
-        let server = Server::start();
+        let server = TestServer::start();
         answer(&server, "GET", PULL, json_of(&pull(HEAD, "open", false)), 9);
         answer(&server, "POST", REVIEWS, json_of(&json!({"id": 1, "html_url": "https://x/review"})), 1);
         let body = text(&ours());
@@ -327,7 +328,7 @@ mod tests {
     #[test]
     fn a_pull_request_that_has_changed_gets_no_review() {
         let refused = |now: &Value, text: &str| {
-            let server = Server::start();
+            let server = TestServer::start();
             answer(&server, "GET", PULL, json_of(now), 1);
             let error = with(&server, |reviews| reviews.post("x", &suggestions(), &ours())).unwrap_err();
             assert_eq!(error.kind, ForgeErrorKind::Declined);
@@ -345,7 +346,7 @@ mod tests {
     #[test]
     fn what_is_rejected_is_said() {
         let failed = |answers: &[ResponseTemplate], after: &Value| {
-            let server = Server::start();
+            let server = TestServer::start();
             answer(&server, "GET", PULL, json_of(&pull(HEAD, "open", false)), 1);
             answer(&server, "GET", PULL, json_of(after), 9);
             for one in answers {
@@ -375,7 +376,7 @@ mod tests {
     #[test]
     fn a_lost_answer_is_looked_for_before_a_second_request() {
         let posted = |reviews: &[Value]| {
-            let server = Server::start();
+            let server = TestServer::start();
             answer(&server, "GET", PULL, json_of(&pull(HEAD, "open", false)), 9);
             answer(&server, "GET", "/user", json_of(&json!({"login": "me"})), 9);
             answer(&server, "GET", REVIEWS, json_of(&json!(reviews)), 9);
@@ -392,7 +393,7 @@ mod tests {
     #[test]
     fn a_review_is_ours_by_its_author_its_head_and_its_marker() {
         let found = |user: ResponseTemplate, review: &Value| {
-            let server = Server::start();
+            let server = TestServer::start();
             answer(&server, "GET", "/user", user, 9);
             answer(&server, "GET", REVIEWS, json_of(&json!([review])), 9);
             with(&server, |reviews| reviews.there(&ours())).unwrap().is_some()
@@ -411,7 +412,7 @@ mod tests {
 
     #[test]
     fn the_files_show_what_the_diff_does() {
-        let server = Server::start();
+        let server = TestServer::start();
         let files = json!([
             {"filename": "a", "sha": BLOB, "status": "modified", "patch": "@@ -1 +1,2 @@\n a\n+b"},
             {"filename": "b.png", "sha": BLOB, "status": "added"},

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Deserializer};
 
 use super::api::{Api, ApiError};
-use super::repository::Repository;
+use super::repository::RepositoryName;
 
 /// A run of a workflow.
 #[derive(Debug, Deserialize)]
@@ -48,7 +48,7 @@ fn head<'de, D: Deserializer<'de>>(from: D) -> Result<HeadRepository, D::Error> 
 }
 
 /// Returns a run.
-pub(crate) fn get(api: &Api, repository: &Repository, run: u64) -> Result<WorkflowRun, ApiError> {
+pub(crate) fn get(api: &Api, repository: &RepositoryName, run: u64) -> Result<WorkflowRun, ApiError> {
     api.get(&repository.path(&format!("/actions/runs/{run}")), &[])
 }
 

@@ -19,18 +19,18 @@ pub enum Flavour {
 
 /// A server, and the name that people know it by.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Server {
+pub struct GithubServer {
     flavour: Flavour,
     name: String,
 }
 
-impl Default for Server {
+impl Default for GithubServer {
     fn default() -> Self {
         Self { flavour: Flavour::Github, name: "GitHub".to_owned() }
     }
 }
 
-impl Server {
+impl GithubServer {
     /// Finds out which server the environment names: that of the job, or the one whose API is given.
     pub fn of(env: Lookup<'_>) -> Self {
         let is_on =
@@ -91,7 +91,7 @@ impl Server {
     }
 }
 
-impl fmt::Display for Server {
+impl fmt::Display for GithubServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.name)
     }
@@ -111,7 +111,7 @@ mod tests {
     fn check(env: &[(&str, &str)], flavour: Flavour, name: &str) {
         let lookup =
             |key: &str| env.iter().find(|(known, _)| *known == key).map(|(_, value)| (*value).to_owned());
-        let server = Server::of(&lookup);
+        let server = GithubServer::of(&lookup);
         assert_eq!((server.flavour(), server.to_string().as_str()), (flavour, name), "{env:?}");
     }
 
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn a_status_needs_another_permission_on_gitea() {
-        let server = |flavour| Server { flavour, name: String::new() };
+        let server = |flavour| GithubServer { flavour, name: String::new() };
         assert_eq!(server(Flavour::Github).permission("statuses: write"), "statuses: write");
         assert_eq!(server(Flavour::Gitea).permission("statuses: write"), "contents: write");
         assert_eq!(server(Flavour::Forgejo).permission("actions: read"), "actions: read");

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::api::{Api, ApiError};
-use super::repository::Repository;
+use super::repository::RepositoryName;
 use super::run;
 
 /// More jobs than this have not died one after the other: somebody is playing.
@@ -24,7 +24,7 @@ const NEEDS: &str = "contents: write";
 #[derive(Clone, Copy, Debug)]
 pub struct Point<'p> {
     /// The repository.
-    pub repository: &'p Repository,
+    pub repository: &'p RepositoryName,
     /// The id of the run.
     pub instance: &'p str,
     /// The number of the last event before it goes on.
@@ -33,7 +33,7 @@ pub struct Point<'p> {
 
 /// A job that takes a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Holder {
+pub struct TakingJob {
     /// The id of its workflow run; empty outside of a job.
     pub run: String,
     /// The attempt.
@@ -45,7 +45,7 @@ pub struct Holder {
     mark: String,
 }
 
-impl Holder {
+impl TakingJob {
     /// Makes the holder that this job is.
     pub fn new(run: String, attempt: u32, url: String) -> Self {
         Self { run, attempt, url, mark: Uuid::new_v4().to_string() }
@@ -54,11 +54,11 @@ impl Holder {
 
 /// Who goes on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Taken {
+pub enum TakeoverOutcome {
     /// This job.
     Ours,
     /// Another one.
-    Theirs(Holder),
+    Theirs(TakingJob),
 }
 
 /// Why nobody knows who goes on.
@@ -108,29 +108,34 @@ pub enum Attempt {
 }
 
 /// A server that keeps refs.
-pub trait Refs {
+pub trait RefServer {
     /// Makes a ref with a record, if there is none of this name. The name begins with `refs/`.
     fn make(&self, name: &str, record: &str) -> Result<Attempt, TakeoverError>;
 }
 
 /// Takes a run for this job, if no other one has it. Needs `contents: write`.
-pub fn take(api: &Api, refs: &dyn Refs, point: Point<'_>, us: &Holder) -> Result<Taken, TakeoverError> {
+pub fn take(
+    api: &Api,
+    refs: &dyn RefServer,
+    point: Point<'_>,
+    us: &TakingJob,
+) -> Result<TakeoverOutcome, TakeoverError> {
     let record = serde_json::to_string(us).unwrap_or_default();
     let name = |number| format!("refs/ll-loop/{}/{}.{number}", point.instance, point.seq);
     for number in 1..=MOST {
         let name = name(number);
         let theirs = match refs.make(&name, &record)? {
-            Attempt::Made => return Ok(Taken::Ours),
+            Attempt::Made => return Ok(TakeoverOutcome::Ours),
             Attempt::There(theirs) => theirs,
         };
-        let Ok(holder) = serde_json::from_str::<Holder>(&theirs) else {
+        let Ok(holder) = serde_json::from_str::<TakingJob>(&theirs) else {
             return Err(TakeoverError::Odd { name, reason: "does not name a job" });
         };
         if holder == *us {
-            return Ok(Taken::Ours);
+            return Ok(TakeoverOutcome::Ours);
         }
         if !is_over(api, point.repository, &holder, us) {
-            return Ok(Taken::Theirs(holder));
+            return Ok(TakeoverOutcome::Theirs(holder));
         }
     }
     Err(TakeoverError::Odd {
@@ -141,7 +146,7 @@ pub fn take(api: &Api, refs: &dyn Refs, point: Point<'_>, us: &Holder) -> Result
 
 /// Tells whether a job cannot go on with anything any more: its workflow run is over, or is in a later attempt. What
 /// nobody can see is not over, or else two jobs would go on with one run.
-fn is_over(api: &Api, repository: &Repository, holder: &Holder, us: &Holder) -> bool {
+fn is_over(api: &Api, repository: &RepositoryName, holder: &TakingJob, us: &TakingJob) -> bool {
     // A person at a terminal has no job whose end could be seen.
     let Ok(run) = holder.run.parse() else { return false };
     if holder.run == us.run {
@@ -172,7 +177,7 @@ struct Ref {
 }
 
 #[derive(Deserialize)]
-struct Tag {
+struct TagMessage {
     message: String,
 }
 
@@ -197,7 +202,7 @@ impl<'a> ApiRefs<'a> {
     }
 }
 
-impl Refs for ApiRefs<'_> {
+impl RefServer for ApiRefs<'_> {
     fn make(&self, name: &str, record: &str) -> Result<Attempt, TakeoverError> {
         let (api, repository) = (self.api, self.point.repository);
         let needing = |error: ApiError| error.needing(NEEDS);
@@ -214,7 +219,7 @@ impl Refs for ApiRefs<'_> {
         if there.object.sha == sha {
             return Ok(Attempt::Made);
         }
-        let tag: Tag = api.get(&repository.path(&format!("/git/tags/{}", there.object.sha)), &[])?;
+        let tag: TagMessage = api.get(&repository.path(&format!("/git/tags/{}", there.object.sha)), &[])?;
         Ok(Attempt::There(tag.message))
     }
 }
@@ -228,15 +233,15 @@ mod tests {
     use wiremock::{Mock, Request, Respond, ResponseTemplate};
 
     use super::super::http::Transport;
-    use super::super::testing::{Pauses, Server};
+    use super::super::testing::{Pauses, TestServer};
     use super::*;
 
     /// A repository that keeps tags and refs as GitHub does.
     #[derive(Clone, Default)]
-    struct Kept(Arc<Mutex<Content>>);
+    struct FakeRefServer(Arc<Mutex<FakeRefs>>);
 
     #[derive(Default)]
-    struct Content {
+    struct FakeRefs {
         tags: Vec<Value>,
         refs: HashMap<String, String>,
         completed: Vec<String>,
@@ -248,7 +253,7 @@ mod tests {
         denied: bool,
     }
 
-    impl Respond for Kept {
+    impl Respond for FakeRefServer {
         fn respond(&self, request: &Request) -> ResponseTemplate {
             let mut content = self.0.lock().unwrap();
             let answer = |status: u16, body: Value| ResponseTemplate::new(status).set_body_json(body);
@@ -295,70 +300,70 @@ mod tests {
         }
     }
 
-    fn served(repository: &Kept) -> (Server, Api) {
-        let server = Server::start();
+    fn served(repository: &FakeRefServer) -> (TestServer, Api) {
+        let server = TestServer::start();
         server.mount(Mock::given(any()).respond_with(repository.clone()));
         let transport = Transport::default().pause(Pauses::default().pause());
         let api = Api::new(&server.address(), Some("t".to_owned()), transport);
         (server, api)
     }
 
-    fn taken(api: &Api, seq: u64, us: &Holder) -> Result<Taken, TakeoverError> {
-        let repository = &Repository::parse("o/r").unwrap();
+    fn taken(api: &Api, seq: u64, us: &TakingJob) -> Result<TakeoverOutcome, TakeoverError> {
+        let repository = &RepositoryName::parse("o/r").unwrap();
         let point = Point { repository, instance: "main-1", seq };
         take(api, &ApiRefs::new(api, point, "c0ffee"), point, us)
     }
 
-    fn holder(run: &str, attempt: u32) -> Holder {
-        Holder::new(run.to_owned(), attempt, format!("https://github.com/o/r/actions/runs/{run}"))
+    fn holder(run: &str, attempt: u32) -> TakingJob {
+        TakingJob::new(run.to_owned(), attempt, format!("https://github.com/o/r/actions/runs/{run}"))
     }
 
     #[test]
     fn the_first_job_has_the_run_and_the_second_is_told_who_it_is() {
-        let (_server, api) = served(&Kept::default());
+        let (_server, api) = served(&FakeRefServer::default());
         let (first, second) = (holder("1", 1), holder("2", 1));
-        assert_eq!(taken(&api, 7, &first).unwrap(), Taken::Ours);
-        assert_eq!(taken(&api, 7, &second).unwrap(), Taken::Theirs(first.clone()));
+        assert_eq!(taken(&api, 7, &first).unwrap(), TakeoverOutcome::Ours);
+        assert_eq!(taken(&api, 7, &second).unwrap(), TakeoverOutcome::Theirs(first.clone()));
         // Another job of the same workflow run is another one, too.
-        assert_eq!(taken(&api, 7, &holder("1", 1)).unwrap(), Taken::Theirs(first));
+        assert_eq!(taken(&api, 7, &holder("1", 1)).unwrap(), TakeoverOutcome::Theirs(first));
         // Further on, nobody has it.
-        assert_eq!(taken(&api, 8, &second).unwrap(), Taken::Ours);
+        assert_eq!(taken(&api, 8, &second).unwrap(), TakeoverOutcome::Ours);
     }
 
     #[test]
     fn a_job_that_is_over_gives_way() {
-        let repository = Kept::default();
+        let repository = FakeRefServer::default();
         let (_server, api) = served(&repository);
-        assert_eq!(taken(&api, 7, &holder("1", 1)).unwrap(), Taken::Ours);
+        assert_eq!(taken(&api, 7, &holder("1", 1)).unwrap(), TakeoverOutcome::Ours);
         let again = holder("1", 2);
         repository.0.lock().unwrap().attempt = 2;
-        assert_eq!(taken(&api, 7, &again).unwrap(), Taken::Ours);
-        assert_eq!(taken(&api, 7, &holder("2", 1)).unwrap(), Taken::Theirs(again));
+        assert_eq!(taken(&api, 7, &again).unwrap(), TakeoverOutcome::Ours);
+        assert_eq!(taken(&api, 7, &holder("2", 1)).unwrap(), TakeoverOutcome::Theirs(again));
         repository.0.lock().unwrap().completed.push("1".to_owned());
-        assert_eq!(taken(&api, 7, &holder("2", 1)).unwrap(), Taken::Ours);
+        assert_eq!(taken(&api, 7, &holder("2", 1)).unwrap(), TakeoverOutcome::Ours);
     }
 
     #[test]
     fn a_job_that_cannot_be_seen_keeps_the_run() {
-        let repository = Kept::default();
+        let repository = FakeRefServer::default();
         repository.0.lock().unwrap().hides_runs = true;
         let (_server, api) = served(&repository);
         let first = holder("1", 1);
-        assert_eq!(taken(&api, 7, &first).unwrap(), Taken::Ours);
-        assert_eq!(taken(&api, 7, &holder("2", 1)).unwrap(), Taken::Theirs(first));
+        assert_eq!(taken(&api, 7, &first).unwrap(), TakeoverOutcome::Ours);
+        assert_eq!(taken(&api, 7, &holder("2", 1)).unwrap(), TakeoverOutcome::Theirs(first));
     }
 
     #[test]
     fn a_lost_answer_is_not_taken_for_another_job() {
-        let repository = Kept::default();
+        let repository = FakeRefServer::default();
         repository.0.lock().unwrap().lose = 1;
         let (_server, api) = served(&repository);
-        assert_eq!(taken(&api, 7, &holder("1", 1)).unwrap(), Taken::Ours);
+        assert_eq!(taken(&api, 7, &holder("1", 1)).unwrap(), TakeoverOutcome::Ours);
     }
 
     #[test]
     fn of_many_at_once_one_has_the_run() {
-        let repository = Kept::default();
+        let repository = FakeRefServer::default();
         let (_server, api) = served(&repository);
         let ours = std::thread::scope(|scope| {
             let jobs: Vec<_> = (0..8)
@@ -367,14 +372,17 @@ mod tests {
                     scope.spawn(move || taken(api, 7, &holder(&run.to_string(), 1)).unwrap())
                 })
                 .collect();
-            jobs.into_iter().map(|job| job.join().unwrap()).filter(|taken| *taken == Taken::Ours).count()
+            jobs.into_iter()
+                .map(|job| job.join().unwrap())
+                .filter(|taken| *taken == TakeoverOutcome::Ours)
+                .count()
         });
         assert_eq!(ours, 1);
     }
 
     #[test]
     fn a_token_that_may_not_is_told_apart() {
-        let repository = Kept::default();
+        let repository = FakeRefServer::default();
         repository.0.lock().unwrap().denied = true;
         let (_server, api) = served(&repository);
         let error = taken(&api, 7, &holder("1", 1)).unwrap_err();

@@ -13,12 +13,12 @@ use wiremock::{Mock, MockServer};
 use super::http::Pause;
 
 /// A server of mocks that runs on a thread of its own, so that tests may block.
-pub(crate) struct Server {
+pub(crate) struct TestServer {
     runtime: Runtime,
     server: MockServer,
 }
 
-impl Server {
+impl TestServer {
     pub(crate) fn start() -> Self {
         let runtime = Builder::new_current_thread().enable_all().build().unwrap();
         let server = runtime.block_on(MockServer::start());

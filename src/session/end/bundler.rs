@@ -12,7 +12,7 @@ use crate::base::territory::Territory;
 use crate::base::text::one_line;
 use crate::bundle::EXTENSION;
 use crate::bundle::manifest::{SnapshotName, repository};
-use crate::bundle::pack::{Contents, PackError, PackedBundle, pack};
+use crate::bundle::pack::{BundleContents, PackError, PackedBundle, pack};
 use crate::bundle::tree::{MadeTree, TreeOptions};
 use crate::ci::page;
 use crate::definition::load::DIRECTORY;
@@ -148,7 +148,7 @@ impl Bundler {
             definition: &self.definition,
             redactor: &self.redactor,
         };
-        let contents = Contents {
+        let contents = BundleContents {
             files,
             reports: &reports,
             loops: &self.texts,

@@ -6,7 +6,7 @@ use std::cell::OnceCell;
 use super::scratch::Scratch;
 use crate::base::object::ObjectId;
 use crate::forge::git_remote::GitRemote;
-use crate::forge::github::takeover::{Attempt, Refs, TakeoverError};
+use crate::forge::github::takeover::{Attempt, RefServer, TakeoverError};
 use crate::git::call::Call;
 use crate::session::context::Session;
 
@@ -43,7 +43,7 @@ impl PushedRefs {
     }
 }
 
-impl Refs for PushedRefs {
+impl RefServer for PushedRefs {
     fn make(&self, name: &str, record: &str) -> Result<Attempt, TakeoverError> {
         let commit = self.commit(record)?;
         let push = Call::new("push")

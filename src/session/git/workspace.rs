@@ -16,7 +16,7 @@ use crate::engine::changes::FileMode;
 use crate::files::{read, transient};
 use crate::forge::change::{FileChange, FileSide};
 use crate::forge::git_remote::GitRemote;
-use crate::forge::interface::{Commit, Contents};
+use crate::forge::interface::{Commit, FileContents};
 use crate::forge::message::PatchId;
 use crate::git::call::{Call, Git};
 use crate::git::diff;
@@ -377,7 +377,7 @@ impl Workspace {
     }
 }
 
-impl Contents for Workspace {
+impl FileContents for Workspace {
     fn blob(&self, id: &ObjectId) -> Result<Vec<u8>, String> {
         self.git.bytes(&Call::new("cat-file").with(&["blob"]).id(id), &[])
     }

@@ -11,10 +11,10 @@ use crate::files::transient;
 use crate::forge::github::api::Api;
 use crate::forge::github::artifacts;
 use crate::forge::github::artifacts::{
-    FoundArtifact, Origin, Origins, RunsMeant, named, newest, of_run, repository_id,
+    ArtifactOrigin, FoundArtifact, Origins, RunsMeant, named, newest, of_run, repository_id,
 };
 use crate::forge::github::fault::ArtifactError;
-use crate::forge::github::repository::Repository;
+use crate::forge::github::repository::RepositoryName;
 use crate::forge::github::results::{Downloaded, Results, check_name};
 use crate::session::context::Session;
 use crate::session::error::{Error, Kind};
@@ -112,13 +112,13 @@ impl ArtifactRequest<'_> {
     }
 
     /// Returns the repository that is asked, and a client for it.
-    pub(crate) fn remote(&self) -> Result<(Api, Repository), Error> {
+    pub(crate) fn remote(&self) -> Result<(Api, RepositoryName), Error> {
         let repository =
             self.repository.or_else(|| self.session.env.get("GITHUB_REPOSITORY")).ok_or_else(|| {
                 Error::refused("no repository was given")
                     .with_hint("give `--repo OWNER/NAME`, or set `GITHUB_REPOSITORY`")
             })?;
-        let repository = Repository::parse(repository).ok_or_else(|| {
+        let repository = RepositoryName::parse(repository).ok_or_else(|| {
             Error::refused(format!("invalid repository `{repository}`")).with_hint("write `OWNER/NAME`")
         })?;
         let api = Api::from_env(&self.session.env.lookup(), self.session.env.token().map(str::to_owned));
@@ -178,14 +178,14 @@ impl ArtifactRequest<'_> {
         // An artifact of this very run is as trustworthy as the run.
         let is_of_this_run = found.run_id.is_some() && found.run_id == self.this_run();
         match origins.of(&found).map_err(|error| self.failed(&error))? {
-            Origin::Own => {}
-            Origin::Foreign | Origin::Unknown if is_of_this_run || self.allow_untrusted => {}
-            Origin::Unknown => {
+            ArtifactOrigin::Own => {}
+            ArtifactOrigin::Foreign | ArtifactOrigin::Unknown if is_of_this_run || self.allow_untrusted => {}
+            ArtifactOrigin::Unknown => {
                 let message = format!("{} does not say whose code made `{}`", api.server(), found.name);
                 let help = "a pull request from a fork stores its artifacts here too; look at the run first; a resume takes it with `--allow-untrusted`";
                 return Err(Error::refused(message).with_hint(help));
             }
-            Origin::Foreign => {
+            ArtifactOrigin::Foreign => {
                 let message = format!("`{}` was made by code that is not that of `{repository}`", found.name);
                 let help = "a pull request from a fork stores its artifacts here too; look at the run before you use them";
                 return Err(Error::refused(message).with_hint(help));
@@ -199,7 +199,7 @@ impl ArtifactRequest<'_> {
     fn find(
         &self,
         wanted: &Wanted<'_>,
-        (api, repository): (&Api, &Repository),
+        (api, repository): (&Api, &RepositoryName),
         origins: &Origins<'_>,
     ) -> Result<FoundArtifact, ArtifactError> {
         let run = match wanted {
@@ -212,7 +212,10 @@ impl ArtifactRequest<'_> {
                 let this = self.this_run();
                 let ranked = found.into_iter().map(|found| {
                     let is_of_this = this.is_some() && found.run_id == this;
-                    Ok(((origins.of(&found)? == Origin::Own, !found.expired, is_of_this, found.id), found))
+                    Ok((
+                        (origins.of(&found)? == ArtifactOrigin::Own, !found.expired, is_of_this, found.id),
+                        found,
+                    ))
                 });
                 let ranked = ranked.collect::<Result<Vec<_>, ArtifactError>>()?;
                 let place = self.run.map_or_else(String::new, |run| format!(" in run {run}"));

@@ -14,7 +14,7 @@ use crate::bundle;
 use crate::bundle::manifest::{Manifest, SnapshotName};
 use crate::bundle::names;
 use crate::bundle::open::{self, Bundle, LIMITS, OpenError};
-use crate::bundle::place::{Comparison, arrange, compare, place};
+use crate::bundle::place::{RunComparison, arrange, compare, place};
 use crate::bundle::tree::{self, RestoreError};
 use crate::ci::page;
 use crate::definition::load::{self, DIRECTORY};
@@ -24,8 +24,8 @@ use crate::files::transient;
 use crate::forge::git_remote::GitRemote;
 use crate::forge::github::api::Api;
 use crate::forge::github::artifacts::RunsMeant;
-use crate::forge::github::repository::Repository;
-use crate::forge::github::takeover::{ApiRefs, Holder, Point, Taken, TakeoverError, take};
+use crate::forge::github::repository::RepositoryName;
+use crate::forge::github::takeover::{ApiRefs, Point, TakeoverError, TakeoverOutcome, TakingJob, take};
 use crate::git::call::Git;
 use crate::journal::ends;
 use crate::journal::files::RunFiles;
@@ -59,7 +59,7 @@ pub(crate) struct Incoming {
     /// The name of the artifact that it was.
     pub(crate) artifact: Option<String>,
     /// The repository on GitHub that it comes from, from which other jobs could take it as well.
-    remote: Option<(Api, Repository)>,
+    remote: Option<(Api, RepositoryName)>,
 }
 
 impl Incoming {
@@ -202,17 +202,17 @@ impl Incoming {
             return Err(gone_on(instance, "has ended here since"));
         }
         match compare(&self.there, &self.files).map_err(|error| failed(error).of_kind(Kind::Refused))? {
-            Comparison::Ahead => {}
-            Comparison::Same => {
+            RunComparison::Ahead => {}
+            RunComparison::Same => {
                 session
                     .talk
                     .note(&format!("the run {instance} is here already, as far as in {}", self.shown));
                 return Ok(None);
             }
-            Comparison::Behind => {
+            RunComparison::Behind => {
                 return Err(gone_on(instance, "has gone on here since the bundle was written"));
             }
-            Comparison::Apart => {
+            RunComparison::Apart => {
                 return Err(gone_on(instance, "went on here and elsewhere, in different ways"));
             }
         }
@@ -274,14 +274,14 @@ impl Incoming {
         let Some(commit) = base.or_else(|| session.env.get("GITHUB_SHA")) else { return Ok(()) };
         let instance = self.files.instance();
         let point = Point { repository, instance, seq: self.manifest.last_seq };
-        let us = Holder::new(
+        let us = TakingJob::new(
             session.env.get("GITHUB_RUN_ID").unwrap_or_default().to_owned(),
             session.env.get("GITHUB_RUN_ATTEMPT").and_then(|attempt| attempt.parse().ok()).unwrap_or(1),
             page::of_job(&session.env.lookup()).unwrap_or_else(host),
         );
         match taken((api, commit), point, &us, session) {
-            Ok(Taken::Ours) => Ok(()),
-            Ok(Taken::Theirs(holder)) => Err(Error::refused(format!(
+            Ok(TakeoverOutcome::Ours) => Ok(()),
+            Ok(TakeoverOutcome::Theirs(holder)) => Err(Error::refused(format!(
                 "another job has taken the run {instance}: {}",
                 one_line(&holder.url, 300)
             ))
@@ -302,9 +302,9 @@ impl Incoming {
 fn taken(
     (api, commit): (&Api, &str),
     point: Point<'_>,
-    us: &Holder,
+    us: &TakingJob,
     session: &Session<'_>,
-) -> Result<Taken, TakeoverError> {
+) -> Result<TakeoverOutcome, TakeoverError> {
     match GitRemote::of(api, point.repository, &session.env.lookup()) {
         Some(remote) => take(api, &PushedRefs::new(remote, session)?, point, us),
         None => take(api, &ApiRefs::new(api, point, commit), point, us),

@@ -11,7 +11,7 @@ use crate::base::sum::Sum;
 use crate::base::text::{one_line, plural};
 use crate::definition::load::name_below;
 use crate::definition::vendored::{COPY, CopiedFile, Copies, LockedLoop, REMOTE, SharedName};
-use crate::forge::github::contents::{Meant, Origin};
+use crate::forge::github::contents::{MeantCommit, ServerRepository};
 use crate::forge::github::event::short;
 use crate::git::call::Call;
 use crate::machine::abilities::Abilities;
@@ -31,7 +31,8 @@ pub(crate) fn add(text: &str, accept: Copies, session: &Session<'_>) -> Result<S
     let loops = home(session);
     let (api, server) = server(session)?;
     let what = format!("cannot add `{}`", asked.name);
-    let origin = Origin::open(&api, asked.name.repository()).map_err(|error| failed(&what, &error))?;
+    let origin =
+        ServerRepository::open(&api, asked.name.repository()).map_err(|error| failed(&what, &error))?;
     let name = SharedName::parse(&format!("{}/{}", origin.name(), asked.name.path()))
         .map_err(|error| Error::failed(&what, &error))?;
     check_name(&name)?;
@@ -115,7 +116,7 @@ pub(super) fn abilities_here(name: &SharedName, loops: &Path, session: &Session<
 }
 
 /// Shows a commit and the name that leads to it.
-pub(super) fn at(meant: &Meant) -> String {
+pub(super) fn at(meant: &MeantCommit) -> String {
     let of = |kind: &str, name: &str| format!("at {} (the {kind} `{name}`)", short(&meant.commit));
     match (meant.reference.strip_prefix("refs/tags/"), meant.reference.strip_prefix("refs/heads/")) {
         (Some(tag), _) => of("tag", tag),
@@ -125,14 +126,14 @@ pub(super) fn at(meant: &Meant) -> String {
 }
 
 /// Tells whether a name that should never mean something else does so.
-pub(super) fn has_moved(before: &LockedLoop, meant: &Meant) -> bool {
+pub(super) fn has_moved(before: &LockedLoop, meant: &MeantCommit) -> bool {
     meant.reference.starts_with("refs/tags/")
         && before.reference == meant.reference
         && before.commit != meant.commit
 }
 
 /// Says so.
-pub(super) fn moved(before: &LockedLoop, meant: &Meant) -> Error {
+pub(super) fn moved(before: &LockedLoop, meant: &MeantCommit) -> Error {
     let tag = meant.reference.trim_start_matches("refs/tags/");
     let message = format!(
         "the tag `{tag}` of `{}` has moved: it was {}, and is {} now",

@@ -14,7 +14,7 @@ use crate::definition::load;
 use crate::definition::resolve::{Fetched, Reference, ReferenceKind};
 use crate::definition::vendored::{COPY, CopiedFile, Naming, SharedName, WITHIN, name_within};
 use crate::files::read::{self, MIB, Unread};
-use crate::forge::github::contents::{Contents, ContentsError};
+use crate::forge::github::contents::{CommitFiles, ContentsError};
 use crate::machine::abilities::Abilities;
 use crate::machine::compile;
 use crate::machine::early::KnownValues;
@@ -41,7 +41,7 @@ pub(super) trait Files {
     fn file(&self, path: &str, limit: u64) -> Result<Option<Vec<u8>>, Error>;
 }
 
-impl Files for Contents<'_> {
+impl Files for CommitFiles<'_> {
     fn has(&self, path: &str) -> Result<bool, Error> {
         Self::has(self, path).map_err(|error| failed("cannot copy the loop", &error))
     }

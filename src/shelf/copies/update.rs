@@ -16,7 +16,7 @@ use crate::base::time::{Timestamp, human};
 use crate::definition::vendored::{COPY, CopiedFile, Copies, LockedLoop, REMOTE, SharedName};
 use crate::files::read::MIB;
 use crate::forge::github::api::Api;
-use crate::forge::github::contents::{Meant, Origin};
+use crate::forge::github::contents::{MeantCommit, ServerRepository};
 use crate::forge::github::event::{is_sha, short};
 use crate::run::clock::Clock;
 use crate::session::context::Session;
@@ -141,13 +141,13 @@ impl Look<'_> {
         }
         let what = format!("cannot update `{name}`");
         let failed = |error| failed(&what, &error);
-        let origin = Origin::open(&self.api, name.repository()).map_err(failed)?;
+        let origin = ServerRepository::open(&self.api, name.repository()).map_err(failed)?;
         if origin.name() != name.repository() {
             let message = format!("`{}` is `{}` now", name.repository(), origin.name());
             return Err(Error::refused(message).with_hint("add it by its new name"));
         }
         let newest = if is_fixed {
-            Meant { reference: before.reference.clone(), commit: before.commit.clone() }
+            MeantCommit { reference: before.reference.clone(), commit: before.commit.clone() }
         } else {
             origin.resolve(&before.reference).map_err(failed)?
         };
@@ -227,10 +227,10 @@ impl Look<'_> {
     fn meant(
         &self,
         before: &LockedLoop,
-        newest: Meant,
-        origin: &Origin<'_>,
+        newest: MeantCommit,
+        origin: &ServerRepository<'_>,
         text: &mut String,
-    ) -> Result<(Meant, BTreeMap<String, Timestamp>), Error> {
+    ) -> Result<(MeantCommit, BTreeMap<String, Timestamp>), Error> {
         let Some(cool_down) = self.options.cool_down.filter(|_| newest.commit != before.commit) else {
             return Ok((newest, BTreeMap::new()));
         };
@@ -251,7 +251,7 @@ impl Look<'_> {
                     .is_before(&commit, &newest.commit)
                     .map_err(|error| failed("cannot compare two commits", &error))?;
             if is_there {
-                return Ok((Meant { commit, ..newest }, still));
+                return Ok((MeantCommit { commit, ..newest }, still));
             }
         }
         let seen = waiting.get(&newest.commit).copied().unwrap_or(self.now);
@@ -262,7 +262,7 @@ impl Look<'_> {
             seen.minute(),
             human(cool_down)
         );
-        Ok((Meant { commit: before.commit.clone(), ..newest }, still))
+        Ok((MeantCommit { commit: before.commit.clone(), ..newest }, still))
     }
 
     /// Returns the files that are not what was copied, with the digests that they have.
@@ -307,6 +307,6 @@ impl Look<'_> {
 }
 
 /// Shows where a loop goes.
-fn to(meant: &Meant) -> String {
+fn to(meant: &MeantCommit) -> String {
     at(meant).replacen("at ", "to ", 1)
 }

@@ -1,7 +1,7 @@
 //! Writes findings as annotations on the lines of a pull request.
 
 use super::found::{Reports, objects, word};
-use crate::ci::github::commands::Commands;
+use crate::ci::github::commands::WorkflowCommands;
 use crate::cli::output::Output;
 use crate::report::annotations::{Annotation, AnnotationLevel, Location};
 use crate::report::dialect::Dialect as _;
@@ -14,7 +14,7 @@ pub(super) fn write(reports: &Reports, output: &Output) {
         message: unread.error.message().to_owned(),
         location: None,
     });
-    let commands = Commands::default();
+    let commands = WorkflowCommands::default();
     let lines = found.chain(unread).map(|annotation| commands.annotation(&annotation) + "\n");
     output.commands(&lines.collect::<String>(), "github");
 }

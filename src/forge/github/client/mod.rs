@@ -3,5 +3,5 @@
 pub(crate) mod lost;
 pub(crate) mod network;
 
-pub(super) use lost::Lost;
+pub(super) use lost::LostAnswer;
 pub(super) use network::{Body, Client, Proxy};

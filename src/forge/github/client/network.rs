@@ -7,7 +7,7 @@ use http::{Request, Response};
 use ureq::Agent;
 use ureq::tls::{RootCerts, TlsConfig};
 
-use super::lost::Lost;
+use super::lost::LostAnswer;
 
 const USER_AGENT: &str = concat!("ll-loop/", env!("CARGO_PKG_VERSION"));
 
@@ -67,7 +67,7 @@ impl Client {
     }
 
     /// Sends a request, and returns the answer with its body still to be read.
-    pub(crate) fn send(&self, request: Request<Option<&[u8]>>) -> Result<Response<Body>, Lost> {
+    pub(crate) fn send(&self, request: Request<Option<&[u8]>>) -> Result<Response<Body>, LostAnswer> {
         let (parts, body) = request.into_parts();
         let answer = match body {
             Some(body) => self.0.run(Request::from_parts(parts, body)),
@@ -88,7 +88,7 @@ impl Body {
     }
 
     /// Reads it whole, where it is no longer than this.
-    pub(crate) fn read_up_to(&mut self, limit: u64) -> Result<Vec<u8>, Lost> {
+    pub(crate) fn read_up_to(&mut self, limit: u64) -> Result<Vec<u8>, LostAnswer> {
         self.0.with_config().limit(limit).read_to_vec().map_err(lost)
     }
 
@@ -98,31 +98,33 @@ impl Body {
     }
 
     /// Judges an error of such a reader.
-    pub(crate) fn lost(error: io::Error) -> Lost {
+    pub(crate) fn lost(error: io::Error) -> LostAnswer {
         lost(error.into())
     }
 }
 
 #[expect(clippy::wildcard_enum_match_arm, reason = "it is not our enum, and may grow")]
-fn lost(error: ureq::Error) -> Lost {
+fn lost(error: ureq::Error) -> LostAnswer {
     use ureq::{Error, Timeout};
     match error {
-        Error::BadUri(_) | Error::RequireHttpsOnly(_) => Lost::Impossible("invalid URL".to_owned()),
+        Error::BadUri(_) | Error::RequireHttpsOnly(_) => LostAnswer::Impossible("invalid URL".to_owned()),
         Error::Http(_) | Error::InvalidProxyUrl | Error::LargeResponseHeader(..) => {
-            Lost::Impossible(error.to_string())
+            LostAnswer::Impossible(error.to_string())
         }
-        Error::BodyExceedsLimit(limit) => Lost::Impossible(format!("the answer has more than {limit} bytes")),
+        Error::BodyExceedsLimit(limit) => {
+            LostAnswer::Impossible(format!("the answer has more than {limit} bytes"))
+        }
         Error::HostNotFound | Error::ConnectionFailed | Error::Tls(_) | Error::Rustls(_) => {
-            Lost::Unsent(error.to_string())
+            LostAnswer::Unsent(error.to_string())
         }
-        Error::ConnectProxyFailed(_) => Lost::Unsent("the proxy cannot connect".to_owned()),
+        Error::ConnectProxyFailed(_) => LostAnswer::Unsent("the proxy cannot connect".to_owned()),
         Error::Timeout(Timeout::Resolve | Timeout::Connect) => {
-            Lost::Unsent("no connection in time".to_owned())
+            LostAnswer::Unsent("no connection in time".to_owned())
         }
-        Error::Timeout(_) => Lost::Unanswered("no answer in time".to_owned()),
-        Error::Io(error) if is_before_sending(&error) => Lost::Unsent(error.to_string()),
-        Error::Io(error) => Lost::Unanswered(error.to_string()),
-        other => Lost::Unanswered(other.to_string()),
+        Error::Timeout(_) => LostAnswer::Unanswered("no answer in time".to_owned()),
+        Error::Io(error) if is_before_sending(&error) => LostAnswer::Unsent(error.to_string()),
+        Error::Io(error) => LostAnswer::Unanswered(error.to_string()),
+        other => LostAnswer::Unanswered(other.to_string()),
     }
 }
 
@@ -154,7 +156,7 @@ mod tests {
         let secret = "https://blob/x?sig=geheim";
         for error in [ureq::Error::BadUri(secret.into()), ureq::Error::RequireHttpsOnly(secret.into())] {
             let lost = lost(error);
-            assert!(matches!(&lost, Lost::Impossible(reason) if reason == "invalid URL"), "{lost:?}");
+            assert!(matches!(&lost, LostAnswer::Impossible(reason) if reason == "invalid URL"), "{lost:?}");
         }
     }
 }

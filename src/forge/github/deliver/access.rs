@@ -1,16 +1,16 @@
 //! One repository on the server, and what an error of the API means for a delivery to it.
 
 use super::super::api::{Api, ApiError};
-use super::super::repository::Repository;
+use super::super::repository::RepositoryName;
 use crate::base::object::ObjectId;
 use crate::base::text::percent_encoded;
 use crate::forge::interface::{ForgeError, ForgeErrorKind};
 
 /// A repository, and the client that reaches it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Access<'a> {
+pub(super) struct RepositoryAccess<'a> {
     pub(super) api: &'a Api,
-    pub(super) repository: &'a Repository,
+    pub(super) repository: &'a RepositoryName,
 }
 
 /// What a token has to be allowed for a request.
@@ -31,7 +31,7 @@ impl Permission {
     }
 }
 
-impl Access<'_> {
+impl RepositoryAccess<'_> {
     /// Returns the path of something in the repository.
     pub(super) fn path(&self, below: &str) -> String {
         self.repository.path(below)

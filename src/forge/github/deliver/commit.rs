@@ -9,12 +9,12 @@ use serde_json::{Value, json};
 
 use super::super::api::ApiError;
 use super::super::graphql::Document;
-use super::access::{Access, Permission, object};
+use super::access::{Permission, RepositoryAccess, object};
 use super::refs::{Refs, TRIES};
 use crate::base::object::ObjectId;
 use crate::engine::changes::FileMode;
 use crate::forge::change::{FileChange, FileSide};
-use crate::forge::interface::{Commit, Contents, ForgeError, ForgeErrorKind, NewCommit};
+use crate::forge::interface::{Commit, FileContents, ForgeError, ForgeErrorKind, NewCommit};
 
 const CREATE: Document = Document::mutation(
     "createCommitOnBranch",
@@ -31,9 +31,9 @@ pub(super) struct FoundCommit {
 #[derive(Deserialize)]
 struct Read {
     sha: String,
-    tree: Made,
+    tree: MadeObject,
     #[serde(default)]
-    parents: Vec<Made>,
+    parents: Vec<MadeObject>,
     #[serde(default)]
     message: String,
     verification: Option<Verification>,
@@ -46,12 +46,12 @@ struct Verification {
 
 /// An object that was made, by its id.
 #[derive(Deserialize)]
-struct Made {
+struct MadeObject {
     sha: String,
 }
 
 /// Returns a commit.
-pub(super) fn get(access: Access<'_>, id: &ObjectId) -> Result<FoundCommit, ForgeError> {
+pub(super) fn get(access: RepositoryAccess<'_>, id: &ObjectId) -> Result<FoundCommit, ForgeError> {
     let path = access.path(&format!("/git/commits/{id}"));
     let read = || {
         let request = format!("GET {path}");
@@ -80,19 +80,19 @@ pub(super) fn fits_branch(changes: &[FileChange]) -> bool {
 
 /// Makes a commit on a branch of our own that stands at its parent, and returns its id.
 pub(super) fn on_branch(
-    access: Access<'_>,
+    access: RepositoryAccess<'_>,
     refs: &Refs<'_>,
     (branch, name): (&str, &str),
     commit: &NewCommit<'_>,
-    contents: &dyn Contents,
+    contents: &dyn FileContents,
 ) -> Result<ObjectId, ForgeError> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
-    struct Data {
-        create_commit_on_branch: Payload,
+    struct CommitData {
+        create_commit_on_branch: CommitPayload,
     }
     #[derive(Deserialize)]
-    struct Payload {
+    struct CommitPayload {
         commit: Oid,
     }
     #[derive(Deserialize)]
@@ -117,7 +117,7 @@ pub(super) fn on_branch(
     let mut tried = 0;
     loop {
         tried += 1;
-        let made = access.api.graphql::<Data>(CREATE, &input);
+        let made = access.api.graphql::<CommitData>(CREATE, &input);
         let error =
             match made.and_then(|data| object(CREATE.name(), &data.create_commit_on_branch.commit.oid)) {
                 Ok(id) => return Ok(id),
@@ -135,14 +135,14 @@ pub(super) fn on_branch(
 /// Makes a commit that no ref points at yet, and returns its id. It has no author and no committer of ours, because
 /// GitHub signs only what it writes in its own name.
 pub(super) fn from_objects(
-    access: Access<'_>,
+    access: RepositoryAccess<'_>,
     commit: &NewCommit<'_>,
-    contents: &dyn Contents,
+    contents: &dyn FileContents,
 ) -> Result<ObjectId, ForgeError> {
     // All of these may be made again: the same content has the same id, and what nothing points at does no harm.
     let post = |below: &str, body: &Value| {
         let path = access.path(below);
-        let made = access.api.post_again::<Made>(&path, body);
+        let made = access.api.post_again::<MadeObject>(&path, body);
         let id = made.and_then(|made| object(&format!("POST {path}"), &made.sha));
         id.map_err(|error| access.failed(error, Permission::Contents))
     };
@@ -167,7 +167,7 @@ pub(super) fn from_objects(
     post("/git/commits", &json!({ "message": commit.message, "tree": tree, "parents": [commit.parent] }))
 }
 
-fn encoded(contents: &dyn Contents, side: &FileSide) -> Result<String, ForgeError> {
+fn encoded(contents: &dyn FileContents, side: &FileSide) -> Result<String, ForgeError> {
     let content = contents.blob(&side.id);
     content
         .map(|content| STANDARD.encode(content))

@@ -14,7 +14,7 @@ use wiremock::{Mock, Request, Respond, ResponseTemplate};
 
 use super::super::api::Api;
 use super::super::http::Transport;
-use super::super::testing::{Pauses, Server};
+use super::super::testing::{Pauses, TestServer};
 use crate::base::text::{hex, percent_decoded};
 
 /// Files of a tree: their modes and contents by their paths.
@@ -30,16 +30,16 @@ pub(super) enum When {
 }
 
 #[derive(Clone)]
-pub(super) struct Stored {
+pub(super) struct StoredCommit {
     pub(super) tree: String,
     pub(super) parents: Vec<String>,
     pub(super) message: String,
     pub(super) verified: bool,
 }
 
-pub(super) struct Content {
+pub(super) struct FakeRepository {
     pub(super) refs: BTreeMap<String, String>,
-    pub(super) commits: BTreeMap<String, Stored>,
+    pub(super) commits: BTreeMap<String, StoredCommit>,
     pub(super) trees: BTreeMap<String, Files>,
     pub(super) blobs: BTreeMap<String, Vec<u8>>,
     pub(super) pulls: Vec<Value>,
@@ -62,7 +62,7 @@ pub(super) struct Content {
 }
 
 #[derive(Clone)]
-pub(super) struct Fake(Arc<Mutex<Content>>);
+pub(super) struct Fake(Arc<Mutex<FakeRepository>>);
 
 pub(super) fn id(what: &[u8]) -> String {
     hex(&Sha256::digest(what)[..20])
@@ -97,7 +97,7 @@ pub(super) fn unfit(errors: &Value) -> ResponseTemplate {
 impl Fake {
     /// A repository with one commit on `main`.
     pub(super) fn new(base: &Files) -> Self {
-        let mut content = Content {
+        let mut content = FakeRepository {
             refs: BTreeMap::new(),
             commits: BTreeMap::new(),
             trees: BTreeMap::new(),
@@ -120,12 +120,12 @@ impl Fake {
         Self(Arc::new(Mutex::new(content)))
     }
 
-    pub(super) fn content(&self) -> MutexGuard<'_, Content> {
+    pub(super) fn content(&self) -> MutexGuard<'_, FakeRepository> {
         self.0.lock().unwrap()
     }
 
-    pub(super) fn serve(&self) -> (Server, Api, Pauses) {
-        let (server, pauses) = (Server::start(), Pauses::default());
+    pub(super) fn serve(&self) -> (TestServer, Api, Pauses) {
+        let (server, pauses) = (TestServer::start(), Pauses::default());
         server.mount(Mock::given(any()).respond_with(self.clone()));
         let transport = Transport::default().pause(pauses.pause());
         let api = Api::new(&server.address(), Some("ghs_geheim".to_owned()), transport);
@@ -146,7 +146,7 @@ fn done(status: u16, body: &Value) -> ResponseTemplate {
     ResponseTemplate::new(status).set_body_json(body)
 }
 
-impl Content {
+impl FakeRepository {
     fn tree(&mut self, files: Files) -> String {
         let id = tree_id(&files);
         self.trees.insert(id.clone(), files);
@@ -155,7 +155,7 @@ impl Content {
 
     pub(super) fn commit(&mut self, tree: String, parents: Vec<String>, message: String) -> String {
         let id = id(format!("{tree} {parents:?} {message} {}", self.commits.len()).as_bytes());
-        let stored = Stored { tree, parents, message, verified: self.signs };
+        let stored = StoredCommit { tree, parents, message, verified: self.signs };
         self.commits.insert(id.clone(), stored);
         id
     }

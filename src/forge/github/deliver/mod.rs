@@ -12,7 +12,7 @@ mod tests;
 
 use std::collections::BTreeMap;
 
-use access::{Access, Permission};
+use access::{Permission, RepositoryAccess};
 use commit::FoundCommit;
 use pulls::GithubPulls;
 use refs::{FoundRef, Refs};
@@ -22,10 +22,10 @@ use temporary::Temporary;
 
 use super::api::Api;
 use super::graphql::Document;
-use super::repository::Repository;
+use super::repository::RepositoryName;
 use crate::base::object::ObjectId;
 use crate::forge::interface::{
-    Commit, Contents, Forge, ForgeError, ForgeErrorKind, NewCommit, Pulls, RefMove, WrittenCommit,
+    Commit, FileContents, Forge, ForgeError, ForgeErrorKind, NewCommit, Pulls, RefMove, WrittenCommit,
 };
 
 /// What GitHub does not start workflows for: the token that every job has.
@@ -36,15 +36,15 @@ const VIEWER: Document = Document::query("the owner of the token", "query { view
 /// A repository on GitHub that takes deliveries.
 #[derive(Debug)]
 pub struct GithubForge<'a> {
-    access: Access<'a>,
+    access: RepositoryAccess<'a>,
     refs: Refs<'a>,
     pulls: GithubPulls<'a>,
 }
 
 impl<'a> GithubForge<'a> {
     /// Makes the forge of a repository. The token of the client needs `contents: write` and `pull-requests: write`.
-    pub fn new(api: &'a Api, repository: &'a Repository) -> Self {
-        let access = Access { api, repository };
+    pub fn new(api: &'a Api, repository: &'a RepositoryName) -> Self {
+        let access = RepositoryAccess { api, repository };
         Self { access, refs: Refs::new(access), pulls: GithubPulls::new(access) }
     }
 
@@ -54,7 +54,7 @@ impl<'a> GithubForge<'a> {
         &self,
         temporary: &Temporary<'_>,
         commit: &NewCommit<'_>,
-        contents: &dyn Contents,
+        contents: &dyn FileContents,
     ) -> Result<(FoundRef, Option<FoundCommit>), ForgeError> {
         let name = temporary.name();
         let id = commit::on_branch(self.access, &self.refs, (temporary.branch(), &name), commit, contents)?;
@@ -69,7 +69,7 @@ impl<'a> GithubForge<'a> {
         commit: &NewCommit<'_>,
         moves: &[RefMove],
         temporary: &str,
-        contents: &dyn Contents,
+        contents: &dyn FileContents,
     ) -> Result<WrittenCommit, ForgeError> {
         let temporary = Temporary::create(&self.refs, temporary, commit.parent)?;
         let written = self.commit_on(&temporary, commit, contents).and_then(|(branch, made)| {
@@ -140,7 +140,7 @@ impl Forge for GithubForge<'_> {
         commit: &NewCommit<'_>,
         moves: &[RefMove],
         temporary: &str,
-        contents: &dyn Contents,
+        contents: &dyn FileContents,
     ) -> Result<WrittenCommit, ForgeError> {
         let written = if commit::fits_branch(commit.changes) {
             self.write_on_branch(commit, moves, temporary, contents)
@@ -158,14 +158,14 @@ impl Forge for GithubForge<'_> {
 
     fn starts_checks(&self) -> Result<bool, ForgeError> {
         #[derive(Deserialize)]
-        struct Data {
+        struct ViewerData {
             viewer: Viewer,
         }
         #[derive(Deserialize)]
         struct Viewer {
             login: String,
         }
-        let data: Data = self
+        let data: ViewerData = self
             .access
             .api
             .graphql(VIEWER, &json!({}))

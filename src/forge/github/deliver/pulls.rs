@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::super::api::ApiError;
 use super::super::graphql::Document;
-use super::access::{Access, Permission};
+use super::access::{Permission, RepositoryAccess};
 use super::refs::TRIES;
 use crate::forge::interface::{ForgeError, ForgeErrorKind, NewPull, Pull, PullState, Pulls};
 use crate::forge::names::BranchName;
@@ -22,11 +22,11 @@ const FORBIDDEN_TO_ACTIONS: &str = "not permitted to create or approve pull requ
 /// The pull requests of a repository on GitHub.
 #[derive(Debug)]
 pub(super) struct GithubPulls<'a> {
-    access: Access<'a>,
+    access: RepositoryAccess<'a>,
 }
 
 #[derive(Deserialize)]
-struct Listed {
+struct ListedPull {
     number: u64,
     html_url: String,
     node_id: String,
@@ -37,8 +37,8 @@ struct Listed {
     draft: bool,
     merged_at: Option<String>,
     auto_merge: Option<AutoMerge>,
-    head: Side,
-    base: Side,
+    head: PullBranch,
+    base: PullBranch,
 }
 
 /// Who merges it, and how; what counts is that it is there.
@@ -46,7 +46,7 @@ struct Listed {
 struct AutoMerge {}
 
 #[derive(Deserialize)]
-struct Side {
+struct PullBranch {
     #[serde(rename = "ref")]
     branch: String,
     /// Nothing for a fork that was deleted.
@@ -58,9 +58,9 @@ struct Repo {
     id: u64,
 }
 
-impl Listed {
+impl ListedPull {
     fn is_from(&self, branch: &BranchName, base: &BranchName) -> bool {
-        let id = |side: &Side| side.repo.as_ref().map(|repo| repo.id);
+        let id = |side: &PullBranch| side.repo.as_ref().map(|repo| repo.id);
         // A fork can belong to the same owner.
         self.head.branch == branch.as_str()
             && self.base.branch == base.as_str()
@@ -86,7 +86,7 @@ impl Listed {
 }
 
 impl<'a> GithubPulls<'a> {
-    pub(super) fn new(access: Access<'a>) -> Self {
+    pub(super) fn new(access: RepositoryAccess<'a>) -> Self {
         Self { access }
     }
 
@@ -139,7 +139,7 @@ impl<'a> GithubPulls<'a> {
         let path = self.access.path(&format!("/pulls/{number}"));
         let mut last = None;
         for _ in 0..=TRIES {
-            let pull: Listed = self.access.api.get(&path, &[]).map_err(|error| self.failed(error))?;
+            let pull: ListedPull = self.access.api.get(&path, &[]).map_err(|error| self.failed(error))?;
             if !pull.draft {
                 return Ok(());
             }
@@ -169,11 +169,11 @@ impl Pulls for GithubPulls<'_> {
             ("sort", "created"),
             ("direction", "desc"),
         ];
-        let listed = self.access.api.list::<Vec<Listed>>(&path, &query);
+        let listed = self.access.api.list::<Vec<ListedPull>>(&path, &query);
         let ours =
             listed.filter(|listed| listed.as_ref().map_or(true, |listed| listed.is_from(branch, base)));
-        let ours: Result<Vec<Listed>, ApiError> = ours.collect();
-        Ok(ours.map_err(|error| self.failed(error))?.into_iter().map(Listed::pull).collect())
+        let ours: Result<Vec<ListedPull>, ApiError> = ours.collect();
+        Ok(ours.map_err(|error| self.failed(error))?.into_iter().map(ListedPull::pull).collect())
     }
 
     fn open(&self, new: &NewPull) -> Result<Pull, ForgeError> {
@@ -183,7 +183,7 @@ impl Pulls for GithubPulls<'_> {
         let mut tried = 0;
         loop {
             tried += 1;
-            let error = match self.access.api.post::<Listed>(&self.access.path("/pulls"), &body) {
+            let error = match self.access.api.post::<ListedPull>(&self.access.path("/pulls"), &body) {
                 Ok(opened) => return Ok(opened.pull()),
                 Err(error) => error,
             };
@@ -229,20 +229,20 @@ mod tests {
     use wiremock::ResponseTemplate;
 
     use super::super::super::api::Api;
-    use super::super::super::repository::Repository;
-    use super::super::super::testing::Server;
+    use super::super::super::repository::RepositoryName;
+    use super::super::super::testing::TestServer;
     use super::super::fake::{Fake, Files, When, pull, said, unfit, wrong};
     use super::*;
 
-    fn served() -> (Fake, Server, Api) {
+    fn served() -> (Fake, TestServer, Api) {
         let fake = Fake::new(&Files::new());
         let (server, api, _) = fake.serve();
         (fake, server, api)
     }
 
     fn on<T>(api: &Api, ask: impl FnOnce(&GithubPulls<'_>) -> T) -> T {
-        let repository = Repository::parse("o/r").unwrap();
-        ask(&GithubPulls::new(Access { api, repository: &repository }))
+        let repository = RepositoryName::parse("o/r").unwrap();
+        ask(&GithubPulls::new(RepositoryAccess { api, repository: &repository }))
     }
 
     fn wanted(is_draft: bool) -> NewPull {
@@ -407,7 +407,7 @@ mod tests {
     }
 
     /// Edits the draft that is there: what it says then, and what was asked for.
-    fn edited(fake: &Fake, server: &Server, api: &Api, is_draft: bool, makes_ready: bool) -> Vec<String> {
+    fn edited(fake: &Fake, server: &TestServer, api: &Api, is_draft: bool, makes_ready: bool) -> Vec<String> {
         let mut draft = pull(1, "ll-loop/fix/main", "main");
         draft["draft"] = json!(true);
         fake.content().pulls = vec![draft];

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::super::api::ApiError;
 use super::super::graphql::Document;
-use super::access::{Access, Permission, object, path_of_ref};
+use super::access::{Permission, RepositoryAccess, object, path_of_ref};
 use crate::base::object::ObjectId;
 use crate::forge::interface::{ForgeError, ForgeErrorKind, RefMove};
 
@@ -31,14 +31,14 @@ pub(super) struct FoundRef {
 }
 
 #[derive(Deserialize)]
-struct Listed {
+struct ListedRef {
     #[serde(rename = "ref")]
     name: String,
-    object: Target,
+    object: RefTarget,
 }
 
 #[derive(Deserialize)]
-struct Target {
+struct RefTarget {
     sha: String,
 }
 
@@ -51,20 +51,20 @@ fn update(name: &str, from: Option<&ObjectId>, to: Option<&ObjectId>) -> Value {
 /// The refs of a repository.
 #[derive(Debug)]
 pub(super) struct Refs<'a> {
-    access: Access<'a>,
+    access: RepositoryAccess<'a>,
     /// What GraphQL calls the repository.
     node: OnceCell<String>,
 }
 
 impl<'a> Refs<'a> {
-    pub(super) fn new(access: Access<'a>) -> Self {
+    pub(super) fn new(access: RepositoryAccess<'a>) -> Self {
         Self { access, node: OnceCell::new() }
     }
 
     /// Returns what a ref points at, if it is there.
     pub(super) fn find(&self, name: &str) -> Result<Option<ObjectId>, ApiError> {
         let path = self.access.path(&format!("/git/ref/{}", path_of_ref(name)));
-        let found: Listed = match self.access.api.get(&path, &[]) {
+        let found: ListedRef = match self.access.api.get(&path, &[]) {
             Ok(found) => found,
             // A repository without any commit answers with 409.
             Err(ApiError::NotFound { .. } | ApiError::Refused { status: 409, .. }) => return Ok(None),
@@ -79,7 +79,7 @@ impl<'a> Refs<'a> {
     /// Returns refs whose names begin with this, at most the first page of them.
     pub(super) fn below(&self, prefix: &str) -> Result<Vec<FoundRef>, ApiError> {
         let path = self.access.path(&format!("/git/matching-refs/{}", path_of_ref(prefix)));
-        let listed = self.access.api.get::<Vec<Listed>>(&path, &[])?;
+        let listed = self.access.api.get::<Vec<ListedRef>>(&path, &[])?;
         let request = format!("GET {path}");
         let listed = listed.into_iter().filter(|listed| listed.name.starts_with(prefix));
         let found = listed.map(|listed| {
@@ -126,7 +126,7 @@ impl<'a> Refs<'a> {
             let Err(error) = self.access.api.graphql::<Value>(UPDATE, &input) else { return Ok(()) };
             let Ok(outcome) = self.outcome(moves, to, temporary) else { return Err(failed(error)) };
             match outcome {
-                Outcome::Moved => {
+                MoveOutcome::Moved => {
                     // Another delivery can make the same commit in the same second. Then ours did not move anything,
                     // and did not delete this one either.
                     if let Some(temporary) = temporary {
@@ -134,21 +134,21 @@ impl<'a> Refs<'a> {
                     }
                     return Ok(());
                 }
-                Outcome::Elsewhere => {
+                MoveOutcome::Elsewhere => {
                     return Err(ForgeError::new(
                         ForgeErrorKind::Raced,
                         format!("refs were moved by somebody else: {error}"),
                     ));
                 }
-                Outcome::Untouched if matches!(error, ApiError::Unavailable { .. }) => lost = Some(error),
-                Outcome::Untouched if is_unknown(&error) => {
+                MoveOutcome::Untouched if matches!(error, ApiError::Unavailable { .. }) => lost = Some(error),
+                MoveOutcome::Untouched if is_unknown(&error) => {
                     return Err(ForgeError::new(
                         ForgeErrorKind::Failed,
                         format!("{} cannot move several refs at once", self.access.api.server()),
                     )
                     .with_help("use a newer version of GitHub Enterprise Server, or `--to patch`"));
                 }
-                Outcome::Untouched => {
+                MoveOutcome::Untouched => {
                     let new = moves.iter().filter(|moved| moved.from.is_none());
                     return Err(self.refused(error, new.map(|moved| moved.name.as_str())));
                 }
@@ -178,18 +178,18 @@ impl<'a> Refs<'a> {
         moves: &[RefMove],
         to: &ObjectId,
         temporary: Option<&FoundRef>,
-    ) -> Result<Outcome, ApiError> {
+    ) -> Result<MoveOutcome, ApiError> {
         let stand: Vec<Option<ObjectId>> =
             moves.iter().map(|moved| self.find(&moved.name)).collect::<Result<_, _>>()?;
         if stand.iter().all(|id| id.as_ref() == Some(to)) {
-            return Ok(Outcome::Moved);
+            return Ok(MoveOutcome::Moved);
         }
         let is_ours = match temporary {
             Some(temporary) => self.find(&temporary.name)?.as_ref() == Some(&temporary.id),
             None => true,
         };
         let is_untouched = is_ours && moves.iter().zip(&stand).all(|(moved, id)| moved.from == *id);
-        Ok(if is_untouched { Outcome::Untouched } else { Outcome::Elsewhere })
+        Ok(if is_untouched { MoveOutcome::Untouched } else { MoveOutcome::Elsewhere })
     }
 
     /// Says why a ref cannot be made: often a branch is in the way, which the server does not tell.
@@ -224,20 +224,20 @@ impl<'a> Refs<'a> {
 
     fn node(&self) -> Result<&str, ApiError> {
         #[derive(Deserialize)]
-        struct Node {
+        struct RepositoryNode {
             node_id: String,
         }
         if let Some(node) = self.node.get() {
             return Ok(node);
         }
-        let node: Node = self.access.api.get(&self.access.path(""), &[])?;
+        let node: RepositoryNode = self.access.api.get(&self.access.path(""), &[])?;
         Ok(self.node.get_or_init(|| node.node_id))
     }
 }
 
 /// What came of a move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Outcome {
+enum MoveOutcome {
     /// All refs are where they were to be.
     Moved,
     /// All are where they were.

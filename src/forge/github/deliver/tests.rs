@@ -14,12 +14,12 @@ const TEMPORARY: &str = "ll-loop-tmp/fix/main/";
 const MESSAGE: &str = "fix: types\n\nWhat was wrong.\n\nLL-Loop: fix@1\n";
 
 /// What a delivery is about: the files before and after it.
-struct Fix {
+struct TestFix {
     before: Files,
     after: Files,
 }
 
-impl Fix {
+impl TestFix {
     fn plain() -> Self {
         Self {
             before: files(&[("a", "100644", "old"), ("gone", "100644", "x"), ("keep", "100755", "k")]),
@@ -51,7 +51,7 @@ impl Fix {
     }
 }
 
-impl Contents for Fix {
+impl FileContents for TestFix {
     fn blob(&self, wanted: &ObjectId) -> Result<Vec<u8>, String> {
         let found = self.after.values().find(|(_, content)| id(content) == wanted.as_str());
         found.map(|(_, content)| content.clone()).ok_or_else(|| format!("no object {wanted}"))
@@ -59,8 +59,8 @@ impl Contents for Fix {
 }
 
 /// Delivers as far as refs: from where they stand now.
-fn write(fake: &Fake, api: &Api, fix: &Fix, require_signed: bool) -> Result<WrittenCommit, ForgeError> {
-    let repository = Repository::parse("o/r").unwrap();
+fn write(fake: &Fake, api: &Api, fix: &TestFix, require_signed: bool) -> Result<WrittenCommit, ForgeError> {
+    let repository = RepositoryName::parse("o/r").unwrap();
     let forge = GithubForge::new(api, &repository);
     let found = |name: &str| fake.content().refs.get(name).map(|id| ObjectId::parse(id).unwrap());
     let moves = [STICKY, DELIVERED].map(|name| RefMove { name: name.to_owned(), from: found(name) });
@@ -75,7 +75,7 @@ fn write(fake: &Fake, api: &Api, fix: &Fix, require_signed: bool) -> Result<Writ
     forge.write(&commit, &moves, TEMPORARY, fix)
 }
 
-fn served(fix: &Fix) -> (Fake, super::super::testing::Server, Api) {
+fn served(fix: &TestFix) -> (Fake, super::super::testing::TestServer, Api) {
     let fake = Fake::new(&fix.before);
     // Blobs of the base are there.
     for (_, content) in fix.before.values() {
@@ -93,7 +93,7 @@ fn check_untouched(fake: &Fake) {
 
 /// Base, branch and delivered ref are there, and nothing else; the last two are at a commit with the fix.
 #[track_caller]
-fn check_written(fake: &Fake, fix: &Fix, written: &WrittenCommit) {
+fn check_written(fake: &Fake, fix: &TestFix, written: &WrittenCommit) {
     assert_eq!(fake.names(), [STICKY, "refs/heads/main", DELIVERED]);
     assert_eq!([fake.head(STICKY), fake.head(DELIVERED)], [written.id.as_str(), written.id.as_str()]);
     let made = fake.content().commits[written.id.as_str()].clone();
@@ -103,7 +103,7 @@ fn check_written(fake: &Fake, fix: &Fix, written: &WrittenCommit) {
 
 #[test]
 fn a_fix_of_plain_files_is_a_commit_that_github_signs_and_no_branch_is_left() {
-    let fix = Fix::plain();
+    let fix = TestFix::plain();
     let (fake, server, api) = served(&fix);
     let written = write(&fake, &api, &fix, true).unwrap();
     assert!(written.signed);
@@ -146,7 +146,7 @@ fn a_fix_of_plain_files_is_a_commit_that_github_signs_and_no_branch_is_left() {
 
 #[test]
 fn modes_and_links_are_a_commit_of_objects_and_there_is_no_branch_for_it() {
-    let fix = Fix::modes();
+    let fix = TestFix::modes();
     let (fake, server, api) = served(&fix);
     let written = write(&fake, &api, &fix, true).unwrap();
     check_written(&fake, &fix, &written);
@@ -173,7 +173,7 @@ fn modes_and_links_are_a_commit_of_objects_and_there_is_no_branch_for_it() {
 
 #[test]
 fn a_commit_with_other_files_than_the_fix_is_not_delivered() {
-    let fix = Fix::plain();
+    let fix = TestFix::plain();
     let (fake, _server, api) = served(&fix);
     fake.content().adds.0 = true;
     let written = write(&fake, &api, &fix, false).unwrap();
@@ -189,7 +189,7 @@ fn a_commit_with_other_files_than_the_fix_is_not_delivered() {
 
 #[test]
 fn a_commit_without_a_signature_is_delivered_unless_one_is_required() {
-    for fix in [Fix::plain(), Fix::modes()] {
+    for fix in [TestFix::plain(), TestFix::modes()] {
         let (fake, _server, api) = served(&fix);
         fake.content().signs = false;
         let error = write(&fake, &api, &fix, true).unwrap_err();
@@ -203,7 +203,7 @@ fn a_commit_without_a_signature_is_delivered_unless_one_is_required() {
 
 #[test]
 fn whoever_was_faster_keeps_what_he_wrote() {
-    for fix in [Fix::plain(), Fix::modes()] {
+    for fix in [TestFix::plain(), TestFix::modes()] {
         for name in [STICKY, DELIVERED] {
             let (fake, _server, api) = served(&fix);
             let theirs = "c".repeat(40);
@@ -224,7 +224,7 @@ fn whoever_was_faster_keeps_what_he_wrote() {
 
 #[test]
 fn two_deliveries_that_make_the_same_commit_leave_no_branch() {
-    for fix in [Fix::plain(), Fix::modes()] {
+    for fix in [TestFix::plain(), TestFix::modes()] {
         let (fake, _server, api) = served(&fix);
         fake.content().twin = true;
         let written = write(&fake, &api, &fix, false).unwrap();
@@ -234,7 +234,7 @@ fn two_deliveries_that_make_the_same_commit_leave_no_branch() {
 
 #[test]
 fn a_branch_in_the_way_is_named() {
-    let check = |fix: &Fix, other: &str, expect: &str| {
+    let check = |fix: &TestFix, other: &str, expect: &str| {
         let (fake, _server, api) = served(fix);
         let main = fake.head("refs/heads/main");
         fake.content().refs.insert(other.to_owned(), main);
@@ -243,7 +243,7 @@ fn a_branch_in_the_way_is_named() {
         assert!(error.help.unwrap().starts_with("rename or delete the "));
         assert_eq!(fake.names().len(), 2, "{:?}", fake.names());
     };
-    for fix in [Fix::plain(), Fix::modes()] {
+    for fix in [TestFix::plain(), TestFix::modes()] {
         let sticky = "the branch `ll-loop/fix/main` cannot exist beside it";
         for (other, name) in [
             ("refs/heads/ll-loop", "ll-loop"),
@@ -259,9 +259,9 @@ fn a_branch_in_the_way_is_named() {
              the ref `refs/ll-loop/delivered/fix/main` cannot exist beside it",
         );
     }
-    let (fake, _server, api) = served(&Fix::plain());
+    let (fake, _server, api) = served(&TestFix::plain());
     fake.content().refs.insert("refs/heads/ll-loop-tmp".to_owned(), ZERO.to_owned());
-    let error = write(&fake, &api, &Fix::plain(), false).unwrap_err();
+    let error = write(&fake, &api, &TestFix::plain(), false).unwrap_err();
     assert!(error.message.starts_with("the branch `ll-loop-tmp` is in the way: "), "{error}");
 }
 
@@ -274,7 +274,7 @@ fn check_whole(fake: &Fake) {
 
 #[test]
 fn no_trouble_of_the_server_leaves_half_a_delivery() {
-    for fix in [Fix::plain(), Fix::modes()] {
+    for fix in [TestFix::plain(), TestFix::modes()] {
         let (fake, _server, api) = served(&fix);
         write(&fake, &api, &fix, true).unwrap();
         let requests = fake.content().asked;
@@ -318,7 +318,7 @@ fn no_trouble_of_the_server_leaves_half_a_delivery() {
 
 #[test]
 fn a_limit_is_waited_for_or_ends_the_delivery_whole() {
-    for fix in [Fix::plain(), Fix::modes()] {
+    for fix in [TestFix::plain(), TestFix::modes()] {
         let (fake, _server, api) = served(&fix);
         write(&fake, &api, &fix, true).unwrap();
         let requests = fake.content().asked;
@@ -346,7 +346,13 @@ fn a_limit_is_waited_for_or_ends_the_delivery_whole() {
 
 /// What a delivery says when the server has an answer of its own to some requests, and that nothing is left of it.
 #[track_caller]
-fn check_refused(fix: &Fix, on: &'static str, answer: ResponseTemplate, message: &str, help: Option<&str>) {
+fn check_refused(
+    fix: &TestFix,
+    on: &'static str,
+    answer: ResponseTemplate,
+    message: &str,
+    help: Option<&str>,
+) {
     let (fake, _server, api) = served(fix);
     fake.content().answers.push((on, answer));
     let error = write(&fake, &api, fix, false).unwrap_err();
@@ -361,7 +367,7 @@ fn what_a_token_may_not_is_named() {
     let help = Some("give the job `permissions: { contents: write }`, or use another token");
     let named =
         |answer: ResponseTemplate| answer.insert_header("x-accepted-github-permissions", "contents=write");
-    let (plain, modes) = (Fix::plain(), Fix::modes());
+    let (plain, modes) = (TestFix::plain(), TestFix::modes());
     for (fix, on, name) in [
         (&plain, "POST /repos/o/r/git/refs", "POST /repos/o/r/git/refs"),
         (&modes, "/git/blobs", "POST /repos/o/r/git/blobs"),
@@ -395,7 +401,7 @@ fn what_a_token_may_not_is_named() {
 #[test]
 fn what_a_rule_forbids_is_said_in_the_words_of_the_server() {
     let rule = "Repository rule violations found: Cannot update this protected ref.";
-    let fix = Fix::plain();
+    let fix = TestFix::plain();
     let message = format!("GitHub refuses updateRefs: {rule}");
     check_refused(&fix, "updateRefs", wrong("UNPROCESSABLE", rule), &message, None);
     let message = format!("GitHub answers POST /repos/o/r/git/refs with 422: {rule}");
@@ -409,7 +415,7 @@ fn a_server_that_moves_one_ref_at_a_time_is_too_old() {
         "extensions": {"code": "undefinedField", "typeName": "Mutation", "fieldName": "updateRefs"},
     }]});
     check_refused(
-        &Fix::plain(),
+        &TestFix::plain(),
         "updateRefs",
         ResponseTemplate::new(200).set_body_json(unknown),
         "GitHub cannot move several refs at once",
@@ -420,14 +426,14 @@ fn a_server_that_moves_one_ref_at_a_time_is_too_old() {
 #[test]
 fn what_cannot_be_read_of_the_bundle_is_not_delivered() {
     struct Nothing;
-    impl Contents for Nothing {
+    impl FileContents for Nothing {
         fn blob(&self, id: &ObjectId) -> Result<Vec<u8>, String> {
             Err(format!("the object {id} is missing"))
         }
     }
-    let fix = Fix::plain();
+    let fix = TestFix::plain();
     let (fake, _server, api) = served(&fix);
-    let repository = Repository::parse("o/r").unwrap();
+    let repository = RepositoryName::parse("o/r").unwrap();
     let commit = NewCommit {
         parent: &ObjectId::parse(&fake.head("refs/heads/main")).unwrap(),
         tree: &ObjectId::parse(&tree_id(&fix.after)).unwrap(),
@@ -443,7 +449,7 @@ fn what_cannot_be_read_of_the_bundle_is_not_delivered() {
 
 #[test]
 fn who_moves_the_refs_clears_what_other_deliveries_left() {
-    for fix in [&Fix::plain(), &Fix::modes()] {
+    for fix in [&TestFix::plain(), &TestFix::modes()] {
         let (fake, _server, api) = served(fix);
         let left = "refs/heads/ll-loop-tmp/fix/main/abc".to_owned();
         let of_another = "refs/heads/ll-loop-tmp/fix/main2/abc".to_owned();
@@ -464,9 +470,9 @@ fn who_moves_the_refs_clears_what_other_deliveries_left() {
 
 #[test]
 fn refs_and_commits_are_read_by_their_exact_names() {
-    let fix = Fix::plain();
+    let fix = TestFix::plain();
     let (fake, server, api) = served(&fix);
-    let repository = Repository::parse("o/r").unwrap();
+    let repository = RepositoryName::parse("o/r").unwrap();
     let forge = GithubForge::new(&api, &repository);
     let main = fake.head("refs/heads/main");
     fake.content().refs.insert("refs/heads/ll-loop/fix/a#b%é".to_owned(), main.clone());
@@ -495,7 +501,7 @@ fn refs_and_commits_are_read_by_their_exact_names() {
 fn the_server_says_whose_token_it_is() {
     let fake = Fake::new(&Files::new());
     let (_server, api, _) = fake.serve();
-    let repository = Repository::parse("o/r").unwrap();
+    let repository = RepositoryName::parse("o/r").unwrap();
     let forge = GithubForge::new(&api, &repository);
     for (login, expect) in [("github-actions[bot]", false), ("helper[bot]", true), ("ann", true)] {
         fake.content().login = login;

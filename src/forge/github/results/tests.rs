@@ -4,17 +4,17 @@ use std::io::{Read as _, Seek as _, Write as _};
 
 use proptest::prelude::*;
 
-use super::super::fake::{Fault, SIG, Service, Style, TOKEN};
+use super::super::fake::{FakeService, Fault, SIG, Style, TOKEN};
 use super::super::testing::Pauses;
 use super::*;
 
 const MIB: usize = 1 << 20;
 
-fn results(service: &Service, pauses: &Pauses) -> Results {
+fn results(service: &FakeService, pauses: &Pauses) -> Results {
     with(service, Transport::default().pause(pauses.pause()))
 }
 
-fn with(service: &Service, transport: Transport) -> Results {
+fn with(service: &FakeService, transport: Transport) -> Results {
     Results::new(&format!("{}/any/path", service.address()), TOKEN.to_owned(), transport).unwrap()
 }
 
@@ -35,7 +35,7 @@ fn content(file: &mut File) -> Vec<u8> {
 
 #[track_caller]
 fn check_size(style: Style, size: usize, blocks: usize) {
-    let service = Service::start(style);
+    let service = FakeService::start(style);
     let results = results(&service, &Pauses::none());
     let (zip, bytes) = file(size);
     let uploaded = results.upload("state", zip.path(), None).unwrap();
@@ -69,7 +69,7 @@ fn artifacts_of_any_size_come_back_as_they_were() {
 #[track_caller]
 fn check(on: &'static str, times: u32, fault: &Fault, expect: Result<&[u64], (&str, Option<&str>)>) {
     for style in [Style::Azure, Style::Act] {
-        let service = Service::start(style);
+        let service = FakeService::start(style);
         let pauses = Pauses::default();
         let mut transport = Transport::default().pause(pauses.pause());
         if matches!(fault, Fault::Stall) {
@@ -156,7 +156,7 @@ fn trouble_that_stays_is_told() {
 
 #[test]
 fn an_answer_that_does_not_go_on_is_given_up() {
-    let service = Service::start(Style::Azure);
+    let service = FakeService::start(Style::Azure);
     service.fault(CREATE, 9, Fault::Stall);
     let transport = Transport::default().pause(Pauses::default().pause()).idle(Duration::from_millis(20));
     let error = with(&service, transport).upload("state", file(1).0.path(), None).unwrap_err();
@@ -248,7 +248,7 @@ fn a_lost_answer_to_the_last_request_does_not_lose_the_artifact() {
 
 #[test]
 fn another_digest_is_an_error_and_none_is_said() {
-    let service = Service::start(Style::Azure);
+    let service = FakeService::start(Style::Azure);
     let results = results(&service, &Pauses::none());
     let right = format!("SHA256:{}", hex(&Sha256::digest(b"zip")));
     service.store("right", b"zip", json!(right));
@@ -266,7 +266,7 @@ fn another_digest_is_an_error_and_none_is_said() {
 
 #[test]
 fn more_than_was_asked_for_is_not_fetched() {
-    let service = Service::start(Style::Azure);
+    let service = FakeService::start(Style::Azure);
     service.store("big", &[0; 1001], Value::Null);
     let mut into = tempfile::tempfile().unwrap();
     let error = results(&service, &Pauses::none()).download("big", &mut into, 1000).unwrap_err();
@@ -276,7 +276,7 @@ fn more_than_was_asked_for_is_not_fetched() {
 
 #[test]
 fn names_are_checked_before_anybody_is_asked() {
-    let service = Service::start(Style::Azure);
+    let service = FakeService::start(Style::Azure);
     let error = results(&service, &Pauses::none()).upload("a/b", file(1).0.path(), None).unwrap_err();
     assert!(matches!(error, ArtifactError::Name { .. }), "{error:?}");
     assert_eq!(service.count(""), 0);
@@ -284,7 +284,7 @@ fn names_are_checked_before_anybody_is_asked() {
 
 #[test]
 fn a_name_is_taken_once() {
-    let service = Service::start(Style::Azure);
+    let service = FakeService::start(Style::Azure);
     let results = results(&service, &Pauses::none());
     let (zip, _) = file(10);
     results.upload("state", zip.path(), None).unwrap();
@@ -294,7 +294,7 @@ fn a_name_is_taken_once() {
 
 #[test]
 fn an_end_is_asked_for_only_where_one_is_wanted() {
-    let service = Service::start(Style::Azure);
+    let service = FakeService::start(Style::Azure);
     let results = results(&service, &Pauses::none());
     let now = Timestamp::from_millis(1_795_204_800_000);
     let none = |_: &str| None;
@@ -309,7 +309,7 @@ fn an_end_is_asked_for_only_where_one_is_wanted() {
 
 #[track_caller]
 fn check_list(answer: &str, expect: &[(u64, &str, u64, Option<&str>)]) {
-    let list: List = serde_json::from_str(answer).unwrap();
+    let list: ArtifactListing = serde_json::from_str(answer).unwrap();
     let found: Vec<_> = list
         .artifacts
         .iter()

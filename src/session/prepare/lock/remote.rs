@@ -15,9 +15,9 @@ use crate::base::object::ObjectId;
 use crate::base::text::{one_line, percent_decoded};
 use crate::forge::git_remote::GitRemote;
 use crate::forge::github::api::Api;
-use crate::forge::github::repository::Repository;
+use crate::forge::github::repository::RepositoryName;
 use crate::forge::gitlab;
-use crate::forge::gitlab::Holder;
+use crate::forge::gitlab::TokenHolder;
 use crate::git::call::{Call, Git};
 use crate::lease::record::{FoundLease, LeaseName, LeaseRecord, MAX_RECORD, PREFIX};
 use crate::process::address::without_credential;
@@ -285,7 +285,7 @@ fn let_in(url: String, checkout: &Git, session: &Session<'_>) -> Remote {
         return Remote { url, header: None };
     }
     let plain = without_credential(&url);
-    let own = session.env.own_token().and_then(|token| of_job(&plain, token, Holder::Other, session));
+    let own = session.env.own_token().and_then(|token| of_job(&plain, token, TokenHolder::Other, session));
     let in_address = || {
         let (name, word) = credential(&url).filter(|(_, word)| !word.is_empty())?;
         let both = format!("{}:{}", percent_decoded(name), percent_decoded(word));
@@ -298,7 +298,7 @@ fn let_in(url: String, checkout: &Git, session: &Session<'_>) -> Remote {
     };
     let of_the_job = || {
         let token = session.env.token().or_else(|| session.env.get("CI_JOB_TOKEN"))?;
-        of_job(&plain, token, Holder::Job, session)
+        of_job(&plain, token, TokenHolder::Job, session)
     };
     let header = own.or_else(in_address).or_else(in_checkout).or_else(of_the_job);
     let url = if header.is_some() { plain } else { url };
@@ -306,12 +306,12 @@ fn let_in(url: String, checkout: &Git, session: &Session<'_>) -> Remote {
 }
 
 /// Returns the header with a token, if the address is that of the repository of this job: no other server gets it.
-fn of_job(url: &str, token: &str, holder: Holder, session: &Session<'_>) -> Option<String> {
+fn of_job(url: &str, token: &str, holder: TokenHolder, session: &Session<'_>) -> Option<String> {
     let env = &session.env.lookup();
     let remote = if session.env.get("GITLAB_CI").is_some() {
         gitlab::remote(env, holder, token).ok()?
     } else {
-        let repository = session.env.get("GITHUB_REPOSITORY").and_then(Repository::parse)?;
+        let repository = session.env.get("GITHUB_REPOSITORY").and_then(RepositoryName::parse)?;
         let api = Api::from_env(env, Some(token.to_owned())).ok()?;
         GitRemote::with_token(&api, &repository, env)?
     };
