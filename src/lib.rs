@@ -147,14 +147,14 @@ pub use run::recording::Mode;
 pub use run::{Helper, serve as answer_query};
 pub use session::audience::Audience;
 pub use session::context::Session;
-pub use session::end::ready::{Ended, Ready};
+pub use session::end::ready::{EndedRun, Ready};
 pub use session::environment::Environment;
 pub use session::error::{Error, Kind};
 pub use session::interrupts::{StopBy, StopHandle, Stopped};
 pub use session::options::{BeginOptions, LlmOptions, ResumeOptions, RunOptions, Upload, Which};
 pub use session::prepare::check::{Checked, Checker};
 pub use session::prepare::prepared::Prepared;
-pub use session::start::begin::{Begun, Bound, NotNeeded};
+pub use session::start::begin::{Begun, BoundLoop, NotNeeded};
 pub use session::start::resume::Resumption;
 pub use session::talk::{Findings, Silence, Talk, Watched};
 

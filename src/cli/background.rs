@@ -25,7 +25,7 @@ use crate::session::talk::Watched;
 
 /// The message of the process in the background when its first event is written.
 #[derive(Debug, Serialize, Deserialize)]
-struct Begun {
+struct BegunMessage {
     begun: String,
     pid: u32,
 }
@@ -46,7 +46,7 @@ async fn follow(mut cancel: Cancel, output: &Output) -> Result<u8, Error> {
     loop {
         tokio::select! {
             line = lines.next_line() => match line.map_err(failed)? {
-                Some(line) => match serde_json::from_str::<Begun>(&line) {
+                Some(line) => match serde_json::from_str::<BegunMessage>(&line) {
                     Ok(begun) => {
                         say(&begun, output);
                         return Ok(0);
@@ -73,8 +73,8 @@ fn spawn() -> io::Result<Child> {
         .spawn()
 }
 
-fn say(begun: &Begun, output: &Output) {
-    let Begun { begun: instance, pid } = begun;
+fn say(begun: &BegunMessage, output: &Output) {
+    let BegunMessage { begun: instance, pid } = begun;
     output.data(&format!("{instance}\n"));
     output.talk(&format!(
         "runs in the background as process {pid}\n  follow  {}\n  look    {}\n  end     {}\n",
@@ -129,7 +129,7 @@ pub(in crate::cli) struct Announcement {
 
 impl Announcement {
     pub(in crate::cli) fn new(run: &Watched<'_>) -> Self {
-        let begun = Begun { begun: run.instance.to_owned(), pid: std::process::id() };
+        let begun = BegunMessage { begun: run.instance.to_owned(), pid: std::process::id() };
         Self { line: serde_json::to_string(&begun).ok(), log: run.log.to_owned() }
     }
 }

@@ -13,7 +13,7 @@ use crate::session::error::Error;
 
 /// How much of the action this step does.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum ActionPart {
     /// Only the run: later steps upload its files and start the next run of the workflow.
     Loop,
     /// Everything.
@@ -54,7 +54,7 @@ pub(super) fn words(env: &Environment, from: Option<&str>) -> Result<Vec<String>
 }
 
 /// Applies the inputs that are not words of the command line.
-pub(super) fn inputs(part: Part, env: &Environment, run: &mut RunFlags) -> Result<(), Error> {
+pub(super) fn inputs(part: ActionPart, env: &Environment, run: &mut RunFlags) -> Result<(), Error> {
     let wanted = |name: &str| input(env, name).map(|value| boolean(name, &value)).transpose();
     // First what a refusal of the others is reported with.
     if let Some(directory) = input(env, "report-dir") {
@@ -93,8 +93,8 @@ pub(super) fn inputs(part: Part, env: &Environment, run: &mut RunFlags) -> Resul
     // Only a later step may use these, but a mistake in them is reported before the run and not after it.
     let (chain, go_on) = (chain(env)?, on_handoff(env)?);
     match part {
-        Part::Loop => {}
-        Part::All => {
+        ActionPart::Loop => {}
+        ActionPart::All => {
             run.report.chain = chain;
             run.report.go_on = go_on;
         }
@@ -124,18 +124,18 @@ fn given<T>(
 }
 
 /// Applies the inputs about the artifact. Where the runner gives this step no access to artifacts, a later one uploads.
-fn storing(part: Part, env: &Environment, uploading: &mut UploadFlags) -> Result<(), Error> {
+fn storing(part: ActionPart, env: &Environment, uploading: &mut UploadFlags) -> Result<(), Error> {
     uploading.retention_days = days(env)?.or(uploading.retention_days);
     if let Some(upload) = input(env, "upload") {
         uploading.no_upload = !boolean("upload", &upload)?;
     }
-    uploading.stored_later = part == Part::Loop && !uploading.no_upload && !is_offered(&env.lookup());
+    uploading.stored_later = part == ActionPart::Loop && !uploading.no_upload && !is_offered(&env.lookup());
     Ok(())
 }
 
 /// Returns what the inputs say about reports, as far as they can be read: of a run that is refused because of another
 /// input.
-pub(super) fn told(part: Part, env: &Environment) -> RunFlags {
+pub(super) fn told(part: ActionPart, env: &Environment) -> RunFlags {
     let mut flags = RunFlags { ci: Some("auto".to_owned()), ..RunFlags::default() };
     // What cannot be read is what the run is refused for.
     let _refused = inputs(part, env, &mut flags);

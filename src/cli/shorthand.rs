@@ -9,7 +9,7 @@ use crate::definition::load::{self, LoadError};
 use crate::session::error::Error;
 
 /// A word that is neither a command nor a loop.
-pub(super) struct Unknown {
+pub(super) struct UnknownWord {
     pub(super) error: Error,
     /// Its place on the command line.
     pub(super) at: usize,
@@ -18,7 +18,7 @@ pub(super) struct Unknown {
 }
 
 /// Returns the command line with `run` before the name of a loop that stands where a command would.
-pub(super) fn expanded(mut arguments: Vec<OsString>, cwd: &Path) -> Result<Vec<OsString>, Unknown> {
+pub(super) fn expanded(mut arguments: Vec<OsString>, cwd: &Path) -> Result<Vec<OsString>, UnknownWord> {
     let Some((at, word)) = first_word(&arguments) else { return Ok(arguments) };
     let commands = commands();
     if commands.iter().any(|command| command == word) {
@@ -46,7 +46,7 @@ fn first_word(arguments: &[OsString]) -> Option<(usize, &str)> {
     None
 }
 
-fn unknown(word: &str, at: usize, (commands, near_loop): (&[String], Option<&str>)) -> Unknown {
+fn unknown(word: &str, at: usize, (commands, near_loop): (&[String], Option<&str>)) -> UnknownWord {
     let near_command = nearest(word, commands.iter().filter(|command| command.len() > 3).map(String::as_str));
     let error = Error::refused(format!("`{word}` is neither a command nor a loop"));
     let hint = match (near_command, near_loop) {
@@ -55,7 +55,7 @@ fn unknown(word: &str, at: usize, (commands, near_loop): (&[String], Option<&str
         (None, Some(name)) => format!("did you mean the loop `{name}`?"),
         (None, None) => "`ll-loop help` names the commands, and `ll-loop list` the loops".to_owned(),
     };
-    Unknown { error: error.with_hint(hint), at, is_command: near_command.is_some() }
+    UnknownWord { error: error.with_hint(hint), at, is_command: near_command.is_some() }
 }
 
 #[cfg(test)]
@@ -73,7 +73,7 @@ mod tests {
         let arguments = line.split_whitespace().map(OsString::from).collect();
         match expanded(arguments, directory.path()) {
             Ok(words) => words.join(std::ffi::OsStr::new(" ")).into_string().unwrap(),
-            Err(Unknown { error, .. }) => {
+            Err(UnknownWord { error, .. }) => {
                 format!("{}; {}", error.message(), error.hint().unwrap_or_default())
             }
         }

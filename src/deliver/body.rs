@@ -418,15 +418,15 @@ mod tests {
         journal.digest()
     }
 
-    struct Told {
+    struct DeliveredRun {
         loop_name: LoopName,
         run: InstanceName,
         patch: PatchId,
         bundle: Sum,
     }
 
-    fn told(name: &str) -> Told {
-        Told {
+    fn told(name: &str) -> DeliveredRun {
+        DeliveredRun {
             loop_name: LoopName::parse(name).unwrap(),
             run: InstanceName::parse("fix-types-20251120T234847-1f2e3d").unwrap(),
             patch: PatchId::parse(&"2".repeat(40)).unwrap(),
@@ -434,7 +434,7 @@ mod tests {
         }
     }
 
-    impl Told {
+    impl DeliveredRun {
         fn facts<'b>(&'b self, digest: &'b Digest, changes: &'b [FileChange]) -> BodyFacts<'b> {
             BodyFacts {
                 loop_name: &self.loop_name,

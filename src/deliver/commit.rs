@@ -3,7 +3,7 @@
 use super::offer::{Offered, check_changes};
 use super::outcome::Done;
 use super::secrecy::check_texts;
-use super::servers::Server;
+use super::servers::DeliveryServer;
 use super::texts::Texts;
 use super::way::{Brought, DeliverOptions};
 use crate::base::object::ObjectId;
@@ -13,7 +13,7 @@ use crate::forge::message;
 use crate::forge::names::StickyNames;
 use crate::forge::standing::FixStanding;
 use crate::session::context::Session;
-use crate::session::git::stop::Stop;
+use crate::session::git::stop::DeliveryStop;
 
 /// So many commits of ours on top of each other are two bots that undo each other's work.
 const MOST_IN_A_ROW: usize = 3;
@@ -22,29 +22,29 @@ const MOST_IN_A_ROW: usize = 3;
 pub(super) fn deliver(
     offered: &Offered<'_>,
     standing: FixStanding,
-    server: &Server,
+    server: &DeliveryServer,
     options: &DeliverOptions,
     session: &Session<'_>,
-) -> Result<Brought, Stop> {
+) -> Result<Brought, DeliveryStop> {
     let Some((api, repository)) = server.api() else {
-        return Err(Stop::refused("this server has no pull requests that a commit can be added to"));
+        return Err(DeliveryStop::refused("this server has no pull requests that a commit can be added to"));
     };
     let pull = PullHead::find(&session.env.lookup(), api, repository)?;
     let number = pull.number;
     if pull.is_foreign {
-        return Err(Stop::refused(format!(
+        return Err(DeliveryStop::refused(format!(
             "the pull request #{number} comes from another repository, which is never written to: use `--to suggest`"
         )));
     }
     if pull.state != PullState::Open {
-        return Err(Stop::refused(format!("the pull request #{number} is not open any more")));
+        return Err(DeliveryStop::refused(format!("the pull request #{number} is not open any more")));
     }
     let forge = offered.forge(server, session)?;
     let forge = forge.as_ref();
     let name = format!("refs/heads/{}", pull.branch);
     let found = forge.refs(&[&name])?;
     let Some(head) = found.get(&name) else {
-        return Err(Stop::refused(format!(
+        return Err(DeliveryStop::refused(format!(
             "the branch `{}` of the pull request #{number} is gone",
             pull.branch
         )));
@@ -52,17 +52,17 @@ pub(super) fn deliver(
     let applied = offered.onto(head, &pull.branch)?;
     check_changes(&applied.changes, options)?;
     if applied.changes.is_empty() {
-        return Err(Stop::Unchanged("the pull request has the fix already".to_owned()));
+        return Err(DeliveryStop::Unchanged("the pull request has the fix already".to_owned()));
     }
     if ours_in_a_row(forge, head)? >= MOST_IN_A_ROW {
-        return Err(Stop::refused(format!(
+        return Err(DeliveryStop::refused(format!(
             "the last {MOST_IN_A_ROW} commits of the pull request #{number} are deliveries: something undoes them, and a \
              person has to look"
         )));
     }
     let starts_checks = forge.starts_checks()?;
     if !starts_checks && !options.accept_no_checks {
-        return Err(Stop::refused(
+        return Err(DeliveryStop::refused(
             "no checks would start on the commit, because the token is that of the job, and the pull request would wait \
              for them for ever: give the token of an app or a person, or `--accept-no-checks`",
         ));
@@ -75,7 +75,7 @@ pub(super) fn deliver(
         return Ok(Brought { notes: vec![format!("branch: {}", pull.branch)], ..pull_page });
     }
     let names = StickyNames::new(&offered.bundle.manifest.r#loop, &pull.branch)
-        .map_err(|_| Stop::refused("the names of the loop and the branch are too long together"))?;
+        .map_err(|_| DeliveryStop::refused("the names of the loop and the branch are too long together"))?;
     let commit = NewCommit {
         parent: head,
         tree: &applied.tree,
@@ -90,7 +90,7 @@ pub(super) fn deliver(
 }
 
 /// Counts how many of the newest commits of a branch are ours.
-fn ours_in_a_row(forge: &dyn Forge, head: &ObjectId) -> Result<usize, Stop> {
+fn ours_in_a_row(forge: &dyn Forge, head: &ObjectId) -> Result<usize, DeliveryStop> {
     let mut messages = Vec::new();
     let mut next = Some(head.clone());
     while let Some(id) = next.filter(|_| messages.len() < MOST_IN_A_ROW) {

@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use super::servers::Server;
-use super::way::{DeliverOptions, Way};
+use super::servers::DeliveryServer;
+use super::way::{DeliverOptions, Destination};
 use crate::base::object::ObjectId;
 use crate::forge::change::FileChange;
 use crate::forge::interface::{
@@ -14,19 +14,20 @@ use crate::lease::record::MAX_SCOPES;
 use crate::lease::scope::Scopes;
 use crate::session::context::Session;
 use crate::session::error::Error;
-use crate::session::prepare::lock::{Lock, Wanted};
+use crate::session::prepare::lock::{Lock, LockRequest};
 
 /// Locks what a delivery changes, if it is to be locked and anything is to be written.
 pub(super) fn lock(
     (changes, run): (&[FileChange], &str),
-    server: &Server,
+    server: &DeliveryServer,
     options: &DeliverOptions,
     session: &Session<'_>,
 ) -> Result<Option<Lock>, Error> {
-    let Some(lock) = options.lock.as_ref().filter(|_| options.way != Way::Patch && !options.dry_run) else {
+    let Some(lock) = options.lock.as_ref().filter(|_| options.way != Destination::Patch && !options.dry_run)
+    else {
         return Ok(None);
     };
-    let wanted = Wanted {
+    let wanted = LockRequest {
         scopes: scopes(changes),
         run,
         ancestors: &[],
@@ -46,12 +47,12 @@ fn scopes(changes: &[FileChange]) -> Scopes {
 }
 
 /// A server behind a lock.
-pub(super) struct Locked<'l> {
+pub(super) struct LockedForge<'l> {
     pub(super) forge: Box<dyn Forge + 'l>,
     pub(super) lock: &'l Lock,
 }
 
-impl Locked<'_> {
+impl LockedForge<'_> {
     fn check(&self) -> Result<(), ForgeError> {
         self.lock.check().map_err(|why| {
             ForgeError::new(
@@ -63,7 +64,7 @@ impl Locked<'_> {
     }
 }
 
-impl Forge for Locked<'_> {
+impl Forge for LockedForge<'_> {
     fn name(&self) -> String {
         self.forge.name()
     }

@@ -32,16 +32,16 @@ use std::path::PathBuf;
 
 use offer::Offered;
 pub use outcome::{Delivery, Done};
-use servers::Server;
+use servers::DeliveryServer;
 use source::Source;
 use way::Brought;
-pub use way::{DeliverOptions, Way};
+pub use way::{DeliverOptions, Destination};
 
 use crate::ci::Provider;
 use crate::forge::standing::FixStanding;
 use crate::session::context::Session;
 use crate::session::error::{Error, Kind};
-use crate::session::git::stop::Stop;
+use crate::session::git::stop::DeliveryStop;
 use crate::session::prepare::lock::Lock;
 
 /// How often a delivery is begun anew because another one was faster.
@@ -55,7 +55,7 @@ impl Session<'_> {
     pub fn deliver(&self, options: &DeliverOptions) -> Result<Delivery, Error> {
         check(options)?;
         let provider = Provider::detect(&self.env.lookup());
-        let source = source::open(&options.what, options.way == Way::Suggestions, self);
+        let source = source::open(&options.what, options.way == Destination::Suggestions, self);
         let source = source.inspect_err(|error| {
             self.told(provider.summarize(&outcome::failure(None, error)), &provider);
         })?;
@@ -110,15 +110,15 @@ impl Session<'_> {
         };
         let is_delivered = brought.as_ref().is_ok_and(|brought| brought.done.is_delivered());
         // What nobody has got is kept, also where something failed.
-        let kept = offered.ok().filter(|_| !is_delivered || options.way == Way::Patch);
+        let kept = offered.ok().filter(|_| !is_delivered || options.way == Destination::Patch);
         let patch = kept.map(|offered| offered.keep_patch(options, self)).transpose()?.flatten();
         let kept_after = |error| Undelivered { error, patch: patch.clone() };
         let brought = match brought {
             Ok(brought) => brought,
-            Err(Stop::Unchanged(why)) => Brought::nothing(Done::Unchanged { why }),
-            Err(Stop::Refused(why)) => Brought::nothing(Done::Refused { why }),
-            Err(Stop::Failed(error)) => return Err(kept_after(error)),
-            Err(Stop::Raced(why)) => {
+            Err(DeliveryStop::Unchanged(why)) => Brought::nothing(Done::Unchanged { why }),
+            Err(DeliveryStop::Refused(why)) => Brought::nothing(Done::Refused { why }),
+            Err(DeliveryStop::Failed(error)) => return Err(kept_after(error)),
+            Err(DeliveryStop::Raced(why)) => {
                 let error = Error::refused(format!("others were faster {TRIES} times: {why}"));
                 return Err(kept_after(
                     error.of_kind(Kind::Locked).with_hint("deliver it again when they are done"),
@@ -132,7 +132,7 @@ impl Session<'_> {
 
     /// Keeps the patch where no server can be reached at all, as far as everything that it needs is at hand.
     fn undelivered(&self, source: &Source, options: &DeliverOptions, error: Error) -> Undelivered {
-        let server = Server::nowhere();
+        let server = DeliveryServer::nowhere();
         let offered = Offered::new(&source.bundle, &server, options, self);
         let patch = offered.ok().and_then(|offered| offered.keep_patch(options, self).ok()).flatten();
         Undelivered { error, patch }
@@ -142,17 +142,17 @@ impl Session<'_> {
         &self,
         offered: &Offered<'_>,
         standing: FixStanding,
-        server: &Server,
+        server: &DeliveryServer,
         options: &DeliverOptions,
-    ) -> Result<Brought, Stop> {
+    ) -> Result<Brought, DeliveryStop> {
         match options.way {
             // It is kept at the end.
-            Way::Patch => Ok(Brought::nothing(Done::Created)),
-            Way::PullRequest | Way::Branch => {
+            Destination::Patch => Ok(Brought::nothing(Done::Created)),
+            Destination::PullRequest | Destination::Branch => {
                 again(|| sticky::deliver(offered, standing, server, options, self))
             }
-            Way::Commit => again(|| commit::deliver(offered, standing, server, options, self)),
-            Way::Suggestions => suggest::deliver(offered, standing, server, options, self),
+            Destination::Commit => again(|| commit::deliver(offered, standing, server, options, self)),
+            Destination::Suggestions => suggest::deliver(offered, standing, server, options, self),
         }
     }
 }
@@ -171,11 +171,11 @@ impl From<Error> for Undelivered {
 }
 
 /// Begins anew while others are faster.
-fn again(deliver: impl Fn() -> Result<Brought, Stop>) -> Result<Brought, Stop> {
+fn again(deliver: impl Fn() -> Result<Brought, DeliveryStop>) -> Result<Brought, DeliveryStop> {
     let mut tried = 1;
     loop {
         match deliver() {
-            Err(Stop::Raced(_)) if tried < TRIES => tried += 1,
+            Err(DeliveryStop::Raced(_)) if tried < TRIES => tried += 1,
             ended => return ended,
         }
     }
@@ -184,13 +184,13 @@ fn again(deliver: impl Fn() -> Result<Brought, Stop>) -> Result<Brought, Stop> {
 /// Refuses options that contradict each other.
 fn check(options: &DeliverOptions) -> Result<(), Error> {
     let refused = |message: &str, hint: &str| Err(Error::refused(message).with_hint(hint));
-    if options.remote.is_some() && options.way != Way::Branch {
+    if options.remote.is_some() && options.way != Destination::Branch {
         return refused("`--remote` is for a branch alone", "add `--to branch`");
     }
-    if options.accept_no_checks && options.way != Way::Commit {
+    if options.accept_no_checks && options.way != Destination::Commit {
         return refused("`--accept-no-checks` is for a commit alone", "add `--to commit`, or leave it out");
     }
-    if options.unverified && options.way != Way::PullRequest {
+    if options.unverified && options.way != Destination::PullRequest {
         return refused(
             "`--unverified` is for a pull request alone, which can be a draft that says so",
             "add `--to pr`, or leave it out",

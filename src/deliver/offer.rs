@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 
 use fs_err as fs;
 
-use super::locked::Locked;
+use super::locked::LockedForge;
 use super::policy;
 use super::secrecy::{self, Secrecy};
-use super::servers::Server;
-use super::way::{DeliverOptions, Way};
+use super::servers::DeliveryServer;
+use super::way::{DeliverOptions, Destination};
 use crate::base::object::ObjectId;
 use crate::bundle::names;
 use crate::definition::load::{self, DIRECTORY};
@@ -22,7 +22,7 @@ use crate::journal::files::RunFiles;
 use crate::session::context::Session;
 use crate::session::error::Error;
 use crate::session::git;
-use crate::session::git::stop::Stop;
+use crate::session::git::stop::DeliveryStop;
 use crate::session::git::workspace::{Fix, Workspace};
 use crate::session::prepare::lock::Lock;
 use crate::session::read::opened::OpenedBundle;
@@ -57,15 +57,19 @@ impl<'b> Offered<'b> {
     /// Takes the fix out of a bundle.
     pub(super) fn new(
         bundle: &'b OpenedBundle,
-        server: &Server,
+        server: &DeliveryServer,
         options: &DeliverOptions,
         session: &Session<'_>,
-    ) -> Result<Self, Stop> {
+    ) -> Result<Self, DeliveryStop> {
         let Some(saved) = &bundle.manifest.tree else {
-            return Err(Stop::refused("the bundle holds no working tree: the run was in no git repository"));
+            return Err(DeliveryStop::refused(
+                "the bundle holds no working tree: the run was in no git repository",
+            ));
         };
         if let Some(why) = &saved.missing {
-            return Err(Stop::refused(format!("the bundle does not hold what the run changed: {why}")));
+            return Err(DeliveryStop::refused(format!(
+                "the bundle does not hold what the run changed: {why}"
+            )));
         }
         let checkout = git::at(&session.cwd, session);
         let workspace = Workspace::new(&saved.base, &checkout, server.remote(), session)?;
@@ -80,25 +84,25 @@ impl<'b> Offered<'b> {
     /// Returns what takes it, as long as it is locked.
     pub(super) fn forge<'f>(
         &'f self,
-        server: &'f Server,
+        server: &'f DeliveryServer,
         session: &Session<'_>,
-    ) -> Result<Box<dyn Forge + 'f>, Stop> {
+    ) -> Result<Box<dyn Forge + 'f>, DeliveryStop> {
         let forge = server.forge(&self.workspace, session)?;
         Ok(match &self.lock {
-            Some(lock) => Box::new(Locked { forge, lock }),
+            Some(lock) => Box::new(LockedForge { forge, lock }),
             None => forge,
         })
     }
 
     /// Refuses what must not be delivered, whatever stands on the server.
-    pub(super) fn check(&self, options: &DeliverOptions) -> Result<FixStanding, Stop> {
+    pub(super) fn check(&self, options: &DeliverOptions) -> Result<FixStanding, DeliveryStop> {
         let manifest = &self.bundle.manifest;
         // Suggestions are for pull requests from other repositories too, and look at that themselves.
-        if options.way != Way::Suggestions {
+        if options.way != Destination::Suggestions {
             self.check_repository()?;
         }
         let standing = policy::of_run(&self.bundle.digest, options.unverified);
-        let standing = standing.map_err(|refusal| Stop::Refused(vec![refusal]))?;
+        let standing = standing.map_err(|refusal| DeliveryStop::Refused(vec![refusal]))?;
         let is_of_the_tree = |path: &str| !BESIDE_THE_TREE.iter().any(|beside| path.starts_with(beside));
         let left_out: Vec<String> = manifest
             .left_out
@@ -107,38 +111,43 @@ impl<'b> Offered<'b> {
             .map(|left| format!("{}: {}", left.path, left.why))
             .collect();
         if !left_out.is_empty() {
-            return Err(Stop::about("the bundle does not hold the whole tree that was verified", left_out));
+            return Err(DeliveryStop::about(
+                "the bundle does not hold the whole tree that was verified",
+                left_out,
+            ));
         }
         let ended = self.bundle.digest.changes().map(|changes| changes.end.tree.as_str());
         if ended.is_some_and(|tree| tree != self.fix.tree.as_str()) {
-            return Err(Stop::refused(
+            return Err(DeliveryStop::refused(
                 "the bundle holds other files than those that the run left: they were changed since",
             ));
         }
         if self.changes.is_empty() {
-            return Err(Stop::Unchanged("the run changed nothing".to_owned()));
+            return Err(DeliveryStop::Unchanged("the run changed nothing".to_owned()));
         }
         if let Secrecy::Held(found) = &self.secrecy {
-            return Err(Stop::Refused(found.clone()));
+            return Err(DeliveryStop::Refused(found.clone()));
         }
         check_changes(&self.changes, options)?;
         Ok(standing)
     }
 
     /// Refuses the fix of another repository.
-    pub(super) fn check_repository(&self) -> Result<(), Stop> {
+    pub(super) fn check_repository(&self) -> Result<(), DeliveryStop> {
         match &self.is_elsewhere {
-            Some(theirs) => Err(Stop::refused(format!("the run was in another repository: {theirs}"))),
+            Some(theirs) => {
+                Err(DeliveryStop::refused(format!("the run was in another repository: {theirs}")))
+            }
             None => Ok(()),
         }
     }
 
     /// Applies the fix to a commit of a branch that goes on from where the run began.
-    pub(super) fn onto(&self, commit: &ObjectId, branch: &BranchName) -> Result<Applied, Stop> {
+    pub(super) fn onto(&self, commit: &ObjectId, branch: &BranchName) -> Result<Applied, DeliveryStop> {
         let Self { workspace, fix, .. } = self;
         workspace.need(commit)?;
         if !self.goes_on_from(commit)? {
-            return Err(Stop::refused(format!(
+            return Err(DeliveryStop::refused(format!(
                 "the run began at the commit {}, which is not in the history of `{branch}` (any more)",
                 fix.base
             )));
@@ -147,7 +156,7 @@ impl<'b> Offered<'b> {
     }
 
     /// Applies the fix to any commit that is there.
-    pub(super) fn applied(&self, commit: &ObjectId) -> Result<Applied, Stop> {
+    pub(super) fn applied(&self, commit: &ObjectId) -> Result<Applied, DeliveryStop> {
         let Self { workspace, fix, .. } = self;
         let tree = workspace.apply(fix, commit)?;
         let onto = workspace.tree_of(commit)?;
@@ -162,12 +171,12 @@ impl<'b> Offered<'b> {
 
     /// Tells whether a commit goes on from where the run began: from the commit itself, or, where the server had made that
     /// to merge a pull request, from what it merged.
-    fn goes_on_from(&self, commit: &ObjectId) -> Result<bool, Stop> {
+    fn goes_on_from(&self, commit: &ObjectId) -> Result<bool, DeliveryStop> {
         let Self { workspace, fix, .. } = self;
         if workspace.is_ancestor(&fix.base, commit)? {
             return Ok(true);
         }
-        let base = workspace.commit(&fix.base).map_err(Stop::refused)?;
+        let base = workspace.commit(&fix.base).map_err(DeliveryStop::refused)?;
         if base.parents.len() < 2 {
             return Ok(false);
         }
@@ -210,10 +219,10 @@ impl<'b> Offered<'b> {
 }
 
 /// Refuses changes of files that nobody may deliver.
-pub(super) fn check_changes(changes: &[FileChange], options: &DeliverOptions) -> Result<(), Stop> {
+pub(super) fn check_changes(changes: &[FileChange], options: &DeliverOptions) -> Result<(), DeliveryStop> {
     let allowed: BTreeSet<String> = options.allow_paths.iter().cloned().collect();
     let refused: Vec<Refusal> = policy::of_changes(changes, &allowed);
-    if refused.is_empty() { Ok(()) } else { Err(Stop::Refused(refused)) }
+    if refused.is_empty() { Ok(()) } else { Err(DeliveryStop::Refused(refused)) }
 }
 
 /// Returns where the patch is kept if nobody says it: among the files of the run where this is a directory of loops, and
@@ -229,7 +238,7 @@ fn directory(instance: &str, session: &Session<'_>) -> PathBuf {
 }
 
 /// Returns the repository of a run, if it is not that of the server.
-fn elsewhere(bundle: &OpenedBundle, server: &Server) -> Option<String> {
+fn elsewhere(bundle: &OpenedBundle, server: &DeliveryServer) -> Option<String> {
     let theirs = bundle.manifest.repository.as_ref()?.to_string();
     let ours = server.repository()?;
     (theirs != ours).then_some(theirs)

@@ -52,7 +52,7 @@ pub enum PullStep {
 
 /// What is done.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Plan {
+pub enum DeliveryPlan {
     /// Nothing.
     Unchanged {
         /// Why.
@@ -78,10 +78,10 @@ pub enum Plan {
 /// What nothing verified is never more than a draft: it goes into no branch without a pull request, and into no pull request
 /// that people could merge. A title or a text that alone would differ is not written, so that the same fix night after night
 /// disturbs nobody.
-pub fn plan(names: &StickyNames, observed: &Observed, offer: &Offer, wants_pull: bool) -> Plan {
+pub fn plan(names: &StickyNames, observed: &Observed, offer: &Offer, wants_pull: bool) -> DeliveryPlan {
     let unchanged =
-        |why: &str, pull: Option<&Pull>| Plan::Unchanged { why: why.to_owned(), pull: pull.cloned() };
-    let refused = |why: String| Plan::Refused(Refusal::new(why));
+        |why: &str, pull: Option<&Pull>| DeliveryPlan::Unchanged { why: why.to_owned(), pull: pull.cloned() };
+    let refused = |why: String| DeliveryPlan::Refused(Refusal::new(why));
     let open = observed.pulls.iter().find(|pull| pull.state == PullState::Open);
     if offer.tree == observed.base.tree {
         return unchanged("the base has the fix already", open);
@@ -113,7 +113,7 @@ pub fn plan(names: &StickyNames, observed: &Observed, offer: &Offer, wants_pull:
             Some(closed) if closed.state == PullState::Closed => {
                 unchanged("a person closed the pull request with this very fix", Some(closed))
             }
-            Some(_) | None if is_there => Plan::Pull(PullStep::Open),
+            Some(_) | None if is_there => DeliveryPlan::Pull(PullStep::Open),
             Some(_) | None => write(names, observed, PullStep::Open),
         };
     };
@@ -144,7 +144,7 @@ pub fn plan(names: &StickyNames, observed: &Observed, offer: &Offer, wants_pull:
     let step = PullStep::Edit { pull: open.clone(), makes_ready };
     match (is_there, is_told) {
         (true, true) => unchanged("the pull request has the fix already", Some(open)),
-        (true, false) => Plan::Pull(step),
+        (true, false) => DeliveryPlan::Pull(step),
         (false, _) => write(names, observed, step),
     }
 }
@@ -154,13 +154,13 @@ fn is_of(pull: &Pull, offer: &Offer) -> bool {
     Marker::find(&pull.body).is_some_and(|marker| marker.patch == offer.patch)
 }
 
-fn write(names: &StickyNames, observed: &Observed, pull: PullStep) -> Plan {
+fn write(names: &StickyNames, observed: &Observed, pull: PullStep) -> DeliveryPlan {
     let from = |id: Option<&ObjectId>| id.cloned();
     let moves = vec![
         RefMove { name: names.branch_ref(), from: from(observed.head.as_ref().map(|head| &head.id)) },
         RefMove { name: names.delivered.clone(), from: from(observed.delivered.as_ref()) },
     ];
-    Plan::Write { moves, pull }
+    DeliveryPlan::Write { moves, pull }
 }
 
 #[cfg(test)]
@@ -220,23 +220,23 @@ mod tests {
         ]
     }
 
-    fn decided(observed: &Observed, offer: &Offer) -> Plan {
+    fn decided(observed: &Observed, offer: &Offer) -> DeliveryPlan {
         plan(&names(), observed, offer, true)
     }
 
     #[test]
     fn the_first_delivery_opens_and_the_same_again_does_nothing() {
         let first = decided(&empty(), &offer(20));
-        assert_eq!(first, Plan::Write { moves: moves(None, None), pull: PullStep::Open });
+        assert_eq!(first, DeliveryPlan::Write { moves: moves(None, None), pull: PullStep::Open });
         let again = decided(&delivered(vec![pull(PullState::Open, 20)]), &offer(20));
-        assert!(matches!(again, Plan::Unchanged { pull: Some(_), .. }), "{again:?}");
+        assert!(matches!(again, DeliveryPlan::Unchanged { pull: Some(_), .. }), "{again:?}");
     }
 
     #[test]
     fn another_fix_or_a_newer_base_goes_to_the_same_pull_request() {
         let open = pull(PullState::Open, 20);
         let step = PullStep::Edit { pull: open.clone(), makes_ready: false };
-        let expected = Plan::Write { moves: moves(Some(2), Some(2)), pull: step };
+        let expected = DeliveryPlan::Write { moves: moves(Some(2), Some(2)), pull: step };
         assert_eq!(decided(&delivered(vec![open.clone()]), &offer(21)), expected);
         let moved = Observed { base: commit(3, 11, 1), ..delivered(vec![open]) };
         assert_eq!(decided(&moved, &offer(20)), expected);
@@ -247,7 +247,7 @@ mod tests {
         for delivered_ref in [None, Some(id(9))] {
             let touched = Observed { delivered: delivered_ref, ..delivered(vec![pull(PullState::Open, 20)]) };
             for offer in [offer(20), offer(21)] {
-                assert!(matches!(decided(&touched, &offer), Plan::Refused(_)));
+                assert!(matches!(decided(&touched, &offer), DeliveryPlan::Refused(_)));
             }
         }
     }
@@ -255,16 +255,16 @@ mod tests {
     #[test]
     fn a_branch_that_is_gone_is_handed_back() {
         let gone = Observed { head: None, ..delivered(vec![pull(PullState::Merged, 19)]) };
-        let expected = Plan::Write { moves: moves(None, Some(2)), pull: PullStep::Open };
+        let expected = DeliveryPlan::Write { moves: moves(None, Some(2)), pull: PullStep::Open };
         assert_eq!(decided(&gone, &offer(20)), expected);
     }
 
     #[test]
     fn a_fix_that_the_base_has_is_no_fix() {
-        assert!(matches!(decided(&delivered(vec![]), &offer(10)), Plan::Unchanged { .. }));
+        assert!(matches!(decided(&delivered(vec![]), &offer(10)), DeliveryPlan::Unchanged { .. }));
         // Also where a person works on the branch: there is nothing to write.
         let touched = Observed { delivered: None, ..delivered(vec![]) };
-        assert!(matches!(decided(&touched, &offer(10)), Plan::Unchanged { .. }));
+        assert!(matches!(decided(&touched, &offer(10)), DeliveryPlan::Unchanged { .. }));
     }
 
     #[test]
@@ -275,26 +275,31 @@ mod tests {
             delivered(vec![closed(19), pull(PullState::Merged, 18), closed(20)]),
             Observed { head: None, ..delivered(vec![closed(20)]) },
         ] {
-            assert!(matches!(decided(&observed, &offer(20)), Plan::Unchanged { pull: Some(_), .. }));
-            assert!(matches!(decided(&observed, &offer(21)), Plan::Write { pull: PullStep::Open, .. }));
+            assert!(matches!(decided(&observed, &offer(20)), DeliveryPlan::Unchanged { pull: Some(_), .. }));
+            assert!(matches!(
+                decided(&observed, &offer(21)),
+                DeliveryPlan::Write { pull: PullStep::Open, .. }
+            ));
         }
     }
 
     #[test]
     fn a_delivery_that_was_broken_off_is_finished() {
-        assert_eq!(decided(&delivered(vec![]), &offer(20)), Plan::Pull(PullStep::Open));
+        assert_eq!(decided(&delivered(vec![]), &offer(20)), DeliveryPlan::Pull(PullStep::Open));
         let old = pull(PullState::Open, 19);
         let step = PullStep::Edit { pull: old.clone(), makes_ready: false };
-        assert_eq!(decided(&delivered(vec![old]), &offer(20)), Plan::Pull(step));
+        assert_eq!(decided(&delivered(vec![old]), &offer(20)), DeliveryPlan::Pull(step));
     }
 
     #[test]
     fn only_our_own_drafts_become_ready() {
         let unverified = |is_draft| Pull { is_draft, ..doubtful(pull(PullState::Open, 20)) };
         let ready = |open: Pull| match decided(&delivered(vec![open]), &offer(20)) {
-            Plan::Pull(PullStep::Edit { makes_ready, .. }) => Some(makes_ready),
-            Plan::Unchanged { .. } => None,
-            other @ (Plan::Refused(_) | Plan::Write { .. } | Plan::Pull(_)) => panic!("{other:?}"),
+            DeliveryPlan::Pull(PullStep::Edit { makes_ready, .. }) => Some(makes_ready),
+            DeliveryPlan::Unchanged { .. } => None,
+            other @ (DeliveryPlan::Refused(_) | DeliveryPlan::Write { .. } | DeliveryPlan::Pull(_)) => {
+                panic!("{other:?}")
+            }
         };
         assert_eq!(ready(unverified(true)), Some(true));
         assert_eq!(ready(unverified(false)), Some(false));
@@ -305,15 +310,18 @@ mod tests {
     fn what_nothing_verified_replaces_nothing_that_was() {
         let unverified = |of| Offer { standing: FixStanding::Unverified, ..offer(of) };
         let open = || pull(PullState::Open, 20);
-        assert!(matches!(decided(&delivered(vec![open()]), &unverified(21)), Plan::Refused(_)));
-        assert!(matches!(decided(&empty(), &unverified(21)), Plan::Write { pull: PullStep::Open, .. }));
+        assert!(matches!(decided(&delivered(vec![open()]), &unverified(21)), DeliveryPlan::Refused(_)));
+        assert!(matches!(
+            decided(&empty(), &unverified(21)),
+            DeliveryPlan::Write { pull: PullStep::Open, .. }
+        ));
         // The same fix is there, and was verified.
-        assert!(matches!(decided(&delivered(vec![open()]), &unverified(20)), Plan::Unchanged { .. }));
+        assert!(matches!(decided(&delivered(vec![open()]), &unverified(20)), DeliveryPlan::Unchanged { .. }));
         let moved = Observed { base: commit(3, 11, 1), ..delivered(vec![open()]) };
-        assert!(matches!(decided(&moved, &unverified(20)), Plan::Refused(_)));
+        assert!(matches!(decided(&moved, &unverified(20)), DeliveryPlan::Refused(_)));
         // A person wrote the text.
         let own = Pull { is_draft: true, body: "mine".to_owned(), ..open() };
-        assert!(matches!(decided(&delivered(vec![own]), &unverified(20)), Plan::Refused(_)));
+        assert!(matches!(decided(&delivered(vec![own]), &unverified(20)), DeliveryPlan::Refused(_)));
     }
 
     #[test]
@@ -321,39 +329,48 @@ mod tests {
         let unverified = |of| Offer { standing: FixStanding::Unverified, ..offer(of) };
         let open = |is_draft| Pull { is_draft, ..doubtful(pull(PullState::Open, 20)) };
         let step = PullStep::Edit { pull: open(true), makes_ready: false };
-        let expected = Plan::Write { moves: moves(Some(2), Some(2)), pull: step };
+        let expected = DeliveryPlan::Write { moves: moves(Some(2), Some(2)), pull: step };
         assert_eq!(decided(&delivered(vec![open(true)]), &unverified(21)), expected);
-        assert!(matches!(decided(&delivered(vec![open(false)]), &unverified(21)), Plan::Refused(_)));
-        assert!(matches!(decided(&delivered(vec![open(false)]), &unverified(20)), Plan::Unchanged { .. }));
+        assert!(matches!(decided(&delivered(vec![open(false)]), &unverified(21)), DeliveryPlan::Refused(_)));
+        assert!(matches!(
+            decided(&delivered(vec![open(false)]), &unverified(20)),
+            DeliveryPlan::Unchanged { .. }
+        ));
         let step = PullStep::Edit { pull: open(true), makes_ready: true };
-        let expected = Plan::Write { moves: moves(Some(2), Some(2)), pull: step };
+        let expected = DeliveryPlan::Write { moves: moves(Some(2), Some(2)), pull: step };
         assert_eq!(decided(&delivered(vec![open(true)]), &offer(21)), expected);
     }
 
     #[test]
     fn what_merges_itself_gets_nothing_new() {
         let itself = || Pull { merges_itself: true, ..pull(PullState::Open, 20) };
-        assert!(matches!(decided(&delivered(vec![itself()]), &offer(21)), Plan::Refused(_)));
+        assert!(matches!(decided(&delivered(vec![itself()]), &offer(21)), DeliveryPlan::Refused(_)));
         let moved = Observed { base: commit(3, 11, 1), ..delivered(vec![itself()]) };
-        assert!(matches!(decided(&moved, &offer(20)), Plan::Write { .. }));
+        assert!(matches!(decided(&moved, &offer(20)), DeliveryPlan::Write { .. }));
         // The branch has it already, and only the text is of an earlier one.
         let told = Pull { merges_itself: true, ..pull(PullState::Open, 19) };
-        assert!(matches!(decided(&delivered(vec![told]), &offer(20)), Plan::Pull(PullStep::Edit { .. })));
+        assert!(matches!(
+            decided(&delivered(vec![told]), &offer(20)),
+            DeliveryPlan::Pull(PullStep::Edit { .. })
+        ));
     }
 
     #[test]
     fn without_pull_requests_the_branch_alone_counts() {
         let plan = |observed: &Observed, of| plan(&names(), observed, &offer(of), false);
-        assert_eq!(plan(&empty(), 20), Plan::Write { moves: moves(None, None), pull: PullStep::None });
-        assert!(matches!(plan(&delivered(vec![]), 20), Plan::Unchanged { .. }));
+        assert_eq!(
+            plan(&empty(), 20),
+            DeliveryPlan::Write { moves: moves(None, None), pull: PullStep::None }
+        );
+        assert!(matches!(plan(&delivered(vec![]), 20), DeliveryPlan::Unchanged { .. }));
     }
 
     #[test]
     fn a_branch_alone_holds_nothing_that_nobody_verified() {
         let unverified = Offer { standing: FixStanding::Unverified, ..offer(20) };
-        assert!(matches!(plan(&names(), &empty(), &unverified, false), Plan::Refused(_)));
+        assert!(matches!(plan(&names(), &empty(), &unverified, false), DeliveryPlan::Refused(_)));
         let there = plan(&names(), &delivered(vec![]), &unverified, false);
-        assert!(matches!(there, Plan::Unchanged { .. }));
+        assert!(matches!(there, DeliveryPlan::Unchanged { .. }));
     }
 
     #[test]
@@ -361,16 +378,16 @@ mod tests {
         let [merged, closed] = [PullState::Merged, PullState::Closed].map(|state| pull(state, 20));
         let gone = |pulls| Observed { head: None, ..delivered(pulls) };
         let back = decided(&gone(vec![merged.clone(), closed.clone()]), &offer(20));
-        assert!(matches!(back, Plan::Write { pull: PullStep::Open, .. }), "{back:?}");
+        assert!(matches!(back, DeliveryPlan::Write { pull: PullStep::Open, .. }), "{back:?}");
         let stays = decided(&gone(vec![closed, merged]), &offer(20));
-        assert!(matches!(stays, Plan::Unchanged { pull: Some(_), .. }), "{stays:?}");
+        assert!(matches!(stays, DeliveryPlan::Unchanged { pull: Some(_), .. }), "{stays:?}");
     }
 
     #[test]
     fn what_a_person_wrote_around_the_mark_is_left() {
         let open = pull(PullState::Open, 20);
         let edited = Pull { title: "mine".to_owned(), body: format!("Mine.\r\n{}\r\n", open.body), ..open };
-        assert!(matches!(decided(&delivered(vec![edited]), &offer(20)), Plan::Unchanged { .. }));
+        assert!(matches!(decided(&delivered(vec![edited]), &offer(20)), DeliveryPlan::Unchanged { .. }));
     }
 
     fn any_pull() -> impl Strategy<Value = Pull> {
@@ -422,12 +439,12 @@ mod tests {
     }
 
     /// Does what a plan says, up to the commit or to the end.
-    fn done(observed: &Observed, offer: &Offer, plan: &Plan, wholly: bool) -> Observed {
+    fn done(observed: &Observed, offer: &Offer, plan: &DeliveryPlan, wholly: bool) -> Observed {
         let mut after = observed.clone();
         let step = match plan {
-            Plan::Unchanged { .. } | Plan::Refused(_) => return after,
-            Plan::Pull(step) => step,
-            Plan::Write { pull, .. } => {
+            DeliveryPlan::Unchanged { .. } | DeliveryPlan::Refused(_) => return after,
+            DeliveryPlan::Pull(step) => step,
+            DeliveryPlan::Write { pull, .. } => {
                 let parents = vec![observed.base.id.clone()];
                 let message = String::new();
                 after.head = Some(Commit { id: id(99), tree: offer.tree.clone(), parents, message });
@@ -452,7 +469,7 @@ mod tests {
             observed in any_observed(), offer in any_offer(), wants_pull: bool,
         ) {
             let first = plan(&names(), &observed, &offer, wants_pull);
-            if let Plan::Write { moves: moved, .. } = first {
+            if let DeliveryPlan::Write { moves: moved, .. } = first {
                 let head = observed.head.as_ref().map(|head| &head.id);
                 prop_assert!(head.is_none() || head == observed.delivered.as_ref(), "a person's");
                 let names = names();
@@ -473,7 +490,7 @@ mod tests {
             if is_broken_off {
                 seen = done(&seen, &offer, &first, false);
                 let second = plan(&names(), &seen, &offer, wants_pull);
-                let writes_again = matches!((&first, &second), (Plan::Write { .. }, Plan::Write { .. }));
+                let writes_again = matches!((&first, &second), (DeliveryPlan::Write { .. }, DeliveryPlan::Write { .. }));
                 prop_assert!(!writes_again, "{:?}", second);
                 seen = done(&seen, &offer, &second, true);
             } else {
@@ -481,8 +498,8 @@ mod tests {
             }
             let last = plan(&names(), &seen, &offer, wants_pull);
             let is_at_rest = match (&first, &last) {
-                (Plan::Refused(_), last) => matches!(last, Plan::Refused(_)),
-                (_, last) => matches!(last, Plan::Unchanged { .. }),
+                (DeliveryPlan::Refused(_), last) => matches!(last, DeliveryPlan::Refused(_)),
+                (_, last) => matches!(last, DeliveryPlan::Unchanged { .. }),
             };
             prop_assert!(is_at_rest, "{:?} {:?}", first, last);
         }
@@ -493,7 +510,7 @@ mod tests {
         ) {
             let offer = Offer { standing: FixStanding::Unverified, ..offer };
             let first = plan(&names(), &observed, &offer, wants_pull);
-            if let Plan::Write { .. } = first {
+            if let DeliveryPlan::Write { .. } = first {
                 prop_assert!(wants_pull);
                 let open = |seen: &Observed| seen.pulls.iter().find(|pull| pull.state == PullState::Open).cloned();
                 let (before, after) = (open(&observed), open(&done(&observed, &offer, &first, true)).unwrap());

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::service::Service;
+use super::service::DeliveryService;
 use crate::base::object::ObjectId;
 use crate::base::text::one_line;
 use crate::forge::interface::{
@@ -26,7 +26,7 @@ pub(crate) struct PushForge<'w> {
     /// The identity of the commits: name and address.
     pub(crate) who: (String, String),
     /// What it can do besides.
-    pub(crate) service: Service,
+    pub(crate) service: DeliveryService,
 }
 
 /// Returns who makes the commits.

@@ -16,7 +16,7 @@ use crate::forge::change::{FileChange, FileSide};
 use crate::forge::standing::Refusal;
 use crate::forge::suggestion::hunks;
 use crate::session::context::Session;
-use crate::session::git::stop::Stop;
+use crate::session::git::stop::DeliveryStop;
 use crate::session::git::workspace::{Workspace, broken};
 
 /// The most bytes of a file that is searched.
@@ -37,7 +37,7 @@ pub(super) enum Secrecy {
 }
 
 /// A search for secrets in what a fix brings: contents, targets of links, names.
-struct Search<'s> {
+struct SecretSearch<'s> {
     workspace: &'s Workspace,
     changes: &'s [FileChange],
     allowed: &'s BTreeSet<LeakPlace>,
@@ -54,9 +54,9 @@ pub(super) fn of_changes(
     changes: &[FileChange],
     allowed: &BTreeSet<LeakPlace>,
     session: &Session<'_>,
-) -> Result<Secrecy, Stop> {
+) -> Result<Secrecy, DeliveryStop> {
     let (of_job, others) = (Vec::new(), Vec::new());
-    let mut search = Search { workspace, changes, allowed, session, of_job, others };
+    let mut search = SecretSearch { workspace, changes, allowed, session, of_job, others };
     search.names();
     let is_all = search.contents()?;
     let found = search.refusals();
@@ -68,7 +68,7 @@ pub(super) fn of_changes(
 }
 
 /// Refuses texts about a fix that hold something that looks like a secret; each has a name for people.
-pub(super) fn check_texts(texts: &[(&str, &str)], session: &Session<'_>) -> Result<(), Stop> {
+pub(super) fn check_texts(texts: &[(&str, &str)], session: &Session<'_>) -> Result<(), DeliveryStop> {
     let mut places = Vec::new();
     for (name, text) in texts {
         let found = leaks::find(text.as_bytes());
@@ -81,7 +81,7 @@ pub(super) fn check_texts(texts: &[(&str, &str)], session: &Session<'_>) -> Resu
     if places.is_empty() {
         return Ok(());
     }
-    Err(Stop::about("what the run says of its fix holds a secret, which is not published", places))
+    Err(DeliveryStop::about("what the run says of its fix holds a secret, which is not published", places))
 }
 
 /// Shows a text without anything in it that is secret, or looks so.
@@ -96,7 +96,7 @@ fn kind(leak: &Leak) -> String {
     format!("{} ({})", leak.what, leak.rule)
 }
 
-impl Search<'_> {
+impl SecretSearch<'_> {
     fn names(&mut self) {
         for change in self.changes.iter().filter(|change| change.new.is_some()) {
             let path = change.path.as_bytes();
@@ -110,7 +110,7 @@ impl Search<'_> {
     }
 
     /// Looks into all files that are not too large. Tells whether these are all.
-    fn contents(&mut self) -> Result<bool, Stop> {
+    fn contents(&mut self) -> Result<bool, DeliveryStop> {
         let brings = |change: &&FileChange| {
             change.new.as_ref().is_some_and(|new| {
                 new.mode != FileMode::Repository && change.old.as_ref().is_none_or(|old| old.id != new.id)
@@ -121,7 +121,8 @@ impl Search<'_> {
         let (small, large): (Vec<_>, Vec<_>) = sides.partition(|(_, new)| new.size <= MOST_SEARCHED);
         for group in groups(&small) {
             let ids: Vec<&ObjectId> = group.iter().map(|(_, new)| &new.id).collect();
-            let blobs = self.workspace.blobs(&ids).map_err(|why| Stop::refused(one_line(&why, 300)))?;
+            let blobs =
+                self.workspace.blobs(&ids).map_err(|why| DeliveryStop::refused(one_line(&why, 300)))?;
             for ((change, new), blob) in group.iter().zip(&blobs) {
                 self.content(change, new, blob)?;
             }
@@ -129,7 +130,7 @@ impl Search<'_> {
         Ok(large.is_empty())
     }
 
-    fn content(&mut self, change: &FileChange, new: &FileSide, blob: &[u8]) -> Result<(), Stop> {
+    fn content(&mut self, change: &FileChange, new: &FileSide, blob: &[u8]) -> Result<(), DeliveryStop> {
         if self.session.redactor.finds(blob) {
             self.of_job.push(self.shown(&change.path));
         }
@@ -163,13 +164,13 @@ impl Search<'_> {
     }
 
     /// Returns the lines that a change adds, counted from zero.
-    fn added(&self, old: &FileSide, new: &FileSide) -> Result<Vec<Range<usize>>, Stop> {
+    fn added(&self, old: &FileSide, new: &FileSide) -> Result<Vec<Range<usize>>, DeliveryStop> {
         let diff = self.workspace.plain_diff(&old.id, &new.id).map_err(broken)?;
         Ok(hunks(&diff).into_iter().map(|hunk| hunk.new).filter(|lines| !lines.is_empty()).collect())
     }
 
     /// Leaves out what stood in files that the fix removes: a file was renamed and changed.
-    fn without_moved(&self, found: &mut Vec<Leak>) -> Result<(), Stop> {
+    fn without_moved(&self, found: &mut Vec<Leak>) -> Result<(), DeliveryStop> {
         let gone = self.changes.iter().filter(|change| change.new.is_none());
         let gone = gone.filter_map(|change| change.old.as_ref());
         let gone = gone.filter(|old| old.mode != FileMode::Repository && old.size <= MOST_AT_ONCE);

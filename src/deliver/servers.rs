@@ -2,8 +2,8 @@
 //! [`ServerKind`] and what makes its [`Forge`].
 
 use super::pushed::{PushForge, identity};
-use super::service::{self, PushServer, Service};
-use super::way::{DeliverOptions, Way};
+use super::service::{self, DeliveryService, PushServer};
+use super::way::{DeliverOptions, Destination};
 use crate::base::text::one_line;
 use crate::bundle::manifest;
 use crate::ci::base_branch::{DefaultBase, default_base};
@@ -22,11 +22,11 @@ use crate::session::context::Session;
 use crate::session::end::bundler::here;
 use crate::session::error::Error;
 use crate::session::git;
-use crate::session::git::stop::Stop;
+use crate::session::git::stop::DeliveryStop;
 use crate::session::git::workspace::{Remote, Workspace};
 
 /// A server that takes deliveries, or none.
-pub(crate) struct Server {
+pub(crate) struct DeliveryServer {
     kind: ServerKind,
     remote: Option<Remote>,
     /// `host/owner/name`.
@@ -37,13 +37,13 @@ enum ServerKind {
     /// There is none: a patch needs none.
     Nowhere,
     /// A repository that takes pushes, the name that people know it by, and what it can do besides.
-    Pushed(String, Service),
+    Pushed(String, DeliveryService),
     /// GitHub.
     Github(Box<Api>, RepositoryName),
 }
 
 /// Finds the server.
-pub(crate) fn find(options: &DeliverOptions, session: &Session<'_>) -> Result<Server, Error> {
+pub(crate) fn find(options: &DeliverOptions, session: &Session<'_>) -> Result<DeliveryServer, Error> {
     let checkout = git::at(&session.cwd, session);
     if let Some(remote) = &options.remote {
         let url = checkout.line(&Call::new("remote").with(&["get-url", "--push"]).named(remote, ""));
@@ -55,28 +55,32 @@ pub(crate) fn find(options: &DeliverOptions, session: &Session<'_>) -> Result<Se
         // git is called elsewhere; `HOST:PATH` is no path.
         let is_path = !url.contains("://") && !url.split('/').next().unwrap_or_default().contains(':');
         let url = if is_path { session.cwd.join(url).display().to_string() } else { url };
-        return Ok(Server {
+        return Ok(DeliveryServer {
             kind: ServerKind::Pushed(
                 format!("the remote {}", one_line(&without_credential(&url), 200)),
-                Service::Git,
+                DeliveryService::Git,
             ),
             remote: Some(Remote { url, header: None }),
             repository,
         });
     }
     let repository = here(&checkout, session);
-    if options.way != Way::Patch
+    if options.way != Destination::Patch
         && let Some(PushServer { name, remote, service }) = service::gitlab(session)?
     {
-        return Ok(Server { kind: ServerKind::Pushed(name, service), remote: Some(remote), repository });
+        return Ok(DeliveryServer {
+            kind: ServerKind::Pushed(name, service),
+            remote: Some(remote),
+            repository,
+        });
     }
     let token = session.env.token();
     let named = session.env.get("GITHUB_REPOSITORY").map(str::to_owned);
     let of_github = || repository.as_ref()?.strip_prefix("github.com/").map(str::to_owned);
     let named = named.or_else(of_github).and_then(|name| RepositoryName::parse(&name));
     let (Some(name), Some(token)) = (named, token) else {
-        if options.way == Way::Patch {
-            return Ok(Server { kind: ServerKind::Nowhere, remote: None, repository });
+        if options.way == Destination::Patch {
+            return Ok(DeliveryServer { kind: ServerKind::Nowhere, remote: None, repository });
         }
         return Err(Error::refused("nobody says which server takes the delivery, or there is no token for it").with_hint(
             "in a job, give the token in `LL_TOKEN` or `GITHUB_TOKEN`; elsewhere, push a branch with `--to branch --remote \
@@ -89,14 +93,15 @@ pub(crate) fn find(options: &DeliverOptions, session: &Session<'_>) -> Result<Se
     let remote = remote.map(Remote::from);
     let kind = match api.server().flavour() {
         Flavour::Github => ServerKind::Github(Box::new(api), name),
-        Flavour::Gitea | Flavour::Forgejo => {
-            ServerKind::Pushed(api.server().to_string(), Service::Gitea(Box::new(GiteaPulls::new(api, name))))
-        }
+        Flavour::Gitea | Flavour::Forgejo => ServerKind::Pushed(
+            api.server().to_string(),
+            DeliveryService::Gitea(Box::new(GiteaPulls::new(api, name))),
+        ),
     };
-    Ok(Server { kind, remote, repository })
+    Ok(DeliveryServer { kind, remote, repository })
 }
 
-impl Server {
+impl DeliveryServer {
     /// Returns what stands for a server that cannot be reached: with it, what a run has left can still be read.
     pub(crate) fn nowhere() -> Self {
         Self { kind: ServerKind::Nowhere, remote: None, repository: None }
@@ -123,20 +128,25 @@ impl Server {
     /// Returns its API, where that tells pull requests as GitHub's does.
     fn pulls_api(&self) -> Option<(&Api, &RepositoryName)> {
         match &self.kind {
-            ServerKind::Pushed(_, Service::Gitea(pulls)) => Some(pulls.api()),
+            ServerKind::Pushed(_, DeliveryService::Gitea(pulls)) => Some(pulls.api()),
             ServerKind::Nowhere | ServerKind::Pushed(..) | ServerKind::Github(..) => self.api(),
         }
     }
 
     /// Returns the branch that is to have a fix.
-    pub(crate) fn base(&self, asked: Option<&str>, session: &Session<'_>) -> Result<BranchName, Stop> {
+    pub(crate) fn base(
+        &self,
+        asked: Option<&str>,
+        session: &Session<'_>,
+    ) -> Result<BranchName, DeliveryStop> {
         if let Some(name) = asked {
             return BranchName::parse(name).map_err(|error| {
-                Stop::Failed(Error::refused(format!("`{}`: {error}", one_line(name, 100))))
+                DeliveryStop::Failed(Error::refused(format!("`{}`: {error}", one_line(name, 100))))
             });
         }
-        let unknown =
-            |why: String| Stop::Failed(Error::refused(why).with_hint("name the branch with `--base`"));
+        let unknown = |why: String| {
+            DeliveryStop::Failed(Error::refused(why).with_hint("name the branch with `--base`"))
+        };
         let pull = match default_base(&session.env.lookup()).map_err(unknown)? {
             DefaultBase::Branch(name) => return Ok(name),
             DefaultBase::OfPull(number) => {
@@ -159,7 +169,7 @@ impl Server {
         &'w self,
         workspace: &'w Workspace,
         session: &Session<'_>,
-    ) -> Result<Box<dyn Forge + 'w>, Stop> {
+    ) -> Result<Box<dyn Forge + 'w>, DeliveryStop> {
         match (&self.kind, &self.remote) {
             (ServerKind::Github(api, repository), _) => Ok(Box::new(GithubForge::new(api, repository))),
             (ServerKind::Pushed(name, service), Some(remote)) => Ok(Box::new(PushForge {
@@ -169,11 +179,13 @@ impl Server {
                 who: identity(session),
                 service: service.clone(),
             })),
-            (ServerKind::Pushed(..), None) => Err(Stop::Failed(
+            (ServerKind::Pushed(..), None) => Err(DeliveryStop::Failed(
                 Error::refused("it is not known where git reaches the server")
                     .with_hint("set `GITHUB_SERVER_URL` to its address, without a password"),
             )),
-            (ServerKind::Nowhere, _) => Err(Stop::Failed(Error::refused("there is no server to deliver to"))),
+            (ServerKind::Nowhere, _) => {
+                Err(DeliveryStop::Failed(Error::refused("there is no server to deliver to")))
+            }
         }
     }
 }

@@ -7,12 +7,12 @@ use crate::forge::gitlab::{MergeRequests, TokenHolder};
 use crate::forge::interface::{ForgeError, NewPull, Pulls};
 use crate::session::context::Session;
 use crate::session::error::Error;
-use crate::session::git::stop::Stop;
+use crate::session::git::stop::DeliveryStop;
 use crate::session::git::workspace::Remote;
 
 /// What a server can do besides taking pushes.
 #[derive(Clone)]
-pub(crate) enum Service {
+pub(crate) enum DeliveryService {
     /// Nothing.
     Git,
     /// Pull requests of Gitea or Forgejo.
@@ -31,7 +31,7 @@ pub(crate) struct PushServer {
     /// The name that people know it by.
     pub(crate) name: String,
     pub(crate) remote: Remote,
-    pub(crate) service: Service,
+    pub(crate) service: DeliveryService,
 }
 
 /// Returns the GitLab whose job this is; nothing outside of one. A token that may not see merge requests is warned of.
@@ -50,7 +50,7 @@ pub(crate) fn gitlab(session: &Session<'_>) -> Result<Option<PushServer>, Error>
         TokenHolder::Job => None,
         TokenHolder::Other => {
             let requests = MergeRequests::from_env(env, token).map_err(Error::refused)?;
-            requests.are_readable().map_err(failed)?.then(|| Service::Gitlab(Box::new(requests)))
+            requests.are_readable().map_err(failed)?.then(|| DeliveryService::Gitlab(Box::new(requests)))
         }
     };
     let service = service.unwrap_or_else(|| {
@@ -58,19 +58,21 @@ pub(crate) fn gitlab(session: &Session<'_>) -> Result<Option<PushServer>, Error>
             "the token may not read merge requests: one is opened or changed by the push, and whether a person closed one, \
              or lets it merge itself, is not known; give `LL_TOKEN` a token with the scope `api`",
         );
-        Service::GitlabPush { holder }
+        DeliveryService::GitlabPush { holder }
     });
     Ok(Some(PushServer { name: "GitLab".to_owned(), remote: remote.into(), service }))
 }
 
 fn failed(error: ForgeError) -> Error {
-    match Stop::from(error) {
-        Stop::Failed(error) => error,
-        stop @ (Stop::Unchanged(_) | Stop::Refused(_) | Stop::Raced(_)) => Error::refused(stop.to_string()),
+    match DeliveryStop::from(error) {
+        DeliveryStop::Failed(error) => error,
+        stop @ (DeliveryStop::Unchanged(_) | DeliveryStop::Refused(_) | DeliveryStop::Raced(_)) => {
+            Error::refused(stop.to_string())
+        }
     }
 }
 
-impl Service {
+impl DeliveryService {
     /// Returns the pull requests; nothing where there are none, or none can be seen.
     pub(crate) fn pulls(&self) -> Option<&dyn Pulls> {
         match self {

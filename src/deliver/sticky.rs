@@ -3,39 +3,43 @@
 use super::offer::{Offered, check_changes};
 use super::outcome::Done;
 use super::plan;
-use super::plan::{Observed, Offer, Plan, PullStep};
+use super::plan::{DeliveryPlan, Observed, Offer, PullStep};
 use super::secrecy::check_texts;
-use super::servers::Server;
+use super::servers::DeliveryServer;
 use super::texts::Texts;
-use super::way::{Brought, DeliverOptions, Way};
+use super::way::{Brought, DeliverOptions, Destination};
 use crate::forge::interface::{Checks, Forge, ForgeError, ForgeErrorKind, NewCommit, NewPull};
 use crate::forge::names::StickyNames;
 use crate::forge::standing::FixStanding;
 use crate::session::context::Session;
-use crate::session::git::stop::Stop;
+use crate::session::git::stop::DeliveryStop;
 
 /// Delivers to the branch of a loop and a base, and keeps its pull request.
 pub(super) fn deliver(
     offered: &Offered<'_>,
     standing: FixStanding,
-    server: &Server,
+    server: &DeliveryServer,
     options: &DeliverOptions,
     session: &Session<'_>,
-) -> Result<Brought, Stop> {
+) -> Result<Brought, DeliveryStop> {
     let base = server.base(options.base.as_deref(), session)?;
-    let names = StickyNames::new(&offered.bundle.manifest.r#loop, &base)
-        .map_err(|_| Stop::refused(format!("no branch can be named after the loop and the base `{base}`")))?;
+    let names = StickyNames::new(&offered.bundle.manifest.r#loop, &base).map_err(|_| {
+        DeliveryStop::refused(format!("no branch can be named after the loop and the base `{base}`"))
+    })?;
     let forge = offered.forge(server, session)?;
     let forge = forge.as_ref();
-    let wants_pull = options.way == Way::PullRequest;
+    let wants_pull = options.way == Destination::PullRequest;
     let with_push = wants_pull && forge.takes_pulls_with_pushes();
     if wants_pull && !with_push && forge.pulls().is_none() {
-        return Err(Stop::refused(format!("{} has no pull requests: use `--to branch`", forge.name())));
+        return Err(DeliveryStop::refused(format!(
+            "{} has no pull requests: use `--to branch`",
+            forge.name()
+        )));
     }
     let (base_ref, branch_ref) = (format!("refs/heads/{base}"), names.branch_ref());
     let found = forge.refs(&[&base_ref, &branch_ref, &names.delivered])?;
     let Some(newest) = found.get(&base_ref) else {
-        return Err(Stop::refused(format!(
+        return Err(DeliveryStop::refused(format!(
             "{} has no branch `{base}` (any more): name the one that is meant with `--base`",
             forge.name()
         )));
@@ -61,13 +65,13 @@ pub(super) fn deliver(
         Brought { notes: branch.into_iter().collect(), ..Brought::nothing(done) }
     };
     match plan::plan(&names, &observed, &offer, wants_pull && !with_push) {
-        Plan::Unchanged { why, pull } => Ok(Brought {
+        DeliveryPlan::Unchanged { why, pull } => Ok(Brought {
             url: pull.map(|pull| pull.url),
             commit: observed.head.map(|head| head.id),
             ..rehearsed(Done::Unchanged { why })
         }),
-        Plan::Refused(refusal) => Err(Stop::Refused(vec![refusal])),
-        Plan::Pull(step) => {
+        DeliveryPlan::Refused(refusal) => Err(DeliveryStop::Refused(vec![refusal])),
+        DeliveryPlan::Pull(step) => {
             let checks = checks(forge, wants_pull)?;
             let done = if matches!(step, PullStep::Open) { Done::Created } else { Done::Updated };
             let wanted = wanted(checks);
@@ -76,7 +80,7 @@ pub(super) fn deliver(
             let commit = observed.head.map(|head| head.id);
             Ok(Brought { url, commit, checks, ..rehearsed(done) })
         }
-        Plan::Write { moves, pull } => {
+        DeliveryPlan::Write { moves, pull } => {
             let checks = checks(forge, wants_pull)?;
             let is_new = match &pull {
                 PullStep::None => observed.head.is_none(),
@@ -115,7 +119,7 @@ pub(super) fn deliver(
 }
 
 /// Asks what becomes of checks.
-fn checks(forge: &dyn Forge, wants_pull: bool) -> Result<Checks, Stop> {
+fn checks(forge: &dyn Forge, wants_pull: bool) -> Result<Checks, DeliveryStop> {
     if forge.starts_checks()? {
         return Ok(Checks::Run);
     }
@@ -138,7 +142,7 @@ fn tell(forge: &dyn Forge, step: &PullStep, wanted: &NewPull) -> Result<Option<S
 }
 
 /// Says why there is no pull request, and what of the branch it would have been for stays.
-fn taken_back(declined: ForgeError, taken: Result<(), ForgeError>, names: &StickyNames) -> Stop {
+fn taken_back(declined: ForgeError, taken: Result<(), ForgeError>, names: &StickyNames) -> DeliveryStop {
     let Err(error) = taken else { return declined.into() };
     let stays = format!("; its branch `{}` stays, because it cannot be taken back: {error}", names.branch);
     ForgeError { message: declined.message + &stays, ..declined }.into()

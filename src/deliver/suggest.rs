@@ -5,7 +5,7 @@ use super::offer::{Applied, Offered, check_changes};
 use super::outcome::Done;
 use super::relay::contradiction;
 use super::secrecy::check_texts;
-use super::servers::Server;
+use super::servers::DeliveryServer;
 use super::way::{Brought, DeliverOptions};
 use crate::base::text::one_line;
 use crate::forge::change::FileChange;
@@ -22,7 +22,7 @@ use crate::forge::review_text::{LeftArtifact, ReviewFacts, review_body};
 use crate::forge::standing::FixStanding;
 use crate::forge::suggestion::{FixedFile, NotSuggested, PullFile, Suggestion, Suggestions};
 use crate::session::context::Session;
-use crate::session::git::stop::Stop;
+use crate::session::git::stop::DeliveryStop;
 use crate::session::git::workspace::{Workspace, broken};
 use crate::session::read::fetch;
 
@@ -33,15 +33,15 @@ const MOST_COMPARED: u64 = 8 << 20;
 pub(super) fn deliver(
     offered: &Offered<'_>,
     standing: FixStanding,
-    server: &Server,
+    server: &DeliveryServer,
     options: &DeliverOptions,
     session: &Session<'_>,
-) -> Result<Brought, Stop> {
+) -> Result<Brought, DeliveryStop> {
     let Some((api, repository)) = server.api() else {
-        return Err(Stop::refused("only GitHub has suggestions in reviews: use `--to patch`"));
+        return Err(DeliveryStop::refused("only GitHub has suggestions in reviews: use `--to patch`"));
     };
     if api.server().flavour() != Flavour::Github {
-        return Err(Stop::refused(format!(
+        return Err(DeliveryStop::refused(format!(
             "{} has no suggestions in reviews: use `--to patch`",
             api.server()
         )));
@@ -51,7 +51,7 @@ pub(super) fn deliver(
     match &run {
         Some(run) => {
             if let Some(why) = contradiction(&offered.bundle.manifest, run, repository) {
-                return Err(Stop::refused(format!(
+                return Err(DeliveryStop::refused(format!(
                     "the bundle is not of the run that set off this job: {why}"
                 )));
             }
@@ -77,12 +77,12 @@ pub(super) fn deliver(
     }
     let files = reviews.files()?;
     let fix = applied.changes.iter().map(|change| fixed(change, &files, &offered.workspace));
-    let suggestions = Suggestions::new(&fix.collect::<Result<Vec<_>, Stop>>()?, &files);
+    let suggestions = Suggestions::new(&fix.collect::<Result<Vec<_>, DeliveryStop>>()?, &files);
     if suggestions.comments.is_empty() {
         let rest =
             suggestions.rest.iter().map(|left| format!("{}: {}", left.path, left.why.words())).collect();
         let why = format!("nothing of the fix can be suggested in the lines that #{} shows", pull.number);
-        return Err(Stop::about(why, rest));
+        return Err(DeliveryStop::about(why, rest));
     }
     let notes = vec![notes(&suggestions)];
     let artifact = run.as_ref().and_then(|run| artifact(run, offered, options, (api, repository)));
@@ -116,7 +116,7 @@ fn is_at_head(
     offered: &Offered<'_>,
     pull: &PullHead,
     (api, repository): (&Api, &RepositoryName),
-) -> Result<bool, Stop> {
+) -> Result<bool, DeliveryStop> {
     let (base, head) = (&offered.fix.base, &pull.sha);
     if base == head {
         return Ok(true);
@@ -125,30 +125,30 @@ fn is_at_head(
     if is_merge.map_err(|error| ForgeError::from(error.needing("contents: read")))? {
         return Ok(false);
     }
-    Err(Stop::refused(format!(
+    Err(DeliveryStop::refused(format!(
         "the run began at the commit {base}, which is neither the head of #{}, {head}, nor a merge of it",
         pull.number
     )))
 }
 
 /// Applies the fix to the head: lines of a review are counted there, and not in a merge.
-fn applied(offered: &Offered<'_>, pull: &PullHead, is_at_head: bool) -> Result<Applied, Stop> {
+fn applied(offered: &Offered<'_>, pull: &PullHead, is_at_head: bool) -> Result<Applied, DeliveryStop> {
     offered.workspace.need(&pull.sha)?;
     let applied = offered.applied(&pull.sha);
-    let Err(Stop::Refused(why)) = &applied else { return applied };
+    let Err(DeliveryStop::Refused(why)) = &applied else { return applied };
     if is_at_head {
         return applied;
     }
     let paths = why.iter().flat_map(|refusal| refusal.paths.clone()).collect();
     let base = &pull.base;
-    Err(Stop::about(
+    Err(DeliveryStop::about(
         format!("the run was at the merge with `{base}`, and its fix conflicts with the head alone"),
         paths,
     ))
 }
 
 /// Compares both versions of a file, where that can lead to a suggestion.
-fn fixed(change: &FileChange, shown: &[PullFile], workspace: &Workspace) -> Result<FixedFile, Stop> {
+fn fixed(change: &FileChange, shown: &[PullFile], workspace: &Workspace) -> Result<FixedFile, DeliveryStop> {
     let path = &change.path;
     let (Some(old), Some(new), None) = (&change.old, &change.new, FixedFile::kind(change)) else {
         let why = FixedFile::kind(change).unwrap_or(NotSuggested::Mode);

@@ -10,7 +10,7 @@ use crate::session::options::LockOptions;
 
 /// Where a fix goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum Destination {
     /// The one pull request of the loop and the base.
     PullRequest,
     /// The branch of that pull request.
@@ -30,7 +30,7 @@ pub struct DeliverOptions {
     /// A bundle, an artifact, or a run of this machine.
     pub what: String,
     /// Where it goes.
-    pub way: Way,
+    pub way: Destination,
     /// The branch that is to have it.
     pub base: Option<String>,
     /// The remote that a branch is pushed to with the user's own git.

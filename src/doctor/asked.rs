@@ -19,7 +19,7 @@ const MAX_SAID: usize = 80;
 
 /// What came of a question.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Answer {
+pub(super) enum ToolAnswer {
     /// It ended well, with this line.
     Said(String),
     /// It failed, or took too long.
@@ -29,21 +29,21 @@ pub(super) enum Answer {
 }
 
 /// Asks each of these command lines, side by side.
-pub(super) fn all<const N: usize>(questions: [&[&str]; N], session: &Session<'_>) -> [Answer; N] {
+pub(super) fn all<const N: usize>(questions: [&[&str]; N], session: &Session<'_>) -> [ToolAnswer; N] {
     let env = session.env.for_actions(false);
     let path = session.env.get("PATH").map(str::to_owned);
     std::thread::scope(|scope| {
         let threads = questions.map(|question| {
             let (env, path) = (&env, path.as_deref());
             scope.spawn(move || {
-                let Some((program, arguments)) = question.split_first() else { return Answer::Absent };
-                let Some(program) = spawn::find(program, path) else { return Answer::Absent };
+                let Some((program, arguments)) = question.split_first() else { return ToolAnswer::Absent };
+                let Some(program) = spawn::find(program, path) else { return ToolAnswer::Absent };
                 let env = env.clone().into_iter().collect();
-                ask(&program, arguments, env).map_or_else(Answer::Failed, |seen| read(&seen))
+                ask(&program, arguments, env).map_or_else(ToolAnswer::Failed, |seen| read(&seen))
             })
         });
         threads.map(|thread| {
-            thread.join().unwrap_or_else(|_| Answer::Failed("it was not understood".to_owned()))
+            thread.join().unwrap_or_else(|_| ToolAnswer::Failed("it was not understood".to_owned()))
         })
     })
 }
@@ -67,13 +67,13 @@ fn ask(program: &Path, arguments: &[&str], env: Vec<(String, String)>) -> Result
     Ok(runtime.block_on(spawn::run(&program, limits, &mut cancel, &mut |_, _| Heard::More)))
 }
 
-fn read(seen: &Observation) -> Answer {
+fn read(seen: &Observation) -> ToolAnswer {
     let said = |text: &str| text.lines().map(|line| one_line(line, MAX_SAID)).find(|line| !line.is_empty());
     let (stdout, stderr) = (said(seen.stdout.as_str()), said(seen.stderr.as_str()));
     if seen.succeeded() {
-        return Answer::Said(stdout.or(stderr).unwrap_or_default());
+        return ToolAnswer::Said(stdout.or(stderr).unwrap_or_default());
     }
-    Answer::Failed(match (seen.stop, &seen.failure) {
+    ToolAnswer::Failed(match (seen.stop, &seen.failure) {
         (Some(_), _) => format!("it did not answer within {} s", LIMIT.as_secs()),
         (None, Some(failure)) => one_line(failure, MAX_SAID),
         (None, None) => format!("exit {}: {}", seen.exit_code, stderr.or(stdout).unwrap_or_default()),

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::row::{Row, State};
+use super::row::{DoctorRow, RowState};
 use crate::base::text::{one_line, plural};
 use crate::ci::{Provider, is_ci};
 use crate::definition::load::{self, DIRECTORY, LoadError};
@@ -67,14 +67,14 @@ impl Needs {
     }
 }
 
-pub(super) fn rows(needs: &Needs, session: &Session<'_>) -> Vec<Row> {
+pub(super) fn rows(needs: &Needs, session: &Session<'_>) -> Vec<DoctorRow> {
     let root = load::ancestors(&session.cwd).into_iter().find(|root| root.join(DIRECTORY).is_dir());
     let root = root.unwrap_or_else(|| session.cwd.clone());
     let lookup = session.env.lookup();
     let ci =
         if is_ci(&lookup) { Provider::detect(&lookup).name() } else { "none: runs are shown to a person" };
     vec![
-        Row::new("ci", "provider", State::Fact, ci),
+        DoctorRow::new("ci", "provider", RowState::Fact, ci),
         loops(needs),
         state(root.join(DIRECTORY), needs, session),
         repository(needs, session),
@@ -82,41 +82,41 @@ pub(super) fn rows(needs: &Needs, session: &Session<'_>) -> Vec<Row> {
     ]
 }
 
-fn loops(needs: &Needs) -> Row {
-    let row = |state, said: String| Row::new(AREA, "loops", state, said);
+fn loops(needs: &Needs) -> DoctorRow {
+    let row = |state, said: String| DoctorRow::new(AREA, "loops", state, said);
     let found = plural(needs.loops, "loop");
     match &needs.broken {
         Some((name, count)) => {
-            row(State::Fails, format!("{found}, and {count} with errors, such as `{name}`"))
+            row(RowState::Fails, format!("{found}, and {count} with errors, such as `{name}`"))
                 .fix("`ll-loop validate` shows them")
         }
-        None if needs.loops == 0 => row(State::Absent, "none here".to_owned())
+        None if needs.loops == 0 => row(RowState::Absent, "none here".to_owned())
             .fix("`ll-loop init` writes one from the checks of the repository"),
-        None => row(State::Works, found),
+        None => row(RowState::Works, found),
     }
 }
 
 /// Tells whether runs can be written. Nothing is written to find out.
-fn state(loops: PathBuf, needs: &Needs, session: &Session<'_>) -> Row {
+fn state(loops: PathBuf, needs: &Needs, session: &Session<'_>) -> DoctorRow {
     let running = loops.join(".running");
     let place = [running, loops].into_iter().find(|place| place.is_dir());
-    let row = |state, said: String| Row::new(AREA, "state", state, said);
+    let row = |state, said: String| DoctorRow::new(AREA, "state", state, said);
     let Some(place) = place else {
-        return row(State::Fact, format!("no {DIRECTORY} here yet"));
+        return row(RowState::Fact, format!("no {DIRECTORY} here yet"));
     };
     let shown = place.strip_prefix(&session.cwd).unwrap_or(&place);
     let shown = one_line(&shown.to_string_lossy(), 100);
     match rustix::fs::access(&place, rustix::fs::Access::WRITE_OK) {
-        Ok(()) => row(State::Works, format!("{shown} can be written")),
-        Err(error) => row(State::Fails, format!("{shown} cannot be written: {error}"))
+        Ok(()) => row(RowState::Works, format!("{shown} can be written")),
+        Err(error) => row(RowState::Fails, format!("{shown} cannot be written: {error}"))
             .fix("let this user write there; runs keep their journals in it"),
     }
     .needed((needs.loops > 0).then_some("runs are kept there"))
 }
 
-fn repository(needs: &Needs, session: &Session<'_>) -> Row {
+fn repository(needs: &Needs, session: &Session<'_>) -> DoctorRow {
     let git = git::at(&session.cwd, session);
-    let row = |state, said: String| Row::new(AREA, "repository", state, said);
+    let row = |state, said: String| DoctorRow::new(AREA, "repository", state, said);
     let inside = git.line(&Call::new("rev-parse").with(&["--is-inside-work-tree"]));
     let row = match inside.as_deref() {
         Ok("true") => {
@@ -128,40 +128,42 @@ fn repository(needs: &Needs, session: &Session<'_>) -> Row {
             let trees = listed.lines().filter(|line| line.starts_with("worktree ")).count() as u64;
             let gone = listed.lines().filter(|line| line.starts_with("prunable")).count() as u64;
             match (changed, gone) {
-                (Err(why), _) => row(State::Fails, one_line(&why, 120)).fix("`git status` says more"),
+                (Err(why), _) => row(RowState::Fails, one_line(&why, 120)).fix("`git status` says more"),
                 (Ok(changed), 0) => {
-                    row(State::Works, format!("{branch}, {changed}, {}", plural(trees, "working tree")))
+                    row(RowState::Works, format!("{branch}, {changed}, {}", plural(trees, "working tree")))
                 }
                 (Ok(changed), gone) => row(
-                    State::Fails,
+                    RowState::Fails,
                     format!("{branch}, {changed}, {}, {gone} of them gone", plural(trees, "working tree")),
                 )
                 .fix("`git worktree prune` forgets those that are gone"),
             }
         }
-        Ok(_) => row(State::Fails, "inside of a git directory".to_owned()).fix("go to the working tree"),
-        Err(_) => row(State::Absent, "not in a git repository, or git does not trust its owner".to_owned())
-            .fix("`git init`, or `git config --global --add safe.directory DIR`"),
+        Ok(_) => row(RowState::Fails, "inside of a git directory".to_owned()).fix("go to the working tree"),
+        Err(_) => {
+            row(RowState::Absent, "not in a git repository, or git does not trust its owner".to_owned())
+                .fix("`git init`, or `git config --global --add safe.directory DIR`")
+        }
     };
     // Working trees that are gone are in nobody's way.
     let is_usable = inside.as_deref() == Ok("true");
     row.needed(needs.worktree.as_ref().filter(|_| !is_usable))
 }
 
-fn disk(root: &std::path::Path, needs: &Needs) -> Row {
-    let row = |state, said: String| Row::new(AREA, "disk", state, said);
+fn disk(root: &std::path::Path, needs: &Needs) -> DoctorRow {
+    let row = |state, said: String| DoctorRow::new(AREA, "disk", state, said);
     match rustix::fs::statvfs(root) {
-        Err(error) => row(State::Fails, error.to_string()),
+        Err(error) => row(RowState::Fails, error.to_string()),
         Ok(found) => {
             let free = found.f_bavail.saturating_mul(found.f_frsize);
             let said = format!("{} MiB free", free >> 20);
             if found.f_flag.contains(rustix::fs::StatVfsMountFlags::RDONLY) {
-                row(State::Fails, "it is read-only".to_owned())
+                row(RowState::Fails, "it is read-only".to_owned())
                     .fix("mount it for writing; runs are kept there")
             } else if free < LITTLE {
-                row(State::Fails, said).fix("make room; `ll-loop history --prune` removes old runs")
+                row(RowState::Fails, said).fix("make room; `ll-loop history --prune` removes old runs")
             } else {
-                row(State::Works, said)
+                row(RowState::Works, said)
             }
         }
     }

@@ -1,7 +1,7 @@
 //! What the system offers to keep agents in: the kernel, Landlock, user namespaces, seccomp, bubblewrap.
 
-use super::asked::{self, Answer};
-use super::row::{Row, State};
+use super::asked::{self, ToolAnswer};
+use super::row::{DoctorRow, RowState};
 use crate::base::text::one_line;
 use crate::session::context::Session;
 
@@ -11,15 +11,20 @@ const AREA: &str = "machine";
 const LANDLOCK: [((u32, u32), u32); 7] =
     [((6, 15), 7), ((6, 12), 6), ((6, 10), 5), ((6, 7), 4), ((6, 2), 3), ((5, 19), 2), ((5, 13), 1)];
 
-pub(super) fn rows(session: &Session<'_>) -> Vec<Row> {
+pub(super) fn rows(session: &Session<'_>) -> Vec<DoctorRow> {
     let uname = rustix::system::uname();
     let (system, release) = (uname.sysname().to_string_lossy(), uname.release().to_string_lossy());
     let kernel = format!("{system} {release} {}", uname.machine().to_string_lossy());
-    let mut rows = vec![Row::new(AREA, "kernel", State::Fact, one_line(&kernel, 100))];
+    let mut rows = vec![DoctorRow::new(AREA, "kernel", RowState::Fact, one_line(&kernel, 100))];
     if system != "Linux" {
         rows.push(
-            Row::new(AREA, "sandboxes", State::Absent, "Landlock, user namespaces and seccomp are Linux's")
-                .fix("run agents in a container, where they need to be kept in"),
+            DoctorRow::new(
+                AREA,
+                "sandboxes",
+                RowState::Absent,
+                "Landlock, user namespaces and seccomp are Linux's",
+            )
+            .fix("run agents in a container, where they need to be kept in"),
         );
         return rows;
     }
@@ -39,29 +44,29 @@ pub(super) fn rows(session: &Session<'_>) -> Vec<Row> {
 }
 
 /// Tells which version of Landlock there is: the kernel's list says whether it is on, and its release which version.
-fn landlock(release: &str, modules: Option<&str>) -> Row {
-    let row = |state, said: String| Row::new(AREA, "landlock", state, said);
+fn landlock(release: &str, modules: Option<&str>) -> DoctorRow {
+    let row = |state, said: String| DoctorRow::new(AREA, "landlock", state, said);
     let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(|part| part.parse().unwrap_or(0));
     let version = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
     let abi = LANDLOCK.iter().find(|(since, _)| version >= *since).map(|(_, abi)| abi);
     let Some(abi) = abi else {
-        return row(State::Absent, "the kernel is older than 5.13".to_owned())
+        return row(RowState::Absent, "the kernel is older than 5.13".to_owned())
             .fix("use a kernel of 5.13 or later");
     };
     match modules.map(|modules| modules.trim().split(',').any(|module| module == "landlock")) {
-        Some(true) => row(State::Works, format!("ABI {abi}, going by the kernel's release")),
-        Some(false) => row(State::Absent, "the kernel was started without it".to_owned())
+        Some(true) => row(RowState::Works, format!("ABI {abi}, going by the kernel's release")),
+        Some(false) => row(RowState::Absent, "the kernel was started without it".to_owned())
             .fix("add `landlock` to `lsm=` on the kernel's command line"),
         None => row(
-            State::Fact,
+            RowState::Fact,
             format!("ABI {abi} if it is on; /sys/kernel/security/lsm, which says so, cannot be read here"),
         ),
     }
 }
 
 /// Tells whether processes without privileges may make user namespaces, by making one where that is possible.
-fn user_namespaces(tried: &Answer) -> Row {
-    let row = |state, said: String| Row::new(AREA, "user namespaces", state, said);
+fn user_namespaces(tried: &ToolAnswer) -> DoctorRow {
+    let row = |state, said: String| DoctorRow::new(AREA, "user namespaces", state, said);
     let setting = |name: &str| {
         fs_err::read_to_string(format!("/proc/sys/{name}")).ok().map(|text| text.trim().to_owned())
     };
@@ -76,36 +81,37 @@ fn user_namespaces(tried: &Answer) -> Row {
     ];
     let forbidden = forbidding.into_iter().find(|(name, value, _)| setting(name).as_deref() == Some(value));
     match (tried, forbidden) {
-        (Answer::Said(_), _) => row(State::Works, "one was made".to_owned()),
-        (Answer::Failed(why), None) => row(State::Fails, why.clone())
+        (ToolAnswer::Said(_), _) => row(RowState::Works, "one was made".to_owned()),
+        (ToolAnswer::Failed(why), None) => row(RowState::Fails, why.clone())
             .fix("in a container, start it with a seccomp profile that allows `unshare`"),
-        (Answer::Failed(_) | Answer::Absent, Some((name, value, fix))) => {
-            row(State::Fails, format!("/proc/sys/{name} is {value}")).fix(fix)
+        (ToolAnswer::Failed(_) | ToolAnswer::Absent, Some((name, value, fix))) => {
+            row(RowState::Fails, format!("/proc/sys/{name} is {value}")).fix(fix)
         }
-        (Answer::Absent, None) => {
-            row(State::Fact, "no setting forbids them; without `unshare`, none was made to see".to_owned())
+        (ToolAnswer::Absent, None) => {
+            row(RowState::Fact, "no setting forbids them; without `unshare`, none was made to see".to_owned())
         }
     }
 }
 
-fn seccomp() -> Row {
+fn seccomp() -> DoctorRow {
     match fs_err::read_to_string("/proc/sys/kernel/seccomp/actions_avail") {
-        Ok(actions) => Row::new(AREA, "seccomp", State::Works, one_line(&actions, 100)),
-        Err(_) => Row::new(AREA, "seccomp", State::Absent, "the kernel names no actions of seccomp")
+        Ok(actions) => DoctorRow::new(AREA, "seccomp", RowState::Works, one_line(&actions, 100)),
+        Err(_) => DoctorRow::new(AREA, "seccomp", RowState::Absent, "the kernel names no actions of seccomp")
             .fix("use a kernel with CONFIG_SECCOMP_FILTER"),
     }
 }
 
-fn bubblewrap(version: Answer, confined: Answer) -> Row {
-    let row = |state, said| Row::new(AREA, "bwrap", state, said);
+fn bubblewrap(version: ToolAnswer, confined: ToolAnswer) -> DoctorRow {
+    let row = |state, said| DoctorRow::new(AREA, "bwrap", state, said);
     match (version, confined) {
-        (Answer::Said(version), Answer::Said(_)) => row(State::Works, version),
-        (Answer::Said(version), Answer::Failed(why)) => {
-            row(State::Fails, format!("{version}, but {why}")).fix("bwrap needs user namespaces, see above")
+        (ToolAnswer::Said(version), ToolAnswer::Said(_)) => row(RowState::Works, version),
+        (ToolAnswer::Said(version), ToolAnswer::Failed(why)) => {
+            row(RowState::Fails, format!("{version}, but {why}"))
+                .fix("bwrap needs user namespaces, see above")
         }
-        (Answer::Failed(why), _) => row(State::Fails, why).fix("install bubblewrap anew"),
-        (Answer::Absent, _) | (_, Answer::Absent) => {
-            row(State::Absent, "not on PATH".to_owned()).fix("install the package `bubblewrap`")
+        (ToolAnswer::Failed(why), _) => row(RowState::Fails, why).fix("install bubblewrap anew"),
+        (ToolAnswer::Absent, _) | (_, ToolAnswer::Absent) => {
+            row(RowState::Absent, "not on PATH".to_owned()).fix("install the package `bubblewrap`")
         }
     }
 }
@@ -128,6 +134,6 @@ mod tests {
             let row = landlock(release, modules);
             assert_eq!(format!("{} {}", row.state.word(), row.said), expected, "{release}");
         }
-        assert_eq!(landlock("6.1.0", None).state, State::Fact);
+        assert_eq!(landlock("6.1.0", None).state, RowState::Fact);
     }
 }

@@ -6,12 +6,12 @@ mod machine;
 pub(crate) mod row;
 mod tools;
 
-pub(crate) use row::{Row, State};
+pub(crate) use row::{DoctorRow, RowState};
 
 use crate::session::context::Session;
 
 /// Looks at everything.
-pub(crate) fn examine(session: &Session<'_>) -> Vec<Row> {
+pub(crate) fn examine(session: &Session<'_>) -> Vec<DoctorRow> {
     let needs = here::needs(session);
     let mut rows = machine::rows(session);
     rows.extend(tools::rows(&needs, session));

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 /// How something was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum State {
+pub(crate) enum RowState {
     /// It works.
     Works,
     /// It is there, and does not work.
@@ -15,7 +15,7 @@ pub(crate) enum State {
     Fact,
 }
 
-impl State {
+impl RowState {
     /// Returns its word.
     pub(crate) fn word(self) -> &'static str {
         match self {
@@ -29,13 +29,13 @@ impl State {
 
 /// A row of the table: one thing that was looked at.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Row {
+pub(crate) struct DoctorRow {
     /// What it belongs to.
     pub(crate) area: &'static str,
     /// What was looked at.
     pub(crate) name: String,
     /// How it was found.
-    pub(crate) state: State,
+    pub(crate) state: RowState,
     /// What there is to say, in one line.
     pub(crate) said: String,
     /// What to do where it does not work.
@@ -44,12 +44,12 @@ pub(crate) struct Row {
     pub(crate) needed: Option<String>,
 }
 
-impl Row {
+impl DoctorRow {
     /// Makes a row that needs no mending.
     pub(super) fn new(
         area: &'static str,
         name: impl Into<String>,
-        state: State,
+        state: RowState,
         said: impl Into<String>,
     ) -> Self {
         Self { area, name: name.into(), state, said: said.into(), fix: None, needed: None }
@@ -69,7 +69,7 @@ impl Row {
 
     /// Tells whether the loops here cannot run for want of it.
     pub(crate) fn is_missed(&self) -> bool {
-        self.needed.is_some() && matches!(self.state, State::Fails | State::Absent)
+        self.needed.is_some() && matches!(self.state, RowState::Fails | RowState::Absent)
     }
 
     /// Returns the row for programs.

@@ -1,8 +1,8 @@
 //! The programs that loops are run with: git, docker, the CLIs of agents, and the tokens that are set for them.
 
-use super::asked::{self, Answer};
+use super::asked::{self, ToolAnswer};
 use super::here::Needs;
-use super::row::{Row, State};
+use super::row::{DoctorRow, RowState};
 use crate::base::text::{listed, one_line};
 use crate::git::call::{Call, PROGRAM};
 use crate::host::{self, Host};
@@ -32,7 +32,7 @@ const TOKENS: [&str; 18] = [
     "AWS_BEARER_TOKEN_BEDROCK",
 ];
 
-pub(super) fn rows(needs: &Needs, session: &Session<'_>) -> Vec<Row> {
+pub(super) fn rows(needs: &Needs, session: &Session<'_>) -> Vec<DoctorRow> {
     let [docker, claude, codex, gemini, qwen] = asked::all(
         [
             &["docker", "version", "--format", "{{.Server.Version}}"],
@@ -44,7 +44,7 @@ pub(super) fn rows(needs: &Needs, session: &Session<'_>) -> Vec<Row> {
         session,
     );
     let version = git::at(&session.cwd, session).line(&Call::new("version"));
-    let git = version.map_or_else(Answer::Failed, |said| Answer::Said(one_line(&said, 80)));
+    let git = version.map_or_else(ToolAnswer::Failed, |said| ToolAnswer::Said(one_line(&said, 80)));
     let mut rows = vec![
         program(PROGRAM, git, "install git, or see to it that it is on PATH").needed(needs.worktree.as_ref()),
         program("docker", docker, "install Docker, start its engine, and let this user reach it"),
@@ -58,22 +58,22 @@ pub(super) fn rows(needs: &Needs, session: &Session<'_>) -> Vec<Row> {
     rows
 }
 
-fn program(name: &'static str, answer: Answer, fix: &'static str) -> Row {
-    let row = |state, said: String| Row::new("tools", name, state, said);
+fn program(name: &'static str, answer: ToolAnswer, fix: &'static str) -> DoctorRow {
+    let row = |state, said: String| DoctorRow::new("tools", name, state, said);
     match answer {
-        Answer::Said(said) => row(State::Works, said),
-        Answer::Failed(why) => row(State::Fails, why).fix(fix),
-        Answer::Absent => row(State::Absent, "not on PATH".to_owned()).fix(fix),
+        ToolAnswer::Said(said) => row(RowState::Works, said),
+        ToolAnswer::Failed(why) => row(RowState::Fails, why).fix(fix),
+        ToolAnswer::Absent => row(RowState::Absent, "not on PATH".to_owned()).fix(fix),
     }
 }
 
 /// Looks at each agent. Only the one that a run would ask can be missed.
-fn agents(answers: [(&str, Answer); 4], needs: &Needs, session: &Session<'_>) -> Vec<Row> {
+fn agents(answers: [(&str, ToolAnswer); 4], needs: &Needs, session: &Session<'_>) -> Vec<DoctorRow> {
     let is_there = |name: &str| spawn::find(name, session.env.get("PATH")).is_some();
     let wanted = session.env.get("LL_HOST_CLI");
     let asked = wanted.unwrap_or_else(|| host::first(is_there).map_or("claude", Host::name));
     let needed = |name: &str| needs.agent.clone().filter(|_| name == asked);
-    let mut rows: Vec<Row> = Vec::new();
+    let mut rows: Vec<DoctorRow> = Vec::new();
     for (name, answer) in answers {
         let Some(host) = host::by_name(name) else { continue };
         rows.push(agent(host, answer, session).needed(needed(name)));
@@ -84,43 +84,43 @@ fn agents(answers: [(&str, Answer); 4], needs: &Needs, session: &Session<'_>) ->
     rows
 }
 
-fn agent(host: &dyn Host, answer: Answer, session: &Session<'_>) -> Row {
-    let row = |state, said: String| Row::new("agents", host.name(), state, said);
+fn agent(host: &dyn Host, answer: ToolAnswer, session: &Session<'_>) -> DoctorRow {
+    let row = |state, said: String| DoctorRow::new("agents", host.name(), state, said);
     let release = host.release();
     match answer {
-        Answer::Absent => row(State::Absent, "not on PATH".to_owned()).fix(release.install),
-        Answer::Failed(why) => row(State::Fails, why).fix(release.install),
-        Answer::Said(said) => match release.read(&said) {
+        ToolAnswer::Absent => row(RowState::Absent, "not on PATH".to_owned()).fix(release.install),
+        ToolAnswer::Failed(why) => row(RowState::Fails, why).fix(release.install),
+        ToolAnswer::Said(said) => match release.read(&said) {
             Some(version) if version < release.oldest => row(
-                State::Fails,
+                RowState::Fails,
                 format!("{version} is too old: {} is the oldest that works", release.oldest),
             )
             .fix(release.install),
             Some(version) => {
                 let account = host::account(host.name(), &|name| session.env.is_on(name));
-                row(State::Works, format!("{version}; {}", account.sentence))
+                row(RowState::Works, format!("{version}; {}", account.sentence))
             }
-            None => row(State::Works, format!("of unknown version: {said}")),
+            None => row(RowState::Works, format!("of unknown version: {said}")),
         },
     }
 }
 
 /// An agent that `LL_HOST_CLI` names by its command.
-fn other(name: &str, is_there: impl Fn(&str) -> bool) -> Row {
-    let row = |state, said: &str| Row::new("agents", name, state, said);
+fn other(name: &str, is_there: impl Fn(&str) -> bool) -> DoctorRow {
+    let row = |state, said: &str| DoctorRow::new("agents", name, state, said);
     let command =
         name.strip_prefix("acp:").map(|command| command.split_whitespace().next().unwrap_or_default());
     match command {
-        None => row(State::Fails, "LL_HOST_CLI names no agent that ll-loop knows")
+        None => row(RowState::Fails, "LL_HOST_CLI names no agent that ll-loop knows")
             .fix(format!("set it to one of {}, or to `acp:` and a command", listed(host::names(), "or"))),
-        Some(program) if is_there(program) => row(State::Works, "its program is on PATH"),
-        Some(_) => row(State::Absent, "its program is not on PATH")
+        Some(program) if is_there(program) => row(RowState::Works, "its program is on PATH"),
+        Some(_) => row(RowState::Absent, "its program is not on PATH")
             .fix("install it, or set LL_HOST_CLI to another agent"),
     }
 }
 
-fn tokens(session: &Session<'_>) -> Row {
+fn tokens(session: &Session<'_>) -> DoctorRow {
     let set: Vec<&str> = TOKENS.into_iter().filter(|name| session.env.get(name).is_some()).collect();
     let said = if set.is_empty() { "none is set".to_owned() } else { format!("set: {}", set.join(", ")) };
-    Row::new("tools", "tokens", State::Fact, said)
+    DoctorRow::new("tools", "tokens", RowState::Fact, said)
 }

@@ -17,7 +17,7 @@ use crate::engine::changes::{StartTree, TreeIds};
 use crate::engine::event::LoopComplete;
 use crate::evaluate::model::Usage;
 use crate::fanout::item::ItemId;
-use crate::fanout::merge::{Found, FoundRun, Reading};
+use crate::fanout::merge::{BundledRun, MergeContent, MergeInput};
 use crate::fanout::plan::Plan;
 use crate::fanout::put_off::{self, PutOff};
 use crate::files::unzip::{Archive, UnzipError};
@@ -43,7 +43,7 @@ const KILLED: u8 = 137;
 /// What was found, and what is told of it.
 pub(super) struct Collected {
     /// What the merge decides by.
-    pub(super) readings: Vec<Reading>,
+    pub(super) readings: Vec<MergeInput>,
     /// What is known of each beside that, at the same place.
     pub(super) facts: Vec<Option<Facts>>,
     /// What legs say of the items for which they had no time left.
@@ -53,7 +53,7 @@ pub(super) struct Collected {
 /// What is told of a run.
 pub(super) struct Facts {
     /// The file with the bundle.
-    pub(super) source: Source,
+    pub(super) source: BundlePlace,
     /// How it ended, in a sentence.
     pub(super) sentence: String,
     /// Whether it changed anything, as far as it knows.
@@ -68,14 +68,14 @@ pub(super) struct Facts {
 
 /// Where a bundle lies.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Source {
+pub(super) struct BundlePlace {
     /// The file.
     pub(super) file: PathBuf,
     /// Its name in that file, which is an artifact then.
     pub(super) inside: Option<String>,
 }
 
-impl Source {
+impl BundlePlace {
     /// Opens the bundle.
     pub(super) fn open(&self) -> Result<OpenedBundle, String> {
         let Some(name) = &self.inside else {
@@ -176,8 +176,8 @@ pub(super) fn collect(paths: &[PathBuf], plan: &Plan, session: &Session<'_>) -> 
 }
 
 impl Collected {
-    fn add(&mut self, shown: String, found: Found, facts: Option<Facts>) {
-        self.readings.push(Reading { shown, found });
+    fn add(&mut self, shown: String, found: MergeContent, facts: Option<Facts>) {
+        self.readings.push(MergeInput { shown, found });
         self.facts.push(facts);
     }
 }
@@ -232,9 +232,9 @@ fn notes(file: &Path) -> Vec<PutOff> {
 }
 
 /// Returns the bundles that a file is or has, or what keeps it from being read.
-fn sources(file: PathBuf) -> Vec<Result<Source, (Source, Option<String>)>> {
+fn sources(file: PathBuf) -> Vec<Result<BundlePlace, (BundlePlace, Option<String>)>> {
     let is_bundle = file.extension().is_some_and(|end| end == EXTENSION);
-    let whole = Source { file, inside: None };
+    let whole = BundlePlace { file, inside: None };
     let archive = match archive(&whole.file) {
         Ok(archive) => archive,
         // What is called a bundle has to be one; another archive may be anything.
@@ -249,20 +249,20 @@ fn sources(file: PathBuf) -> Vec<Result<Source, (Source, Option<String>)>> {
     let inside = |name: &str| Path::new(name).extension().is_some_and(|end| end == EXTENSION);
     let found: Vec<_> = names()
         .filter(|name| inside(name))
-        .map(|name| Ok(Source { file: whole.file.clone(), inside: Some(name.to_owned()) }))
+        .map(|name| Ok(BundlePlace { file: whole.file.clone(), inside: Some(name.to_owned()) }))
         .collect();
     if found.is_empty() { vec![Err((whole, None))] } else { found }
 }
 
 /// Returns what stands for a file that is not read: one with a fault hides an item, another archive does not.
-fn lost(source: &Source, why: Option<String>, plan: &Plan) -> Found {
+fn lost(source: &BundlePlace, why: Option<String>, plan: &Plan) -> MergeContent {
     match why {
         Some(why) => unreadable(source, &why, plan),
-        None => Found::Foreign { why: "it is no bundle".to_owned() },
+        None => MergeContent::Foreign { why: "it is no bundle".to_owned() },
     }
 }
 
-fn unreadable(source: &Source, why: &str, plan: &Plan) -> Found {
+fn unreadable(source: &BundlePlace, why: &str, plan: &Plan) -> MergeContent {
     let around = source.around();
     let named = around.iter().find_map(|part| {
         let name = part.strip_suffix(".zip").unwrap_or(part);
@@ -275,11 +275,15 @@ fn unreadable(source: &Source, why: &str, plan: &Plan) -> Found {
         before.rsplit_once("-r")?;
         attempt.parse().ok()
     });
-    Found::Unreadable { why: one_line(why, 300), item: named, attempt }
+    MergeContent::Unreadable { why: one_line(why, 300), item: named, attempt }
 }
 
 /// Reads a bundle. Returns nothing for one that was read before.
-fn read(source: &Source, plan: &Plan, seen: &mut BTreeSet<Sum>) -> (Option<Found>, Option<Facts>) {
+fn read(
+    source: &BundlePlace,
+    plan: &Plan,
+    seen: &mut BTreeSet<Sum>,
+) -> (Option<MergeContent>, Option<Facts>) {
     let opened = match source.open() {
         Ok(opened) => opened,
         Err(why) => return (Some(unreadable(source, &why, plan)), None),
@@ -290,7 +294,7 @@ fn read(source: &Source, plan: &Plan, seen: &mut BTreeSet<Sum>) -> (Option<Found
     let OpenedBundle { manifest, digest, .. } = &opened;
     if digest.start().is_some_and(|start| start.merges.is_some()) {
         let why = "it is what an earlier merge made of such bundles".to_owned();
-        return (Some(Found::Foreign { why }), None);
+        return (Some(MergeContent::Foreign { why }), None);
     }
     match found(manifest, digest) {
         Ok(run) => {
@@ -302,7 +306,7 @@ fn read(source: &Source, plan: &Plan, seen: &mut BTreeSet<Sum>) -> (Option<Found
                 usage: digest.usage().clone(),
                 suite: junit::suite(digest),
             };
-            (Some(Found::Run(Box::new(run))), Some(facts))
+            (Some(MergeContent::Run(Box::new(run))), Some(facts))
         }
         Err(why) => (Some(unreadable(source, &why, plan)), None),
     }
@@ -316,7 +320,7 @@ fn unchanged(digest: &Digest) -> Option<TreeIds> {
 }
 
 /// Reads what the merge decides by. The journal counts, and the manifest must not contradict it.
-fn found(manifest: &Manifest, digest: &Digest) -> Result<FoundRun, String> {
+fn found(manifest: &Manifest, digest: &Digest) -> Result<BundledRun, String> {
     let start = digest.start().ok_or("its journal has no beginning")?;
     let assignment = start.assignment.as_deref().cloned();
     if manifest.assignment != assignment || manifest.instance.as_str() != digest.run_id() {
@@ -337,7 +341,7 @@ fn found(manifest: &Manifest, digest: &Digest) -> Result<FoundRun, String> {
             start.commit.as_deref().and_then(|commit| crate::base::object::ObjectId::parse(commit).ok())
         }
     };
-    Ok(FoundRun {
+    Ok(BundledRun {
         run: one_line(digest.run_id(), 200),
         assignment,
         commit,

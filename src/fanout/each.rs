@@ -9,12 +9,12 @@ pub struct Each {
     /// The parameter.
     pub name: VarName,
     /// Its values.
-    pub values: Values,
+    pub values: ValueSource,
 }
 
 /// Where values come from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Values {
+pub enum ValueSource {
     /// They are written down.
     Listed(Vec<String>),
     /// A file has them: lines, or a JSON list.
@@ -53,11 +53,11 @@ impl Each {
         let (name, from) = text.split_once('=').ok_or_else(|| EachError::Unnamed(text.to_owned()))?;
         let name = VarName::parse(name)?;
         let values = match (from.strip_prefix('@'), from.strip_prefix("cmd:")) {
-            (Some(file), _) => Values::File(file.to_owned()),
-            (None, Some(command)) => Values::Command(words(command)?),
+            (Some(file), _) => ValueSource::File(file.to_owned()),
+            (None, Some(command)) => ValueSource::Command(words(command)?),
             (None, None) => {
                 let listed = from.split(',').map(str::trim).filter(|value| !value.is_empty());
-                Values::Listed(listed.map(str::to_owned).collect())
+                ValueSource::Listed(listed.map(str::to_owned).collect())
             }
         };
         Ok(Self { name, values })
@@ -129,19 +129,19 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(text: &str, expected: &Values) {
+    fn check(text: &str, expected: &ValueSource) {
         let each = Each::parse(text).unwrap();
         assert_eq!((each.name.as_str(), &each.values), ("p", expected), "{text}");
     }
 
     #[test]
     fn values_are_listed_in_a_file_or_printed() {
-        check("p=a, b,,c=d", &Values::Listed(listed(&["a", "b", "c=d"])));
-        check("p=", &Values::Listed(Vec::new()));
-        check("p=@list.txt", &Values::File("list.txt".to_owned()));
+        check("p=a, b,,c=d", &ValueSource::Listed(listed(&["a", "b", "c=d"])));
+        check("p=", &ValueSource::Listed(Vec::new()));
+        check("p=@list.txt", &ValueSource::File("list.txt".to_owned()));
         check(
             "p=cmd:ls -d 'a b' \"c'd\" $(x) e#f",
-            &Values::Command(listed(&["ls", "-d", "a b", "c'd", "$(x)", "e#f"])),
+            &ValueSource::Command(listed(&["ls", "-d", "a b", "c'd", "$(x)", "e#f"])),
         );
     }
 
@@ -165,7 +165,7 @@ mod tests {
 
     #[test]
     fn a_quoted_hash_is_no_comment() {
-        check("p=cmd:echo '#a' \"# b\" \\#c", &Values::Command(listed(&["echo", "#a", "# b", "#c"])));
+        check("p=cmd:echo '#a' \"# b\" \\#c", &ValueSource::Command(listed(&["echo", "#a", "# b", "#c"])));
     }
 
     #[test]

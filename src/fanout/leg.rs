@@ -26,7 +26,7 @@ use crate::engine::event::Assignment;
 use crate::engine::outcome::Outcome;
 use crate::fanout::item::ItemId;
 use crate::fanout::merge::{ItemStanding, Merged, MergedItem};
-use crate::fanout::plan::{Item, Leg, MAX_PLAN, Plan, PlannedLoop};
+use crate::fanout::plan::{FanoutLoop, Item, Leg, MAX_PLAN, Plan};
 use crate::fanout::put_off::{self, PutOff};
 use crate::fanout::severity::worst;
 use crate::files::read;
@@ -36,7 +36,7 @@ use crate::journal::files::RunFiles;
 use crate::run::clock::Clock;
 use crate::session::audience::Audience;
 use crate::session::context::Session;
-use crate::session::end::ready::Ended;
+use crate::session::end::ready::EndedRun;
 use crate::session::error::{Error, Kind};
 use crate::session::options::{BeginOptions, KeyOption, ResumeOptions, RunOptions, Storing, Which};
 use crate::session::prepare::prepared::Prepared;
@@ -337,7 +337,7 @@ impl<'r> LegRun<'r> {
 
     /// Runs one item, or goes on with what an earlier attempt handed off. Returns nothing if that cannot go on, and it may not
     /// begin.
-    fn item(&self, id: &ItemId, left: Option<Duration>, may_begin: bool) -> Result<Option<Ended>, Error> {
+    fn item(&self, id: &ItemId, left: Option<Duration>, may_begin: bool) -> Result<Option<EndedRun>, Error> {
         let Some(item) = self.plan.item(id) else {
             return Err(Error::refused(format!("the plan has no item `{id}`")));
         };
@@ -369,7 +369,7 @@ impl<'r> LegRun<'r> {
         })
     }
 
-    fn begun(&self, item: &Item, run: &RunOptions) -> Result<Ended, Error> {
+    fn begun(&self, item: &Item, run: &RunOptions) -> Result<EndedRun, Error> {
         let session = self.session;
         let prepared = prepared(self.plan, item, self.options, session)?;
         let mut params = self.options.begin.params.clone();
@@ -387,7 +387,7 @@ impl<'r> LegRun<'r> {
         }
     }
 
-    fn resumed(&self, bundle: &Path, item: &Item, run: &RunOptions) -> Result<Ended, Error> {
+    fn resumed(&self, bundle: &Path, item: &Item, run: &RunOptions) -> Result<EndedRun, Error> {
         let session = self.session;
         session.talk.note(&format!("the item {} goes on from {}", item.id, bundle.display()));
         let which =
@@ -601,7 +601,7 @@ fn prepared(
 }
 
 /// Returns by what a loop is found.
-fn name_of(planned: &PlannedLoop) -> String {
+fn name_of(planned: &FanoutLoop) -> String {
     planned.file.as_ref().map_or_else(|| planned.name.to_string(), ToString::to_string)
 }
 
@@ -634,15 +634,15 @@ fn bundles(directory: &Path) -> impl Iterator<Item = PathBuf> {
 }
 
 /// What a bundle says about the attempt that it is of.
-struct Look {
+struct BundleAttempt {
     attempt: u32,
     is_resumable: bool,
 }
 
 /// Looks at a bundle, which somebody else may have written. Returns nothing if it is not one of this item.
-fn look(path: &Path, plan: &Plan, id: &ItemId) -> Option<Look> {
+fn look(path: &Path, plan: &Plan, id: &ItemId) -> Option<BundleAttempt> {
     let manifest = Bundle::open(path, LIMITS).ok()?.manifest;
     let assignment = manifest.assignment?;
     let is_ours = assignment.plan_id == plan.plan_id && assignment.item.as_str() == id.as_str();
-    is_ours.then_some(Look { attempt: assignment.attempt, is_resumable: manifest.resumable })
+    is_ours.then_some(BundleAttempt { attempt: assignment.attempt, is_resumable: manifest.resumable })
 }

@@ -21,18 +21,18 @@ const UNVERIFIED: u8 = 1;
 
 /// Something that was found where runs are expected.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reading {
+pub struct MergeInput {
     /// Where it was found, for people; no two readings have the same.
     pub shown: String,
     /// What it is.
-    pub found: Found,
+    pub found: MergeContent,
 }
 
 /// What was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Found {
+pub enum MergeContent {
     /// The bundle of a run.
-    Run(Box<FoundRun>),
+    Run(Box<BundledRun>),
     /// A bundle that cannot be read.
     Unreadable {
         /// Why.
@@ -51,7 +51,7 @@ pub enum Found {
 
 /// What the bundle of a run says.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FoundRun {
+pub struct BundledRun {
     /// The id of the run.
     pub run: String,
     /// The item that it worked on.
@@ -74,7 +74,7 @@ pub struct FoundRun {
 
 /// Why runs cannot be merged at all.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
+pub enum MergeRefusal {
     /// A run was not made for a plan.
     #[error("{shown} is the run {run}, which belongs to no plan, and this is the plan {plan}")]
     NoPlan {
@@ -201,23 +201,23 @@ impl Merged {
     ///
     /// # Errors
     /// Something was found that is of another plan, commit or definition.
-    pub fn of(plan: &Plan, readings: &[Reading]) -> Result<Self, Refusal> {
+    pub fn of(plan: &Plan, readings: &[MergeInput]) -> Result<Self, MergeRefusal> {
         let mut attempts: BTreeMap<&ItemId, Attempts> = BTreeMap::new();
         let (mut superseded, mut ignored, mut lost) = (Vec::new(), Vec::new(), Vec::new());
         let first = first_attempts(plan, readings);
         for (place, reading) in readings.iter().enumerate() {
             match &reading.found {
-                Found::Run(run) => match belonging(plan, reading, run, &first)? {
+                MergeContent::Run(run) => match belonging(plan, reading, run, &first)? {
                     Some(item) => attempts.entry(item).or_default().runs.push(place),
                     None => superseded.push(reading.shown.clone()),
                 },
-                Found::Unreadable { item, why, .. } => {
+                MergeContent::Unreadable { item, why, .. } => {
                     match item.as_ref().and_then(|id| plan.items.iter().find(|item| item.id == *id)) {
                         Some(item) => attempts.entry(&item.id).or_default().unreadable.push(place),
                         None => lost.push((reading.shown.clone(), why.clone())),
                     }
                 }
-                Found::Foreign { why } => ignored.push((reading.shown.clone(), why.clone())),
+                MergeContent::Foreign { why } => ignored.push((reading.shown.clone(), why.clone())),
             }
         }
         let mut items = Vec::new();
@@ -298,10 +298,10 @@ struct Attempts {
 
 impl Attempts {
     /// Decides which reading counts. Returns what became of the item, and the readings that do not count.
-    fn settle(self, readings: &[Reading]) -> (ItemStanding, Vec<usize>) {
+    fn settle(self, readings: &[MergeInput]) -> (ItemStanding, Vec<usize>) {
         let mut runs: Vec<(u32, usize, usize)> = Vec::new();
         for place in self.runs {
-            let Found::Run(run) = &readings[place].found else { continue };
+            let MergeContent::Run(run) = &readings[place].found else { continue };
             let attempt = run.assignment.as_ref().map_or(0, |assignment| assignment.attempt);
             runs.push((attempt, severity(code_of(run)), place));
         }
@@ -316,15 +316,17 @@ impl Attempts {
         unreadable.sort_by_key(|place| readings[*place].shown.as_str());
         let hides = |place: &&usize| match &readings[**place].found {
             // One of an unknown attempt may be the last one.
-            Found::Unreadable { attempt, .. } => {
+            MergeContent::Unreadable { attempt, .. } => {
                 attempt.is_none_or(|attempt| counted.is_none_or(|(counted, ..)| attempt >= counted))
             }
-            Found::Run(_) | Found::Foreign { .. } => false,
+            MergeContent::Run(_) | MergeContent::Foreign { .. } => false,
         };
         if let Some(place) = unreadable.iter().find(hides) {
             let why = match &readings[*place].found {
-                Found::Unreadable { why, .. } => format!("{} cannot be read: {why}", readings[*place].shown),
-                Found::Run(_) | Found::Foreign { .. } => String::new(),
+                MergeContent::Unreadable { why, .. } => {
+                    format!("{} cannot be read: {why}", readings[*place].shown)
+                }
+                MergeContent::Run(_) | MergeContent::Foreign { .. } => String::new(),
             };
             let older = older.into_iter().chain(counted.map(|(_, _, place)| place)).collect();
             return (ItemStanding::Missing { why, absence: Absence::Unusable }, older);
@@ -334,7 +336,7 @@ impl Attempts {
             let why = "no run of it came back".to_owned();
             return (ItemStanding::Missing { why, absence: Absence::Lost }, older);
         };
-        let Found::Run(run) = &readings[place].found else {
+        let MergeContent::Run(run) = &readings[place].found else {
             return (ItemStanding::Missing { why: String::new(), absence: Absence::Unusable }, older);
         };
         if !run.entered {
@@ -357,7 +359,7 @@ impl Attempts {
 }
 
 /// Returns the exit code that a run counts with: 0 only for a verified success.
-fn code_of(run: &FoundRun) -> u8 {
+fn code_of(run: &BundledRun) -> u8 {
     let is_success = run.outcome == Some(Outcome::Success) && run.exit_code == 0;
     match (run.entered, is_success, run.verified) {
         (false, ..) => MISSING,
@@ -370,10 +372,10 @@ fn code_of(run: &FoundRun) -> u8 {
 }
 
 /// Returns for each CI run the first attempt at this plan: what came before it may have had another one.
-fn first_attempts<'r>(plan: &Plan, readings: &'r [Reading]) -> BTreeMap<&'r str, u32> {
+fn first_attempts<'r>(plan: &Plan, readings: &'r [MergeInput]) -> BTreeMap<&'r str, u32> {
     let mut first: BTreeMap<&str, u32> = BTreeMap::new();
     for reading in readings {
-        let Found::Run(run) = &reading.found else { continue };
+        let MergeContent::Run(run) = &reading.found else { continue };
         let Some(assignment) = run.assignment.as_ref().filter(|one| one.plan_id == plan.plan_id) else {
             continue;
         };
@@ -388,28 +390,28 @@ fn first_attempts<'r>(plan: &Plan, readings: &'r [Reading]) -> BTreeMap<&'r str,
 /// Returns the item of the plan that a run is of; none for an older attempt of the same CI run under another plan.
 fn belonging<'p>(
     plan: &'p Plan,
-    reading: &Reading,
-    run: &FoundRun,
+    reading: &MergeInput,
+    run: &BundledRun,
     first: &BTreeMap<&str, u32>,
-) -> Result<Option<&'p ItemId>, Refusal> {
+) -> Result<Option<&'p ItemId>, MergeRefusal> {
     let shown = reading.shown.clone();
     let this = || short(&plan.plan_id.to_string());
     let Some(assignment) = &run.assignment else {
-        return Err(Refusal::NoPlan { shown, run: run.run.clone(), plan: this() });
+        return Err(MergeRefusal::NoPlan { shown, run: run.run.clone(), plan: this() });
     };
     if assignment.plan_id != plan.plan_id {
         let first = assignment.ci_run.as_ref().and_then(|ci_run| first.get(ci_run.as_str()));
         if first.is_some_and(|first| assignment.attempt < *first) {
             return Ok(None);
         }
-        return Err(Refusal::OtherPlan {
+        return Err(MergeRefusal::OtherPlan {
             shown,
             other: short(&assignment.plan_id.to_string()),
             plan: this(),
         });
     }
     let contradiction =
-        |found: String, planned: String| Refusal::Contradiction { shown: shown.clone(), found, planned };
+        |found: String, planned: String| MergeRefusal::Contradiction { shown: shown.clone(), found, planned };
     let item = plan.items.iter().find(|item| item.id.as_str() == assignment.item.as_str());
     let Some(item) = item else {
         let found = format!("the item `{}`", one_line(assignment.item.as_str(), 100));

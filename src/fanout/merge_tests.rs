@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::merge::{Found, FoundRun, Merged, Reading};
+use super::merge::{BundledRun, MergeContent, MergeInput, Merged};
 use super::plan::Plan;
 use super::testing::plan_of;
 use crate::base::object::ObjectId;
@@ -12,9 +12,9 @@ use crate::engine::event::Assignment;
 use crate::engine::outcome::Outcome;
 
 /// A run as it comes back when all is well.
-fn good(plan: &Plan, item: usize, attempt: u32) -> FoundRun {
+fn good(plan: &Plan, item: usize, attempt: u32) -> BundledRun {
     let id = &plan.items[item].id;
-    FoundRun {
+    BundledRun {
         run: format!("tidy-{item}-{attempt}"),
         assignment: Some(Assignment {
             plan_id: plan.plan_id,
@@ -33,8 +33,8 @@ fn good(plan: &Plan, item: usize, attempt: u32) -> FoundRun {
     }
 }
 
-fn reading(shown: String, run: FoundRun) -> Reading {
-    Reading { shown, found: Found::Run(Box::new(run)) }
+fn reading(shown: String, run: BundledRun) -> MergeInput {
+    MergeInput { shown, found: MergeContent::Run(Box::new(run)) }
 }
 
 /// What happens to an attempt at an item on its way back.
@@ -89,7 +89,7 @@ fn fates(most: usize) -> impl Strategy<Value = (Vec<Vec<Fate>>, usize, usize, us
     (proptest::collection::vec(attempts, 0..most), 0..3_usize, 1..=most, 0..3_usize)
 }
 
-fn readings(plan: &Plan, fates: &[Vec<Fate>]) -> Vec<Reading> {
+fn readings(plan: &Plan, fates: &[Vec<Fate>]) -> Vec<MergeInput> {
     let mut all = Vec::new();
     for (item, attempts) in fates.iter().enumerate() {
         for (index, fate) in attempts.iter().enumerate() {
@@ -108,21 +108,21 @@ fn readings(plan: &Plan, fates: &[Vec<Fate>]) -> Vec<Reading> {
                     all.push(reading(format!("{shown} again"), run.clone()));
                     run
                 }
-                Fate::Unverified => FoundRun { verified: false, ..run },
+                Fate::Unverified => BundledRun { verified: false, ..run },
                 Fate::Failed => {
-                    FoundRun { outcome: Some(Outcome::Failure), exit_code: 1, verified: false, ..run }
+                    BundledRun { outcome: Some(Outcome::Failure), exit_code: 1, verified: false, ..run }
                 }
                 Fate::HandedOff => {
-                    FoundRun { outcome: Some(Outcome::Handoff), exit_code: 75, verified: false, ..run }
+                    BundledRun { outcome: Some(Outcome::Handoff), exit_code: 75, verified: false, ..run }
                 }
-                Fate::Killed => FoundRun { outcome: None, exit_code: 137, verified: false, ..run },
-                Fate::NothingEntered => FoundRun { entered: false, ..run },
-                Fate::ClaimsZero => FoundRun { outcome: Some(Outcome::Failure), exit_code: 0, ..run },
+                Fate::Killed => BundledRun { outcome: None, exit_code: 137, verified: false, ..run },
+                Fate::NothingEntered => BundledRun { entered: false, ..run },
+                Fate::ClaimsZero => BundledRun { outcome: Some(Outcome::Failure), exit_code: 0, ..run },
                 Fate::Torn { knows_item, knows_attempt } => {
                     let item = knows_item.then(|| plan.items[item].id.clone());
                     let attempt = knows_attempt.then_some(attempt);
-                    let found = Found::Unreadable { why: "it is empty".to_owned(), item, attempt };
-                    all.push(Reading { shown, found });
+                    let found = MergeContent::Unreadable { why: "it is empty".to_owned(), item, attempt };
+                    all.push(MergeInput { shown, found });
                     continue;
                 }
                 Fate::OtherPlan { is_older } => assigned(&|one| {
@@ -130,12 +130,12 @@ fn readings(plan: &Plan, fates: &[Vec<Fate>]) -> Vec<Reading> {
                     one.attempt = if *is_older { 0 } else { attempt };
                 }),
                 Fate::OtherCommit => {
-                    FoundRun { commit: Some(ObjectId::parse(&"b".repeat(40)).unwrap()), ..run }
+                    BundledRun { commit: Some(ObjectId::parse(&"b".repeat(40)).unwrap()), ..run }
                 }
-                Fate::OtherDefinition => FoundRun { definition_sha256: Some(Sum::of(b"other")), ..run },
+                Fate::OtherDefinition => BundledRun { definition_sha256: Some(Sum::of(b"other")), ..run },
                 Fate::OtherLeg => assigned(&|one| one.leg = Line::of("l999")),
                 Fate::UnknownItem => assigned(&|one| one.item = Line::of("tidy.unknown")),
-                Fate::WithoutPlan => FoundRun { assignment: None, ..run },
+                Fate::WithoutPlan => BundledRun { assignment: None, ..run },
             };
             all.push(reading(shown, run));
         }
@@ -183,7 +183,7 @@ proptest! {
     ) {
         let plan = plan_of(fates.len(), most, skipped);
         let mut found = readings(&plan, &fates);
-        let other = |index| Reading { shown: format!("x{index}.zip"), found: Found::Foreign { why: "it is no bundle".to_owned() } };
+        let other = |index| MergeInput { shown: format!("x{index}.zip"), found: MergeContent::Foreign { why: "it is no bundle".to_owned() } };
         found.extend((0..foreign).map(other));
         let merged = Merged::of(&plan, &found);
         let proven = is_proven(&fates);
@@ -216,7 +216,7 @@ proptest! {
     }
 }
 
-fn merged(plan: &Plan, readings: &[Reading]) -> (u8, Vec<u8>) {
+fn merged(plan: &Plan, readings: &[MergeInput]) -> (u8, Vec<u8>) {
     let merged = Merged::of(plan, readings).unwrap();
     (merged.exit_code, merged.items.iter().map(|item| item.standing.exit_code()).collect())
 }
@@ -224,7 +224,7 @@ fn merged(plan: &Plan, readings: &[Reading]) -> (u8, Vec<u8>) {
 #[test]
 fn one_run_each_is_green_and_one_less_is_not() {
     let plan = plan_of(3, 2, 1);
-    let all: Vec<Reading> = (0..3).map(|item| reading(format!("{item}"), good(&plan, item, 1))).collect();
+    let all: Vec<MergeInput> = (0..3).map(|item| reading(format!("{item}"), good(&plan, item, 1))).collect();
     assert_eq!(merged(&plan, &all), (0, vec![0, 0, 0, 0]));
     assert_eq!(merged(&plan, &all[1..]), (4, vec![4, 0, 0, 0]));
     assert_eq!(merged(&plan, &[]), (4, vec![4, 4, 4, 0]));
@@ -236,7 +236,7 @@ fn one_run_each_is_green_and_one_less_is_not() {
 fn the_highest_attempt_counts_and_of_two_the_worse() {
     let plan = plan_of(1, 1, 0);
     let at = |attempt, outcome, exit_code| {
-        let run = FoundRun {
+        let run = BundledRun {
             outcome: Some(outcome),
             exit_code,
             verified: exit_code == 0,
@@ -256,9 +256,9 @@ fn the_highest_attempt_counts_and_of_two_the_worse() {
 fn what_goes_on_and_what_is_not_verified_are_legs() {
     let plan = plan_of(3, 3, 0);
     let handed_off =
-        FoundRun { outcome: Some(Outcome::Handoff), exit_code: 75, verified: false, ..good(&plan, 0, 1) };
+        BundledRun { outcome: Some(Outcome::Handoff), exit_code: 75, verified: false, ..good(&plan, 0, 1) };
     let failed =
-        FoundRun { outcome: Some(Outcome::Failure), exit_code: 1, verified: false, ..good(&plan, 1, 1) };
+        BundledRun { outcome: Some(Outcome::Failure), exit_code: 1, verified: false, ..good(&plan, 1, 1) };
     let all = [
         reading("0".into(), handed_off),
         reading("1".into(), failed),

@@ -35,7 +35,7 @@ pub struct Plan {
     /// When it was made.
     pub created: Timestamp,
     /// The loops of its items.
-    pub loops: Vec<PlannedLoop>,
+    pub loops: Vec<FanoutLoop>,
     /// What runs.
     pub items: Vec<Item>,
     /// The jobs, each with its items in the order in which they run.
@@ -54,7 +54,7 @@ pub const MAX_PLAN: u64 = 64 << 20;
 pub const SEVERAL: &str = "plan";
 
 /// Returns what names of artifacts have in the place of a loop, for a plan of these.
-pub fn stem(loops: &[PlannedLoop]) -> String {
+pub fn stem(loops: &[FanoutLoop]) -> String {
     match loops {
         [one] => one.name.file_stem(),
         _ => SEVERAL.to_owned(),
@@ -63,7 +63,7 @@ pub fn stem(loops: &[PlannedLoop]) -> String {
 
 /// A loop of a plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PlannedLoop {
+pub struct FanoutLoop {
     /// The loop.
     pub name: LoopName,
     /// Digest of the definition and everything it pulled in.
@@ -155,7 +155,7 @@ pub enum PlanError {
 struct Identity<'p> {
     schema: u32,
     commit: &'p ObjectId,
-    loops: &'p [PlannedLoop],
+    loops: &'p [FanoutLoop],
     items: Vec<ItemIdentity<'p>>,
     legs: Vec<LegIdentity<'p>>,
     skipped: &'p [Skipped],
@@ -177,13 +177,13 @@ struct LegIdentity<'p> {
 
 /// What a plan is made of.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Parts {
+pub struct PlanParts {
     /// The commit that every leg has to check out.
     pub commit: ObjectId,
     /// When the plan is made.
     pub created: Timestamp,
     /// The loops of its items.
-    pub loops: Vec<PlannedLoop>,
+    pub loops: Vec<FanoutLoop>,
     /// What runs.
     pub items: Vec<Item>,
     /// The jobs.
@@ -196,8 +196,8 @@ pub struct Parts {
 
 impl Plan {
     /// Makes a plan, with its id.
-    pub fn of(parts: Parts) -> Self {
-        let Parts { commit, created, loops, items, legs, skipped, reason } = parts;
+    pub fn of(parts: PlanParts) -> Self {
+        let PlanParts { commit, created, loops, items, legs, skipped, reason } = parts;
         let plan_id = Sum::of(&[]);
         let plan = Self { schema: SCHEMA, plan_id, commit, created, loops, items, legs, skipped, reason };
         Self { plan_id: plan.identity(), ..plan }
@@ -210,10 +210,10 @@ impl Plan {
     pub fn parse(text: &[u8]) -> Result<Self, PlanError> {
         /// What every version says.
         #[derive(Deserialize)]
-        struct Version {
+        struct PlanVersion {
             schema: u32,
         }
-        let Version { schema } = serde_json::from_slice(text)?;
+        let PlanVersion { schema } = serde_json::from_slice(text)?;
         if schema != SCHEMA {
             return Err(PlanError::Schema { found: schema });
         }
@@ -273,7 +273,7 @@ impl Plan {
     }
 
     /// Returns a loop of the plan.
-    pub fn planned(&self, name: &LoopName) -> Option<&PlannedLoop> {
+    pub fn planned(&self, name: &LoopName) -> Option<&FanoutLoop> {
         self.loops.iter().find(|planned| planned.name == *name)
     }
 
@@ -379,10 +379,10 @@ mod tests {
             estimate_ms: 1000,
         };
         let skipped = Skipped { id: ItemId::parse("d").unwrap(), reason: Line::of("nothing changed") };
-        Plan::of(Parts {
+        Plan::of(PlanParts {
             commit: ObjectId::parse(&"a".repeat(40)).unwrap(),
             created: Timestamp::from_millis(0),
-            loops: vec![PlannedLoop {
+            loops: vec![FanoutLoop {
                 name: LoopName::parse("tidy").unwrap(),
                 definition_sha256: Sum::of(b"tidy"),
                 file: None,

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
-use super::since::Since;
+use super::since::ChangesSinceCommit;
 use super::values;
 use crate::base::name::VarName;
 use crate::base::object::ObjectId;
@@ -21,7 +21,7 @@ use crate::fanout::MOST_ITEMS;
 use crate::fanout::each::Each;
 use crate::fanout::item::Namer;
 use crate::fanout::partition::{Partition, groups, legs, widest};
-use crate::fanout::plan::{Item, MAX_PLAN, Parts, Plan, PlannedLoop, Skipped, WeightFrom, stem};
+use crate::fanout::plan::{FanoutLoop, Item, MAX_PLAN, Plan, PlanParts, Skipped, WeightFrom, stem};
 use crate::fanout::spread::{Dimension, product};
 use crate::fanout::weights::{Durations, weigh};
 use crate::files::links;
@@ -41,7 +41,7 @@ use crate::session::prepare::naming::new_files;
 use crate::session::prepare::prepared::Prepared;
 use crate::session::prepare::variables::resolve;
 use crate::session::read::fetch::{ArtifactRequest, artifact};
-use crate::session::start::changes::Repository;
+use crate::session::start::changes::LoopRepository;
 
 /// The most bytes of a file with weights.
 const MAX_WEIGHTS: u64 = 64 * MIB;
@@ -110,11 +110,11 @@ impl Session<'_> {
         };
         let reason = candidates.is_empty().then(|| Line::of(&why_none(&skipped, &dimensions, options)));
         let mut items: Vec<Item> = candidates.into_iter().map(|candidate| candidate.item).collect();
-        let planned: Vec<PlannedLoop> = loops.iter().map(|one| one.planned.clone()).collect();
+        let planned: Vec<FanoutLoop> = loops.iter().map(|one| one.planned.clone()).collect();
         weigh(&mut items, &durations(options, &planned, self)?);
         let groups = groups(&items);
         warn_of_one_leg(&items, groups.len(), self);
-        Ok(Plan::of(Parts {
+        Ok(Plan::of(PlanParts {
             commit,
             created: Clock::start().now(),
             loops: planned,
@@ -166,7 +166,7 @@ impl Session<'_> {
 /// A loop that is planned.
 struct LoopHere {
     prepared: Prepared,
-    planned: PlannedLoop,
+    planned: FanoutLoop,
 }
 
 /// An item that may have to run, with what it looks at.
@@ -177,7 +177,7 @@ struct Candidate {
     place: usize,
 }
 
-fn planned(prepared: &Prepared) -> Result<PlannedLoop, Error> {
+fn planned(prepared: &Prepared) -> Result<FanoutLoop, Error> {
     let Prepared { located, loaded, machine, .. } = prepared;
     let below = || located.path.strip_prefix(&located.root).ok()?.to_str();
     let file = match &located.name {
@@ -189,7 +189,7 @@ fn planned(prepared: &Prepared) -> Result<PlannedLoop, Error> {
     };
     let definition_sha256 =
         Sum::parse(&loaded.digest).map_err(|error| Error::failed("cannot name the loop", &error))?;
-    Ok(PlannedLoop { name: machine.name.clone(), definition_sha256, file })
+    Ok(FanoutLoop { name: machine.name.clone(), definition_sha256, file })
 }
 
 /// Returns the directory in which all of the loops run.
@@ -346,7 +346,7 @@ fn changed_only(
     session: &Session<'_>,
 ) -> Result<(Vec<Candidate>, Vec<Skipped>), Error> {
     let Some(first) = loops.first() else { return Ok((candidates, Vec::new())) };
-    let repository = Repository::of(&first.prepared, session)?;
+    let repository = LoopRepository::of(&first.prepared, session)?;
     let found = match repository.find(base, &WorkflowEvent::read(&session.env.lookup()))? {
         Ok(found) => found,
         Err(why) => {
@@ -354,7 +354,7 @@ fn changed_only(
             return Ok((candidates, Vec::new()));
         }
     };
-    let since = Since::look(&repository, found)?;
+    let since = ChangesSinceCommit::look(&repository, found)?;
     let of_loop = |one: &LoopHere| -> Vec<ScopePath> {
         let files = one.prepared.files().into_iter();
         files.map(|(file, _)| links::real(&file).to_string_lossy().into_owned().into()).collect()
@@ -394,7 +394,7 @@ fn why_none(skipped: &[Skipped], dimensions: &[Dimension], options: &PlanOptions
 /// Reads what items took before.
 fn durations(
     options: &PlanOptions,
-    loops: &[PlannedLoop],
+    loops: &[FanoutLoop],
     session: &Session<'_>,
 ) -> Result<Vec<Durations>, Error> {
     let mut all = Vec::new();
@@ -420,7 +420,7 @@ fn of_file(file: &str, session: &Session<'_>) -> Result<Durations, Error> {
 
 /// Reads the durations of an earlier merge from its artifact. They only balance legs: without them, there is a plan all
 /// the same.
-fn fetched(what: &str, loops: &[PlannedLoop], session: &Session<'_>) -> Option<Durations> {
+fn fetched(what: &str, loops: &[FanoutLoop], session: &Session<'_>) -> Option<Durations> {
     let stem = stem(loops);
     let runs = RunsMeant::of_loop(Some(&stem), Some(RunKey::new(Some(MERGE), "")));
     let asked = ArtifactRequest { what, run: None, repository: None, runs, allow_untrusted: false, session };

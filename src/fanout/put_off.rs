@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use super::merge::{Absence, Found, ItemStanding, Merged, Reading};
+use super::merge::{Absence, ItemStanding, MergeContent, MergeInput, Merged};
 use super::plan::Plan;
 use crate::base::sum::Sum;
 
@@ -29,11 +29,11 @@ pub struct PutOff {
 impl Merged {
     /// Takes items of which nothing came back for such as go on later, where the last attempt at their leg says so.
     #[must_use]
-    pub fn with_put_off(mut self, put_off: &[PutOff], plan: &Plan, readings: &[Reading]) -> Self {
+    pub fn with_put_off(mut self, put_off: &[PutOff], plan: &Plan, readings: &[MergeInput]) -> Self {
         let last_attempt = |leg: &str| {
             let of_leg = readings.iter().filter_map(|reading| match &reading.found {
-                Found::Run(run) => run.assignment.as_ref().filter(|one| one.leg.as_str() == leg),
-                Found::Unreadable { .. } | Found::Foreign { .. } => None,
+                MergeContent::Run(run) => run.assignment.as_ref().filter(|one| one.leg.as_str() == leg),
+                MergeContent::Unreadable { .. } | MergeContent::Foreign { .. } => None,
             });
             of_leg.map(|assignment| assignment.attempt).max().unwrap_or(0)
         };

@@ -9,7 +9,7 @@ use fs_err as fs;
 use serde_json::{Value, json};
 
 use super::collect::{Collected, Facts, collect};
-use super::story::{self, Ending, Told};
+use super::story::{self, StoryEnding, Told};
 use super::trees::{MergedTree, Untaken};
 use crate::base::command::CommandLine;
 use crate::base::relative::Line;
@@ -21,7 +21,7 @@ use crate::definition::load::DIRECTORY;
 use crate::engine::changes::{ChangeKind, ChangedFile, Changes, KnownStart, TreeChanges, TreeIds};
 use crate::fanout::item::{ItemId, LegKey};
 use crate::fanout::matrix::{FORMATS, Fleet, Place};
-use crate::fanout::merge::{Absence, Found, FoundRun, ItemStanding, Merged, MergedItem};
+use crate::fanout::merge::{Absence, BundledRun, ItemStanding, MergeContent, Merged, MergedItem};
 use crate::fanout::plan::Plan;
 use crate::fanout::severity::{severity, worst};
 use crate::files::replace::replace;
@@ -161,11 +161,13 @@ impl MergeResult<'_> {
     }
 
     /// Returns the run that counts for an item, and what is known of it.
-    fn of(&self, item: &MergedItem) -> Option<(&FoundRun, &Facts)> {
+    fn of(&self, item: &MergedItem) -> Option<(&BundledRun, &Facts)> {
         let ItemStanding::Ran { reading, .. } = &item.standing else { return None };
         match (&self.collected.readings[*reading].found, &self.collected.facts[*reading]) {
-            (Found::Run(run), Some(facts)) => Some((run, facts)),
-            (Found::Run(_) | Found::Unreadable { .. } | Found::Foreign { .. }, _) => None,
+            (MergeContent::Run(run), Some(facts)) => Some((run, facts)),
+            (MergeContent::Run(_) | MergeContent::Unreadable { .. } | MergeContent::Foreign { .. }, _) => {
+                None
+            }
         }
     }
 
@@ -215,7 +217,7 @@ impl MergeResult<'_> {
         let start = self.tree_at_start();
         let changes = self.changes(files);
         let items = self.all_told();
-        let ending = Ending { exit_code: self.exit_code(), reason: self.reason(), changes };
+        let ending = StoryEnding { exit_code: self.exit_code(), reason: self.reason(), changes };
         let events = story::events(self.plan, (files.instance(), start), &items, self.remarks(), ending);
         let mut journal = Journal::create(files, session.redactor.clone())?;
         let now = Clock::start().now();

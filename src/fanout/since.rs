@@ -8,10 +8,10 @@ use crate::base::territory::ScopePath;
 use crate::git::call::Call;
 use crate::session::error::Error;
 use crate::session::git::changed;
-use crate::session::start::changes::{Base, Repository};
+use crate::session::start::changes::{Base, LoopRepository};
 
 /// What changed since a commit.
-pub(super) struct Since {
+pub(super) struct ChangesSinceCommit {
     top: ScopePath,
     changed: BTreeSet<ScopePath>,
     /// What git knows of, now or at the commit.
@@ -20,13 +20,13 @@ pub(super) struct Since {
     pub(super) shown: String,
 }
 
-impl Since {
+impl ChangesSinceCommit {
     /// Looks at what changed, committed or not.
-    pub(super) fn look(repository: &Repository, base: Base) -> Result<Self, Error> {
+    pub(super) fn look(repository: &LoopRepository, base: Base) -> Result<Self, Error> {
         let failed = |why: String| {
             Error::refused(format!("cannot find out what changed since `{}`: {why}", base.shown))
         };
-        let Repository { git, top, .. } = repository;
+        let LoopRepository { git, top, .. } = repository;
         let git = git.at(std::path::Path::new(&top.to_string()));
         let ask = |call: Call| git.line(&call).map_err(failed);
         let at = |file: &str| top.join(file);

@@ -38,7 +38,7 @@ pub(super) struct Told {
 }
 
 /// How all of it ended.
-pub(super) struct Ending {
+pub(super) struct StoryEnding {
     /// The exit code.
     pub(super) exit_code: u8,
     /// In a sentence.
@@ -61,7 +61,7 @@ pub(super) fn events(
     (instance, start): (&str, Option<KnownStart>),
     items: &[Told],
     warnings: Vec<String>,
-    ending: Ending,
+    ending: StoryEnding,
 ) -> Vec<(Duration, Event)> {
     let mut events = vec![(Duration::ZERO, Event::LoopStart(beginning(plan, instance, start)))];
     events.extend(

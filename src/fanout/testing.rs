@@ -2,7 +2,7 @@
 
 use super::item::Namer;
 use super::partition::{Partition, groups, legs};
-use super::plan::{Item, Parts, Plan, PlannedLoop, Skipped, WeightFrom};
+use super::plan::{FanoutLoop, Item, Plan, PlanParts, Skipped, WeightFrom};
 use crate::base::name::{LoopName, VarName};
 use crate::base::object::ObjectId;
 use crate::base::relative::Line;
@@ -27,10 +27,10 @@ pub(super) fn plan_of(count: usize, most: usize, skipped: usize) -> Plan {
     let skipped = (0..skipped)
         .map(|index| Skipped { id: id_of(format!("s{index}")), reason: Line::of("nothing changed") });
     let skipped: Vec<Skipped> = skipped.collect();
-    Plan::of(Parts {
+    Plan::of(PlanParts {
         commit: ObjectId::parse(&"a".repeat(40)).unwrap(),
         created: Timestamp::from_millis(0),
-        loops: vec![PlannedLoop {
+        loops: vec![FanoutLoop {
             name: LoopName::parse("tidy").unwrap(),
             definition_sha256: Sum::of(b"tidy"),
             file: None,

@@ -14,7 +14,7 @@ use crate::git::call::{Call, Git};
 use crate::session::context::Session;
 use crate::session::error::Error;
 use crate::session::git;
-use crate::session::git::stop::Stop;
+use crate::session::git::stop::DeliveryStop;
 use crate::session::git::workspace::Workspace;
 use crate::session::read::opened::OpenedBundle;
 
@@ -116,7 +116,7 @@ impl MergedTree {
         if changes.is_nothing() {
             return Ok(());
         }
-        let stopped = |stop: Stop| unknown(stop.to_string());
+        let stopped = |stop: DeliveryStop| unknown(stop.to_string());
         let fix = self.workspace.take(saved, bundle.objects().as_deref()).map_err(stopped)?;
         if fix.tree != changes.end.tree {
             return Err(unknown("its bundle holds other files than those that it left".to_owned()));

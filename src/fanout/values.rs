@@ -11,7 +11,7 @@ use crate::base::text::{one_line, plural};
 use crate::base::time::human;
 use crate::evaluate::observation::{Observation, Stop, Stream};
 use crate::fanout::MOST_ITEMS;
-use crate::fanout::each::{Each, Values, of_file, of_lines};
+use crate::fanout::each::{Each, ValueSource, of_file, of_lines};
 use crate::fanout::spread::Dimension;
 use crate::files::read::{self, MIB};
 use crate::git::call::{Call, Git};
@@ -37,8 +37,8 @@ pub(super) const PATH: &str = "path";
 pub(super) fn each(each: Each, root: &Path, session: &Session<'_>) -> Result<Dimension, Error> {
     let Each { name, values } = each;
     let values = match values {
-        Values::Listed(values) => values,
-        Values::File(file) => {
+        ValueSource::Listed(values) => values,
+        ValueSource::File(file) => {
             let text = read::text(&session.path(Path::new(&file)), MAX);
             let text = text.map_err(|error| {
                 Error::refused(format!("cannot read the values of `{name}` from `{file}`: {error}"))
@@ -46,7 +46,7 @@ pub(super) fn each(each: Each, root: &Path, session: &Session<'_>) -> Result<Dim
             of_file(&text)
                 .map_err(|error| Error::refused(format!("the values of `{name}` in `{file}`: {error}")))?
         }
-        Values::Command(argv) => printed(&argv, &name, root, session)?,
+        ValueSource::Command(argv) => printed(&argv, &name, root, session)?,
     };
     if let Some(odd) = values.iter().find(|value| value.contains('\0')) {
         let shown = one_line(odd, 100);

@@ -22,7 +22,7 @@ use crate::session::context::Session;
 use crate::session::end::whereabouts::reader;
 use crate::session::error::{Error, Kind};
 use crate::session::options::RunOptions;
-use crate::session::read::printed::Printed;
+use crate::session::read::printed::PrintedLog;
 use crate::session::read::runs::Places;
 use crate::session::start::incoming::unusable;
 
@@ -164,11 +164,11 @@ impl Told {
     }
 
     fn show(&self, sink: &mut dyn FnMut(&Part) -> Box<dyn Sink>) -> io::Result<()> {
-        let mut printed = Printed::open(&self.log, &self.headers);
+        let mut printed = PrintedLog::open(&self.log, &self.headers);
         self.parts.iter().try_for_each(|part| self.show_part(part, sink(part).as_mut(), &mut printed))
     }
 
-    fn show_part(&self, part: &Part, sink: &mut dyn Sink, printed: &mut Printed<'_>) -> io::Result<()> {
+    fn show_part(&self, part: &Part, sink: &mut dyn Sink, printed: &mut PrintedLog<'_>) -> io::Result<()> {
         let mut shown = Ok(());
         let read = reader::read(&self.journal, |stamped| {
             if shown.is_err() || stamped.seq > part.span.1 {
@@ -217,7 +217,7 @@ impl Part {
 }
 
 /// Shows what came before an event: the output of the action that it ends, and the lines in its silences.
-fn between(stamped: &Stamped, sink: &mut dyn Sink, printed: &mut Printed<'_>) -> io::Result<()> {
+fn between(stamped: &Stamped, sink: &mut dyn Sink, printed: &mut PrintedLog<'_>) -> io::Result<()> {
     let (mut kept, mut is_bounded) = (0, true);
     let mut lines = printed.inspect(|line| {
         kept += line.text.len() as u64 + 1;

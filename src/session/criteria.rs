@@ -179,7 +179,7 @@ impl StateFile {
         signals: bool,
         session: &Session<'_>,
         show: &mut dyn FnMut(&str, &Observation, bool),
-    ) -> Result<Checks, Error> {
+    ) -> Result<CheckRound, Error> {
         let before = self.read()?;
         self.check_holder(&before)?;
         let checks: Vec<_> = before.checks().collect();
@@ -196,7 +196,7 @@ impl StateFile {
         let seen = perform(&commands, &directory, timeout, session)
             .map_err(|error| Error::failed("the checks cannot be started", &error))?;
         if let Some(signal) = seen.cancelled {
-            return Ok(Checks::Cancelled(named(signal)));
+            return Ok(CheckRound::Cancelled(named(signal)));
         }
         let mut results = Vec::new();
         for ((check, codes), observation) in checks.iter().zip(&codes).zip(&seen.observations) {
@@ -213,12 +213,12 @@ impl StateFile {
             }
             Ok(())
         })?;
-        Ok(Checks::Done(after))
+        Ok(CheckRound::Done(after))
     }
 }
 
 /// The result of a round of checks.
-pub(crate) enum Checks {
+pub(crate) enum CheckRound {
     /// All commands ended; the new state.
     Done(CriteriaState),
     /// A signal stopped the round, which was not counted.

@@ -25,7 +25,7 @@ const MAX_COMPARED: u64 = MIB;
 
 /// A loop of the catalogue.
 #[derive(Clone, Debug)]
-pub(crate) struct Entry {
+pub(crate) struct CatalogueEntry {
     pub(crate) name: &'static str,
     pub(crate) description: String,
     /// Whether it hands work to an agent.
@@ -44,12 +44,12 @@ pub(crate) enum Added {
 }
 
 /// Returns the whole catalogue, in the order of the names.
-pub(crate) fn entries(session: &Session<'_>) -> Result<Vec<Entry>, Error> {
+pub(crate) fn entries(session: &Session<'_>) -> Result<Vec<CatalogueEntry>, Error> {
     Builtin::catalogue().map(|file| entry(file, session)).collect()
 }
 
 /// Finds a loop of the catalogue by its name.
-pub(crate) fn named(name: &str, session: &Session<'_>) -> Result<Entry, Error> {
+pub(crate) fn named(name: &str, session: &Session<'_>) -> Result<CatalogueEntry, Error> {
     let Some(file) = Builtin::catalogued(name) else {
         let meant = nearest(name, Builtin::catalogue().map(Builtin::name));
         let hint = match meant {
@@ -63,14 +63,14 @@ pub(crate) fn named(name: &str, session: &Session<'_>) -> Result<Entry, Error> {
     entry(file, session)
 }
 
-fn entry(file: Builtin, session: &Session<'_>) -> Result<Entry, Error> {
+fn entry(file: Builtin, session: &Session<'_>) -> Result<CatalogueEntry, Error> {
     let located = session.find(&file.place().to_string_lossy(), false)?;
     let loaded = load::load(&located)
         .map_err(|error| Error::failed(format!("cannot read `{}`", file.name()), &error))?;
     let definition = loaded.definition;
     let asks =
         |action: Option<ActionType>| matches!(action, Some(ActionType::Prompt | ActionType::SlashCommand));
-    Ok(Entry {
+    Ok(CatalogueEntry {
         name: file.name(),
         description: definition.description.unwrap_or_default(),
         needs_agent: definition.states.values().any(|state| asks(state.action_type)),
@@ -80,7 +80,7 @@ fn entry(file: Builtin, session: &Session<'_>) -> Result<Entry, Error> {
 }
 
 /// Copies a loop into the project, or to the path that a person names. A file that differs is never overwritten.
-pub(crate) fn add(entry: &Entry, to: Option<&Path>, session: &Session<'_>) -> Result<Added, Error> {
+pub(crate) fn add(entry: &CatalogueEntry, to: Option<&Path>, session: &Session<'_>) -> Result<Added, Error> {
     let target = match to {
         Some(path) => chosen(path, session)?,
         None => usual(entry.name, session),
@@ -134,7 +134,7 @@ pub(crate) fn shown(path: &Path, session: &Session<'_>) -> String {
 }
 
 /// Returns the command that runs a copy.
-pub(crate) fn run(entry: &Entry, path: &Path, session: &Session<'_>) -> String {
+pub(crate) fn run(entry: &CatalogueEntry, path: &Path, session: &Session<'_>) -> String {
     let is_usual = usual(entry.name, session) == path;
     let name = if is_usual { entry.name.to_owned() } else { shown(path, session) };
     let required = entry.parameters.iter().filter(|(_, parameter)| parameter.required);
@@ -143,7 +143,7 @@ pub(crate) fn run(entry: &Entry, path: &Path, session: &Session<'_>) -> String {
         .to_string()
 }
 
-fn difference(there: &str, entry: &Entry, shown: &str) -> String {
+fn difference(there: &str, entry: &CatalogueEntry, shown: &str) -> String {
     let diff = TextDiff::from_lines(there, entry.text);
     let diff = diff.unified_diff().header(shown, &format!("catalogue: {}", entry.name)).to_string();
     format!("`{shown}` differs from the catalogue:\n{diff}")

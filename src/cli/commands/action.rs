@@ -13,7 +13,7 @@ use crate::bundle::EXTENSION;
 use crate::ci::Provider;
 use crate::cli::flags::{self, Global, GoOn};
 use crate::cli::inputs::{
-    Part, chain, commit, days, input, inputs, on_change, on_handoff, pairs, told, words,
+    ActionPart, chain, commit, days, input, inputs, on_change, on_handoff, pairs, told, words,
 };
 use crate::cli::output::Output;
 use crate::cli::{exit, unbegun};
@@ -61,12 +61,12 @@ pub(in crate::cli) enum ActionStep {
 
 pub(in crate::cli) fn action(args: &ActionArgs, session: &Session<'_>, output: &Output) -> Result<u8, Error> {
     match args.step {
-        ActionStep::Run => run(Part::Loop, session, output),
+        ActionStep::Run => run(ActionPart::Loop, session, output),
         ActionStep::Contain => {
             let left = session.env.get(LEFT).ok_or_else(|| Error::refused(format!("`{LEFT}` is missing")))?;
             session.contain(&args.command, Path::new(left))
         }
-        ActionStep::All => run(Part::All, session, output),
+        ActionStep::All => run(ActionPart::All, session, output),
         ActionStep::Save => save(session, output),
         ActionStep::Continue => go_on(session),
         ActionStep::Unstored => unstored(session),
@@ -80,46 +80,46 @@ pub(in crate::cli) fn action(args: &ActionArgs, session: &Session<'_>, output: &
 /// The command line that the inputs make.
 #[derive(Parser)]
 #[command(name = "ll-loop")]
-struct Line {
+struct ActionLine {
     #[command(flatten)]
     _global: Global,
     #[command(subcommand)]
-    command: Command,
+    command: ActionCommand,
 }
 
 #[derive(Subcommand)]
-enum Command {
+enum ActionCommand {
     Run(Box<RunArgs>),
     Resume(Box<ResumeArgs>),
 }
 
-fn run(part: Part, session: &Session<'_>, output: &Output) -> Result<u8, Error> {
+fn run(part: ActionPart, session: &Session<'_>, output: &Output) -> Result<u8, Error> {
     let (env, name) = (session.env, input(session.env, "loop"));
     let options = flags::told(&told(part, env), env);
     let session = &unbegun::told(there(session), name.as_deref(), &options, session)?;
     match unbegun::told(command(part, env), name.as_deref(), &options, session)? {
-        Command::Run(args) => super::run::run(&args, session, output),
-        Command::Resume(args) => super::resume::resume(&args, session, output),
+        ActionCommand::Run(args) => super::run::run(&args, session, output),
+        ActionCommand::Resume(args) => super::resume::resume(&args, session, output),
     }
 }
 
 /// Makes the command that the inputs ask for.
-fn command(part: Part, env: &Environment) -> Result<Command, Error> {
+fn command(part: ActionPart, env: &Environment) -> Result<ActionCommand, Error> {
     let from = input(env, "resume-from");
-    let parsed = Line::try_parse_from(words(env, from.as_deref())?).map_err(|error| {
+    let parsed = ActionLine::try_parse_from(words(env, from.as_deref())?).map_err(|error| {
         Error::refused(error.to_string().trim_start_matches("error: ").trim_end().to_owned())
             .with_hint("check the inputs of the action")
     })?;
     let mut command = parsed.command;
     match &mut command {
-        Command::Run(args) => {
+        ActionCommand::Run(args) => {
             args.param.extend(pairs(env, "params")?);
             args.context.extend(pairs(env, "context")?);
             args.changed_since = input(env, "changed-since").or_else(|| args.changed_since.take());
             args.on_change = on_change(env)?.or_else(|| args.on_change.take());
             inputs(part, env, &mut args.run)?;
         }
-        Command::Resume(args) => {
+        ActionCommand::Resume(args) => {
             // The journal keeps the inputs of the first run, except for secrets, which have to be given again.
             args.context.extend(pairs(env, "context")?);
             inputs(part, env, &mut args.run)?;

@@ -11,7 +11,7 @@ use crate::definition::schema::Parameter;
 use crate::session::context::Session;
 use crate::session::error::Error;
 use crate::shelf::catalogue;
-use crate::shelf::catalogue::Entry;
+use crate::shelf::catalogue::CatalogueEntry;
 
 /// The arguments of `catalog`.
 #[derive(Debug, Args)]
@@ -55,11 +55,11 @@ pub(in crate::cli) fn catalog(
     Ok(0)
 }
 
-fn table(entries: &[Entry]) -> String {
+fn table(entries: &[CatalogueEntry]) -> String {
     let width = entries.iter().map(|entry| entry.name.len()).max().unwrap_or_default();
     let (with_agent, without): (Vec<_>, Vec<_>) = entries.iter().partition(|entry| entry.needs_agent);
     let mut out = String::new();
-    let line = |out: &mut String, entry: &Entry| {
+    let line = |out: &mut String, entry: &CatalogueEntry| {
         let _ = writeln!(out, "{:width$}  {}", entry.name, entry.description);
     };
     for entry in without {
@@ -72,7 +72,7 @@ fn table(entries: &[Entry]) -> String {
     out
 }
 
-fn json(entry: &Entry) -> Value {
+fn json(entry: &CatalogueEntry) -> Value {
     let parameters: Vec<_> = entry.parameters.iter().map(parameter).collect();
     json!({
         "name": entry.name,

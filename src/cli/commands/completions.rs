@@ -10,12 +10,12 @@ use clap::{Args, ValueEnum};
 pub(in crate::cli) struct CompletionsArgs {
     /// The shell that loads the script
     #[arg(value_name = "SHELL", value_enum)]
-    pub(in crate::cli) shell: Shell,
+    pub(in crate::cli) shell: CompletionShell,
 }
 
 /// The shells that can be completed in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(in crate::cli) enum Shell {
+pub(in crate::cli) enum CompletionShell {
     /// source <(ll-loop completions bash)
     Bash,
     /// source <(ll-loop completions zsh)

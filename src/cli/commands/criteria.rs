@@ -21,7 +21,7 @@ use crate::evaluate::observation::Observation;
 use crate::files::read;
 use crate::run::work_file::{self, WorkHolder};
 use crate::session::context::Session;
-use crate::session::criteria::{Checks, StateFile, this_session};
+use crate::session::criteria::{CheckRound, StateFile, this_session};
 use crate::session::error::Error;
 
 /// What is done to a piece of work, and where its state is.
@@ -163,7 +163,7 @@ fn begin(
     session: &Session<'_>,
     output: &Output,
 ) -> Result<u8, Error> {
-    let Wanted { spec, criteria, steps } = wanted(start, session)?;
+    let CriteriaDraft { spec, criteria, steps } = wanted(start, session)?;
     let state = file.begin(|before| {
         if let Some(before) = before
             .filter(|before| !matches!(WorkHolder::of(before), WorkHolder::Nobody | WorkHolder::Gone(_)))
@@ -186,14 +186,14 @@ fn begin(
 }
 
 /// What is to be done, by which criteria it is done, and its steps with whether they are.
-struct Wanted {
+struct CriteriaDraft {
     spec: String,
     criteria: Vec<NewCriterion>,
     steps: Vec<(String, bool)>,
 }
 
 /// Puts together what the file and the command line say.
-fn wanted(start: &CriteriaStart, session: &Session<'_>) -> Result<Wanted, Error> {
+fn wanted(start: &CriteriaStart, session: &Session<'_>) -> Result<CriteriaDraft, Error> {
     let mut seen = BTreeSet::new();
     if let Some(twice) = start.criteria.iter().find(|criterion| !seen.insert(&criterion.name)) {
         let message = format!("the criterion `{}` is given twice", one_line(&twice.name, LINE));
@@ -218,7 +218,7 @@ fn wanted(start: &CriteriaStart, session: &Session<'_>) -> Result<Wanted, Error>
         let help = "begin the file with a heading, or say on the command line what is to be done";
         return Err(Error::refused(format!("{file} has no heading")).with_hint(help));
     };
-    Ok(Wanted { spec, criteria, steps })
+    Ok(CriteriaDraft { spec, criteria, steps })
 }
 
 fn read_spec(file: &Path, session: &Session<'_>) -> Result<Spec, Error> {
@@ -239,8 +239,8 @@ fn check(
         output.data(&result(name, seen, is_told, &session.redactor));
     };
     let after = match file.check(timeout, signals, session, &mut show)? {
-        Checks::Done(after) => after,
-        Checks::Cancelled(signal) => return Ok(signal.exit_code()),
+        CheckRound::Done(after) => after,
+        CheckRound::Cancelled(signal) => return Ok(signal.exit_code()),
     };
     let CriteriaDecision { progress, reason, unmet, .. } = decide(&after, STUCK_AFTER);
     output.data(&reason.map(|reason| format!("{}\n", one_line(&reason, LINE))).unwrap_or_default());

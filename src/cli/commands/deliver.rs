@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use crate::cli::flags::LockFlags;
 use crate::cli::output::Output;
 use crate::deliver::leaks::LeakPlace;
-use crate::deliver::{DeliverOptions, Done, Way};
+use crate::deliver::{DeliverOptions, Destination, Done};
 use crate::session::context::Session;
 use crate::session::error::Error;
 
@@ -82,11 +82,11 @@ pub(in crate::cli) fn deliver(
     let options = DeliverOptions {
         what: args.what.clone(),
         way: match args.to {
-            To::Pr => Way::PullRequest,
-            To::Branch => Way::Branch,
-            To::Commit => Way::Commit,
-            To::Suggest => Way::Suggestions,
-            To::Patch => Way::Patch,
+            To::Pr => Destination::PullRequest,
+            To::Branch => Destination::Branch,
+            To::Commit => Destination::Commit,
+            To::Suggest => Destination::Suggestions,
+            To::Patch => Destination::Patch,
         },
         base: args.base.clone(),
         remote: args.remote.clone(),

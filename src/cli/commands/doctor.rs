@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::cli::exit;
 use crate::cli::output::Output;
 use crate::doctor;
-use crate::doctor::Row;
+use crate::doctor::DoctorRow;
 use crate::session::context::Session;
 
 /// The arguments of `doctor`.
@@ -24,12 +24,12 @@ pub(in crate::cli) struct DoctorArgs {
 
 pub(in crate::cli) fn doctor(args: &DoctorArgs, session: &Session<'_>, output: &Output) -> u8 {
     let rows = doctor::examine(session);
-    let missed: Vec<&Row> = rows.iter().filter(|row| row.is_missed()).collect();
+    let missed: Vec<&DoctorRow> = rows.iter().filter(|row| row.is_missed()).collect();
     if args.json {
         output.json(json!({
             "version": env!("CARGO_PKG_VERSION"),
             "ready": missed.is_empty(),
-            "rows": rows.iter().map(Row::json).collect::<Vec<_>>(),
+            "rows": rows.iter().map(DoctorRow::json).collect::<Vec<_>>(),
         }));
     } else {
         output.data(&table(&rows));
@@ -44,7 +44,7 @@ pub(in crate::cli) fn doctor(args: &DoctorArgs, session: &Session<'_>, output: &
 }
 
 /// Draws the rows, in areas, with the fix below what does not work.
-fn table(rows: &[Row]) -> String {
+fn table(rows: &[DoctorRow]) -> String {
     let width = rows.iter().map(|row| console::measure_text_width(&row.name)).max().unwrap_or(0);
     let mut area = "";
     rows.iter().fold(String::new(), |mut out, row| {
@@ -54,8 +54,8 @@ fn table(rows: &[Row]) -> String {
         }
         let blanks = width - console::measure_text_width(&row.name);
         let state = match row.state {
-            doctor::State::Fact => "-",
-            doctor::State::Works | doctor::State::Fails | doctor::State::Absent => row.state.word(),
+            doctor::RowState::Fact => "-",
+            doctor::RowState::Works | doctor::RowState::Fails | doctor::RowState::Absent => row.state.word(),
         };
         let _ = writeln!(out, "  {}{:blanks$}  {state:<6}  {}", row.name, "", row.said);
         let indent = width + 12;

@@ -43,7 +43,7 @@ pub(in crate::cli) struct ListArgs {
 }
 
 /// A loop, as it is listed.
-struct Row {
+struct ListedLoop {
     name: String,
     path: String,
     description: Option<String>,
@@ -112,17 +112,17 @@ pub(in crate::cli) fn list(args: &ListArgs, session: &Session<'_>, output: &Outp
     Ok(0)
 }
 
-fn row(name: String, located: &Located, loaded: Option<Loaded>, last: Last) -> Row {
+fn row(name: String, located: &Located, loaded: Option<Loaded>, last: Last) -> ListedLoop {
     let definition = loaded.map(|loaded| loaded.definition);
     let (description, category, labels, visibility) = definition
         .map(|known| (known.description, known.category, known.labels, known.visibility))
         .unwrap_or_default();
-    Row { name, path: located.shown.clone(), description, category, labels, visibility, last }
+    ListedLoop { name, path: located.shown.clone(), description, category, labels, visibility, last }
 }
 
-fn elsewhere(name: String, last: Last) -> Row {
+fn elsewhere(name: String, last: Last) -> ListedLoop {
     let path = last.file.clone().unwrap_or_default();
-    Row { name, path, description: None, category: None, labels: Vec::new(), visibility: None, last }
+    ListedLoop { name, path, description: None, category: None, labels: Vec::new(), visibility: None, last }
 }
 
 /// Returns what is known of the runs of each loop, by the directory that they are kept in and its name.
@@ -137,7 +137,7 @@ fn last_runs(in_order: &[KnownRun]) -> BTreeMap<(PathBuf, String), Last> {
     last
 }
 
-impl Row {
+impl ListedLoop {
     fn json(&self) -> Value {
         json!({
             "name": self.name,
@@ -165,8 +165,8 @@ impl Row {
 }
 
 /// Draws rows below each other: name, last outcome, category and description.
-fn table(rows: &[Row]) -> String {
-    let cells: Vec<_> = rows.iter().map(Row::cells).collect();
+fn table(rows: &[ListedLoop]) -> String {
+    let cells: Vec<_> = rows.iter().map(ListedLoop::cells).collect();
     let width = |column: usize| cells.iter().map(|row| measure_text_width(&row[column])).max().unwrap_or(0);
     let widths = [width(0), width(1), width(2), 0];
     cells.iter().fold(String::new(), |mut out, row| {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use crate::cli::flags::{self, RunFlags};
-use crate::cli::inputs::{self, Part};
+use crate::cli::inputs::{self, ActionPart};
 use crate::cli::output::Output;
 use crate::cli::terminal::Terminal;
 use crate::fanout::result::MergeOptions;
@@ -33,7 +33,7 @@ pub(in crate::cli) fn merge(args: &MergeArgs, session: &Session<'_>, output: &Ou
     let session = &session.clone().talking_to(&terminal);
     let mut flags = args.run.clone();
     if args.action {
-        inputs::inputs(Part::Loop, session.env, &mut flags)?;
+        inputs::inputs(ActionPart::Loop, session.env, &mut flags)?;
     }
     let run = flags::run(&flags, session.env)?;
     session.merge(&MergeOptions { plan: args.plan.clone(), from: args.from.clone(), run })

@@ -15,7 +15,7 @@ use crate::cli::output::Output;
 use crate::definition::vendored::Copies;
 use crate::fanout::each::{Each, words as split};
 use crate::fanout::lock::concurrency;
-use crate::fanout::matrix::{FORMATS, Fleet, Format, Place};
+use crate::fanout::matrix::{FORMATS, Fleet, MatrixFormat, Place};
 use crate::fanout::partition::Partition;
 use crate::fanout::plan::{Plan, WeightFrom};
 use crate::fanout::planning::PlanOptions;
@@ -55,7 +55,7 @@ struct PlaceFlags {
     claim: Option<String>,
     /// With `gitlab`, `buildkite` or `k8s`: more arguments for `run`, in every leg. Quotes keep words together
     #[arg(long, value_name = "ARGUMENTS", value_parser = words, allow_hyphen_values = true)]
-    run_args: Option<Words>,
+    run_args: Option<ArgumentWords>,
 }
 
 /// The arguments of `plan`.
@@ -115,11 +115,11 @@ pub(in crate::cli) struct PlanArgs {
 
 /// Several arguments in one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Words(Vec<String>);
+struct ArgumentWords(Vec<String>);
 
-fn words(text: &str) -> Result<Words, String> {
+fn words(text: &str) -> Result<ArgumentWords, String> {
     split(text)
-        .map(Words)
+        .map(ArgumentWords)
         .map_err(|_| "it is empty, a quote has no end, or an unquoted `#` would begin a comment".to_owned())
 }
 
@@ -189,9 +189,9 @@ pub(in crate::cli) fn plan(args: &PlanArgs, session: &Session<'_>, output: &Outp
 }
 
 /// Returns what the jobs find where they run. What the format has no place for is refused.
-fn place(args: &PlanArgs, format: Option<&dyn Format>, session: &Session<'_>) -> Result<Place, Error> {
+fn place(args: &PlanArgs, format: Option<&dyn MatrixFormat>, session: &Session<'_>) -> Result<Place, Error> {
     let PlaceFlags { image, repo_claim, claim, run_args } = &args.place;
-    let has = |takes: fn(&dyn Format) -> bool| format.is_some_and(takes);
+    let has = |takes: fn(&dyn MatrixFormat) -> bool| format.is_some_and(takes);
     for (is_given, is_taken, what, with) in [
         (image.is_some(), has(|format| format.has_image()), "`--image`", "`gitlab` or `k8s`"),
         (repo_claim.is_some(), has(|format| format.has_volumes()), "`--repo-claim`", "`k8s`"),
@@ -223,7 +223,7 @@ fn place(args: &PlanArgs, format: Option<&dyn Format>, session: &Session<'_>) ->
 }
 
 /// Returns the format that was asked for, or the one of the CI system that reads outputs.
-fn format(asked: Option<&str>, provider: &Provider) -> Option<&'static dyn Format> {
+fn format(asked: Option<&str>, provider: &Provider) -> Option<&'static dyn MatrixFormat> {
     let name = asked.or_else(|| provider.stores_artifacts().then_some("github"))?;
     FORMATS.iter().find(|format| format.name() == name).copied()
 }

@@ -18,7 +18,7 @@ use crate::session::context::Session;
 use crate::session::environment::Environment;
 use crate::session::error::Error;
 use crate::session::options::BeginOptions;
-use crate::session::start::begin::{Begun, Bound, NotNeeded};
+use crate::session::start::begin::{Begun, BoundLoop, NotNeeded};
 
 /// What is run of other repositories.
 #[derive(Clone, Debug, Default, Args)]
@@ -159,7 +159,7 @@ fn leg(args: &RunArgs, plan: &Path, session: &Session<'_>) -> Result<u8, Error> 
 }
 
 /// Finds and checks the loop, and binds it to the arguments.
-fn bound<'s>(args: &RunArgs, session: &'s Session<'s>) -> Result<Bound<'s>, Error> {
+fn bound<'s>(args: &RunArgs, session: &'s Session<'s>) -> Result<BoundLoop<'s>, Error> {
     let options = options(args, session.env)?;
     let located = session.find(&args.name, args.run.reach.allow_outside)?;
     session.prepare(located.taking(Copies::accepted_if(args.copies.accept_changes)))?.bind(options, session)

@@ -22,8 +22,8 @@ pub(in crate::cli) struct ShowArgs {
     #[arg(value_name = "LOOP")]
     pub(super) name: String,
     /// The format of the graph
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    pub(super) format: Format,
+    #[arg(long, value_enum, default_value_t = GraphFormat::Text)]
+    pub(super) format: GraphFormat,
     /// Draw the way of a run into it: a run of this loop, or a bundle of one
     #[arg(long, value_name = "RUN|BUNDLE")]
     pub(super) run: Option<String>,
@@ -33,7 +33,7 @@ pub(in crate::cli) struct ShowArgs {
 
 /// The formats of graphs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(in crate::cli) enum Format {
+pub(in crate::cli) enum GraphFormat {
     /// For a terminal
     Text,
     /// For GitHub, GitLab and others that draw Mermaid
@@ -51,10 +51,10 @@ pub(in crate::cli) fn show(args: &ShowArgs, session: &Session<'_>, output: &Outp
         drawn = drawn.with_run(&walked(run, &prepared, session)?);
     }
     let text = match args.format {
-        Format::Text => text(&prepared, &drawn),
-        Format::Mermaid => graph::mermaid(&drawn),
-        Format::Dot => graph::dot(&drawn),
-        Format::Svg => graph::standalone(&drawn).ok_or_else(|| too_large(&drawn))?,
+        GraphFormat::Text => text(&prepared, &drawn),
+        GraphFormat::Mermaid => graph::mermaid(&drawn),
+        GraphFormat::Dot => graph::dot(&drawn),
+        GraphFormat::Svg => graph::standalone(&drawn).ok_or_else(|| too_large(&drawn))?,
     };
     output.data(&text);
     Ok(0)

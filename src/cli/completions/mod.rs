@@ -6,7 +6,7 @@ use std::ffi::{OsStr, OsString};
 use clap::{Command, ValueHint};
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate, complete};
 
-use super::commands::completions::{CompleteLineArgs, CompletionsArgs, Shell};
+use super::commands::completions::{CompleteLineArgs, CompletionShell, CompletionsArgs};
 use super::output::Output;
 use super::shorthand;
 use crate::base::text::one_line;
@@ -21,12 +21,12 @@ const MAX_HELP: usize = 120;
 const MAX_RUNS: usize = 200;
 
 /// Returns the script of a shell. It holds nothing of this machine, and asks for names when it completes.
-fn script(shell: Shell) -> &'static str {
+fn script(shell: CompletionShell) -> &'static str {
     match shell {
-        Shell::Bash => include_str!("ll-loop.bash"),
-        Shell::Zsh => include_str!("ll-loop.zsh"),
-        Shell::Fish => include_str!("ll-loop.fish"),
-        Shell::Power => include_str!("ll-loop.ps1"),
+        CompletionShell::Bash => include_str!("ll-loop.bash"),
+        CompletionShell::Zsh => include_str!("ll-loop.zsh"),
+        CompletionShell::Fish => include_str!("ll-loop.fish"),
+        CompletionShell::Power => include_str!("ll-loop.ps1"),
     }
 }
 

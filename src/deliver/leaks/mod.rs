@@ -53,7 +53,7 @@ impl FromStr for LeakPlace {
 }
 
 /// A place in bytes where a rule found something.
-struct Found {
+struct FoundSecret {
     rule: &'static LeakRule,
     /// All that makes it one.
     whole: Range<usize>,
@@ -113,8 +113,9 @@ fn line_ends(bytes: &[u8]) -> usize {
 }
 
 /// Returns what the rules find, in the order of the bytes; of what overlaps, the first.
-fn search(bytes: &[u8]) -> Vec<Found> {
-    let mut all: Vec<Found> = RULES.with_a_keyword_in(bytes).flat_map(|rule| of_rule(rule, bytes)).collect();
+fn search(bytes: &[u8]) -> Vec<FoundSecret> {
+    let mut all: Vec<FoundSecret> =
+        RULES.with_a_keyword_in(bytes).flat_map(|rule| of_rule(rule, bytes)).collect();
     // Stable: where two rules find the same, the earlier one of the file names it.
     all.sort_by_key(|found| found.whole.start);
     let mut end = 0;
@@ -128,7 +129,7 @@ fn search(bytes: &[u8]) -> Vec<Found> {
     all
 }
 
-fn of_rule(rule: &'static LeakRule, bytes: &[u8]) -> Vec<Found> {
+fn of_rule(rule: &'static LeakRule, bytes: &[u8]) -> Vec<FoundSecret> {
     let found = rule.regex().captures_iter(bytes).filter_map(|captures| {
         let whole = captures.get(0)?.range();
         let value = captures.name("value").map_or(whole.clone(), |value| value.range());
@@ -141,9 +142,9 @@ fn of_rule(rule: &'static LeakRule, bytes: &[u8]) -> Vec<Found> {
         }
         let proved = rule.proof.holds(bytes, &captures)?;
         let whole = whole.start..whole.end.max(proved.end);
-        let Some(beside) = rule.beside() else { return Some(Found { rule, whole, value }) };
+        let Some(beside) = rule.beside() else { return Some(FoundSecret { rule, whole, value }) };
         let other = beside.near(bytes, &whole)?;
-        Some(Found { rule, whole: whole.start.min(other.start)..whole.end.max(other.end), value })
+        Some(FoundSecret { rule, whole: whole.start.min(other.start)..whole.end.max(other.end), value })
     });
     found.collect()
 }

@@ -49,7 +49,7 @@ pub(super) struct LeakRule {
 }
 
 /// What has to stand near a match.
-pub(super) struct Beside<'r> {
+pub(super) struct NearbyPattern<'r> {
     regex: &'r Regex,
     within: usize,
 }
@@ -141,13 +141,13 @@ impl LeakRule {
     }
 
     /// Returns what has to stand near a match, if anything has to.
-    pub(super) fn beside(&self) -> Option<Beside<'_>> {
+    pub(super) fn beside(&self) -> Option<NearbyPattern<'_>> {
         let (pattern, within) = (self.beside.as_ref()?, self.within?);
-        Some(Beside { regex: self.compiled_beside.get_or_init(|| compile(pattern)), within })
+        Some(NearbyPattern { regex: self.compiled_beside.get_or_init(|| compile(pattern)), within })
     }
 }
 
-impl Beside<'_> {
+impl NearbyPattern<'_> {
     /// Returns where it stands near a match.
     pub(super) fn near(&self, bytes: &[u8], whole: &Range<usize>) -> Option<Range<usize>> {
         let start = whole.start.saturating_sub(self.within);

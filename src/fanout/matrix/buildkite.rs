@@ -3,14 +3,14 @@
 
 use serde_json::json;
 
-use super::format::{Fleet, Format, Job, LEGS, MERGED, TooMuch, pretty, word};
+use super::format::{Fleet, LEGS, MERGED, MatrixFormat, MatrixJob, TooMuch, pretty, word};
 
 /// The most steps of one upload, less the group and the merge.
 const JOBS: usize = 498;
 
-pub(super) struct Buildkite;
+pub(super) struct BuildkiteMatrix;
 
-impl Format for Buildkite {
+impl MatrixFormat for BuildkiteMatrix {
     fn name(&self) -> &'static str {
         "buildkite"
     }
@@ -41,7 +41,7 @@ impl Format for Buildkite {
     }
 }
 
-fn leg(fleet: &Fleet<'_>, id: &str, index: usize, job: &Job) -> serde_json::Value {
+fn leg(fleet: &Fleet<'_>, id: &str, index: usize, job: &MatrixJob) -> serde_json::Value {
     let reports = fleet.at_top(&format!("{LEGS}/{}", job.leg));
     // By this a step that is retried finds what it had handed off.
     let earlier =
@@ -81,7 +81,7 @@ mod tests {
     /// Returns the steps as the agent reads them.
     #[track_caller]
     fn steps(fleet: &Fleet<'_>) -> Vec<Value> {
-        let text = Buildkite.text(fleet).unwrap().unwrap();
+        let text = BuildkiteMatrix.text(fleet).unwrap().unwrap();
         assert!(!text.replace("$$", "").contains('$'), "{text}");
         let steps: Value = serde_json::from_str(&text.replace("$$", "$")).unwrap();
         steps["steps"].as_array().unwrap().clone()
@@ -99,8 +99,8 @@ mod tests {
 
     #[test]
     fn at_most_five_hundred_steps_in_one_upload() {
-        assert!(Buildkite.text(&fleet(&plan_of_legs(498))).is_ok());
-        assert_eq!(Buildkite.text(&fleet(&plan_of_legs(499))).unwrap_err().found, 499);
+        assert!(BuildkiteMatrix.text(&fleet(&plan_of_legs(498))).is_ok());
+        assert_eq!(BuildkiteMatrix.text(&fleet(&plan_of_legs(499))).unwrap_err().found, 499);
     }
 
     #[test]

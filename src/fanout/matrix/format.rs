@@ -16,7 +16,7 @@ pub(super) const LEGS: &str = ".loops/.running/legs";
 pub(super) const MERGED: &str = ".loops/.running/merged";
 
 /// A form in which a CI system starts jobs.
-pub trait Format: Sync {
+pub trait MatrixFormat: Sync {
     /// The name of the format, as `--matrix` takes it.
     fn name(&self) -> &'static str;
 
@@ -47,14 +47,14 @@ pub struct Fleet<'p> {
     /// The plan that each of them reads.
     pub plan: &'p Plan,
     /// The jobs, all those of the plan or some.
-    pub jobs: Vec<Job>,
+    pub jobs: Vec<MatrixJob>,
     /// What the jobs find where they run.
     pub place: Place,
 }
 
 /// One job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Job {
+pub struct MatrixJob {
     /// Its leg.
     pub leg: LegKey,
     /// What people call it.
@@ -100,7 +100,7 @@ impl<'p> Fleet<'p> {
     /// Takes the legs of a plan for which `is_wanted` holds.
     pub fn of(plan: &'p Plan, place: Place, is_wanted: impl Fn(&Leg) -> bool) -> Self {
         let legs = plan.legs.iter().filter(|leg| is_wanted(leg));
-        let jobs = legs.map(|leg| Job { leg: leg.key.clone(), title: plan.title(leg) });
+        let jobs = legs.map(|leg| MatrixJob { leg: leg.key.clone(), title: plan.title(leg) });
         Self { plan, jobs: jobs.collect(), place }
     }
 

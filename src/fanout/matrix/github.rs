@@ -1,7 +1,7 @@
 //! The jobs as a matrix of GitHub Actions. It carries keys and titles, and no data: the plan is an artifact.
 
-use super::format::{Fleet, Format, TooMuch};
-use super::json::Json;
+use super::format::{Fleet, MatrixFormat, TooMuch};
+use super::json::JsonMatrix;
 
 /// The most jobs that a matrix may have.
 const JOBS: usize = 256;
@@ -9,9 +9,9 @@ const JOBS: usize = 256;
 /// The most bytes of an output of a job.
 const BYTES: usize = 1_000_000;
 
-pub(super) struct Github;
+pub(super) struct GithubMatrix;
 
-impl Format for Github {
+impl MatrixFormat for GithubMatrix {
     fn name(&self) -> &'static str {
         "github"
     }
@@ -22,7 +22,7 @@ impl Format for Github {
 
     fn text(&self, fleet: &Fleet<'_>) -> Result<Option<String>, TooMuch> {
         fleet.at_most(JOBS, "plan fewer legs with `--legs`, each with more items")?;
-        let text = Json.text(fleet)?;
+        let text = JsonMatrix.text(fleet)?;
         let found = text.as_deref().map_or(0, str::len);
         if found > BYTES {
             let what = "bytes of the matrix";

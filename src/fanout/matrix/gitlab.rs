@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::format::{Fleet, Format, LEGS, MERGED, TooMuch, pretty};
+use super::format::{Fleet, LEGS, MERGED, MatrixFormat, TooMuch, pretty};
 
 /// The most jobs that `parallel` makes; a child pipeline of ours has no more either.
 const JOBS: usize = 200;
@@ -11,9 +11,9 @@ const JOBS: usize = 200;
 /// The exit code of a run that was handed off.
 const HANDED_OFF: u8 = 75;
 
-pub(super) struct Gitlab;
+pub(super) struct GitlabMatrix;
 
-impl Format for Gitlab {
+impl MatrixFormat for GitlabMatrix {
     fn name(&self) -> &'static str {
         "gitlab"
     }
@@ -99,7 +99,7 @@ mod tests {
 
     #[track_caller]
     fn pipeline(fleet: &Fleet<'_>) -> Value {
-        serde_json::from_str(&Gitlab.text(fleet).unwrap().unwrap()).unwrap()
+        serde_json::from_str(&GitlabMatrix.text(fleet).unwrap().unwrap()).unwrap()
     }
 
     #[test]
@@ -117,8 +117,8 @@ mod tests {
 
     #[test]
     fn at_most_two_hundred_legs() {
-        assert!(Gitlab.text(&fleet(&plan_of_legs(200))).is_ok());
-        let error = Gitlab.text(&fleet(&plan_of_legs(201))).unwrap_err();
+        assert!(GitlabMatrix.text(&fleet(&plan_of_legs(200))).is_ok());
+        let error = GitlabMatrix.text(&fleet(&plan_of_legs(201))).unwrap_err();
         assert_eq!((error.found, error.most), (201, 200));
     }
 

@@ -2,11 +2,11 @@
 
 use serde_json::json;
 
-use super::format::{Fleet, Format, TooMuch};
+use super::format::{Fleet, MatrixFormat, TooMuch};
 
-pub(super) struct Json;
+pub(super) struct JsonMatrix;
 
-impl Format for Json {
+impl MatrixFormat for JsonMatrix {
     fn name(&self) -> &'static str {
         "json"
     }

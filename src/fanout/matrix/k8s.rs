@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::format::{Fleet, Format, TooMuch, pretty};
+use super::format::{Fleet, MatrixFormat, TooMuch, pretty};
 use crate::base::text::head;
 
 /// The most bytes of the data of a `ConfigMap`.
@@ -28,7 +28,7 @@ const FINAL: [u8; 6] = [1, 2, 3, 4, 5, 6];
 
 pub(super) struct Kubernetes;
 
-impl Format for Kubernetes {
+impl MatrixFormat for Kubernetes {
     fn name(&self) -> &'static str {
         "k8s"
     }

@@ -1,6 +1,6 @@
 //! The legs of a plan in the form in which a CI system starts jobs: one format a file, one line here each.
 
-pub use format::{Fleet, Format, Place};
+pub use format::{Fleet, MatrixFormat, Place};
 
 mod buildkite;
 pub(crate) mod format;
@@ -12,5 +12,10 @@ mod k8s;
 mod samples;
 
 /// The formats.
-pub const FORMATS: &[&dyn Format] =
-    &[&github::Github, &gitlab::Gitlab, &buildkite::Buildkite, &k8s::Kubernetes, &json::Json];
+pub const FORMATS: &[&dyn MatrixFormat] = &[
+    &github::GithubMatrix,
+    &gitlab::GitlabMatrix,
+    &buildkite::BuildkiteMatrix,
+    &k8s::Kubernetes,
+    &json::JsonMatrix,
+];

@@ -6,7 +6,7 @@ use crate::base::object::ObjectId;
 use crate::base::sum::Sum;
 use crate::base::time::Timestamp;
 use crate::fanout::item::{ItemId, LegKey};
-use crate::fanout::plan::{Item, Leg, Parts, Plan, PlannedLoop, WeightFrom};
+use crate::fanout::plan::{FanoutLoop, Item, Leg, Plan, PlanParts, WeightFrom};
 
 /// Values of strangers that shells, YAML and CI systems would obey.
 pub(super) const HOSTILE: &[&str] = &[
@@ -39,10 +39,10 @@ pub(super) fn plan_of(values: &[&str]) -> Plan {
         items: vec![item.id.clone()],
         estimate_ms: 1000,
     };
-    Plan::of(Parts {
+    Plan::of(PlanParts {
         commit: ObjectId::parse(&"a".repeat(40)).unwrap(),
         created: Timestamp::from_millis(0),
-        loops: vec![PlannedLoop {
+        loops: vec![FanoutLoop {
             name: LoopName::parse("tidy").unwrap(),
             definition_sha256: Sum::of(b"tidy"),
             file: None,

@@ -94,7 +94,7 @@ const KNOWN: [(&str, OutputKind); 20] = [
 const SIGNALLED: u8 = 128;
 
 /// What this process knows itself of a container and its job.
-struct Outside {
+struct ContainerFacts {
     /// The exit code of the container; none while it runs.
     code: Option<u8>,
     workspace: PathBuf,
@@ -114,7 +114,7 @@ impl Session<'_> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
         let is_known = |value: &str| !value.is_empty() && self.env.all().values().any(|known| known == value);
         let mut gate = LogGate::new(&is_known);
-        let mut outside = Outside::of(self);
+        let mut outside = ContainerFacts::of(self);
         let provider = Provider::detect(&self.env.lookup());
         let mut is_told = false;
         let code = runtime.block_on(relayed::run(argv, &mut |line| {
@@ -129,7 +129,7 @@ impl Session<'_> {
     }
 
     /// Tells the job where the reports of a run are that goes on, once that is known.
-    fn announce_contained(&self, left: &Path, outside: &Outside) -> bool {
+    fn announce_contained(&self, left: &Path, outside: &ContainerFacts) -> bool {
         let Some(left) = left_text(&left.join(OUTPUTS), MAX_OUTPUTS).map(|text| blocks(&text)) else {
             return false;
         };
@@ -143,7 +143,7 @@ impl Session<'_> {
     }
 
     /// Hands over what a container left that has ended.
-    fn hand_over(&self, left: &Path, outside: &Outside) {
+    fn hand_over(&self, left: &Path, outside: &ContainerFacts) {
         let given = left_text(&left.join(OUTPUTS), MAX_OUTPUTS).map(|text| blocks(&text)).unwrap_or_default();
         let mut outputs: BTreeMap<_, _> = outside.checked(&given).into_iter().collect();
         let holds = |(name, value): &(&String, &String)| {
@@ -185,7 +185,7 @@ impl Session<'_> {
     /// # Errors
     /// The directory is not one of reports in the workspace, or something in it cannot be removed.
     pub fn clean_reports(&self, directory: &Path) -> Result<(), Error> {
-        let outside = Outside::of(self);
+        let outside = ContainerFacts::of(self);
         if !outside.is_reports(directory) {
             let path = directory.display();
             return Err(Error::refused(format!("`{path}` is no directory of reports in the workspace")));
@@ -216,7 +216,7 @@ fn removed_specials(directory: &Path) -> std::io::Result<Vec<PathBuf>> {
     Ok(removed)
 }
 
-impl Outside {
+impl ContainerFacts {
     fn of(session: &Session<'_>) -> Self {
         let provider = Provider::detect(&session.env.lookup());
         let workspace = provider.job().workspace.unwrap_or_else(|| session.cwd.clone());

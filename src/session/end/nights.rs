@@ -31,7 +31,7 @@ const SERIES: usize = 8;
 
 /// What is known when a night begins.
 #[derive(Default)]
-pub(crate) struct Before {
+pub(crate) struct EarlierNights {
     /// The nights before, the oldest first.
     pub(crate) nights: Vec<Night>,
     /// Warnings about them, for the report.
@@ -104,7 +104,7 @@ pub(crate) fn before(
     (kept, name): (&Path, &LoopName),
     now: Timestamp,
     session: &Session<'_>,
-) -> Before {
+) -> EarlierNights {
     let path = previous.map_or(kept, |previous| previous.path.as_path());
     let history = match read(path, name) {
         Ok(Some(history)) => history,
@@ -114,16 +114,16 @@ pub(crate) fn before(
                     .talk
                     .note(&format!("there is no {FILE} in {}: this is the first night", path.display()));
             }
-            return Before::default();
+            return EarlierNights::default();
         }
         Err(why) => {
             let why = one_line(&why, 300);
             let warning = format!("the nights before this one are not known: {}: {why}", path.display());
-            return Before { nights: Vec::new(), warnings: vec![warning] };
+            return EarlierNights { nights: Vec::new(), warnings: vec![warning] };
         }
     };
     let missed = every.and_then(|every| history.missed(every, now));
-    Before { nights: history.nights().to_vec(), warnings: missed.into_iter().collect() }
+    EarlierNights { nights: history.nights().to_vec(), warnings: missed.into_iter().collect() }
 }
 
 /// Reads the nights of a loop from a path on this machine: the file itself, or a report directory, a bundle or an

@@ -58,7 +58,7 @@ pub(crate) struct Launch<'s> {
     pub(crate) session: &'s Session<'s>,
     pub(crate) options: RunOptions,
     pub(crate) prepared: Prepared,
-    pub(crate) position: Position,
+    pub(crate) position: StartPosition,
     pub(crate) files: RunFiles,
     pub(crate) journal: Journal,
     pub(crate) sinks: Sinks,
@@ -75,7 +75,7 @@ pub(crate) struct Launch<'s> {
 }
 
 /// Where a run starts.
-pub(crate) enum Position {
+pub(crate) enum StartPosition {
     /// At its initial state.
     Start(Box<Start>),
     /// Where an earlier process stopped.
@@ -97,7 +97,7 @@ pub(crate) struct Resumed {
 
 /// How a run ended.
 #[derive(Clone, Debug)]
-pub struct Ended {
+pub struct EndedRun {
     /// The id of the run.
     pub instance: String,
     /// Its last event, from which all reports are made.
@@ -106,7 +106,7 @@ pub struct Ended {
     pub is_unstored: bool,
 }
 
-impl Ended {
+impl EndedRun {
     /// Returns the exit code for its outcome. A hand-off that nobody can take is an error.
     pub fn exit_code(&self) -> u8 {
         let is_lost = self.complete.outcome == Outcome::Handoff && self.is_unstored;
@@ -124,14 +124,14 @@ impl Ready<'_> {
     ///
     /// # Errors
     /// The journal could not be written to its end. What was written is reported, and can be resumed.
-    pub fn run(self) -> Result<Ended, Error> {
+    pub fn run(self) -> Result<EndedRun, Error> {
         let Self { interrupts, launch } = self;
         interrupts.block_on(Box::pin(launch.drive(interrupts.cancel())))
     }
 }
 
 impl Launch<'_> {
-    async fn drive(self, cancel: Cancel) -> Result<Ended, Error> {
+    async fn drive(self, cancel: Cancel) -> Result<EndedRun, Error> {
         let Self { session, options, prepared, position, .. } = self;
         let Self {
             files,
@@ -206,7 +206,7 @@ impl Launch<'_> {
         let host = world.agents.host;
         let handoff = engine.run().handoff().cloned();
         drop(world);
-        let end = End {
+        let end = RunEnd {
             session,
             options,
             watchman,
@@ -244,7 +244,7 @@ fn say_the_rest(world: &mut World, session: &Session<'_>) {
 }
 
 /// A run whose last event was written, and what its reports and its hand-off need.
-struct End<'s> {
+struct RunEnd<'s> {
     session: &'s Session<'s>,
     options: RunOptions,
     watchman: Option<Watchman>,
@@ -260,7 +260,7 @@ struct End<'s> {
     shown: String,
 }
 
-impl End<'_> {
+impl RunEnd<'_> {
     /// Archives, reports and hands off, in this order: if this process dies on the way, the next command does the
     /// rest.
     fn follow(
@@ -268,7 +268,7 @@ impl End<'_> {
         files: &RunFiles,
         name: &LoopName,
         publication: Option<Publication>,
-    ) -> Result<Ended, Error> {
+    ) -> Result<EndedRun, Error> {
         let Self { session, options, watchman, claim, lock, worktree, host, handoff, .. } = self;
         let Self { complete, lost, reader, shown, .. } = self;
         files.release();
@@ -320,13 +320,13 @@ impl End<'_> {
             session.talk.closing(&line, &options.audience);
         }
         match lost {
-            None => Ok(Ended { instance: files.instance().to_owned(), complete, is_unstored }),
+            None => Ok(EndedRun { instance: files.instance().to_owned(), complete, is_unstored }),
             Some(lost) => Err(journal_lost(&lost, &files, &shown, &reader)),
         }
     }
 }
 
-impl Position {
+impl StartPosition {
     /// Makes the engine at this position. Returns the time that the run has taken so far, and the sub-loops it was
     /// in.
     fn engine(self, machine: &Machine) -> (Engine<'_>, Duration, Left) {

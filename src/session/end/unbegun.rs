@@ -23,7 +23,7 @@ impl Session<'_> {
     /// Reports that a run could not begin. `name` is the loop, its file or the run, as the caller named it.
     pub fn report_unbegun(&self, error: &Error, exit_code: u8, name: Option<&str>, options: &RunOptions) {
         let Some(provider) = publisher(options) else { return };
-        let about = Subject::find(name, self);
+        let about = UnbegunRun::find(name, self);
         let (root, loop_name) = (about.root.as_path(), &about.name);
         let mut options = options.clone();
         // Who has the run tells how it ends; and without its name, nobody would know a status again.
@@ -77,14 +77,14 @@ fn hindrance(kind: Kind) -> Hindrance {
 }
 
 /// What the run would have been of.
-struct Subject {
+struct UnbegunRun {
     root: std::path::PathBuf,
     file: String,
     name: LoopName,
     is_named: bool,
 }
 
-impl Subject {
+impl UnbegunRun {
     fn find(asked: Option<&str>, session: &Session<'_>) -> Self {
         let located = asked.and_then(|asked| load::find(asked, &session.cwd).ok());
         if let Some(located) = located {

@@ -24,20 +24,20 @@ const MAX_LOOK: u64 = 1 << 30;
 pub(crate) struct Uploader {
     results: Results,
     name: String,
-    mark: Mark,
+    mark: ArtifactMark,
     expires: Option<Timestamp>,
-    checkpoints: RefCell<Checkpoints>,
+    checkpoints: RefCell<CheckpointUploads>,
 }
 
 /// What an artifact says of who stored it, in the comment of its zip file.
-struct Mark {
+struct ArtifactMark {
     /// The run of the loop.
     instance: String,
     /// The job, where its attempts are not counted: then it stores under the same name when it runs again.
     job: Option<String>,
 }
 
-impl Mark {
+impl ArtifactMark {
     fn of(instance: &str, session: &Session<'_>) -> Self {
         Self { instance: instance.to_owned(), job: uncounted_job(&session.env.lookup()) }
     }
@@ -56,7 +56,7 @@ impl Mark {
 }
 
 #[derive(Default)]
-struct Checkpoints {
+struct CheckpointUploads {
     count: u32,
     /// The upload that is under way.
     running: Option<JoinHandle<Result<Uploaded, String>>>,
@@ -66,7 +66,7 @@ struct Checkpoints {
 
 /// The result of an upload.
 #[derive(Default)]
-pub(crate) struct Stored {
+pub(crate) struct UploadResult {
     /// Why the files were not uploaded.
     pub(crate) failed: Option<String>,
     /// Secrets that the log has to mask.
@@ -85,7 +85,7 @@ impl Uploader {
         let Storing::Ours(Upload { retention_days }) = storing else { return None };
         match Results::from_env(&session.env.lookup()) {
             Ok(results) => results.map(|results| Self {
-                mark: Mark::of(instance, session),
+                mark: ArtifactMark::of(instance, session),
                 results,
                 name: name.to_owned(),
                 expires: retention_days.map(|days| expiry(days, &session.env.lookup(), Clock::start().now())),
@@ -122,14 +122,17 @@ impl Uploader {
     }
 
     /// Uploads everything in a directory.
-    pub(crate) fn store(&self, directory: PathBuf) -> Stored {
+    pub(crate) fn store(&self, directory: PathBuf) -> UploadResult {
         let mut checkpoints = self.checkpoints.take();
         if checkpoints.running.as_ref().is_some_and(JoinHandle::is_finished) {
             checkpoints.settle();
         }
         let failed = checkpoints.failed.map(|why| format!("a checkpoint was not uploaded: {why}"));
-        let mut stored =
-            Stored { failed: None, secrets: checkpoints.secrets, warnings: failed.into_iter().collect() };
+        let mut stored = UploadResult {
+            failed: None,
+            secrets: checkpoints.secrets,
+            warnings: failed.into_iter().collect(),
+        };
         match self.store_all(directory) {
             Ok(uploaded) => stored.secrets.extend(uploaded.secrets),
             Err(why) => stored.failed = Some(why),
@@ -190,7 +193,7 @@ impl Session<'_> {
     }
 }
 
-impl Checkpoints {
+impl CheckpointUploads {
     /// Records the result of the upload that ended.
     fn settle(&mut self) {
         let Some(thread) = self.running.take() else { return };
@@ -224,7 +227,7 @@ mod tests {
 
     #[test]
     fn what_a_run_stored_it_may_replace_and_what_its_job_stored_before_it_ran_again() {
-        let mark = |instance: &str, job: Option<&str>| Mark {
+        let mark = |instance: &str, job: Option<&str>| ArtifactMark {
             instance: instance.to_owned(),
             job: job.map(str::to_owned),
         };

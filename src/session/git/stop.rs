@@ -6,7 +6,7 @@ use crate::session::error::{Error, Kind};
 
 /// Why a delivery stops.
 #[derive(Clone, Debug)]
-pub(crate) enum Stop {
+pub(crate) enum DeliveryStop {
     /// There is nothing to write, and why.
     Unchanged(String),
     /// It must not be delivered.
@@ -17,7 +17,7 @@ pub(crate) enum Stop {
     Failed(Error),
 }
 
-impl Stop {
+impl DeliveryStop {
     /// Refuses in a sentence.
     pub(crate) fn refused(why: impl Into<String>) -> Self {
         Self::about(why, Vec::new())
@@ -29,13 +29,13 @@ impl Stop {
     }
 }
 
-impl From<Error> for Stop {
+impl From<Error> for DeliveryStop {
     fn from(error: Error) -> Self {
         Self::Failed(error)
     }
 }
 
-impl From<ForgeError> for Stop {
+impl From<ForgeError> for DeliveryStop {
     fn from(ForgeError { kind, message, help }: ForgeError) -> Self {
         let failed = |kind| {
             let error = Error::refused(message.clone()).of_kind(kind);
@@ -56,7 +56,7 @@ impl From<ForgeError> for Stop {
     }
 }
 
-impl std::fmt::Display for Stop {
+impl std::fmt::Display for DeliveryStop {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Unchanged(why) | Self::Raced(why) => f.write_str(why),

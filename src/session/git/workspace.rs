@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use fs_err as fs;
 use tempfile::TempDir;
 
-use super::stop::Stop;
+use super::stop::DeliveryStop;
 use crate::base::object::ObjectId;
 use crate::bundle::manifest::SavedTree;
 use crate::bundle::tree::{self, RestoreError};
@@ -138,12 +138,12 @@ impl Workspace {
     }
 
     /// Makes sure that a commit is there with its files.
-    pub(crate) fn need(&self, commit: &ObjectId) -> Result<(), Stop> {
+    pub(crate) fn need(&self, commit: &ObjectId) -> Result<(), DeliveryStop> {
         if self.has(commit) {
             return Ok(());
         }
         let Some(remote) = &self.remote else {
-            return Err(Stop::Failed(
+            return Err(DeliveryStop::Failed(
                 Error::refused(format!("the commit {commit} is not in this repository"))
                     .with_hint("fetch it first, or deliver in a checkout that has it"),
             ));
@@ -159,11 +159,11 @@ impl Workspace {
             fetched.or_else(|why| fetch(&[], "+refs/heads/*:refs/remotes/server/*").map_err(|_| why));
         match fetched {
             Ok(_) if self.has(commit) => Ok(()),
-            Ok(_) => Err(Stop::refused(format!("the server has no commit {commit} (any more)"))),
+            Ok(_) => Err(DeliveryStop::refused(format!("the server has no commit {commit} (any more)"))),
             Err(why) if is_absent(&why) => {
-                Err(Stop::refused(format!("the server has no commit {commit} (any more): {why}")))
+                Err(DeliveryStop::refused(format!("the server has no commit {commit} (any more): {why}")))
             }
-            Err(why) => Err(Stop::Failed(
+            Err(why) => Err(DeliveryStop::Failed(
                 Error::refused(format!("cannot fetch the commit {commit}: {why}")).of_kind(Kind::Unavailable),
             )),
         }
@@ -183,14 +183,14 @@ impl Workspace {
     }
 
     /// Takes the fix out of a bundle, once everything in it was looked at.
-    pub(crate) fn take(&self, saved: &SavedTree, objects: Option<&Path>) -> Result<Fix, Stop> {
+    pub(crate) fn take(&self, saved: &SavedTree, objects: Option<&Path>) -> Result<Fix, DeliveryStop> {
         self.need(&saved.base)?;
         tree::take(&self.git, self.directory.path(), saved, objects).map_err(|error| {
             if matches!(error, RestoreError::Unfit(_)) {
-                return Stop::refused(error.to_string());
+                return DeliveryStop::refused(error.to_string());
             }
             let help = "fetch the bundle again from the job that wrote it";
-            Stop::Failed(Error::refused(error.to_string()).with_hint(help))
+            DeliveryStop::Failed(Error::refused(error.to_string()).with_hint(help))
         })?;
         let (base, base_tree) = (saved.base.clone(), self.tree_of(&saved.base)?);
         if saved.changed {
@@ -198,7 +198,7 @@ impl Workspace {
         }
         // Nobody has looked at other files, and the commit is not there.
         if saved.tree != base_tree {
-            return Err(Stop::Failed(
+            return Err(DeliveryStop::Failed(
                 Error::refused("the bundle says that nothing was changed, and names other files")
                     .with_hint("fetch the bundle again from the job that wrote it"),
             ));
@@ -207,7 +207,7 @@ impl Workspace {
     }
 
     /// Returns the files of a commit.
-    pub(crate) fn tree_of(&self, commit: &ObjectId) -> Result<ObjectId, Stop> {
+    pub(crate) fn tree_of(&self, commit: &ObjectId) -> Result<ObjectId, DeliveryStop> {
         let call = Call::new("rev-parse").with(&["--verify", "--quiet"]).ids("", commit, "^{tree}");
         self.git.id(&call).map_err(broken)
     }
@@ -227,7 +227,7 @@ impl Workspace {
     }
 
     /// Tells whether one commit is in the history of another. Both have to be there.
-    pub(crate) fn is_ancestor(&self, commit: &ObjectId, of: &ObjectId) -> Result<bool, Stop> {
+    pub(crate) fn is_ancestor(&self, commit: &ObjectId, of: &ObjectId) -> Result<bool, DeliveryStop> {
         if commit == of {
             return Ok(true);
         }
@@ -249,7 +249,7 @@ impl Workspace {
         };
         // Not every server leaves the files out.
         fetch(&["--filter=tree:0"]).or_else(|_| fetch(&[])).map_err(|why| {
-            Stop::Failed(
+            DeliveryStop::Failed(
                 Error::refused(format!("cannot fetch the history of {of}: {why}")).of_kind(Kind::Unavailable),
             )
         })?;
@@ -257,7 +257,7 @@ impl Workspace {
     }
 
     /// Applies a fix to another commit, and returns the files that come of it.
-    pub(crate) fn apply(&self, fix: &Fix, onto: &ObjectId) -> Result<ObjectId, Stop> {
+    pub(crate) fn apply(&self, fix: &Fix, onto: &ObjectId) -> Result<ObjectId, DeliveryStop> {
         if fix.base == *onto {
             return Ok(fix.tree.clone());
         }
@@ -268,7 +268,7 @@ impl Workspace {
         let ours = self.git.id(&ours).map_err(broken)?;
         let merge = Call::new("merge-tree").with(&["--write-tree", "-z", "--name-only", "--no-messages"]);
         let merged = self.git.judged(&merge.id(&ours).id(&fix.commit)).map_err(|why| {
-            Stop::Failed(
+            DeliveryStop::Failed(
                 Error::refused(format!("cannot apply the fix to the commit {onto}: {why}"))
                     .of_kind(Kind::Failed)
                     .with_hint("it needs git 2.38 or newer"),
@@ -278,13 +278,13 @@ impl Workspace {
         let tree = fields.next().unwrap_or_default();
         if !merged.is_yes {
             let paths = fields.filter(|path| !path.is_empty()).map(std::borrow::Cow::into_owned).collect();
-            return Err(Stop::about("the fix conflicts with what the base has now", paths));
+            return Err(DeliveryStop::about("the fix conflicts with what the base has now", paths));
         }
         ObjectId::parse(tree.trim_end()).map_err(broken)
     }
 
     /// Returns the files in which two trees differ.
-    pub(crate) fn changes(&self, from: &ObjectId, to: &ObjectId) -> Result<Vec<FileChange>, Stop> {
+    pub(crate) fn changes(&self, from: &ObjectId, to: &ObjectId) -> Result<Vec<FileChange>, DeliveryStop> {
         let raw = Call::new("diff-tree").with(&["-r", "-z", "--raw", "--no-renames", "--no-abbrev"]);
         let printed = self.git.bytes(&raw.id(from).id(to), &[]).map_err(broken)?;
         let differences = diff::read(&printed).map_err(broken)?;
@@ -294,7 +294,7 @@ impl Workspace {
         for Difference { path, old, new, .. } in differences {
             let path = String::from_utf8(path).map_err(|error| {
                 let shown = String::from_utf8_lossy(error.as_bytes()).into_owned();
-                Stop::about("names of files that are not UTF-8 cannot be delivered", vec![shown])
+                DeliveryStop::about("names of files that are not UTF-8 cannot be delivered", vec![shown])
             })?;
             let mut side = |side: Option<(FileMode, ObjectId)>| {
                 side.map(|(mode, id)| {
@@ -324,11 +324,11 @@ impl Workspace {
     }
 
     /// Returns the id of the difference between two trees.
-    pub(crate) fn patch_id(&self, from: &ObjectId, to: &ObjectId) -> Result<PatchId, Stop> {
+    pub(crate) fn patch_id(&self, from: &ObjectId, to: &ObjectId) -> Result<PatchId, DeliveryStop> {
         let patch = self.git.bytes(&patch(from, to), &[]).map_err(broken)?;
         let call = Call::new("patch-id").with(&["--verbatim"]);
         let printed = self.git.bytes(&call, &patch).map_err(|why| {
-            Stop::Failed(
+            DeliveryStop::Failed(
                 Error::refused(format!("cannot name the patch: {why}"))
                     .of_kind(Kind::Failed)
                     .with_hint("it needs git 2.39 or newer"),
@@ -414,6 +414,8 @@ fn is_absent(why: &str) -> bool {
     ["not our ref", "couldn't find remote ref", "no such remote ref"].iter().any(|said| why.contains(said))
 }
 
-pub(crate) fn broken(why: impl std::fmt::Display) -> Stop {
-    Stop::Failed(Error::refused(format!("git in the scratch repository: {why}")).of_kind(Kind::Failed))
+pub(crate) fn broken(why: impl std::fmt::Display) -> DeliveryStop {
+    DeliveryStop::Failed(
+        Error::refused(format!("git in the scratch repository: {why}")).of_kind(Kind::Failed),
+    )
 }

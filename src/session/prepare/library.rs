@@ -113,7 +113,7 @@ pub(crate) struct Library {
 
 /// Which texts from outside in the commands of sub-loops are looked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Which {
+pub(crate) enum ForeignTexts {
     /// Those that the loop around hands on.
     HandedOn,
     /// These, and those that a sub-loop brings in itself.
@@ -292,7 +292,7 @@ impl Library {
         }
         self.check_copies(machine, &mut findings);
         self.check_recursion(machine, &mut findings);
-        findings.extend(self.injections(machine, &BTreeSet::new(), Which::HandedOn));
+        findings.extend(self.injections(machine, &BTreeSet::new(), ForeignTexts::HandedOn));
         findings
     }
 
@@ -302,7 +302,7 @@ impl Library {
         &mut self,
         machine: &Machine,
         outside: &BTreeSet<String>,
-        which: Which,
+        which: ForeignTexts,
     ) -> Diagnostics {
         let mut findings = Diagnostics::default();
         for (step, sub) in sub_loops(machine) {
@@ -325,7 +325,7 @@ impl Library {
         &mut self,
         (name, caller): (&str, &Path),
         outside: &BTreeSet<String>,
-        which: Which,
+        which: ForeignTexts,
         seen: &mut HashSet<(PathBuf, BTreeSet<String>)>,
         found: &mut Vec<String>,
     ) {
@@ -335,8 +335,8 @@ impl Library {
         }
         // What is wrong with a loop whoever runs it is said about that loop itself.
         let own = match which {
-            Which::HandedOn => injection::described(&known.machine, &BTreeSet::new()),
-            Which::All => Vec::new(),
+            ForeignTexts::HandedOn => injection::described(&known.machine, &BTreeSet::new()),
+            ForeignTexts::All => Vec::new(),
         };
         for (state, message) in injection::described(&known.machine, outside) {
             let said = known.at(&state, &message);

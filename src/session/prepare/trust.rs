@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
-use super::library::{Which, can_write};
+use super::library::{ForeignTexts, can_write};
 use super::mistakes::mistakes;
 use super::prepared::Prepared;
 use crate::base::object::ObjectId;
@@ -55,7 +55,7 @@ fn check_commands(
     let Prepared { machine, library, loaded, located, .. } = prepared;
     library.guard();
     let mut found = injection::injections(machine, &outside);
-    found.extend(library.injections(machine, &outside, Which::All));
+    found.extend(library.injections(machine, &outside, ForeignTexts::All));
     let found = found.raised(injection::CODE);
     if !found.has_errors() {
         return Ok(());

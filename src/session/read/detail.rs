@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::opened::OpenedBundle;
 use super::otherwise::{self, Subject};
-use super::printed::Printed;
+use super::printed::PrintedLog;
 use super::snapshots::DiffLimits;
 use crate::engine::event::Stamped;
 use crate::journal::files::RunFiles;
@@ -53,7 +53,7 @@ fn read((journal, log): (&Path, &Path), unwritten: Option<&Stamped>) -> Detail {
             log_file::header(&stamped).filter(|_| !stamped.inherited).map(|header| (stamped.seq, header)),
         );
     });
-    let mut printed = Printed::open(log, &headers);
+    let mut printed = PrintedLog::open(log, &headers);
     let mut detail = Detail::default();
     let _as_far_as_it_goes = reader::read(journal, |stamped| {
         printed.begin(stamped.seq);
@@ -66,7 +66,7 @@ fn read((journal, log): (&Path, &Path), unwritten: Option<&Stamped>) -> Detail {
     detail
 }
 
-fn tails(lines: &mut Printed<'_>) -> PrintedTails {
+fn tails(lines: &mut PrintedLog<'_>) -> PrintedTails {
     let (mut stdout, mut stderr) = (TailOfLines::default(), TailOfLines::default());
     for line in lines.filter(|line| !line.is_end()) {
         match line.stream {

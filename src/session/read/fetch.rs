@@ -62,13 +62,13 @@ pub(crate) fn artifact(text: &str) -> Option<&str> {
 }
 
 /// What is asked for.
-enum Wanted<'a> {
+enum WantedArtifact<'a> {
     Name(&'a str),
     Run(u64),
     Latest,
 }
 
-impl<'a> Wanted<'a> {
+impl<'a> WantedArtifact<'a> {
     fn parse(text: &'a str) -> Result<Self, Error> {
         match text.strip_prefix("run:") {
             Some("latest") => Ok(Self::Latest),
@@ -86,8 +86,8 @@ impl<'a> Wanted<'a> {
 impl ArtifactRequest<'_> {
     /// Fetches the zip file, and returns the name of the artifact.
     pub(crate) fn fetch(&self, zip: &mut File) -> Result<(String, Downloaded), Error> {
-        let wanted = Wanted::parse(self.what)?;
-        if self.run.is_some() && !matches!(wanted, Wanted::Name(_)) {
+        let wanted = WantedArtifact::parse(self.what)?;
+        if self.run.is_some() && !matches!(wanted, WantedArtifact::Name(_)) {
             let message = format!("`{}` and `--run` both name a run", self.what);
             return Err(Error::refused(message).with_hint("give the name of an artifact with `--run`"));
         }
@@ -132,24 +132,24 @@ impl ArtifactRequest<'_> {
     /// Fetches an artifact of the running workflow from the runner's service, if it has one of that name.
     fn of_this_run(
         &self,
-        wanted: &Wanted<'_>,
+        wanted: &WantedArtifact<'_>,
         zip: &mut File,
     ) -> Result<Option<(String, Downloaded)>, ArtifactError> {
         let env = self.session.env;
         let is_this_run = |run: u64| env.get("GITHUB_RUN_ID") == Some(run.to_string().as_str());
         let is_here = self.repository.is_none_or(|repo| env.get("GITHUB_REPOSITORY") == Some(repo));
         let run = match wanted {
-            Wanted::Name(_) => self.run,
-            Wanted::Run(run) => Some(*run),
-            Wanted::Latest => return Ok(None),
+            WantedArtifact::Name(_) => self.run,
+            WantedArtifact::Run(run) => Some(*run),
+            WantedArtifact::Latest => return Ok(None),
         };
         if !is_here || !run.is_none_or(is_this_run) {
             return Ok(None);
         }
         let Some(results) = Results::from_env(&env.lookup())? else { return Ok(None) };
         let name = match wanted {
-            Wanted::Name(name) => (*name).to_owned(),
-            Wanted::Run(_) | Wanted::Latest => {
+            WantedArtifact::Name(name) => (*name).to_owned(),
+            WantedArtifact::Run(_) | WantedArtifact::Latest => {
                 let found: Vec<FoundArtifact> =
                     results.list(None)?.into_iter().map(FoundArtifact::from).collect();
                 self.runs.choose(&found, true)?.name
@@ -164,7 +164,7 @@ impl ArtifactRequest<'_> {
     }
 
     /// Fetches an artifact through the REST API.
-    fn elsewhere(&self, wanted: &Wanted<'_>, zip: &mut File) -> Result<(String, Downloaded), Error> {
+    fn elsewhere(&self, wanted: &WantedArtifact<'_>, zip: &mut File) -> Result<(String, Downloaded), Error> {
         let (api, repository) = self.remote()?;
         let here = self.session.env.get("GITHUB_REPOSITORY");
         let own =
@@ -198,12 +198,12 @@ impl ArtifactRequest<'_> {
     /// Finds the artifact. Those that the repository's own code made and that have not expired come first.
     fn find(
         &self,
-        wanted: &Wanted<'_>,
+        wanted: &WantedArtifact<'_>,
         (api, repository): (&Api, &RepositoryName),
         origins: &Origins<'_>,
     ) -> Result<FoundArtifact, ArtifactError> {
         let run = match wanted {
-            Wanted::Name(name) => {
+            WantedArtifact::Name(name) => {
                 let mut found = match self.run {
                     Some(run) => of_run(api, repository, run)?,
                     None => named(api, repository, name)?,
@@ -222,8 +222,8 @@ impl ArtifactRequest<'_> {
                 let best = ranked.into_iter().max_by_key(|(rank, _)| *rank).map(|(_, found)| found);
                 return best.ok_or_else(|| ArtifactError::Absent(format!("`{name}`{place}")));
             }
-            Wanted::Run(run) => *run,
-            Wanted::Latest => {
+            WantedArtifact::Run(run) => *run,
+            WantedArtifact::Latest => {
                 let newest = newest(origins, &self.runs)?;
                 let newest = newest.ok_or_else(|| self.runs.nothing())?;
                 let Some(run) = newest.run_id else { return Ok(newest) };

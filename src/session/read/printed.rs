@@ -10,14 +10,14 @@ use crate::report::{OutputLine, Stream};
 
 /// A line that an action printed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Line {
+pub(crate) struct PrintedLine {
     /// Where it was printed.
     pub(crate) stream: Stream,
     /// The text, without its line end.
     pub(crate) text: String,
 }
 
-impl Line {
+impl PrintedLine {
     fn of(kept: &str) -> Self {
         let OutputLine { stream, text } = log_file::printed(kept);
         Self { stream, text: text.to_owned() }
@@ -39,7 +39,7 @@ const LONGEST: u64 = 1 << 20;
 
 /// What the actions of a run printed, in the order of the log file, line by line: a log may be larger than the memory that a
 /// report should take. The headers are those of its actions, each with the number of the event that began it.
-pub(crate) struct Printed<'h> {
+pub(crate) struct PrintedLog<'h> {
     file: Option<BufReader<File>>,
     /// Those that were not passed yet.
     headers: &'h [(u64, String)],
@@ -49,7 +49,7 @@ pub(crate) struct Printed<'h> {
     wanted: Option<u64>,
 }
 
-impl<'h> Printed<'h> {
+impl<'h> PrintedLog<'h> {
     pub(crate) fn open(log: &Path, headers: &'h [(u64, String)]) -> Self {
         // A run whose log is gone is shown without it.
         let file = read::open(log).ok().map(BufReader::new);
@@ -93,14 +93,14 @@ impl<'h> Printed<'h> {
 }
 
 /// The lines of the action that was gone to.
-impl Iterator for Printed<'_> {
-    type Item = Line;
+impl Iterator for PrintedLog<'_> {
+    type Item = PrintedLine;
 
-    fn next(&mut self) -> Option<Line> {
+    fn next(&mut self) -> Option<PrintedLine> {
         if self.wanted.is_none() || self.wanted != self.at {
             return None;
         }
-        self.read_line().map(|line| Line::of(&String::from_utf8_lossy(&line)))
+        self.read_line().map(|line| PrintedLine::of(&String::from_utf8_lossy(&line)))
     }
 }
 
@@ -112,7 +112,7 @@ mod tests {
         [(3, "==> a"), (5, "==> b\nand more"), (9, "==> c")].map(|(seq, text)| (seq, text.to_owned())).into()
     }
 
-    fn texts(printed: &mut Printed<'_>, seq: u64) -> Vec<String> {
+    fn texts(printed: &mut PrintedLog<'_>, seq: u64) -> Vec<String> {
         printed.begin(seq);
         printed.map(|line| line.text).collect()
     }
@@ -128,7 +128,7 @@ mod tests {
     #[test]
     fn each_action_has_its_lines() {
         let (log, headers) = (log(LOG), headers());
-        let mut printed = Printed::open(&log, &headers);
+        let mut printed = PrintedLog::open(&log, &headers);
         assert_eq!(texts(&mut printed, 2), [""; 0]);
         assert_eq!(texts(&mut printed, 3), ["one", "two"]);
         assert_eq!(texts(&mut printed, 4), [""; 0], "no action began there");
@@ -140,7 +140,7 @@ mod tests {
     #[test]
     fn what_is_not_read_is_passed() {
         let (log, headers) = (log(LOG), headers());
-        let mut printed = Printed::open(&log, &headers);
+        let mut printed = PrintedLog::open(&log, &headers);
         printed.begin(3);
         assert_eq!(printed.next().map(|line| line.text).as_deref(), Some("one"));
         assert_eq!(texts(&mut printed, 9), ["four"]);
@@ -149,9 +149,9 @@ mod tests {
     #[test]
     fn an_action_that_is_not_in_the_log_has_no_lines() {
         let (log, headers) = (log("==> a\none\n"), headers());
-        let mut printed = Printed::open(&log, &headers);
+        let mut printed = PrintedLog::open(&log, &headers);
         assert_eq!((texts(&mut printed, 3), texts(&mut printed, 5)), (vec!["one".to_owned()], Vec::new()));
-        let mut gone = Printed::open(Path::new("/no/such/log"), &headers);
+        let mut gone = PrintedLog::open(Path::new("/no/such/log"), &headers);
         assert_eq!(texts(&mut gone, 3), [""; 0]);
     }
 
@@ -159,7 +159,7 @@ mod tests {
     fn a_line_without_an_end_is_read_in_pieces() {
         let long = "x".repeat(3 << 20);
         let (log, headers) = (log(&format!("==> a\n{long}")), headers());
-        let mut printed = Printed::open(&log, &headers);
+        let mut printed = PrintedLog::open(&log, &headers);
         let lines = texts(&mut printed, 3);
         assert_eq!((lines.len(), lines.concat()), (3, long));
     }

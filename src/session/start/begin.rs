@@ -24,9 +24,9 @@ use crate::run::projection::Projection;
 use crate::session::audience::Audience;
 use crate::session::context::Session;
 use crate::session::criteria;
-use crate::session::end::nights::Before;
+use crate::session::end::nights::EarlierNights;
 use crate::session::end::publish::{Publication, Stage, publisher};
-use crate::session::end::ready::{Launch, Position, Ready, sinks};
+use crate::session::end::ready::{Launch, Ready, StartPosition, sinks};
 use crate::session::end::{bundler, nights};
 use crate::session::error::Error;
 use crate::session::git::worktree::Worktree;
@@ -41,7 +41,7 @@ use crate::session::read::fetch::Local;
 use crate::session::read::snapshots;
 
 /// A loop with its input, variables and options.
-pub struct Bound<'s> {
+pub struct BoundLoop<'s> {
     session: &'s Session<'s>,
     prepared: Prepared,
     options: BeginOptions,
@@ -62,7 +62,11 @@ impl Prepared {
     ///
     /// # Errors
     /// A variable is missing, or unknown to the loop.
-    pub fn bind<'s>(mut self, options: BeginOptions, session: &'s Session<'s>) -> Result<Bound<'s>, Error> {
+    pub fn bind<'s>(
+        mut self,
+        options: BeginOptions,
+        session: &'s Session<'s>,
+    ) -> Result<BoundLoop<'s>, Error> {
         let files = new_files((&self.located.root, &self.machine.name), &Clock::start());
         self.scope.clone_from(&options.scope);
         let context = resolve(&self, (&options, &files), session)?;
@@ -70,7 +74,7 @@ impl Prepared {
         if let Some(limit) = options.max_iterations {
             self.machine.limits.iterations.limit = limit;
         }
-        Ok(Bound { session, prepared: self, options, files, context })
+        Ok(BoundLoop { session, prepared: self, options, files, context })
     }
 
     /// Begins a run: [`bind`](Self::bind) and [`begin`](Bound::begin).
@@ -82,7 +86,7 @@ impl Prepared {
     }
 }
 
-impl<'s> Bound<'s> {
+impl<'s> BoundLoop<'s> {
     /// Returns the audience of the run.
     pub fn audience(&self) -> &Audience {
         &self.options.run.audience
@@ -130,7 +134,7 @@ impl<'s> Bound<'s> {
         }
         let in_ci = options.run.audience.is_ci();
         let night = if in_ci && prepared.machine.maintain.is_some() {
-            Some(Night { previous: nights::previous(&options, &prepared.machine.name, session) })
+            Some(MaintainNight { previous: nights::previous(&options, &prepared.machine.name, session) })
         } else {
             nights::warn_of_no_effect(&options, session);
             None
@@ -159,7 +163,7 @@ fn given(options: &BeginOptions, prepared: &Prepared, context: &Map<String, Valu
 }
 
 /// A night of a maintain loop, and the file of the earlier nights, if the caller named one.
-struct Night {
+struct MaintainNight {
     previous: Option<Local>,
 }
 
@@ -174,7 +178,7 @@ struct ConfiguredRun<'s> {
 }
 
 impl<'s> ConfiguredRun<'s> {
-    async fn launch(mut self, night: Option<Night>, mut cancel: Cancel) -> Result<Launch<'s>, Error> {
+    async fn launch(mut self, night: Option<MaintainNight>, mut cancel: Cancel) -> Result<Launch<'s>, Error> {
         let Self { session, prepared, options, files, context, .. } = &mut self;
         let (session, files) = (*session, files.clone());
         let clock = Clock::start();
@@ -211,7 +215,7 @@ impl<'s> ConfiguredRun<'s> {
                 worktree.close(true, session);
             }
         })?;
-        let before = night.map(|Night { previous }| {
+        let before = night.map(|MaintainNight { previous }| {
             let kept = nights::kept(&files, &options.run, session);
             let (every, of) = (nights::due(options, session), (kept.as_path(), &prepared.machine.name));
             nights::before(previous.as_ref(), every, of, clock.now(), session)
@@ -227,7 +231,7 @@ impl<'s> ConfiguredRun<'s> {
             session,
             options: options.run,
             prepared,
-            position: Position::Start(Box::new(start)),
+            position: StartPosition::Start(Box::new(start)),
             files,
             journal,
             sinks,
@@ -242,7 +246,7 @@ impl<'s> ConfiguredRun<'s> {
         })
     }
 
-    fn start(&self, files: &RunFiles, before: Before, tree: StartTree, clock: &Clock) -> Start {
+    fn start(&self, files: &RunFiles, before: EarlierNights, tree: StartTree, clock: &Clock) -> Start {
         let Self { session, prepared, options, context, decided, .. } = self;
         let (machine, run) = (&prepared.machine, &options.run);
         let in_ci = run.audience.is_ci();

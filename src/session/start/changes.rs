@@ -37,7 +37,7 @@ pub(crate) fn none_since(
         session.talk.note(&format!("{why}, so the loop is run"));
         Ok(None)
     };
-    let repository = Repository::of(prepared, session)?;
+    let repository = LoopRepository::of(prepared, session)?;
     let found = match repository.find(base, &WorkflowEvent::read(&session.env.lookup()))? {
         Ok(found) => found,
         Err(why) => return run_it(&why),
@@ -75,7 +75,7 @@ pub(crate) fn none_since(
 }
 
 /// The repository in which a loop is at home.
-pub(crate) struct Repository {
+pub(crate) struct LoopRepository {
     pub(crate) git: Git,
     pub(crate) top: ScopePath,
     is_shallow: bool,
@@ -88,7 +88,7 @@ pub(crate) struct Base {
     pub(crate) shown: String,
 }
 
-impl Repository {
+impl LoopRepository {
     pub(crate) fn of(prepared: &Prepared, session: &Session<'_>) -> Result<Self, Error> {
         let git = git::at(&prepared.located.root, session);
         let ask = |words: &[&'static str]| git.line(&Call::new("rev-parse").with(words));

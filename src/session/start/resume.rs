@@ -32,7 +32,7 @@ use crate::run::projection::Projection;
 use crate::run::replay::{Left, Level};
 use crate::session::context::Session;
 use crate::session::end::killed::Telling;
-use crate::session::end::ready::{Launch, Position, Ready, Resumed, sinks};
+use crate::session::end::ready::{Launch, Ready, Resumed, StartPosition, sinks};
 use crate::session::end::{finish, killed};
 use crate::session::error::{Error, Kind};
 use crate::session::git::worktree::Worktree;
@@ -240,7 +240,7 @@ impl<'s> UnclaimedRun<'s> {
             session,
             options: options.run,
             prepared,
-            position: Position::Left(Box::new(resumed)),
+            position: StartPosition::Left(Box::new(resumed)),
             files,
             journal,
             sinks,

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
-use super::gather::{Gathered, Here, gather};
-use super::store::{self, Change};
-use super::{Asked, failed, home, server, shown};
+use super::gather::{CopyFiles, Gathered, gather};
+use super::store::{self, LoopChange};
+use super::{RequestedLoop, failed, home, server, shown};
 use crate::base::sum::Sum;
 use crate::base::text::{one_line, plural};
 use crate::definition::load::name_below;
@@ -27,7 +27,7 @@ use crate::session::talk::Silence;
 /// # Errors
 /// The server does not give it, it is no loop, or it may not be copied.
 pub(crate) fn add(text: &str, accept: Copies, session: &Session<'_>) -> Result<String, Error> {
-    let asked = Asked::parse(text)?;
+    let asked = RequestedLoop::parse(text)?;
     let loops = home(session);
     let (api, server) = server(session)?;
     let what = format!("cannot add `{}`", asked.name);
@@ -79,7 +79,8 @@ pub(crate) fn add(text: &str, accept: Copies, session: &Session<'_>) -> Result<S
             text += &shown::abilities(&gathered.abilities);
         }
     }
-    let change = Change { name: name.clone(), before, after, files: gathered.files, edited: BTreeMap::new() };
+    let change =
+        LoopChange { name: name.clone(), before, after, files: gathered.files, edited: BTreeMap::new() };
     store::write(&loops, &[change])?;
     if is_ignored(&loops, session) {
         session.talk.warning(
@@ -110,7 +111,7 @@ pub(super) fn digests(gathered: &Gathered) -> BTreeMap<String, Sum> {
 
 /// Returns what the copy can do that is here; nothing, where it cannot be read any more.
 pub(super) fn abilities_here(name: &SharedName, loops: &Path, session: &Session<'_>) -> Abilities {
-    let here = Here(CopiedFile::new(loops, name.repository(), name.path()));
+    let here = CopyFiles(CopiedFile::new(loops, name.repository(), name.path()));
     let quiet = session.clone().talking_to(&Silence);
     gather(&here, name, loops, &quiet).map(|gathered| gathered.abilities).unwrap_or_default()
 }

@@ -55,9 +55,9 @@ impl Files for CommitFiles<'_> {
 }
 
 /// The files of a copy.
-pub(super) struct Here(pub(super) CopiedFile);
+pub(super) struct CopyFiles(pub(super) CopiedFile);
 
-impl Files for Here {
+impl Files for CopyFiles {
     fn has(&self, path: &str) -> Result<bool, Error> {
         Ok(self.0.sibling(path).file().is_file())
     }
@@ -102,7 +102,7 @@ pub(super) struct Gathered {
 }
 
 /// A file that was read.
-struct Found {
+struct GatheredFile {
     text: String,
     depth: u32,
 }
@@ -111,7 +111,7 @@ struct Gatherer<'g> {
     files: &'g dyn Files,
     /// Where the loop itself is copied to.
     entry: CopiedFile,
-    found: RefCell<BTreeMap<String, Found>>,
+    found: RefCell<BTreeMap<String, GatheredFile>>,
     /// What went wrong in a way that no loop file can be blamed for.
     failed: RefCell<Option<Error>>,
 }
@@ -285,7 +285,7 @@ impl Gatherer<'_> {
         };
         let text = String::from_utf8(bytes)
             .map_err(|_| Error::refused(format!("`{shown}` is not UTF-8, and no file of a loop")))?;
-        found.insert(path.to_owned(), Found { text: text.clone(), depth });
+        found.insert(path.to_owned(), GatheredFile { text: text.clone(), depth });
         Ok(Some(text))
     }
 }

@@ -37,12 +37,12 @@ pub fn printed(text: &str, session: &Session<'_>) -> String {
 
 /// A loop on a server, and the branch, tag or commit that is meant.
 #[derive(Debug, PartialEq, Eq)]
-struct Asked {
+struct RequestedLoop {
     name: SharedName,
     reference: String,
 }
 
-impl Asked {
+impl RequestedLoop {
     /// Reads `github:OWNER/REPOSITORY/PATH.yaml@REF`.
     fn parse(text: &str) -> Result<Self, Error> {
         const FORM: &str = "write `github:OWNER/REPOSITORY/PATH.yaml@REF`, where REF is a branch, a tag, or the 40 digits of a commit";
@@ -120,7 +120,7 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, expected: Result<(&str, &str), &str>) {
-        let found = Asked::parse(text);
+        let found = RequestedLoop::parse(text);
         let found = found.as_ref().map(|asked| (asked.name.as_str(), asked.reference.as_str()));
         match (found, expected) {
             (Ok(found), Ok(expected)) => assert_eq!(found, expected),

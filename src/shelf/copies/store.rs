@@ -15,7 +15,7 @@ use crate::files::replace;
 use crate::session::error::{Error, Kind};
 
 /// A loop that is added, or taken anew.
-pub(super) struct Change {
+pub(super) struct LoopChange {
     pub(super) name: SharedName,
     /// What the lock file said before.
     pub(super) before: Option<LockedLoop>,
@@ -49,7 +49,7 @@ fn cannot(what: &str, path: &Path, error: &io::Error) -> Error {
 }
 
 /// Writes changes.
-pub(super) fn write(loops: &Path, changes: &[Change]) -> Result<(), Error> {
+pub(super) fn write(loops: &Path, changes: &[LoopChange]) -> Result<(), Error> {
     fs_err::create_dir_all(loops).map_err(|error| cannot("make", loops, &error))?;
     // Whoever holds the directory writes; it is let go with the process.
     let held = read::directory(loops).map_err(|error| cannot("open", loops, &error))?;
@@ -90,7 +90,7 @@ pub(super) fn write(loops: &Path, changes: &[Change]) -> Result<(), Error> {
 }
 
 /// Returns the lock file with the changes.
-fn changed(before: &LockFile, changes: &[Change]) -> Result<LockFile, Error> {
+fn changed(before: &LockFile, changes: &[LoopChange]) -> Result<LockFile, Error> {
     let mut after = before.clone();
     for change in changes {
         let at = after.loops.iter().position(|one| one.source == change.after.source);

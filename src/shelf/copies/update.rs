@@ -6,9 +6,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::add::{abilities_here, at, digests, has_moved, moved, of_another_server};
-use super::gather::{Files, Gathered, Here, Instead, gather};
+use super::gather::{CopyFiles, Files, Gathered, Instead, gather};
 use super::merge::{Versions, merge};
-use super::store::{self, Change};
+use super::store::{self, LoopChange};
 use super::{failed, home, server, shown};
 use crate::base::sum::Sum;
 use crate::base::text::one_line;
@@ -49,13 +49,13 @@ pub struct Updated {
 }
 
 /// What is to be done about one loop.
-enum Step {
+enum UpdateStep {
     /// Nothing.
     Nothing,
     /// Its newer commits are remembered.
-    Remember(Change),
+    Remember(LoopChange),
     /// It is taken anew.
-    Take(Change),
+    Take(LoopChange),
 }
 
 /// Takes newer versions of loops, or only shows them.
@@ -85,13 +85,13 @@ pub(crate) fn update(options: &UpdateOptions, session: &Session<'_>) -> Result<U
     }
     let mut updated = Updated { text: String::new(), refused: None };
     let (api, address) = server(session)?;
-    let newer = Look { options, session, loops: &loops, api, address, now: Clock::start().now() };
+    let newer = UpdateCheck { options, session, loops: &loops, api, address, now: Clock::start().now() };
     let (mut taken, mut remembered) = (Vec::new(), Vec::new());
     for (name, before) in chosen {
         match newer.one(name, before, &mut updated.text) {
-            Ok(Step::Nothing) => {}
-            Ok(Step::Remember(change)) => remembered.push(change),
-            Ok(Step::Take(change)) => taken.push(change),
+            Ok(UpdateStep::Nothing) => {}
+            Ok(UpdateStep::Remember(change)) => remembered.push(change),
+            Ok(UpdateStep::Take(change)) => taken.push(change),
             Err(error) => {
                 let _ = writeln!(updated.text, "  {}", error.message());
                 updated.refused.get_or_insert(error);
@@ -117,7 +117,7 @@ pub(crate) fn update(options: &UpdateOptions, session: &Session<'_>) -> Result<U
 }
 
 /// Looks at one loop after the other.
-struct Look<'u> {
+struct UpdateCheck<'u> {
     options: &'u UpdateOptions,
     session: &'u Session<'u>,
     loops: &'u Path,
@@ -126,9 +126,9 @@ struct Look<'u> {
     now: Timestamp,
 }
 
-impl Look<'_> {
+impl UpdateCheck<'_> {
     /// Looks what is new about one loop, and says so.
-    fn one(&self, name: SharedName, before: LockedLoop, text: &mut String) -> Result<Step, Error> {
+    fn one(&self, name: SharedName, before: LockedLoop, text: &mut String) -> Result<UpdateStep, Error> {
         let _ = writeln!(text, "`{COPY}{name}`");
         if before.server != self.address {
             return Err(of_another_server(&before, &self.address));
@@ -137,7 +137,7 @@ impl Look<'_> {
         let is_fixed = is_sha(&before.reference);
         if is_fixed && (edited.is_empty() || !self.options.merge) {
             let _ = writeln!(text, "  stays at {}: it was added by its commit", short(&before.commit));
-            return Ok(Step::Nothing);
+            return Ok(UpdateStep::Nothing);
         }
         let what = format!("cannot update `{name}`");
         let failed = |error| failed(&what, &error);
@@ -168,11 +168,11 @@ impl Look<'_> {
                 let _ = writeln!(text, "  is up to date, {}", at(&meant));
             }
             if waiting == before.waiting {
-                return Ok(Step::Nothing);
+                return Ok(UpdateStep::Nothing);
             }
             let after = LockedLoop { waiting, ..before.clone() };
             let (files, edited) = (BTreeMap::new(), BTreeMap::new());
-            return Ok(Step::Remember(Change { name, before: Some(before), after, files, edited }));
+            return Ok(UpdateStep::Remember(LoopChange { name, before: Some(before), after, files, edited }));
         }
         let contents = origin.at(&meant.commit).map_err(failed)?;
         let gathered = gather(&contents, &name, self.loops, self.session)?;
@@ -220,7 +220,7 @@ impl Look<'_> {
             merged,
             ..before.clone()
         };
-        Ok(Step::Take(Change { name, before: Some(before), after, files: texts, edited }))
+        Ok(UpdateStep::Take(LoopChange { name, before: Some(before), after, files: texts, edited }))
     }
 
     /// Returns the commit that is taken, and the newer ones that have to wait.
@@ -299,7 +299,7 @@ impl Look<'_> {
             Error::refused(message)
                 .with_hint("somebody has edited `.loops/lock.json`, or the server gives something else now")
         })?;
-        let here = Here(CopiedFile::new(self.loops, name.repository(), path));
+        let here = CopyFiles(CopiedFile::new(self.loops, name.repository(), path));
         let ours = text(here.file(path, limit)?)
             .ok_or_else(|| Error::refused(format!("`{shown}` was edited here, and is no text any more")))?;
         merge(path, &Versions { ours: &ours, base: &base, theirs }, self.session)

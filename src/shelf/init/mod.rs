@@ -48,7 +48,7 @@ pub(crate) enum WantedCi {
 }
 
 /// What was found and written.
-pub(crate) struct Begun {
+pub(crate) struct InitResult {
     root: PathBuf,
     loops: Vec<BegunLoop>,
     left_out: Vec<LeftOut>,
@@ -67,7 +67,7 @@ struct BegunLoop {
 const NOT_CHECKED: u8 = 4;
 
 /// Writes a first loop for the repository around the working directory.
-pub(crate) fn init(options: InitOptions, session: &Session<'_>) -> Result<Begun, Error> {
+pub(crate) fn init(options: InitOptions, session: &Session<'_>) -> Result<InitResult, Error> {
     let root = place::repository(&session.cwd).unwrap_or(&session.cwd).to_owned();
     let repository = walk::read(&root, session)?;
     let planned = loops(&repository, options.mends);
@@ -85,7 +85,7 @@ pub(crate) fn init(options: InitOptions, session: &Session<'_>) -> Result<Begun,
         return Err(nothing(&repository));
     }
     let files = write(&root, texts(&repository, &loops, &trials, options), options.force, session)?;
-    Ok(Begun { root, loops, left_out: planned.left_out, trials, files })
+    Ok(InitResult { root, loops, left_out: planned.left_out, trials, files })
 }
 
 /// Returns the checks that become states.
@@ -188,7 +188,7 @@ fn write(
     Ok(todo.into_iter().map(|(path, _, action)| (path, action)).collect())
 }
 
-impl Begun {
+impl InitResult {
     /// Returns how the command ends: a check that could not be tried is no success.
     pub(crate) fn exit_code(&self) -> u8 {
         if self.not_checked().next().is_some() { NOT_CHECKED } else { 0 }

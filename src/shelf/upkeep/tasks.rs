@@ -7,7 +7,7 @@ use super::yaml;
 use crate::tools::{Purpose, TaskKind, task_kind};
 
 /// A task.
-struct Task {
+struct RepositoryTask {
     name: String,
     /// How it is called.
     call: String,
@@ -18,7 +18,7 @@ struct Task {
 }
 
 /// Reads the tasks of one kind of file.
-type Reader = fn(&Repository) -> Vec<Task>;
+type Reader = fn(&Repository) -> Vec<RepositoryTask>;
 
 /// Every kind of file with tasks, in the order in which they count.
 const READERS: &[Reader] = &[
@@ -68,8 +68,8 @@ pub(super) fn call(repository: &Repository, program: &str) -> bool {
 }
 
 /// What a task is, by its name and by what it does.
-fn of_purposes(tasks: &[Task]) -> Vec<Finding> {
-    let classified: Vec<(&Task, TaskKind)> = tasks
+fn of_purposes(tasks: &[RepositoryTask]) -> Vec<Finding> {
+    let classified: Vec<(&RepositoryTask, TaskKind)> = tasks
         .iter()
         .filter(|task| is_callable(&task.name))
         .filter_map(|task| Some((task, task_kind(&task.name, &task.body)?)))
@@ -78,7 +78,7 @@ fn of_purposes(tasks: &[Task]) -> Vec<Finding> {
     for is_fix in [false, true] {
         for purpose in [Some(Purpose::Lint), Some(Purpose::Format), Some(Purpose::Test), None] {
             let wanted = |kind: &TaskKind| kind.purpose == purpose && kind.mends == is_fix;
-            let of_kind: Vec<&(&Task, TaskKind)> =
+            let of_kind: Vec<&(&RepositoryTask, TaskKind)> =
                 classified.iter().filter(|(_, kind)| wanted(kind)).collect();
             // The plainest name says it all; else each of a few that say a part of it.
             let best = of_kind.iter().map(|(_, kind)| kind.parts).min();
@@ -106,8 +106,8 @@ fn is_callable(name: &str) -> bool {
     !name.is_empty() && name.len() <= 80 && name.bytes().all(is_plain) && !name.starts_with('-')
 }
 
-fn task(name: &str, call: String, body: &str, file: &str, line: usize) -> Task {
-    Task { name: name.to_owned(), call, body: body.to_owned(), file: file.to_owned(), line }
+fn task(name: &str, call: String, body: &str, file: &str, line: usize) -> RepositoryTask {
+    RepositoryTask { name: name.to_owned(), call, body: body.to_owned(), file: file.to_owned(), line }
 }
 
 /// Reads what has recipes: names at the beginning of a line before a colon, and indented lines below.
@@ -134,7 +134,7 @@ fn recipes(text: &str) -> Vec<(&str, String, usize)> {
     found
 }
 
-fn of_recipes(repository: &Repository, files: &[&str], call: &str) -> Vec<Task> {
+fn of_recipes(repository: &Repository, files: &[&str], call: &str) -> Vec<RepositoryTask> {
     let Some((file, text)) = repository.first(files).and_then(|file| Some((file, repository.text(file)?)))
     else {
         return Vec::new();
@@ -143,11 +143,11 @@ fn of_recipes(repository: &Repository, files: &[&str], call: &str) -> Vec<Task> 
     recipes.map(|(name, body, line)| task(name, format!("{call} {name}"), &body, file, line)).collect()
 }
 
-fn just(repository: &Repository) -> Vec<Task> {
+fn just(repository: &Repository) -> Vec<RepositoryTask> {
     of_recipes(repository, &["justfile", "Justfile", ".justfile"], "just")
 }
 
-fn make(repository: &Repository) -> Vec<Task> {
+fn make(repository: &Repository) -> Vec<RepositoryTask> {
     of_recipes(repository, &["GNUmakefile", "makefile", "Makefile"], "make")
 }
 
@@ -157,7 +157,7 @@ fn of_mapping(
     files: &[&str],
     way: &[&str],
     call: &dyn Fn(&str) -> String,
-) -> Vec<Task> {
+) -> Vec<RepositoryTask> {
     let Some((file, text)) = repository.first(files).and_then(|file| Some((file, repository.text(file)?)))
     else {
         return Vec::new();
@@ -171,7 +171,7 @@ fn of_mapping(
     tasks.collect()
 }
 
-fn taskfile(repository: &Repository) -> Vec<Task> {
+fn taskfile(repository: &Repository) -> Vec<RepositoryTask> {
     let files = ["Taskfile.yml", "taskfile.yml", "Taskfile.yaml", "taskfile.yaml"];
     of_mapping(repository, &files, &["tasks"], &|name| format!("task {name}"))
 }
@@ -192,7 +192,7 @@ pub(super) fn package_manager(repository: &Repository) -> &'static str {
     }
 }
 
-fn package_json(repository: &Repository) -> Vec<Task> {
+fn package_json(repository: &Repository) -> Vec<RepositoryTask> {
     let manager = package_manager(repository);
     let mut tasks = of_mapping(repository, &["package.json"], &["scripts"], &|name| match (manager, name) {
         ("npm", "test") => "npm test".to_owned(),
@@ -209,27 +209,27 @@ fn package_json(repository: &Repository) -> Vec<Task> {
     tasks
 }
 
-fn deno(repository: &Repository) -> Vec<Task> {
+fn deno(repository: &Repository) -> Vec<RepositoryTask> {
     of_mapping(repository, &["deno.json", "deno.jsonc"], &["tasks"], &|name| format!("deno task {name}"))
 }
 
-fn composer(repository: &Repository) -> Vec<Task> {
+fn composer(repository: &Repository) -> Vec<RepositoryTask> {
     of_mapping(repository, &["composer.json"], &["scripts"], &|name| format!("composer run-script {name}"))
 }
 
-fn turbo(repository: &Repository) -> Vec<Task> {
+fn turbo(repository: &Repository) -> Vec<RepositoryTask> {
     let call = |name: &str| format!("npx --no-install turbo run {name}");
     let tasks = of_mapping(repository, &["turbo.json"], &["tasks"], &call);
     if tasks.is_empty() { of_mapping(repository, &["turbo.json"], &["pipeline"], &call) } else { tasks }
 }
 
-fn nx(repository: &Repository) -> Vec<Task> {
+fn nx(repository: &Repository) -> Vec<RepositoryTask> {
     of_mapping(repository, &["nx.json"], &["targetDefaults"], &|name| {
         format!("npx --no-install nx run-many -t {name}")
     })
 }
 
-fn cmake(repository: &Repository) -> Vec<Task> {
+fn cmake(repository: &Repository) -> Vec<RepositoryTask> {
     let file = "CMakePresets.json";
     let Some(text) = repository.text(file) else { return Vec::new() };
     let Some(root) = yaml::parse(text) else { return Vec::new() };
@@ -246,7 +246,12 @@ fn cmake(repository: &Repository) -> Vec<Task> {
 }
 
 /// Reads the keys of a table of TOML, each with what it holds.
-fn of_table(repository: &Repository, file: &str, table: &[&str], call: &dyn Fn(&str) -> String) -> Vec<Task> {
+fn of_table(
+    repository: &Repository,
+    file: &str,
+    table: &[&str],
+    call: &dyn Fn(&str) -> String,
+) -> Vec<RepositoryTask> {
     let Some(text) = repository.text(file) else { return Vec::new() };
     let Ok(root) = toml::de::DeTable::parse(text) else { return Vec::new() };
     let mut node = root.get_ref();
@@ -263,7 +268,7 @@ fn of_table(repository: &Repository, file: &str, table: &[&str], call: &dyn Fn(&
     tasks.collect()
 }
 
-fn mise(repository: &Repository) -> Vec<Task> {
+fn mise(repository: &Repository) -> Vec<RepositoryTask> {
     let file = repository.first(&["mise.toml", ".mise.toml"]).unwrap_or("mise.toml");
     of_table(repository, file, &["tasks"], &|name| format!("mise run {name}"))
 }
@@ -278,21 +283,21 @@ pub(super) fn python(repository: &Repository) -> &'static str {
     }
 }
 
-fn poe(repository: &Repository) -> Vec<Task> {
+fn poe(repository: &Repository) -> Vec<RepositoryTask> {
     let run = python(repository);
     of_table(repository, "pyproject.toml", &["tool", "poe", "tasks"], &|name| format!("{run}poe {name}"))
 }
 
-fn hatch(repository: &Repository) -> Vec<Task> {
+fn hatch(repository: &Repository) -> Vec<RepositoryTask> {
     let way = ["tool", "hatch", "envs", "default", "scripts"];
     of_table(repository, "pyproject.toml", &way, &|name| format!("hatch run {name}"))
 }
 
-fn pdm(repository: &Repository) -> Vec<Task> {
+fn pdm(repository: &Repository) -> Vec<RepositoryTask> {
     of_table(repository, "pyproject.toml", &["tool", "pdm", "scripts"], &|name| format!("pdm run {name}"))
 }
 
-fn cargo_aliases(repository: &Repository) -> Vec<Task> {
+fn cargo_aliases(repository: &Repository) -> Vec<RepositoryTask> {
     of_table(repository, ".cargo/config.toml", &["alias"], &|name| format!("cargo {name}"))
 }
 
@@ -302,7 +307,7 @@ fn of_lines(
     files: &[&str],
     name: &dyn Fn(&str) -> Option<String>,
     call: &str,
-) -> Vec<Task> {
+) -> Vec<RepositoryTask> {
     let Some((file, text)) = repository.first(files).and_then(|file| Some((file, repository.text(file)?)))
     else {
         return Vec::new();
@@ -320,7 +325,7 @@ fn word_behind(line: &str, before: &str) -> Option<String> {
     Some(rest[..end].to_owned()).filter(|name| !name.is_empty())
 }
 
-fn rake(repository: &Repository) -> Vec<Task> {
+fn rake(repository: &Repository) -> Vec<RepositoryTask> {
     let name = |line: &str| {
         let built_in = [
             ("RuboCop::RakeTask.new", "rubocop"),
@@ -350,7 +355,7 @@ fn rake(repository: &Repository) -> Vec<Task> {
     tasks
 }
 
-fn nox(repository: &Repository) -> Vec<Task> {
+fn nox(repository: &Repository) -> Vec<RepositoryTask> {
     let text = repository.text("noxfile.py").unwrap_or_default();
     let lines: Vec<&str> = text.lines().collect();
     let sessions = lines.iter().enumerate().filter(|(_, line)| line.starts_with("@nox.session"));
@@ -364,14 +369,14 @@ fn nox(repository: &Repository) -> Vec<Task> {
     tasks.collect()
 }
 
-fn tox(repository: &Repository) -> Vec<Task> {
+fn tox(repository: &Repository) -> Vec<RepositoryTask> {
     let file = "tox.ini";
     let Some(text) = repository.text(file) else { return Vec::new() };
     let environments = text.lines().enumerate().filter_map(|(at, line)| {
         let name = line.trim().strip_prefix("[testenv:")?.strip_suffix(']')?.trim();
         Some((name, at + 1))
     });
-    let mut tasks: Vec<Task> =
+    let mut tasks: Vec<RepositoryTask> =
         environments.map(|(name, line)| task(name, format!("tox -e {name}"), "", file, line)).collect();
     let plain = line_of(text, |line| line.trim() == "[testenv]");
     if text.lines().any(|line| line.trim() == "[testenv]") {
@@ -380,7 +385,7 @@ fn tox(repository: &Repository) -> Vec<Task> {
     tasks
 }
 
-fn gradle(repository: &Repository) -> Vec<Task> {
+fn gradle(repository: &Repository) -> Vec<RepositoryTask> {
     let Some(file) = repository.first(&["build.gradle.kts", "build.gradle"]) else { return Vec::new() };
     let text = repository.text(file).unwrap_or_default();
     let program = if repository.has("gradlew") { "./gradlew" } else { "gradle" };
@@ -405,7 +410,7 @@ fn gradle(repository: &Repository) -> Vec<Task> {
     tasks
 }
 
-fn maven(repository: &Repository) -> Vec<Task> {
+fn maven(repository: &Repository) -> Vec<RepositoryTask> {
     let file = "pom.xml";
     let Some(text) = repository.text(file) else { return Vec::new() };
     let program = if repository.has("mvnw") { "./mvnw" } else { "mvn" };
@@ -424,7 +429,7 @@ fn maven(repository: &Repository) -> Vec<Task> {
     tasks
 }
 
-fn pre_commit(repository: &Repository) -> Vec<Task> {
+fn pre_commit(repository: &Repository) -> Vec<RepositoryTask> {
     let file = ".pre-commit-config.yaml";
     let is_there = repository.has(file);
     let task = task("lint", "pre-commit run --all-files".to_owned(), "", file, 1);

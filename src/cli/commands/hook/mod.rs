@@ -89,7 +89,7 @@ pub(in crate::cli) fn hook(
                 None | Some((_, Ok(None))) => format.to_stop(&CriteriaDecision::about(None), None),
                 Some((_, Err(_) | Ok(Some(Err(_))))) => format.to_stop(&CriteriaDecision::invalid(), None),
                 Some((path, Ok(Some(Ok(state))))) => {
-                    let work = Work { path: &path, state: &state, is_named: query.state.is_some() };
+                    let work = HookWork { path: &path, state: &state, is_named: query.state.is_some() };
                     work.answer(format, words.session_id.as_ref().and_then(Value::as_str), env)
                 }
             }
@@ -101,9 +101,11 @@ pub(in crate::cli) fn hook(
             let state = state.filter(|state| !matches!(WorkHolder::of(state), WorkHolder::Gone(_)));
             query.format.answer().to_resume(state.as_ref().and_then(resume_message))
         }
-        HookArgs::Install(args) => return settings::change(settings::Change::Install, args.print, output),
+        HookArgs::Install(args) => {
+            return settings::change(settings::SettingsChange::Install, args.print, output);
+        }
         HookArgs::Uninstall(args) => {
-            return settings::change(settings::Change::Uninstall, args.print, output);
+            return settings::change(settings::SettingsChange::Uninstall, args.print, output);
         }
     };
     output.json_text(&text);
@@ -111,14 +113,14 @@ pub(in crate::cli) fn hook(
 }
 
 /// The work that a session is asked about when it wants to stop.
-struct Work<'w> {
+struct HookWork<'w> {
     path: &'w Path,
     state: &'w CriteriaState,
     /// Whether the command line names the file.
     is_named: bool,
 }
 
-impl Work<'_> {
+impl HookWork<'_> {
     fn answer(&self, format: HookDialect, session: Option<&str>, env: &Environment) -> String {
         let decision = work_file::decide(self.state);
         if decision.stop {
@@ -207,7 +209,7 @@ impl HookFormat {
 /// stops.
 fn found(
     query: &HookQuery,
-    words: &Words,
+    words: &HookInput,
     env: &Environment,
     cwd: &Path,
 ) -> Option<(PathBuf, io::Result<Option<Vec<u8>>>)> {
@@ -228,22 +230,22 @@ fn is_of_run(env: &Environment) -> bool {
 /// The fields of the caller's input that matter here, whatever they are.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Words {
+struct HookInput {
     cwd: Option<Value>,
     session_id: Option<Value>,
 }
 
 /// Reads the caller's input; nothing when it is not there in time, or something else.
-fn words(env: &Environment) -> Words {
+fn words(env: &Environment) -> HookInput {
     if is_of_run(env) || io::stdin().is_terminal() {
-        return Words::default();
+        return HookInput::default();
     }
     let (sender, words) = mpsc::channel();
     // In a thread, because reading may block forever. The thread ends with the program.
     std::thread::spawn(move || {
         // Reads to the end of the JSON and not of the input, because a caller may leave the pipe open.
         let stdin = BufReader::with_capacity(64 * 1024, io::stdin().lock().take(MAX_WORDS));
-        let words = Words::deserialize(&mut serde_json::Deserializer::from_reader(stdin));
+        let words = HookInput::deserialize(&mut serde_json::Deserializer::from_reader(stdin));
         let _late = sender.send(words.unwrap_or_default());
     });
     words.recv_timeout(PATIENCE).unwrap_or_default()

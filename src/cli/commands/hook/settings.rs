@@ -23,7 +23,7 @@ const TIMEOUT: u32 = 10;
 
 /// A change of the settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Change {
+pub(super) enum SettingsChange {
     /// Adds the entries that are missing.
     Install,
     /// Removes the entries, and lists and objects that become empty.
@@ -31,13 +31,13 @@ pub(super) enum Change {
 }
 
 /// Changes the settings of the project in this directory, or prints the changed settings.
-pub(super) fn change(change: Change, is_printed: bool, output: &Output) -> Result<u8, Error> {
+pub(super) fn change(change: SettingsChange, is_printed: bool, output: &Output) -> Result<u8, Error> {
     let path = Path::new(PLACE);
     let before = read(path)?;
     let mut after = before.clone();
     match change {
-        Change::Install => install(&mut after).map_err(|what| odd(&what))?,
-        Change::Uninstall => uninstall(&mut after),
+        SettingsChange::Install => install(&mut after).map_err(|what| odd(&what))?,
+        SettingsChange::Uninstall => uninstall(&mut after),
     }
     let text = format!("{:#}\n", Value::Object(after.clone()));
     if is_printed {
@@ -45,14 +45,18 @@ pub(super) fn change(change: Change, is_printed: bool, output: &Output) -> Resul
     } else if after == before {
         output.talk(&format!(
             "{PLACE} has {} already\n",
-            if change == Change::Install { "both hooks" } else { "none of the hooks" }
+            if change == SettingsChange::Install { "both hooks" } else { "none of the hooks" }
         ));
     } else {
         let written = shared_file::replace(path, &text);
         written.map_err(|error| Error::failed(format!("cannot write {PLACE}"), &error))?;
         output.talk(&format!(
             "{PLACE}: {}\n",
-            if change == Change::Install { "both hooks were added" } else { "the hooks were removed" }
+            if change == SettingsChange::Install {
+                "both hooks were added"
+            } else {
+                "the hooks were removed"
+            }
         ));
     }
     Ok(0)

@@ -15,8 +15,8 @@ use crate::session::prepare::check::Checked;
 pub(super) struct Reports {
     pub(super) files: Vec<Checked>,
     /// How much was found in each of the files, shown or not.
-    pub(super) counts: Vec<Count>,
-    pub(super) unread: Vec<Unread>,
+    pub(super) counts: Vec<FindingCount>,
+    pub(super) unread: Vec<UnreadableFile>,
     /// The root of the repository.
     pub(super) root: PathBuf,
     /// Where the paths of findings begin, from that root.
@@ -28,7 +28,7 @@ pub(super) struct Reports {
 }
 
 /// A file that could not be read.
-pub(super) struct Unread {
+pub(super) struct UnreadableFile {
     /// What was asked for.
     pub(super) asked: String,
     pub(super) error: Error,
@@ -36,12 +36,12 @@ pub(super) struct Unread {
 
 /// How much was found in a file.
 #[derive(Clone, Copy)]
-pub(super) struct Count {
+pub(super) struct FindingCount {
     pub(super) errors: u64,
     pub(super) warnings: u64,
 }
 
-impl Count {
+impl FindingCount {
     fn of(findings: &Diagnostics) -> Self {
         let errors = findings.count(Severity::Error);
         Self { errors: errors as u64, warnings: (findings.count(Severity::Warning) - errors) as u64 }
@@ -51,7 +51,7 @@ impl Count {
 impl Reports {
     /// Adds a file. Of one without findings, nothing is kept to draw them.
     pub(super) fn add(&mut self, mut checked: Checked) {
-        self.counts.push(Count::of(&checked.findings));
+        self.counts.push(FindingCount::of(&checked.findings));
         if self.errors_only {
             checked.findings = checked.findings.filtered(|finding| finding.severity == Severity::Error);
         }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::found::{Reports, Unread, objects};
+use super::found::{Reports, UnreadableFile, objects};
 use crate::cli::output::Output;
 use crate::definition::render;
 use crate::session::prepare::check::Checked;
@@ -44,7 +44,7 @@ fn violation(path: &str, mut finding: Value, file: &str) -> Value {
     violation
 }
 
-fn of_unread(unread: &Unread) -> Value {
+fn of_unread(unread: &UnreadableFile) -> Value {
     let violation = json!({
         "severity": "error",
         "code": "unreadable",

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use found::{Reports, Unread};
+use found::{Reports, UnreadableFile};
 use names::Same;
 
 use crate::ci::Provider;
@@ -31,11 +31,11 @@ mod text;
 type Write = fn(&Reports, &Output);
 
 /// The formats; each has one line.
-const FORMATS: [(Findings, Write); 4] = [
-    (Findings::Text, text::write),
-    (Findings::Json, json::write),
-    (Findings::Sarif, sarif::write),
-    (Findings::Github, github::write),
+const FORMATS: [(FindingsFormat, Write); 4] = [
+    (FindingsFormat::Text, text::write),
+    (FindingsFormat::Json, json::write),
+    (FindingsFormat::Sarif, sarif::write),
+    (FindingsFormat::Github, github::write),
 ];
 
 /// The arguments of `validate`.
@@ -52,8 +52,8 @@ pub(in crate::cli) struct ValidateArgs {
     #[arg(long)]
     pub(super) deep: bool,
     /// How findings are written
-    #[arg(long, value_enum, default_value_t = Findings::Text)]
-    pub(super) format: Findings,
+    #[arg(long, value_enum, default_value_t = FindingsFormat::Text)]
+    pub(super) format: FindingsFormat,
     /// Write one JSON object per loop, with all that was found in it
     #[arg(long, short, conflicts_with = "format")]
     pub(super) json: bool,
@@ -66,7 +66,7 @@ pub(in crate::cli) struct ValidateArgs {
 
 /// How findings are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(in crate::cli) enum Findings {
+pub(in crate::cli) enum FindingsFormat {
     /// For people
     Text,
     /// One object per line
@@ -108,7 +108,7 @@ pub(in crate::cli) fn validate(
                 }
                 reports.add(checked);
             }
-            Err(error) => reports.unread.push(Unread { asked: subject.asked, error }),
+            Err(error) => reports.unread.push(UnreadableFile { asked: subject.asked, error }),
         }
     }
     if reports.files.is_empty() && reports.unread.is_empty() {
@@ -125,7 +125,7 @@ pub(in crate::cli) fn validate(
 }
 
 /// A file to check.
-struct Subject {
+struct FileToCheck {
     /// What was asked for, or the name of the file.
     asked: String,
     located: Result<Located, Error>,
@@ -136,7 +136,7 @@ struct Subject {
 }
 
 /// Returns the files to check, each once.
-fn subjects(args: &ValidateArgs, session: &Session<'_>) -> Result<Vec<Subject>, Error> {
+fn subjects(args: &ValidateArgs, session: &Session<'_>) -> Result<Vec<FileToCheck>, Error> {
     let outside = args.reach.allow_outside;
     let mut subjects = Vec::new();
     for asked in &args.loops {
@@ -146,15 +146,15 @@ fn subjects(args: &ValidateArgs, session: &Session<'_>) -> Result<Vec<Subject>, 
                 let below = load::list_below(&directory, &session.cwd);
                 if below.is_empty() {
                     let error = Error::refused(format!("there are no loops in the directory `{asked}`"));
-                    subjects.push(Subject::named(asked, Err(error)));
+                    subjects.push(FileToCheck::named(asked, Err(error)));
                 }
-                subjects.extend(Subject::listed(below, outside));
+                subjects.extend(FileToCheck::listed(below, outside));
             }
-            None => subjects.push(Subject::named(asked, located)),
+            None => subjects.push(FileToCheck::named(asked, located)),
         }
     }
     if args.loops.is_empty() {
-        subjects = Subject::listed(load::list(&session.cwd), outside);
+        subjects = FileToCheck::listed(load::list(&session.cwd), outside);
         if subjects.is_empty() {
             return Err(no_loops());
         }
@@ -178,7 +178,7 @@ fn directory(asked: &str, located: &Result<Located, Error>, session: &Session<'_
     std::iter::once(session.cwd.join(asked)).chain(named).find(|path| path.is_dir())
 }
 
-impl Subject {
+impl FileToCheck {
     fn named(asked: &str, located: Result<Located, Error>) -> Self {
         Self { asked: asked.to_owned(), located, is_named: true, same: Same::default() }
     }

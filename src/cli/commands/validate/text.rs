@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::found::{Count, Reports};
+use super::found::{FindingCount, Reports};
 use crate::base::text::{plural, screen};
 use crate::cli::output::Output;
 use crate::definition::render;
@@ -17,10 +17,12 @@ pub(super) fn write(reports: &Reports, output: &Output) {
         }
         let shown = screen(&report.shown);
         let _ = match *count {
-            Count { errors: 0, .. } if reports.errors_only => Ok(()),
-            Count { errors: 0, warnings: 0 } => writeln!(out, "✓ {shown}"),
-            Count { errors: 0, warnings } => writeln!(out, "✓ {shown}: {}", plural(warnings, "warning")),
-            Count { errors, warnings } => {
+            FindingCount { errors: 0, .. } if reports.errors_only => Ok(()),
+            FindingCount { errors: 0, warnings: 0 } => writeln!(out, "✓ {shown}"),
+            FindingCount { errors: 0, warnings } => {
+                writeln!(out, "✓ {shown}: {}", plural(warnings, "warning"))
+            }
+            FindingCount { errors, warnings } => {
                 writeln!(out, "✗ {shown}: {}, {}", plural(errors, "error"), plural(warnings, "warning"))
             }
         };

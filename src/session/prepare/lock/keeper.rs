@@ -22,22 +22,22 @@ const PAUSE: Duration = Duration::from_millis(500);
 const SLEEP: Duration = Duration::from_secs(1);
 
 /// A lease that is renewed until it is released or dropped.
-pub(super) struct Keeper {
-    shared: Arc<Shared>,
+pub(super) struct LeaseKeeper {
+    shared: Arc<KeeperShared>,
     stop: Arc<std::sync::atomic::AtomicBool>,
-    thread: Option<JoinHandle<Kept>>,
+    thread: Option<JoinHandle<KeeperResult>>,
     name: LeaseName,
 }
 
 /// What the thread and the run share.
 #[derive(Debug)]
-struct Shared {
-    state: Mutex<State>,
+struct KeeperShared {
+    state: Mutex<KeeperState>,
     woken: Condvar,
 }
 
 #[derive(Debug)]
-struct State {
+struct KeeperState {
     fence: LeaseFence,
     /// What the ref points at, as far as this process knows.
     oid: ObjectId,
@@ -46,8 +46,8 @@ struct State {
     is_over: bool,
 }
 
-impl Shared {
-    fn state(&self) -> MutexGuard<'_, State> {
+impl KeeperShared {
+    fn state(&self) -> MutexGuard<'_, KeeperState> {
         // Nobody panics while they hold it, and what it holds is whole at any time.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -66,7 +66,7 @@ impl Shared {
     }
 }
 
-impl signal::Fence for Shared {
+impl signal::Fence for KeeperShared {
     fn request(&self) -> EndRequest {
         match self.state().fence.at(steady()) {
             Urgency::None => EndRequest::None,
@@ -81,13 +81,13 @@ impl signal::Fence for Shared {
 }
 
 /// What the thread has when it ends.
-struct Kept {
+struct KeeperResult {
     remote: LeaseRemote,
     /// A renewal that may have come to the server, and of which nobody knows.
     pending: Option<ObjectId>,
 }
 
-impl Keeper {
+impl LeaseKeeper {
     /// Begins to renew a lease that is held with this record.
     pub(super) fn start(
         remote: LeaseRemote,
@@ -96,8 +96,9 @@ impl Keeper {
         good: Duration,
     ) -> std::io::Result<Self> {
         let name = LeaseName::of(&record.scopes);
-        let state = State { fence: LeaseFence::new(record.ttl(), good), oid, trouble: None, is_over: false };
-        let shared = Arc::new(Shared { state: Mutex::new(state), woken: Condvar::new() });
+        let state =
+            KeeperState { fence: LeaseFence::new(record.ttl(), good), oid, trouble: None, is_over: false };
+        let shared = Arc::new(KeeperShared { state: Mutex::new(state), woken: Condvar::new() });
         let stop = remote.stop();
         let renewer = Renewer { shared: Arc::clone(&shared), remote, record, name: name.clone() };
         let thread = std::thread::Builder::new().name("lease".to_owned()).spawn(move || renewer.run())?;
@@ -106,7 +107,7 @@ impl Keeper {
 
     /// Returns what asks the run to end when its lease is lost.
     pub(super) fn fence(&self) -> Arc<dyn signal::Fence> {
-        Arc::<Shared>::clone(&self.shared)
+        Arc::<KeeperShared>::clone(&self.shared)
     }
 
     /// Returns why it is lost, if it is.
@@ -138,7 +139,7 @@ impl Keeper {
         self.shared.state().is_over = true;
         self.shared.woken.notify_all();
         self.stop.store(true, Ordering::Relaxed);
-        let Ok(Kept { mut remote, pending }) = thread.join() else {
+        let Ok(KeeperResult { mut remote, pending }) = thread.join() else {
             return Some("the thread that renewed it died".to_owned());
         };
         remote.anew();
@@ -172,7 +173,7 @@ fn remove(
     }
 }
 
-impl Drop for Keeper {
+impl Drop for LeaseKeeper {
     fn drop(&mut self) {
         let _best_effort = self.release();
     }
@@ -180,14 +181,14 @@ impl Drop for Keeper {
 
 /// The thread.
 struct Renewer {
-    shared: Arc<Shared>,
+    shared: Arc<KeeperShared>,
     remote: LeaseRemote,
     record: LeaseRecord,
     name: LeaseName,
 }
 
 impl Renewer {
-    fn run(mut self) -> Kept {
+    fn run(mut self) -> KeeperResult {
         let ttl = self.record.ttl();
         // A renewal that was tried is tried again, so that one that came through all the same is known again; and counts
         // from the first try.
@@ -239,7 +240,7 @@ impl Renewer {
                 }
             }
         }
-        Kept { remote: self.remote, pending: pending.map(|(oid, _)| oid) }
+        KeeperResult { remote: self.remote, pending: pending.map(|(oid, _)| oid) }
     }
 
     fn next(&mut self) -> Result<ObjectId, String> {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use keeper::Keeper;
+use keeper::LeaseKeeper;
 use remote::{LeaseRemote, Swapped};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
@@ -43,14 +43,14 @@ const BETWEEN: Duration = Duration::from_millis(250);
 
 /// A lease that is held, renewed, and removed when it is dropped.
 pub(crate) struct Lock {
-    keeper: Keeper,
+    keeper: LeaseKeeper,
     /// The same remote for looks of the run itself.
     look: LeaseRemote,
     ttl: Duration,
 }
 
 /// What is to be locked.
-pub(crate) struct Wanted<'w> {
+pub(crate) struct LockRequest<'w> {
     pub(crate) scopes: Scopes,
     /// The run.
     pub(crate) run: &'w str,
@@ -72,7 +72,7 @@ pub(crate) async fn of_run(
     session: &Session<'_>,
 ) -> Result<Option<Lock>, Error> {
     let Some(lock) = &options.lock else { return Ok(None) };
-    let wanted = Wanted {
+    let wanted = LockRequest {
         scopes: scopes(territory, home, session)?,
         run,
         ancestors: claim.ancestors(),
@@ -100,7 +100,7 @@ impl Lock {
     /// Gets a lease, or says who has it. Where nothing is to be locked, there is none.
     pub(crate) async fn take(
         options: &LockOptions,
-        wanted: Wanted<'_>,
+        wanted: LockRequest<'_>,
         cancel: &mut Cancel,
         session: &Session<'_>,
     ) -> Result<Option<Self>, Error> {
@@ -145,7 +145,7 @@ impl Lock {
     /// The same for work that no signal ends in order.
     pub(crate) fn take_now(
         options: &LockOptions,
-        wanted: Wanted<'_>,
+        wanted: LockRequest<'_>,
         session: &Session<'_>,
     ) -> Result<Option<Self>, Error> {
         let Some(prepared) = Contender::prepare(options, wanted, session)? else { return Ok(None) };
@@ -168,7 +168,7 @@ impl Lock {
         let (ttl, look) = (record.ttl(), remote.another());
         let shown = listed_in_part(record.scopes.paths().iter());
         session.talk.note(&format!("locked {shown} for all machines, by a lease on {}", remote.shown));
-        let keeper = Keeper::start(remote, record, held.oid, held.good)
+        let keeper = LeaseKeeper::start(remote, record, held.oid, held.good)
             .map_err(|error| Error::failed("cannot keep the lock", &error))?;
         Ok(Self { keeper, look, ttl })
     }
@@ -252,10 +252,10 @@ impl HeldLease {
 impl Contender {
     fn prepare(
         options: &LockOptions,
-        wanted: Wanted<'_>,
+        wanted: LockRequest<'_>,
         session: &Session<'_>,
     ) -> Result<Option<Self>, Error> {
-        let Wanted { scopes, run, ancestors, queue, checkout, otherwise } = wanted;
+        let LockRequest { scopes, run, ancestors, queue, checkout, otherwise } = wanted;
         if scopes.is_empty() {
             session.talk.note("nothing is locked for other machines: the loop claims no path");
             return Ok(None);
