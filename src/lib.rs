@@ -154,7 +154,7 @@ pub use session::interrupts::{StopBy, StopHandle, Stopped};
 pub use session::options::{BeginOptions, LlmOptions, ResumeOptions, RunOptions, Upload, Which};
 pub use session::prepare::check::{Checked, Checker};
 pub use session::prepare::prepared::Prepared;
-pub use session::start::begin::{Begun, BoundLoop, NotNeeded};
+pub use session::start::begin::{Begun, BoundLoop, SkippedRun};
 pub use session::start::resume::Resumption;
 pub use session::talk::{Findings, Silence, Talk, Watched};
 

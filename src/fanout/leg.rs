@@ -383,7 +383,7 @@ impl<'r> LegRun<'r> {
         };
         match prepared.begin(begin, session)? {
             Begun::Ready(ready) => ready.run(),
-            Begun::NotNeeded(_) => Err(Error::refused("nothing changed, and the plan wants it run")),
+            Begun::Skipped(_) => Err(Error::refused("nothing changed, and the plan wants it run")),
         }
     }
 

@@ -290,7 +290,7 @@ mod tests {
     use wiremock::{Mock, ResponseTemplate};
 
     use super::*;
-    use crate::forge::github::testing::{Pauses, TestServer as Played};
+    use crate::forge::github::testing::{Pauses, TestServer};
 
     fn branch(name: &str) -> BranchName {
         BranchName::parse(name).unwrap()
@@ -301,7 +301,7 @@ mod tests {
         NewPull { branch, base, title: title.into(), body: body.into(), is_draft }
     }
 
-    fn requests(server: &Played) -> MergeRequests {
+    fn requests(server: &TestServer) -> MergeRequests {
         let transport = Transport::default().pause(Pauses::none().pause());
         MergeRequests::new(&format!("{}/api/v4", server.address()), "group/sub/p", "t", transport)
     }
@@ -365,7 +365,7 @@ mod tests {
 
     #[test]
     fn only_merge_requests_between_both_branches_of_the_project_are_found() {
-        let server = Played::start();
+        let server = TestServer::start();
         let mut all = [
             request(9, "opened", "Draft: nine"),
             request(8, "opened", "a fork's"),
@@ -400,7 +400,7 @@ mod tests {
 
     #[test]
     fn a_draft_has_a_word_before_its_title() {
-        let server = Played::start();
+        let server = TestServer::start();
         server.mount(Mock::given(method("POST")).respond_with(json(201, &request(1, "opened", "Draft: t"))));
         server.mount(Mock::given(method("PUT")).respond_with(json(200, &request(1, "opened", "t"))));
         let requests = requests(&server);
@@ -420,7 +420,7 @@ mod tests {
 
     #[track_caller]
     fn check_error(status: u16, body: &Value, kind: ForgeErrorKind, says: &str, help: Option<&str>) {
-        let server = Played::start();
+        let server = TestServer::start();
         server.mount(Mock::given(any()).respond_with(json(status, body)));
         let error = requests(&server).open(&new("t", "b", false)).unwrap_err();
         assert_eq!((error.kind, error.help.as_deref()), (kind, help));
@@ -462,7 +462,7 @@ mod tests {
     #[test]
     fn a_token_that_may_not_read_them_is_found_out() {
         let check = |answer: ResponseTemplate| {
-            let server = Played::start();
+            let server = TestServer::start();
             server.mount(Mock::given(any()).respond_with(answer));
             requests(&server).are_readable().map_err(|error| error.kind)
         };
@@ -478,7 +478,7 @@ mod tests {
     fn a_commit_is_signed_when_the_server_says_so() {
         let id = ObjectId::parse(&"a".repeat(40)).unwrap();
         let check = |status: u16, body: Value, expect: bool| {
-            let server = Played::start();
+            let server = TestServer::start();
             server.mount(Mock::given(any()).respond_with(json(status, &body)));
             assert_eq!(requests(&server).is_signed(&id), Ok(expect));
         };

@@ -17,7 +17,7 @@ use crate::base::decode;
 use crate::base::diagnostic::{Diagnostic, Diagnostics, Place, Severity, nearest};
 use crate::base::name::{StateName, VarName};
 use crate::base::path::{DocPath, Segment};
-use crate::base::template::{Expression, Namespace, Template, TemplateFallback as WithoutValue};
+use crate::base::template::{Expression, Namespace, Template, TemplateFallback};
 use crate::base::text::{listed_in_part, one_line};
 use crate::board;
 use crate::definition::early::Early;
@@ -499,7 +499,7 @@ impl<'d> Compiler<'d> {
             None => return true,
         };
         let is_known = params.keys().any(|known| known.as_str() == wanted);
-        if is_known || expression.fallback != WithoutValue::Required {
+        if is_known || expression.fallback != TemplateFallback::Required {
             return true;
         }
         let message = format!("`${{{expression}}}` has no value here");

@@ -131,10 +131,10 @@ mod tests {
     use super::*;
     use crate::forge::github::api::Api;
     use crate::forge::github::http::Transport;
-    use crate::forge::github::testing::{Pauses, TestServer as Played};
+    use crate::forge::github::testing::{Pauses, TestServer};
     use crate::report::testing::succeeding;
 
-    fn reported(server: &Played) -> Unreported {
+    fn reported(server: &TestServer) -> Unreported {
         let transport = Transport::default().pause(Pauses::default().pause());
         let target = ReportTarget::in_test(Api::new(&server.address(), Some("ghs_x".to_owned()), transport));
         let channels: Vec<Box<dyn Channel>> =
@@ -148,7 +148,7 @@ mod tests {
         ResponseTemplate::new(403).set_body_json(json!({"message": "Resource not accessible by integration"}))
     }
 
-    fn requests(server: &Played) -> Vec<String> {
+    fn requests(server: &TestServer) -> Vec<String> {
         let short = |(request, _): (String, _)| {
             request.replace("/repos/octo/project", "").replace(&"2".repeat(40), "SHA")
         };
@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn the_beginning_is_told_before_the_end() {
-        let server = Played::start();
+        let server = TestServer::start();
         let fine = ResponseTemplate::new(200);
         server.mount(
             Mock::given(path("/user")).respond_with(fine.clone().set_body_json(json!({"login": "ann"}))),
@@ -191,7 +191,7 @@ mod tests {
 
     #[test]
     fn what_the_token_may_not_do_is_asked_once_and_said_once() {
-        let server = Played::start();
+        let server = TestServer::start();
         server.mount(Mock::given(method("GET")).and(path("/user")).respond_with(denied()));
         server.mount(Mock::given(method("GET")).respond_with(ResponseTemplate::new(404)));
         server.mount(Mock::given(path_regex(".*")).respond_with(denied()));
@@ -206,7 +206,7 @@ mod tests {
 
     #[test]
     fn trouble_at_the_start_does_not_keep_the_end_from_being_told() {
-        let server = Played::start();
+        let server = TestServer::start();
         server.mount(Mock::given(path("/user")).respond_with(ResponseTemplate::new(500)));
         server.mount(Mock::given(method("GET")).respond_with(ResponseTemplate::new(404)));
         server.mount(
@@ -226,7 +226,7 @@ mod tests {
 
     #[test]
     fn the_end_waits_for_the_network_no_longer_than_it_may() {
-        let server = Played::start();
+        let server = TestServer::start();
         let late = ResponseTemplate::new(200).set_delay(Duration::from_mins(1));
         server.mount(Mock::given(path_regex(".*")).respond_with(late));
         let target = ReportTarget::in_test(Api::new(&server.address(), None, Transport::default()));

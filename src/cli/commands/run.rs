@@ -18,7 +18,7 @@ use crate::session::context::Session;
 use crate::session::environment::Environment;
 use crate::session::error::Error;
 use crate::session::options::BeginOptions;
-use crate::session::start::begin::{Begun, BoundLoop, NotNeeded};
+use crate::session::start::begin::{Begun, BoundLoop, SkippedRun};
 
 /// What is run of other repositories.
 #[derive(Clone, Debug, Default, Args)]
@@ -135,7 +135,7 @@ pub(in crate::cli) fn run(args: &RunArgs, session: &Session<'_>, output: &Output
     let (audience, begun) = unbegun::told(begun, Some(&args.name), &told, session)?;
     match begun {
         Begun::Ready(ready) => Ok(ready.run()?.exit_code()),
-        Begun::NotNeeded(none) => {
+        Begun::Skipped(none) => {
             say(&none, &audience, output);
             none.report();
             Ok(0)
@@ -186,7 +186,7 @@ fn options(args: &RunArgs, env: &Environment) -> Result<BeginOptions, Error> {
     })
 }
 
-fn say(none: &NotNeeded<'_>, audience: &Audience, output: &Output) {
+fn say(none: &SkippedRun<'_>, audience: &Audience, output: &Output) {
     let said = format!("✓ {}: {}", none.loop_name(), none.sentence());
     let said = match audience {
         Audience::Ci(provider) => provider.dialect().untrusted(&said).into_owned(),

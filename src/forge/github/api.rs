@@ -605,10 +605,10 @@ mod tests {
     use wiremock::matchers::{body_json, header, header_exists, method, path, query_param};
     use wiremock::{Mock, ResponseTemplate};
 
-    use super::super::testing::{Answers, Pauses, TestServer as Played};
+    use super::super::testing::{Answers, Pauses, TestServer};
     use super::*;
 
-    fn api(server: &Played, pauses: &Pauses) -> Api {
+    fn api(server: &TestServer, pauses: &Pauses) -> Api {
         Api::new(&server.address(), Some("ghs_geheim".into()), Transport::default().pause(pauses.pause()))
     }
 
@@ -618,7 +618,7 @@ mod tests {
 
     #[test]
     fn a_request_says_who_asks_and_what_it_understands() {
-        let server = Played::start();
+        let server = TestServer::start();
         let all = Mock::given(method("GET"))
             .and(path("/repos/o/r"))
             .and(query_param("name", "a b&c=d"))
@@ -633,7 +633,7 @@ mod tests {
 
     #[test]
     fn without_a_token_there_is_no_header() {
-        let server = Played::start();
+        let server = TestServer::start();
         server.mount(Mock::given(header_exists("authorization")).respond_with(ResponseTemplate::new(400)));
         server.mount(Mock::given(method("GET")).respond_with(json(200, &json!(1))));
         let api = Api::new(&server.address(), None, Transport::default());
@@ -642,7 +642,7 @@ mod tests {
 
     #[test]
     fn values_are_sent_and_an_empty_answer_is_null() {
-        let server = Played::start();
+        let server = TestServer::start();
         let sent = || body_json(json!({"state": "success"}));
         let made = |verb: &str| Mock::given(method(verb)).and(path("/s")).and(sent());
         server.mount(made("POST").respond_with(json(201, &json!({"id": 1}))));
@@ -669,7 +669,7 @@ mod tests {
     /// Lists of so many things at so many a page, with or without the header that says whether there is more.
     #[track_caller]
     fn check_pages(count: u32, size: u32, link: bool, expect_requests: usize) {
-        let server = Played::start();
+        let server = TestServer::start();
         server.mount(Mock::given(method("GET")).and(query_param("name", "x")).respond_with(
             move |request: &wiremock::Request| {
                 let number = |name: &str| {
@@ -710,7 +710,7 @@ mod tests {
     /// Lists of 120 things on a server that gives at most so many a page and says no word about more, or a total.
     #[track_caller]
     fn check_short_pages(size: u32, total: Option<&'static str>, expect_requests: usize) {
-        let server = Played::start();
+        let server = TestServer::start();
         server.mount(Mock::given(query_param("limit", "50")).respond_with(
             move |request: &wiremock::Request| {
                 let mut pairs = request.url.query_pairs();
@@ -737,7 +737,7 @@ mod tests {
 
     #[test]
     fn a_message_names_the_server_that_answered_and_what_helps_there() {
-        let server = Played::start();
+        let server = TestServer::start();
         server.mount(Mock::given(method("GET")).respond_with(json(404, &json!({"message": "no"}))));
         server.mount(Mock::given(method("POST")).respond_with(json(403, &json!({"message": "no"}))));
         let api = api(&server, &Pauses::none()).of(gitea());
@@ -750,14 +750,14 @@ mod tests {
 
     #[test]
     fn a_list_that_never_ends_ends() {
-        let server = Played::start();
+        let server = TestServer::start();
         server.mount(Mock::given(method("GET")).respond_with(json(200, &json!(vec![1; 100]))));
         assert_eq!(api(&server, &Pauses::none()).list::<Vec<u32>>("/t", &[]).count(), 100 * 100);
     }
 
     #[test]
     fn an_error_in_the_middle_of_a_list_ends_it() {
-        let server = Played::start();
+        let server = TestServer::start();
         let first = Mock::given(query_param("page", "1"));
         server.mount(first.respond_with(json(200, &json!(vec![1; 100]))));
         server.mount(Mock::given(query_param("page", "2")).respond_with(json(403, &json!({}))));
@@ -769,7 +769,7 @@ mod tests {
     /// One answer and what a `GET` makes of it, with the number of requests.
     #[track_caller]
     fn check(answer: ResponseTemplate, expect: &str, help: Option<&str>, requests: usize) {
-        let server = Played::start();
+        let server = TestServer::start();
         server.mount(Mock::given(method("GET")).respond_with(answer));
         let error = api(&server, &Pauses::default()).get::<Value>("/repos/o/r", &[]).unwrap_err();
         assert_eq!(error.to_string(), expect, "{error:?}");
@@ -879,7 +879,7 @@ mod tests {
 
     #[test]
     fn too_much_text_is_not_read() {
-        let server = Played::start();
+        let server = TestServer::start();
         let long = vec![b' '; usize::try_from(MAX_BODY).unwrap() + 1];
         server
             .mount(Mock::given(method("GET")).respond_with(ResponseTemplate::new(200).set_body_bytes(long)));
@@ -890,7 +890,7 @@ mod tests {
     /// A limit, and the pauses until the next try; none where it is an error at once.
     #[track_caller]
     fn check_limit(limited: ResponseTemplate, expect: &[u64], error: &str) {
-        let server = Played::start();
+        let server = TestServer::start();
         let pauses = Pauses::default();
         server.mount(Mock::given(method("POST")).respond_with(limited).up_to_n_times(1));
         server.mount(Mock::given(method("POST")).respond_with(json(200, &json!(1))));
@@ -929,7 +929,7 @@ mod tests {
     #[test]
     fn trouble_is_tried_again_where_that_does_no_harm() {
         let after = |status: u16, ask: &dyn Fn(&Api) -> Result<u8, ApiError>| {
-            let server = Played::start();
+            let server = TestServer::start();
             let wrong = Mock::given(path("/x")).respond_with(ResponseTemplate::new(status)).up_to_n_times(2);
             server.mount(wrong);
             server.mount(Mock::given(path("/x")).respond_with(json(200, &json!(1))));
@@ -969,7 +969,7 @@ mod tests {
 
     #[test]
     fn an_answer_that_does_not_come_is_given_up() {
-        let server = Played::start();
+        let server = TestServer::start();
         let slow = json(200, &json!(1)).set_delay(Duration::from_secs(20));
         server.mount(Mock::given(method("GET")).respond_with(slow));
         let transport = Transport::default().pause(Pauses::default().pause()).idle(Duration::from_millis(50));
@@ -979,7 +979,7 @@ mod tests {
 
     #[test]
     fn a_redirect_is_told_and_not_followed() {
-        let server = Played::start();
+        let server = TestServer::start();
         let there = format!("{}/blob?sig=a%2Bb%3D", server.address());
         let away = ResponseTemplate::new(302).insert_header("location", there.as_str());
         server.mount(Mock::given(path("/zip")).respond_with(away));

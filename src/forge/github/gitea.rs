@@ -298,7 +298,7 @@ mod tests {
     use wiremock::{Mock, ResponseTemplate};
 
     use super::super::http::Transport;
-    use super::super::server::GithubServer as Software;
+    use super::super::server::GithubServer;
     use super::super::testing::{Pauses, TestServer};
     use super::*;
 
@@ -310,7 +310,7 @@ mod tests {
         let env = |name: &str| (name == "GITEA_ACTIONS").then(|| "true".to_owned());
         let api =
             Api::new(&server.address(), Some("t".into()), Transport::default().pause(Pauses::none().pause()));
-        GiteaPulls::new(api.of(Software::of(&env)), RepositoryName::parse("o/r").unwrap())
+        GiteaPulls::new(api.of(GithubServer::of(&env)), RepositoryName::parse("o/r").unwrap())
     }
 
     fn json(status: u16, body: &Value) -> ResponseTemplate {

@@ -115,7 +115,7 @@ mod tests {
     use wiremock::{Mock, ResponseTemplate};
 
     use super::super::http::Transport;
-    use super::super::testing::{Answers, Pauses, TestServer as Played};
+    use super::super::testing::{Answers, Pauses, TestServer};
     use super::*;
 
     const QUERY: Document =
@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn a_query_is_sent_with_its_variables_and_its_data_come_back() {
-        let server = Played::start();
+        let server = TestServer::start();
         let sent = Mock::given(method("POST"))
             .and(path("/graphql"))
             .and(header("authorization", "Bearer ghs_geheim"))
@@ -150,7 +150,7 @@ mod tests {
     #[test]
     fn the_address_is_that_of_each_server() {
         let asked = |base: &str| {
-            let server = Played::start();
+            let server = TestServer::start();
             server.mount(Mock::given(method("POST")).respond_with(answer(&json!({"data": 1}))));
             let api = Api::new(&format!("{}{base}", server.address()), None, Transport::default());
             assert_eq!(api.graphql::<u8>(QUERY, &json!({})), Ok(1));
@@ -165,7 +165,7 @@ mod tests {
     /// data or the error.
     #[track_caller]
     fn check(document: Document, first: ResponseTemplate, requests: usize, expect: Result<u8, &ApiError>) {
-        let server = Played::start();
+        let server = TestServer::start();
         let pauses = Pauses::default();
         server.mount(Mock::given(method("POST")).respond_with(first).up_to_n_times(1));
         server.mount(Mock::given(method("POST")).respond_with(answer(&json!({"data": 1}))));
@@ -209,7 +209,7 @@ mod tests {
 
     #[test]
     fn an_answer_that_is_none_is_told() {
-        let server = Played::start();
+        let server = TestServer::start();
         server.mount(Mock::given(method("POST")).respond_with(answer(&json!({"data": null}))));
         let api = Api::new(&server.address(), None, Transport::default());
         let error = api.graphql::<u8>(QUERY, &json!({})).unwrap_err().to_string();

@@ -11,7 +11,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::bundler::Bundler;
-use super::job_record::{JobRecord, MadeUp};
+use super::job_record::{JobRecord, RecoveredReports};
 use super::publish::{Publication, Stage, publisher};
 use crate::base::territory::{ScopePath, Territory};
 use crate::ci::Provider;
@@ -52,7 +52,7 @@ pub(crate) struct PendingReports {
     pub(crate) is_status_set: bool,
     /// How much was made up for since the process of the run was killed.
     #[serde(default)]
-    pub(crate) killed: MadeUp,
+    pub(crate) killed: RecoveredReports,
 }
 
 /// The version of the format.
@@ -67,7 +67,7 @@ pub(crate) fn begin(files: &RunFiles, options: &RunOptions, session: &Session<'_
         report_dir,
         job: JobRecord::of(files, options, session),
         is_status_set: false,
-        killed: MadeUp::Nothing,
+        killed: RecoveredReports::Nothing,
     };
     fault::write(1)?;
     keep(files, &due)?;
@@ -192,7 +192,7 @@ pub(crate) fn due(files: &RunFiles) -> Option<PendingReports> {
         report_dir: None,
         job: None,
         is_status_set: false,
-        killed: MadeUp::Nothing,
+        killed: RecoveredReports::Nothing,
     }))
 }
 

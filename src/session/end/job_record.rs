@@ -42,10 +42,10 @@ pub(crate) struct JobRecord {
     delivers: bool,
 }
 
-/// How much was made up for since the process of a run was killed.
+/// What a later process caught up on for a run whose process was killed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum MadeUp {
+pub(crate) enum RecoveredReports {
     /// Nothing.
     #[default]
     Nothing,

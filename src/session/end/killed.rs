@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::finish::{self, RunMaterials, bundler, due, keep};
 use super::guard;
-use super::job_record::MadeUp;
+use super::job_record::RecoveredReports;
 use super::publish::{Publication, Stage, publisher};
 use crate::ci::Provider;
 use crate::journal::known::{KnownRun, RunStatus};
@@ -45,7 +45,7 @@ pub(crate) fn report(
     let Some(mut pending) = due(&run.files).filter(|pending| pending.reports) else { return Ok(()) };
     let of_job = pending.job.as_ref().filter(|_| telling != Telling::Files);
     let of_job = of_job.and_then(|job| job.options(session));
-    let wanted = if of_job.is_some() { MadeUp::Told } else { MadeUp::Written };
+    let wanted = if of_job.is_some() { RecoveredReports::Told } else { RecoveredReports::Written };
     if pending.killed >= wanted {
         return Ok(());
     }

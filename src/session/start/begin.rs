@@ -54,7 +54,7 @@ pub enum Begun<'s> {
     /// It can start.
     Ready(Box<Ready<'s>>),
     /// Nothing in its scope changed, so it need not run.
-    NotNeeded(Box<NotNeeded<'s>>),
+    Skipped(Box<SkippedRun<'s>>),
 }
 
 impl Prepared {
@@ -125,7 +125,7 @@ impl<'s> BoundLoop<'s> {
             let none = changes::none_since(base, &prepared, &context, session)?;
             if let Some(not_run) = none {
                 let options = options.run.settled();
-                return Ok(Begun::NotNeeded(Box::new(NotNeeded { session, prepared, options, not_run })));
+                return Ok(Begun::Skipped(Box::new(SkippedRun { session, prepared, options, not_run })));
             }
         }
         prepared.machine.limits.cycles = options.max_cycles;
@@ -302,14 +302,14 @@ fn overrides(options: &BeginOptions) -> Overrides {
 }
 
 /// A run that was not needed, because nothing in its scope changed.
-pub struct NotNeeded<'s> {
+pub struct SkippedRun<'s> {
     session: &'s Session<'s>,
     prepared: Prepared,
     options: RunOptions,
     not_run: NotRun,
 }
 
-impl NotNeeded<'_> {
+impl SkippedRun<'_> {
     /// Returns the loop.
     pub fn loop_name(&self) -> &str {
         self.prepared.machine.name.as_str()
