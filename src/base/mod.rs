@@ -7,6 +7,7 @@ pub mod diagnostic;
 mod dump;
 pub mod escape;
 pub mod file_mode;
+pub mod few_values;
 pub mod format;
 pub(crate) mod forms;
 pub mod gitpath;

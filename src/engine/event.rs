@@ -14,6 +14,7 @@ use super::night::Night;
 use super::outcome::{Outcome, Signal, TerminatedBy};
 use super::result::StateResult;
 use super::verification::{Reason, Verification};
+use crate::base::few_values;
 use crate::base::name::{LoopName, StateName};
 use crate::base::relative::Line;
 use crate::base::sum::Sum;
@@ -82,12 +83,13 @@ pub enum Event {
         #[serde(skip_serializing_if = "Option::is_none", default)]
         confidence: Option<f64>,
         /// What it saw, fixed per evaluator.
+        #[serde(deserialize_with = "few_values::map")]
         details: Map<String, Value>,
         /// What whoever wrote the loop should know; each becomes a warning.
         #[serde(skip_serializing_if = "Vec::is_empty", default)]
         warnings: Vec<String>,
         /// What its next judgement of this state has to know; none leaves it at what it was.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
+        #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "few_values::optional", default)]
         memory: Option<Value>,
         /// The working tree at this visit, where the stall detector of the loop compares it.
         #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -326,7 +328,7 @@ pub struct StallSeen {
     /// The verdict.
     pub verdict: Verdict,
     /// The value that was judged, for an evaluator that judges one.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "few_values::optional", default)]
     pub metric: Option<Value>,
     /// The working tree, or why it was not compared.
     pub tree: TreeState,
@@ -409,7 +411,7 @@ pub struct LoopStart {
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub no_closing_pass: bool,
     /// The variables, resolved.
-    #[serde(default)]
+    #[serde(deserialize_with = "few_values::map", default)]
     pub context: Map<String, Value>,
     /// The options of the command line, so that a resumed run uses the same ones.
     #[serde(default)]
@@ -534,7 +536,7 @@ pub struct ResumeChanges {
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub source: Option<Source>,
     /// Other values of variables.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "few_values::optional_map", default)]
     pub context: Option<Map<String, Value>>,
     /// Another machine or directory.
     #[serde(skip_serializing_if = "Option::is_none", default)]

@@ -7,6 +7,7 @@ use std::path::Path;
 
 use serde::Deserialize;
 
+use super::light;
 use super::reader::{MAX_LINE, whole_line};
 use crate::base::time::Timestamp;
 use crate::engine::event::{Event, LoopComplete, LoopStart, Stamped};
@@ -59,10 +60,11 @@ pub fn ends(path: &Path) -> io::Result<Ends> {
     let length = file.metadata()?.len();
     let mut first = Vec::new();
     whole_line(&mut BufReader::new(&file), &mut first)?;
-    let start = match Stamped::from_line(&first) {
-        Ok(Stamped { ts, event: Event::LoopStart(start), .. }) => Some((ts, start)),
-        Ok(_) | Err(_) => None,
+    let start = match event_of(&first) {
+        Some(Stamped { ts, event: Event::LoopStart(start), .. }) => Some((ts, start)),
+        Some(_) | None => None,
     };
+    drop(first);
     let mut window = FIRST_LOOK;
     loop {
         let from = length.saturating_sub(window);
@@ -84,6 +86,11 @@ fn read_from(file: &mut File, from: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// Reads an event for people: a text that is longer than in any event ends early.
+fn event_of(line: &[u8]) -> Option<Stamped> {
+    Stamped::from_line(&light::lightened(line).ok()?).ok()
+}
+
 /// Reads lines from the last one back to the one with the present state.
 fn look(tail: &[u8], begins_within_a_line: bool) -> Ends {
     let mut ends = Ends::default();
@@ -96,12 +103,12 @@ fn look(tail: &[u8], begins_within_a_line: bool) -> Ends {
         if !may_tell {
             continue;
         }
-        let event = Stamped::from_line(line).map(|stamped| stamped.event);
-        if let Ok(Event::StateEnter { state, iteration, step, .. }) = event {
+        let event = event_of(line).map(|stamped| stamped.event);
+        if let Some(Event::StateEnter { state, iteration, step, .. }) = event {
             ends.place = Some(Place { state: state.to_string(), iteration, step });
             break;
         }
-        if let Ok(Event::LoopComplete(complete)) = event {
+        if let Some(Event::LoopComplete(complete)) = event {
             let state = complete.final_state.to_string();
             ends.place = Some(Place { state, iteration: complete.iterations, step: complete.steps });
             ends.complete = is_last.then_some(complete);

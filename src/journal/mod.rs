@@ -6,6 +6,7 @@ pub mod fault;
 pub mod files;
 pub mod inherit;
 pub mod known;
+mod light;
 pub mod reader;
 mod reserve;
 pub mod retention;

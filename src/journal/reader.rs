@@ -1,6 +1,7 @@
 //! Reads a journal back, line by line. A torn last line is what a crash leaves, and is passed over; anything else
 //! that cannot be read is an error with its line.
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
@@ -10,6 +11,8 @@ use serde::Deserialize;
 use crate::base::time::Timestamp;
 use crate::engine::event::{Event, LoopStart, SCHEMA, Stamped};
 use crate::files::read;
+
+use super::light;
 
 /// The longest line that is read, in bytes; events are far shorter.
 pub const MAX_LINE: u64 = 64 * read::MIB;
@@ -43,6 +46,14 @@ pub enum ReadError {
         /// The line, from 1.
         line: usize,
     },
+    /// A line holds more values than any event has.
+    #[error("line {line} of the journal {} holds more values than any event has", path.display())]
+    Overfull {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+    },
     /// The number of a line does not follow that of the line before.
     #[error("line {line} of the journal {} has the number {found} where {expected} comes next", path.display())]
     Order {
@@ -67,6 +78,22 @@ pub enum ReadError {
     },
 }
 
+impl ReadError {
+    /// Says where the journal breaks off, without its path.
+    pub fn place(&self) -> String {
+        match self {
+            Self::Io { source, .. } => format!("the journal cannot be read ({source})"),
+            Self::Line { line, .. } => format!("line {line} of the journal is not an event"),
+            Self::Long { line, .. } => format!("line {line} of the journal is too long"),
+            Self::Overfull { line, .. } => {
+                format!("line {line} of the journal holds more values than any event has")
+            }
+            Self::Order { line, .. } => format!("line {line} of the journal does not follow the line before"),
+            Self::Newer { line, .. } => format!("line {line} of the journal was written by a newer version"),
+        }
+    }
+}
+
 /// The complete part of a journal, after which new events are appended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Whole {
@@ -80,7 +107,7 @@ pub struct Whole {
 
 /// Calls `each` with every event in order. Skips events of kinds that this version does not know.
 pub fn read(path: &Path, mut each: impl FnMut(Stamped)) -> Result<(), ReadError> {
-    let mut lines = Lines::open(path)?;
+    let mut lines = Lines { is_to_be_shown: true, ..Lines::open(path)? };
     while let Some(found) = lines.next()? {
         match found {
             Line::Event(event) => each(*event),
@@ -126,6 +153,8 @@ struct Lines {
     line: usize,
     offset: u64,
     is_open: bool,
+    /// Whether texts may end early, because nothing goes on from them: they are for people.
+    is_to_be_shown: bool,
 }
 
 impl Lines {
@@ -139,6 +168,7 @@ impl Lines {
             line: 0,
             offset: 0,
             is_open: false,
+            is_to_be_shown: false,
         })
     }
 
@@ -180,6 +210,12 @@ impl Lines {
         }
         self.offset += read;
         self.is_open = self.buffer.last() != Some(&b'\n');
+        if self.is_to_be_shown && !self.lighten() {
+            if self.is_open {
+                return Ok(Some(Line::Torn));
+            }
+            return Err(ReadError::Overfull { path: self.path.clone(), line: self.line });
+        }
         let read = Stamped::from_line(&self.buffer);
         // Half a character, which a program of another language cut, is no reason to lose an event.
         let read = read.or_else(|error| match without_halves(&self.buffer) {
@@ -194,6 +230,19 @@ impl Lines {
                 None => Err(ReadError::Line { path: self.path.clone(), line: self.line, source }),
             },
         }
+    }
+}
+
+impl Lines {
+    /// Cuts the texts of the line where they are longer than in any event, and tells whether the line can be read.
+    fn lighten(&mut self) -> bool {
+        let light = match light::lightened(&self.buffer) {
+            Ok(Cow::Borrowed(_)) => return true,
+            Ok(Cow::Owned(light)) => light,
+            Err(light::Overfull) => return false,
+        };
+        self.buffer = light;
+        true
     }
 }
 
@@ -256,6 +305,7 @@ mod tests {
         match error {
             ReadError::Line { line, .. }
             | ReadError::Long { line, .. }
+            | ReadError::Overfull { line, .. }
             | ReadError::Order { line, .. }
             | ReadError::Newer { line, .. } => *line,
             ReadError::Io { .. } => panic!("{error}"),

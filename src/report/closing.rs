@@ -76,6 +76,12 @@ pub fn advice(digest: &Digest) -> Option<Advice> {
         Outcome::Success if end.verified => None,
         Outcome::Success => Some("with --strict an unverified success is a failure".into()),
         Outcome::Exhausted if end.terminated_by != TerminatedBy::Stall && digest.same_passes().is_some() => {
+            if digest.has_changed_the_tree() {
+                return Some(
+                    "check whether the passes make progress, for the working tree changed; if they do, raise `max_iterations`"
+                        .into(),
+                );
+            }
             Some(
                 "look at why nothing changes from pass to pass; `stall: {window: 3}` ends such a run sooner"
                     .into(),

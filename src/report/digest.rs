@@ -159,6 +159,8 @@ pub struct Digest {
     unbegun: Option<Box<Unbegun>>,
     began: Option<Timestamp>,
     seen_until: Option<Timestamp>,
+    /// Why its journal cannot be read any further.
+    broken_off: Option<String>,
     took: Duration,
     start: Option<LoopStart>,
     first: Vec<Step>,
@@ -207,6 +209,12 @@ impl Digest {
         Self { unbegun: Some(Box::new(unbegun)), ..Self::default() }
     }
 
+    /// Says that the journal goes on with something that cannot be read: how the run ended is not known, rather than that
+    /// it did not.
+    pub fn breaks_off(&mut self, why: String) {
+        self.broken_off = Some(why);
+    }
+
     /// Ends the digest of a run whose process was killed, as the process could not. What the journal lacks becomes a
     /// warning. A run that has an end keeps it.
     pub fn was_killed(&mut self) {
@@ -220,8 +228,8 @@ impl Digest {
             }
             None => "what came after its last event".to_owned(),
         };
-        let message =
-            format!("the process was killed, and the journal ends at {at}: {unknown}, is not known");
+        let ends = if self.broken_off.is_some() { "can be read until" } else { "ends at" };
+        let message = format!("the process was killed, and the journal {ends} {at}: {unknown}, is not known");
         self.warn(None, &message);
         let passed = self.tracker.passing().map(|step| step.number);
         let verified = match self.unfinished().map_or(Observes::Nothing, Step::observes) {
@@ -606,6 +614,14 @@ impl Digest {
     }
 
     /// Tells whether the last two visits of the state that decided saw the same working tree.
+    /// Tells whether the run is known to have left files or commits that were not there before: passes that look the same
+    /// may then be passes of work, each of which mended something.
+    pub fn has_changed_the_tree(&self) -> bool {
+        let changes = self.end.as_ref().and_then(|end| end.changes.as_ref()?.known());
+        changes.is_some_and(|changes| changes.start.tree != changes.end.tree || !changes.files.is_empty())
+            && !self.changed_nothing()
+    }
+
     fn changed_nothing(&self) -> bool {
         self.deciding_step().and_then(|step| self.trees.get(&step.state)).is_some_and(|(_, is_same)| *is_same)
     }
@@ -748,6 +764,20 @@ mod tests {
         incomplete: the journal ends in `fix` (step 2), so the run was killed or is still running
         incomplete: the journal ends before the first step, so the run was killed or is still running
         ");
+    }
+
+    #[test]
+    fn a_journal_that_cannot_be_read_on_says_nothing_about_the_process() {
+        let broken = |journal: &Journal| {
+            let mut digest = journal.digest();
+            digest.breaks_off("line 7 of the journal is not an event".to_owned());
+            digest.sentence()
+        };
+        let begun = "incomplete: line 7 of the journal is not an event; how the run went on after ";
+        let mut journal = Journal::start();
+        assert_eq!(broken(&journal), format!("{begun}its beginning is not known"));
+        journal.enter("check", 1).act("mypy");
+        assert_eq!(broken(&journal), format!("{begun}`check` (step 1) is not known"));
     }
 
     #[test]

@@ -209,6 +209,9 @@ fn whole(run: &KnownRun, args: &HistoryArgs, output: &Output) -> Result<(), Erro
         }
         digest.event(&event);
     });
+    if let Err(error) = &read {
+        digest.breaks_off(error.place());
+    }
     if !args.json {
         output.data(&text::render(&digest));
     }

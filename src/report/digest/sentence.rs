@@ -77,6 +77,8 @@ impl Digest {
                         sentence.words(&format!("; {which} passes had the same verdicts and outputs"));
                         if self.changed_nothing() {
                             sentence.words(", and nothing changed between the last two");
+                        } else if self.has_changed_the_tree() {
+                            sentence.words(", but the working tree changed");
                         }
                     }
                     None if !is_stall && self.changed_nothing() => {
@@ -199,6 +201,15 @@ impl Digest {
 
     fn incomplete(&self) -> Vec<SentencePart> {
         let mut sentence = Sentence::default();
+        if let Some(why) = &self.broken_off {
+            sentence.words(&format!("incomplete: {why}; how the run went on after "));
+            match self.unfinished() {
+                Some(step) => sentence.name(&step.state).words(&format!(" (step {})", step.number)),
+                None => sentence.words("its beginning"),
+            };
+            sentence.words(" is not known");
+            return sentence.0;
+        }
         sentence.words("incomplete: the journal ends ");
         match self.unfinished() {
             Some(step) => sentence.words("in ").name(&step.state).words(&format!(" (step {})", step.number)),

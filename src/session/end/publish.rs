@@ -197,6 +197,9 @@ impl Publication {
     ) -> Published {
         let mut digest = Digest::default();
         let read = reader::read(&files.journal(), |event| digest.event(&event));
+        if let Err(error) = &read {
+            digest.breaks_off(error.place());
+        }
         if let Some(event) = unwritten {
             digest.event(event);
         }
@@ -209,6 +212,9 @@ impl Publication {
     pub(crate) fn publish_killed(self, files: &RunFiles, session: &Session<'_>) -> Published {
         let mut digest = Digest::default();
         let read = reader::read(&files.journal(), |event| digest.event(&event));
+        if let Err(error) = &read {
+            digest.breaks_off(error.place());
+        }
         digest.was_killed();
         let mut published = self.tell((digest, None), files, session);
         published.warnings.extend(read.err().map(|error| format!("the reports are incomplete: {error}")));

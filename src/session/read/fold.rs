@@ -73,7 +73,10 @@ fn broken(error: &ReadError) -> Error {
         ReadError::Newer { .. } => {
             refused.with_hint("use the version of ll-loop that began the run, or a newer one")
         }
-        ReadError::Line { .. } | ReadError::Long { .. } | ReadError::Order { .. } => {
+        ReadError::Line { .. }
+        | ReadError::Long { .. }
+        | ReadError::Overfull { .. }
+        | ReadError::Order { .. } => {
             refused.with_hint("the journal was changed by hand or damaged; put it back, or start a new run")
         }
         ReadError::Io { .. } => refused,

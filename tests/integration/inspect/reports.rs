@@ -145,6 +145,20 @@ fn passes_that_are_the_same_are_said_once_and_more_of_them_are_not_advised() {
 }
 
 #[test]
+fn passes_that_look_the_same_and_changed_files_are_not_called_idle() {
+    let project = Project::with_loop(SAME);
+    git(&project, &["init", "-q"]);
+    git(&project, &["add", "-A"]);
+    git(&project, &["commit", "-qm", "first"]);
+    let said = project.run(&["run", "main", "--no-ci"]).code(3).all();
+    assert!(
+        said.contains("the last 40 passes had the same verdicts and outputs, but the working tree changed"),
+        "{said}"
+    );
+    assert!(said.contains("raise `max_iterations`") && !said.contains("nothing changes"), "{said}");
+}
+
+#[test]
 fn the_log_and_the_summary_in_ci_say_passes_that_are_the_same_once() {
     let project = Project::with_loop(SAME).in_github_job();
     // Without a repository there is a warning, which makes the first pass another one.

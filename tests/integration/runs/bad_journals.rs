@@ -109,6 +109,67 @@ impl Stage {
     }
 }
 
+/// Puts a text of 50 MiB, or as many values as fit into it, into an event of this kind.
+fn heavy(lines: &[Value], event: &str, field: &str, filling: &str) -> String {
+    const LENGTH: usize = 50 << 20;
+    let at = lines.iter().position(|line| line["event"] == event).unwrap();
+    let text = match filling {
+        "text" => format!("\"{}\"", "x".repeat(LENGTH)),
+        one => format!("[{}{one}]", format!("{one},").repeat(LENGTH / (one.len() + 1))),
+    };
+    let mut lines: Vec<String> = lines.iter().map(Value::to_string).collect();
+    let mut fields: Value = serde_json::from_str(&lines[at]).unwrap();
+    *fields.pointer_mut(field).unwrap_or_else(|| panic!("{event} has no {field}")) = Value::from("HEAVY");
+    lines[at] = fields.to_string().replace("\"HEAVY\"", &text);
+    lines.join("\n") + "\n"
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_line_of_50_mib_takes_at_most_200_mb() {
+    let stage = Stage::new();
+    let mut lines = stage.lines();
+    for line in &mut lines {
+        match line["event"].as_str() {
+            Some("loop_start") => line["context"]["x"] = Value::Null,
+            Some("evaluate") => line["details"]["x"] = Value::Null,
+            _ => {}
+        }
+    }
+    let heaviest = [
+        ("evaluate", "/details/x", "0"),
+        ("loop_start", "/context/x", "0"),
+        ("loop_start", "/context/x", "text"),
+        ("loop_start", "/inputs", "\"\""),
+        ("loop_complete", "/reason", "text"),
+    ];
+    for (event, field, filling) in heaviest {
+        stage.put(&heavy(&lines, event, field, filling));
+        for reader in ["report RUN", "why RUN", "stats", "diff RUN RUN", "replay RUN", "history"] {
+            // The limit is on memory that is written to, of this process and its threads.
+            let reader = reader.replace("RUN", &stage.instance);
+            let words = format!("ulimit -d 204800; exec {} {reader}", env!("CARGO_BIN_EXE_ll-loop"));
+            let ran = Ran::of(&stage.project.program("sh", &["-c", &words]).output().unwrap());
+            let what = format!("{reader}: {filling} in {event}{field}");
+            assert!(ran.code.is_some_and(|code| code < 100), "{what}: {:?} {}", ran.code, ran.stderr);
+            assert!(ran.all().len() < 1 << 20, "{what}: {} bytes were said", ran.all().len());
+        }
+    }
+}
+
+#[test]
+fn a_line_that_cannot_be_read_is_not_a_process_that_died() {
+    let stage = Stage::new();
+    let mut lines: Vec<&str> = stage.text.lines().collect();
+    lines[5] = "{\"event\":";
+    stage.put(&(lines.join("\n") + "\n"));
+    for (command, said) in stage.read("a line in the middle") {
+        assert!(!said.all().contains("still running"), "{command}: {}", said.all());
+    }
+    let shown = stage.run("history RUN").unwrap().code(4);
+    assert!(shown.stdout.contains("line 6 of the journal is not an event"), "{}", shown.stdout);
+}
+
 #[track_caller]
 fn check(ran: &Ran, what: &str) {
     assert!(ran.code.is_some_and(|code| code != 101), "{what}: {:?} {}", ran.code, ran.all());
