@@ -425,6 +425,11 @@ fn meant<'k>(name: &str, known: &'k [String]) -> Option<&'k str> {
     })
 }
 
+/// Tells whether the name of a file says that it is a loop file.
+pub fn is_loop_file(path: &Path) -> bool {
+    path.extension().is_some_and(|end| EXTENSIONS.iter().any(|extension| end == *extension))
+}
+
 /// Tells whether a text can only be a path.
 fn is_path(asked: &str) -> bool {
     let begins =

@@ -45,7 +45,7 @@ pub(crate) fn open(what: &str, is_for_strangers: bool, session: &Session<'_>) ->
         let bundle = OpenedBundle::open(&merged).map_err(|error| unusable(what, &error))?;
         return Ok(Source { bundle, shown: what.to_owned() });
     }
-    if path.is_file() || path.is_dir() {
+    if session.bundle_named(what).is_some() {
         return opened(&Local::path(what, session));
     }
     of_run(what, session)

@@ -24,11 +24,9 @@ const MAX_STATE: u64 = 64 * MIB;
 impl Session<'_> {
     /// Reads a run to be compared: the last one of a loop, a run by its id, or the one in a bundle.
     pub(crate) fn compared(&self, name: &str) -> Result<Compared, Error> {
-        let compared = match self.path(Path::new(name)) {
-            path if path.is_file() || path.is_dir() => {
-                of_bundle(&path, name).map_err(|error| unusable(name, &error))?
-            }
-            _ => of_run(name, self)?,
+        let compared = match self.bundle_named(name) {
+            Some(path) => of_bundle(&path, name).map_err(|error| unusable(name, &error))?,
+            None => of_run(name, self)?,
         };
         if compared.digest.newer_schema().is_some() {
             compared.digest.warnings().first().into_iter().for_each(|warning| {

@@ -83,8 +83,7 @@ impl Session<'_> {
     }
 
     fn told_run(&self, name: &str, until: Option<&StepNumber>) -> Result<Told, Error> {
-        let path = self.path(Path::new(name));
-        if path.is_file() || path.is_dir() {
+        if let Some(path) = self.bundle_named(name) {
             let unpacked = unpacked(&path).map_err(|error| unusable(name, &error))?;
             let (journal, log) = (unpacked.path().join(names::JOURNAL), unpacked.path().join(names::LOG));
             let of = |_: &Option<Look>| Reader {

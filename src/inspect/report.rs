@@ -55,14 +55,14 @@ impl Session<'_> {
     }
 
     fn read_run(&self, name: &str) -> Result<(Digest, Source), Error> {
-        match self.path(Path::new(name)) {
-            path if path.is_file() || path.is_dir() => {
+        match self.bundle_named(name) {
+            Some(path) => {
                 let mut opened = OpenedBundle::open(&path).map_err(|error| unusable(name, &error))?;
                 let mut digest = std::mem::take(&mut opened.digest);
                 digest.reader.remote = Some(Remote::Bundle(name.to_owned()));
                 Ok((digest, Source::Bundle(Box::new(opened))))
             }
-            _ => of_run(name, self),
+            None => of_run(name, self),
         }
     }
 }

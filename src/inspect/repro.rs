@@ -2,13 +2,12 @@
 //! or a script that carries all of it.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
 
 use crate::base::object::ObjectId;
 use crate::base::text::listed;
-use crate::definition::load;
 use crate::engine::event::{Event, LoopStart};
 use crate::engine::past::Standing;
 use crate::engine::request::{Input, Next, Setting};
@@ -79,15 +78,8 @@ impl Session<'_> {
     pub(crate) fn repro(&self, name: &str, step: Option<&StepNumber>) -> Result<Repro, Error> {
         let failed =
             |why: String| Error::refused(format!("the tree snapshots of {name} cannot be used: {why}"));
-        let path = self.path(Path::new(name));
-        // Every file can be loaded as a loop, so its name alone says that it is one.
-        let is_loop_file = path.extension().is_some_and(|end| end == "yaml" || end == "yml");
-        let is_bundle = path.is_file() && !is_loop_file;
-        let incoming = if is_bundle || (path.is_dir() && load::find(name, &self.cwd).is_err()) {
-            Some(Incoming::open(&path, name, self)?)
-        } else {
-            None
-        };
+        let path = self.bundle_named(name);
+        let incoming = path.map(|path| Incoming::open(&path, name, self)).transpose()?;
         let (root, told, found) = if let Some(incoming) = &incoming {
             let told = read(incoming.there(), step)?;
             let (prepared, _) = finish::read_again(&incoming.files, &told.began, self)?;

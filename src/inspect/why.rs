@@ -60,11 +60,10 @@ impl Session<'_> {
     }
 
     fn run_asked(&self, name: Option<&str>) -> Result<Told, Error> {
-        if let Some(name) = name {
-            let path = self.path(Path::new(name));
-            if path.is_file() || path.is_dir() {
-                return self.bundled(&path, name);
-            }
+        if let Some(name) = name
+            && let Some(path) = self.bundle_named(name)
+        {
+            return self.bundled(&path, name);
         }
         let places = Places::of(self);
         let mut all = places.all()?;

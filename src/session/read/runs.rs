@@ -17,6 +17,17 @@ pub(crate) struct Places {
     loops: Vec<PathBuf>,
 }
 
+impl Session<'_> {
+    /// Returns the path of the bundle, or of the directory with one, that a user's text names. A loop of this name comes
+    /// first: a directory of sources often has the name of the loop that works on it.
+    pub(crate) fn bundle_named(&self, text: &str) -> Option<PathBuf> {
+        let path = self.path(Path::new(text));
+        // Every file can be loaded as a loop, so only its name says that it is one.
+        let is_loop = || load::find(text, &self.cwd).is_ok_and(|found| load::is_loop_file(&found.path));
+        ((path.is_file() || path.is_dir()) && !is_loop()).then_some(path)
+    }
+}
+
 impl Places {
     /// Returns the directories of a session.
     pub(crate) fn of(session: &Session<'_>) -> Self {

@@ -74,8 +74,7 @@ pub(crate) struct Rewound {
 impl Origin {
     /// Finds a run on this machine by its id, the last one of a loop, or one in a bundle.
     pub(super) fn find(name: &str, session: &Session<'_>) -> Result<Self, Error> {
-        let path = session.path(Path::new(name));
-        if path.is_file() || path.is_dir() {
+        if let Some(path) = session.bundle_named(name) {
             let incoming = Incoming::open(&path, name, session)?;
             let (root, files) = (incoming.root.clone(), incoming.there().clone());
             return Ok(Self { root, files, incoming: Some(incoming), name: name.to_owned() });

@@ -491,3 +491,36 @@ fn runs_that_came_out_of_others_are_a_tree() {
     let b = objects.iter().find(|run| run["instance"] == "main-20201122T061530-000b").unwrap();
     assert_eq!((&b["parent"]["run"], &b["parent"]["seq"]), (&"main-20201122T061530-000a".into(), &4.into()));
 }
+
+#[test]
+fn a_loop_comes_before_a_directory_of_its_name() {
+    let project = Project::with_loop(CHECK_FIX);
+    project.run(&["run", "main", "-q"]).code(0);
+    let commands = [
+        &["report"][..],
+        &["why"],
+        &["replay"],
+        &["logs"],
+        &["status"],
+        &["history"],
+        &["stats"],
+        &["diff", "main"],
+    ];
+    let run = |name: &str| {
+        commands.iter().for_each(|command| {
+            drop(project.run(&[*command, &[name]].concat()).code(0));
+        });
+        // There is no repository, so the two that need one say so, rather than that this is no bundle.
+        for command in [&["repro"][..], &["rewind", "--yes", "--to", "1"], &["deliver", "--dry-run"]] {
+            let said = project.run(&[command, &[name]].concat()).all();
+            assert!(!said.contains("bundle main") && !said.contains("bundle .loops"), "{command:?}: {said}");
+        }
+    };
+    run(".loops/main.yaml");
+    project.write("main/source.py", "");
+    run("main");
+    std::fs::remove_dir_all(project.at("main")).unwrap();
+    project.write("main", "a program");
+    run("main");
+    project.run(&["report", "./main"]).code(2).says("it is not a bundle");
+}
