@@ -290,7 +290,7 @@ fn outputs(entry: &DetailedStep, out: &mut Markup) {
             let missing = tail.bytes.saturating_sub(tail.text.len() as u64);
             let whole = plural(tail.bytes, "byte");
             let cut = if missing > 0 {
-                format!(", of which the first {missing} are not here")
+                format!(", of which the first {missing} are in the log file alone")
             } else {
                 String::new()
             };

@@ -303,6 +303,20 @@ fn playwright_screenshot_says_that_it_has_one() {
 }
 
 #[test]
+fn a_state_with_an_action_of_its_own_is_asked_for_no_context_of_the_other() {
+    for (library, fragment, with) in [
+        ("harness.yaml", "playwright_screenshot", ""),
+        ("common.yaml", "subloop_rate_limit_diagnostic", "with: {operation: x}, "),
+    ] {
+        let project = Project::with_loop(&format!(
+            "name: main\ndescription: d\nimport: [lib/{library}]\ninitial: a\nstates:\n  a: {{fragment: {fragment}, {with}action: echo CAPTURED, on_yes: done, next: done}}\n  done: {{terminal: true}}\n  failed: {{terminal: true, outcome: failure}}\n"
+        ));
+        let said = project.run(&["validate", "main"]).all();
+        assert!(!said.contains("undefined-context"), "{fragment}: {said}");
+    }
+}
+
+#[test]
 fn scores_are_read_out_of_what_an_agent_prints() {
     let go = |project: &Project, given: &str| {
         run(project, "policy-router.yaml", "policy_parse_scores", &json!({}), &json!({"given": given}))
