@@ -613,7 +613,6 @@ impl Digest {
         }
     }
 
-    /// Tells whether the last two visits of the state that decided saw the same working tree.
     /// Tells whether the run is known to have left files or commits that were not there before: passes that look the same
     /// may then be passes of work, each of which mended something.
     pub fn has_changed_the_tree(&self) -> bool {
@@ -622,6 +621,7 @@ impl Digest {
             && !self.changed_nothing()
     }
 
+    /// Tells whether the last two visits of the state that decided saw the same working tree.
     fn changed_nothing(&self) -> bool {
         self.deciding_step().and_then(|step| self.trees.get(&step.state)).is_some_and(|(_, is_same)| *is_same)
     }

@@ -31,6 +31,7 @@ use crate::engine::changes::{
     TreeChanges, TreeEntry, TreeIds,
 };
 use crate::engine::request::{MeasureRequest, RestoreRequest};
+use crate::files::replace::replace;
 use crate::files::secret::holds_secret;
 use crate::git::call::Call;
 use crate::git::diff;
@@ -370,7 +371,7 @@ impl Measurer<'_> {
         if redactor.finds(&patch) {
             return Err("a line that was there before holds a secret".to_owned());
         }
-        fs_err::write(self.files.patch(), &patch).map_err(|error| error.to_string())?;
+        replace(&self.files.patch(), &patch).map_err(|error| error.to_string())?;
         Ok(Some(patch.len() as u64))
     }
 }

@@ -8,6 +8,7 @@ use clap_mangen::Man;
 
 use crate::base::time::Timestamp;
 use crate::cli::output::Output;
+use crate::files::replace::replace;
 use crate::run::clock::Clock;
 use crate::session::environment::Environment;
 use crate::session::error::Error;
@@ -59,7 +60,7 @@ fn write(command: &Command, date: &str, dir: &Path) -> io::Result<()> {
     let mut page = Vec::new();
     man.render(&mut page)?;
     let page = tidied(&String::from_utf8_lossy(&page));
-    fs_err::write(dir.join(format!("{name}.1")), page)
+    replace(&dir.join(format!("{name}.1")), page)
 }
 
 /// Removes what formatters warn of, and keeps the lines of tables as they are.

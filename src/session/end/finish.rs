@@ -20,6 +20,7 @@ use crate::engine::event::{LoopComplete, LoopStart};
 use crate::engine::past::Standing;
 use crate::engine::{Engine, Start};
 use crate::files::read::{self, Unread};
+use crate::files::replace::replace;
 use crate::journal::claim::{self, Claim, Taken};
 use crate::journal::fault;
 use crate::journal::files::RunFiles;
@@ -77,7 +78,7 @@ pub(crate) fn begin(files: &RunFiles, options: &RunOptions, session: &Session<'_
 
 /// Writes down what is still to do.
 pub(crate) fn keep(files: &RunFiles, due: &PendingReports) -> io::Result<()> {
-    fs_err::write(files.unreported(), serde_json::to_vec(due)?)
+    replace(&files.unreported(), serde_json::to_vec(due)?)
 }
 
 /// Notes that the status of a killed run was set, if its files are still there.

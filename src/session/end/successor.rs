@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 use crate::base::command;
 use crate::engine::event::Handoff;
 use crate::files::read;
+use crate::files::replace::replace;
 use crate::host::{Host, Prompt, Terms};
 use crate::journal::files::RunFiles;
 use crate::machine::OnHandoff;
@@ -58,7 +59,7 @@ fn start(host: &dyn Host, text: &str, files: &RunFiles, session: &Session<'_>) -
 /// Returns a text as the standard input of a process that outlives this one. The file is unlinked already.
 fn given(text: &str, files: &RunFiles) -> std::io::Result<Stdio> {
     let path = files.session().with_extension("prompt");
-    fs_err::write(&path, text)?;
+    replace(&path, text)?;
     let file = read::open(&path)?;
     fs_err::remove_file(&path)?;
     Ok(file.into())

@@ -12,6 +12,7 @@ use crate::base::time::parse_duration;
 use crate::definition::load::{Loaded, Located};
 use crate::engine::event::Llm;
 use crate::files::links;
+use crate::files::replace::create;
 use crate::forge::github::event::WorkflowEvent;
 use crate::host::{self, Host};
 use crate::machine::check::fate;
@@ -379,7 +380,7 @@ fn consent(
     say(machine, session);
     // If the note cannot be written, the next run warns again.
     let _said_again =
-        fs_err::create_dir_all(known.parent().unwrap_or(&home)).and_then(|()| fs_err::write(&known, ""));
+        fs_err::create_dir_all(known.parent().unwrap_or(&home)).and_then(|()| create(&known, ""));
 }
 
 fn say(machine: &Machine, session: &Session<'_>) {

@@ -2,6 +2,7 @@
 
 use std::io;
 
+use crate::files::replace::replace;
 use crate::journal::fault;
 use crate::journal::files::RunFiles;
 use crate::journal::writer::Journal;
@@ -26,6 +27,6 @@ pub(super) fn open(files: &RunFiles, options: &RunOptions, session: &Session<'_>
 pub(super) fn begin_files(files: &RunFiles, options: &RunOptions, session: &Session<'_>) -> io::Result<()> {
     files.make_scratch()?;
     fault::write(1)?;
-    fs_err::write(files.pid(), format!("{}\n", std::process::id()))?;
+    replace(&files.pid(), format!("{}\n", std::process::id()))?;
     finish::begin(files, options, session)
 }

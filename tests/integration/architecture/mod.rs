@@ -542,9 +542,11 @@ const OPENING: &[&str] = &[
     "fs::copy",
     "fs::read",
     "fs::read_to_string",
+    "fs::write",
     "fs_err::copy",
     "fs_err::read",
     "fs_err::read_to_string",
+    "fs_err::write",
     "tempfile::tempdir",
     "TempDir::new",
     "TempDir::with_prefix",
@@ -554,6 +556,7 @@ const OPENING: &[&str] = &[
 
 /// Where this is the task, or what is named is of the system or was just made.
 const OPENERS: &[&str] = &[
+    "bundle/pack.rs",
     "bundle/tree.rs",
     "cli/advised.rs",
     "cli/background.rs",
@@ -572,6 +575,10 @@ const OPENERS: &[&str] = &[
     "process/signal.rs",
     "process/spawn.rs",
     "process/table.rs",
+    "run/kept.rs",
+    "run/tree.rs",
+    "session/git/workspace.rs",
+    "shelf/copies/merge.rs",
 ];
 
 /// Returns the files that open files in another way than `files::read` does.

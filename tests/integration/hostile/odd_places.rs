@@ -302,3 +302,40 @@ fn an_action_that_puts_a_pipe_in_front_of_git_does_not_keep_a_run_from_its_end()
     wait_for(|| child.try_wait().unwrap().is_some());
     assert!(project.exists("reports/result.json"));
 }
+
+/// The commands that look at the files of a run, or write them.
+const OF_A_RUN: &[&str] = &[
+    "report main",
+    "why main",
+    "history main",
+    "status",
+    "logs main",
+    "replay main",
+    "bundle main",
+    "resume main",
+];
+
+#[test]
+fn nobody_waits_for_a_pipe_among_the_files_of_a_run() {
+    let killed = || {
+        let project = project().file(".loops/main.yaml", &LOOP.replace("echo hi", "kill -9 $PPID; sleep 9"));
+        drop(project.run(&["run", "main", "--no-ci"]));
+        project
+    };
+    let names = |project: &Project| {
+        let files = std::fs::read_dir(project.at(".loops/.running")).unwrap();
+        let names = files.map(|file| file.unwrap().file_name().to_string_lossy().into_owned());
+        names.filter(|name| name.starts_with("main-")).collect::<Vec<_>>()
+    };
+    let endings: Vec<String> =
+        names(&killed()).iter().map(|name| name.split_once('.').unwrap().1.to_owned()).collect();
+    assert!(endings.iter().any(|ending| ending == "unreported"), "{endings:?}");
+    for ending in endings {
+        for command in OF_A_RUN {
+            let project = killed();
+            let name = names(&project).into_iter().find(|name| name.ends_with(&ending)).unwrap();
+            put(&project, "pipe", &format!(".loops/.running/{name}"));
+            ends(&project, command);
+        }
+    }
+}
