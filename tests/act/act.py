@@ -100,9 +100,6 @@ class Act:
             source, to = ROOT / part, self.ours / part
             to.parent.mkdir(parents=True, exist_ok=True)
             shutil.copytree(source, to) if source.is_dir() else shutil.copy(source, to)
-        # The one property that GitHub knows and act 0.2.89 refuses. act has no concurrency at all.
-        for workflow in (self.ours / ".github/workflows").iterdir():
-            workflow.write_text(workflow.read_text().replace("      queue: max\n", ""))
         self.tools = self.directory / "tools"
         self.tools.mkdir()
         self.origin.mkdir()

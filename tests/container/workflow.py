@@ -510,6 +510,10 @@ def as_list(value):
 def group(concurrency, contexts):
     if concurrency is None:
         return None
+    if isinstance(concurrency, str):
+        concurrency = evaluated(concurrency, contexts)
+    if isinstance(concurrency, str):
+        concurrency = {"group": concurrency}
     only(concurrency, "group", "cancel-in-progress", "queue")
     cancels = truth(evaluated(concurrency.get("cancel-in-progress", False), contexts))
     queue = concurrency.get("queue", "single")

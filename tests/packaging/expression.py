@@ -116,7 +116,8 @@ class Expression:
 
 
 def formatted(text, *values):
-    return re.sub(r"\{(\d+)\}", lambda match: text_of(values[int(match[1])]), text)
+    written = lambda match: match[0][0] if match[1] is None else text_of(values[int(match[1])])
+    return re.sub(r"\{\{|\}\}|\{(\d+)\}", written, text)
 
 
 FUNCTIONS = {
