@@ -73,9 +73,9 @@ impl Scan<'_> {
         Ok(())
     }
 
-    /// Takes a text whose first quote was taken, with its last one.
+    /// Takes a text whose first quote was taken, with its last one. Stretches without an escape are taken at once.
     fn text(&mut self) {
-        let (mut kept, mut is_cut) = (0, false);
+        let mut room = Some(NAME);
         loop {
             let length = match self.rest {
                 [] => return,
@@ -86,26 +86,33 @@ impl Scan<'_> {
                 }
                 [b'\\', b'u', ..] => 6,
                 [b'\\', ..] => 2,
-                // A character is as long as the bytes that go on with it.
-                [_, more @ ..] => {
-                    1 + more.iter().take_while(|byte| **byte & 0b1100_0000 == 0b1000_0000).count()
-                }
+                plain => plain.iter().position(|byte| matches!(byte, b'"' | b'\\')).unwrap_or(plain.len()),
             };
-            let (unit, rest) = self.rest.split_at(length.min(self.rest.len()));
+            let (stretch, rest) = self.rest.split_at(length.min(self.rest.len()));
             self.rest = rest;
-            if is_cut {
-                continue;
-            }
-            let cost = if kept + unit.len() <= NAME { 0 } else { unit.len() };
-            if let Some(left) = self.text.checked_sub(cost) {
-                self.text = left;
-                kept += unit.len();
-                self.keep(unit);
-            } else {
-                is_cut = true;
-                self.keep(CUT);
+            room = room.and_then(|free| self.stretch(stretch, free));
+        }
+    }
+
+    /// Keeps a part of a text of which so much is free, and returns how much is left of that; nothing if the text ends
+    /// early here.
+    fn stretch(&mut self, stretch: &[u8], free: usize) -> Option<usize> {
+        let mut end = stretch.len();
+        if end > free + self.text {
+            // Neither an escape nor a character is cut in two.
+            let is_within = |at: usize| stretch[0] == b'\\' || stretch[at] & 0b1100_0000 == 0b1000_0000;
+            end = free + self.text;
+            while end > 0 && is_within(end) {
+                end -= 1;
             }
         }
+        self.keep(&stretch[..end]);
+        self.text -= end.saturating_sub(free);
+        if end < stretch.len() {
+            self.keep(CUT);
+            return None;
+        }
+        Some(free.saturating_sub(end))
     }
 
     fn keep(&mut self, bytes: &[u8]) {
