@@ -925,12 +925,27 @@ pub struct SubLoopComplete {
     /// What it gives back to the captures of the run around it. Not written: the events of the sub-loop say it.
     #[serde(skip)]
     pub captured: IndexMap<String, StateResult>,
+    /// How the sub-loops of its own states ended, with what each gave back. Not written either.
+    #[serde(skip)]
+    pub sub_loops: IndexMap<StateName, Self>,
     /// What its last action printed.
     #[serde(skip)]
     pub output: Text,
 }
 
 impl SubLoopComplete {
+    /// Returns every result that it gives back, and those that its own sub-loops gave back to it.
+    pub fn results(&self) -> Vec<&StateResult> {
+        let below = self.sub_loops.values().flat_map(Self::results);
+        self.captured.values().chain(below).collect()
+    }
+
+    /// Returns the same to be changed.
+    pub fn results_mut(&mut self) -> Vec<&mut StateResult> {
+        let below = self.sub_loops.values_mut().flat_map(Self::results_mut);
+        self.captured.values_mut().chain(below).collect()
+    }
+
     /// Returns how it ended, by one of the words that `${captured.<state>.…}` knows.
     pub fn ending(&self, word: &str) -> Option<String> {
         let is_error = self.outcome.is_none_or(|outcome| outcome == Outcome::Error);

@@ -135,6 +135,7 @@ impl Past {
     pub fn tell(&self, complete: &mut SubLoopComplete, gives_back: bool) {
         if gives_back {
             complete.captured.clone_from(self.run.captured());
+            complete.sub_loops.clone_from(self.run.sub_loops());
         }
         complete.output = self.run.prev().map(|prev| prev.seen.stdout.clone()).unwrap_or_default();
     }

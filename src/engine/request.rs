@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::budget;
 use super::changes::{KnownStart, Measured, SeenTree, TreeIds};
-use super::event::{Handoff, LoopComplete};
+use super::event::{Handoff, LoopComplete, SubLoopComplete};
 use super::result::StateResult;
 use crate::base::composed::Composed;
 use crate::base::name::StateName;
@@ -178,6 +178,8 @@ pub struct SubLoopEnd {
     pub complete: LoopComplete,
     /// Its captures.
     pub captured: IndexMap<String, StateResult>,
+    /// How the sub-loops of its own states ended.
+    pub sub_loops: IndexMap<StateName, SubLoopComplete>,
     /// What its last action printed.
     pub output: Text,
     /// How it was saved, if it was.

@@ -399,6 +399,11 @@ impl Run {
         self.sub_loops.iter().find(|(name, _)| name.as_str() == state).map(|(_, complete)| complete)
     }
 
+    /// Returns how the last sub-loop of each state ended.
+    pub fn sub_loops(&self) -> &IndexMap<StateName, SubLoopComplete> {
+        &self.sub_loops
+    }
+
     /// Returns every name that `${captured.…}` knows.
     pub fn capture_names(&self) -> impl Iterator<Item = &str> {
         self.captured.keys().map(String::as_str).chain(self.results.keys().map(StateName::as_str))

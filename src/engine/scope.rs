@@ -312,12 +312,27 @@ fn sub_loop_field<'r>(
     (result, sub): (&'r StateResult, &'r SubLoopComplete),
     path: &[Segment],
 ) -> Result<Found<'r>, Missing> {
-    let nested = key(path).and_then(|name| Some((name, sub.captured.get(name)?)));
-    let own = result_field(prefix, result, path);
-    match (own, nested, path.len()) {
-        (Err(_), Some((name, nested)), _) => result_field(&format!("{prefix}.{name}"), nested, &path[1..]),
-        (Err(missing), None, 1) => key(path).and_then(|word| sub.ending(word)).map(text).ok_or(missing),
-        (own, ..) => own,
+    result_field(prefix, result, path)
+        .or_else(|missing| given_back(prefix, sub, path).unwrap_or(Err(missing)))
+}
+
+/// Looks into what a sub-loop gave back: its captures, those that its own sub-loops gave back to it below the name of
+/// the state that ran them, and how it ended.
+fn given_back<'r>(
+    prefix: &str,
+    sub: &'r SubLoopComplete,
+    path: &[Segment],
+) -> Option<Result<Found<'r>, Missing>> {
+    let name = key(path)?;
+    let below = format!("{prefix}.{name}");
+    let result = sub.captured.get(name);
+    let state = result.map_or(name, |result| result.state.as_str());
+    let inner = sub.sub_loops.iter().find(|(ran, _)| ran.as_str() == state).map(|(_, inner)| inner);
+    match (result, inner) {
+        (Some(result), Some(inner)) => Some(sub_loop_field(&below, (result, inner), &path[1..])),
+        (Some(result), None) => Some(result_field(&below, result, &path[1..])),
+        (None, Some(inner)) => given_back(&below, inner, &path[1..]),
+        (None, None) => Some(Ok(text(sub.ending(name).filter(|_| path.len() == 1)?))),
     }
 }
 

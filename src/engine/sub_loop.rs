@@ -29,6 +29,7 @@ pub(super) fn completed(state: StateName, request: SubLoopRequest, end: Result<S
             error: None,
             usage: end.usage,
             captured: if request.gives_back { end.captured } else { IndexMap::new() },
+            sub_loops: if request.gives_back { end.sub_loops } else { IndexMap::new() },
             output: end.output,
         },
         Err(error) => SubLoopComplete {
@@ -47,6 +48,7 @@ pub(super) fn completed(state: StateName, request: SubLoopRequest, end: Result<S
             halt: None,
             usage: Usage::default(),
             captured: IndexMap::new(),
+            sub_loops: IndexMap::new(),
             output: Text::default(),
         },
     })

@@ -216,6 +216,7 @@ pub fn around(past: &Past, machine: &Machine, end: &LoopComplete) -> Option<Cour
         halt: None,
         usage: crate::evaluate::model::Usage::default(),
         captured: indexmap::IndexMap::new(),
+        sub_loops: indexmap::IndexMap::new(),
         output: crate::evaluate::observation::Text::default(),
     };
     let observes = Some(complete.observes());

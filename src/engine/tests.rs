@@ -257,6 +257,7 @@ fn sub_loop_end(
     Ok(request::SubLoopEnd {
         complete,
         captured,
+        sub_loops: IndexMap::new(),
         output,
         handoff: None,
         usage: Usage::default(),

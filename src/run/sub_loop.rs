@@ -57,9 +57,15 @@ pub(super) fn engine<'s>(
 pub(super) fn end(engine: &Engine<'_>, complete: LoopComplete) -> SubLoopEnd {
     let run = engine.run();
     let output = run.prev().map(|prev| prev.seen.stdout.clone()).unwrap_or_default();
-    let (captured, handoff, usage) = (run.captured().clone(), run.handoff().cloned(), run.usage().clone());
-    let rechecks = engine.rechecks();
-    SubLoopEnd { complete, captured, output, handoff, usage, rechecks }
+    SubLoopEnd {
+        complete,
+        captured: run.captured().clone(),
+        sub_loops: run.sub_loops().clone(),
+        output,
+        handoff: run.handoff().cloned(),
+        usage: run.usage().clone(),
+        rechecks: engine.rechecks(),
+    }
 }
 
 /// Makes a sub-loop that goes on where it was left, or says why it cannot. What it began with is what it goes on with, but for what the run

@@ -320,11 +320,8 @@ impl Run {
             for (name, result) in &complete.captured {
                 self.captured.insert(name.clone(), result.clone());
             }
-            let mut kept = complete.clone();
-            if !machine.refers_to(step.name.as_str()) {
-                kept.captured.clear();
-            }
-            self.sub_loops.insert(step.name.clone(), kept);
+            // A loop around this one may ask for what no template here refers to.
+            self.sub_loops.insert(step.name.clone(), complete.clone());
             // It counts what it adds, too.
             self.store(machine, step, &result);
         }
@@ -345,12 +342,13 @@ impl Run {
             StateResult { seen: result.seen.shortened(TAIL), ..result.clone() }
         };
         self.results.insert(step.name.clone(), kept);
-        self.shorten(step);
+        self.shorten(machine, step);
     }
 
-    /// Keeps the ends of the oldest results when all of them are too much. What this step did is not one of them.
-    fn shorten(&mut self, step: &Step) {
-        let nested = || self.sub_loops.values().flat_map(|sub| sub.captured.values());
+    /// Keeps the ends of the oldest results when all of them are too much. What this step did is not one of them. What
+    /// sub-loops gave back and nothing here refers to comes first.
+    fn shorten(&mut self, machine: &Machine, step: &Step) {
+        let nested = || self.sub_loops.values().flat_map(SubLoopComplete::results);
         let all = || self.captured.values().chain(self.results.values()).chain(nested());
         let mut taken: u64 = all().map(StateResult::length).sum();
         if taken <= ALL_CAPTURES {
@@ -358,11 +356,10 @@ impl Run {
         }
         let names = self.captured.iter_mut().map(|(name, result)| (name.as_str(), result));
         let states = self.results.iter_mut().map(|(state, result)| (state.as_str(), result));
-        let nested = self
-            .sub_loops
-            .iter_mut()
-            .flat_map(|(state, sub)| sub.captured.values_mut().map(|result| (state.as_str(), result)));
-        for (name, result) in names.chain(states).chain(nested) {
+        let (asked, spare): (Vec<_>, Vec<_>) =
+            self.sub_loops.iter_mut().partition(|(state, _)| machine.refers_to(state.as_str()));
+        let (asked, spare) = (asked.into_iter().flat_map(given_back), spare.into_iter().flat_map(given_back));
+        for (name, result) in spare.chain(names).chain(states).chain(asked) {
             let is_new =
                 name == step.name.as_str() || step.capture.as_ref().is_some_and(|own| own.as_str() == name);
             if taken <= ALL_CAPTURES || is_new {
@@ -575,4 +572,11 @@ impl Run {
             self.phase = Phase::Deciding(Deciding::Finish(id));
         }
     }
+}
+
+/// Returns what the sub-loop of a state gave back, with the name of the state.
+fn given_back<'r>(
+    (state, sub): (&'r StateName, &'r mut SubLoopComplete),
+) -> impl Iterator<Item = (&'r str, &'r mut StateResult)> {
+    sub.results_mut().into_iter().map(|result| (state.as_str(), result))
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::{ContinuationReader, Deciding, Detour, Pending, Phase, Rounds, Run};
 use crate::base::name::StateName;
 use crate::engine::calls::Calls;
-use crate::engine::event::{LoopComplete, LoopResume, ResumeReason};
+use crate::engine::event::{LoopComplete, LoopResume, ResumeReason, SubLoopComplete};
 use crate::engine::outcome::{Outcome, TerminatedBy};
 use crate::engine::result::StateResult;
 use crate::evaluate::observation::{Observation, Stream, Text};
@@ -255,10 +255,11 @@ impl Run {
     /// Returns every text that may be asked for later.
     pub(in crate::engine) fn texts_mut(&mut self) -> impl Iterator<Item = (Stream, &mut Text)> {
         let sub = self.sub_loop.iter_mut().flat_map(|sub| {
-            let captured = sub.captured.values_mut().flat_map(StateResult::texts_mut);
-            captured.chain([(Stream::Stdout, &mut sub.output)])
+            let below = sub.sub_loops.values_mut().flat_map(SubLoopComplete::results_mut);
+            let results = sub.captured.values_mut().chain(below).flat_map(StateResult::texts_mut);
+            results.chain([(Stream::Stdout, &mut sub.output)])
         });
-        let nested = self.sub_loops.values_mut().flat_map(|sub| sub.captured.values_mut());
+        let nested = self.sub_loops.values_mut().flat_map(SubLoopComplete::results_mut);
         let named = self.captured.values_mut().chain(nested).chain(self.results.values_mut());
         named.chain(&mut self.prev).chain(&mut self.seen).flat_map(StateResult::texts_mut).chain(sub)
     }

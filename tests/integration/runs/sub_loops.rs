@@ -143,6 +143,31 @@ fn captures_of_a_sub_loop_are_there_afterwards_under_both_names() {
 }
 
 #[test]
+fn captures_of_a_sub_loop_in_a_sub_loop_are_there_below_the_states_that_ran_them() {
+    for (capture, expression) in [
+        ("", "${captured.p.k2.kv.output:shell}"),
+        ("capture: got,", "${captured.p.k2.kv.output:shell}"),
+        ("capture: got,", "${captured.p.got.kv:shell}"),
+        ("capture: got,", "${captured.p.got.exit_code} ${captured.p.k2.terminated_by}"),
+    ] {
+        let wanted = if expression.contains("exit_code") { "0 terminal" } else { "from-kid-a" };
+        let between = format!(
+            "name: between\ndescription: x\ninitial: k2\nstates:\n  k2: {{loop: kid, context_passthrough: true, {capture} next: done}}\n  done: {{terminal: true, outcome: success}}\n"
+        );
+        let text = format!(
+            "name: main\ndescription: x\ncontext: {{n: a}}\ninitial: p\nstates:\n  p: {{loop: between, context_passthrough: true, next: show}}\n  show: {{action: 'test -e go || {{ touch go; kill -9 $PPID; sleep 9; }}; echo -n {expression} > shown', next: done}}\n  done: {{terminal: true, outcome: success}}\n"
+        );
+        let project = Project::with_loop(&text).file(".loops/kid.yaml", SAYING);
+        let project = project.file(".loops/between.yaml", &between);
+        project.run(&["validate", "main"]).code(0);
+        // A run that was resumed knows the same of them.
+        drop(project.run(&["run", "main"]));
+        project.run(&["resume", "main"]).code(0);
+        assert_eq!(project.read("shown"), wanted, "{capture} {expression}");
+    }
+}
+
+#[test]
 fn the_end_of_a_sub_loop_can_be_looked_at() {
     assert_eq!(shows("", SAYING, "${captured.p.terminated_by}"), "terminal");
     assert_eq!(shows("", SAYING, "${captured.p.failure_terminal:default=none}"), "none");
