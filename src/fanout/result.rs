@@ -1,7 +1,7 @@
 //! `merge`: makes one result of what the legs of a plan have left, and one set of reports.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -30,6 +30,8 @@ use crate::journal::files::RunFiles;
 use crate::journal::writer::Journal;
 use crate::report::closing::{CONFLICTING, UNREADABLE};
 use crate::report::formats::junit;
+use crate::report::reader::Remote;
+use crate::report::{html, items};
 use crate::run::clock::Clock;
 use crate::session::audience::Audience;
 use crate::session::context::Session;
@@ -37,13 +39,19 @@ use crate::session::end::bundler::{Bundler, file_name};
 use crate::session::end::publish::{Publication, Stage, publisher};
 use crate::session::error::Error;
 use crate::session::options::{RunOptions, Storing};
+use crate::session::read::detail;
 use crate::session::read::opened::OpenedBundle;
 
 /// The file with the plan, beside the result.
 pub(super) const PLAN: &str = "plan.json";
 
-/// The directory with the bundles of the items. They are not called bundles, so that the one of the merge is the only one.
-pub(super) const ITEMS: &str = "items";
+/// The directory with the bundles and the pages of the items. The bundles are not called so, so that the one of the merge is
+/// the only one.
+pub(super) const ITEMS: &str = items::DIRECTORY;
+
+/// Of how many items there are pages, and how many bytes of them.
+const MOST_PAGES: usize = 100;
+const MAX_PAGES: usize = 100 << 20;
 
 /// The exit code of changes that do not fit each other.
 const CONFLICT: u8 = 5;
@@ -189,6 +197,7 @@ impl MergeResult<'_> {
         let random = uuid::Uuid::new_v4().as_fields().0;
         let files = RunFiles::new(&scratch.path().join(DIRECTORY), &name, Clock::start().now(), random);
         self.write_journal(&files, session).map_err(failed)?;
+        let pages = self.write_pages(&directory, session).map_err(failed)?;
         let mut run = options.run.clone();
         run.report_dir = Some(directory.clone());
         // What is stored has to have the files that are written last.
@@ -201,6 +210,7 @@ impl MergeResult<'_> {
         let root = session.cwd.clone();
         let mut publication =
             Publication::new(&run, provider, (&root, &name), &files, Some(bundler), session);
+        publication.has_pages_of(pages);
         let artifact = publication.artifact_name().to_owned();
         publication.begin(&run, (name.as_str(), Stage::Over), session);
         let published = publication.publish(&files, None, session);
@@ -227,14 +237,51 @@ impl MergeResult<'_> {
         Ok(())
     }
 
-    /// Tells of every item that was not skipped, the worst first: that is what people look for, and of a long journal
-    /// reports keep the beginning.
-    fn all_told(&self) -> Vec<Told> {
+    /// Returns the items, the worst first: that is what people look for, and of a long journal reports keep the beginning.
+    fn worst_first(&self) -> Vec<&MergedItem> {
         let mut items: Vec<&MergedItem> = self.merged.items.iter().collect();
         items.sort_by_key(|item| {
             let is_missing = matches!(item.standing, ItemStanding::Missing { .. });
             Reverse((is_missing, severity(item.standing.exit_code())))
         });
+        items
+    }
+
+    /// Writes a page for each item of which there is a run, as far as there is room, and returns which have one. Pages that an
+    /// earlier merge left are no pages of these runs.
+    fn write_pages(&self, directory: &Path, session: &Session<'_>) -> std::io::Result<BTreeSet<String>> {
+        let directory = directory.join(ITEMS);
+        fs::create_dir_all(&directory)?;
+        let (mut pages, mut room) = (BTreeSet::new(), MAX_PAGES);
+        for item in self.worst_first() {
+            let target = directory.join(format!("{}.html", item.id));
+            let page = (pages.len() < MOST_PAGES).then(|| self.page(item, session)).flatten();
+            match page.filter(|page| page.len() <= room) {
+                Some(page) => {
+                    room -= page.len();
+                    replace(&target, page)?;
+                    pages.insert(item.id.to_string());
+                }
+                None => drop(fs::remove_file(&target)),
+            }
+        }
+        Ok(pages)
+    }
+
+    /// Makes the page of an item from its journal. What its bundle calls a report is anybody's.
+    fn page(&self, item: &MergedItem, session: &Session<'_>) -> Option<String> {
+        let (_, facts) = self.of(item)?;
+        // It was read before; a file that is gone by now is no reason to know less of the others.
+        let mut opened = facts.source.open().ok()?;
+        let mut digest = std::mem::take(&mut opened.digest);
+        digest.reader.remote = Some(Remote::Bundle(format!("{ITEMS}/{}.zip", item.id)));
+        let detail = detail::of_bundle(&opened, &digest, session);
+        let page = html::render(&digest, detail);
+        Some(session.redactor.text(&page).into_owned())
+    }
+
+    /// Tells of every item that was not skipped.
+    fn all_told(&self) -> Vec<Told> {
         let mut looks = MOST_PRINTED;
         let tell = |item: &MergedItem| {
             let mut told = self.told(item)?;
@@ -244,7 +291,7 @@ impl MergeResult<'_> {
             }
             Some(told)
         };
-        let told: Vec<Told> = items.into_iter().filter_map(tell).collect();
+        let told: Vec<Told> = self.worst_first().into_iter().filter_map(tell).collect();
         self.apart_from_items().into_iter().chain(told).collect()
     }
 
@@ -515,7 +562,6 @@ impl MergeResult<'_> {
         });
         replace(&directory.join("junit.xml"), junit::file(suites.chain(self.red_suites())))?;
         let items = directory.join(ITEMS);
-        fs::create_dir_all(&items)?;
         for item in &self.merged.items {
             let Some((_, facts)) = self.of(item) else { continue };
             let target = items.join(format!("{}.zip", item.id));
@@ -612,7 +658,7 @@ impl MergeResult<'_> {
             session.talk.note(&format!("what is not verified is run again with `{again}`: {legs}"));
         }
         let Audience::Ci(provider) = &options.run.audience else { return Ok(code) };
-        let matrix = |wanted: &std::collections::BTreeSet<LegKey>| {
+        let matrix = |wanted: &BTreeSet<LegKey>| {
             let fleet = Fleet::of(self.plan, Place::default(), |leg| wanted.contains(&leg.key));
             let format = FORMATS.iter().find(|format| format.name() == "github");
             format.and_then(|format| format.text(&fleet).ok().flatten()).unwrap_or_default()

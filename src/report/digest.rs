@@ -7,7 +7,7 @@ pub mod green;
 mod sentence;
 pub mod visits;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 
 use flips::Otherwise;
@@ -73,6 +73,8 @@ pub struct ReportPaths {
     pub key: String,
     /// What another job resumes the run from, if the run can be resumed; empty if it cannot reach the reports.
     pub resume_from: String,
+    /// The items of a merge that have a page of their own beside its reports.
+    pub item_pages: BTreeSet<String>,
 }
 
 impl ReportPaths {

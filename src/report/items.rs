@@ -15,6 +15,7 @@ pub struct Items<'d> {
     pub verified: Vec<&'d Step>,
     /// How many the digest has not kept.
     pub omitted: u64,
+    digest: &'d Digest,
 }
 
 impl<'d> Items<'d> {
@@ -22,8 +23,21 @@ impl<'d> Items<'d> {
     pub fn of(digest: &'d Digest) -> Self {
         let is_verified = |step: &&Step| step.standing() == StepStanding::Passing;
         let (verified, unverified) = digest.steps().partition(is_verified);
-        Self { unverified, verified, omitted: digest.omitted() }
+        Self { unverified, verified, omitted: digest.omitted(), digest }
     }
+
+    /// Returns the page of an item, from the directory of the reports, if it has one.
+    pub fn page(&self, item: &Step) -> Option<String> {
+        page(self.digest, item.state.as_str())
+    }
+}
+
+/// The directory of what is kept of each item, beside the reports of the merge.
+pub const DIRECTORY: &str = "items";
+
+/// Returns the page of the item of this name, from the directory of the reports, if it has one.
+pub fn page(digest: &Digest, id: &str) -> Option<String> {
+    digest.places.item_pages.contains(id).then(|| format!("{DIRECTORY}/{id}.html"))
 }
 
 /// Says how an item ended, or why nothing is known of that.

@@ -22,7 +22,7 @@ pub(super) fn render(items: &Items<'_>, out: &mut String) {
     if !items.unverified.is_empty() {
         out.push_str("### Not verified\n\n| item | exit | duration | run | why |\n|---|--:|--:|---|---|\n");
         for item in items.unverified.iter().take(MAX_ROWS) {
-            let _ = writeln!(out, "{} {} |", row(item), words(&why(item)));
+            let _ = writeln!(out, "{} {} |", row(items, item), words(&why(item)));
         }
         left_out(items.unverified.len(), out);
         out.push('\n');
@@ -33,7 +33,7 @@ pub(super) fn render(items: &Items<'_>, out: &mut String) {
         let _ = writeln!(out, "<details><summary>{count}</summary>\n");
         out.push_str("| item | exit | duration | run |\n|---|--:|--:|---|\n");
         for item in items.verified.iter().take(MAX_ROWS) {
-            let _ = writeln!(out, "{}", row(item));
+            let _ = writeln!(out, "{}", row(items, item));
         }
         left_out(items.verified.len(), out);
         out.push_str("\n</details>\n\n");
@@ -43,13 +43,15 @@ pub(super) fn render(items: &Items<'_>, out: &mut String) {
     }
 }
 
-fn row(item: &Step) -> String {
+fn row(items: &Items<'_>, item: &Step) -> String {
     let (exit, took) = match &item.result {
         Some(result) => (result.exit_code.to_string(), human(result.duration)),
         None => Default::default(),
     };
     let run = item.action_line(200).map(|run| words(&run)).unwrap_or_default();
-    format!("| {} | {exit} | {took} | {run} |", code(item.state.as_str(), 120))
+    let name = code(item.state.as_str(), 120);
+    let name = items.page(item).map_or(name.clone(), |page| format!("[{name}]({page})"));
+    format!("| {name} | {exit} | {took} | {run} |")
 }
 
 fn left_out(count: usize, out: &mut String) {

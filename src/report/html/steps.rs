@@ -6,7 +6,7 @@ use crate::base::text::plural;
 use crate::base::time::human;
 use crate::report::detail::{DetailedStep, StepDiff, named};
 use crate::report::difference::ToldStep;
-use crate::report::items::reason;
+use crate::report::items::{self, reason};
 use crate::report::markup::Markup;
 use crate::report::step::{Step, StepStanding};
 
@@ -134,6 +134,8 @@ fn row(page: &HtmlPage<'_>, entry: &DetailedStep) -> Markup {
                 if entry.sub_loop.is_none() && !page.digest.is_merge() {
                     let href = format!("#{}", anchor("state", step.state.as_str()));
                     out.leaf("a", &[("href", &href)], &brief(step.state.as_str(), NAME));
+                } else if let Some(page) = items::page(page.digest, step.state.as_str()) {
+                    out.leaf("a", &[("href", &page)], &brief(&named(entry), NAME));
                 } else {
                     out.text(&brief(&named(entry), NAME));
                 }

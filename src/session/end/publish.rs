@@ -1,5 +1,6 @@
 //! Publishes a run: makes its reports from its journal alone, and gives the results to the CI system.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -57,6 +58,8 @@ pub(crate) struct Publication {
     /// Where this machine keeps the nights of which this run may be one.
     nights: PathBuf,
     artifact_name: String,
+    /// The items of a merge that have pages of their own.
+    item_pages: BTreeSet<String>,
     /// Whether it is an item of a leg, which says itself where all reports are.
     is_item: bool,
     storing: Storing,
@@ -118,6 +121,7 @@ impl Publication {
             key,
             nights: nights::kept(files, options, session),
             artifact_name,
+            item_pages: BTreeSet::new(),
             is_item: options.assignment.is_some(),
             storing: options.storing,
             workspace: job.workspace.unwrap_or_else(|| root.clone()),
@@ -133,6 +137,11 @@ impl Publication {
     /// Returns the name of the artifact with the reports.
     pub(crate) fn artifact_name(&self) -> &str {
         &self.artifact_name
+    }
+
+    /// Says which items of a merge have pages of their own in the directory of the reports.
+    pub(crate) fn has_pages_of(&mut self, items: BTreeSet<String>) {
+        self.item_pages = items;
     }
 
     /// Returns what saves the run while it goes on.
@@ -288,7 +297,10 @@ impl Publication {
             // If this process is killed while it uploads, nobody looks for what is not there.
             digest.places = stored.unstored();
         }
+        // A path in the directory of the reports leads nowhere from the page of a job.
+        let pages = std::mem::take(&mut digest.places.item_pages);
         let mut failed = self.provider.publish(&digest, &tree, &mut log);
+        digest.places.item_pages = pages;
         let name = digest.places.artifact_name.clone();
         if let Some(left) = self.left_to_a_later_step(name) {
             failed.extend(self.provider.announce(&[left]).err());
@@ -432,6 +444,7 @@ impl Publication {
             patch: shown(&directory.join(names::PATCH)),
             artifact_name,
             resume_from,
+            item_pages: self.item_pages.clone(),
         }
     }
 }

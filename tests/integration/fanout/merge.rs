@@ -51,6 +51,31 @@ fn all_legs_together_are_one_result_and_one_fix() {
 }
 
 #[test]
+fn each_item_has_a_page_of_its_own() {
+    let fix = "#!/bin/sh\necho \"<script>alert('of the leg')</script>\"\necho ok > \"$1/state\"\n";
+    let fan = Fan::of(with_fix(&[("a", "ok"), ("b", "bad"), ("c", "bad")], fix));
+    let plan = plan(&fan.project, &["--legs", "3"]);
+    fan.leg("l01").code(0);
+    fan.leg("l02").code(0);
+    fan.merge("merged", &["legs"]).code(4);
+    let read = |name: &str| fs::read_to_string(fan.at(&format!("merged/{name}"))).unwrap();
+    for package in ["a", "b"] {
+        let id = item(&plan, package);
+        let page = read(&format!("items/{id}.html"));
+        assert!(page.contains("id=\"step-1\"") && !page.contains("<script>alert"), "{page}");
+        let link = format!("items/{id}.html");
+        assert!(read("report.html").contains(&format!("href=\"{link}\"")), "{link}");
+        assert!(read("summary.md").contains(&format!("({link})")), "{}", read("summary.md"));
+    }
+    // There is no run of the third, and a page that lies in its place is none of this merge.
+    let missing = format!("items/{}.html", item(&plan, "c"));
+    assert!(!fan.at("merged").join(&missing).exists() && !read("report.html").contains(&missing));
+    fs::write(fan.at("merged").join(&missing), "earlier").unwrap();
+    fan.merge("merged", &["legs"]).code(4);
+    assert!(!fan.at("merged").join(&missing).exists());
+}
+
+#[test]
 fn what_did_not_come_back_is_missing_and_said_first() {
     let (fan, _) = three();
     fan.leg("l01").code(0);
