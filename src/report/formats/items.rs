@@ -49,9 +49,8 @@ fn row(items: &Items<'_>, item: &Step) -> String {
         None => Default::default(),
     };
     let run = item.action_line(200).map(|run| words(&run)).unwrap_or_default();
-    let name = code(item.state.as_str(), 120);
-    let name = items.page(item).map_or(name.clone(), |page| format!("[{name}]({page})"));
-    format!("| {name} | {exit} | {took} | {run} |")
+    let run = items.page(item).map_or(run.clone(), |page| format!("[{run}]({page})"));
+    format!("| {} | {exit} | {took} | {run} |", code(item.state.as_str(), 120))
 }
 
 fn left_out(count: usize, out: &mut String) {

@@ -147,7 +147,7 @@ fn captures_of_a_sub_loop_in_a_sub_loop_are_there_below_the_states_that_ran_them
     for (capture, expression) in [
         ("", "${captured.p.k2.kv.output:shell}"),
         ("capture: got,", "${captured.p.k2.kv.output:shell}"),
-        ("capture: got,", "${captured.p.got.kv:shell}"),
+        ("capture: got,", "${captured.p.got.kv.output:shell}"),
         ("capture: got,", "${captured.p.got.exit_code} ${captured.p.k2.terminated_by}"),
     ] {
         let wanted = if expression.contains("exit_code") { "0 terminal" } else { "from-kid-a" };
