@@ -152,7 +152,7 @@ fn keep(
     if world.redactor.text(&text) != text {
         return Err("what the agent changed holds a secret".to_owned());
     }
-    recording.add(asked, answer, patch)
+    recording.add(asked, answer, (patch, world.files.instance()))
 }
 
 /// Gives what an agent did then: what it said, what it cost, and what it changed.

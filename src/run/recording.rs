@@ -102,19 +102,25 @@ impl Recording {
         &self.directory
     }
 
-    /// Adds the next answer to a call, with what the agent changed. An earlier run's answers are replaced.
+    /// Adds the next answer to a call of a run, with what the agent changed. An earlier run's answers are replaced; those of an
+    /// earlier part of the same run come before.
     pub(super) fn add(
         &mut self,
         asked: RecordedRequest,
         mut answer: RecordedAnswer,
-        patch: &[u8],
+        (patch, run): (&[u8], &str),
     ) -> Result<(), String> {
         let RecordedRequest { request, tree, key, exact: _ } = asked;
         let file = self.file(&key);
-        let made = self.made.entry(key.clone()).or_default();
+        let mut answers = match self.made.get(&key) {
+            Some(_) => read(&file)?.answers,
+            None => {
+                read(&file).ok().filter(|before| before.run == run).map_or_else(Vec::new, |one| one.answers)
+            }
+        };
+        let made = self.made.entry(key.clone()).or_insert(answers.len());
         let turn = *made;
         *made += 1;
-        let mut answers = if turn == 0 { Vec::new() } else { read(&file)?.answers };
         if !patch.is_empty() {
             let name = format!("{key}-{}.patch", turn + 1);
             replace(&self.directory.join(&name), patch).map_err(|error| error.to_string())?;
@@ -122,7 +128,7 @@ impl Recording {
         }
         answers.truncate(turn);
         answers.push(answer);
-        let content = RecordingFile { schema: SCHEMA, request, tree, answers };
+        let content = RecordingFile { schema: SCHEMA, run: run.to_owned(), request, tree, answers };
         let text = serde_json::to_string_pretty(&content).map_err(|error| error.to_string())?;
         replace(&file, text + "\n").map_err(|error| error.to_string())
     }
@@ -156,6 +162,9 @@ impl Recording {
 #[derive(Debug, Serialize, Deserialize)]
 struct RecordingFile {
     schema: u32,
+    /// The run that was recorded; empty for one of an earlier version.
+    #[serde(skip_serializing_if = "String::is_empty", default)]
+    run: String,
     request: Value,
     tree: String,
     answers: Vec<RecordedAnswer>,

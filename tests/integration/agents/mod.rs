@@ -519,6 +519,37 @@ fn a_recorded_run_is_replayed_without_a_host() {
 }
 
 #[test]
+fn a_resumed_run_adds_to_what_it_recorded_before() {
+    let text = "name: main
+description: the same prompt twice
+initial: first
+states:
+  first: {action: '/draft the notes', next: wait}
+  wait: {action: 'test -e .git/later || { touch .git/later; kill -9 $PPID; sleep 9; }', next: again}
+  again: {action: '/draft the notes', next: done}
+  done: {terminal: true}
+";
+    let project = project(text, &[done(), done()]);
+    project.write(".gitignore", "/calls\n/answers\n/bin\n/.local\n/recorded\n");
+    git(&project, &["init", "-q", "-b", "main"]);
+    git(&project, &["add", "-A"]);
+    git(&project, &["commit", "-q", "-m", "begin"]);
+    let answers = || {
+        let files = fs::read_dir(project.at("recorded")).unwrap().map(|file| file.unwrap().path());
+        let files: Vec<Value> =
+            files.map(|file| serde_json::from_str(&fs::read_to_string(file).unwrap()).unwrap()).collect();
+        assert_eq!(files.len(), 1, "{files:?}");
+        files[0]["answers"].as_array().unwrap().len()
+    };
+    drop(project.run(&["run", "main", "--no-ci", "--record", "recorded"]));
+    assert_eq!(answers(), 1);
+    project.run(&["resume", "main", "--no-ci", "--record", "recorded"]).code(0);
+    assert_eq!((calls(&project), answers()), (2, 2));
+    let _ran = project.run(&["run", "main", "--no-ci", "--replay", "recorded"]).code(0);
+    assert_eq!(calls(&project), 2);
+}
+
+#[test]
 fn a_recording_can_be_a_part_of_the_repository() {
     let clone = replayed(&recorded());
     git(&clone, &["add", "-A"]);
