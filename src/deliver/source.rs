@@ -13,7 +13,6 @@ use crate::session::end::finish;
 use crate::session::error::{Error, Kind};
 use crate::session::read::fetch::{ArtifactRequest, Local, artifact};
 use crate::session::read::opened::OpenedBundle;
-use crate::session::read::runs::Places;
 use crate::session::start::incoming::unusable;
 
 /// A bundle to deliver, and how people know it.
@@ -66,11 +65,7 @@ fn opened(local: &Local) -> Result<Source, Error> {
 /// Takes the bundle of a run of this machine; one without a bundle gets one now. Its files may not be those that the run
 /// left any more, which is found out like any other lie of a bundle.
 fn of_run(what: &str, session: &Session<'_>) -> Result<Source, Error> {
-    let places = Places::of(session);
-    let asked = places.asked(what);
-    let Some(run) = places.all()?.into_iter().rfind(|run| asked.is(run)) else {
-        return Err(asked.nothing("no run or bundle", "`ll-loop history` lists the runs"));
-    };
+    let run = session.run_named(Some(what))?;
     let instance = run.files.instance().to_owned();
     let shown = format!("the run {instance}");
     if run.status == RunStatus::Running {

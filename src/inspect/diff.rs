@@ -15,7 +15,6 @@ use crate::session::context::Session;
 use crate::session::end::killed;
 use crate::session::error::{Error, Kind};
 use crate::session::read::opened::OpenedBundle;
-use crate::session::read::runs::Places;
 use crate::session::start::incoming::unusable;
 
 /// The longest `state.json` that is read from a bundle.
@@ -38,12 +37,7 @@ impl Session<'_> {
 }
 
 fn of_run(name: &str, session: &Session<'_>) -> Result<Compared, Error> {
-    let places = Places::of(session);
-    let asked = places.asked(name);
-    let Some(run) = places.all()?.into_iter().rfind(|run| asked.is(run)) else {
-        let nothing = asked.nothing("no run of", "`ll-loop history` lists the runs");
-        return Err(nothing.of_kind(Kind::Refused));
-    };
+    let run = session.run_named(Some(name)).map_err(|none| none.of_kind(Kind::Refused))?;
     let instance = run.files.instance().to_owned();
     let (mut digest, trail) =
         read(&run.files.journal()).map_err(|error| Error::failed(format!("run {instance}"), &error))?;

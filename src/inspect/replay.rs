@@ -23,7 +23,6 @@ use crate::session::end::whereabouts::reader;
 use crate::session::error::{Error, Kind};
 use crate::session::options::RunOptions;
 use crate::session::read::printed::PrintedLog;
-use crate::session::read::runs::Places;
 use crate::session::start::incoming::unusable;
 
 /// The widest window that a journal may ask for.
@@ -92,12 +91,7 @@ impl Session<'_> {
             };
             return Told::read((journal, log), (name, until), &of, Some(unpacked));
         }
-        let places = Places::of(self);
-        let asked = places.asked(name);
-        let Some(run) = places.all()?.into_iter().rfind(|run| asked.is(run)) else {
-            let none = asked.nothing("no run of", "`ll-loop history` lists the runs");
-            return Err(none.of_kind(Kind::Refused));
-        };
+        let run = self.run_named(Some(name)).map_err(|none| none.of_kind(Kind::Refused))?;
         let home = run.files.loops().parent().unwrap_or(run.files.loops());
         let of = |look: &Option<Look>| {
             let provider = look.as_ref().and_then(|look| look.provider.clone());

@@ -16,7 +16,6 @@ use crate::session::end::{finish, killed};
 use crate::session::error::Error;
 use crate::session::options::RunOptions;
 use crate::session::read::opened::OpenedBundle;
-use crate::session::read::runs::Places;
 use crate::session::read::{detail, otherwise};
 use crate::session::start::incoming::unusable;
 
@@ -76,11 +75,7 @@ enum Source {
 }
 
 fn of_run(name: &str, session: &Session<'_>) -> Result<(Digest, Source), Error> {
-    let places = Places::of(session);
-    let asked = places.asked(name);
-    let Some(run) = places.all()?.into_iter().rfind(|run| asked.is(run)) else {
-        return Err(asked.nothing("no run of", "`ll-loop history` lists the runs"));
-    };
+    let run = session.run_named(Some(name))?;
     let mut files = run.files.clone();
     // Showing a run writes no file, so a failure to make its reports is only a warning.
     if let Err(error) = killed::report(&run, None, Telling::Quietly, session) {
@@ -93,8 +88,7 @@ fn of_run(name: &str, session: &Session<'_>) -> Result<(Digest, Source), Error> 
             Err(error) => session.talk.warning(error.message()),
         }
     }
-    let failed = |error| Error::failed(format!("run {}", run.files.instance()), &error);
-    let mut digest = read(&files.journal()).map_err(failed)?;
+    let mut digest = read(&files, session)?;
     let home = files.loops().parent().unwrap_or(files.loops());
     digest.reader = reader(home, &files, &RunOptions::default(), session);
     if killed::is_killed(&run) {
@@ -104,8 +98,15 @@ fn of_run(name: &str, session: &Session<'_>) -> Result<(Digest, Source), Error> 
     Ok((digest, Source::Run(files)))
 }
 
-fn read(journal: &Path) -> Result<Digest, reader::ReadError> {
+/// Reads the journal of a run. What comes after a line that cannot be read is not known, which the digest says.
+fn read(files: &RunFiles, session: &Session<'_>) -> Result<Digest, Error> {
     let mut digest = Digest::default();
-    reader::read(journal, |event| digest.event(&event))?;
+    let Err(error) = reader::read(&files.journal(), |event| digest.event(&event)) else { return Ok(digest) };
+    let failed = Error::failed(format!("run {}", files.instance()), &error);
+    if matches!(error, reader::ReadError::Io { .. }) {
+        return Err(failed);
+    }
+    session.talk.warning(failed.message());
+    digest.breaks_off(error.place());
     Ok(digest)
 }

@@ -22,10 +22,9 @@ use crate::run::replay::{KnownMachine, Level, Replay};
 use crate::run::snapshots::Moment;
 use crate::session::context::Session;
 use crate::session::end::finish;
-use crate::session::error::{Error, Kind};
+use crate::session::error::Error;
 use crate::session::git;
 use crate::session::prepare::prepared::Prepared;
-use crate::session::read::runs::Places;
 use crate::session::read::snapshots;
 use crate::session::read::snapshots::SnapshotWorktree;
 use crate::session::start::incoming::Incoming;
@@ -87,7 +86,7 @@ impl Session<'_> {
             let found = incoming.take_snapshots(&git, &prepared.definition()).map_err(failed)?;
             (incoming.root.clone(), told, found)
         } else {
-            let files = self.files_of(name)?;
+            let files = self.run_named(Some(name))?.files;
             let root = files.loops().parent().unwrap_or(files.loops()).to_owned();
             let found = snapshots::all(&git::at(&root, self), files.instance()).map_err(failed)?;
             (root, read(&files, step)?, found)
@@ -104,16 +103,6 @@ impl Session<'_> {
         let within = setting.cwd.as_deref().map_or_else(|| within.clone(), |cwd| within.join(cwd));
         let ReproRun { step, state, exit, .. } = told;
         Ok(Repro { step, state, run: instance, work, env: setting.env, within, commit, exit, files, git })
-    }
-
-    /// Returns the files of a run of this machine.
-    fn files_of(&self, name: &str) -> Result<RunFiles, Error> {
-        let places = Places::of(self);
-        let asked = places.asked(name);
-        match places.all()?.into_iter().rfind(|run| asked.is(run)) {
-            Some(run) => Ok(run.files),
-            None => Err(asked.nothing("no run of", "`ll-loop history` lists the runs")),
-        }
     }
 
     /// Folds the run up to the step, and asks the engine what it does there.
@@ -246,7 +235,7 @@ fn read(files: &RunFiles, step: Option<&StepNumber>) -> Result<ReproRun, Error> 
             _ => {}
         }
     })
-    .map_err(|error| Error::failed(format!("run {}", files.instance()), &error).of_kind(Kind::Refused))?;
+    .map_err(|error| Error::failed(format!("run {}", files.instance()), &error))?;
     let decided = || digest.deciding_step().map(|step| StepNumber::of_run(step.number));
     let meant = step.cloned().or_else(decided).or(evaluated).or(entered);
     let meant = meant.ok_or_else(|| Error::refused(format!("the run {} did no step", files.instance())))?;

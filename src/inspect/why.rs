@@ -14,7 +14,6 @@ use crate::session::error::{Error, Kind};
 use crate::session::read::opened::OpenedBundle;
 use crate::session::read::otherwise;
 use crate::session::read::otherwise::Subject;
-use crate::session::read::runs::Places;
 use crate::session::start::incoming::unusable;
 
 /// A run whose journal can be read.
@@ -65,21 +64,7 @@ impl Session<'_> {
         {
             return self.bundled(&path, name);
         }
-        let places = Places::of(self);
-        let mut all = places.all()?;
-        let run = match name {
-            None => all.pop().ok_or_else(|| {
-                Error::refused("there is no run here").with_hint("`ll-loop run LOOP` begins one")
-            })?,
-            Some(name) => {
-                let asked = places.asked(name);
-                let Some(run) = all.into_iter().rfind(|run| asked.is(run)) else {
-                    let none = asked.nothing("no run of", "`ll-loop history` lists the runs");
-                    return Err(none.of_kind(Kind::Refused));
-                };
-                run
-            }
-        };
+        let run = self.run_named(name).map_err(|none| none.of_kind(Kind::Refused))?;
         Ok(Told::of(&run))
     }
 
@@ -102,6 +87,6 @@ impl Told {
     }
 
     fn unreadable(&self, error: &ReadError) -> Error {
-        Error::failed(format!("run {}", self.name), error).of_kind(Kind::Refused)
+        Error::failed(format!("run {}", self.name), error)
     }
 }

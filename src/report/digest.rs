@@ -217,6 +217,11 @@ impl Digest {
         self.broken_off = Some(why);
     }
 
+    /// Tells whether the journal goes on with something that cannot be read.
+    pub fn is_broken_off(&self) -> bool {
+        self.broken_off.is_some()
+    }
+
     /// Ends the digest of a run whose process was killed, as the process could not. What the journal lacks becomes a
     /// warning. A run that has an end keeps it.
     pub fn was_killed(&mut self) {

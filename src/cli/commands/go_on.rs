@@ -15,7 +15,6 @@ use crate::session::end::dispatch::{dispatch, subject};
 use crate::session::end::publish::wanted;
 use crate::session::error::Error;
 use crate::session::key;
-use crate::session::read::runs::Places;
 
 /// The runner's word for a step that succeeded.
 const UPLOADED: &str = "success";
@@ -53,13 +52,7 @@ pub(in crate::cli) fn go_on(args: &ContinueArgs, session: &Session<'_>) -> Resul
 
 /// Finds the run, which must have been handed off.
 fn handed_off(name: &str, session: &Session<'_>) -> Result<KnownRun, Error> {
-    let places = Places::of(session);
-    let asked = places.asked(name);
-    let run = places
-        .all()?
-        .into_iter()
-        .rfind(|run| asked.is(run))
-        .ok_or_else(|| asked.nothing("no run of", "`ll-loop history` lists the runs"))?;
+    let run = session.run_named(Some(name))?;
     if run.status == RunStatus::Ended(Outcome::Handoff) {
         return Ok(run);
     }

@@ -114,15 +114,16 @@ pub(in crate::cli) fn history(
     };
     let asked = places.asked(name);
     runs.retain(|run| asked.is(run));
-    let wanted = args.run.as_ref().or(Some(name)).filter(|_| !args.graph && !args.filter.is_set());
-    if let Some(run) = runs.iter().find(|run| Some(run.files.instance()) == wanted.map(String::as_str)) {
+    let wanted = args.run.as_ref().map_or(asked, |run| places.asked(run));
+    let is_one = !args.graph && !args.filter.is_set();
+    if let Some(run) = runs.iter().find(|run| is_one && run.files.instance() == wanted.id()) {
         return whole(run, args, output).map(|()| 0);
     }
     match &args.run {
         Some(run) => Err(Error::refused(format!("`{name}` had no run `{run}`"))
             .of_kind(Kind::Absent)
             .with_hint(format!("`{}` lists its runs", command::history(name)))),
-        None if runs.is_empty() => Err(asked.nothing("no run of", "`ll-loop history` lists the runs")),
+        None if runs.is_empty() => Err(wanted.nothing("no run of", "`ll-loop history` lists the runs")),
         None => {
             show(runs, args, output);
             Ok(0)

@@ -13,9 +13,9 @@ use crate::session::error::Error;
 /// The arguments of `replay`.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct ReplayArgs {
-    /// A run by its id, a loop, whose last run is taken, or a bundle
+    /// A run by its id or the beginning of it, a loop, whose last run is taken, or a bundle; the last run without
     #[arg(value_name = "RUN|BUNDLE")]
-    pub(super) name: String,
+    pub(super) name: Option<String>,
     /// End with the verdict of this step: `12`, or `2.1` for the first step of the sub-loop that step 2 ran
     #[arg(long, value_name = "N")]
     pub(super) until: Option<StepNumber>,
@@ -36,7 +36,8 @@ pub(in crate::cli) fn replay(args: &ReplayArgs, session: &Session<'_>, output: &
         None => None,
     };
     let mut sink = |part: &_| output.replayed(part, provider.as_ref());
-    match session.replay(&args.name, args.until.as_ref(), &mut sink)? {
+    let name = session.named_or_last(args.name.as_deref())?;
+    match session.replay(&name, args.until.as_ref(), &mut sink)? {
         Ok(()) => Ok(0),
         // The reader closed the pipe, as `head` does.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(0),

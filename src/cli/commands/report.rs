@@ -6,6 +6,7 @@ use clap::Args;
 use clap::builder::PossibleValuesParser;
 
 use crate::ci::Provider;
+use crate::cli::exit;
 use crate::cli::output::Output;
 use crate::files::links::repository;
 use crate::report::annotations::{Checkout, annotations};
@@ -20,9 +21,9 @@ const GITHUB: &str = "github";
 /// The arguments of `report`.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct ReportArgs {
-    /// A run, a loop (whose last run is taken), or a bundle
+    /// A run by its id or the beginning of it, a loop (whose last run is taken), or a bundle; the last run without it
     #[arg(value_name = "LOOP|RUN|BUNDLE")]
-    pub(super) name: String,
+    pub(super) name: Option<String>,
     /// The format
     #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = parser())]
     pub(super) format: String,
@@ -45,12 +46,14 @@ pub(in crate::cli) fn report(args: &ReportArgs, session: &Session<'_>, output: &
     if args.against.is_some() && !looks_closer {
         return Err(Error::refused("only the page can be marked: `--against` goes with `--format html`"));
     }
+    let name = session.named_or_last(args.name.as_deref())?;
     let (digest, detail) = if looks_closer {
-        let (digest, detail) = session.digest_in_detail(&args.name, args.against.as_deref())?;
+        let (digest, detail) = session.digest_in_detail(&name, args.against.as_deref())?;
         (digest, Some(detail))
     } else {
-        (session.digest(&args.name)?, None)
+        (session.digest(&name)?, None)
     };
+    let code = if digest.is_broken_off() { exit::ERROR } else { 0 };
     let text = match format {
         Some(format) => format.write(&digest, detail),
         None => commands(&digest, session),
@@ -60,7 +63,7 @@ pub(in crate::cli) fn report(args: &ReportArgs, session: &Session<'_>, output: &
         None if format.is_some() => output.data(&text),
         None => output.commands(&text, GITHUB),
     }
-    Ok(0)
+    Ok(code)
 }
 
 /// Writes the annotations of a run as GitHub Actions reads them.

@@ -15,9 +15,9 @@ use crate::session::error::Error;
 /// The arguments of `repro`.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct ReproArgs {
-    /// A run by its id, a loop, whose last run is taken, or a bundle
+    /// A run by its id or the beginning of it, a loop, whose last run is taken, or a bundle; the last run without
     #[arg(value_name = "RUN|BUNDLE")]
-    pub(super) name: String,
+    pub(super) name: Option<String>,
     /// The step: `12`, or `2.1` for the first step of the sub-loop that step 2 ran. The default is the one that decided
     #[arg(long, value_name = "N")]
     pub(super) step: Option<StepNumber>,
@@ -27,7 +27,8 @@ pub(in crate::cli) struct ReproArgs {
 }
 
 pub(in crate::cli) fn repro(args: &ReproArgs, session: &Session<'_>, output: &Output) -> Result<u8, Error> {
-    let repro = session.repro(&args.name, args.step.as_ref())?;
+    let name = session.named_or_last(args.name.as_deref())?;
+    let repro = session.repro(&name, args.step.as_ref())?;
     if args.script {
         output.data(&repro.script(session)?);
         return Ok(0);

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::runs::known_as;
+use super::runs::{ambiguous, known_as};
 use crate::base::command;
 use crate::base::diagnostic::nearest;
 use crate::definition::load::{self, DIRECTORY};
@@ -39,9 +39,7 @@ pub(crate) fn choose(name: &str, session: &Session<'_>) -> Result<Chosen, Error>
             let of = |runs: &[KnownRun]| runs.iter().filter(begins).cloned().collect::<Vec<_>>();
             meant = Some(of(&open)).filter(|open| !open.is_empty()).unwrap_or_else(|| of(&archived));
             if let [one, other, ..] = meant.as_slice() {
-                let (one, other) = (one.files.instance(), other.files.instance());
-                return Err(Error::refused(format!("`{name}` can be {one} or {other}"))
-                    .with_hint("write more of the id of the run"));
+                return Err(ambiguous(name, [one, other]));
             }
         }
         let mut meant = known::in_order(meant);

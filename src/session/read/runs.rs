@@ -26,6 +26,40 @@ impl Session<'_> {
         let is_loop = || load::find(text, &self.cwd).is_ok_and(|found| load::is_loop_file(&found.path));
         ((path.is_file() || path.is_dir()) && !is_loop()).then_some(path)
     }
+
+    /// Finds the run of this checkout that a user's text names: the last one of a loop, or one by its id or the beginning of
+    /// its id. Where nothing is named, it is the last run of all.
+    ///
+    /// # Errors
+    /// There is none, or there are several.
+    pub(crate) fn run_named(&self, text: Option<&str>) -> Result<KnownRun, Error> {
+        let places = Places::of(self);
+        let mut all = places.all()?;
+        let Some(text) = text else {
+            let none = || Error::refused("there is no run here").with_hint("`ll-loop run LOOP` begins one");
+            return all.pop().ok_or_else(none);
+        };
+        let asked = places.asked(text);
+        let found = all.into_iter().rfind(|run| asked.is(run));
+        found.ok_or_else(|| asked.nothing("no run of", "`ll-loop history` lists the runs"))
+    }
+
+    /// Returns what a user named, or the id of the last run where nothing is named.
+    ///
+    /// # Errors
+    /// There is no run.
+    pub(crate) fn named_or_last(&self, text: Option<&str>) -> Result<String, Error> {
+        match text {
+            Some(text) => Ok(text.to_owned()),
+            None => Ok(self.run_named(None)?.files.instance().to_owned()),
+        }
+    }
+}
+
+/// Says that the beginning of an id is that of several runs.
+pub(crate) fn ambiguous(text: &str, [one, other]: [&KnownRun; 2]) -> Error {
+    let (one, other) = (one.files.instance(), other.files.instance());
+    Error::refused(format!("`{text}` can be {one} or {other}")).with_hint("write more of the id of the run")
 }
 
 impl Places {
@@ -78,7 +112,32 @@ impl Places {
         let special = read::special(&self.cwd.join(text));
         let special = special.map(|kind| Error::refused(format!("`{text}` is {kind}, not a file")));
         let unknown = special.or_else(|| located.err().map(|error| refused(&error)));
-        RunQuery { text: text.to_owned(), meant, unknown }
+        let completed = if meant.is_some() { Ok(None) } else { self.completed(text) };
+        let (text, unknown) = match completed {
+            Ok(Some(id)) => (id, unknown),
+            Ok(None) => (text.to_owned(), unknown),
+            Err(error) => (text.to_owned(), Some(error)),
+        };
+        RunQuery { text, meant, unknown }
+    }
+
+    /// Returns the id of the run that a text begins, if it names none and begins that of only one. What fits every run of a
+    /// loop is no beginning of an id, but a loop that is not there.
+    fn completed(&self, text: &str) -> Result<Option<String>, Error> {
+        // Runs that cannot be listed are told of by whoever lists them.
+        let all = self.all().unwrap_or_default();
+        if all.iter().any(|run| run.files.instance() == text || run.name == text) {
+            return Ok(None);
+        }
+        let is_begun = |run: &&KnownRun| {
+            run.files.instance().starts_with(text) && text.len() > run.files.stem().len() + "-".len()
+        };
+        let begun: Vec<&KnownRun> = all.iter().filter(is_begun).collect();
+        match begun.as_slice() {
+            [] => Ok(None),
+            [one] => Ok(Some(one.files.instance().to_owned())),
+            [one, .., other] => Err(ambiguous(text, [one, other])),
+        }
     }
 }
 
@@ -112,6 +171,11 @@ impl RunQuery {
             None => run.name == self.text,
         };
         is_of_loop || run.files.instance() == self.text
+    }
+
+    /// Returns the id of the run that is asked for, if a run is.
+    pub(crate) fn id(&self) -> &str {
+        &self.text
     }
 
     /// Says that there is nothing: because nobody knows the name, or because of `what`.

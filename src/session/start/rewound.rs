@@ -29,7 +29,6 @@ use crate::session::git;
 use crate::session::git::worktree::Worktree;
 use crate::session::prepare::library::Library;
 use crate::session::prepare::prepared::Prepared;
-use crate::session::read::runs::Places;
 use crate::session::read::snapshots;
 
 /// How many steps that come once more are named.
@@ -79,12 +78,7 @@ impl Origin {
             let (root, files) = (incoming.root.clone(), incoming.there().clone());
             return Ok(Self { root, files, incoming: Some(incoming), name: name.to_owned() });
         }
-        let places = Places::of(session);
-        let asked = places.asked(name);
-        let Some(run) = places.all()?.into_iter().rfind(|run| asked.is(run)) else {
-            let none = asked.nothing("no run of", "`ll-loop history` lists the runs");
-            return Err(none.of_kind(Kind::Refused));
-        };
+        let run = session.run_named(Some(name)).map_err(|none| none.of_kind(Kind::Refused))?;
         let root = run.files.loops().parent().unwrap_or(run.files.loops()).to_owned();
         Ok(Self { root, files: run.files, incoming: None, name: name.to_owned() })
     }

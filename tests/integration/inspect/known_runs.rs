@@ -524,3 +524,52 @@ fn a_loop_comes_before_a_directory_of_its_name() {
     run("main");
     project.run(&["report", "./main"]).code(2).says("it is not a bundle");
 }
+
+#[test]
+fn the_beginning_of_an_id_names_a_run_wherever_a_run_is_named() {
+    let text = "name: main\ndescription: d\ninitial: a\nstates:\n  a: {action: 'echo $MARK', on_yes: done, on_no: failed}\n  done: {terminal: true}\n  failed: {terminal: true, outcome: failure, description: x}\n";
+    let project = Project::with_loop(text);
+    project.run(&["run", "main", "--no-ci"]).code(0);
+    let id = project.events()[0]["run_id"].as_str().unwrap().to_owned();
+    let short = &id[..id.len() - 2];
+    let commands = [
+        "report",
+        "why",
+        "replay",
+        "repro",
+        "status",
+        "logs",
+        "bundle",
+        "history",
+        "stats",
+        "stop",
+        "resume",
+        "deliver --to patch",
+        "rewind --to 1",
+    ];
+    for command in commands {
+        let words: Vec<&str> = command.split(' ').collect();
+        let (first, more) = words.split_first().unwrap();
+        let named = |name: &str| project.run(&[&[*first, name], more].concat());
+        let (whole, short) = (named(&id), named(short));
+        assert_eq!(short.code, whole.code, "{command}: {}", short.all());
+        assert!(
+            !short.all().contains("no run of") && !short.all().contains("no loop"),
+            "{command}: {}",
+            short.all()
+        );
+    }
+    project.run(&["diff", short, &id]).code(0);
+    project.run(&["history", "main", short]).code(0);
+    // The last run where none is named.
+    for command in ["report", "why", "replay"] {
+        assert_eq!(project.run(&[command]).code, Some(0), "{command}");
+    }
+    project.run(&["run", "main", "--no-ci"]).code(0);
+    let day = &id[.."main-20".len()];
+    for command in ["report", "why", "status", "logs", "history", "stop"] {
+        drop(project.run(&[command, day]).code(2).says("write more of the id of the run"));
+    }
+    // What fits every run of a loop is the name of one that is not there.
+    drop(project.run(&["report", "mai"]).says("main"));
+}

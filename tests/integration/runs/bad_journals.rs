@@ -209,6 +209,9 @@ fn a_journal_that_is_damaged_in_the_middle_is_told_with_its_line() {
         let read = stage.read(bad);
         assert_eq!(code(&read, "report RUN"), Some(4), "{bad}");
         assert_eq!(code(&read, "stats"), Some(2), "{bad}");
+        assert_eq!((code(&read, "why RUN"), code(&read, "history RUN")), (Some(4), Some(4)), "{bad}");
+        let report = read.iter().find(|(reader, _)| *reader == "report RUN").map(|(_, ran)| &ran.stdout);
+        assert!(report.is_some_and(|report| report.contains(place)), "{report:?}");
         for (reader, ran) in read {
             if matches!(reader, "report RUN" | "stats" | "diff RUN RUN" | "history RUN") {
                 assert!(ran.stderr.contains(place), "{reader}: {}", ran.all());
