@@ -67,7 +67,7 @@ const DEADLINE: &str = "the deadline has come";
 pub(crate) struct LegOptions {
     /// The file with the plan.
     pub(crate) plan: PathBuf,
-    /// The leg: its key, or `index:` and its place from 0.
+    /// The leg: its key, or `index:` and its place from 0, with `/` and the number of jobs that were listed for legs.
     pub(crate) leg: Option<String>,
     /// What a merge left: only what is not verified there is run.
     pub(crate) rerun: Option<PathBuf>,
@@ -104,10 +104,15 @@ impl Session<'_> {
         }
         let earlier =
             options.rerun.as_deref().map(|directory| Earlier::read(directory, &plan, self)).transpose()?;
-        let legs = match (&options.leg, &earlier) {
+        let legs: Vec<&Leg> = match (&options.leg, &earlier) {
             (None, Some(_)) => plan.legs.iter().collect(),
-            (asked, _) => vec![leg(&plan, asked.as_deref())?],
+            (asked, _) => leg(&plan, asked.as_deref())?.into_iter().collect(),
         };
+        if legs.is_empty() {
+            let count = plural(plan.legs.len() as u64, "leg");
+            self.talk.note(&format!("the plan has {count}, so that this job has nothing to run"));
+            return Ok(0);
+        }
         let is_left =
             |id: &&ItemId| earlier.as_ref().is_none_or(|earlier| !earlier.settled.contains(id.as_str()));
         let items: Vec<&ItemId> = legs.iter().flat_map(|leg| &leg.items).filter(is_left).collect();
@@ -125,21 +130,33 @@ impl Session<'_> {
     }
 }
 
-/// Finds the leg.
-fn leg<'p>(plan: &'p Plan, asked: Option<&str>) -> Result<&'p Leg, Error> {
+/// Finds the leg. A job that was listed before there was a plan, `index:5/8`, may have none; a plan with more legs than jobs
+/// would never be whole.
+fn leg<'p>(plan: &'p Plan, asked: Option<&str>) -> Result<Option<&'p Leg>, Error> {
     let keys = || listed(plan.legs.iter().take(20).map(|leg| leg.key.as_str()), "and");
     let Some(asked) = asked else {
         return match plan.legs.as_slice() {
-            [only] => Ok(only),
+            [only] => Ok(Some(only)),
             _ => Err(Error::refused(format!("the plan has {}", plural(plan.legs.len() as u64, "leg")))
                 .with_hint(format!("say which one with `--leg`: {}", keys()))),
         };
     };
+    if let Some((index, jobs)) = asked.strip_prefix("index:").and_then(|listed| listed.split_once('/'))
+        && let (Ok(index), Ok(jobs)) = (index.parse::<usize>(), jobs.parse::<usize>())
+        && index < jobs
+    {
+        if plan.legs.len() > jobs {
+            let (legs, jobs) = (plural(plan.legs.len() as u64, "leg"), plural(jobs as u64, "job"));
+            return Err(Error::refused(format!("the plan has {legs}, and there are only {jobs} for them"))
+                .with_hint("list more jobs, or plan with fewer `--legs`"));
+        }
+        return Ok(plan.legs.get(index));
+    }
     let found = match asked.strip_prefix("index:") {
         Some(index) => index.parse().ok().and_then(|index: usize| plan.legs.get(index)),
         None => plan.leg(asked),
     };
-    found.ok_or_else(|| {
+    found.map(Some).ok_or_else(|| {
         Error::refused(format!("the plan has no leg `{}`", one_line(asked, 60)))
             .with_hint(format!("it has {}", keys()))
     })

@@ -22,7 +22,7 @@ OURS = "little-loops/ll-loop"
 TOKEN = "ghs_of_the_job"
 RUNNERS = ["ubuntu-24.04", "ubuntu-24.04-arm"]
 # What ll-loop's action consists of. act copies the whole directory for each step.
-PARTS = ["action.yml", "deliver", "docker", "setup", ".github/workflows"]
+PARTS = ["action.yml", "deliver", "docker", "merge", "plan", "setup", ".github/workflows"]
 
 
 # The program, but for deliveries: of those it says what it was to do.
@@ -138,7 +138,7 @@ class Act:
             **env,
         }
         actions = {f"actions/{name}@{pinned(name)}": ROOT / "tests/act/actions" / name
-                   for name in ("attest", "cache", "checkout", "upload-artifact")}  # fmt: skip
+                   for name in ("attest", "cache", "checkout", "download-artifact", "upload-artifact")}  # fmt: skip
         # Callers name a release, and the workflows of a branch the branch.
         actions[f"{OURS}@v1"] = actions[f"{OURS}@main"] = self.ours
         sha = self.git("rev-parse", "HEAD")

@@ -45,6 +45,27 @@ states:
   failed: {terminal: true, outcome: failure}
 """
 
+PACKAGE = """\
+name: tidy
+description: Finds out whether a package is good
+initial: check
+parameters: {path: {type: string}}
+scope: ['${context.path}']
+states:
+  check: {action: 'test -e ${context.path:shell}/good', on_yes: done, on_no: failed}
+  done: {terminal: true}
+  failed: {terminal: true, outcome: failure}
+"""
+
+FAN_OUT = """\
+name: tidy
+on: push
+jobs:
+  tidy:
+    uses: little-loops/ll-loop/.github/workflows/fan-out.yml@v1
+    with: { loop: tidy, per-path: packages/* }
+"""
+
 # Where it begins it leaves word, and it needs an agent to go on.
 FIX = """\
 name: tidy
@@ -379,6 +400,22 @@ class Callers(OnAct):
         self.assertEqual(dispatch["inputs"], {"resume-from": "run:1", "chain-depth": "1", "sha": sha})
         (said,) = self.statuses(sha).values()
         self.assertTrue(said.startswith("pending: handed off: goes on in run"), said)
+
+    def fan_out(self, caller):
+        self.repository(PACKAGE, **{f"packages/{name}/good": "" for name in ("api", "web")})
+        return self.act.run("push", caller, "fan-out.yml")
+
+    def test_a_fan_out_stores_and_fetches_by_its_own_client(self):
+        played = self.fan_out(FAN_OUT)
+        self.assertEqual(sorted(played.results.values()), ["success"] * 4, played.told)
+        self.assertIn("2 of 2 items verified", played.log)
+        self.assertNotIn("are not currently supported on this server", played.log)
+
+    def test_legs_are_listed_where_the_matrix_has_to_stand_in_the_file(self):
+        played = self.fan_out(of_file("docs/fan-out-elsewhere.md", r"# \.gitea/workflows/([\w-]+\.yml)")["tidy.yml"])
+        self.assertEqual(sorted(played.results.values()), ["success"] * 6, played.told)
+        self.assertIn("2 of 2 items verified", played.log)
+        self.assertIn("this job has nothing to run", played.log)
 
     def test_publish_asks_who_made_the_run(self):
         sha = self.repository(CHECK)

@@ -1,9 +1,11 @@
 //! `ll-loop artifact`: uploads files to the current run of GitHub Actions, and downloads them from it or from
 //! another run.
 
-use std::path::PathBuf;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
+use globset::Glob;
 
 use crate::base::text::plural;
 use crate::cli::output::Output;
@@ -44,8 +46,9 @@ pub(in crate::cli) struct UploadArgs {
 /// The arguments of `artifact download`.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct DownloadArgs {
-    /// The name of an artifact, or `run:ID` or `run:latest` for the `ll-loop-` artifact of the last attempt of a run
-    #[arg(value_name = "NAME|run:ID|run:latest")]
+    /// The name of an artifact; a pattern with `*` for those of this run, each into a directory of its name; or `run:ID` or
+    /// `run:latest` for the `ll-loop-` artifact of the last attempt of a run
+    #[arg(value_name = "NAME|PATTERN|run:ID|run:latest")]
     pub(super) what: String,
     /// The directory to unpack it into
     #[arg(long, value_name = "DIR")]
@@ -94,10 +97,51 @@ fn upload(args: &UploadArgs, session: &Session<'_>, output: &Output) -> Result<u
 }
 
 fn download(args: &DownloadArgs, session: &Session<'_>, output: &Output) -> Result<u8, Error> {
+    if !args.what.contains('*') {
+        return download_one((&args.what, &args.to), args, session, output);
+    }
+    let names = fitting(args, session)?;
+    if names.is_empty() {
+        output.talk(&format!("no artifact of this run fits `{}`\n", args.what));
+    }
+    for name in names {
+        download_one((&name, &args.to.join(&name)), args, session, output)?;
+    }
+    Ok(0)
+}
+
+/// Lists the artifacts of this run of the workflow whose names fit the pattern, which the job's own service knows.
+fn fitting(args: &DownloadArgs, session: &Session<'_>) -> Result<BTreeSet<String>, Error> {
+    let what = &args.what;
+    if args.repo.is_some() || args.run.is_some() {
+        let message = format!("`{what}` is looked for among the artifacts of this run alone");
+        return Err(Error::refused(message).with_hint("leave out `--repo` and `--run`"));
+    }
+    let pattern =
+        Glob::new(what).map_err(|error| Error::refused(format!("invalid pattern `{what}`: {error}")))?;
+    let pattern = pattern.compile_matcher();
+    let failed = |error| fault(format!("cannot fetch `{what}`"), &error);
+    let env = session.env.lookup();
+    let results = Results::from_env(&env).map_err(failed)?.ok_or_else(|| {
+        let message = format!("cannot fetch `{what}`: this job offers no artifact service");
+        Error::refused(message).with_hint(absent(&env)).of_kind(Kind::Unavailable)
+    })?;
+    let names = results.list(None).map_err(failed)?.into_iter().map(|listed| listed.name);
+    // A name becomes that of a directory.
+    let is_plain = |name: &str| check_name(name).is_ok() && !name.starts_with('.');
+    Ok(names.filter(|name| pattern.is_match(name) && is_plain(name)).collect())
+}
+
+fn download_one(
+    (what, to): (&str, &Path),
+    args: &DownloadArgs,
+    session: &Session<'_>,
+    output: &Output,
+) -> Result<u8, Error> {
     let mut zip =
         tempfile::tempfile().map_err(|error| Error::failed("cannot create a temporary file", &error))?;
     let request = ArtifactRequest {
-        what: &args.what,
+        what,
         run: args.run,
         repository: args.repo.as_deref(),
         runs: RunsMeant::of_loop(None, None),
@@ -105,8 +149,8 @@ fn download(args: &DownloadArgs, session: &Session<'_>, output: &Output) -> Resu
         session,
     };
     let (name, fetched) = request.fetch(&mut zip)?;
-    let files = unpack(&mut zip, &args.to, LIMITS)
-        .map_err(|error| archive(format!("cannot unpack `{name}`"), &error))?;
+    let files =
+        unpack(&mut zip, to, LIMITS).map_err(|error| archive(format!("cannot unpack `{name}`"), &error))?;
     let count = plural(files.len() as u64, "file");
     let (id, size, digest) = (fetched.id, fetched.size, fetched.digest);
     output.data(&format!("fetched `{name}`: {count}, {size} bytes, {digest}, id {id}\n"));
