@@ -147,7 +147,7 @@ fn leg<'p>(plan: &'p Plan, asked: Option<&str>) -> Result<Option<&'p Leg>, Error
     {
         if plan.legs.len() > jobs {
             let (legs, jobs) = (plural(plan.legs.len() as u64, "leg"), plural(jobs as u64, "job"));
-            return Err(Error::refused(format!("the plan has {legs}, and there are only {jobs} for them"))
+            return Err(Error::refused(format!("the plan has {legs} for {jobs}"))
                 .with_hint("list more jobs, or plan with fewer `--legs`"));
         }
         return Ok(plan.legs.get(index));

@@ -57,7 +57,7 @@ fn a_leg_runs_what_was_planned_or_nothing() {
     fan.job("x", &["--leg", "index:2"]).code(2).says("no leg `index:2`");
     // Jobs that were listed before there was a plan: some have nothing to do, and too few are refused.
     fan.job("x", &["--leg", "index:2/3"]).code(0).says("this job has nothing to run");
-    fan.job("x", &["--leg", "index:0/1"]).code(2).says("there are only 1 job for them");
+    fan.job("x", &["--leg", "index:0/1"]).code(2).says("for 1 job");
     fan.job("x", &["--leg", "index:3/3"]).code(2).says("no leg `index:3/3`");
     fan.job("x", &[]).code(2).says("2 legs");
     let text = fan.project.read("plan.json");
