@@ -11,7 +11,7 @@ use std::time::Duration;
 use indexmap::IndexMap;
 use serde_json::{Map, Value, json};
 
-use super::diagnostic::{Diagnostic, Diagnostics, Place, nearest};
+use super::diagnostic::{Diagnostic, Diagnostics, FindingPlace, nearest};
 use super::name::{LoopName, MAX_LENGTH, StateName, VarName};
 use super::node::{Entry, Node, NodeValue, Scalar, ScalarStyle, ScalarValue};
 use super::path::{DocPath, Segment};
@@ -106,7 +106,7 @@ pub fn wrong_type(node: &Node, path: &DocPath, expected: &str, out: &mut Diagnos
         NodeValue::Scalar(scalar) => described(scalar),
     };
     let message = format!("{} must be {expected}, not {found}", subject(path));
-    let mut finding = Diagnostic::error("wrong-type", Place::Value(path.clone()), message);
+    let mut finding = Diagnostic::error("wrong-type", FindingPlace::Value(path.clone()), message);
     if let Some(scalar) = node.as_scalar() {
         let is_truth = matches!(ScalarValue::of_plain(scalar.text.trim()), ScalarValue::Bool(_));
         if scalar.text.contains("${") {
@@ -300,7 +300,7 @@ impl<T: Ranged> Decode for T {
         if !bounds.contain(number) {
             let text = node.as_scalar().map(|scalar| one_line(scalar.text.trim(), 40)).unwrap_or_default();
             let message = format!("{} must be {}, not {text}", subject(path), bounds.expected);
-            out.push(Diagnostic::error("range", Place::Value(path.clone()), message));
+            out.push(Diagnostic::error("range", FindingPlace::Value(path.clone()), message));
             return None;
         }
         Some(Self::of_number(number))
@@ -342,7 +342,7 @@ fn duration_finding(path: &DocPath, error: &DurationError) -> Diagnostic {
     } else {
         "write seconds (`90`, `0.5`) or a duration (`250ms`, `5m`, `1h30m`)"
     };
-    Diagnostic::error("duration", Place::Value(path.clone()), message).help(help)
+    Diagnostic::error("duration", FindingPlace::Value(path.clone()), message).help(help)
 }
 
 /// Returns the schema of a span of time; `zero` tells whether nothing may pass.
@@ -394,7 +394,7 @@ pub fn template(source: &str, path: &DocPath, out: &mut Diagnostics) -> Option<T
         Err(errors) => errors,
     };
     for error in errors {
-        let place = Place::Within(path.clone(), error.span);
+        let place = FindingPlace::Within(path.clone(), error.span);
         out.push(Diagnostic::error("template", place, error.kind.to_string()).help(error.kind.help()));
     }
     None
@@ -405,7 +405,7 @@ macro_rules! decode_name {
         impl Decode for $name {
             fn decode(node: &Node, path: &DocPath, out: &mut Diagnostics) -> Option<Self> {
                 let name = text(node, path, "a name", out)?;
-                let place = || Place::Value(path.clone());
+                let place = || FindingPlace::Value(path.clone());
                 Self::parse(name)
                     .map_err(|error| {
                         let finding = Diagnostic::error("name", place(), error.to_string());
@@ -512,7 +512,7 @@ fn decode_entry<K: DecodeKey, T: Decode>(
 ) -> Option<(K, T)> {
     let path = path.key(&entry.key);
     let key = K::decode_key(key)
-        .map_err(|message| out.push(Diagnostic::error("name", Place::Key(path.clone()), message)))
+        .map_err(|message| out.push(Diagnostic::error("name", FindingPlace::Key(path.clone()), message)))
         .ok();
     let value = match T::named_null() {
         NamedNull::Value(value) if entry.value.is_null() => Some(value),
@@ -667,10 +667,11 @@ impl<'n, 'p> Fields<'n, 'p> {
                 continue;
             };
             let message = format!("`{}` and `{}` mean the same", first.key, entry.key);
-            let finding = Diagnostic::error("duplicate-key", Place::Key(self.path.key(&entry.key)), message);
+            let finding =
+                Diagnostic::error("duplicate-key", FindingPlace::Key(self.path.key(&entry.key)), message);
             out.push(
                 finding
-                    .related(Place::Key(self.path.key(&first.key)), "it stands here first")
+                    .related(FindingPlace::Key(self.path.key(&first.key)), "it stands here first")
                     .help("keep one"),
             );
         }
@@ -688,12 +689,12 @@ impl<'n, 'p> Fields<'n, 'p> {
                     return None;
                 }
                 let (place, of) = match self.path.segments() {
-                    [] => (Place::File, String::new()),
-                    _ => (Place::Key(self.path.clone()), format!(" in {}", subject(self.path))),
+                    [] => (FindingPlace::File, String::new()),
+                    _ => (FindingPlace::Key(self.path.clone()), format!(" in {}", subject(self.path))),
                 };
                 let (place, message) = match empty {
                     Some(entry) => (
-                        Place::Key(self.path.key(&entry.key)),
+                        FindingPlace::Key(self.path.key(&entry.key)),
                         format!("the key `{}` has no value", entry.key),
                     ),
                     None => (place, format!("the key `{}` is missing{of}", names[0])),
@@ -741,7 +742,7 @@ impl<'n, 'p> Fields<'n, 'p> {
     pub fn close(self, out: &mut Diagnostics) {
         let rest = self.entries.iter().zip(&self.taken).filter(|(_, taken)| !**taken);
         for (count, (entry, _)) in rest.enumerate() {
-            let place = Place::Key(self.path.key(&entry.key));
+            let place = FindingPlace::Key(self.path.key(&entry.key));
             out.push(match self.tag.and_then(|tag| Some((tag, tag.owner_of(&entry.key)?))) {
                 Some((tag, owner)) => {
                     let message = format!("`{}` has no effect with `{}: {}`", entry.key, tag.key, tag.word);
@@ -759,7 +760,7 @@ fn note_empty(entry: &Entry, path: &DocPath, out: &mut Diagnostics) {
     if entry.value.as_scalar().is_some_and(|scalar| scalar.text.is_empty()) {
         let path = path.key(&entry.key);
         let message = format!("{} has no value", subject(&path));
-        let finding = Diagnostic::warning("empty-value", Place::Key(path), message);
+        let finding = Diagnostic::warning("empty-value", FindingPlace::Key(path), message);
         out.push(finding.help("give it one, or remove the key"));
     }
 }
@@ -783,7 +784,7 @@ impl Vocabulary {
         })
     }
 
-    fn finding(&self, key: &str, place: Place, advise: bool) -> Diagnostic {
+    fn finding(&self, key: &str, place: FindingPlace, advise: bool) -> Diagnostic {
         let shown = one_line(key, 60);
         if self.ignores(key) {
             return Diagnostic::note("no-effect", place, format!("`{shown}` has no effect here"));
@@ -813,7 +814,7 @@ impl Vocabulary {
 
 /// Reports a word that is none of the known ones.
 pub fn unknown_word(word: &str, known: &[&'static str], path: &DocPath, out: &mut Diagnostics) {
-    let place = Place::Value(path.clone());
+    let place = FindingPlace::Value(path.clone());
     let shown = one_line(word, 60);
     let message = format!("{} cannot be `{shown}`", subject(path));
     let words: Vec<_> = known.iter().map(|word| format!("`{word}`")).collect();
@@ -842,7 +843,7 @@ pub fn tag(
     let Some(tag) = node.get("type").filter(|tag| !tag.is_null()) else {
         let message = format!("the key `type` is missing in {}", subject(path));
         let names: Vec<_> = names.iter().map(|name| format!("`{name}`")).collect();
-        let finding = Diagnostic::error("missing-key", Place::Key(path.clone()), message);
+        let finding = Diagnostic::error("missing-key", FindingPlace::Key(path.clone()), message);
         out.push(finding.help(format!("the types are {}", names.join(", "))));
         return None;
     };
@@ -864,7 +865,7 @@ pub fn is_refused(
 ) -> bool {
     let Some((_, advice)) = refused.iter().find(|(refused, _)| *refused == word) else { return false };
     let message = format!("`{word}` is not supported");
-    out.push(Diagnostic::error("unsupported", Place::Value(path.clone()), message).help(*advice));
+    out.push(Diagnostic::error("unsupported", FindingPlace::Value(path.clone()), message).help(*advice));
     true
 }
 

@@ -16,7 +16,7 @@ pub enum Severity {
 
 /// Which part of an entry a finding is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum FindingPlace {
     /// The value at a path.
     Value(DocPath),
     /// The key at a path, for instance an unknown one.
@@ -42,32 +42,32 @@ pub struct Diagnostic {
     /// What happened: a lower-case fragment with literals in backticks.
     pub message: String,
     /// Where.
-    pub place: Place,
+    pub place: FindingPlace,
     /// A short remark at the place itself.
     pub label: Option<String>,
     /// Another place that explains this one, with a remark.
-    pub related: Option<(Place, String)>,
+    pub related: Option<(FindingPlace, String)>,
     /// What to do.
     pub help: Option<String>,
 }
 
 impl Diagnostic {
     /// Makes a finding that blocks.
-    pub fn error(code: &'static str, place: Place, message: impl Into<String>) -> Self {
+    pub fn error(code: &'static str, place: FindingPlace, message: impl Into<String>) -> Self {
         Self::new(code, Severity::Error, place, message)
     }
 
     /// Makes a finding that blocks under `--strict` only.
-    pub fn warning(code: &'static str, place: Place, message: impl Into<String>) -> Self {
+    pub fn warning(code: &'static str, place: FindingPlace, message: impl Into<String>) -> Self {
         Self::new(code, Severity::Warning, place, message)
     }
 
     /// Makes a finding that never blocks.
-    pub fn note(code: &'static str, place: Place, message: impl Into<String>) -> Self {
+    pub fn note(code: &'static str, place: FindingPlace, message: impl Into<String>) -> Self {
         Self::new(code, Severity::Note, place, message)
     }
 
-    fn new(code: &'static str, severity: Severity, place: Place, message: impl Into<String>) -> Self {
+    fn new(code: &'static str, severity: Severity, place: FindingPlace, message: impl Into<String>) -> Self {
         Self { code, severity, message: message.into(), place, label: None, related: None, help: None }
     }
 
@@ -80,7 +80,7 @@ impl Diagnostic {
 
     /// Adds a second place that explains this one.
     #[must_use]
-    pub fn related(mut self, place: Place, remark: impl Into<String>) -> Self {
+    pub fn related(mut self, place: FindingPlace, remark: impl Into<String>) -> Self {
         self.related = Some((place, remark.into()));
         self
     }
@@ -287,7 +287,7 @@ mod tests {
         for _ in 0..2 * MAX_KEPT {
             all.push_with(Severity::Note, || {
                 made.set(made.get() + 1);
-                Diagnostic::note("a", Place::File, "")
+                Diagnostic::note("a", FindingPlace::File, "")
             });
         }
         assert_eq!((made.get(), all.iter().count(), all.total()), (MAX_KEPT, MAX_KEPT, 2 * MAX_KEPT));
@@ -297,9 +297,9 @@ mod tests {
     fn the_first_findings_are_kept_and_all_are_counted() {
         let mut all = Diagnostics::default();
         for number in 0..2 * MAX_KEPT {
-            all.push(Diagnostic::warning("a", Place::File, number.to_string()));
+            all.push(Diagnostic::warning("a", FindingPlace::File, number.to_string()));
         }
-        all.push(Diagnostic::error("b", Place::File, "an error"));
+        all.push(Diagnostic::error("b", FindingPlace::File, "an error"));
         assert_eq!((all.iter().count(), all.total()), (MAX_KEPT + 1, 2 * MAX_KEPT + 1));
         assert_eq!((all.count(Severity::Warning), all.count(Severity::Error)), (2 * MAX_KEPT + 1, 1));
         let mut twice = all.clone();

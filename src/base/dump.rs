@@ -3,7 +3,7 @@
 //! A line of a dump begins with an address. What follows are columns of one width, and perhaps the same as text behind
 //! them. What is found in the bytes of several lines stands for all of these lines, with their text columns.
 
-use super::escape::{Bare, is_quoting};
+use super::escape::{UnescapedText, is_quoting};
 
 /// The longest address.
 const ADDRESS: usize = 16;
@@ -89,7 +89,7 @@ fn octal(digits: [u8; 3]) -> Option<u8> {
 /// The bytes of the dumps in a text, read in one way.
 pub(super) struct View {
     /// What they show, with where it stands.
-    pub(super) bare: Bare,
+    pub(super) bare: UnescapedText,
     /// Whether the text ends in a dump.
     pub(super) is_open: bool,
 }
@@ -114,7 +114,7 @@ pub(super) fn views(text: &[u8]) -> Vec<View> {
                         view.is_open = true;
                     }
                     (None, Some((from, data, _))) if is_read => {
-                        let mut view = View { bare: Bare::empty(), is_open: true };
+                        let mut view = View { bare: UnescapedText::empty(), is_open: true };
                         view.bare.push(from, data.len(), &bytes);
                         views.push((columns, view));
                     }

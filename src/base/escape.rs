@@ -10,7 +10,7 @@ use super::text::is_direction;
 
 /// A text without escapes, with where each part of it stands in the text as written.
 #[derive(Debug)]
-pub struct Bare {
+pub struct UnescapedText {
     bytes: Vec<u8>,
     pieces: Vec<Piece>,
 }
@@ -105,7 +105,7 @@ pub fn bare(text: &str) -> String {
     text.replace(['\\', '\'', '"'], "")
 }
 
-impl Bare {
+impl UnescapedText {
     /// Leaves out what quotes in a text, and reads these codes.
     pub fn of(text: &[u8], codes: Codes) -> Self {
         let mut all = Self { bytes: Vec::with_capacity(text.len()), pieces: Vec::new() };
@@ -272,7 +272,7 @@ mod tests {
 
     #[track_caller]
     fn check(codes: Codes, text: &str, expect: &str) {
-        let bare = Bare::of(text.as_bytes(), codes);
+        let bare = UnescapedText::of(text.as_bytes(), codes);
         assert_eq!(String::from_utf8_lossy(bare.bytes()), expect, "{text}");
         assert_eq!(codes.are_in(text.as_bytes()), bare.pieces.iter().any(|piece| piece.code > 0));
     }
@@ -307,7 +307,7 @@ mod tests {
             text in r#"([a-c\\%&'";#xu{}0-9é]|\\\\"|%2[bB]|&lt;|\\u00e9){0,40}"#,
             codes in proptest::sample::select(vec![Codes::None, Codes::Backslash, Codes::Percent, Codes::Entity]),
         ) {
-            let bare = Bare::of(text.as_bytes(), codes);
+            let bare = UnescapedText::of(text.as_bytes(), codes);
             let mut end = 0;
             for (at, byte) in bare.bytes().iter().enumerate() {
                 let origin = bare.origin(at..at + 1);

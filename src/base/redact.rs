@@ -13,7 +13,7 @@ use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use serde_json::{Map, Value};
 
 use super::dump;
-use super::escape::{self, Bare, Codes};
+use super::escape::{self, Codes, UnescapedText};
 pub use super::forms::MIN_SECRET;
 use super::forms::{self, SecretForm};
 use super::signs::{Finder, GAP, PartialMatch};
@@ -190,7 +190,7 @@ impl KnownSecrets {
         let mut open = self.search(bytes, &mut found);
         open = PartialMatch::first(open, self.search_codes(bytes, &mut found));
         if escape::has(bytes, is_maybe_hidden) && text.chars().any(escape::is_hidden) {
-            let visible = Bare::visible(text);
+            let visible = UnescapedText::visible(text);
             let mut in_visible = Vec::new();
             let mut end = self.search(visible.bytes(), &mut in_visible);
             end = PartialMatch::first(end, self.search_codes(visible.bytes(), &mut in_visible));
@@ -228,7 +228,7 @@ impl KnownSecrets {
     fn search(&self, text: &[u8], found: &mut Vec<Range<usize>>) -> Option<PartialMatch> {
         if let Some(exact) = &self.exact {
             found.extend(exact.find_overlapping_iter(text).map(|found| found.range()));
-            let bare = Bare::of(text, Codes::None);
+            let bare = UnescapedText::of(text, Codes::None);
             found.extend(exact.find_overlapping_iter(bare.bytes()).map(|found| bare.origin(found.range())));
         }
         let finder = self.finder.as_ref()?;
@@ -261,7 +261,7 @@ impl KnownSecrets {
     fn in_codes(&self, text: &[u8], depth: usize, found: &mut Vec<Range<usize>>) -> Option<PartialMatch> {
         let mut open = None;
         for codes in Codes::ALL.into_iter().filter(|codes| codes.are_in(text)) {
-            let bare = Bare::of(text, codes);
+            let bare = UnescapedText::of(text, codes);
             let mut in_bare = Vec::new();
             let mut end = self.search(bare.bytes(), &mut in_bare);
             if depth > 1 {
@@ -309,7 +309,7 @@ fn in_hidden_line(open: PartialMatch) -> PartialMatch {
 }
 
 /// Returns where the end of a view stands in the text as written.
-fn origin(open: Option<PartialMatch>, bare: &Bare) -> Option<PartialMatch> {
+fn origin(open: Option<PartialMatch>, bare: &UnescapedText) -> Option<PartialMatch> {
     open.map(|open| PartialMatch { at: bare.origin(open.at..open.at + 1).start, ..open })
 }
 

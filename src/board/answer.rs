@@ -10,7 +10,7 @@ use super::task::Complexity;
 #[serde(rename_all = "camelCase")]
 pub struct TaskPlan {
     /// The tasks, in order.
-    pub tasks: Vec<Planned>,
+    pub tasks: Vec<PlannedTask>,
     /// What may go wrong.
     #[serde(default, deserialize_with = "or_nothing")]
     pub risks: Vec<String>,
@@ -25,7 +25,7 @@ pub struct TaskPlan {
 pub struct TaskParts {
     /// The parts, in order.
     #[serde(alias = "tasks")]
-    pub subtasks: Vec<Planned>,
+    pub subtasks: Vec<PlannedTask>,
     /// Further criteria for all of them.
     #[serde(default, deserialize_with = "or_nothing")]
     pub verification_criteria: Vec<String>,
@@ -34,7 +34,7 @@ pub struct TaskParts {
 /// A task of an answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Planned {
+pub struct PlannedTask {
     /// What is to be done.
     pub description: String,
     /// How hard it is.

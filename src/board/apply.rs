@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::answer::{Planned, TaskParts, TaskPlan};
+use super::answer::{PlannedTask, TaskParts, TaskPlan};
 use super::limits::Limits;
 use super::operation::{Note, NoteKind, Operation, Report};
 use super::task::{Board, Planning, Task, TaskCount, TaskId, TaskStatus, Tests};
@@ -76,16 +76,16 @@ fn load(board: &mut Board, plan: TaskPlan, notes: &mut Vec<Note>) -> Done {
 }
 
 /// Refuses an invalid plan.
-fn check(planned: &[Planned]) -> Result<(), &'static str> {
+fn check(planned: &[PlannedTask]) -> Result<(), &'static str> {
     if planned.is_empty() {
         return Err("the plan has no tasks");
     }
-    let is_blank = |task: &Planned| task.description.chars().all(|c| c.is_whitespace() || c == '\0');
+    let is_blank = |task: &PlannedTask| task.description.chars().all(|c| c.is_whitespace() || c == '\0');
     if planned.iter().any(is_blank) { Err("a task of the plan says nothing") } else { Ok(()) }
 }
 
 /// Makes tasks from a plan. Drops dependencies on unknown tasks, and those that close a cycle.
-fn tasks(ids: &[TaskId], planned: Vec<Planned>, notes: &mut Vec<Note>) -> Vec<Task> {
+fn tasks(ids: &[TaskId], planned: Vec<PlannedTask>, notes: &mut Vec<Note>) -> Vec<Task> {
     let mut edges: Vec<Vec<usize>> = vec![Vec::new(); planned.len()];
     for (index, task) in planned.iter().enumerate() {
         for wanted in &task.dependencies {

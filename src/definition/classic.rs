@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use super::schema::Loop;
 use super::tree::{entries, entries_mut, entry, given, map, put, take, text};
 use crate::base::decode::Record as _;
-use crate::base::diagnostic::{Diagnostic, Diagnostics, Place, nearest};
+use crate::base::diagnostic::{Diagnostic, Diagnostics, FindingPlace, nearest};
 use crate::base::node::{Entry, Node};
 use crate::evaluate::verdict::Verdict;
 
@@ -38,7 +38,10 @@ fn check_condition(state: &mut Node, sources: &HashSet<String>, out: &mut Diagno
     let Some(mut condition) = take(state, "check_condition") else { return };
     if let Some(other) = ["evaluate", "condition"].into_iter().find(|key| given(state, key).is_some()) {
         let message = format!("`check_condition` and `{other}` both say how the state decides");
-        out.push(Diagnostic::error("duplicate-key", Place::At(condition.key_span), message).help("keep one"));
+        out.push(
+            Diagnostic::error("duplicate-key", FindingPlace::At(condition.key_span), message)
+                .help("keep one"),
+        );
         return;
     }
     let word =
@@ -53,7 +56,7 @@ fn check_condition(state: &mut Node, sources: &HashSet<String>, out: &mut Diagno
                 Some(near) => format!("did you mean `{near}`?"),
                 None => "name the state whose result decides".to_owned(),
             };
-            out.push(Diagnostic::error("unknown-state", Place::At(span), message).help(help));
+            out.push(Diagnostic::error("unknown-state", FindingPlace::At(span), message).help(help));
         }
         if let Some(entry) = entries_mut(&mut condition.value).iter_mut().find(|entry| entry.key == "source")
         {
@@ -108,14 +111,14 @@ fn circuit(tree: &mut Node, out: &mut Diagnostics) {
         }
         _ => ("`circuit` has no effect here", "`max_edge_revisits` and `max_steps` bound a run"),
     };
-    let place = Place::At(circuit.key_span);
+    let place = FindingPlace::At(circuit.key_span);
     out.push(Diagnostic::note("no-effect", place, message).help(help));
 }
 
 /// The part of the predecessor's settings that a loop has a key for.
 fn config(tree: &mut Node, out: &mut Diagnostics) {
     let Some(written) = entries(tree).iter().find(|entry| entry.key == "config") else { return };
-    let place = Place::At(written.key_span.clone());
+    let place = FindingPlace::At(written.key_span.clone());
     let config = Some(&written.value);
     let under = |key: &str| config?.get(key)?.get("max_continuations");
     let found = under("automation").or_else(|| under("continuation"));

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use crate::base::decode::{Decode, Definitions, NamedNull};
-use crate::base::diagnostic::{Diagnostic, Diagnostics, Place};
+use crate::base::diagnostic::{Diagnostic, Diagnostics, FindingPlace};
 use crate::base::name::StateName;
 use crate::base::node::Node;
 use crate::base::path::DocPath;
@@ -34,17 +34,17 @@ impl<T: Decode + FromText> Decode for Early<T> {
         };
         let template = Template::decode(node, path, out)?;
         let mut is_known = true;
-        let mut refuse = |place: Place, what: &str, why: &str| {
+        let mut refuse = |place: FindingPlace, what: &str, why: &str| {
             let message = format!("`{what}` cannot stand here: {why}");
             let help = "only `${context.…}` and `${param.…}` have a value before the run";
             out.push(Diagnostic::error("not-early", place, message).help(help));
             is_known = false;
         };
         if template.expressions().next().is_none() {
-            refuse(Place::Value(path.clone()), &scalar.text, "no shell reads it");
+            refuse(FindingPlace::Value(path.clone()), &scalar.text, "no shell reads it");
         }
         for expression in template.expressions() {
-            let place = Place::Within(path.clone(), expression.span.clone());
+            let place = FindingPlace::Within(path.clone(), expression.span.clone());
             let why = match expression.namespace {
                 Namespace::Context | Namespace::Param => continue,
                 Namespace::Env => "it may differ where the run goes on; put it into `context`, which is kept",

@@ -8,7 +8,7 @@ use super::schema::{Composition, Loop, Parameter, State};
 use super::source::Sources;
 use super::tree::{entries, entry, map, take};
 use crate::base::decode::{Decode as _, Record as _};
-use crate::base::diagnostic::{Diagnostic, Diagnostics, Place, nearest};
+use crate::base::diagnostic::{Diagnostic, Diagnostics, FindingPlace, nearest};
 use crate::base::name::VarName;
 use crate::base::node::{Entry, Node, NodeValue};
 use crate::base::path::{DocPath, Segment};
@@ -32,7 +32,7 @@ pub(super) fn check_library(tree: &Node, sources: &Sources) -> Diagnostics {
         if OF_LIBRARIES.contains(&key.as_str()) {
             continue;
         }
-        let place = Place::At(key_span.clone());
+        let place = FindingPlace::At(key_span.clone());
         let known = || Loop::KEYS.iter().chain(Composition::KEYS).copied();
         if known().any(|known| known == key) {
             let message = format!("`{key}` has no effect in a library of fragments");
@@ -48,7 +48,7 @@ pub(super) fn check_library(tree: &Node, sources: &Sources) -> Diagnostics {
     }
     let Some(fragments) = tree.get("fragments").filter(|fragments| !fragments.is_null()) else { return out };
     if !matches!(fragments.value, NodeValue::Map(_)) {
-        let place = Place::At(fragments.span.clone());
+        let place = FindingPlace::At(fragments.span.clone());
         out.push(Diagnostic::error("wrong-type", place, "`fragments` must be a mapping"));
     }
     for Entry { key, value, .. } in entries(fragments) {
@@ -117,7 +117,7 @@ fn parameters_in(node: &Node, path: &DocPath, known: &[&str], out: &mut Diagnost
                 if known.contains(&wanted.as_str()) || expression.fallback != TemplateFallback::Required {
                     continue;
                 }
-                let place = Place::Within(path.clone(), expression.span.clone());
+                let place = FindingPlace::Within(path.clone(), expression.span.clone());
                 let message = format!("the fragment declares no parameter `{wanted}`");
                 let help = match nearest(wanted, known.iter().copied()) {
                     Some(near) => format!("did you mean `param.{near}`?"),
@@ -135,13 +135,13 @@ fn parameters_in(node: &Node, path: &DocPath, known: &[&str], out: &mut Diagnost
 pub(super) fn not_a_mapping(name: &str, fragment: &Node) -> Option<Diagnostic> {
     let message = || format!("the fragment `{name}` must be a mapping");
     let is_mapping = matches!(fragment.value, NodeValue::Map(_));
-    (!is_mapping).then(|| Diagnostic::error("wrong-type", Place::At(fragment.span.clone()), message()))
+    (!is_mapping).then(|| Diagnostic::error("wrong-type", FindingPlace::At(fragment.span.clone()), message()))
 }
 
 /// Says that a fragment inherits from another one.
 pub(super) fn nested(name: &str, nested: &Entry) -> Diagnostic {
     let message = format!("the fragment `{name}` inherits from another one");
-    Diagnostic::error("nested-fragment", Place::At(nested.key_span.clone()), message)
+    Diagnostic::error("nested-fragment", FindingPlace::At(nested.key_span.clone()), message)
         .help("fragments cannot be nested; write the keys out here")
 }
 

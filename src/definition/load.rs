@@ -22,7 +22,7 @@ use super::source::Sources;
 use super::vendored::{COPY, CopiedFile, Copies, CopyError, Naming, REMOTE, SharedName, name_within};
 use super::yaml::{self, MAX_SIZE};
 use crate::base::decode::Decode as _;
-use crate::base::diagnostic::{Diagnostics, Place, nearest};
+use crate::base::diagnostic::{Diagnostics, FindingPlace, nearest};
 use crate::base::name::{LoopName, NameError};
 use crate::base::node::Node;
 use crate::base::path::DocPath;
@@ -859,7 +859,9 @@ fn decode_tree(resolved: &Resolved, findings: &mut Diagnostics) -> Option<Loop> 
     }
     let mut found = Diagnostics::default();
     let remains = Loop::decode(&resolved.tree, &DocPath::root(), &mut found);
-    findings.extend(found.filtered(|finding| finding.code != "missing-key" || finding.place != Place::File));
+    findings.extend(
+        found.filtered(|finding| finding.code != "missing-key" || finding.place != FindingPlace::File),
+    );
     remains
 }
 

@@ -5,7 +5,7 @@ use annotate_snippets::{Annotation, AnnotationKind, Group, Level, Origin, Render
 use serde_json::{Value, json};
 
 use super::source::{SourceFile, Sources};
-use crate::base::diagnostic::{Diagnostic, Diagnostics, Place, Severity};
+use crate::base::diagnostic::{Diagnostic, Diagnostics, FindingPlace, Severity};
 use crate::base::node::{FileId, Node, Span};
 use crate::base::text::screen;
 
@@ -129,10 +129,12 @@ pub fn with_paths(findings: &Diagnostics, sources: &Sources, tree: Option<&Node>
     placed.map(|(finding, span)| (path(&finding.place), object(finding, span, sources, tree))).collect()
 }
 
-fn path(place: &Place) -> String {
+fn path(place: &FindingPlace) -> String {
     match place {
-        Place::Value(path) | Place::Key(path) | Place::Within(path, _) => path.to_string(),
-        Place::Bytes(_) | Place::At(_) | Place::File => String::new(),
+        FindingPlace::Value(path) | FindingPlace::Key(path) | FindingPlace::Within(path, _) => {
+            path.to_string()
+        }
+        FindingPlace::Bytes(_) | FindingPlace::At(_) | FindingPlace::File => String::new(),
     }
 }
 

@@ -20,7 +20,7 @@ use super::yaml::{self, MAX_SIZE};
 use super::{classic, fragments, paradigm};
 use crate::base::command::CommandLine;
 use crate::base::decode::{Decode, MAX_ADVICE, Record};
-use crate::base::diagnostic::{Diagnostic, Diagnostics, Place, Severity, nearest};
+use crate::base::diagnostic::{Diagnostic, Diagnostics, FindingPlace, Severity, nearest};
 use crate::base::name::VarName;
 use crate::base::node::{Entry, FileId, Node, NodeValue, Scalar, Span};
 use crate::base::path::DocPath;
@@ -166,7 +166,7 @@ struct Fragment {
 
 /// Makes a finding about a place in a file.
 fn error(code: &'static str, span: &Span, message: impl Into<String>) -> Diagnostic {
-    Diagnostic::error(code, Place::At(span.clone()), message)
+    Diagnostic::error(code, FindingPlace::At(span.clone()), message)
 }
 
 struct Resolver<'r, 'f> {
@@ -263,10 +263,13 @@ impl Resolver<'_, '_> {
         let (file, text) = self.source(&fetched)?;
         let mut found = Diagnostics::default();
         let tree = parse(text, file, &fetched.path, &mut found);
-        let at = |place: Place| match place {
-            Place::Bytes(range) => Place::At(Span { file, range }),
-            Place::File => Place::At(Span { file, range: 0..0 }),
-            Place::Value(_) | Place::Key(_) | Place::Within(..) | Place::At(_) => place,
+        let at = |place: FindingPlace| match place {
+            FindingPlace::Bytes(range) => FindingPlace::At(Span { file, range }),
+            FindingPlace::File => FindingPlace::At(Span { file, range: 0..0 }),
+            FindingPlace::Value(_)
+            | FindingPlace::Key(_)
+            | FindingPlace::Within(..)
+            | FindingPlace::At(_) => place,
         };
         for finding in found.iter() {
             let mut finding = finding.clone();
@@ -401,7 +404,7 @@ impl Resolver<'_, '_> {
         let (Some(flow), Some(written)) = (flow, written) else {
             if let Some(bodies) = bodies {
                 let message = "`state_defs` has no effect without `flow`";
-                let place = Place::At(bodies.key_span);
+                let place = FindingPlace::At(bodies.key_span);
                 self.push(Diagnostic::warning("no-effect", place, message).help("write it as `states`"));
             }
             return;
@@ -409,7 +412,9 @@ impl Resolver<'_, '_> {
         let message = "`flow` is a short form; its states were written out";
         let file = self.sources.iter().next().map(SourceFile::name).unwrap_or_default();
         let help = format!("`{}` prints them", CommandLine::of("compile").arg(file));
-        self.push(Diagnostic::note("expanded", Place::At(written.key_span.clone()), message).help(help));
+        self.push(
+            Diagnostic::note("expanded", FindingPlace::At(written.key_span.clone()), message).help(help),
+        );
         let name = |item: &str| item.split('?').next().unwrap_or_default().trim().to_owned();
         let mut states = Vec::new();
         for (index, (item, node)) in flow.iter().zip(items(&written.value)).enumerate() {
@@ -462,10 +467,12 @@ impl Resolver<'_, '_> {
         let expanded = paradigm::expand(&tree, &mut found);
         // Beside a key that is misspelt, none is missing.
         let is_lack = |finding: &Diagnostic| match &finding.place {
-            Place::Value(path) | Place::Key(path) => {
+            FindingPlace::Value(path) | FindingPlace::Key(path) => {
                 finding.code == "missing-key" && path.segments().len() <= 1
             }
-            Place::Within(..) | Place::Bytes(_) | Place::At(_) | Place::File => false,
+            FindingPlace::Within(..) | FindingPlace::Bytes(_) | FindingPlace::At(_) | FindingPlace::File => {
+                false
+            }
         };
         let found = found.filtered(|finding| self.complete || !is_lack(finding));
         self.report(&tree, &found);
@@ -521,7 +528,11 @@ impl Resolver<'_, '_> {
                 Ok((_, Some(file))) => {
                     if given(&file, "fragments").is_none() {
                         let message = format!("`{name}` has no `fragments`");
-                        self.push(Diagnostic::warning("no-effect", Place::At(node.span.clone()), message));
+                        self.push(Diagnostic::warning(
+                            "no-effect",
+                            FindingPlace::At(node.span.clone()),
+                            message,
+                        ));
                     }
                     self.fragments(&file, Some(&node.span), &mut library);
                 }
@@ -601,7 +612,7 @@ impl Resolver<'_, '_> {
                 None => (&written.key_span, first.help.clone()),
             };
             let message = format!("no state uses the fragment `{name}`, and it is wrong: {}", first.message);
-            let finding = Diagnostic::warning("broken-fragment", Place::At(place.clone()), message);
+            let finding = Diagnostic::warning("broken-fragment", FindingPlace::At(place.clone()), message);
             self.out.push(match help {
                 Some(help) => finding.help(help),
                 None => finding,

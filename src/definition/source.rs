@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::base::diagnostic::{Diagnostics, Place};
+use crate::base::diagnostic::{Diagnostics, FindingPlace};
 use crate::base::node::{FileId, Node, Scalar, ScalarStyle, Span};
 use crate::base::path::DocPath;
 
@@ -54,17 +54,18 @@ impl Sources {
 
     /// Finds the bytes that a finding is about. A value that takes several lines is found by its first one, a value
     /// that is not there by what it is missing in; `None` means the file as a whole.
-    pub fn locate(&self, place: &Place, tree: Option<&Node>) -> Option<Span> {
+    pub fn locate(&self, place: &FindingPlace, tree: Option<&Node>) -> Option<Span> {
         let span = match (place, tree) {
-            (Place::Bytes(range), _) => Some(Span { file: FileId(0), range: range.clone() }),
-            (Place::At(span), _) => Some(span.clone()),
-            (Place::Value(path), Some(tree)) => value(path, tree),
-            (Place::Key(path), Some(tree)) => key(path, tree),
-            (Place::Within(path, range), Some(tree)) => {
+            (FindingPlace::Bytes(range), _) => Some(Span { file: FileId(0), range: range.clone() }),
+            (FindingPlace::At(span), _) => Some(span.clone()),
+            (FindingPlace::Value(path), Some(tree)) => value(path, tree),
+            (FindingPlace::Key(path), Some(tree)) => key(path, tree),
+            (FindingPlace::Within(path, range), Some(tree)) => {
                 let node = tree.at(path);
                 node.and_then(|node| self.within(node, range)).or_else(|| value(path, tree))
             }
-            (Place::File, _) | (Place::Value(_) | Place::Key(_) | Place::Within(..), None) => None,
+            (FindingPlace::File, _)
+            | (FindingPlace::Value(_) | FindingPlace::Key(_) | FindingPlace::Within(..), None) => None,
         }?;
         let source = self.get(span.file)?;
         Some(Span { file: span.file, range: source.first_line(span.range) })
@@ -72,7 +73,7 @@ impl Sources {
 
     /// Gives findings about a tree that is not the one that comes of everything the places in the files.
     pub(super) fn placed(&self, found: &Diagnostics, tree: &Node) -> Diagnostics {
-        let at = |place: &Place| self.locate(place, Some(tree)).map(Place::At);
+        let at = |place: &FindingPlace| self.locate(place, Some(tree)).map(FindingPlace::At);
         let mut placed = Diagnostics::default();
         for finding in found.iter() {
             let mut finding = finding.clone();
@@ -183,7 +184,7 @@ mod tests {
         let path = DocPath::root().key("a");
         let decoded = &tree.at(&path).unwrap().as_scalar().unwrap().text;
         let at = decoded.rfind("${x.y}").unwrap();
-        let span = sources.locate(&Place::Within(path, at..at + 6), Some(&tree)).unwrap();
+        let span = sources.locate(&FindingPlace::Within(path, at..at + 6), Some(&tree)).unwrap();
         let position = sources.get(file).unwrap().position(span.range.start);
         assert_eq!(
             format!("{}:{} {}", position.line, position.column, &text[span.range]),

@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use saphyr_parser::{Event, Marker, Parser, ScalarStyle as Style, ScanError, Tag};
 
-use crate::base::diagnostic::{Diagnostic, Diagnostics, Place};
+use crate::base::diagnostic::{Diagnostic, Diagnostics, FindingPlace};
 use crate::base::node::{Entry, FileId, Node, NodeValue, Scalar, ScalarStyle, ScalarValue, Span};
 use crate::base::text::one_line;
 
@@ -28,7 +28,7 @@ const MAX_TEXT: usize = 4 * MAX_SIZE;
 /// one that is worth a closer look.
 pub fn parse(text: &str, file: FileId, out: &mut Diagnostics) -> Option<Node> {
     if text.len() > MAX_SIZE {
-        out.push(limit(Place::File, "the file is larger than 1 MiB"));
+        out.push(limit(FindingPlace::File, "the file is larger than 1 MiB"));
         return None;
     }
     if let Some(found) = text.char_indices().find(|(_, c)| !is_printable(*c)) {
@@ -57,14 +57,14 @@ pub fn parse(text: &str, file: FileId, out: &mut Diagnostics) -> Option<Node> {
             let what = if node.as_scalar().is_some() { "a single value" } else { "a list" };
             let finding = Diagnostic::error(
                 "wrong-type",
-                Place::Bytes(node.span.range),
+                FindingPlace::Bytes(node.span.range),
                 format!("a loop file must be a mapping, not {what}"),
             );
             out.push(finding.help("begin with `name:`, `initial:` and `states:`"));
             None
         }
         _ => {
-            let finding = Diagnostic::error("empty-file", Place::File, "the file is empty");
+            let finding = Diagnostic::error("empty-file", FindingPlace::File, "the file is empty");
             out.push(finding.help("a loop needs at least `name:`, `initial:` and `states:`"));
             None
         }
@@ -74,7 +74,7 @@ pub fn parse(text: &str, file: FileId, out: &mut Diagnostics) -> Option<Node> {
 /// A finding that ends the reading.
 type Fatal = Box<Diagnostic>;
 
-fn limit(place: Place, message: &str) -> Diagnostic {
+fn limit(place: FindingPlace, message: &str) -> Diagnostic {
     Diagnostic::error("yaml-limit", place, message)
 }
 
@@ -84,7 +84,7 @@ fn is_printable(c: char) -> bool {
 
 fn unprintable((at, c): (usize, char)) -> Diagnostic {
     let code = u32::from(c);
-    let place = Place::Bytes(at..at + c.len_utf8());
+    let place = FindingPlace::Bytes(at..at + c.len_utf8());
     let message = format!("the control character U+{code:04X} cannot stand in a YAML file");
     Diagnostic::error("yaml-character", place, message)
         .help(format!("write it as `\\x{code:02x}` in a text in double quotes, or remove it"))
@@ -190,7 +190,7 @@ impl YamlReader<'_, '_> {
                         return Err(Box::new(
                             Diagnostic::error(
                                 "several-documents",
-                                Place::Bytes(self.visible(range)),
+                                FindingPlace::Bytes(self.visible(range)),
                                 "the file holds several documents",
                             )
                             .help("a loop file is one document; move the other to a file of its own"),
@@ -263,7 +263,7 @@ impl YamlReader<'_, '_> {
             scalar.value = read;
         } else {
             let message = format!("`{}` is not what `!!{}` says", one_line(&scalar.text, 40), tag.suffix);
-            self.out.push(Diagnostic::error("yaml-tag", Place::Bytes(range.clone()), message));
+            self.out.push(Diagnostic::error("yaml-tag", FindingPlace::Bytes(range.clone()), message));
         }
         scalar
     }
@@ -274,7 +274,7 @@ impl YamlReader<'_, '_> {
         if !is_known {
             let shown = if tag.is_yaml_core_schema() { format!("!!{}", tag.suffix) } else { tag.to_string() };
             let message = format!("the tag `{}` has no meaning here", one_line(&shown, 40));
-            let place = Place::Bytes(self.visible(range.clone()));
+            let place = FindingPlace::Bytes(self.visible(range.clone()));
             self.out.push(
                 Diagnostic::error("yaml-tag", place, message)
                     .help("remove it; a text that begins with `!` needs quotes"),
@@ -287,7 +287,7 @@ impl YamlReader<'_, '_> {
         else {
             return Err(Box::new(Diagnostic::error(
                 "yaml-alias",
-                Place::Bytes(range),
+                FindingPlace::Bytes(range),
                 "an alias cannot stand inside the value it names",
             )));
         };
@@ -382,7 +382,7 @@ impl YamlReader<'_, '_> {
         self.nodes = self.nodes.saturating_add(nodes);
         self.bytes = self.bytes.saturating_add(bytes);
         if self.nodes > MAX_NODES || self.bytes > MAX_TEXT {
-            let place = Place::Bytes(self.visible(range.clone()));
+            let place = FindingPlace::Bytes(self.visible(range.clone()));
             let message = "the file holds too much, with its aliases written out";
             return Err(Box::new(
                 limit(place, message)
@@ -394,7 +394,7 @@ impl YamlReader<'_, '_> {
 
     fn too_deep(&self, range: Range<usize>) -> Fatal {
         let message = format!("values are nested deeper than {MAX_DEPTH} levels");
-        Box::new(limit(Place::Bytes(self.visible(range)), &message))
+        Box::new(limit(FindingPlace::Bytes(self.visible(range)), &message))
     }
 
     fn span(&self, range: Range<usize>) -> Span {
@@ -499,7 +499,7 @@ impl YamlReader<'_, '_> {
             return self.too_deep(at..at);
         }
         let (message, help) = explain(error.info());
-        let finding = Diagnostic::error("yaml-syntax", Place::Bytes(self.visible(at..at)), message);
+        let finding = Diagnostic::error("yaml-syntax", FindingPlace::Bytes(self.visible(at..at)), message);
         Box::new(match help {
             Some(help) => finding.help(help),
             None => finding,
@@ -513,7 +513,7 @@ impl MappingKey {
         let NodeValue::Scalar(scalar) = node.value else {
             let finding = Diagnostic::error(
                 "yaml-key",
-                Place::Bytes(span.range.clone()),
+                FindingPlace::Bytes(span.range.clone()),
                 "a key must be a single value, not a list or a mapping",
             );
             out.push(finding.help("a text that begins with `[` or `{` needs quotes"));
@@ -527,12 +527,12 @@ impl MappingKey {
         if let Some(first) = &first {
             let finding = Diagnostic::error(
                 "duplicate-key",
-                Place::Bytes(span.range.clone()),
+                FindingPlace::Bytes(span.range.clone()),
                 format!("the key `{}` stands twice in one mapping", one_line(&scalar.text, 60)),
             );
             out.push(
                 finding
-                    .related(Place::Bytes(first.clone()), "it stands here first")
+                    .related(FindingPlace::Bytes(first.clone()), "it stands here first")
                     .help("remove one, or give it another name"),
             );
         }
@@ -543,7 +543,7 @@ impl MappingKey {
 impl OpenMap {
     /// Takes what `<<` names: a mapping, or a list of mappings of which an earlier one wins.
     fn merge(&mut self, node: Node, alias: Option<Range<usize>>, out: &mut Diagnostics) {
-        let place = Place::Bytes(alias.unwrap_or_else(|| node.span.range.clone()));
+        let place = FindingPlace::Bytes(alias.unwrap_or_else(|| node.span.range.clone()));
         if self.merged.is_some() {
             let finding = Diagnostic::error("duplicate-key", place, "`<<` stands twice in one mapping");
             out.push(finding.help("give it a list: `<<: [*a, *b]`"));
@@ -703,12 +703,12 @@ mod tests {
         let line = |at: usize| text[..at].matches('\n').count() + 1;
         let mut shown = String::new();
         for finding in out.iter() {
-            let Place::Bytes(range) = &finding.place else {
+            let FindingPlace::Bytes(range) = &finding.place else {
                 writeln!(shown, "{} -: {}", finding.code, finding.message).unwrap();
                 continue;
             };
             write!(shown, "{} {}: {}", finding.code, line(range.start), finding.message).unwrap();
-            if let Some((Place::Bytes(range), _)) = &finding.related {
+            if let Some((FindingPlace::Bytes(range), _)) = &finding.related {
                 write!(shown, " (line {})", line(range.start)).unwrap();
             }
             writeln!(shown, " [{}]", &text[range.clone()]).unwrap();
@@ -970,7 +970,7 @@ mod tests {
         let (node, out) = read(text);
         for finding in out.iter() {
             assert_eq!(finding.severity, Severity::Error);
-            if let Place::Bytes(range) = &finding.place {
+            if let FindingPlace::Bytes(range) = &finding.place {
                 assert!(text.get(range.clone()).is_some(), "{range:?} of {text:?}");
             }
         }

@@ -362,7 +362,7 @@ impl Engine<'_> {
     }
 
     /// Resolves where and how long an action runs. That of a terminal has little time when nothing else is said.
-    pub(super) fn setting(&self, setting: &machine::Setting) -> Result<Setting, RenderError> {
+    pub(super) fn setting(&self, setting: &machine::ActionSetting) -> Result<Setting, RenderError> {
         let cwd = setting.cwd.as_ref().map(|cwd| self.render(cwd)).transpose()?;
         let mut env = environment::variables(self);
         let mut room = Room::new();

@@ -22,7 +22,7 @@ use crate::evaluate::observation::Stop;
 use crate::evaluate::survey::Surveyed;
 use crate::evaluate::verdict::Verdict;
 use crate::evaluate::{Judged, Judging};
-use crate::machine::routing::{self, ActionEnd, Key};
+use crate::machine::routing::{self, ActionEnd, RouteKey};
 use crate::machine::{self, Action, OnHandoff, Routes, SignalKind, Step, StepId};
 
 /// A reason is cut to so many characters.
@@ -121,8 +121,10 @@ impl Engine<'_> {
             (None, Some(model)) => Some(self.render(model).map_err(|error| unresolved(error.to_string()))?),
             (model, _) => model,
         };
-        let bounds =
-            machine::Setting { timeout: llm.timeout.or(Some(ASKING_TIME)), ..machine::Setting::default() };
+        let bounds = machine::ActionSetting {
+            timeout: llm.timeout.or(Some(ASKING_TIME)),
+            ..machine::ActionSetting::default()
+        };
         let setting = self.setting(&bounds).map_err(|error| unresolved(error.to_string()))?;
         Ok(Some(AskRequest {
             question: Question { model, ..question },
@@ -283,8 +285,12 @@ impl Engine<'_> {
     fn has_error_route(&self, step: &Step) -> bool {
         let way = routing::way(self.machine, step, &Verdict::error(), ActionEnd::Badly);
         way.is_some_and(|way| match way.key {
-            Key::On(_) | Key::AnyError => true,
-            Key::Next | Key::AnyOther | Key::Loop(_) | Key::Repeat | Key::Unjudged => false,
+            RouteKey::On(_) | RouteKey::AnyError => true,
+            RouteKey::Next
+            | RouteKey::AnyOther
+            | RouteKey::Loop(_)
+            | RouteKey::Repeat
+            | RouteKey::Unjudged => false,
         })
     }
 

@@ -55,7 +55,7 @@ impl Course {
 
 /// A moment of a run at which a verdict fell.
 #[derive(Clone, Debug)]
-pub struct Moment {
+pub struct VerdictMoment {
     past: Past,
     id: StepId,
     verdict: Verdict,
@@ -63,7 +63,7 @@ pub struct Moment {
     tree: Option<TreeState>,
 }
 
-impl Moment {
+impl VerdictMoment {
     /// Recognizes one: the run as it was before the event, and the event. Nothing where no evaluator, no person and no
     /// sub-loop could have said anything else.
     pub fn of(past: &Past, machine: &Machine, event: &Event) -> Option<Self> {

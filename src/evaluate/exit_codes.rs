@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 use serde_json::{Value, json};
 
 use crate::base::decode::{Decode, Definitions, subject, wrong_type};
-use crate::base::diagnostic::{Diagnostic, Diagnostics, Place};
+use crate::base::diagnostic::{Diagnostic, Diagnostics, FindingPlace};
 use crate::base::node::{Node, NodeValue, Scalar};
 use crate::base::path::DocPath;
 use crate::base::text::one_line;
@@ -92,7 +92,7 @@ fn decode_one(
         Err(ExitCodeFault::Reversed) => {
             let message = format!("the range `{}` is empty", one_line(&scalar.text, 40));
             let help = "write the smaller code first";
-            out.push(Diagnostic::error("exit-codes", Place::Value(path.clone()), message).help(help));
+            out.push(Diagnostic::error("exit-codes", FindingPlace::Value(path.clone()), message).help(help));
             None
         }
     }
@@ -113,7 +113,7 @@ impl Decode for ExitCodes {
         if items.is_empty() {
             let message = format!("{} lists no exit code", subject(path));
             let help = "list the codes that are meant, or remove the key";
-            out.push(Diagnostic::error("exit-codes", Place::Value(path.clone()), message).help(help));
+            out.push(Diagnostic::error("exit-codes", FindingPlace::Value(path.clone()), message).help(help));
             return None;
         }
         let one = |(index, item): (usize, &Node)| {

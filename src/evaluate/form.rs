@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::base::decode::{Decode, Definitions, subject as named};
-use crate::base::diagnostic::{Diagnostic, Diagnostics, Place};
+use crate::base::diagnostic::{Diagnostic, Diagnostics, FindingPlace};
 use crate::base::node::Node;
 use crate::base::path::DocPath;
 use crate::base::text::one_line;
@@ -27,7 +27,7 @@ impl Decode for AnswerForm {
         let (schema, why) = (node.to_json(), unusable(&node.to_json(), path));
         let Some(why) = why else { return Some(Self(schema)) };
         let help = "write a JSON Schema of an object, such as `{type: object, required: [status]}`";
-        out.push(Diagnostic::error("answer-schema", Place::Value(path.clone()), why).help(help));
+        out.push(Diagnostic::error("answer-schema", FindingPlace::Value(path.clone()), why).help(help));
         None
     }
 

@@ -13,7 +13,7 @@ use super::observation::Observation;
 use super::subject::printed;
 use super::verdict::{CANNOT_JUDGE, UNCERTAIN, Verdict};
 use crate::base::decode::{Decode, Definitions, record};
-use crate::base::diagnostic::{Diagnostic, Diagnostics, Place};
+use crate::base::diagnostic::{Diagnostic, Diagnostics, FindingPlace};
 use crate::base::node::Node;
 use crate::base::path::DocPath;
 use crate::base::template::Template;
@@ -211,7 +211,9 @@ impl Decode for AnswerSchema {
         let schema = node.to_json();
         let mut refuse = |message: String| {
             let help = "write a JSON Schema of an object with the property `verdict`";
-            out.push(Diagnostic::error("answer-schema", Place::Value(path.clone()), message).help(help));
+            out.push(
+                Diagnostic::error("answer-schema", FindingPlace::Value(path.clone()), message).help(help),
+            );
         };
         if let Some(why) = unusable(&schema, path) {
             refuse(why);

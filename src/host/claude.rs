@@ -260,7 +260,7 @@ fn by_models(models: Option<&Value>) -> Option<ConversationUsage> {
 }
 
 /// What is different where another host prints these messages.
-pub(super) struct Manner {
+pub(super) struct MessageDialect {
     /// What an exit code says.
     pub(super) failure_of: fn(i32) -> Option<Kind>,
     /// What a result that says this of itself is, where that is said in a way of its own.
@@ -273,7 +273,7 @@ pub(super) struct ClaudeMessages {
     /// The version of claude; none for others, and for one that did not say.
     version: Option<Version>,
     /// How another host prints them, which also counts in another way.
-    manner: Option<&'static Manner>,
+    manner: Option<&'static MessageDialect>,
     class: Option<String>,
     quota: Option<Met>,
     result: Option<Map<String, Value>>,
@@ -406,7 +406,7 @@ fn denied(result: &Map<String, Value>) -> Option<String> {
 
 impl ClaudeMessages {
     /// Makes the reader of the messages of another host.
-    pub(super) fn in_manner(manner: &'static Manner) -> Self {
+    pub(super) fn in_manner(manner: &'static MessageDialect) -> Self {
         Self { manner: Some(manner), ..Self::default() }
     }
 

@@ -16,7 +16,7 @@
 use serde_json::{Map, Value};
 
 use super::call::{options, words};
-use super::claude::{ClaudeMessages, Manner};
+use super::claude::{ClaudeMessages, MessageDialect};
 use super::interface::{
     Access, Failure, Host, HostSettings, Invocation, Listener, Prompt, Release, Terms, Version,
 };
@@ -31,7 +31,7 @@ const EDITS: &str = "edit,notebook_edit,write_file";
 const ALL_BUT_READING: &str = "agent,edit,notebook_edit,run_shell_command,skill,write_file";
 
 /// How it prints the messages of Claude Code.
-const MANNER: Manner = Manner { failure_of, refusal };
+const MANNER: MessageDialect = MessageDialect { failure_of, refusal };
 
 /// Since when a second model can be named.
 const TAKES_FALLBACK: Version = Version(0, 24, 4);

@@ -30,7 +30,7 @@ const WIDEST: usize = 1000;
 
 /// How a part of a run was shown.
 #[derive(Debug)]
-pub(crate) struct Look {
+pub(crate) struct Presentation {
     /// The CI system whose log it was; none for a person.
     pub(crate) provider: Option<Provider>,
     /// Colours, columns, and how much a person was shown.
@@ -41,7 +41,7 @@ pub(crate) struct Look {
 #[derive(Debug, Default)]
 pub(crate) struct Part {
     /// How it was shown; unknown in journals of an earlier version.
-    pub(crate) look: Option<Look>,
+    pub(crate) look: Option<Presentation>,
     /// The tokens of its blocks, as far as they are known.
     pub(crate) tokens: Vec<String>,
     /// Where it is read about.
@@ -85,7 +85,7 @@ impl Session<'_> {
         if let Some(path) = self.bundle_named(name) {
             let unpacked = unpacked(&path).map_err(|error| unusable(name, &error))?;
             let (journal, log) = (unpacked.path().join(names::JOURNAL), unpacked.path().join(names::LOG));
-            let of = |_: &Option<Look>| Reader {
+            let of = |_: &Option<Presentation>| Reader {
                 remote: Some(Remote::Bundle(name.to_owned())),
                 ..Reader::default()
             };
@@ -93,7 +93,7 @@ impl Session<'_> {
         }
         let run = self.run_named(Some(name)).map_err(|none| none.of_kind(Kind::Refused))?;
         let home = run.files.loops().parent().unwrap_or(run.files.loops());
-        let of = |look: &Option<Look>| {
+        let of = |look: &Option<Presentation>| {
             let provider = look.as_ref().and_then(|look| look.provider.clone());
             let audience = provider.map_or(Audience::Person, Audience::Ci);
             reader(home, &run.files, &RunOptions { audience, ..RunOptions::default() }, self)
@@ -113,7 +113,7 @@ impl Told {
     fn read(
         (journal, log): (PathBuf, PathBuf),
         (name, until): (&str, Option<&StepNumber>),
-        of: &dyn Fn(&Option<Look>) -> Reader,
+        of: &dyn Fn(&Option<Presentation>) -> Reader,
         unpacked: Option<TempDir>,
     ) -> Result<Self, Error> {
         let (parts, headers) = (Vec::new(), Vec::new());
@@ -197,7 +197,7 @@ impl Part {
                     let provider = provider.as_deref().and_then(|name| Provider::by_name(name, &|_| None));
                     let verbosity = Verbosity::from_word(verbosity).unwrap_or(Verbosity::Normal);
                     let console = (*colour, (*width).min(WIDEST), verbosity);
-                    self.look = Some(Look { provider, console });
+                    self.look = Some(Presentation { provider, console });
                 }
                 // A token that a stranger wrote is no more than a token.
                 Shown::Token(token) if token.bytes().all(|byte| byte.is_ascii_hexdigit()) => {

@@ -18,7 +18,7 @@ use crate::journal::reader;
 use crate::journal::streams::Streams;
 use crate::report::digest::Digest;
 use crate::report::numbers::{Numbering, StepNumber};
-use crate::run::replay::{KnownMachine, Level, Replay};
+use crate::run::replay::{KnownMachine, LeftLoop, Replay};
 use crate::run::snapshots::Moment;
 use crate::session::context::Session;
 use crate::session::end::finish;
@@ -39,7 +39,7 @@ pub(crate) struct Repro {
     /// Its state.
     pub(crate) state: String,
     pub(super) run: String,
-    work: Work,
+    work: StepWork,
     /// Variables beside those of the environment.
     pub(super) env: Vec<(String, String)>,
     /// The directory of its action, seen from the top of the working tree.
@@ -51,7 +51,7 @@ pub(crate) struct Repro {
 }
 
 /// What a step did.
-enum Work {
+enum StepWork {
     /// A command: the words of its shell, and the text.
     Command(Vec<String>, String),
     /// Something else, in words for people.
@@ -111,7 +111,7 @@ impl Session<'_> {
         told: &ReproRun,
         files: &RunFiles,
         prepared: &mut Prepared,
-    ) -> Result<(Work, Setting), Error> {
+    ) -> Result<(StepWork, Setting), Error> {
         let unfit = |why: String| {
             Error::refused(format!("step {} cannot be made again: {why}", told.step))
                 .with_hint("check out the loop as it was when the run began")
@@ -145,7 +145,7 @@ impl Session<'_> {
 }
 
 /// Lets the engine go on until it asks for work.
-fn asked(engine: &mut Engine<'_>, now: Duration) -> Option<(Work, Setting)> {
+fn asked(engine: &mut Engine<'_>, now: Duration) -> Option<(StepWork, Setting)> {
     for _ in 0..MOST_QUESTIONS {
         let input = match engine.next() {
             Next::Begin => Input::Begin,
@@ -154,14 +154,18 @@ fn asked(engine: &mut Engine<'_>, now: Duration) -> Option<(Work, Setting)> {
             Next::Yield => Input::Yielded,
             Next::ReadContinuation => Input::Continuation(None),
             Next::Run(request) => {
-                let work = Work::Command(request.shell.clone(), request.text.clone());
+                let work = StepWork::Command(request.shell.clone(), request.text.clone());
                 return Some((work, request.setting.clone()));
             }
-            Next::Prompt(request) => return Some((Work::Other("asks an agent"), request.setting.clone())),
-            Next::Learn(request) => return Some((Work::Other("asks an agent"), request.setting.clone())),
-            Next::Call(request) => return Some((Work::Other("calls a tool"), request.setting.clone())),
-            Next::Approve(request) => return Some((Work::Other("asks a person"), request.setting.clone())),
-            Next::SubLoop(_) => return Some((Work::Other("runs another loop"), Setting::default())),
+            Next::Prompt(request) => {
+                return Some((StepWork::Other("asks an agent"), request.setting.clone()));
+            }
+            Next::Learn(request) => return Some((StepWork::Other("asks an agent"), request.setting.clone())),
+            Next::Call(request) => return Some((StepWork::Other("calls a tool"), request.setting.clone())),
+            Next::Approve(request) => {
+                return Some((StepWork::Other("asks a person"), request.setting.clone()));
+            }
+            Next::SubLoop(_) => return Some((StepWork::Other("runs another loop"), Setting::default())),
             Next::Ask(_)
             | Next::Read(_)
             | Next::Query(_)
@@ -169,7 +173,7 @@ fn asked(engine: &mut Engine<'_>, now: Duration) -> Option<(Work, Setting)> {
             | Next::Restore(_)
             | Next::Measure(_)
             | Next::Done(_) => {
-                return Some((Work::Other("runs no action"), Setting::default()));
+                return Some((StepWork::Other("runs no action"), Setting::default()));
             }
         };
         engine.handle(input, now).ok()?;
@@ -178,7 +182,7 @@ fn asked(engine: &mut Engine<'_>, now: Duration) -> Option<(Work, Setting)> {
 }
 
 /// Folds the loops of a run up to the step.
-fn folded(told: &ReproRun, prepared: &mut Prepared) -> Result<Vec<Level>, String> {
+fn folded(told: &ReproRun, prepared: &mut Prepared) -> Result<Vec<LeftLoop>, String> {
     let Prepared { machine, loaded, library, .. } = prepared;
     let outermost = KnownMachine { machine: Rc::new(machine.clone()), digest: loaded.digest.clone() };
     let mut find =
@@ -294,8 +298,8 @@ impl Repro {
     /// Returns the command line of the action, if it is a command.
     pub(crate) fn command(&self) -> Result<(&[String], &str), &'static str> {
         match &self.work {
-            Work::Command(shell, text) => Ok((shell, text)),
-            Work::Other(what) => Err(what),
+            StepWork::Command(shell, text) => Ok((shell, text)),
+            StepWork::Other(what) => Err(what),
         }
     }
 }

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::catalog::{CATALOG, InsideRow, JudgeKind, PartFormat, SectionRow};
 use super::found::JudgeChange;
 use super::ignore_lists;
-use super::parts::{Wanted, is_grown, parts};
+use super::parts::{PartSelection, is_grown, parts};
 use super::test_changes::{TextChange, compare, decides_for_others};
 use super::tree::{At, FileAt, Tree};
 use crate::base::file_mode::FileMode;
@@ -127,10 +127,10 @@ impl Role {
             Self::Named(JudgeKind::Test) => of_test(path, old, new),
             Self::Section(row) => {
                 let language = CATALOG.language(path);
-                of_parts(old, new, &Wanted::of_section(row, language), row.grows)
+                of_parts(old, new, &PartSelection::of_section(row, language), row.grows)
             }
             Self::Part(format, keys) => {
-                let wanted = Wanted { format: *format, keys, pattern: None, language: None };
+                let wanted = PartSelection { format: *format, keys, pattern: None, language: None };
                 of_parts(old, new, &wanted, false)
             }
             Self::Inside(row) => of_tests_inside(path, old, new, row),
@@ -175,7 +175,7 @@ fn of_test(path: &str, old: &str, new: &str) -> Option<Assessed> {
 /// A manifest of a new package may take over what its workspace says.
 const INHERITED: [&str; 1] = [".lints.workspace = true"];
 
-fn of_parts(old: &str, new: &str, wanted: &Wanted<'_>, grows: bool) -> Option<Assessed> {
+fn of_parts(old: &str, new: &str, wanted: &PartSelection<'_>, grows: bool) -> Option<Assessed> {
     let of = |text: &str| if text.is_empty() { Some(Vec::new()) } else { parts(text, wanted) };
     let is_same = match (of(old), of(new)) {
         (Some(old), Some(mut new)) => {
@@ -190,7 +190,7 @@ fn of_parts(old: &str, new: &str, wanted: &Wanted<'_>, grows: bool) -> Option<As
 
 fn of_tests_inside(path: &str, old: &str, new: &str, row: &'static InsideRow) -> Option<Assessed> {
     let language = CATALOG.language(path)?;
-    let wanted = Wanted::of_tests(row, language);
+    let wanted = PartSelection::of_tests(row, language);
     let (old, new) = (parts(old, &wanted)?, parts(new, &wanted)?);
     if row.format != PartFormat::Blocks {
         // They stand in comments and texts, where every word counts.

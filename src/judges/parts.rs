@@ -9,14 +9,14 @@ use super::makefile;
 use super::source_lines::source_lines;
 
 /// What decides which parts of a file count.
-pub(super) struct Wanted<'a> {
+pub(super) struct PartSelection<'a> {
     pub(super) format: PartFormat,
     pub(super) keys: &'a [String],
     pub(super) pattern: Option<&'a Regex>,
     pub(super) language: Option<&'a Language>,
 }
 
-impl<'a> Wanted<'a> {
+impl<'a> PartSelection<'a> {
     /// The parts that a row of shared files names.
     pub(super) fn of_section(row: &'a SectionRow, language: Option<&'a Language>) -> Self {
         let pattern = row.pattern.as_ref().map(|pattern| &pattern.0);
@@ -30,7 +30,7 @@ impl<'a> Wanted<'a> {
 }
 
 /// Returns the parts of a file that are wanted, in their order; none where the file cannot be read as what it is.
-pub(super) fn parts(text: &str, wanted: &Wanted<'_>) -> Option<Vec<String>> {
+pub(super) fn parts(text: &str, wanted: &PartSelection<'_>) -> Option<Vec<String>> {
     match (wanted.format, wanted.pattern) {
         (PartFormat::Toml, _) => {
             let table: toml::Table = toml::from_str(text).ok()?;
@@ -228,7 +228,7 @@ mod tests {
             let keys =
                 if row.format == PartFormat::Make { vec!["test".to_owned()] } else { row.keys.clone() };
             let changed = |[start, end]: &[String; 2]| {
-                let wanted = Wanted { keys: &keys, ..Wanted::of_section(row, None) };
+                let wanted = PartSelection { keys: &keys, ..PartSelection::of_section(row, None) };
                 let (start, end) = (parts(start, &wanted).unwrap(), parts(end, &wanted).unwrap());
                 if row.grows { !is_grown(&start, &end) } else { start != end }
             };
@@ -247,7 +247,7 @@ mod tests {
         for row in &CATALOG.inside {
             let language = CATALOG.languages.iter().find(|language| language.name == row.language).unwrap();
             let changed = |[start, end]: &[String; 2]| {
-                let wanted = Wanted::of_tests(row, language);
+                let wanted = PartSelection::of_tests(row, language);
                 parts(start, &wanted).unwrap() != parts(end, &wanted).unwrap()
             };
             for example in &row.examples {

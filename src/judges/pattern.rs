@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::base::decode::{Decode, Definitions, text, text_schema};
-use crate::base::diagnostic::{Diagnostic, Diagnostics, Place};
+use crate::base::diagnostic::{Diagnostic, Diagnostics, FindingPlace};
 use crate::base::node::Node;
 use crate::base::path::DocPath;
 
@@ -113,7 +113,8 @@ impl Decode for PathPattern {
         match Self::parse(source) {
             Ok(pattern) => Some(pattern),
             Err(error) => {
-                let finding = Diagnostic::error("pattern", Place::Value(path.clone()), error.to_string());
+                let finding =
+                    Diagnostic::error("pattern", FindingPlace::Value(path.clone()), error.to_string());
                 let help = "patterns are those of `.gitignore`: `tests/`, `*_test.go`, `/scripts/check.sh`";
                 out.push(finding.help(help));
                 None

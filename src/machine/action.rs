@@ -35,7 +35,7 @@ pub enum Action {
 
 /// Where and how long an action runs.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Setting {
+pub struct ActionSetting {
     /// Environment beyond the loop's.
     pub env: IndexMap<String, Template>,
     /// The directory, relative to the run's.
@@ -54,7 +54,7 @@ pub struct ShellAction {
     /// The words before the text, such as `bash -c`.
     pub shell: Vec<String>,
     /// Where and how long it runs.
-    pub setting: Setting,
+    pub setting: ActionSetting,
 }
 
 /// A prompt and who takes it.
@@ -79,7 +79,7 @@ pub struct PromptAction {
     /// The conversation that it belongs to.
     pub session: Option<Template>,
     /// Where and how long it runs.
-    pub setting: Setting,
+    pub setting: ActionSetting,
 }
 
 /// A call of an MCP tool.
@@ -90,7 +90,7 @@ pub struct ToolAction {
     /// The arguments.
     pub params: IndexMap<String, Params>,
     /// Where and how long it runs.
-    pub setting: Setting,
+    pub setting: ActionSetting,
 }
 
 /// An operation on the task board.
@@ -110,7 +110,7 @@ pub struct ApprovalAction {
     /// What is shown.
     pub text: Template,
     /// How long an answer is waited for.
-    pub setting: Setting,
+    pub setting: ActionSetting,
 }
 
 /// What has to be known before the run goes on.
@@ -127,7 +127,7 @@ pub struct LearningAction {
     /// The same as a template.
     pub tries_by: Option<Template>,
     /// Where and how long the agent works.
-    pub setting: Setting,
+    pub setting: ActionSetting,
 }
 
 /// A value whose texts are templates, at every depth.
@@ -321,7 +321,7 @@ impl Action {
     }
 }
 
-impl Setting {
+impl ActionSetting {
     fn templates(&self) -> impl Iterator<Item = (String, &Template)> {
         let env = self.env.iter().map(|(name, template)| (format!("env.{name}"), template));
         env.chain(self.cwd.iter().map(|cwd| ("cwd".to_owned(), cwd)))

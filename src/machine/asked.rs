@@ -1,21 +1,21 @@
 //! Compiles the states that ask somebody before the run goes on: a person, or an agent that finds out what is not known.
 
-use super::{Action, ApprovalAction, LearningAction, Routes, Setting};
-use crate::base::diagnostic::{Diagnostic, Diagnostics, Place};
+use super::{Action, ActionSetting, ApprovalAction, LearningAction, Routes};
+use crate::base::diagnostic::{Diagnostic, Diagnostics, FindingPlace};
 use crate::base::path::DocPath;
 use crate::base::template::Template;
 use crate::definition::schema::{ActionType, Learning, State};
 use crate::evaluate::verdict::Verdict;
 
 /// Makes a question for a person.
-pub(super) fn approval(text: Template, setting: Setting) -> Action {
+pub(super) fn approval(text: Template, setting: ActionSetting) -> Action {
     Action::Approval(ApprovalAction { text, setting })
 }
 
 /// Says that a question for a person says nothing.
 pub(super) fn without_question(state: &State, path: &DocPath, problems: &mut Diagnostics) {
     if state.action_type == Some(ActionType::HumanApproval) {
-        let place = Place::Value(path.key("action_type"));
+        let place = FindingPlace::Value(path.key("action_type"));
         let message = "a question for a person needs an `action`";
         let help = "write what is to be approved, such as `action: Deploy ${context.version}?`";
         problems.push(Diagnostic::error("empty-action", place, message).help(help));
@@ -37,14 +37,14 @@ pub(super) fn learning<'s>(
         (Some(_), Some(_)) | (None, None) => None,
     };
     if let Some((key, help)) = idle {
-        let place = Place::Key(path.key(key));
+        let place = FindingPlace::Key(path.key(key));
         let message = format!("`{key}` has no effect here");
         problems.push(Diagnostic::note("no-effect", place, message).help(help));
     }
     let learning = state.learning.as_ref().filter(|_| is_learning)?;
     for (key, given) in [("action", state.action.is_some()), ("loop", state.r#loop.is_some())] {
         if given {
-            let place = Place::Key(path.key(key));
+            let place = FindingPlace::Key(path.key(key));
             let message = format!("`{key}` has no effect beside `learning`");
             let help = "what an agent is asked is known; use another state for it";
             problems.push(Diagnostic::warning("no-effect", place, message).help(help));
@@ -56,12 +56,12 @@ pub(super) fn learning<'s>(
 /// Makes the work of a state that has to learn something.
 pub(super) fn learn(
     learning: &Learning,
-    setting: Setting,
+    setting: ActionSetting,
     path: &DocPath,
     problems: &mut Diagnostics,
 ) -> Action {
     if learning.targets.is_empty() && learning.targets_csv.is_none() {
-        let place = Place::Value(path.key("learning"));
+        let place = FindingPlace::Value(path.key("learning"));
         let message = "`learning` has no targets";
         let help = "add `targets: [NAME]`, or `targets_csv` with a text";
         problems.push(Diagnostic::error("missing-value", place, message).help(help));
@@ -106,6 +106,7 @@ pub(super) fn routes(
             [_, other, ..] => format!("add `on_{word}` or `on_{other}`"),
             _ => format!("add `on_{word}`"),
         };
-        problems.push(Diagnostic::error("missing-route", Place::Key(path.clone()), message).help(help));
+        problems
+            .push(Diagnostic::error("missing-route", FindingPlace::Key(path.clone()), message).help(help));
     }
 }

@@ -9,12 +9,12 @@ use serde_json::Value;
 use super::check::names;
 use super::early::{EarlyValue, EarlyValues, KnownValues};
 use super::{
-    Action, Artifact, Binding, BoardAction, Budget, Cap, End, EndId, Fallback, JudgedBy, Llm, LoopLimits,
-    Machine, Maintain, Meaning, Params, PromptAction, Retry, Routes, Setting, ShellAction, Stall, Step,
+    Action, ActionSetting, Artifact, Binding, BoardAction, Budget, Cap, End, EndId, Fallback, JudgedBy, Llm,
+    LoopLimits, Machine, Maintain, Meaning, Params, PromptAction, Retry, Routes, ShellAction, Stall, Step,
     StepId, SubLoopAction, SubLoopInput, Target, ToolAction, action, asked, graph, observations,
 };
 use crate::base::decode;
-use crate::base::diagnostic::{Diagnostic, Diagnostics, Place, Severity, nearest};
+use crate::base::diagnostic::{Diagnostic, Diagnostics, FindingPlace, Severity, nearest};
 use crate::base::name::{StateName, VarName};
 use crate::base::path::{DocPath, Segment};
 use crate::base::template::{Expression, Namespace, Template, TemplateFallback};
@@ -205,7 +205,7 @@ impl<'d> Compiler<'d> {
         let iterations = self.optional(definition.on_max_iterations.as_ref(), &root.key("on_max_iterations"));
         let steps = self.optional(definition.on_max_steps.as_ref(), &root.key("on_max_steps"));
         if definition.on_max_steps.is_some() && definition.max_steps.is_none() {
-            let place = Place::Key(root.key("on_max_steps"));
+            let place = FindingPlace::Key(root.key("on_max_steps"));
             let message = "`on_max_steps` has no effect without `max_steps`";
             self.problems.push(Diagnostic::warning("no-effect", place, message));
         }
@@ -250,7 +250,7 @@ impl<'d> Compiler<'d> {
         if model.expressions().next().is_none() && model.source().contains("${") {
             let message = format!("`{}` is not the name of a model", model.source());
             let help = "the host chooses the model; write a name, or a template such as `${context.model}`";
-            let place = Place::Value(path.clone());
+            let place = FindingPlace::Value(path.clone());
             self.problems.push(Diagnostic::warning("no-effect", place, message).help(help));
             return None;
         }
@@ -271,7 +271,7 @@ impl<'d> Compiler<'d> {
         let definition = self.definition;
         let Some(schema::ArtifactOutput(artifact)) = &definition.artifact_output else {
             if definition.artifact_mode.is_some() {
-                let place = Place::Key(DocPath::root().key("artifact_mode"));
+                let place = FindingPlace::Key(DocPath::root().key("artifact_mode"));
                 let message = "`artifact_mode` has no effect without `artifact_output`";
                 self.problems.push(Diagnostic::note("no-effect", place, message));
             }
@@ -281,7 +281,7 @@ impl<'d> Compiler<'d> {
             let path = DocPath::root().key("artifact_output").key("on").index(at);
             if let Some(Target::Step(_)) = self.named(state, &Field::Literal(()), &path) {
                 let message = format!("`{state}` is not terminal, so nothing is copied there");
-                self.problems.push(Diagnostic::warning("no-effect", Place::Value(path), message));
+                self.problems.push(Diagnostic::warning("no-effect", FindingPlace::Value(path), message));
             }
         }
         let said = definition.context.iter().find(|(name, _)| name.as_str() == "artifact_mode");
@@ -298,7 +298,7 @@ impl<'d> Compiler<'d> {
         if !self.definition.states.values().any(is_used) {
             let message = "`board` has no effect: no state works on the task board";
             let help = "add `action_type: board` to a state, or remove it";
-            self.problems.push(Diagnostic::warning("no-effect", Place::Key(path), message).help(help));
+            self.problems.push(Diagnostic::warning("no-effect", FindingPlace::Key(path), message).help(help));
         }
         board::Limits {
             plan_revisions: limits.max_plan_revisions.get(),
@@ -316,21 +316,25 @@ impl<'d> Compiler<'d> {
             if parameter.kind == schema::ParameterType::Enum && parameter.values.is_empty() {
                 let message = format!("the enum `{name}` has no `values`");
                 self.problems.push(
-                    Diagnostic::error("parameter", Place::Value(path.clone()), message)
+                    Diagnostic::error("parameter", FindingPlace::Value(path.clone()), message)
                         .help("add `values: [a, b]`"),
                 );
             }
             if parameter.required && parameter.default.is_some() {
                 let message = format!("the parameter `{name}` is required and has a default");
                 self.problems.push(
-                    Diagnostic::error("parameter", Place::Value(path.key("required")), message)
+                    Diagnostic::error("parameter", FindingPlace::Value(path.key("required")), message)
                         .help("a parameter with a default is never missing; remove one of the two"),
                 );
             }
             if let Some(default) = &parameter.default
                 && let Err(why) = super::context::convert(name, parameter, default)
             {
-                self.problems.push(Diagnostic::error("parameter", Place::Value(path.key("default")), why));
+                self.problems.push(Diagnostic::error(
+                    "parameter",
+                    FindingPlace::Value(path.key("default")),
+                    why,
+                ));
             }
         }
     }
@@ -348,14 +352,15 @@ impl<'d> Compiler<'d> {
             if given {
                 let message = format!("`{key}` has no effect in the terminal state `{name}`");
                 let help = "a terminal ends the run; put the work in a state before it";
-                self.problems
-                    .push(Diagnostic::warning("no-effect", Place::Key(path.key(key)), message).help(help));
+                self.problems.push(
+                    Diagnostic::warning("no-effect", FindingPlace::Key(path.key(key)), message).help(help),
+                );
             }
         }
         for verdict in state.on.keys() {
             let key = format!("on_{verdict}");
             let message = format!("`{key}` has no effect in the terminal state `{name}`");
-            self.problems.push(Diagnostic::warning("no-effect", Place::Key(path.key(key)), message));
+            self.problems.push(Diagnostic::warning("no-effect", FindingPlace::Key(path.key(key)), message));
         }
         End {
             name: name.clone(),
@@ -385,7 +390,7 @@ impl<'d> Compiler<'d> {
             let word = if inferred == Meaning::Failure { "failure" } else { "blocked" };
             let message = format!("ending in `{name}` counts as {word}, by its name");
             let help = format!("write `outcome: {word}` to say so, or `outcome: success` if it is not");
-            let place = Place::Key(path.clone());
+            let place = FindingPlace::Key(path.clone());
             self.problems.push(Diagnostic::note("inferred-outcome", place, message).help(help));
         }
         inferred
@@ -399,7 +404,7 @@ impl<'d> Compiler<'d> {
         for (key, given) in [("outcome", state.outcome.is_some()), ("failure", state.failure.is_some())] {
             if given {
                 let message = format!("`{key}` has no effect, because `{name}` is not terminal");
-                let place = Place::Key(path.key(key));
+                let place = FindingPlace::Key(path.key(key));
                 self.problems
                     .push(Diagnostic::warning("no-effect", place, message).help("add `terminal: true`"));
             }
@@ -445,7 +450,7 @@ impl<'d> Compiler<'d> {
             (Some(true), Err(why)) => {
                 let message = format!("`check: true` has no effect: {why}");
                 let help = "a check is a shell command that is judged by what it prints or by its exit code";
-                let place = Place::Key(path.key("check"));
+                let place = FindingPlace::Key(path.key("check"));
                 self.problems.push(Diagnostic::warning("no-effect", place, message).help(help));
                 false
             }
@@ -462,7 +467,7 @@ impl<'d> Compiler<'d> {
         ];
         let given = keys.into_iter().filter_map(|(key, name)| Some((key, name.as_ref()?)));
         let read = given.filter_map(|(key, name)| {
-            let place = Place::Key(path.key(key));
+            let place = FindingPlace::Key(path.key(key));
             self.problems.push(Diagnostic::note("no-effect", place, format!("`{key}` has no effect here")));
             self.state(name, &path.key(key))
         });
@@ -475,7 +480,7 @@ impl<'d> Compiler<'d> {
             let at = key.split('.').fold(path.clone(), |path, key| path.key(key));
             for expression in template.expressions().filter(|e| e.namespace == Namespace::Param) {
                 if key.starts_with("param.") {
-                    let place = Place::Within(at.clone(), expression.span.clone());
+                    let place = FindingPlace::Within(at.clone(), expression.span.clone());
                     let message = "a parameter cannot refer to parameters";
                     let help = "name where its value comes from, such as `${context.…}`";
                     self.problems.push(Diagnostic::error("nested-param", place, message).help(help));
@@ -510,7 +515,7 @@ impl<'d> Compiler<'d> {
                 "declare it in the `parameters` of a fragment and give it with `with: {{{wanted}: …}}`"
             ),
         };
-        let place = Place::Within(at.clone(), expression.span.clone());
+        let place = FindingPlace::Within(at.clone(), expression.span.clone());
         self.problems.push(Diagnostic::error("unknown-param", place, message).help(help));
         false
     }
@@ -523,7 +528,7 @@ impl<'d> Compiler<'d> {
         path: &DocPath,
     ) -> Option<Evaluate> {
         let explicit = state.evaluate.as_ref();
-        let place = |key: &str| Place::Value(path.key("evaluate").key(key));
+        let place = |key: &str| FindingPlace::Value(path.key("evaluate").key(key));
         let effort = &mut self.effort;
         for odd in explicit.iter().flat_map(|evaluate| evaluate.check(effort)) {
             let place = place(odd.key);
@@ -536,7 +541,7 @@ impl<'d> Compiler<'d> {
         match routes {
             Some(Routes::Always { .. }) => {
                 if explicit.is_some() {
-                    let place = Place::Key(path.key("evaluate"));
+                    let place = FindingPlace::Key(path.key("evaluate"));
                     let message = "`evaluate` has no effect beside `next`";
                     let help =
                         "`next` is taken whatever the result; name the verdicts with `on_yes` and `on_no`";
@@ -556,7 +561,7 @@ impl<'d> Compiler<'d> {
                         _ => None,
                     };
                     if let (Some(own), true) = (own, explicit.is_some()) {
-                        let place = Place::Key(path.key("evaluate"));
+                        let place = FindingPlace::Key(path.key("evaluate"));
                         let message = format!("`evaluate` has no effect beside {own}");
                         let help = "it has verdicts of its own; name them with `on_` or `route`";
                         self.problems.push(Diagnostic::warning("no-effect", place, message).help(help));
@@ -572,8 +577,9 @@ impl<'d> Compiler<'d> {
             if given {
                 let message = format!("`{key}` and `loop` exclude each other");
                 let help = "a state runs a command or another loop; use two states for both";
-                self.problems
-                    .push(Diagnostic::error("sub-loop", Place::Key(path.key(key)), message).help(help));
+                self.problems.push(
+                    Diagnostic::error("sub-loop", FindingPlace::Key(path.key(key)), message).help(help),
+                );
             }
         }
         let given = match (state.context_passthrough, state.with.is_empty()) {
@@ -583,7 +589,7 @@ impl<'d> Compiler<'d> {
                 if passthrough {
                     let message = "`with` and `context_passthrough` exclude each other";
                     let help = "`with` gives single values, `context_passthrough` everything; keep one";
-                    let place = Place::Key(path.key("with"));
+                    let place = FindingPlace::Key(path.key("with"));
                     self.problems.push(Diagnostic::error("sub-loop", place, message).help(help));
                 }
                 let bindings = state.with.iter();
@@ -621,13 +627,17 @@ impl<'d> Compiler<'d> {
         {
             if given {
                 let message = format!("`{key}` has no effect without `loop`");
-                self.problems.push(Diagnostic::warning("no-effect", Place::Key(path.key(key)), message));
+                self.problems.push(Diagnostic::warning(
+                    "no-effect",
+                    FindingPlace::Key(path.key(key)),
+                    message,
+                ));
             }
         }
         if state.worktree.is_some() {
             let message = "`worktree` needs `loop`";
             let help = "it is where a sub-loop works; for a whole run there is `run --worktree`";
-            let place = Place::Key(path.key("worktree"));
+            let place = FindingPlace::Key(path.key("worktree"));
             self.problems.push(Diagnostic::error("sub-loop", place, message).help(help));
         }
         let Some(text) = state.action.clone() else {
@@ -635,7 +645,7 @@ impl<'d> Compiler<'d> {
             return None;
         };
         if text.source().trim().is_empty() {
-            let place = Place::Value(path.key("action"));
+            let place = FindingPlace::Value(path.key("action"));
             let help = "remove the key for a state that runs nothing";
             self.problems.push(Diagnostic::error("empty-action", place, "the action is empty").help(help));
         }
@@ -670,8 +680,8 @@ impl<'d> Compiler<'d> {
     }
 
     /// Returns where and how long the action of a state runs.
-    fn setting_of(&self, state: &State) -> Setting {
-        Setting {
+    fn setting_of(&self, state: &State) -> ActionSetting {
+        ActionSetting {
             env: state.env.clone(),
             cwd: state.cwd.clone(),
             timeout: state.timeout.or(self.definition.default_timeout),
@@ -699,20 +709,20 @@ impl<'d> Compiler<'d> {
             ("shell", state.shell.is_some(), "only a shell action is run by a shell"),
         ] {
             if given && !own_keys(kind).contains(&key) {
-                let place = Place::Key(path.key(key));
+                let place = FindingPlace::Key(path.key(key));
                 let message = format!("`{key}` has no effect beside a {} action", kind.word());
                 self.problems.push(Diagnostic::note("no-effect", place, message).help(help));
             }
         }
     }
 
-    fn tool(&mut self, tool: Template, state: &State, setting: Setting, path: &DocPath) -> Action {
+    fn tool(&mut self, tool: Template, state: &State, setting: ActionSetting, path: &DocPath) -> Action {
         if let Some(name) = tool.as_literal() {
             let parts: Vec<_> = name.trim().split('/').collect();
             if parts.len() != 2 || parts.iter().any(|part| part.is_empty()) {
                 let message = format!("`{}` is not a tool", one_line(&name, 60));
                 let help = "write the server and its tool, such as `github/create_issue`";
-                let place = Place::Value(path.key("action"));
+                let place = FindingPlace::Value(path.key("action"));
                 self.problems.push(Diagnostic::error("tool", place, message).help(help));
             }
         }
@@ -735,7 +745,7 @@ impl<'d> Compiler<'d> {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => format!("the operations are {}", words().collect::<Vec<_>>().join(", ")),
             };
-            let place = Place::Value(path.key("action"));
+            let place = FindingPlace::Value(path.key("action"));
             self.problems.push(Diagnostic::error("operation", place, message).help(help));
             return None;
         };
@@ -748,14 +758,15 @@ impl<'d> Compiler<'d> {
                     [] => "it has none".to_owned(),
                     known => format!("it has {}", known.join(", ")),
                 };
-                self.problems.push(Diagnostic::error("operation", Place::Key(at), message).help(help));
+                self.problems.push(Diagnostic::error("operation", FindingPlace::Key(at), message).help(help));
             } else if let Some(text) = value.as_str() {
                 params
                     .extend(decode::template(text, &at, &mut self.problems).map(|text| (name.clone(), text)));
             } else {
                 let message = format!("the parameter `{name}` of an operation is a text");
                 let help = "write a text, such as `${captured.plan.json}`";
-                self.problems.push(Diagnostic::error("operation", Place::Value(at), message).help(help));
+                self.problems
+                    .push(Diagnostic::error("operation", FindingPlace::Value(at), message).help(help));
             }
         }
         Some(Action::Board(BoardAction { text, kind, params }))
@@ -791,7 +802,8 @@ impl<'d> Compiler<'d> {
                 _ if word.starts_with('_') => {
                     let message = format!("unknown route key `{word}`");
                     let help = "the special keys are `_` for any other verdict and `_error` for errors";
-                    self.problems.push(Diagnostic::error("unknown-key", Place::Key(at), message).help(help));
+                    self.problems
+                        .push(Diagnostic::error("unknown-key", FindingPlace::Key(at), message).help(help));
                 }
                 _ => self.enter(&mut table, word, target, at),
             }
@@ -802,7 +814,8 @@ impl<'d> Compiler<'d> {
             if let Some(meant) = misspelt(word, state) {
                 let message = format!("unknown key `on_{word}`");
                 let help = format!("did you mean `on_{meant}`?");
-                self.problems.push(Diagnostic::error("unknown-key", Place::Key(at), message).help(help));
+                self.problems
+                    .push(Diagnostic::error("unknown-key", FindingPlace::Key(at), message).help(help));
                 continue;
             }
             let target = self.target(name, target, &at);
@@ -822,8 +835,9 @@ impl<'d> Compiler<'d> {
                 if !verdict.is_error() && !verdict.is_timeout() && !is_blocked {
                     let message = format!("the route for `{verdict}` has no effect beside `next`");
                     let help = "`next` is taken whatever the result; remove one of the two";
-                    self.problems
-                        .push(Diagnostic::warning("no-effect", Place::Key(at.clone()), message).help(help));
+                    self.problems.push(
+                        Diagnostic::warning("no-effect", FindingPlace::Key(at.clone()), message).help(help),
+                    );
                 }
             }
             return Some(Routes::Always { next, on_error, on_timeout, on_blocked });
@@ -831,7 +845,8 @@ impl<'d> Compiler<'d> {
         if state.route.is_empty() && state.on.is_empty() {
             let message = format!("the state `{name}` has no way out");
             let help = "add `next`, routes such as `on_yes` and `on_no`, or `terminal: true`";
-            self.problems.push(Diagnostic::error("no-way-out", Place::Key(path.clone()), message).help(help));
+            self.problems
+                .push(Diagnostic::error("no-way-out", FindingPlace::Key(path.clone()), message).help(help));
             return None;
         }
         let table = table.into_iter().map(|(verdict, (target, _))| (verdict, target)).collect();
@@ -852,8 +867,8 @@ impl<'d> Compiler<'d> {
             let help =
                 "`success`, `pass` and `met` mean `yes`; `failure`, `fail` and `unmet` mean `no`; keep one";
             self.problems.push(
-                Diagnostic::error("duplicate-route", Place::Key(at), message)
-                    .related(Place::Key(first.clone()), "the other one")
+                Diagnostic::error("duplicate-route", FindingPlace::Key(at), message)
+                    .related(FindingPlace::Key(first.clone()), "the other one")
                     .help(help),
             );
         } else if let Some(target) = target {
@@ -878,7 +893,11 @@ impl<'d> Compiler<'d> {
                 ];
                 for (key, _) in idle.into_iter().filter(|(_, given)| *given) {
                     let message = format!("`{key}` has no effect without `max_retries`");
-                    self.problems.push(Diagnostic::warning("no-effect", Place::Key(path.key(key)), message));
+                    self.problems.push(Diagnostic::warning(
+                        "no-effect",
+                        FindingPlace::Key(path.key(key)),
+                        message,
+                    ));
                 }
                 None
             }
@@ -890,7 +909,7 @@ impl<'d> Compiler<'d> {
                 let message = format!("`{there}` of `{name}` needs `{missing}`");
                 let help = "give both or neither";
                 self.problems
-                    .push(Diagnostic::error("retry", Place::Key(path.key(there)), message).help(help));
+                    .push(Diagnostic::error("retry", FindingPlace::Key(path.key(there)), message).help(help));
                 None
             }
         }
@@ -919,13 +938,13 @@ impl<'d> Compiler<'d> {
         if state.next.is_some() {
             let message = "`repeat` has no effect beside `next`";
             let help = "`next` is taken whatever the result; name the verdicts with `on_yes` and `on_no`";
-            self.problems.push(Diagnostic::warning("no-effect", Place::Key(path), message).help(help));
+            self.problems.push(Diagnostic::warning("no-effect", FindingPlace::Key(path), message).help(help));
             return None;
         }
         for (key, cap) in self.caps() {
             if let Some(cap) = cap.filter(|cap| passes > *cap) {
                 let message = format!("`passes: {passes}` cannot be reached: `{key}` allows {cap}");
-                let place = Place::Value(path.key("passes"));
+                let place = FindingPlace::Value(path.key("passes"));
                 let help = format!("each of them is a pass of its own; raise `{key}`");
                 self.problems.push(Diagnostic::error("range", place, message).help(help));
             }
@@ -969,7 +988,7 @@ impl<'d> Compiler<'d> {
                 let from = made.as_template().map(|made| format!(", which `{}` becomes,", made.source()));
                 let message = format!("the state `{name}`{} is not defined", from.unwrap_or_default());
                 let label = "no state has this name";
-                let place = Place::Value(path.clone());
+                let place = FindingPlace::Value(path.clone());
                 Diagnostic::error("unknown-state", place, message).label(label).help(help)
             });
         }
@@ -1007,7 +1026,7 @@ impl<'d> Compiler<'d> {
         if !are_known {
             return Worked::Refused;
         }
-        let place = Place::Value(path.clone());
+        let place = FindingPlace::Value(path.clone());
         match self.values.settle(value, &self.params) {
             EarlyValue::Known(value) => Worked::Known(value),
             EarlyValue::Open => {

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use super::routing::{ActionEnd, Key, Move, in_a_stall, is_sub_loop, moves};
+use super::routing::{ActionEnd, Move, RouteKey, in_a_stall, is_sub_loop, moves};
 use super::{EndId, Machine, Step, StepId, Target};
 use crate::evaluate::verdict::{Observes, Verdict};
 
@@ -30,7 +30,7 @@ pub struct Arrow {
     /// The verdict for which it is taken; absent for `next`.
     pub word: Option<String>,
     /// The key of the way, for a way of the state's own or the loop's.
-    pub key: Option<Key>,
+    pub key: Option<RouteKey>,
     /// Whether it is taken for a failing observation.
     pub is_failing: bool,
 }
@@ -195,9 +195,9 @@ fn trusts(step: &Step, observes: Observes, before: bool) -> Vec<bool> {
 fn word(one: &Move) -> Option<String> {
     let way = one.way.as_ref()?;
     match (&way.key, one.departure.ended) {
-        (Key::Next, ActionEnd::Well) => None,
-        (Key::Next, ActionEnd::Badly) => Some("fails".to_owned()),
-        (Key::Next, ActionEnd::Late) => Some("too late".to_owned()),
+        (RouteKey::Next, ActionEnd::Well) => None,
+        (RouteKey::Next, ActionEnd::Badly) => Some("fails".to_owned()),
+        (RouteKey::Next, ActionEnd::Late) => Some("too late".to_owned()),
         _ => Some(one.departure.verdict.to_string()),
     }
 }

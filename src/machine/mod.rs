@@ -35,8 +35,8 @@ pub mod provided;
 pub mod routing;
 
 pub use action::{
-    Action, ApprovalAction, Binding, BoardAction, JudgedBy, LearningAction, Params, PromptAction, Setting,
-    ShellAction, SubLoopAction, SubLoopInput, ToolAction,
+    Action, ActionSetting, ApprovalAction, Binding, BoardAction, JudgedBy, LearningAction, Params,
+    PromptAction, ShellAction, SubLoopAction, SubLoopInput, ToolAction,
 };
 
 /// A file that a run copies into the working tree at its end.

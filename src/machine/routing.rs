@@ -33,7 +33,7 @@ pub enum Reason {
 
 /// The key of a loop file that holds a way.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Key {
+pub enum RouteKey {
     /// `next` of the state.
     Next,
     /// The state's route for this verdict.
@@ -60,7 +60,7 @@ pub struct WayOut {
     /// Why it is taken.
     pub reason: Reason,
     /// Where it is written.
-    pub key: Key,
+    pub key: RouteKey,
 }
 
 /// Finds the way out of a state, the state's own ways before the loop's. The verdict counts where ways depend on it,
@@ -76,11 +76,11 @@ pub fn way(machine: &Machine, step: &Step, verdict: &Verdict, ended: ActionEnd) 
             Some(match key {
                 Some(verdict) => WayOut {
                     to: *to,
-                    key: Key::On(verdict.clone()),
+                    key: RouteKey::On(verdict.clone()),
                     verdict: Some(verdict),
                     reason: Reason::Error,
                 },
-                None => WayOut { to: *to, verdict: None, reason: Reason::Next, key: Key::Next },
+                None => WayOut { to: *to, verdict: None, reason: Reason::Next, key: RouteKey::Next },
             })
         }
         Routes::ByVerdict { .. } => by_verdict(machine, step, verdict),
@@ -99,7 +99,7 @@ pub fn unjudged(step: &Step, id: StepId, verdict: &Verdict, times: u32) -> Optio
         to: Target::Step(id),
         verdict: Some(verdict.clone()),
         reason: Reason::Unjudged,
-        key: Key::Unjudged,
+        key: RouteKey::Unjudged,
     })
 }
 
@@ -111,29 +111,33 @@ pub fn repeated(step: &Step, id: StepId, verdict: &Verdict, before: u32) -> Opti
         to: Target::Step(id),
         verdict: Some(verdict.clone()),
         reason: Reason::Repeat,
-        key: Key::Repeat,
+        key: RouteKey::Repeat,
     })
 }
 
 fn by_verdict(machine: &Machine, step: &Step, verdict: &Verdict) -> Option<WayOut> {
     let Routes::ByVerdict { table, error, otherwise } = &step.routes else { return None };
     let fallback = machine.fallback;
-    let own = |verdict: &Verdict| table.get(verdict).map(|to| (*to, Key::On(verdict.clone())));
-    let as_said = |(to, key): (Target, Key)| WayOut {
+    let own = |verdict: &Verdict| table.get(verdict).map(|to| (*to, RouteKey::On(verdict.clone())));
+    let as_said = |(to, key): (Target, RouteKey)| WayOut {
         to,
         verdict: Some(verdict.clone()),
         reason: Reason::Verdict,
         key,
     };
-    let as_error =
-        |(to, key): (Target, Key)| WayOut { to, verdict: Some(Verdict::error()), reason: Reason::Error, key };
+    let as_error = |(to, key): (Target, RouteKey)| WayOut {
+        to,
+        verdict: Some(Verdict::error()),
+        reason: Reason::Error,
+        key,
+    };
     let is_missing_tool = verdict.as_str() == "not_found" && calls_tool(step);
     let is_failure = verdict.is_error() || verdict.is_timeout() || verdict.is_unjudged() || is_missing_tool;
     let named = |verdict: &Verdict| own(verdict).or_else(|| own(&alias(step, verdict)?));
     if let Some(found) = named(verdict).or_else(|| named(&verdict.certain()?)) {
         return Some(as_said(found));
     }
-    let any_error = || error.map(|to| (to, Key::AnyError)).or_else(|| own(&Verdict::error()));
+    let any_error = || error.map(|to| (to, RouteKey::AnyError)).or_else(|| own(&Verdict::error()));
     if is_failure && let Some(found) = any_error() {
         return Some(as_error(found));
     }
@@ -144,14 +148,14 @@ fn by_verdict(machine: &Machine, step: &Step, verdict: &Verdict) -> Option<WayOu
     }
     if is_failure {
         if let Some(to) = fallback.on_timeout.filter(|_| verdict.is_timeout()) {
-            return Some(WayOut { reason: Reason::Error, ..as_said((to, Key::Loop("on_timeout"))) });
+            return Some(WayOut { reason: Reason::Error, ..as_said((to, RouteKey::Loop("on_timeout"))) });
         }
         if let Some(to) = fallback.on_error {
-            return Some(as_error((to, Key::Loop("on_error"))));
+            return Some(as_error((to, RouteKey::Loop("on_error"))));
         }
     }
     if let Some(to) = otherwise.filter(|_| !verdict.is_unjudged()) {
-        return Some(as_said((to, Key::AnyOther)));
+        return Some(as_said((to, RouteKey::AnyOther)));
     }
     // An author who wrote only `on_yes` and `on_error` means everything else by the second.
     if is_no(step, verdict)
@@ -160,7 +164,7 @@ fn by_verdict(machine: &Machine, step: &Step, verdict: &Verdict) -> Option<WayOu
         return Some(WayOut { reason: Reason::Error, ..as_said((to, key)) });
     }
     let blocked = fallback.on_blocked.filter(|_| verdict.as_str() == "blocked");
-    blocked.map(|to| as_said((to, Key::Loop("on_blocked"))))
+    blocked.map(|to| as_said((to, RouteKey::Loop("on_blocked"))))
 }
 
 /// Finds the way out of a state whose work cannot be made: that of errors, also where another one is taken whatever the
@@ -168,8 +172,8 @@ fn by_verdict(machine: &Machine, step: &Step, verdict: &Verdict) -> Option<WayOu
 pub fn unmade(machine: &Machine, step: &Step) -> Option<WayOut> {
     let verdict = Verdict::error();
     let Routes::Always { on_error, .. } = &step.routes else { return by_verdict(machine, step, &verdict) };
-    let own = on_error.map(|to| (to, Key::On(verdict.clone())));
-    let (to, key) = own.or(machine.fallback.on_error.map(|to| (to, Key::Loop("on_error"))))?;
+    let own = on_error.map(|to| (to, RouteKey::On(verdict.clone())));
+    let (to, key) = own.or(machine.fallback.on_error.map(|to| (to, RouteKey::Loop("on_error"))))?;
     Some(WayOut { to, verdict: Some(verdict), reason: Reason::Error, key })
 }
 
@@ -180,18 +184,18 @@ pub fn without_model(machine: &Machine, step: &Step) -> Option<WayOut> {
     let blocked = Verdict::blocked();
     let (blocked_way, error_way) = match &step.routes {
         Routes::Always { on_blocked, on_error, .. } => {
-            (*on_blocked, on_error.map(|to| (to, Key::On(Verdict::error()))))
+            (*on_blocked, on_error.map(|to| (to, RouteKey::On(Verdict::error()))))
         }
         Routes::ByVerdict { table, error, .. } => {
-            let any = error.map(|to| (to, Key::AnyError));
-            let own = table.get(&Verdict::error()).map(|to| (*to, Key::On(Verdict::error())));
+            let any = error.map(|to| (to, RouteKey::AnyError));
+            let own = table.get(&Verdict::error()).map(|to| (*to, RouteKey::On(Verdict::error())));
             (table.get(&blocked).copied(), any.or(own))
         }
     };
     let verdict = Some(blocked.clone());
     let leads_on = |to: &Target| machine.name_of(*to) != &step.name;
     match (blocked_way.filter(leads_on), error_way.filter(|(to, _)| leads_on(to))) {
-        (Some(to), _) => Some(WayOut { to, verdict, reason: Reason::Verdict, key: Key::On(blocked) }),
+        (Some(to), _) => Some(WayOut { to, verdict, reason: Reason::Verdict, key: RouteKey::On(blocked) }),
         (None, Some((to, key))) => Some(WayOut { to, verdict, reason: Reason::Error, key }),
         (None, None) => None,
     }
@@ -247,7 +251,7 @@ pub fn may_exhaust(machine: &Machine, step: &Step, way: &WayOut) -> Option<Targe
 }
 
 fn is_again(machine: &Machine, step: &Step, way: &WayOut) -> bool {
-    let is_by_itself = matches!(way.key, Key::Repeat | Key::Unjudged);
+    let is_by_itself = matches!(way.key, RouteKey::Repeat | RouteKey::Unjudged);
     !is_by_itself && machine.name_of(way.to) == &step.name
 }
 
@@ -347,7 +351,7 @@ pub struct Move {
 /// Returns where a state is left to in place of this move, when it has been left so too often without a change.
 pub fn in_a_stall(machine: &Machine, one: &Move) -> Option<Target> {
     let to = machine.stall?.to?;
-    let is_judged = one.way.as_ref().is_some_and(|way| way.key != Key::Next);
+    let is_judged = one.way.as_ref().is_some_and(|way| way.key != RouteKey::Next);
     (is_judged && !one.is_exhausted && matches!(one.to, Some(Target::Step(_)))).then_some(to)
 }
 

@@ -11,7 +11,7 @@ use crate::base::name::StateName;
 use crate::engine::event::{Event, LoopComplete, LoopStart, Stamped};
 use crate::engine::outcome::TerminatedBy;
 use crate::engine::past::Past;
-use crate::engine::suppose::{Course, Moment, around};
+use crate::engine::suppose::{Course, VerdictMoment, around};
 use crate::machine::Machine;
 use crate::report::digest::flips::{Flip, Otherwise};
 use crate::report::digest::visits::is_verdict;
@@ -39,7 +39,7 @@ struct RejudgedLoop {
     began: Duration,
     runs: Option<String>,
     /// An action that nobody could judge, until its verdict is chosen.
-    unjudged: Option<Moment>,
+    unjudged: Option<VerdictMoment>,
     /// Where the flips of the visit that is going on begin.
     visit: usize,
 }
@@ -144,16 +144,16 @@ impl<'f> Suppositions<'f> {
     }
 
     /// Returns the verdict that falls with this event, and what there was before.
-    fn moment(&mut self, depth: usize, event: &Event) -> Option<Moment> {
+    fn moment(&mut self, depth: usize, event: &Event) -> Option<VerdictMoment> {
         let level = self.levels.get_mut(depth)?;
         let (known, past) = (level.known.as_ref()?, level.past.as_ref()?);
         if let Event::ActionComplete(complete) = event {
-            level.unjudged = Moment::unjudged(past, &known.machine, complete);
+            level.unjudged = VerdictMoment::unjudged(past, &known.machine, complete);
         }
         if matches!(event, Event::Route { .. } | Event::LoopError { .. }) {
             return level.unjudged.take();
         }
-        Moment::of(past, &known.machine, event)
+        VerdictMoment::of(past, &known.machine, event)
     }
 
     fn is_looked_at(&self, number: &StepNumber) -> bool {
@@ -163,7 +163,7 @@ impl<'f> Suppositions<'f> {
         }
     }
 
-    fn suppose(&mut self, depth: usize, number: &StepNumber, moment: &Moment) {
+    fn suppose(&mut self, depth: usize, number: &StepNumber, moment: &VerdictMoment) {
         let Some(machine) = self.levels[depth].known.as_ref().map(|known| Rc::clone(&known.machine)) else {
             return;
         };

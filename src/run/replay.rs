@@ -50,13 +50,13 @@ pub enum ReplayError {
 pub struct Replay<'f> {
     outermost: KnownMachine,
     find: &'f mut Find<'f>,
-    levels: Vec<Level>,
+    levels: Vec<LeftLoop>,
     changed: Vec<String>,
 }
 
 /// One loop of a run that was left, and how far it was.
 #[derive(Debug)]
-pub struct Level {
+pub struct LeftLoop {
     /// The machine.
     pub machine: Rc<Machine>,
     /// What is known about it.
@@ -124,7 +124,7 @@ impl<'f> Replay<'f> {
         let around = depth.checked_sub(1).map(|above| self.levels.get(above));
         let (known, captured, step, name) = match around {
             None => (self.outermost.clone(), IndexMap::new(), 0, String::new()),
-            Some(Some(Level { past, runs: Some(runs), .. })) => {
+            Some(Some(LeftLoop { past, runs: Some(runs), .. })) => {
                 let known = (self.find)(&runs.name, past.start(), &start);
                 let known = known.map_err(|why| ReplayError::SubLoop { name: runs.name.clone(), why })?;
                 let captured =
@@ -138,7 +138,15 @@ impl<'f> Replay<'f> {
         }
         self.levels.truncate(depth);
         let past = Past::new(&known.machine, start, captured);
-        self.levels.push(Level { machine: known.machine, past, at: ts, step, name, began: at, runs: None });
+        self.levels.push(LeftLoop {
+            machine: known.machine,
+            past,
+            at: ts,
+            step,
+            name,
+            began: at,
+            runs: None,
+        });
         Ok(())
     }
 
@@ -160,7 +168,7 @@ impl<'f> Replay<'f> {
     }
 }
 
-impl Level {
+impl LeftLoop {
     fn take(&mut self, event: &Event, at: Duration) {
         self.past.event(&self.machine, event, at.saturating_sub(self.began));
     }
@@ -190,22 +198,22 @@ impl Level {
 
 /// The loops that a run was in when it was left, the outermost first.
 #[derive(Debug, Default)]
-pub struct Left(VecDeque<Level>);
+pub struct Left(VecDeque<LeftLoop>);
 
 impl Left {
     /// Returns all of them.
-    pub fn iter(&self) -> impl Iterator<Item = &Level> {
+    pub fn iter(&self) -> impl Iterator<Item = &LeftLoop> {
         self.0.iter()
     }
 
     /// Takes the outermost one out.
-    pub fn take_outermost(&mut self) -> Option<Level> {
+    pub fn take_outermost(&mut self) -> Option<LeftLoop> {
         self.0.pop_front()
     }
 
     /// Takes out the loop that this step was running, if it was; nothing of another step is continued.
-    pub(super) fn take(&mut self, name: &str, step: u32) -> Option<Level> {
-        let is_it = |level: &mut Level| level.step == step && level.name == name;
+    pub(super) fn take(&mut self, name: &str, step: u32) -> Option<LeftLoop> {
+        let is_it = |level: &mut LeftLoop| level.step == step && level.name == name;
         let found = self.0.pop_front_if(is_it);
         if found.is_none() {
             self.0.clear();

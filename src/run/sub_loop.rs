@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::replay::Level;
+use super::replay::LeftLoop;
 use super::world::{SubLoop, World};
 use crate::base::redact;
 use crate::engine::event::{LoopComplete, LoopResume, LoopStart};
@@ -31,7 +31,7 @@ pub(super) fn prepare(
     request: &SubLoopRequest,
     around: Surrounding<'_>,
     world: &mut World,
-) -> Result<(SubLoop, Option<Level>), String> {
+) -> Result<(SubLoop, Option<LeftLoop>), String> {
     if world.path.len() > DEEPEST {
         let path: Vec<_> = world.path.iter().map(ToString::to_string).collect();
         return Err(format!("sub-loops are nested deeper than {DEEPEST}: {}", path.join(" → ")));
@@ -44,7 +44,7 @@ pub(super) fn prepare(
 /// Makes the engine of a loop that was prepared.
 pub(super) fn engine<'s>(
     sub: &'s SubLoop,
-    left: Option<Level>,
+    left: Option<LeftLoop>,
     (request, around): (&SubLoopRequest, Surrounding<'_>),
 ) -> Result<Engine<'s>, String> {
     match left {
@@ -71,7 +71,7 @@ pub(super) fn end(engine: &Engine<'_>, complete: LoopComplete) -> SubLoopEnd {
 /// Makes a sub-loop that goes on where it was left, or says why it cannot. What it began with is what it goes on with, but for what the run
 /// around it was given on resume.
 fn again<'s>(
-    level: Level,
+    level: LeftLoop,
     sub: &'s SubLoop,
     (request, around): (&SubLoopRequest, Surrounding<'_>),
 ) -> Result<Engine<'s>, String> {

@@ -1,6 +1,6 @@
 //! What a command line is: which tool it calls in the end, and whether that only looks.
 
-use super::table::{Bare, Purpose, TOOLS, Tool, ToolCaller, ToolCheck};
+use super::table::{BareCall, Purpose, TOOLS, Tool, ToolCaller, ToolCheck};
 use super::task_names::task_kind;
 
 /// How a command line calls a tool.
@@ -260,8 +260,8 @@ impl<'a> Arguments<'_, 'a> {
         }
         if !check.needs.is_empty() && !self.has(&check.needs) {
             return match check.bare {
-                Bare::Mend => Manner::Mends,
-                Bare::Nothing => Manner::Other,
+                BareCall::Mend => Manner::Mends,
+                BareCall::Nothing => Manner::Other,
             };
         }
         self.manner_of_names(tool, check)

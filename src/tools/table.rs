@@ -181,7 +181,7 @@ impl Tool {
 /// What a tool does when it neither looks nor is told to write.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Bare {
+pub(super) enum BareCall {
     /// It says nothing about the files.
     #[default]
     Nothing,
@@ -197,7 +197,7 @@ pub struct ToolCheck {
     /// What it is about; none where the names of tasks say it.
     pub purpose: Option<Purpose>,
     pub(super) needs: Vec<String>,
-    pub(super) bare: Bare,
+    pub(super) bare: BareCall,
     pub(super) mends: Vec<String>,
     pub(super) never: Vec<String>,
     /// What mends it finds.

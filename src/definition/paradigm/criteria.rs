@@ -2,7 +2,7 @@
 
 use super::parts::{Work, by_exit_code, done, empty, identifier, to};
 use crate::base::decode::{Decode as _, choice, record};
-use crate::base::diagnostic::{Diagnostic, Diagnostics, Place};
+use crate::base::diagnostic::{Diagnostic, Diagnostics, FindingPlace};
 use crate::base::node::{Entry, Node};
 use crate::base::path::DocPath;
 use crate::definition::tree::{entry, items, map, plain, text};
@@ -87,14 +87,15 @@ pub(super) fn expand(own: &Node, out: &mut Diagnostics) -> Option<Node> {
                 let message = format!("nothing tells whether `{}` is met", criterion.name);
                 let help = "write `check: COMMAND`, or `judge: QUESTION` for a model";
                 out.push(
-                    Diagnostic::error("missing-key", Place::Value(path.index(index)), message).help(help),
+                    Diagnostic::error("missing-key", FindingPlace::Value(path.index(index)), message)
+                        .help(help),
                 );
                 continue;
             }
             (Some(_), Some(_)) => {
                 let message = "`check` and `judge` both tell whether it is met";
-                let place = Place::Key(path.index(index).key("judge"));
-                let other = Place::Key(path.index(index).key("check"));
+                let place = FindingPlace::Key(path.index(index).key("judge"));
+                let other = FindingPlace::Key(path.index(index).key("check"));
                 out.push(
                     Diagnostic::error("duplicate-key", place, message)
                         .related(other, "the other one")
@@ -118,7 +119,7 @@ pub(super) fn expand(own: &Node, out: &mut Diagnostics) -> Option<Node> {
 fn without_code(path: &DocPath, because: &str) -> Diagnostic {
     let message = format!("`no` has no effect here: {because}");
     let help = "`no` lists exit codes of the command in `check`";
-    Diagnostic::warning("no-effect", Place::Key(path.key("no")), message).help(help)
+    Diagnostic::warning("no-effect", FindingPlace::Key(path.key("no")), message).help(help)
 }
 
 /// Makes the state in which an agent looks, and a model judges what it saw.
@@ -171,14 +172,14 @@ fn decide(read: &Criteria, own: &Node, written: &[Node], checks: &[String]) -> O
 fn names(criteria: &[Criterion], path: &DocPath, out: &mut Diagnostics) -> Option<Vec<String>> {
     let names: Vec<_> = criteria.iter().map(|criterion| identifier(&criterion.name)).collect();
     for (index, name) in names.iter().enumerate() {
-        let place = Place::Value(path.index(index).key("name"));
+        let place = FindingPlace::Value(path.index(index).key("name"));
         let written = &criteria[index].name;
         if name.is_empty() {
             let message = format!("`{written}` has no letters or digits to name a state by");
             out.push(Diagnostic::error("name", place, message));
         } else if let Some(first) = names[..index].iter().position(|other| other == name) {
             let message = format!("two criteria are named `{name}`");
-            let other = Place::Value(path.index(first).key("name"));
+            let other = FindingPlace::Value(path.index(first).key("name"));
             out.push(Diagnostic::error("name", place, message).related(other, "the other one"));
         }
     }

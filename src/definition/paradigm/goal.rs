@@ -2,7 +2,7 @@
 
 use super::parts::{Work, done, empty, to};
 use crate::base::decode::{Decode as _, record};
-use crate::base::diagnostic::{Diagnostic, Diagnostics, Place};
+use crate::base::diagnostic::{Diagnostic, Diagnostics, FindingPlace};
 use crate::base::node::Node;
 use crate::base::path::DocPath;
 use crate::definition::tree::{entry, items, map, text};
@@ -28,7 +28,7 @@ pub(super) fn expand(own: &Node, out: &mut Diagnostics) -> Option<Node> {
     if tools.len() > 2 {
         let message = "a goal has at most two tools: a check and a fix";
         let help = "join commands in one tool, or write the states under `states`";
-        out.push(Diagnostic::error("too-many", Place::Value(path.index(2)), message).help(help));
+        out.push(Diagnostic::error("too-many", FindingPlace::Value(path.index(2)), message).help(help));
         return None;
     }
     let (at, fix_at) = (&written[0], written.last()?);

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::parts::{Judge, Work, done, empty, to};
 use crate::base::decode::{Decode as _, Definitions, Record as _, record};
-use crate::base::diagnostic::{Diagnostic, Diagnostics, Place};
+use crate::base::diagnostic::{Diagnostic, Diagnostics, FindingPlace};
 use crate::base::node::{Node, NodeValue};
 use crate::base::path::DocPath;
 use crate::definition::tree::{entry, items, map, plain, put, text};
@@ -65,7 +65,7 @@ pub(super) fn expand(own: &Node, out: &mut Diagnostics) -> Option<Node> {
             until.check.state("evaluate", at, routes.collect())
         }
         (None, None) => {
-            let place = Place::Value(DocPath::root().key("paradigm"));
+            let place = FindingPlace::Value(DocPath::root().key("paradigm"));
             let message = "the key `condition` or `until` is missing";
             let help = "write `condition: {type: exit_code, target: 0}` to judge the first step, \
                         or `until: {check: COMMAND}`";
@@ -73,9 +73,9 @@ pub(super) fn expand(own: &Node, out: &mut Diagnostics) -> Option<Node> {
             return None;
         }
         (Some(_), Some(_)) => {
-            let place = Place::Key(DocPath::root().key("until"));
+            let place = FindingPlace::Key(DocPath::root().key("until"));
             let message = "`condition` and `until` say the same in two ways";
-            let other = Place::Key(DocPath::root().key("condition"));
+            let other = FindingPlace::Key(DocPath::root().key("condition"));
             let finding = Diagnostic::error("duplicate-key", place, message);
             out.push(finding.related(other, "the other one").help("keep one"));
             return None;

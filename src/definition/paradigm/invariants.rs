@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::parts::{Judge, Work, done, empty, identifier, to};
 use crate::base::decode::{Decode as _, record};
-use crate::base::diagnostic::{Diagnostic, Diagnostics, Place};
+use crate::base::diagnostic::{Diagnostic, Diagnostics, FindingPlace};
 use crate::base::node::{Node, NodeValue};
 use crate::base::path::DocPath;
 use crate::definition::tree::{entry, items, map};
@@ -65,14 +65,14 @@ fn names(constraints: &[Constraint], path: &DocPath, out: &mut Diagnostics) -> O
     let mut seen: HashMap<String, usize> = HashMap::new();
     let names: Vec<_> = constraints.iter().map(|constraint| identifier(&constraint.name)).collect();
     for (index, name) in names.iter().enumerate() {
-        let place = Place::Value(path.index(index).key("name"));
+        let place = FindingPlace::Value(path.index(index).key("name"));
         let written = &constraints[index].name;
         if name.is_empty() {
             let message = format!("`{written}` has no letters or digits to name states by");
             out.push(Diagnostic::error("name", place, message));
         } else if let Some(first) = seen.insert(name.clone(), index) {
             let message = format!("two constraints are named `{name}`");
-            let other = Place::Value(path.index(first).key("name"));
+            let other = FindingPlace::Value(path.index(first).key("name"));
             out.push(Diagnostic::error("name", place, message).related(other, "the other one"));
         }
     }

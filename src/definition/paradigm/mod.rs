@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::schema::{Loop, Paradigm};
 use super::tree::{MergeLevel, entries, map, merge};
 use crate::base::decode::{Decode, Definitions, Record};
-use crate::base::diagnostic::{Diagnostics, Place};
+use crate::base::diagnostic::{Diagnostics, FindingPlace};
 use crate::base::node::Node;
 use crate::base::path::DocPath;
 
@@ -142,8 +142,8 @@ pub(super) fn expand(tree: &Node, out: &mut Diagnostics) -> Expanded {
     let failed = found.has_errors();
     for finding in found.iter() {
         let mut finding = finding.clone();
-        if finding.place == Place::File {
-            finding.place = Place::Value(at.clone());
+        if finding.place == FindingPlace::File {
+            finding.place = FindingPlace::Value(at.clone());
             finding = finding.label(format!("a loop of this form needs {}", needed(&row)));
         }
         out.push(finding);

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::base::decode::{Decode, Definitions, subject, wrong_type};
-use crate::base::diagnostic::{Diagnostic, Diagnostics, Place};
+use crate::base::diagnostic::{Diagnostic, Diagnostics, FindingPlace};
 use crate::base::node::{Entry, Node, NodeValue};
 use crate::base::path::DocPath;
 use crate::definition::schema::ActionType;
@@ -130,7 +130,7 @@ pub(super) fn to(key: &str, state: &str, at: &Node) -> Entry {
 /// Reports an empty list.
 pub(super) fn empty(path: &DocPath, of: &str, out: &mut Diagnostics) {
     let message = format!("{} needs at least one {of}", subject(path));
-    out.push(Diagnostic::error("missing-value", Place::Value(path.clone()), message));
+    out.push(Diagnostic::error("missing-value", FindingPlace::Value(path.clone()), message));
 }
 
 /// Makes a name that can stand in a template: letters, digits and `_`.

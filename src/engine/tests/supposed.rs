@@ -4,7 +4,7 @@ use super::explored::any_loop;
 use super::generated::answer_commands;
 use super::*;
 use crate::engine::past::Past;
-use crate::engine::suppose::{Course, Moment};
+use crate::engine::suppose::{Course, VerdictMoment};
 use crate::evaluate::Evaluate;
 use crate::evaluate::verdict::Verdict;
 use crate::machine::Step;
@@ -67,17 +67,17 @@ fn as_people_see_it(course: &Course) -> String {
 }
 
 /// Returns every moment of a run with the step that it is of.
-fn moments(machine: &Machine, events: &[(Event, Duration)]) -> Vec<(u32, Moment)> {
+fn moments(machine: &Machine, events: &[(Event, Duration)]) -> Vec<(u32, VerdictMoment)> {
     let Some(((Event::LoopStart(start), _), rest)) = events.split_first() else { panic!("no beginning") };
     let mut past = Past::new(machine, start.clone(), IndexMap::new());
     let mut found = Vec::new();
     for (event, at) in rest {
         let of_action = match event {
-            Event::ActionComplete(complete) => Moment::unjudged(&past, machine, complete),
+            Event::ActionComplete(complete) => VerdictMoment::unjudged(&past, machine, complete),
             _ => None,
         };
         found.extend(
-            Moment::of(&past, machine, event).or(of_action).map(|moment| (past.run().step(), moment)),
+            VerdictMoment::of(&past, machine, event).or(of_action).map(|moment| (past.run().step(), moment)),
         );
         past.event(machine, event, *at);
     }

@@ -100,7 +100,7 @@ impl TakeoverError {
 
 /// What came of making a ref.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Attempt {
+pub enum RefCreation {
     /// It is ours.
     Made,
     /// It was there before, with this record.
@@ -110,7 +110,7 @@ pub enum Attempt {
 /// A server that keeps refs.
 pub trait RefServer {
     /// Makes a ref with a record, if there is none of this name. The name begins with `refs/`.
-    fn make(&self, name: &str, record: &str) -> Result<Attempt, TakeoverError>;
+    fn make(&self, name: &str, record: &str) -> Result<RefCreation, TakeoverError>;
 }
 
 /// Takes a run for this job, if no other one has it. Needs `contents: write`.
@@ -125,8 +125,8 @@ pub fn take(
     for number in 1..=MOST {
         let name = name(number);
         let theirs = match refs.make(&name, &record)? {
-            Attempt::Made => return Ok(TakeoverOutcome::Ours),
-            Attempt::There(theirs) => theirs,
+            RefCreation::Made => return Ok(TakeoverOutcome::Ours),
+            RefCreation::There(theirs) => theirs,
         };
         let Ok(holder) = serde_json::from_str::<TakingJob>(&theirs) else {
             return Err(TakeoverError::Odd { name, reason: "does not name a job" });
@@ -203,24 +203,24 @@ impl<'a> ApiRefs<'a> {
 }
 
 impl RefServer for ApiRefs<'_> {
-    fn make(&self, name: &str, record: &str) -> Result<Attempt, TakeoverError> {
+    fn make(&self, name: &str, record: &str) -> Result<RefCreation, TakeoverError> {
         let (api, repository) = (self.api, self.point.repository);
         let needing = |error: ApiError| error.needing(NEEDS);
         let sha = self.tag(record).map_err(needing)?;
         let wanted = json!({ "ref": name, "sha": sha });
         // Where the answer is lost, the ref itself tells whose it is.
         match api.post_again::<Value>(&repository.path("/git/refs"), &wanted) {
-            Ok(_) => return Ok(Attempt::Made),
+            Ok(_) => return Ok(RefCreation::Made),
             Err(ApiError::Refused { status: 422, .. }) => {}
             Err(error) => return Err(needing(error).into()),
         }
         let short = name.strip_prefix("refs/").unwrap_or(name);
         let there: Ref = api.get(&repository.path(&format!("/git/ref/{short}")), &[])?;
         if there.object.sha == sha {
-            return Ok(Attempt::Made);
+            return Ok(RefCreation::Made);
         }
         let tag: TagMessage = api.get(&repository.path(&format!("/git/tags/{}", there.object.sha)), &[])?;
-        Ok(Attempt::There(tag.message))
+        Ok(RefCreation::There(tag.message))
     }
 }
 

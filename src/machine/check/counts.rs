@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::subject::{CheckedLoop, state};
-use crate::base::diagnostic::{Diagnostic, Diagnostics, Place};
+use crate::base::diagnostic::{Diagnostic, Diagnostics, FindingPlace};
 use crate::base::text::one_line;
 use crate::machine::Action;
 use crate::shell::command::{SimpleCommand, commands};
@@ -17,7 +17,7 @@ pub(super) fn doubled(subject: &CheckedLoop<'_>, findings: &mut Diagnostics) {
         let shown = one_line(text.source().get(range.clone()).unwrap_or_default(), 60);
         let message = format!("`{shown}` prints 0 twice where nothing matches: `grep -c` prints it, too");
         let help = "write `|| true`; lines that are all the same number are read as that number";
-        let place = Place::Within(state(&step.name).key("action"), range);
+        let place = FindingPlace::Within(state(&step.name).key("action"), range);
         findings.push(Diagnostic::note("doubled-count", place, message).help(help));
     }
 }

@@ -2,7 +2,7 @@
 //! evaluation that fails leads back to what it cannot judge.
 
 use super::subject::{CheckedLoop, state};
-use crate::base::diagnostic::{Diagnostic, Diagnostics, Place};
+use crate::base::diagnostic::{Diagnostic, Diagnostics, FindingPlace};
 use crate::machine::routing::Move;
 use crate::machine::{Machine, Routes, Step, StepId, Target, explore};
 
@@ -50,7 +50,7 @@ fn without_work(subject: &CheckedLoop<'_>, findings: &mut Diagnostics) {
         }
         let message = format!("the cycle {} runs nothing", written(subject, &cycle));
         let help = "what its states look at cannot change, so the run goes round until a limit is met";
-        let place = Place::Key(state(&step.name));
+        let place = FindingPlace::Key(state(&step.name));
         findings.push(Diagnostic::warning("cycle-without-work", place, message).help(help));
     }
 }
@@ -169,8 +169,10 @@ fn is_in(cycle: &[StepId], target: Target) -> bool {
     matches!(target, Target::Step(id) if cycle.contains(&id))
 }
 
-fn last_next(machine: &Machine, cycle: &[StepId]) -> Place {
-    Place::Key(cycle.last().map_or_else(Default::default, |id| state(&machine.step(*id).name).key("next")))
+fn last_next(machine: &Machine, cycle: &[StepId]) -> FindingPlace {
+    FindingPlace::Key(
+        cycle.last().map_or_else(Default::default, |id| state(&machine.step(*id).name).key("next")),
+    )
 }
 
 /// Writes a cycle with its beginning once more at the end.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::subject::{CheckedLoop, state};
-use crate::base::diagnostic::{Diagnostic, Diagnostics, Place};
+use crate::base::diagnostic::{Diagnostic, Diagnostics, FindingPlace};
 use crate::base::path::DocPath;
 use crate::machine::explore::{BOUND, Exploration, Situation, explore};
 use crate::machine::{Meaning, Target, graph};
@@ -15,7 +15,7 @@ pub(super) fn walk(subject: &CheckedLoop<'_>, findings: &mut Diagnostics) {
         let message = format!(
             "not everything that can happen was looked at: {BOUND} situations were, from the start on"
         );
-        let place = Place::Key(DocPath::root().key("states"));
+        let place = FindingPlace::Key(DocPath::root().key("states"));
         findings.push(Diagnostic::note("not-explored", place, message));
     }
     endless(subject, &all, findings);
@@ -45,7 +45,7 @@ fn endless(subject: &CheckedLoop<'_>, all: &Exploration, findings: &mut Diagnost
         let path = all.path(subject.machine, index);
         let message = format!("from `{name}` on, only {how} ends the run: {path}");
         let help = "add a way from here to a terminal, for a verdict that can come";
-        findings.push(Diagnostic::warning("endless", Place::Key(state(name)), message).help(help));
+        findings.push(Diagnostic::warning("endless", FindingPlace::Key(state(name)), message).help(help));
     }
 }
 
@@ -57,7 +57,7 @@ fn dead_ends(subject: &CheckedLoop<'_>, all: &Exploration, findings: &mut Diagno
         let name = subject.name(node.at);
         let path = all.path(subject.machine, end.node);
         let verdict = end.verdict.as_str();
-        let place = Place::Key(state(name));
+        let place = FindingPlace::Key(state(name));
         let (kind, finding) = match verdict {
             _ if end.is_any_other => {
                 let message =
@@ -100,7 +100,7 @@ fn unverified(subject: &CheckedLoop<'_>, all: &Exploration, findings: &mut Diagn
             let path = all.path(subject.machine, index);
             let message = format!("a run can end in `{}` with nothing verified: {path}", end.name);
             let help = "under `--strict` that is a failure; judge once more before the end, or write `outcome: success`";
-            let place = Place::Key(state(&end.name));
+            let place = FindingPlace::Key(state(&end.name));
             findings.push(Diagnostic::warning("unverified-path", place, message).help(help));
         }
     }
@@ -119,6 +119,7 @@ fn never_entered(subject: &CheckedLoop<'_>, all: &Exploration, findings: &mut Di
             format!("no run enters `{name}`")
         };
         let help = "the ways that lead here are for verdicts that cannot come";
-        findings.push(Diagnostic::warning("never-entered", Place::Key(state(name)), message).help(help));
+        findings
+            .push(Diagnostic::warning("never-entered", FindingPlace::Key(state(name)), message).help(help));
     }
 }

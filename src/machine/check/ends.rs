@@ -1,20 +1,20 @@
 //! Ends that say more than was seen, and ends that say nothing.
 
 use super::subject::{CheckedLoop, state};
-use crate::base::diagnostic::{Diagnostic, Diagnostics, Place};
+use crate::base::diagnostic::{Diagnostic, Diagnostics, FindingPlace};
 use crate::evaluate::verdict::Observes;
 use crate::machine::observations::{matters, repeatable};
-use crate::machine::routing::Key;
+use crate::machine::routing::RouteKey;
 use crate::machine::{Meaning, Routes, Target};
 
 /// A success terminal that a failing verdict leads to: under `--strict` the run is a failure.
 pub(super) fn unverified_success(subject: &CheckedLoop<'_>, findings: &mut Diagnostics) {
     for (_, step, moves) in subject.steps() {
-        let mut said: Vec<Place> = Vec::new();
+        let mut said: Vec<FindingPlace> = Vec::new();
         for one in moves {
             let Some(Target::End(end)) = one.to else { continue };
             let end = subject.machine.end(end);
-            let by_next = one.way.as_ref().is_some_and(|way| way.key == Key::Next);
+            let by_next = one.way.as_ref().is_some_and(|way| way.key == RouteKey::Next);
             let is_failing = one.departure.observes(step) == Observes::Failing;
             let place = subject.place_of(step, one);
             if end.meaning != Meaning::Success || by_next || !is_failing || said.contains(&place) {
@@ -58,7 +58,7 @@ pub(super) fn unmarked_check(subject: &CheckedLoop<'_>, findings: &mut Diagnosti
                 step.name
             );
             let help = "write `check: true` if running it again does no harm, or `check: false`";
-            let place = Place::Key(state(&step.name));
+            let place = FindingPlace::Key(state(&step.name));
             findings.push(Diagnostic::note("unmarked-check", place, message).help(help));
         }
     }
@@ -82,7 +82,7 @@ pub(super) fn silent_failure(subject: &CheckedLoop<'_>, findings: &mut Diagnosti
             let message = format!("a run that ends in `{}` says nothing about why", end.name);
             let help =
                 "give it an `action` or a `description`, or go there through a state that says what failed";
-            let place = Place::Key(state(&end.name));
+            let place = FindingPlace::Key(state(&end.name));
             findings.push(Diagnostic::note("silent-failure", place, message).help(help));
         }
     }

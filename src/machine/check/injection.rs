@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::flow::FlowGraph;
 use super::subject::{CheckedLoop, state};
 use super::values::captured_by;
-use crate::base::diagnostic::{Diagnostic, Diagnostics, Place};
+use crate::base::diagnostic::{Diagnostic, Diagnostics, FindingPlace};
 use crate::base::name::{StateName, VarName, captured_variable};
 use crate::base::path::Segment;
 use crate::base::template::{Expression, Namespace, Template};
@@ -22,7 +22,7 @@ use crate::shell::token::TemplateQuotes;
 pub const CODE: &str = "template-injection";
 
 /// Makes a finding.
-pub fn finding(place: Place, message: String, help: impl Into<String>) -> Diagnostic {
+pub fn finding(place: FindingPlace, message: String, help: impl Into<String>) -> Diagnostic {
     Diagnostic::warning("template-injection", place, message).help(help)
 }
 
@@ -57,7 +57,7 @@ pub fn injections(machine: &Machine, outside: &BTreeSet<String>) -> Diagnostics 
     let search = InjectionSearch::new(machine, outside);
     let mut findings = Diagnostics::default();
     for shown in search.all() {
-        let place = Place::Within(state(shown.state).key("action"), shown.expression.span.clone());
+        let place = FindingPlace::Within(state(shown.state).key("action"), shown.expression.span.clone());
         findings.push(finding(place, shown.message, shown.help));
     }
     findings

@@ -1,7 +1,7 @@
 //! Texts that hide failures: a command whose exit code nobody sees, in an action that its exit code judges.
 
 use super::subject::{CheckedLoop, state};
-use crate::base::diagnostic::{Diagnostic, Diagnostics, Place};
+use crate::base::diagnostic::{Diagnostic, Diagnostics, FindingPlace};
 use crate::base::text::one_line;
 use crate::evaluate::Evaluate;
 use crate::machine::{Action, Routes, Step};
@@ -26,7 +26,7 @@ pub(super) fn masked(subject: &CheckedLoop<'_>, findings: &mut Diagnostics) {
         let first = all.iter().find(|masked| !is_replaced(masked));
         for masked in first.into_iter().chain(all.iter().find(is_replaced)) {
             let command = one_line(text.get(masked.range.clone()).unwrap_or_default(), 60);
-            let place = Place::Within(state(&step.name).key("action"), masked.range.clone());
+            let place = FindingPlace::Within(state(&step.name).key("action"), masked.range.clone());
             let (message, help) = explained(masked.why, &command);
             findings.push(Diagnostic::warning("masked-failure", place, message).help(help));
         }

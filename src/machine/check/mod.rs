@@ -1,7 +1,7 @@
 //! Looks at a whole machine for what no single key shows. One file a family of rules; this one is their list.
 
 use super::Machine;
-use crate::base::diagnostic::{Diagnostic, Diagnostics, Place};
+use crate::base::diagnostic::{Diagnostic, Diagnostics, FindingPlace};
 use crate::base::path::DocPath;
 use crate::definition::schema::Loop;
 
@@ -72,7 +72,7 @@ fn apply(subject: &CheckedLoop<'_>) -> Diagnostics {
 
 fn description(subject: &CheckedLoop<'_>, findings: &mut Diagnostics) {
     if subject.definition.description.is_none() {
-        let place = Place::Key(DocPath::root().key("name"));
+        let place = FindingPlace::Key(DocPath::root().key("name"));
         let help = "add `description: …`; `show` and the reports print it";
         findings.push(Diagnostic::warning("no-description", place, "the loop has no description").help(help));
     }

@@ -1,12 +1,12 @@
 //! States that need a model, and what becomes of them where none may be asked.
 
 use super::subject::{CheckedLoop, state};
-use crate::base::diagnostic::{Diagnostic, Diagnostics, Place};
+use crate::base::diagnostic::{Diagnostic, Diagnostics, FindingPlace};
 use crate::machine::{Machine, Step, routing};
 
 pub(super) fn needed(subject: &CheckedLoop<'_>, findings: &mut Diagnostics) {
     for (_, step) in subject.machine.steps().filter(|(_, step)| step.needs_model()) {
-        let place = Place::Key(state(&step.name));
+        let place = FindingPlace::Key(state(&step.name));
         let message = format!("`{}` needs an agent", step.name);
         let help = format!(
             "where none may be asked (`--no-llm`, the default in CI), {}",

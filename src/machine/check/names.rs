@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use super::flow::FlowGraph;
 use super::subject::state;
-use crate::base::diagnostic::{Diagnostic, Diagnostics, Place, Severity, nearest};
+use crate::base::diagnostic::{Diagnostic, Diagnostics, FindingPlace, Severity, nearest};
 use crate::base::name::{StateName, VarName};
 use crate::base::path::{DocPath, Segment};
 use crate::base::template::{Expression, Namespace, RESULT_FIELDS, Template, last_messages};
@@ -79,7 +79,7 @@ fn finding(
         None if known.is_empty() => format!("write `${{{prefix}}}`"),
         None => format!("`{prefix}` has {}", listed(known.iter().copied(), "and")),
     };
-    Diagnostic::error("unknown-name", Place::Within(path, expression.span.clone()), message).help(help)
+    Diagnostic::error("unknown-name", FindingPlace::Within(path, expression.span.clone()), message).help(help)
 }
 
 /// Returns an error for every name that would be a capture of a sub-loop of this state, and that this loop does not

@@ -1,7 +1,7 @@
 //! States that no run enters, and states from which no run ends.
 
 use super::subject::{CheckedLoop, state};
-use crate::base::diagnostic::{Diagnostic, Diagnostics, Place};
+use crate::base::diagnostic::{Diagnostic, Diagnostics, FindingPlace};
 use crate::machine::{Target, graph};
 
 pub(super) fn unreachable(subject: &CheckedLoop<'_>, findings: &mut Diagnostics) {
@@ -11,7 +11,7 @@ pub(super) fn unreachable(subject: &CheckedLoop<'_>, findings: &mut Diagnostics)
         let name = machine.name_of(target);
         let message = format!("the state `{name}` is never reached");
         let help = "route to it from another state, or remove it";
-        findings.push(Diagnostic::warning("unreachable", Place::Key(state(name)), message).help(help));
+        findings.push(Diagnostic::warning("unreachable", FindingPlace::Key(state(name)), message).help(help));
     }
 }
 
@@ -23,7 +23,9 @@ pub(super) fn no_end(subject: &CheckedLoop<'_>, findings: &mut Diagnostics) {
         if reached.contains(&Target::Step(id)) && !ending.contains(&Target::Step(id)) {
             let message = format!("no terminal can be reached from `{}`", step.name);
             let help = "the run can only end by a limit here; add a route to a terminal state";
-            findings.push(Diagnostic::warning("no-end", Place::Key(state(&step.name)), message).help(help));
+            findings.push(
+                Diagnostic::warning("no-end", FindingPlace::Key(state(&step.name)), message).help(help),
+            );
         }
     }
 }

@@ -1,12 +1,12 @@
 //! What the rules look at: a machine with the definition it was made from, and the places of what they find.
 
 use super::flow::FlowGraph;
-use crate::base::diagnostic::Place;
+use crate::base::diagnostic::FindingPlace;
 use crate::base::name::StateName;
 use crate::base::path::DocPath;
 use crate::definition::schema::Loop;
 use crate::evaluate::verdict::Verdict;
-use crate::machine::routing::{Key, Move, moves};
+use crate::machine::routing::{Move, RouteKey, moves};
 use crate::machine::{Machine, Step, StepId, Target};
 
 /// A machine, the definition it was made from, and what can follow what in it.
@@ -53,22 +53,22 @@ impl<'m> CheckedLoop<'m> {
     }
 
     /// Returns the place of the key of a way.
-    pub(super) fn way(&self, step: &Step, key: &Key) -> DocPath {
+    pub(super) fn way(&self, step: &Step, key: &RouteKey) -> DocPath {
         let path = state(&step.name);
         match key {
-            Key::Next => path.key("next"),
-            Key::On(verdict) => self.route(step, verdict),
-            Key::AnyError => path.key("route").key("_error"),
-            Key::AnyOther => path.key("route").key("_"),
-            Key::Loop(key) => DocPath::root().key(*key),
-            Key::Repeat => path.key("repeat"),
-            Key::Unjudged => path,
+            RouteKey::Next => path.key("next"),
+            RouteKey::On(verdict) => self.route(step, verdict),
+            RouteKey::AnyError => path.key("route").key("_error"),
+            RouteKey::AnyOther => path.key("route").key("_"),
+            RouteKey::Loop(key) => DocPath::root().key(*key),
+            RouteKey::Repeat => path.key("repeat"),
+            RouteKey::Unjudged => path,
         }
     }
 
     /// Returns the place of the key by which a move leads where it does.
-    pub(super) fn place_of(&self, step: &Step, one: &Move) -> Place {
-        Place::Key(match &one.way {
+    pub(super) fn place_of(&self, step: &Step, one: &Move) -> FindingPlace {
+        FindingPlace::Key(match &one.way {
             _ if one.is_exhausted => state(&step.name).key("on_retry_exhausted"),
             Some(way) => self.way(step, &way.key),
             None => state(&step.name),

@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::subject::{CheckedLoop, state};
-use crate::base::diagnostic::{Diagnostic, Diagnostics, Place, Severity, nearest};
+use crate::base::diagnostic::{Diagnostic, Diagnostics, FindingPlace, Severity, nearest};
 use crate::base::name::{StateName, VarName};
 use crate::base::path::{DocPath, Segment};
 use crate::base::template::{Expression, Namespace, Template, TemplateFallback};
@@ -184,10 +184,10 @@ fn set_by(step: &Step) -> impl Iterator<Item = TrackedValue> {
 }
 
 impl Use<'_> {
-    fn place(&self) -> Place {
+    fn place(&self) -> FindingPlace {
         let root = self.state.map_or_else(DocPath::root, state);
         let path = self.key.split('.').fold(root, |path, key| path.key(key));
-        Place::Within(path, self.expression.span.clone())
+        FindingPlace::Within(path, self.expression.span.clone())
     }
 
     /// Tells whether it is used when the state itself has already set what is wanted: captures are there for its

@@ -1,7 +1,7 @@
 //! Verdicts that never come, and verdicts that nobody expects.
 
 use super::subject::{CheckedLoop, state};
-use crate::base::diagnostic::{Diagnostic, Diagnostics, Place};
+use crate::base::diagnostic::{Diagnostic, Diagnostics, FindingPlace};
 use crate::base::text::listed;
 use crate::evaluate::verdict::Verdict;
 use crate::evaluate::{Evaluate, Verdicts};
@@ -36,7 +36,7 @@ pub(super) fn impossible(subject: &CheckedLoop<'_>, findings: &mut Diagnostics) 
                 Some(_) => format!("it can give {list}, and `error` or `timeout` when the action fails"),
                 None => format!("it can give {list}"),
             };
-            let place = Place::Key(subject.route(step, verdict));
+            let place = FindingPlace::Key(subject.route(step, verdict));
             findings.push(Diagnostic::warning("impossible-verdict", place, message).help(help));
         }
     }
@@ -53,7 +53,7 @@ pub(super) fn no_as_error(subject: &CheckedLoop<'_>, findings: &mut Diagnostics)
         let Some(way) = taken else { continue };
         let message = format!("`{}` takes its way of errors when the verdict is `no`", step.name);
         let help = "that is how it is meant where `on_no` is absent; write `on_no` to say so";
-        let place = Place::Key(subject.way(step, &way.key));
+        let place = FindingPlace::Key(subject.way(step, &way.key));
         findings.push(Diagnostic::note("no-as-error", place, message).help(help));
     }
 }
@@ -74,7 +74,7 @@ pub(super) fn unhandled(subject: &CheckedLoop<'_>, findings: &mut Diagnostics) {
                     let message = format!("`{name}` has no route for a word that it does not name");
                     let help =
                         "add `_` to `route`, for any other word; without it the run ends with an error";
-                    let place = Place::Key(state(name).key("evaluate"));
+                    let place = FindingPlace::Key(state(name).key("evaluate"));
                     findings.push(Diagnostic::warning("unhandled-verdict", place, message).help(help));
                 }
                 continue;
@@ -87,7 +87,7 @@ pub(super) fn unhandled(subject: &CheckedLoop<'_>, findings: &mut Diagnostics) {
             let help = format!(
                 "add `on_{verdict}`, or `_` in `route` for any other; without it the run ends with an error"
             );
-            let place = Place::Key(state(name));
+            let place = FindingPlace::Key(state(name));
             findings.push(Diagnostic::warning("unhandled-verdict", place, message).help(help));
         }
     }

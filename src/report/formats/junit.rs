@@ -186,7 +186,7 @@ fn task_case(
     awaited: Option<&TaskId>,
     most: usize,
 ) -> (TestCase, usize) {
-    let mut budget = Budget { left: MAX_CASE - 4 * MARKUP };
+    let mut budget = ByteBudget { left: MAX_CASE - 4 * MARKUP };
     let (effort, why) = (work.effort(&task.id), work.reason(task));
     let is_over = digest.end().is_some();
     let status = match task.status {
@@ -217,7 +217,7 @@ fn task_case(
     (case, size)
 }
 
-fn task_failure(why: Option<&str>, most: usize, budget: &mut Budget) -> TestCaseStatus {
+fn task_failure(why: Option<&str>, most: usize, budget: &mut ByteBudget) -> TestCaseStatus {
     let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
     let message = clean(&one_line(why.unwrap_or("failed"), 300));
     budget.spend(&message);
@@ -228,7 +228,7 @@ fn task_failure(why: Option<&str>, most: usize, budget: &mut Budget) -> TestCase
     status
 }
 
-fn skipped(message: &str, budget: &mut Budget) -> TestCaseStatus {
+fn skipped(message: &str, budget: &mut ByteBudget) -> TestCaseStatus {
     let message = attribute(message);
     budget.spend(&message);
     let mut status = TestCaseStatus::skipped();
@@ -241,7 +241,7 @@ fn state_case(digest: &Digest, state: &StateName, count: &StateCount) -> (TestCa
     let visits: Vec<&Step> = digest.steps().filter(|step| step.state == *state).collect();
     let failed: Vec<&Step> =
         visits.iter().copied().filter(|step| step.standing() == StepStanding::Failing).collect();
-    let mut budget = Budget { left: MAX_CASE - 8 * MARKUP };
+    let mut budget = ByteBudget { left: MAX_CASE - 8 * MARKUP };
     let name = if state.as_str() == OUTCOME { format!("{OUTCOME} (state)") } else { clean(state.as_str()) };
     let unfinished = digest.unfinished().filter(|step| step.state == *state);
     let last = unfinished.map(Step::standing).or(count.last);
@@ -296,7 +296,7 @@ fn passed_over(step: Option<&Step>, what: &str) -> TestCaseStatus {
 
 /// A run that ends in the middle of something says why. What is saved for later, or stopped on purpose, is not done;
 /// what was ended from outside is broken off.
-fn cut_off(digest: &Digest, budget: &mut Budget) -> TestCaseStatus {
+fn cut_off(digest: &Digest, budget: &mut ByteBudget) -> TestCaseStatus {
     let is_skipped =
         digest.end().is_some_and(|end| matches!(end.outcome, Outcome::Handoff | Outcome::Stopped));
     let mut status = if is_skipped {
@@ -332,7 +332,7 @@ fn not_finished() -> TestCaseStatus {
     status
 }
 
-fn failure(step: &Step, budget: &mut Budget) -> TestCaseStatus {
+fn failure(step: &Step, budget: &mut ByteBudget) -> TestCaseStatus {
     let mut status = TestCaseStatus::non_success(kind(step));
     let message = attribute(&step.verdict_line());
     budget.spend(&message);
@@ -346,7 +346,7 @@ fn failure(step: &Step, budget: &mut Budget) -> TestCaseStatus {
 }
 
 /// Returns the runs before the last one, the latest where not all fit.
-fn repeats(failed: &[&Step], budget: &mut Budget) -> Vec<TestRerun> {
+fn repeats(failed: &[&Step], budget: &mut ByteBudget) -> Vec<TestRerun> {
     let mut repeats: Vec<TestRerun> = Vec::new();
     for step in failed.iter().rev().take(MAX_RERUNS) {
         let message = attribute(&step.verdict_line());
@@ -428,11 +428,11 @@ fn clean(text: &str) -> String {
 }
 
 /// What is left of a case's bytes.
-struct Budget {
+struct ByteBudget {
     left: usize,
 }
 
-impl Budget {
+impl ByteBudget {
     /// Returns as much of the end of a text as may be written.
     fn end_of(&mut self, text: &str, limit: usize) -> String {
         let text = clean(text);

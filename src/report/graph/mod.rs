@@ -5,6 +5,6 @@ pub(crate) mod model;
 pub(crate) mod svg;
 pub(crate) mod written;
 
-pub use model::{Graph, Row};
+pub use model::{EdgeRow, Graph};
 pub use svg::{CSS, embedded, standalone};
 pub use written::{dot, mermaid, text};

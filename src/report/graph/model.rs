@@ -57,7 +57,7 @@ pub struct Edge {
 
 /// A way, as a row of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Row<'g> {
+pub struct EdgeRow<'g> {
     /// The state that is left.
     pub from: &'g str,
     /// The words for which it is left.
@@ -149,16 +149,16 @@ impl Graph {
     }
 
     /// Returns every way as a row, the one that the run took most often on top.
-    pub fn rows(&self) -> Vec<Row<'_>> {
+    pub fn rows(&self) -> Vec<EdgeRow<'_>> {
         let name = |index: usize| self.states[index].name.as_str();
         let rows = self.edges.iter();
-        let rows = rows.map(|edge| Row {
+        let rows = rows.map(|edge| EdgeRow {
             from: name(edge.from),
             words: &edge.label,
             to: name(edge.to),
             count: edge.count,
         });
-        let mut rows: Vec<Row<'_>> = rows.collect();
+        let mut rows: Vec<EdgeRow<'_>> = rows.collect();
         rows.sort_by_key(|row| std::cmp::Reverse(row.count));
         rows
     }

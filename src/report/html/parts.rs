@@ -11,7 +11,7 @@ use crate::engine::suppose::Course;
 use crate::evaluate::model::Usage;
 use crate::report::advice::{self, Advice};
 use crate::report::digest::green::once_more;
-use crate::report::graph::{self, Row};
+use crate::report::graph::{self, EdgeRow};
 use crate::report::markup::Markup;
 use crate::report::why::Link;
 use crate::report::{closing, nights as history, stages};
@@ -337,7 +337,7 @@ pub(super) fn graph(page: &HtmlPage<'_>, sections: &mut PageSections) {
         }
         let rows = graph.rows();
         table("ways", &["from", "verdict", "to", "#times"], out, |out| {
-            for Row { from, words, to, count } in rows.iter().take(MAX_WAYS) {
+            for EdgeRow { from, words, to, count } in rows.iter().take(MAX_WAYS) {
                 out.within("tr", &[], |out| {
                     out.leaf("td", &[], &brief(from, NAME)).leaf("td", &[], &brief(words, NAME));
                     out.leaf("td", &[], &brief(to, NAME)).leaf("td", &[("class", "n")], &count.to_string());

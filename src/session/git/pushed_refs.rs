@@ -6,7 +6,7 @@ use std::cell::OnceCell;
 use super::scratch::Scratch;
 use crate::base::object::ObjectId;
 use crate::forge::git_remote::GitRemote;
-use crate::forge::github::takeover::{Attempt, RefServer, TakeoverError};
+use crate::forge::github::takeover::{RefCreation, RefServer, TakeoverError};
 use crate::git::call::Call;
 use crate::session::context::Session;
 
@@ -44,7 +44,7 @@ impl PushedRefs {
 }
 
 impl RefServer for PushedRefs {
-    fn make(&self, name: &str, record: &str) -> Result<Attempt, TakeoverError> {
+    fn make(&self, name: &str, record: &str) -> Result<RefCreation, TakeoverError> {
         let commit = self.commit(record)?;
         let push = Call::new("push")
             .with(&["--quiet", "--no-verify"])
@@ -52,10 +52,10 @@ impl RefServer for PushedRefs {
             .option_value("--force-with-lease=", &format!("{name}:"))
             .named(&self.url, "")
             .named(&format!("{commit}:{name}"), "");
-        let Err(refused) = self.scratch.connected.line(&push) else { return Ok(Attempt::Made) };
+        let Err(refused) = self.scratch.connected.line(&push) else { return Ok(RefCreation::Made) };
         let Some(there) = self.find(name)? else { return Err(failed("push")(refused)) };
         if there == *commit {
-            return Ok(Attempt::Made);
+            return Ok(RefCreation::Made);
         }
         let fetch = Call::new("fetch")
             .with(&["--quiet", "--no-tags", "--depth=1"])
@@ -63,7 +63,7 @@ impl RefServer for PushedRefs {
             .named(name, "");
         self.scratch.connected.line(&fetch).map_err(failed("fetch"))?;
         let message = Call::new("log").with(&["-1", "--format=%B"]).id(&there);
-        Ok(Attempt::There(self.scratch.connected.line(&message).map_err(failed("log"))?))
+        Ok(RefCreation::There(self.scratch.connected.line(&message).map_err(failed("log"))?))
     }
 }
 

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use serde_json::{Map, Value};
 
 use super::lines::lines;
-use crate::base::diagnostic::{Diagnostic, Diagnostics, Place, Severity, nearest};
+use crate::base::diagnostic::{Diagnostic, Diagnostics, FindingPlace, Severity, nearest};
 use crate::base::name::{StateName, VarName};
 use crate::base::path::DocPath;
 use crate::base::template::shell_quote;
@@ -283,7 +283,9 @@ impl Library {
             let path = DocPath::root().key("states").key(step.name.as_str());
             let Some(name) = sub.name.as_literal() else { continue };
             match self.get(&name, &self.file.clone()) {
-                Err(missing) => findings.push(cannot_run(&name, &missing, Place::Value(path.key("loop")))),
+                Err(missing) => {
+                    findings.push(cannot_run(&name, &missing, FindingPlace::Value(path.key("loop"))))
+                }
                 Ok(known) => {
                     check_bindings(&known.machine, &sub.given, &path, &mut findings);
                     findings.extend(names::unknown_below(machine, (&step.name, sub), &known.machine));
@@ -312,7 +314,8 @@ impl Library {
             let mut found = Vec::new();
             let file = self.file.clone();
             self.injections_below((&name, &file), &handed_on, which, &mut seen, &mut found);
-            let place = Place::Value(DocPath::root().key("states").key(step.name.as_str()).key("loop"));
+            let place =
+                FindingPlace::Value(DocPath::root().key("states").key(step.name.as_str()).key("loop"));
             for message in found {
                 let help = "quote it there with `:shell`, or read it from the environment";
                 findings.push(injection::finding(place.clone(), message, help));
@@ -373,7 +376,8 @@ impl Library {
     fn check_copies(&mut self, machine: &Machine, findings: &mut Diagnostics) {
         let mut seen = HashSet::new();
         for (step, sub) in sub_loops(machine) {
-            let place = Place::Value(DocPath::root().key("states").key(step.name.as_str()).key("loop"));
+            let place =
+                FindingPlace::Value(DocPath::root().key("states").key(step.name.as_str()).key("loop"));
             let mut open: Vec<(String, PathBuf)> = sub
                 .name
                 .as_literal()
@@ -408,7 +412,7 @@ impl Library {
             }
         }
         if let Some((state, path)) = shown.filter(|_| !graph::can_end_without(machine, &recursive)) {
-            let place = Place::Value(DocPath::root().key("states").key(state.as_str()).key("loop"));
+            let place = FindingPlace::Value(DocPath::root().key("states").key(state.as_str()).key("loop"));
             let message = format!("the loop runs itself without a way to its end: {path}");
             let help = "add a route to a terminal that does not pass this state";
             findings.push(Diagnostic::warning("recursion", place, message).help(help));
@@ -499,7 +503,7 @@ fn load(located: &Located, root: &Path) -> Result<KnownLoop, Missing> {
 
 /// Says at the place of its name that a sub-loop cannot be run. One that cannot be used may be mended before the state is
 /// entered, and ends it with `error` otherwise.
-fn cannot_run(name: &str, missing: &Missing, place: Place) -> Diagnostic {
+fn cannot_run(name: &str, missing: &Missing, place: FindingPlace) -> Diagnostic {
     let message = format!("the loop `{name}` cannot be run: {}", missing.why());
     match missing {
         Missing::Absent { help, .. } => Diagnostic::error("sub-loop", place, message).help(help.clone()),
@@ -532,7 +536,7 @@ fn check_bindings(child: &Machine, given: &SubLoopInput, path: &DocPath, finding
                 child.name
             );
             let help = "declare there what it takes, so that a misspelt name is found";
-            let place = Place::Key(path.key("with"));
+            let place = FindingPlace::Key(path.key("with"));
             findings.push(Diagnostic::warning("binding", place, message).help(help));
         }
         return;
@@ -545,7 +549,7 @@ fn check_bindings(child: &Machine, given: &SubLoopInput, path: &DocPath, finding
                 Some(near) => format!("did you mean `{near}`?"),
                 None => "`with` gives values to the `parameters` that the loop declares".to_owned(),
             };
-            let place = Place::Key(path.key("with").key(name.as_str()));
+            let place = FindingPlace::Key(path.key("with").key(name.as_str()));
             findings.push(Diagnostic::error("binding", place, message).help(help));
         }
     }
@@ -554,7 +558,9 @@ fn check_bindings(child: &Machine, given: &SubLoopInput, path: &DocPath, finding
         if bindings.is_none_or(|bindings| !bindings.contains_key(name)) {
             let message = format!("the loop `{}` needs the parameter `{name}`", child.name);
             let help = format!("add `with: {{{name}: …}}`");
-            findings.push(Diagnostic::error("binding", Place::Value(path.key("loop")), message).help(help));
+            findings.push(
+                Diagnostic::error("binding", FindingPlace::Value(path.key("loop")), message).help(help),
+            );
         }
     }
     if let Some(bindings) = bindings {
@@ -579,7 +585,7 @@ fn check_types(
         if let (Some(value), Some(parameter)) = (value, child.parameters.get(name))
             && let Err(why) = context::convert(name, parameter, &value)
         {
-            let place = Place::Value(path.key("with").key(name.as_str()));
+            let place = FindingPlace::Value(path.key("with").key(name.as_str()));
             findings.push(Diagnostic::error("binding", place, why));
         }
     }

@@ -2,7 +2,7 @@
 
 use indexmap::IndexMap;
 
-use crate::base::diagnostic::Place;
+use crate::base::diagnostic::FindingPlace;
 use crate::base::name::StateName;
 use crate::base::path::DocPath;
 use crate::definition::load::Loaded;
@@ -11,7 +11,8 @@ use crate::definition::load::Loaded;
 pub(super) fn lines(loaded: &Loaded) -> IndexMap<StateName, u32> {
     let states = DocPath::root().key("states");
     let line = |name: &StateName| {
-        let span = loaded.sources.locate(&Place::Key(states.key(name.as_str())), Some(&loaded.tree))?;
+        let span =
+            loaded.sources.locate(&FindingPlace::Key(states.key(name.as_str())), Some(&loaded.tree))?;
         let line = loaded.sources.get(span.file)?.position(span.range.start).line;
         u32::try_from(line).ok()
     };

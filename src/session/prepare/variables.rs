@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::mistakes::mistakes;
 use super::prepared::{Prepared, unusable};
-use crate::base::diagnostic::{Diagnostic, Diagnostics, Place};
+use crate::base::diagnostic::{Diagnostic, Diagnostics, FindingPlace};
 use crate::base::path::{DocPath, Segment};
 use crate::base::template::{Namespace, TemplateFallback, walk};
 use crate::journal::files::RunFiles;
@@ -60,7 +60,7 @@ fn found(errors: &[ContextError], prepared: &Prepared) -> Diagnostics {
         let declared = ["parameters", "context"].iter().filter_map(|key| of(key));
         let declared = declared.chain(["parameters", "required_inputs"].map(|key| DocPath::root().key(key)));
         let mut declared = declared.filter(|path| tree.key_span(path).is_some());
-        declared.next().map_or(Place::File, Place::Key)
+        declared.next().map_or(FindingPlace::File, FindingPlace::Key)
     };
     let mut found = Diagnostics::default();
     for error in errors {
@@ -85,7 +85,7 @@ fn missing_context(machine: &Machine, context: &Map<String, Value>) -> Diagnosti
                 let near =
                     absent.nearest.map(|near| format!("; the nearest is `{near}`")).unwrap_or_default();
                 let help = format!("give it with `--context {name}=…`, or add it to `context`{near}");
-                let place = Place::Within(path.clone(), expression.span.clone());
+                let place = FindingPlace::Within(path.clone(), expression.span.clone());
                 missing.push(Diagnostic::error("undefined-context", place, message).help(help));
             }
         }

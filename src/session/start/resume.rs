@@ -29,7 +29,7 @@ use crate::report::advice::loop_of;
 use crate::run::clock::Clock;
 use crate::run::otherwise::adjust;
 use crate::run::projection::Projection;
-use crate::run::replay::{Left, Level};
+use crate::run::replay::{Left, LeftLoop};
 use crate::session::context::Session;
 use crate::session::end::killed::Telling;
 use crate::session::end::ready::{Launch, Ready, Resumed, StartPosition, sinks};
@@ -331,7 +331,7 @@ struct OpenedRun {
 
 /// How a run goes on.
 struct Continued {
-    level: Level,
+    level: LeftLoop,
     left: Left,
     how: Box<LoopResume>,
     event: LoopStart,

@@ -40,7 +40,7 @@ pub(super) fn all(
 ) -> Result<Trials, Error> {
     let failed =
         |error: std::io::Error| Error::failed("cannot copy the repository to try its checks", &error);
-    let attempt = Attempt { repository, session, interrupts: Interrupts::listen(&session.stop_by)? };
+    let attempt = CheckTrial { repository, session, interrupts: Interrupts::listen(&session.stop_by)? };
     session.talk.note("copying the working tree, to try the checks in the copy");
     let place = transient::directory("").map_err(failed)?;
     let copy = place.path().join("copy");
@@ -62,13 +62,13 @@ pub(super) fn all(
 }
 
 /// A try of the checks of a repository.
-struct Attempt<'a, 's> {
+struct CheckTrial<'a, 's> {
     repository: &'a Repository,
     session: &'a Session<'s>,
     interrupts: Interrupts,
 }
 
-impl Attempt<'_, '_> {
+impl CheckTrial<'_, '_> {
     fn check(&self, check: &Check, copy: &Path, below: &Path, package: Option<&str>) -> Result<Tried, Error> {
         let talk = self.session.talk;
         let command = one_line(&check.finding.command, MAX_SHOWN);

@@ -11,8 +11,8 @@ use similar::TextDiff;
 
 pub(crate) use super::upkeep::Ci;
 use super::upkeep::{
-    Check, LeftOut, Plan, PlannedLoop, Repository, Trials, Tried, WorkflowLoop, loop_text, loops, source,
-    workflow,
+    Check, Plan, PlannedLoop, Repository, Trials, Tried, UnusedPackage, WorkflowLoop, loop_text, loops,
+    source, workflow,
 };
 use crate::base::text::one_line;
 use crate::base::time::{human, millis};
@@ -51,7 +51,7 @@ pub(crate) enum WantedCi {
 pub(crate) struct InitResult {
     root: PathBuf,
     loops: Vec<BegunLoop>,
-    left_out: Vec<LeftOut>,
+    left_out: Vec<UnusedPackage>,
     trials: Trials,
     files: Vec<(String, &'static str)>,
 }

@@ -14,7 +14,7 @@ mod workflow;
 mod yaml;
 
 pub use loop_text::{loop_text, source};
-pub use plan::{Check, LeftOut, Plan, Planned, PlannedLoop, loops};
+pub use plan::{Check, Plan, Planned, PlannedLoop, UnusedPackage, loops};
 pub use repository::Repository;
 pub use setup::install_of;
 pub use trial::{Trials, Tried};

@@ -6,7 +6,7 @@ use crate::tools::{TOOLS, Tool, recognise};
 
 /// A command that somebody may add to a loop.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Offer {
+pub struct OfferedCommand {
     /// The command.
     pub command: String,
     /// What speaks for it.
@@ -16,7 +16,7 @@ pub struct Offer {
 }
 
 /// Returns the tools that are configured and that no check is known to call.
-pub(super) fn configured(repository: &Repository, checks: &[&Finding]) -> Vec<Offer> {
+pub(super) fn configured(repository: &Repository, checks: &[&Finding]) -> Vec<OfferedCommand> {
     let is_called = |tool: &Tool| {
         checks.iter().any(|check| {
             let words = shlex::split(&check.command).unwrap_or_default();
@@ -34,7 +34,7 @@ pub(super) fn configured(repository: &Repository, checks: &[&Finding]) -> Vec<Of
     let offer = |tool: &Tool| {
         let command = tool.offer.clone()?;
         let evidence = evidence(tool, repository)?;
-        (!is_called(tool) && !is_run(tool)).then_some(Offer {
+        (!is_called(tool) && !is_run(tool)).then_some(OfferedCommand {
             command,
             evidence,
             why: "only its configuration is there",

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::offers::{self, Offer};
+use super::offers::{self, OfferedCommand};
 use super::repository::{Finding, Repository};
 use super::trial::{Trials, Tried};
 use super::{ci, tasks, toolchains};
@@ -35,7 +35,7 @@ pub struct Plan {
     /// Checks that are right only where the untouched tree passes them.
     pub tentative: Vec<Check>,
     /// What may be added.
-    pub offers: Vec<Offer>,
+    pub offers: Vec<OfferedCommand>,
 }
 
 /// How many checks of one purpose a loop has.
@@ -166,12 +166,12 @@ pub struct Planned {
     /// The loops.
     pub loops: Vec<PlannedLoop>,
     /// Packages that are in none of them, each with the reason.
-    pub left_out: Vec<LeftOut>,
+    pub left_out: Vec<UnusedPackage>,
 }
 
 /// A package that is in no loop.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LeftOut {
+pub struct UnusedPackage {
     /// Its directory.
     pub package: String,
     /// Why.
@@ -210,7 +210,7 @@ pub fn loops(repository: &Repository, mends: bool) -> Planned {
 }
 
 /// Returns the packages with checks of their own that nothing at the top calls.
-fn with_own_checks(repository: &Repository, whole: &Plan) -> Vec<LeftOut> {
+fn with_own_checks(repository: &Repository, whole: &Plan) -> Vec<UnusedPackage> {
     let is_called = |package: &str| whole.checks.iter().any(|check| check.finding.directory == package);
     let mut packages: Vec<&str> = repository.paths().filter_map(package).collect();
     packages.dedup();
@@ -227,7 +227,7 @@ fn with_own_checks(repository: &Repository, whole: &Plan) -> Vec<LeftOut> {
         !is_called(package) && !is_workspace && !tasks::own(&below).is_empty()
     });
     unseen
-        .map(|package| LeftOut {
+        .map(|package| UnusedPackage {
             package: package.to_owned(),
             why: "it has tasks of its own, which nothing at the top calls",
         })
@@ -241,7 +241,7 @@ fn packages(repository: &Repository, mends: bool) -> Planned {
     for package in repository.paths().filter_map(package).filter(|package| known.insert(*package)) {
         if !is_plain(package) {
             let why = "its name has characters that a loop's parameter and a workflow cannot hold";
-            left_out.push(LeftOut { package: package.to_owned(), why });
+            left_out.push(UnusedPackage { package: package.to_owned(), why });
             continue;
         }
         let of_package = plan(&repository.below(package), mends);
@@ -310,7 +310,7 @@ impl Plan {
         for check in std::mem::take(&mut self.tentative) {
             match trials.of(&check.finding) {
                 Some(Tried::Ran { exit: 0, .. }) => self.checks.push(check),
-                tried => self.offers.push(Offer {
+                tried => self.offers.push(OfferedCommand {
                     command: check.finding.command,
                     evidence: check.finding.evidence,
                     why: match tried {

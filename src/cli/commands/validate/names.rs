@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::base::diagnostic::{Diagnostic, Diagnostics, Place};
+use crate::base::diagnostic::{Diagnostic, Diagnostics, FindingPlace};
 use crate::base::path::DocPath;
 use crate::definition::load::Listed;
 use crate::session::prepare::check::Checked;
@@ -41,7 +41,7 @@ pub(super) fn check(checked: &mut Checked, same: &Same, commands: &[String]) {
 
 fn findings(name: &str, same: &Same, commands: &[String]) -> Diagnostics {
     let mut findings = Diagnostics::default();
-    let place = || Place::Value(DocPath::root().key("name"));
+    let place = || FindingPlace::Value(DocPath::root().key("name"));
     if commands.iter().any(|command| command == name) {
         let message = format!("`ll-loop {name}` is a command, and not this loop");
         let help = format!("run it with `ll-loop run {name}`, or give the file another name");

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::parts::{by_exit_code, empty};
 use crate::base::decode::{Decode, Definitions, Record, choice, record};
-use crate::base::diagnostic::{Diagnostic, Diagnostics, Place};
+use crate::base::diagnostic::{Diagnostic, Diagnostics, FindingPlace};
 use crate::base::node::{Entry, FileId, Node, NodeValue, Span};
 use crate::base::path::DocPath;
 use crate::base::sandbox::Sandbox;
@@ -232,20 +232,20 @@ pub(super) fn expand(own: &Node, out: &mut Diagnostics) -> Option<Node> {
     let (approve, revise) = (review.approve.get(), review.revise.get());
     if revise > approve {
         let message = format!("`revise: {revise}` and `approve: {approve}` are no thresholds");
-        let place = Place::Value(path.key("review"));
+        let place = FindingPlace::Value(path.key("review"));
         let help = "`approve` is not below `revise`";
         out.push(Diagnostic::error("thresholds", place, message).help(help));
         return None;
     }
     if roles.tester.no.is_some() && roles.tester.check.is_none() {
-        let place = Place::Key(path.key("roles").key("tester").key("no"));
+        let place = FindingPlace::Key(path.key("roles").key("tester").key("no"));
         let finding = Diagnostic::warning("no-effect", place, "`no` has no effect without `check`");
         out.push(finding.help("it lists the exit codes of that command which mean failed"));
     }
     let is_command = roles.tester.check.is_some() && roles.tester.check_is == CheckIs::Instead;
     let for_agent = [("tools", !roles.tester.tools.is_empty()), ("sandbox", roles.tester.sandbox.is_some())];
     for (key, _) in for_agent.into_iter().filter(|(_, is_set)| *is_set && is_command) {
-        let place = Place::Key(path.key("roles").key("tester").key(key));
+        let place = FindingPlace::Key(path.key("roles").key("tester").key(key));
         let message = format!("`{key}` has no effect beside `check`");
         let help = "it is for an agent that tests: remove it, or add `check_is: in_front`";
         out.push(Diagnostic::warning("no-effect", place, message).help(help));
