@@ -10,7 +10,7 @@ use super::known_checks::is_pure;
 use super::{Action, Machine, Meaning, Routes, ShellAction, Step, StepId, Target};
 
 /// Returns the command of a state whose observation can be made again by itself, or why it cannot.
-pub fn repeatable<'a>(
+pub(super) fn repeatable<'a>(
     action: Option<&'a Action>,
     evaluate: Option<&Evaluate>,
 ) -> Result<&'a ShellAction, &'static str> {

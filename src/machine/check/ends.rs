@@ -3,7 +3,6 @@
 use super::subject::{CheckedLoop, state};
 use crate::base::diagnostic::{Diagnostic, Diagnostics, FindingPlace};
 use crate::evaluate::verdict::Observes;
-use crate::machine::observations::{matters, repeatable};
 use crate::machine::routing::RouteKey;
 use crate::machine::{Meaning, Routes, Target};
 
@@ -31,35 +30,6 @@ pub(super) fn unverified_success(subject: &CheckedLoop<'_>, findings: &mut Diagn
                 end.name
             );
             findings.push(Diagnostic::warning("unverified-success", place, message).help(help));
-        }
-    }
-}
-
-/// A state that looks like a check and is none, where its verdict may have to hold after another action: nothing makes it
-/// once more then.
-pub(super) fn unmarked_check(subject: &CheckedLoop<'_>, findings: &mut Diagnostics) {
-    let machine = subject.machine;
-    for (id, step, moves) in subject.steps() {
-        let said = subject.definition.states.get(&step.name).and_then(|state| state.check);
-        if said.is_some()
-            || step.is_check
-            || repeatable(step.action.as_ref(), step.evaluate.as_ref()).is_err()
-        {
-            continue;
-        }
-        let goes_on = moves.iter().any(|one| {
-            let passes = one.departure.observes(step) == Observes::Passing;
-            passes && one.to.is_some_and(|to| matters(machine, id, to))
-        });
-        if goes_on {
-            let message = format!(
-                "what `{}` says may not hold at the end: something runs after it, and nothing says that it may be made \
-                 once more",
-                step.name
-            );
-            let help = "write `check: true` if running it again does no harm, or `check: false`";
-            let place = FindingPlace::Key(state(&step.name));
-            findings.push(Diagnostic::note("unmarked-check", place, message).help(help));
         }
     }
 }

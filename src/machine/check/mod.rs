@@ -26,7 +26,7 @@ use subject::CheckedLoop;
 type Rule = fn(&CheckedLoop<'_>, &mut Diagnostics);
 
 /// The rules, in the order in which they speak.
-const RULES: [Rule; 17] = [
+const RULES: [Rule; 16] = [
     description,
     reach::unreachable,
     reach::no_end,
@@ -35,7 +35,6 @@ const RULES: [Rule; 17] = [
     verdicts::unhandled,
     verdicts::no_as_error,
     ends::unverified_success,
-    ends::unmarked_check,
     ends::silent_failure,
     injection::injection,
     masked::masked,
