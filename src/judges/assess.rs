@@ -6,8 +6,8 @@ use super::catalog::{CATALOG, InsideRow, JudgeKind, PartFormat, SectionRow};
 use super::found::JudgeChange;
 use super::ignore_lists;
 use super::parts::{PartSelection, is_grown, parts};
-use super::test_changes::{TextChange, compare, decides_for_others};
-use super::tree::{At, FileAt, Tree};
+use super::test_changes::{TextChange, compare, is_empty, of_others};
+use super::tree::{At, FileAt, Tree, extension};
 use crate::base::file_mode::FileMode;
 
 /// How a file is a judge.
@@ -79,12 +79,8 @@ impl Role {
             Self::Declared | Self::Named(JudgeKind::Test | JudgeKind::Workflow) if end.is_ignored => {
                 return None;
             }
-            Self::Named(JudgeKind::Test)
-                if decides_for_others(path, &String::from_utf8_lossy(&end.bytes)) =>
-            {
-                JudgeChange::Shadows
-            }
-            Self::Declared | Self::Named(JudgeKind::Test | JudgeKind::Workflow) => JudgeChange::Added,
+            Self::Named(JudgeKind::Test) => return Some(of_new_test(path, end)),
+            Self::Declared | Self::Named(JudgeKind::Workflow) => JudgeChange::Added,
             Self::Inside(_) => return None,
             Self::Named(JudgeKind::Ignored) | Self::Section(_) | Self::Part(..) => {
                 let nothing = FileAt { mode: end.mode, bytes: Vec::new(), is_ignored: end.is_ignored };
@@ -150,18 +146,33 @@ impl Role {
 fn says_the_same(path: &str, old: &str, new: &str) -> bool {
     let json = |text: &str| serde_json::from_str::<Value>(text).ok();
     let toml = |text: &str| toml::from_str::<toml::Table>(text).ok();
-    match path.rsplit('.').next() {
+    match extension(path) {
         Some("json") => json(old).is_some_and(|old| Some(old) == json(new)),
         Some("toml") => toml(old).is_some_and(|old| Some(old) == toml(new)),
         _ => false,
     }
 }
 
+/// A new test, or something else among the tests: a helper, a hook and a package are code that may have a say in all of them.
+fn of_new_test(path: &str, end: &FileAt) -> Assessed {
+    let text = String::from_utf8_lossy(&end.bytes);
+    let is_script = end.mode == FileMode::Executable || text.starts_with("#!");
+    let is_case = CATALOG.is_case_or_data(path) && (CATALOG.language(path).is_some() || !is_script);
+    if let Some(why) = of_others(path, &text) {
+        return Assessed { kind: JudgeChange::Shadows, also: Some(format!("a line of it {why}")) };
+    }
+    if is_case || is_empty(path, &text) {
+        return JudgeChange::Added.into();
+    }
+    let also = Some("it is new, and by its name neither a test nor data".to_owned());
+    Assessed { kind: JudgeChange::Weakens, also }
+}
+
 fn of_test(path: &str, old: &str, new: &str) -> Option<Assessed> {
     // More of what a test compares with is something else to compare with; more tests are more tests.
     let language = CATALOG.language(path).map(|language| language.name.as_str());
     let is_code = !matches!(language, None | Some("data" | "markup"));
-    let is_list = path.ends_with(".snap") || path.ends_with(".feature");
+    let is_list = matches!(extension(path), Some("snap" | "feature"));
     match compare(path, old, new) {
         TextChange::Nothing => None,
         TextChange::Grown if is_code || is_list => Some(JudgeChange::Added.into()),

@@ -17,6 +17,7 @@ pub(super) static CATALOG: LazyLock<JudgeCatalog> = LazyLock::new(|| {
 #[serde(deny_unknown_fields)]
 pub(super) struct JudgeCatalog {
     pub(super) lookers: Vec<String>,
+    pub(super) tables: Pattern,
     #[serde(rename = "file")]
     pub(super) files: Vec<FileRow>,
     #[serde(rename = "section")]
@@ -28,6 +29,8 @@ pub(super) struct JudgeCatalog {
     pub(super) suppressions: Vec<SuppressionRow>,
     #[serde(rename = "weakening")]
     pub(super) weakenings: Vec<WeakeningRow>,
+    #[serde(rename = "case")]
+    pub(super) cases: Vec<CaseRow>,
 }
 
 /// How a judge decides.
@@ -60,18 +63,35 @@ pub(super) struct FileRow {
     paths: Vec<PathPattern>,
     #[serde(default)]
     except: Vec<PathPattern>,
+    #[serde(default)]
+    placed: Vec<PathPattern>,
     #[cfg_attr(not(test), expect(dead_code, reason = "they are for tests"))]
     pub(super) examples: Vec<String>,
     #[cfg_attr(not(test), expect(dead_code, reason = "they are for tests"))]
     pub(super) others: Vec<String>,
     #[serde(skip)]
-    sets: OnceLock<[PathSet; 2]>,
+    sets: OnceLock<[PathSet; 3]>,
 }
 
 impl FileRow {
     pub(super) fn means(&self, path: &str) -> bool {
-        let [paths, except] = self.sets.get_or_init(|| [PathSet::of(&self.paths), PathSet::of(&self.except)]);
+        let [paths, except, _] = self.sets();
         paths.matches(path) && !except.matches(path)
+    }
+
+    /// Tells whether a runner takes the file for a test, by its name or by where exactly it lies. What is only somewhere
+    /// below a folder of tests may be anything.
+    fn is_case(&self, path: &str) -> bool {
+        let [_, _, cases] = self.sets();
+        cases.matches(path)
+    }
+
+    fn sets(&self) -> &[PathSet; 3] {
+        self.sets.get_or_init(|| {
+            let names = self.paths.iter().filter(|pattern| !pattern.is_folder());
+            let cases = PathSet::of(names.chain(&self.placed));
+            [PathSet::of(&self.paths), PathSet::of(&self.except), cases]
+        })
     }
 }
 
@@ -221,6 +241,23 @@ impl WeakeningRow {
     }
 }
 
+/// How cases of a language begin.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct CaseRow {
+    #[cfg_attr(not(test), expect(dead_code, reason = "it is for readers of the file"))]
+    pub(super) what: String,
+    pub(super) language: String,
+    pub(super) begins: Pattern,
+    pub(super) ahead: Option<Pattern>,
+    pub(super) marks: Option<Pattern>,
+    pub(super) rows: Option<Pattern>,
+    #[cfg_attr(not(test), expect(dead_code, reason = "they are for tests"))]
+    pub(super) examples: Vec<String>,
+    #[cfg_attr(not(test), expect(dead_code, reason = "they are for tests"))]
+    pub(super) others: Vec<String>,
+}
+
 /// A regular expression over a line, in linear time.
 #[derive(Debug, Deserialize)]
 #[serde(try_from = "String")]
@@ -242,16 +279,32 @@ impl JudgeCatalog {
         self.languages.iter().find(means)
     }
 
+    /// Returns how the cases of a language begin.
+    pub(super) fn cases(&self, language: &Language) -> Vec<&CaseRow> {
+        self.cases.iter().filter(|row| row.language == language.name).collect()
+    }
+
+    /// Tells whether a new file among the tests is a test or data, and no code that may have a say in all of them.
+    pub(super) fn is_case_or_data(&self, path: &str) -> bool {
+        let language = self.language(path).map(|language| language.name.as_str());
+        let is_data = matches!(language, None | Some("data" | "markup" | "css"));
+        let mut tests = self.files.iter().filter(|row| row.kind == JudgeKind::Test);
+        is_data || is_material(path) || tests.any(|row| row.is_case(path))
+    }
+
     /// Returns the row of a judge as a whole, the most telling kind first.
     pub(super) fn file(&self, path: &str) -> Option<&FileRow> {
         let all = self.files.iter().filter(|row| row.means(path));
         let first = all.min_by_key(|row| row.kind)?;
         // A configuration among the files that a test reads configures nothing.
-        let is_material = path.rsplit('/').skip(1).any(|folder| MATERIAL.contains(&folder));
-        let is_example = is_material && first.kind != JudgeKind::Test;
+        let is_example = is_material(path) && first.kind != JudgeKind::Test;
         let test = || self.files.iter().find(|row| row.kind == JudgeKind::Test && row.means(path));
         if is_example { test() } else { Some(first) }
     }
+}
+
+fn is_material(path: &str) -> bool {
+    path.rsplit('/').skip(1).any(|folder| MATERIAL.contains(&folder))
 }
 
 /// Folders of what tests read.

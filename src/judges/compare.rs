@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 use super::assess::{Assessed, Role};
 use super::catalog::{CATALOG, JudgeKind, PartFormat};
 use super::declared::{Declared, MayChange, OnSuppression};
-use super::found::{JudgeChange, JudgeFile, JudgesFound, JudgesState, Suppression};
+use super::found::{AddedTests, JudgeChange, JudgeFile, JudgesFound, JudgesState, Suppression};
 pub use super::instructions::CheckCommand;
 use super::instructions::{Instruction, InstructionPart, instructions};
 use super::pattern::PathSet;
 use super::suppressions::{MarkCounts, SuppressionMark, marks};
-use super::tree::{At, Tree};
+use super::tree::{At, Tree, extension};
 
 /// Two trees, and what has to be known of a loop to tell its judges.
 #[derive(Clone, Copy)]
@@ -158,7 +158,7 @@ impl<'a> KnownJudges<'a> {
             Some((kind @ JudgeKind::Test, what)) if has_testers => {
                 roles.push(of_testers(Role::Named(kind), what.clone()));
             }
-            Some((kind @ JudgeKind::Shadow, what)) if path.ends_with(".py") => {
+            Some((kind @ JudgeKind::Shadow, what)) if extension(path) == Some("py") => {
                 if has_testers {
                     roles.push(of_testers(Role::Named(kind), what.clone()));
                 }
@@ -185,7 +185,10 @@ fn of_instruction(instruction: &Instruction, path: &str) -> Option<JudgeRole> {
         InstructionPart::Folder => {
             path.strip_prefix(instruction.path.as_str()).is_some_and(|rest| rest.starts_with('/'))
         }
-        _ => instruction.path == path,
+        InstructionPart::Whole
+        | InstructionPart::Targets(_)
+        | InstructionPart::Keys(_)
+        | InstructionPart::Found => instruction.path == path,
     };
     let (role, why) = match &instruction.part {
         InstructionPart::Whole | InstructionPart::Folder => {
@@ -241,32 +244,31 @@ impl JudgeSearch {
             }
         }
         let why = also.map_or_else(|| judge.why.clone(), |also| format!("{}; {also}", judge.why));
-        match self.found.files.last_mut().filter(|file| file.path == path) {
-            Some(file) => {
-                // The worst stands, and the first reason for it.
-                if kind.state() > file.kind.state() {
-                    (file.kind, file.why) = (kind, why);
-                }
-                let new = judge.checks.iter().filter(|state| !file.checks.contains(state)).cloned();
-                let new: Vec<String> = new.collect();
-                file.checks.extend(new);
-            }
-            None => {
-                let checks = judge.checks.clone();
-                self.found.files.push(JudgeFile { path: path.to_owned(), kind, why, checks });
-            }
+        let Some(file) = self.found.files.last_mut().filter(|file| file.path == path) else {
+            let checks = judge.checks.clone();
+            self.found.files.push(JudgeFile { path: path.to_owned(), kind, why, checks });
+            return;
+        };
+        // The worst stands, and the first reason for it.
+        if kind.state() > file.kind.state() {
+            (file.kind, file.why) = (kind, why);
         }
+        let more = judge.checks.iter().filter(|state| !file.checks.contains(state)).cloned();
+        let more: Vec<String> = more.collect();
+        file.checks.extend(more);
     }
 
     fn finish(mut self, counts: MarkCounts, declared: &Declared) -> JudgesFound {
         let fails = declared.rules.suppressions == OnSuppression::Fail;
-        for (path, mark) in counts.new() {
+        for (path, mark) in counts.fresh() {
             if fails {
                 self.suppressed(&path);
             }
             self.found.suppressions.push(Suppression { path, line: mark.line, text: mark.text });
         }
+        let second_try = self.added();
         let mut found = self.found;
+        found.second_try = second_try;
         found.can_be_put_back = self.sources.is_empty();
         let of_files = found.files.iter().map(|file| file.kind.state());
         found.state = of_files.max().unwrap_or(JudgesState::Unchanged);
@@ -276,6 +278,16 @@ impl JudgeSearch {
             found.state = found.state.max(JudgesState::Changed);
         }
         found
+    }
+
+    /// Returns the tests that were added, where they may need something that is put back or hidden.
+    fn added(&self) -> AddedTests {
+        if self.found.to_put_back.is_empty() && self.found.to_hide.is_empty() {
+            return AddedTests::default();
+        }
+        let added = self.found.added().filter(|path| !self.inside.contains(*path)).map(str::to_owned);
+        let (to_hide, to_put_back) = added.partition(|path| self.new.contains(path));
+        AddedTests { to_put_back, to_hide }
     }
 
     /// A suppression within a judge makes it one that changed; within a source nothing can be put back.

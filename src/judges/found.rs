@@ -94,6 +94,26 @@ pub struct Suppression {
     pub text: String,
 }
 
+/// Tests that were added and may need what the closing pass puts back or hides: a fixture in `conftest.py`, a helper. They
+/// fail without it, which says nothing of the work. The tests of the start alone have to confirm it then.
+///
+/// The pass first leaves them where they are, since tests that were added and hold are worth more. Both lists are empty where
+/// nothing is put back or hidden, and a second try could not say anything else.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AddedTests {
+    /// Files of the start to which tests were added, to be put as they were.
+    pub to_put_back: Vec<String>,
+    /// New files, to be taken out of the way.
+    pub to_hide: Vec<String>,
+}
+
+impl AddedTests {
+    /// Tells whether a second try would be the first one again.
+    pub fn are_none(&self) -> bool {
+        self.to_put_back.is_empty() && self.to_hide.is_empty()
+    }
+}
+
 /// What became of the judges.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JudgesFound {
@@ -108,6 +128,8 @@ pub struct JudgesFound {
     /// New files that stand before judges of the start, or take away from what they judge: the closing pass takes
     /// them out of the way.
     pub to_hide: Vec<String>,
+    /// What is put aside as well where the pass says no, and it is made a second time.
+    pub second_try: AddedTests,
     /// Whether putting those back makes the judges what they were without undoing the work: a suppression or a test
     /// inside of a source cannot be put back.
     pub can_be_put_back: bool,
@@ -122,6 +144,7 @@ impl JudgesFound {
             suppressions: Vec::new(),
             to_put_back: Vec::new(),
             to_hide: Vec::new(),
+            second_try: AddedTests::default(),
             can_be_put_back: true,
         }
     }

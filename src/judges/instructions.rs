@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::makefile::Makefile;
-use super::tree::Tree;
+use super::tree::{Tree, extension};
 use crate::shell::command::{SimpleCommand, commands};
 
 /// How many scripts and tasks are followed into each other.
@@ -479,7 +479,8 @@ impl Follow<'_> {
         let ["run", rest @ ..] = arguments else { return false };
         let package = rest.iter().find(|word| word.starts_with('.'));
         if let Some(path) = package.and_then(|package| resolved(directory, package)) {
-            let part = if path.ends_with(".go") { InstructionPart::Whole } else { InstructionPart::Folder };
+            let part =
+                if extension(&path) == Some("go") { InstructionPart::Whole } else { InstructionPart::Folder };
             self.add(path, part);
         }
         package.is_some()

@@ -21,5 +21,6 @@ mod parts;
 pub mod pattern;
 mod source_lines;
 mod suppressions;
+mod test_cases;
 mod test_changes;
 pub mod tree;

@@ -51,7 +51,7 @@ pub(super) fn parts(text: &str, wanted: &PartSelection<'_>) -> Option<Vec<String
 }
 
 /// Tells whether one list is the other with more in between.
-pub(super) fn is_grown(start: &[String], end: &[String]) -> bool {
+pub(super) fn is_grown<T: PartialEq>(start: &[T], end: &[T]) -> bool {
     let mut rest = end.iter();
     start.iter().all(|part| rest.any(|other| other == part))
 }
@@ -81,7 +81,9 @@ fn at_key(value: &Value, way: &[&str], at: &mut String, found: &mut Vec<String>)
                 entries.sort();
                 found.extend(entries);
             }
-            _ => found.push(format!("{at} = {value}")),
+            Value::Object(_) | Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
+                found.push(format!("{at} = {value}"));
+            }
         }
         return;
     };
@@ -94,7 +96,7 @@ fn at_key(value: &Value, way: &[&str], at: &mut String, found: &mut Vec<String>)
         Value::Array(items) if *first == "*" => {
             items.iter().enumerate().map(|(index, item)| (index.to_string(), item)).collect()
         }
-        _ => Vec::new(),
+        Value::Array(_) | Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Vec::new(),
     };
     for (key, item) in entries {
         at.push('.');

@@ -67,6 +67,13 @@ fn compiled(glob: &str) -> Result<Glob, PatternError> {
     built.map_err(|error| PatternError::Glob(error.kind().to_string()))
 }
 
+impl PathPattern {
+    /// Tells whether it means all that is in a folder.
+    pub(super) fn is_folder(&self) -> bool {
+        self.source.ends_with('/')
+    }
+}
+
 impl TryFrom<String> for PathPattern {
     type Error = PatternError;
 

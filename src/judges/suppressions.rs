@@ -91,7 +91,7 @@ impl MarkCounts {
     }
 
     /// Returns those that are new: one whose line was edited, or moved to another file, is not.
-    pub(super) fn new(mut self) -> Vec<(String, SuppressionMark)> {
+    pub(super) fn fresh(mut self) -> Vec<(String, SuppressionMark)> {
         let is_new = |(_, mark): &(String, SuppressionMark)| {
             let Some(gone) = self.gone.get_mut(&mark.sign) else { return true };
             let Some(at) = gone.iter().position(|old| is_alike(old, mark)) else { return true };
@@ -163,7 +163,7 @@ mod tests {
     fn new(path: &str, start: &str, end: &str) -> Vec<usize> {
         let mut counts = MarkCounts::default();
         counts.count(path, marks(path, start, false), marks(path, end, false));
-        counts.new().iter().map(|(_, mark)| mark.line).collect()
+        counts.fresh().iter().map(|(_, mark)| mark.line).collect()
     }
 
     #[test]
@@ -179,7 +179,7 @@ mod tests {
         let mut counts = MarkCounts::default();
         counts.count("a.rs", marks("a.rs", "#[allow(dead_code)]\n", false), Vec::new());
         counts.count("b.rs", Vec::new(), marks("b.rs", "\n#[allow(dead_code)]\n", false));
-        assert_eq!(counts.new(), []);
+        assert_eq!(counts.fresh(), []);
     }
 
     proptest! {

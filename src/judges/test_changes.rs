@@ -7,13 +7,14 @@ use regex::Regex;
 use super::catalog::{Before, CATALOG, Language};
 use super::parts::is_grown;
 use super::source_lines::{SourceLine, source_lines};
+use super::test_cases::{CountedLine, are_whole_cases, indentation};
 
 /// What happened to a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TextChange {
     /// Nothing that counts: blanks at the end of lines, empty lines, words in comments.
     Nothing,
-    /// New lines, and all that was there is there still.
+    /// New lines that are whole cases, and all that was there is there still.
     Grown,
     /// New lines that take away from what was there.
     Weakened(&'static str),
@@ -44,45 +45,55 @@ pub(super) fn compare(path: &str, start: &str, end: &str) -> TextChange {
     if !is_grown(&start, &end) {
         return TextChange::Edited;
     }
-    match weakened(&start, &end, language) {
-        Some(why) => TextChange::Weakened(why),
-        None => TextChange::Grown,
+    if let Some(why) = weakened(&start, &end, language) {
+        return TextChange::Weakened(why);
     }
+    let are_cases = language.is_none_or(|language| are_whole_cases(&start, &end, &CATALOG.cases(language)));
+    if are_cases { TextChange::Grown } else { TextChange::Edited }
 }
 
-/// Tells whether a new file of tests decides for those of other files as well.
-pub(super) fn decides_for_others(path: &str, text: &str) -> bool {
-    let language = CATALOG.language(path);
-    let mut rows = CATALOG.weakenings.iter().filter(|row| row.of_others && row.is_of(language));
-    let lines = counted(text, language);
-    rows.any(|row| lines.iter().any(|line| row.pattern.0.is_match(line)))
+/// Tells why a new test has a say in more than itself.
+pub(super) fn of_others(path: &str, text: &str) -> Option<&'static str> {
+    let language = CATALOG.language(path)?;
+    let lines = counted(text, Some(language));
+    let mut rows = CATALOG.weakenings.iter().filter(|row| row.of_others && row.is_of(Some(language)));
+    let row = rows.find(|row| lines.iter().any(|line| row.pattern.0.is_match(&line.code)))?;
+    Some(&row.what)
+}
+
+/// Tells whether a file of code has a line that does something.
+pub(super) fn is_empty(path: &str, text: &str) -> bool {
+    counted(text, CATALOG.language(path)).is_empty()
 }
 
 /// Returns the lines that count.
-fn counted(text: &str, language: Option<&Language>) -> Vec<String> {
-    let lines: Vec<String> = match language {
+fn counted(text: &str, language: Option<&Language>) -> Vec<CountedLine> {
+    let lines: Vec<CountedLine> = match language {
         Some(language) => source_lines(text, language).iter().map(line).collect(),
-        None => text.lines().map(|line| line.trim_end().to_owned()).collect(),
+        None => text.lines().map(|line| CountedLine::of_text(line.trim_end())).collect(),
     };
-    lines.into_iter().filter(|line| !line.is_empty()).collect()
+    lines.into_iter().filter(|line| !line.code.is_empty()).collect()
 }
 
-fn line(line: &SourceLine) -> String {
+fn line(line: &SourceLine) -> CountedLine {
     let code = line.code.trim_end();
-    if OBEYED.is_match(&line.comment) { format!("{code}#{}", line.comment.trim()) } else { code.to_owned() }
+    let is_obeyed = OBEYED.is_match(&line.comment);
+    let code = if is_obeyed { format!("{code}#{}", line.comment.trim()) } else { code.to_owned() };
+    CountedLine { code, bare: line.bare.trim_end().to_owned(), is_obeyed }
 }
 
 /// Tells why new lines take something away from those that were there.
-fn weakened(start: &[String], end: &[String], language: Option<&Language>) -> Option<&'static str> {
+fn weakened(start: &[CountedLine], end: &[CountedLine], language: Option<&Language>) -> Option<&'static str> {
     let mut old = start.iter().peekable();
     for (at, line) in end.iter().enumerate() {
         if old.peek().is_some_and(|next| *next == line) {
             old.next();
             continue;
         }
-        let next_old = old.peek().copied();
+        let next_old = old.peek().map(|next| next.code.as_str());
+        let line = line.code.as_str();
         let is_before = next_old.is_some_and(|next| indentation(next) >= indentation(line));
-        let is_within = is_before && !next_old.is_some_and(|next| is_closer(next));
+        let is_within = is_before && !next_old.is_some_and(is_closer);
         let counts = |before: Before| match before {
             Before::End => true,
             Before::Line => is_within,
@@ -94,7 +105,8 @@ fn weakened(start: &[String], end: &[String], language: Option<&Language>) -> Op
         }
         let name = NAMED.find(line).map(|name| name.as_str());
         let is_named_twice = name.is_some_and(|name| {
-            let again = |other: &&String| NAMED.find(other).is_some_and(|found| found.as_str() == name);
+            let again =
+                |other: &&CountedLine| NAMED.find(&other.code).is_some_and(|found| found.as_str() == name);
             start.iter().any(|other| again(&other)) && end.iter().filter(again).count() > 1
         });
         if is_named_twice && at > 0 {
@@ -102,10 +114,6 @@ fn weakened(start: &[String], end: &[String], language: Option<&Language>) -> Op
         }
     }
     None
-}
-
-fn indentation(line: &str) -> usize {
-    line.len() - line.trim_start().len()
 }
 
 fn is_closer(line: &str) -> bool {
@@ -134,7 +142,7 @@ mod tests {
                 "def test_a():\n    x = 1\n    return\n    assert x == 1\n",
                 Weakened("leaves a test before its end"),
             ),
-            ("a.py", test, &*format!("def helper():\n    return\n{test}"), Grown),
+            ("a.py", test, &*format!("def helper():\n    return\n{test}"), Edited),
             ("a.py", test, &*format!("{test}\ndef test_a():\n    pass\n"), Weakened(twice)),
             (
                 "a.py",

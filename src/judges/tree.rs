@@ -46,6 +46,11 @@ pub trait Tree {
     }
 }
 
+/// Returns what stands behind the last dot of the name at a path. Tools tell `.PY` from `.py`, and so do the rules.
+pub(super) fn extension(path: &str) -> Option<&str> {
+    std::path::Path::new(path).extension()?.to_str()
+}
+
 /// A tree in memory.
 impl Tree for BTreeMap<String, FileAt> {
     fn at(&self, path: &str) -> At {

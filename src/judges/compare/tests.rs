@@ -161,6 +161,27 @@ fn modes_ignored_files_and_what_cannot_be_read_count() {
     assert_eq!(look(&comparison).state, JudgesState::Unknown);
 }
 
+#[test]
+fn tests_that_may_need_a_helper_are_named_for_a_second_try() {
+    let test = "def test_a():\n    assert f()\n";
+    let start = tree(&[("tests/test_a.py".to_owned(), test.to_owned())].into());
+    let mut end = start.clone();
+    end.insert(
+        "tests/test_a.py".to_owned(),
+        file(format!("{test}\ndef test_c(one):\n    pass\n").as_bytes()),
+    );
+    end.insert("tests/test_b.py".to_owned(), file(b"def test_b(one):\n    assert one\n"));
+    let added =
+        looked("pytest", &Declared::default(), &end.keys().cloned().collect::<Vec<_>>(), &start, &end);
+    assert!(added.second_try.are_none());
+    end.insert("tests/conftest.py".to_owned(), file(b"import pytest\n"));
+    let found =
+        looked("pytest", &Declared::default(), &end.keys().cloned().collect::<Vec<_>>(), &start, &end);
+    assert_eq!(found.to_hide, ["tests/conftest.py"]);
+    assert_eq!(found.second_try.to_hide, ["tests/test_b.py"]);
+    assert_eq!(found.second_try.to_put_back, ["tests/test_a.py"]);
+}
+
 fn paths() -> impl Strategy<Value = String> {
     let names = vec![
         "a.py",

@@ -30,7 +30,8 @@ fn doubled_in(text: &str) -> Option<Range<usize>> {
         let is_doubled = count.after == Some(ShellOperator::Or)
             && is_count(count)
             && instead.values() == [Some("echo"), Some("0")];
-        is_doubled.then(|| count.range.start..instead.range.end)
+        let range = count.range.start..instead.range.end;
+        is_doubled.then_some(range)
     })
 }
 
