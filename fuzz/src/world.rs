@@ -135,6 +135,7 @@ pub fn walk(
                 stop: None,
             }),
             Next::Look => Input::Looked(SeenTree::Unknown { unknown: "no repository".to_owned() }),
+            Next::SetAside(_) => Input::SetAside(Ok(())),
             Next::Restore(_) => Input::Restored(Ok(Vec::new())),
             Next::Measure(_) => {
                 Input::Measured(Changes::Unknown { unknown: "no repository".to_owned() }.into())

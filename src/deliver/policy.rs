@@ -72,7 +72,10 @@ pub fn of_run(digest: &Digest, accepts_unverified: bool) -> Result<FixStanding, 
         true => Ok(FixStanding::Verified),
         false if accepts_unverified => Ok(FixStanding::Unverified),
         false => {
-            let what = if end.outcome == Outcome::Success {
+            let refuted = digest.refutation().and_then(|verification| verification.why());
+            let what = if let Some(why) = refuted {
+                one_line(&why, 300)
+            } else if end.outcome == Outcome::Success {
                 "nothing verified its success".to_owned()
             } else {
                 format!("it ended as {}", end.outcome.word())

@@ -7,6 +7,7 @@ use super::outcome::Outcome;
 pub use crate::base::file_mode::FileMode;
 use crate::base::object::ObjectId;
 use crate::base::text::plural;
+use crate::judges::found::JudgesFound;
 use crate::machine::OnChange;
 
 /// A working tree at one moment, by the ids that git gives it.
@@ -52,6 +53,8 @@ pub struct Measured {
     pub changes: Changes,
     /// The files that changed since each of the trees that were asked about.
     pub since: Vec<ChangedSince>,
+    /// What became of the judges; none where nobody asked.
+    pub judges: Option<JudgesFound>,
 }
 
 /// The files that changed since a tree.
@@ -67,7 +70,7 @@ pub struct ChangedSince {
 
 impl From<Changes> for Measured {
     fn from(changes: Changes) -> Self {
-        Self { changes, since: Vec::new() }
+        Self { changes, since: Vec::new(), judges: None }
     }
 }
 

@@ -7,23 +7,24 @@ use std::collections::VecDeque;
 use serde_json::Map;
 
 use crate::base::name::StateName;
-use crate::base::text::{listed_in_part, one_line};
+use crate::base::text::{listed_in_part, one_line, plural};
 use crate::base::time::millis;
 use crate::evaluate::observation::{Observation, Stop};
 use crate::evaluate::verdict::{Observes, Verdict};
 use crate::evaluate::{Judged, Judging};
+use crate::judges::found::{JudgesFound, JudgesState};
 use crate::machine::{Action, Step};
 
 use super::Engine;
-use super::changes::TreeIds;
+use super::changes::{StartTree, TreeIds};
 use super::common::unjudged_verdict;
 use super::event::{
     ClosingPassCheck, ClosingPassEnd, ClosingPassStart, Event, LoopComplete, PassResult, TAIL,
 };
 use super::going_pass::Pass;
 use super::outcome::{Outcome, TerminatedBy};
-use super::request::{ActionRequest, Recheck, RestoreRequest};
-use super::verification::{Confirmed, Reason, Verification};
+use super::request::{ActionRequest, AsideRequest, Recheck, RestoreRequest};
+use super::verification::{Confirmed, JudgesStanding, Reason, Verification};
 use super::waiting::{PassWork, Waiting};
 
 impl Engine<'_> {
@@ -87,36 +88,71 @@ impl Engine<'_> {
         &self,
         end: &LoopComplete,
         verification: &Verification,
-        tree: &TreeIds,
+        (tree, judges): (&TreeIds, &JudgesFound),
     ) -> Option<Pass> {
+        let is_curable = |reason: &Reason| match reason {
+            Reason::Stale => true,
+            Reason::JudgesChanged => judges.state == JudgesState::Changed && judges.can_be_put_back,
+            Reason::Unobserved | Reason::TreeUnknown | Reason::NotConfirmed => false,
+        };
         let is_wanted = end.outcome == Outcome::Success
             && self.cancel.is_none()
             && self.machine.makes_closing_pass
             && !self.start.event.no_closing_pass
-            && verification.reasons == [Reason::Stale];
+            && !verification.reasons.is_empty()
+            && verification.reasons.iter().all(is_curable);
         if !is_wanted {
             return None;
         }
+        let are_changed = verification.reasons.contains(&Reason::JudgesChanged);
         let mut left = VecDeque::new();
-        for stale in &verification.stale {
-            left.extend(self.rechecks_of(&stale.state).filter(|checks| !checks.is_empty())?);
+        for check in verification
+            .checks
+            .iter()
+            .filter(|check| check.confirmed != Confirmed::No || is_stale(verification, &check.state))
+        {
+            // A judge that changed may be one of every check: whoever put it there knew which.
+            if are_changed || is_stale(verification, &check.state) {
+                left.extend(self.rechecks_of(&check.state).filter(|checks| !checks.is_empty())?);
+            }
+        }
+        let aside = are_changed.then(|| self.aside(judges)).flatten();
+        if are_changed && (aside.is_none() || left.is_empty()) {
+            return None;
         }
         Some(Pass {
             end: end.clone(),
             verification: verification.clone(),
             tree: tree.clone(),
+            aside,
             left,
             refused: Vec::new(),
+            failed: None,
             cut: None,
             has_restored: false,
         })
+    }
+
+    fn aside(&self, judges: &JudgesFound) -> Option<AsideRequest> {
+        let Some(StartTree::Known(start)) = &self.start.event.tree else { return None };
+        let (put_back, hide) = (judges.to_put_back.clone(), judges.to_hide.clone());
+        Some(AsideRequest { start: start.ids.clone(), put_back, hide })
+    }
+
+    /// Takes whether the judges of the start are in their places.
+    pub(super) fn set_aside(&mut self, placed: Result<(), String>) {
+        if let Some(pass) = self.pass.as_mut() {
+            pass.failed = placed.err();
+        }
     }
 
     /// Begins a closing pass.
     pub(super) fn begin_pass(&mut self, pass: Pass, events: &mut Vec<Event>) {
         let checks = pass.left.iter().map(|check| check.name.clone()).collect();
         let reasons = pass.verification.reasons.clone();
-        self.record(Event::ClosingPassStart(ClosingPassStart { checks, reasons }), events);
+        let (put_back, hidden) =
+            pass.aside.as_ref().map(|aside| (aside.put_back.clone(), aside.hide.clone())).unwrap_or_default();
+        self.record(Event::ClosingPassStart(ClosingPassStart { checks, reasons, put_back, hidden }), events);
         self.pass = Some(Box::new(pass));
     }
 
@@ -128,7 +164,10 @@ impl Engine<'_> {
         if pass.cut.is_none() && !pass.left.is_empty() {
             pass.cut = if is_cancelled { Some(Stop::Cancelled) } else { is_late.then_some(Stop::Deadline) };
         }
-        let next = pass.left.pop_front().filter(|_| pass.cut.is_none());
+        if let Some(aside) = pass.aside.take().filter(|_| pass.cut.is_none()) {
+            return Some(Waiting::Closing(PassWork::SetAside(aside)));
+        }
+        let next = pass.left.pop_front().filter(|_| pass.cut.is_none() && pass.failed.is_none());
         Some(match next {
             Some(check) => {
                 let timeout = check.step.action.as_ref().and_then(Action::timeout);
@@ -210,18 +249,24 @@ impl Engine<'_> {
     /// Ends a closing pass, after which the tree is as it was before, but for what is named.
     pub(super) fn end_pass(&mut self, restored: Result<Vec<String>, String>, events: &mut Vec<Event>) {
         let Some(pass) = self.pass.take() else { return };
-        let Pass { mut end, mut verification, cut, refused, .. } = *pass;
+        let Pass { mut end, mut verification, cut, refused, failed, .. } = *pass;
         let (put_back, unknown) = match restored {
             Ok(put_back) => (put_back, None),
             Err(why) => (Vec::new(), Some(why)),
         };
         let result = match (cut, refused.is_empty()) {
             (Some(_), _) => PassResult::CutShort,
+            (None, _) if failed.is_some() => PassResult::NotMade,
             (None, true) => PassResult::Confirmed,
             (None, false) => PassResult::NotConfirmed,
         };
         self.record(
-            Event::ClosingPassEnd(ClosingPassEnd { result, put_back, unknown: unknown.clone() }),
+            Event::ClosingPassEnd(ClosingPassEnd {
+                result,
+                put_back,
+                failed: failed.clone(),
+                unknown: unknown.clone(),
+            }),
             events,
         );
         if let Some(stop) = cut {
@@ -229,7 +274,9 @@ impl Engine<'_> {
             return;
         }
         end.duration_ms = millis(self.now);
-        verification.after_pass(&refused.iter().map(|(state, _)| state.clone()).collect::<Vec<_>>());
+        if failed.is_none() {
+            verification.after_pass(&refused.iter().map(|(state, _)| state.clone()).collect::<Vec<_>>());
+        }
         if let Some(why) = unknown {
             verification.reasons.push(Reason::TreeUnknown);
             verification.unknown = Some(why);
@@ -265,7 +312,7 @@ fn not_confirmed(mut end: LoopComplete, verification: Verification, said: &str) 
     end.outcome = Outcome::Failure;
     end.terminated_by = TerminatedBy::NotConfirmed;
     end.exit_code = end.outcome.exit_code(None);
-    end.reason = format!("made once more on the tree that the run ended on, a check does not pass: {said}");
+    end.reason = format!("the commit's own check says no: {said}");
     end.verification = Some(Box::new(verification));
     end
 }
@@ -273,9 +320,15 @@ fn not_confirmed(mut end: LoopComplete, verification: Verification, said: &str) 
 impl Verification {
     /// Takes what the closing pass came to: every verdict that was stale is confirmed now, but for those of these states.
     fn after_pass(&mut self, refused: &[StateName]) {
-        self.reasons.retain(|reason| *reason != Reason::Stale);
+        let with_judges = self.reasons.contains(&Reason::JudgesChanged);
+        self.reasons.retain(|reason| !matches!(reason, Reason::Stale | Reason::JudgesChanged));
         if !refused.is_empty() {
             self.reasons.push(Reason::NotConfirmed);
+        } else if with_judges {
+            self.judges.state = JudgesStanding::Confirmed;
+            for check in self.checks.iter_mut().filter(|check| check.confirmed == Confirmed::InRun) {
+                check.confirmed = Confirmed::ClosingPass;
+            }
         }
         for stale in std::mem::take(&mut self.stale) {
             let record = self.checks.iter_mut().find(|check| check.state == stale.state);
@@ -285,6 +338,10 @@ impl Verification {
             }
         }
     }
+}
+
+fn is_stale(verification: &Verification, state: &StateName) -> bool {
+    verification.stale.iter().any(|stale| stale.state == *state)
 }
 
 /// Returns the last line that says something.
@@ -297,5 +354,9 @@ fn last_line(seen: &Observation) -> &str {
 
 /// Says in a few words what a pass is made for.
 pub fn words(start: &ClosingPassStart) -> String {
-    format!("closing pass: {} once more, on the tree that the run ended on", listed_in_part(&start.checks))
+    let with = match start.put_back.len() + start.hidden.len() {
+        0 => "on the tree that the run ended on".to_owned(),
+        count => format!("with the judges of the start ({})", plural(count as u64, "file")),
+    };
+    format!("closing pass: {} once more, {with}", listed_in_part(&start.checks))
 }

@@ -1002,6 +1002,12 @@ pub struct ClosingPassStart {
     pub checks: Vec<String>,
     /// Why.
     pub reasons: Vec<Reason>,
+    /// The judges that are as they were at the start meanwhile.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub put_back: Vec<String>,
+    /// The files that are out of the way meanwhile.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub hidden: Vec<String>,
 }
 
 /// A check of a closing pass.
@@ -1038,6 +1044,9 @@ pub struct ClosingPassEnd {
     /// The files that its checks changed, and that are as they were before.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub put_back: Vec<String>,
+    /// Why the judges of the start could not be put in their places.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub failed: Option<String>,
     /// Why the tree is not known to be as it was before.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub unknown: Option<String>,
@@ -1051,6 +1060,8 @@ pub enum PassResult {
     Confirmed,
     /// One did not.
     NotConfirmed,
+    /// The judges of the start could not be put in their places.
+    NotMade,
     /// The run was to end in the middle of it.
     CutShort,
 }

@@ -55,7 +55,7 @@ use past::Past;
 use request::{ActionRequest, Input, MeasureRequest, Next, Recheck, UnexpectedInput};
 use result::StateResult;
 use run::{Pending, Phase, Run};
-use verification::FinalTree;
+use verification::{FinalTree, Grounding};
 use waiting::{Decision, Evidence, LookFor, MissingEvidence, PassWork, Waiting, WorkRequest};
 
 /// How many events follow from one fact at most, and from the facts that time passes all the others.
@@ -288,7 +288,7 @@ impl<'m> Engine<'m> {
             }
             (Waiting::Looking(LookFor::End(end)), Input::Looked(tree)) => {
                 let end = self.still_wanted(*end);
-                self.conclude(end, &FinalTree::from(tree), &[], events);
+                self.conclude(end, &FinalTree::from(tree), Grounding::default(), events);
             }
             (Waiting::Measuring(_, end), Input::Measured(measured)) => {
                 let end = self.still_wanted(*end);
@@ -297,6 +297,7 @@ impl<'m> Engine<'m> {
             (Waiting::Closing(PassWork::Check(check, _)), Input::ActionDone(seen)) => {
                 self.rechecked(*check, &seen, events);
             }
+            (Waiting::Closing(PassWork::SetAside(_)), Input::SetAside(placed)) => self.set_aside(placed),
             (Waiting::Closing(PassWork::Restore(_)), Input::Restored(restored)) => {
                 self.end_pass(restored, events);
             }
@@ -359,6 +360,7 @@ impl<'m> Engine<'m> {
                 | Input::Queried(_)
                 | Input::Measured(_)
                 | Input::Looked(_)
+                | Input::SetAside(_)
                 | Input::Restored(_)
                 | Input::WaitDone
                 | Input::Yielded,
@@ -436,7 +438,11 @@ impl<'m> Engine<'m> {
     fn end_with(&mut self, end: LoopComplete, events: &mut Vec<Event>) -> Option<Waiting> {
         let changes = match &self.start.event.tree {
             Some(StartTree::Known(start)) => {
-                let request = MeasureRequest { start: KnownStart::clone(start), verdicts: self.seen_trees() };
+                let request = MeasureRequest {
+                    start: KnownStart::clone(start),
+                    verdicts: self.seen_trees(),
+                    judging: self.run.is_verified().then(|| self.judges_asked_for()),
+                };
                 return Some(Waiting::Measuring(Box::new(request), Box::new(end)));
             }
             Some(StartTree::Unknown { unknown }) => Some(Changes::Unknown { unknown: unknown.clone() }),
@@ -445,7 +451,7 @@ impl<'m> Engine<'m> {
             }
             None => None,
         };
-        self.conclude(LoopComplete { changes, ..end }, &FinalTree::None, &[], events);
+        self.conclude(LoopComplete { changes, ..end }, &FinalTree::None, Grounding::default(), events);
         None
     }
 

@@ -18,6 +18,7 @@ use crate::evaluate::model::{ConversationUsage, ModelAnswer, Question, Usage};
 use crate::evaluate::observation::{Observation, Stop, Text};
 use crate::evaluate::query::{Queried, Query};
 use crate::evaluate::survey::Surveyed;
+use crate::judges::declared::Declared;
 use crate::machine::{Budget, Step};
 
 /// A fact from the world.
@@ -47,6 +48,8 @@ pub enum Input {
     Looked(SeenTree),
     /// The wait is over.
     WaitDone,
+    /// The judges of the start are in their places, or why not.
+    SetAside(Result<(), String>),
     /// The tree is as it was before the closing pass, with the files that had to be put back; or why that is not known.
     Restored(Result<Vec<String>, String>),
     /// The time was looked at.
@@ -93,6 +96,8 @@ pub enum Next<'a> {
     Look,
     /// Compare the working tree with the one on which the run began, and with others, and report.
     Measure(&'a MeasureRequest),
+    /// Put the judges of the start in their places, and report.
+    SetAside(&'a AsideRequest),
     /// Make the tree what it was before the closing pass, and report.
     Restore(&'a RestoreRequest),
     /// Nothing: the run is over.
@@ -106,6 +111,41 @@ pub struct MeasureRequest {
     pub start: KnownStart,
     /// The trees on which verdicts fell: which files changed since is asked where they are not the last one.
     pub verdicts: Vec<ObjectId>,
+    /// What has to be known to tell the judges of the run, where it may succeed.
+    pub judging: Option<JudgingRequest>,
+}
+
+/// What has to be known of a loop to tell its judges.
+#[derive(Clone, Debug, PartialEq)]
+pub struct JudgingRequest {
+    /// What the loop says of them.
+    pub declared: Declared,
+    /// The commands of its states that observe.
+    pub commands: Vec<ObservingCommand>,
+    /// The loop file, relative to the directory of the run.
+    pub loop_file: String,
+}
+
+/// The command of a state that observes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ObservingCommand {
+    /// The state.
+    pub state: StateName,
+    /// The text.
+    pub text: String,
+    /// The directory, relative to that of the run, where the state says one.
+    pub cwd: Option<String>,
+}
+
+/// Which files are put aside while checks are made once more.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AsideRequest {
+    /// The tree whose files take their place.
+    pub start: TreeIds,
+    /// Those that are put as they were at the start.
+    pub put_back: Vec<String>,
+    /// Those that are taken out of the way.
+    pub hide: Vec<String>,
 }
 
 /// A check as it was made last, so that it can be made once more.

@@ -178,6 +178,7 @@ fn events(machine: &Machine, start: Start, world: &TestWorld<'_>) -> Vec<Event> 
             Next::Yield => Input::Yielded,
             Next::Survey(request) => Input::Surveyed(world.survey(request)),
             Next::Look => Input::Looked(changes::looked()),
+            Next::SetAside(_) => Input::SetAside(Ok(())),
             Next::Restore(_) => Input::Restored(Ok(Vec::new())),
             Next::Measure(request) => Input::Measured(changes::changed(&request.start).into()),
             Next::Read(path) => Input::FileRead(Ok(world.file(path))),

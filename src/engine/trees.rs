@@ -3,15 +3,19 @@
 use crate::base::name::StateName;
 use crate::base::object::ObjectId;
 use crate::evaluate::verdict::Observes;
+use crate::judges::found::JudgesFound;
 use crate::machine::observations::{self, observes_tree};
 use crate::machine::{Action, OnChange, Step};
 
 use super::Engine;
-use super::changes::{ChangedSince, Changes, Measured, SeenTree};
+use super::changes::{Changes, Measured, SeenTree};
 use super::event::{Event, LoopComplete};
 use super::outcome::{Outcome, TerminatedBy};
+use super::request::{JudgingRequest, ObservingCommand};
 use super::run::{Deciding, Phase};
-use super::verification::{FinalTree, Ground, MOST_NAMED, VerdictTree, Verification};
+use super::verification::{
+    FinalTree, Ground, Grounding, JudgesRecord, MOST_NAMED, VerdictTree, Verification,
+};
 
 impl From<SeenTree> for FinalTree {
     fn from(tree: SeenTree) -> Self {
@@ -23,6 +27,26 @@ impl From<SeenTree> for FinalTree {
 }
 
 impl Engine<'_> {
+    /// Returns what has to be known to tell the judges of the run.
+    pub(super) fn judges_asked_for(&self) -> JudgingRequest {
+        let observing = self.machine.steps().map(|(_, step)| step).filter(|step| observes_tree(step));
+        let commands = observing.filter_map(|step| {
+            let Some(Action::Shell(shell)) = &step.action else { return None };
+            let ran = self.requests.get(&step.name);
+            let written = || shell.text.source().to_owned();
+            let text =
+                ran.map(|ran| ran.text.clone()).or_else(|| self.run.text_of(&step.name).map(str::to_owned));
+            let cwd = ran.and_then(|ran| ran.setting.cwd.clone());
+            let cwd = cwd.or_else(|| Some(shell.setting.cwd.as_ref()?.as_literal()?.into_owned()));
+            Some(ObservingCommand { state: step.name.clone(), text: text.unwrap_or_else(written), cwd })
+        });
+        JudgingRequest {
+            declared: self.machine.judges.clone(),
+            commands: commands.collect(),
+            loop_file: self.start.event.source.file.clone(),
+        }
+    }
+
     /// Returns the state whose verdict has to be given its tree before this event: it passed, and what comes next may be
     /// an action on the way to a success.
     pub(super) fn look_before(&mut self, event: &Event) -> Option<StateName> {
@@ -83,13 +107,13 @@ impl Engine<'_> {
 
     /// Adds to the end of a run what it did to the tree, and ends it where its success stands on that tree.
     pub(super) fn measured(&mut self, end: LoopComplete, measured: Measured, events: &mut Vec<Event>) {
-        let Measured { changes, since } = measured;
+        let Measured { changes, since, judges } = measured;
         let tree = match &changes {
             Changes::Known(changes) => FinalTree::Known(changes.end.clone()),
             Changes::Unknown { unknown } => FinalTree::Unknown(unknown.clone()),
         };
         let end = end.on_tree(changes, self.start.event.on_change);
-        self.conclude(end, &tree, &since, events);
+        self.conclude(end, &tree, Grounding { since, judges }, events);
     }
 
     /// Ends the run on a tree, or begins the closing pass that its end needs.
@@ -97,9 +121,10 @@ impl Engine<'_> {
         &mut self,
         end: LoopComplete,
         tree: &FinalTree,
-        since: &[ChangedSince],
+        grounding: Grounding,
         events: &mut Vec<Event>,
     ) {
+        let Grounding { since, judges } = grounding;
         let mut verification = Verification::of(self.grounds(), self.run.is_verified(), tree);
         for stale in &mut verification.stale {
             let Some(since) = since.iter().find(|since| stale.tree.as_ref() == Some(&since.tree)) else {
@@ -108,8 +133,14 @@ impl Engine<'_> {
             stale.files = since.files.iter().take(MOST_NAMED).cloned().collect();
             stale.more = since.more + since.files.len().saturating_sub(MOST_NAMED) as u64;
         }
+        match &judges {
+            Some(found) => verification.judge(found, self.machine.judges.rules.may),
+            // Nobody looked.
+            None => verification.judges = JudgesRecord::default(),
+        }
+        let judges = judges.unwrap_or_else(JudgesFound::unchanged);
         let pass = match tree {
-            FinalTree::Known(tree) => self.pass_for(&end, &verification, tree),
+            FinalTree::Known(tree) => self.pass_for(&end, &verification, (tree, &judges)),
             FinalTree::None | FinalTree::Unknown(_) => None,
         };
         match pass {

@@ -7,8 +7,10 @@ use crate::base::name::StateName;
 use crate::base::object::ObjectId;
 use crate::base::text::{listed_in_part, plural};
 use crate::evaluate::verdict::{Observes, Verdict};
+use crate::judges::declared::MayChange;
+use crate::judges::found::{JudgeFile, JudgesFound, JudgesState, Suppression};
 
-use super::changes::TreeIds;
+use super::changes::{ChangedSince, TreeIds};
 
 /// How many of the files that changed since a verdict are named.
 pub const MOST_NAMED: usize = 20;
@@ -20,6 +22,12 @@ pub struct Verification {
     pub tree: Option<ObjectId>,
     /// The checks, and the last observation, in the order in which they first spoke.
     pub checks: Vec<CheckRecord>,
+    /// What became of the files that decide what the checks say.
+    #[serde(default)]
+    pub judges: JudgesRecord,
+    /// The suppressions that the run has added.
+    #[serde(default)]
+    pub suppressions: Vec<Suppression>,
     /// Why the success does not stand; empty where it does.
     pub reasons: Vec<Reason>,
     /// The verdicts that fell on another tree, and are not confirmed.
@@ -28,6 +36,56 @@ pub struct Verification {
     /// Why the tree is not known, where it was at the start.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub unknown: Option<String>,
+}
+
+/// What became of the judges of a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JudgesRecord {
+    /// All in all.
+    pub state: JudgesStanding,
+    /// Those that are not as they were at the start.
+    pub files: Vec<JudgeFile>,
+}
+
+/// What became of the judges, all in all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum JudgesStanding {
+    /// They are as they were at the start.
+    Unchanged,
+    /// There are more of them, and nothing was taken away.
+    Added,
+    /// They may say something else now.
+    Changed,
+    /// They were changed, and the checks pass with those of the start as well.
+    Confirmed,
+    /// Nobody knows.
+    Unknown,
+}
+
+impl From<JudgesState> for JudgesStanding {
+    fn from(state: JudgesState) -> Self {
+        match state {
+            JudgesState::Unchanged => Self::Unchanged,
+            JudgesState::Added => Self::Added,
+            JudgesState::Changed => Self::Changed,
+            JudgesState::Unknown => Self::Unknown,
+        }
+    }
+}
+
+/// A journal of an earlier version says nothing of them.
+impl Default for JudgesRecord {
+    fn default() -> Self {
+        Self { state: JudgesStanding::Unknown, files: Vec::new() }
+    }
+}
+
+impl JudgesRecord {
+    /// Nothing happened to them.
+    pub fn unchanged() -> Self {
+        Self { state: JudgesStanding::Unchanged, files: Vec::new() }
+    }
 }
 
 /// The last verdict of a state that looked at the work.
@@ -177,6 +235,15 @@ impl FinalTree {
     }
 }
 
+/// What is known of the tree on which a run ends, beside its ids.
+#[derive(Default)]
+pub(super) struct Grounding {
+    /// The files that changed since verdicts fell.
+    pub(super) since: Vec<ChangedSince>,
+    /// What became of the judges; none where nobody looked.
+    pub(super) judges: Option<JudgesFound>,
+}
+
 /// A verdict that a success may rest on.
 #[derive(Clone, Copy)]
 pub struct Ground<'r> {
@@ -223,7 +290,18 @@ impl Verification {
             unknown.is_some().then_some(Reason::TreeUnknown),
         ];
         let reasons = reasons.into_iter().flatten().collect();
-        Self { tree: last.id(), checks, reasons, stale, unknown }
+        let judges = JudgesRecord::unchanged();
+        Self { tree: last.id(), checks, judges, suppressions: Vec::new(), reasons, stale, unknown }
+    }
+
+    /// Adds what became of the judges. Where the loop is there to change them, nothing speaks against that.
+    pub(super) fn judge(&mut self, found: &JudgesFound, may: MayChange) {
+        self.judges = JudgesRecord { state: found.state.into(), files: found.files.clone() };
+        self.suppressions.clone_from(&found.suppressions);
+        let is_doubtful = matches!(found.state, JudgesState::Changed | JudgesState::Unknown);
+        if is_doubtful && may != MayChange::Change {
+            self.reasons.push(Reason::JudgesChanged);
+        }
     }
 
     /// Tells whether nothing speaks against a success.
@@ -246,9 +324,25 @@ impl Verification {
                 let why = self.unknown.as_deref().unwrap_or("it could not be looked at");
                 format!("nobody knows the tree that the run ended on: {why}")
             }
-            Reason::JudgesChanged => "the files that decide what the checks say were changed".to_owned(),
+            Reason::JudgesChanged => self.judges_sentence(),
             Reason::NotConfirmed => "a check that was made once more said no".to_owned(),
         })
+    }
+
+    fn judges_sentence(&self) -> String {
+        let doubtful = self.judges.files.iter().filter(|file| file.kind.state() >= JudgesState::Changed);
+        let files: Vec<String> =
+            doubtful.map(|file| format!("{} {} ({})", file.kind.word(), file.path, file.why)).collect();
+        let suppressed =
+            self.suppressions.iter().map(|one| format!("{}:{}: {}", one.path, one.line, one.text.trim()));
+        let all: Vec<String> = files.into_iter().chain(suppressed).collect();
+        match all.split_first() {
+            None => "what decides what the checks say is not known".to_owned(),
+            Some((first, [])) => format!("what decides what the checks say was changed: {first}"),
+            Some((first, rest)) => {
+                format!("what decides what the checks say was changed: {first}, and {} more", rest.len())
+            }
+        }
     }
 
     fn stale_sentence(&self) -> String {

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use super::event::{Event, LoopComplete, LoopResume};
 use super::request::{
-    ActionRequest, ApprovalRequest, AskRequest, LearningRequest, MeasureRequest, Next, PromptRequest,
-    QueryRequest, Recheck, RestoreRequest, SubLoopRequest, SurveyRequest, ToolRequest,
+    ActionRequest, ApprovalRequest, AsideRequest, AskRequest, LearningRequest, MeasureRequest, Next,
+    PromptRequest, QueryRequest, Recheck, RestoreRequest, SubLoopRequest, SurveyRequest, ToolRequest,
 };
 use crate::base::name::StateName;
 use crate::evaluate::FileRead;
@@ -43,6 +43,8 @@ pub(super) enum Waiting {
 
 /// A part of the closing pass.
 pub(super) enum PassWork {
+    /// The judges of the start are put in their places.
+    SetAside(AsideRequest),
     /// A check is made once more.
     Check(Box<Recheck>, ActionRequest),
     /// The tree is made what it was before.
@@ -141,6 +143,7 @@ impl Waiting {
             Self::Turn(_) => Next::Yield,
             Self::Looking(_) => Next::Look,
             Self::Measuring(request, _) => Next::Measure(request),
+            Self::Closing(PassWork::SetAside(request)) => Next::SetAside(request),
             Self::Closing(PassWork::Check(_, request)) => Next::Run(request),
             Self::Closing(PassWork::Restore(request)) => Next::Restore(request),
             Self::Nothing(end) => Next::Done(end),

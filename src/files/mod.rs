@@ -1,6 +1,7 @@
 //! Files that anybody may have put in their places: read up to a limit, replaced whole, and unpacked
 //! with suspicion.
 
+pub mod aside;
 pub mod gitdir;
 pub mod links;
 pub mod place;

@@ -171,6 +171,7 @@ fn asked(engine: &mut Engine<'_>, now: Duration) -> Option<(StepWork, Setting)> 
             | Next::Query(_)
             | Next::Look
             | Next::Restore(_)
+            | Next::SetAside(_)
             | Next::Measure(_)
             | Next::Done(_) => {
                 return Some((StepWork::Other("runs no action"), Setting::default()));

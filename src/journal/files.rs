@@ -174,6 +174,11 @@ impl RunFiles {
         }
     }
 
+    /// Where the closing pass puts files aside.
+    pub fn aside(&self) -> PathBuf {
+        self.with("aside")
+    }
+
     /// What the run changed in the working tree, as a patch.
     pub fn patch(&self) -> PathBuf {
         self.with("patch")

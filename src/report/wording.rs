@@ -119,6 +119,9 @@ pub(super) fn line(event: &Event, level: &LoopView) -> Option<Line> {
 /// Says what a closing pass came to where that does not follow from its checks.
 fn passed(end: &ClosingPassEnd) -> Option<Line> {
     let named = listed_in_part(&end.put_back);
+    if let Some(why) = &end.failed {
+        return Some(Line::new("!", &format!("the closing pass was not made: {why}")).topic("warning"));
+    }
     if let Some(why) = &end.unknown {
         return Some(
             Line::new("!", &format!("the tree after the closing pass is not known: {why}")).topic("warning"),

@@ -71,6 +71,7 @@ pub async fn conduct(engine: &mut Engine<'_>, world: &mut World) -> Ended {
 async fn drive(engine: &mut Engine<'_>, world: &mut World) -> Result<LoopComplete, JournalError> {
     let begun = world.elapsed().saturating_sub(engine.elapsed());
     let mut is_measured = false;
+    let mut is_set_aside = false;
     loop {
         // Signals are heard while this waits, and not everything below waits.
         tokio::task::yield_now().await;
@@ -107,6 +108,10 @@ async fn drive(engine: &mut Engine<'_>, world: &mut World) -> Result<LoopComplet
             Next::Run(request) => Input::ActionDone(action::perform(request, world).await),
             Next::Survey(request) => Input::Surveyed(survey::look(request, world).await),
             Next::Query(request) => Input::Queried(query::perform(request, world).await),
+            Next::SetAside(request) => {
+                is_set_aside = true;
+                Input::SetAside(Box::pin(measure::set_aside(request, world)).await)
+            }
             Next::Restore(request) => Input::Restored(Box::pin(measure::restore(request, world)).await),
             Next::Look => Input::Looked(Box::pin(measure::look(world)).await),
             Next::Measure(request) => {
@@ -136,7 +141,10 @@ async fn drive(engine: &mut Engine<'_>, world: &mut World) -> Result<LoopComplet
         world.record(engine, events)?;
         moments::keep(&moments, world).await;
         // Nothing runs now, so the working tree is what the journal says of it.
-        world.checkpoints.save_if_due(world.clock.elapsed());
+        // In a closing pass it may hold the judges of the start.
+        if !is_set_aside {
+            world.checkpoints.save_if_due(world.clock.elapsed());
+        }
     }
 }
 

@@ -12,13 +12,14 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use look::{Look, Measurer};
 
 use super::area::Area;
 use super::git::{GitCalls, OwnIndex};
+use super::judging;
 use super::ticking::while_ticking;
 use super::world::World;
 use crate::base::gitpath;
@@ -30,13 +31,15 @@ use crate::engine::changes::{
     ChangedFile, ChangedSince, Changes, EntryContent, KnownStart, MadeCommit, Measured, SeenTree, StartTree,
     TreeChanges, TreeEntry, TreeIds,
 };
-use crate::engine::request::{MeasureRequest, RestoreRequest};
+use crate::engine::request::{AsideRequest, JudgingRequest, MeasureRequest, RestoreRequest};
+use crate::files::aside;
 use crate::files::replace::replace;
 use crate::files::secret::holds_secret;
-use crate::git::call::Call;
+use crate::git::call::{Call, Git, alternate};
 use crate::git::diff;
 use crate::journal::claim;
 use crate::journal::files::RunFiles;
+use crate::judges::found::{JudgesFound, JudgesState};
 use crate::process::signal::Cancel;
 
 /// The longest time for a measurement.
@@ -87,6 +90,16 @@ pub(super) async fn look(world: &mut World) -> SeenTree {
     }
 }
 
+/// Puts the judges of the start in their places, for the checks that are made once more.
+pub(super) async fn set_aside(request: &AsideRequest, world: &mut World) -> Result<(), String> {
+    let (_never, uncancelled) = Cancel::channel();
+    let git = GitCalls::new(world.own_env.clone(), uncancelled, LIMIT);
+    let (root, files, area) = (world.root.clone(), world.files.clone(), world.area.clone());
+    let mut measurer = Measurer { git, root: &root, area: &area, files: &files, own: None };
+    let (git, top) = measurer.reader(&world.own_env).await?;
+    judging::set_aside(request, &git, &top, &files.aside())
+}
+
 /// Makes the working tree what it was before the closing pass. Returns the files that had to be put back.
 pub(super) async fn restore(request: &RestoreRequest, world: &mut World) -> Result<Vec<String>, String> {
     let (_never, uncancelled) = Cancel::channel();
@@ -94,11 +107,15 @@ pub(super) async fn restore(request: &RestoreRequest, world: &mut World) -> Resu
     let (root, files, area) = (world.root.clone(), world.files.clone(), world.area.clone());
     let sinks = RefCell::new(&mut world.sinks);
     let mut measurer = Measurer { git, root: &root, area: &area, files: &files, own: None };
-    while_ticking(&sinks, measurer.restore(&request.tree)).await
+    // The judges of the end come first: what is compared afterwards is what the checks themselves changed.
+    let edited = aside::put_back(&files.aside()).map_err(|error| error.to_string())?;
+    let restored = while_ticking(&sinks, measurer.restore(&request.tree)).await;
+    restored.map(|restored| edited.into_iter().chain(restored).collect())
 }
 
 /// Compares the working tree with the one on which the run began and with those of its verdicts, and writes the patch.
 pub(super) async fn end(request: &MeasureRequest, world: &mut World) -> Measured {
+    let own_env = world.own_env.clone();
     // What is wanted now is the end of the run, and this belongs to it.
     let (_never, uncancelled) = Cancel::channel();
     let limit = if world.cancel.is_asked() { SHORT_LIMIT } else { LIMIT };
@@ -109,7 +126,13 @@ pub(super) async fn end(request: &MeasureRequest, world: &mut World) -> Measured
     let mut measurer = Measurer { git, root: &root, area: &area, files: &files, own: None };
     let compared = while_ticking(&sinks, measurer.compare(request, &redactor)).await;
     match compared {
-        Ok((changes, since)) => Measured { changes: Changes::Known(Box::new(changes)), since },
+        Ok((changes, since)) => {
+            let judges = match &request.judging {
+                Some(judging) => Some(measurer.judged(judging, &changes, &own_env).await),
+                None => None,
+            };
+            Measured { changes: Changes::Known(Box::new(changes)), since, judges }
+        }
         Err(unknown) => Changes::Unknown { unknown }.into(),
     }
 }
@@ -177,6 +200,31 @@ impl Measurer<'_> {
             unseen,
         };
         Ok((changes, since))
+    }
+
+    /// Tells what the run did to its judges. What cannot be read is not unchanged.
+    async fn judged(
+        &mut self,
+        request: &JudgingRequest,
+        changes: &TreeChanges,
+        env: &BTreeMap<String, String>,
+    ) -> JudgesFound {
+        let unknown = || JudgesFound { state: JudgesState::Unknown, ..JudgesFound::unchanged() };
+        let Ok((git, top)) = self.reader(env).await else { return unknown() };
+        let Ok(inside) = self.inside(&top) else { return unknown() };
+        judging::judged(request, changes, &git, &inside)
+    }
+
+    /// Makes what reads the objects of the repository and those of the run, and names the top of the working tree.
+    async fn reader(&mut self, env: &BTreeMap<String, String>) -> Result<(Git, PathBuf), String> {
+        let place = self.place().await?;
+        let objects = self.files.objects();
+        fs_err::create_dir_all(&objects).map_err(|error| error.to_string())?;
+        let known = place.objects().to_string_lossy().into_owned();
+        let git = Git::new(place.top(), env.clone())
+            .with("GIT_OBJECT_DIRECTORY", &objects)
+            .with("GIT_ALTERNATE_OBJECT_DIRECTORIES", alternate(&known));
+        Ok((git, place.top().to_owned()))
     }
 
     /// Makes the working tree another one, whose content is known, and returns the files that differed.

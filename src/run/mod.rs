@@ -16,6 +16,7 @@ mod filtered;
 mod git;
 pub(crate) mod helper;
 mod installed;
+mod judging;
 mod kept;
 mod learning;
 mod lines;

@@ -85,6 +85,7 @@ impl FactsByStep<'_> {
             Next::SubLoop(request) => Input::SubLoopDone(sub_loop_end(request, seen)),
             Next::Survey(_) => Input::Surveyed(tree('a')),
             Next::Look => Input::Looked(super::changes::looked()),
+            Next::SetAside(_) => Input::SetAside(Ok(())),
             Next::Restore(_) => Input::Restored(Ok(Vec::new())),
             Next::Measure(request) => Input::Measured(super::changes::changed(&request.start).into()),
             Next::Read(_) => {

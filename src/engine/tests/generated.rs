@@ -59,6 +59,7 @@ pub(super) fn answer_commands(
         | Next::ReadContinuation
         | Next::Look
         | Next::Restore(_)
+        | Next::SetAside(_)
         | Next::Measure(_)
         | Next::Read(_)
         | Next::Query(_)) => unreachable!("only commands here, not {other:?}"),

@@ -75,6 +75,7 @@ fn run(text: &str, strict: bool, mut code: impl FnMut(&str) -> i32) -> (event::L
                 looks += 1;
                 Input::Looked(SeenTree::Known(ids(now)))
             }
+            Next::SetAside(_) => Input::SetAside(Ok(())),
             Next::Restore(request) => {
                 now = u32::from_str_radix(request.tree.tree.as_str(), 16).unwrap();
                 Input::Restored(Ok(Vec::new()))

@@ -49,6 +49,18 @@ pub(super) struct Place {
     tree: ObjectId,
 }
 
+impl Place {
+    /// The top of the working tree.
+    pub(super) fn top(&self) -> &Path {
+        &self.top
+    }
+
+    /// Where the repository has its objects.
+    pub(super) fn objects(&self) -> &Path {
+        &self.objects
+    }
+}
+
 /// A working tree as it was found.
 pub(super) struct Look {
     pub(super) top: PathBuf,
@@ -194,7 +206,7 @@ impl Measurer<'_> {
     }
 
     /// Returns where the run stands in the working tree.
-    fn inside(&self, top: &Path) -> Result<String, String> {
+    pub(super) fn inside(&self, top: &Path) -> Result<String, String> {
         let root = self
             .root
             .canonicalize()

@@ -2,9 +2,11 @@
 //! before the next run begins, so that never two agents work in one tree.
 
 use std::collections::BTreeSet;
+use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::files::read;
+use crate::base::text::listed_in_part;
+use crate::files::{aside, read};
 use crate::journal::claim::{self, place};
 use crate::journal::files::RunFiles;
 use crate::process::groups::{self, Groups};
@@ -57,6 +59,11 @@ pub(crate) fn end(running: &Path, own: &str, session: &Session<'_>) {
     // Before it is asked who lives: a run has its claim before its record, so one that begins meanwhile is not in here.
     let records = records(running);
     let live = claim::live(running).unwrap_or_default();
+    for (run, edited) in
+        aside::recover(running, |run| run != own && live.iter().any(|live| live.instance == run))
+    {
+        session.talk.warning(&put_back(&run, edited));
+    }
     for (run, path, record) in &records {
         if run != own && live.iter().any(|live| live.instance == *run) {
             continue;
@@ -69,5 +76,18 @@ pub(crate) fn end(running: &Path, own: &str, session: &Session<'_>) {
         if ended.is_some() || run == own {
             let _gone = std::fs::remove_file(path);
         }
+    }
+}
+
+/// Says what came of putting back what a killed run had put aside.
+fn put_back(run: &str, edited: io::Result<Vec<String>>) -> String {
+    let begin = format!("the run {run} was killed while checks were made once more");
+    match edited {
+        Ok(edited) if edited.is_empty() => format!("{begin}: its files are as it left them before"),
+        Ok(edited) => format!(
+            "{begin}: its files are as it left them before, but for those that somebody edited since, which stay: {}",
+            listed_in_part(&edited)
+        ),
+        Err(error) => format!("{begin}, and its files cannot be put back: {error}"),
     }
 }

@@ -50,7 +50,7 @@ const ROOMS: &[Room] = &[
         &["aho_corasick", "chrono", "console", "humantime", "percent_encoding", "sha2", "shlex", "strsim"],
     ),
     pure("tools", &["base"], &["regex", "shlex", "toml"]),
-    impure("files", &["base"], &["fs_err", "rustix", "tempfile", "zip"]),
+    impure("files", &["base"], &["fs_err", "rustix", "sha2", "tempfile", "zip"]),
     pure("lease", &["base"], &[]),
     pure("criteria", &["base"], &["pulldown_cmark"]),
     pure("board", &["base"], &[]),
@@ -69,7 +69,7 @@ const ROOMS: &[Room] = &[
         &["annotate_snippets", "saphyr_parser", "sha2"],
     ),
     pure("machine", &["base", "board", "evaluate", "shell", "judges", "definition"], &[]),
-    pure("engine", &["base", "board", "evaluate", "definition", "machine"], &["sha2"]),
+    pure("engine", &["base", "board", "evaluate", "judges", "definition", "machine"], &["sha2"]),
     pure(
         "report",
         &["base", "board", "evaluate", "files", "machine", "engine"],
@@ -100,7 +100,7 @@ const ROOMS: &[Room] = &[
     impure(
         "run",
         &[
-            "base", "criteria", "evaluate", "files", "machine", "engine", "process", "host", "git",
+            "base", "criteria", "evaluate", "files", "judges", "machine", "engine", "process", "host", "git",
             "journal", "report",
         ],
         &["fs_err", "regex", "rmcp", "rustix", "sha2", "similar", "tempfile", "tokio", "uuid"],

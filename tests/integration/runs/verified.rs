@@ -212,3 +212,79 @@ fn the_checks_of_loops_inside_are_made_once_more_as_well() {
     assert_eq!((code, &result["verified"]), (0, &Value::Bool(true)), "{result:#}");
     assert_eq!(result["closing_pass"][0]["check"], "work/check");
 }
+
+/// A loop whose check is a script of the repository, and whose fix is this.
+fn scripted(fix: &str, more: &str) -> Project {
+    let definition = format!(
+        "name: main\ninitial: check\non_change: report\n{more}states:\n  check: {{action: sh test.sh, check: true, on_yes: done, on_no: fix}}\n  fix:\n    action: |\n      {}\n    next: check\n  done: {{terminal: true}}\n",
+        fix.replace('\n', "\n      ")
+    );
+    let project = project(&definition).file("test.sh", "grep -q good a.txt\n");
+    git(&project, &["add", "-A"]);
+    git(&project, &["commit", "-qm", "a test"]);
+    project
+}
+
+#[test]
+fn a_fix_that_weakens_its_own_check_is_not_confirmed_by_that_of_the_commit() {
+    let project = scripted("echo 'exit 0' > test.sh", "");
+    let (code, result) = run(&project);
+    assert_eq!((code, &result["terminated_by"]), (1, &"not_confirmed".into()), "{result:#}");
+    assert_eq!(result["verification"]["judges"]["state"], "changed");
+    assert_eq!(result["verification"]["judges"]["files"][0]["path"], "test.sh");
+    assert!(result["reason"].as_str().unwrap().starts_with("the commit's own check says no"), "{result:#}");
+    // The change itself is what the run left.
+    assert_eq!(project.read("test.sh"), "exit 0\n");
+}
+
+#[test]
+fn a_fix_that_also_changes_its_check_is_confirmed_where_that_of_the_commit_passes() {
+    let project = scripted("echo good > a.txt; echo 'grep -q goo a.txt' > test.sh; chmod 750 test.sh", "");
+    let (code, result) = run(&project);
+    assert_eq!((code, &result["verified"]), (0, &Value::Bool(true)), "{result:#}");
+    assert_eq!(result["verification"]["judges"]["state"], "confirmed");
+    assert_eq!(project.read("test.sh"), "grep -q goo a.txt\n");
+    use std::os::unix::fs::PermissionsExt as _;
+    let mode = std::fs::metadata(project.at("test.sh")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o7777, 0o750);
+}
+
+#[test]
+fn without_a_closing_pass_judges_that_changed_verify_nothing() {
+    let project = scripted("echo 'exit 0' > test.sh", "closing_pass: false\n");
+    let (code, result) = run(&project);
+    assert_eq!((code, reasons(&result)), (1, vec!["judges_changed"]), "{result:#}");
+    let project = scripted("echo 'exit 0' > test.sh", "judges: {may: change}\n");
+    assert_eq!(run(&project).0, 0);
+}
+
+/// After a kill in the middle of a closing pass, the next run puts back what the pass had put aside.
+#[test]
+fn a_closing_pass_that_was_killed_is_undone_by_the_next_run() {
+    let project = scripted("echo good > a.txt; echo 'grep -q goo a.txt' > test.sh; chmod 750 test.sh", "");
+    // The check of the commit is slow only while it is asked again.
+    project.write(
+        "test.sh",
+        "grep -q good a.txt && test -e later && touch waiting && sleep 60; grep -q good a.txt\n",
+    );
+    git(&project, &["commit", "-qam", "slow"]);
+    project.write(
+        ".loops/main.yaml",
+        &project.read(".loops/main.yaml").replace("chmod 750 test.sh", "chmod 750 test.sh; touch later"),
+    );
+    git(&project, &["commit", "-qam", "later"]);
+    let mut child = project.start_until(&["run", "main", "--strict"], "waiting");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(project.read("test.sh").contains("sleep 60"), "the judge of the start stands there");
+    let ran = project.run(&["run", "main", "--strict", "--no-closing-pass"]);
+    assert!(
+        ran.stderr.contains("was killed while checks were made once more")
+            || ran.stdout.contains("was killed while checks"),
+        "{}",
+        ran.all()
+    );
+    assert_eq!(project.read("test.sh"), "grep -q goo a.txt\n");
+    let mode = std::fs::metadata(project.at("test.sh")).unwrap().permissions();
+    assert_eq!(std::os::unix::fs::PermissionsExt::mode(&mode) & 0o7777, 0o750);
+}

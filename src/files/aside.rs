@@ -1,0 +1,310 @@
+//! Puts files of the working tree aside while the checks of the closing pass are asked with the judges of the start, and
+//! puts them back byte for byte. What is done is on record before it is done, so that the next process can finish it after
+//! any kill: a file is put back where it still is as the pass left it, and what somebody edited since stays.
+
+use std::ffi::OsStr;
+use std::io::{self, Write as _};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+use super::read;
+use crate::base::file_mode::FileMode;
+use crate::base::gitpath;
+use crate::base::text::hex;
+
+/// The name of the record in the directory of what was put aside.
+const RECORD: &str = "record.json";
+
+/// The largest file that is put aside, and the largest record.
+const LARGEST: u64 = 64 << 20;
+
+/// What a path is to hold while checks are asked.
+pub struct Placed {
+    /// The path from the top of the working tree, escaped as git does it.
+    pub path: String,
+    /// What is to stand there; nothing for a file that is taken out of the way.
+    pub content: Option<(FileMode, Vec<u8>)>,
+}
+
+/// What was put aside, on disk.
+#[derive(Serialize, Deserialize)]
+struct AsideRecord {
+    top: PathBuf,
+    files: Vec<AsideFile>,
+    /// The directories that were made for files, the outermost first.
+    made: Vec<PathBuf>,
+}
+
+/// One path of it.
+#[derive(Serialize, Deserialize)]
+struct AsideFile {
+    path: String,
+    /// What stood there, whose content lies under this number beside the record.
+    was: Option<Occupant>,
+    /// What stands there meanwhile.
+    placed: Option<Occupant>,
+}
+
+/// What stands at a path, so that it can be known again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Occupant {
+    is_link: bool,
+    /// The bits of the permissions; those of a link mean nothing.
+    mode: u32,
+    sha256: String,
+}
+
+impl Occupant {
+    fn of(path: &Path) -> io::Result<Option<(Self, Vec<u8>)>> {
+        let metadata = match path.symlink_metadata() {
+            Ok(metadata) => metadata,
+            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+                return Ok(None);
+            }
+            Err(error) => return Err(error),
+        };
+        let (is_link, bytes) = if metadata.is_symlink() {
+            (true, path.read_link()?.as_os_str().as_bytes().to_vec())
+        } else if metadata.is_file() {
+            (false, read::bytes(path, LARGEST)?)
+        } else {
+            return Err(io::Error::other(format!("{} is neither a file nor a link", path.display())));
+        };
+        let mode = if is_link { 0 } else { metadata.permissions().mode() & 0o7777 };
+        Ok(Some((Self::new(is_link, mode, &bytes), bytes)))
+    }
+
+    fn new(is_link: bool, mode: u32, bytes: &[u8]) -> Self {
+        Self { is_link, mode, sha256: hex(&Sha256::digest(bytes)) }
+    }
+}
+
+/// Puts files aside, and what is to be there in their place. Nothing is changed before `directory` can undo it.
+pub fn put_aside(directory: &Path, top: &Path, all: &[Placed]) -> io::Result<()> {
+    fs_err::create_dir_all(directory)?;
+    let mut record = AsideRecord { top: top.to_owned(), files: Vec::new(), made: Vec::new() };
+    for (number, placed) in all.iter().enumerate() {
+        let path = at(top, &placed.path);
+        let was = Occupant::of(&path)?;
+        if let Some((_, bytes)) = &was {
+            durable(&directory.join(number.to_string()), bytes)?;
+        }
+        let was = was.map(|(standing, _)| standing);
+        let usual = was.as_ref().filter(|was| !was.is_link).map_or(0o644, |was| was.mode & !0o111);
+        let standing = placed.content.as_ref().map(|(mode, bytes)| {
+            let bits =
+                if *mode == FileMode::Executable { usual | (((usual >> 2) | 0o100) & 0o111) } else { usual };
+            let is_link = *mode == FileMode::Link;
+            Occupant::new(is_link, if is_link { 0 } else { bits }, bytes)
+        });
+        if standing.is_some() {
+            let missing = path.ancestors().skip(1).take_while(|folder| !folder.exists());
+            let mut missing: Vec<PathBuf> = missing.map(Path::to_owned).collect();
+            missing.reverse();
+            record.made.extend(
+                missing.into_iter().filter(|folder| !record.made.contains(folder)).collect::<Vec<_>>(),
+            );
+        }
+        record.files.push(AsideFile { path: placed.path.clone(), was, placed: standing });
+    }
+    durable(&directory.join(RECORD), &serde_json::to_vec(&record)?)?;
+    fs_err::File::open(directory)?.sync_all()?;
+    for folder in &record.made {
+        fs_err::create_dir_all(folder)?;
+    }
+    for (file, placed) in record.files.iter().zip(all) {
+        let bytes = placed.content.as_ref().map_or(&[][..], |(_, bytes)| bytes);
+        swap(directory, &at(top, &file.path), file.placed.as_ref(), bytes)?;
+    }
+    Ok(())
+}
+
+/// Puts everything back that still is as it was placed, and returns the paths that somebody edited since, which stay.
+/// Nothing is done where nothing is put aside.
+pub fn put_back(directory: &Path) -> io::Result<Vec<String>> {
+    let record = match read::bytes(&directory.join(RECORD), LARGEST) {
+        Ok(bytes) => serde_json::from_slice::<AsideRecord>(&bytes)?,
+        Err(read::Unread::Absent) => {
+            // Without a record nothing was changed.
+            let _absent = std::fs::remove_dir_all(directory);
+            return Ok(Vec::new());
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let mut edited = Vec::new();
+    for (number, file) in record.files.iter().enumerate() {
+        let path = at(&record.top, &file.path);
+        let now = Occupant::of(&path).map(|found| found.map(|(standing, _)| standing));
+        match now {
+            Ok(now) if now == file.was => {}
+            Ok(now) if now == file.placed => {
+                let bytes = match &file.was {
+                    Some(_) => read::bytes(&directory.join(number.to_string()), LARGEST)?,
+                    None => Vec::new(),
+                };
+                swap(directory, &path, file.was.as_ref(), &bytes)?;
+            }
+            Ok(_) | Err(_) => edited.push(file.path.clone()),
+        }
+    }
+    for folder in record.made.iter().rev() {
+        let _not_empty = std::fs::remove_dir(folder);
+    }
+    // The record goes first: without it, nothing is put back again.
+    fs_err::remove_file(directory.join(RECORD))?;
+    let _best_effort = std::fs::remove_dir_all(directory);
+    Ok(edited)
+}
+
+/// Finishes what killed runs have left in the directory of all runs. Returns each run with the paths that stay as somebody
+/// edited them.
+pub fn recover(running: &Path, is_live: impl Fn(&str) -> bool) -> Vec<(String, io::Result<Vec<String>>)> {
+    let entries = std::fs::read_dir(running).into_iter().flatten().flatten();
+    let mut all = Vec::new();
+    for entry in entries {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let Some(run) = name.strip_suffix(SUFFIX) else { continue };
+        if !is_live(run) && entry.path().join(RECORD).exists() {
+            all.push((run.to_owned(), put_back(&entry.path())));
+        }
+    }
+    all
+}
+
+/// How the directory is named in which a run puts files aside, after the run.
+pub const SUFFIX: &str = ".aside";
+
+fn at(top: &Path, path: &str) -> PathBuf {
+    top.join(OsStr::from_bytes(&gitpath::to_bytes(path)))
+}
+
+/// Writes a file that is there after a loss of power.
+fn durable(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = fs_err::File::create(path)?;
+    file.write_all(bytes)?;
+    file.sync_all()
+}
+
+/// Lets a path hold something else, in one step and with a new time: tools that build would trust what they made of the
+/// other content by an old one.
+fn swap(directory: &Path, path: &Path, standing: Option<&Occupant>, bytes: &[u8]) -> io::Result<()> {
+    let Some(standing) = standing else {
+        return match fs_err::remove_file(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            Ok(()) | Err(_) => Ok(()),
+        };
+    };
+    let new = directory.join("new");
+    let _absent = std::fs::remove_file(&new);
+    if standing.is_link {
+        symlink(OsStr::from_bytes(bytes), &new)?;
+    } else {
+        durable(&new, bytes)?;
+        fs_err::set_permissions(&new, std::fs::Permissions::from_mode(standing.mode))?;
+    }
+    fs_err::rename(&new, path)
+}
+
+#[cfg(test)]
+mod tests {
+    use tempfile::TempDir;
+
+    use super::*;
+
+    fn tree() -> TempDir {
+        let top = TempDir::new().unwrap();
+        for (path, text, mode) in
+            [("test.sh", "exit 0\n", 0o755), ("odd.txt", "a\r\nb", 0o640), ("conftest.py", "x", 0o644)]
+        {
+            std::fs::write(top.path().join(path), text).unwrap();
+            std::fs::set_permissions(top.path().join(path), std::fs::Permissions::from_mode(mode)).unwrap();
+        }
+        symlink("test.sh", top.path().join("link")).unwrap();
+        top
+    }
+
+    /// Everything that stands in a tree: paths, kinds, modes and contents.
+    fn all(top: &Path) -> Vec<(String, Option<Occupant>)> {
+        let mut found: Vec<_> = std::fs::read_dir(top)
+            .unwrap()
+            .map(|entry| entry.unwrap())
+            .map(|entry| {
+                let standing = if entry.path().is_dir() && !entry.path().is_symlink() {
+                    None
+                } else {
+                    Occupant::of(&entry.path()).unwrap().map(|(standing, _)| standing)
+                };
+                (entry.file_name().to_string_lossy().into_owned(), standing)
+            })
+            .collect();
+        found.sort_by(|one, other| one.0.cmp(&other.0));
+        found
+    }
+
+    fn placed() -> Vec<Placed> {
+        let file = |path: &str, content: Option<(FileMode, &str)>| Placed {
+            path: path.to_owned(),
+            content: content.map(|(mode, text)| (mode, text.as_bytes().to_vec())),
+        };
+        vec![
+            file("test.sh", Some((FileMode::Executable, "exit 1\n"))),
+            file("odd.txt", Some((FileMode::File, "c"))),
+            file("conftest.py", None),
+            file("link", Some((FileMode::Link, "odd.txt"))),
+            file("gone/deep/test.py", Some((FileMode::File, "assert True\n"))),
+        ]
+    }
+
+    #[test]
+    fn everything_is_put_back_byte_for_byte() {
+        let (top, aside) = (tree(), TempDir::new().unwrap());
+        let aside = aside.path().join("run.aside");
+        let before = all(top.path());
+        put_aside(&aside, top.path(), &placed()).unwrap();
+        assert_eq!(std::fs::read_to_string(top.path().join("test.sh")).unwrap(), "exit 1\n");
+        assert!(!top.path().join("conftest.py").exists() && top.path().join("gone/deep/test.py").exists());
+        assert_eq!(put_back(&aside).unwrap(), Vec::<String>::new());
+        assert_eq!(all(top.path()), before);
+        assert!(!aside.exists());
+        // Once more changes nothing.
+        assert_eq!(put_back(&aside).unwrap(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn what_somebody_edited_since_stays_and_is_named() {
+        let (top, aside) = (tree(), TempDir::new().unwrap());
+        put_aside(aside.path(), top.path(), &placed()).unwrap();
+        std::fs::write(top.path().join("odd.txt"), "mine").unwrap();
+        std::fs::write(top.path().join("conftest.py"), "mine too").unwrap();
+        assert_eq!(put_back(aside.path()).unwrap(), ["odd.txt", "conftest.py"]);
+        assert_eq!(std::fs::read_to_string(top.path().join("odd.txt")).unwrap(), "mine");
+        assert_eq!(std::fs::read_to_string(top.path().join("test.sh")).unwrap(), "exit 0\n");
+    }
+
+    /// What a process leaves that was killed after so many swaps, here and on the way back.
+    #[test]
+    fn after_a_kill_anywhere_the_tree_is_what_it_was() {
+        for done in 0..=placed().len() {
+            for undone in 0..=done {
+                let (top, aside) = (tree(), TempDir::new().unwrap());
+                let before = all(top.path());
+                put_aside(aside.path(), top.path(), &placed()).unwrap();
+                let record: AsideRecord =
+                    serde_json::from_slice(&std::fs::read(aside.path().join(RECORD)).unwrap()).unwrap();
+                // The last swaps had not come, and the first ones are undone already.
+                for (number, file) in record.files.iter().enumerate() {
+                    if number >= done || number < undone {
+                        let bytes = std::fs::read(aside.path().join(number.to_string())).unwrap_or_default();
+                        swap(aside.path(), &at(top.path(), &file.path), file.was.as_ref(), &bytes).unwrap();
+                    }
+                }
+                assert_eq!(put_back(aside.path()).unwrap(), Vec::<String>::new());
+                assert_eq!(all(top.path()), before, "{done} {undone}");
+            }
+        }
+    }
+}
