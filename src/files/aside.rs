@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use super::read;
+use super::{read, replace};
 use crate::base::file_mode::FileMode;
 use crate::base::gitpath;
 use crate::base::text::hex;
@@ -112,7 +112,7 @@ pub fn put_aside(directory: &Path, top: &Path, all: &[Placed]) -> io::Result<()>
         record.files.push(AsideFile { path: placed.path.clone(), was, placed: standing });
     }
     durable(&directory.join(RECORD), &serde_json::to_vec(&record)?)?;
-    fs_err::File::open(directory)?.sync_all()?;
+    read::directory(directory)?.sync_all()?;
     for folder in &record.made {
         fs_err::create_dir_all(folder)?;
     }
@@ -184,9 +184,10 @@ fn at(top: &Path, path: &str) -> PathBuf {
 
 /// Writes a file that is there after a loss of power.
 fn durable(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut file = fs_err::File::create(path)?;
-    file.write_all(bytes)?;
-    file.sync_all()
+    replace::replace_with(path, |file| {
+        file.write_all(bytes)?;
+        file.sync_all()
+    })
 }
 
 /// Lets a path hold something else, in one step and with a new time: tools that build would trust what they made of the
