@@ -11,7 +11,7 @@ use crate::engine::changes::{FileMode, TreeChanges, TreeIds};
 use crate::engine::request::{AsideRequest, JudgingRequest};
 use crate::files::aside::{self, Placed};
 use crate::git::call::{Call, Git};
-use crate::judges::compare::{Comparison, look};
+use crate::judges::compare::{TreeComparison, look};
 use crate::judges::found::{JudgesFound, JudgesState};
 use crate::judges::instructions::CheckCommand;
 use crate::judges::tree::{At, FileAt, Tree};
@@ -118,7 +118,7 @@ pub(super) fn judged(
     let paths = changes.files.iter().flat_map(|file| [Some(&file.path), file.from.as_ref()]).flatten();
     let changed: Vec<String> = paths.cloned().collect();
     let (start, end) = (GitTree::new(git, &changes.start.tree), GitTree::new(git, &changes.end.tree));
-    let found = look(&Comparison {
+    let found = look(&TreeComparison {
         declared: &request.declared,
         commands: &commands,
         loop_files: &loop_files,
