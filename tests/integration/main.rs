@@ -9,6 +9,7 @@ mod leaks;
 mod agents;
 mod architecture;
 mod bundles;
+mod cheats;
 mod ci;
 mod definition;
 mod deliver;
