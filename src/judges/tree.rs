@@ -48,7 +48,10 @@ pub trait Tree {
 
 /// Returns what stands behind the last dot of the name at a path. Tools tell `.PY` from `.py`, and so do the rules.
 pub(super) fn extension(path: &str) -> Option<&str> {
-    std::path::Path::new(path).extension()?.to_str()
+    let name = path.rsplit('/').next()?;
+    let (stem, extension) = name.rsplit_once('.')?;
+    // `.bashrc` is a name without an extension.
+    (!stem.is_empty()).then_some(extension)
 }
 
 /// A tree in memory.

@@ -511,6 +511,9 @@ impl<'t> Lexer<'t> {
                 None if matches!(byte, b'\'' | b'"') => quote = Some(byte),
                 None if byte == b'\\' => {
                     self.skip(1);
+                    if self.begins_template() {
+                        continue;
+                    }
                     end.extend(self.byte(0));
                 }
                 None if byte.is_ascii_whitespace() || b";&|()<>".contains(&byte) => break,

@@ -263,6 +263,7 @@ const ROOMS: &[Room] = &[
             "clap_mangen",
             "console",
             "fs_err",
+            "globset",
             "rustix",
             "shlex",
             "tempfile",

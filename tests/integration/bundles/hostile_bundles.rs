@@ -170,6 +170,14 @@ impl Stage {
         command
     }
 
+    /// Goes on with the bundle that nobody touched, up to its last state. What a filter of the checkout would make of
+    /// its files is not known, so that the success is not verified.
+    fn takes_the_good_one(&self) {
+        let ran = self.resume(&self.bundle).code(1);
+        assert!(ran.stdout.contains("not verified (tree_unknown)"), "{}", ran.stdout);
+        assert!(ran.stdout.contains("done"), "{}", ran.stdout);
+    }
+
     fn resume(&self, bundle: &[u8]) -> Ran {
         fs::write(self.project.at("hostile.llz"), bundle).unwrap();
         let mut command = self.command("two", &["resume", "--ci=plain", "--from", "../hostile.llz"]);
@@ -311,7 +319,7 @@ fn no_value_of_a_manifest_is_an_option_of_git() {
             stage.refuses(&bundle, "it is damaged or was changed");
         }
     }
-    let _ran = stage.resume(&stage.bundle).code(0);
+    stage.takes_the_good_one();
 }
 
 #[test]
@@ -323,13 +331,13 @@ fn a_bundle_whose_journal_cannot_be_folded_leaves_no_run_behind() {
         *journal = text.replace("\"seq\":3", "\"seq\":7").into_bytes();
     });
     stage.refuses(&bundle, "has the number 7 where 3 comes next");
-    let _ran = stage.resume(&stage.bundle).code(0);
+    stage.takes_the_good_one();
 }
 
 #[test]
 fn a_good_bundle_starts_nothing_either() {
     let stage = Stage::new();
-    let _ran = stage.resume(&stage.bundle).code(0);
+    stage.takes_the_good_one();
     let started = fs::read_to_string(stage.project.at("marks/started")).unwrap_or_default();
     assert_eq!(started, "");
     assert_eq!(stage.project.read("two/tracked"), "as it was\nchanged\n");
@@ -348,7 +356,7 @@ fn the_good_bundle_is_taken_after_each_kind_of_bad_one() {
     stage.refuses(&brings(&[".loops"], "120000", &link), "it is a loop");
     let out = forge.file("out", b"../home");
     stage.refuses(&brings(&["out"], "120000", &out), "it is a link that may lead out of the repository");
-    let _ran = stage.resume(&stage.bundle).code(0);
+    stage.takes_the_good_one();
 }
 
 /// Makes objects that no git would make by itself.
@@ -937,7 +945,7 @@ fn a_thousand_hostile_bundles_write_nothing_outside_start_nothing_and_leave_no_r
         assert!(ended.success());
     };
     copy(&two, &kept);
-    let _ran = stage.resume(&stage.bundle).code(0);
+    stage.takes_the_good_one();
     let again = || {
         fs::remove_dir_all(&two).unwrap();
         copy(&kept, &two);
@@ -1014,5 +1022,5 @@ fn a_thousand_hostile_bundles_write_nothing_outside_start_nothing_and_leave_no_r
     );
     assert_eq!(refused + taken + not_opened + opened_only, CASES);
     assert!(refused > 250 && not_opened > 300, "{refused} and {not_opened} refused");
-    let _ran = stage.resume(&stage.bundle).code(0);
+    stage.takes_the_good_one();
 }
