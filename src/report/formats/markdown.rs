@@ -49,6 +49,20 @@ pub fn words(text: &str) -> String {
     out.replace("://", ":&#47;&#47;").replace("www.", "www&#46;").replace("GH-", &format!("GH{PART}-"))
 }
 
+/// The most characters of a name within a sentence.
+const LONGEST_NAME: usize = 120;
+
+/// Returns a sentence of ours as Markdown: what stands between backticks is code, and everything else is only words.
+pub fn with_code(sentence: &str) -> String {
+    let pieces: Vec<&str> = sentence.split('`').collect();
+    // A backtick that nothing closes is a letter.
+    let closed = pieces.len() - 1 - (pieces.len() - 1) % 2;
+    let piece = |(at, piece): (usize, &&str)| {
+        if at % 2 == 1 && at < closed { code(piece, LONGEST_NAME) } else { words(piece) }
+    };
+    pieces.iter().enumerate().map(piece).collect()
+}
+
 /// Returns text as a block of code behind a fence that it cannot close.
 pub fn fenced(text: &str) -> String {
     let clean = plain(text).replace("\r\n", "\n").replace('\r', "\n");

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use super::items;
-use super::markdown::{code, fenced, words};
+use super::markdown::{code, fenced, with_code, words};
 use crate::base::name::StateName;
 use crate::base::text::{head, one_line, plural, tail};
 use crate::base::time::human;
@@ -121,7 +121,7 @@ fn headline(digest: &Digest, out: &mut String) {
     }
     let _ = writeln!(out, "{}\n", facts.join(" · "));
     if let Some(green) = digest.green() {
-        let _ = writeln!(out, "{}\n", words(&green));
+        let _ = writeln!(out, "{}\n", with_code(&green));
     }
     if let Some(advice) = advice(digest) {
         quoted(&advice, out);
