@@ -18,7 +18,9 @@ const ENTRY: usize = 4;
 pub fn map<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Map<String, Value>, D::Error> {
     match value(deserializer)? {
         Value::Object(fields) => Ok(fields),
-        _ => Err(D::Error::custom("expected an object")),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+            Err(D::Error::custom("expected an object"))
+        }
     }
 }
 
@@ -29,7 +31,9 @@ pub fn optional_map<'de, D: Deserializer<'de>>(
     match value(deserializer)? {
         Value::Object(fields) => Ok(Some(fields)),
         Value::Null => Ok(None),
-        _ => Err(D::Error::custom("expected an object")),
+        Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+            Err(D::Error::custom("expected an object"))
+        }
     }
 }
 
@@ -164,7 +168,8 @@ mod tests {
         for one in ["0,", "[],", "{},", "\"\",", "null,"] {
             assert!(read(&many(one)).err().unwrap().contains("more than 200000 values"), "{one}");
         }
-        let keys: String = (0..MOST / ENTRY).map(|key| format!("\"{key}\":0,")).collect();
+        let keys: Vec<String> = (0..MOST / ENTRY).map(|key| format!("\"{key}\":0,")).collect();
+        let keys = keys.concat();
         assert!(read(&format!(r#"{{"fields": {{{keys}"z":0}}}}"#)).is_err());
         assert!(read(&format!(r#"{{"fields": {{"x": [{}0]}}}}"#, "0,".repeat(131_072))).is_ok());
     }

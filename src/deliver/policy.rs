@@ -72,7 +72,7 @@ pub fn of_run(digest: &Digest, accepts_unverified: bool) -> Result<FixStanding, 
         true => Ok(FixStanding::Verified),
         false if accepts_unverified => Ok(FixStanding::Unverified),
         false => {
-            let refuted = digest.refutation().and_then(|verification| verification.why());
+            let refuted = digest.refutation().and_then(super::super::engine::verification::Verification::why);
             let what = if let Some(why) = refuted {
                 one_line(&why, 300)
             } else if end.outcome == Outcome::Success {

@@ -168,19 +168,16 @@ impl Engine<'_> {
             return Some(Waiting::Closing(PassWork::SetAside(aside)));
         }
         let next = pass.left.pop_front().filter(|_| pass.cut.is_none() && pass.failed.is_none());
-        Some(match next {
-            Some(check) => {
-                let timeout = check.step.action.as_ref().and_then(Action::timeout);
-                let end = self.end_of_action(timeout);
-                let mut request = check.request.clone();
-                request.setting.end = end;
-                Waiting::Closing(PassWork::Check(Box::new(check), request))
-            }
-            None => {
-                debug_assert!(!pass.has_restored, "a pass ends when the tree is as it was");
-                pass.has_restored = true;
-                Waiting::Closing(PassWork::Restore(RestoreRequest { tree: pass.tree.clone() }))
-            }
+        Some(if let Some(check) = next {
+            let timeout = check.step.action.as_ref().and_then(Action::timeout);
+            let end = self.end_of_action(timeout);
+            let mut request = check.request.clone();
+            request.setting.end = end;
+            Waiting::Closing(PassWork::Check(Box::new(check), request))
+        } else {
+            debug_assert!(!pass.has_restored, "a pass ends when the tree is as it was");
+            pass.has_restored = true;
+            Waiting::Closing(PassWork::Restore(RestoreRequest { tree: pass.tree.clone() }))
         })
     }
 

@@ -23,6 +23,7 @@ use crate::machine::{Budget, Step};
 
 /// A fact from the world.
 #[derive(Clone, Debug)]
+#[expect(clippy::large_enum_variant, reason = "there is one at a time, and it is taken apart at once")]
 pub enum Input {
     /// The run may begin.
     Begin,

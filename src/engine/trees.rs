@@ -143,12 +143,11 @@ impl Engine<'_> {
             FinalTree::Known(tree) => self.pass_for(&end, &verification, (tree, &judges)),
             FinalTree::None | FinalTree::Unknown(_) => None,
         };
-        match pass {
-            Some(pass) => self.begin_pass(pass, events),
-            None => {
-                let end = self.with(end, verification);
-                self.record(Event::LoopComplete(self.unless_clean(end)), events);
-            }
+        if let Some(pass) = pass {
+            self.begin_pass(pass, events);
+        } else {
+            let end = self.with(end, verification);
+            self.record(Event::LoopComplete(self.unless_clean(end)), events);
         }
     }
 

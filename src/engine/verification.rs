@@ -199,8 +199,9 @@ impl LastVerdict {
 
     fn seen(&self, last: &FinalTree) -> Option<ObjectId> {
         match (&self.tree, last) {
-            (VerdictTree::Seen(ids), _) => Some(ids.tree.clone()),
-            (VerdictTree::Standing, FinalTree::Known(ids)) => Some(ids.tree.clone()),
+            (VerdictTree::Seen(ids), _) | (VerdictTree::Standing, FinalTree::Known(ids)) => {
+                Some(ids.tree.clone())
+            }
             (VerdictTree::Standing | VerdictTree::Unseen(_) | VerdictTree::Passed, _) => None,
         }
     }
@@ -220,9 +221,8 @@ pub enum FinalTree {
 impl FinalTree {
     fn holds(&self, tree: &VerdictTree) -> bool {
         match (self, tree) {
-            (Self::None, _) => true,
+            (Self::None, _) | (Self::Known(_), VerdictTree::Standing) => true,
             (Self::Unknown(_), _) | (Self::Known(_), VerdictTree::Unseen(_) | VerdictTree::Passed) => false,
-            (Self::Known(_), VerdictTree::Standing) => true,
             (Self::Known(last), VerdictTree::Seen(then)) => last.holds_same_files(then),
         }
     }
@@ -270,8 +270,12 @@ impl Verification {
             let holds = last.holds(&ground.last.tree);
             let tree = ground.last.seen(last);
             if passed && !holds && !matches!(last, FinalTree::Unknown(_)) {
-                let (state, tree) = (ground.state.clone(), tree.clone());
-                stale.push(StaleVerdict { state, tree, files: Vec::new(), more: 0 });
+                stale.push(StaleVerdict {
+                    state: ground.state.clone(),
+                    tree: tree.clone(),
+                    files: Vec::new(),
+                    more: 0,
+                });
             }
             checks.push(CheckRecord {
                 state: ground.state.clone(),

@@ -126,7 +126,9 @@ impl Waiting {
     pub(super) fn next(&self) -> Next<'_> {
         match self {
             Self::Start | Self::Resume(_) => Next::Begin,
-            Self::Work(WorkRequest::Action(request)) => Next::Run(request),
+            Self::Work(WorkRequest::Action(request)) | Self::Closing(PassWork::Check(_, request)) => {
+                Next::Run(request)
+            }
             Self::Work(WorkRequest::Prompt(request)) => Next::Prompt(request),
             Self::Work(WorkRequest::Tool(request)) => Next::Call(request),
             Self::Work(WorkRequest::Approval(request)) => Next::Approve(request),
@@ -144,7 +146,6 @@ impl Waiting {
             Self::Looking(_) => Next::Look,
             Self::Measuring(request, _) => Next::Measure(request),
             Self::Closing(PassWork::SetAside(request)) => Next::SetAside(request),
-            Self::Closing(PassWork::Check(_, request)) => Next::Run(request),
             Self::Closing(PassWork::Restore(request)) => Next::Restore(request),
             Self::Nothing(end) => Next::Done(end),
         }

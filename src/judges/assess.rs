@@ -70,7 +70,9 @@ impl Role {
     fn of_new(&self, path: &str, end: &FileAt, tree: &dyn Tree) -> Option<Assessed> {
         let kind = match self {
             Self::Instruction | Self::Found if end.is_ignored => JudgeChange::Installed,
-            Self::Loop | Self::Instruction => {
+            // What the commit's own checks name already and lack: to make it is the work.
+            Self::Instruction => JudgeChange::Added,
+            Self::Loop => {
                 let also = Some("it was not there at the start".to_owned());
                 return Some(Assessed { kind: JudgeChange::Weakens, also });
             }

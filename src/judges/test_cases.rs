@@ -177,11 +177,11 @@ struct Cases {
 
 impl Cases {
     /// Takes a line, if it belongs to a case.
-    fn take(&mut self, line: &CountedLine, base: usize, rows: &[&CaseRow]) -> Option<()> {
+    fn take(&mut self, line: &CountedLine, indent: usize, rows: &[&CaseRow]) -> Option<()> {
         let bare = line.bare.trim();
         let is_text = bare.is_empty() && !line.is_obeyed;
-        let is_outer = self.depth == 0 && indentation(&line.code) <= base && !is_text;
-        if is_outer && !self.takes_outer(line, base, rows) {
+        let is_outer = self.depth == 0 && indentation(&line.code) <= indent && !is_text;
+        if is_outer && !self.takes_outer(line, indent, rows) {
             return None;
         }
         if !is_outer && !self.is_begun && self.marked.is_none() {
@@ -191,10 +191,10 @@ impl Cases {
         Some(())
     }
 
-    fn takes_outer(&mut self, line: &CountedLine, base: usize, rows: &[&CaseRow]) -> bool {
+    fn takes_outer(&mut self, line: &CountedLine, indent: usize, rows: &[&CaseRow]) -> bool {
         let bare = line.bare.trim();
         let was_open = std::mem::replace(&mut self.is_open, false);
-        if indentation(&line.code) < base || bare.is_empty() {
+        if indentation(&line.code) < indent || bare.is_empty() {
             return false;
         }
         let closes = matches!(bare, "end" | "}" | "};" | "})" | "});");

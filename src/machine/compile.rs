@@ -445,7 +445,6 @@ impl<'d> Compiler<'d> {
     ) -> bool {
         let repeatable = observations::repeatable(action, evaluate);
         match (state.check, repeatable) {
-            (Some(false), _) => false,
             (Some(true), Ok(_)) => true,
             (Some(true), Err(why)) => {
                 let message = format!("`check: true` has no effect: {why}");
@@ -455,7 +454,7 @@ impl<'d> Compiler<'d> {
                 false
             }
             (None, Ok(shell)) => observations::is_known_check(shell),
-            (None, Err(_)) => false,
+            (Some(false), _) | (None, Err(_)) => false,
         }
     }
 

@@ -1,79 +1,18 @@
-//! Command lines that are known to look at the work and to leave it as it is.
+//! Command lines that are known to look at the work and to leave it as it is: the table of tools says which.
 
-/// Programs that look, with the first arguments that make them do so; none where they always do.
-const KNOWN: [(&str, &[&str]); 24] = [
-    ("cargo", &["test", "clippy", "check", "nextest", "deny", "audit"]),
-    ("pytest", &[]),
-    ("mypy", &[]),
-    ("pyright", &[]),
-    ("flake8", &[]),
-    ("pylint", &[]),
-    ("ruff", &["check"]),
-    ("eslint", &[]),
-    ("tsc", &["--noEmit", "-noEmit"]),
-    ("jest", &[]),
-    ("go", &["vet", "test"]),
-    ("golangci-lint", &["run"]),
-    ("staticcheck", &[]),
-    ("make", &["test", "check", "lint"]),
-    ("npm", &["test", "t"]),
-    ("pnpm", &["test"]),
-    ("yarn", &["test"]),
-    ("shellcheck", &[]),
-    ("hadolint", &[]),
-    ("yamllint", &[]),
-    ("rspec", &[]),
-    ("rubocop", &[]),
-    ("ctest", &[]),
-    ("tox", &[]),
-];
-
-/// Flags with which such a program writes, whatever else is said.
-const WRITING: [&str; 16] = [
-    "--fix",
-    "--fix-only",
-    "--unsafe-fixes",
-    "--add-noqa",
-    "--write",
-    "-u",
-    "--updateSnapshot",
-    "--update-snapshots",
-    "--snapshot-update",
-    "--force-regen",
-    "-a",
-    "-A",
-    "--autocorrect",
-    "--auto-correct",
-    "--autocorrect-all",
-    "--bless",
-];
+use crate::shell::command::{SimpleCommand, joined_by_and};
+use crate::tools::pure_check;
 
 /// Tells whether a text is one such command, or several that are joined by `&&`.
 pub(super) fn is_pure(text: &str) -> bool {
-    let text = text.trim();
-    // Whatever redirects, substitutes or goes on in another line is not one command.
-    let is_plain = !text.contains(['\n', ';', '|', '<', '>', '$', '`', '\\', '(', ')', '{', '}', '#', '!'])
-        && !text.replace("&&", "").contains('&');
-    is_plain && !text.is_empty() && text.split("&&").all(is_pure_command)
-}
-
-fn is_pure_command(command: &str) -> bool {
-    let words: Vec<&str> = command.split_whitespace().collect();
-    let Some((program, arguments)) = words.split_first() else { return false };
-    if arguments.iter().any(|word| WRITING.contains(&word.split('=').next().unwrap_or(word))) {
-        return false;
-    }
-    let first = arguments.iter().find(|word| !word.starts_with('+')).copied();
-    match (*program, first) {
-        ("cargo", Some("fmt")) => arguments.contains(&"--check"),
-        ("tsc", _) => arguments.iter().any(|word| ["--noEmit", "-noEmit"].contains(word)),
-        ("ruff", Some("format")) | ("black" | "isort" | "prettier", _) => {
-            arguments.iter().any(|word| ["--check", "--check-only", "-c", "--diff"].contains(word))
-        }
-        (program, first) => KNOWN.iter().any(|(known, of)| {
-            *known == program && (of.is_empty() || first.is_some_and(|first| of.contains(&first)))
-        }),
-    }
+    // A redirection writes, whatever the command does.
+    let redirects = text.contains(['<', '>']);
+    let only_looks = |command: &SimpleCommand| {
+        let values: Option<Vec<String>> = command.words.iter().map(|word| word.value.clone()).collect();
+        values.is_some_and(|words| pure_check(&words).is_some())
+    };
+    let commands = joined_by_and(text).filter(|commands| !commands.is_empty() && !redirects);
+    commands.is_some_and(|commands| commands.iter().all(only_looks))
 }
 
 #[cfg(test)]
@@ -89,6 +28,9 @@ mod tests {
             "ruff check .",
             "make test",
             "npm test",
+            "mvn -q test",
+            "bundle exec rspec",
+            "dotnet test",
         ] {
             assert!(is_pure(text), "{text}");
         }

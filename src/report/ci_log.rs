@@ -148,7 +148,7 @@ impl CiLog {
                 self.levels.verdict_due = true;
                 self.close_group()
             }
-            Event::Route { reason: RouteReason::Maintain, .. } => {
+            Event::Route { reason: RouteReason::Maintain, .. } | Event::ClosingPassEnd(_) => {
                 self.close_group()?;
                 self.say(event)
             }
@@ -167,10 +167,6 @@ impl CiLog {
             Event::ClosingPassStart(_) => self.open_pass(event),
             Event::ClosingPassCheck(_) => {
                 self.close_block()?;
-                self.say(event)
-            }
-            Event::ClosingPassEnd(_) => {
-                self.close_group()?;
                 self.say(event)
             }
             Event::LoopStart(_)

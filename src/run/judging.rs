@@ -1,7 +1,7 @@
 //! Reads the two trees of a run for the rules that tell its judges, and puts the judges of the start in their places while
 //! checks are made once more.
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -16,21 +16,24 @@ use crate::judges::found::{JudgesFound, JudgesState};
 use crate::judges::instructions::CheckCommand;
 use crate::judges::tree::{At, FileAt, Tree};
 
+/// The files of a tree by their paths.
+type ListedFiles = BTreeMap<String, (FileMode, ObjectId)>;
+
 /// A tree of git, whose files are read as they are asked for.
 pub(super) struct GitTree {
     git: Git,
     tree: ObjectId,
-    /// Its files, once they are listed; none where they cannot be.
-    files: RefCell<Option<Option<BTreeMap<String, (FileMode, ObjectId)>>>>,
+    /// Its files, listed when the first is asked for; none where they cannot be.
+    files: OnceCell<Option<ListedFiles>>,
     read: RefCell<BTreeMap<String, At>>,
 }
 
 impl GitTree {
     pub(super) fn new(git: &Git, tree: &ObjectId) -> Self {
-        Self { git: git.clone(), tree: tree.clone(), files: RefCell::default(), read: RefCell::default() }
+        Self { git: git.clone(), tree: tree.clone(), files: OnceCell::new(), read: RefCell::default() }
     }
 
-    fn listed(&self) -> Option<BTreeMap<String, (FileMode, ObjectId)>> {
+    fn listed(&self) -> Option<ListedFiles> {
         let list = Call::new("ls-tree").with(&["-r", "-z", "--full-tree"]).id(&self.tree);
         let printed = self.git.bytes(&list, &[]).ok()?;
         let lines = printed.split(|byte| *byte == 0).filter(|line| !line.is_empty());
@@ -48,8 +51,7 @@ impl GitTree {
     }
 
     fn entry(&self, path: &str) -> Result<Option<(FileMode, ObjectId)>, ()> {
-        let mut files = self.files.borrow_mut();
-        let files = files.get_or_insert_with(|| self.listed());
+        let files = self.files.get_or_init(|| self.listed());
         files.as_ref().map(|files| files.get(path).cloned()).ok_or(())
     }
 
@@ -80,8 +82,7 @@ impl Tree for GitTree {
     }
 
     fn seen(&self) -> Vec<String> {
-        let mut files = self.files.borrow_mut();
-        let files = files.get_or_insert_with(|| self.listed());
+        let files = self.files.get_or_init(|| self.listed());
         files.iter().flat_map(BTreeMap::keys).cloned().collect()
     }
 }
@@ -116,13 +117,13 @@ pub(super) fn judged(
         .collect();
     let loop_files = [joined(&request.loop_file)];
     let paths = changes.files.iter().flat_map(|file| [Some(&file.path), file.from.as_ref()]).flatten();
-    let changed: Vec<String> = paths.cloned().collect();
+    let touched: Vec<String> = paths.cloned().collect();
     let (start, end) = (GitTree::new(git, &changes.start.tree), GitTree::new(git, &changes.end.tree));
     let found = look(&TreeComparison {
         declared: &request.declared,
         commands: &commands,
         loop_files: &loop_files,
-        changed: &changed,
+        changed: &touched,
         start: &start,
         end: &end,
     });

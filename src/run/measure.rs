@@ -84,7 +84,7 @@ pub(super) async fn look(world: &mut World) -> SeenTree {
     let (root, files, area) = (world.root.clone(), world.files.clone(), world.area.clone());
     let sinks = RefCell::new(&mut world.sinks);
     let mut measurer = Measurer { git, root: &root, area: &area, files: &files, own: None };
-    match while_ticking(&sinks, measurer.look()).await {
+    match Box::pin(while_ticking(&sinks, measurer.look())).await {
         Ok(found) => SeenTree::Known(found.ids),
         Err(unknown) => SeenTree::Unknown { unknown },
     }
@@ -233,12 +233,11 @@ impl Measurer<'_> {
         if look.ids.holds_same_files(wanted) {
             return Ok(Vec::new());
         }
-        let own = match self.own.take() {
-            Some(own) => own,
-            None => {
-                let place = self.place().await?;
-                self.own(&place)?
-            }
+        let own = if let Some(own) = self.own.take() {
+            own
+        } else {
+            let place = self.place().await?;
+            self.own(&place)?
         };
         let raw = Call::new("diff-tree").with(&["-r", "-z", "--raw", "--no-renames", "--no-abbrev"]);
         let raw = self.git.run_in(&own, &look.top, &raw.id(&look.ids.tree).id(&wanted.tree), None).await?;

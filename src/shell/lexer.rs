@@ -197,7 +197,7 @@ impl<'t> Lexer<'t> {
             b'(' => self.operator(ShellOperator::Open, 1),
             b')' => self.operator(ShellOperator::Close, 1),
             b'<' | b'>' if self.byte(1) == Some(b'(') => {
-                self.word(TokenKind::Word, Some(OpenContext::Substitution))
+                self.word(TokenKind::Word, Some(OpenContext::Substitution));
             }
             b'<' | b'>' => self.redirection(),
             _ => self.word(TokenKind::Plain, None),
@@ -290,7 +290,7 @@ impl<'t> Lexer<'t> {
             },
             Some(OpenContext::Brace) if byte == b'}' => self.close(word),
             Some(OpenContext::Arithmetic(depth)) if matches!(byte, b'(' | b')') => {
-                self.parenthesis(depth, byte)
+                self.parenthesis(depth, byte);
             }
             Some(OpenContext::Paren | OpenContext::Substitution) if byte == b')' => self.close(word),
             inside => self.unquoted(byte, inside, word),
@@ -326,7 +326,7 @@ impl<'t> Lexer<'t> {
                 self.here_document();
             }
             b'<' | b'>' if is_command && self.byte(1) == Some(b'(') => {
-                self.begin(OpenContext::Substitution, 2)
+                self.begin(OpenContext::Substitution, 2);
             }
             b'\n' if is_command => {
                 self.skip(1);

@@ -10,7 +10,6 @@ mod table;
 mod task_names;
 
 pub use not_run::{CouldNotRun, could_not_run, could_not_run_text};
-#[cfg_attr(not(feature = "internals"), allow(unused_imports, reason = "what judges a run asks it"))]
 pub use recognise::pure_check;
 pub use recognise::{Manner, recognise};
 pub use table::{Ecosystem, Lack, Purpose, TOOLS, Tool};

@@ -38,7 +38,6 @@ impl Recognised {
 
 /// Returns the tool that a command calls if all that it does is to look. The words are those of one command, without quotes; a
 /// word that the shell would expand stands as it is written.
-#[cfg_attr(not(feature = "internals"), allow(dead_code, reason = "what judges a run asks it"))]
 pub fn pure_check(words: &[String]) -> Option<&'static Tool> {
     recognise(words).filter(|found| found.manner == Manner::Pure).map(|found| found.tool)
 }

@@ -10,6 +10,7 @@ use crate::shelf::init::{Ci, InitOptions, WantedCi};
 
 /// The arguments of `init`.
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(in crate::cli) struct InitArgs {
     /// Write one JSON object
     #[arg(long)]

@@ -49,6 +49,7 @@ pub(super) struct LegFlags {
 
 /// The arguments of `run`.
 #[derive(Clone, Debug, Default, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(in crate::cli) struct RunArgs {
     /// The name of a loop in `.loops/`, or the path of a loop file
     #[arg(

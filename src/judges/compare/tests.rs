@@ -52,10 +52,10 @@ fn shown(found: &JudgesFound) -> String {
         found.files.iter().map(|file| format!("{} {}", file.path, file.kind.word())).collect();
     let mut text = format!("{:?}", found.state).to_lowercase();
     if !files.is_empty() {
-        text.push_str(&format!(": {}", files.join(", ")));
+        text += &[": ", &files.join(", ")].concat();
     }
     if !found.suppressions.is_empty() {
-        text.push_str(&format!(" +{}", found.suppressions.len()));
+        text += &[" +", &found.suppressions.len().to_string()].concat();
     }
     if !found.can_be_put_back {
         text.push_str(" work");
@@ -118,6 +118,17 @@ fn suppressions_may_be_reported_alone_and_nothing_added() {
     assert_eq!(found.state, JudgesState::Changed);
 }
 
+/// A tree of which nothing can be read.
+struct Dark;
+impl Tree for Dark {
+    fn at(&self, _: &str) -> At {
+        At::Unreadable
+    }
+    fn seen(&self) -> Vec<String> {
+        Vec::new()
+    }
+}
+
 #[test]
 fn modes_ignored_files_and_what_cannot_be_read_count() {
     let start: MemoryTree = [("check".to_owned(), file(b"x")), ("tests/a.py".to_owned(), file(b"x"))].into();
@@ -148,15 +159,6 @@ fn modes_ignored_files_and_what_cannot_be_read_count() {
     assert_eq!(shown(&look(&comparison)), "unchanged: node_modules/.bin/jest installed");
     assert_eq!(programs(&[command], &start), [path.as_str()]);
 
-    struct Dark;
-    impl Tree for Dark {
-        fn at(&self, _: &str) -> At {
-            At::Unreadable
-        }
-        fn seen(&self) -> Vec<String> {
-            Vec::new()
-        }
-    }
     let comparison = TreeComparison { changed: &["tests/a.py".to_owned()], end: &Dark, ..comparison };
     assert_eq!(look(&comparison).state, JudgesState::Unknown);
 }

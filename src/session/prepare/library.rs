@@ -284,7 +284,7 @@ impl Library {
             let Some(name) = sub.name.as_literal() else { continue };
             match self.get(&name, &self.file.clone()) {
                 Err(missing) => {
-                    findings.push(cannot_run(&name, &missing, FindingPlace::Value(path.key("loop"))))
+                    findings.push(cannot_run(&name, &missing, FindingPlace::Value(path.key("loop"))));
                 }
                 Ok(known) => {
                     check_bindings(&known.machine, &sub.given, &path, &mut findings);

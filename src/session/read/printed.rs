@@ -157,10 +157,10 @@ mod tests {
 
     #[test]
     fn a_line_without_an_end_is_read_in_pieces() {
-        let long = "x".repeat(3 << 20);
-        let (log, headers) = (log(&format!("==> a\n{long}")), headers());
+        let endless = "x".repeat(3 << 20);
+        let (log, headers) = (log(&format!("==> a\n{endless}")), headers());
         let mut printed = PrintedLog::open(&log, &headers);
         let lines = texts(&mut printed, 3);
-        assert_eq!((lines.len(), lines.concat()), (3, long));
+        assert_eq!((lines.len(), lines.concat()), (3, endless));
     }
 }

@@ -93,10 +93,8 @@ fn is_build(words: &[String]) -> bool {
 /// Returns what a script of the repository checks, by its name.
 fn own_script(repository: &Repository, words: &[String]) -> Option<(Purpose, bool)> {
     let plain: Vec<&str> = words.iter().map(String::as_str).collect();
-    let path = match plain.as_slice() {
-        ["bash" | "sh" | "python" | "python3" | "node", path, ..] => path,
-        [path, ..] => path,
-        [] => return None,
+    let (["bash" | "sh" | "python" | "python3" | "node", path, ..] | [path, ..]) = plain.as_slice() else {
+        return None;
     };
     let path = path.strip_prefix("./").unwrap_or(path);
     let name = path.rsplit('/').next()?;

@@ -94,17 +94,17 @@ impl WrittenCheck<'_> {
             None if self.check.mends_itself() => again.clone(),
             None => "failed".to_owned(),
         };
-        self.evidence(out, &self.check.finding, self.mark());
+        Self::evidence(out, &self.check.finding, self.mark());
         self.state(out, name, &self.check.finding, &[next, &on_no]);
         if let Some(fix) = &self.check.fix {
-            self.evidence(out, fix, "");
+            Self::evidence(out, fix, "");
             // Whatever a fix exits with, the check judges what it did.
             self.state(out, &format!("fix_{name}"), fix, &[&again, &again]);
         }
         if on_no != "failed" {
             let why =
                 if self.check.fix.is_some() { "" } else { "; it mends what it finds, and is asked again" };
-            self.evidence(out, &self.check.finding, why);
+            Self::evidence(out, &self.check.finding, why);
             self.state(out, &again, &self.check.finding, &[next, "failed"]);
         }
     }
@@ -112,14 +112,13 @@ impl WrittenCheck<'_> {
     /// Returns what a try has shown that a reader has to know. It is the same each time.
     fn mark(&self) -> &'static str {
         match self.tried {
-            Some(Tried::Ran { exit: 0, .. }) | None => "",
+            Some(Tried::Ran { exit: 0, .. } | Tried::Changed { .. }) | None => "",
             Some(Tried::Ran { .. }) => "; it failed on the tree that init saw",
             Some(Tried::CouldNotRun { .. }) => "; it could not run where init tried it",
-            Some(Tried::Changed { .. }) => "",
         }
     }
 
-    fn evidence(&self, out: &mut String, finding: &Finding, mark: &str) {
+    fn evidence(out: &mut String, finding: &Finding, mark: &str) {
         let _ = writeln!(out, "  # {}{mark}", source(&finding.evidence));
     }
 

@@ -156,7 +156,7 @@ impl SetUpPlace<'_> {
         } else {
             steps.extend(of_ci.into_iter().map(SetUp::Run));
         }
-        steps.extend(self.tools(called, &steps).into_iter().map(SetUp::Run));
+        steps.extend(Self::tools(called, &steps).into_iter().map(SetUp::Run));
         steps
     }
 
@@ -297,7 +297,7 @@ impl SetUpPlace<'_> {
     }
 
     /// Returns what installs the tools that are called by themselves and that nothing so far brings.
-    fn tools(&self, called: &[&Finding], steps: &[SetUp]) -> Vec<String> {
+    fn tools(called: &[&Finding], steps: &[SetUp]) -> Vec<String> {
         let mut found: Vec<String> = Vec::new();
         for finding in called {
             let words = shlex::split(&finding.command).unwrap_or_default();
@@ -419,7 +419,7 @@ fn is_install(command: &str) -> bool {
             ]
         )
     });
-    command == "yarn" || by_task || INSTALLS.iter().any(|begin| begins(&begin))
+    command == "yarn" || by_task || INSTALLS.iter().any(begins)
 }
 
 fn action(action: &'static PinnedAction, with: Vec<(&'static str, String)>) -> SetUp {

@@ -24,7 +24,7 @@ pub(super) fn tests(repository: &Repository) -> Vec<Finding> {
 
 /// Returns the checks of the format that come with a toolchain. Whether a repository keeps to it, only a try tells.
 pub(super) fn formats(repository: &Repository) -> Vec<Finding> {
-    let terraform = repository.paths().find(|path| is_below(path, 2) && path.ends_with(".tf"));
+    let terraform = repository.paths().find(|path| is_below(path, 2) && extension(path) == Some("tf"));
     let dotnet = solution(repository);
     let known = [
         (repository.first(&["Cargo.toml"]), "cargo fmt --all --check"),
@@ -71,7 +71,7 @@ fn is_below(path: &str, depth: usize) -> bool {
 
 fn rust(repository: &Repository) -> Option<Finding> {
     let has_tests = |path: &str| {
-        path.ends_with(".rs")
+        extension(path) == Some("rs")
             && repository.text(path).is_some_and(|text| text.contains("#[test]") || text.contains("::test]"))
     };
     let file = repository.first(&["Cargo.toml"])?;
@@ -90,9 +90,15 @@ fn name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
+/// Returns what stands behind the last dot of a name.
+fn extension(path: &str) -> Option<&str> {
+    name(path).rsplit_once('.').map(|(_, extension)| extension)
+}
+
 fn is_python_test(path: &str) -> bool {
     let name = name(path);
-    name.ends_with(".py") && (name.starts_with("test_") || name.ends_with("_test.py") || name == "tests.py")
+    extension(name) == Some("py")
+        && (name.starts_with("test_") || name.ends_with("_test.py") || name == "tests.py")
 }
 
 /// Returns the place that says that pytest is used: it is configured, or a declared dependency.
@@ -116,8 +122,8 @@ fn pytest_evidence(repository: &Repository) -> Option<(String, usize)> {
 fn declared(repository: &Repository, package: &str) -> Option<(String, usize)> {
     let may_declare = |path: &&str| {
         let name = name(path);
-        let is_list = name.ends_with(".txt") && name.contains("requirements")
-            || path.starts_with("requirements/") && (name.ends_with(".txt") || name.ends_with(".in"));
+        let is_list = extension(name) == Some("txt") && name.contains("requirements")
+            || path.starts_with("requirements/") && matches!(extension(name), Some("txt" | "in"));
         is_below(path, 2)
             && (is_list || matches!(name, "pyproject.toml" | "setup.py" | "setup.cfg" | "Pipfile"))
     };

@@ -118,7 +118,7 @@ impl GithubJob<'_> {
         out.push_str("    steps:\n");
         checkout(out);
         self.set_up(out, has_packages.then_some("${{ matrix.path }}"));
-        self.own(out, "", &[("loop", self.name.to_owned())]);
+        Self::own(out, "", &[("loop", self.name.to_owned())]);
         if has_packages {
             out.push_str("          params: path=${{ matrix.path }}\n");
         }
@@ -139,7 +139,7 @@ impl GithubJob<'_> {
             head("plan", &format!("{} plan", self.name))
         );
         checkout(out);
-        self.own_with_id(
+        Self::own_with_id(
             out,
             "/plan",
             "plan",
@@ -158,7 +158,7 @@ impl GithubJob<'_> {
             &format!("${{{{ needs.{id}-plan.outputs.plan-artifact }}}}"),
             ".loops/.running/plan",
         );
-        self.own(
+        Self::own(
             out,
             "",
             &[
@@ -182,7 +182,7 @@ impl GithubJob<'_> {
         );
         out.push_str("      - run: mkdir -p .loops/.running/legs\n");
         download(out, "pattern", "ll-loop-*-l[0-9]*-r${{ github.run_id }}-a*[0-9]", ".loops/.running/legs");
-        self.own(
+        Self::own(
             out,
             "/merge",
             &[
@@ -196,23 +196,23 @@ impl GithubJob<'_> {
     fn pattern(&self) -> String {
         let above = |package: &String| package.rsplit_once('/').map(|(above, _)| above.to_owned());
         let first = self.packages.first().and_then(above);
-        match first.filter(|first| self.packages.iter().all(|package| above(package).as_ref() == Some(first)))
+        if let Some(above) =
+            first.filter(|first| self.packages.iter().all(|package| above(package).as_ref() == Some(first)))
         {
-            Some(above) => format!("{above}/*"),
-            None => {
-                let package = self.packages.first().map(String::as_str).unwrap_or_default();
-                let files = [
-                    "package.json",
-                    "Cargo.toml",
-                    "pyproject.toml",
-                    "go.mod",
-                    "composer.json",
-                    "Gemfile",
-                    "pom.xml",
-                ];
-                let here = self.repository.below(package);
-                format!("*/**/{}", here.first(&files).unwrap_or("package.json"))
-            }
+            format!("{above}/*")
+        } else {
+            let package = self.packages.first().map(String::as_str).unwrap_or_default();
+            let files = [
+                "package.json",
+                "Cargo.toml",
+                "pyproject.toml",
+                "go.mod",
+                "composer.json",
+                "Gemfile",
+                "pom.xml",
+            ];
+            let here = self.repository.below(package);
+            format!("*/**/{}", here.first(&files).unwrap_or("package.json"))
         }
     }
 
@@ -242,13 +242,13 @@ impl GithubJob<'_> {
         }
     }
 
-    fn own(&self, out: &mut String, which: &str, with: &[(&str, String)]) {
+    fn own(out: &mut String, which: &str, with: &[(&str, String)]) {
         let _ = write!(out, "{}", own_uses(which));
         with_inputs(out, with);
     }
 
-    fn own_with_id(&self, out: &mut String, which: &str, id: &str, with: &[(&str, String)]) {
-        let _ = write!(out, "{}        id: {id}\n", own_uses(which));
+    fn own_with_id(out: &mut String, which: &str, id: &str, with: &[(&str, String)]) {
+        let _ = writeln!(out, "{}        id: {id}", own_uses(which));
         with_inputs(out, with);
     }
 }

@@ -490,7 +490,7 @@ fn a_service_that_is_not_reached_is_unavailable() {
         (qwen, format!("{}{hangs}", says(qwen, 1)), "has not reached its service"),
     ];
     let unavailable = |(cli, answer, why): &(&Cli, String, &str)| {
-        let project = cli.project(LOOP, &[answer.clone()]).env("LL_HOST_PATIENCE", PATIENCE);
+        let project = cli.project(LOOP, std::slice::from_ref(answer)).env("LL_HOST_PATIENCE", PATIENCE);
         let ran = run(&project, &[]).code(69);
         assert!(ran.stdout.contains(why) && ran.stdout.contains(cli.name), "{}", ran.all());
         assert_eq!(calls(&project), 1);

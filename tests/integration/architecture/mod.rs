@@ -68,7 +68,7 @@ const ROOMS: &[Room] = &[
         &["base", "board", "evaluate", "files", "judges"],
         &["annotate_snippets", "saphyr_parser", "sha2"],
     ),
-    pure("machine", &["base", "board", "evaluate", "shell", "judges", "definition"], &[]),
+    pure("machine", &["base", "board", "evaluate", "shell", "tools", "judges", "definition"], &[]),
     pure("engine", &["base", "board", "evaluate", "judges", "definition", "machine"], &["sha2"]),
     pure(
         "report",
@@ -414,7 +414,7 @@ fn is_pure(file: &str) -> bool {
     let says = |pure: &&str| {
         within == *pure || ((pure.is_empty() || pure.ends_with('/')) && within.starts_with(pure))
     };
-    room(file).is_some_and(|room| room.pure.iter().any(|pure| says(&pure)))
+    room(file).is_some_and(|room| room.pure.iter().any(says))
 }
 
 fn is_pure_std(path: &str) -> bool {

@@ -173,11 +173,11 @@ pub(super) fn folder_circles(names: &BTreeMap<&str, BTreeSet<Named>>) -> Vec<BTr
         let mut units: BTreeMap<String, BTreeSet<Named>> = BTreeMap::new();
         for (file, names) in names {
             let Some(from) = unit(file) else { continue };
-            let named = names.iter().filter_map(|name| match name {
+            let others = names.iter().filter_map(|name| match name {
                 Named::File(other) => unit(other).filter(|to| *to != from).map(Named::File),
                 Named::Elsewhere(_) => None,
             });
-            units.entry(from.clone()).or_default().extend(named.collect::<Vec<_>>());
+            units.entry(from.clone()).or_default().extend(others.collect::<Vec<_>>());
         }
         circles(&units.iter().map(|(unit, names)| (unit.as_str(), names.clone())).collect())
     };

@@ -31,6 +31,7 @@ states:
   wait: {action: 'echo "$LL_STEP_KEY" >> keys; touch begun; while ! test -f ../go && test -d "$PWD"; do sleep 0.02; done; rm -f begun', next: last}
   last:
     action: 'cat "$LL_RUN_DIR/mine"; echo "${captured.kept.output}"; test -x tool && test -L link && test ! -e gone'
+    check: true
     on_yes: done
     on_no: failed
   done: {terminal: true}

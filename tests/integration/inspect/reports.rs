@@ -173,7 +173,8 @@ fn the_log_and_the_summary_in_ci_say_passes_that_are_the_same_once() {
     assert_eq!(summary.matches("✗ `no`").count(), 5, "{summary}");
     assert!(summary.contains("| … | … 7 passes like this one |"), "{summary}");
     assert!(summary.contains("| … | … 38 passes like this one |"), "{summary}");
-    assert!(!summary.contains("raise"), "{summary}");
+    // The working tree changed, so more passes might help.
+    assert!(summary.contains("if they do, raise"), "{summary}");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! What a green means: this tree, by these checks. Each test is a way to be green for something that nobody checked.
 
 use serde_json::Value;
+use std::os::unix::fs::PermissionsExt as _;
 
 use crate::common::{Project, git};
 
@@ -244,7 +245,6 @@ fn a_fix_that_also_changes_its_check_is_confirmed_where_that_of_the_commit_passe
     assert_eq!((code, &result["verified"]), (0, &Value::Bool(true)), "{result:#}");
     assert_eq!(result["verification"]["judges"]["state"], "confirmed");
     assert_eq!(project.read("test.sh"), "grep -q goo a.txt\n");
-    use std::os::unix::fs::PermissionsExt as _;
     let mode = std::fs::metadata(project.at("test.sh")).unwrap().permissions().mode();
     assert_eq!(mode & 0o7777, 0o750);
 }
