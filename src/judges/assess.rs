@@ -70,8 +70,6 @@ impl Role {
     fn of_new(&self, path: &str, end: &FileAt, tree: &dyn Tree) -> Option<Assessed> {
         let kind = match self {
             Self::Instruction | Self::Found if end.is_ignored => JudgeChange::Installed,
-            // What the commit's own checks name already and lack: to make it is the work.
-            Self::Instruction => JudgeChange::Added,
             Self::Loop => {
                 let also = Some("it was not there at the start".to_owned());
                 return Some(Assessed { kind: JudgeChange::Weakens, also });
@@ -82,7 +80,8 @@ impl Role {
                 return None;
             }
             Self::Named(JudgeKind::Test) => return Some(of_new_test(path, end)),
-            Self::Declared | Self::Named(JudgeKind::Workflow) => JudgeChange::Added,
+            // What the commit's own checks name already and lack: to make it is the work.
+            Self::Instruction | Self::Declared | Self::Named(JudgeKind::Workflow) => JudgeChange::Added,
             Self::Inside(_) => return None,
             Self::Named(JudgeKind::Ignored) | Self::Section(_) | Self::Part(..) => {
                 let nothing = FileAt { mode: end.mode, bytes: Vec::new(), is_ignored: end.is_ignored };
