@@ -32,6 +32,10 @@ pub struct TreeComparison<'a> {
 
 /// Returns the paths of files that checks run or obey, there or not: some of them may be ignored by git, and what stands
 /// there at the start has to be kept by whoever makes the tree of the start, as no commit has it.
+#[cfg_attr(
+    not(any(test, feature = "internals")),
+    expect(dead_code, reason = "ignored files are not compared yet")
+)]
 pub fn programs(commands: &[CheckCommand<'_>], start: &dyn Tree) -> Vec<String> {
     let all = instructions(commands, start).all;
     let paths: BTreeSet<String> = all.into_iter().map(|instruction| instruction.path).collect();
@@ -40,6 +44,10 @@ pub fn programs(commands: &[CheckCommand<'_>], start: &dyn Tree) -> Vec<String> 
 
 /// Tells whether a file is obeyed because of its name alone. Git may ignore it, and checks obey it all the same: a new
 /// `pytest.ini` in front of `pyproject.toml`, a `phpunit.xml` in front of the one that is kept.
+#[cfg_attr(
+    not(any(test, feature = "internals")),
+    expect(dead_code, reason = "ignored files are not compared yet")
+)]
 pub fn is_obeyed_by_name(path: &str) -> bool {
     CATALOG.file(path).is_some_and(|row| matches!(row.kind, JudgeKind::Shadow | JudgeKind::Config))
 }

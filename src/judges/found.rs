@@ -109,6 +109,10 @@ pub struct AddedTests {
 
 impl AddedTests {
     /// Tells whether a second try would be the first one again.
+    #[cfg_attr(
+        not(any(test, feature = "internals")),
+        expect(dead_code, reason = "the closing pass has one try so far")
+    )]
     pub fn are_none(&self) -> bool {
         self.to_put_back.is_empty() && self.to_hide.is_empty()
     }
@@ -151,6 +155,10 @@ impl JudgesFound {
 
     /// The states whose checks have judges that changed, which have to be asked again with the judges of the start.
     /// A suppression concerns all of them.
+    #[cfg_attr(
+        not(any(test, feature = "internals")),
+        expect(dead_code, reason = "the closing pass has one try so far")
+    )]
     pub fn doubted<'a>(&'a self, all: &'a [String]) -> Vec<&'a str> {
         let changed = self.files.iter().filter(|file| file.kind.state() >= JudgesState::Changed);
         let named: Vec<&str> = changed.flat_map(|file| &file.checks).map(String::as_str).collect();
