@@ -8,11 +8,13 @@ use std::io::{Seek as _, Write as _};
 
 use ll_loop::internals::base::name::LoopName;
 use ll_loop::internals::ci::Provider;
-use ll_loop::internals::forge::github::artifacts::{FoundArtifact, HeadRepository, Origin, RunsMeant, origin};
+use ll_loop::internals::definition::vendored::Lock;
+use ll_loop::internals::forge::github::artifacts::{
+    FoundArtifact, HeadRepository, Origin, RunsMeant, origin,
+};
 use ll_loop::internals::forge::github::event::{WorkflowEvent, is_sha, short};
 use ll_loop::internals::forge::github::repository::Repository;
 use ll_loop::internals::forge::github::results::{ListedArtifact, check_name};
-use ll_loop::internals::definition::vendored::Lock;
 use ll_loop::internals::report::nights::History;
 use serde_json::Value;
 use tempfile::NamedTempFile;
