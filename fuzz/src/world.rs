@@ -42,6 +42,7 @@ pub fn start(name: &LoopName) -> LoopStart {
         inputs: Vec::new(),
         llm: Llm::Off,
         strict: false,
+        no_closing_pass: false,
         until_clean: false,
         board: None,
         warnings: Vec::new(),
@@ -68,6 +69,7 @@ pub fn told(event: LoopStart) -> Start {
         timeout: None,
         budget: Budget::default(),
         on_handoff: None,
+        shares_tree: false,
         captured: indexmap(),
         event,
     }

@@ -3,7 +3,9 @@
 
 use ll_loop::internals::criteria::decision::STUCK_AFTER;
 use ll_loop::internals::criteria::spec::Spec;
-use ll_loop::internals::criteria::{Decision, Progress, State, advance, decide, hook, resume_message};
+use ll_loop::internals::criteria::{
+    CriteriaDecision, CriteriaState, Progress, advance, decide, hook, resume_message,
+};
 use serde_json::Value;
 
 use crate::bytes::Plan;
@@ -68,11 +70,11 @@ fn run(data: &[u8]) {
     let mut plan = Plan::new(data);
     let found = plan.byte();
     let bytes = plan.rest();
-    let decision = Decision::about(Some(bytes));
+    let decision = CriteriaDecision::about(Some(bytes));
     answered(&decision, None);
     let spec = Spec::read(&String::from_utf8_lossy(bytes));
     note((spec.criteria.len().min(3), spec.steps.len().min(3)));
-    let Ok(state) = State::read(bytes) else {
+    let Ok(state) = CriteriaState::read(bytes) else {
         assert!(
             decision.stop && decision.progress == Progress::Inactive,
             "nobody is held up by a broken file"
@@ -92,7 +94,7 @@ fn run(data: &[u8]) {
 }
 
 /// A hook is answered by one JSON object on one line.
-fn answered(decision: &Decision, state: Option<&State>) {
+fn answered(decision: &CriteriaDecision, state: Option<&CriteriaState>) {
     note((decision.progress == Progress::Stuck, decision.stop, decision.unmet.len().min(3)));
     let message = state.and_then(resume_message);
     for answer in [hook::HookDialect::Seed, hook::HookDialect::Claude] {
@@ -108,15 +110,15 @@ fn answered(decision: &Decision, state: Option<&State>) {
 }
 
 /// What is written is what was read.
-fn kept(state: &State) {
+fn kept(state: &CriteriaState) {
     let text = state.text();
-    let again = State::read(text.as_bytes()).expect("what was written can be read");
+    let again = CriteriaState::read(text.as_bytes()).expect("what was written can be read");
     assert_eq!(again.text(), text);
     assert_eq!(decide(&again, STUCK_AFTER), decide(state, STUCK_AFTER));
 }
 
 /// After a round of checks the file still says something, and a criterion that was found met is met.
-fn round(mut state: State, found: u8) {
+fn round(mut state: CriteriaState, found: u8) {
     let criteria: Vec<String> = state.criteria().map(|(name, _)| name.to_owned()).collect();
     let results: Vec<(String, bool)> =
         criteria.iter().enumerate().map(|(at, name)| (name.clone(), found >> (at % 8) & 1 == 1)).collect();

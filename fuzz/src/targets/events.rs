@@ -8,12 +8,12 @@ use std::io::{Seek as _, Write as _};
 
 use ll_loop::internals::base::name::LoopName;
 use ll_loop::internals::ci::Provider;
-use ll_loop::internals::definition::vendored::Lock;
+use ll_loop::internals::definition::vendored::LockFile;
 use ll_loop::internals::forge::github::artifacts::{
-    FoundArtifact, HeadRepository, Origin, RunsMeant, origin,
+    ArtifactOrigin, FoundArtifact, HeadRepository, RunsMeant, origin,
 };
 use ll_loop::internals::forge::github::event::{WorkflowEvent, is_sha, short};
-use ll_loop::internals::forge::github::repository::Repository;
+use ll_loop::internals::forge::github::repository::RepositoryName;
 use ll_loop::internals::forge::github::results::{ListedArtifact, check_name};
 use ll_loop::internals::report::nights::History;
 use serde_json::Value;
@@ -147,15 +147,15 @@ fn run(data: &[u8]) {
     }
     if let Ok(text) = std::str::from_utf8(payload) {
         drop(check_name(text));
-        if let Ok(lock) = Lock::parse(text) {
+        if let Ok(lock) = LockFile::parse(text) {
             note(("lock", lock.loops.len().min(3)));
-            assert_eq!(Lock::parse(&lock.text()).as_ref(), Ok(&lock));
+            assert_eq!(LockFile::parse(&lock.text()).as_ref(), Ok(&lock));
             for shared in lock.loops.iter().map(|one| one.name().expect("a loop in a lock file has a name")) {
                 let plain = shared.as_str().split('/').all(|part| !matches!(part, "" | "." | ".."));
                 assert!(plain && !shared.as_str().contains(['\\', '#', '\n']), "{shared}");
             }
         }
-        if let Some(repository) = Repository::parse(&name) {
+        if let Some(repository) = RepositoryName::parse(&name) {
             let shown = repository.to_string();
             assert_eq!(shown.matches('/').count(), 1, "{shown}");
             assert!(shown.split('/').all(|part| !matches!(part, "" | "." | "..")), "{shown}");
@@ -216,9 +216,9 @@ fn artifacts(list: &Value) {
         }
         for artifact in &found {
             let origin = origin(artifact, Some(1));
-            note((origin == Origin::Own, origin == Origin::Foreign));
+            note((origin == ArtifactOrigin::Own, origin == ArtifactOrigin::Foreign));
             let of_another = !matches!(artifact.head, HeadRepository::Is(1));
-            assert!(!(of_another && origin == Origin::Own), "{artifact:?} is taken for our own");
+            assert!(!(of_another && origin == ArtifactOrigin::Own), "{artifact:?} is taken for our own");
         }
     }
     if let Ok(listed) = serde_json::from_value::<Vec<ListedArtifact>>(list.clone()) {

@@ -18,7 +18,7 @@ use ll_loop::internals::report::closing;
 use ll_loop::internals::report::digest::Digest;
 use ll_loop::internals::report::formats::FORMATS;
 use ll_loop::internals::report::nights;
-use ll_loop::internals::run::replay::{Known, Replay};
+use ll_loop::internals::run::replay::{KnownMachine, Replay};
 use tempfile::NamedTempFile;
 
 use crate::{Target, note, repository, world};
@@ -181,7 +181,8 @@ fn show(events: &[Stamped]) {
 fn fold(events: &[Stamped]) {
     let Some(Event::LoopStart(first)) = events.first().map(|stamped| &stamped.event) else { return };
     MACHINES.with(|Machines(machines)| {
-        let known = |machine: &Rc<Machine>| Known { machine: Rc::clone(machine), digest: "0".repeat(64) };
+        let known =
+            |machine: &Rc<Machine>| KnownMachine { machine: Rc::clone(machine), digest: "0".repeat(64) };
         let Some(outermost) = machines.get(&first.r#loop).or_else(|| machines.values().next()) else {
             return;
         };

@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use ll_loop::internals::base::decode::Decode as _;
-use ll_loop::internals::base::diagnostic::{Diagnostics, Place};
+use ll_loop::internals::base::diagnostic::{Diagnostics, FindingPlace};
 use ll_loop::internals::base::node::Node;
 use ll_loop::internals::base::path::DocPath;
 use ll_loop::internals::definition::resolve::{self, Fetched, Reference};
@@ -236,7 +236,7 @@ fn run(data: &[u8]) {
         drop((graph::text(&graph), graph::mermaid(&graph), graph::dot(&graph), graph::standalone(&graph)));
     }
     for finding in came.findings.iter() {
-        note((finding.code, matches!(finding.place, Place::File)));
+        note((finding.code, matches!(finding.place, FindingPlace::File)));
         assert!(!finding.message.is_empty(), "{} says nothing", finding.code);
     }
     if came.findings.iter().count() < 50 {
