@@ -9,6 +9,9 @@
 #
 # Paths are the same inside and outside, so that what the loop prints and puts out is true in both.
 #
+# `run.sh save` is for the step after it: what a container left that was killed is read in another one of the same
+# image, without network and token, because links in it lead to nothing of the runner's there.
+#
 # Read from the environment:
 #   LL_BIN                      the program, a static one
 #   LL_IMAGE LL_NETWORK LL_ENV  the inputs `image`, `network`, `env`
@@ -32,11 +35,21 @@ readonly FACTS=(
   INPUT_DEADLINE INPUT_LOCK INPUT_REPORT_DIR INPUT_CHANGED_SINCE INPUT_STATUS INPUT_KEY INPUT_STATUS_CONTEXT INPUT_CHECK
   INPUT_COMMENT INPUT_SHA INPUT_ALLOW_UNTRUSTED INPUT_ON_HANDOFF INPUT_CHAIN_DEPTH INPUT_MAX_CHAIN
   INPUT_RESUME_FROM INPUT_LLM INPUT_MAX_COST INPUT_MAX_TOKENS INPUT_MAX_LLM_CALLS INPUT_CHECKPOINT_EVERY
-  INPUT_UPLOAD INPUT_RETENTION_DAYS INPUT_DELIVERS
+  INPUT_UPLOAD INPUT_RETENTION_DAYS INPUT_DELIVERS INPUT_RUN
 )
 
 main() {
-  local image name scratch left
+  local part=contain image name scratch left
+  local -a action=(action)
+  if [[ ${1:-} == save ]]; then
+    part=save
+    action+=(save)
+    # How the run ended is known: what is left to do has nothing to do with the container.
+    if [[ -z ${INPUT_RUN:-} || -n ${INPUT_OUTCOME:-} ]]; then
+      exec "$LL_BIN" action save
+    fi
+    LL_NETWORK=none
+  fi
   command -v docker >/dev/null || fail "\`image\` needs docker, and it is not on this runner
 Use a Linux runner with docker, and no \`container:\` on the job; or leave \`image\` out."
   image=$(wanted_image)
@@ -91,7 +104,7 @@ Use a Linux runner with docker, and no \`container:\` on the job; or leave \`ima
   done
 
   # SIGINT and SIGTERM go on to docker, and from there to the process in the container; the exit code comes back.
-  LL_LEFT=$left exec "$LL_BIN" action contain -- docker run "${options[@]}" "$image" action
+  LL_LEFT=$left exec "$LL_BIN" action "$part" -- docker run "${options[@]}" "$image" "${action[@]}"
 }
 
 fail() {

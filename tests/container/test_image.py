@@ -1,5 +1,6 @@
 """The image, built from the Dockerfile and run by a real engine with the command the GitHub runner uses."""
 
+import io
 import json
 import os
 import re
@@ -10,6 +11,7 @@ import sys
 import tempfile
 import time
 import unittest
+import zipfile
 from pathlib import Path
 
 from docker_action import IMAGE, docker_run, engine_with_image
@@ -397,6 +399,102 @@ class ImageOfATeam(OnTheEngine):
         result = self.run_action("touch started\nsleep 300", during=during)
         self.assertEqual(result.code, 128 + signal.SIGKILL)
         self.assertEqual(engine("ps", "--all", "--quiet", "--filter", "name=ll-loop-4711").stdout, "")
+
+
+# What actions begin with that are hostile: where their run and the outside of their container have things.
+HOSTILE = """
+left=$(ls -d $RUNNER_TEMP/../../ll-loop-left.*)
+run=$(ls .loops/.running | sed -n 's/\\.events\\.jsonl$//p' | head -n 1)
+at=.loops/.running/$run
+forge() { printf '%s<<x\\n%s\\nx\\n' "$1" "$2" >>$left/output; }
+"""
+
+# Of an action that ends its own run.
+KILL = "kill -9 $PPID; sleep 60"
+
+
+class HostileAction(ImageOfATeam):
+    """What an action leaves that is in the container: it is data, wherever it lies."""
+
+    SECRET = "stands-outside-of-the-container"
+
+    def setUp(self):
+        super().setUp()
+        self.outside = self.runner.work / "outside"
+        self.outside.mkdir()
+        self.key = self.outside / "key.yaml"
+        self.key.write_text(loop("true").replace("A sample", self.SECRET))
+        self.runner.give(self.outside)
+        self.stored = {}
+        self.runner.perform = self.store
+
+    def store(self, uses, arguments):
+        """Takes what the action takes that uploads: it follows links."""
+        path = self.workspace / arguments["path"]
+        below = [Path(directory) / name for directory, _, names in os.walk(path, followlinks=True) for name in names]
+        for file in below if path.is_dir() else [path]:
+            self.assertTrue(file.is_file(), f"{file} is uploaded")
+            self.stored[str(file)] = file.read_bytes()
+        return "success"
+
+    def attack(self, action):
+        if (self.workspace / ".loops").is_symlink():
+            (self.workspace / ".loops").unlink()
+        shutil.rmtree(self.workspace / ".loops", ignore_errors=True)
+        self.stored = {}
+        action = HOSTILE + action.replace("OUTSIDE", str(self.outside)).replace("KEY", str(self.key))
+        result = self.run_action(action, {"status": "false"})
+        self.assertEqual(self.key.read_text().count(self.SECRET), 1)
+        self.assertEqual(sorted(path.name for path in self.outside.iterdir()), ["key.yaml"])
+        seen = {"log": result.log.encode(), "outputs": json.dumps(result.outputs).encode(), **self.stored}
+        seen |= {name: file.read_bytes() for step in result.steps.values() for name, file in step.files.items()}
+        for name, text in list(seen.items()):
+            if name.endswith(".llz"):
+                bundle = zipfile.ZipFile(io.BytesIO(text))
+                seen |= {f"{name}/{entry}": bundle.read(entry) for entry in bundle.namelist()}
+        leaks = [name for name, text in seen.items() if self.SECRET.encode() in text]
+        self.assertEqual(leaks, [], result.log)
+        self.assertEqual(engine("ps", "--all", "--quiet", "--filter", "name=ll-loop-4711").stdout, "")
+        return result
+
+    def ends(self, result, code, outcome):
+        told = result.outputs
+        self.assertEqual((result.code, told["exit-code"], told["outcome"], told["verified"]), (code, str(code), outcome, "false"))
+
+    def test_outputs_that_it_forges_change_nothing(self):
+        forged = "for pair in outcome:success exit-code:0 verified:true container:other handoff:true; do forge ${pair%%:*} ${pair##*:}; done\n"
+        always = f"(setsid sh -c 'while :; do cat {{}}/forged >>{{}}/output; sleep 0.01; done' >/dev/null 2>&1 &)\n"
+        for more in ("", "cp $left/output $left/forged; " + always.format("'$left'", "'$left'")):
+            result = self.attack(forged + more + "exit 1")
+            self.ends(result, 1, "failure")
+            self.assertRegex(result.steps["run"].outputs["container"], "^ll-loop-4711-1-")
+
+    def test_what_lies_in_the_place_of_its_outputs_is_neither_followed_nor_waited_for(self):
+        for plant in ("ln -s KEY {}", "ln -s /dev/zero {}", "mkfifo {}", "mkdir {}", "truncate -s 20G {}", "ln -s OUTSIDE/new {}"):
+            with self.subTest(plant):
+                both = "; ".join(plant.format(f"$left/{name}") for name in ("output", "summary"))
+                self.ends(self.attack(f"rm -f $left/output $left/summary; {both}; exit 1"), 1, "failure")
+
+    def test_what_it_leaves_in_its_own_files_is_read_in_a_container(self):
+        plants = (
+            "true", "ln -sf KEY $at.log", "ln -sf KEY $at.state.json", "ln -sf KEY $at.events.jsonl", "ln -sf KEY $at.unreported",
+            "rm -rf ${LL_RUN_DIR%/}; ln -s OUTSIDE ${LL_RUN_DIR%/}", "ln -s OUTSIDE $at.streams", "rm -rf $at.report; ln -s OUTSIDE $at.report",
+            "mkdir -p $at.report; for f in report.html junit.xml summary.md output.log state.json; do ln -sf KEY $at.report/$f; done",
+            "mkdir -p $at.report; mkfifo $at.report/pipe; ln -s OUTSIDE $at.report/deep", "mv .loops .other; ln -s OUTSIDE .loops",
+            "sed -i '1s#\"file\":\"[^\"]*\"#\"file\":\"KEY\"#' $at.events.jsonl", "ln -sf KEY .loops/sample.yaml",
+            "git config filter.y.clean 'cat KEY #'; echo '* filter=y' >.git/info/attributes; echo x >>README",
+            "sed -i 's#\"report_dir\":null#\"report_dir\":\"OUTSIDE/new\"#' $at.unreported",
+        )  # fmt: skip
+        for plant in plants:
+            with self.subTest(plant):
+                result = self.attack(f"{plant}\n{KILL}")
+                self.ends(result, 137, "interrupted")
+                self.assertTrue(self.stored or plant != "true", result.log)
+
+    def test_what_it_leaves_where_jobs_count_is_not_followed(self):
+        self.attack("for file in $(find $RUNNER_TEMP/ll-loop -type f); do ln -sf KEY $file; done")
+        self.write_loop(loop("true"))
+        self.attack("true")
 
 
 class Context(unittest.TestCase):

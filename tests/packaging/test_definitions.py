@@ -103,7 +103,7 @@ class Definitions(unittest.TestCase):
 
     def test_every_step_that_sets_the_status_knows_its_name(self):
         steps = [step for step in load("action.yml")["runs"]["steps"] if "INPUT_STATUS_CONTEXT" in step.get("env", {})]
-        self.assertEqual([step["id"] for step in steps], ["run", "continue", "unstored"])
+        self.assertEqual([step["id"] for step in steps], ["run", "save", "continue", "unstored"])
         for step in steps:
             # Of a run in a matrix, the key is part of it.
             self.assertIn("inputs.key", step["env"]["INPUT_KEY"], step["id"])

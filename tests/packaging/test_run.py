@@ -20,7 +20,7 @@ from runner import ROOT, TOKEN, Runner, wait_for
 # Writes its arguments and environment to a file, waits if told to, and ends as told. Signals are written down too.
 STAND_IN = """#!PYTHON
 import json, os, signal, sys, time
-if sys.argv[1:4] == ["action", "contain", "--"]:
+if sys.argv[1:4] in (["action", "contain", "--"], ["action", "save", "--"]):
     os.execvp(sys.argv[4], sys.argv[4:])
 record = RECORD + {"rm": "-rm", "save": "-save", "continue": "-continue", "unstored": "-unstored"}.get(sys.argv[-1] if sys.argv[1] != "rm" else "rm", "")
 seen = {"argv": sys.argv[1:], "env": dict(os.environ), "pid": os.getpid()}
@@ -565,8 +565,9 @@ def out(**values):
         for name, value in values.items():
             file.write(f"{name.replace('_', '-')}<<EOF\\n{value}\\nEOF\\n")
 def the_program():
-    inside = {name: value for name, value in os.environ.items() if not name.startswith(("GITHUB_ENV", "GITHUB_PATH", "GITHUB_STATE", "LL_BIN"))}
-    program = subprocess.Popen([PROGRAM, "action"], env={**inside, **given}, start_new_session=True)
+    inside = {name: value for name, value in os.environ.items() if not name.startswith(("GITHUB_ENV", "GITHUB_PATH", "GITHUB_STATE", "LL_BIN", "LL_IMAGE", "LL_LEFT"))}
+    words = sys.argv[sys.argv.index("team/tools:1") + 1:]
+    program = subprocess.Popen([PROGRAM, *words], env={**inside, **given}, start_new_session=True)
     open(REMOVED + ".pid", "w").write(str(program.pid))
     code = program.wait()
     os.remove(REMOVED + ".pid")
@@ -661,6 +662,26 @@ sys.exit(code)"""
                 does = f"for path in given['GITHUB_OUTPUT'], given['GITHUB_STEP_SUMMARY']:\n    {what}\nsys.exit(5)"
                 result = self.play(does=does)
                 self.assertEqual((result.code, result.outputs["outcome"], result.outputs["run-id"]), (5, "blocked", ""))
+
+    def test_how_a_container_ended_that_was_killed_is_never_what_its_files_say(self):
+        self.loop("cp .loops/.running/*.unreported kept")
+        # The journal of a verified success, and what a process leaves that dies before it reports it.
+        forged = """if sys.argv[-1] == "save":
+    sys.exit(the_program())
+the_program()
+import glob, re
+for path in glob.glob(".loops/.history/sample/*"):
+    os.rename(path, path.replace("history/sample", "running"))
+(journal,) = glob.glob(".loops/.running/*.events.jsonl")
+run = re.search("sample-[^.]*", journal)[0]
+os.rename("kept", journal.replace(".events.jsonl", ".unreported"))
+os.remove(given["GITHUB_OUTPUT"])
+out(run_id=run, report_dir=f".loops/.running/{run}.report", upload_name="ll-loop-sample-test-r4711-a1")
+sys.exit(137)"""
+        result = self.play(does=forged)
+        wanted = {"outcome": "interrupted", "exit-code": "137", "verified": "false"}
+        self.assertEqual({name: result.outputs[name] for name in wanted}, wanted, result.log)
+        self.assertEqual(result.code, 137)
 
     def test_a_container_that_is_killed_leaves_its_reports(self):
         self.loop("touch started; sleep 300")

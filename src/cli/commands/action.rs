@@ -18,12 +18,16 @@ use crate::cli::inputs::{
 use crate::cli::output::Output;
 use crate::cli::{exit, unbegun};
 use crate::session::context::Session;
+use crate::session::end::contained::SIGNALLED;
 use crate::session::environment::Environment;
 use crate::session::error::{Error, Kind};
 use crate::session::options::Upload;
 
 /// The directory in which a container leaves its outputs and its summary.
 const LEFT: &str = "LL_LEFT";
+
+/// The exit code of a process that was killed (128 and SIGKILL).
+const KILLED: u8 = 137;
 
 /// The image that the run was in, if it was in one.
 const IMAGE: &str = "LL_IMAGE";
@@ -35,7 +39,7 @@ pub(in crate::cli) struct ActionArgs {
     #[arg(value_enum, default_value_t = ActionStep::Run)]
     pub(super) step: ActionStep,
 
-    /// With `contain`: the command that runs the container
+    /// With `contain`, and with `save` after it: the command that runs the container
     #[arg(last = true, value_name = "COMMAND")]
     pub(super) command: Vec<String>,
 }
@@ -62,12 +66,9 @@ pub(in crate::cli) enum ActionStep {
 pub(in crate::cli) fn action(args: &ActionArgs, session: &Session<'_>, output: &Output) -> Result<u8, Error> {
     match args.step {
         ActionStep::Run => run(ActionPart::Loop, session, output),
-        ActionStep::Contain => {
-            let left = session.env.get(LEFT).ok_or_else(|| Error::refused(format!("`{LEFT}` is missing")))?;
-            session.contain(&args.command, Path::new(left))
-        }
+        ActionStep::Contain => session.contain(&args.command, left(session.env)?),
         ActionStep::All => run(ActionPart::All, session, output),
-        ActionStep::Save => save(session, output),
+        ActionStep::Save => save(args, session, output),
         ActionStep::Continue => go_on(session),
         ActionStep::Unstored => unstored(session),
         ActionStep::Undelivered => {
@@ -129,11 +130,16 @@ fn command(part: ActionPart, env: &Environment) -> Result<ActionCommand, Error> 
 }
 
 /// Reports and bundles the run of an earlier step that was killed, and stores what that step could not.
-fn save(session: &Session<'_>, output: &Output) -> Result<u8, Error> {
+fn save(args: &ActionArgs, session: &Session<'_>, output: &Output) -> Result<u8, Error> {
     let env = session.env;
+    let killed = input(env, "run").filter(|_| input(env, "outcome").is_none());
+    let is_contained = env.get(IMAGE).is_some_and(|image| !image.is_empty());
+    if let Some(name) = killed.as_deref().filter(|_| is_contained) {
+        save_contained(&args.command, name, session)?;
+    }
     let reports = needed(env, "report-dir")?;
     let reports = Path::new(env.get("GITHUB_WORKSPACE").unwrap_or_default()).join(reports);
-    if session.env.get(IMAGE).is_some_and(|image| !image.is_empty()) {
+    if is_contained {
         session.clean_reports(&reports)?;
         let is_clean = Provider::detect(&env.lookup()).announce(&[("clean", "true".to_owned())]);
         is_clean.map_err(|error| Error::failed("cannot set the outputs of the step", &error))?;
@@ -141,8 +147,7 @@ fn save(session: &Session<'_>, output: &Output) -> Result<u8, Error> {
     // A leg is no run of its own: what it leaves is for the action that uploads.
     let Some(name) = input(env, "run") else { return Ok(0) };
     let session = &there(session)?;
-    let is_killed = input(env, "outcome").is_none();
-    if is_killed {
+    if killed.is_some() && !is_contained {
         make_up(&name, &reports, session, output)?;
     }
     if let Some(artifact) = input(env, "upload-name") {
@@ -150,6 +155,22 @@ fn save(session: &Session<'_>, output: &Output) -> Result<u8, Error> {
         session.store_reports(upload, (&artifact, &name), &reports)?;
     }
     Ok(0)
+}
+
+/// Does for a run that was killed in its container what the run could not. Its files are read in another container, by
+/// the command that starts that, and how it ended is what the job knows.
+fn save_contained(command: &[String], name: &str, session: &Session<'_>) -> Result<(), Error> {
+    let env = session.env;
+    let said = input(env, "exit-code").and_then(|code| code.parse().ok());
+    let code = said.filter(|code| *code > SIGNALLED).unwrap_or(KILLED);
+    let options = flags::told(&told(ActionPart::Loop, env), env);
+    there(session)?.report_killed((input(env, "loop").as_deref(), name), code, &options);
+    session.contain_rest(command, left(env)?, code)
+}
+
+/// Returns the directory in which a container leaves its outputs and its summary.
+fn left(env: &Environment) -> Result<&Path, Error> {
+    env.get(LEFT).map(Path::new).ok_or_else(|| Error::refused(format!("`{LEFT}` is missing")))
 }
 
 fn needed(env: &Environment, name: &str) -> Result<String, Error> {

@@ -91,12 +91,14 @@ const KNOWN: [(&str, OutputKind); 20] = [
 ];
 
 /// An exit code above it names the signal that ended a process.
-const SIGNALLED: u8 = 128;
+pub const SIGNALLED: u8 = 128;
 
 /// What this process knows itself of a container and its job.
 struct ContainerFacts {
     /// The exit code of the container; none while it runs.
     code: Option<u8>,
+    /// Whether a later step says how a run ended that was killed.
+    has_later_step: bool,
     workspace: PathBuf,
     /// The directory of the reports, where the job names one.
     wanted: Option<PathBuf>,
@@ -110,22 +112,40 @@ impl Session<'_> {
     /// # Errors
     /// The client cannot be started.
     pub fn contain(&self, argv: &[String], left: &Path) -> Result<u8, Error> {
+        let mut outside = ContainerFacts::of(self);
+        let code = self.run_client(argv, left, &outside)?;
+        outside.code = Some(code);
+        self.hand_over(left, &outside);
+        Ok(code)
+    }
+
+    /// The same for the container in which the reports are made of a run that was killed in another one with this exit
+    /// code: it says how far the run came, and never how it ended.
+    ///
+    /// # Errors
+    /// The client cannot be started.
+    pub fn contain_rest(&self, argv: &[String], left: &Path, code: u8) -> Result<(), Error> {
+        let outside = ContainerFacts { code: Some(code), has_later_step: false, ..ContainerFacts::of(self) };
+        self.run_client(argv, left, &outside)?;
+        self.hand_over(left, &outside);
+        Ok(())
+    }
+
+    /// Runs the client of a container, whose log passes through our hands.
+    fn run_client(&self, argv: &[String], left: &Path, outside: &ContainerFacts) -> Result<u8, Error> {
         let failed = |error| Error::failed("cannot start the container", &error);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
         let is_known = |value: &str| !value.is_empty() && self.env.all().values().any(|known| known == value);
         let mut gate = LogGate::new(&is_known);
-        let mut outside = ContainerFacts::of(self);
         let provider = Provider::detect(&self.env.lookup());
-        let mut is_told = false;
+        let mut is_told = outside.code.is_some();
         let code = runtime.block_on(relayed::run(argv, &mut |line| {
-            is_told = is_told || self.announce_contained(left, &outside);
+            is_told = is_told || self.announce_contained(left, outside);
             if let Some(line) = line.and_then(|line| gate.pass(line)) {
                 self.talk.ci_line(&line, &provider);
             }
         }));
-        outside.code = Some(code.map_err(failed)?);
-        self.hand_over(left, &outside);
-        Ok(outside.code.unwrap_or_default())
+        code.map_err(failed)
     }
 
     /// Tells the job where the reports of a run are that goes on, once that is known.
@@ -225,6 +245,7 @@ impl ContainerFacts {
         let suffix = provider.job().id.map(|id| id.name_for(&anything).trim_start_matches('x').to_owned());
         Self {
             code: None,
+            has_later_step: true,
             wanted: wanted.map(|given| workspace.join(given)),
             workspace,
             suffix: suffix.unwrap_or_default(),
@@ -274,7 +295,9 @@ impl ContainerFacts {
         let code = self.code?;
         match kind {
             // One that was killed had no time for a word, and the next step tells its end by the journal.
-            OutputKind::Ending if value.is_empty() && code > SIGNALLED => Some(String::new()),
+            OutputKind::Ending if self.has_later_step && value.is_empty() && code > SIGNALLED => {
+                Some(String::new())
+            }
             OutputKind::Ending => Some(outcome(code, value).to_owned()),
             OutputKind::Verified => Some((code == 0 && value == "true").to_string()),
             OutputKind::Saved => {

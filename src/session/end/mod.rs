@@ -2,7 +2,7 @@
 
 mod bundle;
 pub mod bundler;
-mod contained;
+pub mod contained;
 pub mod dispatch;
 pub mod finish;
 pub mod guard;

@@ -248,6 +248,12 @@ impl Publication {
         self.tell((Digest::of_unbegun(unbegun), None), &files, session).warnings
     }
 
+    /// Reports an end at the commit, and writes nothing.
+    pub(crate) fn tell_end(mut self, digest: Digest, session: &Session<'_>) -> Vec<String> {
+        let Some(reporter) = self.reporter.take() else { return Vec::new() };
+        self.end(reporter, FinalReport { digest, annotations: Vec::new() }, session)
+    }
+
     /// Writes and tells it all. An event that could not be written comes beside the digest that has it.
     fn tell(
         mut self,

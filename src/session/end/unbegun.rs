@@ -3,16 +3,18 @@
 
 use std::path::Path;
 
-use super::publish::{Publication, publisher};
+use super::publish::{Publication, Stage, publisher};
 use crate::base::name::{InstanceName, LoopName};
 use crate::ci::reported::ReportOptions;
 use crate::definition::load::{self, DIRECTORY, LoadError, Located};
 use crate::journal::files::RunFiles;
+use crate::report::digest::Digest;
 use crate::report::unbegun::{Hindrance, Mistake, Unbegun};
 use crate::run::clock::Clock;
 use crate::session::context::Session;
 use crate::session::error::{Error, Kind};
-use crate::session::options::RunOptions;
+use crate::session::key;
+use crate::session::options::{KeyOption, RunOptions};
 use crate::session::prepare::mistakes::shown;
 use crate::session::prepare::naming::new_files;
 
@@ -47,6 +49,39 @@ impl Session<'_> {
             mistakes: error.mistakes().iter().map(|mistake| self.redacted(mistake)).collect(),
         };
         for warning in publication.publish_unbegun(unbegun, &options, self) {
+            self.talk.warning(&warning);
+        }
+    }
+
+    /// Says at the commit that a run was killed in its container. Whatever is said is known from the job: the container may
+    /// have written any end of the run into its files.
+    pub fn report_killed(&self, (name, run): (Option<&str>, &str), exit_code: u8, options: &RunOptions) {
+        let Some(provider) = publisher(options) else { return };
+        let about = UnbegunRun::find(name.or(Some(run)), self);
+        let (root, loop_name) = (about.root.as_path(), &about.name);
+        let mut options = options.clone();
+        let given = match &options.key {
+            KeyOption::Given(given) => given.clone(),
+            KeyOption::Known(_) => None,
+        };
+        // Its run has been counted among those of the job already.
+        if let Some(key) = key::of_job(given.as_deref(), provider.job().id.as_ref()) {
+            options.key = KeyOption::Known(key);
+        }
+        let files = RunFiles::of(&root.join(DIRECTORY), run);
+        let files = files.unwrap_or_else(|| new_files((root, loop_name), &Clock::start()));
+        let mut publication = Publication::new(&options, provider, (root, loop_name), &files, None, self);
+        publication.begin(&options, (loop_name.as_str(), Stage::Over), self);
+        let killed = Unbegun {
+            loop_name: loop_name.to_string(),
+            file: about.file,
+            hindrance: Hindrance::Interrupted,
+            exit_code,
+            message: "killed in its container".to_owned(),
+            help: None,
+            mistakes: Vec::new(),
+        };
+        for warning in publication.tell_end(Digest::of_unbegun(killed), self) {
             self.talk.warning(&warning);
         }
     }
