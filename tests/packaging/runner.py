@@ -188,7 +188,7 @@ class Runner:
         if during is not None:
             threading.Thread(target=during, args=(step_id, process), daemon=True).start()
         try:
-            log, _ = process.communicate(timeout=180)
+            log, _ = process.communicate(timeout=1200)
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             raise
