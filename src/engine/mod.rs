@@ -54,7 +54,7 @@ use outcome::Asker;
 use past::Past;
 use request::{ActionRequest, Input, MeasureRequest, Next, Recheck, UnexpectedInput};
 use result::StateResult;
-use run::{Pending, Phase, Run};
+use run::{Pending, Phase, Placement, Run};
 use verification::{FinalTree, Grounding};
 use waiting::{Decision, Evidence, LookFor, MissingEvidence, PassWork, Waiting, WorkRequest};
 
@@ -133,6 +133,8 @@ pub struct Engine<'m> {
     inner: BTreeMap<StateName, Vec<Recheck>>,
     /// The closing pass that goes on.
     pass: Option<Box<Pass>>,
+    /// Where it begins, if not at the start.
+    placement: Option<Box<Placement>>,
 }
 
 impl<'m> Engine<'m> {
@@ -142,6 +144,11 @@ impl<'m> Engine<'m> {
         let mut run = Run::new();
         run.inherit(start.captured.clone());
         Self::waiting(machine, start, run, Waiting::Start)
+    }
+
+    /// Makes a run that begins in the middle. Its events do not say so, so it cannot be made again from them.
+    pub fn placed(machine: &'m Machine, start: Start, placement: Placement) -> Self {
+        Self { placement: Some(Box::new(placement)), ..Self::new(machine, start) }
     }
 
     /// Makes a run that is resumed after a pause of this length.
@@ -180,6 +187,7 @@ impl<'m> Engine<'m> {
             requests: BTreeMap::new(),
             inner: BTreeMap::new(),
             pass: None,
+            placement: None,
         }
     }
 
@@ -255,6 +263,9 @@ impl<'m> Engine<'m> {
         match (std::mem::take(&mut self.waiting), input) {
             (Waiting::Start, Input::Begin) => {
                 self.record(Event::LoopStart(self.start.event.clone()), events);
+                if let Some(placement) = self.placement.take() {
+                    self.run.place_at(self.machine, *placement);
+                }
             }
             (Waiting::Resume(how), Input::Begin) => self.record(Event::LoopResume(*how), events),
             (Waiting::Work(WorkRequest::Action(request)), Input::ActionDone(seen)) => {

@@ -46,7 +46,7 @@ pub(super) fn unusable(schema: &Value, path: &DocPath) -> Option<String> {
 }
 
 /// Returns why a value does not satisfy a schema, if it does not.
-pub(super) fn mismatch(schema: &Value, value: &Value) -> Option<String> {
+pub fn mismatch(schema: &Value, value: &Value) -> Option<String> {
     match jsonschema::validator_for(schema) {
         Ok(validator) => {
             let error = validator.iter_errors(value).next()?;

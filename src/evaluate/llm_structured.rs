@@ -61,7 +61,8 @@ impl LlmStructured {
         }
     }
 
-    fn schema(&self) -> Cow<'_, Value> {
+    /// Returns the form that the answer of the model has to have.
+    pub fn answer_schema(&self) -> Cow<'_, Value> {
         match &self.schema {
             Some(schema) => Cow::Borrowed(&schema.schema),
             None => Cow::Owned(json!({
@@ -114,7 +115,7 @@ impl Evaluator for LlmStructured {
         };
         match reply {
             Err(why) => Ok(Judged::error(why.clone())),
-            Ok(answer) => match mismatch(&self.schema(), answer) {
+            Ok(answer) => match mismatch(&self.answer_schema(), answer) {
                 Some(why) => {
                     let mut judged = Judged::error(format!("the answer of the model does not fit: {why}"));
                     judged.details.insert("raw".to_owned(), kept(answer));
@@ -139,7 +140,7 @@ impl Evaluator for LlmStructured {
             let model = self.model.as_ref().map(|model| model.render(judging.scope)).transpose()?;
             Ok(Question {
                 prompt: format!("{prompt}\n\n{told}{}", fenced(&text)),
-                schema: self.schema().into_owned(),
+                schema: self.answer_schema().into_owned(),
                 model,
             })
         };

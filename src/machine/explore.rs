@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use super::routing::{ActionEnd, Move, RouteKey, in_a_stall, is_sub_loop, moves};
+use super::routing::{ActionEnd, Departure, Move, RouteKey, in_a_stall, is_sub_loop, moves};
 use super::{EndId, Machine, Step, StepId, Target};
 use crate::evaluate::verdict::{Observes, Verdict};
 
@@ -122,63 +122,100 @@ impl SituationWalk {
     }
 
     fn leave(&mut self, machine: &Machine, here: usize, node: Situation, id: StepId, moves: &[Move]) {
-        let step = machine.step(id);
-        for one in moves {
-            let Some(to) = one.to else {
-                let departure = &one.departure;
-                self.dead_ends.push(DeadEnd {
-                    node: here,
-                    verdict: departure.verdict.clone(),
-                    is_any_other: departure.is_any_other,
-                });
-                continue;
-            };
-            if node.capped {
-                // After the handler of a cap the run ends, whatever its route.
-                continue;
-            }
-            let observes = one.departure.observes(step);
-            let (key, is_failing) =
-                (one.way.as_ref().map(|way| way.key.clone()), observes == Observes::Failing);
-            let key = key.filter(|_| !one.is_exhausted);
-            let word = if one.is_exhausted { Some("retries exhausted".to_owned()) } else { word(one) };
-            for verified in trusts(step, observes, node.verified) {
-                let (word, key) = (word.clone(), key.clone());
-                self.visit(
-                    Situation { at: to, verified, capped: false },
-                    Some(Arrow { from: here, word, key, is_failing }),
-                );
-                if let Some(to) = in_a_stall(machine, one) {
-                    let arrow = Arrow { from: here, word: Some("stall".to_owned()), key: None, is_failing };
-                    self.visit(Situation { at: to, verified, capped: false }, Some(arrow));
-                }
-                self.cap(machine, here, to, verified);
-            }
+        for one in moves.iter().filter(|one| one.to.is_none()) {
+            let Departure { verdict, is_any_other, .. } = one.departure.clone();
+            self.dead_ends.push(DeadEnd { node: here, verdict, is_any_other });
+        }
+        for passage in passages(machine, id, moves, node) {
+            self.visit(passage.to, Some(passage.arrow(machine.step(id), here)));
         }
     }
 
     fn finish(&mut self, machine: &Machine, here: usize, node: Situation, id: EndId) {
-        if machine.maintain.is_none() || node.capped {
-            return;
-        }
-        let to = machine.end(id).on_maintain.unwrap_or(machine.initial);
-        let word = Some("maintain".to_owned());
-        let arrow = Arrow { from: here, word, key: None, is_failing: false };
-        self.visit(Situation { at: to, verified: node.verified, capped: false }, Some(arrow));
-        self.cap(machine, here, to, node.verified);
-    }
-
-    /// A run checks its caps before it enters a step, but not before an end.
-    fn cap(&mut self, machine: &Machine, here: usize, to: Target, verified: bool) {
-        let Target::Step(_) = to else { return };
-        let limits = machine.limits;
-        let steps = limits.steps.and_then(|cap| cap.handler).map(|at| (at, "max_steps"));
-        for (at, word) in limits.iterations.handler.map(|at| (at, "max_iterations")).into_iter().chain(steps)
-        {
+        for (to, word) in restarts(machine, id, node) {
             let arrow = Arrow { from: here, word: Some(word.to_owned()), key: None, is_failing: false };
-            self.visit(Situation { at, verified, capped: true }, Some(arrow));
+            self.visit(to, Some(arrow));
         }
     }
+}
+
+/// A way that a run can take from one situation to the next.
+#[derive(Clone, Debug)]
+pub struct Passage<'m> {
+    /// Where it comes to.
+    pub to: Situation,
+    /// How the state is left.
+    pub by: &'m Move,
+    /// What comes in between, if something does.
+    pub detour: Option<PassageDetour>,
+}
+
+/// Why a run comes elsewhere than its route leads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PassageDetour {
+    /// It has been there too often without a change.
+    Stall,
+    /// A cap is met, and has a handler: `max_iterations` or `max_steps`.
+    Cap(&'static str),
+}
+
+impl Passage<'_> {
+    fn arrow(&self, step: &Step, from: usize) -> Arrow {
+        let is_failing = self.by.departure.observes(step) == Observes::Failing;
+        let plain = |word: &str| Arrow { from, word: Some(word.to_owned()), key: None, is_failing };
+        match self.detour {
+            Some(PassageDetour::Cap(word)) => Arrow { is_failing: false, ..plain(word) },
+            Some(PassageDetour::Stall) => plain("stall"),
+            None if self.by.is_exhausted => plain("retries exhausted"),
+            None => {
+                let key = self.by.way.as_ref().map(|way| way.key.clone());
+                Arrow { from, word: word(self.by), key, is_failing }
+            }
+        }
+    }
+}
+
+/// Returns every way that a run can take after a step that was entered like this; `moves` are those of the step. After the
+/// handler of a cap the run ends, whatever its route.
+pub fn passages<'m>(machine: &Machine, id: StepId, moves: &'m [Move], from: Situation) -> Vec<Passage<'m>> {
+    let step = machine.step(id);
+    let mut all = Vec::new();
+    for by in moves.iter().filter(|_| !from.capped) {
+        let Some(at) = by.to else { continue };
+        for verified in trusts(step, by.departure.observes(step), from.verified) {
+            let to = |at: Target| Situation { at, verified, capped: false };
+            all.push(Passage { to: to(at), by, detour: None });
+            let stall = in_a_stall(machine, by);
+            all.extend(stall.map(|at| Passage { to: to(at), by, detour: Some(PassageDetour::Stall) }));
+            let caps = caps_before(machine, at, verified);
+            all.extend(caps.map(|(to, cap)| Passage { to, by, detour: Some(PassageDetour::Cap(cap)) }));
+        }
+    }
+    all
+}
+
+/// Returns where a maintain loop starts again after an end, each with the word for that.
+pub fn restarts(machine: &Machine, id: EndId, from: Situation) -> Vec<(Situation, &'static str)> {
+    if machine.maintain.is_none() || from.capped {
+        return Vec::new();
+    }
+    let at = machine.end(id).on_maintain.unwrap_or(machine.initial);
+    let again = Situation { at, verified: from.verified, capped: false };
+    std::iter::once((again, "maintain")).chain(caps_before(machine, at, from.verified)).collect()
+}
+
+/// Returns the handlers of the caps that may be met before a target: before a step, but not before an end.
+fn caps_before(
+    machine: &Machine,
+    to: Target,
+    verified: bool,
+) -> impl Iterator<Item = (Situation, &'static str)> {
+    let limits = machine.limits;
+    let iterations = limits.iterations.handler.map(|at| (at, "max_iterations"));
+    let steps = limits.steps.and_then(|cap| cap.handler).map(|at| (at, "max_steps"));
+    let is_step = matches!(to, Target::Step(_));
+    let handlers = iterations.into_iter().chain(steps).filter(move |_| is_step);
+    handlers.map(move |(at, word)| (Situation { at, verified, capped: true }, word))
 }
 
 /// Returns what can be known of the work after an observation, as the run does: whether it is verified. A sub-loop

@@ -212,7 +212,7 @@ impl Left {
     }
 
     /// Takes out the loop that this step was running, if it was; nothing of another step is continued.
-    pub(super) fn take(&mut self, name: &str, step: u32) -> Option<LeftLoop> {
+    pub fn take(&mut self, name: &str, step: u32) -> Option<LeftLoop> {
         let is_it = |level: &mut LeftLoop| level.step == step && level.name == name;
         let found = self.0.pop_front_if(is_it);
         if found.is_none() {

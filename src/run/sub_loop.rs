@@ -16,13 +16,13 @@ pub const DEEPEST: usize = 16;
 
 /// The run around a sub-loop, as far as the sub-loop has to know it.
 #[derive(Clone, Copy)]
-pub(super) struct Surrounding<'r> {
+pub struct Surrounding<'r> {
     /// How it began.
-    pub(super) start: &'r Start,
+    pub start: &'r Start,
     /// The step that runs the sub-loop.
-    pub(super) step: u32,
+    pub step: u32,
     /// Whether somebody changed the working tree before this part of the run.
-    pub(super) is_tree_changed: bool,
+    pub is_tree_changed: bool,
 }
 
 /// Finds and prepares the loop that a step runs, or says why it cannot begin. Where the step was left in the middle of
@@ -42,7 +42,7 @@ pub(super) fn prepare(
 }
 
 /// Makes the engine of a loop that was prepared.
-pub(super) fn engine<'s>(
+pub fn engine<'s>(
     sub: &'s SubLoop,
     left: Option<LeftLoop>,
     (request, around): (&SubLoopRequest, Surrounding<'_>),
@@ -54,7 +54,7 @@ pub(super) fn engine<'s>(
 }
 
 /// Returns what the step that ran a loop knows of its end.
-pub(super) fn end(engine: &Engine<'_>, complete: LoopComplete) -> SubLoopEnd {
+pub fn end(engine: &Engine<'_>, complete: LoopComplete) -> SubLoopEnd {
     let run = engine.run();
     let output = run.prev().map(|prev| prev.seen.stdout.clone()).unwrap_or_default();
     SubLoopEnd {

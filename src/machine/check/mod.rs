@@ -21,6 +21,7 @@ mod verdicts;
 
 pub use models::fate;
 use subject::CheckedLoop;
+pub use subject::place_of_way;
 
 /// A rule: it looks at a machine and says what it finds.
 type Rule = fn(&CheckedLoop<'_>, &mut Diagnostics);

@@ -40,30 +40,12 @@ impl<'m> CheckedLoop<'m> {
 
     /// Returns the place of the key that holds the route of a verdict: `route` comes before `on_…`.
     pub(super) fn route(&self, step: &Step, verdict: &Verdict) -> DocPath {
-        let path = state(&step.name);
-        let Some(written) = self.definition.states.get(&step.name) else { return path };
-        let is_meant = |word: &&String| Verdict::canonical(word) == *verdict;
-        if let Some(word) = written.route.keys().find(is_meant) {
-            return path.key("route").key(word);
-        }
-        match written.on.keys().find(is_meant) {
-            Some(word) => path.key(format!("on_{word}")),
-            None => path,
-        }
+        place_of_route(self.definition, step, verdict)
     }
 
     /// Returns the place of the key of a way.
     pub(super) fn way(&self, step: &Step, key: &RouteKey) -> DocPath {
-        let path = state(&step.name);
-        match key {
-            RouteKey::Next => path.key("next"),
-            RouteKey::On(verdict) => self.route(step, verdict),
-            RouteKey::AnyError => path.key("route").key("_error"),
-            RouteKey::AnyOther => path.key("route").key("_"),
-            RouteKey::Loop(key) => DocPath::root().key(*key),
-            RouteKey::Repeat => path.key("repeat"),
-            RouteKey::Unjudged => path,
-        }
+        place_of_way(self.definition, step, key)
     }
 
     /// Returns the place of the key by which a move leads where it does.
@@ -73,6 +55,34 @@ impl<'m> CheckedLoop<'m> {
             Some(way) => self.way(step, &way.key),
             None => state(&step.name),
         })
+    }
+}
+
+/// Returns the place of the key that holds the route of a verdict: `route` comes before `on_…`.
+fn place_of_route(definition: &Loop, step: &Step, verdict: &Verdict) -> DocPath {
+    let path = state(&step.name);
+    let Some(written) = definition.states.get(&step.name) else { return path };
+    let is_meant = |word: &&String| Verdict::canonical(word) == *verdict;
+    if let Some(word) = written.route.keys().find(is_meant) {
+        return path.key("route").key(word);
+    }
+    match written.on.keys().find(is_meant) {
+        Some(word) => path.key(format!("on_{word}")),
+        None => path,
+    }
+}
+
+/// Returns the place of the key of a way.
+pub fn place_of_way(definition: &Loop, step: &Step, key: &RouteKey) -> DocPath {
+    let path = state(&step.name);
+    match key {
+        RouteKey::Next => path.key("next"),
+        RouteKey::On(verdict) => place_of_route(definition, step, verdict),
+        RouteKey::AnyError => path.key("route").key("_error"),
+        RouteKey::AnyOther => path.key("route").key("_"),
+        RouteKey::Loop(key) => DocPath::root().key(*key),
+        RouteKey::Repeat => path.key("repeat"),
+        RouteKey::Unjudged => path,
     }
 }
 

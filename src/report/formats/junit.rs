@@ -80,6 +80,39 @@ pub fn add_red(suite: &mut TestSuite, kind: &str, why: &str) {
     suite.add_test_case(TestCase::new(kind, status));
 }
 
+/// A case of something that is no run.
+pub struct PlainCase {
+    /// Its name.
+    pub name: String,
+    /// How long it took.
+    pub took: Duration,
+    /// What kind of failure it is, and what is said of it; none where it passed.
+    pub failure: Option<(String, String)>,
+}
+
+/// Makes a suite of such cases.
+pub fn plain_suite(name: &str, cases: impl IntoIterator<Item = PlainCase>) -> TestSuite {
+    let mut suite = TestSuite::new(clean(name));
+    let mut took = Duration::ZERO;
+    for PlainCase { name, took: time, failure } in cases {
+        let status = match failure {
+            None => TestCaseStatus::success(),
+            Some((kind, text)) => {
+                let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
+                let first = text.lines().next().unwrap_or_default().to_owned();
+                status.set_message(clean(&first)).set_type(clean(&kind)).set_description(clean(&text));
+                status
+            }
+        };
+        let mut case = TestCase::new(clean(&name), status);
+        case.set_time(time);
+        took += time;
+        suite.add_test_case(case);
+    }
+    suite.set_time(took);
+    suite
+}
+
 /// A check that was made once more at the end.
 fn closing_case(check: &ClosingPassCheck) -> TestCase {
     let mut status = if check.passed {

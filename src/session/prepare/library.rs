@@ -213,6 +213,14 @@ impl Library {
         Ok(replay::KnownMachine { machine: known.settled(context)?, digest: known.digest.clone() })
     }
 
+    /// Finds the machine of a loop that a state in a file runs by this name, and the file that it is in. Without a file it
+    /// is that of the loop itself.
+    pub(crate) fn named(&mut self, name: &str, caller: Option<&Path>) -> Option<(Rc<Machine>, PathBuf)> {
+        let caller = caller.map_or_else(|| self.file.clone(), Path::to_owned);
+        let known = self.get(name, &caller).ok()?;
+        Some((Rc::clone(&known.machine), known.file.clone()))
+    }
+
     /// Returns the files of the loops that were looked up so far: their names and texts.
     pub(crate) fn texts(&self) -> impl Iterator<Item = (String, String)> {
         self.known.values().flatten().flat_map(|known| known.texts.iter().cloned())
