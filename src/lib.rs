@@ -8,6 +8,7 @@
 //!    ├── doctor     what works on this machine
 //!    ├── inspect    looks at runs: why, diff, replay, repro, statistics, reports
 //!    ├── shelf      the loops of a project: copies, the catalogue, a first loop
+//!    ├── testing    tests of loops: mocks, coverage, mutants, old runs
 //!    ├── fanout     a plan over many jobs, and what their runs prove together
 //!    ├── deliver    what is brought to people of a run, and whether
 //!    └── session    a run from the name of its loop to its reports
@@ -124,6 +125,7 @@ mod run;
 mod session;
 mod shelf;
 mod shell;
+pub mod testing;
 mod tools;
 
 pub use base::diagnostic::{Diagnostic, Diagnostics, Severity};
@@ -236,6 +238,9 @@ pub mod internals {
     }
     pub mod shell {
         pub use crate::shell::*;
+    }
+    pub mod testing {
+        pub use crate::testing::*;
     }
     pub mod tools {
         pub use crate::tools::*;

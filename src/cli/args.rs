@@ -30,10 +30,12 @@ use super::commands::repro::ReproArgs;
 use super::commands::resume::ResumeArgs;
 use super::commands::rewind::RewindArgs;
 use super::commands::run::RunArgs;
+use super::commands::schema::SchemaArgs;
 use super::commands::show::ShowArgs;
 use super::commands::stats::StatsArgs;
 use super::commands::status::StatusArgs;
 use super::commands::stop::StopArgs;
+use super::commands::test::TestArgs;
 use super::commands::update::UpdateArgs;
 use super::commands::validate::ValidateArgs;
 use super::commands::why::WhyArgs;
@@ -74,6 +76,8 @@ pub(super) enum Command {
     /// Check loop files without running anything
     #[command(visible_alias = "val")]
     Validate(ValidateArgs),
+    /// Test loops: play the cases of test files, with mocks in place of all commands and agents
+    Test(Box<TestArgs>),
     /// Explain a finding by its code
     Explain(ExplainArgs),
     /// Show a loop as a graph
@@ -134,8 +138,8 @@ pub(super) enum Command {
     Hook(HookArgs),
     /// Show what works on this machine, what the loops here need of it, and how to mend the rest
     Doctor(DoctorArgs),
-    /// Print the JSON Schema of loop files
-    Schema,
+    /// Print the JSON Schema of loop files, or of their tests
+    Schema(SchemaArgs),
     /// Print the script that completes commands, loops and runs in a shell
     Completions(CompletionsArgs),
     /// Write the manual pages

@@ -135,6 +135,7 @@ fn execute(command: &Command, env: &Environment, output: &Output) -> Result<u8, 
         Command::Resume(args) => commands::resume::resume(args, &session()?, output),
         Command::Bundle(args) => commands::bundle::bundle(args, &session()?, output),
         Command::Validate(args) => commands::validate::validate(args, &args::commands(), &session()?, output),
+        Command::Test(args) => commands::test::test(args, &session()?, output),
         Command::Explain(args) => commands::explain::explain(args, output),
         Command::Show(args) => commands::show::show(args, &session()?, output),
         Command::Compile(args) => commands::compile::compile(args, &session()?, output),
@@ -164,7 +165,7 @@ fn execute(command: &Command, env: &Environment, output: &Output) -> Result<u8, 
             commands::hook::hook(args, env, cwd.as_deref().unwrap_or(Path::new("")), output)
         }
         Command::Doctor(args) => Ok(commands::doctor::doctor(args, &session()?, output)),
-        Command::Schema => Ok(commands::schema::schema(output)),
+        Command::Schema(args) => Ok(commands::schema::schema(args, output)),
         Command::Completions(args) => Ok(completions::completions(args, output)),
         Command::Man(args) => commands::man::man(args, Args::command(), env, output),
         Command::CompleteLine(args) => {

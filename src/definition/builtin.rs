@@ -60,6 +60,41 @@ const LOOPS: &[Builtin] = files! {
     "upgrade.yaml",
 };
 
+macro_rules! tests {
+    ($($name:literal),* $(,)?) => {
+        &[$(($name, include_str!(concat!("../../catalog/tests/", $name, ".test.yaml")))),*]
+    };
+}
+
+/// The tests of the loops of the catalogue.
+const TESTS: &[(&str, &str)] = tests! {
+    "actions",
+    "advisories",
+    "bisect",
+    "codegen-drift",
+    "coverage-ratchet",
+    "deps-update",
+    "docs-commands",
+    "dotnet-tidy",
+    "file-hygiene",
+    "fix-ci",
+    "fix-issue",
+    "flaky-hunt",
+    "go-tidy",
+    "java-tidy",
+    "js-tidy",
+    "links",
+    "lockfile-drift",
+    "markdown",
+    "python-tidy",
+    "review-fix",
+    "rust-tidy",
+    "shell",
+    "snapshots",
+    "typos",
+    "upgrade",
+};
+
 /// A file in the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Builtin {
@@ -118,6 +153,11 @@ impl Builtin {
     /// Returns what it holds.
     pub fn text(self) -> &'static str {
         self.text
+    }
+
+    /// Returns the tests of a loop of the catalogue.
+    pub fn tests(self) -> Option<&'static str> {
+        TESTS.iter().find(|(name, _)| *name == self.name()).map(|(_, text)| *text)
     }
 
     /// Makes the loops that its states run by name those of the program: a project has no say in what a file means

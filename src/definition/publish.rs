@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::paradigm;
 use super::schema::{Composition, Loop, Shorthand};
-use crate::base::decode::{Definitions, Record as _};
+use crate::base::decode::{Definitions, Record};
 
 /// Where the schema is published.
 pub const SCHEMA_ID: &str = "https://little-loops.github.io/ll-loop/loop.schema.json";
@@ -31,6 +31,23 @@ pub fn json_schema() -> Value {
     {
         schema.extend(record);
         schema.extend(forms);
+        schema.insert("$defs".into(), definitions.into());
+    }
+    finish(&mut schema);
+    schema
+}
+
+/// Returns the schema of a file that is one record.
+pub fn published<T: Record>(id: &str, title: &str) -> Value {
+    let mut definitions = Definitions::new();
+    let record = T::object_schema(&mut definitions);
+    let mut schema = json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": id,
+        "title": title,
+    });
+    if let (Value::Object(schema), Value::Object(record)) = (&mut schema, record) {
+        schema.extend(record);
         schema.insert("$defs".into(), definitions.into());
     }
     finish(&mut schema);

@@ -32,6 +32,8 @@ pub(crate) struct CatalogueEntry {
     pub(crate) needs_agent: bool,
     pub(crate) parameters: IndexMap<VarName, Parameter>,
     pub(crate) text: &'static str,
+    /// Its tests.
+    pub(crate) tests: Option<&'static str>,
 }
 
 /// What became of a copy.
@@ -76,6 +78,7 @@ fn entry(file: Builtin, session: &Session<'_>) -> Result<CatalogueEntry, Error> 
         needs_agent: definition.states.values().any(|state| asks(state.action_type)),
         parameters: definition.parameters,
         text: file.text(),
+        tests: file.tests(),
     })
 }
 
@@ -107,6 +110,28 @@ pub(crate) fn add(entry: &CatalogueEntry, to: Option<&Path>, session: &Session<'
     }
     create(&target, entry.text).map_err(|error| failed(&error))?;
     Ok(Added::Written(target))
+}
+
+/// Copies the tests of a loop that was copied to its usual place. Tests that are there already are left, whatever they say:
+/// somebody has made them their own.
+pub(crate) fn add_tests(
+    entry: &CatalogueEntry,
+    copied: &Path,
+    session: &Session<'_>,
+) -> Result<Option<Added>, Error> {
+    let Some(text) = entry.tests.filter(|_| usual(entry.name, session) == copied) else { return Ok(None) };
+    let Some(loops) = copied.parent() else { return Ok(None) };
+    let target = loops.join("tests").join(format!("{}.test.yaml", entry.name));
+    let shown = shown(&target, session);
+    place::stays_at_home(&target, DIRECTORY)
+        .map_err(|error| Error::refused(format!("cannot write `{shown}`: {error}")))?;
+    if fs_err::symlink_metadata(&target).is_ok() {
+        return Ok(Some(Added::Unchanged(target)));
+    }
+    let failed = |error: &std::io::Error| Error::failed(format!("cannot write `{shown}`"), error);
+    fs_err::create_dir_all(loops.join("tests")).map_err(|error| failed(&error))?;
+    create(&target, text).map_err(|error| failed(&error))?;
+    Ok(Some(Added::Written(target)))
 }
 
 /// Returns the place where a loop is found by its name, or the file that has it already.

@@ -58,6 +58,32 @@ fn every_loop_in_the_documentation_loads() {
     assert!(count >= 25, "{count}");
 }
 
+/// The first test that the page shows passes on the loop that it shows, takes all ways and notices most mutants.
+#[test]
+fn the_tests_of_loops_in_the_documentation_pass() {
+    let page = fs::read_to_string(root().join("docs/testing-loops.md")).unwrap();
+    let blocks = blocks(&page);
+    let of = |wanted: &str| &blocks.iter().find(|(mark, _)| *mark == wanted).unwrap().1;
+    let project = Project::new()
+        .file(".loops/tidy.yaml", of("yaml loop"))
+        .file(".loops/tests/tidy.test.yaml", of("yaml test"));
+    let shown = of("console").strip_prefix("$ ll-loop test\n").unwrap();
+    assert_eq!(project.run(&["test", "--min-edges", "100"]).code(0).stdout, shown);
+}
+
+/// Every key of test files is named on their page.
+#[test]
+fn the_page_of_tests_names_every_key() {
+    let text = fs::read_to_string(root().join("docs/testing-loops.md")).unwrap();
+    let schema: serde_json::Value =
+        serde_json::from_str(&fs::read_to_string(root().join("schema/test.schema.json")).unwrap()).unwrap();
+    let mut keys = Vec::new();
+    collect_keys(&schema, &mut keys);
+    assert!(keys.len() > 60, "{}", keys.len());
+    let missing: Vec<&String> = keys.iter().filter(|key| !text.contains(key.as_str())).collect();
+    assert!(missing.is_empty(), "{missing:?}");
+}
+
 /// Every key and evaluator of the language is named in the reference, and every key that a run obeys in an example.
 #[test]
 fn the_reference_names_every_key() {

@@ -23,3 +23,4 @@ mod locking;
 mod runs;
 mod setup;
 mod shared_loops;
+mod testing;

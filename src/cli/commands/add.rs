@@ -48,6 +48,9 @@ fn of_catalog(name: &str, to: Option<&Path>, session: &Session<'_>, output: &Out
         Added::Unchanged(path) => ("unchanged:", path),
     };
     output.data(&format!("{did} {}\n", catalogue::shown(&path, session)));
+    if let Some(Added::Written(tests)) = catalogue::add_tests(&entry, &path, session)? {
+        output.data(&format!("wrote {}\n", catalogue::shown(&tests, session)));
+    }
     output.talk(&format!("run it with `{}`\n", catalogue::run(&entry, &path, session)));
     Ok(0)
 }

@@ -36,6 +36,7 @@ pub(crate) mod stats;
 pub(crate) mod status;
 pub(crate) mod stop;
 pub(crate) mod supervise;
+pub(crate) mod test;
 pub(crate) mod update;
 pub(crate) mod validate;
 pub(crate) mod version;

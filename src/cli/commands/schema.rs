@@ -1,9 +1,21 @@
-//! `ll-loop schema`: the JSON Schema of loop files, for editors.
+//! `ll-loop schema`: the JSON Schema of loop files and of test files, for editors.
+
+use clap::Args;
 
 use crate::cli::output::Output;
 use crate::definition::publish;
+use crate::testing;
 
-pub(in crate::cli) fn schema(output: &Output) -> u8 {
-    output.data(&format!("{:#}\n", publish::json_schema()));
+/// The arguments of `schema`.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct SchemaArgs {
+    /// Print that of the test files of loops
+    #[arg(long)]
+    tests: bool,
+}
+
+pub(in crate::cli) fn schema(args: &SchemaArgs, output: &Output) -> u8 {
+    let schema = if args.tests { testing::json_schema() } else { publish::json_schema() };
+    output.data(&format!("{schema:#}\n"));
     0
 }

@@ -12,7 +12,7 @@ use similar::TextDiff;
 pub(crate) use super::upkeep::Ci;
 use super::upkeep::{
     Check, Plan, PlannedLoop, Repository, Trials, Tried, UnusedPackage, WorkflowLoop, loop_text, loops,
-    source, workflow,
+    source, test_text, workflow,
 };
 use crate::base::text::one_line;
 use crate::base::time::{human, millis};
@@ -129,6 +129,11 @@ fn texts(
         let (path, text) = workflow(ci, repository, &named);
         files.push((path.to_owned(), text));
     }
+    let tests = |one: &BegunLoop| {
+        let text = test_text(&one.planned.name, &one.settled, &one.planned.packages, trials);
+        (format!("{DIRECTORY}/tests/{}.test.yaml", one.planned.name), text)
+    };
+    files.extend(loops.iter().map(tests));
     files
 }
 

@@ -131,15 +131,19 @@ fn loops_are_listed_and_the_version_is_said() {
     assert_eq!(project.run(&["version"]).code(0).stdout, format!("ll-loop {}\n", env!("CARGO_PKG_VERSION")));
 }
 
-/// `LL_UPDATE_SCHEMA=1 cargo test` writes the file anew.
+/// `LL_UPDATE_SCHEMA=1 cargo test` writes the files anew.
 #[test]
 #[expect(clippy::disallowed_methods, reason = "a switch of this test alone")]
-fn the_published_schema_is_the_one_of_this_version() {
-    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("schema/loop.schema.json");
-    let schema = Project::new().run(&["schema"]).code(0).stdout;
-    if std::env::var_os("LL_UPDATE_SCHEMA").is_some() {
-        std::fs::write(&path, &schema).unwrap();
+fn the_published_schemas_are_those_of_this_version() {
+    for (file, arguments) in
+        [("loop.schema.json", &["schema"][..]), ("test.schema.json", &["schema", "--tests"])]
+    {
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("schema").join(file);
+        let schema = Project::new().run(arguments).code(0).stdout;
+        if std::env::var_os("LL_UPDATE_SCHEMA").is_some() {
+            std::fs::write(&path, &schema).unwrap();
+        }
+        let published = std::fs::read_to_string(&path).unwrap_or_default();
+        assert!(published == schema, "run the tests with LL_UPDATE_SCHEMA=1 and commit schema/{file}");
     }
-    let published = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(published == schema, "run the tests with LL_UPDATE_SCHEMA=1 and commit schema/loop.schema.json");
 }

@@ -419,7 +419,7 @@ fn a_workflow_is_written_for_the_system_that_is_there() {
     assert!(project.run(&["init"]).code(0).stdout.contains("- local: .gitlab/ll-loop.gitlab-ci.yml"));
     assert!(project.read(".gitlab/ll-loop.gitlab-ci.yml").contains("ll-loop run tidy --ci"));
     let alone = self::project(&[("Makefile", "test:\n\ttrue\n")]);
-    assert_eq!(begun(&alone, &["--ci", "none"])["files"].as_array().map(Vec::len), Some(1));
+    assert_eq!(begun(&alone, &["--ci", "none"])["files"].as_array().map(Vec::len), Some(2));
     assert_eq!(begun(&alone, &["--ci", "gitlab"])["files"][1]["path"], ".gitlab-ci.yml");
 }
 

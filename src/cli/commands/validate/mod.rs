@@ -25,6 +25,7 @@ mod github;
 mod json;
 mod names;
 mod sarif;
+mod tests_of_loops;
 mod text;
 
 /// Writes all findings.
@@ -98,17 +99,29 @@ pub(in crate::cli) fn validate(
         errors_only: args.errors_only,
     };
     let mut all = Checker::default();
-    for subject in subjects(args, session)? {
+    let mut named = args.loops.clone();
+    let tests = tests_of_loops::check(&mut named, session);
+    let is_tests_alone = named.is_empty() && !args.loops.is_empty();
+    let subjects = if is_tests_alone { Vec::new() } else { subjects(&named, args, session)? };
+    for subject in subjects {
+        let path = subject.located.as_ref().map(|located| located.path.clone()).unwrap_or_default();
         match subject.located.and_then(|located| all.check(&located, args.deep)) {
             Ok(checked) if !checked.is_ours && !subject.is_named => {}
             Ok(mut checked) => {
                 names::check(&mut checked, &subject.same, commands);
+                tests.note(&mut checked, &path);
                 if args.strict {
                     checked.findings = checked.findings.raised(injection::CODE);
                 }
                 reports.add(checked);
             }
             Err(error) => reports.unread.push(UnreadableFile { asked: subject.asked, error }),
+        }
+    }
+    for file in tests.files {
+        match file {
+            Ok(checked) => reports.add(checked),
+            Err((asked, error)) => reports.unread.push(UnreadableFile { asked, error }),
         }
     }
     if reports.files.is_empty() && reports.unread.is_empty() {
@@ -136,10 +149,10 @@ struct FileToCheck {
 }
 
 /// Returns the files to check, each once.
-fn subjects(args: &ValidateArgs, session: &Session<'_>) -> Result<Vec<FileToCheck>, Error> {
+fn subjects(named: &[String], args: &ValidateArgs, session: &Session<'_>) -> Result<Vec<FileToCheck>, Error> {
     let outside = args.reach.allow_outside;
     let mut subjects = Vec::new();
-    for asked in &args.loops {
+    for asked in named {
         let located = session.find(asked, outside);
         match directory(asked, &located, session) {
             Some(directory) => {
@@ -153,7 +166,7 @@ fn subjects(args: &ValidateArgs, session: &Session<'_>) -> Result<Vec<FileToChec
             None => subjects.push(FileToCheck::named(asked, located)),
         }
     }
-    if args.loops.is_empty() {
+    if named.is_empty() {
         subjects = FileToCheck::listed(load::list(&session.cwd), outside);
         if subjects.is_empty() {
             return Err(no_loops());

@@ -1,0 +1,71 @@
+//! Writes the tests of a loop that was planned: every way that it can go, without running a command.
+
+use std::fmt::Write as _;
+
+use super::loop_text::quoted;
+use super::plan::{Check, Plan};
+use super::trial::{Trials, Tried};
+
+/// What a state comes to: its name and its exit code.
+type Came = (String, u8);
+
+/// Writes the test file of a loop that was planned.
+pub fn test_text(name: &str, plan: &Plan, packages: &[String], trials: &Trials) -> String {
+    let is_check = |check: &&Check| !matches!(trials.of(&check.finding), Some(Tried::Changed { .. }));
+    let checks: Vec<&Check> = plan.checks.iter().filter(is_check).collect();
+    let given =
+        packages.first().map(|path| format!("    given: {{ params: {{ path: {} }} }}\n", quoted(path)));
+    let given = given.unwrap_or_default();
+    let mut out = format!(
+        "# The tests of this loop: no command is run. Look at them with: ll-loop test {}\nloop: {}\ncases:\n",
+        quoted(name),
+        quoted(name)
+    );
+    let mut case = |what: &str, way: &[Came], end: &str| {
+        let outcome = if end == "done" { "success" } else { "failure" };
+        let path: Vec<&str> = way.iter().map(|(state, _)| state.as_str()).chain([end]).collect();
+        let _ = writeln!(out, "  - name: {}\n{given}    mocks:", quoted(what));
+        for (state, exit) in way {
+            let _ = writeln!(out, "      {state}: {{ exit: {exit} }}");
+        }
+        let _ = writeln!(out, "    expect: {{ outcome: {outcome}, path: [{}] }}", path.join(", "));
+    };
+    let passes =
+        |checks: &[&Check]| checks.iter().map(|check| (check.name.clone(), 0)).collect::<Vec<Came>>();
+    case("every check passes", &passes(&checks), "done");
+    for (at, check) in checks.iter().enumerate() {
+        let (before, after) = (passes(&checks[..at]), passes(&checks[at + 1..]));
+        let of = |own: &[Came], rest: &[Came]| [before.clone(), own.to_vec(), rest.to_vec()].concat();
+        let name = &check.name;
+        // Of many tools 1 is a finding, and of make every failure is 2: both are a `no`.
+        let (first, again) = ((name.clone(), 2), format!("{name}_again"));
+        let fix = check.fix.as_ref().map(|_| format!("fix_{name}"));
+        match (fix, check.mends_itself()) {
+            (None, false) => case(&format!("{name} fails"), &of(&[first], &[]), "failed"),
+            (None, true) => {
+                let mended = of(&[first.clone(), (again.clone(), 0)], &after);
+                case(&format!("{name} mends what it finds"), &mended, "done");
+                case(&format!("{name} fails twice"), &of(&[first, (again, 1)], &[]), "failed");
+            }
+            (Some(fix), _) => {
+                let mended = |code: u8| of(&[first.clone(), (fix.clone(), code), (again.clone(), 0)], &after);
+                case(&format!("{fix} mends what {name} finds"), &mended(0), "done");
+                case(&format!("{fix} may complain, and {name} judges"), &mended(1), "done");
+                let left = of(&[first.clone(), (fix.clone(), 0), (again.clone(), 1)], &[]);
+                case(&format!("{fix} does not mend what {name} finds"), &left, "failed");
+            }
+        }
+    }
+    if let Some(first) = checks.first() {
+        let _ = write!(
+            out,
+            "  - name: a check that could not be run\n{given}    mocks:\n      {name}: {{ exit: 127, stderr: \"make: not found\" }}\n    \
+             expect: {{ outcome: error }}\n  \
+             - name: a check that takes longer than the loop may\n{given}    mocks:\n      {name}: {{ takes: 2h }}\n    \
+             expect: {{ outcome: timeout }}\n",
+            name = first.name
+        );
+        out.push_str("always:\n  - enter done implies verified\n");
+    }
+    out
+}

@@ -1,0 +1,177 @@
+//! Writes cases as people write them in test files.
+
+use std::fmt::Write as _;
+
+use indexmap::IndexMap;
+use serde_json::{Map, Value};
+
+use super::proof::WalkStep;
+use super::test_file::GENERATED;
+use super::witness::mock;
+use crate::definition::schema::{Parameter, ParameterType};
+use crate::machine::{Machine, Target};
+
+/// A case to be written.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CaseText {
+    /// What it shows.
+    pub name: String,
+    /// What stands above it in a comment.
+    pub comment: Option<String>,
+    /// What is given.
+    pub given: Map<String, Value>,
+    /// The mocks of each visit, by the names of the states.
+    pub mocks: IndexMap<String, Vec<Value>>,
+    /// What is expected.
+    pub expect: Map<String, Value>,
+}
+
+impl CaseText {
+    /// Makes a case of a walk through the model, if each of its steps has a mock.
+    pub fn of_walk(name: String, way: &[WalkStep], machine: &Machine) -> Option<Self> {
+        let mut mocks: IndexMap<String, Vec<Value>> = IndexMap::new();
+        for WalkStep { state, departure } in way {
+            match (machine.find(state)?, departure) {
+                (Target::Step(id), Some(departure)) => {
+                    let step = machine.step(id);
+                    let is_work = step.action.is_some() || step.evaluate.as_ref().is_some_and(|it| it.asks());
+                    let mock = mock(step, departure);
+                    if is_work {
+                        mocks.entry(state.to_string()).or_default().push(mock?);
+                    } else if mock.is_none() && step.evaluate.is_some() {
+                        return None;
+                    }
+                }
+                (Target::Step(id), None) => {
+                    // It is entered, and what it comes to does not matter any more.
+                    let first = crate::machine::routing::departures(machine.step(id)).into_iter().next()?;
+                    if machine.step(id).action.is_some() {
+                        mocks.entry(state.to_string()).or_default().push(mock(machine.step(id), &first)?);
+                    }
+                }
+                (Target::End(id), _) => {
+                    if machine.end(id).closing.is_some() {
+                        mocks.entry(state.to_string()).or_default().push(serde_json::json!({"exit": 0}));
+                    }
+                }
+            }
+        }
+        let comment = Some(GENERATED.to_owned());
+        Some(Self { name, comment, given: given(machine), mocks, expect: Map::new() })
+    }
+
+    /// Writes it as an item of a list that begins in this column.
+    pub fn write(&self, column: usize) -> String {
+        let indent = " ".repeat(column);
+        let mut out = String::new();
+        if let Some(comment) = &self.comment {
+            let _ = writeln!(out, "{indent}# {comment}");
+        }
+        let _ = writeln!(out, "{indent}- name: {}", scalar(&self.name));
+        if !self.given.is_empty() {
+            let _ = writeln!(out, "{indent}  given: {}", flow(&Value::Object(self.given.clone())));
+        }
+        if !self.mocks.is_empty() {
+            let _ = writeln!(out, "{indent}  mocks:");
+        }
+        for (state, visits) in &self.mocks {
+            let is_one = visits.iter().all(|visit| visit == &visits[0]);
+            let text = match visits.first() {
+                Some(first) if is_one => flow(first),
+                Some(_) | None => flow(&Value::Array(visits.clone())),
+            };
+            let _ = writeln!(out, "{indent}    {}: {text}", scalar(state));
+        }
+        if !self.expect.is_empty() {
+            let _ = writeln!(out, "{indent}  expect:");
+        }
+        for (key, value) in &self.expect {
+            let _ = writeln!(out, "{indent}    {key}: {}", flow(value));
+        }
+        out
+    }
+}
+
+/// Returns values for what a loop needs before it begins.
+pub fn given(machine: &Machine) -> Map<String, Value> {
+    let required = machine.parameters.iter().filter(|(_, parameter)| parameter.required);
+    let params: Map<String, Value> =
+        required.map(|(name, parameter)| (name.to_string(), example(parameter))).collect();
+    let has_param = |name: &str| machine.parameters.keys().any(|known| known.as_str() == name);
+    let inputs = machine.required_inputs.iter().filter(|name| !has_param(name.as_str()));
+    let context: Map<String, Value> = inputs.map(|name| (name.to_string(), "text".into())).collect();
+    let all = [("params", params), ("context", context)];
+    all.into_iter()
+        .filter(|(_, map)| !map.is_empty())
+        .map(|(key, map)| (key.to_owned(), map.into()))
+        .collect()
+}
+
+fn example(parameter: &Parameter) -> Value {
+    match parameter.kind {
+        ParameterType::String | ParameterType::Path => "text".into(),
+        ParameterType::Integer | ParameterType::Number => 1.into(),
+        ParameterType::Boolean => true.into(),
+        ParameterType::Enum => parameter.values.first().cloned().unwrap_or_default().into(),
+    }
+}
+
+/// Writes a value on one line, as YAML.
+pub fn flow(value: &Value) -> String {
+    match value {
+        Value::Object(map) if map.is_empty() => "{}".to_owned(),
+        Value::Object(map) => {
+            let entries = map.iter().map(|(key, value)| format!("{}: {}", scalar(key), flow(value)));
+            format!("{{ {} }}", entries.collect::<Vec<_>>().join(", "))
+        }
+        Value::Array(items) => format!("[{}]", items.iter().map(flow).collect::<Vec<_>>().join(", ")),
+        Value::String(text) => scalar(text),
+        Value::Null | Value::Bool(_) | Value::Number(_) => value.to_string(),
+    }
+}
+
+/// Writes a text, in quotes where it would be read as something else.
+pub fn scalar(text: &str) -> String {
+    let is_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '/' | '.');
+    let begins = text.chars().next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_');
+    let is_plain = begins && text.chars().all(is_word);
+    let reserved = ["true", "false", "null", "yes", "no", "on", "off", "y", "n"];
+    if is_plain && !reserved.contains(&text.to_ascii_lowercase().as_str()) {
+        text.to_owned()
+    } else {
+        Value::from(text).to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_case_is_written_as_people_write_it() {
+        let case = CaseText {
+            name: "check says no".to_owned(),
+            comment: Some(GENERATED.to_owned()),
+            given: Map::new(),
+            mocks: IndexMap::from([
+                ("check".to_owned(), vec![json!({"exit": 1, "stdout": "a: b"}), json!({"exit": 0})]),
+                ("fix".to_owned(), vec![json!({"exit": 0}), json!({"exit": 0})]),
+                ("no".to_owned(), vec![json!({})]),
+            ]),
+            expect: json!({"outcome": "success", "path": ["check", "done"]}).as_object().unwrap().clone(),
+        };
+        let expected = r#"  # generated: look at it
+  - name: "check says no"
+    mocks:
+      check: [{ exit: 1, stdout: "a: b" }, { exit: 0 }]
+      fix: { exit: 0 }
+      "no": {}
+    expect:
+      outcome: success
+      path: [check, done]
+"#;
+        assert_eq!(case.write(2), expected);
+    }
+}

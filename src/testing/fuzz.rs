@@ -1,0 +1,448 @@
+//! Walks at random: verdicts, kills, requests to end and resumes, until something does not hold that always should.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use indexmap::IndexMap;
+use serde_json::{Value, json};
+
+use super::always::Always;
+use super::asked::{AskedPlace, AskedWork, Gap, GapReason, Script, SubLoopAnswer, WorkAnswer};
+use super::case_text::{CaseText, given};
+use super::choices::Choices;
+use super::expected::path;
+use super::facts::broken;
+use super::fuzz_report::{FuzzFailure, FuzzReport};
+use super::mock::{Interruption, Mock, MockedEnd, MockedState, MockedWork, typed};
+use super::play::{Play, Played, PlayedEnd, play};
+use super::prepare::ready;
+use super::scripted::{MockScript, MockedTurns, StateMocks};
+use super::subject::LoopUnderTest;
+use super::virtual_tree::{TreeEffects, VirtualTree};
+use super::witness::mock;
+use super::written::{CaseStart, LoopCase, WrittenMock};
+use crate::base::decode::Decode as _;
+use crate::base::diagnostic::Diagnostics;
+use crate::base::name::StateName;
+use crate::base::node::FileId;
+use crate::base::path::DocPath;
+use crate::definition::yaml;
+use crate::engine::Start;
+use crate::engine::event::{Event, Stamped};
+use crate::engine::outcome::{Outcome, Signal};
+use crate::engine::past::Past;
+use crate::engine::request::{AskRequest, SubLoopRequest};
+use crate::engine::run::Phase;
+use crate::evaluate::model::{ModelAnswer, Usage};
+use crate::evaluate::observation::Observation;
+use crate::machine::explore::{BOUND, Exploration, explore};
+use crate::machine::routing::departures;
+use crate::machine::{Machine, Target};
+
+/// The most turns of a walk.
+const MOST_TURNS: u32 = 5_000;
+
+/// How many rounds of a maintain loop a walk takes at most.
+const MOST_CYCLES: u32 = 3;
+
+/// How often a walk is interrupted at most.
+const MOST_INTERRUPTIONS: u32 = 6;
+
+/// One visit in so many is interrupted.
+const INTERRUPTED: u32 = 24;
+
+/// One visit in so many changes the tree.
+const WRITES: u32 = 8;
+
+/// How often a walk is tried with fewer choices to make it short.
+const SHRINKS: u32 = 2_000;
+
+/// What a state can come to, with how it is written.
+type Options = Rc<Vec<(Value, Mock)>>;
+
+/// Answers at random, and remembers what.
+struct RandomScript<'f> {
+    choices: &'f mut Choices,
+    options: &'f mut BTreeMap<(String, String), Options>,
+    /// The mock of the visit that goes on.
+    current: BTreeMap<String, Mock>,
+    /// What was answered, by state.
+    given: IndexMap<String, Vec<Value>>,
+    /// How often the run may still be interrupted.
+    interruptions: u32,
+}
+
+/// Makes everything that a state can come to.
+fn options(place: &AskedPlace<'_>) -> Vec<(Value, Mock)> {
+    let machine = place.machine;
+    match machine.find(place.state) {
+        Some(Target::Step(id)) => {
+            let step = machine.step(id);
+            let mocks = departures(step).into_iter().filter_map(|departure| mock(step, &departure));
+            mocks.filter_map(|value| Some((value.clone(), made(&value, MockedState::step(step))?))).collect()
+        }
+        Some(Target::End(id)) => {
+            let values = [json!({"exit": 0}), json!({"exit": 1}), json!({"says": "done"})];
+            let state = MockedState::end(machine.end(id));
+            values.into_iter().filter_map(|value| Some((value.clone(), made(&value, state)?))).collect()
+        }
+        None => Vec::new(),
+    }
+}
+
+/// Reads a mock as a test file is read.
+pub(super) fn made(value: &Value, state: MockedState<'_>) -> Option<Mock> {
+    let mut found = Diagnostics::default();
+    let node = yaml::parse(&format!("mock: {value}"), FileId(0), &mut found)?;
+    let written = WrittenMock::decode(node.get("mock")?, &DocPath::root(), &mut found)?;
+    let mock = typed(&written, state, &DocPath::root(), &mut found);
+    mock.filter(|_| !found.has_errors())
+}
+
+impl RandomScript<'_> {
+    fn pick(&mut self, place: &AskedPlace<'_>, text: &str) -> Result<(Value, Mock), Gap> {
+        let of = place.loops.last().map(ToString::to_string).unwrap_or_default();
+        let all =
+            self.options.entry((of, place.state.to_string())).or_insert_with(|| Rc::new(options(place)));
+        let all = Rc::clone(all);
+        let gap = || Gap {
+            state: place.key(),
+            text: text.to_owned(),
+            why: GapReason::Unknown("no mock is known for it".to_owned()),
+        };
+        if all.is_empty() {
+            return Err(gap());
+        }
+        let at = self.choices.below(all.len());
+        all.get(at).cloned().ok_or_else(gap)
+    }
+
+    /// Lets something happen to the run, now and then.
+    fn interruption(&mut self) -> Option<Interruption> {
+        if self.interruptions == 0 || self.choices.below(INTERRUPTED as usize) != INTERRUPTED as usize - 1 {
+            return None;
+        }
+        self.interruptions -= 1;
+        Some(match self.choices.below(3) {
+            0 => Interruption::Killed,
+            1 => Interruption::Asked(Signal::Term),
+            _ => Interruption::Asked(Signal::Int),
+        })
+    }
+
+    fn effects(&mut self) -> TreeEffects {
+        if self.choices.below(WRITES as usize) != WRITES as usize - 1 {
+            return TreeEffects::default();
+        }
+        let text = self.choices.below(4).to_string();
+        TreeEffects { writes: vec![("file".to_owned(), text)], ..TreeEffects::default() }
+    }
+
+    fn remember(
+        &mut self,
+        place: &AskedPlace<'_>,
+        mut value: Value,
+        interruption: Option<Interruption>,
+        effects: &TreeEffects,
+    ) {
+        if place.in_closing_pass {
+            return;
+        }
+        if let Some(object) = value.as_object_mut() {
+            match interruption {
+                Some(Interruption::Killed) => drop(object.insert("killed".to_owned(), true.into())),
+                Some(Interruption::Asked(signal)) => {
+                    drop(object.insert("cancel".to_owned(), signal.name().into()))
+                }
+                None => {}
+            }
+            if interruption.is_some() {
+                object.insert("resume".to_owned(), true.into());
+            }
+            if let Some((path, text)) = effects.writes.first() {
+                object.insert("writes".to_owned(), json!({ path: text }));
+            }
+        }
+        self.given.entry(place.key()).or_default().push(value);
+    }
+}
+
+impl Script for RandomScript<'_> {
+    fn work(&mut self, place: AskedPlace<'_>, work: AskedWork<'_>) -> Result<WorkAnswer, Gap> {
+        let (value, mock) = self.pick(&place, &work.text())?;
+        let (interruption, effects) = (self.interruption(), self.effects());
+        self.remember(&place, value, interruption, &effects);
+        let (seen, usage) = match &mock.work {
+            MockedWork::Ends(seen, usage) => (Observation::clone(seen), usage.clone()),
+            MockedWork::Nothing | MockedWork::SubLoop(_) => (Observation::exited(0, ""), Usage::default()),
+        };
+        let (takes, is_late) = (mock.takes, mock.is_late);
+        self.current.insert(place.key(), mock);
+        Ok(WorkAnswer { seen, usage, effects, takes, is_late, interruption })
+    }
+
+    fn judge(&mut self, place: AskedPlace<'_>, request: &AskRequest) -> Result<(ModelAnswer, Duration), Gap> {
+        let text = &request.question.prompt;
+        let mock = match self.current.get(&place.key()) {
+            Some(mock) if mock.judgement.is_some() => mock.clone(),
+            Some(_) | None => {
+                let (value, mock) = self.pick(&place, text)?;
+                self.remember(&place, value, None, &TreeEffects::default());
+                mock
+            }
+        };
+        let answer = match mock.judgement {
+            Some(said) => ModelAnswer { reply: said.reply, stop: said.stop, usage: said.usage },
+            None => ModelAnswer { reply: Err("no answer".to_owned()), stop: None, usage: Usage::default() },
+        };
+        Ok((answer, Duration::ZERO))
+    }
+
+    fn sub_loop(&mut self, place: AskedPlace<'_>, _: &SubLoopRequest) -> Result<SubLoopAnswer, Gap> {
+        let outcomes = [Outcome::Success, Outcome::Failure, Outcome::Blocked, Outcome::Error];
+        let outcome = outcomes[self.choices.below(outcomes.len())];
+        let verified = self.choices.below(2) == 0;
+        let value = json!({"outcome": outcome.word(), "verified": verified});
+        self.remember(&place, value, None, &TreeEffects::default());
+        let end = MockedEnd {
+            outcome,
+            final_state: None,
+            verified,
+            captures: IndexMap::new(),
+            stdout: String::new(),
+            usage: Usage::default(),
+        };
+        Ok(SubLoopAnswer::Ends(Box::new(end), Duration::ZERO, TreeEffects::default()))
+    }
+
+    fn resumes(&mut self, _: &str) -> bool {
+        true
+    }
+}
+
+/// What is walked.
+pub(super) struct FuzzedLoop {
+    machine: Rc<Machine>,
+    start: Start,
+    all: Exploration,
+    options: BTreeMap<(String, String), Options>,
+}
+
+impl FuzzedLoop {
+    /// Makes a loop ready to be walked, with values for what it needs.
+    pub(super) fn of(subject: &mut LoopUnderTest) -> Result<Self, String> {
+        let texts = subject.texts();
+        let tested = subject.tested(&texts);
+        let mut findings = Diagnostics::default();
+        let case = LoopCase {
+            name: "walk".to_owned(),
+            given: case_start(&given(&subject.own.machine)),
+            mocks: IndexMap::new(),
+            expect: None,
+        };
+        let ready = ready(&case, tested, &mut |_, _| None, &DocPath::root(), &mut findings);
+        let why = || findings.iter().next().map(|finding| finding.message.clone()).unwrap_or_default();
+        let start = ready.ok_or_else(why)?.start;
+        let mut machine = Machine::clone(&*subject.own.settled(&start)?);
+        machine.limits.cycles = Some(MOST_CYCLES);
+        let all = explore(&machine, BOUND);
+        Ok(Self { machine: Rc::new(machine), start, all, options: BTreeMap::new() })
+    }
+
+    /// Takes a walk. Returns it with what was answered.
+    pub(super) fn walk(
+        &mut self,
+        choices: &mut Choices,
+        interrupts: bool,
+        subject: &mut LoopUnderTest,
+    ) -> (Played, IndexMap<String, Vec<Value>>) {
+        let mut script = RandomScript {
+            choices,
+            options: &mut self.options,
+            current: BTreeMap::new(),
+            given: IndexMap::new(),
+            interruptions: if interrupts { MOST_INTERRUPTIONS } else { 0 },
+        };
+        let none: IndexMap<String, String> = IndexMap::new();
+        let played = play(Play {
+            machine: Rc::clone(&self.machine),
+            start: self.start.clone(),
+            placement: None,
+            tree: VirtualTree::of(&none),
+            loops: &mut subject.library,
+            script: &mut script,
+            most_turns: MOST_TURNS,
+        });
+        (played, script.given)
+    }
+
+    /// Plays a case that was written by the program, if its mocks can be read.
+    pub(super) fn play_case(&self, case: &CaseText, subject: &mut LoopUnderTest) -> Option<Played> {
+        let mut mocks = BTreeMap::new();
+        for (state, visits) in &case.mocks {
+            let name = StateName::parse(state).ok()?;
+            let of = match self.machine.find(&name)? {
+                Target::Step(id) => MockedState::step(self.machine.step(id)),
+                Target::End(id) => MockedState::end(self.machine.end(id)),
+            };
+            let visits = visits.iter().map(|visit| made(visit, of)).collect::<Option<Vec<_>>>()?;
+            mocks.insert(
+                state.clone(),
+                StateMocks { visits: MockedTurns::Listed(visits), closing_pass: None },
+            );
+        }
+        let none: IndexMap<String, String> = IndexMap::new();
+        let mut script = MockScript::new(&mocks);
+        Some(play(Play {
+            machine: Rc::clone(&self.machine),
+            start: self.start.clone(),
+            placement: None,
+            tree: VirtualTree::of(&none),
+            loops: &mut subject.library,
+            script: &mut script,
+            most_turns: MOST_TURNS,
+        }))
+    }
+
+    /// Returns what does not hold of a walk, if anything does not.
+    fn violation(&self, played: &Played, always: &[Always]) -> Option<String> {
+        if let Some(broken) = broken(always, &self.machine, &played.events).into_iter().next() {
+            return Some(format!(
+                "`{}` does not hold: step {}, in `{}`",
+                broken.text, broken.step, broken.state
+            ));
+        }
+        self.law(played)
+    }
+
+    /// Returns which law of the engine itself a walk breaks.
+    fn law(&self, played: &Played) -> Option<String> {
+        let end = match &played.end {
+            PlayedEnd::Complete(end) => end,
+            PlayedEnd::Gap(_) | PlayedEnd::Killed => return None,
+            PlayedEnd::Endless => return Some(format!("the run comes to no end in {MOST_TURNS} turns")),
+            PlayedEnd::NotResumable(why) => return Some(format!("the run cannot be resumed: {why}")),
+        };
+        let (limits, signal) = (self.machine.limits, end.signal);
+        if end.iterations > limits.iterations.limit {
+            return Some(format!("{} iterations, and at most {}", end.iterations, limits.iterations.limit));
+        }
+        if end.exit_code != end.outcome.exit_code(signal) {
+            return Some(format!("the exit code of `{}` is {}", end.outcome.word(), end.exit_code));
+        }
+        self.unexplored(&played.events).or_else(|| self.unfolded(&played.events))
+    }
+
+    /// A run enters no state that the model check does not know.
+    fn unexplored(&self, events: &[Stamped]) -> Option<String> {
+        if !self.all.is_complete() {
+            return None;
+        }
+        let state = |stamped: &Stamped| -> Option<StateName> {
+            match &stamped.event {
+                Event::StateEnter { state, .. } if stamped.depth == 0 => Some(state.clone()),
+                _ => None,
+            }
+        };
+        let mut entered = events.iter().filter_map(state);
+        let unknown = entered.find(|state| self.machine.find(state).is_none_or(|at| !self.all.reaches(at)));
+        unknown.map(|state| format!("the model check does not know that a run comes to `{state}`"))
+    }
+
+    /// The events of a run make it again.
+    fn unfolded(&self, events: &[Stamped]) -> Option<String> {
+        let mut own = events.iter().filter(|stamped| stamped.depth == 0);
+        let Some(Event::LoopStart(start)) = own.next().map(|stamped| &stamped.event) else {
+            return Some("a journal begins with its start".to_owned());
+        };
+        let mut past = Past::new(&self.machine, start.clone(), IndexMap::new());
+        for stamped in own {
+            past.event(&self.machine, &stamped.event, stamped.at);
+        }
+        let is_over = matches!(past.run().phase(), Phase::Done(_));
+        (!is_over).then(|| "the events of a run that ended do not say that it did".to_owned())
+    }
+}
+
+fn case_start(given: &serde_json::Map<String, Value>) -> Option<CaseStart> {
+    let mut found = Diagnostics::default();
+    let node = yaml::parse(&Value::Object(given.clone()).to_string(), FileId(0), &mut found)?;
+    CaseStart::decode(&node, &DocPath::root(), &mut found)
+}
+
+/// Walks so often, or until something does not hold.
+pub(crate) fn run(
+    subject: &mut LoopUnderTest,
+    always: &[Always],
+    (walks, seed): (u64, u64),
+) -> Result<FuzzReport, String> {
+    let began = Instant::now();
+    let mut fuzzed = FuzzedLoop::of(subject)?;
+    let mut report =
+        FuzzReport { seed, walks: 0, steps: 0, unplayed: 0, failure: None, took: Duration::ZERO };
+    for walk in 0..walks {
+        let mut choices = Choices::random(seed, walk);
+        let (played, _) = fuzzed.walk(&mut choices, true, subject);
+        report.walks += 1;
+        report.steps += played.events.len() as u64;
+        report.unplayed += u64::from(matches!(played.end, PlayedEnd::Gap(_)));
+        if let Some(what) = fuzzed.violation(&played, always) {
+            report.failure = Some(shrunk(&mut fuzzed, subject, always, (walk, what, choices)));
+            break;
+        }
+    }
+    report.took = began.elapsed();
+    Ok(report)
+}
+
+/// Makes a walk shorter that breaks something, as long as it still does.
+fn shrunk(
+    fuzzed: &mut FuzzedLoop,
+    subject: &mut LoopUnderTest,
+    always: &[Always],
+    (walk, what, choices): (u64, String, Choices),
+) -> FuzzFailure {
+    let mut best = choices.taken().to_vec();
+    let mut what = what;
+    let mut tries = 0;
+    let mut size = best.len().div_ceil(2).max(1);
+    while size > 0 && tries < SHRINKS {
+        let mut at = 0;
+        let mut is_better = false;
+        while at < best.len() && tries < SHRINKS {
+            tries += 1;
+            let end = (at + size).min(best.len());
+            // Without these choices, or with the first of each.
+            let without: Vec<u32> = best[..at].iter().chain(&best[end..]).copied().collect();
+            let mut plain = best.clone();
+            plain[at..end].fill(0);
+            let candidates = [without, plain];
+            let found = candidates.into_iter().filter(|candidate| *candidate != best).find_map(|candidate| {
+                let mut choices = Choices::given(candidate.clone());
+                let (played, _) = fuzzed.walk(&mut choices, true, subject);
+                fuzzed.violation(&played, always).map(|what| (candidate, what))
+            });
+            match found {
+                Some((shorter, said)) => {
+                    (best, what, is_better) = (shorter, said, true);
+                }
+                None => at += size,
+            }
+        }
+        if !is_better {
+            size /= 2;
+        }
+    }
+    let mut choices = Choices::given(best);
+    let (played, mocks) = fuzzed.walk(&mut choices, true, subject);
+    let mut case = CaseText {
+        name: format!("walk {walk}"),
+        comment: Some(what.clone()),
+        given: given(&subject.own.machine),
+        mocks,
+        ..CaseText::default()
+    };
+    case.expect.insert("path".to_owned(), path(&played.events).into());
+    FuzzFailure { what, case: case.write(2) }
+}

@@ -1,0 +1,120 @@
+//! Runs the cases of a loop on its mutants, and tells which of them no case has noticed.
+
+use std::time::Instant;
+
+use super::always::Always;
+use super::likeness::are_alike;
+use super::mutant_report::{MutantReport, Survivor};
+use super::mutants::{LoopMutant, SkippedLine, mutants, skipped};
+use super::play::MOST_TURNS;
+use super::proof::{Proof, prove};
+use super::subject::{LoopUnderTest, LoopVariant};
+use super::suite::{KeptSnapshots, ReadyTest};
+
+/// Which mutants are run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct MutantSelection {
+    /// The part of them that this process runs, from 1, and how many parts there are.
+    pub(crate) shard: Option<(usize, usize)>,
+    /// The lines of the files of the loop that a change touches; everything without.
+    pub(crate) changed: Option<Vec<(String, std::ops::RangeInclusive<usize>)>>,
+}
+
+impl MutantSelection {
+    fn takes(&self, index: usize, line: Option<&(String, usize)>) -> bool {
+        let in_shard = self.shard.is_none_or(|(part, of)| index % of == part - 1);
+        let in_diff = self.changed.as_ref().is_none_or(|changed| {
+            line.is_some_and(|(file, line)| {
+                changed.iter().any(|(known, lines)| known == file && lines.contains(line))
+            })
+        });
+        in_shard && in_diff
+    }
+}
+
+/// Runs the cases that people wrote on every mutant.
+pub(crate) fn run(
+    tests: &[ReadyTest],
+    subject: &mut LoopUnderTest,
+    always: &[Always],
+    snapshots: &KeptSnapshots,
+    selection: &MutantSelection,
+) -> MutantReport {
+    let began = Instant::now();
+    let own = subject.own.clone();
+    let tests: Vec<&ReadyTest> = tests.iter().filter(|test| !test.is_generated).collect();
+    let (tree, sources) = (subject.loaded.tree.clone(), subject.loaded.sources.clone());
+    let skips = skipped(&sources);
+    let mut report = MutantReport::default();
+    if let Some(name) = first_failure(&tests, &own, subject, always, snapshots, MOST_TURNS) {
+        report.unusable = Some(format!("the case `{name}` fails without a mutant"));
+        return report;
+    }
+    let turns = most_turns(&tests, &own, subject);
+    for (index, mutant) in mutants(&tree, &own.machine).into_iter().enumerate() {
+        let line = mutant.line(&tree, &sources);
+        if !selection.takes(index, line.as_ref()) {
+            continue;
+        }
+        if let Some(skip) = skip(&skips, line.as_ref()) {
+            if !report.skipped.contains(skip) {
+                report.skipped.push(skip.clone());
+            }
+            continue;
+        }
+        let Some(mutated) = made(&mutant, subject) else {
+            report.invalid += 1;
+            continue;
+        };
+        if are_alike(&own.machine, &mutated.machine) {
+            report.equal += 1;
+            continue;
+        }
+        let is_killed = first_failure(&tests, &mutated, subject, always, snapshots, turns).is_some()
+            || always.iter().any(|always| matches!(prove(always, &mutated.machine), Proof::Broken(_)));
+        if is_killed {
+            report.killed += 1;
+        } else {
+            let (file, line) = line.map_or((None, None), |(file, line)| (Some(file), Some(line)));
+            let difference = mutant.difference(&tree, &sources);
+            report.survivors.push(Survivor { what: mutant.what, file, line, difference });
+        }
+    }
+    report.took = began.elapsed();
+    report
+}
+
+fn skip<'s>(skips: &'s [SkippedLine], line: Option<&(String, usize)>) -> Option<&'s SkippedLine> {
+    let (file, line) = line?;
+    skips.iter().find(|skip| skip.file == *file && skip.line == *line)
+}
+
+/// Makes a mutant, if it is a loop that can run.
+fn made(mutant: &LoopMutant, subject: &LoopUnderTest) -> Option<LoopVariant> {
+    LoopVariant::of(mutant.definition(&subject.loaded.tree, &subject.loaded.definition.name)?)
+}
+
+/// Returns the name of the first case that fails on a machine.
+fn first_failure(
+    tests: &[&ReadyTest],
+    variant: &LoopVariant,
+    subject: &mut LoopUnderTest,
+    always: &[Always],
+    snapshots: &KeptSnapshots,
+    turns: u32,
+) -> Option<String> {
+    let mut frozen = snapshots.frozen();
+    let mut fails = |test: &&&ReadyTest| match test.play(variant, subject, turns) {
+        Ok(played) => !test.failures(&played, always, &variant.machine, &mut frozen).is_empty(),
+        Err(_) => true,
+    };
+    tests.iter().find(|test| fails(test)).map(|test| test.case.name.clone())
+}
+
+/// Returns how many turns a mutant may take: many times more than the loop itself needs.
+fn most_turns(tests: &[&ReadyTest], own: &LoopVariant, subject: &mut LoopUnderTest) -> u32 {
+    let events = tests.iter().filter_map(|test| test.play(own, subject, MOST_TURNS).ok());
+    let longest = events.map(|played| played.events.len()).max().unwrap_or_default();
+    let longest = u32::try_from(longest).unwrap_or(MOST_TURNS);
+    longest.saturating_mul(10).saturating_add(500).min(MOST_TURNS)
+}

@@ -1,0 +1,33 @@
+//! Answers the jq expressions of runs that are played, in a thread: an expression can go on for ever, and the test must not.
+
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use crate::engine::request::QueryRequest;
+use crate::evaluate::jq;
+use crate::evaluate::observation::Stop;
+use crate::evaluate::query::{Queried, Query};
+
+/// How long an expression may take of real time. One that takes longer goes on until the program ends.
+const LIMIT: Duration = Duration::from_secs(10);
+
+/// Answers a query.
+pub(super) fn answer(request: &QueryRequest) -> Queried {
+    let Query { filter, text } = request.query.clone();
+    let (sender, receiver) = mpsc::channel();
+    let asked = thread::Builder::new().spawn(move || {
+        // Nobody may listen any more.
+        let _late = sender.send(jq::run(&filter, &text));
+    });
+    if let Err(error) = asked {
+        return Queried { result: Err(format!("no thread for a jq expression: {error}")), stop: None };
+    }
+    match receiver.recv_timeout(LIMIT) {
+        Ok(result) => Queried { result, stop: None },
+        Err(_) => Queried {
+            result: Err(format!("the jq expression takes longer than {} s", LIMIT.as_secs())),
+            stop: Some(Stop::Timeout),
+        },
+    }
+}

@@ -1,0 +1,643 @@
+//! Finds test files, plays their cases, and collects what came of them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::time::{Duration, SystemTime};
+
+use globset::{Glob, GlobMatcher};
+
+use super::always::Always;
+use super::case_report::{CaseFailure, CaseReport};
+use super::case_text::CaseText;
+use super::changed_lines::since;
+use super::edges::Coverage;
+use super::expected::{AskedText, SeenRun, Snapshots, compare, path};
+use super::facts::broken;
+use super::file_report::{DrawnFile, FileReport, ProofReport, ProofResult, ReportedError};
+use super::mutate::MutantSelection;
+use super::play::{AskedRecord, MOST_TURNS, Play, Played, PlayedEnd, play};
+use super::prepare::{ReadyCase, ready};
+use super::proof::{Proof, prove};
+use super::real_work::{Sandbox, compare as compare_mocks, real};
+use super::scripted::MockScript;
+use super::snapshots::{Snapshot, SnapshotKey, read, write};
+use super::subject::{LoopUnderTest, LoopVariant};
+use super::test_file::{LoadedTests, check};
+use super::written::{LoopCase, TestFile};
+use super::{fuzz, mutate};
+use crate::base::diagnostic::{Diagnostic, Diagnostics, FindingPlace};
+use crate::base::path::DocPath;
+use crate::definition::load::{self, DIRECTORY};
+use crate::files::read::{self as files, MIB};
+use crate::files::replace::replace;
+use crate::machine::Machine;
+use crate::report::digest::Digest;
+use crate::report::why::{Why, shown};
+use crate::session::context::Session;
+use crate::session::error::Error;
+use crate::session::talk::Silence;
+
+/// The directory in `.loops` that holds test files.
+const TESTS: &str = "tests";
+
+/// How the names of test files end.
+const ENDINGS: [&str; 2] = [".test.yaml", ".test.yml"];
+
+/// How deep directories of test files may be nested.
+const DEEPEST: usize = 8;
+
+/// Which tests are run, and how.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SuiteOptions {
+    /// Which mutants are run, if any are.
+    pub(crate) mutants: Option<MutantOptions>,
+    /// How many walks at random are taken, and what they follow from.
+    pub(crate) fuzz: Option<(u64, u64)>,
+    /// Whether the commands that are mocked are run and compared.
+    pub(crate) verifies_mocks: bool,
+    /// The state that is run truly, if one is.
+    pub(crate) real: Option<String>,
+
+    /// Which cases, by their names.
+    pub(crate) case: Option<String>,
+    /// Whether snapshots are written anew.
+    pub(crate) updates: bool,
+    /// Whether nothing may be written.
+    pub(crate) is_ci: bool,
+}
+
+/// Which mutants are run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct MutantOptions {
+    /// Only those that a change since this commit touches.
+    pub(crate) in_diff: Option<String>,
+    /// This part of them, from 1, of so many.
+    pub(crate) shard: Option<(usize, usize)>,
+}
+
+/// Where cases are written to that the program makes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum GenerateTo {
+    /// Into the test file.
+    File,
+    /// To standard output.
+    Stdout,
+}
+
+/// A test file that was found.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct TestPlace {
+    /// The file.
+    pub(crate) path: PathBuf,
+    /// The directory with the `.loops` that it is in, or else that of the session.
+    pub(crate) root: PathBuf,
+    /// The file as people know it.
+    pub(crate) shown: String,
+}
+
+/// A test file with its loop, ready to be played.
+pub(crate) struct TestedFile {
+    pub(crate) place: TestPlace,
+    pub(crate) tests: LoadedTests,
+    /// The loop, or why it cannot be tested.
+    pub(crate) subject: Result<LoopUnderTest, Error>,
+}
+
+/// Tells whether the name of a file says that it holds tests of a loop.
+pub(crate) fn is_test_file(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    ENDINGS.iter().any(|ending| name.ends_with(ending) && name.len() > ending.len())
+}
+
+/// Finds the test files that are meant, each once.
+///
+/// # Errors
+/// A name means none, or there are none at all.
+pub(crate) fn find_tests(names: &[String], session: &Session<'_>) -> Result<Vec<TestPlace>, Error> {
+    let all = listed(session);
+    if names.is_empty() {
+        return if all.is_empty() { Err(none()) } else { Ok(all) };
+    }
+    let mut found: Vec<TestPlace> = Vec::new();
+    for name in names {
+        let meant = meant(name, &all, session)?;
+        let new = meant.into_iter().filter(|place| !found.contains(place));
+        let new: Vec<_> = new.collect();
+        found.extend(new);
+    }
+    Ok(found)
+}
+
+fn none() -> Error {
+    Error::refused("no tests here")
+        .with_hint("write `.loops/tests/NAME.test.yaml`, or let `ll-loop test --generate NAME` begin one")
+}
+
+fn meant(name: &str, all: &[TestPlace], session: &Session<'_>) -> Result<Vec<TestPlace>, Error> {
+    let given = session.path(Path::new(name));
+    if let Some(place) = at_path(&given, session) {
+        return Ok(vec![place]);
+    }
+    if given.is_dir() && !given.join(DIRECTORY).is_dir() {
+        let mut below = Vec::new();
+        walk(&given, 0, &mut |path| below.push(placed(path, session)));
+        below.sort();
+        return if below.is_empty() {
+            Err(Error::refused(format!("there are no tests in the directory `{name}`")))
+        } else {
+            Ok(below)
+        };
+    }
+    let wanted = session.find(name, false).ok().map(|located| located.path);
+    let is_of = |place: &&TestPlace| {
+        let text = files::text(&place.path, MIB).unwrap_or_default();
+        let tests = LoadedTests::read(&place.shown, &text);
+        let subject = tests.file.map(|file| file.subject).unwrap_or_default();
+        let file =
+            || located(&subject, place, session).ok().and_then(|there| there.0.find(&there.1, false).ok());
+        subject == name
+            || wanted.as_ref().is_some_and(|wanted| file().is_some_and(|file| file.path == *wanted))
+    };
+    let of_loop: Vec<TestPlace> = all.iter().filter(is_of).cloned().collect();
+    if of_loop.is_empty() {
+        let error = Error::refused(format!("`{name}` has no tests"));
+        return Err(error.with_hint(format!("`ll-loop test --generate {name}` begins a test file")));
+    }
+    Ok(of_loop)
+}
+
+/// Lists the test files of the project.
+pub(crate) fn listed(session: &Session<'_>) -> Vec<TestPlace> {
+    let mut all = Vec::new();
+    for root in load::ancestors(&session.cwd) {
+        walk(&root.join(DIRECTORY).join(TESTS), 0, &mut |path| all.push(placed(path, session)));
+    }
+    all.sort();
+    all
+}
+
+fn walk(directory: &Path, depth: usize, take: &mut dyn FnMut(&Path)) {
+    if depth > DEEPEST {
+        return;
+    }
+    for entry in fs_err::read_dir(directory).into_iter().flatten().filter_map(Result::ok) {
+        let path = entry.path();
+        match entry.file_type() {
+            Ok(kind) if kind.is_dir() => walk(&path, depth + 1, take),
+            Ok(kind) if kind.is_file() && is_test_file(&path) => take(&path),
+            Ok(_) | Err(_) => {}
+        }
+    }
+}
+
+fn placed(path: &Path, session: &Session<'_>) -> TestPlace {
+    let root = path
+        .ancestors()
+        .find(|above| above.file_name().is_some_and(|name| name == DIRECTORY))
+        .and_then(Path::parent)
+        .map_or_else(|| session.cwd.clone(), Path::to_owned);
+    let shown = path.strip_prefix(&session.cwd).unwrap_or(path).display().to_string();
+    TestPlace { path: path.to_owned(), root, shown }
+}
+
+/// Returns the session and the name by which the loop of a test file is found: a path counts from the test file.
+fn located<'s>(
+    subject: &str,
+    place: &TestPlace,
+    session: &Session<'s>,
+) -> Result<(Session<'s>, String), Error> {
+    let beside = place.path.parent().map(|directory| directory.join(subject));
+    match beside.filter(|path| load::is_loop_file(path) && path.is_file()) {
+        Some(path) => Ok((session.clone(), path.display().to_string())),
+        None => Ok((session.at(&place.root), subject.to_owned())),
+    }
+}
+
+/// A test file that was checked, and nothing played.
+pub(crate) struct CheckedTests {
+    /// What is wrong with it.
+    pub(crate) findings: Diagnostics,
+    /// The text and the tree, to draw findings.
+    pub(crate) drawn: DrawnFile,
+    /// The file of the loop that it tests, if that is there.
+    pub(crate) loop_file: Option<PathBuf>,
+}
+
+/// Checks a test file, and plays nothing.
+///
+/// # Errors
+/// The file cannot be read.
+pub(crate) fn checked(place: TestPlace, session: &Session<'_>) -> Result<CheckedTests, Error> {
+    // What is wrong with the loop is said about the loop.
+    let mut file = TestedFile::read(place, &session.clone().talking_to(&Silence))?;
+    file.ready(None);
+    let tests = &mut file.tests;
+    if let (Some(_), Err(error)) = (&tests.file, &file.subject) {
+        let place = FindingPlace::Value(DocPath::root().key("loop"));
+        tests.findings.push(Diagnostic::error("test-case", place, error.message().to_owned()));
+    }
+    let loop_file = file.subject.as_ref().ok().map(|subject| subject.located.path.clone());
+    let drawn = DrawnFile { sources: tests.sources.clone(), tree: tests.tree.clone() };
+    Ok(CheckedTests { findings: tests.findings.clone(), drawn, loop_file })
+}
+
+/// Returns the test file at a path, as people name it.
+pub(crate) fn at_path(path: &Path, session: &Session<'_>) -> Option<TestPlace> {
+    let given = session.path(path);
+    (is_test_file(&given) && given.is_file()).then(|| placed(&given, session))
+}
+
+impl TestedFile {
+    /// Reads a test file, and the loop that it tests.
+    pub(crate) fn read(place: TestPlace, session: &Session<'_>) -> Result<Self, Error> {
+        let text = files::text(&place.path, MIB)
+            .map_err(|error| Error::refused(format!("cannot read `{}`: {error}", place.shown)))?;
+        Ok(Self::of_text(place, &text, session))
+    }
+
+    /// Reads the text of a test file, and the loop that it tests.
+    pub(crate) fn of_text(place: TestPlace, text: &str, session: &Session<'_>) -> Self {
+        let mut tests = LoadedTests::read(&place.shown, text);
+        let subject = match &tests.file {
+            None => Err(Error::refused(format!("`{}` cannot be read", place.shown))),
+            Some(file) => located(&file.subject, &place, session)
+                .and_then(|(session, name)| LoopUnderTest::find(&name, &session)),
+        };
+        if let (Some(file), Ok(subject)) = (&tests.file, &subject) {
+            check(file, &subject.own.machine, &mut tests.findings);
+        }
+        Self { place, tests, subject }
+    }
+
+    /// Returns the file that holds the snapshots of its cases.
+    fn snapshots(&self) -> PathBuf {
+        let name = self.place.path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let stem = ENDINGS.iter().find_map(|ending| name.strip_suffix(ending)).unwrap_or(name);
+        self.place.path.with_file_name(format!("{stem}.snapshots"))
+    }
+
+    /// Makes the cases ready that can be; what is wrong with the others is a finding.
+    pub(crate) fn ready(&mut self, only: Option<&GlobMatcher>) -> Vec<ReadyTest> {
+        let (Some(file), Ok(subject)) = (&self.tests.file, &mut self.subject) else { return Vec::new() };
+        let mut library = std::mem::replace(
+            &mut subject.library,
+            crate::session::prepare::library::Library::new(&subject.located),
+        );
+        let texts = subject.texts();
+        let tested = subject.tested(&texts);
+        let mut all = Vec::new();
+        for (index, case) in file.cases.iter().enumerate() {
+            if only.is_some_and(|only| !only.is_match(&case.name)) {
+                continue;
+            }
+            let place = DocPath::root().key("cases").index(index);
+            let mut find = |name: &str, caller: &str| {
+                let caller = Some(Path::new(caller)).filter(|caller| !caller.as_os_str().is_empty());
+                let (machine, file) = library.named(name, caller)?;
+                Some((machine, file.display().to_string()))
+            };
+            let ready = ready(case, tested, &mut find, &place, &mut self.tests.findings);
+            let line = self.tests.line(&place.key("name"));
+            let is_generated = self.tests.is_generated(index);
+            all.extend(ready.map(|ready| ReadyTest { case: case.clone(), ready, place, line, is_generated }));
+        }
+        subject.library = library;
+        all
+    }
+}
+
+/// A case that can be played.
+pub(crate) struct ReadyTest {
+    pub(crate) case: LoopCase,
+    pub(crate) ready: ReadyCase,
+    pub(crate) place: DocPath,
+    /// Its line in the test file.
+    pub(crate) line: usize,
+    /// Whether the program wrote it, and nobody has looked at it since.
+    pub(crate) is_generated: bool,
+}
+
+impl ReadyTest {
+    /// Plays the case on a loop, or on a mutant of it.
+    pub(crate) fn play(
+        &self,
+        variant: &LoopVariant,
+        subject: &mut LoopUnderTest,
+        most_turns: u32,
+    ) -> Result<Played, String> {
+        let ReadyCase { start, placement, tree, mocks } = self.ready.clone();
+        let machine = variant.settled(&start)?;
+        let mut script = MockScript::new(&mocks);
+        let loops = &mut subject.library;
+        Ok(play(Play { machine, start, placement, tree, loops, script: &mut script, most_turns }))
+    }
+
+    /// Returns everything that is not as it is expected of a run.
+    pub(crate) fn failures(
+        &self,
+        played: &Played,
+        always: &[Always],
+        machine: &Machine,
+        snapshots: &mut dyn Snapshots,
+    ) -> Vec<CaseFailure> {
+        let mut failures = Vec::new();
+        let end = match &played.end {
+            PlayedEnd::Complete(end) => Some(end.as_ref()),
+            PlayedEnd::Killed => None,
+            PlayedEnd::Gap(gap) => {
+                failures.push(CaseFailure::Gap(gap.clone()));
+                None
+            }
+            PlayedEnd::Endless => {
+                failures.push(CaseFailure::Endless);
+                None
+            }
+            PlayedEnd::NotResumable(why) => {
+                failures.push(CaseFailure::NotResumable(why.clone()));
+                None
+            }
+        };
+        if let Some(expected) = &self.case.expect {
+            let asked: Vec<AskedText> = played.asked.iter().map(asked_text).collect();
+            let captured: BTreeMap<String, String> = played
+                .captured
+                .iter()
+                .map(|(name, result)| (name.clone(), result.seen.stdout.without_line_end().to_owned()))
+                .collect();
+            let run = SeenRun { events: &played.events, end, asked: &asked, captured: &captured };
+            let place = self.place.key("expect");
+            let differs = compare(expected, run, &self.case.name, &place, snapshots);
+            failures.extend(differs.into_iter().map(CaseFailure::Differs));
+        }
+        let broken = broken(always, machine, &played.events);
+        failures.extend(broken.into_iter().map(CaseFailure::Broken));
+        failures
+    }
+}
+
+impl ReportedError {
+    fn of(error: &Error) -> Self {
+        Self { message: error.message().to_owned(), help: error.hint().map(str::to_owned) }
+    }
+}
+
+fn asked_text(record: &AskedRecord) -> AskedText {
+    let AskedRecord { state, kind, text, env, .. } = record.clone();
+    AskedText { state, kind, text, env }
+}
+
+/// How often is looked whether a file has changed.
+const LOOK: Duration = Duration::from_millis(40);
+
+/// Runs tests, and again those that a change touches, until the program is ended.
+pub(crate) fn watch(
+    names: &[String],
+    session: &Session<'_>,
+    run: &mut dyn FnMut(&[String]) -> Result<(), Error>,
+) -> Result<u8, Error> {
+    let mut known: BTreeMap<PathBuf, WatchedFile> = BTreeMap::new();
+    let mut is_first = true;
+    loop {
+        let mut changed = Vec::new();
+        for place in find_tests(names, session)? {
+            let now = WatchedFile::look(&place, session);
+            if known.get(&place.path) != Some(&now) {
+                changed.push(place.path.display().to_string());
+                known.insert(place.path, now);
+            }
+        }
+        if !changed.is_empty() {
+            if !is_first {
+                session.talk.note("a file has changed");
+            }
+            is_first = false;
+            if let Err(error) = run(&changed) {
+                session.talk.warning(error.message());
+            }
+        }
+        std::thread::sleep(LOOK);
+    }
+}
+
+/// When the files of a test and of its loop changed last.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct WatchedFile {
+    times: Vec<(PathBuf, Option<SystemTime>, u64)>,
+}
+
+impl WatchedFile {
+    fn look(place: &TestPlace, session: &Session<'_>) -> Self {
+        let text = files::text(&place.path, MIB).unwrap_or_default();
+        let tests = LoadedTests::read(&place.shown, &text);
+        let subject = tests.file.map(|file| file.subject).unwrap_or_default();
+        let file = located(&subject, place, session).and_then(|(session, name)| session.find(&name, false));
+        let mut all = vec![place.path.clone()];
+        if let Ok(file) = file {
+            // What it takes over lies beside it.
+            all.push(file.path.clone());
+            let beside =
+                file.path.parent().into_iter().flat_map(fs_err::read_dir).flatten().filter_map(Result::ok);
+            all.extend(beside.map(|entry| entry.path()).filter(|path| load::is_loop_file(path)));
+        }
+        let times = all.into_iter().map(|path| {
+            let metadata = fs_err::metadata(&path).ok();
+            let time = metadata.as_ref().and_then(|metadata| metadata.modified().ok());
+            (path, time, metadata.map_or(0, |metadata| metadata.len()))
+        });
+        Self { times: times.collect() }
+    }
+}
+
+/// Plays the cases of a file, and does what else was asked for.
+pub(crate) fn run(
+    file: &mut TestedFile,
+    options: &SuiteOptions,
+    session: &Session<'_>,
+) -> Result<FileReport, Error> {
+    let only = options.case.as_deref().map(glob).transpose()?;
+    let ready = file.ready(only.as_ref());
+    let snapshot_file = file.snapshots();
+    let always = file.tests.file.as_ref().map(|file: &TestFile| file.always.clone()).unwrap_or_default();
+    let mut report = begun(file);
+    let Ok(subject) = &mut file.subject else { return Ok(report) };
+    let mut kept = KeptSnapshots::read(&snapshot_file, options);
+    let sandbox = match (options.verifies_mocks, &options.real) {
+        (false, None) => None,
+        (true, _) | (_, Some(_)) => Some(Sandbox::make(session)?),
+    };
+    let real = options.real.as_deref().zip(sandbox.as_ref());
+    for test in &ready {
+        report.cases.push(played(test, real, (subject, &always), &mut kept, &mut report.coverage));
+    }
+    if options.verifies_mocks
+        && let Some(sandbox) = &sandbox
+    {
+        let mut seen = BTreeSet::new();
+        for test in &ready {
+            if let Err(why) = compare_mocks(test, subject, sandbox, &mut report.compared, &mut seen) {
+                report.notes.push(format!("`{}` could not be played: {why}", test.case.name));
+            }
+        }
+    }
+    report.proofs = always.iter().map(|always| proved(always, subject)).collect();
+    if let Some(mutants) = &options.mutants {
+        let selection = selection(mutants, subject, session)?;
+        report.mutants = Some(mutate::run(&ready, subject, &always, &kept, &selection));
+    }
+    if let Some(fuzz) = options.fuzz {
+        match fuzz::run(subject, &always, fuzz) {
+            Ok(fuzzed) => report.fuzz = Some(fuzzed),
+            Err(why) => report.notes.push(format!("no walks were taken: {why}")),
+        }
+    }
+    kept.write(&snapshot_file)?;
+    Ok(report)
+}
+
+/// Begins the report of a file.
+fn begun(file: &TestedFile) -> FileReport {
+    let tests = &file.tests;
+    let mut report = FileReport {
+        shown: file.place.shown.clone(),
+        loop_name: tests.file.as_ref().map(|file| file.subject.clone()).unwrap_or_default(),
+        loop_file: String::new(),
+        findings: tests.findings.clone(),
+        test_text: DrawnFile { sources: tests.sources.clone(), tree: tests.tree.clone() },
+        loop_text: DrawnFile::default(),
+        error: file.subject.as_ref().err().filter(|_| tests.file.is_some()).map(ReportedError::of),
+        cases: Vec::new(),
+        coverage: Coverage::default(),
+        proofs: Vec::new(),
+        mutants: None,
+        fuzz: None,
+        compared: Vec::new(),
+        notes: Vec::new(),
+    };
+    if let Ok(subject) = &file.subject {
+        report.loop_file.clone_from(&subject.located.shown);
+        let (sources, tree) = (subject.loaded.sources.clone(), Some(subject.loaded.tree.clone()));
+        report.loop_text = DrawnFile { sources, tree };
+        report.coverage = Coverage::of(&subject.own.machine, &subject.loaded.definition);
+    }
+    report
+}
+
+/// Looks whether a sentence holds on every way of the model. Where it does not, a run has to show it.
+fn proved(always: &Always, subject: &mut LoopUnderTest) -> ProofReport {
+    let machine = Rc::clone(&subject.own.machine);
+    let result = match prove(always, &machine) {
+        Proof::Proven => ProofResult::Proven,
+        Proof::Unknown(why) => ProofResult::Unknown(why),
+        Proof::Broken(way) => {
+            let name = format!("breaks: {}", always.text);
+            let case = CaseText::of_walk(name, &way, &machine).map(|case| CaseText { comment: None, ..case });
+            let shown: Vec<String> = way
+                .iter()
+                .map(|step| match &step.departure {
+                    Some(departure) => format!("{} ({})", step.state, departure.verdict),
+                    None => step.state.to_string(),
+                })
+                .collect();
+            let shown = format!("# {}\n", shown.join(" → "));
+            ProofResult::Broken(shown + &case.map(|case| case.write(2)).unwrap_or_default())
+        }
+    };
+    ProofReport { text: always.text.clone(), result }
+}
+
+fn selection(
+    mutants: &MutantOptions,
+    subject: &LoopUnderTest,
+    session: &Session<'_>,
+) -> Result<MutantSelection, Error> {
+    let files: Vec<String> = subject.loaded.sources.iter().map(|source| source.name().to_owned()).collect();
+    let changed =
+        mutants.in_diff.as_deref().map(|reference| since(reference, &files, session)).transpose()?;
+    Ok(MutantSelection { shard: mutants.shard, changed })
+}
+
+fn played(
+    test: &ReadyTest,
+    truly: Option<(&str, &Sandbox<'_>)>,
+    (subject, always): (&mut LoopUnderTest, &[Always]),
+    snapshots: &mut KeptSnapshots,
+    coverage: &mut Coverage,
+) -> CaseReport {
+    let own = subject.own.clone();
+    let machine = Rc::clone(&own.machine);
+    let mut report = CaseReport::new(&test.case.name, test.line, test.is_generated);
+    let played = match truly {
+        Some((state, sandbox)) => real(test, state, subject, sandbox),
+        None => test.play(&own, subject, MOST_TURNS),
+    };
+    let played = match played {
+        Ok(played) => played,
+        Err(why) => {
+            report.failures.push(CaseFailure::NotMade(why));
+            return report;
+        }
+    };
+    coverage.take(&machine, &played.events);
+    report.failures = test.failures(&played, always, &machine, snapshots);
+    report.path = path(&played.events);
+    report.expected_path = test.case.expect.as_ref().and_then(|expected| expected.path.clone());
+    report.took = played.events.last().map_or(Duration::ZERO, |last| last.at);
+    if !report.failures.is_empty() {
+        let mut digest = Digest::default();
+        played.events.iter().for_each(|stamped| digest.event(stamped));
+        report.why = Why::of(&digest).map(|why| shown::chain(&why));
+    }
+    report
+}
+
+/// Makes the pattern of a `--case`.
+pub(crate) fn glob(pattern: &str) -> Result<GlobMatcher, Error> {
+    Glob::new(pattern).map(|glob| glob.compile_matcher()).map_err(|error| {
+        Error::refused(format!("`--case {pattern}` is not a pattern: {error}")).with_hint("write `*retries*`")
+    })
+}
+
+/// The texts that are kept beside a test file.
+pub(crate) struct KeptSnapshots {
+    kept: BTreeMap<SnapshotKey, String>,
+    new: Vec<Snapshot>,
+    updates: bool,
+    is_ci: bool,
+}
+
+impl KeptSnapshots {
+    fn read(file: &Path, options: &SuiteOptions) -> Self {
+        let text = files::text(file, 16 * MIB).unwrap_or_default();
+        Self { kept: read(&text), new: Vec::new(), updates: options.updates, is_ci: options.is_ci }
+    }
+
+    /// Compares with nothing, and keeps nothing.
+    pub(crate) fn frozen(&self) -> Self {
+        Self { kept: self.kept.clone(), new: Vec::new(), updates: false, is_ci: true }
+    }
+
+    fn write(self, file: &Path) -> Result<(), Error> {
+        let Self { mut kept, new, .. } = self;
+        if new.is_empty() {
+            return Ok(());
+        }
+        kept.extend(new.into_iter().map(|snapshot| (snapshot.key, snapshot.text)));
+        replace(file, write(&kept))
+            .map_err(|error| Error::failed(format!("cannot write `{}`", file.display()), &error))
+    }
+}
+
+impl Snapshots for KeptSnapshots {
+    fn kept(&self, key: &SnapshotKey) -> Option<String> {
+        self.kept.get(key).cloned()
+    }
+
+    fn keep(&mut self, snapshot: Snapshot) {
+        self.new.push(snapshot);
+    }
+
+    fn is_updated(&self) -> bool {
+        self.updates && !self.is_ci
+    }
+}

@@ -1,0 +1,4 @@
+//! Tests of loops: what they say, what they end with, and that nothing is run.
+
+mod cases;
+mod shipped;
