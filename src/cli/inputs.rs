@@ -25,12 +25,7 @@ pub(super) enum ActionPart {
 pub(super) fn words(env: &Environment, from: Option<&str>) -> Result<Vec<String>, Error> {
     let command = if from.is_some() { "resume" } else { "run" };
     let mut words: Vec<String> = ["ll-loop", command, "--ci"].map(str::to_owned).into();
-    if let Some(extra) = input(env, "args") {
-        let extra = shlex::split(&extra).ok_or_else(|| {
-            Error::refused("the input `args` has an open quote").with_hint("close it, or escape it")
-        })?;
-        words.extend(extra);
-    }
+    words.extend(extra(env)?);
     if let Some(plan) = input(env, "plan") {
         let others = ["loop", "input", "resume-from", "changed-since"];
         if let Some(other) = others.into_iter().find(|name| input(env, name).is_some()) {
@@ -51,6 +46,14 @@ pub(super) fn words(env: &Environment, from: Option<&str>) -> Result<Vec<String>
         words.extend(input(env, "input"));
     }
     Ok(words)
+}
+
+/// Returns the words of the input `args`, split as a shell splits them.
+pub(super) fn extra(env: &Environment) -> Result<Vec<String>, Error> {
+    let Some(extra) = input(env, "args") else { return Ok(Vec::new()) };
+    shlex::split(&extra).ok_or_else(|| {
+        Error::refused("the input `args` has an open quote").with_hint("close it, or escape it")
+    })
 }
 
 /// Applies the inputs that are not words of the command line.

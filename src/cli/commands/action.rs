@@ -9,11 +9,12 @@ use super::bundle::BundleArgs;
 use super::go_on::ContinueArgs;
 use super::resume::ResumeArgs;
 use super::run::RunArgs;
+use super::test::TestArgs;
 use crate::bundle::EXTENSION;
 use crate::ci::Provider;
 use crate::cli::flags::{self, Global, GoOn};
 use crate::cli::inputs::{
-    ActionPart, chain, commit, days, input, inputs, on_change, on_handoff, pairs, told, words,
+    ActionPart, chain, commit, days, extra, input, inputs, on_change, on_handoff, pairs, told, words,
 };
 use crate::cli::output::Output;
 use crate::cli::{exit, unbegun};
@@ -92,26 +93,61 @@ struct ActionLine {
 enum ActionCommand {
     Run(Box<RunArgs>),
     Resume(Box<ResumeArgs>),
+    Test(Box<TestArgs>),
+}
+
+/// The file with the results of tests, where no input names a directory.
+const TEST_REPORTS: &str = ".loops/.running/tests.report";
+
+/// Runs tests instead of a loop, and leaves their results where later steps find them.
+fn tests(session: &Session<'_>, output: &Output) -> Result<u8, Error> {
+    let env = session.env;
+    let session = &there(session)?;
+    let directory = input(env, "report-dir").unwrap_or_else(|| TEST_REPORTS.to_owned());
+    let junit = Path::new(&directory).join("junit.xml");
+    let mut words = ["ll-loop", "test", "--ci", "--format", "github", "--junit"].map(str::to_owned).to_vec();
+    words.push(junit.to_string_lossy().into_owned());
+    words.extend(extra(env)?);
+    words.extend(input(env, "loop").map(|name| ["--".to_owned(), name]).into_iter().flatten());
+    let ActionCommand::Test(args) = parsed(words)? else {
+        return Err(Error::refused("the input `args` names another command"));
+    };
+    let code = super::test::test(&args, session, output)?;
+    let outcome = if code == 0 { "success" } else { "failure" };
+    let outputs = [
+        ("outcome", outcome.to_owned()),
+        ("exit-code", code.to_string()),
+        ("report-dir", directory),
+        ("junit", junit.to_string_lossy().into_owned()),
+    ];
+    let announced = Provider::detect(&env.lookup()).announce(&outputs);
+    announced.map_err(|error| Error::failed("cannot set the outputs of the step", &error))?;
+    Ok(code)
 }
 
 fn run(part: ActionPart, session: &Session<'_>, output: &Output) -> Result<u8, Error> {
+    match input(session.env, "command").as_deref() {
+        None | Some("run") => {}
+        Some("test") => return tests(session, output),
+        Some(other) => {
+            return Err(Error::refused(format!("the input `command` is `{other}`"))
+                .with_hint("write `run` or `test`"));
+        }
+    }
     let (env, name) = (session.env, input(session.env, "loop"));
     let options = flags::told(&told(part, env), env);
     let session = &unbegun::told(there(session), name.as_deref(), &options, session)?;
     match unbegun::told(command(part, env), name.as_deref(), &options, session)? {
         ActionCommand::Run(args) => super::run::run(&args, session, output),
         ActionCommand::Resume(args) => super::resume::resume(&args, session, output),
+        ActionCommand::Test(args) => super::test::test(&args, session, output),
     }
 }
 
 /// Makes the command that the inputs ask for.
 fn command(part: ActionPart, env: &Environment) -> Result<ActionCommand, Error> {
     let from = input(env, "resume-from");
-    let parsed = ActionLine::try_parse_from(words(env, from.as_deref())?).map_err(|error| {
-        Error::refused(error.to_string().trim_start_matches("error: ").trim_end().to_owned())
-            .with_hint("check the inputs of the action")
-    })?;
-    let mut command = parsed.command;
+    let mut command = parsed(words(env, from.as_deref())?)?;
     match &mut command {
         ActionCommand::Run(args) => {
             args.param.extend(pairs(env, "params")?);
@@ -125,8 +161,18 @@ fn command(part: ActionPart, env: &Environment) -> Result<ActionCommand, Error> 
             args.context.extend(pairs(env, "context")?);
             inputs(part, env, &mut args.run)?;
         }
+        // Its inputs are words of the command line.
+        ActionCommand::Test(_) => {}
     }
     Ok(command)
+}
+
+fn parsed(words: Vec<String>) -> Result<ActionCommand, Error> {
+    let parsed = ActionLine::try_parse_from(words).map_err(|error| {
+        Error::refused(error.to_string().trim_start_matches("error: ").trim_end().to_owned())
+            .with_hint("check the inputs of the action")
+    })?;
+    Ok(parsed.command)
 }
 
 /// Reports and bundles the run of an earlier step that was killed, and stores what that step could not.
