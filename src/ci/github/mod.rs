@@ -1,5 +1,6 @@
 //! GitHub Actions, and Gitea and Forgejo, whose runners speak the same protocol on the log and in files.
 
+mod abandoned;
 mod check;
 pub mod commands;
 mod comment;
@@ -16,6 +17,7 @@ pub mod target;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
+use abandoned::AbandonedChannel;
 use check::CheckChannel;
 use commands::WorkflowCommands;
 use comment::CommentChannel;
@@ -169,6 +171,10 @@ impl CiService for Github {
         if options.comment {
             channels.push(Box::new(CommentChannel));
         }
+        let is_reported = !channels.is_empty();
+        if self.flavour != Flavour::Github && !request.is_over {
+            channels.push(Box::new(AbandonedChannel));
+        }
         if channels.is_empty() {
             return (None, warnings);
         }
@@ -178,6 +184,7 @@ impl CiService for Github {
             }
             Ok(target) => GithubReporter::begin(target, channels).map_err(|error| error.to_string()),
             Err(NoTarget::Token) if !options.is_asked() => return (None, warnings),
+            Err(_) if !is_reported => return (None, warnings),
             Err(error) => Err(error.to_string()),
         };
         match begun {

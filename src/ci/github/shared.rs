@@ -77,6 +77,11 @@ impl<'m> ReportMark<'m> {
         Self::parse(link).filter(|mark| mark.page == target.url() && mark.instance == target.instance())
     }
 
+    /// Reads the link of a report, if any run of this CI run made it.
+    pub(super) fn of_this_page(link: &'m str, target: &ReportTarget) -> Option<Self> {
+        Self::parse(link).filter(|mark| mark.page == target.url())
+    }
+
     /// Reads the link of a report, if another run of this attempt of the CI run made it.
     pub(super) fn of_another(link: &'m str, target: &ReportTarget) -> Option<Self> {
         let ours = ReportMark::of(target, target.url(), "");

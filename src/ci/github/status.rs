@@ -89,6 +89,17 @@ pub(super) fn end_waiting(target: &ReportTarget, text: &str) -> Result<(), ApiEr
     Ok(())
 }
 
+/// Ends the status of a run that is over and could not do it itself, if its status is still what the run began with.
+pub(super) fn end_pending(target: &ReportTarget, text: &str) -> Result<(), ApiError> {
+    let there = listed(target, MAX_READ_OF_OWN)?;
+    let ours = there.iter().filter(|listed| listed.context.eq_ignore_ascii_case(target.context()));
+    let Some(newest) = ours.max_by_key(|listed| listed.id) else { return Ok(()) };
+    if newest.state == "pending" && ReportMark::of_this_page(newest.link(), target).is_some() {
+        set(target, "error", text, target.url())?;
+    }
+    Ok(())
+}
+
 /// Reads the statuses of the commit, the newest first where the server knows that order.
 fn listed(target: &ReportTarget, most: usize) -> Result<Vec<ListedStatus>, ApiError> {
     let path = target.path(&format!("/commits/{}/statuses", target.sha()));

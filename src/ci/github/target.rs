@@ -125,6 +125,12 @@ impl ReportTarget {
         Self { context, ..self.clone() }
     }
 
+    /// Returns the same for another run of the repository, at its commit.
+    pub(super) fn at(&self, run: Elsewhere) -> Self {
+        let Elsewhere { run, attempt, url, sha } = run;
+        Self { run: run.to_string(), attempt: attempt.to_string(), url, sha, ..self.clone() }
+    }
+
     /// Returns the same on a pull request.
     pub(super) fn on_pull_request(self, number: u64) -> Self {
         Self { pull_request: Some(number), ..self }

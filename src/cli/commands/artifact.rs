@@ -17,7 +17,7 @@ use crate::forge::github::results::{Results, absent, check_name, expiry};
 use crate::run::clock::Clock;
 use crate::session::context::Session;
 use crate::session::error::{Error, Kind};
-use crate::session::read::fetch::{ArtifactRequest, fault, mask};
+use crate::session::read::fetch::{ArtifactRequest, fault, mask, say_undigested};
 
 const LIMITS: UnzipLimits = UnzipLimits { entries: 100_000, bytes: 16 << 30 };
 
@@ -97,16 +97,20 @@ fn upload(args: &UploadArgs, session: &Session<'_>, output: &Output) -> Result<u
 }
 
 fn download(args: &DownloadArgs, session: &Session<'_>, output: &Output) -> Result<u8, Error> {
-    if !args.what.contains('*') {
-        return download_one((&args.what, &args.to), args, session, output);
+    let mut undigested = Vec::new();
+    if args.what.contains('*') {
+        let names = fitting(args, session)?;
+        if names.is_empty() {
+            output.talk(&format!("no artifact of this run fits `{}`\n", args.what));
+        }
+        for name in names {
+            undigested.extend(download_one((&name, &args.to.join(&name)), args, session, output)?);
+        }
+    } else {
+        undigested.extend(download_one((&args.what, &args.to), args, session, output)?);
     }
-    let names = fitting(args, session)?;
-    if names.is_empty() {
-        output.talk(&format!("no artifact of this run fits `{}`\n", args.what));
-    }
-    for name in names {
-        download_one((&name, &args.to.join(&name)), args, session, output)?;
-    }
+    let undigested: Vec<&str> = undigested.iter().map(String::as_str).collect();
+    say_undigested(&undigested, session);
     Ok(0)
 }
 
@@ -132,12 +136,13 @@ fn fitting(args: &DownloadArgs, session: &Session<'_>) -> Result<BTreeSet<String
     Ok(names.filter(|name| pattern.is_match(name) && is_plain(name)).collect())
 }
 
+/// Fetches one artifact. Returns its name if it has no digest.
 fn download_one(
     (what, to): (&str, &Path),
     args: &DownloadArgs,
     session: &Session<'_>,
     output: &Output,
-) -> Result<u8, Error> {
+) -> Result<Option<String>, Error> {
     let mut zip =
         tempfile::tempfile().map_err(|error| Error::failed("cannot create a temporary file", &error))?;
     let request = ArtifactRequest {
@@ -154,7 +159,7 @@ fn download_one(
     let count = plural(files.len() as u64, "file");
     let (id, size, digest) = (fetched.id, fetched.size, fetched.digest);
     output.data(&format!("fetched `{name}`: {count}, {size} bytes, {digest}, id {id}\n"));
-    Ok(0)
+    Ok((!fetched.verified).then_some(name))
 }
 
 fn archive(what: String, error: &ArchiveError) -> Error {

@@ -473,7 +473,10 @@ fn refused(
 ) -> Failed<ArtifactError> {
     let answer: Value = serde_json::from_slice(body).unwrap_or_default();
     let text = |key: &str| answer.get(key).and_then(Value::as_str).unwrap_or_default();
-    let message = match one_line(text("msg"), 300) {
+    // Gitea answers in plain text, and a server in between with a page.
+    let plain = String::from_utf8_lossy(body);
+    let is_plain = answer.is_null() && !plain.trim_start().starts_with('<');
+    let message = match one_line(if is_plain { plain.trim() } else { text("msg") }, 300) {
         said if said.is_empty() => "it says nothing more".to_owned(),
         said => said,
     };

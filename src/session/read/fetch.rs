@@ -83,8 +83,23 @@ impl<'a> WantedArtifact<'a> {
     }
 }
 
+/// Warns of artifacts that were fetched and have no digest: once for all, for Gitea and act have none of any.
+pub(crate) fn say_undigested(names: &[&str], session: &Session<'_>) {
+    let warning = match names {
+        [] => return,
+        [name] => format!("`{name}` has no digest that it could be compared with"),
+        [name, ..] => {
+            format!(
+                "{} artifacts have no digest that they could be compared with: `{name}` and the others",
+                names.len()
+            )
+        }
+    };
+    session.talk.warning(&warning);
+}
+
 impl ArtifactRequest<'_> {
-    /// Fetches the zip file, and returns the name of the artifact.
+    /// Fetches the zip file, and returns the name of the artifact. What has no digest is said by [`say_undigested`].
     pub(crate) fn fetch(&self, zip: &mut File) -> Result<(String, Downloaded), Error> {
         let wanted = WantedArtifact::parse(self.what)?;
         if self.run.is_some() && !matches!(wanted, WantedArtifact::Name(_)) {
@@ -96,9 +111,6 @@ impl ArtifactRequest<'_> {
             None => self.elsewhere(&wanted, zip)?,
         };
         mask(&fetched.secrets, self.session);
-        if !fetched.verified {
-            self.session.talk.warning(&format!("`{name}` has no digest that it could be compared with"));
-        }
         Ok((name, fetched))
     }
 
@@ -106,7 +118,10 @@ impl ArtifactRequest<'_> {
     pub(crate) fn local(&self) -> Result<Local, Error> {
         let mut zip = transient::file("", "")
             .map_err(|error| Error::failed("cannot create a temporary file", &error))?;
-        let (name, _) = self.fetch(zip.as_file_mut())?;
+        let (name, fetched) = self.fetch(zip.as_file_mut())?;
+        if !fetched.verified {
+            say_undigested(&[&name], self.session);
+        }
         let path = zip.path().to_owned();
         Ok(Local { path, shown: format!("the artifact {name}"), artifact: Some(name), _zip: Some(zip) })
     }
