@@ -70,6 +70,11 @@ impl Guard {
         self.write(&format!("@{name}\n"));
     }
 
+    /// Says that the lease of the run points at this object, or is about to.
+    pub fn holds(&self, oid: &str) {
+        self.write(&format!("={oid}\n"));
+    }
+
     /// Says that the run is over: there is nothing to do when the pipe closes.
     pub fn goodbye(&self) {
         self.write(".\n");
@@ -90,6 +95,8 @@ pub struct LeftBehind {
     pub groups: BTreeSet<i32>,
     /// The state that it was in.
     pub state: Option<String>,
+    /// Where its lease may be, the latest last: a renewal is told before it is made.
+    pub lease: Vec<String>,
 }
 
 /// Listens to a run until it is over; returns what it left behind, if it was killed.
@@ -102,6 +109,7 @@ pub fn listen(run: impl BufRead) -> Option<LeftBehind> {
             Some(b'+') => left.groups.extend(group()),
             Some(b'-') => left.groups.retain(|known| Some(*known) != group()),
             Some(b'@') => left.state = Some(line[1..].to_owned()),
+            Some(b'=') => left.lease.push(line[1..].to_owned()),
             Some(b'.') => return None,
             Some(_) | None => {}
         }
@@ -140,7 +148,8 @@ mod tests {
 
     #[track_caller]
     fn check(told: &str, groups: &[i32], state: Option<&str>) {
-        let left = LeftBehind { groups: groups.iter().copied().collect(), state: state.map(str::to_owned) };
+        let groups = groups.iter().copied().collect();
+        let left = LeftBehind { groups, state: state.map(str::to_owned), lease: Vec::new() };
         assert_eq!(listen(told.as_bytes()), Some(left), "{told:?}");
     }
 
@@ -154,5 +163,6 @@ mod tests {
         check("+0\n+1\n+-1\n+\n+x\n\n", &[], None);
         check("@é x\n", &[], Some("é x"));
         assert_eq!(listen("@a\n+12\n.\n".as_bytes()), None);
+        assert_eq!(listen("=a1\n=b2\n".as_bytes()).unwrap().lease, ["a1", "b2"]);
     }
 }

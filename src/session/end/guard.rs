@@ -1,5 +1,6 @@
 //! The guard of a run in CI, or of one that asks an agent: a process of this program that does what is left when the process of the run is killed and
-//! no step follows. It ends the actions and sets the status of the commit. The token reaches it through the pipe.
+//! no step follows. It ends the actions, gives back the lease and sets the status of the commit. The token reaches it through
+//! the pipe.
 
 use std::fs::File;
 use std::io::{self, BufRead, Write as _};
@@ -29,6 +30,7 @@ use crate::session::context::Session;
 use crate::session::key;
 use crate::session::options::RunOptions;
 use crate::session::prepare::left_behind;
+use crate::session::prepare::lock::{LeaseCharge, Lock};
 
 /// How long the guard tries to set the status, counted from the kill. Then it is gone.
 const PATIENCE: Duration = Duration::from_secs(9);
@@ -47,6 +49,9 @@ struct Charge {
     context: Option<String>,
     sha: Option<String>,
     token: Option<String>,
+    /// The lease of the run, if it has one.
+    #[serde(default)]
+    lease: Option<LeaseCharge>,
 }
 
 /// The guard of a run, as the run knows it. It is dismissed when this is dropped.
@@ -58,16 +63,17 @@ pub(crate) struct Watchman {
 
 impl Watchman {
     /// Starts the guard of a run, if it needs one. At a terminal a person sees what goes on, but an agent that lives on would
-    /// go on spending.
+    /// go on spending, and a lease that stays keeps others from their work.
     pub(crate) fn start(
         (options, asks_agents): (&RunOptions, bool),
+        lock: Option<&Lock>,
         loop_name: &str,
         files: &RunFiles,
         session: &Session<'_>,
     ) -> Option<Self> {
         let provider = match &options.audience {
             Audience::Ci(provider) => Some(provider.name().to_owned()),
-            Audience::Person if asks_agents => None,
+            Audience::Person if asks_agents || lock.is_some() => None,
             Audience::Person => return None,
         };
         let program = session.guard.as_ref()?;
@@ -81,9 +87,15 @@ impl Watchman {
             context,
             sha,
             token: session.env.token().map(str::to_owned),
+            lease: lock.map(Lock::charge),
         };
         match start(program, &charge, files, session) {
-            Ok((child, pipe)) => Some(Self { child: Some(child), pipe, lock: lock(files) }),
+            Ok((child, pipe)) => {
+                if let Some(lock) = lock {
+                    lock.tell(pipe.clone());
+                }
+                Some(Self { child: Some(child), pipe, lock: lock_file(files) })
+            }
             Err(error) => {
                 session.talk.warning(&format!("if this process is killed, nobody ends its actions: {error}"));
                 None
@@ -127,7 +139,7 @@ fn start(
     line.push(b'\n');
     // Locked before there is a guard, and held by it through its output as long as it lives: whoever finds the run killed
     // waits for a guard that has not even come to its first line.
-    let held = File::create(lock(files))?;
+    let held = File::create(lock_file(files))?;
     held.lock()?;
     let mut child = Command::new(name)
         .arg0("ll-loop")
@@ -145,13 +157,13 @@ fn start(
 }
 
 /// Names the file that the guard holds a lock of while it lives.
-fn lock(files: &RunFiles) -> PathBuf {
+fn lock_file(files: &RunFiles) -> PathBuf {
     place::of(&RunFiles::running(files.loops())).join(format!(".{}.guard", files.instance()))
 }
 
 /// Waits for the guard of a run that was killed to have done its work.
 pub(crate) fn wait_for(files: &RunFiles) {
-    let path = lock(files);
+    let path = lock_file(files);
     let Ok(file) = read::open(&path) else { return };
     let (sender, gone) = channel();
     thread::spawn(move || {
@@ -206,10 +218,13 @@ impl Session<'_> {
             });
         }
         let took = guard::end(&left.groups, GRACE);
+        if let Some(lease) = &charge.lease {
+            lease.give_back(&left.lease, self);
+        }
         if is_telling && told.recv_timeout(PATIENCE.saturating_sub(took)).is_ok_and(|told| told.is_ok()) {
             finish::status_is_set(&files);
         }
-        let _absent = std::fs::remove_file(lock(&files));
+        let _absent = std::fs::remove_file(lock_file(&files));
         Ok(())
     }
 }

@@ -159,7 +159,8 @@ impl Launch<'_> {
         } else if options.is_report_asked() {
             session.talk.warning("the run will not be reported at its commit: that needs `--ci` and GitHub");
         }
-        let watchman = Watchman::start((&options, agents.host.is_some()), name.as_str(), &files, session);
+        let asked = (&options, agents.host.is_some());
+        let watchman = Watchman::start(asked, lock.as_ref(), name.as_str(), &files, session);
         let Prepared { located, machine, mut library, .. } = prepared;
         let (reader, shown) = (reader(&located.root, &files, &options, session), located.shown);
         let branches = Branches::new(&located.root, &files, session);

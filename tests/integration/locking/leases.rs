@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -379,12 +379,40 @@ fn a_lease_is_removed_at_every_end() {
 }
 
 #[test]
-fn who_was_killed_has_the_lease_until_somebody_has_waited_for_it() {
-    let remote = Remote::new();
-    let killed = remote.machine(&holder("['.']"));
-    let mut child = holding(&killed, &["--lock-ttl", "3s"]);
+fn the_guard_of_a_killed_run_gives_its_lease_back_when_its_actions_have_ended() {
+    for mode in ["--no-ci", "--ci=plain"] {
+        let remote = Remote::new();
+        let killed = remote.machine(&holder("['.']"));
+        let mut child = holding(&killed, &[mode, "--lock-ttl", "3s"]);
+        // Not only where the run began, but also where a renewal has moved it.
+        wait_for_renewal(&remote.bare, 1);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        wait_for(|| remote.leases().is_empty());
+        assert!(!killed.exists("after"), "{mode}: nothing of it is at work any more");
+        remote.machine(&quick("[src]")).run(&["run", "main", "--lock", "git"]).code(0);
+    }
+}
+
+/// Kills a run together with what would clear up after it, as the end of a machine does.
+fn lose(mut child: Child) {
+    let children = fs::read_to_string(format!("/proc/{0}/task/{0}/children", child.id())).unwrap();
+    let guards = children.split_whitespace().filter(|pid| {
+        fs::read(format!("/proc/{pid}/cmdline"))
+            .is_ok_and(|line| line.windows(6).any(|word| word == b"\0guard"))
+    });
+    for guard in guards.filter_map(|pid| Pid::from_raw(pid.parse().unwrap())) {
+        kill_process(guard, Signal::KILL).unwrap();
+    }
     child.kill().unwrap();
     child.wait().unwrap();
+}
+
+#[test]
+fn who_was_lost_has_the_lease_until_somebody_has_waited_for_it() {
+    let remote = Remote::new();
+    let killed = remote.machine(&holder("['.']"));
+    lose(holding(&killed, &["--lock-ttl", "3s"]));
     may_end(&killed);
     assert_eq!(remote.leases().len(), 1);
     let other = remote.machine(&quick("[src]"));

@@ -9,6 +9,7 @@ use super::remote::{LeaseRemote, Swapped};
 use crate::base::object::ObjectId;
 use crate::lease::fence::{LeaseFence, Urgency};
 use crate::lease::record::{LeaseName, LeaseRecord};
+use crate::process::guard::Guard;
 use crate::process::signal::{self, EndRequest, StopAsker};
 use crate::run::clock::steady;
 
@@ -44,6 +45,8 @@ struct KeeperState {
     /// Why the last renewal failed.
     trouble: Option<String>,
     is_over: bool,
+    /// Who gives the lease back if this process is killed.
+    guard: Guard,
 }
 
 impl KeeperShared {
@@ -96,8 +99,8 @@ impl LeaseKeeper {
         good: Duration,
     ) -> std::io::Result<Self> {
         let name = LeaseName::of(&record.scopes);
-        let state =
-            KeeperState { fence: LeaseFence::new(record.ttl(), good), oid, trouble: None, is_over: false };
+        let fence = LeaseFence::new(record.ttl(), good);
+        let state = KeeperState { fence, oid, trouble: None, is_over: false, guard: Guard::default() };
         let shared = Arc::new(KeeperShared { state: Mutex::new(state), woken: Condvar::new() });
         let stop = remote.stop();
         let renewer = Renewer { shared: Arc::clone(&shared), remote, record, name: name.clone() };
@@ -108,6 +111,13 @@ impl LeaseKeeper {
     /// Returns what asks the run to end when its lease is lost.
     pub(super) fn fence(&self) -> Arc<dyn signal::Fence> {
         Arc::<KeeperShared>::clone(&self.shared)
+    }
+
+    /// Tells a guard where the lease is, from now on.
+    pub(super) fn tell(&self, guard: Guard) {
+        let mut state = self.shared.state();
+        guard.holds(state.oid.as_str());
+        state.guard = guard;
     }
 
     /// Returns why it is lost, if it is.
@@ -217,6 +227,7 @@ impl Renewer {
             let oid = {
                 let mut state = self.shared.state();
                 state.trouble.get_or_insert_with(|| "the server did not answer".to_owned());
+                state.guard.holds(new.as_str());
                 state.oid.clone()
             };
             let swapped = self.remote.swap(&self.name, Some(&oid), Some(&new), left.min(ttl / 3));

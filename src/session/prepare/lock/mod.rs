@@ -1,6 +1,7 @@
 //! `--lock git`: a lease on the scope of a run, as a ref of a repository that several machines share. Which step comes
 //! next is decided in [`crate::lease`]; here the steps are made, and a person is told.
 
+mod charge;
 mod keeper;
 mod remote;
 
@@ -9,6 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+pub(crate) use charge::LeaseCharge;
 use keeper::LeaseKeeper;
 use remote::{LeaseRemote, Swapped};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
@@ -25,6 +27,7 @@ use crate::journal::claim::Claim;
 use crate::lease::race::{Act, Held, Race};
 use crate::lease::record::{FoundLease, LeaseName, LeaseRecord, MAX_SCOPES};
 use crate::lease::scope::Scopes;
+use crate::process::guard::Guard;
 use crate::process::life::host;
 use crate::process::signal::{self, Cancel, EndRequest};
 use crate::run::clock::steady;
@@ -47,6 +50,22 @@ pub(crate) struct Lock {
     /// The same remote for looks of the run itself.
     look: LeaseRemote,
     ttl: Duration,
+}
+
+impl LeaseCharge {
+    /// Removes the lease of a run whose process is gone and whose actions have ended, from where it may be: nobody has to
+    /// wait until its time is over. It is left alone where somebody else has it.
+    pub(crate) fn give_back(&self, places: &[String], session: &Session<'_>) {
+        let Ok(name) = LeaseName::parse(&self.name) else { return };
+        let Ok(remote) = LeaseRemote::handed_on(self, session) else { return };
+        // A renewal that was told may not have been made.
+        for place in places.iter().rev().take(2) {
+            let Ok(from) = ObjectId::parse(place) else { continue };
+            if remote.swap(&name, Some(&from), None, PATIENCE) == Ok(Swapped::Done) {
+                return;
+            }
+        }
+    }
 }
 
 /// What is to be locked.
@@ -176,6 +195,16 @@ impl Lock {
     /// Returns what asks the run to end when its lease is lost.
     pub(crate) fn fence(&self) -> Arc<dyn signal::Fence> {
         self.keeper.fence()
+    }
+
+    /// Returns what the guard of the run has to know.
+    pub(crate) fn charge(&self) -> LeaseCharge {
+        self.look.charge(&self.keeper.known().0)
+    }
+
+    /// Tells the guard of the run where the lease is, from now on.
+    pub(crate) fn tell(&self, guard: Guard) {
+        self.keeper.tell(guard);
     }
 
     /// Makes sure that the lease is still held: by the clock, and by a look at the server.

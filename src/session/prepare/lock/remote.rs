@@ -11,6 +11,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
+use super::charge::LeaseCharge;
 use crate::base::object::ObjectId;
 use crate::base::text::{one_line, percent_decoded};
 use crate::forge::git_remote::GitRemote;
@@ -39,6 +40,9 @@ const HEAD: usize = 4 << 10;
 pub(super) struct LeaseRemote {
     scratch: Arc<Scratch>,
     url: String,
+    /// The header by which it lets us in, which is a secret.
+    header: Option<String>,
+    is_sha256: bool,
     /// How people know it: without a credential.
     pub(super) shown: String,
     /// What no message may hold.
@@ -111,8 +115,26 @@ impl LeaseRemote {
         let scratch = Scratch::new(&remote, is_sha256, session).map_err(|why| {
             Error::refused(format!("cannot make a scratch repository: {why}")).of_kind(Kind::Failed)
         })?;
-        let (url, stop) = (remote.url, Arc::default());
-        Ok(Self { scratch: Arc::new(scratch), url, shown, secrets, read: RefCell::default(), stop })
+        let Remote { url, header } = remote;
+        let (scratch, read, stop) = (Arc::new(scratch), RefCell::default(), Arc::default());
+        Ok(Self { scratch, url, header, is_sha256, shown, secrets, read, stop })
+    }
+
+    /// Takes a remote that another process of ours has found.
+    pub(super) fn handed_on(lease: &LeaseCharge, session: &Session<'_>) -> Result<Self, Error> {
+        let remote = Remote { url: lease.url.clone(), header: lease.header.clone() };
+        let (shown, secrets) = (shown(&lease.url), words(&lease.url));
+        Self::new(remote, shown, lease.is_sha256, secrets, session)
+    }
+
+    /// Returns what another process has to know to give this lease back.
+    pub(super) fn charge(&self, name: &LeaseName) -> LeaseCharge {
+        LeaseCharge {
+            url: self.url.clone(),
+            header: self.header.clone(),
+            is_sha256: self.is_sha256,
+            name: name.as_str().to_owned(),
+        }
     }
 
     /// Returns the same for another thread, which is stopped for itself.
@@ -120,6 +142,8 @@ impl LeaseRemote {
         Self {
             scratch: Arc::clone(&self.scratch),
             url: self.url.clone(),
+            header: self.header.clone(),
+            is_sha256: self.is_sha256,
             shown: self.shown.clone(),
             secrets: self.secrets.clone(),
             read: RefCell::default(),
