@@ -62,6 +62,9 @@ impl RunFiles {
         }
     }
 
+    /// The directory of the worktrees of runs, in `.loops`.
+    pub const WORKTREES: &str = ".worktrees";
+
     /// Names the files of a run that began earlier and is not in the history.
     pub fn of(loops: &Path, instance: &str) -> Option<Self> {
         let mut parts = instance.rsplitn(3, '-');
@@ -201,7 +204,7 @@ impl RunFiles {
 
     /// The git worktree in which the run works, if it has one. It stays where it is when the other files move.
     pub fn worktree(&self) -> PathBuf {
-        self.loops().join(".worktrees").join(&self.instance)
+        self.loops().join(Self::WORKTREES).join(&self.instance)
     }
 
     /// Returns `.loops`.

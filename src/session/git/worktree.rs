@@ -51,8 +51,7 @@ impl Worktree {
             home: home.to_owned(),
             root: path.join(prefix),
             path,
-            // Git does not allow two dots in a row in names of branches: they stand for a range of commits.
-            name: files.instance().replace("..", "-"),
+            name: branch_name(files.instance()),
             base,
             snapshot: None,
             git,
@@ -200,6 +199,56 @@ impl Worktree {
     fn delete(&self) -> Call {
         Call::new("branch").with(&["-d"]).path(self.branch())
     }
+}
+
+/// Removes the worktrees of runs that were killed before they began: they have a branch of ours and no journal, and nobody has
+/// worked in them. One that holds anything of its own stays.
+pub(crate) fn remove_unbegun(
+    home: &Path,
+    loops: &Path,
+    is_live: impl Fn(&str) -> bool,
+    session: &Session<'_>,
+) {
+    if !loops.join(RunFiles::WORKTREES).is_dir() {
+        return;
+    }
+    let git = super::at(home, session);
+    let listed = git.bytes(&Call::new("worktree").with(&["list", "--porcelain", "-z"]), &[]);
+    let listed = String::from_utf8_lossy(&listed.unwrap_or_default()).into_owned();
+    for entry in listed.split("\0\0") {
+        let field = |name: &str| entry.split('\0').find_map(|line| line.strip_prefix(name));
+        let (Some(path), Some(branch)) = (field("worktree "), field("branch refs/heads/")) else { continue };
+        let path = Path::new(path);
+        let run = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let Some(files) = RunFiles::of(loops, &run).filter(|files| is_same(&files.worktree(), path)) else {
+            continue;
+        };
+        let is_ours = branch.strip_prefix(BRANCHES) == Some(branch_name(&run).as_str());
+        let has_begun = files.journal().exists() || files.archived().journal().exists();
+        if is_ours && !has_begun && !is_live(&run) {
+            remove_clean(&git, path, branch);
+        }
+    }
+}
+
+fn is_same(one: &Path, other: &Path) -> bool {
+    one.canonicalize().is_ok_and(|one| other.canonicalize().is_ok_and(|other| one == other))
+}
+
+/// Removes a worktree and its branch. Git refuses where there is more in it than the commit has, but also one whose files
+/// were not written yet.
+fn remove_clean(git: &Git, path: &Path, branch: &str) {
+    let names = fs_err::read_dir(path).map(|entries| entries.flatten().map(|entry| entry.file_name()));
+    let is_bare = names.is_ok_and(|mut names| names.all(|name| name == ".git"));
+    let remove = Call::new("worktree").with(if is_bare { &["remove", "--force"] } else { &["remove"] });
+    if git.line(&remove.path(path.to_string_lossy())).is_ok() {
+        let _has_commits = git.line(&Call::new("branch").with(&["-d"]).path(branch));
+    }
+}
+
+/// Returns the name of the branch of a run. Git does not allow two dots in a row there: they stand for a range of commits.
+fn branch_name(run: &str) -> String {
+    run.replace("..", "-")
 }
 
 /// Makes the directory of all worktrees, in which git sees nothing.

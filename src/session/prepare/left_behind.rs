@@ -6,6 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::base::text::listed_in_part;
+use crate::definition::load::DIRECTORY;
 use crate::files::{aside, read};
 use crate::journal::claim::{self, place};
 use crate::journal::files::RunFiles;
@@ -13,6 +14,7 @@ use crate::process::groups::{self, Groups};
 use crate::process::guard::Guard;
 use crate::process::spawn::GRACE;
 use crate::session::context::Session;
+use crate::session::git::worktree;
 
 const RECORD: &str = ".groups";
 
@@ -59,6 +61,10 @@ pub(crate) fn end(running: &Path, own: &str, session: &Session<'_>) {
     // Before it is asked who lives: a run has its claim before its record, so one that begins meanwhile is not in here.
     let records = records(running);
     let live = claim::live(running).unwrap_or_default();
+    if let Some(home) = running.parent().and_then(Path::parent) {
+        let is_live = |run: &str| run == own || live.iter().any(|live| live.instance == run);
+        worktree::remove_unbegun(home, &home.join(DIRECTORY), is_live, session);
+    }
     for (run, edited) in
         aside::recover(running, |run| run != own && live.iter().any(|live| live.instance == run))
     {

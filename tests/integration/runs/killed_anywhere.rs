@@ -105,6 +105,33 @@ fn numbers_and_plans_leave_nothing() {
     check("plan main -o reports/plan.json");
 }
 
+#[test]
+fn the_worktree_of_a_run_that_never_began_is_removed_unless_something_is_in_it() {
+    let project = project();
+    let trees = ".loops/.worktrees";
+    let made = |run: &str, more: &[&str]| {
+        let (branch, path) = (format!("ll-loop/{run}"), format!("{trees}/{run}"));
+        git(&project, &[&["worktree", "add", "-q", "-b", &branch], more, &[&path]].concat());
+    };
+    // Killed before its files were written, after that, and after somebody came.
+    made("main-20260101T000000-000001", &["--no-checkout"]);
+    made("main-20260101T000000-000002", &[]);
+    made("main-20260101T000000-000003", &[]);
+    project.write(&format!("{trees}/main-20260101T000000-000003/notes"), "mine");
+    // Of a person, and of a step that somebody stands in.
+    git(&project, &["worktree", "add", "-q", "-b", "mine", &format!("{trees}/main-20260101T000000-000004")]);
+    git(
+        &project,
+        &["worktree", "add", "-q", "--detach", &format!("{trees}/main-20260101T000000-000005-at-1")],
+    );
+    let _ran = project.run(&["run", "main"]).code(0);
+    let mut left: Vec<_> = entries(&project.at(trees));
+    left.sort();
+    let left: Vec<_> = left.iter().map(|path| path.file_name().unwrap().to_string_lossy()).collect();
+    let stay = ["000003", "000004", "000005-at-1"].map(|end| format!("main-20260101T000000-{end}"));
+    assert_eq!(left, stay);
+}
+
 /// A directory of a dead process, as it is made: nobody holds its lock.
 fn dead(project: &Project, mark: &str, elsewhere: &[&Path]) -> PathBuf {
     let home = project.at(&format!("tmp/.ll-loop-tmp-{mark}"));
