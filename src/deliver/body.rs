@@ -125,7 +125,8 @@ impl BodyFacts<'_> {
             ),
             Checks::None => out.push_str(
                 "> [!IMPORTANT]\n> **No checks run here**, because the token that wrote this starts none. Somebody with \
-                 write access starts them: close this and open it again, or push to the branch.\n\n",
+                 write access starts them: close this and open it again. A push to the branch starts them, too, but then the \
+                 branch is theirs, and no later run brings it up to date.\n\n",
             ),
         }
         out

@@ -35,7 +35,7 @@ use crate::files::gitdir;
 use crate::process::{filesystem, patience};
 
 /// Options of every call, which take precedence over the configuration.
-const SETTINGS: [&str; 24] = [
+const SETTINGS: [&str; 25] = [
     "core.hooksPath=/dev/null",
     // Empty means none, for every version: an old one would start a program called `false`.
     "core.fsmonitor=",
@@ -44,6 +44,8 @@ const SETTINGS: [&str; 24] = [
     "core.checkStat=default",
     "core.trustctime=true",
     "core.ignoreCase=false",
+    // It may name other parents and trees than the commits themselves, and nobody compares them.
+    "core.commitGraph=false",
     // Files of more than 8 MiB go through in pieces.
     "core.bigFileThreshold=8m",
     "core.pager=cat",
