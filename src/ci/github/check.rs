@@ -7,7 +7,9 @@ use serde_json::{Map, Value, json};
 
 use super::cut::cut;
 use super::reporter::Channel;
-use super::shared::{Rank, ReportMark, described, if_known, marked, sentence, unseen};
+use super::shared::{
+    Rank, ReportMark, described, if_known, marked, sentence, standing_elsewhere, stands, unseen,
+};
 use super::target::ReportTarget;
 use crate::base::text::{head, one_line};
 use crate::ci::reported::FinalReport;
@@ -99,60 +101,93 @@ impl Channel for CheckChannel {
             beside.correct(id, beside.worded(&output), target)?;
         }
         // Of several check runs with one name, people see the newest.
-        for (better, summary) in &beside.better {
-            let output = CheckOutput { title: sentence(WHAT), summary: summary.clone() };
-            beside.correct(*better, output, target)?;
+        for better in beside.better.iter().filter(|better| !better.is_elsewhere || better.id > id) {
+            let output = CheckOutput { title: beside.sentence(), summary: better.summary.clone() };
+            beside.correct(better.id, output, target)?;
         }
-        let is_another = beside.conclusion != own;
+        let (is_another, name) = (beside.conclusion != own, target.context());
         Ok(is_another.then(|| {
-            format!("the check run `{}` is that of another run: {}", target.context(), sentence(WHAT))
+            if beside.is_elsewhere {
+                format!("the check run `{name}` is {}", beside.sentence())
+            } else {
+                format!("the check run `{name}` is that of another run: {}", beside.sentence())
+            }
         }))
     }
 }
 
-/// A check run beside those of the same name that other runs of this CI run made.
+/// A check run beside those of the same name that other runs made.
 struct NeighbourCheck {
     /// The worst conclusion, this run's own included.
     conclusion: String,
+    /// Whether another job has it, or one of another workflow or event.
+    is_elsewhere: bool,
     /// What the other one says that has it.
     title: Option<String>,
-    /// Those that are over and look better, with their summaries.
-    better: Vec<(u64, String)>,
+    /// Those that are over and look better.
+    better: Vec<BetterCheck>,
+}
+
+/// A check run that is over and looks better than it should.
+struct BetterCheck {
+    id: u64,
+    summary: String,
+    /// Whether it is of another job, or of another workflow or event.
+    is_elsewhere: bool,
 }
 
 impl NeighbourCheck {
     fn nobody(own: &str) -> Self {
-        Self { conclusion: own.to_owned(), title: None, better: Vec::new() }
+        Self { conclusion: own.to_owned(), is_elsewhere: false, title: None, better: Vec::new() }
     }
 
     fn read(target: &ReportTarget, own: &str) -> Result<Self, ApiError> {
         let path = target.path(&format!("/commits/{}/check-runs", target.sha()));
         let query = [("check_name", target.context()), ("filter", "all")];
         let mut beside = Self::nobody(own);
-        let mut over = Vec::new();
+        let mut checks: Vec<ListedCheck> = Vec::new();
         for listed in target.api().list::<CheckList>(&path, &query).take(MAX_READ) {
             let Some(check) = if_known(listed.map(Some))? else { break };
-            let link = check.details_url.unwrap_or_default();
-            let Some(mark) = ReportMark::of_another(&link, target) else { continue };
             // One that is not over corrects this one, where it has to.
-            let Some(conclusion) = check.conclusion else { continue };
-            let output = check.output.unwrap_or_default();
+            checks.extend(Some(check).filter(|check| check.conclusion.is_some()));
+        }
+        checks.sort_by_key(|check| std::cmp::Reverse(check.id));
+        let links: Vec<&str> = checks.iter().map(ListedCheck::link).collect();
+        let here = links.iter().enumerate();
+        let here = here.filter_map(|(place, link)| Some((place, ReportMark::of_another(link, target)?)));
+        let here: Vec<_> = here.map(|(place, mark)| (place, mark, false)).collect();
+        let elsewhere = standing_elsewhere(&links, target).into_iter();
+        for (place, mark, is_elsewhere) in
+            here.iter().cloned().chain(elsewhere.map(|(place, mark)| (place, mark, true)))
+        {
             if Rank::of(mark.own) > Rank::of(&beside.conclusion) {
-                beside.title.clone_from(&output.title);
+                beside.title = checks[place].output.as_ref().and_then(|output| output.title.clone());
+                beside.is_elsewhere = is_elsewhere;
                 mark.own.clone_into(&mut beside.conclusion);
             }
-            over.push((Rank::of(&conclusion), check.id, output.summary.unwrap_or_default()));
         }
         let worst = Rank::of(&beside.conclusion);
-        let better = over.into_iter().filter(|(rank, ..)| *rank < worst);
-        beside.better = better.map(|(_, id, summary)| (id, summary)).collect();
+        let is_better =
+            |check: &&ListedCheck| Rank::of(check.conclusion.as_deref().unwrap_or_default()) < worst;
+        let others = checks.iter().filter(is_better).filter_map(|check| {
+            let is_elsewhere = ReportMark::of_elsewhere(check.link(), target).is_some();
+            let is_other = is_elsewhere || ReportMark::of_another(check.link(), target).is_some();
+            let summary = check.output.as_ref().and_then(|output| output.summary.clone()).unwrap_or_default();
+            is_other.then_some(BetterCheck { id: check.id, summary, is_elsewhere })
+        });
+        beside.better = others.collect();
         Ok(beside)
+    }
+
+    /// Says why the check run is not this run's own.
+    fn sentence(&self) -> String {
+        if self.is_elsewhere { stands(WHAT) } else { sentence(WHAT) }
     }
 
     /// Returns the output with the words of the run that came out worst.
     fn worded(&self, output: &CheckOutput) -> CheckOutput {
         let title = match &self.title {
-            Some(title) => described(title, WHAT, MAX_TITLE),
+            Some(title) => described(title, &self.sentence(), MAX_TITLE),
             None => output.title.clone(),
         };
         CheckOutput { title, summary: output.summary.clone() }
@@ -193,6 +228,12 @@ struct ListedCheck {
     conclusion: Option<String>,
     details_url: Option<String>,
     output: Option<ListedOutput>,
+}
+
+impl ListedCheck {
+    fn link(&self) -> &str {
+        self.details_url.as_deref().unwrap_or_default()
+    }
 }
 
 #[derive(Default, Deserialize)]

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::cut::cut;
 use super::reporter::Channel;
-use super::shared::{Rank, ReportMark, if_known, marked, sentence};
+use super::shared::{Rank, ReportMark, if_known, marked, sentence, stands};
 use super::status::{self, Other, state};
 use super::target::ReportTarget;
 use crate::ci::reported::FinalReport;
@@ -62,15 +62,15 @@ impl Channel for CommentChannel {
         let own = state(&report.digest, target.sha());
         let ours = body(&marker, &summary::render(&report.digest), &marked(target.url(), target, own));
         // What stands for a run that came out worse, and whose own comment may have been written over.
-        let mut stand_in: Option<String> = None;
-        let mut is_another = false;
+        let mut stand_in: Option<StandingText> = None;
+        let mut another: Option<String> = None;
         let us = author(target)?;
         let mut there = find(target, number, (&marker, &us))?;
         for _ in 0..TRIES {
-            let theirs = there.as_ref().and_then(|(_, there)| worse(there, own, target)).map(with_note);
+            let theirs = there.as_ref().and_then(|(_, there)| worse(there, own, target));
             let theirs = theirs.or_else(|| stand_in.clone());
-            is_another = theirs.is_some();
-            let text = theirs.unwrap_or_else(|| ours.clone());
+            another = theirs.as_ref().map(|theirs| theirs.why.clone());
+            let text = theirs.map_or_else(|| ours.clone(), |theirs| theirs.text);
             let id = match there {
                 Some((_, there)) if there == text => break,
                 Some((id, there_then)) => {
@@ -102,7 +102,7 @@ impl Channel for CommentChannel {
             // Another run may have written it since it was read.
             let body = read(target, id)?.unwrap_or(text);
             if !is_better(&body, own, target) {
-                if is_another || stand_in.is_some() {
+                if another.is_some() || stand_in.is_some() {
                     break;
                 }
                 // No server writes a comment on condition of what stands there. A run that came out worse may have written
@@ -112,8 +112,7 @@ impl Channel for CommentChannel {
             }
             there = Some((id, body));
         }
-        Ok(is_another
-            .then(|| format!("the comment on the pull request is that of another run: {}", sentence(WHAT))))
+        Ok(another.map(|why| format!("the comment on the pull request is that of another run: {why}")))
     }
 }
 
@@ -124,9 +123,27 @@ fn read(target: &ReportTarget, id: u64) -> Result<Option<String>, ApiError> {
     Ok(written.and_then(|written| written.body))
 }
 
-/// Returns the text of a comment if it is about another run of this CI run that came out worse.
-fn worse<'t>(text: &'t str, own: &str, target: &ReportTarget) -> Option<&'t str> {
-    mark_of_another(text, target).filter(|mark| Rank::of(mark.own) > Rank::of(own)).map(|_| text)
+/// The comment of another run that has the last word.
+#[derive(Clone)]
+struct StandingText {
+    text: String,
+    /// Why it has.
+    why: String,
+}
+
+/// Returns what a comment says if it is about another run that came out worse and has the last word.
+fn worse(text: &str, own: &str, target: &ReportTarget) -> Option<StandingText> {
+    let with = |why: String| StandingText { text: with_note(text, &why), why };
+    let is_worse = |mark: &ReportMark<'_>| Rank::of(mark.own) > Rank::of(own);
+    if mark_of_another(text, target).is_some_and(|mark| is_worse(&mark)) {
+        return Some(with(sentence(WHAT)));
+    }
+    let link = link(text)?;
+    let mark = ReportMark::of_elsewhere(link, target)?;
+    let is_failure = is_worse(&mark) && Rank::of(mark.own) == Rank::Bad;
+    // The comment has one report alone. Where statuses say that it was taken back since, it does not stand.
+    let is_standing = is_failure && !status::is_taken_back(link, target);
+    is_standing.then(|| with(stands(WHAT)))
 }
 
 /// Tells whether a comment is about another run of this CI run, and looks better than this one came out.
@@ -136,20 +153,27 @@ fn is_better(text: &str, own: &str, target: &ReportTarget) -> bool {
 
 /// Returns the mark of the last link of a comment, if it is of another run of this CI run.
 fn mark_of_another<'t>(text: &'t str, target: &ReportTarget) -> Option<ReportMark<'t>> {
+    ReportMark::of_another(link(text)?, target)
+}
+
+/// Returns the last link of a comment.
+fn link(text: &str) -> Option<&str> {
     let (_, link) = text.rsplit_once("](")?;
-    ReportMark::of_another(link.split_once(')')?.0, target)
+    Some(link.split_once(')')?.0)
 }
 
 /// Returns a comment for a run of which no more is known than its status.
-fn in_place_of(other: &Other, marker: &str, loop_name: &str) -> String {
+fn in_place_of(other: &Other, marker: &str, loop_name: &str) -> StandingText {
     let heading = format!("## ❌ {}", markdown::code(loop_name, 120));
     let said = markdown::words(&other.description);
-    format!("{marker}\n{heading}\n\n{said}\n\n> {}\n\n[The run]({})\n", sentence(WHAT), other.link)
+    let why = if other.is_elsewhere { stands(WHAT) } else { sentence(WHAT) };
+    let text = format!("{marker}\n{heading}\n\n{said}\n\n> {why}\n\n[The run]({})\n", other.link);
+    StandingText { text, why }
 }
 
-/// Adds that the comment is shared, before its last line.
-fn with_note(text: &str) -> String {
-    let note = format!("> {}\n\n", sentence(WHAT));
+/// Adds why the comment is not this run's own, before its last line.
+fn with_note(text: &str, why: &str) -> String {
+    let note = format!("> {why}\n\n");
     match text.rfind("[The run](") {
         Some(at) if !text.contains(&note) => format!("{}{note}{}", &text[..at], &text[at..]),
         Some(_) | None => text.to_owned(),

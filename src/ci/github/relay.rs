@@ -5,7 +5,7 @@
 use super::comment::CommentChannel;
 use super::reporter::Channel as _;
 use super::status::{self, state};
-use super::target::{Elsewhere, ReportTarget};
+use super::target::{Elsewhere, ReportTarget, origin};
 use crate::base::text::one_line;
 use crate::ci::reported::{FinalReport, ReportedRun};
 use crate::forge::github::api::{Api, ApiError};
@@ -64,7 +64,10 @@ impl OtherRun {
         subject: ReportedRun,
     ) -> ReportTarget {
         let (run, attempt) = (self.id, self.attempt());
-        let run = Elsewhere { run, attempt, url: self.html_url.clone(), sha: self.head_sha.clone() };
+        // Which of its jobs it was, nobody says who can be believed.
+        let origin = self.workflow_and_event().map(|(file, event)| origin(&[file, event], None));
+        let (url, sha) = (self.html_url.clone(), self.head_sha.clone());
+        let run = Elsewhere { run, attempt, url, sha, origin };
         ReportTarget::of_other(api.clone(), repository.clone(), run, subject)
     }
 

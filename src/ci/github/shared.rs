@@ -1,12 +1,18 @@
 //! The worst stands: several runs of one CI run that nothing tells apart report under one name, and the name is never
 //! better than the worst of them, whoever reports last.
 //!
+//! Of different CI runs at one commit, a failure stands until the same job of the same workflow and event says otherwise:
+//! a push that is green takes nothing back of the pull request that is red.
+//!
 //! Each report carries a mark in the fragment of its link: which run made it, in which attempt of the CI run (or at which
-//! place in it, where attempts are not counted), and how that run itself came out. A run looks at the reports of the others before it reports its end, and once more after,
-//! so that of two that report at the same time one sees the other.
+//! place in it, where attempts are not counted), from which job at which commit, and how that run itself came out. A run
+//! looks at the reports of the others before it reports its end, and once more after, so that of two that report at the
+//! same time one sees the other.
+
+use std::collections::BTreeMap;
 
 use super::target::ReportTarget;
-use crate::base::text::one_line;
+use crate::base::text::{head, one_line};
 use crate::forge::github::api::ApiError;
 
 /// How often a report is made again because another run reported meanwhile.
@@ -46,30 +52,48 @@ pub(super) struct ReportMark<'m> {
     page: &'m str,
     instance: &'m str,
     attempt: &'m str,
+    /// Where it comes from, where the runner said it.
+    origin: Option<MarkOrigin<'m>>,
     /// How the run itself came out.
     pub(super) own: &'m str,
 }
 
+/// Which job of which workflow and event made a report, and about which commit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct MarkOrigin<'m> {
+    job: &'m str,
+    commit: &'m str,
+}
+
+impl<'m> MarkOrigin<'m> {
+    fn of(target: &'m ReportTarget) -> Option<Self> {
+        Some(Self { job: target.origin()?, commit: head(target.sha(), COMMIT_DIGITS) })
+    }
+}
+
+/// How many digits of a commit stand in a mark.
+const COMMIT_DIGITS: usize = 12;
+
 impl<'m> ReportMark<'m> {
     fn of(target: &'m ReportTarget, page: &'m str, own: &'m str) -> Self {
         let attempt = target.place().unwrap_or(target.attempt());
-        Self { page, instance: target.instance(), attempt, own }
+        Self { page, instance: target.instance(), attempt, origin: MarkOrigin::of(target), own }
     }
 
     /// Reads the link of a report.
     fn parse(link: &'m str) -> Option<Self> {
         let (page, rest) = link.split_once(MARK)?;
         let mut parts = rest.rsplitn(3, ':');
-        let (own, attempt, instance) = (parts.next()?, parts.next()?, parts.next()?);
-        Some(Self { page, instance, attempt, own })
+        let (own, place, instance) = (parts.next()?, parts.next()?, parts.next()?);
+        let mut places = place.split('@');
+        let attempt = places.next()?;
+        let origin = places.next().zip(places.next()).map(|(job, commit)| MarkOrigin { job, commit });
+        Some(Self { page, instance, attempt, origin, own })
     }
 
     /// Reads the link of a report, if that is of this attempt of the CI run.
     pub(super) fn of_this_attempt(link: &'m str, target: &ReportTarget) -> Option<Self> {
-        let mark = Self::parse(link)?;
-        let is_uncounted = target.place().is_some() || is_place(mark.attempt);
-        let is_ours = mark.page == target.url() && (is_uncounted || mark.attempt == target.attempt());
-        is_ours.then_some(mark)
+        Self::parse(link).filter(|mark| mark.is_of_this_attempt(target))
     }
 
     /// Reads the link of a report, if the same run made it, in whatever attempt of the CI run.
@@ -88,6 +112,24 @@ impl<'m> ReportMark<'m> {
         Self::of_this_attempt(link, target).filter(|mark| !mark.is_followed_by(&ours))
     }
 
+    /// Reads the link of a report, if another job made it, or one of another workflow or event, about the same commit.
+    pub(super) fn of_elsewhere(link: &'m str, target: &ReportTarget) -> Option<Self> {
+        Self::parse(link).filter(|mark| mark.is_elsewhere(target))
+    }
+
+    fn is_elsewhere(&self, target: &ReportTarget) -> bool {
+        let Some((theirs, ours)) = self.origin.zip(MarkOrigin::of(target)) else { return false };
+        theirs.commit == ours.commit
+            && theirs.job != ours.job
+            && self.instance != target.instance()
+            && !self.is_of_this_attempt(target)
+    }
+
+    fn is_of_this_attempt(&self, target: &ReportTarget) -> bool {
+        let is_uncounted = target.place().is_some() || is_place(self.attempt);
+        self.page == target.url() && (is_uncounted || self.attempt == target.attempt())
+    }
+
     /// Tells whether what the later one says takes the place of this: of the same run, which may have been continued, or
     /// of the same place in a CI run that runs again.
     pub(super) fn is_followed_by(&self, later: &ReportMark<'_>) -> bool {
@@ -102,8 +144,50 @@ fn is_place(attempt: &str) -> bool {
 
 /// Returns a link with the mark of the run of this job.
 pub(super) fn marked(page: &str, target: &ReportTarget, own: &str) -> String {
-    let ReportMark { instance, attempt, .. } = ReportMark::of(target, page, own);
-    format!("{page}{MARK}{instance}:{attempt}:{own}")
+    let ReportMark { instance, attempt, origin, .. } = ReportMark::of(target, page, own);
+    let origin = origin.map(|MarkOrigin { job, commit }| format!("@{job}@{commit}")).unwrap_or_default();
+    format!("{page}{MARK}{instance}:{attempt}{origin}:{own}")
+}
+
+/// Returns the reports of other jobs, workflows and events about this commit that stand, of all reports under one name, the
+/// newest first: what each of them said last, if it was a failure. A run that goes on elsewhere still speaks for the job
+/// that began it.
+pub(super) fn standing_elsewhere<'m>(
+    links: &[&'m str],
+    target: &ReportTarget,
+) -> Vec<(usize, ReportMark<'m>)> {
+    let all: Vec<Option<ReportMark<'m>>> = links.iter().map(|link| ReportMark::parse(link)).collect();
+    let began = |mark: &ReportMark<'m>| {
+        let oldest = all.iter().rev().flatten().find(|other| other.instance == mark.instance);
+        oldest.and_then(|oldest| oldest.origin).map(|origin| origin.job)
+    };
+    let mut last: BTreeMap<&str, (&str, &str)> = BTreeMap::new();
+    let mut seen: Vec<&ReportMark<'m>> = Vec::new();
+    let mut standing = Vec::new();
+    // One that is not over has taken nothing back.
+    let is_over = |mark: &ReportMark<'_>| Rank::of(mark.own) != Rank::Open;
+    for (place, mark) in all.iter().enumerate().filter_map(|(place, mark)| Some((place, mark.as_ref()?))) {
+        let is_followed = |later: &&ReportMark<'m>| {
+            mark.instance == later.instance || (mark.page == later.page && mark.is_followed_by(later))
+        };
+        if !is_over(mark) || seen.iter().any(is_followed) {
+            continue;
+        }
+        seen.push(mark);
+        let job = began(mark).filter(|job| mark.is_elsewhere(target) && Some(*job) != target.origin());
+        let Some(job) = job else { continue };
+        let attempt = if is_place(mark.attempt) { "" } else { mark.attempt };
+        let is_last = *last.entry(job).or_insert((mark.page, attempt)) == (mark.page, attempt);
+        if is_last && Rank::of(mark.own) == Rank::Bad {
+            standing.push((place, mark.clone()));
+        }
+    }
+    standing
+}
+
+/// Says that a report of another job stands.
+pub(super) fn stands(what: &str) -> String {
+    format!("another job's {what} of this commit: it stands until that job runs again")
 }
 
 /// Says that several runs share a name.
@@ -116,9 +200,8 @@ pub(super) fn unseen(what: &str, error: &ApiError) -> String {
     format!("whether other runs share the {what} is not known: {error}")
 }
 
-/// Adds that to a description of at most so many characters.
-pub(super) fn described(description: &str, what: &str, most: usize) -> String {
-    let sentence = sentence(what);
+/// Adds a sentence about others to a description of at most so many characters.
+pub(super) fn described(description: &str, sentence: &str, most: usize) -> String {
     let room = most.saturating_sub(sentence.chars().count() + 3);
     format!("{} ({sentence})", one_line(description, room))
 }
@@ -349,6 +432,112 @@ mod tests {
         assert_eq!(forge.status().0, "success");
     }
 
+    /// Reports the end of a run of another CI run, which this event has set off.
+    fn reported_by(
+        server: &TestServer,
+        (event, ci_run): (&str, u64),
+        run: &str,
+        outcome: Outcome,
+        channel: &mut dyn Channel,
+    ) -> Option<String> {
+        let target = ReportTarget::in_test(Api::new(&server.address(), None, Transport::default()));
+        let target = target.of_run(run).set_off_by(event, ci_run);
+        channel.begin(&target).unwrap();
+        channel.end(&target, &FinalReport { digest: ending(outcome), annotations: vec![] }).unwrap()
+    }
+
+    #[test]
+    fn a_failure_of_another_event_stands_until_the_same_job_says_otherwise() {
+        use Outcome::{Failure, Success};
+        let forge = FakeReportServer::default();
+        let server = forge.served();
+        let says = |event: &str, ci_run: u64, run: &str, outcome: Outcome| {
+            let said = reported_by(&server, (event, ci_run), run, outcome, &mut StatusChannel);
+            (forge.status().0, said)
+        };
+        assert_eq!(says("pull_request", 1, "a", Failure), ("failure".to_owned(), None));
+        // The push of the same commit is green, also in a later CI run, and takes nothing back.
+        for (ci_run, run) in [(2, "b"), (3, "c")] {
+            let (state, said) = says("push", ci_run, run, Success);
+            assert_eq!(state, "failure");
+            let said = said.unwrap();
+            assert!(said.contains("it stands until that job runs again"), "{said}");
+            assert!(said.contains("/actions/runs/1#"), "{said}");
+        }
+        assert!(forge.status().1.starts_with("failure: `check` said no ("), "{:?}", forge.status());
+        // The same job in a later CI run does, whatever the others said.
+        assert_eq!(says("pull_request", 4, "d", Success).0, "success");
+        assert_eq!(says("push", 5, "e", Success).0, "success");
+        // Of its own reports, the last one counts.
+        assert_eq!(says("push", 6, "f", Failure).0, "failure");
+        assert_eq!(says("pull_request", 7, "g", Success).0, "failure");
+        assert_eq!(says("push", 8, "h", Success).0, "success");
+    }
+
+    #[test]
+    fn what_is_not_over_takes_no_failure_back_and_a_run_that_goes_on_elsewhere_speaks_for_its_job() {
+        let forge = FakeReportServer::default();
+        let server = forge.served();
+        let target = || ReportTarget::in_test(Api::new(&server.address(), None, Transport::default()));
+        reported_by(&server, ("pull_request", 1), "a", Outcome::Failure, &mut StatusChannel);
+        // The job runs again, and is not over.
+        StatusChannel.begin(&target().of_run("b").set_off_by("pull_request", 2)).unwrap();
+        reported_by(&server, ("push", 3), "c", Outcome::Success, &mut StatusChannel);
+        assert_eq!(forge.status().0, "failure");
+        // It goes on in a job that another event set off, and fails there.
+        reported_by(&server, ("workflow_dispatch", 4), "b", Outcome::Failure, &mut StatusChannel);
+        reported_by(&server, ("pull_request", 5), "d", Outcome::Success, &mut StatusChannel);
+        assert_eq!(forge.status().0, "success", "the job that began it has said otherwise");
+    }
+
+    #[test]
+    fn an_attempt_of_another_job_takes_no_failure_back() {
+        let forge = FakeReportServer::default();
+        let server = forge.served();
+        let report = FinalReport { digest: ending(Outcome::Success), annotations: vec![] };
+        reported_by(&server, ("push", 1), "a", Outcome::Failure, &mut StatusChannel);
+        let again = ReportTarget::in_test(Api::new(&server.address(), None, Transport::default()));
+        let again = again.of_run("b").set_off_by("push", 1).of_attempt("2");
+        StatusChannel.end(&again.clone().of_job("other"), &report).unwrap();
+        assert_eq!(forge.status().0, "failure");
+        StatusChannel.end(&again, &report).unwrap();
+        assert_eq!(forge.status().0, "success");
+    }
+
+    #[test]
+    fn check_runs_and_comments_of_another_event_stand_as_well() {
+        let forge = FakeReportServer::default();
+        let server = forge.served();
+        let check = |event: &str, ci_run: u64, outcome: Outcome| {
+            let run = format!("{event}-{ci_run}");
+            let said = reported_by(&server, (event, ci_run), &run, outcome, &mut CheckChannel::default());
+            let newest = forge.0.lock().unwrap().checks.last().unwrap()["conclusion"].clone();
+            (newest.as_str().unwrap().to_owned(), said.is_some())
+        };
+        assert_eq!(check("pull_request", 1, Outcome::Failure), ("failure".to_owned(), false));
+        assert_eq!(check("push", 2, Outcome::Success), ("failure".to_owned(), true));
+        assert_eq!(check("pull_request", 3, Outcome::Success), ("success".to_owned(), false));
+        assert_eq!(check("push", 4, Outcome::Success), ("success".to_owned(), false));
+
+        let comment = |event: &str, ci_run: u64, outcome: Outcome| {
+            let run = format!("{event}-{ci_run}");
+            reported_by(&server, (event, ci_run), &run, outcome, &mut CommentChannel);
+            let kept = forge.0.lock().unwrap();
+            kept.comments[0]["body"].as_str().unwrap().contains("❌ `fix-types`")
+        };
+        assert!(comment("pull_request", 1, Outcome::Failure));
+        assert!(comment("push", 2, Outcome::Success));
+        assert!(!comment("pull_request", 3, Outcome::Success));
+        // What another commit said says nothing of this one.
+        assert!(comment("pull_request", 4, Outcome::Failure));
+        let later = ReportTarget::in_test(Api::new(&server.address(), None, Transport::default()));
+        let later = later.of_run("later").set_off_by("push", 5).at_commit(&"3".repeat(40));
+        let report = FinalReport { digest: ending(Outcome::Success), annotations: vec![] };
+        CommentChannel.end(&later, &report).unwrap();
+        let kept = forge.0.lock().unwrap();
+        assert!(!kept.comments[0]["body"].as_str().unwrap().contains("❌ `fix-types`"));
+    }
+
     #[test]
     fn a_job_that_runs_again_starts_afresh_where_attempts_are_not_counted() {
         let forge = FakeReportServer::default();
@@ -487,11 +676,14 @@ mod tests {
         #[test]
         fn a_mark_is_read_as_it_was_written(instance in "[a-z:-]{1,20}", own in "[a-z_]{1,10}") {
             let target = ReportTarget::in_test(Api::new("http://127.0.0.1:1", None, Transport::default()));
-            let target = target.of_run(&instance);
-            let link = marked(target.url(), &target, &own);
-            let mark = ReportMark::of_this_attempt(&link, &target).unwrap();
-            prop_assert_eq!((mark.instance, mark.own), (instance.as_str(), own.as_str()));
-            prop_assert_eq!(ReportMark::of_another(&link, &target), None);
+            for target in [target.clone().of_run(&instance), target.of_run(&instance).set_off_by("push", 77)] {
+                let link = marked(target.url(), &target, &own);
+                let mark = ReportMark::of_this_attempt(&link, &target).unwrap();
+                prop_assert_eq!((mark.instance, mark.attempt, mark.own), (instance.as_str(), "1", own.as_str()));
+                prop_assert_eq!(mark.origin, MarkOrigin::of(&target));
+                prop_assert_eq!(ReportMark::of_another(&link, &target), None);
+                prop_assert_eq!(ReportMark::of_elsewhere(&link, &target), None);
+            }
         }
     }
 }

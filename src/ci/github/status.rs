@@ -6,7 +6,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::reporter::Channel;
-use super::shared::{MOST, Rank, ReportMark, described, if_known, marked, sentence, unseen};
+use super::shared::{
+    MOST, Rank, ReportMark, described, if_known, marked, sentence, standing_elsewhere, stands, unseen,
+};
 use super::target::ReportTarget;
 use crate::base::text::one_line;
 use crate::ci::reported::FinalReport;
@@ -128,6 +130,7 @@ pub(super) fn settle(
 ) -> Result<Option<String>, ApiError> {
     let own = ShownStatus::own(state, description);
     let mut sent = None;
+    let mut from_elsewhere = None;
     // Nothing is worse, so the others need not be asked before.
     if Rank::of(state) == Rank::Bad {
         own.send(target, url)?;
@@ -144,6 +147,8 @@ pub(super) fn settle(
             }
         };
         let shown = own.beside(&there.runs);
+        from_elsewhere =
+            worst(&there.runs).filter(|other| other.is_elsewhere).map(|other| other.link.clone());
         // Another run may have reported between our look at the others and our report.
         let stands = there.shown.as_ref().is_none_or(|there| Rank::of(there) == Rank::of(&shown.state));
         if sent.as_ref() == Some(&shown) && stands {
@@ -153,8 +158,15 @@ pub(super) fn settle(
         sent = Some(shown);
     }
     let is_another = sent.is_some_and(|sent| sent != own);
-    Ok(is_another
-        .then(|| format!("the status `{}` is that of another run: {}", target.context(), sentence(WHAT))))
+    Ok(is_another.then(|| match from_elsewhere {
+        Some(link) => format!("the status `{}` is {}: {link}", target.context(), stands(WHAT)),
+        None => format!("the status `{}` is that of another run: {}", target.context(), sentence(WHAT)),
+    }))
+}
+
+/// Returns the run that came out worst.
+fn worst(others: &[Other]) -> Option<&Other> {
+    others.iter().max_by_key(|other| Rank::of(&other.own))
 }
 
 /// What a status shows.
@@ -174,15 +186,15 @@ impl ShownStatus {
 
     /// Returns what is shown beside other runs, of which the worst counts.
     fn beside(&self, others: &[Other]) -> Self {
-        let worst = others.iter().max_by_key(|other| Rank::of(&other.own));
-        let Some(worst) = worst.filter(|worst| Rank::of(&worst.own) > Rank::of(&self.own)) else {
+        let Some(worst) = worst(others).filter(|worst| Rank::of(&worst.own) > Rank::of(&self.own)) else {
             return self.clone();
         };
         let description = match Rank::of(&worst.own) {
             Rank::Open => "another run is not over",
             Rank::Good | Rank::Neutral | Rank::Bad => &worst.description,
         };
-        let description = described(description, WHAT, MAX_DESCRIPTION);
+        let why = if worst.is_elsewhere { stands(WHAT) } else { sentence(WHAT) };
+        let description = described(description, &why, MAX_DESCRIPTION);
         Self { state: worst.own.clone(), description, own: self.own.clone() }
     }
 
@@ -211,21 +223,39 @@ impl ShownStatus {
     }
 }
 
-/// The last status that another run of this CI run set.
+/// The last status that another run set, of this CI run or of another one at this commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Other {
     /// How that run came out.
     own: String,
+    /// Whether it is another job's, or that of another workflow or event.
+    pub(super) is_elsewhere: bool,
     pub(super) description: String,
     /// The page of the run, with its mark.
     pub(super) link: String,
 }
 
-/// Returns the run of this CI run that shares the status and came out worse, if one did.
+/// Returns the run that shares the status and came out worse, if one did.
 pub(super) fn worse_run(target: &ReportTarget, own: &str) -> Result<Option<Other>, ApiError> {
     let runs = OtherStatuses::read(target)?.runs;
-    let worst = runs.into_iter().max_by_key(|other| Rank::of(&other.own));
-    Ok(worst.filter(|worst| Rank::of(&worst.own) == Rank::Bad && Rank::of(own) != Rank::Bad))
+    Ok(worst(&runs).cloned().filter(|worst| Rank::of(&worst.own) == Rank::Bad && Rank::of(own) != Rank::Bad))
+}
+
+impl Other {
+    fn of(listed: &ListedStatus, own: &str, is_elsewhere: bool) -> Self {
+        let description = listed.description.clone().unwrap_or_default();
+        Self { own: own.to_owned(), is_elsewhere, description, link: listed.link().to_owned() }
+    }
+}
+
+/// Tells whether statuses say that what another job reported with this link does not stand any more.
+pub(super) fn is_taken_back(link: &str, target: &ReportTarget) -> bool {
+    let Ok(mut listed) = listed(target, MAX_READ) else { return false };
+    listed.retain(|status| status.context.eq_ignore_ascii_case(target.context()));
+    listed.sort_by_key(|status| std::cmp::Reverse(status.id));
+    let links: Vec<&str> = listed.iter().map(ListedStatus::link).collect();
+    let stands = standing_elsewhere(&links, target).iter().any(|(place, _)| links[*place] == link);
+    links.contains(&link) && !stands
 }
 
 /// What stands under the name of the status.
@@ -252,14 +282,13 @@ impl OtherStatuses {
         for listed in &ours {
             let Some(mark) = ReportMark::of_another(listed.link(), target) else { continue };
             if !seen.iter().any(|later| mark.is_followed_by(later)) {
-                others.runs.push(Other {
-                    own: mark.own.to_owned(),
-                    description: listed.description.clone().unwrap_or_default(),
-                    link: listed.link().to_owned(),
-                });
+                others.runs.push(Other::of(listed, mark.own, false));
             }
             seen.push(mark);
         }
+        let links: Vec<&str> = ours.iter().map(ListedStatus::link).collect();
+        let standing = standing_elsewhere(&links, target).into_iter();
+        others.runs.extend(standing.map(|(place, mark)| Other::of(&ours[place], mark.own, true)));
         Ok(others)
     }
 }

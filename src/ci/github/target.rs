@@ -1,7 +1,8 @@
 //! What the reports of a run on GitHub have in common: which repository, which commit, under which name, for whom.
 
 use crate::base::lookup::Lookup;
-use crate::base::text::one_line;
+use crate::base::sum::Sum;
+use crate::base::text::{head, one_line};
 use crate::ci::reported::{ReportRequest, ReportedRun};
 use crate::forge::github::api::{Api, ApiError};
 use crate::forge::github::event::WorkflowEvent;
@@ -28,6 +29,7 @@ pub struct ReportTarget {
     subject: ReportedRun,
     context: String,
     delivers: bool,
+    origin: Option<String>,
 }
 
 /// Another run of a workflow, as far as its reports need it.
@@ -41,6 +43,8 @@ pub(super) struct Elsewhere {
     pub(super) url: String,
     /// The commit.
     pub(super) sha: String,
+    /// What tells its reports from those of other workflows and events.
+    pub(super) origin: Option<String>,
 }
 
 /// Why nothing can be reported from here.
@@ -70,6 +74,7 @@ impl ReportTarget {
         let repository = env("GITHUB_REPOSITORY").and_then(|name| RepositoryName::parse(&name));
         let repository = repository.ok_or(NoTarget::Repository)?;
         let event = WorkflowEvent::read(env);
+        let origin = origin_of_job(env, &event);
         let sha = options.sha.clone().or(event.sha).ok_or(NoTarget::Commit(event.name))?;
         let server = env("GITHUB_SERVER_URL").unwrap_or_else(|| "https://github.com".to_owned());
         let server = server.trim_end_matches('/');
@@ -80,6 +85,7 @@ impl ReportTarget {
             attempt: env("GITHUB_RUN_ATTEMPT").unwrap_or_else(|| "1".to_owned()),
             url: format!("{server}/{repository}/actions/runs/{}", run_of_page(flavour, env)),
             workflow: env("GITHUB_WORKFLOW_REF").and_then(|name| workflow(&name, &repository)),
+            origin,
             dispatch_ref: event.dispatch_ref,
             repository,
             sha,
@@ -101,7 +107,7 @@ impl ReportTarget {
         run: Elsewhere,
         subject: ReportedRun,
     ) -> Self {
-        let Elsewhere { run, attempt, url, sha } = run;
+        let Elsewhere { run, attempt, url, sha, origin } = run;
         Self {
             flavour: api.server().flavour(),
             run: run.to_string(),
@@ -115,6 +121,7 @@ impl ReportTarget {
             context: subject_name(&subject),
             subject,
             delivers: false,
+            origin,
             api,
             repository,
         }
@@ -191,6 +198,11 @@ impl ReportTarget {
         self.subject.place.as_deref()
     }
 
+    /// Returns what is the same for each run of one job of one workflow by one event; none where the runner does not say it.
+    pub(super) fn origin(&self) -> Option<&str> {
+        self.origin.as_deref()
+    }
+
     /// Returns the name of the workflow's file.
     pub(super) fn workflow(&self) -> Option<&str> {
         self.workflow.as_deref()
@@ -250,6 +262,25 @@ fn subject_name(subject: &ReportedRun) -> String {
     }
 }
 
+/// Says which job of which workflow this is, and what kind of event set it off: the same in another CI run, and in another
+/// attempt. Two pull requests with one head are merged with other commits, and are not the same.
+fn origin_of_job(env: Lookup<'_>, event: &WorkflowEvent) -> Option<String> {
+    let known = |name: &str| env(name).filter(|value| !value.is_empty());
+    let workflow = known("GITHUB_WORKFLOW_REF").or_else(|| known("GITHUB_WORKFLOW"))?;
+    // What follows is the branch or tag.
+    let file = workflow.split('@').next().unwrap_or_default();
+    Some(origin(&[file, &event.name, &known("GITHUB_JOB")?], event.pull_request))
+}
+
+/// Makes a short name of what tells one origin of reports from others.
+pub(super) fn origin(parts: &[&str], pull_request: Option<u64>) -> String {
+    let text = serde_json::to_string(&(parts, pull_request)).expect("texts and a number are JSON");
+    head(&Sum::of(text.as_bytes()).to_string(), ORIGIN_DIGITS).to_owned()
+}
+
+/// The digits of such a name.
+const ORIGIN_DIGITS: usize = 12;
+
 /// Returns the page of the job's run: of its attempt, where the server counts attempts.
 pub fn page(env: Lookup<'_>) -> Option<String> {
     let known = |name: &str| env(name).filter(|value| !value.is_empty());
@@ -307,7 +338,24 @@ impl ReportTarget {
             },
             context: "ll-loop/fix-types".to_owned(),
             delivers: false,
+            origin: None,
         }
+    }
+
+    /// The same in a job of another CI run that this event has set off.
+    pub(super) fn set_off_by(self, event: &str, run: u64) -> Self {
+        let url = self.url_of(run);
+        Self { run: run.to_string(), url, origin: Some(origin(&["fix.yml", event, "fix"], None)), ..self }
+    }
+
+    /// The same in another job of the workflow.
+    pub(super) fn of_job(self, job: &str) -> Self {
+        Self { origin: Some(origin(&["fix.yml", "push", job], None)), ..self }
+    }
+
+    /// The same about another commit.
+    pub(super) fn at_commit(self, sha: &str) -> Self {
+        Self { sha: sha.to_owned(), ..self }
     }
 
     pub(super) fn going_on(self) -> Self {
@@ -415,6 +463,33 @@ mod tests {
         assert_eq!(of(&[]), "https://x/o/r/actions/runs/9/attempts/1");
         assert_eq!(of(&[("GITEA_ACTIONS", "true")]), "https://x/o/r/actions/runs/9");
         assert_eq!(of(&[("FORGEJO_ACTIONS", "true")]), "https://x/o/r/actions/runs/2");
+    }
+
+    #[test]
+    fn the_same_job_of_the_same_workflow_and_event_has_one_origin() {
+        let of = |more: &[(&str, &str)]| {
+            let usual = [("GITHUB_WORKFLOW_REF", "octo/project/.github/workflows/a.yml@refs/heads/main")];
+            let all: Vec<_> = more.iter().chain(&usual).copied().collect();
+            target(Flavour::Github, &all, &ReportOptions::default()).unwrap().origin().map(str::to_owned)
+        };
+        let push = of(&[]);
+        assert!(push.is_some());
+        for same in [
+            [("GITHUB_RUN_ID", "4712")],
+            [("GITHUB_RUN_ATTEMPT", "2")],
+            [("GITHUB_WORKFLOW_REF", "octo/project/.github/workflows/a.yml@refs/pull/7/merge")],
+        ] {
+            assert_eq!(of(&same), push, "{same:?}");
+        }
+        for other in [
+            [("GITHUB_EVENT_NAME", "merge_group")],
+            [("GITHUB_JOB", "lint")],
+            [("GITHUB_WORKFLOW_REF", "octo/project/.github/workflows/b.yml@refs/heads/main")],
+        ] {
+            assert_ne!(of(&other), push, "{other:?}");
+        }
+        assert_eq!(of(&[("GITHUB_WORKFLOW_REF", "")]), None);
+        assert_ne!(origin(&["a"], Some(1)), origin(&["a"], Some(2)));
     }
 
     #[test]

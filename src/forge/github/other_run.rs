@@ -34,6 +34,8 @@ pub struct OtherRun {
     head_repository: Option<RunRepository>,
     /// What set it off.
     event: Option<String>,
+    /// The file of its workflow.
+    path: Option<String>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -70,6 +72,12 @@ impl OtherRun {
     /// Returns the attempt, counted from 1.
     pub fn attempt(&self) -> u32 {
         self.run_attempt.max(1)
+    }
+
+    /// Returns the file of its workflow and the event that set it off, where the server says both.
+    pub fn workflow_and_event(&self) -> Option<(&str, &str)> {
+        let file = self.path.as_deref()?.split('@').next()?;
+        Some((file, self.event.as_deref()?))
     }
 
     /// Returns the repository of the code that ran, if it is still there.
