@@ -299,7 +299,8 @@ impl Call {
         }
         add(&[self.command]);
         if self.command.starts_with("diff") {
-            add(&["--no-ext-diff", "--no-textconv"]);
+            // What the repository says of its submodules hides none that moved, also where two trees are compared.
+            add(&["--no-ext-diff", "--no-textconv", "--ignore-submodules=none"]);
         }
         words.extend(self.options.iter().cloned());
         if !self.revisions.is_empty() {
@@ -927,6 +928,7 @@ mod tests {
                 "diff",
                 "--no-ext-diff",
                 "--no-textconv",
+                "--ignore-submodules=none",
                 "--quiet",
                 "--end-of-options",
                 id().as_str(),

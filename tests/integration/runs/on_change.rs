@@ -524,3 +524,54 @@ fn the_patch_is_that_of_this_run_and_of_its_end() {
     assert_eq!(changed(&run(&project, 0)), [""; 0]);
     assert!(!project.exists("reports/changes.patch"));
 }
+
+#[test]
+fn a_submodule_that_moved_is_seen_whatever_the_repository_says_of_it() {
+    let project = in_ci(&working("git -C vendor checkout -q HEAD~1", ""));
+    let inner = in_ci("");
+    git(&inner, &["commit", "-q", "--allow-empty", "-m", "second"]);
+    let from = inner.path().to_string_lossy().into_owned();
+    git(&project, &["-c", "protocol.file.allow=always", "submodule", "add", "-q", &from, "vendor"]);
+    git(&project, &["config", "-f", ".gitmodules", "submodule.vendor.ignore", "all"]);
+    git(&project, &["config", "submodule.vendor.ignore", "all"]);
+    git(&project, &["commit", "-q", "-am", "second"]);
+    assert_eq!(git(&project, &["status", "--porcelain"]), "");
+    let result = run(&project, 1);
+    assert_eq!(
+        (changed(&result), &result["terminated_by"]),
+        (vec!["modified vendor".to_owned()], &"uncommitted_changes".into())
+    );
+}
+
+/// Runs the loop as somebody who may not read everything, also where the tests themselves may.
+fn as_somebody(project: &Project) -> Option<i32> {
+    let own = project.command(&["run", "main", "--report-dir", "reports", "--ci"]);
+    if !rustix::process::getuid().is_root() {
+        return { own }.output().unwrap().status.code();
+    }
+    let nobody = "65534";
+    Command::new("chown").args(["-R", nobody]).arg(project.path()).status().unwrap();
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid", nobody, "--regid", nobody, "--clear-groups"]);
+    command.arg(own.get_program()).args(own.get_args()).current_dir(project.path());
+    for (name, value) in own.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    command.output().unwrap().status.code()
+}
+
+#[test]
+fn a_file_that_nobody_may_read_makes_the_tree_unknown() {
+    let project = in_ci(&working("echo x > a.txt; chmod 0 a.txt", ""));
+    let code = as_somebody(&project);
+    let result = json(&project, "reports/result.json");
+    assert_eq!((code, &result["verified"]), (Some(1), &Value::Bool(false)), "{result:#}");
+    assert_eq!(result["verification"]["reasons"][0], "tree_unknown", "{result:#}");
+    assert_eq!(result["terminated_by"], "uncommitted_changes");
+    for report in ["reports/summary.md", "reports/report.html"] {
+        assert!(project.read(report).contains("nobody knows the tree"), "{report}");
+    }
+}
