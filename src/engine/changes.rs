@@ -1,12 +1,14 @@
 //! What a run did to the working tree: the tree on which it began, the tree on which it ended, and what differs. A
 //! success is a success of a tree, so whether it stands may depend on this.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
 use super::outcome::Outcome;
 pub use crate::base::file_mode::FileMode;
 use crate::base::object::ObjectId;
-use crate::base::text::plural;
+use crate::base::text::{listed_in_part, plural};
 use crate::judges::found::JudgesFound;
 use crate::machine::OnChange;
 
@@ -108,6 +110,30 @@ pub struct KnownStart {
     /// Where the run stands in its working tree, and what is checked out of it; none in journals of an earlier version.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub place: Option<TreePlace>,
+}
+
+impl StartTree {
+    /// Says how the tree is not the one that a plan names for its items: that of a commit, or of the commit with these
+    /// entries. A plan of a checkout with changes says nothing against a run that began without them, on the commit itself.
+    pub fn departs_from(&self, planned: &[TreeEntry]) -> Option<String> {
+        let start = match self {
+            Self::Known(start) => start,
+            Self::Unknown { unknown } => return Some(unknown.clone()),
+        };
+        if start.entries.is_empty() {
+            return None;
+        }
+        let others = start.entries.iter().filter(|entry| !planned.contains(entry));
+        // Whether an untracked file lies in its scope, only the run knows.
+        let is_missing = |entry: &&TreeEntry| entry.tracked && !start.entries.contains(entry);
+        let missing = planned.iter().filter(is_missing);
+        let paths: BTreeSet<&str> = others.chain(missing).map(|entry| entry.path.as_str()).collect();
+        (!paths.is_empty()).then(|| {
+            let (count, named) = (paths.len() as u64, listed_in_part(paths.iter().take(3)));
+            let differ = if count == 1 { "differs" } else { "differ" };
+            format!("{} {differ} ({named})", plural(count, "file"))
+        })
+    }
 }
 
 /// Where a run stands in its working tree, and how much of it is checked out. Where either is another one at the end, the

@@ -6,15 +6,6 @@ use std::collections::VecDeque;
 
 use serde_json::Map;
 
-use crate::base::name::StateName;
-use crate::base::text::{listed_in_part, one_line, plural};
-use crate::base::time::millis;
-use crate::evaluate::observation::{Observation, Stop};
-use crate::evaluate::verdict::{Observes, Verdict};
-use crate::evaluate::{Judged, Judging};
-use crate::judges::found::{JudgesFound, JudgesState};
-use crate::machine::{Action, Step};
-
 use super::Engine;
 use super::changes::{StartTree, TreeIds};
 use super::common::unjudged_verdict;
@@ -26,6 +17,14 @@ use super::outcome::{Outcome, TerminatedBy};
 use super::request::{ActionRequest, AsideRequest, Recheck, RestoreRequest};
 use super::verification::{Confirmed, JudgesStanding, Reason, Verification};
 use super::waiting::{PassWork, Waiting};
+use crate::base::name::StateName;
+use crate::base::text::{listed_in_part, one_line, plural};
+use crate::base::time::millis;
+use crate::evaluate::observation::{Observation, Stop};
+use crate::evaluate::verdict::{Observes, Verdict};
+use crate::evaluate::{Judged, Judging};
+use crate::judges::found::{JudgesFound, JudgesState};
+use crate::machine::{Action, Step};
 
 impl Engine<'_> {
     /// Returns the checks of this run that passed last, with those of the loops that it ran, where all of them can be
@@ -93,7 +92,7 @@ impl Engine<'_> {
         let is_curable = |reason: &Reason| match reason {
             Reason::Stale => true,
             Reason::JudgesChanged => judges.state == JudgesState::Changed && judges.can_be_put_back,
-            Reason::Unobserved | Reason::TreeUnknown | Reason::NotConfirmed => false,
+            Reason::Unobserved | Reason::TreeUnknown | Reason::NotConfirmed | Reason::DirtyStart => false,
         };
         let is_wanted = end.outcome == Outcome::Success
             && self.cancel.is_none()

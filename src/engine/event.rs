@@ -9,17 +9,16 @@ use serde::ser::{Error as _, SerializeMap as _};
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value};
 
-use super::changes::{Changes, SeenTree, StartTree, unsettled};
+use super::changes::{Changes, SeenTree, StartTree, TreeEntry, unsettled};
 use super::night::Night;
 use super::outcome::{Outcome, Signal, TerminatedBy};
 use super::result::StateResult;
 use super::verification::{Reason, Verification};
-use crate::base::few_values;
 use crate::base::name::{LoopName, StateName};
 use crate::base::relative::Line;
 use crate::base::sum::Sum;
-use crate::base::text;
 use crate::base::time::{Timestamp, millis};
+use crate::base::{few_values, text};
 use crate::board;
 use crate::evaluate::model::Usage;
 use crate::evaluate::observation::{Cause, Observation, Stop, StoredText, Text};
@@ -563,6 +562,9 @@ pub struct Assignment {
     /// The CI run that it is part of, where the CI system names it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub ci_run: Option<Line>,
+    /// How the tree of the plan differs from its commit, where the plan was made of a checkout with changes.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub differs: Vec<TreeEntry>,
 }
 
 /// Why a run had been left.

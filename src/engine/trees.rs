@@ -1,12 +1,5 @@
 //! Which trees the verdicts of a run fell on, and whether its end stands on them.
 
-use crate::base::name::StateName;
-use crate::base::object::ObjectId;
-use crate::evaluate::verdict::Observes;
-use crate::judges::found::JudgesFound;
-use crate::machine::observations::{self, observes_tree};
-use crate::machine::{Action, OnChange, Step};
-
 use super::Engine;
 use super::changes::{Changes, Measured, SeenTree};
 use super::event::{Event, LoopComplete};
@@ -16,6 +9,12 @@ use super::run::{Deciding, Phase};
 use super::verification::{
     FinalTree, Ground, Grounding, JudgesRecord, MOST_NAMED, VerdictTree, Verification,
 };
+use crate::base::name::StateName;
+use crate::base::object::ObjectId;
+use crate::evaluate::verdict::Observes;
+use crate::judges::found::JudgesFound;
+use crate::machine::observations::{self, observes_tree};
+use crate::machine::{Action, OnChange, Step};
 
 impl From<SeenTree> for FinalTree {
     fn from(tree: SeenTree) -> Self {
@@ -138,6 +137,9 @@ impl Engine<'_> {
             // Nobody looked.
             None => verification.judges = JudgesRecord::default(),
         }
+        if let Some(how) = self.dirty_start().filter(|_| self.run.is_verified()) {
+            verification.began_elsewhere(how);
+        }
         let judges = judges.unwrap_or_else(JudgesFound::unchanged);
         let pass = match tree {
             FinalTree::Known(tree) => self.pass_for(&end, &verification, (tree, &judges)),
@@ -151,10 +153,18 @@ impl Engine<'_> {
         }
     }
 
+    /// Says how the run, as an item of a plan, did not begin on the tree of the plan.
+    fn dirty_start(&self) -> Option<String> {
+        let assignment = self.start.event.assignment.as_ref()?;
+        self.start.event.tree.as_ref()?.departs_from(&assignment.differs)
+    }
+
     /// Says what verified the end of a run, which may turn a success into a failure.
-    pub(super) fn with(&self, mut end: LoopComplete, verification: Verification) -> LoopComplete {
+    pub(super) fn with(&self, mut end: LoopComplete, mut verification: Verification) -> LoopComplete {
         end.verified = verification.holds();
         let is_success = end.outcome == Outcome::Success;
+        verification.spoils_success = verification.is_refuted()
+            && (is_success || end.terminated_by == TerminatedBy::UncommittedChanges);
         if let Some(why) = verification.why().filter(|_| is_success) {
             let fails_on_change = self.start.event.on_change == OnChange::Fail;
             let is_unknown = verification.unknown.is_some();

@@ -3,14 +3,13 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::changes::{ChangedSince, TreeIds};
 use crate::base::name::StateName;
 use crate::base::object::ObjectId;
 use crate::base::text::{listed_in_part, plural};
 use crate::evaluate::verdict::{Observes, Verdict};
 use crate::judges::declared::MayChange;
 use crate::judges::found::{JudgeFile, JudgesFound, JudgesState, Suppression};
-
-use super::changes::{ChangedSince, TreeIds};
 
 /// How many of the files that changed since a verdict are named.
 pub const MOST_NAMED: usize = 20;
@@ -36,6 +35,33 @@ pub struct Verification {
     /// Why the tree is not known, where it was at the start.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub unknown: Option<String>,
+    /// How the run, as an item of a plan, did not begin on the tree that was planned.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub dirty_start: Option<String>,
+    /// Whether all of the tree was checked, or its parts were, each without the others.
+    #[serde(skip_serializing_if = "VerifiedExtent::is_whole", default)]
+    pub extent: VerifiedExtent,
+    /// Whether the run would have been a success without these reasons.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub spoils_success: bool,
+}
+
+/// What of a tree the verdicts are about.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum VerifiedExtent {
+    /// All of it.
+    #[default]
+    Whole,
+    /// The items of a plan changed files, and each was verified without the changes of the others.
+    EachAlone,
+}
+
+impl VerifiedExtent {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+    fn is_whole(&self) -> bool {
+        *self == Self::Whole
+    }
 }
 
 /// What became of the judges of a run.
@@ -129,12 +155,20 @@ pub enum Reason {
     JudgesChanged,
     /// A check that was made once more said no.
     NotConfirmed,
+    /// The item of a plan did not begin on the tree of the plan.
+    DirtyStart,
 }
 
 impl Reason {
     /// All of them.
-    pub const ALL: [Self; 5] =
-        [Self::Unobserved, Self::Stale, Self::TreeUnknown, Self::JudgesChanged, Self::NotConfirmed];
+    pub const ALL: [Self; 6] = [
+        Self::Unobserved,
+        Self::Stale,
+        Self::TreeUnknown,
+        Self::JudgesChanged,
+        Self::NotConfirmed,
+        Self::DirtyStart,
+    ];
 
     /// Returns the word that is written everywhere.
     pub fn word(self) -> &'static str {
@@ -144,6 +178,7 @@ impl Reason {
             Self::TreeUnknown => "tree_unknown",
             Self::JudgesChanged => "judges_changed",
             Self::NotConfirmed => "not_confirmed",
+            Self::DirtyStart => "dirty_start",
         }
     }
 }
@@ -294,8 +329,41 @@ impl Verification {
             unknown.is_some().then_some(Reason::TreeUnknown),
         ];
         let reasons = reasons.into_iter().flatten().collect();
-        let judges = JudgesRecord::unchanged();
-        Self { tree: last.id(), checks, judges, suppressions: Vec::new(), reasons, stale, unknown }
+        Self {
+            tree: last.id(),
+            checks,
+            judges: JudgesRecord::unchanged(),
+            suppressions: Vec::new(),
+            reasons,
+            stale,
+            unknown,
+            dirty_start: None,
+            extent: VerifiedExtent::Whole,
+            spoils_success: false,
+        }
+    }
+
+    /// Makes one of a run that a check verified on this tree.
+    #[cfg(test)]
+    pub(crate) fn verified_on(tree: ObjectId) -> Self {
+        let last = FinalTree::Known(TreeIds { commit: tree.clone(), tree, index: None, rest: None });
+        Self::of([], true, &last)
+    }
+
+    /// Makes one of a run for which this is the reason that its success does not stand.
+    #[cfg(test)]
+    pub(crate) fn refused_on(tree: ObjectId, reason: Reason) -> Self {
+        Self {
+            reasons: vec![reason],
+            spoils_success: reason != Reason::Unobserved,
+            ..Self::verified_on(tree)
+        }
+    }
+
+    /// Adds that the run did not begin on the tree on which its plan wants it to begin.
+    pub(super) fn began_elsewhere(&mut self, how: String) {
+        self.reasons.push(Reason::DirtyStart);
+        self.dirty_start = Some(how);
     }
 
     /// Adds what became of the judges. Where the loop is there to change them, nothing speaks against that.
@@ -330,6 +398,10 @@ impl Verification {
             }
             Reason::JudgesChanged => self.judges_sentence(),
             Reason::NotConfirmed => "a check that was made once more said no".to_owned(),
+            Reason::DirtyStart => {
+                let how = self.dirty_start.as_deref().unwrap_or("it is not known");
+                format!("it did not begin on the tree of its plan: {how}")
+            }
         })
     }
 

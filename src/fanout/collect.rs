@@ -7,14 +7,17 @@ use std::path::{Path, PathBuf};
 
 use fs_err as fs;
 
+use super::{ITEMS, PLAN};
 use crate::base::sum::Sum;
 use crate::base::text::one_line;
 use crate::base::time::millis;
 use crate::bundle::manifest::Manifest;
+use crate::bundle::merged::RESULT;
 use crate::bundle::open::LIMITS;
 use crate::bundle::{EXTENSION, names};
 use crate::engine::changes::{StartTree, TreeIds};
 use crate::engine::event::LoopComplete;
+use crate::engine::verification::Verification;
 use crate::evaluate::model::Usage;
 use crate::fanout::item::ItemId;
 use crate::fanout::merge::{BundledRun, MergeContent, MergeInput};
@@ -56,6 +59,8 @@ pub(super) struct Facts {
     pub(super) source: BundlePlace,
     /// How it ended, in a sentence.
     pub(super) sentence: String,
+    /// What verified it, and what did not.
+    pub(super) verification: Option<Verification>,
     /// Whether it changed anything, as far as it knows.
     pub(super) is_changed: bool,
     /// The tree of the commit, if the run began on nothing else and changed nothing.
@@ -131,8 +136,12 @@ fn archive(path: &Path) -> Result<Archive<File>, UnzipError> {
 /// Reads all bundles in these files and directories.
 pub(super) fn collect(paths: &[PathBuf], plan: &Plan, session: &Session<'_>) -> Result<Collected, Error> {
     let mut files = Vec::new();
+    let mut merged = BTreeSet::new();
     for path in paths {
         let path = session.path(path);
+        if path.join(PLAN).is_file() && path.join(RESULT).is_file() {
+            merged.insert(path.join(ITEMS));
+        }
         let unusable = |error: io::Error| {
             Error::refused(format!("cannot read the reports of the legs: {error}"))
                 .with_hint("give the directories to which the legs wrote, or their bundles")
@@ -162,13 +171,15 @@ pub(super) fn collect(paths: &[PathBuf], plan: &Plan, session: &Session<'_>) -> 
                 Ok(source) => source,
                 Err((source, why)) => {
                     let found = lost(&source, why, plan);
-                    collected.add(source.shown(session), found, None);
+                    let shown = source.shown(session);
+                    collected.add(MergeInput { shown, found, is_of_merge: false }, None);
                     continue;
                 }
             };
             let (found, facts) = read(&source, plan, &mut seen);
             if let Some(found) = found {
-                collected.add(source.shown(session), found, facts);
+                let is_of_merge = source.file.parent().is_some_and(|parent| merged.contains(parent));
+                collected.add(MergeInput { shown: source.shown(session), found, is_of_merge }, facts);
             }
         }
     }
@@ -176,8 +187,8 @@ pub(super) fn collect(paths: &[PathBuf], plan: &Plan, session: &Session<'_>) -> 
 }
 
 impl Collected {
-    fn add(&mut self, shown: String, found: MergeContent, facts: Option<Facts>) {
-        self.readings.push(MergeInput { shown, found });
+    fn add(&mut self, reading: MergeInput, facts: Option<Facts>) {
+        self.readings.push(reading);
         self.facts.push(facts);
     }
 }
@@ -296,11 +307,15 @@ fn read(
         let why = "it is what an earlier merge made of such bundles".to_owned();
         return (Some(MergeContent::Foreign { why }), None);
     }
-    match found(manifest, digest) {
+    match found(manifest, digest, plan) {
         Ok(run) => {
+            let dirty = run.dirty_start.as_ref().filter(|_| run.exit_code == 0);
+            let dirty = dirty
+                .map(|how| format!("; and it did not begin on the tree of the plan: {}", one_line(how, 200)));
             let facts = Facts {
                 source: source.clone(),
-                sentence: digest.sentence(),
+                sentence: digest.sentence() + dirty.as_deref().unwrap_or_default(),
+                verification: digest.verification().cloned(),
                 unchanged: unchanged(digest),
                 is_changed: digest.changes().is_none_or(|changes| !changes.is_nothing()),
                 usage: digest.usage().clone(),
@@ -320,7 +335,7 @@ fn unchanged(digest: &Digest) -> Option<TreeIds> {
 }
 
 /// Reads what the merge decides by. The journal counts, and the manifest must not contradict it.
-fn found(manifest: &Manifest, digest: &Digest) -> Result<BundledRun, String> {
+fn found(manifest: &Manifest, digest: &Digest, plan: &Plan) -> Result<BundledRun, String> {
     let start = digest.start().ok_or("its journal has no beginning")?;
     let assignment = start.assignment.as_deref().cloned();
     if manifest.assignment != assignment || manifest.instance.as_str() != digest.run_id() {
@@ -341,6 +356,13 @@ fn found(manifest: &Manifest, digest: &Digest) -> Result<BundledRun, String> {
             start.commit.as_deref().and_then(|commit| crate::base::object::ObjectId::parse(commit).ok())
         }
     };
+    let dirty_start = match &start.tree {
+        Some(tree) => tree.departs_from(&plan.differs),
+        None => Some("its journal does not say on which tree it began".to_owned()),
+    };
+    let is_plain = matches!(&start.tree, Some(StartTree::Known(known)) if known.entries.is_empty());
+    // What says that it is verified has to say by what.
+    let holds = digest.verification().is_some_and(Verification::holds);
     Ok(BundledRun {
         run: one_line(digest.run_id(), 200),
         assignment,
@@ -348,7 +370,9 @@ fn found(manifest: &Manifest, digest: &Digest) -> Result<BundledRun, String> {
         definition_sha256: definition,
         outcome: end.map(|end| end.outcome),
         exit_code: end.map_or(KILLED, |end| end.exit_code),
-        verified: end.is_some_and(LoopComplete::is_verified_success),
+        verified: end.is_some_and(LoopComplete::is_verified_success) && holds,
+        dirty_start,
+        began_with_changes: !is_plain,
         entered: digest.step_count() > 0,
         duration_ms: millis(digest.duration()),
     })

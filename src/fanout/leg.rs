@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
+use super::ITEMS;
 use super::collect::collect;
+use super::leg_tree::LegTree;
 use super::planning::head as commit_here;
-use super::result::ITEMS;
 use crate::base::relative::Line;
 use crate::base::run_key::RunKey;
 use crate::base::sum::Sum;
@@ -75,12 +76,19 @@ pub(crate) struct LegOptions {
     pub(crate) attempt: Option<u32>,
     /// How each run begins; its parameters and its scope come from the item.
     pub(crate) begin: BeginOptions,
-    /// Whether loop files may lie outside of the repository.
+    /// Which loop files may be run.
+    pub(crate) reach: LoopReach,
+    /// The exit code of an error.
+    pub(crate) code_of: fn(&Error) -> u8,
+}
+
+/// Which loop files may be run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LoopReach {
+    /// Whether they may lie outside of the repository.
     pub(crate) outside: bool,
     /// Whether copies of loops from other repositories may have been edited.
     pub(crate) copies: Copies,
-    /// The exit code of an error.
-    pub(crate) code_of: fn(&Error) -> u8,
 }
 
 impl Session<'_> {
@@ -178,14 +186,6 @@ impl Earlier {
         #[derive(Deserialize)]
         struct Result {
             plan_id: Sum,
-            items: Vec<ResultItem>,
-        }
-        #[derive(Deserialize)]
-        struct ResultItem {
-            id: String,
-            standing: String,
-            verified: bool,
-            attempt: Option<u32>,
         }
         let directory = session.path(directory);
         let path = directory.join(RESULT);
@@ -203,10 +203,17 @@ impl Earlier {
                 head(&plan.plan_id.to_string(), 12)
             )));
         }
-        let settled = result.items.iter().filter(|item| item.verified || item.standing == "skipped");
+        // What the result says of an item is worth what its bundle proves: that it was verified on the tree of this plan.
+        let collected = collect(std::slice::from_ref(&directory), plan, session)?;
+        let merged = Merged::of(plan, &collected.readings, None).map_err(|why| refused(why.to_string()))?;
+        let attempts = merged.items.iter().filter_map(|item| match &item.standing {
+            ItemStanding::Ran { attempt, .. } => Some(*attempt),
+            ItemStanding::Missing { .. } | ItemStanding::Skipped { .. } => None,
+        });
+        let settled = merged.items.iter().filter(|item| item.standing.is_settled());
         Ok(Self {
-            settled: settled.map(|item| item.id.clone()).collect(),
-            attempt: result.items.iter().filter_map(|item| item.attempt).max().unwrap_or(0),
+            settled: settled.map(|item| item.id.to_string()).collect(),
+            attempt: attempts.max().unwrap_or(0),
             items: directory.join(ITEMS),
         })
     }
@@ -221,6 +228,8 @@ struct LegRun<'r> {
     items: Vec<&'r ItemId>,
     earlier: Option<Earlier>,
     options: &'r LegOptions,
+    /// The directory of the loops.
+    root: PathBuf,
     /// Where each item has a directory for its reports.
     directory: PathBuf,
     attempt: u32,
@@ -267,14 +276,15 @@ impl<'r> LegRun<'r> {
             Some(counted) => counted,
             None => before.saturating_add(1),
         };
-        Ok(Self { session, plan, name, items, earlier, options, directory, attempt, clock: Clock::start() })
+        let clock = Clock::start();
+        Ok(Self { session, plan, name, items, earlier, options, root, directory, attempt, clock })
     }
 
     /// Runs the items, in order. Returns what became of each.
     fn items(&self) -> Result<Vec<ItemEnd>, Error> {
-        let mut standing = self.standing();
-        let mut ends = vec![ItemEnd::STANDING; standing];
+        let mut ends = vec![ItemEnd::STANDING; self.standing()];
         let mut stopped = None;
+        let mut tree = self.tree();
         while let Some(&id) = self.items.get(ends.len()) {
             let none = ItemEnd { code: None, outcome: None, is_verified: false, is_put_off: false };
             let left =
@@ -289,14 +299,8 @@ impl<'r> LegRun<'r> {
             }
             self.session.talk.note(&format!("item {} of {}: {id}", ends.len() + 1, self.items.len()));
             self.announce()?;
-            let ended = self.item(id, left, standing == 0 || ends.len() > standing);
-            let end = match ended {
-                Ok(None) => {
-                    standing = 0;
-                    ends.clear();
-                    continue;
-                }
-                Ok(Some(ended)) => ItemEnd {
+            let end = match self.item(id, left, tree.as_mut()) {
+                Ok(ended) => ItemEnd {
                     code: Some(ended.exit_code()),
                     outcome: Some(ended.complete.outcome),
                     is_verified: ended.complete.is_verified_success(),
@@ -321,12 +325,38 @@ impl<'r> LegRun<'r> {
                 Some(_) | None => {}
             }
             ends.push(end);
+            if let Some(tree) = &mut tree {
+                let is_last = ends.len() == self.items.len();
+                if let Err(error) = tree.after(id, is_last) {
+                    self.session.talk.warning(&format!(
+                        "what the item {id} left stays in the checkout, and the next one begins on it: {}",
+                        error.message()
+                    ));
+                }
+            }
+        }
+        if let Some(tree) = tree {
+            tree.end();
         }
         Ok(ends)
     }
 
-    /// Counts the items at the beginning of the leg that need not run again. An earlier attempt verified them, and was ended
-    /// in a later item: the hand-off of that one has their changes, which it could not bring to a checkout that has others.
+    /// Looks at the checkout; nothing where each item has a working tree of its own. Without that look, an item that begins
+    /// on what another one left is not verified.
+    fn tree(&self) -> Option<LegTree<'r>> {
+        if self.options.begin.worktree {
+            return None;
+        }
+        let recording = self.options.begin.run.llm.recording.as_ref();
+        let recording = recording.map(|(directory, _)| self.session.path(directory));
+        let plan = self.session.path(&self.options.plan);
+        let own: Vec<PathBuf> = [self.directory.clone(), plan].into_iter().chain(recording).collect();
+        let begun = LegTree::begin(self.plan, &self.root, &own, self.session);
+        begun.inspect_err(|error| self.session.talk.warning(error.message())).ok()
+    }
+
+    /// Counts the items at the beginning of the leg that need not run again: an earlier attempt verified them, and was ended
+    /// in a later item.
     fn standing(&self) -> usize {
         let place = |id: &ItemId| self.directory.join(id.as_str());
         let left = self.items.iter().enumerate().find_map(|(index, id)| {
@@ -337,7 +367,9 @@ impl<'r> LegRun<'r> {
         // Whoever wrote them, it is the merge that says what they are worth.
         let places: Vec<PathBuf> = before.iter().map(|id| place(id)).collect();
         let Ok(collected) = collect(&places, self.plan, self.session) else { return 0 };
-        let Ok(merged) = Merged::of(self.plan, &collected.readings) else { return 0 };
+        let ci_run = ci_run(&self.options.begin.run);
+        let ci_run = ci_run.as_ref().map(Line::as_str);
+        let Ok(merged) = Merged::of(self.plan, &collected.readings, ci_run) else { return 0 };
         let is_before = |item: &&MergedItem| before.contains(&&item.id);
         let stands = |item: &MergedItem| match item.standing {
             ItemStanding::Ran { verified, attempt, .. } => verified && attempt <= ended_in,
@@ -352,9 +384,13 @@ impl<'r> LegRun<'r> {
         index
     }
 
-    /// Runs one item, or goes on with what an earlier attempt handed off. Returns nothing if that cannot go on, and it may not
-    /// begin.
-    fn item(&self, id: &ItemId, left: Option<Duration>, may_begin: bool) -> Result<Option<EndedRun>, Error> {
+    /// Runs one item, or goes on with what an earlier attempt handed off.
+    fn item(
+        &self,
+        id: &ItemId,
+        left: Option<Duration>,
+        mut tree: Option<&mut LegTree<'_>>,
+    ) -> Result<EndedRun, Error> {
         let Some(item) = self.plan.item(id) else {
             return Err(Error::refused(format!("the plan has no item `{id}`")));
         };
@@ -363,32 +399,43 @@ impl<'r> LegRun<'r> {
         let earlier = bundles(&directory).chain(merged);
         if let Some((bundle, attempt)) = handed_off(earlier, self.plan, id) {
             let run = self.run_options(id, &directory, left, self.attempt.max(attempt.saturating_add(1)));
+            match &mut tree {
+                // Its run goes on in this checkout, with what it left there.
+                Some(tree) if self.is_here(&bundle) => tree.before_resuming(id)?,
+                Some(tree) => tree.before_beginning(id),
+                None => {}
+            }
             match self.resumed(&bundle, item, &run) {
-                Ok(ended) => return Ok(Some(ended)),
+                Ok(ended) => return Ok(ended),
                 Err(error) if error.kind() == Kind::Refused => {
-                    let what = if may_begin { format!("the item {id}") } else { "the leg".to_owned() };
                     self.session.talk.warning(&format!(
-                        "{what} begins anew, because the hand-off of {id} cannot go on: {}",
+                        "the item {id} begins anew, because its hand-off cannot go on: {}",
                         error.message()
                     ));
                 }
                 Err(error) => return Err(error),
             }
         }
-        if !may_begin {
-            return Ok(None);
+        if let Some(tree) = tree {
+            tree.before_beginning(id);
         }
         let run = self.run_options(id, &directory, left, self.attempt);
         let name = self.plan.planned(&item.r#loop).map(name_of);
-        let begun = self.begun(item, &run);
-        begun.map(Some).inspect_err(|error| {
+        self.begun(item, &run).inspect_err(|error| {
             self.session.report_unbegun(error, (self.options.code_of)(error), name.as_deref(), &run);
         })
     }
 
+    /// Tells whether the run of a bundle is one that was left unfinished in this checkout.
+    fn is_here(&self, bundle: &Path) -> bool {
+        let instance = Bundle::open(bundle, LIMITS).ok().map(|bundle| bundle.manifest.instance);
+        let files = instance.and_then(|instance| RunFiles::of(&self.root.join(DIRECTORY), instance.as_str()));
+        files.is_some_and(|files| files.journal().is_file())
+    }
+
     fn begun(&self, item: &Item, run: &RunOptions) -> Result<EndedRun, Error> {
         let session = self.session;
-        let prepared = prepared(self.plan, item, self.options, session)?;
+        let prepared = prepared(self.plan, item, self.options.reach, session)?;
         let mut params = self.options.begin.params.clone();
         params.extend(item.params.iter().map(|(name, value)| (name.to_string(), value.clone())));
         let begin = BeginOptions {
@@ -414,7 +461,7 @@ impl<'r> LegRun<'r> {
             run: run.clone(),
             ..ResumeOptions::default()
         };
-        match session.resume(&which, options, self.options.outside)? {
+        match session.resume(&which, options, self.options.reach.outside)? {
             Resumption::Ready(ready) => ready.run(),
             Resumption::Finished(_) => Err(Error::refused("its run is over")),
         }
@@ -436,7 +483,9 @@ impl<'r> LegRun<'r> {
             item: Line::of(id.as_str()),
             attempt,
             ci_run: ci_run(&run),
+            differs: self.plan.differs.clone(),
         });
+        run.beside = vec![self.session.path(&self.options.plan)];
         run
     }
 
@@ -579,7 +628,7 @@ fn check(
     for planned in &plan.loops {
         let mut items = items.iter().filter_map(|id| plan.item(id));
         let Some(item) = items.find(|item| item.r#loop == planned.name) else { continue };
-        root = Some(prepared(plan, item, options, session)?.located.root);
+        root = Some(prepared(plan, item, options.reach, session)?.located.root);
     }
     let root = root.ok_or_else(|| Error::refused("the items of the plan run no loop"))?;
     match commit_here(&root, session) {
@@ -597,16 +646,16 @@ fn check(
 }
 
 /// Finds and checks the loop of an item, which has to be the one that was planned.
-fn prepared(
+pub(super) fn prepared(
     plan: &Plan,
     item: &Item,
-    options: &LegOptions,
+    reach: LoopReach,
     session: &Session<'_>,
 ) -> Result<Prepared, Error> {
     let planned = plan.planned(&item.r#loop);
     let planned = planned.ok_or_else(|| Error::refused(format!("the plan has no loop `{}`", item.r#loop)))?;
-    let located = session.find(&name_of(planned), options.outside)?;
-    let prepared = session.prepare(located.taking(options.copies))?;
+    let located = session.find(&name_of(planned), reach.outside)?;
+    let prepared = session.prepare(located.taking(reach.copies))?;
     if prepared.loaded.digest != planned.definition_sha256.to_string() {
         return Err(Error::refused(format!(
             "the loop `{}` is not what it was when it was planned",
@@ -628,7 +677,7 @@ fn attempt_of_job(run: &RunOptions, session: &Session<'_>) -> Option<u32> {
 }
 
 /// Names the CI run, if the CI system does.
-fn ci_run(run: &RunOptions) -> Option<Line> {
+pub(super) fn ci_run(run: &RunOptions) -> Option<Line> {
     let Audience::Ci(provider) = &run.audience else { return None };
     provider.job().id.map(|id| Line::of(id.run()))
 }

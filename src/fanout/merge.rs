@@ -8,6 +8,7 @@ use super::item::{ItemId, LegKey};
 use super::plan::{Leg, Plan};
 use super::severity::{severity, worst};
 use crate::base::object::ObjectId;
+use crate::base::relative::Line;
 use crate::base::sum::Sum;
 use crate::base::text::{head, one_line};
 use crate::engine::event::Assignment;
@@ -26,6 +27,8 @@ pub struct MergeInput {
     pub shown: String,
     /// What it is.
     pub found: MergeContent,
+    /// Whether it is among what an earlier merge has left that was named itself: whichever CI run it is of, it is meant.
+    pub is_of_merge: bool,
 }
 
 /// What was found.
@@ -66,6 +69,10 @@ pub struct BundledRun {
     pub exit_code: u8,
     /// Whether its success was verified.
     pub verified: bool,
+    /// How it did not begin on the tree of the plan, if it did not: whatever it verified then, it was not that tree.
+    pub dirty_start: Option<String>,
+    /// Whether it began with the changes that the plan names.
+    pub began_with_changes: bool,
     /// Whether it entered a state.
     pub entered: bool,
     /// How long it took, in milliseconds.
@@ -94,6 +101,16 @@ pub enum MergeRefusal {
         other: String,
         /// This plan.
         plan: String,
+    },
+    /// There are runs of several CI runs, and nothing says which of them is meant.
+    #[error("{shown} is of the CI run {found}, and others are of the CI run {other}")]
+    SeveralCiRuns {
+        /// The bundle.
+        shown: String,
+        /// Its CI run.
+        found: String,
+        /// That of the others.
+        other: String,
     },
     /// A run contradicts the plan that it names.
     #[error("{shown} says {found}, and the plan says {planned}")]
@@ -197,15 +214,31 @@ impl ItemStanding {
 }
 
 impl Merged {
-    /// Merges what was found. The order of the readings makes no difference.
+    /// Merges what was found. The order of the readings makes no difference. What another CI run than this has left, where
+    /// this is one, is not counted.
     ///
     /// # Errors
-    /// Something was found that is of another plan, commit or definition.
-    pub fn of(plan: &Plan, readings: &[MergeInput]) -> Result<Self, MergeRefusal> {
+    /// Something was found that is of another plan, commit or definition; or of several CI runs, and this is none.
+    pub fn of(plan: &Plan, readings: &[MergeInput], ci_run: Option<&str>) -> Result<Self, MergeRefusal> {
         let mut attempts: BTreeMap<&ItemId, Attempts> = BTreeMap::new();
         let (mut superseded, mut ignored, mut lost) = (Vec::new(), Vec::new(), Vec::new());
-        let first = first_attempts(plan, readings);
+        let ci_run = match ci_run {
+            Some(ci_run) => Some(ci_run),
+            None => one_ci_run(readings)?,
+        };
+        let is_leftover = |reading: &&MergeInput| leftover(reading, ci_run).is_some();
+        let meant: Vec<&MergeInput> = readings.iter().filter(|reading| !is_leftover(reading)).collect();
+        let first = first_attempts(plan, &meant);
+        let with_changes = meant.iter().any(|reading| began_with_changes(reading));
         for (place, reading) in readings.iter().enumerate() {
+            if let Some(other) = leftover(reading, ci_run) {
+                let here = ci_run.unwrap_or_default();
+                ignored.push((
+                    reading.shown.clone(),
+                    format!("it is of the CI run {other}, and this is {here}"),
+                ));
+                continue;
+            }
             match &reading.found {
                 MergeContent::Run(run) => match belonging(plan, reading, run, &first)? {
                     Some(item) => attempts.entry(item).or_default().runs.push(place),
@@ -223,7 +256,7 @@ impl Merged {
         let mut items = Vec::new();
         for item in &plan.items {
             let found = attempts.remove(&item.id).unwrap_or_default();
-            let (standing, older) = found.settle(readings);
+            let (standing, older) = found.settle(readings, with_changes);
             superseded.extend(older.into_iter().map(|place| readings[place].shown.clone()));
             items.push(MergedItem { id: item.id.clone(), leg: None, standing });
         }
@@ -298,12 +331,12 @@ struct Attempts {
 
 impl Attempts {
     /// Decides which reading counts. Returns what became of the item, and the readings that do not count.
-    fn settle(self, readings: &[MergeInput]) -> (ItemStanding, Vec<usize>) {
+    fn settle(self, readings: &[MergeInput], with_changes: bool) -> (ItemStanding, Vec<usize>) {
         let mut runs: Vec<(u32, usize, usize)> = Vec::new();
         for place in self.runs {
             let MergeContent::Run(run) = &readings[place].found else { continue };
             let attempt = run.assignment.as_ref().map_or(0, |assignment| assignment.attempt);
-            runs.push((attempt, severity(code_of(run)), place));
+            runs.push((attempt, severity(code_of(run, with_changes)), place));
         }
         // The highest attempt counts, and of two runs of one attempt the worse one.
         let key = |(attempt, severity, place): &(u32, usize, usize)| {
@@ -346,7 +379,7 @@ impl Attempts {
             let absence = if is_put_off { Absence::PutOff } else { Absence::Unusable };
             return (ItemStanding::Missing { why, absence }, older);
         }
-        let exit_code = code_of(run);
+        let exit_code = code_of(run, with_changes);
         let standing = ItemStanding::Ran {
             reading: place,
             attempt,
@@ -358,10 +391,12 @@ impl Attempts {
     }
 }
 
-/// Returns the exit code that a run counts with: 0 only for a verified success.
-fn code_of(run: &BundledRun) -> u8 {
+/// Returns the exit code that a run counts with: 0 only for a success that was verified on the tree on which all of them
+/// began.
+fn code_of(run: &BundledRun, with_changes: bool) -> u8 {
     let is_success = run.outcome == Some(Outcome::Success) && run.exit_code == 0;
-    match (run.entered, is_success, run.verified) {
+    let is_of_tree = run.dirty_start.is_none() && run.began_with_changes == with_changes;
+    match (run.entered, is_success, run.verified && is_of_tree) {
         (false, ..) => MISSING,
         (true, true, true) => 0,
         (true, true, false) => UNVERIFIED,
@@ -371,8 +406,41 @@ fn code_of(run: &BundledRun) -> u8 {
     }
 }
 
+/// Tells whether a run began with the changes that the plan names.
+fn began_with_changes(reading: &MergeInput) -> bool {
+    match &reading.found {
+        MergeContent::Run(run) => run.began_with_changes && run.dirty_start.is_none(),
+        MergeContent::Unreadable { .. } | MergeContent::Foreign { .. } => false,
+    }
+}
+
+/// Returns the CI run that a run is of, where an earlier merge has not vouched for it.
+fn ci_run_of(reading: &MergeInput) -> Option<&str> {
+    let MergeContent::Run(run) = &reading.found else { return None };
+    run.assignment.as_ref()?.ci_run.as_ref().map(Line::as_str).filter(|_| !reading.is_of_merge)
+}
+
+/// Returns the CI run whose job left this behind, if that is another one.
+fn leftover<'r>(reading: &'r MergeInput, ci_run: Option<&str>) -> Option<&'r str> {
+    ci_run_of(reading).filter(|of| ci_run.is_some_and(|ci_run| ci_run != *of))
+}
+
+/// Returns the CI run that the runs are of.
+fn one_ci_run(readings: &[MergeInput]) -> Result<Option<&str>, MergeRefusal> {
+    let mut all = readings.iter().filter_map(|reading| Some((reading, ci_run_of(reading)?)));
+    let Some((_, first)) = all.next() else { return Ok(None) };
+    match all.find(|(_, other)| *other != first) {
+        None => Ok(Some(first)),
+        Some((reading, other)) => Err(MergeRefusal::SeveralCiRuns {
+            shown: reading.shown.clone(),
+            found: one_line(other, 100),
+            other: one_line(first, 100),
+        }),
+    }
+}
+
 /// Returns for each CI run the first attempt at this plan: what came before it may have had another one.
-fn first_attempts<'r>(plan: &Plan, readings: &'r [MergeInput]) -> BTreeMap<&'r str, u32> {
+fn first_attempts<'r>(plan: &Plan, readings: &[&'r MergeInput]) -> BTreeMap<&'r str, u32> {
     let mut first: BTreeMap<&str, u32> = BTreeMap::new();
     for reading in readings {
         let MergeContent::Run(run) = &reading.found else { continue };

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::merge::{BundledRun, MergeContent, MergeInput, Merged};
+use super::merge::{BundledRun, MergeContent, MergeInput, MergeRefusal, Merged};
 use super::plan::Plan;
 use super::testing::plan_of;
 use crate::base::object::ObjectId;
@@ -22,19 +22,22 @@ fn good(plan: &Plan, item: usize, attempt: u32) -> BundledRun {
             item: Line::of(id.as_str()),
             attempt,
             ci_run: Some(Line::of("77")),
+            differs: Vec::new(),
         }),
         commit: Some(plan.commit.clone()),
         definition_sha256: Some(Sum::of(b"tidy")),
         outcome: Some(Outcome::Success),
         exit_code: 0,
         verified: true,
+        dirty_start: None,
+        began_with_changes: false,
         entered: true,
         duration_ms: 5,
     }
 }
 
 fn reading(shown: String, run: BundledRun) -> MergeInput {
-    MergeInput { shown, found: MergeContent::Run(Box::new(run)) }
+    MergeInput { shown, found: MergeContent::Run(Box::new(run)), is_of_merge: false }
 }
 
 /// What happens to an attempt at an item on its way back.
@@ -47,15 +50,24 @@ enum Fate {
     HandedOff,
     Killed,
     NothingEntered,
-    Torn { knows_item: bool, knows_attempt: bool },
+    Torn {
+        knows_item: bool,
+        knows_attempt: bool,
+    },
     Twice,
-    OtherPlan { is_older: bool },
+    OtherPlan {
+        is_older: bool,
+    },
     OtherCommit,
     OtherDefinition,
     OtherLeg,
     UnknownItem,
     WithoutPlan,
     ClaimsZero,
+    /// It was verified on a tree that had something else as well.
+    BeganDirty,
+    /// Another CI run left it.
+    OtherCiRun,
 }
 
 fn fate() -> impl Strategy<Value = Fate> {
@@ -76,6 +88,8 @@ fn fate() -> impl Strategy<Value = Fate> {
         1 => Just(Fate::UnknownItem),
         1 => Just(Fate::WithoutPlan),
         1 => Just(Fate::ClaimsZero),
+        2 => Just(Fate::BeganDirty),
+        2 => Just(Fate::OtherCiRun),
     ]
 }
 
@@ -122,7 +136,7 @@ fn readings(plan: &Plan, fates: &[Vec<Fate>]) -> Vec<MergeInput> {
                     let item = knows_item.then(|| plan.items[item].id.clone());
                     let attempt = knows_attempt.then_some(attempt);
                     let found = MergeContent::Unreadable { why: "it is empty".to_owned(), item, attempt };
-                    all.push(MergeInput { shown, found });
+                    all.push(MergeInput { shown, found, is_of_merge: false });
                     continue;
                 }
                 Fate::OtherPlan { is_older } => assigned(&|one| {
@@ -136,6 +150,8 @@ fn readings(plan: &Plan, fates: &[Vec<Fate>]) -> Vec<MergeInput> {
                 Fate::OtherLeg => assigned(&|one| one.leg = Line::of("l999")),
                 Fate::UnknownItem => assigned(&|one| one.item = Line::of("tidy.unknown")),
                 Fate::WithoutPlan => BundledRun { assignment: None, ..run },
+                Fate::BeganDirty => BundledRun { dirty_start: Some("`a` differs".to_owned()), ..run },
+                Fate::OtherCiRun => assigned(&|one| one.ci_run = Some(Line::of("76"))),
             };
             all.push(reading(shown, run));
         }
@@ -149,7 +165,7 @@ fn is_proven(fates: &[Vec<Fate>]) -> bool {
         let came = attempts
             .iter()
             .rev()
-            .find(|fate| !matches!(fate, Fate::Lost | Fate::OtherPlan { is_older: true }));
+            .find(|fate| !matches!(fate, Fate::Lost | Fate::OtherCiRun | Fate::OtherPlan { is_older: true }));
         let unclear = |fate: &Fate| {
             matches!(fate, Fate::Torn { knows_item: false, .. } | Fate::Torn { knows_attempt: false, .. })
         };
@@ -183,9 +199,9 @@ proptest! {
     ) {
         let plan = plan_of(fates.len(), most, skipped);
         let mut found = readings(&plan, &fates);
-        let other = |index| MergeInput { shown: format!("x{index}.zip"), found: MergeContent::Foreign { why: "it is no bundle".to_owned() } };
+        let other = |index| MergeInput { shown: format!("x{index}.zip"), found: MergeContent::Foreign { why: "it is no bundle".to_owned() }, is_of_merge: false };
         found.extend((0..foreign).map(other));
-        let merged = Merged::of(&plan, &found);
+        let merged = Merged::of(&plan, &found, Some("77"));
         let proven = is_proven(&fates);
         let mixed = is_mixed(&fates);
         match &merged {
@@ -202,7 +218,7 @@ proptest! {
         if seed % 2 == 0 {
             found.reverse();
         }
-        match (merged, Merged::of(&plan, &found)) {
+        match (merged, Merged::of(&plan, &found, Some("77"))) {
             (Ok(one), Ok(other)) => {
                 prop_assert_eq!(one.exit_code, other.exit_code);
                 prop_assert_eq!(&one.superseded, &other.superseded);
@@ -217,7 +233,7 @@ proptest! {
 }
 
 fn merged(plan: &Plan, readings: &[MergeInput]) -> (u8, Vec<u8>) {
-    let merged = Merged::of(plan, readings).unwrap();
+    let merged = Merged::of(plan, readings, None).unwrap();
     (merged.exit_code, merged.items.iter().map(|item| item.standing.exit_code()).collect())
 }
 
@@ -248,8 +264,38 @@ fn the_highest_attempt_counts_and_of_two_the_worse() {
     assert_eq!(merged(&plan, &[failed.clone(), fixed.clone()]).0, 0);
     assert_eq!(merged(&plan, &[fixed.clone(), at(2, Outcome::Handoff, 75)]).0, 75);
     assert_eq!(merged(&plan, &[at(3, Outcome::Blocked, 5), fixed.clone(), failed.clone()]).0, 5);
-    let both = Merged::of(&plan, &[failed, fixed]).unwrap();
+    let both = Merged::of(&plan, &[failed, fixed], None).unwrap();
     assert_eq!(both.superseded, ["1 1"]);
+}
+
+#[test]
+fn what_another_ci_run_has_left_is_not_counted() {
+    let plan = plan_of(2, 2, 0);
+    let of = |item: usize, ci_run: &str| {
+        let mut run = good(&plan, item, 1);
+        run.assignment.as_mut().unwrap().ci_run = Some(Line::of(ci_run));
+        reading(format!("{ci_run}/{item}"), run)
+    };
+    let all = [of(0, "77"), of(1, "76")];
+    let merged = Merged::of(&plan, &all, Some("77")).unwrap();
+    assert_eq!((merged.exit_code, merged.ignored.len()), (4, 1));
+    // Where the merge is part of none, nobody says which one is meant.
+    assert!(matches!(Merged::of(&plan, &all, None), Err(MergeRefusal::SeveralCiRuns { .. })));
+    assert_eq!(Merged::of(&plan, &[of(0, "76"), of(1, "76")], None).unwrap().exit_code, 0);
+    // What an earlier merge has left is meant, if it was named.
+    let merged_before = MergeInput { is_of_merge: true, ..of(1, "76") };
+    assert_eq!(Merged::of(&plan, &[of(0, "77"), merged_before], Some("77")).unwrap().exit_code, 0);
+}
+
+#[test]
+fn all_begin_on_one_tree_that_of_the_commit_or_that_of_the_plan() {
+    let plan = plan_of(2, 2, 0);
+    let of = |item: usize, began_with_changes: bool| {
+        reading(item.to_string(), BundledRun { began_with_changes, ..good(&plan, item, 1) })
+    };
+    assert_eq!(merged(&plan, &[of(0, false), of(1, false)]), (0, vec![0, 0]));
+    assert_eq!(merged(&plan, &[of(0, true), of(1, true)]), (0, vec![0, 0]));
+    assert_eq!(merged(&plan, &[of(0, true), of(1, false)]), (1, vec![0, 1]));
 }
 
 #[test]
@@ -264,6 +310,6 @@ fn what_goes_on_and_what_is_not_verified_are_legs() {
         reading("1".into(), failed),
         reading("2".into(), good(&plan, 2, 1)),
     ];
-    let merged = Merged::of(&plan, &all).unwrap();
+    let merged = Merged::of(&plan, &all, None).unwrap();
     assert_eq!((merged.handed_off().len(), merged.unsettled().len(), merged.exit_code), (1, 2, 1));
 }

@@ -5,9 +5,11 @@
 //! the items of a leg, and find what jobs have left.
 
 mod collect;
+mod confirm;
 pub mod each;
 pub mod item;
 pub(crate) mod leg;
+mod leg_tree;
 pub mod lock;
 pub mod matrix;
 pub mod merge;
@@ -22,7 +24,15 @@ pub mod spread;
 mod story;
 mod trees;
 mod values;
+mod verified;
 pub mod weights;
+
+/// The file with the plan, beside the result of a merge.
+pub(crate) const PLAN: &str = "plan.json";
+
+/// The directory with the bundles and the pages of the items, in what a merge leaves. The bundles are not called so, so that
+/// the one of the merge is the only one.
+pub(crate) const ITEMS: &str = crate::report::items::DIRECTORY;
 
 /// The most items of a plan.
 pub const MOST_ITEMS: usize = 10_000;

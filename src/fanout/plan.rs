@@ -15,6 +15,7 @@ use crate::base::relative::{Line, RelativePath};
 use crate::base::sum::Sum;
 use crate::base::text::plural;
 use crate::base::time::Timestamp;
+use crate::engine::changes::TreeEntry;
 
 /// The version of the format that this program writes. Another one is refused.
 pub const SCHEMA: u32 = 1;
@@ -32,6 +33,9 @@ pub struct Plan {
     pub plan_id: Sum,
     /// The commit that every leg has to check out.
     pub commit: ObjectId,
+    /// How the tree of which it was made differs from that commit; empty unless somebody wanted that.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub differs: Vec<TreeEntry>,
     /// When it was made.
     pub created: Timestamp,
     /// The loops of its items.
@@ -155,6 +159,8 @@ pub enum PlanError {
 struct Identity<'p> {
     schema: u32,
     commit: &'p ObjectId,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    differs: &'p [TreeEntry],
     loops: &'p [FanoutLoop],
     items: Vec<ItemIdentity<'p>>,
     legs: Vec<LegIdentity<'p>>,
@@ -180,6 +186,8 @@ struct LegIdentity<'p> {
 pub struct PlanParts {
     /// The commit that every leg has to check out.
     pub commit: ObjectId,
+    /// How the tree differs from it.
+    pub differs: Vec<TreeEntry>,
     /// When the plan is made.
     pub created: Timestamp,
     /// The loops of its items.
@@ -197,9 +205,10 @@ pub struct PlanParts {
 impl Plan {
     /// Makes a plan, with its id.
     pub fn of(parts: PlanParts) -> Self {
-        let PlanParts { commit, created, loops, items, legs, skipped, reason } = parts;
+        let PlanParts { commit, differs, created, loops, items, legs, skipped, reason } = parts;
         let plan_id = Sum::of(&[]);
-        let plan = Self { schema: SCHEMA, plan_id, commit, created, loops, items, legs, skipped, reason };
+        let plan =
+            Self { schema: SCHEMA, plan_id, commit, differs, created, loops, items, legs, skipped, reason };
         Self { plan_id: plan.identity(), ..plan }
     }
 
@@ -236,6 +245,7 @@ impl Plan {
         let identity = Identity {
             schema: self.schema,
             commit: &self.commit,
+            differs: &self.differs,
             loops: &self.loops,
             items: items.collect(),
             legs: legs.collect(),
@@ -381,6 +391,7 @@ mod tests {
         let skipped = Skipped { id: ItemId::parse("d").unwrap(), reason: Line::of("nothing changed") };
         Plan::of(PlanParts {
             commit: ObjectId::parse(&"a".repeat(40)).unwrap(),
+            differs: Vec::new(),
             created: Timestamp::from_millis(0),
             loops: vec![FanoutLoop {
                 name: LoopName::parse("tidy").unwrap(),

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
-use super::since::ChangesSinceCommit;
+use super::since::{ChangesSinceCommit, SinceCommit};
 use super::values;
 use crate::base::name::VarName;
 use crate::base::object::ObjectId;
@@ -13,10 +13,11 @@ use crate::base::relative::{Line, RelativePath};
 use crate::base::run_key::RunKey;
 use crate::base::sum::Sum;
 use crate::base::territory::{ScopePath, Territory};
-use crate::base::text::{listed, one_line, plural};
+use crate::base::text::{listed, listed_in_part, one_line, plural};
 use crate::bundle::merged::RESULT;
 use crate::bundle::report;
 use crate::definition::vendored::Copies;
+use crate::engine::changes::TreeEntry;
 use crate::fanout::MOST_ITEMS;
 use crate::fanout::each::Each;
 use crate::fanout::item::Namer;
@@ -41,7 +42,8 @@ use crate::session::prepare::naming::new_files;
 use crate::session::prepare::prepared::Prepared;
 use crate::session::prepare::variables::resolve;
 use crate::session::read::fetch::{ArtifactRequest, artifact};
-use crate::session::start::changes::LoopRepository;
+use crate::session::start::changes::{LoopRepository, uncommitted};
+use crate::session::start::whole_tree::WholeTree;
 
 /// The most bytes of a file with weights.
 const MAX_WEIGHTS: u64 = 64 * MIB;
@@ -90,10 +92,13 @@ impl Session<'_> {
             ))
             .with_hint("commit something first; `actions/checkout` makes a checkout in CI")
         })?;
-        if !options.dirty {
-            let written = options.written.iter().map(|file| self.path(file)).collect::<Vec<_>>();
+        let written = options.written.iter().map(|file| self.path(file)).collect::<Vec<_>>();
+        let differs = if options.dirty {
+            differences(root, &written, self)?
+        } else {
             refuse_changes(&git, &written)?;
-        }
+            Vec::new()
+        };
         let PlanOptions { each, per_path, .. } = options;
         let mut dimensions = Vec::new();
         for each in each {
@@ -116,6 +121,7 @@ impl Session<'_> {
         warn_of_one_leg(&items, groups.len(), self);
         Ok(Plan::of(PlanParts {
             commit,
+            differs,
             created: Clock::start().now(),
             loops: planned,
             legs: legs(&items, &groups, options.legs, options.partition),
@@ -151,13 +157,13 @@ impl Session<'_> {
         let mut loops: Vec<LoopHere> = Vec::new();
         for name in &options.loops {
             let located = self.find(name, options.outside)?;
-            let prepared = self.prepare(located.taking(options.copies))?;
-            let planned = planned(&prepared)?;
+            let mut prepared = self.prepare(located.taking(options.copies))?;
+            let (planned, untold) = (planned(&prepared)?, prepared.untold());
             if loops.iter().any(|one| one.planned.name == planned.name) {
                 self.talk.note(&format!("the loop `{}` was named twice, and is planned once", planned.name));
                 continue;
             }
-            loops.push(LoopHere { prepared, planned });
+            loops.push(LoopHere { prepared, planned, untold });
         }
         Ok(loops)
     }
@@ -167,6 +173,8 @@ impl Session<'_> {
 struct LoopHere {
     prepared: Prepared,
     planned: FanoutLoop,
+    /// Which of the loops below it cannot be known before it runs.
+    untold: Option<String>,
 }
 
 /// An item that may have to run, with what it looks at.
@@ -207,11 +215,32 @@ fn one_root(loops: &[LoopHere]) -> Result<&Path, Error> {
     }
 }
 
+/// Returns how a checkout differs from its commit, without the files that planning writes.
+fn differences(root: &Path, written: &[PathBuf], session: &Session<'_>) -> Result<Vec<TreeEntry>, Error> {
+    let tree = WholeTree::look(root, &[], session)?;
+    let written: Vec<PathBuf> = written.iter().map(|file| links::real(file)).collect();
+    let is_own = |entry: &TreeEntry| {
+        let path = tree.top.join(&entry.path);
+        written.contains(&links::real(&path)) || !entry.tracked && is_plan(&path)
+    };
+    let differs: Vec<TreeEntry> = tree.start.entries.iter().filter(|entry| !is_own(entry)).cloned().collect();
+    if differs.len() > MOST_DIFFERENCES {
+        let count = differs.len();
+        return Err(Error::refused(format!(
+            "the checkout differs from its commit in {count} files, and a plan names at most {MOST_DIFFERENCES}"
+        ))
+        .with_hint("commit them, or name in `.gitignore` what no leg needs"));
+    }
+    Ok(differs)
+}
+
+/// Of a checkout that differs from its commit in more files than this, no plan is made.
+const MOST_DIFFERENCES: usize = 1000;
+
 /// Refuses a checkout that differs from its commit: no leg would see the difference.
 fn refuse_changes(git: &Git, written: &[PathBuf]) -> Result<(), Error> {
-    let status = Call::new("status").with(&["--porcelain", "-z", "--no-renames", "--untracked-files=all"]);
     let status = git
-        .line(&status)
+        .line(&uncommitted())
         .map_err(|why| Error::refused(format!("cannot see whether the checkout is clean: {why}")))?;
     let top = git.line(&Call::new("rev-parse").with(&["--show-toplevel"]));
     let top = top.map_err(|why| Error::refused(format!("cannot find the top of the repository: {why}")))?;
@@ -361,16 +390,28 @@ fn changed_only(
     };
     let of_loops: Vec<Vec<ScopePath>> = loops.iter().map(of_loop).collect();
     let (mut kept, mut skipped) = (Vec::new(), Vec::new());
+    let mut doubts: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for candidate in candidates {
-        let scope = &candidate.territory.paths;
-        let paths: Vec<ScopePath> = scope.iter().chain(&of_loops[candidate.place]).cloned().collect();
-        if since.is_quiet(&paths, scope) {
-            let scope = listed(&candidate.item.scope, "and");
-            let reason = format!("nothing in {scope} changed since {}", since.shown);
-            skipped.push(Skipped { id: candidate.item.id, reason: Line::of(&reason) });
-        } else {
-            kept.push(candidate);
+        let looked = match &loops[candidate.place].untold {
+            Some(why) => SinceCommit::Unknown(why.clone()),
+            None => since.look_at(&of_loops[candidate.place], &candidate.territory.paths),
+        };
+        match looked {
+            SinceCommit::Changed => {}
+            SinceCommit::Unknown(why) => doubts.entry(why).or_default().push(candidate.item.id.to_string()),
+            SinceCommit::Quiet => {
+                let scope = listed(&candidate.item.scope, "and");
+                let reason = format!("nothing in {scope} changed since {}", since.shown);
+                skipped.push(Skipped { id: candidate.item.id, reason: Line::of(&reason) });
+                continue;
+            }
         }
+        kept.push(candidate);
+    }
+    // Thousands of items may have one reason.
+    for (why, items) in doubts {
+        let verb = if items.len() == 1 { "runs" } else { "run" };
+        session.talk.note(&format!("{why}, so {} {verb}", listed_in_part(&items)));
     }
     Ok((kept, skipped))
 }

@@ -9,8 +9,12 @@ use fs_err as fs;
 use serde_json::{Value, json};
 
 use super::collect::{Collected, Facts, collect};
+use super::confirm::{self, AskedItem, ConfirmOptions, Confirmation};
+use super::leg::ci_run;
 use super::story::{self, StoryEnding, Told};
 use super::trees::{MergedTree, Untaken};
+use super::verified::{self, CountedItem};
+use super::{ITEMS, PLAN};
 use crate::base::command::CommandLine;
 use crate::base::relative::Line;
 use crate::base::text::{head, listed_in_part, one_line, plural, tail};
@@ -19,6 +23,7 @@ use crate::bundle::tree::MadeTree;
 use crate::ci::Provider;
 use crate::definition::load::DIRECTORY;
 use crate::engine::changes::{ChangeKind, ChangedFile, Changes, KnownStart, TreeChanges, TreeIds};
+use crate::engine::verification::{Reason, Verification, VerifiedExtent};
 use crate::fanout::item::{ItemId, LegKey};
 use crate::fanout::matrix::{FORMATS, Fleet, Place};
 use crate::fanout::merge::{Absence, BundledRun, ItemStanding, MergeContent, Merged, MergedItem};
@@ -26,12 +31,14 @@ use crate::fanout::plan::Plan;
 use crate::fanout::severity::{severity, worst};
 use crate::files::replace::replace;
 use crate::files::{read, transient};
+use crate::journal::fault;
 use crate::journal::files::RunFiles;
 use crate::journal::writer::Journal;
-use crate::report::closing::{CONFLICTING, UNREADABLE};
+use crate::report::closing::{CONFLICTING, REFUSING, UNREADABLE};
+use crate::report::digest::green::EACH_ALONE;
 use crate::report::formats::junit;
 use crate::report::reader::Remote;
-use crate::report::{html, items};
+use crate::report::{self, html};
 use crate::run::clock::Clock;
 use crate::session::audience::Audience;
 use crate::session::context::Session;
@@ -41,13 +48,6 @@ use crate::session::error::Error;
 use crate::session::options::{RunOptions, Storing};
 use crate::session::read::detail;
 use crate::session::read::opened::OpenedBundle;
-
-/// The file with the plan, beside the result.
-pub(super) const PLAN: &str = "plan.json";
-
-/// The directory with the bundles and the pages of the items. The bundles are not called so, so that the one of the merge is
-/// the only one.
-pub(super) const ITEMS: &str = items::DIRECTORY;
 
 /// Of how many items there are pages, and how many bytes of them.
 const MOST_PAGES: usize = 100;
@@ -67,6 +67,10 @@ pub(crate) struct MergeOptions {
     pub(crate) plan: PathBuf,
     /// Where the runs are.
     pub(crate) from: Vec<PathBuf>,
+    /// Whether checks are made once more where the changes of all items are together.
+    pub(crate) confirm: bool,
+    /// Values of the context of the loops, for these checks.
+    pub(crate) context: Vec<(String, String)>,
     /// How the result is reported.
     pub(crate) run: RunOptions,
 }
@@ -76,14 +80,20 @@ impl Session<'_> {
     pub(crate) fn merge(&self, options: &MergeOptions) -> Result<u8, Error> {
         let plan = self.read_plan(&options.plan)?;
         let collected = collect(&options.from, &plan, self)?;
-        let merged = Merged::of(&plan, &collected.readings).map_err(|refusal| {
+        let ci_run = ci_run(&options.run);
+        let ci_run = ci_run.as_ref().map(Line::as_str);
+        let merged = Merged::of(&plan, &collected.readings, ci_run).map_err(|refusal| {
             Error::refused(refusal.to_string()).with_hint(
                 "merge what the legs of this plan left, and nothing else; other archives are ignored",
             )
         })?;
         let merged = merged.with_put_off(&collected.put_off, &plan, &collected.readings);
         let together = Together::of(&plan, &merged, &collected, self);
-        let result = MergeResult { plan: &plan, merged: &merged, collected: &collected, together: &together };
+        let (plan, merged, collected, together) = (&plan, &merged, &collected, &together);
+        let mut result = MergeResult { plan, merged, collected, together, confirmation: None };
+        if options.confirm {
+            result.confirmation = result.confirm(options, self)?;
+        }
         result.report(options, self)
     }
 }
@@ -160,12 +170,105 @@ struct MergeResult<'m> {
     merged: &'m Merged,
     collected: &'m Collected,
     together: &'m Together,
+    /// What checks said of the merged tree, if somebody wanted them.
+    confirmation: Option<Confirmation>,
 }
 
 impl MergeResult<'_> {
     fn exit_code(&self) -> u8 {
         let conflict = (!self.together.conflicts.is_empty()).then_some(CONFLICT);
-        worst([self.merged.exit_code].into_iter().chain(conflict))
+        let refused = match &self.confirmation {
+            Some(Confirmation::Refused { exit_code, .. }) => Some(*exit_code),
+            Some(Confirmation::Whole(_) | Confirmation::None { .. }) | None => None,
+        };
+        worst([self.merged.exit_code].into_iter().chain(conflict).chain(refused))
+    }
+
+    /// Makes the checks of the items once more that changes of others concern, where all changes are together.
+    fn confirm(&self, options: &MergeOptions, session: &Session<'_>) -> Result<Option<Confirmation>, Error> {
+        if self.exit_code() != 0 || self.extent() == VerifiedExtent::Whole {
+            return Ok(None);
+        }
+        let none = |why: String| Ok(Some(Confirmation::None { why }));
+        let Some(tree) = &self.together.tree else {
+            return none("the commit of the plan is not at hand".to_owned());
+        };
+        if let Some(why) = self.together.missing(self.plan) {
+            return none(why);
+        }
+        let asked = self.merged.items.iter().filter_map(|item| {
+            let (_, facts) = self.of(item)?;
+            let item = self.plan.item(&item.id).filter(|item| tree.meets_others(item))?;
+            Some(AskedItem { item, verification: facts.verification.as_ref()? })
+        });
+        let asked: Vec<AskedItem<'_>> = asked.collect();
+        let directory = self.directory(options, session);
+        let own = options.from.iter().chain([&options.plan]).map(|path| session.path(path)).collect();
+        let how = ConfirmOptions { context: &options.context, run: &options.run, directory: &directory, own };
+        confirm::confirm((self.plan, tree), &asked, &how, session).map(Some)
+    }
+
+    /// Returns the directory of the reports.
+    fn directory(&self, options: &MergeOptions, session: &Session<'_>) -> PathBuf {
+        match &options.run.report_dir {
+            Some(directory) => session.path(directory),
+            None => session.path(Path::new(&format!("ll-merge-{}", head(&self.plan.plan_id.to_string(), 8)))),
+        }
+    }
+
+    /// Tells what of the merged tree was verified. Where the items changed nothing, each was verified on the tree of the plan,
+    /// and so was all of it.
+    fn extent(&self) -> VerifiedExtent {
+        let is_alone = self.plan.items.len() < 2 && self.plan.skipped.is_empty();
+        let is_changed = |item: &&MergedItem| {
+            matches!(item.standing, ItemStanding::Ran { verified: true, .. })
+                && self.of(item).is_some_and(|(_, facts)| facts.is_changed)
+        };
+        let is_confirmed = matches!(self.confirmation, Some(Confirmation::Whole(_)));
+        match self.merged.items.iter().any(|item| is_changed(&item)) {
+            true if !is_alone && !is_confirmed => VerifiedExtent::EachAlone,
+            true | false => VerifiedExtent::Whole,
+        }
+    }
+
+    /// Says what verified all of it.
+    fn verification(&self) -> Verification {
+        let counted = |item: &'_ MergedItem| {
+            let (_, facts) = self.of(item)?;
+            let is_verified = item.standing.is_settled();
+            Some((is_verified, facts))
+        };
+        let items: Vec<CountedItem<'_>> = self
+            .merged
+            .items
+            .iter()
+            .filter_map(|item| {
+                let (is_verified, facts) = counted(item)?;
+                let verification = facts.verification.as_ref();
+                let is_confirmed = match &self.confirmation {
+                    Some(Confirmation::Whole(items)) => items.contains(&item.id),
+                    Some(Confirmation::None { .. } | Confirmation::Refused { .. }) | None => false,
+                };
+                Some(CountedItem { id: &item.id, is_verified, verification, is_confirmed })
+            })
+            .collect();
+        let tree = self.together.tree.as_ref().map(|tree| tree.tree.clone());
+        let tree = tree.or_else(|| self.together.unchanged.as_ref().map(|ids| ids.tree.clone()));
+        let reasons = match (&self.confirmation, self.exit_code()) {
+            (_, 0) => Vec::new(),
+            (Some(Confirmation::Refused { .. }), _) => vec![Reason::NotConfirmed],
+            (Some(Confirmation::Whole(_) | Confirmation::None { .. }) | None, _) => vec![Reason::Unobserved],
+        };
+        verified::of_merge(&items, (tree, self.extent()), reasons)
+    }
+
+    /// Returns what the word `verified` says of all of it.
+    fn verified(&self) -> Value {
+        match (self.exit_code(), self.extent()) {
+            (0, VerifiedExtent::Whole) => json!(true),
+            (0, VerifiedExtent::EachAlone) => json!(EACH_ALONE),
+            (1.., _) => json!(false),
+        }
     }
 
     /// Returns the run that counts for an item, and what is known of it.
@@ -182,10 +285,7 @@ impl MergeResult<'_> {
     /// Makes the reports, and tells the CI system.
     fn report(&self, options: &MergeOptions, session: &Session<'_>) -> Result<u8, Error> {
         let failed = |error: std::io::Error| Error::failed("cannot write the reports", &error);
-        let directory = match &options.run.report_dir {
-            Some(directory) => session.path(directory),
-            None => session.path(Path::new(&format!("ll-merge-{}", head(&self.plan.plan_id.to_string(), 8)))),
-        };
+        let directory = self.directory(options, session);
         fs::create_dir_all(&directory).map_err(failed)?;
         // Another merge into this directory would change reports while they are packed. Where directories cannot be locked,
         // the bundle that is packed then is refused as damaged.
@@ -217,7 +317,7 @@ impl MergeResult<'_> {
         for warning in &published.warnings {
             session.talk.warning(warning);
         }
-        self.write_beside(&directory, &files).map_err(failed)?;
+        self.write_rest(&directory, &files, session);
         self.tell(options, &directory, &artifact, session)
     }
 
@@ -227,7 +327,8 @@ impl MergeResult<'_> {
         let start = self.tree_at_start();
         let changes = self.changes(files);
         let items = self.all_told();
-        let ending = StoryEnding { exit_code: self.exit_code(), reason: self.reason(), changes };
+        let (exit_code, verification) = (self.exit_code(), self.verification());
+        let ending = StoryEnding { exit_code, reason: self.reason(), changes, verification };
         let events = story::events(self.plan, (files.instance(), start), &items, self.remarks(), ending);
         let mut journal = Journal::create(files, session.redactor.clone())?;
         let now = Clock::start().now();
@@ -317,7 +418,19 @@ impl MergeResult<'_> {
         let conflicts = self.together.conflicts.iter().take(MOST_PRINTED);
         let conflicts = conflicts
             .map(|(id, with, files)| told(CONFLICTING, conflict(self.plan, id, with, files), CONFLICT));
-        lost.chain(conflicts).collect()
+        lost.chain(conflicts)
+            .chain(self.refusal().map(|(_, says, code)| told(REFUSING, says, code)))
+            .collect()
+    }
+
+    /// Returns what a check says of all changes together, if it says no: its item, a sentence, and the exit code.
+    fn refusal(&self) -> Option<(&ItemId, String, u8)> {
+        match &self.confirmation {
+            Some(Confirmation::Refused { item, exit_code, .. }) => {
+                Some((item, self.words_on_the_whole().unwrap_or_default(), *exit_code))
+            }
+            Some(Confirmation::Whole(_) | Confirmation::None { .. }) | None => None,
+        }
     }
 
     /// Returns suites for what makes the merge red besides runs that failed.
@@ -327,8 +440,9 @@ impl MergeResult<'_> {
         let conflicts =
             self.together.conflicts.iter().zip(apart.iter().skip(self.merged.lost.len().min(MOST_PRINTED)));
         let conflicts = conflicts.map(|((id, ..), told)| (id.as_str(), told));
+        let refusal = self.refusal().map(|(id, ..)| id.as_str()).zip(apart.last());
         let suite = |(name, told): (&str, &Told)| junit::red(name, &told.id, &told.sentence);
-        lost.chain(conflicts).map(suite).collect()
+        lost.chain(conflicts).chain(refusal).map(suite).collect()
     }
 
     /// Looks up what the step of an item printed that decided how it ended.
@@ -407,7 +521,34 @@ impl MergeResult<'_> {
             parts.push(reason.to_owned());
         }
         parts.push(self.counts());
+        parts.extend(self.words_on_the_whole());
         parts.join("; ")
+    }
+
+    /// Says what is known of all changes together.
+    fn words_on_the_whole(&self) -> Option<String> {
+        match &self.confirmation {
+            Some(Confirmation::Refused { item, says, .. }) => Some(format!(
+                "not confirmed: with the changes of all items, the checks of `{item}` say no: {says}"
+            )),
+            Some(Confirmation::None { why }) => {
+                Some(format!("verified: {EACH_ALONE}: nobody can check their changes together: {why}"))
+            }
+            Some(Confirmation::Whole(items)) if self.exit_code() == 0 && items.is_empty() => {
+                Some("verified as a whole: no item works on what another one changed".to_owned())
+            }
+            Some(Confirmation::Whole(items)) if self.exit_code() == 0 => {
+                let count = plural(items.len() as u64, "item");
+                Some(format!(
+                    "verified as a whole: the checks of {count} passed once more on the merged tree"
+                ))
+            }
+            Some(Confirmation::Whole(_)) => None,
+            None if self.exit_code() == 0 && self.extent() == VerifiedExtent::EachAlone => Some(format!(
+                "verified: {EACH_ALONE}: nobody has checked their changes together; `merge --confirm` does"
+            )),
+            None => None,
+        }
     }
 
     fn counts(&self) -> String {
@@ -544,9 +685,18 @@ impl MergeResult<'_> {
         })
     }
 
+    /// Writes what only a merge has, as far as there is room for it. What is not there is said, and decides nothing.
+    fn write_rest(&self, directory: &Path, files: &RunFiles, session: &Session<'_>) {
+        if let Err(error) = self.write_beside(directory, files) {
+            session
+                .talk
+                .warning(&format!("not every report was written: {error}; merge again when there is room"));
+        }
+    }
+
     /// Writes what only a merge has: the items, their suites, the plan, and their bundles.
     fn write_beside(&self, directory: &Path, files: &RunFiles) -> std::io::Result<()> {
-        replace(&directory.join(PLAN), self.plan.to_text())?;
+        write(&directory.join(PLAN), &self.plan.to_text())?;
         let suites = self.merged.items.iter().filter_map(|item| match (&item.standing, self.of(item)) {
             (standing, Some((_, facts))) => {
                 let mut suite = facts.suite.clone();
@@ -560,7 +710,7 @@ impl MergeResult<'_> {
             (ItemStanding::Missing { why, .. }, None) => Some(junit::absent(item.id.as_str(), why)),
             (ItemStanding::Ran { .. } | ItemStanding::Skipped { .. }, None) => None,
         });
-        replace(&directory.join("junit.xml"), junit::file(suites.chain(self.red_suites())))?;
+        write(&directory.join("junit.xml"), &junit::file(suites.chain(self.red_suites())))?;
         let items = directory.join(ITEMS);
         for item in &self.merged.items {
             let Some((_, facts)) = self.of(item) else { continue };
@@ -573,7 +723,7 @@ impl MergeResult<'_> {
             }
         }
         let text = serde_json::to_string_pretty(&self.result(directory, files)).unwrap_or_default();
-        replace(&directory.join(RESULT), text + "\n")
+        write(&directory.join(RESULT), &(text + "\n"))
     }
 
     /// Returns the result: that of a run, and what is known of each item.
@@ -585,7 +735,7 @@ impl MergeResult<'_> {
         let fields = json!({
             "plan_id": self.plan.plan_id,
             "commit": self.plan.commit,
-            "verified": self.exit_code() == 0,
+            "verified": self.verified(),
             "exit_code": self.exit_code(),
             "bundle": directory.join(&bundle).is_file().then_some(bundle),
             "items": self.merged.items.iter().map(|item| self.item(item)).collect::<Vec<_>>(),
@@ -679,8 +829,18 @@ impl MergeResult<'_> {
     }
 }
 
-/// Removes the bundle of an earlier merge into this directory, which names it.
+/// Removes what an earlier merge into this directory says of itself, and its bundle: where this one cannot be written, nothing
+/// is left that says something else than its exit code.
 fn remove_earlier(directory: &Path) {
-    let Some(name) = bundle_of(directory) else { return };
-    let _best_effort = fs::remove_file(directory.join(name));
+    let bundle = bundle_of(directory);
+    let reports = report::formats::FORMATS.iter().map(|format| format.file_name.to_owned());
+    for name in reports.chain(bundle) {
+        let _best_effort = fs::remove_file(directory.join(name));
+    }
+}
+
+/// Writes a report, whole or not at all.
+fn write(path: &Path, text: &str) -> std::io::Result<()> {
+    fault::write(text.len() as u64)?;
+    replace(path, text)
 }

@@ -8,7 +8,8 @@ use crate::base::territory::ScopePath;
 use crate::git::call::Call;
 use crate::session::error::Error;
 use crate::session::git::changed;
-use crate::session::start::changes::{Base, LoopRepository};
+use crate::session::start::changes::{Base, LoopRepository, committed_since, uncommitted};
+use crate::session::start::unwatched::UnwatchedPaths;
 
 /// What changed since a commit.
 pub(super) struct ChangesSinceCommit {
@@ -16,8 +17,20 @@ pub(super) struct ChangesSinceCommit {
     changed: BTreeSet<ScopePath>,
     /// What git knows of, now or at the commit.
     known: BTreeSet<ScopePath>,
+    unwatched: UnwatchedPaths,
     /// The commit, as people name it.
     pub(super) shown: String,
+}
+
+/// Whether an item has to run.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum SinceCommit {
+    /// Something changed that it looks at.
+    Changed,
+    /// It is certain that nothing did.
+    Quiet,
+    /// Nobody knows, for this reason.
+    Unknown(String),
 }
 
 impl ChangesSinceCommit {
@@ -33,24 +46,36 @@ impl ChangesSinceCommit {
         let files = |printed: &str| -> Vec<ScopePath> {
             printed.split('\0').filter(|file| !file.is_empty() && !is_own(file.as_bytes())).map(at).collect()
         };
-        let committed = Call::new("diff").with(&["--name-only", "-z", "--no-renames"]);
-        let status =
-            Call::new("status").with(&["--porcelain", "-z", "--no-renames", "--untracked-files=all"]);
-        let mut all: BTreeSet<ScopePath> =
-            files(&ask(committed.ids("", &base.commit, "...HEAD"))?).into_iter().collect();
-        all.extend(changed(&ask(status)?).map(at));
+        let mut all: BTreeSet<ScopePath> = files(&ask(committed_since(&base.commit))?).into_iter().collect();
+        all.extend(changed(&ask(uncommitted())?).map(at));
         let mut known: BTreeSet<ScopePath> =
             files(&ask(Call::new("ls-files").with(&["-z"]))?).into_iter().collect();
         known.extend(files(&ask(tree(&base.commit))?));
-        Ok(Self { top: top.clone(), changed: all, known, shown: base.shown })
+        let unwatched = UnwatchedPaths::look(&git, top);
+        Ok(Self { top: top.clone(), changed: all, known, unwatched, shown: base.shown })
     }
 
-    /// Tells whether it is certain that nothing at or below any of these paths changed. It is not where git tracks
-    /// nothing, or does not look.
-    pub(super) fn is_quiet(&self, paths: &[ScopePath], scope: &[ScopePath]) -> bool {
-        let is_quiet = |path: &ScopePath| self.top.holds(path) && !below(&self.changed, path);
-        let is_seen = |path: &ScopePath| *path == self.top || below(&self.known, path);
-        paths.iter().all(is_quiet) && scope.iter().all(is_seen)
+    /// Tells whether anything changed at or below the files of a loop and its scope. Where git tracks nothing, or does not
+    /// look, nobody knows.
+    pub(super) fn look_at(&self, files: &[ScopePath], scope: &[ScopePath]) -> SinceCommit {
+        let ways = self.unwatched.ways_to(scope);
+        if scope.iter().chain(files).chain(ways).any(|path| below(&self.changed, path)) {
+            return SinceCommit::Changed;
+        }
+        let is_outside = |path: &&ScopePath| !self.top.holds(path);
+        if let Some(path) = scope.iter().chain(files).find(is_outside) {
+            return SinceCommit::Unknown(format!(
+                "what changed in {path} is unknown, because it is outside of the repository"
+            ));
+        }
+        let is_unseen = |path: &&ScopePath| **path != self.top && !below(&self.known, path);
+        if let Some(path) = scope.iter().find(is_unseen) {
+            let path = path.seen_from(&self.top);
+            return SinceCommit::Unknown(format!(
+                "what changed in `{path}` of the scope is unknown: git tracks nothing there"
+            ));
+        }
+        self.unwatched.why(scope).map_or(SinceCommit::Quiet, SinceCommit::Unknown)
     }
 }
 

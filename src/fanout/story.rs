@@ -11,6 +11,7 @@ use crate::base::text::one_line;
 use crate::engine::changes::{Changes, KnownStart, StartTree};
 use crate::engine::event::{ActionComplete, ActionKind, Event, Llm, LoopComplete, LoopStart, SCHEMA, Source};
 use crate::engine::outcome::{Outcome, Signal, TerminatedBy};
+use crate::engine::verification::Verification;
 use crate::evaluate::model::Usage;
 use crate::evaluate::observation::{Observation, Text};
 use crate::evaluate::verdict::{Observes, Verdict};
@@ -45,6 +46,8 @@ pub(super) struct StoryEnding {
     pub(super) reason: String,
     /// What the items changed together.
     pub(super) changes: Changes,
+    /// What verified them.
+    pub(super) verification: Verification,
 }
 
 /// The name under which a plan is reported: its loop, or `plan` for several.
@@ -97,7 +100,7 @@ pub(super) fn events(
             signal: signal(ending.exit_code),
             reason: ending.reason,
             changes: Some(ending.changes),
-            verification: None,
+            verification: Some(Box::new(ending.verification)),
         }),
     ));
     events

@@ -29,6 +29,7 @@ pub(super) fn plan_of(count: usize, most: usize, skipped: usize) -> Plan {
     let skipped: Vec<Skipped> = skipped.collect();
     Plan::of(PlanParts {
         commit: ObjectId::parse(&"a".repeat(40)).unwrap(),
+        differs: Vec::new(),
         created: Timestamp::from_millis(0),
         loops: vec![FanoutLoop {
             name: LoopName::parse("tidy").unwrap(),

@@ -1,16 +1,20 @@
 //! Brings the changes of verified items together, as objects of a scratch repository: the checkout stays as it is.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use crate::base::file_mode::FileMode;
 use crate::base::gitpath;
 use crate::base::object::ObjectId;
 use crate::base::territory::ScopePath;
+use crate::definition::load::{self, DIRECTORY};
 use crate::engine::changes::{EntryContent, KnownStart, LineCount, StartTree};
 use crate::fanout::item::ItemId;
 use crate::fanout::plan::{Item, Plan};
+use crate::files::aside::Placed;
 use crate::files::transient;
 use crate::git::call::{Call, Git};
+use crate::git::diff;
 use crate::session::context::Session;
 use crate::session::error::Error;
 use crate::session::git;
@@ -27,8 +31,10 @@ pub(super) struct MergedTree {
     pub(super) base_tree: ObjectId,
     /// The files with all changes.
     pub(super) tree: ObjectId,
-    /// Who changed each path last.
-    changed: BTreeMap<String, ItemId>,
+    /// Who changed each path.
+    changed: BTreeMap<String, BTreeSet<ItemId>>,
+    /// The directory of the loops, from the top of the repository.
+    prefix: String,
     /// Changes outside of the scope of their item.
     pub(super) outside: Vec<(ItemId, String)>,
 }
@@ -62,8 +68,46 @@ impl MergedTree {
             tree: base_tree.clone(),
             base_tree,
             changed: BTreeMap::new(),
+            prefix: prefix(session),
             outside: Vec::new(),
         })
+    }
+
+    /// Tells whether something in this scope was changed by another item than this one.
+    pub(super) fn meets_others(&self, item: &Item) -> bool {
+        let scope = self.scope_of(item);
+        let is_inside = |path: &str| scope.iter().any(|scope| scope.holds(&root().join(path)));
+        self.changed.iter().any(|(path, by)| by.iter().any(|by| *by != item.id) && is_inside(path))
+    }
+
+    /// Returns what the changed files are to hold.
+    pub(super) fn placed(&self) -> Result<Vec<Placed>, Error> {
+        let unread = |why: String| Error::refused(format!("the merged files cannot be read: {why}"));
+        let git = self.workspace.git();
+        let raw = Call::new("diff-tree").with(&["-r", "-z", "--raw", "--no-renames", "--no-abbrev"]);
+        let raw = git.bytes(&raw.id(&self.base_tree).id(&self.tree), &[]).map_err(unread)?;
+        let placed = diff::read(&raw).map_err(unread)?.into_iter().map(|difference| {
+            let path = gitpath::to_text(&difference.path);
+            let content = match difference.new {
+                None => None,
+                Some((FileMode::Repository, _)) => {
+                    return Err(Error::refused(format!("`{path}` is a repository of its own")));
+                }
+                Some((mode, id)) => {
+                    let bytes =
+                        git.bytes(&Call::new("cat-file").with(&["blob"]).id(&id), &[]).map_err(unread)?;
+                    Some((mode, bytes))
+                }
+            };
+            Ok(Placed { path, content })
+        });
+        placed.collect()
+    }
+
+    /// Returns the scope of an item, as seen from the top of the repository.
+    fn scope_of(&self, item: &Item) -> Vec<ScopePath> {
+        let here = root().join(&self.prefix);
+        item.scope.iter().map(|path| here.join(path)).collect()
     }
 
     /// Tells whether anything changed.
@@ -116,6 +160,9 @@ impl MergedTree {
         if changes.is_nothing() {
             return Ok(());
         }
+        if !start.entries.is_empty() {
+            return Err(unknown("it began with changes that no commit has".to_owned()));
+        }
         let stopped = |stop: DeliveryStop| unknown(stop.to_string());
         let fix = self.workspace.take(saved, bundle.objects().as_deref()).map_err(stopped)?;
         if fix.tree != changes.end.tree {
@@ -164,13 +211,12 @@ impl MergedTree {
             );
             self.joined(&ours, &theirs)?
         };
-        let root = ScopePath::from(String::new());
-        let scope: Vec<ScopePath> = item.scope.iter().map(|path| root.join(path)).collect();
+        let scope = self.scope_of(item);
         for path in own {
-            if !scope.iter().any(|scope| scope.holds(&root.join(&path))) {
+            if !scope.iter().any(|scope| scope.holds(&root().join(&path))) {
                 self.outside.push((item.id.clone(), path.clone()));
             }
-            self.changed.insert(path, item.id.clone());
+            self.changed.entry(path).or_default().insert(item.id.clone());
         }
         self.tree = merged;
         Ok(())
@@ -188,9 +234,9 @@ impl MergedTree {
             return Ok(tree);
         }
         let files: Vec<String> = parts.map(str::to_owned).collect();
-        let mut with: Vec<ItemId> = files.iter().filter_map(|file| self.changed.get(file).cloned()).collect();
-        with.sort();
-        with.dedup();
+        let with: BTreeSet<ItemId> =
+            files.iter().filter_map(|file| self.changed.get(file)).flatten().cloned().collect();
+        let with = with.into_iter().collect();
         Err(Untaken::Conflict { with, files })
     }
 
@@ -199,6 +245,20 @@ impl MergedTree {
         let printed = self.workspace.git().line(&call.id(before).id(after))?;
         Ok(printed.split('\0').filter(|path| !path.is_empty()).map(str::to_owned).collect())
     }
+}
+
+/// The top of the repository, as paths in it are compared.
+fn root() -> ScopePath {
+    ScopePath::from(String::new())
+}
+
+/// Returns the directory of the loops here, from the top of the repository.
+fn prefix(session: &Session<'_>) -> String {
+    let roots = load::ancestors(&session.cwd).into_iter();
+    let root = roots.filter(|root| root.join(DIRECTORY).is_dir()).next();
+    let git = git::at(root.as_deref().unwrap_or(&session.cwd), session);
+    // Without a repository nothing is merged.
+    git.line(&Call::new("rev-parse").with(&["--show-prefix"])).unwrap_or_default()
 }
 
 fn commit(git: &Git, tree: &ObjectId, parent: &ObjectId) -> Result<ObjectId, String> {

@@ -24,6 +24,7 @@ pub(crate) mod action;
 mod asked;
 pub mod calls;
 pub mod check;
+mod checks_alone;
 pub mod compile;
 pub mod context;
 pub mod early;

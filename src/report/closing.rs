@@ -41,10 +41,13 @@ pub const UNREADABLE: &str = "unreadable file";
 /// The state of a merge for changes that do not fit each other.
 pub const CONFLICTING: &str = "conflicting changes";
 
+/// The step of a merge for checks that say no where all changes are together.
+pub const REFUSING: &str = "not confirmed";
+
 /// Returns what helps where items of a plan are not verified, or something else makes the merge red.
 fn again(digest: &Digest) -> Option<Advice> {
     let is_there = |name: &str| digest.states().keys().any(|state| state.as_str() == name);
-    let is_item = |state: &str| ![UNREADABLE, CONFLICTING].contains(&state);
+    let is_item = |state: &str| ![UNREADABLE, CONFLICTING, REFUSING].contains(&state);
     let is_left = digest.states().iter().any(|(state, count)| is_item(state.as_str()) && count.passing == 0);
     if !is_left && is_there(UNREADABLE) {
         return Some("take away what cannot be read, or get it again, and merge once more".into());
@@ -52,6 +55,11 @@ fn again(digest: &Digest) -> Option<Advice> {
     if !is_left && is_there(CONFLICTING) {
         return Some(
             "give the items scopes that overlap, so that one leg runs them in order, and plan again".into(),
+        );
+    }
+    if !is_left && is_there(REFUSING) {
+        return Some(
+            "look at what the check says of all changes together: nothing of them is delivered".into(),
         );
     }
     let directory = Some(digest.places.report_dir.as_str()).filter(|directory| !directory.is_empty());

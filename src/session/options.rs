@@ -49,6 +49,8 @@ pub struct RunOptions {
     pub storing: Storing,
     /// The item of a plan that it works on.
     pub assignment: Option<Assignment>,
+    /// Files that are no work of it, wherever they lie, such as the plan.
+    pub beside: Vec<PathBuf>,
     /// Its position in a chain of runs, if another run of the workflow continues after a hand-off.
     pub chain: Option<ChainLink>,
 }

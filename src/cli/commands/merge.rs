@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{ArgAction, Args};
 
 use crate::cli::flags::{self, RunFlags};
 use crate::cli::inputs::{self, ActionPart};
@@ -21,6 +21,13 @@ pub(in crate::cli) struct MergeArgs {
     /// What the legs have left: report directories, directories of artifacts, or bundles
     #[arg(value_name = "DIR|BUNDLE")]
     from: Vec<PathBuf>,
+    /// Where items changed files, put all changes into the checkout, and make the checks once more of the items whose scope
+    /// meets the changes of others: then the whole is verified
+    #[arg(long)]
+    confirm: bool,
+    /// With `--confirm`: set a context value, as for the legs
+    #[arg(long, value_name = "KEY=VALUE", value_parser = flags::pair, action = ArgAction::Append, requires = "confirm")]
+    context: Vec<(String, String)>,
     /// Read the inputs of the action that merges; its later step stores the reports
     #[arg(long, hide = true)]
     action: bool,
@@ -36,5 +43,11 @@ pub(in crate::cli) fn merge(args: &MergeArgs, session: &Session<'_>, output: &Ou
         inputs::inputs(ActionPart::Loop, session.env, &mut flags)?;
     }
     let run = flags::run(&flags, session.env)?;
-    session.merge(&MergeOptions { plan: args.plan.clone(), from: args.from.clone(), run })
+    session.merge(&MergeOptions {
+        plan: args.plan.clone(),
+        from: args.from.clone(),
+        confirm: args.confirm,
+        context: args.context.clone(),
+        run,
+    })
 }

@@ -11,7 +11,7 @@ use crate::cli::output::Output;
 use crate::cli::terminal::Terminal;
 use crate::cli::{background, exit, unbegun};
 use crate::definition::vendored::Copies;
-use crate::fanout::leg::LegOptions;
+use crate::fanout::leg::{LegOptions, LoopReach};
 use crate::machine::OnChange;
 use crate::session::audience::Audience;
 use crate::session::context::Session;
@@ -153,8 +153,10 @@ fn leg(args: &RunArgs, plan: &Path, session: &Session<'_>) -> Result<u8, Error> 
         rerun: args.leg.rerun.clone(),
         attempt: args.leg.attempt,
         begin: options(args, session.env)?,
-        outside: args.run.reach.allow_outside,
-        copies: Copies::accepted_if(accept_changes),
+        reach: LoopReach {
+            outside: args.run.reach.allow_outside,
+            copies: Copies::accepted_if(accept_changes),
+        },
         code_of: exit::of,
     })
 }

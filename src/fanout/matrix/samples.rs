@@ -41,6 +41,7 @@ pub(super) fn plan_of(values: &[&str]) -> Plan {
     };
     Plan::of(PlanParts {
         commit: ObjectId::parse(&"a".repeat(40)).unwrap(),
+        differs: Vec::new(),
         created: Timestamp::from_millis(0),
         loops: vec![FanoutLoop {
             name: LoopName::parse("tidy").unwrap(),

@@ -6,7 +6,7 @@ use super::Digest;
 use crate::base::text::{listed_in_part, one_line};
 use crate::base::time::human;
 use crate::engine::event::ClosingPassCheck;
-use crate::engine::verification::{Confirmed, Verification};
+use crate::engine::verification::{Confirmed, Verification, VerifiedExtent};
 
 /// Says what a check of the closing pass came to.
 pub fn once_more(check: &ClosingPassCheck) -> String {
@@ -14,6 +14,9 @@ pub fn once_more(check: &ClosingPassCheck) -> String {
     let name = one_line(&check.check, 200);
     format!("{name} once more at the end: {} (exit {}, {took})", check.verdict, check.exit_code)
 }
+
+/// What is said where each item of a plan is verified, and nobody has checked all of their changes together.
+pub const EACH_ALONE: &str = "each alone";
 
 /// The longest explanation, in characters.
 const LONGEST: usize = 500;
@@ -51,6 +54,25 @@ impl Digest {
         let by: Vec<String> = by.into_iter().flatten().collect();
         let by = if by.is_empty() { format!("`{}`", end.final_state) } else { by.join(", ") };
         let short = tree.as_str().get(..12).unwrap_or(tree.as_str());
-        Some(one_line(&format!("verified by {by} on tree {short}"), LONGEST))
+        Some(one_line(
+            &match verification.extent {
+                VerifiedExtent::Whole => format!("verified by {by} on tree {short}"),
+                VerifiedExtent::EachAlone => {
+                    format!("verified: {EACH_ALONE}, by {by}; nobody has checked tree {short} as a whole")
+                }
+            },
+            LONGEST,
+        ))
+    }
+
+    /// Returns the word that says whether the run is verified; none before its end.
+    pub fn verified_word(&self) -> Option<&'static str> {
+        let end = self.end()?;
+        let extent = self.verification().map_or(VerifiedExtent::Whole, |verification| verification.extent);
+        Some(match (end.verified, extent) {
+            (false, _) => "false",
+            (true, VerifiedExtent::Whole) => "true",
+            (true, VerifiedExtent::EachAlone) => EACH_ALONE,
+        })
     }
 }

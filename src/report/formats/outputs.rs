@@ -24,7 +24,7 @@ pub fn outputs(digest: &Digest) -> Vec<(&'static str, String)> {
     vec![
         ("outcome", digest.outcome_word().to_owned()),
         ("exit-code", of_end(end.map(|end| end.exit_code).or(none_code).map(|code| code.to_string()))),
-        ("verified", of_run(end.map(|end| end.verified.to_string()), "false")),
+        ("verified", of_run(digest.verified_word().map(str::to_owned), "false")),
         ("final-state", of_end(end.map(|end| end.final_state.to_string()))),
         ("iterations", digest.iterations().to_string()),
         ("steps", digest.step_count().to_string()),

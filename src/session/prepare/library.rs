@@ -11,7 +11,7 @@ use crate::base::diagnostic::{Diagnostic, Diagnostics, FindingPlace, Severity, n
 use crate::base::name::{StateName, VarName};
 use crate::base::path::DocPath;
 use crate::base::template::shell_quote;
-use crate::base::text::plural;
+use crate::base::text::{one_line, plural};
 use crate::base::time::Timestamp;
 use crate::definition::load::{self, LoadError, Located, Reach};
 use crate::definition::schema::Loop;
@@ -434,6 +434,28 @@ impl Library {
         let reached = self.reached(literal_names(machine), &file, usize::MAX);
         let others = reached.into_iter().map(|reached| Rc::clone(&reached.known.machine));
         others.filter(|other| other.name != machine.name).collect()
+    }
+
+    /// Says which of the loops below a machine nobody can know before it runs, if there is one: where one is chosen at run
+    /// time, or cannot be read, what it would look at is not known either.
+    pub(crate) fn untold(&mut self, machine: &Machine) -> Option<String> {
+        let file = self.file.clone();
+        let reached = self.reached(literal_names(machine), &file, usize::MAX);
+        let of_below = reached.iter().map(|reached| (&*reached.known.machine, reached.known.file.as_path()));
+        let all: Vec<_> = std::iter::once((machine, file.as_path())).chain(of_below).collect();
+        all.into_iter().find_map(|(machine, caller)| {
+            sub_loops(machine).find_map(|(step, sub)| {
+                let (state, of) = (&step.name, &machine.name);
+                let Some(name) = sub.name.as_literal() else {
+                    return Some(format!(
+                        "the state `{state}` of `{of}` chooses its loop only while it runs"
+                    ));
+                };
+                let missing = self.get(&name, caller).err()?;
+                let why = one_line(missing.why(), 200);
+                Some(format!("the loop `{name}`, which `{state}` of `{of}` runs, cannot be read: {why}"))
+            })
+        })
     }
 
     /// Returns the names of the loops on the shortest way from a loop that a machine runs back to itself.

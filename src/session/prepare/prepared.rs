@@ -48,6 +48,11 @@ impl Prepared {
         of_loop.map(|file| at(&self.cwd, file)).chain(below.map(|file| at(&self.home, file))).collect()
     }
 
+    /// Says which loop of those that it runs nobody can know before the run, if there is one.
+    pub(crate) fn untold(&mut self) -> Option<String> {
+        self.library.untold(&self.machine)
+    }
+
     /// Returns the paths of these files, in the checkout and in another working tree where the run works.
     pub(crate) fn definition(&self) -> Vec<PathBuf> {
         let here: Vec<PathBuf> = self.files().into_iter().map(|(file, _)| file).collect();

@@ -122,7 +122,7 @@ impl<'s> BoundLoop<'s> {
         trust::check(options.run.allow_untrusted, session, &mut prepared, &given)?;
         warn(&prepared, session);
         if let Some(base) = &options.changed_since {
-            let none = changes::none_since(base, &prepared, &context, session)?;
+            let none = changes::none_since(base, &mut prepared, &context, session)?;
             if let Some(not_run) = none {
                 let options = options.run.settled();
                 return Ok(Begun::Skipped(Box::new(SkippedRun { session, prepared, options, not_run })));

@@ -20,6 +20,7 @@ use crate::session::git;
 use crate::session::git::changed;
 use crate::session::prepare::claim;
 use crate::session::prepare::prepared::Prepared;
+use crate::session::start::unwatched::UnwatchedPaths;
 
 /// The value of `--changed-since` that stands for the base of the event.
 const AUTO: &str = "auto";
@@ -29,7 +30,7 @@ const DEEPER: &str = "let actions/checkout get the history: `fetch-depth: 0`";
 /// Returns why the loop need not run, if nothing changed since the base.
 pub(crate) fn none_since(
     base: &str,
-    prepared: &Prepared,
+    prepared: &mut Prepared,
     context: &Map<String, Value>,
     session: &Session<'_>,
 ) -> Result<Option<NotRun>, Error> {
@@ -42,10 +43,15 @@ pub(crate) fn none_since(
         Ok(found) => found,
         Err(why) => return run_it(&why),
     };
+    if let Some(why) = prepared.untold() {
+        return run_it(&why);
+    }
     let territory = claim::territory(prepared, context, session, &Redactor::default())?;
+    let unwatched = UnwatchedPaths::look(&repository.git, &repository.top);
     let files = prepared.files().into_iter();
     let files = files.map(|(file, _)| links::real(&file).to_string_lossy().into_owned().into());
-    let paths: Vec<ScopePath> = territory.paths.iter().cloned().chain(files).collect();
+    let paths = territory.paths.iter().cloned().chain(files);
+    let paths: Vec<ScopePath> = paths.chain(unwatched.ways_to(&territory.paths).cloned()).collect();
     if let Some(path) = paths.iter().find(|path| !repository.top.holds(path)) {
         let why = format!("what changed in {path} is unknown, because it is outside of the repository");
         return run_it(&why);
@@ -63,7 +69,7 @@ pub(crate) fn none_since(
             ))
         })
     };
-    if let Some(why) = blind() {
+    if let Some(why) = blind().or_else(|| unwatched.why(&territory.paths).filter(|_| !is_changed)) {
         return run_it(&why);
     }
     Ok((!is_changed).then(|| NotRun {
@@ -72,6 +78,22 @@ pub(crate) fn none_since(
         scope: territory.shown(),
         since: found.shown,
     }))
+}
+
+/// Asks for the files that commits changed since a base.
+pub(crate) fn committed_since(base: &ObjectId) -> Call {
+    Call::new("diff").with(&["--name-only", "-z", "--no-renames"]).ids("", base, "...HEAD")
+}
+
+/// Asks for the files that differ from the commit that is checked out.
+pub(crate) fn uncommitted() -> Call {
+    Call::new("status").with(&[
+        "--porcelain",
+        "-z",
+        "--no-renames",
+        "--untracked-files=all",
+        "--ignore-submodules=none",
+    ])
 }
 
 /// The repository in which a loop is at home.
@@ -135,12 +157,8 @@ impl LoopRepository {
     /// Tells whether anything below these paths changed, committed or not.
     fn is_changed(&self, base: &ObjectId, paths: &[ScopePath]) -> Result<bool, String> {
         let ask = |call: Call| self.git.line(&call.paths(paths.iter().map(ToString::to_string)).literal());
-        let committed =
-            Call::new("diff").with(&["--name-only", "-z", "--no-renames"]).ids("", base, "...HEAD");
-        let committed = ask(committed)?;
-        let uncommitted =
-            Call::new("status").with(&["--porcelain", "-z", "--no-renames", "--untracked-files=all"]);
-        let uncommitted = ask(uncommitted)?;
+        let committed = ask(committed_since(base))?;
+        let uncommitted = ask(uncommitted())?;
         Ok(committed.split('\0').any(|file| !file.is_empty() && !is_own(file.as_bytes()))
             || changed(&uncommitted).next().is_some())
     }

@@ -10,3 +10,5 @@ pub mod resume;
 pub mod rewind;
 mod rewound;
 mod tree;
+pub(crate) mod unwatched;
+pub(crate) mod whole_tree;

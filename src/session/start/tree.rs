@@ -25,7 +25,7 @@ pub(crate) fn area(territory: &Territory, options: &RunOptions, session: &Sessio
     // The items of a leg have their reports side by side.
     let reports = options.report_dir.as_deref();
     let reports = if options.assignment.is_some() { reports.and_then(Path::parent) } else { reports };
-    let own = reports.into_iter().chain(recording);
+    let own = reports.into_iter().chain(recording).chain(options.beside.iter().map(PathBuf::as_path));
     let own: Vec<PathBuf> = own.map(|path| crate::files::links::real(&session.path(path))).collect();
     Area { territory: territory.clone(), own }
 }

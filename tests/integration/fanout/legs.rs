@@ -223,11 +223,13 @@ fn a_leg_goes_on_in_its_second_item_and_what_it_verified_before_stands() {
 }
 
 #[test]
-fn where_a_hand_off_cannot_go_on_the_items_before_it_run_again() {
+fn where_a_hand_off_cannot_go_on_its_item_begins_anew() {
     let (fan, plan) = ended_in_the_second();
-    let ran = again(&fan, |clone| clone.write("packages/b/state", "worse\n")).code(0);
-    drop(ran.says("begins anew").says("has changes of its own").says("3 verified"));
-    assert_eq!(["a", "b"].map(|package| attempts(&fan, &item(&plan, package))), [[1, 2], [1, 2]]);
+    let ran = again(&fan, |clone| clone.write("packages/b/state", "worse\n")).code(1);
+    // What was verified before stands, and the rest does not begin on the tree of the plan.
+    drop(ran.says("begins anew").says("has changes of its own").says("1 verified"));
+    assert_eq!(attempts(&fan, &item(&plan, "a")), [1]);
+    assert_eq!(attempts(&fan, &item(&plan, "b")), [1, 2]);
 }
 
 #[test]
@@ -299,4 +301,150 @@ fn an_item_that_another_machine_has_locked_is_missing_until_it_is_run() {
     let merged = fan.text("merged");
     fan.job("again", &["--rerun", &merged, &lock]).code(0).says("1 verified");
     fan.merge("both", &["merged", "again"]).code(0);
+}
+
+/// A checkout of the commit of a plan, in which legs run one after the other.
+struct Checkout<'f> {
+    fan: &'f Fan,
+    project: Project,
+}
+
+impl<'f> Checkout<'f> {
+    fn of(fan: &'f Fan) -> Self {
+        Self { fan, project: checkout(&fan.project, Project::new()) }
+    }
+
+    fn leg(&self, to: &str, key: &str) -> Ran {
+        let (plan, to) = (self.fan.project.at("plan.json"), self.fan.text(to));
+        let plan = plan.to_string_lossy();
+        let fixed = ["run", "--plan", &plan, "--ci", "--on-change", "report", "--report-dir", &to];
+        self.project.run(&[&fixed[..], &["--leg", key]].concat())
+    }
+
+    /// Returns the result of the run of a package.
+    fn result(&self, of: &str, plan: &Value, package: &str) -> Value {
+        let path = self.fan.at(of).join(item(plan, package)).join("result.json");
+        serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap()
+    }
+
+    fn states(&self) -> [String; 2] {
+        ["a", "b"].map(|package| self.project.read(&format!("packages/{package}/state")))
+    }
+}
+
+/// What mends one package mends the other one as well, and leaves a file there.
+const FOR_BOTH: &str =
+    "#!/bin/sh\nfor package in packages/*; do echo ok > $package/state; done\necho \"$1\" > packages/b/by\n";
+
+#[test]
+fn each_item_begins_on_the_tree_of_the_plan_whatever_the_one_before_has_left() {
+    for more in [
+        "",
+        "git add -A\n",
+        "git add -A; git -c user.name=x -c user.email=x@y.example commit -qm mended\n",
+        "git checkout -q -b other\n",
+        "rm fix.sh\n",
+    ] {
+        let fan = Fan::of(with_fix(&[("a", "bad"), ("b", "bad")], &format!("{FOR_BOTH}{more}")));
+        let plan = plan(&fan.project, &["--legs", "1"]);
+        let place = Checkout::of(&fan);
+        let ran = place.leg("legs/l01", "l01").code(0).says("2 verified");
+        for package in ["a", "b"] {
+            let result = place.result("legs/l01", &plan, package);
+            // Nobody has mended it before.
+            assert_eq!(result["outputs"]["steps"], "3", "{more} {package} {}", ran.all());
+            assert_eq!(result["changes"]["start"]["commit"], plan["commit"], "{more}");
+            assert_eq!(result["verification"]["reasons"], json!([]), "{more}");
+        }
+        // When the leg is over, everything is there again but for what both have left.
+        assert_eq!(place.states(), ["ok\n", "ok\n"], "{more}");
+        assert_eq!(git(&place.project, &["rev-parse", "HEAD"]), plan["commit"].as_str().unwrap());
+    }
+}
+
+#[test]
+fn another_leg_and_another_attempt_in_the_same_checkout_begin_on_the_tree_of_the_plan() {
+    let fan = Fan::of(with_fix(&[("a", "bad"), ("b", "bad")], FOR_BOTH));
+    let plan = plan(&fan.project, &["--legs", "2"]);
+    let place = Checkout::of(&fan);
+    for (to, key) in [("legs/l01", "l01"), ("legs/l02", "l02"), ("again/l01", "l01")] {
+        place.leg(to, key).code(0).says("1 verified");
+    }
+    for (to, package) in [("legs/l01", "a"), ("legs/l02", "b"), ("again/l01", "a")] {
+        assert_eq!(place.result(to, &plan, package)["outputs"]["steps"], "3", "{to}");
+    }
+    assert_eq!(place.states(), ["ok\n", "ok\n"]);
+}
+
+#[test]
+fn an_item_that_begins_on_the_work_of_people_is_not_verified() {
+    let fan = Fan::of(repository(&[("a", "ok"), ("b", "ok")]));
+    let plan = plan(&fan.project, &["--legs", "1"]);
+    let place = Checkout::of(&fan);
+    // An untracked file counts in its scope, a tracked one everywhere.
+    place.project.write("packages/a/more", "x\n");
+    place
+        .leg("untracked", "l01")
+        .code(1)
+        .says("did not begin on the tree of its plan: 1 file differs (`packages/a/more`)");
+    assert_eq!(place.result("untracked", &plan, "a")["verification"]["reasons"], json!(["dirty_start"]));
+    assert_eq!(place.result("untracked", &plan, "b")["verified"], true);
+    fan.merge("merged", &["untracked"]).code(1).says("1 of 2 items verified");
+    assert_eq!(fan.result("merged")["rerun"], json!(["l01"]));
+    // Without strictness it is a success that says so, and the merge believes it as little.
+    let lax = ["run", "--plan", "plan.json", "--leg", "l01", "--no-strict", "--report-dir"];
+    let plan_text = fan.project.read("plan.json");
+    place.project.write("plan.json", &plan_text);
+    place.project.run(&[&lax[..], &[fan.text("lax").as_str()]].concat()).code(0);
+    fan.merge("merged", &["lax"]).code(1);
+    place.project.write("packages/b/state", "bad\n");
+    place.leg("tracked", "l01").code(1);
+    fan.merge("merged", &["tracked"]).code(1).says("0 of 2 items verified");
+    // What people left is there as it was.
+    assert_eq!(place.project.read("packages/a/more"), "x\n");
+    // It is run again on the tree of the plan.
+    let merged = fan.text("merged");
+    fan.job("again", &["--rerun", &merged]).code(0).says("2 verified");
+    fan.merge("merged", &["merged", "again"]).code(0);
+}
+
+#[test]
+fn a_plan_of_a_checkout_with_changes_names_its_tree() {
+    let fan = Fan::of(repository(&[("a", "ok"), ("b", "ok")]));
+    fan.project.write("packages/a/state", "bad\n");
+    fan.project.write("packages/b/new", "x\n");
+    fan.project.run(&["plan", "main", "--per-path", "packages/*"]).code(2);
+    let plan = plan(&fan.project, &["--dirty", "--legs", "1"]);
+    let paths: Vec<&str> =
+        plan["differs"].as_array().unwrap().iter().map(|entry| entry["path"].as_str().unwrap()).collect();
+    assert_eq!(paths, ["packages/a/state", "packages/b/new"]);
+    let leg = |to: &str| {
+        let to = fan.text(to);
+        fan.project.run(&["run", "--plan", "plan.json", "--ci", "--on-change", "report", "--report-dir", &to])
+    };
+    leg("dirty").code(0).says("2 verified");
+    assert_eq!(fan.project.read("packages/a/state"), "ok\n", "it was mended");
+    // It cannot be told from what was there before.
+    fan.merge("merged", &["dirty"]).code(0).says("cannot be delivered");
+    fan.project.write("packages/b/new", "y\n");
+    leg("edited").code(1).says("packages/b/new");
+    // The commit alone is a tree as well, but not the same one.
+    fan.job("clean", &[]).code(0).says("2 verified");
+    fan.merge("merged", &["clean"]).code(0);
+    fs::remove_dir_all(fan.at("clean").join(item(&plan, "a"))).unwrap();
+    fs::remove_dir_all(fan.at("dirty").join(item(&plan, "b"))).unwrap();
+    fan.merge("merged", &["clean", "dirty"]).code(1).says("1 of 2 items verified");
+}
+
+#[test]
+fn neither_the_plan_nor_the_reports_of_the_leg_are_changes_of_the_checkout() {
+    let project = repository(&[("a", "ok"), ("b", "ok")]);
+    project.write(".loops/main.yaml", &super::TIDY.replace("scope: ['${context.path}']\n", ""));
+    project.write(".gitignore", "");
+    git(&project, &["commit", "-qam", "everything"]);
+    project.run(&["plan", "main", "--each", "path=packages/a,packages/b", "-o", "the-plan.json"]).code(0);
+    let ran = project.run(&["run", "--plan", "the-plan.json", "--ci", "--report-dir", "reports"]).code(0);
+    drop(ran.says("2 verified"));
+    let ran = project.run(&["run", "--plan", "the-plan.json", "--ci", "--report-dir", "reports"]).code(0);
+    drop(ran.says("2 verified"));
 }

@@ -360,3 +360,93 @@ fn the_last_merge_on_github_says_how_long_items_took() {
     assert_eq!(weight("a"), (7000, "runs".to_owned()));
     assert_eq!(weight("b"), (7000, "median".to_owned()));
 }
+
+/// Plans the items of two packages in which nothing changed since the last commit, after this change to the repository.
+fn since_last_commit(change: impl FnOnce(&Project), each: &[&str]) -> (Vec<String>, String) {
+    let project = repository(&[("api", "ok"), ("web", "ok")]);
+    change(&project);
+    git(&project, &["add", "-A"]);
+    git(&project, &["commit", "-qm", "more", "--allow-empty"]);
+    let ran = project.run(&[&["plan", "main", "--changed-since", "HEAD"], each].concat()).code(0);
+    (scopes(&read_plan(&project)), ran.all())
+}
+
+#[test]
+fn only_what_is_known_is_skipped() {
+    const EACH: [&str; 2] = ["--per-path", "packages/*"];
+    let (runs, _) = since_last_commit(|_| {}, &EACH);
+    assert!(runs.is_empty());
+    let sub_loop = |name: &str| {
+        let state = "fix: {loop: NAME, on_success: check, on_failure: done}".replace("NAME", name);
+        let own = "fix: {action: './fix.sh ${context.path:shell}', next: check}";
+        super::TIDY.replace(own, &state)
+    };
+    let all = ["packages/api", "packages/web"];
+    let (runs, said) = since_last_commit(
+        |project| {
+            project.write(".loops/main.yaml", &sub_loop("inner"));
+            project.write(".loops/inner.yaml", "name: inner\nstates: [");
+        },
+        &EACH,
+    );
+    assert!(
+        runs == all && said.contains("the loop `inner`, which `fix` of `main` runs, cannot be read"),
+        "{said}"
+    );
+    let (runs, said) =
+        since_last_commit(|project| project.write(".loops/main.yaml", &sub_loop("'${context.path}'")), &EACH);
+    assert!(runs == all && said.contains("`fix` of `main` chooses its loop only while it runs"), "{said}");
+    let (runs, said) = since_last_commit(
+        |project| {
+            project.write("shared/state", "ok\n");
+            std::os::unix::fs::symlink("../../shared", project.at("packages/api/lib")).unwrap();
+        },
+        &EACH,
+    );
+    assert!(runs == ["packages/api"] && said.contains("`packages/api/lib` of the scope"), "{said}");
+    assert!(said.contains("is a link to `shared`, which is outside of it, so `main.packages-api"), "{said}");
+    let (runs, said) = since_last_commit(|_| {}, &["--each", "path=/etc/hosts"]);
+    assert!(runs == ["/etc/hosts"] && said.contains("outside of the repository"), "{said}");
+}
+
+#[test]
+fn what_git_is_told_not_to_see_is_not_skipped() {
+    let project = repository(&[("api", "ok"), ("web", "ok")]);
+    for flag in ["--assume-unchanged", "--skip-worktree"] {
+        git(&project, &["update-index", flag, "packages/api/state"]);
+        let ran =
+            project.run(&["plan", "main", "--per-path", "packages/*", "--changed-since", "HEAD"]).code(0);
+        drop(ran.says("the index tells git not to look at it"));
+        assert_eq!(scopes(&read_plan(&project)), ["packages/api"], "{flag}");
+        git(&project, &["update-index", &flag.replace("--", "--no-"), "packages/api/state"]);
+    }
+    // A module that moved is seen, whatever `.gitmodules` says.
+    let other = repository(&[("x", "ok")]);
+    git(&other, &["commit", "-q", "--allow-empty", "-m", "second"]);
+    let from = other.path().display().to_string();
+    git(
+        &project,
+        &["-c", "protocol.file.allow=always", "submodule", "add", "-q", &from, "packages/vendored"],
+    );
+    git(&project, &["config", "-f", ".gitmodules", "submodule.packages/vendored.ignore", "all"]);
+    git(&project, &["add", "-A"]);
+    git(&project, &["commit", "-qm", "submodule"]);
+    assert!(scopes(&plan(&project, &["--changed-since", "HEAD"])).is_empty());
+    git(&project, &["-C", "packages/vendored", "checkout", "-q", "HEAD~1"]);
+    git(&project, &["add", "-f", "packages/vendored"]);
+    git(&project, &["commit", "-qm", "moved"]);
+    assert_eq!(scopes(&plan(&project, &["--changed-since", "HEAD~1"])), ["packages/vendored"]);
+}
+
+#[test]
+fn a_scope_that_was_named_by_a_link_is_another_one_where_the_link_leads_elsewhere() {
+    let project = repository(&[("api", "ok"), ("web", "ok")]);
+    std::os::unix::fs::symlink("packages/api", project.at("current")).unwrap();
+    git(&project, &["add", "-A"]);
+    git(&project, &["commit", "-qm", "link"]);
+    fs::remove_file(project.at("current")).unwrap();
+    std::os::unix::fs::symlink("packages/web", project.at("current")).unwrap();
+    git(&project, &["commit", "-qam", "other"]);
+    project.run(&["plan", "main", "--each", "path=current", "--changed-since", "HEAD~1"]).code(0);
+    assert_eq!(scopes(&read_plan(&project)), ["packages/web"]);
+}

@@ -205,3 +205,39 @@ fn a_base_that_cannot_be_found_is_refused() {
         let _ran = Ran::of(&ended).code(2).says(&said);
     }
 }
+
+#[test]
+fn only_what_is_known_is_skipped() {
+    let said = |change: &dyn Fn(&Project), why: &str| {
+        let project = repository();
+        change(&project);
+        commit(&project);
+        let ran = project.run(&["run", "main", "--changed-since", "HEAD"]).code(0);
+        assert_eq!(project.exists("runs"), !why.is_empty(), "{}", ran.all());
+        let _ran = ran.says(why);
+    };
+    said(&|_| {}, "");
+    let more = |states: &str| LOOP.replace("next: done", "next: more") + states;
+    let unreadable = more("  more: {loop: inner, on_success: done, on_failure: done, on_error: done}\n");
+    said(
+        &|project| {
+            project.write(".loops/main.yaml", &unreadable);
+            project.write(".loops/inner.yaml", "name: inner\nstates: [");
+        },
+        "the loop `inner`, which `more` of `main` runs, cannot be read",
+    );
+    let chosen = LOOP.replace("initial: a", "initial: a\ncontext: {which: absent}");
+    let chosen = chosen.replace("next: done", "next: more")
+        + "  more: {loop: '${context.which}', on_success: done, on_failure: done, on_error: done}\n";
+    said(&|project| project.write(".loops/main.yaml", &chosen), "chooses its loop only while it runs");
+    said(
+        &|project| std::os::unix::fs::symlink("../other", project.at("src/link")).unwrap(),
+        "`src/link` of the scope is unknown: it is a link to `other`",
+    );
+    said(&|project| std::os::unix::fs::symlink("a", project.at("src/link")).unwrap(), "");
+    let project = repository();
+    git(&project, &["update-index", "--assume-unchanged", "src/a"]);
+    project.write("src/a", "2");
+    let ran = project.run(&["run", "main", "--changed-since", "HEAD"]).code(0);
+    let _ran = ran.says("the index tells git not to look at it, so the loop is run");
+}

@@ -1,0 +1,68 @@
+//! What verified the merge of a plan: its items, each on the tree on which it ended, and whether anybody has checked all of
+//! their changes together.
+
+use super::item::ItemId;
+use crate::base::name::StateName;
+use crate::base::object::ObjectId;
+use crate::engine::verification::{
+    CheckRecord, Confirmed, JudgesRecord, JudgesStanding, Reason, Verification, VerifiedExtent,
+};
+use crate::evaluate::verdict::Verdict;
+
+/// An item that ran, as a merge counts it.
+pub(super) struct CountedItem<'m> {
+    pub(super) id: &'m ItemId,
+    pub(super) is_verified: bool,
+    /// What its run says.
+    pub(super) verification: Option<&'m Verification>,
+    /// Whether its checks were made once more on the merged tree.
+    pub(super) is_confirmed: bool,
+}
+
+/// Says what verified all of it. `tree` is the merged one.
+pub(super) fn of_merge(
+    items: &[CountedItem<'_>],
+    (tree, extent): (Option<ObjectId>, VerifiedExtent),
+    reasons: Vec<Reason>,
+) -> Verification {
+    let known = || items.iter().filter_map(|item| item.verification);
+    let checks = items.iter().filter_map(|item| {
+        Some(CheckRecord {
+            state: StateName::parse(item.id.as_str()).ok()?,
+            verdict: Verdict::yes_if(item.is_verified),
+            tree: item.verification.and_then(|verification| verification.tree.clone()),
+            confirmed: match (item.is_verified, item.is_confirmed) {
+                (false, _) => Confirmed::No,
+                (true, false) => Confirmed::InRun,
+                (true, true) => Confirmed::ClosingPass,
+            },
+        })
+    });
+    let worst = known().map(|verification| verification.judges.state).max_by_key(|state| severity(*state));
+    Verification {
+        tree,
+        checks: checks.collect(),
+        judges: JudgesRecord {
+            state: worst.unwrap_or(JudgesStanding::Unchanged),
+            files: known().flat_map(|verification| verification.judges.files.iter().cloned()).collect(),
+        },
+        suppressions: known().flat_map(|verification| verification.suppressions.iter().cloned()).collect(),
+        reasons,
+        stale: Vec::new(),
+        unknown: None,
+        dirty_start: None,
+        extent,
+        spoils_success: false,
+    }
+}
+
+/// Returns how much people have to look at judges in this state.
+fn severity(state: JudgesStanding) -> u8 {
+    match state {
+        JudgesStanding::Unchanged => 0,
+        JudgesStanding::Added => 1,
+        JudgesStanding::Changed => 2,
+        JudgesStanding::Confirmed => 3,
+        JudgesStanding::Unknown => 4,
+    }
+}
