@@ -6,6 +6,7 @@
 
 use std::fmt::Write as _;
 
+use super::caveats::Caveats;
 use crate::base::name::{InstanceName, LoopName, StateName};
 use crate::base::sum::Sum;
 use crate::base::text::{head, one_line, plural};
@@ -67,6 +68,7 @@ impl BodyFacts<'_> {
         let title = headline(self.loop_name.as_str(), self.changes.len());
         match self.standing {
             FixStanding::Verified => title,
+            FixStanding::ToReview => format!("To review: {title}"),
             FixStanding::Unverified => format!("Unverified: {title}"),
         }
     }
@@ -116,6 +118,7 @@ impl BodyFacts<'_> {
                 sentence(self.digest)
             );
         }
+        out.push_str(&Caveats::of(self.digest).quotations());
         match self.checks {
             Checks::Run => {}
             Checks::Approval => out.push_str(
@@ -138,12 +141,13 @@ impl BodyFacts<'_> {
         let files = plural(self.changes.len() as u64, "file");
         let _ = write!(out, "The loop {} changed {files}", code(self.loop_name.as_str(), NAME));
         match (self.standing, self.last_passing()) {
+            // What that means is said above.
+            (FixStanding::ToReview, _) | (FixStanding::Unverified, _) => out.push('.'),
             (FixStanding::Verified, Some(step)) => {
                 let (state, said) = (code(step.state.as_str(), NAME), words(&one_line(&step.said(), 200)));
                 let _ = write!(out, " and verified the result: {state} {said} in step {}.", step.number);
             }
             (FixStanding::Verified, None) => out.push_str(" and verified the result."),
-            (FixStanding::Unverified, _) => out.push('.'),
         }
         let digest = self.digest;
         let mut facts = vec![

@@ -8,6 +8,7 @@
 //! written, and [`body`] is what people read. These know no server and no git.
 
 pub mod body;
+pub mod caveats;
 mod commit;
 pub mod leaks;
 mod locked;
@@ -30,6 +31,7 @@ pub(crate) mod way;
 use std::io;
 use std::path::PathBuf;
 
+use caveats::Caveats;
 use offer::Offered;
 pub use outcome::{Delivery, Done};
 use servers::DeliveryServer;
@@ -125,7 +127,10 @@ impl Session<'_> {
                 ));
             }
         };
-        let Brought { done, url, commit, signed, checks, notes } = brought;
+        let Brought { done, url, commit, signed, checks, mut notes } = brought;
+        if done.is_delivered() {
+            notes.extend(Caveats::of(&source.bundle.digest).lines());
+        }
         let (is_rehearsal, bundle) = (options.dry_run, source.bundle.sum);
         Ok(Delivery { done, is_rehearsal, url, commit, signed, checks, patch, bundle, notes })
     }

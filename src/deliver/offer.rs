@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use fs_err as fs;
 
 use super::locked::LockedForge;
-use super::policy;
+use super::policy::{self, Accepted};
 use super::secrecy::{self, Secrecy};
 use super::servers::DeliveryServer;
 use super::way::{DeliverOptions, Destination};
@@ -101,7 +101,8 @@ impl<'b> Offered<'b> {
         if options.way != Destination::Suggestions {
             self.check_repository()?;
         }
-        let standing = policy::of_run(&self.bundle.digest, options.unverified);
+        let accepted = Accepted { unverified: options.unverified, judges: options.allow_judges };
+        let standing = policy::of_run(&self.bundle.digest, accepted);
         let standing = standing.map_err(|refusal| DeliveryStop::Refused(vec![refusal]))?;
         let is_of_the_tree = |path: &str| !BESIDE_THE_TREE.iter().any(|beside| path.starts_with(beside));
         let left_out: Vec<String> = manifest

@@ -76,7 +76,7 @@ pub enum DeliveryPlan {
 /// Decides.
 ///
 /// What nothing verified is never more than a draft: it goes into no branch without a pull request, and into no pull request
-/// that people could merge. A title or a text that alone would differ is not written, so that the same fix night after night
+/// that people could merge. What people have to look at is a draft where there are drafts. A title or a text that alone would differ is not written, so that the same fix night after night
 /// disturbs nobody.
 pub fn plan(names: &StickyNames, observed: &Observed, offer: &Offer, wants_pull: bool) -> DeliveryPlan {
     let unchanged =
@@ -96,7 +96,8 @@ pub fn plan(names: &StickyNames, observed: &Observed, offer: &Offer, wants_pull:
              delete it to hand it back"
         ));
     }
-    let is_unverified = offer.standing == FixStanding::Unverified;
+    let (is_unverified, needs_draft) =
+        (offer.standing == FixStanding::Unverified, offer.standing.needs_draft());
     let is_there =
         head.is_some_and(|head| head.tree == offer.tree && head.parents == [observed.base.id.clone()]);
     if !wants_pull {
@@ -120,14 +121,20 @@ pub fn plan(names: &StickyNames, observed: &Observed, offer: &Offer, wants_pull:
     let left = Marker::find(&open.body);
     let is_same = left.as_ref().is_some_and(|left| left.patch == offer.patch);
     // A text without our mark was written by a person, who may have judged the fix.
-    let was_unverified = left.as_ref().is_some_and(|left| left.standing == FixStanding::Unverified);
-    if is_unverified && !was_unverified && is_there && is_same {
-        return unchanged("the pull request has the fix already, and an earlier run verified it", Some(open));
+    let was = left.as_ref().map(|left| left.standing);
+    if is_there && is_same && was > Some(offer.standing) {
+        return unchanged(
+            "the pull request has the fix already, and an earlier run showed more of it",
+            Some(open),
+        );
     }
-    if is_unverified && !(was_unverified && (open.is_draft || is_same)) {
+    // A draft gives way to one that has shown as much.
+    let gives_way = was.is_some_and(|was| was.needs_draft() && was <= offer.standing);
+    if needs_draft && !(gives_way && (open.is_draft || is_same)) {
+        let why = if is_unverified { "nothing verified the fix" } else { "people have to look at the fix" };
         return refused(format!(
-            "nothing verified the fix, and the pull request {} is not the draft of one like it: merge it or close it, and \
-             the next delivery opens a draft",
+            "{why}, and the pull request {} is not the draft of one like it: merge it or close it, and the next delivery \
+             opens a draft",
             open.url
         ));
     }
@@ -139,8 +146,8 @@ pub fn plan(names: &StickyNames, observed: &Observed, offer: &Offer, wants_pull:
         ));
     }
     // A draft that a person made stays one.
-    let makes_ready = open.is_draft && was_unverified && !is_unverified;
-    let is_told = is_same && was_unverified == is_unverified;
+    let makes_ready = open.is_draft && was.is_some_and(FixStanding::needs_draft) && !needs_draft;
+    let is_told = is_same && was == Some(offer.standing);
     let step = PullStep::Edit { pull: open.clone(), makes_ready };
     match (is_there, is_told) {
         (true, true) => unchanged("the pull request has the fix already", Some(open)),
@@ -325,6 +332,31 @@ mod tests {
     }
 
     #[test]
+    fn what_people_have_to_look_at_is_a_draft_and_takes_the_place_of_none_that_showed_more() {
+        let to_review = |of| Offer { standing: FixStanding::ToReview, ..offer(of) };
+        let unverified = |of| Offer { standing: FixStanding::Unverified, ..offer(of) };
+        let left = |word: &str| {
+            let open = pull(PullState::Open, 20);
+            Pull { is_draft: true, body: open.body.replace(" verified", &format!(" {word}")), ..open }
+        };
+        let opened = decided(&empty(), &to_review(20));
+        assert!(matches!(opened, DeliveryPlan::Write { pull: PullStep::Open, .. }));
+        // A branch alone knows no drafts, and takes it: its message says what is to be looked at.
+        let branch = plan(&names(), &empty(), &to_review(20), false);
+        assert!(matches!(branch, DeliveryPlan::Write { .. }));
+        let of = |body: &str, offer: &Offer| decided(&delivered(vec![left(body)]), offer);
+        assert!(matches!(of("to_review", &to_review(21)), DeliveryPlan::Write { .. }));
+        assert!(matches!(of("unverified", &to_review(21)), DeliveryPlan::Write { .. }));
+        assert!(matches!(of("verified", &to_review(21)), DeliveryPlan::Refused(_)));
+        assert!(matches!(of("to_review", &unverified(21)), DeliveryPlan::Refused(_)));
+        assert!(matches!(of("to_review", &to_review(20)), DeliveryPlan::Unchanged { .. }));
+        assert!(matches!(
+            of("to_review", &offer(20)),
+            DeliveryPlan::Pull(PullStep::Edit { makes_ready: true, .. })
+        ));
+    }
+
+    #[test]
     fn a_draft_that_nothing_verified_is_replaced_by_another_one_until_a_person_wants_it() {
         let unverified = |of| Offer { standing: FixStanding::Unverified, ..offer(of) };
         let open = |is_draft| Pull { is_draft, ..doubtful(pull(PullState::Open, 20)) };
@@ -419,16 +451,13 @@ mod tests {
     }
 
     fn any_offer() -> impl Strategy<Value = Offer> {
-        (10..23u32, any::<bool>()).prop_map(|(tree, is_verified)| {
-            let standing = if is_verified { FixStanding::Verified } else { FixStanding::Unverified };
-            Offer { standing, ..offer(tree) }
-        })
+        (10..23u32, prop::sample::select(FixStanding::ALL.to_vec()))
+            .prop_map(|(tree, standing)| Offer { standing, ..offer(tree) })
     }
 
     /// Makes of a pull request what the texts of an offer make of it.
     fn told(old: Option<&Pull>, offer: &Offer, makes_ready: bool) -> Pull {
-        let is_verified = offer.standing == FixStanding::Verified;
-        let new = Pull { is_draft: !is_verified, ..pull(PullState::Open, 20) };
+        let new = Pull { is_draft: offer.standing.needs_draft(), ..pull(PullState::Open, 20) };
         let pull = old.cloned().unwrap_or(new);
         let marker = Marker {
             run: InstanceName::parse("main-20260102T000000-abcdef").unwrap(),
@@ -505,13 +534,15 @@ mod tests {
         }
 
         #[test]
-        fn nothing_unverified_can_be_merged_unless_a_person_wanted_this_very_fix(
+        fn nothing_that_needs_a_draft_can_be_merged_unless_a_person_wanted_this_very_fix(
             observed in any_observed(), offer in any_offer(), wants_pull: bool,
         ) {
-            let offer = Offer { standing: FixStanding::Unverified, ..offer };
             let first = plan(&names(), &observed, &offer, wants_pull);
-            if let DeliveryPlan::Write { .. } = first {
-                prop_assert!(wants_pull);
+            if let (DeliveryPlan::Write { .. }, true) = (&first, offer.standing.needs_draft()) {
+                prop_assert!(wants_pull || offer.standing == FixStanding::ToReview);
+                if !wants_pull {
+                    return Ok(());
+                }
                 let open = |seen: &Observed| seen.pulls.iter().find(|pull| pull.state == PullState::Open).cloned();
                 let (before, after) = (open(&observed), open(&done(&observed, &offer, &first, true)).unwrap());
                 prop_assert!(after.is_draft || before.is_some_and(|before| is_of(&before, &offer)));

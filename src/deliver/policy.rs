@@ -8,8 +8,10 @@ use crate::base::text::{one_line, plural};
 use crate::engine::changes::{ChangedFile, FileMode};
 use crate::engine::event::LoopComplete;
 use crate::engine::outcome::{Outcome, TerminatedBy};
+use crate::engine::verification::{JudgesStanding, Reason, Verification, VerifiedExtent};
 use crate::forge::change::FileChange;
 use crate::forge::standing::{FixStanding, Refusal};
+use crate::judges::found::JudgesState;
 use crate::report::digest::Digest;
 
 /// The most files that one delivery changes.
@@ -18,13 +20,22 @@ pub const MOST_FILES: usize = 100;
 /// The most bytes that the changed files have together.
 pub const MOST_BYTES: u64 = 4 << 20;
 
-/// Tells whether the fix of a run may be delivered. With `accepts_unverified` one that nothing verified may, as a draft: but
-/// not what a run has left unfinished that somebody stopped, or that goes on elsewhere, and nothing that would mix the fix
-/// with the work of others.
+/// What is delivered although it is not verified.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Accepted {
+    /// What nothing verified.
+    pub unverified: bool,
+    /// What only a change of the judges speaks against.
+    pub judges: bool,
+}
+
+/// Tells whether the fix of a run may be delivered. One that nothing verified may where that is accepted, as a draft: but not
+/// what a run has left unfinished that somebody stopped, or that goes on elsewhere, and nothing that would mix the fix with
+/// the work of others.
 ///
 /// # Errors
 /// Why it may not.
-pub fn of_run(digest: &Digest, accepts_unverified: bool) -> Result<FixStanding, Refusal> {
+pub fn of_run(digest: &Digest, accepted: Accepted) -> Result<FixStanding, Refusal> {
     let Some(end) = digest.end() else {
         return Err(Refusal::new(if digest.start().is_some() {
             "the run has not ended, or was killed before it could say how"
@@ -68,23 +79,50 @@ pub fn of_run(digest: &Digest, accepts_unverified: bool) -> Result<FixStanding, 
             "the run changed what no patch can hold, and without it the fix is not the one that was checked";
         return Err(Refusal { why: why.to_owned(), paths: missing });
     }
-    match is_verified(end) {
-        true => Ok(FixStanding::Verified),
-        false if accepts_unverified => Ok(FixStanding::Unverified),
-        false => {
-            let refuted = digest.refutation().and_then(super::super::engine::verification::Verification::why);
-            let what = if let Some(why) = refuted {
-                one_line(&why, 300)
-            } else if end.outcome == Outcome::Success {
-                "nothing verified its success".to_owned()
-            } else {
-                format!("it ended as {}", end.outcome.word())
-            };
-            Err(Refusal::new(format!(
-                "the run verified no fix: {what}. `--unverified` delivers its changes as a draft"
-            )))
-        }
+    let Some(verification) = end.verification.as_deref() else {
+        return unverified(accepted, || {
+            "its journal does not say on which tree it was verified, as one of an earlier version".to_owned()
+        });
+    };
+    if is_verified(end, verification) && verification.tree.as_ref() == Some(&changes.end.tree) {
+        let is_whole = verification.extent == VerifiedExtent::Whole;
+        let is_plain = is_whole && verification.judges.state != JudgesStanding::Confirmed;
+        return Ok(if is_plain { FixStanding::Verified } else { FixStanding::ToReview });
     }
+    if verification.spoils_success && verification.reasons == [Reason::JudgesChanged] {
+        return if accepted.judges { Ok(FixStanding::ToReview) } else { unconfirmed(verification, accepted) };
+    }
+    unverified(accepted, || match verification.why().filter(|_| verification.is_refuted()) {
+        Some(why) => one_line(&why, 300),
+        None if end.outcome == Outcome::Success => "nothing verified its success".to_owned(),
+        None => format!("it ended as {}", end.outcome.word()),
+    })
+}
+
+/// Decides about a run that verified nothing.
+fn unverified(accepted: Accepted, what: impl Fn() -> String) -> Result<FixStanding, Refusal> {
+    if accepted.unverified {
+        return Ok(FixStanding::Unverified);
+    }
+    Err(Refusal::new(format!(
+        "the run verified no fix: {}. `--unverified` delivers its changes as a draft",
+        what()
+    )))
+}
+
+/// Decides about a run that changed its judges, which nothing confirms.
+fn unconfirmed(verification: &Verification, accepted: Accepted) -> Result<FixStanding, Refusal> {
+    if accepted.unverified {
+        return Ok(FixStanding::Unverified);
+    }
+    let doubtful = verification.judges.files.iter().filter(|file| file.kind.state() >= JudgesState::Changed);
+    let suppressed = verification.suppressions.iter().map(|one| format!("{}:{}", one.path, one.line));
+    Err(Refusal {
+        why: "the run verified no fix: it changed what its checks are judged by, and nothing confirms that it passes without \
+              that. `--allow-judges` delivers it as a draft that names them"
+            .to_owned(),
+        paths: doubtful.map(|file| file.path.clone()).chain(suppressed).collect(),
+    })
 }
 
 /// Tells whether a run is to go on: another job takes it up, or somebody stopped it in the middle of its work. One that
@@ -105,9 +143,9 @@ fn goes_on(end: &LoopComplete) -> bool {
 }
 
 /// A verified success, or a run whose only fault is what it changed.
-fn is_verified(end: &LoopComplete) -> bool {
+fn is_verified(end: &LoopComplete, verification: &Verification) -> bool {
     let only_changed = end.terminated_by == TerminatedBy::UncommittedChanges;
-    end.verified && (end.outcome == Outcome::Success || only_changed)
+    end.verified && verification.holds() && (end.outcome == Outcome::Success || only_changed)
 }
 
 /// Refuses changes that no machine may make. Exactly the paths in `allowed` are let through, but never those of
@@ -346,6 +384,14 @@ mod tests {
         verified: bool,
         change: impl FnOnce(&mut TreeChanges),
     ) -> Digest {
+        whole((outcome, by, verified), change, |_| {})
+    }
+
+    fn whole(
+        (outcome, by, verified): (Outcome, TerminatedBy, bool),
+        change: impl FnOnce(&mut TreeChanges),
+        edit: impl FnOnce(&mut LoopComplete),
+    ) -> Digest {
         let mut journal = Journal::start();
         journal.step(("check", 1), "x", (0, ""), "yes", "done").end(outcome, by, "done", verified);
         let ids = |letter: &str| {
@@ -368,7 +414,13 @@ mod tests {
         let Some(Event::LoopComplete(end)) = journal.events.last_mut().map(|last| &mut last.event) else {
             panic!("the run has ended")
         };
+        let tree = changes.end.tree.clone();
+        end.verification = Some(Box::new(match verified {
+            true => Verification::verified_on(tree),
+            false => Verification::refused_on(tree, Reason::Unobserved),
+        }));
         end.changes = Some(Changes::Known(Box::new(changes)));
+        edit(end);
         journal.digest()
     }
 
@@ -390,7 +442,7 @@ mod tests {
         use Outcome as O;
         use TerminatedBy as By;
         for unverified in [false, true] {
-            let of = |digest: &Digest| of_run(digest, unverified).map_err(|refusal| refusal.why);
+            let of = |digest: &Digest| of_run(digest, accepting(unverified)).map_err(|refusal| refusal.why);
             assert_eq!(of(&ended(O::Success, By::Terminal, true)), Ok(FixStanding::Verified));
             assert_eq!(of(&ended(O::Failure, By::UncommittedChanges, true)), Ok(FixStanding::Verified));
         }
@@ -407,10 +459,85 @@ mod tests {
             (O::Unavailable, By::Unavailable, false),
         ] {
             let digest = ended(outcome, by, verified);
-            let why = of_run(&digest, false).unwrap_err().why;
+            let why = of_run(&digest, Accepted::default()).unwrap_err().why;
             assert!(why.starts_with("the run verified no fix") && why.contains("`--unverified`"), "{why}");
-            assert_eq!(of_run(&digest, true), Ok(FixStanding::Unverified), "{outcome:?}");
+            assert_eq!(of_run(&digest, accepting(true)), Ok(FixStanding::Unverified), "{outcome:?}");
         }
+    }
+
+    fn accepting(unverified: bool) -> Accepted {
+        Accepted { unverified, ..Accepted::default() }
+    }
+
+    /// A run that ended so, with what verified it.
+    fn with_verification(outcome: Outcome, edit: impl FnOnce(&mut LoopComplete)) -> Digest {
+        whole((outcome, TerminatedBy::Terminal, true), |_| {}, edit)
+    }
+
+    #[test]
+    fn what_holds_for_another_tree_or_for_none_is_not_delivered() {
+        let refused = |edit: fn(&mut LoopComplete)| {
+            let why =
+                of_run(&with_verification(Outcome::Success, edit), Accepted::default()).unwrap_err().why;
+            assert!(why.starts_with("the run verified no fix"), "{why}");
+        };
+        refused(|end| end.verification = None);
+        refused(|end| {
+            let tree = ObjectId::parse(&"c".repeat(40)).unwrap();
+            end.verification = Some(Box::new(Verification::verified_on(tree)));
+        });
+        for reason in Reason::ALL {
+            let digest = with_verification(Outcome::Success, |end| {
+                let tree = ObjectId::parse(&"b".repeat(40)).unwrap();
+                end.verification = Some(Box::new(Verification::refused_on(tree, reason)));
+            });
+            assert!(of_run(&digest, Accepted::default()).is_err(), "{reason:?}");
+        }
+    }
+
+    #[test]
+    fn judges_that_changed_are_for_people_to_look_at() {
+        let of = |outcome: Outcome, accepted: Accepted, edit: fn(&mut Verification)| {
+            let digest = with_verification(outcome, |end| {
+                let tree = ObjectId::parse(&"b".repeat(40)).unwrap();
+                let mut verification = Verification::verified_on(tree);
+                edit(&mut verification);
+                end.verified = verification.holds();
+                end.verification = Some(Box::new(verification));
+            });
+            of_run(&digest, accepted).map_err(|refusal| refusal.why)
+        };
+        let changed = |verification: &mut Verification| {
+            verification.judges.state = JudgesStanding::Changed;
+            verification.reasons = vec![Reason::JudgesChanged];
+            verification.spoils_success = true;
+        };
+        let judges = Accepted { judges: true, ..Accepted::default() };
+        // Strictly, such a run is a failure.
+        for outcome in [Outcome::Success, Outcome::Failure] {
+            let why = of(outcome, Accepted::default(), changed).unwrap_err();
+            assert!(why.contains("`--allow-judges`"), "{why}");
+            assert_eq!(of(outcome, judges, changed), Ok(FixStanding::ToReview));
+        }
+        // A loop that ended in a failure of its own, or for which something else speaks, is none of these.
+        let failed = |verification: &mut Verification| {
+            verification.reasons = vec![Reason::JudgesChanged];
+        };
+        assert!(of(Outcome::Failure, judges, failed).is_err());
+        let stale = |verification: &mut Verification| {
+            verification.reasons = vec![Reason::Stale, Reason::JudgesChanged];
+            verification.spoils_success = true;
+        };
+        assert!(of(Outcome::Success, judges, stale).is_err());
+        let confirmed =
+            |verification: &mut Verification| verification.judges.state = JudgesStanding::Confirmed;
+        assert_eq!(of(Outcome::Success, Accepted::default(), confirmed), Ok(FixStanding::ToReview));
+        // The loop says `may: change`, so that nothing speaks against it.
+        let may_change =
+            |verification: &mut Verification| verification.judges.state = JudgesStanding::Changed;
+        assert_eq!(of(Outcome::Success, Accepted::default(), may_change), Ok(FixStanding::Verified));
+        let alone = |verification: &mut Verification| verification.extent = VerifiedExtent::EachAlone;
+        assert_eq!(of(Outcome::Success, Accepted::default(), alone), Ok(FixStanding::ToReview));
     }
 
     #[test]
@@ -421,7 +548,7 @@ mod tests {
         at_rest.was_killed();
         let check = |digest: &Digest| {
             for unverified in [false, true] {
-                assert!(of_run(digest, unverified).is_err());
+                assert!(of_run(digest, accepting(unverified)).is_err());
             }
         };
         check(&ended(Outcome::Handoff, TerminatedBy::Handoff, true));
@@ -439,7 +566,7 @@ mod tests {
         let untold = journal.end(Outcome::Success, TerminatedBy::Terminal, "done", true).digest();
         let check = |digest: &Digest, paths: &[&str]| {
             for unverified in [false, true] {
-                assert_eq!(of_run(digest, unverified).unwrap_err().paths, paths);
+                assert_eq!(of_run(digest, accepting(unverified)).unwrap_err().paths, paths);
             }
         };
         check(&untold, &[]);

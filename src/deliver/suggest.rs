@@ -1,6 +1,7 @@
 //! Suggests a fix in a review of a pull request: the way to branches that are not ours. Which pull request it is says
 //! the server; the bundle is the work of whoever opened it, and is believed in nothing.
 
+use super::caveats::Caveats;
 use super::offer::{Applied, Offered, check_changes};
 use super::outcome::Done;
 use super::relay::contradiction;
@@ -98,6 +99,7 @@ pub(super) fn deliver(
             name,
         }),
         suggestions: &suggestions,
+        caveats: &Caveats::of(&offered.bundle.digest).quotations(),
         marker: &marker,
     });
     let bodies: Vec<String> = suggestions.comments.iter().map(Suggestion::body).collect();

@@ -1,6 +1,7 @@
 //! What people read of a delivery: the message of the commit, and the pull request.
 
 use super::body::BodyFacts;
+use super::caveats::Caveats;
 use super::offer::{Applied, Offered};
 use crate::base::relative::Line;
 use crate::forge::interface::{Checks, NewPull};
@@ -28,7 +29,8 @@ impl Texts<'_> {
             run: &run,
             patch: &self.applied.patch,
             files: self.applied.changes.len(),
-            is_verified: self.standing == FixStanding::Verified,
+            is_verified: self.standing != FixStanding::Unverified,
+            caveats: &Caveats::of(&bundle.digest).lines(),
             agent: message::agent(&bundle.digest),
         })
     }
@@ -52,7 +54,7 @@ impl Texts<'_> {
             base: base.clone(),
             title: facts.title(),
             body: facts.body(),
-            is_draft: self.standing == FixStanding::Unverified,
+            is_draft: self.standing.needs_draft(),
         }
     }
 }

@@ -39,6 +39,8 @@ pub struct DeliverOptions {
     pub require_signed: bool,
     /// Whether a run that was not verified is delivered as a draft.
     pub unverified: bool,
+    /// Whether a run is delivered that changed its judges, as a draft that names them.
+    pub allow_judges: bool,
     /// Whether a commit may be pushed on which no checks start.
     pub accept_no_checks: bool,
     /// Protected paths that may be changed.

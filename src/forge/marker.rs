@@ -21,11 +21,7 @@ pub struct Marker {
 impl Marker {
     /// Writes the mark, on one line.
     pub fn text(&self) -> String {
-        let standing = match self.standing {
-            FixStanding::Verified => "verified",
-            FixStanding::Unverified => "unverified",
-        };
-        format!("{BEGIN}run={} patch={} {standing}{END}", self.run, self.patch)
+        format!("{BEGIN}run={} patch={} {}{END}", self.run, self.patch, self.standing.word())
     }
 
     /// Finds the last mark of a text, wherever it stands: people edit texts and quote older ones, and some servers keep them
@@ -39,11 +35,7 @@ impl Marker {
 
     fn parse(said: &str) -> Option<Self> {
         let [run, patch, standing] = said.split(' ').collect::<Vec<_>>()[..] else { return None };
-        let standing = match standing {
-            "verified" => FixStanding::Verified,
-            "unverified" => FixStanding::Unverified,
-            _ => return None,
-        };
+        let standing = FixStanding::ALL.into_iter().find(|known| known.word() == standing)?;
         let run = InstanceName::parse(run.strip_prefix("run=")?).ok()?;
         let patch = PatchId::parse(patch.strip_prefix("patch=")?).ok()?;
         Some(Self { run, patch, standing })

@@ -37,18 +37,23 @@ pub struct MessageFacts<'m> {
     pub files: usize,
     /// Whether something verified them.
     pub is_verified: bool,
+    /// What people have to look at, a sentence each.
+    pub caveats: &'m [String],
     /// The host of the agent that wrote them, if one did.
     pub agent: Option<&'m str>,
 }
 
 /// Writes the message: a headline, what was done, and the trailers.
 pub fn commit_message(facts: &MessageFacts<'_>) -> String {
-    let MessageFacts { loop_name, definition, run, patch, files, is_verified, agent } = *facts;
+    let MessageFacts { loop_name, definition, run, patch, files, is_verified, caveats, agent } = *facts;
     let (headline, name) = (headline(loop_name, files), calm(loop_name));
     let files = plural(files as u64, "file");
     let verified =
         if is_verified { "and verified the result" } else { "and nothing has verified the result" };
     let mut text = format!("{headline}\n\nThe loop {name} changed {files}, {verified}.\n\n");
+    for caveat in caveats {
+        let _ = writeln!(text, "{}.\n", calm_sentence(caveat));
+    }
     let _ = writeln!(text, "LL-Loop: {name}@{}", calm(definition));
     let _ = writeln!(text, "LL-Run: {}", address(run));
     let _ = writeln!(text, "LL-Patch: {patch}");
@@ -76,6 +81,21 @@ fn calm(name: &str) -> String {
         plain[at] == '-' && before(1) == Some('h') && before(2) == Some('g')
     };
     (0..plain.len()).map(|at| if is_issue(at) { '_' } else { plain[at] }).collect()
+}
+
+/// Leaves of a sentence only what no host acts on; names and lines of a run may be among its words.
+fn calm_sentence(text: &str) -> String {
+    // A name of this length is cut, and a sentence of this length is none that people read.
+    const LONGEST: usize = 2000;
+    let mut calm_words = Vec::new();
+    for word in one_line(text, LONGEST).split_whitespace() {
+        let (word, end) = match word.strip_suffix([',', ':', ';', '.']) {
+            Some(before) => (before, &word[before.len()..]),
+            None => (word, ""),
+        };
+        calm_words.push(calm(word) + end);
+    }
+    calm_words.join(" ")
 }
 
 /// Returns the address of a run as it is, or any other word for it so that no host acts on it.
@@ -179,6 +199,7 @@ mod tests {
             patch: &PatchId::parse(PATCH).unwrap(),
             files: 2,
             is_verified: true,
+            caveats: &[],
             agent,
         })
     }
@@ -217,6 +238,7 @@ mod tests {
                 patch: &PatchId::parse(PATCH).unwrap(),
                 files: 1,
                 is_verified: false,
+                caveats: &[],
                 agent: Some("[x] @y"),
             };
             let hostile = commit_message(&facts);
@@ -317,6 +339,7 @@ mod tests {
                 patch: &patch,
                 files,
                 is_verified: true,
+                caveats: &[],
                 agent: Some(&name),
             };
             let text = commit_message(&facts);

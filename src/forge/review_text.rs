@@ -26,6 +26,8 @@ pub struct ReviewFacts<'f> {
     pub artifact: Option<LeftArtifact<'f>>,
     /// What is suggested, and what is not.
     pub suggestions: &'f Suggestions,
+    /// What people have to look at, in Markdown.
+    pub caveats: &'f str,
     /// By which we know it again.
     pub marker: &'f Marker,
 }
@@ -43,14 +45,17 @@ pub struct LeftArtifact<'a> {
 
 /// Writes the text.
 pub fn review_body(facts: &ReviewFacts<'_>) -> String {
-    let ReviewFacts { loop_name, head, run, is_at_head, artifact, suggestions, marker } = *facts;
+    let ReviewFacts { loop_name, head, run, is_at_head, artifact, suggestions, caveats, marker } = *facts;
     let (of, short) = (code(loop_name, 100), head.as_str().get(..7).unwrap_or_default());
     let run = match run.filter(|run| is_address(run)) {
         Some(run) => format!("[its run]({run})"),
         None => "its run".to_owned(),
     };
-    let mut text =
-        format!("The loop {of} has a fix for {short}. By the report of {run}, its checks pass with the fix.");
+    let mut text = caveats.to_owned();
+    let _ = write!(
+        text,
+        "The loop {of} has a fix for {short}. By the report of {run}, its checks pass with the fix."
+    );
     if !is_at_head {
         text += " The run was at the merge of this commit with the base; the fix was taken over to the commit itself.";
     }
@@ -141,6 +146,7 @@ mod tests {
                 name: "ll-loop-fix-types-check-1",
             }),
             suggestions: &suggestions,
+            caveats: "",
             marker: &marker,
         })
     }

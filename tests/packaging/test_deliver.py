@@ -65,8 +65,8 @@ class Deliver(unittest.TestCase):
     def test_every_input_becomes_its_option(self):
         self.deliver(
             {
-                "to": "commit", "base": "release/1", "require-signed": "true", "unverified": "true", "accept-no-checks": "true",
-                "dry-run": "true", "allow-path": "Cargo.lock\n\nsub dir/yarn.lock\n", "report-dir": "kept",
+                "to": "commit", "base": "release/1", "require-signed": "true", "unverified": "true", "allow-judges": "true",
+                "accept-no-checks": "true", "dry-run": "true", "allow-path": "Cargo.lock\n\nsub dir/yarn.lock\n", "report-dir": "kept",
                 "allow-secret": "docs/a.md:3\n\nsub dir/b:c:12\n",
                 "lock": "git=mirror",
             }
@@ -75,7 +75,8 @@ class Deliver(unittest.TestCase):
             self.seen()["argv"],
             [
                 "deliver", "--to=commit", "--base=release/1", "--lock=git=mirror", "--queue", "--report-dir=kept", "--require-signed",
-                "--unverified", "--accept-no-checks", "--dry-run", "--allow-path=Cargo.lock", "--allow-path=sub dir/yarn.lock",
+                "--unverified", "--allow-judges", "--accept-no-checks", "--dry-run", "--allow-path=Cargo.lock",
+                "--allow-path=sub dir/yarn.lock",
                 "--allow-secret=docs/a.md:3", "--allow-secret=sub dir/b:c:12", "--", "artifact:x",
             ],
         )  # fmt: skip

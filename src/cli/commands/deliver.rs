@@ -51,6 +51,10 @@ pub(in crate::cli) struct DeliverArgs {
     /// Deliver a run that was not verified, as a draft that says so
     #[arg(long)]
     unverified: bool,
+    /// Deliver a run that changed the judges of its checks, as a draft that names them. Where there are no drafts, the message
+    /// says it
+    #[arg(long)]
+    allow_judges: bool,
     /// With `--to commit`: push even if the token starts no checks
     #[arg(long)]
     accept_no_checks: bool,
@@ -92,6 +96,7 @@ pub(in crate::cli) fn deliver(
         remote: args.remote.clone(),
         require_signed: args.require_signed,
         unverified: args.unverified,
+        allow_judges: args.allow_judges,
         accept_no_checks: args.accept_no_checks,
         allow_paths: args.allow_paths.clone(),
         allow_secrets: args.allow_secrets.clone(),

@@ -14,6 +14,7 @@ mod faults;
 mod gitlab;
 mod graphql;
 mod hostile;
+mod judges;
 mod leaks;
 mod model;
 mod remote;
