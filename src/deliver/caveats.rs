@@ -23,23 +23,23 @@ const MOST_BYTES: usize = 12_000;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Caveats {
     /// A sentence for each thing, with what it is about.
-    all: Vec<Caveat>,
+    all: Vec<ReviewPoint>,
 }
 
 /// One thing to look at.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Caveat {
+struct ReviewPoint {
     /// A sentence.
     says: &'static str,
     /// Files and lines, each as it stands in the run.
-    about: Vec<Subject>,
+    about: Vec<NamedPlace>,
     /// How many more there are.
     more: usize,
 }
 
 /// A file or a line that is to be looked at.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Subject {
+struct NamedPlace {
     place: String,
     what: String,
 }
@@ -53,7 +53,7 @@ impl Caveats {
     fn of_verification(verification: &Verification) -> Self {
         let mut all = Vec::new();
         if verification.extent == VerifiedExtent::EachAlone {
-            all.push(Caveat {
+            all.push(ReviewPoint {
                 says: "The parts of this fix were verified each alone. Nobody has checked the merged tree as a whole: `ll-loop \
                        merge --confirm` does",
                 about: Vec::new(),
@@ -86,19 +86,19 @@ impl Caveats {
                     "The run changed what its checks are judged by, and nothing confirms that the fix passes without that"
                 }
             };
-            let subject = |file: &&JudgeFile| Subject {
+            let subject = |file: &&JudgeFile| NamedPlace {
                 place: file.path.clone(),
                 what: format!("{}, {}", file.kind.word(), file.why),
             };
-            all.push(Caveat::new(says, judges.iter().map(subject).collect()));
+            all.push(ReviewPoint::new(says, judges.iter().map(subject).collect()));
         }
         if !verification.suppressions.is_empty() {
-            let subjects = verification.suppressions.iter().map(|one| Subject {
+            let subjects = verification.suppressions.iter().map(|one| NamedPlace {
                 place: format!("{}:{}", one.path, one.line),
                 what: one.text.trim().to_owned(),
             });
             let says = "The run added comments or markers that keep checks from looking";
-            all.push(Caveat::new(says, subjects.collect()));
+            all.push(ReviewPoint::new(says, subjects.collect()));
         }
         Self { all }
     }
@@ -106,10 +106,10 @@ impl Caveats {
     /// Returns them for the top of a text in Markdown, each as a quotation.
     pub fn quotations(&self) -> String {
         let mut out = String::new();
-        for Caveat { says, about, more } in &self.all {
+        for ReviewPoint { says, about, more } in &self.all {
             let _ = writeln!(out, "> [!WARNING]\n> **{says}.**");
             let mut left = about.len() + more;
-            for Subject { place, what } in about {
+            for NamedPlace { place, what } in about {
                 let line = format!("> - {}: {}\n", code(place, PATH), words(&one_line(what, LINE)));
                 if out.len() + line.len() > MOST_BYTES {
                     break;
@@ -127,10 +127,10 @@ impl Caveats {
 
     /// Returns them in a line each.
     pub fn lines(&self) -> Vec<String> {
-        let line = |Caveat { says, about, more }: &Caveat| {
+        let line = |ReviewPoint { says, about, more }: &ReviewPoint| {
             let named: Vec<String> = about
                 .iter()
-                .map(|Subject { place, what }| {
+                .map(|NamedPlace { place, what }| {
                     format!("{} ({})", one_line(place, PATH), one_line(what, LINE))
                 })
                 .collect();
@@ -141,8 +141,8 @@ impl Caveats {
     }
 }
 
-impl Caveat {
-    fn new(says: &'static str, mut about: Vec<Subject>) -> Self {
+impl ReviewPoint {
+    fn new(says: &'static str, mut about: Vec<NamedPlace>) -> Self {
         let more = about.len().saturating_sub(MOST_NAMED);
         about.truncate(MOST_NAMED);
         Self { says, about, more }

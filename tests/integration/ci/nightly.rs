@@ -108,6 +108,11 @@ fn a_clean_night_is_quiet() {
         let summary = project.read("summary");
         assert!(summary.lines().count() <= 9 && summary.contains("cycle 1 needed no fix"), "{summary}");
         assert!(summary.contains(&format!("{times} clean night")), "{summary}");
+        // One line on what the green means, and neither tables nor steps.
+        assert!(
+            summary.matches("verified by `test` on tree").count() == 1 && !summary.contains('|'),
+            "{summary}"
+        );
         assert_eq!(result(&project)["nights"]["clean_in_a_row"], times);
     }
     assert_eq!(result(&project)["nights"]["known"], 3);

@@ -425,7 +425,7 @@ fn a_plan_of_a_checkout_with_changes_names_its_tree() {
     leg("dirty").code(0).says("2 verified");
     assert_eq!(fan.project.read("packages/a/state"), "ok\n", "it was mended");
     // It cannot be told from what was there before.
-    fan.merge("merged", &["dirty"]).code(0).says("cannot be delivered");
+    fan.merge("merged", &["dirty"]).code(0).says("it began with changes that no commit has");
     fan.project.write("packages/b/new", "y\n");
     leg("edited").code(1).says("packages/b/new");
     // The commit alone is a tree as well, but not the same one.
