@@ -142,7 +142,7 @@ impl BodyFacts<'_> {
         let _ = write!(out, "The loop {} changed {files}", code(self.loop_name.as_str(), NAME));
         match (self.standing, self.last_passing()) {
             // What that means is said above.
-            (FixStanding::ToReview, _) | (FixStanding::Unverified, _) => out.push('.'),
+            (FixStanding::ToReview | FixStanding::Unverified, _) => out.push('.'),
             (FixStanding::Verified, Some(step)) => {
                 let (state, said) = (code(step.state.as_str(), NAME), words(&one_line(&step.said(), 200)));
                 let _ = write!(out, " and verified the result: {state} {said} in step {}.", step.number);

@@ -13,6 +13,7 @@ use crate::base::name::StateName;
 use crate::base::text::{head, one_line, plural};
 use crate::definition::load::{self, DIRECTORY};
 use crate::definition::vendored::Copies;
+use crate::engine::changes::{Changes, TreeChanges};
 use crate::engine::outcome::Outcome;
 use crate::engine::verification::{Confirmed, Verification};
 use crate::files::aside;
@@ -174,8 +175,8 @@ fn ask(
 /// Returns what a run of checks says against the merged tree, if it does.
 fn refused(id: &ItemId, ended: &EndedRun) -> Option<Confirmation> {
     let end = &ended.complete;
-    let is_changed =
-        end.changes.as_ref().and_then(|changes| changes.known()).is_none_or(|changes| changes.has_own());
+    let changes = end.changes.as_ref().and_then(Changes::known);
+    let is_changed = changes.is_none_or(TreeChanges::has_own);
     match end.outcome {
         Outcome::Success if end.verified && !is_changed => None,
         Outcome::Success => {
@@ -183,7 +184,17 @@ fn refused(id: &ItemId, ended: &EndedRun) -> Option<Confirmation> {
                 format!("the checks of `{id}` change files, so that nobody knows of which tree they speak");
             Some(Confirmation::None { why })
         }
-        _ => Some(Confirmation::Refused {
+        Outcome::Failure
+        | Outcome::Exhausted
+        | Outcome::Stopped
+        | Outcome::Error
+        | Outcome::Blocked
+        | Outcome::OverBudget
+        | Outcome::Unavailable
+        | Outcome::Handoff
+        | Outcome::Timeout
+        | Outcome::Interrupted
+        | Outcome::LeaseLost => Some(Confirmation::Refused {
             item: id.clone(),
             says: one_line(&end.reason, 300),
             exit_code: ended.exit_code(),

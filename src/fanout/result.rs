@@ -220,14 +220,15 @@ impl MergeResult<'_> {
     /// and so was all of it.
     fn extent(&self) -> VerifiedExtent {
         let is_alone = self.plan.items.len() < 2 && self.plan.skipped.is_empty();
-        let is_changed = |item: &&MergedItem| {
+        let is_changed = |item: &MergedItem| {
             matches!(item.standing, ItemStanding::Ran { verified: true, .. })
                 && self.of(item).is_some_and(|(_, facts)| facts.is_changed)
         };
         let is_confirmed = matches!(self.confirmation, Some(Confirmation::Whole(_)));
-        match self.merged.items.iter().any(|item| is_changed(&item)) {
-            true if !is_alone && !is_confirmed => VerifiedExtent::EachAlone,
-            true | false => VerifiedExtent::Whole,
+        if self.merged.items.iter().any(is_changed) && !is_alone && !is_confirmed {
+            VerifiedExtent::EachAlone
+        } else {
+            VerifiedExtent::Whole
         }
     }
 
@@ -543,11 +544,10 @@ impl MergeResult<'_> {
                     "verified as a whole: the checks of {count} passed once more on the merged tree"
                 ))
             }
-            Some(Confirmation::Whole(_)) => None,
             None if self.exit_code() == 0 && self.extent() == VerifiedExtent::EachAlone => Some(format!(
                 "verified: {EACH_ALONE}: nobody has checked their changes together; `merge --confirm` does"
             )),
-            None => None,
+            Some(Confirmation::Whole(_)) | None => None,
         }
     }
 

@@ -254,8 +254,8 @@ fn root() -> ScopePath {
 
 /// Returns the directory of the loops here, from the top of the repository.
 fn prefix(session: &Session<'_>) -> String {
-    let roots = load::ancestors(&session.cwd).into_iter();
-    let root = roots.filter(|root| root.join(DIRECTORY).is_dir()).next();
+    let mut roots = load::ancestors(&session.cwd).into_iter();
+    let root = roots.find(|root| root.join(DIRECTORY).is_dir());
     let git = git::at(root.as_deref().unwrap_or(&session.cwd), session);
     // Without a repository nothing is merged.
     git.line(&Call::new("rev-parse").with(&["--show-prefix"])).unwrap_or_default()
