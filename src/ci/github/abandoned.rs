@@ -56,7 +56,9 @@ fn end_cancelled(target: &ReportTarget) -> Result<(), ApiError> {
             continue;
         }
         let attempt = run.attempt();
-        let there = Elsewhere { run: run.id, attempt, url: run.html_url, sha: run.head_sha };
+        let (url, sha) = (run.html_url, run.head_sha);
+        // Which of its jobs was cancelled, nobody says; and a job that was is none that failed.
+        let there = Elsewhere { run: run.id, attempt, url, sha, origin: None };
         status::end_pending(&target.at(there), CANCELLED)?;
     }
     Ok(())

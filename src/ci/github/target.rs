@@ -134,8 +134,8 @@ impl ReportTarget {
 
     /// Returns the same for another run of the repository, at its commit.
     pub(super) fn at(&self, run: Elsewhere) -> Self {
-        let Elsewhere { run, attempt, url, sha } = run;
-        Self { run: run.to_string(), attempt: attempt.to_string(), url, sha, ..self.clone() }
+        let Elsewhere { run, attempt, url, sha, origin } = run;
+        Self { run: run.to_string(), attempt: attempt.to_string(), url, sha, origin, ..self.clone() }
     }
 
     /// Returns the same on a pull request.
