@@ -53,6 +53,33 @@ pub struct Declared {
     pub are_none: bool,
 }
 
+impl Declared {
+    /// Says in one line what a loop says of its judges; nothing where it says nothing.
+    pub fn words(&self) -> Option<String> {
+        if self.are_none {
+            return Some("none, not even those that are known by their names".to_owned());
+        }
+        if *self == Self::default() {
+            return None;
+        }
+        let JudgeRules { files, may, suppressions, prove_added } = &self.rules;
+        let files = files.iter().map(|file| format!("`{}`", file.source()));
+        let may = match may {
+            MayChange::Nothing => Some("none of them may change, and none may be added"),
+            MayChange::Add => None,
+            MayChange::Change => Some("they may change, so that `verified` speaks of the tree alone"),
+        };
+        let suppressions = match suppressions {
+            OnSuppression::Fail => None,
+            OnSuppression::Report => Some("suppressions are reported alone"),
+        };
+        let proven =
+            prove_added.filter(|is_proven| *is_proven).map(|_| "added tests have to prove something");
+        let rules = [may, suppressions, proven].into_iter().flatten().map(str::to_owned);
+        Some(files.chain(rules).collect::<Vec<_>>().join(", "))
+    }
+}
+
 impl Default for Declared {
     fn default() -> Self {
         let rules = JudgeRules {

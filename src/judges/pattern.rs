@@ -68,6 +68,11 @@ fn compiled(glob: &str) -> Result<Glob, PatternError> {
 }
 
 impl PathPattern {
+    /// Returns it as it was written.
+    pub(super) fn source(&self) -> &str {
+        &self.source
+    }
+
     /// Tells whether it means all that is in a folder.
     pub(super) fn is_folder(&self) -> bool {
         self.source.ends_with('/')

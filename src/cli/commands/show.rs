@@ -97,6 +97,9 @@ fn text(prepared: &Prepared, drawn: &Graph) -> String {
     }
     let _ = writeln!(out, "at most {} iterations\n", prepared.machine.limits.iterations.limit);
     out.push_str(&graph::text(drawn));
+    if let Some(words) = prepared.machine.judges.words() {
+        let _ = writeln!(out, "\njudges: {words}");
+    }
     if !definition.commands.is_empty() {
         out.push_str("\ncommands:\n");
         for hint in &definition.commands {
