@@ -107,6 +107,9 @@ pub struct KnownStart {
     /// What could not be seen.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub unseen: Vec<String>,
+    /// What git does not track and decides what checks say all the same.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub ignored: Vec<IgnoredFile>,
     /// Where the run stands in its working tree, and what is checked out of it; none in journals of an earlier version.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub place: Option<TreePlace>,
@@ -134,6 +137,25 @@ impl StartTree {
             format!("{} {differ} ({named})", plural(count, "file"))
         })
     }
+}
+
+/// A file that no tree of git has, and that decides what checks say.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IgnoredFile {
+    /// The path from the root of the repository, as those of others.
+    pub path: String,
+    /// What stood there when the run began, if something did.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub found: Option<KeptFile>,
+}
+
+/// A file by its content, which is kept beside the journal of a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeptFile {
+    /// Its mode.
+    pub mode: FileMode,
+    /// The digest of its content, or of what changes with it where that is long.
+    pub sha256: String,
 }
 
 /// Where a run stands in its working tree, and how much of it is checked out. Where either is another one at the end, the

@@ -12,10 +12,10 @@ use super::common::unjudged_verdict;
 use super::event::{
     ClosingPassCheck, ClosingPassEnd, ClosingPassStart, Event, LoopComplete, PassResult, TAIL,
 };
-use super::going_pass::Pass;
+use super::going_pass::{Pass, RefusedCheck};
 use super::outcome::{Outcome, TerminatedBy};
 use super::request::{ActionRequest, AsideRequest, Recheck, RestoreRequest};
-use super::verification::{Confirmed, JudgesStanding, Reason, Verification};
+use super::verification::{CheckRecord, Confirmed, JudgesStanding, Reason, Verification};
 use super::waiting::{PassWork, Waiting};
 use crate::base::name::StateName;
 use crate::base::text::{listed_in_part, one_line, plural};
@@ -71,7 +71,7 @@ impl Engine<'_> {
         }])
     }
 
-    fn request_again(&self, step: &Step) -> Option<ActionRequest> {
+    pub(super) fn request_again(&self, step: &Step) -> Option<ActionRequest> {
         let Some(Action::Shell(shell)) = &step.action else { return None };
         let text = match self.run.text_of(&step.name) {
             Some(text) => text.to_owned(),
@@ -104,19 +104,25 @@ impl Engine<'_> {
             return None;
         }
         let are_changed = verification.reasons.contains(&Reason::JudgesChanged);
-        let mut left = VecDeque::new();
-        for check in verification
-            .checks
-            .iter()
-            .filter(|check| check.confirmed != Confirmed::No || is_stale(verification, &check.state))
-        {
-            // A judge that changed may be one of every check: whoever put it there knew which.
-            if are_changed || is_stale(verification, &check.state) {
-                left.extend(self.rechecks_of(&check.state).filter(|checks| !checks.is_empty())?);
+        let doubted = if are_changed { verification.doubted(judges) } else { Vec::new() };
+        let (mut left, mut with_judges) = (VecDeque::new(), VecDeque::new());
+        for check in &verification.checks {
+            let again = || self.rechecks_of(&check.state).filter(|checks| !checks.is_empty());
+            let is_stale = is_stale(verification, &check.state);
+            if doubted.contains(&check.state) && (is_stale || check.confirmed != Confirmed::No) {
+                with_judges.extend(again()?);
+            } else if is_stale {
+                // What the run did to the judges of others is its work.
+                left.extend(again()?);
             }
         }
         let aside = are_changed.then(|| self.aside(judges)).flatten();
-        if are_changed && (aside.is_none() || left.is_empty()) {
+        let again = aside.clone().filter(|_| !judges.second_try.are_none()).map(|mut again| {
+            again.put_back.extend(judges.second_try.to_put_back.iter().cloned());
+            again.hide.extend(judges.second_try.to_hide.iter().cloned());
+            again
+        });
+        if are_changed && (aside.is_none() || with_judges.is_empty()) {
             return None;
         }
         Some(Pass {
@@ -125,6 +131,11 @@ impl Engine<'_> {
             tree: tree.clone(),
             aside,
             left,
+            with_judges,
+            again,
+            made: Vec::new(),
+            is_aside: false,
+            without_added: false,
             refused: Vec::new(),
             failed: None,
             cut: None,
@@ -134,8 +145,13 @@ impl Engine<'_> {
 
     fn aside(&self, judges: &JudgesFound) -> Option<AsideRequest> {
         let Some(StartTree::Known(start)) = &self.start.event.tree else { return None };
-        let (put_back, hide) = (judges.to_put_back.clone(), judges.to_hide.clone());
-        Some(AsideRequest { start: start.ids.clone(), put_back, hide })
+        Some(AsideRequest {
+            start: start.ids.clone(),
+            ignored: start.ignored.clone(),
+            put_back: judges.to_put_back.clone(),
+            hide: judges.to_hide.clone(),
+            in_part: judges.in_part.clone(),
+        })
     }
 
     /// Takes whether the judges of the start are in their places.
@@ -147,10 +163,12 @@ impl Engine<'_> {
 
     /// Begins a closing pass.
     pub(super) fn begin_pass(&mut self, pass: Pass, events: &mut Vec<Event>) {
-        let checks = pass.left.iter().map(|check| check.name.clone()).collect();
+        let all = pass.left.iter().chain(&pass.with_judges);
+        let checks = all.map(|check| check.name.clone()).collect();
         let reasons = pass.verification.reasons.clone();
+        let aside = pass.aside.as_ref();
         let (put_back, hidden) =
-            pass.aside.as_ref().map(|aside| (aside.put_back.clone(), aside.hide.clone())).unwrap_or_default();
+            aside.map(|aside| (aside.put_back().cloned().collect(), aside.hide.clone())).unwrap_or_default();
         self.record(Event::ClosingPassStart(ClosingPassStart { checks, reasons, put_back, hidden }), events);
         self.pass = Some(Box::new(pass));
     }
@@ -160,10 +178,11 @@ impl Engine<'_> {
         let is_late = self.pass.as_ref().and_then(|pass| self.out_of_time(&pass.end.final_state)).is_some();
         let is_cancelled = self.cancel.is_some();
         let pass = self.pass.as_mut()?;
-        if pass.cut.is_none() && !pass.left.is_empty() {
+        if pass.cut.is_none() && !(pass.left.is_empty() && pass.with_judges.is_empty()) {
             pass.cut = if is_cancelled { Some(Stop::Cancelled) } else { is_late.then_some(Stop::Deadline) };
         }
-        if let Some(aside) = pass.aside.take().filter(|_| pass.cut.is_none()) {
+        let is_next_stage = pass.cut.is_none() && pass.failed.is_none() && pass.left.is_empty();
+        if let Some(aside) = is_next_stage.then(|| pass.next_aside()).flatten() {
             return Some(Waiting::Closing(PassWork::SetAside(aside)));
         }
         let next = pass.left.pop_front().filter(|_| pass.cut.is_none() && pass.failed.is_none());
@@ -182,6 +201,9 @@ impl Engine<'_> {
 
     /// Takes the end of a check of the pass.
     pub(super) fn rechecked(&mut self, check: Recheck, seen: &Observation, events: &mut Vec<Event>) {
+        if let Some(pass) = self.pass.as_mut() {
+            pass.made.push(check.state.clone());
+        }
         let stop = seen.stop.filter(|stop| match stop {
             Stop::Timeout | Stop::IdleTimeout => false,
             Stop::LoopTimeout
@@ -203,6 +225,7 @@ impl Engine<'_> {
         let event = ClosingPassCheck {
             state: check.state.clone(),
             check: check.name.clone(),
+            without_added: self.pass.as_ref().is_some_and(|pass| pass.without_added),
             action: one_line(&check.request.text, 2000),
             verdict: judged.verdict,
             passed,
@@ -216,7 +239,7 @@ impl Engine<'_> {
         let said = if output.is_empty() { said } else { format!("{said}: {output}") };
         self.record(Event::ClosingPassCheck(Box::new(event)), events);
         if let Some(pass) = self.pass.as_mut().filter(|_| !passed) {
-            pass.refused.push((check.state, said));
+            pass.refused.push(RefusedCheck { check, said });
         }
     }
 
@@ -245,7 +268,7 @@ impl Engine<'_> {
     /// Ends a closing pass, after which the tree is as it was before, but for what is named.
     pub(super) fn end_pass(&mut self, restored: Result<Vec<String>, String>, events: &mut Vec<Event>) {
         let Some(pass) = self.pass.take() else { return };
-        let Pass { mut end, mut verification, cut, refused, failed, .. } = *pass;
+        let Pass { mut end, mut verification, cut, refused, failed, made, .. } = *pass;
         let (put_back, unknown) = match restored {
             Ok(put_back) => (put_back, None),
             Err(why) => (Vec::new(), Some(why)),
@@ -271,14 +294,15 @@ impl Engine<'_> {
         }
         end.duration_ms = millis(self.now);
         if failed.is_none() {
-            verification.after_pass(&refused.iter().map(|(state, _)| state.clone()).collect::<Vec<_>>());
+            let states: Vec<StateName> = refused.iter().map(|refused| refused.check.state.clone()).collect();
+            verification.after_pass(&made, &states);
         }
         if let Some(why) = unknown {
             verification.reasons.push(Reason::TreeUnknown);
             verification.unknown = Some(why);
         }
         let end = match refused.first() {
-            Some((_, said)) => not_confirmed(end, verification, said),
+            Some(refused) => not_confirmed(end, verification, &refused.said),
             None => self.with(end, verification),
         };
         self.record(Event::LoopComplete(self.unless_clean(end)), events);
@@ -315,14 +339,16 @@ fn not_confirmed(mut end: LoopComplete, verification: Verification, said: &str) 
 
 impl Verification {
     /// Takes what the closing pass came to: every verdict that was stale is confirmed now, but for those of these states.
-    fn after_pass(&mut self, refused: &[StateName]) {
+    fn after_pass(&mut self, made: &[StateName], refused: &[StateName]) {
         let with_judges = self.reasons.contains(&Reason::JudgesChanged);
         self.reasons.retain(|reason| !matches!(reason, Reason::Stale | Reason::JudgesChanged));
         if !refused.is_empty() {
             self.reasons.push(Reason::NotConfirmed);
         } else if with_judges {
             self.judges.state = JudgesStanding::Confirmed;
-            for check in self.checks.iter_mut().filter(|check| check.confirmed == Confirmed::InRun) {
+            let asked =
+                |check: &&mut CheckRecord| check.confirmed == Confirmed::InRun && made.contains(&check.state);
+            for check in self.checks.iter_mut().filter(asked) {
                 check.confirmed = Confirmed::ClosingPass;
             }
         }

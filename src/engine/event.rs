@@ -651,6 +651,9 @@ impl ResumeReason {
 pub struct Source {
     /// The loop file, relative to the directory of the run where it lies below it.
     pub file: String,
+    /// The files that it takes something over from, and those of the loops that it runs, in the same way.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub others: Vec<String>,
     /// The line of each state, from 1.
     pub lines: IndexMap<StateName, u32>,
 }
@@ -1019,6 +1022,9 @@ pub struct ClosingPassCheck {
     pub state: StateName,
     /// The check: the state itself, or one of the loop that it runs.
     pub check: String,
+    /// Whether the tests that the run has added were put aside for it, as it had said no with them.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub without_added: bool,
     /// What it ran.
     pub action: String,
     /// What it said.
@@ -1036,6 +1042,13 @@ pub struct ClosingPassCheck {
     pub stdout: String,
     /// The end of what it complained of.
     pub stderr: String,
+}
+
+impl ClosingPassCheck {
+    /// Says in a few words what was put aside for it beyond the rest of the pass.
+    pub fn without(&self) -> &'static str {
+        if self.without_added { " without the tests that were added" } else { "" }
+    }
 }
 
 /// How a closing pass ended.

@@ -47,7 +47,7 @@ mod trees;
 pub mod verification;
 mod waiting;
 
-use changes::{Changes, KnownStart, StartTree};
+use changes::{Changes, KnownStart, SeenTree, StartTree};
 use event::{Event, LoopComplete, LoopResume, LoopStart};
 use going_pass::Pass;
 use outcome::Asker;
@@ -127,6 +127,8 @@ pub struct Engine<'m> {
     waiting: Waiting,
     /// After which ways out of which states the tree has to be looked at, as far as that was worked out.
     matters: BTreeMap<(StepId, Target), bool>,
+    /// The trees that checks have found which write files themselves, until their verdicts are there.
+    found: BTreeMap<StateName, SeenTree>,
     /// What each check ran last.
     requests: BTreeMap<StateName, ActionRequest>,
     /// The checks of the loop that each state ran last.
@@ -184,6 +186,7 @@ impl<'m> Engine<'m> {
             cancel: None,
             waiting,
             matters: BTreeMap::new(),
+            found: BTreeMap::new(),
             requests: BTreeMap::new(),
             inner: BTreeMap::new(),
             pass: None,
@@ -242,7 +245,7 @@ impl<'m> Engine<'m> {
             | Waiting::Measuring(..)
             | Waiting::Closing(_)
             | Waiting::Nothing(_)) => waiting,
-            Waiting::Backoff(_) | Waiting::Looking(LookFor::Verdict(_)) => {
+            Waiting::Backoff(_) | Waiting::Looking(LookFor::Verdict(_) | LookFor::Check(_)) => {
                 self.settle(Evidence::default(), &mut events)
             }
             Waiting::Judging(_, _, evidence) | Waiting::Turn(evidence) => self.settle(evidence, &mut events),
@@ -296,6 +299,9 @@ impl<'m> Engine<'m> {
             }
             (Waiting::Looking(LookFor::Verdict(state)), Input::Looked(tree)) => {
                 self.record(Event::VerdictTree { state, tree }, events);
+            }
+            (Waiting::Looking(LookFor::Check(state)), Input::Looked(tree)) => {
+                self.found.insert(state, tree);
             }
             (Waiting::Looking(LookFor::End(end)), Input::Looked(tree)) => {
                 let end = self.still_wanted(*end);
@@ -437,6 +443,9 @@ impl<'m> Engine<'m> {
                     }
                 }
                 Decision::Begins(event, work) => {
+                    if let Some(state) = self.look_before_check(&work) {
+                        return Waiting::Looking(LookFor::Check(state));
+                    }
                     self.record(event, events);
                     return Waiting::Work(work);
                 }
@@ -476,7 +485,18 @@ impl<'m> Engine<'m> {
 
     fn record(&mut self, event: Event, events: &mut Vec<Event>) {
         self.run.apply(self.machine, &event);
+        let mut judged = None;
+        if let (Event::Evaluate { .. }, Some(state)) = (&event, self.run.current()) {
+            let state = state.clone();
+            judged = self.found.remove(&state).map(|tree| Event::VerdictTree { state, tree });
+        } else if let Event::StateEnter { state, .. } = &event {
+            // An earlier visit may have ended without a verdict.
+            self.found.remove(state);
+        }
         events.push(event);
+        if let Some(event) = judged {
+            self.record(event, events);
+        }
     }
 
     /// Returns the time for the whole run: its own, or less when the run around it has less left.

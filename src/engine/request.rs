@@ -6,7 +6,7 @@ use indexmap::IndexMap;
 use serde_json::{Map, Value};
 
 use super::budget;
-use super::changes::{KnownStart, Measured, SeenTree, TreeIds};
+use super::changes::{IgnoredFile, KnownStart, Measured, SeenTree, TreeIds};
 use super::event::{Handoff, LoopComplete, SubLoopComplete};
 use super::result::StateResult;
 use crate::base::composed::Composed;
@@ -19,6 +19,7 @@ use crate::evaluate::observation::{Observation, Stop, Text};
 use crate::evaluate::query::{Queried, Query};
 use crate::evaluate::survey::Surveyed;
 use crate::judges::declared::Declared;
+use crate::judges::found::PutBackInPart;
 use crate::machine::{Budget, Step};
 
 /// A fact from the world.
@@ -123,8 +124,8 @@ pub struct JudgingRequest {
     pub declared: Declared,
     /// The commands of its states that observe.
     pub commands: Vec<ObservingCommand>,
-    /// The loop file, relative to the directory of the run.
-    pub loop_file: String,
+    /// The files that the loop was read from, and those of the loops that it runs, relative to the directory of the run.
+    pub loop_files: Vec<String>,
 }
 
 /// The command of a state that observes.
@@ -136,6 +137,10 @@ pub struct ObservingCommand {
     pub text: String,
     /// The directory, relative to that of the run, where the state says one.
     pub cwd: Option<String>,
+    /// The variables beyond those that actions inherit.
+    pub env: Vec<(String, String)>,
+    /// The words in front of the text.
+    pub shell: Vec<String>,
 }
 
 /// Which files are put aside while checks are made once more.
@@ -143,10 +148,21 @@ pub struct ObservingCommand {
 pub struct AsideRequest {
     /// The tree whose files take their place.
     pub start: TreeIds,
+    /// The files whose start no tree has.
+    pub ignored: Vec<IgnoredFile>,
     /// Those that are put as they were at the start.
     pub put_back: Vec<String>,
     /// Those that are taken out of the way.
     pub hide: Vec<String>,
+    /// Those of which parts are as they were at the start.
+    pub in_part: Vec<PutBackInPart>,
+}
+
+impl AsideRequest {
+    /// Returns the paths that are not as the run left them.
+    pub fn put_back(&self) -> impl Iterator<Item = &String> {
+        self.put_back.iter().chain(self.in_part.iter().map(|file| &file.path))
+    }
 }
 
 /// A check as it was made last, so that it can be made once more.

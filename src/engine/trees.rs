@@ -4,15 +4,17 @@ use super::Engine;
 use super::changes::{Changes, Measured, SeenTree};
 use super::event::{Event, LoopComplete};
 use super::outcome::{Outcome, TerminatedBy};
-use super::request::{JudgingRequest, ObservingCommand};
+use super::request::{ActionRequest, JudgingRequest, ObservingCommand, Setting};
 use super::run::{Deciding, Phase};
 use super::verification::{
     FinalTree, Ground, Grounding, JudgesRecord, MOST_NAMED, VerdictTree, Verification,
 };
+use super::waiting::WorkRequest;
 use crate::base::name::StateName;
 use crate::base::object::ObjectId;
 use crate::evaluate::verdict::Observes;
 use crate::judges::found::JudgesFound;
+use crate::machine::known_checks::writes;
 use crate::machine::observations::{self, observes_tree};
 use crate::machine::{Action, OnChange, Step};
 
@@ -25,25 +27,45 @@ impl From<SeenTree> for FinalTree {
     }
 }
 
+impl ObservingCommand {
+    fn of(state: &StateName, ran: &ActionRequest) -> Self {
+        let Setting { cwd, env, .. } = &ran.setting;
+        let (text, shell) = (ran.text.clone(), ran.shell.clone());
+        Self { state: state.clone(), text, cwd: cwd.clone(), env: env.clone(), shell }
+    }
+}
+
 impl Engine<'_> {
     /// Returns what has to be known to tell the judges of the run.
-    pub(super) fn judges_asked_for(&self) -> JudgingRequest {
+    pub fn judges_asked_for(&self) -> JudgingRequest {
         let observing = self.machine.steps().map(|(_, step)| step).filter(|step| observes_tree(step));
-        let commands = observing.filter_map(|step| {
-            let Some(Action::Shell(shell)) = &step.action else { return None };
-            let ran = self.requests.get(&step.name);
-            let written = || shell.text.source().to_owned();
-            let text =
-                ran.map(|ran| ran.text.clone()).or_else(|| self.run.text_of(&step.name).map(str::to_owned));
-            let cwd = ran.and_then(|ran| ran.setting.cwd.clone());
-            let cwd = cwd.or_else(|| Some(shell.setting.cwd.as_ref()?.as_literal()?.into_owned()));
-            Some(ObservingCommand { state: step.name.clone(), text: text.unwrap_or_else(written), cwd })
-        });
+        let own = observing.filter_map(|step| self.observing_command(step));
+        // Of a loop that was run, the checks that passed are known by what they ran.
+        let inner =
+            self.inner.iter().flat_map(|(state, checks)| checks.iter().map(move |check| (state, check)));
+        let inner = inner.map(|(state, check)| ObservingCommand::of(state, &check.request));
+        let source = &self.start.event.source;
         JudgingRequest {
             declared: self.machine.judges.clone(),
-            commands: commands.collect(),
-            loop_file: self.start.event.source.file.clone(),
+            commands: own.chain(inner).collect(),
+            loop_files: std::iter::once(&source.file).chain(&source.others).cloned().collect(),
         }
+    }
+
+    /// Returns the command of a state that observes, as it ran last, or else as far as it is known.
+    fn observing_command(&self, step: &Step) -> Option<ObservingCommand> {
+        let Some(Action::Shell(shell)) = &step.action else { return None };
+        let ran = self.requests.get(&step.name).cloned().or_else(|| self.request_again(step));
+        if let Some(ran) = ran {
+            return Some(ObservingCommand::of(&step.name, &ran));
+        }
+        Some(ObservingCommand {
+            state: step.name.clone(),
+            text: shell.text.source().to_owned(),
+            cwd: shell.setting.cwd.as_ref().and_then(|cwd| Some(cwd.as_literal()?.into_owned())),
+            env: Vec::new(),
+            shell: shell.shell.clone(),
+        })
     }
 
     /// Returns the state whose verdict has to be given its tree before this event: it passed, and what comes next may be
@@ -67,6 +89,20 @@ impl Engine<'_> {
         let machine = self.machine;
         let matters = *self.matters.entry((id, to)).or_insert_with(|| observations::matters(machine, id, to));
         matters.then(|| step.name.clone())
+    }
+
+    /// Returns the state of a check that writes files itself and is about to begin, where it is not known yet which tree
+    /// it finds.
+    pub(super) fn look_before_check(&self, work: &WorkRequest) -> Option<StateName> {
+        let WorkRequest::Action(request) = work else { return None };
+        let Phase::Deciding(Deciding::Act(id)) = self.run.phase() else { return None };
+        let step = self.machine.step(*id);
+        let is_wanted = step.is_check
+            && self.start.sees_tree()
+            && self.cancel.is_none()
+            && !self.found.contains_key(&step.name)
+            && writes(&request.text);
+        is_wanted.then(|| step.name.clone())
     }
 
     /// Returns the trees on which verdicts fell that count at the end.

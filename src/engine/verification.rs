@@ -370,10 +370,23 @@ impl Verification {
     pub(super) fn judge(&mut self, found: &JudgesFound, may: MayChange) {
         self.judges = JudgesRecord { state: found.state.into(), files: found.files.clone() };
         self.suppressions.clone_from(&found.suppressions);
-        let is_doubtful = matches!(found.state, JudgesState::Changed | JudgesState::Unknown);
+        let is_doubtful = match found.state {
+            JudgesState::Unchanged | JudgesState::Added => false,
+            // Judges of others than those that passed decide nothing.
+            JudgesState::Changed => !self.doubted(found).is_empty(),
+            JudgesState::Unknown => true,
+        };
         if is_doubtful && may != MayChange::Change {
             self.reasons.push(Reason::JudgesChanged);
         }
+    }
+
+    /// Returns the states that passed and whose judges changed.
+    pub(super) fn doubted(&self, found: &JudgesFound) -> Vec<StateName> {
+        let all: Vec<String> = self.checks.iter().map(|check| check.state.to_string()).collect();
+        let doubted = found.doubted(&all);
+        let states = self.checks.iter().map(|check| &check.state);
+        states.filter(|state| doubted.contains(&state.as_str())).cloned().collect()
     }
 
     /// Tells whether nothing speaks against a success.

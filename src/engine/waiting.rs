@@ -55,6 +55,8 @@ pub(super) enum PassWork {
 pub(super) enum LookFor {
     /// The verdict of this state, which an action follows.
     Verdict(StateName),
+    /// The check of this state, which says that it writes: what it will say is about the tree that it finds.
+    Check(StateName),
     /// The end of a sub-loop, which no comparison follows.
     End(Box<LoopComplete>),
 }

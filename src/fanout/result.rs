@@ -604,6 +604,7 @@ impl MergeResult<'_> {
             entries: Vec::new(),
             before: Vec::new(),
             unseen: Vec::new(),
+            ignored: Vec::new(),
             place: None,
         })
     }

@@ -120,7 +120,7 @@ fn beginning(plan: &Plan, instance: &str, start: Option<KnownStart>) -> LoopStar
         board: None,
         warnings: Vec::new(),
         nights: Vec::new(),
-        source: Source { file: String::new(), lines: IndexMap::new() },
+        source: Source { file: String::new(), others: Vec::new(), lines: IndexMap::new() },
         parent: None,
         assignment: None,
         merges: Some(plan.plan_id),

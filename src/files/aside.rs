@@ -23,6 +23,7 @@ const RECORD: &str = "record.json";
 const LARGEST: u64 = 64 << 20;
 
 /// What a path is to hold while checks are asked.
+#[derive(Clone)]
 pub struct Placed {
     /// The path from the top of the working tree, escaped as git does it.
     pub path: String,
@@ -47,6 +48,9 @@ struct AsideFile {
     was: Option<Occupant>,
     /// What stands there meanwhile.
     placed: Option<Occupant>,
+    /// Whether it stood where a directory is needed meanwhile.
+    #[serde(default)]
+    was_in_the_way: bool,
 }
 
 /// What stands at a path, so that it can be known again.
@@ -87,9 +91,16 @@ impl Occupant {
 pub fn put_aside(directory: &Path, top: &Path, all: &[Placed]) -> io::Result<()> {
     fs_err::create_dir_all(directory)?;
     let mut record = AsideRecord { top: top.to_owned(), files: Vec::new(), made: Vec::new() };
+    let cleared_paths = in_the_way(top, all);
+    let cleared = cleared_paths.iter().map(|path| Placed { path: path.clone(), content: None });
+    let known = |placed: &&Placed| !cleared_paths.contains(&placed.path);
+    let all: Vec<Placed> = cleared.chain(all.iter().filter(known).cloned()).collect();
     for (number, placed) in all.iter().enumerate() {
         let path = at(top, &placed.path);
-        let was = Occupant::of(&path)?;
+        let is_below = |way: &String| path.starts_with(at(top, way)) && *way != placed.path;
+        let is_behind = |folder: &Path| cleared_paths.iter().any(|way| folder.starts_with(at(top, way)));
+        // What is seen through a link that goes stands elsewhere.
+        let was = if cleared_paths.iter().any(is_below) { None } else { Occupant::of(&path)? };
         if let Some((_, bytes)) = &was {
             durable(&directory.join(number.to_string()), bytes)?;
         }
@@ -102,21 +113,22 @@ pub fn put_aside(directory: &Path, top: &Path, all: &[Placed]) -> io::Result<()>
             Occupant::new(is_link, if is_link { 0 } else { bits }, bytes)
         });
         if standing.is_some() {
-            let missing = path.ancestors().skip(1).take_while(|folder| !folder.exists());
+            let missing = path.ancestors().skip(1).take_while(|folder| is_behind(folder) || !folder.exists());
             let mut missing: Vec<PathBuf> = missing.map(Path::to_owned).collect();
             missing.reverse();
             record.made.extend(
                 missing.into_iter().filter(|folder| !record.made.contains(folder)).collect::<Vec<_>>(),
             );
         }
-        record.files.push(AsideFile { path: placed.path.clone(), was, placed: standing });
+        let was_in_the_way = cleared_paths.contains(&placed.path);
+        record.files.push(AsideFile { path: placed.path.clone(), was, placed: standing, was_in_the_way });
     }
     durable(&directory.join(RECORD), &serde_json::to_vec(&record)?)?;
     read::directory(directory)?.sync_all()?;
-    for folder in &record.made {
-        fs_err::create_dir_all(folder)?;
-    }
-    for (file, placed) in record.files.iter().zip(all) {
+    for (file, placed) in record.files.iter().zip(&all) {
+        if let Some(folder) = at(top, &file.path).parent().filter(|_| file.placed.is_some()) {
+            fs_err::create_dir_all(folder)?;
+        }
         let bytes = placed.content.as_ref().map_or(&[][..], |(_, bytes)| bytes);
         swap(directory, &at(top, &file.path), file.placed.as_ref(), bytes)?;
     }
@@ -126,6 +138,16 @@ pub fn put_aside(directory: &Path, top: &Path, all: &[Placed]) -> io::Result<()>
 /// Puts everything back that still is as it was placed, and returns the paths that somebody edited since, which stay.
 /// Nothing is done where nothing is put aside.
 pub fn put_back(directory: &Path) -> io::Result<Vec<String>> {
+    undone(directory, false)
+}
+
+/// Puts everything back, whatever stands there: by who put it aside, and knows that nobody but the checks has written
+/// there meanwhile.
+pub fn take_back(directory: &Path) -> io::Result<Vec<String>> {
+    undone(directory, true)
+}
+
+fn undone(directory: &Path, is_certain: bool) -> io::Result<Vec<String>> {
     let record = match read::bytes(&directory.join(RECORD), LARGEST) {
         Ok(bytes) => serde_json::from_slice::<AsideRecord>(&bytes)?,
         Err(read::Unread::Absent) => {
@@ -136,12 +158,32 @@ pub fn put_back(directory: &Path) -> io::Result<Vec<String>> {
         Err(error) => return Err(error.into()),
     };
     let mut edited = Vec::new();
-    for (number, file) in record.files.iter().enumerate() {
-        let path = at(&record.top, &file.path);
+    // A link comes back when the directory that stood in its place is gone.
+    let (ways, files): (Vec<_>, Vec<_>) =
+        record.files.iter().enumerate().partition(|(_, file)| file.was_in_the_way);
+    undo((directory, is_certain), &record.top, files, &mut edited)?;
+    for folder in record.made.iter().rev() {
+        let _not_empty = std::fs::remove_dir(folder);
+    }
+    undo((directory, is_certain), &record.top, ways, &mut edited)?;
+    // The record goes first: without it, nothing is put back again.
+    fs_err::remove_file(directory.join(RECORD))?;
+    let _best_effort = std::fs::remove_dir_all(directory);
+    Ok(edited)
+}
+
+fn undo(
+    (directory, is_certain): (&Path, bool),
+    top: &Path,
+    files: Vec<(usize, &AsideFile)>,
+    edited: &mut Vec<String>,
+) -> io::Result<()> {
+    for (number, file) in files {
+        let path = at(top, &file.path);
         let now = Occupant::of(&path).map(|found| found.map(|(standing, _)| standing));
         match now {
             Ok(now) if now == file.was => {}
-            Ok(now) if now == file.placed => {
+            Ok(now) if now == file.placed || is_certain => {
                 let bytes = match &file.was {
                     Some(_) => read::bytes(&directory.join(number.to_string()), LARGEST)?,
                     None => Vec::new(),
@@ -151,13 +193,21 @@ pub fn put_back(directory: &Path) -> io::Result<Vec<String>> {
             Ok(_) | Err(_) => edited.push(file.path.clone()),
         }
     }
-    for folder in record.made.iter().rev() {
-        let _not_empty = std::fs::remove_dir(folder);
+    Ok(())
+}
+
+/// Returns what stands where a directory has to be: a link to another one, or a file. Nothing may be written through it.
+fn in_the_way(top: &Path, all: &[Placed]) -> Vec<String> {
+    let mut found = Vec::new();
+    for placed in all.iter().filter(|placed| placed.content.is_some()) {
+        let parents = placed.path.match_indices('/').map(|(end, _)| &placed.path[..end]);
+        let mut parents = parents
+            .filter(|parent| at(top, parent).symlink_metadata().is_ok_and(|metadata| !metadata.is_dir()));
+        if let Some(way) = parents.next().filter(|way| !found.iter().any(|known| known == way)) {
+            found.push(way.to_owned());
+        }
     }
-    // The record goes first: without it, nothing is put back again.
-    fs_err::remove_file(directory.join(RECORD))?;
-    let _best_effort = std::fs::remove_dir_all(directory);
-    Ok(edited)
+    found
 }
 
 /// Finishes what killed runs have left in the directory of all runs. Returns each run with the paths that stay as somebody
@@ -284,6 +334,49 @@ mod tests {
         assert_eq!(put_back(aside.path()).unwrap(), ["odd.txt", "conftest.py"]);
         assert_eq!(std::fs::read_to_string(top.path().join("odd.txt")).unwrap(), "mine");
         assert_eq!(std::fs::read_to_string(top.path().join("test.sh")).unwrap(), "exit 0\n");
+    }
+
+    #[test]
+    fn everything_has_a_new_time_afterwards() {
+        let (top, aside) = (tree(), TempDir::new().unwrap());
+        let path = top.path().join("test.sh");
+        let old = std::fs::FileTimes::new().set_modified(std::time::SystemTime::UNIX_EPOCH);
+        std::fs::File::options().write(true).open(&path).unwrap().set_times(old).unwrap();
+        put_aside(aside.path(), top.path(), &placed()).unwrap();
+        put_back(aside.path()).unwrap();
+        let time = path.metadata().unwrap().modified().unwrap();
+        assert_ne!(time, std::time::SystemTime::UNIX_EPOCH);
+    }
+
+    #[test]
+    fn who_is_certain_takes_back_what_checks_have_written() {
+        let (top, aside) = (tree(), TempDir::new().unwrap());
+        let before = all(top.path());
+        put_aside(aside.path(), top.path(), &placed()).unwrap();
+        std::fs::write(top.path().join("conftest.py"), "made anew").unwrap();
+        assert_eq!(take_back(aside.path()).unwrap(), Vec::<String>::new());
+        assert_eq!(all(top.path()), before);
+    }
+
+    #[test]
+    fn nothing_is_written_through_a_link() {
+        let (top, aside) = (tree(), TempDir::new().unwrap());
+        std::fs::create_dir(top.path().join("hollow")).unwrap();
+        std::fs::write(top.path().join("hollow/test.py"), "pass").unwrap();
+        symlink("hollow", top.path().join("tests")).unwrap();
+        std::fs::write(top.path().join("spec"), "a file").unwrap();
+        let before = all(top.path());
+        let file = |path: &str| Placed {
+            path: path.to_owned(),
+            content: Some((FileMode::File, b"assert False\n".to_vec())),
+        };
+        let placed = [file("tests/test.py"), file("tests/deep/test.py"), file("spec/a.py")];
+        put_aside(aside.path(), top.path(), &placed).unwrap();
+        assert!(!top.path().join("tests").is_symlink() && top.path().join("tests/deep/test.py").is_file());
+        assert_eq!(std::fs::read_to_string(top.path().join("hollow/test.py")).unwrap(), "pass");
+        assert_eq!(put_back(aside.path()).unwrap(), Vec::<String>::new());
+        assert_eq!(all(top.path()), before);
+        assert_eq!(std::fs::read_to_string(top.path().join("tests/test.py")).unwrap(), "pass");
     }
 
     /// What a process leaves that was killed after so many swaps, here and on the way back.

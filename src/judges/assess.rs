@@ -19,8 +19,16 @@ pub(super) enum Role {
     Declared,
     /// A check runs or obeys it.
     Instruction,
-    /// A check would run it in place of something else.
-    Found,
+    /// A check makes it and runs it, unless it is there and younger than what it is made of.
+    Product,
+    /// A script that a check runs reads it in: it may end that one.
+    Sourced,
+    /// Where it is new, it takes the place of something else, or stands before it.
+    Shadow,
+    /// A check runs it, and where it is not there, the program at this place outside of the tree.
+    Program(Option<String>),
+    /// It has the name of a library that is not the work; one that is there from the start is the work.
+    Library,
     /// Parts of it are instructions.
     Part(PartFormat, Vec<String>),
     /// By its name.
@@ -61,27 +69,78 @@ impl Role {
         }
     }
 
+    /// Returns the lines of a Makefile that checks run, where it is a judge as far as these go.
+    pub(super) fn rules(&self, path: &str, text: &str) -> Option<Vec<String>> {
+        let Self::Part(PartFormat::Make, _) = self else { return None };
+        parts(text, &self.selection(path)?)
+    }
+
     /// Tells whether all of the file is the judge.
     fn is_a_whole(&self) -> bool {
-        !matches!(self, Self::Section(_) | Self::Inside(_) | Self::Part(..) | Self::Named(JudgeKind::Ignored))
+        let is_part = matches!(self, Self::Section(_) | Self::Inside(_) | Self::Part(..));
+        !is_part && !matches!(self, Self::Library | Self::Named(JudgeKind::Ignored))
+    }
+
+    /// Returns which parts of the file are judges, where the rest of it is work.
+    pub(super) fn selection(&self, path: &str) -> Option<PartSelection<'_>> {
+        match self {
+            Self::Section(row) => Some(PartSelection::of_section(row, CATALOG.language(path))),
+            Self::Inside(row) => Some(PartSelection::of_tests(row, CATALOG.language(path)?)),
+            Self::Part(format, keys) => {
+                Some(PartSelection { format: *format, keys, pattern: None, language: None })
+            }
+            Self::Loop
+            | Self::Declared
+            | Self::Instruction
+            | Self::Product
+            | Self::Sourced
+            | Self::Shadow
+            | Self::Program(_)
+            | Self::Library
+            | Self::Named(_) => None,
+        }
     }
 
     /// A file that was not there at the start.
     fn of_new(&self, path: &str, end: &FileAt, tree: &dyn Tree) -> Option<Assessed> {
         let kind = match self {
-            Self::Instruction | Self::Found if end.is_ignored => JudgeChange::Installed,
+            Self::Product if !tree.was_made_at_last(path) => {
+                let also = Some("it was there before the check that passed would have made it".to_owned());
+                return Some(Assessed { kind: JudgeChange::Shadows, also });
+            }
+            Self::Instruction | Self::Product | Self::Program(None) if end.is_ignored => {
+                JudgeChange::Installed
+            }
+            // Another name for the program that was run until now.
+            Self::Program(Some(elsewhere))
+                if end.mode == FileMode::Link && end.bytes == elsewhere.as_bytes() =>
+            {
+                JudgeChange::Installed
+            }
+            Self::Program(Some(elsewhere)) => {
+                let also = Some(format!("{elsewhere} was run until now"));
+                return Some(Assessed { kind: JudgeChange::Shadows, also });
+            }
+            Self::Sourced => {
+                let also = Some("it is new, and may end the script that reads it in".to_owned());
+                return Some(Assessed { kind: JudgeChange::Weakens, also });
+            }
             Self::Loop => {
                 let also = Some("it was not there at the start".to_owned());
                 return Some(Assessed { kind: JudgeChange::Weakens, also });
             }
-            Self::Found | Self::Named(JudgeKind::Shadow) => JudgeChange::Shadows,
+            Self::Shadow | Self::Library | Self::Named(JudgeKind::Shadow) => JudgeChange::Shadows,
             Self::Named(JudgeKind::Config) => JudgeChange::Weakens,
             Self::Declared | Self::Named(JudgeKind::Test | JudgeKind::Workflow) if end.is_ignored => {
                 return None;
             }
             Self::Named(JudgeKind::Test) => return Some(of_new_test(path, end)),
             // What the commit's own checks name already and lack: to make it is the work.
-            Self::Instruction | Self::Declared | Self::Named(JudgeKind::Workflow) => JudgeChange::Added,
+            Self::Instruction
+            | Self::Product
+            | Self::Program(None)
+            | Self::Declared
+            | Self::Named(JudgeKind::Workflow) => JudgeChange::Added,
             Self::Inside(_) => return None,
             Self::Named(JudgeKind::Ignored) | Self::Section(_) | Self::Part(..) => {
                 let nothing = FileAt { mode: end.mode, bytes: Vec::new(), is_ignored: end.is_ignored };
@@ -98,8 +157,14 @@ impl Role {
         if end.is_ignored && !start.is_ignored && self.is_a_whole() {
             return Some(JudgeChange::Ignored.into());
         }
-        let is_program =
-            matches!(self, Self::Instruction | Self::Found | Self::Declared | Self::Named(JudgeKind::Shadow));
+        let is_program = matches!(
+            self,
+            Self::Instruction
+                | Self::Shadow
+                | Self::Program(_)
+                | Self::Declared
+                | Self::Named(JudgeKind::Shadow)
+        );
         // A runner of scripts leaves out what it may not run.
         let is_disarmed = matches!(self, Self::Named(JudgeKind::Test))
             && start.mode == FileMode::Executable
@@ -122,21 +187,21 @@ impl Role {
                 Some(Assessed { kind: JudgeChange::Ignored, also: Some(format!("it hides {hidden}")) })
             }
             Self::Named(JudgeKind::Test) => of_test(path, old, new),
-            Self::Section(row) => {
-                let language = CATALOG.language(path);
-                of_parts(old, new, &PartSelection::of_section(row, language), row.grows)
-            }
-            Self::Part(format, keys) => {
-                let wanted = PartSelection { format: *format, keys, pattern: None, language: None };
-                of_parts(old, new, &wanted, false)
-            }
+            Self::Section(row) => of_parts(old, new, &self.selection(path)?, row.grows),
+            Self::Part(..) => of_parts(old, new, &self.selection(path)?, false),
             Self::Inside(row) => of_tests_inside(path, old, new, row),
+            Self::Library => None,
             Self::Loop
             | Self::Declared
             | Self::Instruction
-            | Self::Found
+            | Self::Product
+            | Self::Sourced
+            | Self::Shadow
+            | Self::Program(_)
             | Self::Named(JudgeKind::Config | JudgeKind::Shadow | JudgeKind::Workflow) => {
-                let is_same = says_the_same(path, old, new) || compare(path, old, new) == TextChange::Nothing;
+                let is_same = says_the_same(path, old, new)
+                    || compare(path, old, new) == TextChange::Nothing
+                    || (CATALOG.holds_exceptions(path) && are_fewer(old, new));
                 (!is_same).then(|| JudgeChange::Edited.into())
             }
         }
@@ -152,6 +217,19 @@ fn says_the_same(path: &str, old: &str, new: &str) -> bool {
         Some("toml") => toml(old).is_some_and(|old| Some(old) == toml(new)),
         _ => false,
     }
+}
+
+/// Tells whether a list of exceptions has lost some, and nothing else happened to it.
+fn are_fewer(start: &str, end: &str) -> bool {
+    let count = |line: &str| line.chars().filter(char::is_ascii_digit).collect::<String>().parse::<u64>();
+    let words = |line: &str| line.chars().filter(|sign| !sign.is_ascii_digit()).collect::<String>();
+    // Of the same exception, as often or less often.
+    let is_left = |old: &str, new: &str| {
+        old == new
+            || (words(old) == words(new) && count(old).is_ok_and(|old| count(new).is_ok_and(|new| new < old)))
+    };
+    let mut rest = start.lines();
+    end.lines().all(|line| rest.any(|old| is_left(old, line)))
 }
 
 /// A new test, or something else among the tests: a helper, a hook and a package are code that may have a say in all of them.

@@ -1,5 +1,6 @@
 //! What is known of judges by ecosystem: the file `catalog/judges.toml`, whose head says what each row means.
 
+use std::ops::Deref;
 use std::sync::{LazyLock, OnceLock};
 
 use regex::Regex;
@@ -17,7 +18,10 @@ pub(super) static CATALOG: LazyLock<JudgeCatalog> = LazyLock::new(|| {
 #[serde(deny_unknown_fields)]
 pub(super) struct JudgeCatalog {
     pub(super) lookers: Vec<String>,
+    exceptions: Vec<PathPattern>,
     pub(super) tables: Pattern,
+    #[serde(rename = "library")]
+    libraries: Vec<LibraryRow>,
     #[serde(rename = "file")]
     pub(super) files: Vec<FileRow>,
     #[serde(rename = "section")]
@@ -92,6 +96,44 @@ impl FileRow {
             let cases = PathSet::of(names.chain(&self.placed));
             [PathSet::of(&self.paths), PathSet::of(&self.except), cases]
         })
+    }
+}
+
+/// Libraries that are not the work: those of a language, and those of its tools for tests. An interpreter looks for each
+/// in places of the tree first.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct LibraryRow {
+    pub(super) what: String,
+    names: Vec<String>,
+    /// Where they would lie, with `*` for the name.
+    files: Vec<String>,
+    /// Folders in which an interpreter looks, of the directory of a check.
+    folders: Vec<String>,
+    #[cfg_attr(not(test), expect(dead_code, reason = "they are for tests"))]
+    pub(super) examples: Vec<String>,
+    #[cfg_attr(not(test), expect(dead_code, reason = "they are for tests"))]
+    pub(super) others: Vec<String>,
+}
+
+impl LibraryRow {
+    /// Tells whether a path is that of such a library, for an interpreter that is run in a directory and told of others.
+    fn means(&self, path: &str, directory: &str, told: &[String]) -> bool {
+        let own = self.folders.iter().map(|folder| match (directory, folder.as_str()) {
+            ("", folder) => folder.to_owned(),
+            (directory, "") => directory.to_owned(),
+            (directory, folder) => format!("{directory}/{folder}"),
+        });
+        let mut places = own.chain(told.iter().cloned());
+        places.any(|place| {
+            let below = if place.is_empty() { Some(path) } else { path.strip_prefix(&format!("{place}/")) };
+            below.is_some_and(|below| self.files.iter().any(|file| self.is_named(below, file)))
+        })
+    }
+
+    fn is_named(&self, path: &str, file: &str) -> bool {
+        let name = file.split_once('*').and_then(|(start, end)| path.strip_prefix(start)?.strip_suffix(end));
+        name.is_some_and(|name| self.names.iter().any(|known| known == name))
     }
 }
 
@@ -258,16 +300,26 @@ pub(super) struct CaseRow {
     pub(super) others: Vec<String>,
 }
 
-/// A regular expression over a line, in linear time.
+/// A regular expression over a line, in linear time. It is compiled when it is first asked: a run needs the rows of its
+/// languages alone.
 #[derive(Debug, Deserialize)]
-#[serde(try_from = "String")]
-pub(super) struct Pattern(pub(super) Regex);
+#[serde(from = "String")]
+pub(super) struct Pattern {
+    source: String,
+    compiled: OnceLock<Regex>,
+}
 
-impl TryFrom<String> for Pattern {
-    type Error = regex::Error;
+impl From<String> for Pattern {
+    fn from(source: String) -> Self {
+        Self { source, compiled: OnceLock::new() }
+    }
+}
 
-    fn try_from(source: String) -> Result<Self, regex::Error> {
-        Regex::new(&source).map(Self)
+impl Deref for Pattern {
+    type Target = Regex;
+
+    fn deref(&self) -> &Regex {
+        self.compiled.get_or_init(|| Regex::new(&self.source).expect("a test tries every row"))
     }
 }
 
@@ -282,6 +334,17 @@ impl JudgeCatalog {
     /// Returns how the cases of a language begin.
     pub(super) fn cases(&self, language: &Language) -> Vec<&CaseRow> {
         self.cases.iter().filter(|row| row.language == language.name).collect()
+    }
+
+    /// Tells whether a file lists what is excepted from checks: fewer of these take nothing away.
+    pub(super) fn holds_exceptions(&self, path: &str) -> bool {
+        PathSet::of(&self.exceptions).matches(path)
+    }
+
+    /// Says what a file is that an interpreter would load in place of a library that is not the work.
+    pub(super) fn library(&self, path: &str, directory: &str, told: &[String]) -> Option<&str> {
+        let row = self.libraries.iter().find(|row| row.means(path, directory, told))?;
+        Some(&row.what)
     }
 
     /// Tells whether a new file among the tests is a test or data, and no code that may have a say in all of them.
@@ -331,6 +394,20 @@ mod tests {
     }
 
     #[test]
+    fn each_row_of_libraries_means_its_examples_and_no_others() {
+        for row in &CATALOG.libraries {
+            for path in &row.examples {
+                assert!(row.means(path, "", &["more".to_owned()]), "{}: {path}", row.what);
+            }
+            for path in &row.others {
+                assert!(!row.means(path, "", &["more".to_owned()]), "{}: {path}", row.what);
+            }
+        }
+        assert!(CATALOG.library("app/src/json.py", "app", &[]).is_some());
+        assert!(CATALOG.library("src/json.py", "app", &[]).is_none());
+    }
+
+    #[test]
     fn there_are_tests_and_configuration_for_each_ecosystem() {
         let of = |kind| {
             let rows = CATALOG.files.iter().filter(move |row| row.kind == kind);
@@ -359,10 +436,10 @@ mod tests {
     fn each_line_that_weakens_is_found() {
         for row in &CATALOG.weakenings {
             for line in &row.examples {
-                assert!(row.pattern.0.is_match(line), "{}: {line}", row.what);
+                assert!(row.pattern.is_match(line), "{}: {line}", row.what);
             }
             for line in &row.others {
-                assert!(!row.pattern.0.is_match(line), "{}: {line}", row.what);
+                assert!(!row.pattern.is_match(line), "{}: {line}", row.what);
             }
         }
     }

@@ -1,16 +1,19 @@
 //! Compares the judges of two trees.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::assess::{Assessed, Role};
 use super::catalog::{CATALOG, JudgeKind, PartFormat};
 use super::declared::{Declared, MayChange, OnSuppression};
-use super::found::{AddedTests, JudgeChange, JudgeFile, JudgesFound, JudgesState, Suppression};
+use super::found::{
+    AddedTests, JudgeChange, JudgeFile, JudgesFound, JudgesState, PutBackInPart, Suppression,
+};
 pub use super::instructions::CheckCommand;
 use super::instructions::{Instruction, InstructionPart, instructions};
+use super::parts;
 use super::pattern::PathSet;
 use super::suppressions::{MarkCounts, SuppressionMark, marks};
-use super::tree::{At, Tree, extension};
+use super::tree::{At, FileAt, Tree, extension};
 
 /// Two trees, and what has to be known of a loop to tell its judges.
 #[derive(Clone, Copy)]
@@ -32,10 +35,6 @@ pub struct TreeComparison<'a> {
 
 /// Returns the paths of files that checks run or obey, there or not: some of them may be ignored by git, and what stands
 /// there at the start has to be kept by whoever makes the tree of the start, as no commit has it.
-#[cfg_attr(
-    not(any(test, feature = "internals")),
-    expect(dead_code, reason = "ignored files are not compared yet")
-)]
 pub fn programs(commands: &[CheckCommand<'_>], start: &dyn Tree) -> Vec<String> {
     let all = instructions(commands, start).all;
     let paths: BTreeSet<String> = all.into_iter().map(|instruction| instruction.path).collect();
@@ -44,12 +43,14 @@ pub fn programs(commands: &[CheckCommand<'_>], start: &dyn Tree) -> Vec<String> 
 
 /// Tells whether a file is obeyed because of its name alone. Git may ignore it, and checks obey it all the same: a new
 /// `pytest.ini` in front of `pyproject.toml`, a `phpunit.xml` in front of the one that is kept.
-#[cfg_attr(
-    not(any(test, feature = "internals")),
-    expect(dead_code, reason = "ignored files are not compared yet")
-)]
 pub fn is_obeyed_by_name(path: &str) -> bool {
-    CATALOG.file(path).is_some_and(|row| matches!(row.kind, JudgeKind::Shadow | JudgeKind::Config))
+    let is_obeyed = |kind| matches!(kind, JudgeKind::Shadow | JudgeKind::Config | JudgeKind::Ignored);
+    CATALOG.file(path).is_some_and(|row| is_obeyed(row.kind))
+}
+
+/// Tells whether a file is a judge because of its name, be it a test or a configuration.
+pub fn is_by_name(path: &str) -> bool {
+    CATALOG.file(path).is_some()
 }
 
 /// Tells what became of the judges.
@@ -57,31 +58,27 @@ pub fn look(comparison: &TreeComparison<'_>) -> JudgesFound {
     let known = KnownJudges::of(comparison);
     let paths: BTreeSet<&String> = comparison.changed.iter().collect();
     let mut counts = MarkCounts::default();
-    let mut looked = JudgeSearch {
-        found: JudgesFound::unchanged(),
-        sources: BTreeSet::new(),
-        new: BTreeSet::new(),
-        inside: BTreeSet::new(),
-    };
+    let mut looked = JudgeSearch::new();
     for path in paths {
         let (start, end) = (comparison.start.at(path), comparison.end.at(path));
         let roles = known.roles(path);
-        counts.count(path, of_file(path, &start, !roles.is_empty()), of_file(path, &end, !roles.is_empty()));
-        for judge in roles {
-            if let Some(assessed) = judge.role.assess(path, &start, &end, comparison.end) {
-                looked.take(path, &judge, assessed, matches!(start, At::Nothing));
-            }
-        }
+        counts.count(path, of_file(path, &start, &roles), of_file(path, &end, &roles));
+        looked.take(path, &roles, (&start, &end), comparison.end);
     }
     looked.finish(counts, comparison.declared)
 }
 
 /// Returns the suppressions of what stands at a path.
-fn of_file(path: &str, at: &At, is_judge: bool) -> Vec<SuppressionMark> {
-    match at {
-        At::File(file) if !file.is_ignored => marks(path, &String::from_utf8_lossy(&file.bytes), is_judge),
-        At::File(_) | At::Nothing | At::Unreadable => Vec::new(),
+fn of_file(path: &str, at: &At, roles: &[JudgeRole]) -> Vec<SuppressionMark> {
+    let At::File(FileAt { is_ignored: false, bytes, .. }) = at else { return Vec::new() };
+    let text = String::from_utf8_lossy(bytes);
+    let mut found = marks(path, &text, !roles.is_empty());
+    let of_make: Option<Vec<_>> = roles.iter().map(|judge| judge.role.rules(path, &text)).collect();
+    if let Some(lines) = of_make.filter(|_| !roles.is_empty()) {
+        // Of a Makefile, only what checks run is a judge.
+        found.retain(|mark| lines.iter().flatten().any(|line| line.trim().starts_with(&mark.text)));
     }
+    found
 }
 
 /// A way in which a file is a judge.
@@ -150,7 +147,20 @@ impl<'a> KnownJudges<'a> {
         }
         roles.extend(self.instructions.iter().filter_map(|instruction| of_instruction(instruction, path)));
         self.by_name(path, &mut roles);
+        self.libraries(path, &mut roles);
         roles
+    }
+
+    fn libraries(&self, path: &str, roles: &mut Vec<JudgeRole>) {
+        let testers = self.comparison.commands.iter().filter(|command| {
+            let is_tester = self.testers.iter().any(|state| state == command.state);
+            is_tester && CATALOG.library(path, command.directory, command.libraries).is_some()
+        });
+        let checks: Vec<String> = testers.map(|command| command.state.to_owned()).collect();
+        if !checks.is_empty() {
+            let why = "it has the name of a library that checks load".to_owned();
+            roles.push(JudgeRole { role: Role::Library, why, checks });
+        }
     }
 
     fn of_all(&self, role: Role, why: String) -> JudgeRole {
@@ -194,15 +204,23 @@ fn of_instruction(instruction: &Instruction, path: &str) -> Option<JudgeRole> {
             path.strip_prefix(instruction.path.as_str()).is_some_and(|rest| rest.starts_with('/'))
         }
         InstructionPart::Whole
+        | InstructionPart::Product
+        | InstructionPart::Sourced
         | InstructionPart::Targets(_)
         | InstructionPart::Keys(_)
-        | InstructionPart::Found => instruction.path == path,
+        | InstructionPart::Shadow
+        | InstructionPart::Program(_) => instruction.path == path,
     };
     let (role, why) = match &instruction.part {
         InstructionPart::Whole | InstructionPart::Folder => {
             (Role::Instruction, format!("`{state}` runs or obeys it"))
         }
-        InstructionPart::Found => (Role::Found, format!("`{state}` would run it")),
+        InstructionPart::Product => (Role::Product, format!("`{state}` makes and runs it")),
+        InstructionPart::Sourced => (Role::Sourced, format!("what `{state}` runs reads it in")),
+        InstructionPart::Shadow => (Role::Shadow, format!("`{state}` would run it")),
+        InstructionPart::Program(elsewhere) => {
+            (Role::Program(elsewhere.clone()), format!("`{state}` runs it"))
+        }
         InstructionPart::Targets(targets) => {
             (Role::Part(PartFormat::Make, targets.clone()), format!("`{state}` runs rules of it"))
         }
@@ -230,29 +248,96 @@ struct JudgeSearch {
     sources: BTreeSet<String>,
     /// Judges that were not there at the start.
     new: BTreeSet<String>,
-    /// Sources with tests in them, of which more is known than that they are sources.
-    inside: BTreeSet<String>,
+    /// What the loop names: the loop itself, which no check reads again.
+    loops: BTreeSet<String>,
+    /// Files of which parts are judges.
+    in_part: BTreeMap<String, FileInPart>,
+}
+
+/// A file of which parts are judges.
+struct FileInPart {
+    roles: Vec<Role>,
+    start: String,
+    end: String,
+}
+
+impl FileInPart {
+    fn of(path: &str, roles: &[JudgeRole], (start, end): (&At, &At)) -> Option<Self> {
+        if roles.iter().any(|judge| judge.role.selection(path).is_none()) {
+            return None;
+        }
+        let text = |at: &At| match at {
+            At::File(file) => str::from_utf8(&file.bytes).ok().map(str::to_owned),
+            At::Nothing => Some(String::new()),
+            At::Unreadable => None,
+        };
+        // A file that is gone has no work left in it.
+        let (start, end) = (text(start)?, text(end).filter(|_| *end != At::Nothing)?);
+        Some(Self { roles: roles.iter().map(|judge| judge.role.clone()).collect(), start, end })
+    }
+
+    /// Returns the file of the end with the judges of the start; none where they cannot be put into it.
+    fn put_back(&self, path: &str) -> Option<String> {
+        let mut text = self.end.clone();
+        for role in &self.roles {
+            let wanted = role.selection(path)?;
+            if parts::parts(&self.start, &wanted) != parts::parts(&text, &wanted) {
+                text = parts::put_back(&self.start, &text, &wanted)?;
+            }
+        }
+        Some(text)
+    }
+
+    /// Tells whether the tests of a source are among its judges: the rest is the work.
+    fn is_source(&self) -> bool {
+        self.roles.iter().any(|role| matches!(role, Role::Inside(_)))
+    }
 }
 
 impl JudgeSearch {
-    fn take(&mut self, path: &str, judge: &JudgeRole, assessed: Assessed, is_new: bool) {
-        let Assessed { kind, also } = assessed;
-        if is_new {
-            self.new.insert(path.to_owned());
+    fn new() -> Self {
+        Self {
+            found: JudgesFound::unchanged(),
+            sources: BTreeSet::new(),
+            new: BTreeSet::new(),
+            loops: BTreeSet::new(),
+            in_part: BTreeMap::new(),
         }
-        if matches!(judge.role, Role::Inside(_)) {
-            self.inside.insert(path.to_owned());
+    }
+
+    /// Takes what happened to the file at a path.
+    fn take(&mut self, path: &str, roles: &[JudgeRole], (start, end): (&At, &At), tree: &dyn Tree) {
+        if roles.is_empty() {
+            return;
         }
-        if kind.state() == JudgesState::Changed {
-            let list = if is_new { &mut self.found.to_hide } else { &mut self.found.to_put_back };
-            if matches!(judge.role, Role::Inside(_)) {
-                self.sources.insert(path.to_owned());
-            } else if !list.iter().any(|known| known == path) {
-                list.push(path.to_owned());
+        if let Some(in_part) = FileInPart::of(path, roles, (start, end)) {
+            self.in_part.insert(path.to_owned(), in_part);
+        }
+        for judge in roles {
+            let Some(assessed) = judge.role.assess(path, start, end, tree) else { continue };
+            if *start == At::Nothing {
+                self.new.insert(path.to_owned());
             }
+            if matches!(judge.role, Role::Loop) && assessed.kind.state() == JudgesState::Changed {
+                self.loops.insert(path.to_owned());
+            }
+            self.tell(path, judge, assessed);
         }
+        let is_changed = self.of(path).is_some_and(|file| file.kind.state() == JudgesState::Changed);
+        if is_changed {
+            self.undo(path);
+        }
+    }
+
+    fn of(&mut self, path: &str) -> Option<&mut JudgeFile> {
+        // They come by path.
+        self.found.files.last_mut().filter(|file| file.path == path)
+    }
+
+    fn tell(&mut self, path: &str, judge: &JudgeRole, assessed: Assessed) {
+        let Assessed { kind, also } = assessed;
         let why = also.map_or_else(|| judge.why.clone(), |also| format!("{}; {also}", judge.why));
-        let Some(file) = self.found.files.last_mut().filter(|file| file.path == path) else {
+        let Some(file) = self.of(path) else {
             let checks = judge.checks.clone();
             self.found.files.push(JudgeFile { path: path.to_owned(), kind, why, checks });
             return;
@@ -266,23 +351,53 @@ impl JudgeSearch {
         file.checks.extend(more);
     }
 
+    /// Notes how a judge that changed is put back: its parts in it where it is more than a judge, or all of it.
+    fn undo(&mut self, path: &str) {
+        let in_part = self.in_part.get(path);
+        if let Some(text) = in_part.and_then(|file| file.put_back(path)) {
+            self.found.in_part.push(PutBackInPart { path: path.to_owned(), text });
+        } else if in_part.is_some_and(FileInPart::is_source) {
+            self.sources.insert(path.to_owned());
+        } else {
+            self.undo_whole(path);
+        }
+    }
+
+    fn undo_whole(&mut self, path: &str) {
+        let is_new = self.new.contains(path);
+        let list = if is_new { &mut self.found.to_hide } else { &mut self.found.to_put_back };
+        if !list.iter().any(|known| known == path) {
+            list.push(path.to_owned());
+        }
+    }
+
     fn finish(mut self, counts: MarkCounts, declared: &Declared) -> JudgesFound {
         let fails = declared.rules.suppressions == OnSuppression::Fail;
         for (path, mark) in counts.fresh() {
             if fails {
-                self.suppressed(&path);
+                self.suppressed(&path, &mark);
             }
             self.found.suppressions.push(Suppression { path, line: mark.line, text: mark.text });
+        }
+        let may_add = declared.rules.may != MayChange::Nothing;
+        if !may_add {
+            let added: Vec<String> = self.found.added().map(str::to_owned).collect();
+            for path in &added {
+                self.undo(path);
+            }
+            for file in self.found.files.iter_mut().filter(|file| file.kind == JudgeChange::Added) {
+                file.kind = JudgeChange::Weakens;
+                file.why.push_str("; nothing may be added");
+            }
         }
         let second_try = self.added();
         let mut found = self.found;
         found.second_try = second_try;
-        found.can_be_put_back = self.sources.is_empty();
+        // A run goes by the loop that it began with: no check would tell what another one says.
+        found.can_be_put_back = self.sources.is_empty() && self.loops.is_empty();
         let of_files = found.files.iter().map(|file| file.kind.state());
         found.state = of_files.max().unwrap_or(JudgesState::Unchanged);
-        let is_more_than_allowed =
-            declared.rules.may == MayChange::Nothing && found.state == JudgesState::Added;
-        if is_more_than_allowed || (fails && !found.suppressions.is_empty()) {
+        if fails && !found.suppressions.is_empty() {
             found.state = found.state.max(JudgesState::Changed);
         }
         found
@@ -290,30 +405,42 @@ impl JudgeSearch {
 
     /// Returns the tests that were added, where they may need something that is put back or hidden.
     fn added(&self) -> AddedTests {
-        if self.found.to_put_back.is_empty() && self.found.to_hide.is_empty() {
+        if self.found.nothing_to_put_back() {
             return AddedTests::default();
         }
-        let added = self.found.added().filter(|path| !self.inside.contains(*path)).map(str::to_owned);
+        let is_in_part =
+            |path: &str| self.in_part.get(path).is_some_and(|file| file.put_back(path).is_some());
+        let is_known =
+            |path: &str| self.found.to_hide.iter().chain(&self.found.to_put_back).any(|one| one == path);
+        let added = self.found.added().filter(|path| !is_in_part(path) && !is_known(path)).map(str::to_owned);
         let (to_hide, to_put_back) = added.partition(|path| self.new.contains(path));
         AddedTests { to_put_back, to_hide }
     }
 
     /// A suppression within a judge makes it one that changed; within a source nothing can be put back.
-    fn suppressed(&mut self, path: &str) {
+    fn suppressed(&mut self, path: &str, mark: &SuppressionMark) {
+        let put_back = self.in_part.get(path).and_then(|file| file.put_back(path));
+        let is_gone = |text: &String| marks(path, text, true).iter().all(|other| other.text != mark.text);
+        let is_in_tests = put_back.as_ref().is_some_and(is_gone);
+        let is_source = self.in_part.get(path).is_some_and(FileInPart::is_source);
         let Some(file) = self.found.files.iter_mut().find(|file| file.path == path) else {
             self.sources.insert(path.to_owned());
             return;
         };
-        if file.kind == JudgeChange::Added {
+        if file.kind.state() < JudgesState::Changed {
             file.kind = JudgeChange::Weakens;
             file.why.push_str("; it has a suppression");
-            if self.inside.contains(path) {
-                self.sources.insert(path.to_owned());
-                return;
+            if !is_source {
+                self.undo_whole(path);
             }
-            let is_new = self.new.contains(path);
-            let list = if is_new { &mut self.found.to_hide } else { &mut self.found.to_put_back };
-            list.push(path.to_owned());
+        }
+        match put_back {
+            Some(text) if is_in_tests => {
+                self.found.in_part.retain(|known| known.path != path);
+                self.found.in_part.push(PutBackInPart { path: path.to_owned(), text });
+            }
+            _ if is_source => drop(self.sources.insert(path.to_owned())),
+            _ => {}
         }
     }
 }

@@ -94,6 +94,15 @@ pub struct Suppression {
     pub text: String,
 }
 
+/// A file of the end with the judges of the start in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PutBackInPart {
+    /// Its path.
+    pub path: String,
+    /// Its text, with the work of the run around the judges.
+    pub text: String,
+}
+
 /// Tests that were added and may need what the closing pass puts back or hides: a fixture in `conftest.py`, a helper. They
 /// fail without it, which says nothing of the work. The tests of the start alone have to confirm it then.
 ///
@@ -109,10 +118,6 @@ pub struct AddedTests {
 
 impl AddedTests {
     /// Tells whether a second try would be the first one again.
-    #[cfg_attr(
-        not(any(test, feature = "internals")),
-        expect(dead_code, reason = "the closing pass has one try so far")
-    )]
     pub fn are_none(&self) -> bool {
         self.to_put_back.is_empty() && self.to_hide.is_empty()
     }
@@ -132,6 +137,8 @@ pub struct JudgesFound {
     /// New files that stand before judges of the start, or take away from what they judge: the closing pass takes
     /// them out of the way.
     pub to_hide: Vec<String>,
+    /// Files of which the closing pass puts parts as they were at the start: the rest of them is the work.
+    pub in_part: Vec<PutBackInPart>,
     /// What is put aside as well where the pass says no, and it is made a second time.
     pub second_try: AddedTests,
     /// Whether putting those back makes the judges what they were without undoing the work: a suppression or a test
@@ -148,17 +155,19 @@ impl JudgesFound {
             suppressions: Vec::new(),
             to_put_back: Vec::new(),
             to_hide: Vec::new(),
+            in_part: Vec::new(),
             second_try: AddedTests::default(),
             can_be_put_back: true,
         }
     }
 
+    /// Tells whether the closing pass would leave the judges as they are.
+    pub fn nothing_to_put_back(&self) -> bool {
+        self.to_put_back.is_empty() && self.to_hide.is_empty() && self.in_part.is_empty()
+    }
+
     /// The states whose checks have judges that changed, which have to be asked again with the judges of the start.
     /// A suppression concerns all of them.
-    #[cfg_attr(
-        not(any(test, feature = "internals")),
-        expect(dead_code, reason = "the closing pass has one try so far")
-    )]
     pub fn doubted<'a>(&'a self, all: &'a [String]) -> Vec<&'a str> {
         let changed = self.files.iter().filter(|file| file.kind.state() >= JudgesState::Changed);
         let named: Vec<&str> = changed.flat_map(|file| &file.checks).map(String::as_str).collect();

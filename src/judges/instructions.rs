@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::makefile::Makefile;
+use super::makefile::{self, Makefile};
 use super::tree::{Tree, extension};
 use crate::shell::command::{SimpleCommand, commands};
 
@@ -24,8 +24,13 @@ pub struct CheckCommand<'a> {
     pub text: &'a str,
     /// The directory in which it is run, from the root of the repository; empty for the root.
     pub directory: &'a str,
-    /// The directories of its `PATH` that lie in the tree, in order, from the root of the repository.
+    /// The directories of its `PATH`, in order: those in the tree from the root of the repository, which is empty, and
+    /// others with a `/` in front.
     pub search: &'a [String],
+    /// The directories of the tree in which interpreters look for libraries, because of variables such as `PYTHONPATH`.
+    pub libraries: &'a [String],
+    /// The words in front of the text: the program that reads it, and what that is told.
+    pub shell: &'a [String],
 }
 
 /// Which part of a file is an instruction.
@@ -33,14 +38,20 @@ pub struct CheckCommand<'a> {
 pub(super) enum InstructionPart {
     /// All of it.
     Whole,
+    /// All of it, which the check itself makes by a rule.
+    Product,
+    /// All of it, read into the script that names it: it may end that one.
+    Sourced,
     /// All files below a folder.
     Folder,
     /// The rules of a Makefile that these targets need.
     Targets(Vec<String>),
     /// Scripts of a `package.json`, by a key each.
     Keys(Vec<String>),
-    /// A program, wherever it comes from: one that is new there stands before another one.
-    Found,
+    /// All of it, if it is there: one that is new takes the place of something else.
+    Shadow,
+    /// A program that is looked for here, with the one outside of the tree that is run where there is none.
+    Program(Option<String>),
 }
 
 /// A file that a check runs or obeys.
@@ -60,36 +71,65 @@ pub(super) struct Instructions {
     pub(super) leaves: Vec<(String, Vec<String>)>,
 }
 
-/// Programs that run the program behind them, with their options that take a word.
-const WRAPPERS: [(&[&str], &[&str]); 27] = [
-    (&["env"], &["-u", "--unset", "-C", "--chdir"]),
-    (&["sudo"], &["-u", "-g"]),
-    (&["time"], &[]),
-    (&["nice"], &["-n"]),
-    (&["nohup"], &[]),
-    (&["exec"], &[]),
-    (&["command"], &[]),
-    (&["stdbuf"], &["-o", "-e", "-i"]),
-    (&["xvfb-run"], &["-s", "-n"]),
-    (&["xargs"], &["-n", "-I", "-P", "-L", "-d"]),
-    (&["uv", "run"], &["--with", "--group", "--extra", "-p", "--python", "--package"]),
-    (&["poetry", "run"], &[]),
-    (&["pipenv", "run"], &[]),
-    (&["pdm", "run"], &[]),
-    (&["hatch", "run"], &[]),
-    (&["rye", "run"], &[]),
-    (&["pixi", "run"], &["-e"]),
-    (&["bundle", "exec"], &[]),
-    (&["npx"], &["-p", "--package"]),
-    (&["bunx"], &[]),
-    (&["pnpm", "exec"], &[]),
-    (&["pnpm", "dlx"], &[]),
-    (&["npm", "exec"], &[]),
-    (&["yarn", "exec"], &[]),
-    (&["mise", "exec"], &[]),
-    (&["direnv", "exec"], &[]),
-    (&["dotenv"], &["-e", "-f"]),
+/// Programs that run the program behind them.
+const WRAPPERS: [Wrapper; 28] = [
+    Wrapper::plain(&["env"], &["-u", "--unset", "-C", "--chdir"]),
+    Wrapper::plain(&["sudo"], &["-u", "-g"]),
+    Wrapper::plain(&["time"], &[]),
+    Wrapper::plain(&["nice"], &["-n"]),
+    Wrapper::plain(&["nohup"], &[]),
+    Wrapper::plain(&["exec"], &[]),
+    Wrapper::plain(&["command"], &[]),
+    Wrapper::plain(&["stdbuf"], &["-o", "-e", "-i"]),
+    Wrapper::plain(&["xvfb-run"], &["-s", "-n"]),
+    Wrapper::plain(&["xargs"], &["-n", "-I", "-P", "-L", "-d"]),
+    Wrapper::within(&["uv", "run"], &["--with", "--group", "--extra", "-p", "--python", "--package"], VENV),
+    Wrapper::within(&["poetry", "run"], &[], VENV),
+    Wrapper::within(&["pipenv", "run"], &[], VENV),
+    Wrapper::within(&["pdm", "run"], &[], VENV),
+    Wrapper::within(&["hatch", "run"], &[], VENV),
+    Wrapper::within(&["rye", "run"], &[], VENV),
+    Wrapper::within(&["pixi", "run"], &["-e"], ".pixi/envs/default/bin"),
+    Wrapper::plain(&["bundle", "exec"], &[]),
+    Wrapper::within(&["npx"], &["-p", "--package"], NODE_BIN),
+    Wrapper::within(&["bunx"], &[], NODE_BIN),
+    Wrapper::within(&["pnpm", "exec"], &[], NODE_BIN),
+    Wrapper::plain(&["pnpm", "dlx"], &[]),
+    Wrapper::within(&["npm", "exec"], &[], NODE_BIN),
+    Wrapper::within(&["yarn", "exec"], &[], NODE_BIN),
+    Wrapper::within(&["composer", "exec"], &[], COMPOSER_BIN),
+    Wrapper::plain(&["mise", "exec"], &[]),
+    Wrapper::plain(&["direnv", "exec"], &[]),
+    Wrapper::plain(&["dotenv"], &["-e", "-f"]),
 ];
+
+/// Where an environment of Python has its programs, and package managers of JavaScript and PHP have those of dependencies.
+const VENV: &str = ".venv/bin";
+const NODE_BIN: &str = "node_modules/.bin";
+const COMPOSER_BIN: &str = "vendor/bin";
+
+/// A program that runs the program behind it.
+struct Wrapper {
+    words: &'static [&'static str],
+    /// Its options that take a word.
+    valued: &'static [&'static str],
+    /// The folder in which it looks for the program first, here and in the directories above.
+    folder: Option<&'static str>,
+}
+
+impl Wrapper {
+    const fn plain(words: &'static [&'static str], valued: &'static [&'static str]) -> Self {
+        Self { words, valued, folder: None }
+    }
+
+    const fn within(
+        words: &'static [&'static str],
+        valued: &'static [&'static str],
+        folder: &'static str,
+    ) -> Self {
+        Self { words, valued, folder: Some(folder) }
+    }
+}
 
 /// Programs that read a file as a program.
 const INTERPRETERS: [&str; 24] = [
@@ -138,7 +178,16 @@ const OPTIONS: [&str; 30] = [
 pub(super) fn instructions(commands: &[CheckCommand<'_>], tree: &dyn Tree) -> Instructions {
     let mut found = Instructions::default();
     for command in commands {
-        let mut follow = Follow { command, tree, found: &mut found, seen: BTreeSet::new() };
+        let search = command.search.to_vec();
+        let mut follow = Follow {
+            command,
+            tree,
+            found: &mut found,
+            seen: BTreeSet::new(),
+            search,
+            products: BTreeSet::new(),
+        };
+        follow.shell(command.shell);
         follow.text(command.text, command.directory, 0);
     }
     found
@@ -149,13 +198,28 @@ struct Follow<'f> {
     command: &'f CheckCommand<'f>,
     tree: &'f dyn Tree,
     found: &'f mut Instructions,
-    seen: BTreeSet<(String, String)>,
+    seen: BTreeSet<(String, String, Vec<String>)>,
+    /// Where programs are looked for.
+    search: Vec<String>,
+    /// What the rules make that are followed.
+    products: BTreeSet<String>,
 }
 
 impl Follow<'_> {
     fn add(&mut self, path: String, part: InstructionPart) {
         if self.found.all.len() < MOST {
             self.found.all.insert(Instruction { path, part, state: self.command.state.to_owned() });
+        }
+    }
+
+    /// Adds the program that reads the text of the command, and the files that it is told.
+    fn shell(&mut self, words: &[String]) {
+        let Some((program, told)) = words.split_first() else { return };
+        self.called(program, self.command.directory, DEEPEST);
+        for path in told.iter().filter_map(|word| resolved(self.command.directory, word)) {
+            if self.tree.file(&path).is_some() {
+                self.add(path, InstructionPart::Whole);
+            }
         }
     }
 
@@ -166,7 +230,8 @@ impl Follow<'_> {
 
     /// Follows a text of shell that is run in a directory.
     fn text(&mut self, text: &str, directory: &str, depth: usize) {
-        if depth > DEEPEST || !self.seen.insert((directory.to_owned(), text.to_owned())) {
+        let place = (directory.to_owned(), text.to_owned(), self.search.clone());
+        if depth > DEEPEST || !self.seen.insert(place) {
             return;
         }
         let mut directory = directory.to_owned();
@@ -195,26 +260,76 @@ impl Follow<'_> {
 
     /// Follows the words of a command.
     fn words(&mut self, words: &[&str], directory: &str, depth: usize) {
-        let words = behind_wrappers(words);
+        let (behind, folders) = behind_wrappers(words);
+        if let (Some(wrapper), true) = (words.first(), behind.len() < words.len()) {
+            self.called(wrapper, directory, depth);
+        }
+        let words = behind;
+        if folders.is_empty() {
+            self.run(words, directory, depth);
+        } else {
+            self.searching(&folders, directory, |follow| follow.run(words, directory, depth));
+        }
+    }
+
+    /// Follows something for which programs are looked for in folders first, of a directory and of those above it.
+    fn searching(&mut self, folders: &[&str], directory: &str, follow: impl FnOnce(&mut Self)) {
+        let mut places = Vec::new();
+        for folder in folders {
+            let mut at = Some(directory);
+            while let Some(here) = at {
+                places.push(joined(here, folder));
+                at = match here {
+                    "" => None,
+                    _ => Some(here.rsplit_once('/').map_or("", |(above, _)| above)),
+                };
+            }
+        }
+        let around = self.search.clone();
+        self.search.splice(0..0, places);
+        follow(self);
+        self.search = around;
+    }
+
+    /// Adds a program by the word that it is called by, and follows it where it lies in the tree.
+    fn called(&mut self, program: &str, directory: &str, depth: usize) {
+        if program.contains('/') {
+            if let Some(path) = resolved(directory, program) {
+                self.program(&path, &InstructionPart::Whole, true, (directory, depth));
+            }
+            return;
+        }
+        // A word that depends on something is none that is looked for.
+        if program.contains('\0') {
+            return;
+        }
+        let is_outside = |place: &&String| place.starts_with('/');
+        let there =
+            |place: &String| Some(format!("{place}/{program}")).filter(|path| self.tree.file(path).is_some());
+        let outside = self.search.iter().position(|place| is_outside(&place) && there(place).is_some());
+        let elsewhere = outside.and_then(|at| there(&self.search[at]));
+        let before = self.search[..outside.unwrap_or(self.search.len())].iter();
+        let inside: Vec<String> =
+            before.filter(|place| !is_outside(place)).map(|folder| joined(folder, program)).collect();
+        for path in inside {
+            let part = InstructionPart::Program(elsewhere.clone());
+            self.program(&path, &part, true, (directory, depth));
+        }
+    }
+
+    fn run(&mut self, words: &[&str], directory: &str, depth: usize) {
         let Some((program, arguments)) = words.split_first() else { return };
         if let Some(at) = arguments.iter().position(|word| matches!(*word, "-exec" | "-execdir" | "-ok")) {
             self.words(&arguments[at + 1..], directory, depth);
         }
         self.options(arguments, directory);
-        if program.contains('/') {
-            if let Some(path) = resolved(directory, program) {
-                self.program(&path, true, directory, depth);
-            }
-        } else {
-            for folder in self.command.search {
-                self.add(joined(folder, program), InstructionPart::Found);
-            }
-        }
+        self.called(program, directory, depth);
         let name = plain_name(program);
         let is_followed = match name {
             "source" | "." => {
-                if let Some(file) = arguments.first() {
-                    self.script(file, true, directory, depth);
+                let file = arguments.first().and_then(|file| resolved(directory, file));
+                if let Some(path) = file {
+                    self.program(&path, &InstructionPart::Sourced, true, (directory, depth));
                 }
                 true
             }
@@ -224,7 +339,8 @@ impl Follow<'_> {
             "task" => {
                 self.recipes(&["Taskfile.yml", "Taskfile.yaml", "taskfile.yml"], arguments, directory, depth)
             }
-            "npm" | "pnpm" | "yarn" | "bun" => self.scripts(arguments, directory, depth),
+            "npm" | "pnpm" | "yarn" | "bun" => self.scripts(name, arguments, directory, depth),
+            "composer" => self.composer(arguments, directory, depth),
             "tox" => self.lines_after("tox.ini", "commands", directory, depth),
             "pre-commit" | "prek" => self.hooks(directory, depth),
             "cargo" => self.cargo(arguments, directory, depth),
@@ -253,10 +369,17 @@ impl Follow<'_> {
     }
 
     /// Adds a program of the tree, and follows it where a shell reads it. A link is followed to where it leads.
-    fn program(&mut self, path: &str, is_shell: bool, directory: &str, depth: usize) {
+    fn program(
+        &mut self,
+        path: &str,
+        part: &InstructionPart,
+        is_shell: bool,
+        (directory, depth): (&str, usize),
+    ) {
         let mut path = path.to_owned();
         for _ in 0..DEEPEST {
-            self.add(path.clone(), InstructionPart::Whole);
+            let is_product = *part == InstructionPart::Whole && self.products.contains(&path);
+            self.add(path.clone(), if is_product { InstructionPart::Product } else { part.clone() });
             let Some(file) = self.tree.file(&path) else { return };
             if file.mode != crate::base::file_mode::FileMode::Link {
                 break;
@@ -277,7 +400,7 @@ impl Follow<'_> {
     /// Adds a script and follows it; tells whether it is there.
     fn script(&mut self, file: &str, is_shell: bool, directory: &str, depth: usize) -> bool {
         let Some(path) = resolved(directory, file) else { return false };
-        self.program(&path, is_shell, directory, depth);
+        self.program(&path, &InstructionPart::Whole, is_shell, (directory, depth));
         self.tree.file(&path).is_some()
     }
 
@@ -314,7 +437,7 @@ impl Follow<'_> {
         for place in places {
             if let Some(place) = resolved(directory, &place) {
                 is_there |= self.tree.file(&place).is_some();
-                self.add(place, InstructionPart::Found);
+                self.add(place, InstructionPart::Shadow);
             }
         }
         if !is_there {
@@ -347,12 +470,22 @@ impl Follow<'_> {
             let Some(path) = resolved(&directory, name) else { continue };
             let Some(text) = self.content(&path) else {
                 // One that takes the place of the one that is there.
-                self.add(path, InstructionPart::Found);
+                self.add(path, InstructionPart::Shadow);
                 continue;
             };
             self.add(path, InstructionPart::Targets(targets.clone()));
-            let parsed = Makefile::parse(&text);
-            for line in parsed.needed(&targets).iter().flat_map(|rule| &rule.recipe) {
+            let mut included = BTreeSet::new();
+            let parsed = Makefile::parse(&self.with_included(&text, &directory, &mut included));
+            let needed = parsed.needed(&targets);
+            let all: BTreeSet<&String> =
+                needed.iter().flat_map(|rule| &rule.targets).chain(&targets).collect();
+            let all: Vec<String> = all.into_iter().cloned().collect();
+            for path in included {
+                self.add(path, InstructionPart::Targets(all.clone()));
+            }
+            let makes = needed.iter().filter(|rule| !rule.recipe.is_empty()).flat_map(|rule| &rule.targets);
+            self.products.extend(makes.filter_map(|target| resolved(&directory, target)));
+            for line in needed.iter().flat_map(|rule| &rule.recipe) {
                 let line = line.trim_start_matches(['@', '-', '+']);
                 // `$$` is a dollar of the shell, `$(…)` a text of make's own.
                 let line = line
@@ -365,6 +498,25 @@ impl Follow<'_> {
             return true;
         }
         false
+    }
+
+    /// Returns a Makefile with those that it includes in their places, and collects these, there or not.
+    fn with_included(&self, text: &str, directory: &str, included: &mut BTreeSet<String>) -> String {
+        let mut whole = String::new();
+        for line in text.lines() {
+            let paths: Vec<String> =
+                makefile::included(line).filter_map(|path| resolved(directory, path)).collect();
+            if paths.is_empty() {
+                whole.extend([line, "\n"]);
+            }
+            for path in paths {
+                let is_new = included.len() < MOST && included.insert(path.clone());
+                if let Some(text) = self.content(&path).filter(|_| is_new) {
+                    whole.push_str(&self.with_included(&text, directory, included));
+                }
+            }
+        }
+        whole
     }
 
     /// Follows recipes by name, in a file of `just` or `task`: the lines below the one that names it.
@@ -384,7 +536,7 @@ impl Follow<'_> {
     }
 
     /// Follows scripts of a `package.json`, with those that run before and behind them.
-    fn scripts(&mut self, arguments: &[&str], directory: &str, depth: usize) -> bool {
+    fn scripts(&mut self, manager: &str, arguments: &[&str], directory: &str, depth: usize) -> bool {
         let mut directory = directory.to_owned();
         let mut names = Vec::new();
         let mut words = arguments.iter().copied();
@@ -402,19 +554,59 @@ impl Follow<'_> {
             }
         }
         let Some(name) = names.first() else { return false };
-        let Some(path) = resolved(&directory, "package.json") else { return false };
-        let Some(text) = self.content(&path) else { return false };
-        let Ok(package) = serde_json::from_str::<Value>(&text) else { return false };
+        let Some((path, package)) = self.manifest(&directory, "package.json") else { return false };
         if package["scripts"][name].as_str().is_none() {
-            return false;
+            // What is no script is a program of a dependency, but for npm.
+            let is_program = manager != "npm" && depth < DEEPEST;
+            let behind: Vec<&str> = arguments.iter().copied().skip_while(|word| word != name).collect();
+            if is_program {
+                self.searching(&[NODE_BIN], &directory, |follow| follow.run(&behind, &directory, depth + 1));
+            }
+            return is_program;
         }
         let names = [format!("pre{name}"), (*name).to_owned(), format!("post{name}")];
         let keys = names.iter().map(|name| format!("scripts.{name}")).collect();
         self.add(path, InstructionPart::Keys(keys));
-        for script in names.iter().filter_map(|name| package["scripts"][name].as_str()) {
-            self.text(script, &directory, depth + 1);
+        let scripts = names.iter().filter_map(|name| package["scripts"][name].as_str());
+        for script in scripts {
+            self.searching(&[NODE_BIN], &directory, |follow| follow.text(script, &directory, depth + 1));
         }
         true
+    }
+
+    fn manifest(&self, directory: &str, name: &str) -> Option<(String, Value)> {
+        let path = resolved(directory, name)?;
+        let value = serde_json::from_str(&self.content(&path)?).ok()?;
+        Some((path, value))
+    }
+
+    /// Follows a script of a `composer.json`, and those that it calls by name.
+    fn composer(&mut self, arguments: &[&str], directory: &str, depth: usize) -> bool {
+        let is_name = |word: &&&str| !word.starts_with('-') && !matches!(**word, "run" | "run-script");
+        let Some(name) = arguments.iter().find(is_name) else { return false };
+        let Some((_, package)) = self.manifest(directory, "composer.json") else { return false };
+        if package["scripts"][name].is_null() {
+            return false;
+        }
+        let folder = package["config"]["bin-dir"].as_str().unwrap_or(COMPOSER_BIN);
+        self.searching(&[folder], directory, |follow| {
+            follow.commands_of_composer(&package["scripts"], name, directory, depth);
+        });
+        true
+    }
+
+    fn commands_of_composer(&mut self, scripts: &Value, name: &str, directory: &str, depth: usize) {
+        let script = &scripts[name];
+        let lines = script.as_array().map_or(std::slice::from_ref(script), Vec::as_slice);
+        for line in lines.iter().filter_map(Value::as_str).filter(|_| depth < DEEPEST) {
+            match line.strip_prefix('@') {
+                Some(called) if !scripts[called].is_null() => {
+                    self.commands_of_composer(scripts, called, directory, depth + 1);
+                }
+                Some(command) => self.text(command, directory, depth + 1),
+                None => self.text(line, directory, depth + 1),
+            }
+        }
     }
 
     /// Follows the lines of a key in a file of sections: of what is set there, each line is a command.
@@ -487,20 +679,23 @@ impl Follow<'_> {
     }
 }
 
-/// Returns the words behind programs that run others, and behind variables that are set for one.
-fn behind_wrappers<'w>(words: &'w [&'w str]) -> &'w [&'w str] {
+/// Returns the words behind programs that run others, and behind variables that are set for one; and the folders in which
+/// those look first.
+fn behind_wrappers<'w>(words: &'w [&'w str]) -> (&'w [&'w str], Vec<&'static str>) {
     let mut words = words;
+    let mut folders = Vec::new();
     loop {
-        let wrapper = WRAPPERS.iter().find(|(wrapper, _)| words.starts_with(wrapper));
-        let Some((wrapper, valued)) = wrapper else {
-            let Some(rest) = behind_timeout(words) else { return words };
+        let wrapper = WRAPPERS.iter().find(|wrapper| words.starts_with(wrapper.words));
+        let Some(wrapper) = wrapper else {
+            let Some(rest) = behind_timeout(words) else { return (words, folders) };
             words = rest;
             continue;
         };
-        let mut at = wrapper.len();
+        folders.extend(wrapper.folder);
+        let mut at = wrapper.words.len();
         while let Some(word) = words.get(at) {
             let is_set = crate::shell::command::is_assignment(word);
-            match valued.contains(word) {
+            match wrapper.valued.contains(word) {
                 true => at += 2,
                 false if word.starts_with('-') || is_set => at += 1,
                 false => break,
@@ -574,15 +769,28 @@ mod tests {
         files.iter().map(|(path, text)| ((*path).to_owned(), file(text))).collect()
     }
 
-    fn found(text: &str, directory: &str, files: &[(&str, &str)]) -> String {
-        let command = CheckCommand { state: "check", text, directory, search: &[] };
+    fn found(text: &str, search: &[&str], files: &[(&str, &str)]) -> String {
+        let search: Vec<String> = search.iter().map(|place| (*place).to_owned()).collect();
+        let shell = ["tools/sh", "-c"].map(str::to_owned);
+        let command = CheckCommand {
+            state: "check",
+            text,
+            directory: "",
+            search: &search,
+            libraries: &[],
+            shell: &shell,
+        };
         let all = instructions(&[command], &tree(files)).all;
         let shown = all.iter().map(|instruction| match &instruction.part {
             InstructionPart::Whole => instruction.path.clone(),
             InstructionPart::Folder => format!("{}/", instruction.path),
             InstructionPart::Targets(targets) => format!("{}[{}]", instruction.path, targets.join(" ")),
             InstructionPart::Keys(keys) => format!("{}[{}]", instruction.path, keys.join(" ")),
-            InstructionPart::Found => format!("{}?", instruction.path),
+            InstructionPart::Product => format!("{}*", instruction.path),
+            InstructionPart::Sourced => format!("{}.", instruction.path),
+            InstructionPart::Shadow => format!("{}?", instruction.path),
+            InstructionPart::Program(None) => format!("{}=", instruction.path),
+            InstructionPart::Program(Some(elsewhere)) => format!("{}={elsewhere}", instruction.path),
         });
         shown.collect::<Vec<_>>().join(" ")
     }
@@ -607,21 +815,26 @@ mod tests {
             (".pre-commit-config.yaml", "- repo: local\n  hooks:\n    - entry: ./other.sh\n"),
             (".cargo/config.toml", "[alias]\nci = 'xtask ci'\n"),
             ("sub/run.sh", "echo"),
+            ("inc.mk", "include more.mk\n-include gone.mk\ntest: other\n"),
+            ("more.mk", "other:\n\tsh other.sh\n"),
+            ("composer.json", r#"{"scripts":{"test":["@unit"],"unit":"node x.js"}}"#),
         ];
         for (text, expected) in [
             ("ruff check src/a.py", ""),
-            ("sh check.sh", "check.sh conf/pytest.ini lib.sh tools/look.py"),
-            ("./check.sh", "check.sh conf/pytest.ini lib.sh tools/look.py"),
-            ("bash -eu check.sh < src/a.py", "check.sh conf/pytest.ini lib.sh src/a.py tools/look.py"),
+            ("sh check.sh", "check.sh conf/pytest.ini lib.sh. tools/look.py"),
+            ("./check.sh", "check.sh conf/pytest.ini lib.sh. tools/look.py"),
+            ("bash -eu check.sh < src/a.py", "check.sh conf/pytest.ini lib.sh. src/a.py tools/look.py"),
             ("sh < other.sh", "other.sh"),
             ("timeout -k 1 60 env X=1 python3 -u tools/look.py", "tools/look.py"),
             ("cd sub && ./run.sh", "sub/run.sh"),
             ("cd sub; ../other.sh", "other.sh"),
             ("pytest --config-file=conf/pytest.ini tests", "conf/pytest.ini"),
             ("make -j 2 unit", "GNUmakefile? Makefile[unit] makefile? x.js"),
+            ("make -f inc.mk test", "gone.mk[other test] inc.mk inc.mk[test] more.mk[other test] other.sh"),
+            ("composer test", "vendor/bin/node= x.js"),
             (
                 "npm test -- a",
-                "lib.sh package.json[scripts.pretest scripts.test scripts.posttest] package.json[scripts.preunit scripts.unit scripts.postunit] x.js conf/pytest.ini",
+                "lib.sh package.json[scripts.pretest scripts.test scripts.posttest] package.json[scripts.preunit scripts.unit scripts.postunit] x.js conf/pytest.ini node_modules/.bin/node= node_modules/.bin/npm= node_modules/.bin/pytest= node_modules/.bin/sh=",
             ),
             ("just test", "justfile other.sh"),
             ("tox -e py", "other.sh"),
@@ -634,11 +847,34 @@ mod tests {
             ("$X/check.sh; /usr/bin/check; ~/check.sh", ""),
         ] {
             let mut expected: Vec<&str> = expected.split(' ').filter(|word| !word.is_empty()).collect();
-            let found = found(text, "", files);
+            let found = found(text, &[], files);
             let mut found: Vec<&str> = found.split(' ').filter(|word| !word.is_empty()).collect();
+            // The shell that reads each of them.
+            expected.push("tools/sh");
             expected.sort_unstable();
             found.sort_unstable();
             assert_eq!(found, expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_program_is_looked_for_where_the_one_is_that_runs_it() {
+        let package = r#"{"scripts":{"test":"jest"}}"#;
+        let files = &[("a/package.json", package), ("/usr/bin/jest", ""), ("bin/jest", "")];
+        let search = &["bin", "/usr/bin", "late"];
+        for (text, expected) in [
+            ("jest", "bin/jest=/usr/bin/jest"),
+            ("ruff check", "bin/ruff= late/ruff="),
+            (
+                "cd a && npm test",
+                "a/node_modules/.bin/jest=/usr/bin/jest a/package.json[scripts.pretest scripts.test scripts.posttest] bin/jest=/usr/bin/jest bin/npm= late/npm= node_modules/.bin/jest=/usr/bin/jest",
+            ),
+            ("npx jest", "bin/jest=/usr/bin/jest bin/npx= late/npx= node_modules/.bin/jest=/usr/bin/jest"),
+            ("uv run pytest", ".venv/bin/pytest= bin/pytest= bin/uv= late/pytest= late/uv="),
+        ] {
+            let found = found(text, search, files);
+            let found: Vec<&str> = found.split(' ').filter(|path| *path != "tools/sh").collect();
+            assert_eq!(found.join(" "), expected, "{text}");
         }
     }
 

@@ -157,6 +157,14 @@ fn made_by(line: &str) -> Vec<&str> {
     words[make + 1..].iter().take_while(ends).copied().filter(|word| !word.starts_with('-')).collect()
 }
 
+/// Returns the files that a line includes, if it is one that does. Which ones they are may depend on something.
+pub(super) fn included(line: &str) -> impl Iterator<Item = &str> {
+    let plain = line.split('#').next().unwrap_or_default();
+    let mut words = plain.split_whitespace();
+    let includes = matches!(words.next(), Some("include" | "-include" | "sinclude"));
+    words.filter(move |_| includes && !line.starts_with('\t'))
+}
+
 /// Returns what some targets are made by, line by line.
 pub(super) fn rules(text: &str, targets: &[String]) -> Vec<String> {
     let file = Makefile::parse(text);

@@ -1,6 +1,11 @@
 //! Parts of a file that are judges, where the rest is work: tables of a configuration, rules of a Makefile, blocks of
 //! tests. Each format yields a list of texts, and two lists are compared; how a file is laid out counts for nothing.
 
+mod put_back;
+
+use std::ops::Range;
+
+pub(super) use put_back::put_back;
 use regex::Regex;
 use serde_json::Value;
 
@@ -19,13 +24,13 @@ pub(super) struct PartSelection<'a> {
 impl<'a> PartSelection<'a> {
     /// The parts that a row of shared files names.
     pub(super) fn of_section(row: &'a SectionRow, language: Option<&'a Language>) -> Self {
-        let pattern = row.pattern.as_ref().map(|pattern| &pattern.0);
+        let pattern = row.pattern.as_deref();
         Self { format: row.format, keys: &row.keys, pattern, language }
     }
 
     /// The tests that a row of sources names.
     pub(super) fn of_tests(row: &'a InsideRow, language: &'a Language) -> Self {
-        Self { format: row.format, keys: &[], pattern: Some(&row.pattern.0), language: Some(language) }
+        Self { format: row.format, keys: &[], pattern: Some(&row.pattern), language: Some(language) }
     }
 }
 
@@ -131,8 +136,15 @@ fn of_ini(text: &str, keys: &[String]) -> Vec<String> {
     found
 }
 
-/// Returns the lines of blocks: from one that the pattern finds to the bracket or tag that closes it.
+/// Returns the lines of blocks.
 fn blocks(text: &str, pattern: &Regex, language: Option<&Language>) -> Vec<String> {
+    let written: Vec<&str> = text.lines().collect();
+    let lines = block_ranges(text, pattern, language).into_iter().flat_map(|range| &written[range]);
+    lines.map(|line| collapsed(line)).filter(|line| !line.is_empty()).collect()
+}
+
+/// Returns where blocks stand, by lines: from one that the pattern finds to the bracket or tag that closes it.
+fn block_ranges(text: &str, pattern: &Regex, language: Option<&Language>) -> Vec<Range<usize>> {
     let written: Vec<&str> = text.lines().collect();
     // Brackets within texts and comments close nothing.
     let bare: Vec<String> = match language {
@@ -150,8 +162,7 @@ fn blocks(text: &str, pattern: &Regex, language: Option<&Language>) -> Vec<Strin
             Some(name) => end_of_tag(&written, at, name),
             None => end_of_braces(&bare, at, begin.start()),
         };
-        let lines = written[at..=end.min(written.len() - 1)].iter().map(|line| collapsed(line));
-        found.extend(lines.filter(|line| !line.is_empty()));
+        found.push(at..end.min(written.len() - 1) + 1);
         at = end + 1;
     }
     found
@@ -190,29 +201,53 @@ fn end_of_braces(lines: &[String], from: usize, column: usize) -> usize {
     if is_open { lines.len() - 1 } else { from }
 }
 
-/// Returns the lines of examples in comments, from fence to fence.
+/// Returns the lines of examples in comments.
 fn fences(text: &str, pattern: &Regex) -> Vec<String> {
-    let mut is_inside = false;
+    let written: Vec<&str> = text.lines().collect();
+    fence_ranges(text, pattern)
+        .into_iter()
+        .flat_map(|range| &written[range])
+        .map(|line| collapsed(line))
+        .collect()
+}
+
+/// Returns where examples in comments stand, from fence to fence.
+fn fence_ranges(text: &str, pattern: &Regex) -> Vec<Range<usize>> {
+    let mut open = None;
     let mut found = Vec::new();
-    for line in text.lines() {
-        let is_fence = pattern.is_match(line);
-        if is_inside || is_fence {
-            found.push(collapsed(line));
+    let mut count = 0;
+    for (at, line) in text.lines().enumerate() {
+        count = at + 1;
+        if pattern.is_match(line) {
+            match open.take() {
+                Some(begin) => found.push(begin..at + 1),
+                None => open = Some(at),
+            }
         }
-        is_inside ^= is_fence;
     }
+    found.extend(open.map(|begin| begin..count));
     found
 }
 
 /// Returns the lines behind prompts, and what is expected below them.
 fn prompts(text: &str, pattern: &Regex) -> Vec<String> {
+    let written: Vec<&str> = text.lines().collect();
+    let lines = prompt_ranges(text, pattern).into_iter().flat_map(|range| &written[range]);
+    lines.map(|line| line.trim().to_owned()).collect()
+}
+
+/// Returns where prompts stand, with what is expected below them.
+fn prompt_ranges(text: &str, pattern: &Regex) -> Vec<Range<usize>> {
+    let mut found: Vec<Range<usize>> = Vec::new();
     let mut is_inside = false;
-    let mut found = Vec::new();
-    for line in text.lines() {
+    for (at, line) in text.lines().enumerate() {
         let ends = line.trim().is_empty() || line.contains("\"\"\"") || line.contains("'''");
-        is_inside = pattern.is_match(line) || (is_inside && !ends);
-        if is_inside {
-            found.push(line.trim().to_owned());
+        let goes_on = is_inside && !ends;
+        is_inside = pattern.is_match(line) || goes_on;
+        match found.last_mut() {
+            Some(last) if is_inside && last.end == at => last.end = at + 1,
+            _ if is_inside => found.push(at..at + 1),
+            _ => {}
         }
     }
     found

@@ -49,7 +49,7 @@ impl SuppressionRow {
             Where::Comment => &line.comment,
             Where::Code => &line.bare,
         };
-        !text.is_empty() && self.pattern.0.is_match(text)
+        !text.is_empty() && self.pattern.is_match(text)
     }
 }
 

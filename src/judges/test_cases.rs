@@ -129,7 +129,7 @@ impl Insertion<'_> {
     /// Tells whether lines are rows of a table of cases: values in brackets, in a list that says what it is.
     fn are_rows(&self, run: Range<usize>) -> bool {
         let Some(table) = self.innermost(run.start) else { return false };
-        if !CATALOG.tables.0.is_match(&self.end[table].code) {
+        if !CATALOG.tables.is_match(&self.end[table].code) {
             return false;
         }
         let mut depth = 0_usize;
@@ -202,7 +202,7 @@ impl Cases {
             return true;
         }
         let begins = |row: &&&CaseRow| {
-            row.begins.0.is_match(&line.bare) && (row.marks.is_none() || self.marked == Some(true))
+            row.begins.is_match(&line.bare) && (row.marks.is_none() || self.marked == Some(true))
         };
         if rows.iter().any(|row| begins(&row)) && !continues(bare) {
             (self.marked, self.is_open, self.is_begun) = (None, true, true);
@@ -218,7 +218,7 @@ impl Cases {
 }
 
 fn is_of(pattern: Option<&super::catalog::Pattern>, line: &CountedLine) -> bool {
-    pattern.is_some_and(|pattern| pattern.0.is_match(&line.bare))
+    pattern.is_some_and(|pattern| pattern.is_match(&line.bare))
 }
 
 /// Tells whether something stands behind the end of a statement.

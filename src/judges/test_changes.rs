@@ -57,7 +57,7 @@ pub(super) fn of_others(path: &str, text: &str) -> Option<&'static str> {
     let language = CATALOG.language(path)?;
     let lines = counted(text, Some(language));
     let mut rows = CATALOG.weakenings.iter().filter(|row| row.of_others && row.is_of(Some(language)));
-    let row = rows.find(|row| lines.iter().any(|line| row.pattern.0.is_match(&line.code)))?;
+    let row = rows.find(|row| lines.iter().any(|line| row.pattern.is_match(&line.code)))?;
     Some(&row.what)
 }
 
@@ -100,7 +100,7 @@ fn weakened(start: &[CountedLine], end: &[CountedLine], language: Option<&Langua
             Before::Anything => is_before,
         };
         let mut rows = CATALOG.weakenings.iter().filter(|row| row.is_of(language) && counts(row.before));
-        if let Some(row) = rows.find(|row| row.pattern.0.is_match(line)) {
+        if let Some(row) = rows.find(|row| row.pattern.is_match(line)) {
             return Some(&row.what);
         }
         let name = NAMED.find(line).map(|name| name.as_str());

@@ -37,6 +37,11 @@ pub trait Tree {
     /// changed.
     fn seen(&self) -> Vec<String>;
 
+    /// Tells whether the file at a path was made by the last action of the run.
+    fn was_made_at_last(&self, _path: &str) -> bool {
+        true
+    }
+
     /// Returns the file at a path, if there is one and it can be read.
     fn file(&self, path: &str) -> Option<FileAt> {
         match self.at(path) {

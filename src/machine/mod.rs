@@ -30,7 +30,7 @@ pub mod context;
 pub mod early;
 pub mod explore;
 pub mod graph;
-mod known_checks;
+pub mod known_checks;
 pub mod observations;
 pub mod provided;
 pub mod routing;

@@ -369,7 +369,13 @@ impl Digest {
             }
             Event::Board(event) => self.at_work(|work| work.operated(event)),
             Event::ClosingPassStart(_) => self.closing_pass.clear(),
-            Event::ClosingPassCheck(check) => self.closing_pass.push(ClosingPassCheck::clone(check)),
+            Event::ClosingPassCheck(check) => {
+                // What was said with the added tests counts for nothing where it was asked without them.
+                let is_same =
+                    |known: &ClosingPassCheck| (&known.state, &known.check) == (&check.state, &check.check);
+                self.closing_pass.retain(|known| !check.without_added || !is_same(known));
+                self.closing_pass.push(ClosingPassCheck::clone(check));
+            }
             Event::StateEnter { .. }
             | Event::ClosingPassEnd(_)
             | Event::Evaluate { .. }

@@ -87,6 +87,7 @@ impl Journal {
             nights: Vec::new(),
             source: Source {
                 file: format!(".loops/{name}.yaml"),
+                others: Vec::new(),
                 lines: IndexMap::from([(state("check"), 6), (state("fix"), 12)]),
             },
             parent: None,

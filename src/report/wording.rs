@@ -98,7 +98,10 @@ pub(super) fn line(event: &Event, level: &LoopView) -> Option<Line> {
         Event::ClosingPassCheck(check) => {
             let sign = if check.passed { "✓" } else { "✗" };
             let took = human(Duration::from_millis(check.duration_ms));
-            Line::new(sign, &format!("{} once more: {} ({took})", check.check, check.verdict))
+            Line::new(
+                sign,
+                &format!("{} once more{}: {} ({took})", check.check, check.without(), check.verdict),
+            )
         }
         Event::ClosingPassEnd(end) => return passed(end),
         Event::StateEnter { .. }

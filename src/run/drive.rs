@@ -105,7 +105,10 @@ async fn drive(engine: &mut Engine<'_>, world: &mut World) -> Result<LoopComplet
             }
             Next::Ask(request) => Input::Answered(agent::ask(request, world).await),
             Next::ReadContinuation => Input::Continuation(continuation::read(&world.root)),
-            Next::Run(request) => Input::ActionDone(action::perform(request, world).await),
+            Next::Run(request) => {
+                world.last_action = Some(world.clock.now());
+                Input::ActionDone(action::perform(request, world).await)
+            }
             Next::Survey(request) => Input::Surveyed(survey::look(request, world).await),
             Next::Query(request) => Input::Queried(query::perform(request, world).await),
             Next::SetAside(request) => {

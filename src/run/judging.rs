@@ -2,25 +2,35 @@
 //! checks are made once more.
 
 use std::cell::{OnceCell, RefCell};
-use std::collections::BTreeMap;
-use std::path::Path;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
 
+use super::ignored;
 use crate::base::gitpath;
 use crate::base::object::ObjectId;
-use crate::engine::changes::{FileMode, TreeChanges, TreeIds};
-use crate::engine::request::{AsideRequest, JudgingRequest};
+use crate::base::time::Timestamp;
+use crate::engine::changes::{FileMode, IgnoredFile, KeptFile, KnownStart, TreeIds};
+use crate::engine::request::{AsideRequest, JudgingRequest, ObservingCommand};
 use crate::files::aside::{self, Placed};
+use crate::files::read::MIB;
 use crate::git::call::{Call, Git};
-use crate::judges::compare::{TreeComparison, look};
-use crate::judges::found::{JudgesFound, JudgesState};
+use crate::journal::files::RunFiles;
+use crate::judges::compare::{self, TreeComparison, look};
+use crate::judges::found::JudgesFound;
 use crate::judges::instructions::CheckCommand;
 use crate::judges::tree::{At, FileAt, Tree};
 
 /// The files of a tree by their paths.
 type ListedFiles = BTreeMap<String, (FileMode, ObjectId)>;
 
+/// How many bytes are read ahead of a tree, and of a file in it.
+const MOST_AHEAD: u64 = 256 * MIB;
+const LONGEST_AHEAD: u64 = MIB;
+
 /// A tree of git, whose files are read as they are asked for.
-pub(super) struct GitTree {
+struct GitTree {
     git: Git,
     tree: ObjectId,
     /// Its files, listed when the first is asked for; none where they cannot be.
@@ -29,7 +39,7 @@ pub(super) struct GitTree {
 }
 
 impl GitTree {
-    pub(super) fn new(git: &Git, tree: &ObjectId) -> Self {
+    fn new(git: &Git, tree: &ObjectId) -> Self {
         Self { git: git.clone(), tree: tree.clone(), files: OnceCell::new(), read: RefCell::default() }
     }
 
@@ -55,6 +65,40 @@ impl GitTree {
         files.as_ref().map(|files| files.get(path).cloned()).ok_or(())
     }
 
+    /// Reads files ahead, in two calls of git for all of them. What cannot be read so is read when it is asked for.
+    fn read_ahead(&self, paths: &BTreeSet<String>) {
+        let entries = paths.iter().filter_map(|path| Some((path, self.entry(path).ok()??)));
+        let entries: Vec<_> = entries.filter(|(_, (mode, _))| *mode != FileMode::Repository).collect();
+        let ids = |entries: &[(&String, (FileMode, ObjectId))]| -> Vec<u8> {
+            entries.iter().flat_map(|(_, (_, id))| format!("{id}\n").into_bytes()).collect()
+        };
+        let sizes = Call::new("cat-file").with(&["--batch-check=%(objectsize)"]);
+        let Ok(printed) = self.git.bytes(&sizes, &ids(&entries)) else { return };
+        let printed = String::from_utf8_lossy(&printed).into_owned();
+        let sizes = printed.lines().map(|line| line.parse().unwrap_or(u64::MAX));
+        let mut left = MOST_AHEAD;
+        let short: Vec<_> = entries
+            .into_iter()
+            .zip(sizes)
+            .filter(|(_, size)| {
+                let is_short = *size <= LONGEST_AHEAD && *size <= left;
+                left -= if is_short { *size } else { 0 };
+                is_short
+            })
+            .map(|(entry, _)| entry)
+            .collect();
+        let Ok(printed) = self.git.bytes(&Call::new("cat-file").with(&["--batch"]), &ids(&short)) else {
+            return;
+        };
+        let mut rest = printed.as_slice();
+        for (path, (mode, _)) in short {
+            let Some((bytes, behind)) = first_object(rest) else { return };
+            let file = FileAt { mode, bytes: bytes.to_vec(), is_ignored: false };
+            self.read.borrow_mut().insert(path.clone(), At::File(file));
+            rest = behind;
+        }
+    }
+
     fn reads(&self, path: &str) -> At {
         let (mode, id) = match self.entry(path) {
             Ok(Some(entry)) => entry,
@@ -69,6 +113,15 @@ impl GitTree {
         };
         bytes.map_or(At::Unreadable, |bytes| At::File(FileAt { mode, bytes, is_ignored: false }))
     }
+}
+
+/// Cuts the first object from what `cat-file --batch` prints: `ID TYPE SIZE`, and the content between two ends of lines.
+fn first_object(printed: &[u8]) -> Option<(&[u8], &[u8])> {
+    let end = printed.iter().position(|byte| *byte == b'\n')?;
+    let head = std::str::from_utf8(&printed[..end]).ok()?;
+    let size: usize = head.rsplit(' ').next()?.parse().ok()?;
+    let content = printed.get(end + 1..end + 1 + size)?;
+    Some((content, printed.get(end + 2 + size..)?))
 }
 
 impl Tree for GitTree {
@@ -87,51 +140,226 @@ impl Tree for GitTree {
     }
 }
 
-/// Tells what a run did to its judges. `inside` is where it stands in the working tree.
+/// The tree on which a run began, with what no tree of git has.
+struct JudgedStart<'a> {
+    git: GitTree,
+    ignored: BTreeMap<&'a str, Option<&'a KeptFile>>,
+    store: PathBuf,
+}
+
+impl<'a> JudgedStart<'a> {
+    fn new(git: &Git, tree: &ObjectId, ignored: &'a [IgnoredFile], files: &RunFiles) -> Self {
+        let ignored = ignored.iter().map(|file| (file.path.as_str(), file.found.as_ref())).collect();
+        Self { git: GitTree::new(git, tree), ignored, store: store(files) }
+    }
+}
+
+impl Tree for JudgedStart<'_> {
+    fn at(&self, path: &str) -> At {
+        match self.ignored.get(path) {
+            _ if path.starts_with('/') => ignored::outside(path),
+            Some(file) => ignored::at_start(*file, &self.store),
+            None => self.git.at(path),
+        }
+    }
+
+    fn seen(&self) -> Vec<String> {
+        self.git.seen()
+    }
+}
+
+/// The tree that there is now, with what no tree of git has.
+struct JudgedEnd<'a> {
+    git: GitTree,
+    top: &'a Path,
+    /// When the last action began.
+    last_action: Option<Timestamp>,
+}
+
+impl Tree for JudgedEnd<'_> {
+    fn at(&self, path: &str) -> At {
+        if path.starts_with('/') {
+            return ignored::outside(path);
+        }
+        match self.git.at(path) {
+            At::Nothing => ignored::at_end(path, self.top),
+            known @ (At::File(_) | At::Unreadable) => known,
+        }
+    }
+
+    fn was_made_at_last(&self, path: &str) -> bool {
+        self.last_action.is_some_and(|began| ignored::changed_since(path, self.top, began))
+    }
+
+    fn seen(&self) -> Vec<String> {
+        self.git.seen()
+    }
+}
+
+/// The working tree as it is on disk, for who asks for single files alone.
+struct DiskTree<'a>(&'a Path);
+
+impl Tree for DiskTree<'_> {
+    fn at(&self, path: &str) -> At {
+        if path.starts_with('/') { ignored::outside(path) } else { ignored::at_end(path, self.0) }
+    }
+
+    fn seen(&self) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+/// Where the checks of a run are made.
+pub(super) struct JudgingPlace<'a> {
+    /// The top of the working tree.
+    pub(super) top: &'a Path,
+    /// The directory of the run, from there.
+    pub(super) inside: &'a str,
+    /// What actions inherit of the variables that say where programs and libraries are.
+    pub(super) env: SearchVariables,
+}
+
+impl JudgingPlace<'_> {
+    /// Returns a path of the run from the top of the tree.
+    fn joined(&self, path: &str) -> String {
+        let path = path.trim_start_matches("./").trim_end_matches('/');
+        match (self.inside, path) {
+            ("", "." | "") => String::new(),
+            ("", path) => path.to_owned(),
+            (inside, "" | ".") => inside.to_owned(),
+            (inside, path) => format!("{inside}/{path}"),
+        }
+    }
+
+    /// Returns the directories of a variable such as `PATH`, for a program that is started in a directory: those in the
+    /// tree from its top, others as they are.
+    fn directories(&self, list: &str, directory: &str) -> Vec<String> {
+        let here = self.top.join(OsStr::from_bytes(&gitpath::to_bytes(directory)));
+        let one = |entry: &str| {
+            let path = here.join(entry);
+            let path = path.canonicalize().unwrap_or(path);
+            match path.strip_prefix(self.top) {
+                Ok(inside) => gitpath::to_text(inside.as_os_str().as_bytes()),
+                Err(_) => path.to_string_lossy().into_owned(),
+            }
+        };
+        list.split(':').map(one).collect()
+    }
+
+    fn placed(&self, command: &ObservingCommand) -> PlacedCommand {
+        let directory = self.joined(command.cwd.as_deref().unwrap_or_default());
+        let value = |wanted: &str| {
+            let set = command.env.iter().rev().find(|(name, _)| name == wanted).map(|(_, value)| value);
+            set.or_else(|| self.env.0.get(wanted)).cloned()
+        };
+        let search = self.directories(&value(PATH).unwrap_or_default(), &directory);
+        let libraries = LIBRARY_PATHS.iter().filter_map(|name| value(name));
+        let libraries = libraries.flat_map(|list| self.directories(&list, &directory));
+        let libraries = libraries.filter(|place| !place.starts_with('/')).collect();
+        PlacedCommand { directory, search, libraries }
+    }
+}
+
+/// The variables that say where programs and libraries are looked for, as far as they are set.
+#[derive(Clone)]
+pub(super) struct SearchVariables(BTreeMap<String, String>);
+
+impl SearchVariables {
+    /// Takes them from an environment.
+    pub(super) fn of(env: &BTreeMap<String, String>) -> Self {
+        let names = LIBRARY_PATHS.iter().chain([&PATH]);
+        Self(names.filter_map(|name| Some(((*name).to_owned(), env.get(*name)?.clone()))).collect())
+    }
+}
+
+const PATH: &str = "PATH";
+
+/// Variables that name directories in which interpreters look for libraries.
+const LIBRARY_PATHS: [&str; 4] = ["PYTHONPATH", "RUBYLIB", "PERL5LIB", "NODE_PATH"];
+
+/// A command, with what its environment says of the tree.
+struct PlacedCommand {
+    directory: String,
+    search: Vec<String>,
+    libraries: Vec<String>,
+}
+
+fn commands<'a>(request: &'a JudgingRequest, placed: &'a [PlacedCommand]) -> Vec<CheckCommand<'a>> {
+    let both = request.commands.iter().zip(placed);
+    let of = both.map(|(command, placed)| CheckCommand {
+        state: command.state.as_str(),
+        text: &command.text,
+        directory: &placed.directory,
+        search: &placed.search,
+        libraries: &placed.libraries,
+        shell: &command.shell,
+    });
+    of.collect()
+}
+
+/// Returns the paths of what checks run or obey, there or not.
+pub(super) fn programs(request: &JudgingRequest, place: &JudgingPlace<'_>) -> Vec<String> {
+    let placed: Vec<PlacedCommand> = request.commands.iter().map(|command| place.placed(command)).collect();
+    compare::programs(&commands(request, &placed), &DiskTree(place.top))
+}
+
+/// Where a run keeps what git does not track.
+pub(super) fn store(files: &RunFiles) -> PathBuf {
+    files.objects().join("ignored")
+}
+
+/// What a run did to its working tree, as far as its judges are asked for.
+pub(super) struct JudgedChanges<'a> {
+    /// The tree on which it began.
+    pub(super) start: &'a KnownStart,
+    /// The tree on which it ended.
+    pub(super) end: &'a TreeIds,
+    /// The paths in which they differ.
+    pub(super) touched: Vec<String>,
+    /// What git does not track now.
+    pub(super) untracked: Vec<u8>,
+    /// When the last action began, in this process.
+    pub(super) last_action: Option<Timestamp>,
+}
+
+/// Tells what a run did to its judges.
 pub(super) fn judged(
     request: &JudgingRequest,
-    changes: &TreeChanges,
+    changes: JudgedChanges<'_>,
     git: &Git,
-    inside: &str,
+    (place, files): (&JudgingPlace<'_>, &RunFiles),
 ) -> JudgesFound {
-    if changes.count() == 0 {
+    let mut paths: BTreeSet<String> = changes.touched.into_iter().collect();
+    let (ids, ignored) = (&changes.start.ids, changes.start.ignored.as_slice());
+    let start = JudgedStart::new(git, &ids.tree, ignored, files);
+    let end = JudgedEnd {
+        git: GitTree::new(git, &changes.end.tree),
+        top: place.top,
+        last_action: changes.last_action,
+    };
+    // What the scope holds is in the trees.
+    let is_seen = |path: &String| {
+        !paths.contains(path)
+            && (matches!(start.git.entry(path), Ok(Some(_))) || matches!(end.git.entry(path), Ok(Some(_))))
+    };
+    let others = ignored::changed(ignored, &ignored::by_name(&changes.untracked, place.top), place.top);
+    let others: Vec<String> = others.into_iter().filter(|path| !is_seen(path)).collect();
+    paths.extend(others);
+    if paths.is_empty() {
         return JudgesFound::unchanged();
     }
-    let joined = |path: &str| match (inside, path) {
-        ("", path) => path.to_owned(),
-        (inside, "" | ".") => inside.to_owned(),
-        (inside, path) => format!("{inside}/{path}"),
-    };
-    let directories: Vec<String> =
-        request.commands.iter().map(|command| joined(command.cwd.as_deref().unwrap_or_default())).collect();
-    let commands: Vec<CheckCommand<'_>> = request
-        .commands
-        .iter()
-        .zip(&directories)
-        .map(|(command, directory)| CheckCommand {
-            state: command.state.as_str(),
-            text: &command.text,
-            directory: directory.trim_start_matches("./").trim_end_matches('/'),
-            search: &[],
-        })
-        .collect();
-    let loop_files = [joined(&request.loop_file)];
-    let paths = changes.files.iter().flat_map(|file| [Some(&file.path), file.from.as_ref()]).flatten();
-    let touched: Vec<String> = paths.cloned().collect();
-    let (start, end) = (GitTree::new(git, &changes.start.tree), GitTree::new(git, &changes.end.tree));
-    let found = look(&TreeComparison {
+    start.git.read_ahead(&paths);
+    end.git.read_ahead(&paths);
+    let placed: Vec<PlacedCommand> = request.commands.iter().map(|command| place.placed(command)).collect();
+    let loop_files: Vec<String> = request.loop_files.iter().map(|file| place.joined(file)).collect();
+    look(&TreeComparison {
         declared: &request.declared,
-        commands: &commands,
+        commands: &commands(request, &placed),
         loop_files: &loop_files,
-        changed: &touched,
+        changed: &paths.into_iter().collect::<Vec<_>>(),
         start: &start,
         end: &end,
-    });
-    if changes.more > 0 && found.state != JudgesState::Changed {
-        // Not every file was looked at.
-        return JudgesFound { state: JudgesState::Unknown, ..found };
-    }
-    found
+    })
 }
 
 /// Puts the judges of the start in their places.
@@ -139,10 +367,10 @@ pub(super) fn set_aside(
     request: &AsideRequest,
     git: &Git,
     top: &Path,
-    directory: &Path,
+    files: &RunFiles,
 ) -> Result<(), String> {
     let TreeIds { tree, .. } = &request.start;
-    let start = GitTree::new(git, tree);
+    let start = JudgedStart::new(git, tree, &request.ignored, files);
     let mut all = Vec::new();
     for path in &request.put_back {
         let content = match start.at(path) {
@@ -152,7 +380,21 @@ pub(super) fn set_aside(
         };
         all.push(Placed { path: path.clone(), content });
     }
-    let hidden = request.hide.iter().filter(|path| !request.put_back.contains(path));
+    for file in &request.in_part {
+        let is_executable = match ignored::at_end(&file.path, top) {
+            At::File(now) => now.mode == FileMode::Executable,
+            At::Nothing | At::Unreadable => false,
+        };
+        let mode = if is_executable { FileMode::Executable } else { FileMode::File };
+        all.push(Placed { path: file.path.clone(), content: Some((mode, file.text.clone().into_bytes())) });
+    }
+    let hidden = request.hide.iter().filter(|path| !request.put_back().any(|placed| placed == *path));
     all.extend(hidden.map(|path| Placed { path: path.clone(), content: None }));
-    aside::put_aside(directory, top, &all).map_err(|error| error.to_string())
+    let directory = files.aside();
+    // What an earlier try of the same pass has put aside comes first.
+    let edited = aside::take_back(&directory).map_err(|error| error.to_string())?;
+    if !edited.is_empty() {
+        return Err(format!("`{}` was edited while checks were made once more", edited[0]));
+    }
+    aside::put_aside(&directory, top, &all).map_err(|error| error.to_string())
 }

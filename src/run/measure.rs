@@ -19,7 +19,8 @@ use look::{Look, Measurer};
 
 use super::area::Area;
 use super::git::{GitCalls, OwnIndex};
-use super::judging;
+use super::ignored;
+use super::judging::{self, JudgedChanges, JudgingPlace, SearchVariables};
 use super::ticking::while_ticking;
 use super::world::World;
 use crate::base::gitpath;
@@ -28,8 +29,8 @@ use crate::base::redact::Redactor;
 use crate::base::territory::ScopePath;
 use crate::base::text::one_line;
 use crate::engine::changes::{
-    ChangedFile, ChangedSince, Changes, EntryContent, KnownStart, MadeCommit, Measured, SeenTree, StartTree,
-    TreeChanges, TreeEntry, TreeIds,
+    ChangedFile, ChangedSince, Changes, EntryContent, IgnoredFile, KnownStart, MadeCommit, Measured,
+    SeenTree, StartTree, TreeChanges, TreeEntry, TreeIds,
 };
 use crate::engine::request::{AsideRequest, JudgingRequest, MeasureRequest, RestoreRequest};
 use crate::files::aside;
@@ -62,17 +63,38 @@ pub async fn start(
     root: &Path,
     area: &Area,
     files: &RunFiles,
+    judging: Option<&JudgingRequest>,
     (env, cancel): (BTreeMap<String, String>, Cancel),
 ) -> StartTree {
-    let git = GitCalls::new(env, cancel, LIMIT);
+    let git = GitCalls::new(env.clone(), cancel, LIMIT);
     let mut measurer = Measurer { git, root, area, files, own: None };
-    match Box::pin(measurer.look()).await {
-        Ok(found) => {
+    let judging = judging.filter(|judging| !judging.commands.is_empty());
+    let mut for_judges = measurer.git.clone();
+    let untracked = async {
+        if judging.is_some() { ignored::untracked(&mut for_judges, root).await } else { Ok(Vec::new()) }
+    };
+    let (looked, untracked) = tokio::join!(Box::pin(measurer.look()), untracked);
+    let looked = looked.and_then(|found| {
+        let of = |judging| measurer.ignored(judging, &found, &untracked?, SearchVariables::of(&env));
+        let ignored = judging.map(of).transpose()?;
+        Ok((found, ignored.unwrap_or_default()))
+    });
+    match looked {
+        Ok((found, ignored)) => {
             let before = found.entries.iter().filter(|entry| entry.tracked);
             let before = before.take(MOST_LISTED).map(|entry| changed::before(entry, &found.top)).collect();
             let Look { ids, entries, unseen, place, .. } = found;
             let place = Some(place);
-            StartTree::Known(Box::new(KnownStart { ids, stands_for: None, entries, before, unseen, place }))
+            let stands_for = None;
+            StartTree::Known(Box::new(KnownStart {
+                ids,
+                stands_for,
+                entries,
+                before,
+                unseen,
+                ignored,
+                place,
+            }))
         }
         Err(unknown) => StartTree::Unknown { unknown },
     }
@@ -97,7 +119,7 @@ pub(super) async fn set_aside(request: &AsideRequest, world: &mut World) -> Resu
     let (root, files, area) = (world.root.clone(), world.files.clone(), world.area.clone());
     let mut measurer = Measurer { git, root: &root, area: &area, files: &files, own: None };
     let (git, top) = measurer.reader(&world.own_env).await?;
-    judging::set_aside(request, &git, &top, &files.aside())
+    judging::set_aside(request, &git, &top, &files)
 }
 
 /// Makes the working tree what it was before the closing pass. Returns the files that had to be put back.
@@ -108,14 +130,15 @@ pub(super) async fn restore(request: &RestoreRequest, world: &mut World) -> Resu
     let sinks = RefCell::new(&mut world.sinks);
     let mut measurer = Measurer { git, root: &root, area: &area, files: &files, own: None };
     // The judges of the end come first: what is compared afterwards is what the checks themselves changed.
-    let edited = aside::put_back(&files.aside()).map_err(|error| error.to_string())?;
+    let edited = aside::take_back(&files.aside()).map_err(|error| error.to_string())?;
     let restored = while_ticking(&sinks, measurer.restore(&request.tree)).await;
     restored.map(|restored| edited.into_iter().chain(restored).collect())
 }
 
 /// Compares the working tree with the one on which the run began and with those of its verdicts, and writes the patch.
 pub(super) async fn end(request: &MeasureRequest, world: &mut World) -> Measured {
-    let own_env = world.own_env.clone();
+    let last_action = world.last_action;
+    let (own_env, variables) = (world.own_env.clone(), SearchVariables::of(&world.env));
     // What is wanted now is the end of the run, and this belongs to it.
     let (_never, uncancelled) = Cancel::channel();
     let limit = if world.cancel.is_asked() { SHORT_LIMIT } else { LIMIT };
@@ -124,17 +147,38 @@ pub(super) async fn end(request: &MeasureRequest, world: &mut World) -> Measured
     let redactor = world.redactor.clone();
     let sinks = RefCell::new(&mut world.sinks);
     let mut measurer = Measurer { git, root: &root, area: &area, files: &files, own: None };
-    let compared = while_ticking(&sinks, measurer.compare(request, &redactor)).await;
+    let mut for_judges = measurer.git.clone();
+    let untracked = async {
+        match &request.judging {
+            Some(_) => ignored::untracked(&mut for_judges, &root).await,
+            None => Ok(Vec::new()),
+        }
+    };
+    let both = async { tokio::join!(measurer.compare(request, &redactor), untracked) };
+    let (compared, untracked) = while_ticking(&sinks, Box::pin(both)).await;
     match compared {
-        Ok((changes, since)) => {
-            let judges = match &request.judging {
-                Some(judging) => Some(measurer.judged(judging, &changes, &own_env).await),
-                None => None,
+        Ok(ComparedTrees { changes, since, touched }) => {
+            let judges = match (&request.judging, untracked.ok().zip(touched)) {
+                (Some(judging), Some((untracked, touched))) => {
+                    let (start, end) = (&request.start, &changes.end);
+                    let changes = JudgedChanges { start, end, touched, untracked, last_action };
+                    Some(measurer.judged(judging, changes, (&own_env, variables)).await)
+                }
+                (Some(_), None) => Some(unknown_judges()),
+                (None, _) => None,
             };
             Measured { changes: Changes::Known(Box::new(changes)), since, judges }
         }
         Err(unknown) => Changes::Unknown { unknown }.into(),
     }
+}
+
+/// How the tree on which a run ends compares with those before it.
+struct ComparedTrees {
+    changes: TreeChanges,
+    since: Vec<ChangedSince>,
+    /// The paths that differ since the run began; none where there may be judges among those that were not looked at.
+    touched: Option<Vec<String>>,
 }
 
 impl Measurer<'_> {
@@ -143,7 +187,7 @@ impl Measurer<'_> {
         &mut self,
         request: &MeasureRequest,
         redactor: &Redactor,
-    ) -> Result<(TreeChanges, Vec<ChangedSince>), String> {
+    ) -> Result<ComparedTrees, String> {
         let start = &request.start;
         let look = Box::pin(self.look()).await?;
         unless_moved(start, &look)?;
@@ -182,6 +226,8 @@ impl Measurer<'_> {
             Err(why) => (None, Some(one_line(&why, 300))),
         };
         files.sort_by(|one, other| (!one.tracked, &one.path).cmp(&(!other.tracked, &other.path)));
+        let touched = files.iter().flat_map(|file| [Some(&file.path), file.from.as_ref()]).flatten();
+        let touched = (!look.are_judges_unseen).then(|| touched.cloned().collect());
         let more = files.len().saturating_sub(MOST_LISTED) as u64;
         files.truncate(MOST_LISTED);
         let mut unseen = look.unseen;
@@ -199,20 +245,36 @@ impl Measurer<'_> {
             no_patch,
             unseen,
         };
-        Ok((changes, since))
+        Ok(ComparedTrees { changes, since, touched })
     }
 
     /// Tells what the run did to its judges. What cannot be read is not unchanged.
     async fn judged(
         &mut self,
         request: &JudgingRequest,
-        changes: &TreeChanges,
-        env: &BTreeMap<String, String>,
+        changes: JudgedChanges<'_>,
+        (env, variables): (&BTreeMap<String, String>, SearchVariables),
     ) -> JudgesFound {
-        let unknown = || JudgesFound { state: JudgesState::Unknown, ..JudgesFound::unchanged() };
-        let Ok((git, top)) = self.reader(env).await else { return unknown() };
-        let Ok(inside) = self.inside(&top) else { return unknown() };
-        judging::judged(request, changes, &git, &inside)
+        let Ok((git, top)) = self.reader(env).await else { return unknown_judges() };
+        let Ok(inside) = self.inside(&top) else { return unknown_judges() };
+        let place = JudgingPlace { top: &top, inside: &inside, env: variables };
+        judging::judged(request, changes, &git, (&place, self.files))
+    }
+
+    /// Describes what git does not track and decides what checks say, and keeps it.
+    fn ignored(
+        &self,
+        request: &JudgingRequest,
+        found: &Look,
+        untracked: &[u8],
+        env: SearchVariables,
+    ) -> Result<Vec<IgnoredFile>, String> {
+        let inside = self.inside(&found.top)?;
+        let place = JudgingPlace { top: &found.top, inside: &inside, env };
+        let mut paths = ignored::by_name(untracked, &found.top);
+        paths.extend(judging::programs(request, &place));
+        paths.retain(|path| !found.holds(path));
+        ignored::kept(&paths, &found.top, &judging::store(self.files)).map_err(|error| error.to_string())
     }
 
     /// Makes what reads the objects of the repository and those of the run, and names the top of the working tree.
@@ -421,6 +483,10 @@ impl Measurer<'_> {
         replace(&self.files.patch(), &patch).map_err(|error| error.to_string())?;
         Ok(Some(patch.len() as u64))
     }
+}
+
+fn unknown_judges() -> JudgesFound {
+    JudgesFound { state: JudgesState::Unknown, ..JudgesFound::unchanged() }
 }
 
 /// A tree that is looked at from elsewhere, or of which another part is checked out, is not the one of the start; and a

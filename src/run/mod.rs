@@ -15,6 +15,7 @@ pub(crate) mod drive;
 mod filtered;
 mod git;
 pub(crate) mod helper;
+mod ignored;
 mod installed;
 mod judging;
 mod kept;

@@ -17,6 +17,7 @@ use super::rules::Rules;
 use super::snapshots::TreeSnapshots;
 use crate::base::name::LoopName;
 use crate::base::redact::Redactor;
+use crate::base::time::Timestamp;
 use crate::engine::Start;
 use crate::engine::request::{Setting, SubLoopRequest};
 use crate::git::call::without_repository;
@@ -68,6 +69,8 @@ pub struct World {
     pub surroundings: Surroundings,
     /// What is to be said about the action that is performed, as warnings.
     pub remarks: Vec<String>,
+    /// When the last action began, in this process.
+    pub last_action: Option<Timestamp>,
     /// What the work of the run is judged by.
     pub rules: Rules,
     /// What became of the artifact of the run, if it has one.

@@ -23,6 +23,7 @@ fn known(on_change: OnChange) -> Start {
         entries: vec![],
         before: vec![],
         unseen: vec![],
+        ignored: vec![],
         place: None,
     };
     let tree = Some(StartTree::Known(Box::new(tree)));

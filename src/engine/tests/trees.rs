@@ -22,6 +22,7 @@ fn known(strict: bool) -> Start {
         entries: vec![],
         before: vec![],
         unseen: vec![],
+        ignored: vec![],
         place: None,
     };
     let start = start(strict);

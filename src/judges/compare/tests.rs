@@ -42,7 +42,8 @@ fn looked(
     start: &MemoryTree,
     end: &MemoryTree,
 ) -> JudgesFound {
-    let command = CheckCommand { state: "check", text: check, directory: "", search: &[] };
+    let command =
+        CheckCommand { state: "check", text: check, directory: "", search: &[], libraries: &[], shell: &[] };
     let commands = [command];
     look(&TreeComparison { declared, commands: &commands, loop_files: &[], changed, start, end })
 }
@@ -144,7 +145,14 @@ fn modes_ignored_files_and_what_cannot_be_read_count() {
     let link = FileAt { mode: FileMode::Link, ..file(b"x") };
     assert_eq!(shown(&with("tests/a.py", link)), "changed: tests/a.py mode");
     let search = ["node_modules/.bin".to_owned()];
-    let command = CheckCommand { state: "check", text: "jest", directory: "", search: &search };
+    let command = CheckCommand {
+        state: "check",
+        text: "jest",
+        directory: "",
+        search: &search,
+        libraries: &[],
+        shell: &[],
+    };
     let mut end = start.clone();
     let path = "node_modules/.bin/jest".to_owned();
     end.insert(path.clone(), FileAt { is_ignored: true, ..file(b"x") });

@@ -12,7 +12,8 @@ use crate::engine::verification::{Confirmed, Verification, VerifiedExtent};
 pub fn once_more(check: &ClosingPassCheck) -> String {
     let took = human(Duration::from_millis(check.duration_ms));
     let name = one_line(&check.check, 200);
-    format!("{name} once more at the end: {} (exit {}, {took})", check.verdict, check.exit_code)
+    let without = check.without();
+    format!("{name} once more at the end{without}: {} (exit {}, {took})", check.verdict, check.exit_code)
 }
 
 /// What is said where each item of a plan is verified, and nobody has checked all of their changes together.

@@ -125,7 +125,7 @@ fn closing_case(check: &ClosingPassCheck) -> TestCase {
     if !check.passed {
         status.set_description(clean(&check.stdout));
     }
-    let mut case = TestCase::new(clean(&format!("closing pass: {}", check.check)), status);
+    let mut case = TestCase::new(clean(&format!("closing pass: {}{}", check.check, check.without())), status);
     case.set_time(Duration::from_millis(check.duration_ms));
     case
 }

@@ -18,6 +18,7 @@ use crate::git::call::Call;
 use crate::git::status::{FileStanding, StatusLine, Untracked};
 use crate::git::{diff, status};
 use crate::journal::files::RunFiles;
+use crate::judges::compare::is_by_name;
 use crate::run::area::Area;
 use crate::run::filtered;
 use crate::run::git::{GitCalls, OwnIndex};
@@ -70,6 +71,20 @@ pub(super) struct Look {
     /// What cannot be told because of filters; it is unseen, too.
     pub(super) untold: Option<String>,
     pub(super) place: TreePlace,
+    /// The files that git tracks, one behind the other, each behind its flag.
+    tracked: Vec<u8>,
+    /// Whether there are more untracked files that are judges by their names than can be looked at.
+    pub(super) are_judges_unseen: bool,
+}
+
+impl Look {
+    /// Tells whether a file is in the tree.
+    pub(super) fn holds(&self, path: &str) -> bool {
+        let bytes = gitpath::to_bytes(path);
+        let is_it = |line: &[u8]| line.get(2..) == Some(&bytes);
+        self.entries.iter().any(|entry| entry.path == path)
+            || self.tracked.split(|byte| *byte == 0).any(is_it)
+    }
 }
 
 /// Tracked files that git was told not to look at.
@@ -79,6 +94,8 @@ struct Flagged {
     present: Vec<Vec<u8>>,
     /// A digest of those that a sparse checkout leaves out.
     left_out: Option<String>,
+    /// All tracked files, as git lists them.
+    tracked: Vec<u8>,
 }
 
 /// Untracked files, by what becomes of them.
@@ -89,6 +106,7 @@ struct Others {
     /// They are known by a digest.
     digested: Vec<TreeEntry>,
     unseen: Option<String>,
+    are_judges_unseen: bool,
 }
 
 impl Measurer<'_> {
@@ -145,6 +163,7 @@ impl Measurer<'_> {
         untracked.retain(|path| self.counts(&place.top, path));
         let untold = filtered::settle(&mut self.git, &place.top, &mut lines).await?;
         let others = self.others(&place.top, untracked, &lines).await?;
+        let are_judges_unseen = others.are_judges_unseen;
         let mut digested = others.digested;
         let mut raw = Vec::new();
         for path in untold.iter().flat_map(|untold| &untold.paths) {
@@ -163,7 +182,8 @@ impl Measurer<'_> {
             let (commit, tree) = (place.commit, place.tree);
             let ids = TreeIds { commit, tree: tree.clone(), index: Some(tree), rest };
             let (top, entries) = (place.top, digested);
-            return Ok(Look { top, ids, entries, unseen, untold, place: tree_place });
+            let (place, tracked) = (tree_place, flagged.tracked);
+            return Ok(Look { top, ids, entries, unseen, untold, place, tracked, are_judges_unseen });
         }
         let own = self.own(&place)?;
         let write_tree = Call::new("write-tree");
@@ -180,9 +200,15 @@ impl Measurer<'_> {
             }
         }
         let files = files.chain(flagged.present.iter().cloned()).chain(others.hashed);
-        let files: Vec<u8> = files.flat_map(|path| [path, vec![0]].concat()).collect();
+        let (gone, files): (Vec<_>, Vec<_>) = files.partition(|path| is_behind_a_link(path, &place.top));
+        let list =
+            |files: Vec<Vec<u8>>| files.into_iter().flat_map(|path| [path, vec![0]].concat()).collect();
+        if !gone.is_empty() {
+            let remove = Call::new("update-index").with(&["-z", "--force-remove", "--stdin"]);
+            self.git.run_in(&own, &place.top, &remove, Some(list(gone))).await?;
+        }
         let add = Call::new("update-index").with(&["-z", "--add", "--remove", "--replace", "--stdin"]);
-        self.git.run_in(&own, &place.top, &add, Some(files)).await?;
+        self.git.run_in(&own, &place.top, &add, Some(list(files))).await?;
         let tree = self.git.id_in(&own, &place.top, &write_tree).await?;
         let raw = Call::new("diff-index").with(&["--cached", "-z", "--raw", "--no-renames", "--no-abbrev"]);
         let raw = self.git.run_in(&own, &place.top, &raw.id(&place.commit), None).await?;
@@ -202,7 +228,8 @@ impl Measurer<'_> {
             .collect();
         entries.extend(digested);
         let ids = TreeIds { commit: place.commit, tree, index, rest };
-        Ok(Look { top: place.top, ids, entries, unseen, untold, place: tree_place })
+        let (top, place, tracked) = (place.top, tree_place, flagged.tracked);
+        Ok(Look { top, ids, entries, unseen, untold, place, tracked, are_judges_unseen })
     }
 
     /// Returns where the run stands in the working tree.
@@ -244,9 +271,15 @@ impl Measurer<'_> {
         let mut others = Others::default();
         let mut bytes = 0;
         // A file that only the index no longer has is tracked by the commit.
-        let paths: Vec<Vec<u8>> =
+        let mut paths: Vec<Vec<u8>> =
             paths.into_iter().filter(|path| !tracked.contains(path.as_slice())).collect();
         let over = paths.len().saturating_sub(MOST_UNTRACKED);
+        if over > 0 {
+            // However many others there are, what decides what checks say is looked at.
+            paths.sort_by_cached_key(|path| !is_by_name(&gitpath::to_text(path)));
+            let first = paths.get(MOST_UNTRACKED).map(|path| gitpath::to_text(path));
+            others.are_judges_unseen = first.is_some_and(|path| is_by_name(&path));
+        }
         if over > 0 {
             others.unseen = Some(format!(
                 "{} of the scope {} not compared: there are more than {MOST_UNTRACKED}, and `.gitignore` names none of them",
@@ -324,6 +357,7 @@ async fn flagged(git: &mut GitCalls, top: &Path) -> Result<Flagged, String> {
         }
     }
     flagged.left_out = (!is_whole).then(|| hex(&left_out.finalize()));
+    flagged.tracked = printed;
     Ok(flagged)
 }
 
@@ -359,6 +393,13 @@ fn is_to_be_hashed(line: &StatusLine<'_>, top: &Path) -> bool {
         FileStanding::Submodule { .. } | FileStanding::Unmerged => true,
         FileStanding::Untracked => false,
     }
+}
+
+/// Tells whether a link stands in the place of a directory of a path: for git, nothing is there any more.
+fn is_behind_a_link(path: &[u8], top: &Path) -> bool {
+    let ends = path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(end, _)| end);
+    let mut folders = ends.map(|end| top.join(OsStr::from_bytes(&path[..end])));
+    folders.any(|folder| folder.is_symlink())
 }
 
 /// Describes a file by everything that changes with its content.

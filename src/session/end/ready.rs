@@ -183,6 +183,7 @@ impl Launch<'_> {
             area,
             surroundings: surroundings(&territory),
             remarks: Vec::new(),
+            last_action: None,
             rules: Rules::default(),
             artifact: None,
             state_failure: None,

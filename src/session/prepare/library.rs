@@ -136,7 +136,7 @@ pub(crate) fn can_write(value: &Value) -> bool {
 impl KnownLoop {
     /// Says something about one of its states, with the place in its file.
     fn at(&self, state: &StateName, message: &str) -> String {
-        let Source { file, lines } = &self.source;
+        let Source { file, lines, .. } = &self.source;
         let line = lines.get(state).map(|line| format!(":{line}")).unwrap_or_default();
         format!("in `{state}` of the loop `{}` ({file}{line}), {message}", self.machine.name)
     }
@@ -525,7 +525,7 @@ fn load(located: &Located, root: &Path) -> Result<KnownLoop, Missing> {
         }
     })?;
     let (machine, problems) = compile::compile_with(&loaded.definition, KnownValues::Draft);
-    let source = Source { file: located.shown.clone(), lines: lines(&loaded) };
+    let source = Source { file: located.shown.clone(), others: Vec::new(), lines: lines(&loaded) };
     let machine = machine.map(Rc::new).ok_or_else(|| Missing::Unusable(errors(&located.shown, &problems)))?;
     let (texts, file) = (texts(&loaded.sources), root.join(&located.shown));
     Ok(KnownLoop { machine, definition: loaded.definition, file, digest: loaded.digest, source, texts })

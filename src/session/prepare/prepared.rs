@@ -66,7 +66,11 @@ impl Prepared {
         let Located { path, shown, .. } = &self.located;
         let file =
             path.strip_prefix(&self.home).map_or_else(|_| shown.clone(), |file| file.display().to_string());
-        Source { file, lines: lines(&self.loaded) }
+        let all = self.files().into_iter();
+        let others =
+            all.filter_map(|(file, _)| Some(file.strip_prefix(&self.home).ok()?.display().to_string()));
+        let others = others.filter(|other| *other != file).collect();
+        Source { file, others, lines: lines(&self.loaded) }
     }
 
     /// Returns what is provided to the loop in a run with these files.

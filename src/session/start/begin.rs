@@ -11,9 +11,10 @@ use super::{changes, tree};
 use crate::base::command;
 use crate::base::diagnostic::Severity;
 use crate::base::text::plural;
-use crate::engine::Start;
 use crate::engine::changes::StartTree;
 use crate::engine::event::{LoopStart, Overrides, SCHEMA};
+use crate::engine::request::JudgingRequest;
+use crate::engine::{Engine, Start};
 use crate::journal::files::RunFiles;
 use crate::machine::calls;
 use crate::process::signal::Cancel;
@@ -201,8 +202,10 @@ impl<'s> ConfiguredRun<'s> {
             worktree.create(session)?;
         }
         let area = tree::area(&territory, &options.run, session);
-        let looked =
-            tree::start(prepared, &area, (&files, options), worktree.is_some(), &cancel, session).await;
+        let judging = self.judging(&files, &clock);
+        let Self { prepared, options, context, .. } = &mut self;
+        let of = (&files, &*options, &judging);
+        let looked = tree::start(prepared, &area, of, worktree.is_some(), &cancel, session).await;
         let (tree, warnings) = looked.inspect_err(|_| {
             if let Some(worktree) = &worktree {
                 worktree.close(true, session);
@@ -244,6 +247,13 @@ impl<'s> ConfiguredRun<'s> {
             worktree,
             snapshots,
         })
+    }
+
+    /// Returns what has to be known to tell which files judge the run, as far as it is known before it begins.
+    fn judging(&self, files: &RunFiles, clock: &Clock) -> JudgingRequest {
+        let not_yet = StartTree::Unknown { unknown: "it was not looked at yet".to_owned() };
+        let start = self.start(files, EarlierNights::default(), not_yet, clock);
+        Engine::new(&self.prepared.machine, start).judges_asked_for()
     }
 
     fn start(&self, files: &RunFiles, before: EarlierNights, tree: StartTree, clock: &Clock) -> Start {

@@ -7,6 +7,7 @@ use crate::base::territory::Territory;
 use crate::base::text::{listed_in_part, one_line, plural};
 use crate::engine::changes::{KnownStart, StartTree};
 use crate::engine::event::Llm;
+use crate::engine::request::JudgingRequest;
 use crate::forge::github::event::WorkflowEvent;
 use crate::journal::files::RunFiles;
 use crate::machine::{Machine, OnChange};
@@ -50,7 +51,7 @@ pub(crate) async fn now(
 ) -> Option<ObjectId> {
     let env = session.env.for_ourselves();
     let env = if in_worktree { Worktree::env(env) } else { env };
-    match measure::start(&prepared.located.root, area, files, (env, cancel.clone())).await {
+    match measure::start(&prepared.located.root, area, files, None, (env, cancel.clone())).await {
         StartTree::Known(found) => Some(found.ids.tree),
         StartTree::Unknown { .. } => None,
     }
@@ -60,14 +61,15 @@ pub(crate) async fn now(
 pub(crate) async fn start(
     prepared: &Prepared,
     area: &Area,
-    (files, options): (&RunFiles, &BeginOptions),
+    (files, options, judging): (&RunFiles, &BeginOptions, &JudgingRequest),
     in_worktree: bool,
     cancel: &Cancel,
     session: &Session<'_>,
 ) -> Result<(StartTree, Vec<String>), Error> {
     let env = session.env.for_ourselves();
     let env = if in_worktree { Worktree::env(env) } else { env };
-    let mut tree = measure::start(&prepared.located.root, area, files, (env, cancel.clone())).await;
+    let root = &prepared.located.root;
+    let mut tree = measure::start(root, area, files, Some(judging), (env, cancel.clone())).await;
     if let StartTree::Known(start) = &mut tree {
         start.stands_for = stands_for(start, session);
     }

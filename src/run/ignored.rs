@@ -1,0 +1,239 @@
+//! Files that no tree of git holds and that decide what checks say all the same: the program in a virtual environment, a
+//! `phpunit.xml` that everybody has for himself. What they are when a run begins is kept beside its journal, so that the
+//! end can be compared with it, and can be asked with it once more.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest as _, Sha256};
+
+use super::git::GitCalls;
+use crate::base::gitpath;
+use crate::base::own::is_own;
+use crate::base::text::hex;
+use crate::base::time::Timestamp;
+use crate::engine::changes::{FileMode, IgnoredFile, KeptFile};
+use crate::files::{read, replace};
+use crate::git::call::Call;
+use crate::judges::compare::is_obeyed_by_name;
+use crate::judges::tree::{At, FileAt};
+
+/// The longest file whose content is kept. A longer one is known by what changes with its content.
+const LONGEST: u64 = read::MIB;
+
+/// The list of a checkout's own of what git leaves out.
+const EXCLUDE: &str = ".git/info/exclude";
+
+/// How deep folders are looked into that git does not track at all, and how many entries of them in all.
+const DEEPEST: usize = 3;
+const MOST: usize = 4000;
+
+/// Folders of dependencies and products: what lies in them configures nothing outside of them.
+const CLOSED: [&str; 24] = [
+    ".git",
+    ".gradle",
+    ".mypy_cache",
+    ".next",
+    ".nox",
+    ".nuxt",
+    ".pytest_cache",
+    ".ruff_cache",
+    ".terraform",
+    ".tox",
+    ".venv",
+    "Pods",
+    "__pycache__",
+    "_build",
+    "bower_components",
+    "build",
+    "deps",
+    "dist",
+    "env",
+    "node_modules",
+    "obj",
+    "target",
+    "vendor",
+    "venv",
+];
+
+/// Lists what git does not track. A folder that holds nothing tracked is named as such, and not looked into.
+pub(super) async fn untracked(git: &mut GitCalls, root: &Path) -> Result<Vec<u8>, String> {
+    let list = Call::new("ls-files").with(&["--others", "--directory", "--full-name", "-z"]).path(":/");
+    git.run(root, &list).await
+}
+
+/// Returns the files of such a list that are obeyed because of their names, from the top of the tree.
+pub(super) fn by_name(untracked: &[u8], top: &Path) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    // Tools that ask git what to leave out heed this list, too.
+    if top.join(EXCLUDE).is_file() {
+        found.insert(EXCLUDE.to_owned());
+    }
+    let mut left = MOST;
+    for path in untracked.split(|byte| *byte == 0).filter(|path| !path.is_empty() && !is_own(path)) {
+        match path.strip_suffix(b"/") {
+            Some(folder) => look_into(Path::new(OsStr::from_bytes(folder)), top, &mut left, &mut found),
+            None => found.extend(obeyed(path)),
+        }
+    }
+    found
+}
+
+fn obeyed(path: &[u8]) -> Option<String> {
+    Some(gitpath::to_text(path)).filter(|path| is_obeyed_by_name(path))
+}
+
+/// Looks into a folder that git does not track, as far as it may be looked.
+fn look_into(folder: &Path, top: &Path, left: &mut usize, found: &mut BTreeSet<String>) {
+    let mut open = vec![(folder.to_owned(), 0)];
+    while let Some((folder, depth)) = open.pop() {
+        let name = folder.file_name().map(|name| name.to_string_lossy().into_owned());
+        if depth == DEEPEST || name.is_some_and(|name| CLOSED.contains(&name.as_str())) {
+            continue;
+        }
+        for entry in std::fs::read_dir(top.join(&folder)).into_iter().flatten().flatten() {
+            let Some(fewer) = left.checked_sub(1) else { return };
+            *left = fewer;
+            let path = folder.join(entry.file_name());
+            match entry.file_type() {
+                Ok(kind) if kind.is_dir() => open.push((path, depth + 1)),
+                Ok(_) => found.extend(obeyed(path.as_os_str().as_bytes())),
+                Err(_) => {}
+            }
+        }
+    }
+}
+
+/// Describes what stands at paths, and keeps it in a directory.
+pub(super) fn kept<'p>(
+    paths: impl IntoIterator<Item = &'p String>,
+    top: &Path,
+    store: &Path,
+) -> std::io::Result<Vec<IgnoredFile>> {
+    let keep = |path: &String| {
+        let found = FileOnDisk::at(&place(top, path))?;
+        if let Some(FileOnDisk { file, bytes: Some(bytes) }) = &found {
+            fs_err::create_dir_all(store)?;
+            // What git does not track may hold what nobody else is to read.
+            fs_err::set_permissions(store, std::fs::Permissions::from_mode(0o700))?;
+            replace::create(&store.join(&file.sha256), bytes)?;
+        }
+        Ok(IgnoredFile { path: path.clone(), found: found.map(|found| found.file) })
+    };
+    paths.into_iter().map(keep).collect()
+}
+
+/// Returns the paths at which something else stands than when the run began.
+pub(super) fn changed(ignored: &[IgnoredFile], named: &BTreeSet<String>, top: &Path) -> BTreeSet<String> {
+    let differs = |path: &str, was: Option<&KeptFile>| match FileOnDisk::at(&place(top, path)) {
+        Ok(found) => found.as_ref().map(|found| &found.file) != was,
+        Err(_) => true,
+    };
+    let known: BTreeMap<&str, Option<&KeptFile>> =
+        ignored.iter().map(|file| (file.path.as_str(), file.found.as_ref())).collect();
+    let new =
+        named.iter().filter(|path| !known.contains_key(path.as_str())).map(|path| (path.as_str(), None));
+    let all = known.iter().map(|(path, was)| (*path, *was)).chain(new);
+    all.filter(|(path, was)| differs(path, *was)).map(|(path, _)| path.to_owned()).collect()
+}
+
+/// Returns what stood at a path when the run began.
+pub(super) fn at_start(file: Option<&KeptFile>, store: &Path) -> At {
+    let Some(file) = file else { return At::Nothing };
+    match read::bytes(&store.join(&file.sha256), LONGEST) {
+        // Somebody else may have written there.
+        Ok(bytes) if hex(&Sha256::digest(&bytes)) == file.sha256 => {
+            At::File(FileAt { mode: file.mode, bytes, is_ignored: true })
+        }
+        Ok(_) | Err(_) => At::Unreadable,
+    }
+}
+
+/// Returns what stands at a path now, where no tree of git has it.
+pub(super) fn at_end(path: &str, top: &Path) -> At {
+    match FileOnDisk::at(&place(top, path)) {
+        Ok(None) => At::Nothing,
+        Ok(Some(FileOnDisk { file, bytes: Some(bytes) })) => {
+            At::File(FileAt { mode: file.mode, bytes, is_ignored: true })
+        }
+        // It is too long for a text, and there.
+        Ok(Some(FileOnDisk { file, bytes: None })) => {
+            At::File(FileAt { mode: file.mode, bytes: file.sha256.into_bytes(), is_ignored: true })
+        }
+        Err(_) => At::Unreadable,
+    }
+}
+
+/// Tells whether a file was changed since a moment. The time of its content can be set by anybody, that of the change
+/// cannot.
+pub(super) fn changed_since(path: &str, top: &Path, moment: Timestamp) -> bool {
+    let Ok(metadata) = place(top, path).symlink_metadata() else { return false };
+    let changed = metadata.ctime().saturating_mul(1000).saturating_add(metadata.ctime_nsec() / 1_000_000);
+    Timestamp::from_millis(changed) >= moment
+}
+
+/// Tells what stands outside of the tree: a program, by its path alone.
+pub(super) fn outside(path: &str) -> At {
+    let metadata = Path::new(path).metadata();
+    let is_program = |metadata: std::fs::Metadata| metadata.is_file() && metadata.mode() & 0o111 != 0;
+    if metadata.is_ok_and(is_program) {
+        At::File(FileAt { mode: FileMode::Executable, bytes: Vec::new(), is_ignored: true })
+    } else {
+        At::Nothing
+    }
+}
+
+fn place(top: &Path, path: &str) -> PathBuf {
+    top.join(OsStr::from_bytes(&gitpath::to_bytes(path)))
+}
+
+/// What stands at a path.
+struct FileOnDisk {
+    file: KeptFile,
+    /// Its content; none where that is too long.
+    bytes: Option<Vec<u8>>,
+}
+
+impl FileOnDisk {
+    fn at(path: &Path) -> std::io::Result<Option<Self>> {
+        let metadata = match path.symlink_metadata() {
+            Ok(metadata) => metadata,
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory
+                ) =>
+            {
+                return Ok(None);
+            }
+            Err(error) => return Err(error),
+        };
+        let is_executable = metadata.permissions().mode() & 0o111 != 0;
+        let (mode, bytes) = if metadata.is_symlink() {
+            (FileMode::Link, Some(path.read_link()?.as_os_str().as_bytes().to_vec()))
+        } else if !metadata.is_file() {
+            // A folder is no program, and obeyed by no name.
+            return Ok(None);
+        } else {
+            let mode = if is_executable { FileMode::Executable } else { FileMode::File };
+            let is_short = metadata.len() <= LONGEST;
+            (mode, is_short.then(|| read::bytes(path, LONGEST)).transpose()?)
+        };
+        let digest = match &bytes {
+            Some(bytes) => Sha256::digest(bytes),
+            None => Sha256::digest(format!(
+                "{} {} {}.{} {}.{}",
+                metadata.len(),
+                metadata.ino(),
+                metadata.mtime(),
+                metadata.mtime_nsec(),
+                metadata.ctime(),
+                metadata.ctime_nsec()
+            )),
+        };
+        Ok(Some(Self { file: KeptFile { mode, sha256: hex(&digest) }, bytes }))
+    }
+}
