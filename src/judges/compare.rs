@@ -46,6 +46,7 @@ pub fn programs(commands: &[CheckCommand<'_>], start: &dyn Tree) -> Vec<String> 
 pub fn is_obeyed_by_name(path: &str) -> bool {
     let is_obeyed = |kind| matches!(kind, JudgeKind::Shadow | JudgeKind::Config | JudgeKind::Ignored);
     CATALOG.file(path).is_some_and(|row| is_obeyed(row.kind))
+        || CATALOG.sections.iter().any(|row| row.format != PartFormat::Make && row.means(path))
 }
 
 /// Tells whether a file is a judge because of its name, be it a test or a configuration.

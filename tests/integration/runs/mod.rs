@@ -13,6 +13,7 @@ mod guard;
 mod kept_files;
 mod killed;
 mod killed_anywhere;
+mod killed_closing_pass;
 mod left_behind;
 mod limits;
 mod obeyed;
