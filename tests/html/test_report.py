@@ -52,6 +52,16 @@ states:
   done: {terminal: true}
   failed: {terminal: true}
 """
+# What a team sees most: a check that said no.
+PLAIN = """
+name: plain
+description: x
+initial: check
+states:
+  check: {action: "seq 1 60; echo 'src/app.py:3: error: it is wrong'; exit 1", on_yes: done, on_no: failed}
+  done: {terminal: true}
+  failed: {terminal: true}
+"""
 
 
 class Reports(unittest.TestCase):
@@ -68,6 +78,8 @@ class Reports(unittest.TestCase):
             subprocess.run(["git", *who, *arguments], cwd=cls.directory, check=True)
         cls.ll_loop("run", "tidy", "--snapshots", "--report-dir", "out", code=3)
         cls.page = (cls.directory / "out/report.html").read_text()
+        (cls.directory / ".loops/plain.yaml").write_text(PLAIN)
+        cls.ll_loop("run", "plain", "--report-dir", "plain", code=1)
         # The same as somebody else's bundle, in whose journal every field is hostile.
         journal = (cls.directory / "out/events.jsonl").read_text()
         cls.strange = cls.forged(journal)
@@ -160,11 +172,22 @@ class Reports(unittest.TestCase):
         self.assertIn("⟨U+2066⟩", self.strange)
         self.assertIn("\N{REPLACEMENT CHARACTER}", self.strange)
 
-    def test_it_opens_at_the_step_that_decided(self):
+    def test_it_opens_at_the_outcome(self):
+        """Badge, reason and what the deciding step printed are on the first screen, and that step is open further below."""
         seen = self.visit()
-        self.assertIn(f'data-opens="{seen["step"]}"', self.page)
-        self.assertIn(seen["step"], seen["open"])
-        self.assertTrue(seen["visible"])
+        self.assertIsNone(seen["step"])
+        self.assertEqual(len(seen["open"]), 1)
+        self.assertIn(f'data-opens="{seen["open"][0]}"', self.page)
+        plain = self.directory / "plain/report.html"
+        pictures = Path(os.environ.get("LL_SCREENSHOTS", self.directory / "seen")) / "first"
+        pictures.mkdir(parents=True, exist_ok=True)
+        for width in (390, 800, 1280):
+            for scheme in ("light", "dark"):
+                with self.subTest(width=width, scheme=scheme):
+                    picture = pictures / f"{width}-{scheme}.png"
+                    [seen] = self.node("report.mjs", plain, json.dumps([{"width": width, "scheme": scheme, "picture": str(picture)}]))
+                    self.assertEqual(seen["first"], ["badge", "reason", "printed"])
+                    self.assertGreater(picture.stat().st_size, 10_000, "one without a text in it takes less")
 
     def test_keys_lead_through_the_steps(self):
         self.assertEqual(self.visit(hash="#step-1", keys=["j"])["step"], "step-2")

@@ -123,6 +123,11 @@
   if (location.hash) jump(location.hash);
   else if (document.body.dataset.opens) {
     const step = document.getElementById(document.body.dataset.opens);
-    if (step) go(step);
+    // The page begins with what came of the run; the step that decided is open further below.
+    if (step) {
+      here = step;
+      const details = step.querySelector("details");
+      if (details) details.open = true;
+    }
   }
 })();

@@ -24,6 +24,9 @@ const MAX_FILES: usize = 500;
 const MAX_NAMED: usize = 8;
 const MAX_DETAILS: usize = 16 * 1024;
 
+/// How many lines of the step that decided stand on the first screen.
+const MAX_EVIDENCE: usize = 10;
+
 /// Writes what came of the run, and where the parts of the page are.
 pub(super) fn header(page: &HtmlPage<'_>, sections: &PageSections, out: &mut Markup) {
     let digest = page.digest;
@@ -33,6 +36,7 @@ pub(super) fn header(page: &HtmlPage<'_>, sections: &PageSections, out: &mut Mar
         });
         out.leaf("h1", &[], &brief(digest.loop_name(), NAME));
         out.within("p", &[("class", "sentence")], |out| sentence(&digest.sentence_parts(), out));
+        evidence(page, out);
         if digest.unbegun().is_none() && digest.not_run().is_none() {
             facts(page, out);
         }
@@ -65,6 +69,25 @@ pub(super) fn header(page: &HtmlPage<'_>, sections: &PageSections, out: &mut Mar
         }
     });
     out.ours("\n");
+}
+
+/// Writes the last lines of the step that decided a run which came to no good end: a reader wants them before anything else.
+fn evidence(page: &HtmlPage<'_>, out: &mut Markup) {
+    let told = page.why.as_ref().filter(|_| !page.digest.is_success());
+    let Some(link) = told.and_then(|why| why.chain.iter().rev().find(|link| !link.lines.is_empty())) else {
+        return;
+    };
+    out.within("p", &[("class", "evidence")], |out| {
+        out.ours("It printed");
+        if let Some(step) = &link.step {
+            out.ours(" in ");
+            step_link(page, step, &format!("step {step}"), out);
+        }
+        out.ours(":");
+    });
+    let last = &link.lines[link.lines.len().saturating_sub(MAX_EVIDENCE)..];
+    let lines: Vec<String> = last.iter().map(|line| stripped(line).into_owned()).collect();
+    out.leaf("pre", &[("tabindex", "0")], &lines.join("\n"));
 }
 
 fn facts(page: &HtmlPage<'_>, out: &mut Markup) {
