@@ -156,7 +156,12 @@ pub fn human(duration: Duration) -> String {
         0 => format!("{}ms", duration.as_millis()),
         1..60 => format!("{seconds}.{}s", duration.subsec_millis() / 100),
         60..3600 => format!("{}m {}s", seconds / 60, seconds % 60),
-        _ => format!("{}h {}m", seconds / 3600, seconds % 3600 / 60),
+        3600..86_400 => format!("{}h {}m", seconds / 3600, seconds % 3600 / 60),
+        _ => match (seconds / 86_400, seconds % 86_400 / 3600) {
+            (1, 0) => "1 day".to_owned(),
+            (days, 0) => format!("{days} days"),
+            (days, hours) => format!("{days}d {hours}h"),
+        },
     }
 }
 
@@ -201,6 +206,8 @@ mod tests {
         assert_eq!(shown(2_340), "2.3s");
         assert_eq!(shown(154_000), "2m 34s");
         assert_eq!(shown(3_840_000), "1h 4m");
+        assert_eq!(shown(604_800_000), "7 days");
+        assert_eq!(shown(90_000_000), "1d 1h");
     }
 
     #[test]

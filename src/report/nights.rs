@@ -291,7 +291,7 @@ mod tests {
         let said = nights(&[("", "")]).missed(DAY, Timestamp::from_millis(49 * HOUR)).unwrap();
         assert_eq!(
             said,
-            "1 night did not happen: one is due every 24h 0m, and the last one began 49h 0m ago, at 1970-01-01T00:00:00.000Z"
+            "1 night did not happen: one is due every 1 day, and the last one began 2d 1h ago, at 1970-01-01T00:00:00.000Z"
         );
     }
 

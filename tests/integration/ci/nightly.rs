@@ -192,7 +192,7 @@ fn a_night_that_did_not_happen_is_reported_by_the_next() {
             73,
             true,
             None,
-            Some("2 nights did not happen: one is due every 24h 0m, and the last one began 73h 0m ago"),
+            Some("2 nights did not happen: one is due every 1 day, and the last one began 3d 1h ago"),
         ),
         (25, true, None, None),
         (73, false, None, None),

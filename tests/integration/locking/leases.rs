@@ -601,7 +601,7 @@ fn leases_of_strangers_are_named_and_end_some_day() {
     assert!(remote.leases().is_empty());
     remote.plant(name, claims("999999999999").as_bytes());
     let ran = project.run(&["run", "main", "--lock", "git"]).code(73);
-    let _ran = ran.says("24h 0m after its last sign of life");
+    let _ran = ran.says("1 day after its last sign of life");
     remote.plant(name, claims("0").as_bytes());
     let ran = project.run(&["run", "main", "--lock", "git", "--lock-ttl", "2s", "--queue"]).code(0);
     let said = ran.all();

@@ -74,7 +74,7 @@ fn a_commit_cools_down_from_when_it_was_first_seen() {
     let update = ["update", "--cool-down", "7d"];
     project.run(&["update", "--cool-down", "7d", "--check"]).code(0).says("waits");
     assert_eq!(lock(&project)["loops"][0].get("waiting"), None);
-    project.run(&update).code(0).says("waits").says("is taken 168h 0m later");
+    project.run(&update).code(0).says("waits").says("is taken 7 days later");
     let seen = lock(&project)["loops"][0]["waiting"][&second].as_str().unwrap().to_owned();
     assert_eq!(project.read(COPY), TIDY);
     // Newer commits do not make it wait for longer.
