@@ -178,7 +178,7 @@ fn refusal(change: &TreeChange, protected: &Protected) -> Option<&'static str> {
 }
 
 fn of_path(path: &[u8], kind: FileKind) -> Option<&'static str> {
-    const LOOP: Option<&str> = Some("it is a loop, and loops come from the checkout");
+    const LOOP: Option<&str> = Some(super::IS_A_LOOP);
     let parts: Vec<&[u8]> = path.split(|byte| *byte == b'/').collect();
     if parts.iter().any(|part| part.is_empty() || *part == b"." || *part == b".." || is_like(part, ".git")) {
         return Some("it is not the path of a file in a repository");

@@ -19,6 +19,9 @@ pub mod tree;
 /// The ending of a bundle's file name.
 pub const EXTENSION: &str = "llz";
 
+/// Why a loop is in no bundle.
+pub const IS_A_LOOP: &str = "it is a loop, and loops come from the checkout";
+
 /// The names of files in a bundle; those of the journal, the state and the log are also those in a report directory.
 pub(crate) mod names {
     pub(crate) const MANIFEST: &str = "manifest.json";

@@ -1,5 +1,6 @@
 //! The directory: its loops and what they need, where their runs are kept, its repository, its disk, and the CI system.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use super::row::{DoctorRow, RowState};
@@ -10,6 +11,8 @@ use crate::git::call::Call;
 use crate::machine::{Action, compile};
 use crate::session::context::Session;
 use crate::session::git;
+use crate::shell::command::commands;
+use crate::tools::{Tool, recognise};
 
 const AREA: &str = "directory";
 
@@ -26,6 +29,8 @@ pub(super) struct Needs {
     pub(super) agent: Option<String>,
     /// Why a repository of git is needed.
     pub(super) worktree: Option<String>,
+    /// The programs of checks that are called by themselves, each with its tool and why it is needed.
+    pub(super) checks: BTreeMap<String, (&'static Tool, String)>,
 }
 
 /// Reads the loops that are found from here.
@@ -53,12 +58,33 @@ pub(super) fn needs(session: &Session<'_>) -> Needs {
             if asks && !machine.llm.is_forbidden && step.can_ask() {
                 needs.agent.get_or_insert_with(|| format!("the loop `{name}` may ask an agent"));
             }
+            if let Some((program, tool)) = step.action.as_ref().and_then(called) {
+                let why = || (tool, format!("the loop `{name}` checks with it"));
+                needs.checks.entry(program).or_insert_with(why);
+            }
             if matches!(&step.action, Some(Action::SubLoop(sub)) if sub.worktree.is_some()) {
                 needs.worktree.get_or_insert_with(|| format!("the loop `{name}` works in a worktree"));
             }
         }
     }
     needs
+}
+
+/// Returns the known tool that an action calls by itself, with the word by which it does. What another program finds, as `npx` does,
+/// need not be on `PATH`.
+fn called(action: &Action) -> Option<(String, &'static Tool)> {
+    let Action::Shell(shell) = action else { return None };
+    let commands = commands(shell.text.source());
+    let words: Vec<String> = commands
+        .iter()
+        .find(|command| command.is_plain)?
+        .values()
+        .into_iter()
+        .map_while(|word| word.map(str::to_owned))
+        .collect();
+    let program = words.first()?.clone();
+    let tool = recognise(&words)?.tool;
+    (!program.contains('/') && tool.programs().contains(&program)).then_some((program, tool))
 }
 
 impl Needs {

@@ -50,12 +50,29 @@ pub(super) fn rows(needs: &Needs, session: &Session<'_>) -> Vec<DoctorRow> {
         program("docker", docker, "install Docker, start its engine, and let this user reach it"),
         tokens(session),
     ];
+    rows.extend(checks(needs, session));
     rows.extend(agents(
         [("claude", claude), ("codex", codex), ("gemini", gemini), ("qwen", qwen)],
         needs,
         session,
     ));
     rows
+}
+
+/// Looks for the tools that checks of the loops here call by themselves.
+fn checks(needs: &Needs, session: &Session<'_>) -> impl Iterator<Item = DoctorRow> {
+    needs.checks.iter().map(|(program, (tool, why))| {
+        let row = |state, said: &str| DoctorRow::new("checks", program.clone(), state, said);
+        let row = match spawn::find(program, session.env.get("PATH")) {
+            Some(_) => row(RowState::Works, "on PATH"),
+            None => {
+                let fix =
+                    tool.install.clone().unwrap_or_else(|| format!("install `{program}`, or put it on PATH"));
+                row(RowState::Absent, "not on PATH").fix(fix)
+            }
+        };
+        row.needed(Some(why))
+    })
 }
 
 fn program(name: &'static str, answer: ToolAnswer, fix: &'static str) -> DoctorRow {

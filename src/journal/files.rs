@@ -21,7 +21,35 @@ pub struct RunFiles {
 /// of ours into a commit, and neither `git clean -d` nor `git stash -u` takes it away.
 const IGNORE: &str = "# Written by ll-loop: files of runs are not part of the repository.\n*\n";
 
-const IGNORE_FILE: &str = ".gitignore";
+/// A file that keeps a tool out of a directory of runs. Most tools heed git; what they take with it, or read in every folder
+/// below the one in which they are called, they can be told here.
+struct KeepOut {
+    name: &'static str,
+    text: &'static str,
+    /// Files beside `.loops`, one of which says that the tool is used. Without its own settings, this one is a mistake to it.
+    beside: &'static [&'static str],
+}
+
+const KEEP_OUT: [KeepOut; 3] = [
+    KeepOut { name: ".gitignore", text: IGNORE, beside: &[] },
+    KeepOut {
+        name: "biome.json",
+        text: "{ \"root\": false, \"files\": { \"includes\": [] } }\n",
+        beside: &["biome.json", "biome.jsonc"],
+    },
+    KeepOut { name: ".markdownlint-cli2.jsonc", text: "{ \"ignores\": [\"**\"] }\n", beside: &[] },
+];
+
+/// Writes into a directory of runs, below `loops`, what keeps others out of it.
+fn keep_others_out(directory: &Path, loops: &Path) -> io::Result<()> {
+    for KeepOut { name, text, beside } in KEEP_OUT {
+        let is_used = beside.is_empty() || beside.iter().any(|file| loops.with_file_name(file).is_file());
+        if is_used {
+            replace::create(&directory.join(name), text)?;
+        }
+    }
+    Ok(())
+}
 
 /// The directories in `.loops` that no commit should have.
 const OURS: [&str; 3] = [".running", ".history", ".worktrees"];
@@ -110,7 +138,7 @@ impl RunFiles {
     /// Makes the directory of all runs, and on first use what keeps git from taking files of runs for the user's.
     pub fn make_directory(&self) -> io::Result<()> {
         fs_err::create_dir_all(&self.directory)?;
-        replace::create(&self.directory.join(IGNORE_FILE), IGNORE)?;
+        keep_others_out(&self.directory, self.loops())?;
         if let Some(loops) = self.directory.parent() {
             // Where `.git` cannot be written, the file above has to do.
             let _best_effort = exclude(loops);
@@ -246,7 +274,7 @@ impl RunFiles {
     pub fn archive(&self) -> io::Result<Self> {
         fault::write(1)?;
         fs_err::create_dir_all(&self.history)?;
-        replace::create(&Self::archive_of_all(self.loops()).join(IGNORE_FILE), IGNORE)?;
+        keep_others_out(&Self::archive_of_all(self.loops()), self.loops())?;
         let archived = self.archived();
         self.move_to(&archived)?;
         fault::point();

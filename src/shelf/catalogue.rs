@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use indexmap::IndexMap;
 use similar::TextDiff;
 
+use super::ignored;
 use crate::base::command;
 use crate::base::diagnostic::nearest;
 use crate::base::name::VarName;
@@ -109,6 +110,13 @@ pub(crate) fn add(entry: &CatalogueEntry, to: Option<&Path>, session: &Session<'
         fs_err::create_dir_all(directory).map_err(|error| failed(&error))?;
     }
     create(&target, entry.text).map_err(|error| failed(&error))?;
+    let root = place::repository(&session.cwd).unwrap_or(&session.cwd);
+    if target.starts_with(root.join(DIRECTORY)) {
+        let did = ignored::ignore_runs(root, session)?;
+        if did != ignored::UNCHANGED {
+            session.talk.note(&format!("{did} {}", ignored::FILE));
+        }
+    }
     Ok(Added::Written(target))
 }
 

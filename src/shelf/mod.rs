@@ -2,5 +2,6 @@
 
 pub(crate) mod catalogue;
 pub mod copies;
+mod ignored;
 pub(crate) mod init;
 pub mod upkeep;

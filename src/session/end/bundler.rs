@@ -10,10 +10,10 @@ use crate::base::object::ObjectId;
 use crate::base::redact::Redactor;
 use crate::base::territory::Territory;
 use crate::base::text::one_line;
-use crate::bundle::EXTENSION;
 use crate::bundle::manifest::{SnapshotName, repository};
 use crate::bundle::pack::{BundleContents, PackError, PackedBundle, pack};
 use crate::bundle::tree::{MadeTree, TreeOptions};
+use crate::bundle::{EXTENSION, IS_A_LOOP};
 use crate::ci::page;
 use crate::definition::load::DIRECTORY;
 use crate::engine::event::Assignment;
@@ -198,7 +198,12 @@ impl Saver {
     pub(crate) fn finish(&self, files: &RunFiles, reports: &Path) -> Vec<String> {
         let failed = self.failed.take().map(|why| format!("the last checkpoint failed: {why}"));
         let at_the_end = match self.bundler.write(files, reports) {
-            Ok(packed) => warnings(&packed),
+            Ok(mut packed) => {
+                // Nobody resumes a run that is over, and a first loop is not committed yet.
+                let is_missed = |why: &str| !files.is_archived() || why != IS_A_LOOP;
+                packed.left_out.retain(|left| is_missed(left.why.as_str()));
+                warnings(&packed)
+            }
             Err(PackError::NotBegun) => Vec::new(),
             Err(error) => {
                 vec![format!("cannot write a bundle, so {}: {error}", self.bundler.without)]

@@ -132,6 +132,11 @@ impl CheckTrial<'_, '_> {
 
     /// Says what to do about a check that could not run, in the words of the repository where it has some.
     fn advice(&self, found: &CouldNotRun, check: &Check, package: Option<&str>) -> String {
+        let program = check.finding.command.split_whitespace().next().unwrap_or_default();
+        if found.said.contains(&format!(" {program}: ")) {
+            // What the repository depends on does not bring the program that installs it.
+            return format!("install `{program}`, or put it on PATH");
+        }
         let install = install_of(self.repository, &check.finding, package);
         let is_missing = matches!(found.lacks, Lack::Packages | Lack::Program);
         match install.filter(|_| is_missing) {

@@ -9,10 +9,11 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 use similar::TextDiff;
 
+use super::ignored;
 pub(crate) use super::upkeep::Ci;
 use super::upkeep::{
-    Check, Plan, PlannedLoop, Repository, Trials, Tried, UnusedPackage, WorkflowLoop, loop_text, loops,
-    source, test_text, workflow,
+    Check, Plan, PlannedLoop, Repository, Trials, Tried, UnusedPackage, WorkflowLoop, in_style, loop_text,
+    loops, source, test_text, workflow,
 };
 use crate::base::text::one_line;
 use crate::base::time::{human, millis};
@@ -54,6 +55,8 @@ pub(crate) struct InitResult {
     left_out: Vec<UnusedPackage>,
     trials: Trials,
     files: Vec<(String, &'static str)>,
+    /// A file that pins the actions of workflows, which does not know those of a new one.
+    actions_lock: Option<String>,
 }
 
 /// A loop that was written.
@@ -84,8 +87,13 @@ pub(crate) fn init(options: InitOptions, session: &Session<'_>) -> Result<InitRe
     if loops.iter().all(|one| checks(&one.settled, &trials).next().is_none()) {
         return Err(nothing(&repository));
     }
-    let files = write(&root, texts(&repository, &loops, &trials, options), options.force, session)?;
-    Ok(InitResult { root, loops, left_out: planned.left_out, trials, files })
+    let mut files = write(&root, texts(&repository, &loops, &trials, options), options.force, session)?;
+    files.push((ignored::FILE.to_owned(), ignored::ignore_runs(&root, session)?));
+    let is_lock = |path: &&str| path.starts_with(".github/") && path.ends_with("actions.lock");
+    let actions_lock = repository.paths().find(is_lock).map(str::to_owned);
+    let has_workflow = files.iter().any(|(path, _)| path.starts_with(".github/"));
+    let actions_lock = actions_lock.filter(|_| has_workflow);
+    Ok(InitResult { root, loops, left_out: planned.left_out, trials, files, actions_lock })
 }
 
 /// Returns the checks that become states.
@@ -134,7 +142,7 @@ fn texts(
         (format!("{DIRECTORY}/tests/{}.test.yaml", one.planned.name), text)
     };
     files.extend(loops.iter().map(tests));
-    files
+    files.into_iter().map(|(path, text)| (path.clone(), in_style(repository, &path, &text))).collect()
 }
 
 /// Writes the files, all of them or none.
@@ -236,6 +244,12 @@ impl InitResult {
             if path.starts_with(".gitlab/") {
                 let _ = writeln!(out, "to run it, add to .gitlab-ci.yml:\n  include:\n    - local: {path}");
             }
+        }
+        if let Some(lock) = &self.actions_lock {
+            let _ = writeln!(
+                out,
+                "{lock} pins the actions of workflows: make it anew, so that it has those of ll-loop.yml"
+            );
         }
         for (name, why, advice) in self.not_checked() {
             let _ = writeln!(out, "NOT CHECKED: {name} could not run: {why}\n  {advice}");

@@ -33,7 +33,9 @@ const LONGEST: u64 = 256 * 1024;
 const MOST_BYTES: usize = 64 << 20;
 
 /// The files that may say something, by their names and by their ends.
-const NAMES: [&str; 9] = [
+const NAMES: [&str; 11] = [
+    ".editorconfig",
+    ".prettierrc",
     "Pipfile",
     "Makefile",
     "makefile",
@@ -44,9 +46,9 @@ const NAMES: [&str; 9] = [
     "Rakefile",
     "rakefile",
 ];
-const ENDS: [&str; 17] = [
-    ".json", ".jsonc", ".toml", ".yml", ".yaml", ".ini", ".cfg", ".txt", ".in", ".py", ".gradle", ".kts",
-    ".xml", ".mod", ".rs", ".csproj", ".fsproj",
+const ENDS: [&str; 19] = [
+    ".cabal", ".exs", ".json", ".jsonc", ".toml", ".yml", ".yaml", ".ini", ".cfg", ".txt", ".in", ".py",
+    ".gradle", ".kts", ".xml", ".mod", ".rs", ".csproj", ".fsproj",
 ];
 
 /// Reads the repository at a root. What cannot be read says nothing.

@@ -1,4 +1,5 @@
-//! Writes the loop that was planned, in a form that formatters of YAML leave as it is.
+//! Writes the loop that was planned, in a form that formatters and linters of YAML leave as it is: no spaces in braces, of
+//! which Prettier and yamllint think differently, and no blank in the first line, which is too long for yamllint otherwise.
 
 use std::fmt::Write as _;
 
@@ -18,7 +19,7 @@ pub fn loop_text(name: &str, plan: &Plan, packages: &[String], trials: &Trials) 
     let checks: Vec<&Check> = plan.checks.iter().filter(is_check).collect();
     let words: Vec<&str> = checks.iter().map(|check| check.name.as_str()).collect();
     let mut out = format!(
-        "# yaml-language-server: $schema=https://raw.githubusercontent.com/little-loops/ll-loop/{}/schema/loop.schema.json\nname: {}\n",
+        "# yaml-language-server:$schema=https://raw.githubusercontent.com/little-loops/ll-loop/{}/schema/loop.schema.json\nname: {}\n",
         COMMIT.unwrap_or("main"),
         quoted(name)
     );
@@ -83,7 +84,8 @@ struct WrittenCheck<'p> {
 }
 
 /// What is no is not what could not run: see the key in `docs/evaluators.md`.
-const JUDGED: &str = "    evaluate: { type: exit_code, \"no\": nonzero, error_if_not_run: true }\n";
+const JUDGED: &str =
+    "    evaluate:\n      type: exit_code\n      \"no\": nonzero\n      error_if_not_run: true\n";
 
 impl WrittenCheck<'_> {
     fn states(&self, out: &mut String) {

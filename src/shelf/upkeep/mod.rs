@@ -13,6 +13,7 @@ mod toolchains;
 mod trial;
 mod workflow;
 mod yaml;
+mod yaml_style;
 
 pub use loop_text::{loop_text, source};
 pub use plan::{Check, Plan, Planned, PlannedLoop, UnusedPackage, loops};
@@ -21,3 +22,8 @@ pub use setup::install_of;
 pub use test_text::test_text;
 pub use trial::{Trials, Tried};
 pub use workflow::{Ci, WorkflowLoop, workflow};
+
+/// Rewrites a text of YAML that was made here, as the repository writes YAML.
+pub fn in_style(repository: &Repository, path: &str, text: &str) -> String {
+    yaml_style::YamlStyle::of(repository, path).applied(text)
+}

@@ -179,7 +179,9 @@ pub struct UnusedPackage {
 }
 
 /// What says that a directory is a package.
-const MANIFESTS: [&str; 11] = [
+const MANIFESTS: [&str; 13] = [
+    "mix.exs",
+    "Package.swift",
     "package.json",
     "Cargo.toml",
     "pyproject.toml",

@@ -58,6 +58,7 @@ pinned! {
     RUBY = "ruby/setup-ruby", "0dafeac902942906541bc140009cdbf32665b601", "v1.315.0";
     PHP = "shivammathur/setup-php", "f3e473d116dcccaddc5834248c87452386958240", "v2";
     TERRAFORM = "hashicorp/setup-terraform", "dfe3c3f87815947d99a8997f908cb6525fc44e9e", "v4.0.1";
+    BEAM = "erlef/setup-beam", "988e02bfe678367a02564f65ca2e37726dc0268f", "v1.9.0";
     BUN = "oven-sh/setup-bun", "0c5077e51419868618aeaa5fe8019c62421857d6", "v2.2.0";
     DENO = "denoland/setup-deno", "667a34cdef165d8d2b2e98dde39547c9daac7282", "v2.0.4";
 }
@@ -66,7 +67,8 @@ pinned! {
 type SetLanguageUp = fn(&SetUpPlace<'_>) -> Vec<SetUp>;
 
 /// The languages, in the order in which they are set up.
-const LANGUAGES: [(&str, SetLanguageUp); 9] = [
+const LANGUAGES: [(&str, SetLanguageUp); 10] = [
+    ("elixir", elixir),
     ("go", go),
     ("java", java),
     ("dotnet", dotnet),
@@ -157,7 +159,19 @@ impl SetUpPlace<'_> {
             steps.extend(of_ci.into_iter().map(SetUp::Run));
         }
         steps.extend(Self::tools(called, &steps).into_iter().map(SetUp::Run));
+        steps.extend(self.tools_of_hooks(called).map(|install| SetUp::Run(install.to_owned())));
         steps
+    }
+
+    /// Returns what installs the programs that hooks of pre-commit take from the machine: most hooks bring their own.
+    fn tools_of_hooks(&self, called: &[&Finding]) -> impl Iterator<Item = &'static str> {
+        let calls_hooks = called.iter().any(|finding| finding.command.starts_with("pre-commit "));
+        let hooks =
+            self.here.text(".pre-commit-config.yaml").filter(|_| calls_hooks).unwrap_or_default().to_owned();
+        TOOLS_OF_HOOKS
+            .into_iter()
+            .filter(move |(hook, _)| hooks.contains(&format!("id: {hook}")))
+            .map(|(_, install)| install)
     }
 
     /// Returns the languages of the tools that are called. A task may call whatever has a manifest there.
@@ -172,6 +186,10 @@ impl SetUpPlace<'_> {
             match language.and_then(|name| TOOLS.ecosystems.iter().find(|known| known.name == name)) {
                 Some(known) => drop(found.insert(known.name.as_str())),
                 None => found.extend(self.by_manifests()),
+            }
+            let hooks = self.here.text(".pre-commit-config.yaml").unwrap_or_default();
+            if finding.command.starts_with("pre-commit ") && hooks.contains("id: terraform_") {
+                found.insert("terraform");
             }
             if finding.command.starts_with("npx ") {
                 found.insert("node");
@@ -223,6 +241,9 @@ impl SetUpPlace<'_> {
         }
         if languages.contains("php") && has("composer.json") {
             found.push("composer install --no-interaction".to_owned());
+        }
+        if languages.contains("elixir") {
+            found.push("mix deps.get".to_owned());
         }
         if languages.contains("terraform") {
             found.push("terraform init -backend=false".to_owned());
@@ -328,6 +349,18 @@ impl SetUpPlace<'_> {
         })
     }
 
+    /// Returns all values that the repository's own workflows give an input of an action, a line each: a job may set up several.
+    fn all_of_ci(&self, action: &str, input: &str) -> Option<String> {
+        let of_action = self.contents.actions.iter().filter(|known| known.name == action);
+        let values = of_action.flat_map(|known| &known.with).filter(|(key, _)| key == input);
+        let lines: BTreeSet<&str> = values
+            .flat_map(|(_, value)| value.lines())
+            .map(str::trim)
+            .filter(|line| !line.is_empty())
+            .collect();
+        (!lines.is_empty()).then(|| lines.into_iter().collect::<Vec<_>>().join("\n"))
+    }
+
     /// Returns the first of these files that is there, as a path from the top.
     fn version_file(&self, files: &[&str]) -> Option<String> {
         let below = |file: &str| {
@@ -338,7 +371,8 @@ impl SetUpPlace<'_> {
 }
 
 /// Programs that start others or are installed in a way of their own, and what installs them on a runner.
-const CALLERS: [(&str, &str); 8] = [
+const CALLERS: [(&str, &str); 9] = [
+    ("mise", "npm install --global @jdxcode/mise"),
     ("uv", "pipx install uv"),
     ("poetry", "pipx install poetry"),
     ("pdm", "pipx install pdm"),
@@ -347,6 +381,12 @@ const CALLERS: [(&str, &str); 8] = [
     ("poe", "pipx install poethepoet"),
     ("pytest", "python -m pip install pytest"),
     ("mypy", "python -m pip install mypy"),
+];
+
+/// Hooks of pre-commit that call a program of the machine, and what installs that.
+const TOOLS_OF_HOOKS: [(&str, &str); 2] = [
+    ("terraform_tflint", "go install github.com/terraform-linters/tflint@latest"),
+    ("terraform_docs", "go install github.com/terraform-docs/terraform-docs@latest"),
 ];
 
 /// Tells whether a step brings a program along.
@@ -370,7 +410,11 @@ fn brings(step: &SetUp, program: &str) -> bool {
 }
 
 /// What installs what a repository depends on, by how the command begins.
-const INSTALLS: [&str; 31] = [
+const INSTALLS: [&str; 35] = [
+    "mix deps.get",
+    "mix local.hex",
+    "mix local.rebar",
+    "cabal update",
     "pip install",
     "pip3 install",
     "python -m pip install",
@@ -456,7 +500,7 @@ fn dotnet(place: &SetUpPlace<'_>) -> Vec<SetUp> {
         Some(file) => ("global-json-file", file),
         None => (
             "dotnet-version",
-            place.of_ci("actions/setup-dotnet", "dotnet-version").unwrap_or_else(|| "10.0.x".to_owned()),
+            place.all_of_ci("actions/setup-dotnet", "dotnet-version").unwrap_or_else(|| "10.0.x".to_owned()),
         ),
     };
     vec![action(&DOTNET, vec![with])]
@@ -483,6 +527,22 @@ fn php(place: &SetUpPlace<'_>) -> Vec<SetUp> {
         &PHP,
         [("php-version", version), ("coverage", "none".to_owned())].into_iter().chain(extensions).collect(),
     )]
+}
+
+fn elixir(place: &SetUpPlace<'_>) -> Vec<SetUp> {
+    if let Some(file) = place.version_file(&[".tool-versions"]) {
+        let with = vec![("version-file", file), ("version-type", "strict".to_owned())];
+        return vec![action(&BEAM, with)];
+    }
+    let version = |input: &str, newest: &str| {
+        let known = place.of_ci(BEAM.name, input).filter(|version| !version.contains('\n'));
+        known.unwrap_or_else(|| newest.to_owned())
+    };
+    let with = vec![
+        ("elixir-version", version("elixir-version", "1.x")),
+        ("otp-version", version("otp-version", "27")),
+    ];
+    vec![action(&BEAM, with)]
 }
 
 fn terraform(place: &SetUpPlace<'_>) -> Vec<SetUp> {

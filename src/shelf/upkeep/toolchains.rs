@@ -18,6 +18,9 @@ pub(super) fn tests(repository: &Repository) -> Vec<Finding> {
         dotnet(repository),
         cmake(repository),
         deno(repository),
+        elixir(repository),
+        swift(repository),
+        haskell(repository),
     ];
     found.into_iter().flatten().collect()
 }
@@ -32,6 +35,7 @@ pub(super) fn formats(repository: &Repository) -> Vec<Finding> {
         (dotnet, "dotnet format --verify-no-changes"),
         (terraform, "terraform fmt -check -recursive"),
         (repository.first(&["deno.json", "deno.jsonc"]), "deno fmt --check"),
+        (repository.first(&[".formatter.exs"]), "mix format --check-formatted"),
     ];
     known
         .into_iter()
@@ -180,7 +184,40 @@ fn maven(repository: &Repository) -> Option<Finding> {
 fn gradle(repository: &Repository) -> Option<Finding> {
     let file = repository.first(&["build.gradle.kts", "build.gradle"])?;
     let program = if repository.has("gradlew") { "./gradlew" } else { "gradle" };
-    has_java_tests(repository).then(|| finding(Purpose::Test, &format!("{program} test"), file, 1))
+    // Where Kotlin is built for many platforms, `test` is no task of those packages.
+    let is_multiplatform = repository.paths().any(|path| {
+        let is_build = matches!(name(path), "build.gradle.kts" | "build.gradle");
+        is_build && repository.text(path).is_some_and(|text| text.contains("multiplatform"))
+    });
+    let task = if is_multiplatform { "jvmTest" } else { "test" };
+    has_java_tests(repository).then(|| finding(Purpose::Test, &format!("{program} {task}"), file, 1))
+}
+
+fn elixir(repository: &Repository) -> Option<Finding> {
+    let file = repository.first(&["mix.exs"])?;
+    let has_tests = repository.paths().any(|path| path.ends_with("_test.exs"));
+    has_tests.then(|| finding(Purpose::Test, "mix test", file, 1))
+}
+
+fn swift(repository: &Repository) -> Option<Finding> {
+    let file = repository.first(&["Package.swift"])?;
+    let has_tests = repository.paths().any(|path| path.starts_with("Tests/") && path.ends_with(".swift"));
+    has_tests.then(|| finding(Purpose::Test, "swift test", file, 1))
+}
+
+fn haskell(repository: &Repository) -> Option<Finding> {
+    let is_suite = |line: &str| line.trim_start().starts_with("test-suite");
+    let has_tests = |path: &str| {
+        extension(path) == Some("cabal")
+            && repository.text(path).is_some_and(|text| text.lines().any(is_suite))
+    };
+    let suite = repository.paths().find(|path| is_below(path, 2) && has_tests(path))?;
+    let (command, file) = match repository.first(&["stack.yaml", "cabal.project"]) {
+        Some("stack.yaml") if !repository.has("cabal.project") => ("stack test", "stack.yaml"),
+        Some(_) => ("cabal test all", "cabal.project"),
+        None => ("cabal test", suite),
+    };
+    Some(finding(Purpose::Test, command, file, 1))
 }
 
 /// Returns the solution or the project at the top that .NET takes by itself.
@@ -208,6 +245,10 @@ fn cmake(repository: &Repository) -> Option<Finding> {
             .any(|sign| line.starts_with(sign))
     };
     let text = repository.text(file)?;
+    // A project of Swift has such a file for who builds it with others, and tests itself in its own way.
+    if repository.has("Package.swift") {
+        return None;
+    }
     let command = "build=$(mktemp -d) && cmake -S . -B \"$build\" && cmake --build \"$build\" --parallel && ctest --test-dir \"$build\" --output-on-failure";
     text.lines().any(adds).then(|| finding(Purpose::Test, command, file, line_of(text, adds)))
 }

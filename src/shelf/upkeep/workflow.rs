@@ -75,6 +75,7 @@ fn github(repository: &Repository, contents: &CiContents, loops: &[WorkflowLoop<
             packages: &one.planned.packages,
             steps: steps(repository, contents, one.settled, one.planned.packages.first().map(String::as_str)),
             repository,
+            contents,
         };
         if one.planned.packages.len() > MOST_JOBS { job.planned(&mut out) } else { job.plain(&mut out) }
     }
@@ -86,6 +87,7 @@ struct GithubJob<'p> {
     packages: &'p [String],
     steps: Vec<SetUpStep>,
     repository: &'p Repository,
+    contents: &'p CiContents,
 }
 
 impl GithubJob<'_> {
@@ -116,7 +118,7 @@ impl GithubJob<'_> {
             }
         }
         out.push_str("    steps:\n");
-        checkout(out);
+        checkout(out, self.contents);
         self.set_up(out, has_packages.then_some("${{ matrix.path }}"));
         Self::own(out, "", &[("loop", self.name.to_owned())]);
         if has_packages {
@@ -138,7 +140,7 @@ impl GithubJob<'_> {
             "{}15\n    outputs:\n      matrix: ${{{{ steps.plan.outputs.matrix }}}}\n      any: ${{{{ steps.plan.outputs.any }}}}\n      plan-artifact: ${{{{ steps.plan.outputs.plan-artifact }}}}\n    steps:\n",
             head("plan", &format!("{} plan", self.name))
         );
-        checkout(out);
+        checkout(out, self.contents);
         Self::own_with_id(
             out,
             "/plan",
@@ -150,7 +152,7 @@ impl GithubJob<'_> {
             "{}360\n    needs: {id}-plan\n    if: needs.{id}-plan.outputs.any == 'true'\n    strategy:\n      fail-fast: false\n      matrix: ${{{{ fromJSON(needs.{id}-plan.outputs.matrix) }}}}\n    steps:\n",
             head("leg", "${{ matrix.leg }} ${{ matrix.title }}")
         );
-        checkout(out);
+        checkout(out, self.contents);
         self.set_up(out, None);
         download(
             out,
@@ -173,7 +175,7 @@ impl GithubJob<'_> {
             "{}15\n    needs: [{id}-plan, {id}-leg]\n    if: always()\n    steps:\n",
             head("merge", self.name)
         );
-        checkout(out);
+        checkout(out, self.contents);
         download(
             out,
             "name",
@@ -278,12 +280,23 @@ fn pinned(action: &PinnedAction) -> String {
     format!("{}@{} # {}", action.name, action.commit, action.tag)
 }
 
-fn checkout(out: &mut String) {
+/// Writes the checkout, with as much of the history and the submodules as the repository's own workflows take.
+fn checkout(out: &mut String, contents: &CiContents) {
     let _ = write!(
         out,
         "      - uses: {}\n        with:\n          persist-credentials: false\n",
         pinned(&CHECKOUT)
     );
+    for key in ["fetch-depth", "submodules"] {
+        let of_checkout = contents.actions.iter().filter(|known| known.name == CHECKOUT.name);
+        let mut values = of_checkout.flat_map(|known| &known.with).filter(|(known, _)| known == key);
+        // Both are about having enough: the value that says most is that of the job which needs it.
+        if let Some((_, value)) =
+            values.find(|(_, value)| matches!(value.as_str(), "0" | "true" | "recursive"))
+        {
+            let _ = writeln!(out, "          {key}: {value}");
+        }
+    }
 }
 
 fn download(out: &mut String, key: &str, what: &str, path: &str) {

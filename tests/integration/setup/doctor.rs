@@ -123,3 +123,12 @@ fn a_directory_says_what_is_wrong_with_it() {
     let empty = Project::new();
     empty.run(&["doctor"]).says("none here").says("`ll-loop init`");
 }
+
+#[test]
+fn a_tool_that_a_check_calls_is_missed_with_what_installs_it() {
+    let text = PLAIN.replace("'true'", "tflint --recursive");
+    let ran = project(&text, &[]).run(&["doctor", "--json"]).code(69);
+    let row = row(&ran, "tflint");
+    assert_eq!((row["area"].as_str(), row["state"].as_str()), (Some("checks"), Some("absent")), "{row}");
+    assert!(row["fix"].as_str().unwrap().starts_with("go install"), "{row}");
+}

@@ -438,3 +438,32 @@ fn it_works_below_the_top_and_without_git_and_goes_through_no_link() {
     assert!(ran.stderr.contains("is a link"), "{}", ran.stderr);
     assert!(!linked.exists("elsewhere/tidy.yaml"));
 }
+
+#[test]
+fn files_of_runs_are_ignored_once_and_yaml_is_as_the_repository_writes_it() {
+    let project = project(&[
+        ("Makefile", "test:\n\ttrue\n"),
+        (".prettierrc", "{\"tabWidth\": 4, \"singleQuote\": true}"),
+        (".gitignore", "dist"),
+        ("biome.json", "{}"),
+    ]);
+    assert_eq!(
+        begun(&project, &[])["files"][2],
+        serde_json::json!({"path": ".gitignore", "action": "extended"})
+    );
+    let ignored =
+        "dist\n\n# Runs of ll-loop\n.loops/.running/\n.loops/.history/\n.loops/.worktrees/\n.loops/.reuse/\n";
+    assert_eq!(project.read(".gitignore"), ignored);
+    assert_eq!(begun(&project, &[])["files"][2]["action"], "unchanged");
+    let text = project.read(".loops/tidy.yaml");
+    assert!(
+        text.contains("        evaluate:\n            type: exit_code\n            'no': nonzero\n"),
+        "{text}"
+    );
+    project.run(&["validate", "--deep", "--strict"]).code(0);
+    project.run(&["run", "tidy"]).code(0);
+    for name in [".gitignore", "biome.json", ".markdownlint-cli2.jsonc"] {
+        assert!(project.exists(&format!(".loops/.running/{name}")), "{name} keeps a tool out");
+        assert!(project.exists(&format!(".loops/.history/{name}")), "{name} keeps a tool out");
+    }
+}

@@ -1,0 +1,206 @@
+//! How a repository writes YAML, as far as it says so: its formatters are to leave alone what `init` writes.
+
+use super::repository::Repository;
+use super::yaml;
+use crate::base::node::Node;
+use crate::judges::pattern::{PathPattern, PathSet};
+
+/// How YAML is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct YamlStyle {
+    /// Columns of a level.
+    indent: usize,
+    /// Whether texts stand in single quotes where both kinds will do.
+    single_quotes: bool,
+}
+
+/// The style in which texts are made.
+const PLAIN: YamlStyle = YamlStyle { indent: 2, single_quotes: false };
+
+/// The widest level that is taken for one.
+const WIDEST: usize = 8;
+
+/// The longest line that yamllint takes by default.
+const LINE: usize = 80;
+
+/// Says so where a line cannot be shorter: the name of an action with its commit, a command.
+const LONG_LINES: &str = "# yamllint disable rule:line-length\n";
+
+/// Where Prettier's settings are.
+const PRETTIER: [&str; 5] =
+    [".prettierrc", ".prettierrc.json", ".prettierrc.yaml", ".prettierrc.yml", "package.json"];
+
+impl YamlStyle {
+    /// Returns the style of a file that is to be written.
+    pub(super) fn of(repository: &Repository, path: &str) -> Self {
+        let mut style = PLAIN;
+        if let Some(indent) = editorconfig(repository.text(".editorconfig").unwrap_or_default(), path) {
+            style.indent = indent;
+        }
+        let settings = PRETTIER.iter().find_map(|file| {
+            let root = yaml::parse(repository.text(file)?)?;
+            if *file == "package.json" { root.get("prettier").cloned() } else { Some(root) }
+        });
+        if let Some(settings) = settings {
+            style.take(&settings);
+            for overriding in yaml::items(settings.get("overrides")) {
+                let files = overriding.get("files").map(yaml::texts).unwrap_or_default();
+                if files.lines().any(|glob| matches(glob, path)) {
+                    overriding.get("options").into_iter().for_each(|options| style.take(options));
+                }
+            }
+        }
+        style
+    }
+
+    /// Takes over what some settings of Prettier say.
+    fn take(&mut self, settings: &Node) {
+        if let Some(width) = yaml::text(settings.get("tabWidth")).and_then(indent) {
+            self.indent = width;
+        }
+        if let Some(word) = yaml::text(settings.get("singleQuote")) {
+            self.single_quotes = word == "true";
+        }
+    }
+
+    /// Rewrites a text that was made in the plain style.
+    pub(super) fn applied(self, text: &str) -> String {
+        let mut out = String::new();
+        let mut levels = Levels { indent: self.indent, open: vec![(0, 0)] };
+        let mut block = None;
+        for line in text.lines() {
+            let content = line.trim_start();
+            let column = line.len() - content.len();
+            let is_quoted_in_block = block.is_some_and(|above| column > above);
+            if !is_quoted_in_block {
+                block = content.ends_with(['|', '>']).then_some(column);
+            }
+            let is_text = is_quoted_in_block || content.starts_with('#');
+            let content = if self.single_quotes && !is_text { requoted(content) } else { content.to_owned() };
+            out.push_str(&" ".repeat(levels.column(column, &content)));
+            out.push_str(&content);
+            out.push('\n');
+        }
+        let is_long =
+            |line: &str| line.chars().count() > LINE && line.trim_start_matches(['#', ' ']).contains(' ');
+        if out.lines().any(is_long) { in_front(&out) } else { out }
+    }
+}
+
+/// Allows long lines, behind the line that editors look for at the very top.
+fn in_front(text: &str) -> String {
+    match text.split_once('\n') {
+        Some((first, rest)) if first.starts_with("# yaml-language-server") => {
+            format!("{first}\n{LONG_LINES}{rest}")
+        }
+        Some(_) | None => format!("{LONG_LINES}{text}"),
+    }
+}
+
+/// Where the levels of a text stand: in the plain style, and as it is written.
+struct Levels {
+    indent: usize,
+    open: Vec<(usize, usize)>,
+}
+
+impl Levels {
+    /// Returns the column of a line that stands at this one in the plain style.
+    fn column(&mut self, plain: usize, content: &str) -> usize {
+        while self.open.len() > 1 && self.open.last().is_some_and(|(column, _)| *column > plain) {
+            self.open.pop();
+        }
+        let (above, written) = self.open.last().copied().unwrap_or_default();
+        let written = if plain > above { written + self.indent } else { written };
+        if plain > above {
+            self.open.push((plain, written));
+        }
+        // What belongs to an item of a list stands behind its dash.
+        if content.starts_with("- ") {
+            self.open.push((plain + 2, written + 2));
+        }
+        written
+    }
+}
+
+/// Writes the one text in double quotes of a line in single quotes, unless something in it would have to be escaped.
+fn requoted(line: &str) -> String {
+    let Some((before, rest)) = line.split_once('"') else { return line.to_owned() };
+    let Some((inner, after)) = rest.split_once('"') else { return line.to_owned() };
+    let is_one = !after.contains('"') && !inner.contains(['\'', '\\']);
+    if is_one { format!("{before}'{inner}'{after}") } else { line.to_owned() }
+}
+
+fn indent(word: &str) -> Option<usize> {
+    word.parse().ok().filter(|width| (1..=WIDEST).contains(width))
+}
+
+/// Returns the columns of a level that an `.editorconfig` asks for in a file: the last section that is about it wins.
+fn editorconfig(text: &str, path: &str) -> Option<usize> {
+    let (mut is_about, mut found) = (false, None);
+    for line in text.lines().map(str::trim) {
+        if let Some(glob) = line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) {
+            is_about = matches(glob, path);
+        } else if let Some((key, value)) = line.split_once('=').filter(|_| is_about)
+            && key.trim().eq_ignore_ascii_case("indent_size")
+        {
+            found = indent(value.trim()).or(found);
+        }
+    }
+    found
+}
+
+/// Tells whether a glob of a formatter is about a path.
+fn matches(glob: &str, path: &str) -> bool {
+    PathPattern::parse(glob).is_ok_and(|pattern| PathSet::of([&pattern]).matches(path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "jobs:\n  # why\n  tidy:\n    \"no\": nonzero\n    steps:\n      - uses: a\n        with:\n          b: \"c d\"\n      - run: |\n          echo \"x\"\n  other: 1\n";
+
+    fn of(files: &[(&str, &str)]) -> YamlStyle {
+        let files = files.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned()));
+        YamlStyle::of(&Repository::new(files), ".loops/tidy.yaml")
+    }
+
+    #[test]
+    fn the_plain_style_is_what_texts_are_made_in() {
+        assert_eq!(of(&[]), PLAIN);
+        assert_eq!(PLAIN.applied(TEXT), TEXT);
+    }
+
+    #[test]
+    fn a_level_and_quotes_are_those_of_the_repository() {
+        let style = of(&[(".prettierrc", "{\"tabWidth\": 4, \"singleQuote\": true}")]);
+        assert_eq!(style, YamlStyle { indent: 4, single_quotes: true });
+        assert_eq!(
+            style.applied(TEXT),
+            "jobs:\n    # why\n    tidy:\n        'no': nonzero\n        steps:\n            - uses: a\n              with:\n                  b: 'c d'\n            - run: |\n                  echo \"x\"\n    other: 1\n"
+        );
+    }
+
+    #[test]
+    fn the_settings_that_are_about_the_file_count() {
+        let config = "root = true\n[*]\nindent_size = 4\n[*.{yml,yaml}]\nindent_size = 2\n";
+        assert_eq!(of(&[(".editorconfig", config)]).indent, 2);
+        assert_eq!(of(&[(".editorconfig", "[*]\nindent_size = 4\n[*.py]\nindent_size = 3\n")]).indent, 4);
+        let package = "{\"prettier\": {\"tabWidth\": 4, \"overrides\": [{\"files\": [\"*.yaml\"], \"options\": {\"tabWidth\": 2}}]}}";
+        assert_eq!(of(&[("package.json", package)]).indent, 2);
+    }
+
+    #[test]
+    fn a_line_that_cannot_be_shorter_is_announced() {
+        let long = format!("# yaml-language-server:$schema=x\naction: {} y\n", "x".repeat(90));
+        let applied = PLAIN.applied(&long);
+        assert!(
+            applied
+                .starts_with("# yaml-language-server:$schema=x\n# yamllint disable rule:line-length\naction"),
+            "{applied}"
+        );
+        // What has no place to be broken at is no fault to it.
+        let word = format!("# {}\n", "x".repeat(90));
+        assert_eq!(PLAIN.applied(&word), word);
+    }
+}
