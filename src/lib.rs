@@ -27,6 +27,7 @@
 //!               evaluate    what a verdict is and how output becomes one
 //!               lease       who may work on a scope, where several machines could
 //!               judges      which files decide what a check says, and what a run did to them
+//!               guidance    what a repository says to agents
 //!               criteria    when a piece of work is done, goes on or is stuck
 //!               board       the tasks of a run that plans its own work
 //!               shell       shell text, cut into words and commands
@@ -113,6 +114,7 @@ mod fanout;
 mod files;
 mod forge;
 mod git;
+mod guidance;
 mod host;
 mod inspect;
 mod journal;
@@ -202,6 +204,9 @@ pub mod internals {
     }
     pub mod git {
         pub use crate::git::*;
+    }
+    pub mod guidance {
+        pub use crate::guidance::*;
     }
     pub mod host {
         pub use crate::host::*;

@@ -107,7 +107,7 @@ fn call(
 ) -> Invocation {
     let mut argv = words("codex exec --json --skip-git-repo-check");
     if settings == HostSettings::User {
-        argv.extend(words("--ignore-user-config --ignore-rules"));
+        argv.extend(words("--ignore-user-config --ignore-rules -c project_doc_max_bytes=0"));
     }
     argv.extend(words(rights));
     argv.extend(options(&[("--model", model)]));
@@ -280,7 +280,7 @@ mod tests {
         json!({"type": "error", "message": why})
     }
 
-    const START: &str = "codex exec --json --skip-git-repo-check --ignore-user-config --ignore-rules";
+    const START: &str = "codex exec --json --skip-git-repo-check --ignore-user-config --ignore-rules -c project_doc_max_bytes=0";
     const WRITES: &str = "-s workspace-write -c sandbox_workspace_write.network_access=true";
 
     fn argv(prompt: &Prompt<'_>, settings: HostSettings) -> String {

@@ -73,6 +73,14 @@ pub struct ProcessLimits {
     pub first: Option<Duration>,
 }
 
+/// How a program ended.
+pub struct ProcessEnd {
+    /// What was seen of it.
+    pub seen: Observation,
+    /// Whether it ended by itself and left processes in its group, which were ended with it.
+    pub left_others: bool,
+}
+
 /// Runs a program to its end. Every chunk of output is handed on as it comes; the end of each stream is kept.
 pub async fn run(
     program: &Program,
@@ -80,16 +88,29 @@ pub async fn run(
     cancel: &mut Cancel,
     output: &mut dyn FnMut(Stream, &[u8]) -> Heard,
 ) -> Observation {
+    run_group(program, limits, cancel, output).await.seen
+}
+
+/// Runs a program to its end, and tells what it left at work.
+pub async fn run_group(
+    program: &Program,
+    limits: ProcessLimits,
+    cancel: &mut Cancel,
+    output: &mut dyn FnMut(Stream, &[u8]) -> Heard,
+) -> ProcessEnd {
     let started = Instant::now();
     let stdin = if program.stdin.is_some() { Stdio::piped() } else { Stdio::null() };
     let child = match spawn(program, stdin) {
         Ok(child) => child,
-        Err(error) => return Observation::not_started(explain(program, &error)),
+        Err(error) => {
+            let seen = Observation::not_started(explain(program, &error));
+            return ProcessEnd { seen, left_others: false };
+        }
     };
     let group = child.id();
-    let seen = Running::new(child, limits, started).attend(program.stdin.as_deref(), cancel, output).await;
+    let end = Running::new(child, limits, started).attend(program.stdin.as_deref(), cancel, output).await;
     program.guard.ended(group);
-    seen
+    end
 }
 
 /// Starts a program in a group of its own.
@@ -175,6 +196,8 @@ struct Running {
     phase: ChildPhase,
     stop: Option<Stop>,
     is_done: bool,
+    /// Whether something of its group outlived it.
+    left_others: bool,
     status: Option<ExitStatus>,
 }
 
@@ -192,6 +215,7 @@ impl Running {
             phase,
             stop: None,
             is_done: false,
+            left_others: false,
             status: None,
         }
     }
@@ -201,7 +225,7 @@ impl Running {
         input: Option<&[u8]>,
         cancel: &mut Cancel,
         output: &mut dyn FnMut(Stream, &[u8]) -> Heard,
-    ) -> Observation {
+    ) -> ProcessEnd {
         let writing = write(self.child.stdin.take(), input);
         tokio::pin!(writing);
         let mut is_writing = input.is_some();
@@ -211,7 +235,7 @@ impl Running {
         loop {
             let finished = self.status.is_some() && stdout.is_closed() && stderr.is_closed();
             if finished {
-                self.kill_group();
+                self.left_others |= self.kill_group();
                 break;
             }
             let wake = self.wake_at();
@@ -242,7 +266,8 @@ impl Running {
                 }
             }
         }
-        self.observation(stdout.capture, stderr.capture)
+        let left_others = self.left_others && self.stop.is_none() && !self.is_done;
+        ProcessEnd { seen: self.observation(stdout.capture, stderr.capture), left_others }
     }
 
     /// When something has to happen next although nothing was heard.
@@ -288,7 +313,7 @@ impl Running {
                 true
             }
             ChildPhase::Exited { drain_until } if now >= drain_until => {
-                self.kill_group();
+                self.left_others |= self.kill_group();
                 self.phase = ChildPhase::Draining { until: now + DRAIN };
                 true
             }
@@ -334,16 +359,15 @@ impl Running {
         self.phase = ChildPhase::Asked { kill_at: Instant::now() + GRACE };
     }
 
-    fn kill_group(&self) {
-        self.signal_group(Signal::KILL);
+    /// Ends what is left of the group; tells whether anything was.
+    fn kill_group(&self) -> bool {
+        self.signal_group(Signal::KILL)
     }
 
-    /// Signals the group. It may be gone already, which is what we want. Its number cannot belong to anybody else in
-    /// the moment between the leader's end and this call: process ids are handed out in turn.
-    fn signal_group(&self, signal: Signal) {
-        if let Some(group) = self.group {
-            let _gone = kill_process_group(group, signal);
-        }
+    /// Signals the group; tells whether there was one. It may be gone already, which is what we want. Its number cannot belong
+    /// to anybody else in the moment between the leader's end and this call: process ids are handed out in turn.
+    fn signal_group(&self, signal: Signal) -> bool {
+        self.group.is_some_and(|group| kill_process_group(group, signal).is_ok())
     }
 
     fn observation(&self, stdout: Capture, stderr: Capture) -> Observation {

@@ -7,11 +7,13 @@ use tempfile::TempPath;
 
 use super::kept::{Onlooker, RepositoryBefore};
 use super::lines::LineCollector;
+use super::surprises::Surprises;
 use super::ticking::{show, while_ticking};
 use super::world::World;
 use crate::engine::request::ActionRequest;
 use crate::evaluate::observation::{Observation, Stop, Stream};
-use crate::process::spawn::{self, Heard, ProcessLimits, Program};
+use crate::process::spawn::{self, Heard, ProcessEnd, ProcessLimits, Program};
+use crate::shell::command::reads_input;
 
 /// A longer text does not fit into one argument of a process, and runs from a file.
 const ARGUMENT: usize = 96 * 1024;
@@ -47,13 +49,28 @@ async fn run(request: &ActionRequest, world: &mut World) -> Observation {
         streams[index(stream)].push(bytes, redactor, &mut |text| show(&sinks, stream, text));
         Heard::More
     };
-    let seen = while_ticking(&sinks, spawn::run(&program, limits, &mut world.cancel, &mut output)).await;
+    let running = spawn::run_group(&program, limits, &mut world.cancel, &mut output);
+    let ProcessEnd { seen, left_others } = while_ticking(&sinks, running).await;
     drop(script);
     for stream in [Stream::Stdout, Stream::Stderr] {
         streams[index(stream)].finish(redactor, &mut |text| show(&sinks, stream, text));
     }
+    let Surprises { background, input, .. } = &mut world.surprises;
+    if left_others && !std::mem::replace(background, true) {
+        world.remarks.push(IN_THE_BACKGROUND.to_owned());
+    }
+    let asked_nobody = !seen.succeeded() && reads_input(&request.text);
+    if asked_nobody && !std::mem::replace(input, true) {
+        world.remarks.push(WITHOUT_INPUT.to_owned());
+    }
     seen
 }
+
+const IN_THE_BACKGROUND: &str = "the action left a process in the background, which was ended with it: start what a later \
+    step needs in the action of that step";
+
+const WITHOUT_INPUT: &str = "`read` saw the end of its input: actions have no standard input, and nobody is asked; a state with \
+    `action_type: human_approval` asks";
 
 fn index(stream: Stream) -> usize {
     match stream {

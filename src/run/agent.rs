@@ -139,9 +139,30 @@ pub fn access(sandbox: Option<Sandbox>, role: Option<&str>, tools: &[String]) ->
     }
 }
 
+/// Puts what the repository says to agents into a prompt. A conversation that goes on has heard it.
+fn guided(request: &PromptRequest, world: &mut World) -> String {
+    if request.heeds_project {
+        // Then the host reads it by itself.
+        return request.text.clone();
+    }
+    let is_new = request.session.as_ref().is_none_or(|session| session.id.is_none());
+    let guided = world.agents.guidance.prompt(&request.text, is_new);
+    // Where the repository has commands, one that it does not have may be misspelt.
+    let is_odd = world.agents.guidance.has_commands();
+    if let Some(name) =
+        guided.unknown.filter(|_| is_odd && !std::mem::replace(&mut world.surprises.command, true))
+    {
+        world
+            .remarks
+            .push(format!("`/{name}` is no command of the repository, so the host was given it as it is"));
+    }
+    guided.text
+}
+
 async fn prompt(request: &PromptRequest, world: &mut World) -> (Observation, Usage) {
+    let text = guided(request, world);
     let prompt = Prompt {
-        text: &request.text,
+        text: &text,
         agent: request.agent.as_deref(),
         tools: &request.tools,
         model: request.model.as_deref(),

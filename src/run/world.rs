@@ -15,12 +15,14 @@ use super::recording::Recording;
 use super::replay::Left;
 use super::rules::Rules;
 use super::snapshots::TreeSnapshots;
+use super::surprises::Surprises;
 use crate::base::name::LoopName;
 use crate::base::redact::Redactor;
 use crate::base::time::Timestamp;
 use crate::engine::Start;
 use crate::engine::request::{Setting, SubLoopRequest};
 use crate::git::call::without_repository;
+use crate::guidance::Guidance;
 use crate::host::{Host, Version};
 use crate::journal::files::RunFiles;
 use crate::journal::snapshot::Surroundings;
@@ -71,6 +73,8 @@ pub struct World {
     pub remarks: Vec<String>,
     /// When the last action began, in this process.
     pub last_action: Option<Timestamp>,
+    /// What was said already of what surprises people.
+    pub surprises: Surprises,
     /// What the work of the run is judged by.
     pub rules: Rules,
     /// What became of the artifact of the run, if it has one.
@@ -129,6 +133,8 @@ pub struct AgentSetup {
     pub patience: Patience,
     /// What is known of its program.
     pub installed: Option<Installed>,
+    /// What the repository says to agents.
+    pub guidance: Guidance,
 }
 
 /// Where a program lies, and which one it is.

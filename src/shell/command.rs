@@ -67,6 +67,14 @@ pub fn joined_by_and(text: &str) -> Option<Vec<SimpleCommand>> {
     (found.len() == joins + 1 && found.iter().all(|command| command.is_plain)).then_some(found)
 }
 
+/// Tells whether a text asks whoever calls it for a line: a `read` that nothing in the text feeds.
+pub fn reads_input(text: &str) -> bool {
+    let commands = commands(text);
+    let is_fed =
+        text.contains('<') || commands.iter().any(|command| command.after == Some(ShellOperator::Pipe));
+    !is_fed && commands.iter().any(|command| command.values().first() == Some(&Some("read")))
+}
+
 /// Collects the commands of a text that stands at a place of another one.
 fn collect(text: &str, offset: usize, depth: usize, found: &mut Vec<SimpleCommand>) {
     if depth > DEEPEST {
@@ -199,6 +207,20 @@ mod tests {
             format!("{}{}", words.join(" "), if command.is_plain { "" } else { "*" })
         });
         words.collect::<Vec<_>>().join(" | ")
+    }
+
+    #[test]
+    fn a_command_that_asks_somebody_is_known() {
+        for (text, expected) in [
+            ("read -p 'sure? ' answer && test \"$answer\" = y", true),
+            ("echo x; read line", true),
+            ("while read -r line; do echo \"$line\"; done < list", false),
+            ("git ls-files | while read -r file; do echo \"$file\"; done", false),
+            ("cat read", false),
+            ("echo 'read'", false),
+        ] {
+            assert_eq!(reads_input(text), expected, "{text}");
+        }
     }
 
     #[test]

@@ -355,6 +355,21 @@ class OfAll:
         if host.judges_with is not None:
             self.assertEqual(play.vendors.calls[0].tools, list(host.judges_with))
 
+    def the_words_of_the_repository(self, host):
+        """Each of them once, to every host alike, and the command of the repository in the place of its name."""
+        play = Play(self, host)
+        words = {name: f"The rule of {name.partition('.')[0]}." for name in ("CLAUDE.md", "AGENTS.md", "GEMINI.md")}
+        for name, text in words.items():
+            play.write(play.checkout / name, text + "\n")
+        play.write(play.checkout / ".claude/commands/fixit.md", "---\nmodel: x\n---\nTASK: mend $ARGUMENTS now\n")
+        play.run({"ask": prompt("/fixit BUG-1")}).ended("success", 0)
+        said = play.vendors.calls[0].text
+        self.assertIn("TASK: mend BUG-1 now", said)
+        # It reads its own file as well, and cannot be told not to.
+        twice = {"GEMINI.md"} if host.command == "gemini" else set()
+        found = {name: said.count(text) for name, text in words.items()}
+        self.assertEqual(found, {name: 2 if name in twice else 1 for name in words})
+
     def a_refusal(self, host):
         play = Play(self, host, [Refuse()])
         play.run({"ask": prompt()}).ended("failure", 1)

@@ -158,6 +158,13 @@ impl WorkflowEvent {
         }
     }
 
+    /// Returns the commit of the repository's own that this job stands on: that of its branch where outsiders can set off the
+    /// event, and else the one before the change.
+    pub fn own_commit(&self) -> Option<&str> {
+        let chosen = self.chosen.as_ref().filter(|_| self.is_open_to_outsiders());
+        chosen.or(self.base.as_ref()).map(String::as_str)
+    }
+
     /// Tells whether people without write access can set off a job that has secrets, or a token that writes.
     pub fn is_open_to_outsiders(&self) -> bool {
         OPEN_TO_OUTSIDERS.contains(&self.name.as_str())

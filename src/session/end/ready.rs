@@ -32,7 +32,7 @@ use crate::run::clock::Clock;
 use crate::run::projection::Projection;
 use crate::run::replay::Left;
 use crate::run::snapshots::TreeSnapshots;
-use crate::run::{self, AgentSetup, Lost, Rules, SubLoop, World, conduct};
+use crate::run::{self, AgentSetup, Lost, Rules, SubLoop, Surprises, World, conduct};
 use crate::session::audience::Audience;
 use crate::session::context::Session;
 use crate::session::error::Error;
@@ -184,6 +184,7 @@ impl Launch<'_> {
             surroundings: surroundings(&territory),
             remarks: Vec::new(),
             last_action: None,
+            surprises: Surprises::default(),
             rules: Rules::default(),
             artifact: None,
             state_failure: None,

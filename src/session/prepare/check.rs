@@ -1,5 +1,6 @@
 //! Checks a loop file without running it.
 
+use super::guidance;
 use super::library::Library;
 use super::prepared::{all_findings, refused};
 use crate::base::diagnostic::Diagnostics;
@@ -62,6 +63,7 @@ impl Checker {
             findings.extend(check(&machine, &loaded.definition));
             let mut library = Library::after(self.library.take(), located);
             findings.extend(library.check(&machine));
+            findings.extend(guidance::findings(&machine, &guidance::of_tree(&located.root)));
             self.library = Some(library);
         }
         let name = Some(loaded.definition.name.to_string());

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
 
+use super::guidance;
 use super::library::{self, Library};
 use crate::base::sandbox::Sandbox;
 use crate::base::sum::Sum;
@@ -92,6 +93,7 @@ pub(crate) fn decide(
         recording,
         patience: patience(session),
         installed: None,
+        guidance: guidance::of_run(&located.root, session),
     };
     Ok(Decided { llm, agents, budget, on_handoff: on_handoff(options, machine, in_ci, session) })
 }

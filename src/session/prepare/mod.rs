@@ -3,6 +3,7 @@
 pub mod check;
 pub mod claim;
 pub mod consent;
+mod guidance;
 pub(crate) mod left_behind;
 pub mod library;
 pub mod lines;

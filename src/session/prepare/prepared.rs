@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
+use super::guidance;
 use super::library::{Library, texts};
 use super::lines::lines;
 use super::mistakes::mistakes;
@@ -126,7 +127,7 @@ impl Session<'_> {
         let mut loaded = match load::load(&located) {
             Ok(loaded) => loaded,
             Err(LoadError::Rejected { rejected, .. }) => {
-                let findings = all_findings(&rejected);
+                let findings = without_notes(all_findings(&rejected));
                 let (sources, tree) = (&rejected.sources, rejected.tree.as_ref());
                 let found = Findings { found: &findings, sources, tree };
                 self.talk.findings(&found);
@@ -142,8 +143,10 @@ impl Session<'_> {
         if let Some(machine) = &machine {
             findings.extend(check::check(machine, &loaded.definition));
             findings.extend(library.check(machine));
+            findings.extend(guidance::findings(machine, &guidance::of_tree(&located.root)));
         }
         let Some(machine) = machine.filter(|_| !findings.has_errors()) else {
+            let findings = without_notes(findings);
             let found = Findings::of(&findings, &loaded);
             self.talk.findings(&found);
             return Err(unusable(&located, &found, &self.cwd));
@@ -173,6 +176,11 @@ pub(crate) fn all_findings(rejected: &Rejected) -> Diagnostics {
             .extend(compile::further_problems(remains, |name| states.is_some_and(|s| s.get(name).is_some())));
     }
     findings
+}
+
+/// Returns what somebody has to read whose loop is not run. Notes can wait until it is.
+fn without_notes(findings: Diagnostics) -> Diagnostics {
+    findings.filtered(|finding| finding.severity > Severity::Note)
 }
 
 /// Says that nothing was run because of a file.

@@ -348,10 +348,13 @@ impl SkippedRun<'_> {
     }
 }
 
-/// Warns in one line of warnings about the loop; `validate` shows them.
+/// Shows the warning about the loop where there is one, and says in one line that there are several; `validate` shows them.
 fn warn(prepared: &Prepared, session: &Session<'_>) {
     let warnings = prepared.findings.count(Severity::Warning);
-    if warnings > 0 {
+    if warnings == 1 {
+        let only = prepared.findings.clone().filtered(|finding| finding.severity == Severity::Warning);
+        session.show(&only, &prepared.loaded);
+    } else if warnings > 1 {
         let (count, file) = (plural(warnings as u64, "warning"), &prepared.located.shown);
         session.talk.warning(&format!("{file} has {count}, see `{}`", command::validate(file)));
     }

@@ -5,6 +5,7 @@ mod acp;
 mod asked;
 mod caps;
 mod criteria;
+mod guidance;
 mod hooks;
 mod hosts;
 mod mcp;

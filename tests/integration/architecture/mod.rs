@@ -61,6 +61,7 @@ const ROOMS: &[Room] = &[
     ),
     impure("process", &["base", "evaluate", "files"], &["fs_err", "rustix", "tokio"]),
     pure("host", &["base", "evaluate"], &["agent_client_protocol_schema", "shlex"]),
+    pure("guidance", &["base"], &["shlex"]),
     pure("shell", &["base"], &[]),
     pure("judges", &["base", "shell"], &["globset", "regex", "toml"]),
     pure(
@@ -100,8 +101,8 @@ const ROOMS: &[Room] = &[
     impure(
         "run",
         &[
-            "base", "criteria", "evaluate", "files", "judges", "machine", "engine", "process", "host", "git",
-            "journal", "report",
+            "base", "criteria", "evaluate", "files", "guidance", "judges", "shell", "machine", "engine",
+            "process", "host", "git", "journal", "report",
         ],
         &["fs_err", "regex", "rmcp", "rustix", "sha2", "similar", "tempfile", "tokio", "uuid"],
     ),
@@ -119,6 +120,7 @@ const ROOMS: &[Room] = &[
             "criteria",
             "evaluate",
             "process",
+            "guidance",
             "host",
             "definition",
             "machine",
@@ -161,6 +163,7 @@ const ROOMS: &[Room] = &[
             "base",
             "files",
             "evaluate",
+            "judges",
             "process",
             "definition",
             "machine",
@@ -231,7 +234,20 @@ const ROOMS: &[Room] = &[
     ),
     impure(
         "doctor",
-        &["base", "files", "evaluate", "process", "host", "definition", "machine", "git", "ci", "session"],
+        &[
+            "base",
+            "files",
+            "evaluate",
+            "process",
+            "shell",
+            "tools",
+            "host",
+            "definition",
+            "machine",
+            "git",
+            "ci",
+            "session",
+        ],
         &["fs_err", "rustix", "tokio"],
     ),
     mixed(
