@@ -107,6 +107,9 @@ pub fn wrong_type(node: &Node, path: &DocPath, expected: &str, out: &mut Diagnos
     };
     let message = format!("{} must be {expected}, not {found}", subject(path));
     let mut finding = Diagnostic::error("wrong-type", FindingPlace::Value(path.clone()), message);
+    if matches!(node.value, NodeValue::List(_)) && expected == "a mapping" {
+        finding = finding.help("write `NAME: …` for each of them, without the dash");
+    }
     if let Some(scalar) = node.as_scalar() {
         let is_truth = matches!(ScalarValue::of_plain(scalar.text.trim()), ScalarValue::Bool(_));
         if scalar.text.contains("${") {
@@ -801,8 +804,10 @@ impl Vocabulary {
         if !advise || key.len() > MAX_LENGTH {
             return finding;
         }
-        let others = self.known.iter().copied().filter(|known| *known != key);
-        if let Some(near) = nearest(key, others) {
+        let others = || self.known.iter().copied().filter(|known| *known != key);
+        let of_others = OF_OTHERS.iter().filter(|(other, _)| *other == key).map(|(_, ours)| *ours);
+        let meant = of_others.into_iter().find(|ours| self.known.contains(ours));
+        if let Some(near) = meant.or_else(|| nearest(key, others())) {
             return finding.help(format!("did you mean `{near}`?"));
         }
         let mut known = self.known.to_vec();
@@ -811,6 +816,32 @@ impl Vocabulary {
         finding.help(format!("the keys here are {}", known.join(", ")))
     }
 }
+
+/// Keys of other programs, and ours that mean the same.
+const OF_OTHERS: [(&str, &str); 22] = [
+    ("run", "action"),
+    ("command", "action"),
+    ("cmd", "action"),
+    ("exec", "action"),
+    ("script", "action"),
+    ("prompt", "action"),
+    ("start", "initial"),
+    ("entry", "initial"),
+    ("first", "initial"),
+    ("initial_state", "initial"),
+    ("jobs", "states"),
+    ("steps", "states"),
+    ("nodes", "states"),
+    ("goto", "next"),
+    ("then", "next"),
+    ("to", "next"),
+    ("working-directory", "cwd"),
+    ("working_directory", "cwd"),
+    ("environment", "env"),
+    ("vars", "context"),
+    ("variables", "context"),
+    ("retries", "max_retries"),
+];
 
 /// Reports a word that is none of the known ones.
 pub fn unknown_word(word: &str, known: &[&'static str], path: &DocPath, out: &mut Diagnostics) {

@@ -63,8 +63,17 @@ pub enum Namespace {
 }
 
 /// What is known of the result of a state: below `prev` and below each name of `captured`.
-pub const RESULT_FIELDS: [&str; 7] =
-    ["output", "json", "stderr", "exit_code", "duration_ms", "verdict", "state"];
+pub const RESULT_FIELDS: [&str; 9] = [
+    "output",
+    "json",
+    "stderr",
+    "exit_code",
+    "duration_ms",
+    "verdict",
+    "state",
+    "failure_type",
+    "timeout_kind",
+];
 
 /// Reads `last(3)`, the one thing that can be asked of `messages`.
 pub fn last_messages(call: &str) -> Option<usize> {

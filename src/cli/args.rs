@@ -1,6 +1,9 @@
 //! The command line as types: global options and the commands.
 
-use clap::{CommandFactory as _, Parser, Subcommand};
+use std::ffi::OsString;
+use std::fmt::Write as _;
+
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use super::commands::action::ActionArgs;
 use super::commands::add::AddArgs;
@@ -163,6 +166,59 @@ pub(super) enum Command {
     Guard,
 }
 
+/// The commands by what somebody wants, in the order in which they are needed.
+const GROUPS: [(&str, &[&str]); 7] = [
+    (
+        "Start",
+        &[
+            "init", "catalog", "add", "update", "list", "show", "validate", "test", "explain", "compile",
+            "run", "doctor",
+        ],
+    ),
+    ("Look", &["status", "logs", "history", "why", "report", "diff", "stats", "replay"]),
+    ("Go on", &["stop", "resume", "rewind", "repro"]),
+    ("Share", &["bundle", "deliver", "publish", "artifact"]),
+    ("CI", &["plan", "merge"]),
+    ("Agents", &["criteria", "hook"]),
+    ("The program", &["completions", "man", "schema", "version", "help"]),
+];
+
+/// Reads a command line: arguments without the program's name first.
+pub(super) fn parse(arguments: &[OsString]) -> Result<Args, clap::Error> {
+    let mut command = grouped();
+    let words = std::iter::once("ll-loop".into()).chain(arguments.iter().cloned());
+    let matches = command.try_get_matches_from_mut(words)?;
+    Args::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
+}
+
+/// Returns the command line with its commands in groups, where it explains itself.
+fn grouped() -> clap::Command {
+    let command = Args::command();
+    let groups = groups(&command);
+    command.help_template(format!(
+        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{groups}{{options}}{{after-help}}"
+    ))
+}
+
+/// Writes the groups, and the heading of what follows them.
+fn groups(command: &clap::Command) -> String {
+    let (header, literal) = (command.get_styles().get_header(), command.get_styles().get_literal());
+    let mut out = String::new();
+    for (title, names) in GROUPS {
+        let _ = writeln!(out, "{header}{title}:{header:#}");
+        for name in names {
+            let about = match command.find_subcommand(name) {
+                Some(known) => known.get_about().map(ToString::to_string).unwrap_or_default(),
+                None => "Print this, or the help of a command".to_owned(),
+            };
+            let _ = writeln!(out, "  {literal}{name:<11}{literal:#}  {about}");
+        }
+        out.push('\n');
+    }
+    let _ = writeln!(out, "{header}Options:{header:#}");
+    out
+}
+
 /// Returns the words that name commands, with their short forms.
 pub(super) fn commands() -> Vec<String> {
     let command = Args::command();
@@ -178,6 +234,22 @@ mod tests {
 
     #[test]
     fn the_command_line_is_consistent() {
-        Args::command().debug_assert();
+        grouped().debug_assert();
+    }
+
+    #[test]
+    fn every_command_is_in_one_group_and_every_group_in_the_readme() {
+        let command = Args::command();
+        let shown = command.get_subcommands().filter(|command| !command.is_hide_set());
+        let mut known: Vec<&str> = shown.map(clap::Command::get_name).chain(["help"]).collect();
+        let mut grouped: Vec<&str> = GROUPS.iter().flat_map(|(_, names)| names.iter().copied()).collect();
+        (known.sort_unstable(), grouped.sort_unstable());
+        assert_eq!(grouped, known);
+        let readme = include_str!("../../README.md");
+        for (title, names) in GROUPS {
+            let names: Vec<_> = names.iter().map(|name| format!("`{name}`")).collect();
+            let line = format!("| {title} | {} |", names.join(" "));
+            assert!(readme.contains(&line), "README.md has no line {line}");
+        }
     }
 }

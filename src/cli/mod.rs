@@ -12,6 +12,7 @@ mod follow;
 mod inputs;
 mod misuse;
 mod output;
+mod predecessor;
 mod shorthand;
 mod terminal;
 mod unbegun;
@@ -22,7 +23,8 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use args::{Args, Command};
-use clap::{CommandFactory as _, Parser as _};
+use clap::CommandFactory as _;
+use clap::error::{ContextKind, ContextValue};
 use output::Output;
 
 use crate::files::transient;
@@ -44,20 +46,23 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Ok(arguments) => arguments,
         Err(code) => return code,
     };
-    let parsed =
-        match Args::try_parse_from(std::iter::once("ll-loop".into()).chain(arguments.iter().cloned())) {
-            Ok(parsed) => parsed,
-            Err(message) => {
-                Output::new(flags::Color::Auto, &env).parsed(&message);
-                let code = exit::of_clap(&message);
-                tell_misused(&arguments, &message, &env);
-                let answer = commands::hook::misused(&arguments).filter(|_| message.use_stderr());
-                return answer.map_or(code, |answer| {
-                    Output::new(flags::Color::Auto, &env).json_text(&answer);
-                    ExitCode::SUCCESS
-                });
+    let parsed = match args::parse(&arguments) {
+        Ok(parsed) => parsed,
+        Err(message) => {
+            let output = Output::new(flags::Color::Auto, &env);
+            output.parsed(&message);
+            if let Some(hint) = of_predecessor(&arguments, &message) {
+                output.help(hint);
             }
-        };
+            let code = exit::of_clap(&message);
+            tell_misused(&arguments, &message, &env);
+            let answer = commands::hook::misused(&arguments).filter(|_| message.use_stderr());
+            return answer.map_or(code, |answer| {
+                Output::new(flags::Color::Auto, &env).json_text(&answer);
+                ExitCode::SUCCESS
+            });
+        }
+    };
     env.arm_fault();
     let _leaving = Leaving::begin(&parsed.command);
     let output = Output::new(parsed.global.color, &env);
@@ -81,6 +86,14 @@ fn written_out(arguments: Vec<OsString>, env: &Environment) -> Result<Vec<OsStri
         }
         ExitCode::from(exit::of(&unknown.error))
     })
+}
+
+/// Returns what an unknown option is here, if it is one of little-loops.
+fn of_predecessor(arguments: &[OsString], message: &clap::Error) -> Option<&'static str> {
+    let ContextValue::String(option) = message.get(ContextKind::InvalidArg)? else { return None };
+    let mut words = arguments.iter().filter_map(|word| word.to_str());
+    let command = words.find(|word| !word.starts_with('-'))?;
+    predecessor::option(command, option)
 }
 
 /// Reports a command line that cannot be read where runs are reported.

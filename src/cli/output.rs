@@ -31,16 +31,13 @@ pub(super) struct Output {
     color_errors: bool,
     /// Whether standard output is a terminal.
     pub(super) is_terminal: bool,
-    /// The columns of the window.
-    pub(super) width: usize,
+    /// The columns of the window, where there is one.
+    pub(super) width: Option<usize>,
     /// Hides the secrets of the environment.
     pub(super) redactor: Redactor,
     /// Whose job this is: it may obey what is printed.
     provider: Provider,
 }
-
-/// The width of output that goes to a file or pipe.
-const LOG_WIDTH: usize = 120;
 
 impl Output {
     /// Inspects the terminal and the variables about colour.
@@ -59,7 +56,7 @@ impl Output {
             color: allowed(is_terminal),
             color_errors: allowed(io::stderr().is_terminal()),
             is_terminal: is_terminal && !dumb,
-            width: columns.filter(|_| is_terminal).unwrap_or(LOG_WIDTH),
+            width: columns.filter(|_| is_terminal),
             redactor: Redactor::new(env.secrets()),
             provider: Provider::detect(&env.lookup()),
         }
@@ -173,7 +170,8 @@ impl Talk for Output {
     fn progress(&self, line: &str) {
         // Only a terminal can take a line back.
         if io::stderr().is_terminal() && self.is_terminal {
-            let shown: String = screen(line).chars().take(self.width.saturating_sub(4)).collect();
+            let shown: String =
+                screen(line).chars().take(self.width.unwrap_or(80).saturating_sub(4)).collect();
             let indent = if line.is_empty() { "" } else { "  " };
             self.talk(&format!("\r\u{1b}[2K{indent}{shown}"));
         }

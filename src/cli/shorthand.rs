@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use super::args::commands;
+use super::predecessor;
 use crate::base::diagnostic::nearest;
 use crate::definition::load::{self, LoadError};
 use crate::session::error::Error;
@@ -48,6 +49,11 @@ fn first_word(arguments: &[OsString]) -> Option<(usize, &str)> {
 
 fn unknown(word: &str, at: usize, (commands, near_loop): (&[String], Option<&str>)) -> UnknownWord {
     let near_command = nearest(word, commands.iter().filter(|command| command.len() > 3).map(String::as_str));
+    if let Some(here) = predecessor::command(word) {
+        let error =
+            Error::refused(format!("`{word}` is a command of little-loops, and none of this program"));
+        return UnknownWord { error: error.with_hint(here), at, is_command: true };
+    }
     let error = Error::refused(format!("`{word}` is neither a command nor a loop"));
     let hint = match (near_command, near_loop) {
         (Some(command), Some(name)) => format!("did you mean the command `{command}`, or the loop `{name}`?"),

@@ -123,6 +123,10 @@ fn config(tree: &mut Node, out: &mut Diagnostics) {
     let under = |key: &str| config?.get(key)?.get("max_continuations");
     let found = under("automation").or_else(|| under("continuation"));
     let known = Loop::KEYS.contains(&"max_handoffs") && given(tree, "max_handoffs").is_none();
+    let has = |path: &str| path.split('.').try_fold(&written.value, |node, key| node.get(key)).is_some();
+    let gone = CONFIG_GONE.into_iter().filter(|(path, _)| has(path));
+    let gone: Vec<_> = gone.map(|(path, became)| format!("; `{path}`: {became}")).collect();
+    let gone = gone.concat();
     let (message, help) = match found.cloned().filter(|_| known) {
         Some(found) => {
             put(tree, entry("max_handoffs", found));
@@ -130,8 +134,21 @@ fn config(tree: &mut Node, out: &mut Diagnostics) {
         }
         None => ("`config` has no effect here", "remove it; its parts are keys of the loop"),
     };
-    out.push(Diagnostic::note("no-effect", place, message).help(help));
+    out.push(Diagnostic::note("no-effect", place, message).help(format!("{help}{gone}")));
 }
+
+/// Parts of the predecessor's settings that no key stands for, and what became of each.
+const CONFIG_GONE: [(&str, &str); 3] = [
+    (
+        "handoff_threshold",
+        "the host of an agent keeps its own context; the line `CONTEXT_HANDOFF:` of a prompt and `--deadline` hand a run off",
+    ),
+    (
+        "commands.confidence_gate",
+        "it had none there either: write `min_confidence` in the `llm_structured` that is to be sure",
+    ),
+    ("confidence_gate", "write `min_confidence` in the `llm_structured` that is to be sure"),
+];
 
 #[cfg(test)]
 mod tests {

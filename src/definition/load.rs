@@ -251,7 +251,10 @@ impl LoadError {
             Self::UnknownName { nearest: Some(nearest), .. } => Some(format!("did you mean `{nearest}`?")),
             Self::UnknownName { known, searched, .. } if known.is_empty() => {
                 let places: Vec<_> = searched.iter().map(|path| format!("`{}`", path.display())).collect();
-                Some(format!("no loops were found in {}", places.join(", ")))
+                Some(format!(
+                    "no loops were found in {}; `ll-loop init` writes a first one",
+                    places.join(", ")
+                ))
             }
             Self::UnknownName { known, .. } => {
                 let known: Vec<_> = known.iter().take(20).map(|name| format!("`{name}`")).collect();
@@ -1203,7 +1206,11 @@ mod tests {
         check(".", "FIX", "there is no loop named `FIX`; did you mean `fix`?");
         check(".", "in", "there is no loop named `in`; did you mean `nested/in`?");
         fs_err::remove_dir(directory.path().join(".git")).unwrap();
-        check("outside", "fix", "there is no loop named `fix`; no loops were found in `BASE/outside/.loops`");
+        check(
+            "outside",
+            "fix",
+            "there is no loop named `fix`; no loops were found in `BASE/outside/.loops`; `ll-loop init` writes a first one",
+        );
     }
 
     #[test]

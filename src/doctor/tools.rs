@@ -63,13 +63,12 @@ pub(super) fn rows(needs: &Needs, session: &Session<'_>) -> Vec<DoctorRow> {
 fn checks(needs: &Needs, session: &Session<'_>) -> impl Iterator<Item = DoctorRow> {
     needs.checks.iter().map(|(program, (tool, why))| {
         let row = |state, said: &str| DoctorRow::new("checks", program.clone(), state, said);
-        let row = match spawn::find(program, session.env.get("PATH")) {
-            Some(_) => row(RowState::Works, "on PATH"),
-            None => {
-                let fix =
-                    tool.install.clone().unwrap_or_else(|| format!("install `{program}`, or put it on PATH"));
-                row(RowState::Absent, "not on PATH").fix(fix)
-            }
+        let row = if spawn::find(program, session.env.get("PATH")).is_some() {
+            row(RowState::Works, "on PATH")
+        } else {
+            let install = tool.install.clone();
+            let fix = install.unwrap_or_else(|| format!("install `{program}`, or put it on PATH"));
+            row(RowState::Absent, "not on PATH").fix(fix)
         };
         row.needed(Some(why))
     })

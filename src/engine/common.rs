@@ -37,3 +37,9 @@ pub(super) fn describe(seen: &Observation) -> String {
         (None, false, None) => format!(" (exit {})", seen.exit_code),
     }
 }
+
+/// Tells whether a text looks like words for somebody, and not like a command.
+pub(super) fn is_prose(text: &str) -> bool {
+    let begins = text.trim_start().starts_with(|c: char| c.is_ascii_uppercase());
+    begins && text.split_whitespace().count() > 3 && !text.contains(['|', ';', '&', '$', '<', '>', '=', '/'])
+}

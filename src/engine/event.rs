@@ -1137,7 +1137,9 @@ impl LoopComplete {
 
     /// Tells whether the run is over and can be taken up again all the same: it was no success.
     pub fn may_be_reopened(&self) -> bool {
-        !self.is_resumable() && self.outcome != Outcome::Success
+        // `on_handoff: terminate` says that nobody goes on.
+        let is_terminated = self.terminated_by == TerminatedBy::Handoff && self.outcome == Outcome::Error;
+        !self.is_resumable() && self.outcome != Outcome::Success && !is_terminated
     }
 
     /// Tells whether something passed, and yet the end does not stand on the tree that it is about.
@@ -1189,8 +1191,9 @@ pub enum Shown {
         provider: Option<String>,
         /// Whether there are colours.
         colour: bool,
-        /// The columns of the window.
-        width: usize,
+        /// The columns of the window, where there is one.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        width: Option<usize>,
         /// How much a person is shown: `quiet`, `normal` or `verbose`.
         verbosity: String,
     },

@@ -1,11 +1,12 @@
 //! Where an evaluated state leads.
 
-use super::common::{describe, error_in, unjudged_verdict};
+use super::common::{describe, error_in, is_prose, unjudged_verdict};
 use super::event::{Event, RouteReason};
 use super::outcome::{Outcome, TerminatedBy};
 use super::run::Ending;
 use super::{Engine, bounds};
 use crate::evaluate::Evaluate;
+use crate::evaluate::observation::NOT_FOUND_CODE;
 use crate::evaluate::verdict::Verdict;
 use crate::machine::routing::{self, ActionEnd, Reason};
 use crate::machine::{Step, StepId, Target};
@@ -129,8 +130,11 @@ impl Engine<'_> {
         Event::LoopError { state: name.clone(), error }
     }
 
-    /// Returns the ways on after an error: a route for it, or another meaning of its exit code.
+    /// Returns the ways on after an error or a timeout: a route for it, more time, or another meaning of its exit code.
     fn advice(&self, step: &Step, verdict: &Verdict) -> String {
+        if verdict.is_timeout() {
+            return "; add `on_timeout`, or raise the `timeout` of the state".to_owned();
+        }
         if !verdict.is_error() {
             return String::new();
         }
@@ -141,6 +145,11 @@ impl Engine<'_> {
             (Some(Evaluate::ExitCode(by)), Some(code)) => by.advice(code).map(|advice| (advice, code)),
             _ => None,
         };
+        if code == Some(NOT_FOUND_CODE) {
+            let text = self.run.action().unwrap_or_default();
+            let prompt = if is_prose(text) { "; if it is a prompt, write `action_type: prompt`" } else { "" };
+            return format!("; install what it calls, or correct the name{prompt}; or add `on_error`");
+        }
         match other {
             Some((advice, code)) => {
                 format!("; add `on_error`, or write {advice} if {code} is an answer of this tool")

@@ -16,6 +16,7 @@ use crate::base::time::{human, millis};
 use crate::board;
 use crate::evaluate::Evaluate;
 use crate::evaluate::field::Field;
+use crate::evaluate::observation::{Cause, Observation, Stop};
 use crate::evaluate::verdict::Verdict;
 use crate::machine::{Action, Target, context};
 
@@ -301,8 +302,30 @@ fn result_field<'r>(prefix: &str, result: &'r StateResult, path: &[Segment]) -> 
         (Some("verdict"), 1) => {
             Ok(Found::Text(Cow::Borrowed(result.verdict.as_ref().map_or("", |verdict| verdict.as_str()))))
         }
+        (Some("failure_type"), 1) => Ok(Found::Text(Cow::Borrowed(failure_type(seen)))),
+        (Some("timeout_kind"), 1) => Ok(Found::Text(Cow::Borrowed(timeout_kind(seen)))),
         (Some("json"), _) => document(prefix, seen.stdout.as_str(), &path[1..]),
         (wanted, _) => Err(among(prefix, wanted, &RESULT_FIELDS)),
+    }
+}
+
+/// Returns which of its limits an action met, in the words of little-loops.
+fn timeout_kind(seen: &Observation) -> &'static str {
+    match seen.stop {
+        Some(stop) if !stop.is_own_timeout() => "",
+        Some(Stop::IdleTimeout) => "idle",
+        Some(_) => "wall",
+        None => "",
+    }
+}
+
+/// Returns the kind of a failure, in the words of little-loops: whether another try may help.
+fn failure_type(seen: &Observation) -> &'static str {
+    match seen.cause {
+        _ if seen.succeeded() => "",
+        Some(Cause::Transient | Cause::Quota) => "transient",
+        Some(Cause::Missing | Cause::Unavailable | Cause::OverBudget) => "non_recoverable",
+        Some(Cause::Failed | Cause::Form | Cause::OutOfTurns | Cause::Misunderstood) | None => "real",
     }
 }
 

@@ -561,7 +561,7 @@ fn an_error_without_a_route_names_its_exit_code_and_the_ways_on() {
             "(exit 2)",
             "add `on_error`, or write `\"no\": [1, 3-9, 2]` if 2 is an answer of this tool",
         ),
-        ("", "x: 127", "(exit 127)", "add `on_error`"),
+        ("", "x: 127", "(exit 127)", "install what it calls, or correct the name; or add `on_error`"),
         ("", "x: missing", "(no such program)", "add `on_error`"),
         ("evaluate: {type: output_numeric, target: 1}, ", "x: 2", "(exit 2)", "add `on_error`"),
     ] {

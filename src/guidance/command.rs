@@ -44,7 +44,8 @@ impl<'p> Call<'p> {
         }
         out.push_str(rest);
         if !has_place && !self.arguments.is_empty() {
-            out.push_str(&format!("\n\nARGUMENTS: {}", self.arguments));
+            out.push_str("\n\nARGUMENTS: ");
+            out.push_str(self.arguments);
         }
         out
     }

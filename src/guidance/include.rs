@@ -68,8 +68,9 @@ fn inside(directory: &str, name: &str) -> Option<String> {
 /// Writes the text of a command with the files that go with it.
 pub(super) fn joined(files: &[GuidanceFile]) -> String {
     let Some((first, others)) = files.split_first() else { return String::new() };
-    let others: String = others.iter().map(|file| format!("\n\n{}", shown(file).trim_end())).collect();
-    format!("{}{others}", first.text.trim())
+    let mut texts = vec![first.text.trim().to_owned()];
+    texts.extend(others.iter().map(|file| shown(file).trim_end().to_owned()));
+    texts.join("\n\n")
 }
 
 /// Writes a file so that an agent sees which one it is.

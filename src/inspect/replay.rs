@@ -34,7 +34,7 @@ pub(crate) struct Presentation {
     /// The CI system whose log it was; none for a person.
     pub(crate) provider: Option<Provider>,
     /// Colours, columns, and how much a person was shown.
-    pub(crate) console: (bool, usize, Verbosity),
+    pub(crate) console: (bool, Option<usize>, Verbosity),
 }
 
 /// What one process did of a run: it began it, or went on with it.
@@ -196,7 +196,7 @@ impl Part {
                 Shown::Look { provider, colour, width, verbosity } => {
                     let provider = provider.as_deref().and_then(|name| Provider::by_name(name, &|_| None));
                     let verbosity = Verbosity::from_word(verbosity).unwrap_or(Verbosity::Normal);
-                    let console = (*colour, (*width).min(WIDEST), verbosity);
+                    let console = (*colour, width.map(|width| width.min(WIDEST)), verbosity);
                     self.look = Some(Presentation { provider, console });
                 }
                 // A token that a stranger wrote is no more than a token.

@@ -1112,8 +1112,33 @@ fn misspelt(word: &str, state: &State) -> Option<String> {
     };
     let Verdicts::Only(possible) = possible else { return None };
     let words = || possible.iter().map(AsRef::as_ref).chain(KNOWN);
-    if words().any(|known| known == word) { None } else { nearest(word, words()).map(str::to_owned) }
+    if words().any(|known| known == word) {
+        return None;
+    }
+    let of_others =
+        OF_OTHERS.iter().find(|(other, meant)| *other == word && possible.iter().any(|one| one == meant));
+    of_others.map(|(_, meant)| *meant).or_else(|| nearest(word, words())).map(str::to_owned)
 }
+
+/// Words of other programs for a verdict, and ours.
+const OF_OTHERS: [(&str, &str); 16] = [
+    ("ok", "yes"),
+    ("okay", "yes"),
+    ("passed", "yes"),
+    ("succeeded", "yes"),
+    ("clean", "yes"),
+    ("green", "yes"),
+    ("done", "yes"),
+    ("zero", "yes"),
+    ("ko", "no"),
+    ("nok", "no"),
+    ("failed", "no"),
+    ("fails", "no"),
+    ("dirty", "no"),
+    ("red", "no"),
+    ("nonzero", "no"),
+    ("else", "no"),
+];
 
 /// Tells what a terminal means by the words in its name.
 fn inferred_meaning(name: &StateName) -> Meaning {

@@ -32,7 +32,7 @@ pub struct Given {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ContextError {
     /// A parameter that the loop does not declare.
-    #[error("unknown parameter `{name}`{}", hint(nearest.as_ref()))]
+    #[error("unknown parameter `{name}`{}", of_parameter(name, nearest.as_ref()))]
     UnknownParameter {
         /// Its name.
         name: String,
@@ -81,6 +81,15 @@ impl ContextError {
     /// Tells whether this is about the size of the whole, so that every value after it would have the same error.
     fn is_bound(&self) -> bool {
         matches!(self, Self::Depth(_) | Self::Render { error: RenderError::TooLong { .. }, .. })
+    }
+}
+
+fn of_parameter(name: &str, nearest: Option<&String>) -> String {
+    match nearest {
+        Some(_) => hint(nearest),
+        None => format!(
+            "; the loop does not declare it under `parameters`, and `--context {name}=…` sets a variable"
+        ),
     }
 }
 

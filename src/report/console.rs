@@ -15,11 +15,13 @@ use super::digest::{EndKind, changes};
 use super::level::LoopViews;
 use super::passes::{Released, Repeats};
 use super::reader::Reader;
+use super::silence::SilenceMeter;
 use super::stages::{self, RoleStage};
 use super::step::{Step, StepStanding};
 use super::work::TaskChange;
 use super::{OutputLine, Sink, wording};
 use crate::base::text::{coloured, head, is_direction, is_line_end, one_line, plain};
+use crate::base::time::{human, millis};
 use crate::engine::event::{BoardEvent, Event, RouteReason, Shown, Stamped};
 
 /// How much a console says.
@@ -56,8 +58,8 @@ pub struct ConsoleOptions {
     pub verbosity: Verbosity,
     /// Whether it may use colour.
     pub colour: bool,
-    /// The columns of the window.
-    pub width: usize,
+    /// The columns of the window; none for a file or a pipe, where only texts of the loop are cut.
+    pub width: Option<usize>,
     /// Whether there is a person in front of it: a spinner shows passing time.
     pub interactive: bool,
 }
@@ -69,9 +71,16 @@ pub struct Console {
     levels: LoopViews,
     repeats: Repeats,
     spinner: Option<ProgressBar>,
+    /// How long nothing was written, where no spinner shows that the run goes on.
+    silence: SilenceMeter,
+    /// Lines of output since the last event.
+    lines: u64,
     /// How it looks, until somebody asked.
     shown: Vec<Shown>,
 }
+
+/// Columns of a text that is cut where there is no window.
+const LOG_WIDTH: usize = 120;
 
 const INDENT: &str = "       ";
 const SHOWN_AT_END: usize = 15;
@@ -101,12 +110,14 @@ impl Console {
             levels: LoopViews::new(),
             repeats: Repeats::default(),
             spinner: None,
+            silence: SilenceMeter::default(),
+            lines: 0,
             shown: Vec::new(),
         }
     }
 
     /// Writes what was held back.
-    fn release(&self, Released { notice, lines }: Released) -> io::Result<()> {
+    fn release(&mut self, Released { notice, lines }: Released) -> io::Result<()> {
         let notice = notice.map(|notice| self.style().dim().apply_to(notice).to_string());
         notice.into_iter().chain(lines).try_for_each(|line| self.write(&line))
     }
@@ -220,7 +231,7 @@ impl Console {
             // What it prints comes before what it came to.
             let place = format!("{}{}{running}", self.margin(), self.levels.prefix);
             let line = wording::began(place, &action);
-            self.line(&line)?;
+            self.begins(&line)?;
         }
         self.spin(&running);
         Ok(())
@@ -286,7 +297,7 @@ impl Console {
         let heading = wording::heading(step, &self.levels, MAX_ACTION);
         let count = self.style().dim().apply_to(&heading.count);
         let place = self.style().bold().apply_to(&heading.place);
-        self.line(&format!("{count} {}", heading.began(place)))
+        self.begins(&format!("{count} {}", heading.began(place)))
     }
 
     fn verdict(&mut self) -> io::Result<()> {
@@ -345,7 +356,9 @@ impl Console {
             return Vec::new();
         };
         let lines = self.levels.recent.of(step, SHOWN_AT_END);
-        if lines.is_empty() {
+        // What was said about the state stands above, and stands below once more as the end of the run.
+        let is_said = |line: &String| step.error.as_ref().is_some_and(|error| error.contains(line.as_str()));
+        if lines.iter().all(is_said) {
             return Vec::new();
         }
         let title = format!("the last lines of {}:", one_line(step.state.as_str(), 120));
@@ -365,8 +378,23 @@ impl Console {
         }
     }
 
+    /// Cuts a line to the window. A file has none, and whoever reads it later wants all of it.
     fn cut(&self, line: &str) -> String {
-        truncate_str(line, self.look.width.max(MIN_WIDTH), "…").into_owned()
+        match self.look.width {
+            Some(width) => truncate_str(line, width.max(MIN_WIDTH), "…").into_owned(),
+            None => line.to_owned(),
+        }
+    }
+
+    /// Returns the columns for what need not be seen whole anywhere, such as the text of an action.
+    fn columns(&self) -> usize {
+        self.look.width.unwrap_or(LOG_WIDTH).max(MIN_WIDTH)
+    }
+
+    /// Writes a line with the text of an action, which the loop file has as well.
+    fn begins(&mut self, line: &str) -> io::Result<()> {
+        let line = truncate_str(line, self.columns(), "…").into_owned();
+        self.line(&line)
     }
 
     /// Writes a line, with the spinner out of the way.
@@ -381,7 +409,8 @@ impl Console {
         }
     }
 
-    fn write(&self, line: &str) -> io::Result<()> {
+    fn write(&mut self, line: &str) -> io::Result<()> {
+        self.silence.end();
         match &self.spinner {
             Some(spinner) => spinner.suspend(|| self.out.line(line)),
             None => self.out.line(line),
@@ -393,7 +422,7 @@ impl Console {
         if !self.look.interactive {
             return;
         }
-        let screen = Screen { out: self.out.clone(), width: self.look.width };
+        let screen = Screen { out: self.out.clone(), width: self.columns() };
         let target = ProgressDrawTarget::term_like_with_hz(Box::new(screen), 10);
         let spinner = ProgressBar::with_draw_target(None, target);
         let prefix = if running.is_empty() { "" } else { "{prefix} " };
@@ -409,7 +438,7 @@ impl Console {
     fn show_beside_spinner(&self, text: &str) {
         let Some(spinner) = &self.spinner else { return };
         let before = self.margin().len() + console::measure_text_width(&spinner.prefix()) + CLOCK_COLUMNS;
-        let room = self.look.width.max(MIN_WIDTH).saturating_sub(before);
+        let room = self.columns().saturating_sub(before);
         let line = one_line(head(text, MAX_BESIDE), MAX_BESIDE);
         let line = truncate_str(&line, room, "…");
         if !line.is_empty() {
@@ -441,6 +470,10 @@ impl Sink for Console {
     }
 
     fn event(&mut self, stamped: &Stamped) -> io::Result<()> {
+        self.lines = 0;
+        if let Event::Backoff { .. } | Event::StateEnter { .. } | Event::ActionStart { .. } = stamped.event {
+            self.silence.begin();
+        }
         if matches!(stamped.event, Event::LoopComplete(_)) && self.look.verbosity > Verbosity::Quiet {
             self.cut_off()?;
         }
@@ -462,11 +495,13 @@ impl Sink for Console {
     }
 
     fn output(&mut self, line: OutputLine<'_>) -> io::Result<()> {
+        self.lines += 1;
         self.levels.recent.push(line.text);
         if self.look.verbosity < Verbosity::Verbose {
             self.show_beside_spinner(line.text);
             return Ok(());
         }
+        self.silence.end();
         // Never cut: `--verbose` is for copying the output.
         for line in self.quoted(line.text) {
             match &self.spinner {
@@ -481,7 +516,17 @@ impl Sink for Console {
         std::mem::take(&mut self.shown)
     }
 
-    fn tick(&mut self, _running: Duration) -> io::Result<()> {
+    fn still(&mut self, took: Duration) -> io::Result<()> {
+        // What is held back until a pass is over has to wait; this cannot.
+        self.write(&format!("{}… still running, {}", self.margin(), human(took)))
+    }
+
+    fn tick(&mut self, running: Duration) -> io::Result<()> {
+        let is_watched = self.look.interactive || self.look.verbosity == Verbosity::Quiet;
+        if let Some(took) = self.silence.tick(running).filter(|_| !is_watched) {
+            self.shown.push(Shown::Still { lines: self.lines, took_ms: millis(took) });
+            self.still(took)?;
+        }
         if let Some(spinner) = &self.spinner {
             spinner.tick();
         }
@@ -492,7 +537,8 @@ impl Sink for Console {
 impl Drop for Console {
     fn drop(&mut self) {
         self.stop_spinner();
-        let _written = self.repeats.release().map(|released| self.release(released));
+        let held = self.repeats.release();
+        let _written = held.map(|released| self.release(released));
     }
 }
 
@@ -515,7 +561,7 @@ mod tests {
     use crate::evaluate::observation::{Observation, Stop};
 
     const LOOK: ConsoleOptions =
-        ConsoleOptions { verbosity: Verbosity::Normal, colour: false, width: 80, interactive: false };
+        ConsoleOptions { verbosity: Verbosity::Normal, colour: false, width: Some(80), interactive: false };
 
     fn shown(journal: &Journal, look: ConsoleOptions) -> String {
         let buffer = Buffer::default();
@@ -785,14 +831,14 @@ mod tests {
     fn a_narrow_window_and_wide_characters() {
         let mut journal = Journal::start();
         journal.step(("prüfen", 1), "echo 日本語のとても長い行 && make test", (0, ""), "yes", "done");
-        let text = shown(&journal, ConsoleOptions { width: 20, ..LOOK });
+        let text = shown(&journal, ConsoleOptions { width: Some(20), ..LOOK });
         assert_snapshot!(text, @r"
         [1/20] prüfen → ech…
                ✓ yes (exit …
                → done
         ");
         assert!(text.lines().all(|line| console::measure_text_width(line) <= 20));
-        let colour = shown(&journal, ConsoleOptions { width: 30, colour: true, ..LOOK });
+        let colour = shown(&journal, ConsoleOptions { width: Some(30), colour: true, ..LOOK });
         assert!(colour.lines().all(|line| console::measure_text_width(line) <= 30), "{colour}");
         assert_snapshot!(colour.replace('\u{1b}', "^"), @r"
         ^[2m[1/20]^[0m ^[1mprüfen^[0m → echo 日本語の…

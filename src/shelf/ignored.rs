@@ -62,8 +62,8 @@ fn extended(present: &str) -> Option<String> {
         _ if present.ends_with('\n') => end,
         _ => &format!("{end}{end}"),
     };
-    let missing: String = missing.into_iter().map(|line| format!("{line}{end}")).collect();
-    Some(format!("{present}{between}# Runs of ll-loop{end}{missing}"))
+    let missing: Vec<&str> = missing.into_iter().map(String::as_str).collect();
+    Some(format!("{present}{between}# Runs of ll-loop{end}{}{end}", missing.join(end)))
 }
 
 #[cfg(test)]

@@ -95,7 +95,9 @@ pub(in crate::cli) fn list(args: &ListArgs, session: &Session<'_>, output: &Outp
     );
     rows.sort_by(|one, other| one.name.cmp(&other.name));
     if rows.is_empty() {
-        output.talk("no loops here; a loop is a file `.loops/NAME.yaml`\n");
+        output.talk(
+            "no loops here; `ll-loop init` writes a first one, and a loop is a file `.loops/NAME.yaml`\n",
+        );
     }
     rows.retain(|row| {
         let is_of_category =

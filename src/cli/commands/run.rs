@@ -13,6 +13,7 @@ use crate::cli::{background, exit, unbegun};
 use crate::definition::vendored::Copies;
 use crate::fanout::leg::{LegOptions, LoopReach};
 use crate::machine::OnChange;
+use crate::report::console::Verbosity;
 use crate::session::audience::Audience;
 use crate::session::context::Session;
 use crate::session::environment::Environment;
@@ -135,7 +136,13 @@ pub(in crate::cli) fn run(args: &RunArgs, session: &Session<'_>, output: &Output
     let begun = bound(args, session).and_then(|bound| Ok((bound.audience().clone(), bound.begin()?)));
     let (audience, begun) = unbegun::told(begun, Some(&args.name), &told, session)?;
     match begun {
-        Begun::Ready(ready) => Ok(ready.run()?.exit_code()),
+        Begun::Ready(ready) => {
+            let is_told = args.run.verbosity() > Verbosity::Quiet && !in_background;
+            if let (Some(passes), Audience::Person, true) = (args.max_iterations, &audience, is_told) {
+                session.talk.note(&format!("at most {passes} passes: `-n` counts passes, and not steps"));
+            }
+            Ok(ready.run()?.exit_code())
+        }
         Begun::Skipped(none) => {
             say(&none, &audience, output);
             none.report();

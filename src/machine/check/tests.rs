@@ -281,14 +281,14 @@ fn a_name_that_cannot_exist_is_an_error_wherever_it_stands() {
         (
             "captured.c.0",
             "`captured.c` has no `0`; `captured.c` has `output`, `json`, `stderr`, `exit_code`, \
-          `duration_ms`, `verdict` and `state`",
+          `duration_ms`, `verdict`, `state`, `failure_type` and `timeout_kind`",
         ),
         ("captured.kid.x.outptu", "`captured.kid.x` has no `outptu`; did you mean `captured.kid.x.output`?"),
         ("prev.outptu", "`prev` has no `outptu`; did you mean `prev.output`?"),
         (
             "prev.x?",
             "`prev` has no `x`; `prev` has `output`, `json`, `stderr`, `exit_code`, `duration_ms`, \
-          `verdict` and `state`",
+          `verdict`, `state`, `failure_type` and `timeout_kind`",
         ),
         ("result.verdct", "`result` has no `verdct`; did you mean `result.verdict`?"),
         (

@@ -32,18 +32,16 @@ pub(super) fn of_run(root: &Path, session: &Session<'_>) -> Guidance {
     let git = git::at(top, session);
     let own = event.own_commit().and_then(|sha| ObjectId::parse(sha).ok());
     let known = own.filter(|id| git.line(&Call::new("cat-file").with(&["-t"]).id(id)).is_ok());
-    match known {
-        Some(commit) => Guidance::read(&CommitTexts { git, commit }, &below(top, root)),
-        None => {
-            let of = event.own_commit().map(|sha| format!(" {}", short(sha))).unwrap_or_default();
-            session.talk.warning(&format!(
-                "strangers can set off `{}`, and the commit{of} before their change is not in this checkout: agents are not told \
-                 what the repository says to them (`fetch-depth: 0` brings it)",
-                event.name
-            ));
-            Guidance::default()
-        }
+    if let Some(commit) = known {
+        return Guidance::read(&CommitTexts { git, commit }, &below(top, root));
     }
+    let of = event.own_commit().map(|sha| format!(" {}", short(sha))).unwrap_or_default();
+    session.talk.warning(&format!(
+        "strangers can set off `{}`, and the commit{of} before their change is not in this checkout: agents are not told what the \
+         repository says to them (`fetch-depth: 0` brings it)",
+        event.name
+    ));
+    Guidance::default()
 }
 
 /// Returns what the working tree around a loop says to agents.

@@ -201,7 +201,8 @@ fn elixir(repository: &Repository) -> Option<Finding> {
 
 fn swift(repository: &Repository) -> Option<Finding> {
     let file = repository.first(&["Package.swift"])?;
-    let has_tests = repository.paths().any(|path| path.starts_with("Tests/") && path.ends_with(".swift"));
+    let has_tests =
+        repository.paths().any(|path| path.starts_with("Tests/") && extension(path) == Some("swift"));
     has_tests.then(|| finding(Purpose::Test, "swift test", file, 1))
 }
 

@@ -419,7 +419,7 @@ fn a_workflow_is_written_for_the_system_that_is_there() {
     assert!(project.run(&["init"]).code(0).stdout.contains("- local: .gitlab/ll-loop.gitlab-ci.yml"));
     assert!(project.read(".gitlab/ll-loop.gitlab-ci.yml").contains("ll-loop run tidy --ci"));
     let alone = self::project(&[("Makefile", "test:\n\ttrue\n")]);
-    assert_eq!(begun(&alone, &["--ci", "none"])["files"].as_array().map(Vec::len), Some(2));
+    assert_eq!(begun(&alone, &["--ci", "none"])["files"].as_array().map(Vec::len), Some(3));
     assert_eq!(begun(&alone, &["--ci", "gitlab"])["files"][1]["path"], ".gitlab-ci.yml");
 }
 
@@ -448,13 +448,13 @@ fn files_of_runs_are_ignored_once_and_yaml_is_as_the_repository_writes_it() {
         ("biome.json", "{}"),
     ]);
     assert_eq!(
-        begun(&project, &[])["files"][2],
+        begun(&project, &[])["files"][3],
         serde_json::json!({"path": ".gitignore", "action": "extended"})
     );
     let ignored =
         "dist\n\n# Runs of ll-loop\n.loops/.running/\n.loops/.history/\n.loops/.worktrees/\n.loops/.reuse/\n";
     assert_eq!(project.read(".gitignore"), ignored);
-    assert_eq!(begun(&project, &[])["files"][2]["action"], "unchanged");
+    assert_eq!(begun(&project, &[])["files"][3]["action"], "unchanged");
     let text = project.read(".loops/tidy.yaml");
     assert!(
         text.contains("        evaluate:\n            type: exit_code\n            'no': nonzero\n"),

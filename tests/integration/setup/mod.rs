@@ -3,3 +3,4 @@
 mod catalog;
 mod doctor;
 mod init;
+mod mistakes;

@@ -179,7 +179,7 @@ fn subjects(named: &[String], args: &ValidateArgs, session: &Session<'_>) -> Res
 }
 
 fn no_loops() -> Error {
-    Error::refused("no loops here").with_hint("name a loop file, or make `.loops/NAME.yaml`")
+    Error::refused("no loops here").with_hint("`ll-loop init` writes a first one; a loop is a file `.loops/NAME.yaml`, and any other file is named by its path")
 }
 
 /// Returns the directory that a text names which does not name a loop.
