@@ -57,7 +57,7 @@ impl WholeTree {
         // Whoever ends the job is heard before and after: it takes no longer than a `git status`.
         let interrupts = Interrupts::listen(&StopBy::Nobody)?;
         let of = (session.env.for_ourselves(), interrupts.cancel());
-        let looked = interrupts.block_on(measure::start(root, &Area { territory, own }, &files, of));
+        let looked = interrupts.block_on(measure::start(root, &Area { territory, own }, &files, None, of));
         let start = match looked {
             StartTree::Known(start) => *start,
             StartTree::Unknown { unknown: why } => return Err(unknown(why)),
