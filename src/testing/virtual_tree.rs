@@ -104,6 +104,7 @@ impl VirtualTree {
             entries: Vec::new(),
             before: Vec::new(),
             unseen: Vec::new(),
+            ignored: Vec::new(),
             place,
         }
     }
@@ -219,13 +220,15 @@ impl VirtualTree {
                     .trim_start_matches("./")
                     .trim_end_matches('/'),
                 search: &[],
+                libraries: &[],
+                shell: &command.shell,
             })
             .collect();
         let changed: Vec<String> = changes.files.iter().map(|file| file.path.clone()).collect();
         look(&TreeComparison {
             declared: &request.declared,
             commands: &commands,
-            loop_files: std::slice::from_ref(&request.loop_file),
+            loop_files: &request.loop_files,
             changed: &changed,
             start,
             end: &self.files,
@@ -240,6 +243,11 @@ impl VirtualTree {
             match start.get(path).filter(|_| request.put_back.contains(path)) {
                 Some(file) => drop(self.files.insert(path.clone(), file.clone())),
                 None => drop(self.files.remove(path)),
+            }
+        }
+        for part in &request.in_part {
+            if let Some(file) = self.files.get_mut(&part.path) {
+                file.bytes = part.text.clone().into_bytes();
             }
         }
     }
