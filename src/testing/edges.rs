@@ -198,8 +198,13 @@ fn word(step: &Step, one: &Move) -> Option<String> {
         RouteKey::On(key) if is_failure && routing::is_sub_loop(step) && way.reason == Reason::Verdict => {
             (key == verdict).then(|| verdict.to_string())
         }
-        // The journal calls both an error.
-        RouteKey::AnyError if verdict.is_timeout() => Some(Verdict::error().to_string()),
+        // A timeout that goes the way of errors is one in the journal.
+        RouteKey::AnyError if verdict.is_timeout() && !routing::is_sub_loop(step) => {
+            Some(Verdict::error().to_string())
+        }
+        RouteKey::On(key) if verdict.is_timeout() && key.is_error() && !routing::is_sub_loop(step) => {
+            Some(key.to_string())
+        }
         RouteKey::AnyOther if one.departure.is_any_other => Some(ANY_OTHER.to_owned()),
         RouteKey::On(_) | RouteKey::AnyError | RouteKey::AnyOther | RouteKey::Loop(_) => {
             Some(verdict.to_string())
@@ -215,9 +220,9 @@ impl Coverage {
 
     /// Counts what a run has taken.
     pub fn take(&mut self, machine: &Machine, events: &[Stamped]) {
-        let ended = events.iter().rev().find_map(|stamped| match &stamped.event {
-            Event::LoopComplete(end) if stamped.depth == 0 => Some(end.terminated_by),
-            _ => None,
+        let ended = events.iter().rev().find_map(|stamped| {
+            let Event::LoopComplete(end) = &stamped.event else { return None };
+            (stamped.depth == 0).then_some(end.terminated_by)
         });
         let mut said: Option<String> = None;
         let mut entered: BTreeSet<String> = BTreeSet::new();

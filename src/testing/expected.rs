@@ -10,9 +10,10 @@ use super::snapshots::{Snapshot, SnapshotKey};
 use super::written::{CaseExpectation, Delivery, TextParts, TextRules};
 use crate::base::path::DocPath;
 use crate::base::text::one_line;
-use crate::engine::changes::{ChangedFile, Changes};
+use crate::engine::changes::{ChangedFile, Changes, TreeChanges};
 use crate::engine::event::{Event, LoopComplete, Stamped};
 use crate::engine::outcome::{Outcome, TerminatedBy};
+use crate::evaluate::bounds::ExitStatus;
 use crate::report::digest::Digest;
 use crate::report::formats::outputs;
 
@@ -120,6 +121,7 @@ struct Comparison<'c> {
 }
 
 impl Comparison<'_> {
+    #[expect(clippy::needless_pass_by_value, reason = "texts are made for it")]
     fn differs(&mut self, keys: &[&str], what: &str, expected: impl ToString, actual: impl ToString) {
         let place = keys.iter().fold(self.place.clone(), |place, key| place.key(*key));
         let (expected, actual) = (expected.to_string(), actual.to_string());
@@ -145,7 +147,7 @@ impl Comparison<'_> {
         self.same("terminated_by", expected.terminated_by.clone(), by);
         self.same("final_state", expected.final_state.clone(), end.map(|end| end.final_state.clone()));
         self.same("verified", expected.verified, end.map(|end| end.verified));
-        let code = expected.exit_code.map(|code| code.get());
+        let code = expected.exit_code.map(ExitStatus::get);
         self.same("exit_code", code, end.map(|end| i32::from(end.exit_code)));
         self.same("iterations", expected.iterations.map(|most| most.0), end.map(|end| end.iterations));
         self.same("steps", expected.steps.map(|most| most.0), end.map(|end| end.steps));
@@ -266,7 +268,7 @@ impl Comparison<'_> {
             Some(kept) if kept.trim_end() == text.trim_end() => {}
             Some(_) | None if self.snapshots.is_updated() => self.snapshots.keep(snapshot),
             Some(kept) => {
-                self.differs(keys, what, first_difference(&kept, text), first_difference(text, &kept))
+                self.differs(keys, what, first_difference(&kept, text), first_difference(text, &kept));
             }
             None => self.differs(keys, what, "a snapshot, which `--update` writes", one_line(text, SHOWN)),
         }
@@ -337,8 +339,7 @@ impl Comparison<'_> {
 /// Tells whether the work of a run would be brought to people: it is a success, something changed, and what it rests on holds.
 fn delivery(end: Option<&LoopComplete>) -> Delivery {
     let is_fit = end.is_some_and(|end| {
-        let has_changes =
-            end.changes.as_ref().and_then(Changes::known).is_some_and(|changes| changes.has_own());
+        let has_changes = end.changes.as_ref().and_then(Changes::known).is_some_and(TreeChanges::has_own);
         end.outcome == Outcome::Success && end.verified && !end.is_refuted() && has_changes
     });
     if is_fit { Delivery::Pr } else { Delivery::Refused }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use indexmap::IndexMap;
 use serde_json::{Value, json};
@@ -39,6 +39,7 @@ use crate::evaluate::observation::Observation;
 use crate::machine::explore::{BOUND, Exploration, explore};
 use crate::machine::routing::departures;
 use crate::machine::{Machine, Target};
+use crate::run::clock::Clock;
 
 /// The most turns of a walk.
 const MOST_TURNS: u32 = 5_000;
@@ -153,7 +154,7 @@ impl RandomScript<'_> {
             match interruption {
                 Some(Interruption::Killed) => drop(object.insert("killed".to_owned(), true.into())),
                 Some(Interruption::Asked(signal)) => {
-                    drop(object.insert("cancel".to_owned(), signal.name().into()))
+                    drop(object.insert("cancel".to_owned(), signal.name().into()));
                 }
                 None => {}
             }
@@ -340,10 +341,8 @@ impl FuzzedLoop {
             return None;
         }
         let state = |stamped: &Stamped| -> Option<StateName> {
-            match &stamped.event {
-                Event::StateEnter { state, .. } if stamped.depth == 0 => Some(state.clone()),
-                _ => None,
-            }
+            let Event::StateEnter { state, .. } = &stamped.event else { return None };
+            (stamped.depth == 0).then(|| state.clone())
         };
         let mut entered = events.iter().filter_map(state);
         let unknown = entered.find(|state| self.machine.find(state).is_none_or(|at| !self.all.reaches(at)));
@@ -377,7 +376,7 @@ pub(crate) fn run(
     always: &[Always],
     (walks, seed): (u64, u64),
 ) -> Result<FuzzReport, String> {
-    let began = Instant::now();
+    let clock = Clock::start();
     let mut fuzzed = FuzzedLoop::of(subject)?;
     let mut report =
         FuzzReport { seed, walks: 0, steps: 0, unplayed: 0, failure: None, took: Duration::ZERO };
@@ -392,7 +391,7 @@ pub(crate) fn run(
             break;
         }
     }
-    report.took = began.elapsed();
+    report.took = clock.elapsed();
     Ok(report)
 }
 

@@ -62,7 +62,7 @@ fn walk(one: &Machine, other: &Machine) -> bool {
         let next = match (one.find(&name), other.find(&name)) {
             (Some(Target::Step(a)), Some(Target::Step(b))) => steps((one, a), (other, b)),
             (Some(Target::End(a)), Some(Target::End(b))) => ends((one, one.end(a)), (other, other.end(b))),
-            (Some(_), Some(_)) | (Some(_), None) | (None, _) => None,
+            (Some(_), Some(_) | None) | (None, _) => None,
         };
         match next {
             Some(next) => open.extend(next),

@@ -13,6 +13,7 @@ use crate::base::name::{StateName, VarName};
 use crate::base::path::DocPath;
 use crate::base::text::listed;
 use crate::engine::outcome::{Outcome, Signal};
+use crate::evaluate::bounds::ExitStatus;
 use crate::evaluate::form::mismatch;
 use crate::evaluate::model::{Usage, price};
 use crate::evaluate::observation::{NOT_FOUND_CODE, Observation, Stop, TIMEOUT_CODE, Text};
@@ -295,9 +296,10 @@ impl MockCheck<'_, '_> {
             let known = own.iter().chain(if asks { &OF_JUDGES[..] } else { &[] });
             let known = known.chain(if does_work { &OF_WORK[..5] } else { &[] });
             let known: Vec<&str> = known.copied().collect();
-            let help = match known.is_empty() {
-                true => "remove the mock: the engine does this by itself".to_owned(),
-                false => format!("it can come to {}", listed(&known, "or")),
+            let help = if known.is_empty() {
+                "remove the mock: the engine does this by itself".to_owned()
+            } else {
+                format!("it can come to {}", listed(&known, "or"))
             };
             self.wrong(key, message, Some(help));
         }
@@ -358,7 +360,7 @@ impl MockCheck<'_, '_> {
             let message = "a command ends by a signal or with an exit code, not both".to_owned();
             self.wrong("signal", message, Some("keep one".to_owned()));
         }
-        let code = signal.map_or(written.exit.map_or(0, |exit| exit.get()), |signal| 128 + signal);
+        let code = signal.map_or(written.exit.map_or(0, ExitStatus::get), |signal| 128 + signal);
         let seen = Observation {
             signal,
             stderr: Text::whole(lines(written.stderr.as_deref())),
@@ -394,19 +396,15 @@ impl MockCheck<'_, '_> {
         }
         if let Some(signal) = &written.signal {
             let (word, text) = signal.split_once(':').unwrap_or((signal, ""));
-            match SignalKind::by_word(word.trim()) {
-                Some(kind) => {
-                    let text =
-                        Some(text.trim()).filter(|text| !text.is_empty()).unwrap_or("the mock says so");
-                    said = format!("{}{}: {text}\n", lines(Some(&said)), marker(kind));
-                }
-                None => {
-                    let message = format!("`{word}` is not a signal that an agent gives");
-                    self.wrong("signal", message, Some("write `handoff`, `error` or `stop`".to_owned()));
-                }
+            if let Some(kind) = SignalKind::by_word(word.trim()) {
+                let text = Some(text.trim()).filter(|text| !text.is_empty()).unwrap_or("the mock says so");
+                said = format!("{}{}: {text}\n", lines(Some(&said)), marker(kind));
+            } else {
+                let message = format!("`{word}` is not a signal that an agent gives");
+                self.wrong("signal", message, Some("write `handoff`, `error` or `stop`".to_owned()));
             }
         }
-        let code = written.exit.map_or(0, |exit| exit.get());
+        let code = written.exit.map_or(0, ExitStatus::get);
         MockedWork::Ends(Box::new(Observation::exited(code, lines(Some(&said)))), usage)
     }
 

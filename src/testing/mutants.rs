@@ -146,7 +146,7 @@ impl Breeder<'_> {
             let (key, path) = (entry.key.as_str(), path.key(entry.key.as_str()));
             match key {
                 "on_error" | "on_timeout" | "evaluate" | "condition" | "timeout" | "repeat" => {
-                    self.drop_key(&of, &path)
+                    self.drop_key(&of, &path);
                 }
                 "check" if text(&entry.value) == Some("true") => self.drop_key(&of, &path),
                 _ => {}
@@ -336,16 +336,13 @@ fn removed(text: &str, start: usize, end: usize) -> std::ops::Range<usize> {
     }
     let behind = &text[end..line_end];
     let comma = behind.find(|c: char| !c.is_whitespace()).filter(|at| behind[*at..].starts_with(','));
-    match comma {
-        Some(at) => {
-            let rest = &text[end + at + 1..];
-            let blanks = rest.len() - rest.trim_start_matches(' ').len();
-            start..end + at + 1 + blanks
-        }
-        None => {
-            let before = text[..start].trim_end();
-            if before.ends_with(',') { before.len() - 1..end } else { start..end }
-        }
+    if let Some(at) = comma {
+        let rest = &text[end + at + 1..];
+        let blanks = rest.len() - rest.trim_start_matches(' ').len();
+        start..end + at + 1 + blanks
+    } else {
+        let before = text[..start].trim_end();
+        if before.ends_with(',') { before.len() - 1..end } else { start..end }
     }
 }
 

@@ -1,7 +1,5 @@
 //! Runs the cases of a loop on its mutants, and tells which of them no case has noticed.
 
-use std::time::Instant;
-
 use super::always::Always;
 use super::likeness::are_alike;
 use super::mutant_report::{MutantReport, Survivor};
@@ -10,6 +8,7 @@ use super::play::MOST_TURNS;
 use super::proof::{Proof, prove};
 use super::subject::{LoopUnderTest, LoopVariant};
 use super::suite::{KeptSnapshots, ReadyTest};
+use crate::run::clock::Clock;
 
 /// Which mutants are run.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -40,7 +39,7 @@ pub(crate) fn run(
     snapshots: &KeptSnapshots,
     selection: &MutantSelection,
 ) -> MutantReport {
-    let began = Instant::now();
+    let clock = Clock::start();
     let own = subject.own.clone();
     let tests: Vec<&ReadyTest> = tests.iter().filter(|test| !test.is_generated).collect();
     let (tree, sources) = (subject.loaded.tree.clone(), subject.loaded.sources.clone());
@@ -80,7 +79,7 @@ pub(crate) fn run(
             report.survivors.push(Survivor { what: mutant.what, file, line, difference });
         }
     }
-    report.took = began.elapsed();
+    report.took = clock.elapsed();
     report
 }
 

@@ -20,6 +20,7 @@ use crate::engine::Start;
 use crate::engine::event::{Llm, LoopStart, Overrides, SCHEMA, Source};
 use crate::engine::result::StateResult;
 use crate::engine::run::Placement;
+use crate::evaluate::bounds::ExitStatus;
 use crate::evaluate::observation::Observation;
 use crate::machine::context::{self, Given};
 use crate::machine::explore::{BOUND, explore};
@@ -245,7 +246,7 @@ fn turns(
         }
         match mock::typed(one, state, &path.index(at), out) {
             Some(typed) => {
-                turns.push(Mock { resumes: typed.resumes || std::mem::take(&mut resumes), ..typed })
+                turns.push(Mock { resumes: typed.resumes || std::mem::take(&mut resumes), ..typed });
             }
             None => is_whole = false,
         }
@@ -369,7 +370,7 @@ fn placement(
     let prev = given
         .prev
         .as_ref()
-        .map(|prev| result(&before, prev.exit_code.map_or(0, |code| code.get()), &prev.output));
+        .map(|prev| result(&before, prev.exit_code.map_or(0, ExitStatus::get), &prev.output));
     let captures = captures.into_iter().map(|(name, state)| {
         let result = result(&state, 0, &given.captures[&name]);
         (name, result)

@@ -154,8 +154,10 @@ fn meant(name: &str, all: &[TestPlace], session: &Session<'_>) -> Result<Vec<Tes
         let text = files::text(&place.path, MIB).unwrap_or_default();
         let tests = LoadedTests::read(&place.shown, &text);
         let subject = tests.file.map(|file| file.subject).unwrap_or_default();
-        let file =
-            || located(&subject, place, session).ok().and_then(|there| there.0.find(&there.1, false).ok());
+        let file = || {
+            let (session, name) = located(&subject, place, session);
+            session.find(&name, false).ok()
+        };
         subject == name
             || wanted.as_ref().is_some_and(|wanted| file().is_some_and(|file| file.path == *wanted))
     };
@@ -202,15 +204,11 @@ fn placed(path: &Path, session: &Session<'_>) -> TestPlace {
 }
 
 /// Returns the session and the name by which the loop of a test file is found: a path counts from the test file.
-fn located<'s>(
-    subject: &str,
-    place: &TestPlace,
-    session: &Session<'s>,
-) -> Result<(Session<'s>, String), Error> {
+fn located<'s>(subject: &str, place: &TestPlace, session: &Session<'s>) -> (Session<'s>, String) {
     let beside = place.path.parent().map(|directory| directory.join(subject));
     match beside.filter(|path| load::is_loop_file(path) && path.is_file()) {
-        Some(path) => Ok((session.clone(), path.display().to_string())),
-        None => Ok((session.at(&place.root), subject.to_owned())),
+        Some(path) => (session.clone(), path.display().to_string()),
+        None => (session.at(&place.root), subject.to_owned()),
     }
 }
 
@@ -261,8 +259,10 @@ impl TestedFile {
         let mut tests = LoadedTests::read(&place.shown, text);
         let subject = match &tests.file {
             None => Err(Error::refused(format!("`{}` cannot be read", place.shown))),
-            Some(file) => located(&file.subject, &place, session)
-                .and_then(|(session, name)| LoopUnderTest::find(&name, &session)),
+            Some(file) => {
+                let (session, name) = located(&file.subject, &place, session);
+                LoopUnderTest::find(&name, &session)
+            }
         };
         if let (Some(file), Ok(subject)) = (&tests.file, &subject) {
             check(file, &subject.own.machine, &mut tests.findings);
@@ -431,7 +431,8 @@ impl WatchedFile {
         let text = files::text(&place.path, MIB).unwrap_or_default();
         let tests = LoadedTests::read(&place.shown, &text);
         let subject = tests.file.map(|file| file.subject).unwrap_or_default();
-        let file = located(&subject, place, session).and_then(|(session, name)| session.find(&name, false));
+        let (session, name) = located(&subject, place, session);
+        let file = session.find(&name, false);
         let mut all = vec![place.path.clone()];
         if let Ok(file) = file {
             // What it takes over lies beside it.

@@ -224,12 +224,12 @@ impl VirtualTree {
                 shell: &command.shell,
             })
             .collect();
-        let changed: Vec<String> = changes.files.iter().map(|file| file.path.clone()).collect();
+        let paths: Vec<String> = changes.files.iter().map(|file| file.path.clone()).collect();
         look(&TreeComparison {
             declared: &request.declared,
             commands: &commands,
             loop_files: &request.loop_files,
-            changed: &changed,
+            changed: &paths,
             start,
             end: &self.files,
         })

@@ -6,8 +6,9 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use crate::base::path::Segment;
-use crate::base::template::{Found, Missing, Namespace, Scope};
+use crate::base::template::{Found, Missing, Namespace, Scope, Template};
 use crate::evaluate::evaluator::Judging;
+use crate::evaluate::form::AnswerForm;
 use crate::evaluate::observation::Observation;
 use crate::evaluate::query::Queried;
 use crate::evaluate::verdict::Verdict;
@@ -98,7 +99,7 @@ fn judged(step: &Step, departure: &Departure) -> Option<Value> {
         if departure.ended == ActionEnd::Badly {
             return Some(json!({"says": "it failed", "exit": 2}));
         }
-        return answers(step, evaluate, form.map(|form| form.schema()), &wanted);
+        return answers(step, evaluate, form.map(AnswerForm::schema), &wanted);
     }
     step.action.as_ref()?;
     let texts = outputs(evaluate, &wanted);
@@ -158,7 +159,7 @@ fn outputs(evaluate: &Evaluate, wanted: &Verdict) -> Vec<String> {
             if let Some(target) = numeric.target.as_literal() {
                 numbers.splice(0..0, [*target, target + 1.0, target - 1.0]);
             }
-            let key = numeric.key.as_ref().and_then(|key| key.as_literal());
+            let key = numeric.key.as_ref().and_then(Template::as_literal);
             let line = |number: &f64| match &key {
                 Some(key) => format!("{key}={number}\n"),
                 None => format!("{number}\n"),
@@ -285,20 +286,16 @@ fn answers(step: &Step, evaluate: &Evaluate, schema: Option<&Value>, wanted: &Ve
     let none = json!({"type": "object"});
     let schema = schema.unwrap_or(&none);
     let mut tries: Vec<BTreeMap<String, Value>> = vec![BTreeMap::new()];
-    match evaluate {
-        Evaluate::Answer(answer) => {
-            let field = answer.field.clone().unwrap_or_default();
-            let of_words = answer.yes.iter().chain(&answer.no).map(String::as_str).chain([wanted.as_str()]);
-            let words = enumerated(schema, &field).into_iter().chain(of_words.map(|word| json!(word)));
-            tries.extend(words.map(|word| BTreeMap::from([(field.clone(), word)])));
-        }
-        Evaluate::Score(_) => {
-            tries.extend(
-                [100.0, 60.0, 0.0, 30.0].map(|score| BTreeMap::from([("score".to_owned(), json!(score))])),
-            );
-            tries.extend([true, false].map(|yes| BTreeMap::from([("approved".to_owned(), json!(yes))])));
-        }
-        _ => {}
+    if let Evaluate::Answer(answer) = evaluate {
+        let field = answer.field.clone().unwrap_or_default();
+        let of_words = answer.yes.iter().chain(&answer.no).map(String::as_str).chain([wanted.as_str()]);
+        let words = enumerated(schema, &field).into_iter().chain(of_words.map(|word| json!(word)));
+        tries.extend(words.map(|word| BTreeMap::from([(field.clone(), word)])));
+    } else if let Evaluate::Score(_) = evaluate {
+        tries.extend(
+            [100.0, 60.0, 0.0, 30.0].map(|score| BTreeMap::from([("score".to_owned(), json!(score))])),
+        );
+        tries.extend([true, false].map(|yes| BTreeMap::from([("approved".to_owned(), json!(yes))])));
     }
     tries.into_iter().find_map(|fixed| {
         let answer = example(schema, &fixed);
@@ -348,7 +345,9 @@ fn minimal(schema: &Value, depth: usize) -> Value {
     }
     let kind = match &schema["type"] {
         Value::Array(kinds) => kinds.first().and_then(Value::as_str),
-        kind => kind.as_str(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_) => {
+            schema["type"].as_str()
+        }
     };
     match kind {
         Some("string") => json!("text"),

@@ -32,14 +32,13 @@ pub(crate) enum WrittenCases {
 /// There is no such loop, or its test file cannot be read or written.
 pub(crate) fn generated(name: &str, to: GenerateTo, session: &Session<'_>) -> Result<WrittenCases, Error> {
     let known = find_tests(&[name.to_owned()], session).ok().and_then(|found| found.into_iter().next());
-    let (mut subject, coverage, names, target) = match known {
-        Some(place) => of_file(place, session)?,
-        None => {
-            let subject = LoopUnderTest::find(name, session)?;
-            let coverage = Coverage::of(&subject.own.machine, &subject.loaded.definition);
-            let target = Target { path: usual(&subject, session), name: name.to_owned(), text: None };
-            (subject, coverage, BTreeSet::new(), target)
-        }
+    let (mut subject, coverage, names, target) = if let Some(place) = known {
+        of_file(place, session)?
+    } else {
+        let subject = LoopUnderTest::find(name, session)?;
+        let coverage = Coverage::of(&subject.own.machine, &subject.loaded.definition);
+        let target = Target { path: usual(&subject, session), name: name.to_owned(), text: None };
+        (subject, coverage, BTreeSet::new(), target)
     };
     let made = generate(&mut subject, &coverage, &names)
         .map_err(|why| Error::refused(format!("no cases can be made for `{name}`: {why}")))?;
@@ -133,17 +132,15 @@ pub(crate) fn of_run(run: &OldRun, to: GenerateTo, session: &Session<'_>) -> Res
     if to == GenerateTo::Stdout {
         return Ok(WrittenCases::Text(made.write(2)));
     }
-    let known = find_tests(&[name.clone()], session).ok().and_then(|found| found.into_iter().next());
-    let target = match known {
-        Some(place) => {
-            let text = read::text(&place.path, MIB)
-                .map_err(|error| Error::refused(format!("cannot read `{}`: {error}", place.shown)))?;
-            Target { path: place.path, name, text: Some(text) }
-        }
-        None => {
-            let name = subject.loaded.definition.name.to_string();
-            Target { path: usual(&subject, session), name, text: None }
-        }
+    let known =
+        find_tests(std::slice::from_ref(&name), session).ok().and_then(|found| found.into_iter().next());
+    let target = if let Some(place) = known {
+        let text = read::text(&place.path, MIB)
+            .map_err(|error| Error::refused(format!("cannot read `{}`: {error}", place.shown)))?;
+        Target { path: place.path, name, text: Some(text) }
+    } else {
+        let name = subject.loaded.definition.name.to_string();
+        Target { path: usual(&subject, session), name, text: None }
     };
     let shown = target.write(&[made], session)?;
     Ok(WrittenCases::Lines(vec![format!("a case of {} written to {shown}", run.name)]))

@@ -221,6 +221,7 @@ choice! {
 
 /// What a state comes to: the same whenever it is visited, or one thing after the other.
 #[derive(Clone, Debug, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "there are few, and each lives as long as its file")]
 pub enum MockedVisits {
     /// At every visit.
     Every(Box<WrittenMock>),

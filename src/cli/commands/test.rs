@@ -1,7 +1,6 @@
 //! `ll-loop test`: plays the cases of test files, without running a command.
 
 use std::path::PathBuf;
-use std::time::{Duration, SystemTime};
 
 use clap::{Args, ValueEnum};
 
@@ -218,8 +217,7 @@ fn write_cases(args: &TestArgs, is_ci: bool, session: &Session<'_>, output: &Out
 
 /// Returns a number that is another one each time.
 fn seed() -> u64 {
-    let passed = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or(Duration::ZERO);
-    passed.as_secs() % 1_000_000
+    u64::try_from(Clock::start().now().as_millis()).unwrap_or_default() % 1_000_000
 }
 
 fn write(format: ResultsFormat, report: &SuiteReport, output: &Output) {

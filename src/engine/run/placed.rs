@@ -40,7 +40,9 @@ impl Run {
         }
         self.captured.extend(captures);
         self.prev = prev;
-        board.iter().for_each(|change| self.board.take(change));
+        for change in &board {
+            self.board.take(change);
+        }
         self.arrive(to);
     }
 }
