@@ -243,7 +243,8 @@ mod tests {
         let shown = command.get_subcommands().filter(|command| !command.is_hide_set());
         let mut known: Vec<&str> = shown.map(clap::Command::get_name).chain(["help"]).collect();
         let mut grouped: Vec<&str> = GROUPS.iter().flat_map(|(_, names)| names.iter().copied()).collect();
-        (known.sort_unstable(), grouped.sort_unstable());
+        known.sort_unstable();
+        grouped.sort_unstable();
         assert_eq!(grouped, known);
         let readme = include_str!("../../README.md");
         for (title, names) in GROUPS {

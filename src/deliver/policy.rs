@@ -415,9 +415,10 @@ mod tests {
             panic!("the run has ended")
         };
         let tree = changes.end.tree.clone();
-        end.verification = Some(Box::new(match verified {
-            true => Verification::verified_on(tree),
-            false => Verification::refused_on(tree, Reason::Unobserved),
+        end.verification = Some(Box::new(if verified {
+            Verification::verified_on(tree)
+        } else {
+            Verification::refused_on(tree, Reason::Unobserved)
         }));
         end.changes = Some(Changes::Known(Box::new(changes)));
         edit(end);

@@ -135,7 +135,7 @@ pub(crate) fn added(text: Option<&str>, loop_name: &str, cases: &[CaseText]) -> 
         trimmed.starts_with("- ").then(|| line.len() - trimmed.len())
     });
     let items: String = cases.iter().map(|case| case.write(column.unwrap_or(2))).collect();
-    let end = lines[start + 1..].iter().position(|line| top(line)).map_or(lines.len(), |at| start + 1 + at);
+    let end = lines[start + 1..].iter().position(top).map_or(lines.len(), |at| start + 1 + at);
     // Blank lines and comments in front of the next key belong to that.
     let end = lines[..end]
         .iter()
