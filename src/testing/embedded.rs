@@ -1,11 +1,11 @@
 //! Plays cases for a program that embeds ll-loop.
 
+use super::file_report::SuiteReport;
 use super::results_text;
 use super::suite::{SuiteOptions, TestPlace, TestedFile, run};
 use crate::run::clock::Clock;
 use crate::session::context::Session;
 use crate::session::error::Error;
-use crate::testing::SuiteReport;
 
 /// What came of cases.
 #[derive(Clone, Debug, PartialEq, Eq)]

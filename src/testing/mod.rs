@@ -13,7 +13,7 @@
 //! # std::fs::create_dir(directory.join(".loops"))?;
 //! # let text = "name: tidy\ninitial: check\nstates:\n  check: {action: make, on_yes: done}\n  done: {terminal: true}\n";
 //! # std::fs::write(directory.join(".loops/tidy.yaml"), text)?;
-//! let environment = Environment::of([].into());
+//! let environment = Environment::of([("PATH".to_owned(), "/usr/bin:/bin".to_owned())].into());
 //! let session = Session::new(&environment, directory, &Silence)?;
 //! let cases = "
 //! loop: tidy
@@ -46,6 +46,7 @@ mod from_run;
 mod fuzz;
 mod fuzz_report;
 mod generate;
+mod kept_snapshots;
 mod likeness;
 mod mock;
 mod mutant_report;
@@ -57,6 +58,7 @@ mod play;
 mod prepare;
 mod proof;
 mod queries;
+mod ready_test;
 mod real_report;
 mod real_work;
 mod recorded_run;

@@ -1,13 +1,14 @@
 //! Runs the cases of a loop on its mutants, and tells which of them no case has noticed.
 
 use super::always::Always;
+use super::kept_snapshots::KeptSnapshots;
 use super::likeness::are_alike;
 use super::mutant_report::{MutantReport, Survivor};
 use super::mutants::{LoopMutant, SkippedLine, mutants, skipped};
 use super::play::MOST_TURNS;
 use super::proof::{Proof, prove};
+use super::ready_test::ReadyTest;
 use super::subject::{LoopUnderTest, LoopVariant};
-use super::suite::{KeptSnapshots, ReadyTest};
 use crate::run::clock::Clock;
 
 /// Which mutants are run.

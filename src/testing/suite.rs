@@ -12,26 +12,23 @@ use super::case_report::{CaseFailure, CaseReport};
 use super::case_text::CaseText;
 use super::changed_lines::since;
 use super::edges::Coverage;
-use super::expected::{AskedText, SeenRun, Snapshots, compare, path};
-use super::facts::broken;
+use super::expected::path;
 use super::file_report::{DrawnFile, FileReport, ProofReport, ProofResult, ReportedError};
+use super::kept_snapshots::KeptSnapshots;
 use super::mutate::MutantSelection;
-use super::play::{AskedRecord, MOST_TURNS, Play, Played, PlayedEnd, play};
-use super::prepare::{ReadyCase, ready};
+use super::play::MOST_TURNS;
+use super::prepare::ready;
 use super::proof::{Proof, prove};
+use super::ready_test::ReadyTest;
 use super::real_work::{Sandbox, compare as compare_mocks, real};
-use super::scripted::MockScript;
-use super::snapshots::{Snapshot, SnapshotKey, read, write};
-use super::subject::{LoopUnderTest, LoopVariant};
+use super::subject::LoopUnderTest;
 use super::test_file::{LoadedTests, check};
-use super::written::{LoopCase, TestFile};
+use super::written::TestFile;
 use super::{fuzz, mutate};
 use crate::base::diagnostic::{Diagnostic, Diagnostics, FindingPlace};
 use crate::base::path::DocPath;
 use crate::definition::load::{self, DIRECTORY};
 use crate::files::read::{self as files, MIB};
-use crate::files::replace::replace;
-use crate::machine::Machine;
 use crate::report::digest::Digest;
 use crate::report::why::{Why, shown};
 use crate::session::context::Session;
@@ -307,84 +304,10 @@ impl TestedFile {
     }
 }
 
-/// A case that can be played.
-pub(crate) struct ReadyTest {
-    pub(crate) case: LoopCase,
-    pub(crate) ready: ReadyCase,
-    pub(crate) place: DocPath,
-    /// Its line in the test file.
-    pub(crate) line: usize,
-    /// Whether the program wrote it, and nobody has looked at it since.
-    pub(crate) is_generated: bool,
-}
-
-impl ReadyTest {
-    /// Plays the case on a loop, or on a mutant of it.
-    pub(crate) fn play(
-        &self,
-        variant: &LoopVariant,
-        subject: &mut LoopUnderTest,
-        most_turns: u32,
-    ) -> Result<Played, String> {
-        let ReadyCase { start, placement, tree, mocks } = self.ready.clone();
-        let machine = variant.settled(&start)?;
-        let mut script = MockScript::new(&mocks);
-        let loops = &mut subject.library;
-        Ok(play(Play { machine, start, placement, tree, loops, script: &mut script, most_turns }))
-    }
-
-    /// Returns everything that is not as it is expected of a run.
-    pub(crate) fn failures(
-        &self,
-        played: &Played,
-        always: &[Always],
-        machine: &Machine,
-        snapshots: &mut dyn Snapshots,
-    ) -> Vec<CaseFailure> {
-        let mut failures = Vec::new();
-        let end = match &played.end {
-            PlayedEnd::Complete(end) => Some(end.as_ref()),
-            PlayedEnd::Killed => None,
-            PlayedEnd::Gap(gap) => {
-                failures.push(CaseFailure::Gap(gap.clone()));
-                None
-            }
-            PlayedEnd::Endless => {
-                failures.push(CaseFailure::Endless);
-                None
-            }
-            PlayedEnd::NotResumable(why) => {
-                failures.push(CaseFailure::NotResumable(why.clone()));
-                None
-            }
-        };
-        if let Some(expected) = &self.case.expect {
-            let asked: Vec<AskedText> = played.asked.iter().map(asked_text).collect();
-            let captured: BTreeMap<String, String> = played
-                .captured
-                .iter()
-                .map(|(name, result)| (name.clone(), result.seen.stdout.without_line_end().to_owned()))
-                .collect();
-            let run = SeenRun { events: &played.events, end, asked: &asked, captured: &captured };
-            let place = self.place.key("expect");
-            let differs = compare(expected, run, &self.case.name, &place, snapshots);
-            failures.extend(differs.into_iter().map(CaseFailure::Differs));
-        }
-        let broken = broken(always, machine, &played.events);
-        failures.extend(broken.into_iter().map(CaseFailure::Broken));
-        failures
-    }
-}
-
 impl ReportedError {
     fn of(error: &Error) -> Self {
         Self { message: error.message().to_owned(), help: error.hint().map(str::to_owned) }
     }
-}
-
-fn asked_text(record: &AskedRecord) -> AskedText {
-    let AskedRecord { state, kind, text, env, .. } = record.clone();
-    AskedText { state, kind, text, env }
 }
 
 /// How often is looked whether a file has changed.
@@ -462,7 +385,7 @@ pub(crate) fn run(
     let always = file.tests.file.as_ref().map(|file: &TestFile| file.always.clone()).unwrap_or_default();
     let mut report = begun(file);
     let Ok(subject) = &mut file.subject else { return Ok(report) };
-    let mut kept = KeptSnapshots::read(&snapshot_file, options);
+    let mut kept = KeptSnapshots::read(&snapshot_file, options.updates, options.is_ci);
     let sandbox = match (options.verifies_mocks, &options.real) {
         (false, None) => None,
         (true, _) | (_, Some(_)) => Some(Sandbox::make(session)?),
@@ -597,48 +520,4 @@ pub(crate) fn glob(pattern: &str) -> Result<GlobMatcher, Error> {
     Glob::new(pattern).map(|glob| glob.compile_matcher()).map_err(|error| {
         Error::refused(format!("`--case {pattern}` is not a pattern: {error}")).with_hint("write `*retries*`")
     })
-}
-
-/// The texts that are kept beside a test file.
-pub(crate) struct KeptSnapshots {
-    kept: BTreeMap<SnapshotKey, String>,
-    new: Vec<Snapshot>,
-    updates: bool,
-    is_ci: bool,
-}
-
-impl KeptSnapshots {
-    fn read(file: &Path, options: &SuiteOptions) -> Self {
-        let text = files::text(file, 16 * MIB).unwrap_or_default();
-        Self { kept: read(&text), new: Vec::new(), updates: options.updates, is_ci: options.is_ci }
-    }
-
-    /// Compares with nothing, and keeps nothing.
-    pub(crate) fn frozen(&self) -> Self {
-        Self { kept: self.kept.clone(), new: Vec::new(), updates: false, is_ci: true }
-    }
-
-    fn write(self, file: &Path) -> Result<(), Error> {
-        let Self { mut kept, new, .. } = self;
-        if new.is_empty() {
-            return Ok(());
-        }
-        kept.extend(new.into_iter().map(|snapshot| (snapshot.key, snapshot.text)));
-        replace(file, write(&kept))
-            .map_err(|error| Error::failed(format!("cannot write `{}`", file.display()), &error))
-    }
-}
-
-impl Snapshots for KeptSnapshots {
-    fn kept(&self, key: &SnapshotKey) -> Option<String> {
-        self.kept.get(key).cloned()
-    }
-
-    fn keep(&mut self, snapshot: Snapshot) {
-        self.new.push(snapshot);
-    }
-
-    fn is_updated(&self) -> bool {
-        self.updates && !self.is_ci
-    }
 }

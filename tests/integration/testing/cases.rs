@@ -93,7 +93,7 @@ fn a_file_that_is_wrong_is_drawn_and_the_others_are_played() {
         ("{name: x, mocks: {chekc: {exit: 0}}}", "mock"),
         ("{name: x, mocks: {check: {exit: 0, timed_out: true}}}", "mock"),
         ("{name: x, given: {now: soon}, mocks: {}}", "test-start"),
-        ("{name: x, given: {state: nowhere}, mocks: {}}", "test-start"),
+        ("{name: x, given: {state: nowhere}, mocks: {}}", "mock"),
         ("{name: x, expect: {never: [nowhere]}}", "test-case"),
     ] {
         let project = project(CASES).file(".loops/tests/bad.test.yaml", &only(case));

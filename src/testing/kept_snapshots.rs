@@ -1,0 +1,59 @@
+//! The texts that are kept in a file beside a test file.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::expected::Snapshots;
+use super::snapshots::{Snapshot, SnapshotKey, read, write};
+use crate::files::read::{self as files, MIB};
+use crate::files::replace::replace;
+use crate::session::error::Error;
+
+/// The texts that are kept beside a test file.
+pub(crate) struct KeptSnapshots {
+    kept: BTreeMap<SnapshotKey, String>,
+    new: Vec<Snapshot>,
+    updates: bool,
+    is_ci: bool,
+}
+
+impl KeptSnapshots {
+    /// Reads the texts that are kept in a file.
+    pub(crate) fn read(file: &Path, updates: bool, is_ci: bool) -> Self {
+        let text = files::text(file, 16 * MIB).unwrap_or_default();
+        Self { kept: read(&text), new: Vec::new(), updates, is_ci }
+    }
+
+    /// Compares with nothing, and keeps nothing.
+    pub(crate) fn frozen(&self) -> Self {
+        Self { kept: self.kept.clone(), new: Vec::new(), updates: false, is_ci: true }
+    }
+
+    /// Writes those that are new.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub(crate) fn write(self, file: &Path) -> Result<(), Error> {
+        let Self { mut kept, new, .. } = self;
+        if new.is_empty() {
+            return Ok(());
+        }
+        kept.extend(new.into_iter().map(|snapshot| (snapshot.key, snapshot.text)));
+        replace(file, write(&kept))
+            .map_err(|error| Error::failed(format!("cannot write `{}`", file.display()), &error))
+    }
+}
+
+impl Snapshots for KeptSnapshots {
+    fn kept(&self, key: &SnapshotKey) -> Option<String> {
+        self.kept.get(key).cloned()
+    }
+
+    fn keep(&mut self, snapshot: Snapshot) {
+        self.new.push(snapshot);
+    }
+
+    fn is_updated(&self) -> bool {
+        self.updates && !self.is_ci
+    }
+}
