@@ -368,6 +368,7 @@ const PURE_STD: &[&str] = &[
     "string",
     "sync",
     "time",
+    "vec",
 ];
 
 /// What in these parts reaches out all the same.
