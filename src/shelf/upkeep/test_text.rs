@@ -1,4 +1,5 @@
-//! Writes the tests of a loop that was planned: every way that it can go, without running a command.
+//! Writes the tests of a loop that was planned: every way that it can go, without running a command. As in the loop, no braces:
+//! Prettier and yamllint do not agree about them.
 
 use std::fmt::Write as _;
 
@@ -14,7 +15,7 @@ pub fn test_text(name: &str, plan: &Plan, packages: &[String], trials: &Trials) 
     let is_check = |check: &&Check| !matches!(trials.of(&check.finding), Some(Tried::Changed { .. }));
     let checks: Vec<&Check> = plan.checks.iter().filter(is_check).collect();
     let given =
-        packages.first().map(|path| format!("    given: {{ params: {{ path: {} }} }}\n", quoted(path)));
+        packages.first().map(|path| format!("    given:\n      params:\n        path: {}\n", quoted(path)));
     let given = given.unwrap_or_default();
     let mut out = format!(
         "# The tests of this loop: no command is run. Look at them with: ll-loop test {}\nloop: {}\ncases:\n",
@@ -26,9 +27,12 @@ pub fn test_text(name: &str, plan: &Plan, packages: &[String], trials: &Trials) 
         let path: Vec<&str> = way.iter().map(|(state, _)| state.as_str()).chain([end]).collect();
         let _ = writeln!(out, "  - name: {}\n{given}    mocks:", quoted(what));
         for (state, exit) in way {
-            let _ = writeln!(out, "      {state}: {{ exit: {exit} }}");
+            let _ = writeln!(out, "      {state}:\n        exit: {exit}");
         }
-        let _ = writeln!(out, "    expect: {{ outcome: {outcome}, path: [{}] }}", path.join(", "));
+        let _ = writeln!(out, "    expect:\n      outcome: {outcome}\n      path:");
+        for state in path {
+            let _ = writeln!(out, "        - {state}");
+        }
     };
     let passes =
         |checks: &[&Check]| checks.iter().map(|check| (check.name.clone(), 0)).collect::<Vec<Came>>();
@@ -59,10 +63,10 @@ pub fn test_text(name: &str, plan: &Plan, packages: &[String], trials: &Trials) 
     if let Some(first) = checks.first() {
         let _ = write!(
             out,
-            "  - name: a check that could not be run\n{given}    mocks:\n      {name}: {{ exit: 127, stderr: \"make: not found\" }}\n    \
-             expect: {{ outcome: error }}\n  \
-             - name: a check that takes longer than the loop may\n{given}    mocks:\n      {name}: {{ takes: 2h }}\n    \
-             expect: {{ outcome: timeout }}\n",
+            "  - name: a check that could not be run\n{given}    mocks:\n      {name}:\n        exit: 127\n        \
+             stderr: \"make: not found\"\n    expect:\n      outcome: error\n  \
+             - name: a check that takes longer than the loop may\n{given}    mocks:\n      {name}:\n        takes: 2h\n    \
+             expect:\n      outcome: timeout\n",
             name = first.name
         );
         out.push_str("always:\n  - enter done implies verified\n");
