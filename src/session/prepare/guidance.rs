@@ -66,7 +66,7 @@ pub(super) fn findings(machine: &Machine, guidance: &Guidance) -> Diagnostics {
         let place = FindingPlace::Value(DocPath::root().key("states").key(step.name.as_str()).key("action"));
         if !std::mem::replace(&mut is_said, true) {
             let files: Vec<String> =
-                guidance.instructions.iter().map(|file| format!("`{}`", one_line(&file.path, 100))).collect();
+                guidance.instructions.iter().map(|file| one_line(&file.path, 100)).collect();
             let message = format!("prompts are sent with {}", listed(&files, "and"));
             findings.push(Diagnostic::note("agent-texts", place.clone(), message));
         }
