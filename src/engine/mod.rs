@@ -54,7 +54,8 @@ use outcome::Asker;
 use past::Past;
 use request::{ActionRequest, Input, MeasureRequest, Next, Recheck, UnexpectedInput};
 use result::StateResult;
-use run::{Pending, Phase, Placement, Run};
+use run::placed::Placement;
+use run::{Pending, Phase, Run};
 use verification::{FinalTree, Grounding};
 use waiting::{Decision, Evidence, LookFor, MissingEvidence, PassWork, Waiting, WorkRequest};
 

@@ -20,10 +20,8 @@ use crate::evaluate::verdict::{Observes, Verdict};
 use crate::machine::{EndId, StepId, Target};
 
 mod fold;
-mod placed;
+pub mod placed;
 mod resume;
-
-pub use placed::Placement;
 
 /// Where the events of a run leave it: something has begun and not ended, or a decision is due, or the run is over.
 #[derive(Clone, Debug, PartialEq)]

@@ -10,10 +10,10 @@ use super::found::{
 };
 pub use super::instructions::CheckCommand;
 use super::instructions::{Instruction, InstructionPart, instructions};
-use super::parts;
 use super::pattern::PathSet;
 use super::suppressions::{MarkCounts, SuppressionMark, marks};
 use super::tree::{At, FileAt, Tree, extension};
+use super::{parts, put_back};
 
 /// Two trees, and what has to be known of a loop to tell its judges.
 #[derive(Clone, Copy)]
@@ -283,7 +283,7 @@ impl FileInPart {
         for role in &self.roles {
             let wanted = role.selection(path)?;
             if parts::parts(&self.start, &wanted) != parts::parts(&text, &wanted) {
-                text = parts::put_back(&self.start, &text, &wanted)?;
+                text = put_back::put_back(&self.start, &text, &wanted)?;
             }
         }
         Some(text)

@@ -19,6 +19,7 @@ pub mod instructions;
 mod makefile;
 mod parts;
 pub mod pattern;
+mod put_back;
 mod source_lines;
 mod suppressions;
 mod test_cases;

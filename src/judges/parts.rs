@@ -1,11 +1,8 @@
 //! Parts of a file that are judges, where the rest is work: tables of a configuration, rules of a Makefile, blocks of
 //! tests. Each format yields a list of texts, and two lists are compared; how a file is laid out counts for nothing.
 
-mod put_back;
-
 use std::ops::Range;
 
-pub(super) use put_back::put_back;
 use regex::Regex;
 use serde_json::Value;
 
@@ -144,7 +141,7 @@ fn blocks(text: &str, pattern: &Regex, language: Option<&Language>) -> Vec<Strin
 }
 
 /// Returns where blocks stand, by lines: from one that the pattern finds to the bracket or tag that closes it.
-fn block_ranges(text: &str, pattern: &Regex, language: Option<&Language>) -> Vec<Range<usize>> {
+pub(super) fn block_ranges(text: &str, pattern: &Regex, language: Option<&Language>) -> Vec<Range<usize>> {
     let written: Vec<&str> = text.lines().collect();
     // Brackets within texts and comments close nothing.
     let bare: Vec<String> = match language {
@@ -212,7 +209,7 @@ fn fences(text: &str, pattern: &Regex) -> Vec<String> {
 }
 
 /// Returns where examples in comments stand, from fence to fence.
-fn fence_ranges(text: &str, pattern: &Regex) -> Vec<Range<usize>> {
+pub(super) fn fence_ranges(text: &str, pattern: &Regex) -> Vec<Range<usize>> {
     let mut open = None;
     let mut found = Vec::new();
     let mut count = 0;
@@ -237,7 +234,7 @@ fn prompts(text: &str, pattern: &Regex) -> Vec<String> {
 }
 
 /// Returns where prompts stand, with what is expected below them.
-fn prompt_ranges(text: &str, pattern: &Regex) -> Vec<Range<usize>> {
+pub(super) fn prompt_ranges(text: &str, pattern: &Regex) -> Vec<Range<usize>> {
     let mut found: Vec<Range<usize>> = Vec::new();
     let mut is_inside = false;
     for (at, line) in text.lines().enumerate() {

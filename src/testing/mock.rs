@@ -21,8 +21,10 @@ use crate::evaluate::verdict::Verdict;
 use crate::evaluate::{Evaluate, Verdicts};
 use crate::machine::{Action, End, SignalKind, Step};
 
-/// The code of mistakes in mocks.
-pub const CODE: &str = "mock";
+/// Makes the finding of a mistake in a mock.
+pub fn mistake(place: FindingPlace, message: impl Into<String>) -> Diagnostic {
+    Diagnostic::error("mock", place, message)
+}
 
 /// What a state comes to at one visit.
 #[derive(Clone, Debug, PartialEq)]
@@ -268,7 +270,7 @@ struct MockCheck<'c, 'm> {
 impl MockCheck<'_, '_> {
     fn wrong(&mut self, key: &str, message: String, help: Option<String>) {
         self.is_wrong = true;
-        let finding = Diagnostic::error(CODE, FindingPlace::Key(self.path.key(key)), message);
+        let finding = mistake(FindingPlace::Key(self.path.key(key)), message);
         self.out.push(match help {
             Some(help) => finding.help(help),
             None => finding,

@@ -18,7 +18,7 @@ use crate::engine::outcome::{Outcome, Signal, TerminatedBy};
 use crate::engine::past::Standing;
 use crate::engine::request::{ActionRequest, AskRequest, Input, Next, Setting, SubLoopEnd, SubLoopRequest};
 use crate::engine::result::StateResult;
-use crate::engine::run::Placement;
+use crate::engine::run::placed::Placement;
 use crate::engine::{Engine, Start};
 use crate::evaluate::model::{ModelAnswer, Usage};
 use crate::evaluate::observation::{Observation, Stop, StoredText, Stream, TIMEOUT_CODE, Text};

@@ -19,7 +19,7 @@ use crate::board::BoardChange;
 use crate::engine::Start;
 use crate::engine::event::{Llm, LoopStart, Overrides, SCHEMA, Source};
 use crate::engine::result::StateResult;
-use crate::engine::run::Placement;
+use crate::engine::run::placed::Placement;
 use crate::evaluate::bounds::ExitStatus;
 use crate::evaluate::observation::Observation;
 use crate::machine::context::{self, Given};
@@ -122,12 +122,12 @@ fn mocks(
             FoundState::NoLoop(state) => {
                 let message =
                     format!("`{key}` is in no loop: `{state}` runs none that is known before the run");
-                out.push(Diagnostic::error(mock::CODE, FindingPlace::Key(path), message));
+                out.push(mock::mistake(FindingPlace::Key(path), message));
                 None
             }
             FoundState::NoName => {
                 let message = format!("`{key}` is not the name of a state");
-                out.push(Diagnostic::error(mock::CODE, FindingPlace::Key(path), message));
+                out.push(mock::mistake(FindingPlace::Key(path), message));
                 None
             }
         };
@@ -195,7 +195,7 @@ fn unknown(key: &str, machine: &Machine, state: &StateName, path: &DocPath, out:
     let known = known.chain(machine.ends().map(|(_, end)| end.name.as_str()));
     let near = nearest(state.as_str(), known);
     let message = format!("the loop `{}` has no state `{state}`", machine.name);
-    let finding = Diagnostic::error(mock::CODE, FindingPlace::Key(path.clone()), message);
+    let finding = mock::mistake(FindingPlace::Key(path.clone()), message);
     let prefix = key.rsplit_once('/').map(|(before, _)| format!("{before}/")).unwrap_or_default();
     out.push(match near {
         Some(near) => finding.help(format!("did you mean `{prefix}{near}`?")),

@@ -196,6 +196,8 @@ impl Stage {
             "two/.git/ll-loop",
             "two/.loops/.gitignore",
             "two/.loops/.running/.gitignore",
+            "two/.loops/.running/.markdownlint-cli2.jsonc",
+            "two/.loops/.running/biome.json",
         ];
         found.retain(|path, _| !own.iter().any(|own| path.starts_with(root.join(own))));
         // An empty directory of runs is no run.

@@ -6,12 +6,12 @@ use std::ops::Range;
 
 use serde_json::{Map, Value};
 
-use super::super::catalog::PartFormat;
-use super::{PartSelection, block_ranges, fence_ranges, parts, prompt_ranges};
+use super::catalog::PartFormat;
+use super::parts::{PartSelection, block_ranges, fence_ranges, parts, prompt_ranges};
 
 /// Returns a file of the end with the judges of the start; none where they cannot be put into it. How the file is laid
 /// out may change.
-pub(in super::super) fn put_back(start: &str, end: &str, wanted: &PartSelection<'_>) -> Option<String> {
+pub(super) fn put_back(start: &str, end: &str, wanted: &PartSelection<'_>) -> Option<String> {
     let whole = match (wanted.format, wanted.pattern) {
         (PartFormat::Json, _) => {
             let value = merged(&json(start)?, json(end)?, wanted.keys);
@@ -161,7 +161,7 @@ fn at_the_end(start: &str, end: &str, ranges: &dyn Fn(&str) -> Vec<Range<usize>>
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::super::catalog::CATALOG;
+    use super::super::catalog::CATALOG;
     use super::*;
 
     #[test]
