@@ -9,7 +9,7 @@ fn a_finished_run_is_in_the_history_and_git_does_not_see_it() {
     let left = std::fs::read_dir(project.at(".loops/.running")).unwrap();
     let mut left: Vec<_> = left.map(|entry| entry.unwrap().file_name()).collect();
     left.sort();
-    assert_eq!(left, [".gitignore", ".mutex"]);
+    assert_eq!(left, [".gitignore", ".markdownlint-cli2.jsonc", ".mutex"]);
     for directory in [".running", ".history"] {
         assert!(project.read(&format!(".loops/{directory}/.gitignore")).ends_with("\n*\n"), "{directory}");
     }
