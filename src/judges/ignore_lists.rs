@@ -31,6 +31,11 @@ pub(super) fn hides<'t>(path: &str, start: &str, end: &str, tracked: &'t [String
     tracked.iter().find(|path| below(path).is_some_and(|below| set.matches(below))).map(String::as_str)
 }
 
+/// Tells whether a list hides, or shows, anything at all.
+pub fn lists_something(list: &str) -> bool {
+    entries(list).next().is_some()
+}
+
 fn entries(text: &str) -> impl Iterator<Item = &str> {
     text.lines().map(str::trim_end).filter(|line| !line.is_empty() && !line.starts_with('#'))
 }

@@ -14,7 +14,7 @@ mod catalog;
 pub mod compare;
 pub mod declared;
 pub mod found;
-mod ignore_lists;
+pub mod ignore_lists;
 pub mod instructions;
 mod makefile;
 mod parts;

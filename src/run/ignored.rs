@@ -16,9 +16,10 @@ use crate::base::own::is_own;
 use crate::base::text::hex;
 use crate::base::time::Timestamp;
 use crate::engine::changes::{FileMode, IgnoredFile, KeptFile};
-use crate::files::{read, replace};
+use crate::files::{gitdir, read, replace};
 use crate::git::call::Call;
 use crate::judges::compare::is_obeyed_by_name;
+use crate::judges::ignore_lists::lists_something;
 use crate::judges::tree::{At, FileAt};
 
 /// The longest file whose content is kept. A longer one is known by what changes with its content.
@@ -68,8 +69,9 @@ pub(super) async fn untracked(git: &mut GitCalls, root: &Path) -> Result<Vec<u8>
 /// Returns the files of such a list that are obeyed because of their names, from the top of the tree.
 pub(super) fn by_name(untracked: &[u8], top: &Path) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
-    // Tools that ask git what to leave out heed this list, too.
-    if top.join(EXCLUDE).is_file() {
+    // Tools that ask git what to leave out heed this list, too. Without entries it is none, whatever comments the git of
+    // this machine put there.
+    if read::text(&place(top, EXCLUDE), LONGEST).is_ok_and(|text| lists_something(&text)) {
         found.insert(EXCLUDE.to_owned());
     }
     let mut left = MOST;
@@ -187,6 +189,12 @@ pub(super) fn outside(path: &str) -> At {
 }
 
 fn place(top: &Path, path: &str) -> PathBuf {
+    // A further working tree has no such directory: its list is that of the repository.
+    if path == EXCLUDE
+        && let Some(git) = gitdir::around(top)
+    {
+        return git.shared.join("info/exclude");
+    }
     top.join(OsStr::from_bytes(&gitpath::to_bytes(path)))
 }
 

@@ -68,7 +68,7 @@ fn what_is_not_as_expected_is_shown_beside_it() {
         "{name: wrong, mocks: {check: [{exit: 1}, {exit: 0}], fix: {exit: 0}}, expect: {path: [check, done], verified: false}}",
     ));
     let ran = project.run(&["test"]).code(1);
-    for text in ["✗ tidy / wrong", "path", "fix", "verified"] {
+    for text in ["✗ tidy / wrong", "expected  found", "fix", "verified: expected false"] {
         assert!(ran.stdout.contains(text), "{text} in\n{}", ran.stdout);
     }
     project.run(&["test", "--junit", "out/junit.xml"]).code(1);
