@@ -27,7 +27,7 @@ PROGRAM = os.environ["LL_LOOP_BIN"]
 MODULES = Path(os.environ["LL_HOST_CLIS"]) / "node_modules"
 KEY = "a-key-of-the-tests"
 # Seconds by which it is known that a host cannot be asked, and that any other run may take on a busy machine.
-PATIENCE = 60
+PATIENCE = 180
 LONGEST = 180
 SCHEMA = {
     "type": "object",

@@ -78,11 +78,11 @@ class Reports(unittest.TestCase):
             subprocess.run(["git", *who, *arguments], cwd=cls.directory, check=True)
         cls.ll_loop("run", "tidy", "--snapshots", "--report-dir", "out", code=3)
         cls.page = (cls.directory / "out/report.html").read_text()
-        (cls.directory / ".loops/plain.yaml").write_text(PLAIN)
-        cls.ll_loop("run", "plain", "--report-dir", "plain", code=1)
         # The same as somebody else's bundle, in whose journal every field is hostile.
         journal = (cls.directory / "out/events.jsonl").read_text()
         cls.strange = cls.forged(journal)
+        (cls.directory / ".loops/plain.yaml").write_text(PLAIN)
+        cls.ll_loop("run", "plain", "--report-dir", "plain", code=1)
 
     @classmethod
     def forged(cls, journal):
