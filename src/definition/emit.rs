@@ -515,8 +515,9 @@ states:
             for (place, value) in places {
                 let mut changed = tree.clone();
                 put(&mut changed, &mut place.index(leaves(&tree)), &value);
-                // Most places take only some values.
-                if machine(&changed).is_some() {
+                // Most places take only some values; a `with` beside no loop is refused before there is a machine.
+                let is_stray = to_yaml(&changed).contains("\n    loop: null\n");
+                if machine(&changed).is_some() && !is_stray {
                     tree = changed;
                 }
             }
