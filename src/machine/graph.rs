@@ -51,6 +51,21 @@ pub fn targets(machine: &Machine) -> impl Iterator<Item = Target> {
     steps.chain(machine.ends().map(|(id, _)| Target::End(id)))
 }
 
+/// Returns where a run may come from any step: the routes of the loop, what runs at a cap, and where a resume goes.
+pub fn handlers(machine: &Machine) -> impl Iterator<Item = Target> + use<> {
+    let fallback = machine.fallback;
+    let all = [
+        fallback.on_error,
+        fallback.on_timeout,
+        fallback.on_blocked,
+        machine.limits.iterations.handler,
+        machine.limits.steps.and_then(|cap| cap.handler),
+        machine.stall.and_then(|stall| stall.to),
+        machine.on_resume,
+    ];
+    all.into_iter().flatten()
+}
+
 /// Returns every target that something leads to, loop-level routes and handlers included, and ways for reasons that do
 /// not come up.
 pub fn reachable(machine: &Machine) -> BTreeSet<Target> {
@@ -66,19 +81,9 @@ pub fn linked(machine: &Machine) -> BTreeSet<Target> {
 
 fn reached(machine: &Machine, further: impl Iterator<Item = (Target, Target)>) -> BTreeSet<Target> {
     let edges = edges(machine);
-    let fallback = machine.fallback;
-    let handlers = [
-        fallback.on_error,
-        fallback.on_timeout,
-        fallback.on_blocked,
-        machine.limits.iterations.handler,
-        machine.limits.steps.and_then(|cap| cap.handler),
-        machine.stall.and_then(|stall| stall.to),
-        machine.on_resume,
-    ];
     // A target that is not known yet may be any of them.
     let any = targets(machine).filter(|_| !machine.is_decided());
-    let start = [machine.initial].into_iter().chain(handlers.into_iter().flatten()).chain(any);
+    let start = [machine.initial].into_iter().chain(handlers(machine)).chain(any);
     spread(start.collect(), edges.iter().map(|edge| (edge.from, edge.to)).chain(further))
 }
 

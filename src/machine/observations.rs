@@ -58,7 +58,7 @@ pub fn matters(machine: &Machine, of: StepId, to: Target) -> bool {
         return true;
     }
     let edges = graph::edges(machine);
-    let anywhere = detours(machine);
+    let anywhere: Vec<Target> = graph::handlers(machine).collect();
     let (mut seen, mut open) = (BTreeSet::new(), vec![(to, false)]);
     while let Some((at, has_acted)) = open.pop() {
         if !seen.insert((at, has_acted)) {
@@ -97,21 +97,6 @@ pub fn acts(step: &Step) -> bool {
         ) => true,
         Some(Action::Board(_)) | None => false,
     }
-}
-
-/// Returns where a run may come from any step: the routes of the loop, what runs at a cap, and where a resume goes.
-fn detours(machine: &Machine) -> Vec<Target> {
-    let fallback = machine.fallback;
-    let all = [
-        fallback.on_error,
-        fallback.on_timeout,
-        fallback.on_blocked,
-        machine.limits.iterations.handler,
-        machine.limits.steps.and_then(|cap| cap.handler),
-        machine.stall.and_then(|stall| stall.to),
-        machine.on_resume,
-    ];
-    all.into_iter().flatten().collect()
 }
 
 /// Tells whether the verdict of a step says something about a tree: it is judged, and not by the task board.
