@@ -19,7 +19,7 @@ use super::play::{Play, Played, PlayedEnd, play};
 use super::prepare::ready;
 use super::scripted::{MockScript, MockedTurns, StateMocks};
 use super::subject::LoopUnderTest;
-use super::virtual_tree::{TreeEffects, VirtualTree};
+use super::virtual_tree::TreeEffects;
 use super::witness::mock;
 use super::written::{CaseStart, LoopCase, WrittenMock};
 use crate::base::decode::Decode as _;
@@ -265,16 +265,9 @@ impl FuzzedLoop {
             given: IndexMap::new(),
             interruptions: if interrupts { MOST_INTERRUPTIONS } else { 0 },
         };
-        let none: IndexMap<String, String> = IndexMap::new();
-        let played = play(Play {
-            machine: Rc::clone(&self.machine),
-            start: self.start.clone(),
-            placement: None,
-            tree: VirtualTree::of(&none),
-            loops: &mut subject.library,
-            script: &mut script,
-            most_turns: MOST_TURNS,
-        });
+        let (machine, start) = (Rc::clone(&self.machine), self.start.clone());
+        let played =
+            play(Play::from_the_start(machine, start, &mut subject.library, &mut script, MOST_TURNS));
         (played, script.given)
     }
 
@@ -293,17 +286,9 @@ impl FuzzedLoop {
                 StateMocks { visits: MockedTurns::Listed(visits), closing_pass: None },
             );
         }
-        let none: IndexMap<String, String> = IndexMap::new();
         let mut script = MockScript::new(&mocks);
-        Some(play(Play {
-            machine: Rc::clone(&self.machine),
-            start: self.start.clone(),
-            placement: None,
-            tree: VirtualTree::of(&none),
-            loops: &mut subject.library,
-            script: &mut script,
-            most_turns: MOST_TURNS,
-        }))
+        let (machine, start) = (Rc::clone(&self.machine), self.start.clone());
+        Some(play(Play::from_the_start(machine, start, &mut subject.library, &mut script, MOST_TURNS)))
     }
 
     /// Returns what does not hold of a walk, if anything does not.

@@ -10,7 +10,6 @@ use super::old_run_report::{OldRunReport, OldRunResult};
 use super::play::{MOST_TURNS, Play, Played, PlayedEnd, play};
 use super::recorded_run::{JournalScript, RecordedRun, RecordedWork};
 use super::subject::LoopUnderTest;
-use super::virtual_tree::VirtualTree;
 use crate::bundle::EXTENSION;
 use crate::engine::Start;
 use crate::engine::event::{Event, LoopStart, Stamped};
@@ -218,16 +217,8 @@ fn again(
     }
     machine.limits.cycles = overrides.max_cycles.or(machine.limits.cycles);
     let mut script = JournalScript::new(recorded);
-    let none: indexmap::IndexMap<String, String> = indexmap::IndexMap::new();
-    let played = play(Play {
-        machine: Rc::new(machine),
-        start,
-        placement: None,
-        tree: VirtualTree::of(&none),
-        loops: &mut subject.library,
-        script: &mut script,
-        most_turns: MOST_TURNS,
-    });
+    let machine = Rc::new(machine);
+    let played = play(Play::from_the_start(machine, start, &mut subject.library, &mut script, MOST_TURNS));
     Ok((played, script))
 }
 

@@ -63,6 +63,20 @@ pub(crate) struct Play<'p> {
     pub(crate) most_turns: u32,
 }
 
+impl<'p> Play<'p> {
+    /// A run from the initial state, on a tree without files.
+    pub(crate) fn from_the_start(
+        machine: Rc<Machine>,
+        start: Start,
+        loops: &'p mut dyn Loops,
+        script: &'p mut dyn Script,
+        most_turns: u32,
+    ) -> Self {
+        let none: IndexMap<String, String> = IndexMap::new();
+        Self { machine, start, placement: None, tree: VirtualTree::of(&none), loops, script, most_turns }
+    }
+}
+
 /// Something that was asked for in a run, with its texts rendered.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct AskedRecord {
