@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use indexmap::IndexMap;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::proof::WalkStep;
 use super::test_file::GENERATED;
@@ -22,6 +22,8 @@ pub struct CaseText {
     pub given: Map<String, Value>,
     /// The mocks of each visit, by the names of the states.
     pub mocks: IndexMap<String, Vec<Value>>,
+    /// What checks come to in the closing pass, where that is something else.
+    pub closing: IndexMap<String, Value>,
     /// What is expected.
     pub expect: Map<String, Value>,
 }
@@ -30,7 +32,7 @@ impl CaseText {
     /// Makes a case of a walk through the model, if each of its steps has a mock.
     pub fn of_walk(name: String, way: &[WalkStep], machine: &Machine) -> Option<Self> {
         let mut mocks: IndexMap<String, Vec<Value>> = IndexMap::new();
-        for WalkStep { state, departure } in way {
+        for (at, WalkStep { state, departure }) in way.iter().enumerate() {
             match (machine.find(state)?, departure) {
                 (Target::Step(id), Some(departure)) => {
                     let step = machine.step(id);
@@ -46,18 +48,35 @@ impl CaseText {
                     // It is entered, and what it comes to does not matter any more.
                     let first = crate::machine::routing::departures(machine.step(id)).into_iter().next()?;
                     if machine.step(id).action.is_some() {
-                        mocks.entry(state.to_string()).or_default().push(mock(machine.step(id), &first)?);
+                        let mut visit = mock(machine.step(id), &first)?;
+                        // On from here leads only what a resume enters.
+                        if let Some(visit) = visit.as_object_mut().filter(|_| at + 1 < way.len()) {
+                            visit.extend(["killed", "resume"].map(|key| (key.to_owned(), true.into())));
+                        }
+                        mocks.entry(state.to_string()).or_default().push(visit);
                     }
                 }
                 (Target::End(id), _) => {
                     if machine.end(id).closing.is_some() {
-                        mocks.entry(state.to_string()).or_default().push(serde_json::json!({"exit": 0}));
+                        mocks.entry(state.to_string()).or_default().push(json!({"exit": 0}));
                     }
                 }
             }
         }
         let comment = Some(GENERATED.to_owned());
-        Some(Self { name, comment, given: given(machine), mocks, expect: Map::new() })
+        Some(Self { name, comment, given: given(machine), mocks, ..Self::default() })
+    }
+
+    /// Returns the mocks of a state in the shortest form. A visit that resumes a run is one of a list.
+    fn mocked(&self, state: &str, visits: &[Value]) -> Value {
+        let is_alike =
+            visits.iter().all(|visit| visit == &visits[0] && visit.get("resume") != Some(&true.into()));
+        let listed = || Value::Array(visits.to_vec());
+        match (visits.first(), self.closing.get(state)) {
+            (_, Some(closing)) => json!({"visits": listed(), "closing_pass": closing}),
+            (Some(first), None) if is_alike => first.clone(),
+            (Some(_) | None, None) => listed(),
+        }
     }
 
     /// Writes it as an item of a list that begins in this column.
@@ -75,12 +94,7 @@ impl CaseText {
             let _ = writeln!(out, "{indent}  mocks:");
         }
         for (state, visits) in &self.mocks {
-            let is_one = visits.iter().all(|visit| visit == &visits[0]);
-            let text = match visits.first() {
-                Some(first) if is_one => flow(first),
-                Some(_) | None => flow(&Value::Array(visits.clone())),
-            };
-            let _ = writeln!(out, "{indent}    {}: {text}", scalar(state));
+            let _ = writeln!(out, "{indent}    {}: {}", scalar(state), flow(&self.mocked(state, visits)));
         }
         if !self.expect.is_empty() {
             let _ = writeln!(out, "{indent}  expect:");
@@ -145,8 +159,6 @@ pub fn scalar(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]
@@ -159,15 +171,18 @@ mod tests {
                 ("check".to_owned(), vec![json!({"exit": 1, "stdout": "a: b"}), json!({"exit": 0})]),
                 ("fix".to_owned(), vec![json!({"exit": 0}), json!({"exit": 0})]),
                 ("no".to_owned(), vec![json!({})]),
+                ("again".to_owned(), vec![json!({"exit": 0, "resume": true})]),
             ]),
+            closing: IndexMap::from([("fix".to_owned(), json!({"exit": 1}))]),
             expect: json!({"outcome": "success", "path": ["check", "done"]}).as_object().unwrap().clone(),
         };
         let expected = r#"  # generated: look at it
   - name: "check says no"
     mocks:
       check: [{ exit: 1, stdout: "a: b" }, { exit: 0 }]
-      fix: { exit: 0 }
+      fix: { visits: [{ exit: 0 }, { exit: 0 }], closing_pass: { exit: 1 } }
       "no": {}
+      again: [{ exit: 0, resume: true }]
     expect:
       outcome: success
       path: [check, done]

@@ -37,7 +37,6 @@ pub fn case(run: &RecordedRun, events: &[Stamped], machine: &Machine) -> CaseTex
     let given = [("params", params), ("context", context)];
     CaseText {
         name: format!("as in {}", run.start.run_id),
-        comment: None,
         given: given
             .into_iter()
             .filter(|(_, map)| !map.is_empty())
@@ -45,6 +44,7 @@ pub fn case(run: &RecordedRun, events: &[Stamped], machine: &Machine) -> CaseTex
             .collect(),
         mocks,
         expect,
+        ..CaseText::default()
     }
 }
 

@@ -9,26 +9,18 @@ use serde_json::{Value, json};
 
 use super::always::Always;
 use super::asked::{AskedPlace, AskedWork, Gap, GapReason, Script, SubLoopAnswer, WorkAnswer};
+use super::case_player::{CasePlayer, SHORT, made};
 use super::case_text::{CaseText, given};
 use super::choices::Choices;
 use super::expected::path;
 use super::facts::broken;
 use super::fuzz_report::{FuzzFailure, FuzzReport};
-use super::mock::{Interruption, Mock, MockedEnd, MockedState, MockedWork, typed};
+use super::mock::{Interruption, Mock, MockedEnd, MockedState, MockedWork};
 use super::play::{Play, Played, PlayedEnd, play};
-use super::prepare::ready;
-use super::scripted::{MockScript, MockedTurns, StateMocks};
 use super::subject::LoopUnderTest;
 use super::virtual_tree::TreeEffects;
 use super::witness::mock;
-use super::written::{CaseStart, LoopCase, WrittenMock};
-use crate::base::decode::Decode as _;
-use crate::base::diagnostic::Diagnostics;
 use crate::base::name::StateName;
-use crate::base::node::FileId;
-use crate::base::path::DocPath;
-use crate::definition::yaml;
-use crate::engine::Start;
 use crate::engine::event::{Event, Stamped};
 use crate::engine::outcome::{Outcome, Signal};
 use crate::engine::past::Past;
@@ -40,9 +32,6 @@ use crate::machine::explore::{BOUND, Exploration, explore};
 use crate::machine::routing::departures;
 use crate::machine::{Machine, Target};
 use crate::run::clock::Clock;
-
-/// The most turns of a walk.
-const MOST_TURNS: u32 = 5_000;
 
 /// How many rounds of a maintain loop a walk takes at most.
 const MOST_CYCLES: u32 = 3;
@@ -68,10 +57,19 @@ struct RandomScript<'f> {
     options: &'f mut BTreeMap<(String, String), Options>,
     /// The mock of the visit that goes on.
     current: BTreeMap<String, Mock>,
-    /// What was answered, by state.
-    given: IndexMap<String, Vec<Value>>,
+    /// What was answered.
+    answers: WalkAnswers,
     /// How often the run may still be interrupted.
     interruptions: u32,
+}
+
+/// What was answered on a walk, as a case has it.
+#[derive(Default)]
+pub(super) struct WalkAnswers {
+    /// At each visit, by state.
+    pub(super) visits: IndexMap<String, Vec<Value>>,
+    /// When checks were made once more at the end.
+    pub(super) closing: IndexMap<String, Value>,
 }
 
 /// Makes everything that a state can come to.
@@ -90,15 +88,6 @@ fn options(place: &AskedPlace<'_>) -> Vec<(Value, Mock)> {
         }
         None => Vec::new(),
     }
-}
-
-/// Reads a mock as a test file is read.
-pub(super) fn made(value: &Value, state: MockedState<'_>) -> Option<Mock> {
-    let mut found = Diagnostics::default();
-    let node = yaml::parse(&format!("mock: {value}"), FileId(0), &mut found)?;
-    let written = WrittenMock::decode(node.get("mock")?, &DocPath::root(), &mut found)?;
-    let mock = typed(&written, state, &DocPath::root(), &mut found);
-    mock.filter(|_| !found.has_errors())
 }
 
 impl RandomScript<'_> {
@@ -147,9 +136,6 @@ impl RandomScript<'_> {
         interruption: Option<Interruption>,
         effects: &TreeEffects,
     ) {
-        if place.in_closing_pass {
-            return;
-        }
         if let Some(object) = value.as_object_mut() {
             match interruption {
                 Some(Interruption::Killed) => drop(object.insert("killed".to_owned(), true.into())),
@@ -158,14 +144,15 @@ impl RandomScript<'_> {
                 }
                 None => {}
             }
-            if interruption.is_some() {
-                object.insert("resume".to_owned(), true.into());
-            }
             if let Some((path, text)) = effects.writes.first() {
                 object.insert("writes".to_owned(), json!({ path: text }));
             }
         }
-        self.given.entry(place.key()).or_default().push(value);
+        if place.in_closing_pass {
+            self.answers.closing.insert(place.key(), value);
+        } else {
+            self.answers.visits.entry(place.key()).or_default().push(value);
+        }
     }
 }
 
@@ -217,38 +204,30 @@ impl Script for RandomScript<'_> {
         Ok(SubLoopAnswer::Ends(Box::new(end), Duration::ZERO, TreeEffects::default()))
     }
 
-    fn resumes(&mut self, _: &str) -> bool {
-        true
+    /// A run goes on once after each thing that its last state came to: a budget that is spent stays spent.
+    fn resumes(&mut self, state: &str) -> bool {
+        let last = self.answers.visits.get_mut(state).and_then(|visits| visits.last_mut());
+        last.and_then(Value::as_object_mut)
+            .is_some_and(|last| last.insert("resume".to_owned(), true.into()).is_none())
     }
 }
 
 /// What is walked.
 pub(super) struct FuzzedLoop {
     machine: Rc<Machine>,
-    start: Start,
+    player: CasePlayer,
     all: Exploration,
     options: BTreeMap<(String, String), Options>,
 }
 
 impl FuzzedLoop {
     /// Makes a loop ready to be walked, with values for what it needs.
-    pub(super) fn of(subject: &mut LoopUnderTest) -> Result<Self, String> {
-        let texts = subject.texts();
-        let tested = subject.tested(&texts);
-        let mut findings = Diagnostics::default();
-        let case = LoopCase {
-            name: "walk".to_owned(),
-            given: case_start(&given(&subject.own.machine)),
-            mocks: IndexMap::new(),
-            expect: None,
-        };
-        let ready = ready(&case, tested, &mut |_, _| None, &DocPath::root(), &mut findings);
-        let why = || findings.iter().next().map(|finding| finding.message.clone()).unwrap_or_default();
-        let start = ready.ok_or_else(why)?.start;
-        let mut machine = Machine::clone(&*subject.own.settled(&start)?);
+    pub(super) fn of(subject: &LoopUnderTest) -> Result<Self, String> {
+        let player = CasePlayer::of(subject)?;
+        let mut machine = Machine::clone(&*subject.own.settled(&player.start)?);
         machine.limits.cycles = Some(MOST_CYCLES);
         let all = explore(&machine, BOUND);
-        Ok(Self { machine: Rc::new(machine), start, all, options: BTreeMap::new() })
+        Ok(Self { machine: Rc::new(machine), player, all, options: BTreeMap::new() })
     }
 
     /// Takes a walk. Returns it with what was answered.
@@ -257,38 +236,22 @@ impl FuzzedLoop {
         choices: &mut Choices,
         interrupts: bool,
         subject: &mut LoopUnderTest,
-    ) -> (Played, IndexMap<String, Vec<Value>>) {
+    ) -> (Played, WalkAnswers) {
         let mut script = RandomScript {
             choices,
             options: &mut self.options,
             current: BTreeMap::new(),
-            given: IndexMap::new(),
+            answers: WalkAnswers::default(),
             interruptions: if interrupts { MOST_INTERRUPTIONS } else { 0 },
         };
-        let (machine, start) = (Rc::clone(&self.machine), self.start.clone());
-        let played =
-            play(Play::from_the_start(machine, start, &mut subject.library, &mut script, MOST_TURNS));
-        (played, script.given)
+        let (machine, start) = (Rc::clone(&self.machine), self.player.start.clone());
+        let played = play(Play::from_the_start(machine, start, &mut subject.library, &mut script, SHORT));
+        (played, script.answers)
     }
 
     /// Plays a case that was written by the program, if its mocks can be read.
     pub(super) fn play_case(&self, case: &CaseText, subject: &mut LoopUnderTest) -> Option<Played> {
-        let mut mocks = BTreeMap::new();
-        for (state, visits) in &case.mocks {
-            let name = StateName::parse(state).ok()?;
-            let of = match self.machine.find(&name)? {
-                Target::Step(id) => MockedState::step(self.machine.step(id)),
-                Target::End(id) => MockedState::end(self.machine.end(id)),
-            };
-            let visits = visits.iter().map(|visit| made(visit, of)).collect::<Option<Vec<_>>>()?;
-            mocks.insert(
-                state.clone(),
-                StateMocks { visits: MockedTurns::Listed(visits), closing_pass: None },
-            );
-        }
-        let mut script = MockScript::new(&mocks);
-        let (machine, start) = (Rc::clone(&self.machine), self.start.clone());
-        Some(play(Play::from_the_start(machine, start, &mut subject.library, &mut script, MOST_TURNS)))
+        self.player.play(case, &self.machine, subject)
     }
 
     /// Returns what does not hold of a walk, if anything does not.
@@ -307,7 +270,7 @@ impl FuzzedLoop {
         let end = match &played.end {
             PlayedEnd::Complete(end) => end,
             PlayedEnd::Gap(_) | PlayedEnd::Killed => return None,
-            PlayedEnd::Endless => return Some(format!("the run comes to no end in {MOST_TURNS} turns")),
+            PlayedEnd::Endless => return Some(format!("the run comes to no end in {SHORT} turns")),
             PlayedEnd::NotResumable(why) => return Some(format!("the run cannot be resumed: {why}")),
         };
         let (limits, signal) = (self.machine.limits, end.signal);
@@ -347,12 +310,6 @@ impl FuzzedLoop {
         let is_over = matches!(past.run().phase(), Phase::Done(_));
         (!is_over).then(|| "the events of a run that ended do not say that it did".to_owned())
     }
-}
-
-fn case_start(given: &serde_json::Map<String, Value>) -> Option<CaseStart> {
-    let mut found = Diagnostics::default();
-    let node = yaml::parse(&Value::Object(given.clone()).to_string(), FileId(0), &mut found)?;
-    CaseStart::decode(&node, &DocPath::root(), &mut found)
 }
 
 /// Walks so often, or until something does not hold.
@@ -419,14 +376,17 @@ fn shrunk(
         }
     }
     let mut choices = Choices::given(best);
-    let (played, mocks) = fuzzed.walk(&mut choices, true, subject);
+    let (played, answers) = fuzzed.walk(&mut choices, true, subject);
     let mut case = CaseText {
         name: format!("walk {walk}"),
         comment: Some(what.clone()),
         given: given(&subject.own.machine),
-        mocks,
+        mocks: answers.visits,
+        closing: answers.closing,
         ..CaseText::default()
     };
     case.expect.insert("path".to_owned(), path(&played.events).into());
-    FuzzFailure { what, case: case.write(2) }
+    let replayed = fuzzed.play_case(&case, subject);
+    let is_shown = replayed.is_some_and(|replayed| fuzzed.violation(&replayed, always).is_some());
+    FuzzFailure { what, case: case.write(2), is_shown }
 }

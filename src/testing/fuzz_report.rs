@@ -26,4 +26,6 @@ pub struct FuzzFailure {
     pub what: String,
     /// The walk as a case, as short as it could be made.
     pub case: String,
+    /// Whether playing the case shows it, too.
+    pub is_shown: bool,
 }

@@ -57,14 +57,15 @@ pub(crate) fn generate(
             break;
         }
         let mut choices = Choices::random(1, walk);
-        let (played, mocks) = made.fuzzed.walk(&mut choices, false, subject);
+        let (played, answers) = made.fuzzed.walk(&mut choices, false, subject);
         let mut with = known.clone();
         with.take(&machine, &played.events);
         let new = known.uncovered().find(|edge| with.count(edge) > 0).cloned();
         if let (Some(edge), PlayedEnd::Complete(_)) = (new, &played.end) {
             let given = super::case_text::given(&machine);
             let comment = Some(GENERATED.to_owned());
-            let case = CaseText { name: name(&edge), comment, given, mocks, ..CaseText::default() };
+            let (mocks, closing) = (answers.visits, answers.closing);
+            let case = CaseText { name: name(&edge), comment, given, mocks, closing, ..CaseText::default() };
             made.keep(case, &played);
             known = with;
         }

@@ -33,10 +33,12 @@
 
 mod always;
 mod asked;
+mod case_player;
 mod case_report;
 mod case_text;
 mod changed_lines;
 mod choices;
+mod counterexample;
 mod edges;
 mod embedded;
 mod expected;

@@ -1,12 +1,13 @@
 //! Runs the cases of a loop on its mutants, and tells which of them no case has noticed.
 
 use super::always::Always;
+use super::case_player::CasePlayer;
+use super::counterexample::{HeldClaim, hold};
 use super::kept_snapshots::KeptSnapshots;
 use super::likeness::are_alike;
 use super::mutant_report::{MutantReport, Survivor};
 use super::mutants::{LoopMutant, SkippedLine, mutants, skipped};
 use super::play::MOST_TURNS;
-use super::proof::{Proof, prove};
 use super::ready_test::ReadyTest;
 use super::subject::{LoopUnderTest, LoopVariant};
 use crate::run::clock::Clock;
@@ -51,6 +52,7 @@ pub(crate) fn run(
         return report;
     }
     let turns = most_turns(&tests, &own, subject);
+    let player = CasePlayer::of(subject).ok();
     for (index, mutant) in mutants(&tree, &own.machine).into_iter().enumerate() {
         let line = mutant.line(&tree, &sources);
         if !selection.takes(index, line.as_ref()) {
@@ -71,7 +73,7 @@ pub(crate) fn run(
             continue;
         }
         let is_killed = first_failure(&tests, &mutated, subject, always, snapshots, turns).is_some()
-            || always.iter().any(|always| matches!(prove(always, &mutated.machine), Proof::Broken(_)));
+            || player.as_ref().is_some_and(|player| breaks(always, &mutated, player, subject));
         if is_killed {
             report.killed += 1;
         } else {
@@ -82,6 +84,16 @@ pub(crate) fn run(
     }
     report.took = clock.elapsed();
     report
+}
+
+/// Tells whether a run of a mutant breaks what always holds.
+fn breaks(
+    always: &[Always],
+    mutated: &LoopVariant,
+    player: &CasePlayer,
+    subject: &mut LoopUnderTest,
+) -> bool {
+    always.iter().any(|always| matches!(hold(always, mutated, player, subject), HeldClaim::Broken(_)))
 }
 
 fn skip<'s>(skips: &'s [SkippedLine], line: Option<&(String, usize)>) -> Option<&'s SkippedLine> {

@@ -33,9 +33,6 @@ const CONTINUATION: &str = ".claude/ll-continue-prompt.md";
 /// More turns than this come to no end.
 pub(crate) const MOST_TURNS: u32 = 20_000;
 
-/// How often a case may resume its run.
-const MOST_RESUMES: u32 = 50;
-
 /// Finds the loops that states run.
 pub(crate) trait Loops {
     /// Makes a sub-loop ready for a request of the run that began like this, or says why it cannot be.
@@ -179,7 +176,7 @@ pub(crate) fn play(play: Play<'_>) -> Played {
         Some(placement) => Engine::placed(&machine, start.clone(), placement),
         None => Engine::new(&machine, start.clone()),
     };
-    for _ in 0..MOST_RESUMES {
+    loop {
         let ended = playing.drive(&mut engine);
         let captured = engine.run().captured().clone();
         let end = match ended {
@@ -213,9 +210,6 @@ pub(crate) fn play(play: Play<'_>) -> Played {
             }
         }
     }
-    let captured = engine.run().captured().clone();
-    let Playing { events, asked, .. } = playing;
-    Played { events, end: PlayedEnd::Endless, asked, captured }
 }
 
 impl Playing<'_> {

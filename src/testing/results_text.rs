@@ -157,6 +157,10 @@ fn write_fuzz(out: &mut String, fuzz: &FuzzReport) {
         failure.case.lines().for_each(|line| {
             let _ = writeln!(out, "      {line}");
         });
+        if !failure.is_shown {
+            let _ =
+                writeln!(out, "      the case alone does not show it: `--fuzz {walks} --seed {seed}` does");
+        }
     }
 }
 

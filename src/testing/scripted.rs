@@ -140,9 +140,7 @@ impl Script for MockScript<'_> {
         let turn = self.turns.get(state).copied().unwrap_or_default();
         let MockedTurns::Listed(listed) = &mocks.visits else { return false };
         let says = |at: usize| listed.get(at).is_some_and(|mock| mock.resumes);
-        let next = Some(turn).filter(|at| says(*at));
-        let last = turn.checked_sub(1).filter(|at| says(*at));
-        let meant = next.or(last).filter(|at| !self.resumed.contains(&(state.to_owned(), *at)));
-        meant.is_some_and(|at| self.resumed.insert((state.to_owned(), at)))
+        let mut around = turn.checked_sub(1).into_iter().chain([turn]).filter(|at| says(*at));
+        around.any(|at| self.resumed.insert((state.to_owned(), at)))
     }
 }

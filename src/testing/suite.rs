@@ -8,9 +8,10 @@ use std::time::{Duration, SystemTime};
 use globset::{Glob, GlobMatcher};
 
 use super::always::Always;
+use super::case_player::CasePlayer;
 use super::case_report::{CaseFailure, CaseReport};
-use super::case_text::CaseText;
 use super::changed_lines::since;
+use super::counterexample::{HeldClaim, hold, words};
 use super::edges::Coverage;
 use super::expected::path;
 use super::file_report::{DrawnFile, FileReport, ProofReport, ProofResult, ReportedError};
@@ -18,7 +19,6 @@ use super::kept_snapshots::KeptSnapshots;
 use super::mutate::MutantSelection;
 use super::play::MOST_TURNS;
 use super::prepare::ready;
-use super::proof::{Proof, prove};
 use super::ready_test::ReadyTest;
 use super::real_work::{Sandbox, compare as compare_mocks, real};
 use super::subject::LoopUnderTest;
@@ -449,23 +449,15 @@ fn begun(file: &TestedFile) -> FileReport {
 
 /// Looks whether a sentence holds on every way of the model. Where it does not, a run has to show it.
 fn proved(always: &Always, subject: &mut LoopUnderTest) -> ProofReport {
-    let machine = Rc::clone(&subject.own.machine);
-    let result = match prove(always, &machine) {
-        Proof::Proven => ProofResult::Proven,
-        Proof::Unknown(why) => ProofResult::Unknown(why),
-        Proof::Broken(way) => {
-            let name = format!("breaks: {}", always.text);
-            let case = CaseText::of_walk(name, &way, &machine).map(|case| CaseText { comment: None, ..case });
-            let shown: Vec<String> = way
-                .iter()
-                .map(|step| match &step.departure {
-                    Some(departure) => format!("{} ({})", step.state, departure.verdict),
-                    None => step.state.to_string(),
-                })
-                .collect();
-            let shown = format!("# {}\n", shown.join(" → "));
-            ProofResult::Broken(shown + &case.map(|case| case.write(2)).unwrap_or_default())
+    let own = subject.own.clone();
+    let held = CasePlayer::of(subject).map(|player| hold(always, &own, &player, subject));
+    let result = match held {
+        Ok(HeldClaim::Proven) => ProofResult::Proven,
+        Ok(HeldClaim::Unknown(why)) => ProofResult::Unknown(why),
+        Ok(HeldClaim::Broken(found)) => {
+            ProofResult::Broken(format!("# {}\n{}", words(&found.way), found.case.write(2)))
         }
+        Err(why) => ProofResult::Unknown(format!("no run can begin: {why}")),
     };
     ProofReport { text: always.text.clone(), result }
 }

@@ -153,6 +153,45 @@ fn what_always_holds_is_proven_and_walked() {
 }
 
 #[test]
+fn a_run_that_is_killed_again_is_resumed_again() {
+    let mocks = "{check: [{killed: true, resume: true}, {killed: true, resume: true}, {exit: 0}]}";
+    let case = format!(
+        "{{name: killed, mocks: {mocks}, expect: {{outcome: success, path: [check, check, check, done]}}}}"
+    );
+    project(&only(&case)).run(&["test"]).code(0);
+}
+
+#[test]
+fn walks_do_not_resume_for_ever_what_has_spent_its_budget() {
+    let text = "name: tidy\ninitial: fix\nbudget: { llm_calls: 2 }\nstates:\n  fix: { action_type: prompt, action: mend it, \
+                next: check }\n  check: { action: make check, on_yes: done, on_no: fix }\n  done: { terminal: true }\n";
+    let cases =
+        only("{name: spent, mocks: {fix: {says: done}, check: {exit: 1}}, expect: {outcome: over_budget}}");
+    let project = Project::new().file(".loops/tidy.yaml", text).file(".loops/tests/tidy.test.yaml", &cases);
+    project.run(&["test", "--fuzz", "2000", "--seed", "4"]).code(0).says("2000 walks");
+}
+
+/// Returns the case that a run of tests printed, as an item of a list.
+fn printed_case(stdout: &str) -> String {
+    let lines = stdout.lines().skip_while(|line| !line.trim_start().starts_with("- name:"));
+    lines.take_while(|line| line.starts_with("        ")).map(|line| format!("{}\n", &line[6..])).collect()
+}
+
+#[test]
+fn what_breaks_a_sentence_can_be_played() {
+    let text = LOOP.replace("max_iterations: 4", "max_iterations: 4\non_max_iterations: broken");
+    for sentence in ["never broken", "visits fix <= 1", "fix before done"] {
+        let always = format!("always: [{sentence}]\n");
+        let project = project(&format!("loop: tidy\n{always}")).file(".loops/tidy.yaml", &text);
+        let ran = project.run(&["test"]).code(1);
+        let case = printed_case(&ran.stdout);
+        project.write(".loops/tests/tidy.test.yaml", &format!("loop: tidy\ncases:\n{case}{always}"));
+        let ran = project.run(&["test", "--case", "breaks*"]).code(1);
+        assert!(ran.stdout.contains(&format!("`{sentence}` does not hold")), "{case}\n{}", ran.stdout);
+    }
+}
+
+#[test]
 fn old_runs_are_played_on_the_loop_as_it_is_now() {
     let text = LOOP.replace("make check", "test -f ok").replace("make fix", "touch ok");
     let project = Project::new().file(".loops/tidy.yaml", &text);
