@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use ll_loop::internals::base::explanation::Explanation;
 use ll_loop::internals::base::name::LoopName;
 use ll_loop::internals::base::time::Timestamp;
 use ll_loop::internals::definition::load;
@@ -118,19 +119,19 @@ pub fn walk(
             Next::Prompt(_) | Next::Learn(_) => Input::PromptDone(seen(sequence), usage(sequence)),
             Next::Ask(_) => Input::Answered(answer(sequence)),
             Next::ReadContinuation => Input::Continuation((sequence() % 2 == 0).then(|| "go on".to_owned())),
-            Next::SubLoop(_) => Input::SubLoopDone(Err("there is none here".to_owned())),
+            Next::SubLoop(_) => Input::SubLoopDone(Err(Explanation::new("there is none here"))),
             Next::Survey(_) => Input::Surveyed(match sequence() % 3 {
-                0 => Err("no repository".to_owned()),
+                0 => Err(Explanation::new("no repository")),
                 which => Ok(Survey { head: None, digest: which.to_string() }),
             }),
             Next::Read(_) => Input::FileRead(match sequence() % 3 {
-                0 => Err("denied".to_owned()),
+                0 => Err(Explanation::new("denied")),
                 1 => Ok(None),
                 _ => Ok(Some(br#"{"criteriaStatus":{"a":true},"exit_signal":true}"#.to_vec())),
             }),
             Next::Query(_) => Input::Queried(Queried {
                 result: match sequence() % 3 {
-                    0 => Err("no answer".to_owned()),
+                    0 => Err(Explanation::new("no answer")),
                     1 => Ok(json!(null)),
                     _ => Ok(json!(1)),
                 },
@@ -164,7 +165,7 @@ fn usage(sequence: &mut impl FnMut() -> u8) -> Usage {
 
 fn answer(sequence: &mut impl FnMut() -> u8) -> ModelAnswer {
     let reply = match sequence() % 4 {
-        0 => Err("it is not there".to_owned()),
+        0 => Err(Explanation::new("it is not there")),
         1 => Ok(json!({"verdict": "yes", "confidence": 0.8, "reason": "it is"})),
         2 => Ok(json!({"verdict": "no"})),
         _ => Ok(json!({"verdict": 3, "confidence": "high"})),

@@ -12,6 +12,7 @@ use indexmap::IndexMap;
 use serde_json::{Map, Value, json};
 
 use super::diagnostic::{Diagnostic, Diagnostics, FindingPlace, nearest};
+use super::explanation::Explanation;
 use super::name::{LoopName, MAX_LENGTH, StateName, VarName};
 use super::node::{Entry, Node, NodeValue, Scalar, ScalarStyle, ScalarValue};
 use super::path::{DocPath, Segment};
@@ -82,7 +83,7 @@ pub trait Record: Decode {
 /// The key of a mapping.
 pub trait DecodeKey: Sized + Eq + Hash {
     /// Reads a key, or says what is wrong with it.
-    fn decode_key(text: &str) -> Result<Self, String>;
+    fn decode_key(text: &str) -> Result<Self, Explanation>;
 
     /// Returns the JSON Schema of a key.
     fn key_schema() -> Value;
@@ -426,8 +427,8 @@ macro_rules! decode_name {
         }
 
         impl DecodeKey for $name {
-            fn decode_key(text: &str) -> Result<Self, String> {
-                Self::parse(text).map_err(|error| error.to_string())
+            fn decode_key(text: &str) -> Result<Self, Explanation> {
+                Self::parse(text).map_err(Explanation::from)
             }
 
             fn key_schema() -> Value {
@@ -446,7 +447,7 @@ decode_name!(StateName, "$", "");
 decode_name!(VarName, "$", "");
 
 impl DecodeKey for String {
-    fn decode_key(text: &str) -> Result<Self, String> {
+    fn decode_key(text: &str) -> Result<Self, Explanation> {
         Ok(text.to_owned())
     }
 

@@ -6,6 +6,7 @@ pub mod decode;
 pub mod diagnostic;
 mod dump;
 pub mod escape;
+pub mod explanation;
 pub mod few_values;
 pub mod file_mode;
 pub mod format;

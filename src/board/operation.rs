@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::answer::{TaskParts, TaskPlan};
 use super::task::{TaskId, Tests};
+use crate::base::explanation::Explanation;
 use crate::base::text::one_line;
 
 /// The parameter that is a document, and not a text.
@@ -97,7 +98,7 @@ impl OperationKind {
     }
 
     /// Makes the operation from its parameters, or says why they are invalid.
-    pub fn with(self, params: &IndexMap<String, String>) -> Result<Operation, String> {
+    pub fn with(self, params: &IndexMap<String, String>) -> Result<Operation, Explanation> {
         let text = |name: &str| params.get(name).map(|text| text.trim().to_owned()).unwrap_or_default();
         let report = || Report {
             answer: serde_json::from_str(&text(ANSWER)).ok(),
@@ -123,11 +124,12 @@ impl OperationKind {
     }
 }
 
-fn read<T: DeserializeOwned>(what: &str, answer: &str) -> Result<T, String> {
+fn read<T: DeserializeOwned>(what: &str, answer: &str) -> Result<T, Explanation> {
     if answer.is_empty() {
-        return Err(format!("the answer is not {what}: it is missing, or too long"));
+        return Err(Explanation::new(format!("the answer is not {what}: it is missing, or too long")));
     }
-    serde_json::from_str(answer).map_err(|error| format!("the answer is not {what}: {error}"))
+    serde_json::from_str(answer)
+        .map_err(|error| Explanation::new(format!("the answer is not {what}: {error}")))
 }
 
 /// An operation with its parameters.

@@ -265,7 +265,7 @@ fn an_operation_without_a_place_changes_nothing() {
         (OperationKind::Split, "{\"subtasks\": 1}"),
     ] {
         let params = IndexMap::from([("answer".to_owned(), answer.to_owned())]);
-        assert!(kind.with(&params).unwrap_err().starts_with("the answer is not a plan"));
+        assert!(kind.with(&params).unwrap_err().as_str().starts_with("the answer is not a plan"));
     }
 }
 

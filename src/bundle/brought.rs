@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 use crate::base::object::ObjectId;
 use crate::base::relative::is_like;
 use crate::base::text::one_line;
-use crate::git::call::{Call, Git};
+use crate::git::call::Call;
+use crate::git::error::TreeError;
+use crate::git::runner::Git;
 
 /// The longest target of a link.
 const MOST_TARGET: u64 = 4096;
@@ -110,15 +112,13 @@ impl TreeChange {
 }
 
 /// Reads what `git diff-tree -r -z --no-renames` or `git diff-index -z` prints.
-pub(super) fn changes(raw: &[u8]) -> Result<Vec<TreeChange>, String> {
+pub(super) fn changes(raw: &[u8]) -> Result<Vec<TreeChange>, TreeError> {
     let mut fields = raw.split(|byte| *byte == 0);
     let mut found = Vec::new();
     while let Some(head) = fields.next().filter(|head| !head.is_empty()) {
         let unread = || {
-            format!(
-                "git printed a change that cannot be read: {}",
-                one_line(&String::from_utf8_lossy(head), 200)
-            )
+            let line = one_line(&String::from_utf8_lossy(head), 200);
+            TreeError::unfit(format!("git printed a change that cannot be read: {line}"))
         };
         let path = fields.next().ok_or_else(unread)?.to_vec();
         let head = std::str::from_utf8(head).map_err(|_| unread())?;
@@ -127,7 +127,8 @@ pub(super) fn changes(raw: &[u8]) -> Result<Vec<TreeChange>, String> {
         let (old, id) =
             (ObjectId::parse(old).map_err(|_| unread())?, ObjectId::parse(new).map_err(|_| unread())?);
         let kind = FileKind::of(mode).ok_or_else(|| {
-            format!("`{}` is of a kind that no file has", one_line(&String::from_utf8_lossy(&path), 200))
+            let path = one_line(&String::from_utf8_lossy(&path), 200);
+            TreeError::unfit(format!("`{path}` is of a kind that no file has"))
         })?;
         found.push(TreeChange { old: ((*old_mode).to_owned(), old), kind, id, path });
     }
@@ -147,7 +148,7 @@ pub(super) fn unfit(
     from: &ObjectId,
     to: &ObjectId,
     protected: &Protected,
-) -> Result<Vec<UnfitChange>, String> {
+) -> Result<Vec<UnfitChange>, TreeError> {
     let diff =
         Call::new("diff-tree").with(&["-r", "-z", "--raw", "--no-renames", "--no-abbrev"]).id(from).id(to);
     let all = changes(&git.bytes(&diff, &[])?)?;
@@ -240,7 +241,7 @@ fn prefixes(path: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Reads the targets of all links among some changes, and checks that every object is of its kind and size.
-fn targets(git: &Git, changes: &[TreeChange]) -> Result<BTreeMap<ObjectId, Vec<u8>>, String> {
+fn targets(git: &Git, changes: &[TreeChange]) -> Result<BTreeMap<ObjectId, Vec<u8>>, TreeError> {
     let blobs = changes.iter().filter(|change| matches!(change.kind, FileKind::File | FileKind::Link));
     let blobs: Vec<&TreeChange> = blobs.collect();
     if blobs.is_empty() {
@@ -255,10 +256,10 @@ fn targets(git: &Git, changes: &[TreeChange]) -> Result<BTreeMap<ObjectId, Vec<u
     for change in blobs {
         let size =
             lines.next().and_then(|line| line.strip_prefix("blob ")).and_then(|size| size.parse().ok());
-        let size: u64 = size.ok_or_else(|| format!("`{}` is not there", change.shown()))?;
+        let size: u64 = size.ok_or_else(|| TreeError::unfit(format!("`{}` is not there", change.shown())))?;
         total = total.saturating_add(size);
         if total > MOST_UNPACKED {
-            return Err("the files that it changes are too large".to_owned());
+            return Err(TreeError::unfit("the files that it changes are too large"));
         }
         if change.kind == FileKind::Link && !found.contains_key(&change.id) {
             let target = if size > MOST_TARGET {
@@ -279,7 +280,7 @@ fn links(
     tree: &ObjectId,
     changes: &[TreeChange],
     targets: &BTreeMap<ObjectId, Vec<u8>>,
-) -> Result<BTreeSet<String>, String> {
+) -> Result<BTreeSet<String>, TreeError> {
     let links = changes.iter().filter(|change| change.kind == FileKind::Link);
     let led = links.filter_map(|change| resolved(&change.path, targets.get(&change.id)?));
     let asked: BTreeSet<String> = led

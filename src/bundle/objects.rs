@@ -2,14 +2,16 @@
 //! pack, the pack is first unpacked apart from the repository, and what it holds has to be what the manifest says.
 
 use std::fs::File;
-use std::io::{Read as _, Seek as _, SeekFrom};
+use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::Path;
 
 use super::brought::{Protected, unfit};
 use super::manifest::SavedTree;
 use crate::base::object::ObjectId;
 use crate::files::{read, transient};
-use crate::git::call::{Call, Git, alternate};
+use crate::git::call::{Call, alternate};
+use crate::git::error::TreeError;
+use crate::git::runner::Git;
 
 /// What stands before the objects is a few lines.
 const MOST_HEADER: u64 = 4096;
@@ -30,19 +32,18 @@ pub(super) fn header(base: &ObjectId, commit: &ObjectId, index: Option<&ObjectId
 
 /// Opens the file at its pack. Nothing else may stand before it than what the manifest says: no other commit, no ref,
 /// and no capability.
-fn pack(path: &Path, saved: &SavedTree) -> Result<File, String> {
-    let io = |error: std::io::Error| error.to_string();
-    let mut file = read::open(path).map_err(|unread| unread.to_string())?;
+fn pack(path: &Path, saved: &SavedTree) -> Result<File, TreeError> {
+    let mut file = read::open(path).map_err(io::Error::from)?;
     let mut start = Vec::new();
-    (&mut file).take(MOST_HEADER).read_to_end(&mut start).map_err(io)?;
+    (&mut file).take(MOST_HEADER).read_to_end(&mut start)?;
     let expected = header(&saved.base, &saved.commit, saved.index.as_ref());
     let rest = start
         .strip_prefix(expected.as_bytes())
-        .ok_or("its objects are not the ones that its manifest names")?;
+        .ok_or_else(|| TreeError::unfit("its objects are not the ones that its manifest names"))?;
     if !rest.starts_with(b"PACK") {
-        return Err("its objects are not a pack".to_owned());
+        return Err(TreeError::unfit("its objects are not a pack"));
     }
-    file.seek(SeekFrom::Start(expected.len() as u64)).map_err(io)?;
+    file.seek(SeekFrom::Start(expected.len() as u64))?;
     Ok(file)
 }
 
@@ -54,9 +55,9 @@ pub(super) enum ObjectsError {
     Unfit(String),
 }
 
-impl From<String> for ObjectsError {
-    fn from(why: String) -> Self {
-        Self::Damaged(why)
+impl<E: Into<TreeError>> From<E> for ObjectsError {
+    fn from(error: E) -> Self {
+        Self::Damaged(error.into().to_string())
     }
 }
 
@@ -68,7 +69,7 @@ pub(super) fn check(
     protected: &Protected,
 ) -> Result<(), ObjectsError> {
     let objects = top.join(git.line(&Call::new("rev-parse").with(&["--git-path", "objects"]))?);
-    let place = transient::directory("ll-objects-").map_err(|error| error.to_string())?;
+    let place = transient::directory("ll-objects-")?;
     let apart = git
         .with("GIT_OBJECT_DIRECTORY", place.path())
         .with("GIT_ALTERNATE_OBJECT_DIRECTORIES", alternate(&objects.to_string_lossy()));
@@ -103,10 +104,11 @@ pub(super) fn check(
 }
 
 /// Puts all objects into the repository.
-pub(super) fn unpack(git: &Git, saved: &SavedTree, path: &Path, strictly: bool) -> Result<(), String> {
+pub(super) fn unpack(git: &Git, saved: &SavedTree, path: &Path, strictly: bool) -> Result<(), TreeError> {
     let index = Call::new("index-pack").with(&["--stdin", "--fix-thin"]);
     let index = if strictly { index.with(&["--strict"]) } else { index };
-    git.read_from(&index, pack(path, saved)?).map(drop)
+    git.read_from(&index, pack(path, saved)?)?;
+    Ok(())
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs::File;
-use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 
 use fs_err as fs;
@@ -16,7 +16,9 @@ use super::tree::{self, MOST_BYTES};
 use crate::base::object::ObjectId;
 use crate::base::redact::Redactor;
 use crate::files::{read, transient};
-use crate::git::call::{Call, Git, alternate};
+use crate::git::call::{Call, alternate};
+use crate::git::error::TreeError;
+use crate::git::runner::Git;
 
 /// The most trees that are carried. Each of them is looked at by itself.
 const MOST_TREES: usize = 300;
@@ -43,7 +45,7 @@ pub struct SnapshotOptions<'s> {
 pub(super) fn keep(
     wanted: &SnapshotOptions<'_>,
     target: &Path,
-) -> Result<(Option<SavedSnapshots>, Vec<LeftOut>), String> {
+) -> Result<(Option<SavedSnapshots>, Vec<LeftOut>), TreeError> {
     if wanted.snapshots.is_empty() {
         return Ok((None, Vec::new()));
     }
@@ -66,7 +68,7 @@ pub(super) fn keep(
     }
     let saved = SavedSnapshots { base: wanted.base.clone(), refs };
     if packer.write(&saved, target)? > MOST_BYTES {
-        fs::remove_file(target).map_err(|error| error.to_string())?;
+        fs::remove_file(target)?;
         let why = format!("they take more than {} MiB", MOST_BYTES >> 20);
         packer.left_out.push(LeftOut::new(REFS, &why));
         return Ok((None, packer.left_out));
@@ -84,13 +86,13 @@ struct Packer<'s> {
 }
 
 impl<'s> Packer<'s> {
-    fn new(wanted: &'s SnapshotOptions<'s>) -> Result<Self, String> {
+    fn new(wanted: &'s SnapshotOptions<'s>) -> Result<Self, TreeError> {
         let top = PathBuf::from(wanted.git.line(&Call::new("rev-parse").with(&["--show-toplevel"]))?);
         let git = wanted.git.at(&top);
         let objects = top.join(git.line(&Call::new("rev-parse").with(&["--git-path", "objects"]))?);
-        let place = transient::directory("ll-snapshots-").map_err(|error| error.to_string())?;
+        let place = transient::directory("ll-snapshots-")?;
         let own = place.path().join("objects");
-        fs::create_dir(&own).map_err(|error| error.to_string())?;
+        fs::create_dir(&own)?;
         let git = git
             .with("GIT_INDEX_FILE", place.path().join("index"))
             .with("GIT_OBJECT_DIRECTORY", own)
@@ -105,7 +107,7 @@ impl<'s> Packer<'s> {
 
     /// Returns the snapshots as they may be carried, each tree looked at once.
     fn fit_all(&mut self) -> BTreeMap<SnapshotName, ObjectId> {
-        let mut known: BTreeMap<ObjectId, Result<ObjectId, String>> = BTreeMap::new();
+        let mut known: BTreeMap<ObjectId, Result<ObjectId, TreeError>> = BTreeMap::new();
         let mut refs = BTreeMap::new();
         let wanted = self.wanted;
         // The last ones are the nearest to the end, which people ask about.
@@ -114,13 +116,13 @@ impl<'s> Packer<'s> {
                 let fit = if known.len() < MOST_TREES {
                     self.fit(commit)
                 } else {
-                    Err(format!("there are more than {MOST_TREES} trees"))
+                    Err(TreeError::unfit(format!("there are more than {MOST_TREES} trees")))
                 };
                 known.insert(commit.clone(), fit);
             }
             match known.get(commit) {
                 Some(Ok(fit)) => drop(refs.insert(name.clone(), fit.clone())),
-                Some(Err(why)) => self.leave_out(name, &why.clone()),
+                Some(Err(why)) => self.leave_out(name, &why.to_string()),
                 None => {}
             }
         }
@@ -128,7 +130,7 @@ impl<'s> Packer<'s> {
     }
 
     /// Returns the snapshot without the changes that no bundle may bring.
-    fn fit(&mut self, commit: &ObjectId) -> Result<ObjectId, String> {
+    fn fit(&mut self, commit: &ObjectId) -> Result<ObjectId, TreeError> {
         let parent = parent_of(&self.git, commit)?;
         stands_on(&self.git, self.wanted.base, &parent)?;
         let found = unfit(&self.git, &parent, commit, &self.protected)?;
@@ -149,44 +151,41 @@ impl<'s> Packer<'s> {
         tree::commit(&self.git, &parent, &tree, "The working tree before a step of a run")
     }
 
-    fn hold_secret<'c>(&self, commits: impl IntoIterator<Item = &'c ObjectId>) -> Result<bool, String> {
+    fn hold_secret<'c>(&self, commits: impl IntoIterator<Item = &'c ObjectId>) -> Result<bool, TreeError> {
         let tips: BTreeSet<&ObjectId> = commits.into_iter().collect();
         tree::hold_secret(&self.git, self.wanted.redactor, &tips, self.wanted.base)
     }
 
     /// Writes a git bundle: a header, and a pack of what a checkout of the base does not have.
-    fn write(&self, saved: &SavedSnapshots, target: &Path) -> Result<u64, String> {
-        let io = |error: std::io::Error| error.to_string();
-        let mut file = File::create(target).map_err(io)?;
-        file.write_all(header(saved).as_bytes()).map_err(io)?;
+    fn write(&self, saved: &SavedSnapshots, target: &Path) -> Result<u64, TreeError> {
+        let mut file = File::create(target)?;
+        file.write_all(header(saved).as_bytes())?;
         let tips: BTreeSet<&ObjectId> = saved.refs.values().collect();
         let tips: String =
             tips.iter().map(|tip| format!("{tip}\n")).chain([format!("^{}\n", saved.base)]).collect();
         let pack =
             Call::new("pack-objects").with(&["--revs", "--thin", "--delta-base-offset", "--stdout", "-q"]);
         self.git.write_to(&pack, tips.as_bytes(), file)?;
-        Ok(fs::metadata(target).map_err(io)?.len())
+        Ok(fs::metadata(target)?.len())
     }
 }
 
 /// Returns the one parent of a snapshot.
-fn parent_of(git: &Git, commit: &ObjectId) -> Result<ObjectId, String> {
+fn parent_of(git: &Git, commit: &ObjectId) -> Result<ObjectId, TreeError> {
     let line = git.line(&Call::new("rev-list").with(&["--parents", "--max-count=1"]).id(commit))?;
     match line.split(' ').collect::<Vec<_>>().as_slice() {
-        [own, parent] if *own == commit.as_str() => {
-            ObjectId::parse(parent).map_err(|error| error.to_string())
-        }
-        _ => Err("it does not stand on one commit".to_owned()),
+        [own, parent] if *own == commit.as_str() => ObjectId::parse(parent).map_err(TreeError::from),
+        _ => Err(TreeError::unfit("it does not stand on one commit")),
     }
 }
 
 /// Refuses a commit that does not go on from the one that every checkout has.
-fn stands_on(git: &Git, base: &ObjectId, commit: &ObjectId) -> Result<(), String> {
+fn stands_on(git: &Git, base: &ObjectId, commit: &ObjectId) -> Result<(), TreeError> {
     let ancestor = Call::new("merge-base").with(&["--is-ancestor"]).id(base).id(commit);
     if base == commit || git.line(&ancestor).is_ok() {
         Ok(())
     } else {
-        Err("it does not go on from the commit where the run began".to_owned())
+        Err(TreeError::unfit("it does not go on from the commit where the run began"))
     }
 }
 
@@ -205,29 +204,31 @@ fn header(saved: &SavedSnapshots) -> String {
 }
 
 /// Opens the file at its pack. Nothing else may stand before it than what the manifest says.
-fn pack(path: &Path, saved: &SavedSnapshots) -> Result<File, String> {
-    let io = |error: std::io::Error| error.to_string();
+fn pack(path: &Path, saved: &SavedSnapshots) -> Result<File, TreeError> {
     let expected = header(saved);
-    let mut file = read::open(path).map_err(|unread| unread.to_string())?;
+    let mut file = read::open(path).map_err(io::Error::from)?;
     let mut start = Vec::new();
-    (&mut file).take(expected.len() as u64 + 4).read_to_end(&mut start).map_err(io)?;
+    (&mut file).take(expected.len() as u64 + 4).read_to_end(&mut start)?;
     if start.strip_prefix(expected.as_bytes()) != Some(b"PACK") {
-        return Err("its snapshots are not the ones that its manifest names".to_owned());
+        return Err(TreeError::unfit("its snapshots are not the ones that its manifest names"));
     }
-    file.seek(SeekFrom::Start(expected.len() as u64)).map_err(io)?;
+    file.seek(SeekFrom::Start(expected.len() as u64))?;
     Ok(file)
 }
 
 /// Takes the objects of snapshots into a repository, once each of them was looked at. `definition` are the files of the
 /// loop, which no bundle brings.
-pub fn take(git: &Git, saved: &SavedSnapshots, path: &Path, definition: &[PathBuf]) -> Result<(), String> {
+pub fn take(git: &Git, saved: &SavedSnapshots, path: &Path, definition: &[PathBuf]) -> Result<(), TreeError> {
     let top = PathBuf::from(git.line(&Call::new("rev-parse").with(&["--show-toplevel"]))?);
     let git = git.at(&top);
     if git.line(&Call::new("cat-file").with(&["-e"]).ids("", &saved.base, "^{commit}")).is_err() {
-        return Err(format!("the run began at commit {}, which is not in this clone", saved.base));
+        return Err(TreeError::unfit(format!(
+            "the run began at commit {}, which is not in this clone",
+            saved.base
+        )));
     }
     let objects = top.join(git.line(&Call::new("rev-parse").with(&["--git-path", "objects"]))?);
-    let place = transient::directory("ll-objects-").map_err(|error| error.to_string())?;
+    let place = transient::directory("ll-objects-")?;
     let apart = git
         .with("GIT_OBJECT_DIRECTORY", place.path())
         .with("GIT_ALTERNATE_OBJECT_DIRECTORIES", alternate(&objects.to_string_lossy()));
@@ -236,7 +237,7 @@ pub fn take(git: &Git, saved: &SavedSnapshots, path: &Path, definition: &[PathBu
     let protected = Protected::new(&top, definition);
     let distinct: BTreeSet<&ObjectId> = saved.refs.values().collect();
     if distinct.len() > MOST_TREES {
-        return Err(format!("there are more than {MOST_TREES} trees"));
+        return Err(TreeError::unfit(format!("there are more than {MOST_TREES} trees")));
     }
     let mut parents = BTreeSet::new();
     for commit in distinct {
@@ -248,12 +249,15 @@ pub fn take(git: &Git, saved: &SavedSnapshots, path: &Path, definition: &[PathBu
         stands_on(&apart, &saved.base, parent)?;
         refuse(&apart, (&saved.base, parent), &protected)?;
     }
-    git.read_from(&index, pack(path, saved)?).map(drop)
+    git.read_from(&index, pack(path, saved)?)?;
+    Ok(())
 }
 
-fn refuse(git: &Git, (from, to): (&ObjectId, &ObjectId), protected: &Protected) -> Result<(), String> {
+fn refuse(git: &Git, (from, to): (&ObjectId, &ObjectId), protected: &Protected) -> Result<(), TreeError> {
     match unfit(git, from, to, protected)?.first() {
-        Some(found) => Err(format!("a snapshot changes `{}`: {}", found.change.shown(), found.why)),
+        Some(found) => {
+            Err(TreeError::unfit(format!("a snapshot changes `{}`: {}", found.change.shown(), found.why)))
+        }
         None => Ok(()),
     }
 }

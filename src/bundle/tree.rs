@@ -18,7 +18,10 @@ use crate::base::redact::Redactor;
 use crate::base::relative::Line;
 use crate::files::secret::holds_secret;
 use crate::files::{read, transient};
-use crate::git::call::{AUTHOR, Call, Git, alternate, copy_index};
+use crate::git::call::{AUTHOR, Call, alternate};
+use crate::git::error::TreeError;
+use crate::git::own_index::copy_index;
+use crate::git::runner::Git;
 
 /// The longest file of objects that is carried.
 pub const MOST_BYTES: u64 = 256 * 1024 * 1024;
@@ -50,7 +53,7 @@ pub struct BundledTree {
 
 /// Keeps a working tree: its objects go into the file `target`, when there are any. Returns nothing where there is no
 /// repository, or none with a commit.
-pub fn keep(wanted: &TreeOptions<'_>, target: &Path) -> Result<Option<BundledTree>, String> {
+pub fn keep(wanted: &TreeOptions<'_>, target: &Path) -> Result<Option<BundledTree>, TreeError> {
     let Ok(top) = wanted.git.line(&top_level()) else { return Ok(None) };
     let git = wanted.git.at(Path::new(&top));
     let Ok(head) = git.id(&head_commit()) else { return Ok(None) };
@@ -72,7 +75,7 @@ pub struct MadeTree {
 }
 
 /// Keeps a tree that is in no checkout.
-pub fn keep_made(made: &MadeTree, redactor: &Redactor, target: &Path) -> Result<BundledTree, String> {
+pub fn keep_made(made: &MadeTree, redactor: &Redactor, target: &Path) -> Result<BundledTree, TreeError> {
     let MadeTree { git, base, tree, missing } = made;
     let commit = commit(git, base, tree, "The working tree of a run")?;
     let base_tree =
@@ -114,16 +117,16 @@ struct TreeKeeper<'w> {
 }
 
 impl<'w> TreeKeeper<'w> {
-    fn new(wanted: &'w TreeOptions<'w>, git: &Git, top: PathBuf, head: ObjectId) -> Result<Self, String> {
+    fn new(wanted: &'w TreeOptions<'w>, git: &Git, top: PathBuf, head: ObjectId) -> Result<Self, TreeError> {
         let inside = |name: &'static str| {
             let path = Call::new("rev-parse").with(&["--git-path", name]);
             git.line(&path).map(|path| top.join(path))
         };
         let (objects, index) = (inside("objects")?, inside("index")?);
-        let place = transient::directory("ll-tree-").map_err(|error| error.to_string())?;
+        let place = transient::directory("ll-tree-")?;
         let own = |name: &str| place.path().join(name);
-        fs::create_dir(own("objects")).map_err(|error| error.to_string())?;
-        copy_index(&index, &own("index")).map_err(|error| error.to_string())?;
+        fs::create_dir(own("objects"))?;
+        copy_index(&index, &own("index"))?;
         let known = |commit: &ObjectId| {
             git.line(&Call::new("cat-file").with(&["-e"]).ids("", commit, "^{commit}")).is_ok()
         };
@@ -136,7 +139,7 @@ impl<'w> TreeKeeper<'w> {
         Ok(Self { wanted, git, top, base, head, protected, _place: place, left_out: Vec::new() })
     }
 
-    fn keep(mut self, target: &Path) -> Result<BundledTree, String> {
+    fn keep(mut self, target: &Path) -> Result<BundledTree, TreeError> {
         let write_tree = Call::new("write-tree");
         // Fails while a merge is not finished; the files themselves are kept all the same.
         let index = self.git.id(&write_tree).ok();
@@ -170,7 +173,7 @@ impl<'w> TreeKeeper<'w> {
         if changed && missing.is_none() {
             let size = write_objects(&self.git, &self.base, (&commit, index.as_ref()), target)?;
             if size > MOST_BYTES {
-                fs::remove_file(target).map_err(|error| error.to_string())?;
+                fs::remove_file(target)?;
                 let (size, most) = (size >> 20, MOST_BYTES >> 20);
                 let why = format!("the changes take {size} MiB, and {most} MiB is the most that is carried");
                 missing = Some(Line::of(&why));
@@ -182,7 +185,7 @@ impl<'w> TreeKeeper<'w> {
     }
 
     /// Adds the untracked files of the scope.
-    fn add_untracked(&mut self) -> Result<(), String> {
+    fn add_untracked(&mut self) -> Result<(), TreeError> {
         let scope: Vec<_> = self.wanted.scope.iter().filter_map(|path| self.pathspec("", path)).collect();
         if scope.is_empty() {
             return Ok(());
@@ -201,7 +204,8 @@ impl<'w> TreeKeeper<'w> {
                 added.push(0);
             }
         }
-        self.git.bytes(&Call::new("update-index").with(&["--add", "-z", "--stdin"]), &added).map(drop)
+        self.git.bytes(&Call::new("update-index").with(&["--add", "-z", "--stdin"]), &added)?;
+        Ok(())
     }
 
     /// Names a path for git; nothing when it is outside of the tree.
@@ -212,7 +216,7 @@ impl<'w> TreeKeeper<'w> {
     }
 
     /// Puts files with a secret in them back to what they were. A masked file would be another one.
-    fn take_out_secrets(&mut self) -> Result<(), String> {
+    fn take_out_secrets(&mut self) -> Result<(), TreeError> {
         if self.wanted.redactor.is_empty() {
             return Ok(());
         }
@@ -221,7 +225,7 @@ impl<'w> TreeKeeper<'w> {
         for change in brought::changes(&self.git.bytes(&list.id(&self.head), &[])?)? {
             let file = change.below(&self.top);
             let is_file = file.symlink_metadata().is_ok_and(|metadata| metadata.is_file());
-            if is_file && holds_secret(self.wanted.redactor, &file).map_err(|error| error.to_string())? {
+            if is_file && holds_secret(self.wanted.redactor, &file)? {
                 held.push((change, SECRET));
             }
         }
@@ -232,7 +236,7 @@ impl<'w> TreeKeeper<'w> {
     fn take_out(
         &mut self,
         changes: impl IntoIterator<Item = (TreeChange, &'static str)>,
-    ) -> Result<(), String> {
+    ) -> Result<(), TreeError> {
         let mut lines = Vec::new();
         for (change, why) in changes {
             lines.extend(change.taken_back());
@@ -241,11 +245,12 @@ impl<'w> TreeKeeper<'w> {
         if lines.is_empty() {
             return Ok(());
         }
-        self.git.bytes(&Call::new("update-index").with(&["-z", "--index-info"]), &lines).map(drop)
+        self.git.bytes(&Call::new("update-index").with(&["-z", "--index-info"]), &lines)?;
+        Ok(())
     }
 
     /// Looks for a secret in everything that one commit has and another has not.
-    fn holds_secret(&self, commits: &[(&ObjectId, &ObjectId)]) -> Result<bool, String> {
+    fn holds_secret(&self, commits: &[(&ObjectId, &ObjectId)]) -> Result<bool, TreeError> {
         for (commit, without) in commits {
             if hold_secret(&self.git, self.wanted.redactor, &BTreeSet::from([*commit]), without)? {
                 return Ok(true);
@@ -255,12 +260,12 @@ impl<'w> TreeKeeper<'w> {
     }
 
     /// Makes a commit that depends on nothing but the tree and its parent.
-    fn commit(&self, tree: &ObjectId) -> Result<ObjectId, String> {
+    fn commit(&self, tree: &ObjectId) -> Result<ObjectId, TreeError> {
         commit(&self.git, &self.head, tree, "The working tree of a run")
     }
 
-    fn tree_of(&self, commit: &ObjectId) -> Result<ObjectId, String> {
-        self.git.id(&Call::new("rev-parse").with(&["--verify", "--quiet"]).ids("", commit, "^{tree}"))
+    fn tree_of(&self, commit: &ObjectId) -> Result<ObjectId, TreeError> {
+        Ok(self.git.id(&Call::new("rev-parse").with(&["--verify", "--quiet"]).ids("", commit, "^{tree}"))?)
     }
 }
 
@@ -270,15 +275,14 @@ fn write_objects(
     base: &ObjectId,
     (commit, index): (&ObjectId, Option<&ObjectId>),
     target: &Path,
-) -> Result<u64, String> {
-    let io = |error: std::io::Error| error.to_string();
-    let mut file = std::fs::File::create(target).map_err(io)?;
-    file.write_all(objects::header(base, commit, index).as_bytes()).map_err(io)?;
+) -> Result<u64, TreeError> {
+    let mut file = std::fs::File::create(target)?;
+    file.write_all(objects::header(base, commit, index).as_bytes())?;
     let tips = std::iter::once(commit).chain(index).map(|tip| format!("{tip}\n"));
     let tips = tips.chain([format!("^{base}\n")]).collect::<String>();
     let pack = Call::new("pack-objects").with(&["--revs", "--thin", "--delta-base-offset", "--stdout", "-q"]);
     git.write_to(&pack, tips.as_bytes(), file)?;
-    Ok(fs::metadata(target).map_err(io)?.len())
+    Ok(fs::metadata(target)?.len())
 }
 
 /// Makes a commit that depends on nothing but the tree and its parent.
@@ -287,9 +291,9 @@ pub(super) fn commit(
     parent: &ObjectId,
     tree: &ObjectId,
     message: &'static str,
-) -> Result<ObjectId, String> {
+) -> Result<ObjectId, TreeError> {
     let git = AUTHOR.iter().fold(git.clone(), |git, (name, value)| git.with(name, value));
-    git.id(&Call::new("commit-tree").option_id("-p", parent).with(&["-m", message]).id(tree))
+    Ok(git.id(&Call::new("commit-tree").option_id("-p", parent).with(&["-m", message]).id(tree))?)
 }
 
 /// Looks for a secret in everything that some commits have and another has not.
@@ -298,7 +302,7 @@ pub(super) fn hold_secret(
     redactor: &Redactor,
     commits: &BTreeSet<&ObjectId>,
     without: &ObjectId,
-) -> Result<bool, String> {
+) -> Result<bool, TreeError> {
     if redactor.is_empty() || commits.is_empty() {
         return Ok(false);
     }
@@ -309,10 +313,10 @@ pub(super) fn hold_secret(
     if objects.is_empty() {
         return Ok(false);
     }
-    let found = transient::file("", "").map_err(|error| error.to_string())?;
-    let file = found.reopen().map_err(|error| error.to_string())?;
+    let found = transient::file("", "")?;
+    let file = found.reopen()?;
     git.write_to(&Call::new("cat-file").with(&["--batch"]), &objects, file)?;
-    holds_secret(redactor, found.path()).map_err(|error| error.to_string())
+    holds_secret(redactor, found.path()).map_err(TreeError::from)
 }
 
 const SECRET: &str = "it holds a secret";
@@ -380,7 +384,7 @@ pub fn take(
         return is_base.then_some(()).ok_or_else(odd);
     };
     objects::check((git, repository), saved, path, &Protected::default()).map_err(refused)?;
-    objects::unpack(git, saved, path, true).map_err(RestoreError::Damaged)
+    objects::unpack(git, saved, path, true).map_err(damaged)
 }
 
 fn refused(refused: objects::ObjectsError) -> RestoreError {
@@ -388,6 +392,10 @@ fn refused(refused: objects::ObjectsError) -> RestoreError {
         objects::ObjectsError::Damaged(why) => RestoreError::Damaged(why),
         objects::ObjectsError::Unfit(why) => RestoreError::Unfit(why),
     }
+}
+
+fn damaged(why: impl std::fmt::Display) -> RestoreError {
+    RestoreError::Damaged(why.to_string())
 }
 
 /// Returns git at the top of the checkout, the top, and the commit that it is at.
@@ -409,43 +417,42 @@ fn place(git: &Git, saved: &SavedTree) -> Result<(Git, PathBuf, ObjectId), Resto
 pub fn restore(git: &Git, saved: &SavedTree, objects: Option<&Path>) -> Result<(), RestoreError> {
     let (git, top, head) = &place(git, saved)?;
     let Some(objects) = objects else { return Ok(()) };
-    objects::unpack(git, saved, objects, false).map_err(RestoreError::Damaged)?;
+    objects::unpack(git, saved, objects, false).map_err(damaged)?;
     let refresh = Call::new("update-index").with(&["-q", "--refresh"]);
     // A kill may have come between the tree and the files of the run.
-    if !is_there(git, top, saved).map_err(RestoreError::Damaged)? {
+    if !is_there(git, top, saved).map_err(damaged)? {
         // A file with another time or owner than the index knows is no change, but would be taken for one.
         let _differs = git.line(&refresh);
         let merge = Call::new("read-tree").with(&["-m", "-u"]).id(head).id(&saved.commit);
-        git.line(&merge).map_err(RestoreError::Dirty)?;
+        git.line(&merge).map_err(|why| RestoreError::Dirty(why.to_string()))?;
     }
     let index = saved.index.as_ref().unwrap_or(&saved.head);
-    git.line(&Call::new("read-tree").with(&["--reset"]).id(index)).map_err(RestoreError::Damaged)?;
+    git.line(&Call::new("read-tree").with(&["--reset"]).id(index)).map_err(damaged)?;
     // Its exit code only tells that some file differs from the index.
     let _differs = git.line(&refresh);
     if *head != saved.head {
         let move_on = Call::new("update-ref").with(&["-m", "ll-loop: a run goes on"]).revision("HEAD");
-        git.line(&move_on.id(&saved.head)).map_err(RestoreError::Damaged)?;
+        git.line(&move_on.id(&saved.head)).map_err(damaged)?;
     }
     match is_there(git, top, saved) {
         Ok(true) => Ok(()),
         Ok(false) => Err(RestoreError::Damaged("the files are not what they were".to_owned())),
-        Err(why) => Err(RestoreError::Damaged(why)),
+        Err(why) => Err(damaged(why)),
     }
 }
 
 /// Tells whether the files are those of the saved tree. Other files may lie among them.
-fn is_there(git: &Git, top: &Path, saved: &SavedTree) -> Result<bool, String> {
-    let io = |error: std::io::Error| error.to_string();
-    let place = transient::directory("ll-tree-").map_err(io)?;
+fn is_there(git: &Git, top: &Path, saved: &SavedTree) -> Result<bool, TreeError> {
+    let place = transient::directory("ll-tree-")?;
     let copy = place.path().join("index");
     // What git knows about files that are as they were saves reading them. A copy that is newer than the index
     // would hide a change of the same second.
     let index = top.join(git.line(&Call::new("rev-parse").with(&["--git-path", "index"]))?);
     if index.exists() {
-        read::copy(&index, &copy).map_err(io)?;
-        let modified = fs::metadata(&index).and_then(|metadata| metadata.modified()).map_err(io)?;
-        let copied = fs::OpenOptions::new().write(true).open(&copy).map_err(io)?;
-        copied.file().set_modified(modified).map_err(io)?;
+        read::copy(&index, &copy)?;
+        let modified = fs::metadata(&index).and_then(|metadata| metadata.modified())?;
+        let copied = fs::OpenOptions::new().write(true).open(&copy)?;
+        copied.file().set_modified(modified)?;
     }
     let own = git.with("GIT_INDEX_FILE", copy);
     own.line(&Call::new("read-tree").with(&["--reset"]).id(&saved.commit))?;

@@ -1,9 +1,11 @@
 //! The branch that a fix is for, where nobody names it: that of the pull request, or of the run. A tag is none.
 
+use crate::base::explanation::Explanation;
 use crate::base::lookup::Lookup;
 use crate::base::text::one_line;
 use crate::forge::github::event::WorkflowEvent;
 use crate::forge::github::other_run::OtherRun;
+use crate::forge::github::workflow_job::WorkflowJob;
 use crate::forge::names::BranchName;
 
 /// Where the branch stands.
@@ -23,40 +25,44 @@ pub enum DefaultBase {
 ///
 /// # Errors
 /// The job is of a tag, or of something else that has no branch.
-pub fn default_base(env: Lookup<'_>) -> Result<DefaultBase, String> {
+pub fn default_base(env: Lookup<'_>) -> Result<DefaultBase, Explanation> {
     let given = |name: &str| env(name).filter(|value| !value.is_empty());
     if given("GITLAB_CI").is_some() {
         let named = given("CI_MERGE_REQUEST_TARGET_BRANCH_NAME").or_else(|| given("CI_COMMIT_BRANCH"));
         return match (named, given("CI_COMMIT_TAG")) {
             (Some(name), _) => branch(&name),
-            (None, Some(tag)) => Err(of_tag(&tag)),
+            (None, Some(tag)) => Err(Explanation::new(of_tag(&tag))),
             (None, None) => Ok(DefaultBase::Unknown),
         };
     }
-    let event = WorkflowEvent::read(env);
+    let (job, event) = (WorkflowJob::read(env), WorkflowEvent::read(env));
     if let Some(run) = OtherRun::of_event(env) {
         return match run.own_branch(env) {
             Some(name) => branch(name),
             None => Ok(DefaultBase::OfRun(Box::new(run))),
         };
     }
-    if let Some(name) = event.base_branch.clone().or_else(|| given("GITHUB_BASE_REF")) {
+    if let Some(name) = event.base_branch.clone().or(job.base_ref) {
         return branch(&name);
     }
     if let Some(number) = event.pull_request {
         return Ok(DefaultBase::OfPull(number));
     }
-    let Some(name) = given("GITHUB_REF") else { return Ok(DefaultBase::Unknown) };
+    let Some(name) = job.git_ref else { return Ok(DefaultBase::Unknown) };
     match (name.strip_prefix("refs/heads/"), name.strip_prefix("refs/tags/")) {
         (Some(name), _) => branch(name),
-        (None, Some(tag)) => Err(of_tag(tag)),
-        (None, None) => Err(format!("`{}` is not the name of a branch", one_line(&name, 100))),
+        (None, Some(tag)) => Err(Explanation::new(of_tag(tag))),
+        (None, None) => {
+            Err(Explanation::new(format!("`{}` is not the name of a branch", one_line(&name, 100))))
+        }
     }
 }
 
-fn branch(name: &str) -> Result<DefaultBase, String> {
+fn branch(name: &str) -> Result<DefaultBase, Explanation> {
     let parsed = BranchName::parse(name);
-    parsed.map(DefaultBase::Branch).map_err(|error| format!("`{}`: {error}", one_line(name, 100)))
+    parsed
+        .map(DefaultBase::Branch)
+        .map_err(|error| Explanation::new(format!("`{}`: {error}", one_line(name, 100))))
 }
 
 fn of_tag(tag: &str) -> String {
@@ -80,7 +86,7 @@ mod tests {
             "GITHUB_REPOSITORY" => Some("octo/project".to_owned()),
             name => more.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned()),
         };
-        default_base(&env)
+        default_base(&env).map_err(String::from)
     }
 
     fn of(event: &str, git_ref: &str, payload: &Value) -> String {

@@ -8,6 +8,7 @@ use std::path::Path;
 use super::chain::{ChainLink, NextRun};
 use super::job::Job;
 use super::reported::{ReportRequest, Reporter};
+use crate::base::explanation::Explanation;
 use crate::base::lookup::Lookup;
 use crate::report::annotations::{Checkout, annotations};
 use crate::report::dialect::Dialect;
@@ -28,7 +29,7 @@ pub(crate) struct ProviderRow {
 }
 
 /// Sets the status of a commit to an error in these words, or says why it cannot.
-pub type LastWord = Box<dyn FnOnce(&str) -> Result<(), String> + Send>;
+pub type LastWord = Box<dyn FnOnce(&str) -> Result<(), Explanation> + Send>;
 
 /// What a provider can do.
 pub trait CiService: Debug {
@@ -92,7 +93,7 @@ pub trait CiService: Debug {
     ///
     /// # Errors
     /// The status is not known, or cannot be set.
-    fn end_waiting(&self, _request: ReportRequest<'_>, _text: &str) -> Result<(), String> {
+    fn end_waiting(&self, _request: ReportRequest<'_>, _text: &str) -> Result<(), Explanation> {
         Ok(())
     }
 

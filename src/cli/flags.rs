@@ -149,7 +149,7 @@ pub(super) fn lock(text: &str) -> Result<LockedBy, String> {
 
 /// Reads how long a lease holds.
 pub(super) fn lock_ttl(text: &str) -> Result<Duration, String> {
-    LockOptions::ttl(parse_duration(text).map_err(|error| error.to_string())?)
+    LockOptions::ttl(parse_duration(text).map_err(|error| error.to_string())?).map_err(Into::into)
 }
 
 /// Where a run is reported beside its log and its files, and how it continues.

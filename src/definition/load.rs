@@ -23,6 +23,7 @@ use super::vendored::{COPY, CopiedFile, Copies, CopyError, Naming, REMOTE, Share
 use super::yaml::{self, MAX_SIZE};
 use crate::base::decode::Decode as _;
 use crate::base::diagnostic::{Diagnostics, FindingPlace, nearest};
+use crate::base::explanation::Explanation;
 use crate::base::name::{LoopName, NameError};
 use crate::base::node::Node;
 use crate::base::path::DocPath;
@@ -671,7 +672,7 @@ fn digest(root: &[u8], sources: &Sources) -> String {
 
 /// Reads a file that another one names: relative to that one, a loop also by its name, or else in the program. What
 /// a file of the program names is looked up there alone.
-fn fetch(reference: &Reference<'_>, located: &Located, cwd: &Path) -> Result<Fetched, String> {
+fn fetch(reference: &Reference<'_>, located: &Located, cwd: &Path) -> Result<Fetched, Explanation> {
     let taken = |file: Builtin| Fetched {
         path: file.place(),
         shown: file.place().display().to_string(),
@@ -681,7 +682,7 @@ fn fetch(reference: &Reference<'_>, located: &Located, cwd: &Path) -> Result<Fet
         return file
             .beside(reference.name)
             .map(taken)
-            .ok_or_else(|| format!("there is no `{}`", reference.name));
+            .ok_or_else(|| Explanation::new(format!("there is no `{}`", reference.name)));
     }
     let root = &located.root;
     if let Some(copy) = CopiedFile::at(reference.from) {
@@ -691,11 +692,12 @@ fn fetch(reference: &Reference<'_>, located: &Located, cwd: &Path) -> Result<Fet
         });
     }
     if reference.name.starts_with(REMOTE) {
-        return Err(with_help(&CopyError::Remote(reference.name.to_owned())));
+        return Err(Explanation::new(with_help(&CopyError::Remote(reference.name.to_owned()))));
     }
     if reference.name.starts_with(COPY) && reference.kind != ReferenceKind::Text {
-        let copy = by_copy(reference.name, root).map_err(|error| with_help(&error))?;
-        let copy = CopiedFile::at(&copy.path).ok_or_else(|| format!("there is no `{}`", reference.name))?;
+        let copy = by_copy(reference.name, root).map_err(|error| Explanation::new(with_help(&error)))?;
+        let copy = CopiedFile::at(&copy.path)
+            .ok_or_else(|| Explanation::new(format!("there is no `{}`", reference.name)))?;
         return fetched(&copy, located.copies, cwd);
     }
     let name = Path::new(reference.name);
@@ -713,33 +715,37 @@ fn fetch(reference: &Reference<'_>, located: &Located, cwd: &Path) -> Result<Fet
     });
     let found = candidates.find(|path| path.exists() && !path.is_dir());
     let Some(path) = found.as_ref().or(places.first()) else {
-        return Err("it has no name".to_owned());
+        return Err(Explanation::new("it has no name"));
     };
     if reference.kind == ReferenceKind::Parent
         && without_extension(reference.name).is_none()
         && !is_path(reference.name)
     {
-        LoopName::parse(reference.name).map_err(|error| error.to_string())?;
+        LoopName::parse(reference.name)?;
     }
     let real = resolved(path);
     // The message must not reveal whether the file exists.
     if !located.reach.holds(&real) {
         let path = shown(path, cwd);
-        return Err(format!("`{path}` lies outside of the repository, which only `--allow-outside` allows"));
+        return Err(Explanation::new(format!(
+            "`{path}` lies outside of the repository, which only `--allow-outside` allows"
+        )));
     }
     if reference.kind == ReferenceKind::Parent && leads_out(reference, path, root) {
-        return Err(
-            "a name never leads out of `.loops`; write the path of the file with its extension".to_owned()
-        );
+        return Err(Explanation::new(
+            "a name never leads out of `.loops`; write the path of the file with its extension",
+        ));
     }
     let Some(path) = found else {
         let file = Builtin::named(reference.name).filter(|_| reference.kind != ReferenceKind::Text);
-        return file.map(taken).ok_or_else(|| format!("there is no `{}`", shown(path, cwd)));
+        return file
+            .map(taken)
+            .ok_or_else(|| Explanation::new(format!("there is no `{}`", shown(path, cwd))));
     };
     if let Some(copy) = CopiedFile::at(&path) {
         return fetched(&copy, located.copies, cwd);
     }
-    let text = read(&path).map_err(|error| error.to_string())?;
+    let text = read(&path)?;
     Ok(Fetched { shown: shown(&path, cwd), path: real, text })
 }
 
@@ -754,14 +760,14 @@ fn fetch_in_copy(
     reference: &Reference<'_>,
     copy: &CopiedFile,
     (copies, cwd): (Copies, &Path),
-) -> Result<InCopy, String> {
+) -> Result<InCopy, Explanation> {
     if let Some(found) = copy.find(naming(reference.kind), reference.name)? {
         return fetched(&found, copies, cwd).map(InCopy::Copied);
     }
     let file = Builtin::named(reference.name).filter(|_| reference.kind != ReferenceKind::Text);
     file.map(InCopy::OfProgram).ok_or_else(|| {
         let (name, repository) = (reference.name.to_owned(), copy.repository().to_owned());
-        CopyError::NotInCopy { name, repository }.to_string()
+        CopyError::NotInCopy { name, repository }.into()
     })
 }
 
@@ -775,10 +781,10 @@ pub(crate) fn naming(kind: ReferenceKind) -> Naming {
 }
 
 /// Reads a file of a copy for the file that names it.
-fn fetched(copy: &CopiedFile, copies: Copies, cwd: &Path) -> Result<Fetched, String> {
+fn fetched(copy: &CopiedFile, copies: Copies, cwd: &Path) -> Result<Fetched, Explanation> {
     let text = copied(copy, copies).map_err(|error| match error.help() {
-        Some(help) => format!("{error}; {help}"),
-        None => error.to_string(),
+        Some(help) => Explanation::new(format!("{error}; {help}")),
+        None => error.into(),
     })?;
     let path = copy.file();
     Ok(Fetched { shown: shown(&path, cwd), path, text })
@@ -821,7 +827,7 @@ fn unmistakable(shown: String) -> String {
 /// Decodes the text of a loop file that takes over no other file; `shown` is its name in findings.
 #[cfg(any(test, feature = "internals"))]
 pub fn decode(shown: &str, text: &str, digest: String) -> Result<Loaded, Box<Rejected>> {
-    let mut fetch = |_: &Reference<'_>| Err("no other file can be read here".to_owned());
+    let mut fetch = |_: &Reference<'_>| Err(Explanation::new("no other file can be read here"));
     let mut loaded = decode_with(shown, text, Path::new(shown), &mut fetch)?;
     loaded.digest = digest;
     Ok(loaded)

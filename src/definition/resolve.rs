@@ -21,6 +21,7 @@ use super::{classic, fragments, paradigm};
 use crate::base::command::CommandLine;
 use crate::base::decode::{Decode, MAX_ADVICE, Record};
 use crate::base::diagnostic::{Diagnostic, Diagnostics, FindingPlace, Severity, nearest};
+use crate::base::explanation::Explanation;
 use crate::base::name::VarName;
 use crate::base::node::{Entry, FileId, Node, NodeValue, Scalar, Span};
 use crate::base::path::DocPath;
@@ -89,7 +90,7 @@ pub struct Fetched {
 }
 
 /// Finds and reads files, or says why it cannot.
-pub type Fetch<'f> = dyn FnMut(&Reference<'_>) -> Result<Fetched, String> + 'f;
+pub type Fetch<'f> = dyn FnMut(&Reference<'_>) -> Result<Fetched, Explanation> + 'f;
 
 /// What came of a file.
 pub struct Resolved {
@@ -254,7 +255,7 @@ impl Resolver<'_, '_> {
         kind: ReferenceKind,
         name: &str,
         span: &Span,
-    ) -> Result<(PathBuf, Option<Node>), String> {
+    ) -> Result<(PathBuf, Option<Node>), Explanation> {
         let fetched = self.fetched(kind, name, span)?;
         if let Some(known) = self.read.get(&fetched.path) {
             let known = known.clone().filter(|tree| self.pay(tree, span));
@@ -288,19 +289,21 @@ impl Resolver<'_, '_> {
     }
 
     /// Finds a file that another one names.
-    fn fetched(&mut self, kind: ReferenceKind, name: &str, span: &Span) -> Result<Fetched, String> {
+    fn fetched(&mut self, kind: ReferenceKind, name: &str, span: &Span) -> Result<Fetched, Explanation> {
         let from = self.paths.get(usize::from(span.file.0)).cloned().unwrap_or_default();
         (self.fetch)(&Reference { kind, name, from: &from })
     }
 
     /// Makes a file part of the definition, unless that becomes too large.
-    fn source<'t>(&mut self, fetched: &'t Fetched) -> Result<(FileId, &'t str), String> {
+    fn source<'t>(&mut self, fetched: &'t Fetched) -> Result<(FileId, &'t str), Explanation> {
         let bytes: usize = self.sources.iter().map(|source| source.text().len()).sum();
         if self.paths.len() >= MAX_FILES {
-            return Err(format!("it is one file too many; a loop is made of at most {MAX_FILES}"));
+            return Err(Explanation::new(format!(
+                "it is one file too many; a loop is made of at most {MAX_FILES}"
+            )));
         }
         if bytes + fetched.text.len() > MAX_BYTES {
-            return Err("all files together are larger than 2 MiB".to_owned());
+            return Err(Explanation::new("all files together are larger than 2 MiB"));
         }
         let text = fetched.text.strip_prefix('\u{feff}').unwrap_or(&fetched.text);
         let file = self.sources.add(fetched.shown.clone(), text);
@@ -504,7 +507,7 @@ impl Resolver<'_, '_> {
     }
 
     /// Reads a file that is a text.
-    fn text_file(&mut self, name: &str, span: &Span) -> Result<Node, String> {
+    fn text_file(&mut self, name: &str, span: &Span) -> Result<Node, Explanation> {
         let fetched = self.fetched(ReferenceKind::Text, name, span)?;
         let (file, whole) = self.source(&fetched)?;
         Ok(text(&Span { file, range: 0..whole.len() }, whole.trim_end()))
@@ -774,7 +777,8 @@ mod tests {
     fn resolved(files: &[(&str, &str)]) -> (String, String) {
         let mut fetch = |reference: &Reference<'_>| {
             let found = files.iter().find(|(name, _)| *name == reference.name);
-            let (name, text) = found.ok_or_else(|| format!("there is no `{}`", reference.name))?;
+            let (name, text) =
+                found.ok_or_else(|| Explanation::new(format!("there is no `{}`", reference.name)))?;
             Ok(Fetched { path: PathBuf::from(name), shown: (*name).to_owned(), text: (*text).to_owned() })
         };
         let (name, text) = files[0];

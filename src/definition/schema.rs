@@ -13,6 +13,7 @@ use crate::base::decode::{
     wrong_type,
 };
 use crate::base::diagnostic::Diagnostics;
+use crate::base::explanation::Explanation;
 use crate::base::name::{LoopName, StateName, VarName};
 use crate::base::node::{Node, NodeValue};
 use crate::base::path::DocPath;
@@ -523,9 +524,10 @@ record! {
 
 impl Parameter {
     /// Checks a value against a parameter's type and converts texts to it.
-    pub fn convert(&self, name: &VarName, value: &Value) -> Result<Value, String> {
-        let wrong =
-            |expected: &str| Err(format!("the parameter `{name}` must be {expected}, and `{value}` is not"));
+    pub fn convert(&self, name: &VarName, value: &Value) -> Result<Value, Explanation> {
+        let wrong = |expected: &str| {
+            Err(Explanation::new(format!("the parameter `{name}` must be {expected}, and `{value}` is not")))
+        };
         let text = value.as_str().map(str::trim);
         match self.kind {
             ParameterType::String | ParameterType::Path => match value {

@@ -11,6 +11,7 @@ use std::path::{Component, Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::listing::{DIRECTORY, EXTENSIONS, VENDOR, without_extension};
+use crate::base::explanation::Explanation;
 use crate::base::parsed::parsed;
 use crate::base::relative::RelativePath;
 use crate::base::sum::Sum;
@@ -270,13 +271,16 @@ impl CopiedFile {
     }
 
     /// Returns where the file may be that a name in this one means, the likeliest first: paths in the repository.
-    pub fn places(&self, naming: Naming, name: &str) -> Result<Vec<String>, String> {
+    pub fn places(&self, naming: Naming, name: &str) -> Result<Vec<String>, Explanation> {
         let shown = one_line(name, 100);
         if name.starts_with(COPY) || name.starts_with(REMOTE) {
-            return Err(format!("a shared loop takes only files of its own repository, and not `{shown}`"));
+            return Err(Explanation::new(format!(
+                "a shared loop takes only files of its own repository, and not `{shown}`"
+            )));
         }
         let directory = self.path.rsplit_once('/').map_or("", |(directory, _)| directory);
-        let outside = || format!("`{shown}` leads out of the repository `{}`", self.repository);
+        let outside =
+            || Explanation::new(format!("`{shown}` leads out of the repository `{}`", self.repository));
         if name.is_empty() || Path::new(name).is_absolute() {
             return Err(outside());
         }
@@ -304,7 +308,7 @@ impl CopiedFile {
     }
 
     /// Finds the file that a name in this one means.
-    pub fn find(&self, naming: Naming, name: &str) -> Result<Option<Self>, String> {
+    pub fn find(&self, naming: Naming, name: &str) -> Result<Option<Self>, Explanation> {
         let places = self.places(naming, name)?.into_iter().map(|path| self.sibling(&path));
         Ok(places.into_iter().find(|copy| copy.file().is_file()))
     }
@@ -410,19 +414,26 @@ impl LockFile {
     pub fn read(loops: &Path) -> Result<Option<Self>, CopyError> {
         let bad = |why: String| CopyError::BadLock { file: shown_lock(), why };
         match read::text(&loops.join(LOCK), MAX_LOCK) {
-            Ok(text) => Self::parse(&text).map(Some).map_err(bad),
+            Ok(text) => Self::parse(&text).map(Some).map_err(|why| bad(why.to_string())),
             Err(Unread::Absent) => Ok(None),
             Err(unread) => Err(bad(std::io::Error::from(unread).to_string())),
         }
     }
 
     /// Reads the text of a lock file, or says what is wrong with it.
-    pub fn parse(text: &str) -> Result<Self, String> {
-        let lock: Self = serde_json::from_str(text).map_err(|error| one_line(&error.to_string(), 200))?;
+    pub fn parse(text: &str) -> Result<Self, Explanation> {
+        let lock: Self = serde_json::from_str(text)
+            .map_err(|error| Explanation::new(one_line(&error.to_string(), 200)))?;
         if lock.version != VERSION {
-            return Err(format!("it has version {}, and this ll-loop reads {VERSION}", lock.version));
+            return Err(Explanation::new(format!(
+                "it has version {}, and this ll-loop reads {VERSION}",
+                lock.version
+            )));
         }
-        lock.odd().map_or(Ok(lock), Err)
+        match lock.odd() {
+            Some(odd) => Err(Explanation::new(odd)),
+            None => Ok(lock),
+        }
     }
 
     /// Returns what cannot be in a lock file that ll-loop has written.

@@ -177,7 +177,7 @@ impl<'b> Offered<'b> {
         if workspace.is_ancestor(&fix.base, commit)? {
             return Ok(true);
         }
-        let base = workspace.commit(&fix.base).map_err(DeliveryStop::refused)?;
+        let base = workspace.commit(&fix.base).map_err(|why| DeliveryStop::refused(why.to_string()))?;
         if base.parents.len() < 2 {
             return Ok(false);
         }

@@ -10,7 +10,8 @@ use crate::forge::interface::{
     Commit, FileContents, Forge, ForgeError, ForgeErrorKind, NewCommit, Pulls, RefMove, WrittenCommit,
 };
 use crate::git::call::Call;
-use crate::run::clock::Clock;
+use crate::git::error::GitError;
+use crate::process::clock::Clock;
 use crate::session::context::Session;
 use crate::session::git::workspace::{Remote, Workspace};
 
@@ -73,7 +74,7 @@ impl PushForge<'_> {
     /// Makes the commit here.
     fn make(&self, commit: &NewCommit<'_>) -> Result<ObjectId, ForgeError> {
         let failed =
-            |why: String| ForgeError::new(ForgeErrorKind::Failed, format!("cannot make the commit: {why}"));
+            |why: GitError| ForgeError::new(ForgeErrorKind::Failed, format!("cannot make the commit: {why}"));
         let (name, address) = &self.who;
         let now = format!("@{} +0000", Clock::start().now().as_millis() / 1000);
         let git = self.workspace.git().clone();
@@ -82,7 +83,7 @@ impl PushForge<'_> {
         let git = git.with("GIT_AUTHOR_DATE", &now).with("GIT_COMMITTER_DATE", &now);
         let call = Call::new("commit-tree").option_id("-p", commit.parent).id(commit.tree);
         let made = git.bytes(&call, commit.message.as_bytes()).map_err(failed)?;
-        ObjectId::parse(String::from_utf8_lossy(&made).trim()).map_err(|error| failed(error.to_string()))
+        ObjectId::parse(String::from_utf8_lossy(&made).trim()).map_err(|error| failed(error.into()))
     }
 
     /// Tells whether a ref is not any more where it was seen: what a server says about it differs from one to the next.
@@ -167,7 +168,7 @@ impl Forge for PushForge<'_> {
             .workspace
             .connected(&self.remote)
             .line(&list)
-            .map_err(|why| self.failed("read the refs of", &why))?;
+            .map_err(|why| self.failed("read the refs of", &why.to_string()))?;
         let rows = printed.lines().filter_map(|line| line.split_once('\t'));
         // A name finds others that end in the same way.
         let rows = rows.filter(|(_, name)| names.contains(name));
@@ -181,7 +182,7 @@ impl Forge for PushForge<'_> {
 
     fn commit(&self, id: &ObjectId) -> Result<Commit, ForgeError> {
         self.workspace.need(id).map_err(|stop| self.failed("read a commit of", &stop.to_string()))?;
-        self.workspace.commit(id).map_err(|why| self.failed("read a commit of", &why))
+        self.workspace.commit(id).map_err(|why| self.failed("read a commit of", &why.to_string()))
     }
 
     fn write(
@@ -235,7 +236,7 @@ impl Forge for PushForge<'_> {
                         Ok(pushed) => {
                             self.refused(&String::from_utf8_lossy(&pushed.printed), &pushed.said, moves)
                         }
-                        Err(why) => self.failed("push to", &why),
+                        Err(why) => self.failed("push to", &why.to_string()),
                     });
                 }
             }
@@ -258,7 +259,7 @@ impl Forge for PushForge<'_> {
                 .named(&format!("{}:{name}", from.as_ref().map(ObjectId::as_str).unwrap_or_default()), "");
         }
         let pushed = self.workspace.connected(&self.remote).line(&push);
-        pushed.map(drop).map_err(|why| self.failed("push to", &why))
+        pushed.map(drop).map_err(|why| self.failed("push to", &why.to_string()))
     }
 
     fn starts_checks(&self) -> Result<bool, ForgeError> {

@@ -5,11 +5,12 @@ use std::path::Path;
 
 use serde_json::Value;
 
+use crate::base::explanation::Explanation;
 use crate::base::name::LoopName;
 use crate::base::text::one_line;
 use crate::bundle::manifest::{self, Manifest};
 use crate::bundle::names;
-use crate::bundle::open::{Bundle, LIMITS, OpenError};
+use crate::bundle::open::{Bundle, LIMITS};
 use crate::ci::github::relay::RelayedRun;
 use crate::ci::reported::ReportedRun;
 use crate::files::transient;
@@ -20,6 +21,7 @@ use crate::forge::github::artifacts::{
 };
 use crate::forge::github::other_run::OtherRun;
 use crate::forge::github::repository::RepositoryName;
+use crate::forge::github::workflow_job::WorkflowJob;
 use crate::report::digest::Digest;
 use crate::session::context::Session;
 use crate::session::error::{Error, Kind};
@@ -57,10 +59,12 @@ impl Session<'_> {
             LoopName::parse(name).map_err(|error| Error::refused(format!("invalid loop `{name}`: {error}")))
         });
         let loops: Vec<LoopName> = names.collect::<Result<_, _>>()?;
-        let here = self.env.get("GITHUB_REPOSITORY").and_then(RepositoryName::parse).ok_or_else(|| {
-            Error::refused("`GITHUB_REPOSITORY` does not name a repository")
-                .with_hint("this is for a job of GitHub Actions")
-        })?;
+        let here = WorkflowJob::read(env).repository.as_deref().and_then(RepositoryName::parse).ok_or_else(
+            || {
+                Error::refused("`GITHUB_REPOSITORY` does not name a repository")
+                    .with_hint("this is for a job of GitHub Actions")
+            },
+        )?;
         let token = self.env.token().ok_or_else(|| {
             Error::refused("there is no token").with_hint("give it in `LL_TOKEN` or `GITHUB_TOKEN`")
         })?;
@@ -153,9 +157,9 @@ impl Relay<'_> {
     }
 
     /// Fetches what an artifact holds, or says why it is refused.
-    fn fetch(&self, artifact: &FoundArtifact) -> Result<Result<Opened, String>, Error> {
+    fn fetch(&self, artifact: &FoundArtifact) -> Result<Result<Opened, Explanation>, Error> {
         if artifact.expired {
-            return Ok(Err("it has expired".to_owned()));
+            return Ok(Err(Explanation::new("it has expired")));
         }
         let mut zip = transient::file("", "")
             .map_err(|error| Error::failed("cannot create a temporary file", &error))?;
@@ -168,7 +172,7 @@ impl Relay<'_> {
             Err(error) if error.is_unavailable() => {
                 Err(fault(format!("cannot fetch `{}`", artifact.name), &error).of_kind(Kind::Unavailable))
             }
-            Err(error) => Ok(Err(error.to_string())),
+            Err(error) => Ok(Err(error.into())),
         }
     }
 
@@ -177,10 +181,13 @@ impl Relay<'_> {
         &self,
         (name, stored): (&LoopName, &[FoundArtifact]),
         opened: Opened,
-    ) -> Result<Opened, String> {
+    ) -> Result<Opened, Explanation> {
         let Opened { manifest, digest, key } = &opened;
         if manifest.r#loop != *name || digest.loop_name() != name.as_str() {
-            return Err(format!("it is about the loop `{}`", one_line(digest.loop_name(), 60)));
+            return Err(Explanation::new(format!(
+                "it is about the loop `{}`",
+                one_line(digest.loop_name(), 60)
+            )));
         }
         // A run that was continued in another job keeps its key, under which its first part is stored.
         let is_stored = |key: &String| {
@@ -188,22 +195,23 @@ impl Relay<'_> {
             stored.iter().any(|stored| without_job(&stored.name) == name)
         };
         if !key.iter().all(is_stored) {
-            return Err("it names a key under which nothing is stored".to_owned());
+            return Err(Explanation::new("it names a key under which nothing is stored"));
         }
         match contradiction(manifest, &self.run, &self.here) {
-            Some(why) => Err(why),
+            Some(why) => Err(Explanation::new(why)),
             None => Ok(opened),
         }
     }
 
     /// Refuses a run of another commit than that of the pull request.
-    fn at_its_commit(&self, opened: Opened) -> Result<Result<Opened, String>, Error> {
+    fn at_its_commit(&self, opened: Opened) -> Result<Result<Opened, Explanation>, Error> {
         let Some(commit) = opened.digest.commit() else {
-            return Ok(Err("it does not say at which commit it began".to_owned()));
+            return Ok(Err(Explanation::new("it does not say at which commit it began")));
         };
         let is_it = self.run.is_of_commit(commit, &self.api, &self.here);
         let is_it = is_it.map_err(|error| fault("cannot look up a commit".to_owned(), &error.into()))?;
-        let refused = (!is_it).then(|| format!("it is of the commit {}", one_line(commit, 12)));
+        let refused =
+            (!is_it).then(|| Explanation::new(format!("it is of the commit {}", one_line(commit, 12))));
         Ok(refused.map_or(Ok(opened), Err))
     }
 
@@ -228,12 +236,11 @@ impl Relay<'_> {
 }
 
 /// Opens what was fetched, or says why it is refused.
-fn opened(path: &Path) -> Result<Opened, String> {
-    let said = |error: OpenError| error.to_string();
-    let OpenedBundle { manifest, digest, file, .. } = &OpenedBundle::open(path).map_err(said)?;
+fn opened(path: &Path) -> Result<Opened, Explanation> {
+    let OpenedBundle { manifest, digest, file, .. } = &OpenedBundle::open(path)?;
     let result = Bundle::open(file, LIMITS)
         .and_then(|bundle| bundle.read(&format!("{}result.json", names::REPORTS), MAX_RESULT));
-    let key = result.map_err(said)?.and_then(|result| key(&result));
+    let key = result?.and_then(|result| key(&result));
     Ok(Opened { manifest: manifest.clone(), digest: digest.clone(), key })
 }
 
@@ -251,7 +258,7 @@ pub(super) fn contradiction(manifest: &Manifest, run: &OtherRun, here: &Reposito
     let job = manifest.job.as_ref().map(ToString::to_string).unwrap_or_default();
     let is_of_run =
         job.strip_prefix(&run.html_url).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
-    (!is_of_run).then(|| "it is of another run of a workflow".to_owned())
+    (!is_of_run).then(|| Explanation::new("it is of another run of a workflow")).map(|why| why.to_string())
 }
 
 /// Reads the key that a report names, if it could be one.

@@ -121,8 +121,10 @@ impl SecretSearch<'_> {
         let (small, large): (Vec<_>, Vec<_>) = sides.partition(|(_, new)| new.size <= MOST_SEARCHED);
         for group in groups(&small) {
             let ids: Vec<&ObjectId> = group.iter().map(|(_, new)| &new.id).collect();
-            let blobs =
-                self.workspace.blobs(&ids).map_err(|why| DeliveryStop::refused(one_line(&why, 300)))?;
+            let blobs = self
+                .workspace
+                .blobs(&ids)
+                .map_err(|why| DeliveryStop::refused(one_line(&why.to_string(), 300)))?;
             for ((change, new), blob) in group.iter().zip(&blobs) {
                 self.content(change, new, blob)?;
             }

@@ -14,6 +14,7 @@ use crate::forge::github::gitea::GiteaPulls;
 use crate::forge::github::pull_head::PullHead;
 use crate::forge::github::repository::RepositoryName;
 use crate::forge::github::server::Flavour;
+use crate::forge::github::workflow_job::WorkflowJob;
 use crate::forge::interface::{Forge, ForgeError};
 use crate::forge::names::BranchName;
 use crate::git::call::Call;
@@ -75,7 +76,7 @@ pub(crate) fn find(options: &DeliverOptions, session: &Session<'_>) -> Result<De
         });
     }
     let token = session.env.token();
-    let named = session.env.get("GITHUB_REPOSITORY").map(str::to_owned);
+    let named = WorkflowJob::read(&session.env.lookup()).repository;
     let of_github = || repository.as_ref()?.strip_prefix("github.com/").map(str::to_owned);
     let named = named.or_else(of_github).and_then(|name| RepositoryName::parse(&name));
     let (Some(name), Some(token)) = (named, token) else {
@@ -147,7 +148,7 @@ impl DeliveryServer {
         let unknown = |why: String| {
             DeliveryStop::Failed(Error::refused(why).with_hint("name the branch with `--base`"))
         };
-        let pull = match default_base(&session.env.lookup()).map_err(unknown)? {
+        let pull = match default_base(&session.env.lookup()).map_err(|why| unknown(why.to_string()))? {
             DefaultBase::Branch(name) => return Ok(name),
             DefaultBase::OfPull(number) => {
                 self.pulls_api().map(|(api, name)| PullHead::get(api, name, number).map_err(ForgeError::from))

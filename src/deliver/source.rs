@@ -6,6 +6,7 @@ use crate::bundle::merged::bundle_of;
 use crate::files::transient;
 use crate::forge::github::artifacts::RunsMeant;
 use crate::forge::github::other_run::OtherRun;
+use crate::forge::github::workflow_job::WorkflowJob;
 use crate::journal::known::RunStatus;
 use crate::session::context::Session;
 use crate::session::end::bundler::{Bundler, file_name};
@@ -53,8 +54,9 @@ pub(crate) fn open(what: &str, is_for_strangers: bool, session: &Session<'_>) ->
 /// Returns the run of the workflow whose artifacts are meant in a job: the one that set it off, or its own. The name often
 /// comes from a job that runs code, and must not lead to what another run has left.
 fn run_of_job(session: &Session<'_>) -> Option<u64> {
-    let before = OtherRun::of_event(&session.env.lookup()).map(|run| run.id);
-    before.or_else(|| session.env.get("GITHUB_RUN_ID")?.parse().ok())
+    let env = &session.env.lookup();
+    let before = OtherRun::of_event(env).map(|run| run.id);
+    before.or_else(|| WorkflowJob::read(env).run_id?.parse().ok())
 }
 
 fn opened(local: &Local) -> Result<Source, Error> {

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use crate::base::explanation::Explanation;
 use crate::base::text::one_line;
 use crate::evaluate::observation::{Observation, Stop};
 use crate::files::transient;
@@ -39,7 +40,8 @@ pub(super) fn all<const N: usize>(questions: [&[&str]; N], session: &Session<'_>
                 let Some((program, arguments)) = question.split_first() else { return ToolAnswer::Absent };
                 let Some(program) = spawn::find(program, path) else { return ToolAnswer::Absent };
                 let env = env.clone().into_iter().collect();
-                ask(&program, arguments, env).map_or_else(ToolAnswer::Failed, |seen| read(&seen))
+                ask(&program, arguments, env)
+                    .map_or_else(|why| ToolAnswer::Failed(why.to_string()), |seen| read(&seen))
             })
         });
         threads.map(|thread| {
@@ -49,10 +51,10 @@ pub(super) fn all<const N: usize>(questions: [&[&str]; N], session: &Session<'_>
 }
 
 /// Runs a program in a directory where it finds nothing.
-fn ask(program: &Path, arguments: &[&str], env: Vec<(String, String)>) -> Result<Observation, String> {
-    let nowhere = transient::directory("").map_err(|error| error.to_string())?;
-    let program = std::path::absolute(program).map_err(|error| error.to_string())?;
-    let program = program.to_str().ok_or("its path is not UTF-8")?;
+fn ask(program: &Path, arguments: &[&str], env: Vec<(String, String)>) -> Result<Observation, Explanation> {
+    let nowhere = transient::directory("")?;
+    let program = std::path::absolute(program)?;
+    let program = program.to_str().ok_or_else(|| Explanation::new("its path is not UTF-8"))?;
     let program = Program {
         argv: [program].iter().chain(arguments).map(|&word| word.to_owned()).collect(),
         env,
@@ -62,7 +64,7 @@ fn ask(program: &Path, arguments: &[&str], env: Vec<(String, String)>) -> Result
     };
     let limits = ProcessLimits { end: Some((LIMIT, Stop::Timeout)), ..ProcessLimits::default() };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| error.to_string())?;
+    let runtime = runtime?;
     let (_never, mut cancel) = Cancel::channel();
     Ok(runtime.block_on(spawn::run(&program, limits, &mut cancel, &mut |_, _| Heard::More)))
 }

@@ -154,7 +154,9 @@ fn repository(needs: &Needs, session: &Session<'_>) -> DoctorRow {
             let trees = listed.lines().filter(|line| line.starts_with("worktree ")).count() as u64;
             let gone = listed.lines().filter(|line| line.starts_with("prunable")).count() as u64;
             match (changed, gone) {
-                (Err(why), _) => row(RowState::Fails, one_line(&why, 120)).fix("`git status` says more"),
+                (Err(why), _) => {
+                    row(RowState::Fails, one_line(&why.to_string(), 120)).fix("`git status` says more")
+                }
                 (Ok(changed), 0) => {
                     row(RowState::Works, format!("{branch}, {changed}, {}", plural(trees, "working tree")))
                 }

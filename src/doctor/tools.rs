@@ -44,7 +44,8 @@ pub(super) fn rows(needs: &Needs, session: &Session<'_>) -> Vec<DoctorRow> {
         session,
     );
     let version = git::at(&session.cwd, session).line(&Call::new("version"));
-    let git = version.map_or_else(ToolAnswer::Failed, |said| ToolAnswer::Said(one_line(&said, 80)));
+    let git = version
+        .map_or_else(|why| ToolAnswer::Failed(why.to_string()), |said| ToolAnswer::Said(one_line(&said, 80)));
     let mut rows = vec![
         program(PROGRAM, git, "install git, or see to it that it is on PATH").needed(needs.worktree.as_ref()),
         program("docker", docker, "install Docker, start its engine, and let this user reach it"),

@@ -62,7 +62,7 @@ impl Engine<'_> {
         }
         let tree = tree.map(|surveyed| match surveyed {
             Ok(survey) => TreeState::Seen(survey.clone()),
-            Err(unseen) => TreeState::Unseen { unseen: unseen.clone() },
+            Err(unseen) => TreeState::Unseen { unseen: unseen.clone().to_string() },
         });
         let begun = self.begin(action, &step.name).map(|decision| on_tree(decision, tree));
         begun.unwrap_or_else(|Unmade { key, why }| {
@@ -283,7 +283,7 @@ impl Engine<'_> {
         }
         let (after, word, notes) = match operation {
             Ok(operation) => board::apply(before.clone(), &self.machine.board, operation),
-            Err(why) => (before.clone(), "error", vec![board::Note::refused(&why)]),
+            Err(why) => (before.clone(), "error", vec![board::Note::refused(why.as_str())]),
         };
         Ok(Event::Board(BoardEvent {
             state: state.clone(),

@@ -17,6 +17,7 @@ use super::outcome::{Outcome, TerminatedBy};
 use super::request::{ActionRequest, AsideRequest, Recheck, RestoreRequest};
 use super::verification::{CheckRecord, Confirmed, JudgesStanding, Reason, Verification};
 use super::waiting::{PassWork, Waiting};
+use crate::base::explanation::Explanation;
 use crate::base::name::StateName;
 use crate::base::text::{listed_in_part, one_line, plural};
 use crate::base::time::millis;
@@ -155,9 +156,9 @@ impl Engine<'_> {
     }
 
     /// Takes whether the judges of the start are in their places.
-    pub(super) fn set_aside(&mut self, placed: Result<(), String>) {
+    pub(super) fn set_aside(&mut self, placed: Result<(), Explanation>) {
         if let Some(pass) = self.pass.as_mut() {
-            pass.failed = placed.err();
+            pass.failed = placed.err().map(|why| why.to_string());
         }
     }
 
@@ -266,7 +267,7 @@ impl Engine<'_> {
     }
 
     /// Ends a closing pass, after which the tree is as it was before, but for what is named.
-    pub(super) fn end_pass(&mut self, restored: Result<Vec<String>, String>, events: &mut Vec<Event>) {
+    pub(super) fn end_pass(&mut self, restored: Result<Vec<String>, Explanation>, events: &mut Vec<Event>) {
         let Some(pass) = self.pass.take() else { return };
         let Pass { mut end, mut verification, cut, refused, failed, made, .. } = *pass;
         let (put_back, unknown) = match restored {
@@ -284,7 +285,7 @@ impl Engine<'_> {
                 result,
                 put_back,
                 failed: failed.clone(),
-                unknown: unknown.clone(),
+                unknown: unknown.as_ref().map(ToString::to_string),
             }),
             events,
         );
@@ -299,7 +300,7 @@ impl Engine<'_> {
         }
         if let Some(why) = unknown {
             verification.reasons.push(Reason::TreeUnknown);
-            verification.unknown = Some(why);
+            verification.unknown = Some(why.into());
         }
         let end = match refused.first() {
             Some(refused) => not_confirmed(end, verification, &refused.said),

@@ -7,6 +7,7 @@ use super::outcome::{Asker, Outcome, TerminatedBy};
 use super::run::Ending;
 use super::waiting::Decision;
 use super::{Engine, budget};
+use crate::base::explanation::Explanation;
 use crate::base::name::StateName;
 use crate::base::text::one_line;
 use crate::base::time::{human, millis};
@@ -26,16 +27,16 @@ impl Engine<'_> {
         })
     }
 
-    fn begin_closing(&self, action: &Action, name: &StateName) -> Result<Decision, String> {
+    fn begin_closing(&self, action: &Action, name: &StateName) -> Result<Decision, Explanation> {
         if action.asks_agent() {
             if !self.may_ask() {
-                return Err("it needs an agent, and none may be asked here".to_owned());
+                return Err(Explanation::new("it needs an agent, and none may be asked here"));
             }
             if let Some(why) = budget::met(self.budget(), self.run.usage(), self.run.dearest()) {
-                return Err(why);
+                return Err(Explanation::new(why));
             }
         }
-        self.begin(action, name).map_err(|error| error.to_string())
+        self.begin(action, name).map_err(Explanation::from)
     }
 
     /// A closing action changes nothing, but its failure is said. One that was stopped because the run is to end is

@@ -176,7 +176,7 @@ impl Engine<'_> {
         self.machine.stall?;
         Some(match evidence.survey(&[])? {
             Ok(survey) => TreeState::Seen(survey.clone()),
-            Err(why) => TreeState::Unseen { unseen: why.clone() },
+            Err(why) => TreeState::Unseen { unseen: why.clone().to_string() },
         })
     }
 
@@ -255,7 +255,9 @@ impl Engine<'_> {
         let cause = of_action.or_else(|| answer?.stop).or_else(|| queried?.stop)?;
         let why = || {
             let of_action = seen.and_then(|seen| seen.failure.clone());
-            of_action.or_else(|| answer?.reply.as_ref().err().cloned()).unwrap_or_default()
+            of_action
+                .or_else(|| answer?.reply.as_ref().err().cloned().map(|why| why.to_string()))
+                .unwrap_or_default()
         };
         match cause {
             Stop::LoopTimeout => {

@@ -337,7 +337,7 @@ impl<'m> Engine<'m> {
                 let state = self.machine.step(id).name.clone();
                 let (usage, error) = (answer.usage.clone(), answer.reply.as_ref().err().cloned());
                 evidence = Evidence { answer: Some(answer), ..before };
-                self.record(Event::Judge { state, usage, error }, events);
+                self.record(Event::Judge { state, usage, error: error.map(Into::into) }, events);
             }
             (Waiting::Turn(before), Input::Yielded) => evidence = before,
             (

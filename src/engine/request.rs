@@ -10,6 +10,7 @@ use super::changes::{IgnoredFile, KnownStart, Measured, SeenTree, TreeIds};
 use super::event::{Handoff, LoopComplete, SubLoopComplete};
 use super::result::StateResult;
 use crate::base::composed::Composed;
+use crate::base::explanation::Explanation;
 use crate::base::name::StateName;
 use crate::base::object::ObjectId;
 use crate::base::sandbox::Sandbox;
@@ -37,7 +38,7 @@ pub enum Input {
     /// The continuation that an agent wrote to its file, if it did.
     Continuation(Option<String>),
     /// The sub-loop ended, or could not begin.
-    SubLoopDone(Result<SubLoopEnd, String>),
+    SubLoopDone(Result<SubLoopEnd, Explanation>),
     /// The working tree was looked at, or why it could not be.
     Surveyed(Surveyed),
     /// The file was read.
@@ -51,9 +52,9 @@ pub enum Input {
     /// The wait is over.
     WaitDone,
     /// The judges of the start are in their places, or why not.
-    SetAside(Result<(), String>),
+    SetAside(Result<(), Explanation>),
     /// The tree is as it was before the closing pass, with the files that had to be put back; or why that is not known.
-    Restored(Result<Vec<String>, String>),
+    Restored(Result<Vec<String>, Explanation>),
     /// The time was looked at.
     Yielded,
 }
@@ -365,8 +366,11 @@ pub struct LearningRequest {
 
 impl LearningRequest {
     /// Returns what another call may cost after these, or why there may be none.
-    pub fn left(&self, spent: &Usage, dearest: &Usage) -> Result<Budget, String> {
-        budget::met(self.budget, spent, dearest).map_or_else(|| Ok(budget::left(self.budget, spent)), Err)
+    pub fn left(&self, spent: &Usage, dearest: &Usage) -> Result<Budget, Explanation> {
+        match budget::met(self.budget, spent, dearest) {
+            Some(why) => Err(Explanation::new(why)),
+            None => Ok(budget::left(self.budget, spent)),
+        }
     }
 }
 

@@ -5,13 +5,18 @@ use indexmap::IndexMap;
 use super::event::{Event, Halt, SubLoopComplete};
 use super::outcome::{Outcome, TerminatedBy};
 use super::request::{SubLoopEnd, SubLoopRequest};
+use crate::base::explanation::Explanation;
 use crate::base::name::StateName;
 use crate::evaluate::model::Usage;
 use crate::evaluate::observation::Text;
 use crate::evaluate::verdict::Verdict;
 
 /// The end of a sub-loop as an event.
-pub(super) fn completed(state: StateName, request: SubLoopRequest, end: Result<SubLoopEnd, String>) -> Event {
+pub(super) fn completed(
+    state: StateName,
+    request: SubLoopRequest,
+    end: Result<SubLoopEnd, Explanation>,
+) -> Event {
     Event::SubLoopComplete(match end {
         Ok(end) => SubLoopComplete {
             halt: halt(&end),
@@ -44,7 +49,7 @@ pub(super) fn completed(state: StateName, request: SubLoopRequest, end: Result<S
             duration_ms: 0,
             terminated_by: None,
             reason: String::new(),
-            error: Some(error),
+            error: Some(error.into()),
             halt: None,
             usage: Usage::default(),
             captured: IndexMap::new(),

@@ -14,6 +14,7 @@ use super::event::{Llm, Source};
 use super::outcome::{Asker, Outcome, Signal, TerminatedBy};
 use super::request::{AskRequest, SurveyRequest};
 use super::*;
+use crate::base::explanation::Explanation;
 use crate::base::time::millis;
 use crate::definition::load;
 use crate::evaluate::model::{ModelAnswer, Usage};
@@ -127,7 +128,7 @@ fn world(script: &str) -> TestWorld<'_> {
 /// Returns the survey of a tree that is known by a letter; capitals have another commit.
 fn tree(letter: char) -> Surveyed {
     if letter == '!' {
-        return Err("no git repository".to_owned());
+        return Err(Explanation::new("no git repository"));
     }
     let head = Some(if letter.is_uppercase() { "2" } else { "1" }.to_owned());
     Ok(Survey { head, digest: letter.to_lowercase().to_string() })
@@ -154,7 +155,7 @@ impl TestWorld<'_> {
     fn query(&self, request: &request::QueryRequest) -> Queried {
         let seen = self.answer(&request.query.filter);
         let value = serde_json::from_str(seen.stdout.without_line_end());
-        Queried { result: value.map_err(|_| "no answer".to_owned()), stop: seen.stop }
+        Queried { result: value.map_err(|_| Explanation::new("no answer")), stop: seen.stop }
     }
 
     fn answer(&self, text: &str) -> Observation {
@@ -219,7 +220,7 @@ fn answered(seen: &Observation, request: &AskRequest) -> ModelAnswer {
     assert!(request.question.prompt.contains("<action_output>"));
     let verdict = seen.stdout.without_line_end();
     let reply = json!({"verdict": verdict, "confidence": 0.9, "reason": "because"});
-    let reply = if seen.exit_code == 0 { Ok(reply) } else { Err(verdict.to_owned()) };
+    let reply = if seen.exit_code == 0 { Ok(reply) } else { Err(Explanation::new(verdict)) };
     ModelAnswer { reply, stop: seen.stop, usage: call() }
 }
 
@@ -227,14 +228,14 @@ fn answered(seen: &Observation, request: &AskRequest) -> ModelAnswer {
 fn sub_loop_end(
     request: &request::SubLoopRequest,
     seen: &Observation,
-) -> Result<request::SubLoopEnd, String> {
+) -> Result<request::SubLoopEnd, Explanation> {
     let outcome = match seen.exit_code {
         0 => Outcome::Success,
         1 => Outcome::Failure,
         4 => Outcome::Error,
         5 => Outcome::Blocked,
         124 => Outcome::Timeout,
-        _ => return Err("there is no such loop".to_owned()),
+        _ => return Err(Explanation::new("there is no such loop")),
     };
     let name = crate::base::name::StateName::parse("end").unwrap();
     let complete = event::LoopComplete {
@@ -1041,7 +1042,7 @@ fn the_timeout_of_the_loop_bounds_surveys() {
     let Next::Survey(request) = engine.next() else { panic!() };
     assert_eq!(request.limit, Some(Duration::from_secs(6)));
     engine
-        .handle(Input::Surveyed(Err("it took more than 6.0s".to_owned())), Duration::from_secs(10))
+        .handle(Input::Surveyed(Err(Explanation::new("it took more than 6.0s"))), Duration::from_secs(10))
         .unwrap();
     let Next::Done(end) = engine.next() else { panic!() };
     assert_eq!((end.outcome, end.final_state.as_str()), (Outcome::Timeout, "check"));
@@ -1759,7 +1760,7 @@ fn a_query_has_the_time_of_its_state_and_ends_with_the_run() {
         if stop == Stop::Cancelled {
             engine.cancel(Signal::Int, Duration::from_secs(after));
         }
-        let queried = Queried { result: Err("stopped".to_owned()), stop: Some(stop) };
+        let queried = Queried { result: Err(Explanation::new("stopped")), stop: Some(stop) };
         let answered = engine.handle(Input::Queried(queried), Duration::from_secs(after));
         assert_eq!(answered.is_err(), stop == Stop::Cancelled, "a request to end does not wait for it");
         let Next::Done(end) = engine.next() else { panic!() };

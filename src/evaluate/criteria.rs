@@ -163,6 +163,7 @@ mod tests {
 
     use super::super::testing::TestVisits;
     use super::*;
+    use crate::base::explanation::Explanation;
 
     /// Judges a file, with its details; `spec` are keys besides the type.
     fn judged(spec: &str, file: &str) -> (String, Value) {
@@ -195,7 +196,7 @@ mod tests {
     fn what_cannot_be_read_is_an_error_and_no_file_is_no_work() {
         let mut visits = TestVisits::of("{type: criteria, source: x.json}");
         assert_eq!(visits.judge("", 0).verdict.as_str(), "error");
-        visits.file = Some(Err("a directory".to_owned()));
+        visits.file = Some(Err(Explanation::new("a directory")));
         assert_eq!(visits.judge("", 0).details["error"], "the state file cannot be read: a directory");
         visits.file = Some(Ok(None));
         assert_eq!(visits.judge("", 0).verdict.as_str(), "inactive");

@@ -72,6 +72,7 @@ impl Evaluator for DiffStall {
 mod tests {
     use super::super::testing::TestVisits;
     use super::*;
+    use crate::base::explanation::Explanation;
 
     fn tree(digest: &str) -> Survey {
         Survey { head: None, digest: digest.to_owned() }
@@ -81,7 +82,8 @@ mod tests {
     fn verdicts(spec: &str, trees: &str) -> String {
         let mut visits = TestVisits::of(spec);
         let words = trees.split(' ').map(|word| {
-            visits.survey = Some(if word == "!" { Err("no repository".to_owned()) } else { Ok(tree(word)) });
+            visits.survey =
+                Some(if word == "!" { Err(Explanation::new("no repository")) } else { Ok(tree(word)) });
             visits.judge("", 0).verdict.to_string()
         });
         words.collect::<Vec<_>>().join(" ")
@@ -97,7 +99,7 @@ mod tests {
     fn without_a_tree_it_is_an_error_that_forgets_nothing() {
         assert_eq!(verdicts("type: diff_stall", "! a ! a"), "error yes error no");
         let mut visits = TestVisits::of("type: diff_stall");
-        visits.survey = Some(Err("no git repository".to_owned()));
+        visits.survey = Some(Err(Explanation::new("no git repository")));
         let error = visits.judge("", 0).details["error"].clone();
         assert_eq!(error, "the working tree cannot be compared: no git repository");
     }

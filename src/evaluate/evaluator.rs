@@ -12,6 +12,7 @@ use super::observation::Observation;
 use super::query::{Queried, Query};
 use super::survey::Surveyed;
 use super::verdict::Verdict;
+use crate::base::explanation::Explanation;
 use crate::base::template::{Scope, Template};
 
 /// What an evaluator can see.
@@ -38,7 +39,7 @@ pub struct Judging<'a> {
 }
 
 /// The content of a file (`None` if the file does not exist), or why it cannot be read.
-pub type FileRead = Result<Option<Vec<u8>>, String>;
+pub type FileRead = Result<Option<Vec<u8>>, Explanation>;
 
 /// A verdict and what it rests on.
 #[derive(Clone, Debug, PartialEq)]

@@ -2,10 +2,6 @@
 
 use serde_json::{Value, json};
 
-use crate::base::decode::record;
-use crate::base::template::Template;
-use crate::tools;
-
 use super::bounds::ExitStatus;
 use super::effort::PatternEffort;
 use super::evaluator::{Evaluator, Judged, Judging, Oddity, Verdicts};
@@ -13,6 +9,9 @@ use super::exit_codes::ExitCodes;
 use super::field::{Field, FieldError};
 use super::subject::excerpt;
 use super::verdict::Verdict;
+use crate::base::decode::record;
+use crate::base::template::Template;
+use crate::tools;
 
 record! {
     /// Judges the exit code of the action.

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::base::decode::{Decode, Definitions, subject, wrong_type};
 use crate::base::diagnostic::{Diagnostic, Diagnostics, FindingPlace};
+use crate::base::explanation::Explanation;
 use crate::base::node::{Node, NodeValue, Scalar};
 use crate::base::path::DocPath;
 use crate::base::text::one_line;
@@ -27,7 +28,7 @@ impl ExitCodes {
     }
 
     /// Reads them from JSON.
-    pub fn of(value: &Value) -> Result<Self, String> {
+    pub fn of(value: &Value) -> Result<Self, Explanation> {
         let one = |value: &Value| {
             let text = match value {
                 Value::Number(number) => number.to_string(),
@@ -36,12 +37,12 @@ impl ExitCodes {
             };
             let named = || one_line(&value.to_string(), 40);
             parse(&text).map_err(|fault| match fault {
-                ExitCodeFault::Unreadable => format!("`{}` is not {EXPECTED}", named()),
-                ExitCodeFault::Reversed => format!("the range {} is empty", named()),
+                ExitCodeFault::Unreadable => Explanation::new(format!("`{}` is not {EXPECTED}", named())),
+                ExitCodeFault::Reversed => Explanation::new(format!("the range {} is empty", named())),
             })
         };
         match value {
-            Value::Array(items) if items.is_empty() => Err("no exit code is listed".to_owned()),
+            Value::Array(items) if items.is_empty() => Err(Explanation::new("no exit code is listed")),
             Value::Array(items) => Ok(Self(items.iter().map(one).collect::<Result<_, _>>()?)),
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_) => {
                 Ok(Self(vec![one(value)?]))
@@ -194,7 +195,7 @@ mod tests {
             (json!(1.5), "`1.5` is not an exit code"),
         ] {
             let message = read(value).unwrap_err();
-            assert!(message.contains(expected), "{message}");
+            assert!(message.to_string().contains(expected), "{message}");
         }
     }
 

@@ -245,6 +245,7 @@ mod tests {
     use super::super::model::{ModelAnswer, Usage};
     use super::super::testing::{asked, judge_answer};
     use super::*;
+    use crate::base::explanation::Explanation;
 
     fn answer(reply: Value) -> ModelAnswer {
         ModelAnswer { reply: Ok(reply), stop: None, usage: Usage::default() }
@@ -283,7 +284,7 @@ mod tests {
 
     #[test]
     fn without_an_answer_there_is_an_error_with_its_reason() {
-        let none = ModelAnswer { reply: Err("the host crashed".into()), ..answer(Value::Null) };
+        let none = ModelAnswer { reply: Err(Explanation::new("the host crashed")), ..answer(Value::Null) };
         let judged = judge_answer("type: llm_structured", &none, 0);
         assert_eq!(
             (judged.verdict.as_str(), &judged.details["error"]),

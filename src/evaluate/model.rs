@@ -4,6 +4,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 use super::observation::Stop;
+use crate::base::explanation::Explanation;
 use crate::base::text::plural;
 
 /// A question whose answer has a form.
@@ -21,7 +22,7 @@ pub struct Question {
 #[derive(Clone, Debug, PartialEq)]
 pub struct ModelAnswer {
     /// The answer, or why there is none.
-    pub reply: Result<Value, String>,
+    pub reply: Result<Value, Explanation>,
     /// Why the call did not come to its own end, if it did not.
     pub stop: Option<Stop>,
     /// What it cost.

@@ -54,6 +54,7 @@ mod tests {
     use serde_json::json;
 
     use super::super::testing::TestVisits;
+    use crate::base::explanation::Explanation;
 
     fn check(spec: &str, history: Option<&str>, expected: &str) {
         let mut visits = TestVisits::of(&format!("{{type: open_question_stall, history_file: h{spec}}}"));
@@ -88,7 +89,7 @@ mod tests {
         let expected = json!({"stall_count": 1, "max_stall": 1, "epsilon": 0.5, "rounds": 3, "best": 4});
         assert_eq!(json!(visits.judge("", 0).details), expected);
         for bad in [Err("is a directory".to_owned()), Ok(Some(vec![b'1'; 5_000_000]))] {
-            visits.file = Some(bad);
+            visits.file = Some(bad.map_err(Explanation::new));
             assert_eq!(visits.judge("", 0).verdict.as_str(), "error");
         }
     }

@@ -11,6 +11,7 @@ use super::query::{LONGEST_VALUE, Query, too_long};
 use super::subject::{JudgedText, excerpt, subject};
 use super::verdict::Verdict;
 use crate::base::decode::record;
+use crate::base::explanation::Explanation;
 use crate::base::path::Segment;
 use crate::base::template::{Template, walk};
 
@@ -39,7 +40,7 @@ impl Evaluator for OutputJson {
         let selected = match (simple_path(&path), judging.queried) {
             (Some(segments), _) => select(&text, &path, &segments),
             (None, Some(queried)) => queried.result.clone().map(Selected::Value),
-            (None, None) => Err(format!("nobody asked for `{}`", excerpt(&path))),
+            (None, None) => Err(Explanation::new(format!("nobody asked for `{}`", excerpt(&path)))),
         };
         let value = match selected {
             Ok(Selected::Value(Value::Null)) if !target.is_null() => {
@@ -50,7 +51,8 @@ impl Evaluator for OutputJson {
             }
             Ok(Selected::Value(value)) => value,
             Ok(Selected::Nothing(_)) if target.is_null() => Value::Null,
-            Ok(Selected::Nothing(why)) | Err(why) => return Ok(Judged::error(why)),
+            Ok(Selected::Nothing(why)) => return Ok(Judged::error(why)),
+            Err(why) => return Ok(Judged::error(why)),
         };
         let word = self.operator.word();
         Ok(match self.operator.values(&value, &target) {
@@ -115,9 +117,9 @@ enum Selected {
 }
 
 /// Finds the one value that a path of keys names in the JSON document `text`.
-fn select(text: &str, path: &str, segments: &[Segment]) -> Result<Selected, String> {
-    let document: Value =
-        serde_json::from_str(text).map_err(|error| format!("`{}` is not JSON: {error}", excerpt(text)))?;
+fn select(text: &str, path: &str, segments: &[Segment]) -> Result<Selected, Explanation> {
+    let document: Value = serde_json::from_str(text)
+        .map_err(|error| Explanation::new(format!("`{}` is not JSON: {error}", excerpt(text))))?;
     let value = match walk("", &document, segments) {
         Ok(value) => value,
         Err(missing) => {
@@ -127,7 +129,11 @@ fn select(text: &str, path: &str, segments: &[Segment]) -> Result<Selected, Stri
         }
     };
     let length = value.to_string().len();
-    if length > LONGEST_VALUE { Err(too_long(path, length)) } else { Ok(Selected::Value(value.clone())) }
+    if length > LONGEST_VALUE {
+        Err(Explanation::new(too_long(path, length)))
+    } else {
+        Ok(Selected::Value(value.clone()))
+    }
 }
 
 /// Reads a path of keys and indices; none when it is more than that.

@@ -4,6 +4,7 @@
 use serde_json::Value;
 
 use super::observation::Stop;
+use crate::base::explanation::Explanation;
 
 /// A jq expression and the text that it is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,7 +19,7 @@ pub struct Query {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Queried {
     /// The one value that the expression yields, or why there is none.
-    pub result: Result<Value, String>,
+    pub result: Result<Value, Explanation>,
     /// Why it did not come to its own end, if it did not.
     pub stop: Option<Stop>,
 }

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::base::explanation::Explanation;
+
 /// What the working tree was like at one moment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Survey {
@@ -13,4 +15,4 @@ pub struct Survey {
 }
 
 /// A survey, or why there is none.
-pub type Surveyed = Result<Survey, String>;
+pub type Surveyed = Result<Survey, Explanation>;

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use fs_err as fs;
 
 use super::{ITEMS, PLAN};
+use crate::base::explanation::Explanation;
 use crate::base::sum::Sum;
 use crate::base::text::one_line;
 use crate::base::time::millis;
@@ -82,30 +83,30 @@ pub(super) struct BundlePlace {
 
 impl BundlePlace {
     /// Opens the bundle.
-    pub(super) fn open(&self) -> Result<OpenedBundle, String> {
+    pub(super) fn open(&self) -> Result<OpenedBundle, Explanation> {
         let Some(name) = &self.inside else {
-            return OpenedBundle::open(&self.file).map_err(|error| error.to_string());
+            return OpenedBundle::open(&self.file).map_err(Explanation::from);
         };
-        let scratch = transient::directory("").map_err(|error| error.to_string())?;
+        let scratch = transient::directory("")?;
         let copy = scratch.path().join(format!("bundle.{EXTENSION}"));
         self.copy_to(&copy, name)?;
         // What it needs of the copy is unpacked by then.
-        OpenedBundle::open(&copy).map_err(|error| error.to_string())
+        OpenedBundle::open(&copy).map_err(Explanation::from)
     }
 
     /// Copies the bundle.
-    pub(super) fn copy(&self, to: &Path) -> Result<(), String> {
+    pub(super) fn copy(&self, to: &Path) -> Result<(), Explanation> {
         match &self.inside {
-            None => read::copy(&self.file, to).map_err(|error| error.to_string()),
+            None => read::copy(&self.file, to).map_err(Explanation::from),
             Some(name) => self.copy_to(to, name),
         }
     }
 
-    fn copy_to(&self, to: &Path, name: &str) -> Result<(), String> {
-        let mut archive = archive(&self.file).map_err(|error| error.to_string())?;
-        let mut content = archive.read(name).map_err(|error| error.to_string())?;
-        let mut copy = File::create(to).map_err(|error| error.to_string())?;
-        io::copy(&mut content, &mut copy).map(drop).map_err(|error| error.to_string())
+    fn copy_to(&self, to: &Path, name: &str) -> Result<(), Explanation> {
+        let mut archive = archive(&self.file)?;
+        let mut content = archive.read(name)?;
+        let mut copy = File::create(to)?;
+        io::copy(&mut content, &mut copy).map(drop).map_err(Explanation::from)
     }
 
     fn shown(&self, session: &Session<'_>) -> String {
@@ -297,7 +298,7 @@ fn read(
 ) -> (Option<MergeContent>, Option<Facts>) {
     let opened = match source.open() {
         Ok(opened) => opened,
-        Err(why) => return (Some(unreadable(source, &why, plan)), None),
+        Err(why) => return (Some(unreadable(source, why.as_str(), plan)), None),
     };
     if !seen.insert(opened.sum) {
         return (None, None);
@@ -323,7 +324,7 @@ fn read(
             };
             (Some(MergeContent::Run(Box::new(run))), Some(facts))
         }
-        Err(why) => (Some(unreadable(source, &why, plan)), None),
+        Err(why) => (Some(unreadable(source, why.as_str(), plan)), None),
     }
 }
 
@@ -335,20 +336,20 @@ fn unchanged(digest: &Digest) -> Option<TreeIds> {
 }
 
 /// Reads what the merge decides by. The journal counts, and the manifest must not contradict it.
-fn found(manifest: &Manifest, digest: &Digest, plan: &Plan) -> Result<BundledRun, String> {
-    let start = digest.start().ok_or("its journal has no beginning")?;
+fn found(manifest: &Manifest, digest: &Digest, plan: &Plan) -> Result<BundledRun, Explanation> {
+    let start = digest.start().ok_or_else(|| Explanation::new("its journal has no beginning"))?;
     let assignment = start.assignment.as_deref().cloned();
     if manifest.assignment != assignment || manifest.instance.as_str() != digest.run_id() {
-        return Err("its manifest and its journal are about different runs".to_owned());
+        return Err(Explanation::new("its manifest and its journal are about different runs"));
     }
     // A resume may go on with another definition than the first one, and the last one counts.
     let definition = Sum::parse(&start.definition_sha256).ok();
     if definition != Some(manifest.definition_sha256) {
-        return Err("its manifest and its journal are about different definitions".to_owned());
+        return Err(Explanation::new("its manifest and its journal are about different definitions"));
     }
     let end = digest.end();
     if manifest.outcome != end.map(|end| end.outcome) {
-        return Err("its manifest and its journal tell of different ends".to_owned());
+        return Err(Explanation::new("its manifest and its journal tell of different ends"));
     }
     let commit = match &start.tree {
         Some(StartTree::Known(known)) => Some(known.ids.commit.clone()),

@@ -34,7 +34,7 @@ use crate::files::read;
 use crate::files::replace::replace;
 use crate::forge::github::artifacts::PREFIX;
 use crate::journal::files::RunFiles;
-use crate::run::clock::Clock;
+use crate::process::clock::Clock;
 use crate::session::audience::Audience;
 use crate::session::context::Session;
 use crate::session::end::ready::EndedRun;

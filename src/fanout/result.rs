@@ -34,12 +34,12 @@ use crate::files::{read, transient};
 use crate::journal::fault;
 use crate::journal::files::RunFiles;
 use crate::journal::writer::Journal;
+use crate::process::clock::Clock;
 use crate::report::closing::{CONFLICTING, REFUSING, UNREADABLE};
 use crate::report::digest::green::EACH_ALONE;
 use crate::report::formats::junit;
 use crate::report::reader::Remote;
 use crate::report::{self, html};
-use crate::run::clock::Clock;
 use crate::session::audience::Audience;
 use crate::session::context::Session;
 use crate::session::end::bundler::{Bundler, file_name};
@@ -132,7 +132,7 @@ impl Together {
             let taken = match (&mut together.tree, facts.source.open()) {
                 (Some(tree), Ok(bundle)) => tree.take(item, &bundle),
                 (None, _) => Err(Untaken::Unknown(absent.clone().unwrap_or_default())),
-                (Some(_), Err(why)) => Err(Untaken::Unknown(why)),
+                (Some(_), Err(why)) => Err(Untaken::Unknown(why.into())),
             };
             match taken {
                 Ok(()) => {}
@@ -637,7 +637,7 @@ impl MergeResult<'_> {
         };
         let (patch, no_patch) = match tree.patch(&files.patch()) {
             Ok(bytes) => (Some(bytes).filter(|_| tree.is_changed()), None),
-            Err(why) => (None, Some(why)),
+            Err(why) => (None, Some(why.to_string())),
         };
         let mut lines = tree.lines().unwrap_or_default();
         let changed = |change: crate::forge::change::FileChange| ChangedFile {
@@ -719,7 +719,7 @@ impl MergeResult<'_> {
             let part = items.join(format!(".ll-loop-{}-{}", files.instance(), item.id));
             // The bundles may be those of an earlier merge into this directory.
             if facts.source.file != target {
-                facts.source.copy(&part).map_err(std::io::Error::other)?;
+                facts.source.copy(&part).map_err(|why| std::io::Error::other(why.to_string()))?;
                 fs::rename(&part, &target)?;
             }
         }

@@ -6,6 +6,7 @@ use crate::base::object::ObjectId;
 use crate::base::own::is_own;
 use crate::base::territory::ScopePath;
 use crate::git::call::Call;
+use crate::git::error::GitError;
 use crate::session::error::Error;
 use crate::session::git::changed;
 use crate::session::start::changes::{Base, LoopRepository, committed_since, uncommitted};
@@ -36,7 +37,7 @@ pub(super) enum SinceCommit {
 impl ChangesSinceCommit {
     /// Looks at what changed, committed or not.
     pub(super) fn look(repository: &LoopRepository, base: Base) -> Result<Self, Error> {
-        let failed = |why: String| {
+        let failed = |why: GitError| {
             Error::refused(format!("cannot find out what changed since `{}`: {why}", base.shown))
         };
         let LoopRepository { git, top, .. } = repository;

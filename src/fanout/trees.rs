@@ -13,8 +13,10 @@ use crate::fanout::item::ItemId;
 use crate::fanout::plan::{Item, Plan};
 use crate::files::aside::Placed;
 use crate::files::transient;
-use crate::git::call::{Call, Git};
+use crate::git::call::Call;
 use crate::git::diff;
+use crate::git::error::TreeError;
+use crate::git::runner::Git;
 use crate::session::context::Session;
 use crate::session::error::Error;
 use crate::session::git;
@@ -82,11 +84,12 @@ impl MergedTree {
 
     /// Returns what the changed files are to hold.
     pub(super) fn placed(&self) -> Result<Vec<Placed>, Error> {
-        let unread = |why: String| Error::refused(format!("the merged files cannot be read: {why}"));
+        let unread = |why: TreeError| Error::refused(format!("the merged files cannot be read: {why}"));
         let git = self.workspace.git();
+        let bytes = |call: &Call| git.bytes(call, &[]).map_err(|error| unread(error.into()));
         let raw = Call::new("diff-tree").with(&["-r", "-z", "--raw", "--no-renames", "--no-abbrev"]);
-        let raw = git.bytes(&raw.id(&self.base_tree).id(&self.tree), &[]).map_err(unread)?;
-        let placed = diff::read(&raw).map_err(unread)?.into_iter().map(|difference| {
+        let raw = bytes(&raw.id(&self.base_tree).id(&self.tree))?;
+        let placed = diff::read(&raw).map_err(|error| unread(error.into()))?.into_iter().map(|difference| {
             let path = gitpath::to_text(&difference.path);
             let content = match difference.new {
                 None => None,
@@ -94,9 +97,7 @@ impl MergedTree {
                     return Err(Error::refused(format!("`{path}` is a repository of its own")));
                 }
                 Some((mode, id)) => {
-                    let bytes =
-                        git.bytes(&Call::new("cat-file").with(&["blob"]).id(&id), &[]).map_err(unread)?;
-                    Some((mode, bytes))
+                    Some((mode, bytes(&Call::new("cat-file").with(&["blob"]).id(&id))?))
                 }
             };
             Ok(Placed { path, content })
@@ -116,17 +117,16 @@ impl MergedTree {
     }
 
     /// Writes the patch from the commit to the tree, and returns its bytes.
-    pub(super) fn patch(&self, to: &Path) -> Result<u64, String> {
-        let failed = |error: std::io::Error| error.to_string();
-        let file = std::fs::File::create(to).map_err(failed)?;
+    pub(super) fn patch(&self, to: &Path) -> Result<u64, TreeError> {
+        let file = std::fs::File::create(to)?;
         let call =
             Call::new("diff-tree").with(&["-p", "--binary", "--full-index", "--no-renames", "--no-color"]);
         self.workspace.git().write_to(&call.id(&self.base_tree).id(&self.tree), &[], file)?;
-        std::fs::metadata(to).map(|metadata| metadata.len()).map_err(failed)
+        Ok(std::fs::metadata(to)?.len())
     }
 
     /// Counts the lines that came and went, by path; files without lines are not among them.
-    pub(super) fn lines(&self) -> Result<BTreeMap<String, LineCount>, String> {
+    pub(super) fn lines(&self) -> Result<BTreeMap<String, LineCount>, TreeError> {
         let call = Call::new("diff-tree").with(&["-r", "-z", "--numstat", "--no-renames"]);
         let printed = self.workspace.git().line(&call.id(&self.base_tree).id(&self.tree))?;
         let counted = printed.split('\0').filter_map(|line| {
@@ -168,7 +168,7 @@ impl MergedTree {
         if fix.tree != changes.end.tree {
             return Err(unknown("its bundle holds other files than those that it left".to_owned()));
         }
-        let before = self.tree_before(start).map_err(unknown)?;
+        let before = self.tree_before(start).map_err(untaken)?;
         if before != start.ids.tree {
             return Err(unknown("its journal does not say how the tree differed when it began".to_owned()));
         }
@@ -176,8 +176,8 @@ impl MergedTree {
     }
 
     /// Makes the tree on which a run began: that of the commit, with what differed.
-    fn tree_before(&self, start: &KnownStart) -> Result<ObjectId, String> {
-        let index = transient::directory("").map_err(|error| error.to_string())?;
+    fn tree_before(&self, start: &KnownStart) -> Result<ObjectId, TreeError> {
+        let index = transient::directory("")?;
         let git = self.workspace.git().with("GIT_INDEX_FILE", index.path().join("index"));
         git.line(&Call::new("read-tree").id(&self.base_tree))?;
         let mut lines = Vec::new();
@@ -194,20 +194,19 @@ impl MergedTree {
         }
         git.bytes(&Call::new("update-index").with(&["-z", "--index-info"]), &lines)?;
         // The contents before it came with the bundle of the item that made them, if at all.
-        git.id(&Call::new("write-tree").with(&["--missing-ok"]))
+        Ok(git.id(&Call::new("write-tree").with(&["--missing-ok"]))?)
     }
 
     fn merge(&mut self, item: &Item, before: &ObjectId, after: &ObjectId) -> Result<(), Untaken> {
-        let unknown = |why: String| Untaken::Unknown(why);
-        let own = self.paths(before, after).map_err(unknown)?;
+        let own = self.paths(before, after).map_err(untaken)?;
         let merged = if *before == self.tree {
             after.clone()
         } else {
             let git = self.workspace.git();
-            let base = commit(git, before, &self.base).map_err(unknown)?;
+            let base = commit(git, before, &self.base).map_err(untaken)?;
             let (ours, theirs) = (
-                commit(git, &self.tree, &base).map_err(unknown)?,
-                commit(git, after, &base).map_err(unknown)?,
+                commit(git, &self.tree, &base).map_err(untaken)?,
+                commit(git, after, &base).map_err(untaken)?,
             );
             self.joined(&ours, &theirs)?
         };
@@ -225,7 +224,7 @@ impl MergedTree {
     /// Merges two commits whose parent is the same.
     fn joined(&self, ours: &ObjectId, theirs: &ObjectId) -> Result<ObjectId, Untaken> {
         let call = Call::new("merge-tree").with(&["--write-tree", "-z", "--name-only", "--no-messages"]);
-        let judged = self.workspace.git().judged(&call.id(ours).id(theirs)).map_err(Untaken::Unknown)?;
+        let judged = self.workspace.git().judged(&call.id(ours).id(theirs)).map_err(untaken)?;
         let printed = String::from_utf8_lossy(&judged.printed).into_owned();
         let mut parts = printed.split('\0').map(str::trim).filter(|part| !part.is_empty());
         let tree = parts.next().and_then(|tree| ObjectId::parse(tree).ok());
@@ -240,7 +239,7 @@ impl MergedTree {
         Err(Untaken::Conflict { with, files })
     }
 
-    fn paths(&self, before: &ObjectId, after: &ObjectId) -> Result<Vec<String>, String> {
+    fn paths(&self, before: &ObjectId, after: &ObjectId) -> Result<Vec<String>, TreeError> {
         let call = Call::new("diff-tree").with(&["-r", "-z", "--name-only", "--no-renames"]);
         let printed = self.workspace.git().line(&call.id(before).id(after))?;
         Ok(printed.split('\0').filter(|path| !path.is_empty()).map(str::to_owned).collect())
@@ -261,6 +260,11 @@ fn prefix(session: &Session<'_>) -> String {
     git.line(&Call::new("rev-parse").with(&["--show-prefix"])).unwrap_or_default()
 }
 
-fn commit(git: &Git, tree: &ObjectId, parent: &ObjectId) -> Result<ObjectId, String> {
-    git.id(&Call::new("commit-tree").option_id("-p", parent).with(&["-m", "an item"]).id(tree))
+fn commit(git: &Git, tree: &ObjectId, parent: &ObjectId) -> Result<ObjectId, TreeError> {
+    Ok(git.id(&Call::new("commit-tree").option_id("-p", parent).with(&["-m", "an item"]).id(tree))?)
+}
+
+/// What git cannot read or make is not known.
+fn untaken(why: impl std::fmt::Display) -> Untaken {
+    Untaken::Unknown(why.to_string())
 }

@@ -6,6 +6,7 @@ use super::github::api::Api;
 use super::github::repository::RepositoryName;
 use super::github::server::{Flavour, is_of_github};
 use crate::base::lookup::Lookup;
+use crate::forge::github::workflow_job::WorkflowJob;
 
 /// Where git reaches a repository, and the header by which it is let in.
 pub struct GitRemote {
@@ -27,7 +28,7 @@ impl GitRemote {
     /// Returns how git reaches a repository with the token of the API; nothing where there is no token, or the address
     /// cannot be told.
     pub fn with_token(api: &Api, repository: &RepositoryName, env: Lookup<'_>) -> Option<Self> {
-        let site = env("GITHUB_SERVER_URL").or_else(|| site(api))?;
+        let site = WorkflowJob::read(env).server_url.or_else(|| site(api))?;
         Self::at(&site, &repository.to_string(), api.basic()?)
     }
 

@@ -11,6 +11,7 @@ use super::github::http::{Token, Transport};
 use super::github::server::GithubServer;
 use super::interface::{ForgeError, ForgeErrorKind, NewPull, Pull, PullState, Pulls};
 use super::names::BranchName;
+use crate::base::explanation::Explanation;
 use crate::base::lookup::Lookup;
 use crate::base::object::ObjectId;
 use crate::base::text::{head, is_line_end, one_line, percent_encoded};
@@ -50,17 +51,17 @@ pub enum TokenHolder {
 ///
 /// # Errors
 /// The environment names no project, or no server.
-pub fn remote(env: Lookup<'_>, holder: TokenHolder, token: &str) -> Result<GitRemote, String> {
+pub fn remote(env: Lookup<'_>, holder: TokenHolder, token: &str) -> Result<GitRemote, Explanation> {
     let set = |name: &str| env(name).filter(|value| !value.is_empty());
-    let site = set("CI_SERVER_URL").ok_or("`CI_SERVER_URL` names no server")?;
-    let path = set("CI_PROJECT_PATH").ok_or(NO_PROJECT)?;
+    let site = set("CI_SERVER_URL").ok_or_else(|| Explanation::new("`CI_SERVER_URL` names no server"))?;
+    let path = set("CI_PROJECT_PATH").ok_or_else(|| Explanation::new(NO_PROJECT))?;
     let name = match holder {
         TokenHolder::Job => "gitlab-ci-token",
         TokenHolder::Other => "oauth2",
     };
     let header = format!("Authorization: {}", Token::new(token.to_owned()).basic(name));
     GitRemote::at(&site, &path, header)
-        .ok_or_else(|| "`CI_SERVER_URL` is not the address of a server".to_owned())
+        .ok_or_else(|| Explanation::new("`CI_SERVER_URL` is not the address of a server"))
 }
 
 /// Returns what a push says to have a merge request opened, or the open one of its branch changed. No option holds a line
@@ -113,12 +114,12 @@ impl MergeRequests {
     ///
     /// # Errors
     /// The environment names no project, or something about the network that cannot be.
-    pub fn from_env(env: Lookup<'_>, token: &str) -> Result<Self, String> {
+    pub fn from_env(env: Lookup<'_>, token: &str) -> Result<Self, Explanation> {
         let set = |name: &str| env(name).filter(|value| !value.is_empty());
-        let path = set("CI_PROJECT_PATH").ok_or(NO_PROJECT)?;
+        let path = set("CI_PROJECT_PATH").ok_or_else(|| Explanation::new(NO_PROJECT))?;
         let base = set("CI_API_V4_URL")
             .or_else(|| Some(format!("{}/api/v4", set("CI_SERVER_URL")?.trim_end_matches('/'))))
-            .ok_or("`CI_API_V4_URL` and `CI_SERVER_URL` name no server")?;
+            .ok_or_else(|| Explanation::new("`CI_API_V4_URL` and `CI_SERVER_URL` name no server"))?;
         Ok(Self::new(&base, &path, token, Transport::from_env(env)?))
     }
 
@@ -524,8 +525,8 @@ mod tests {
         assert!(!found.contains("geheim"), "{found}");
         assert_eq!(
             env(&[("CI_SERVER_URL", "https://g")]),
-            Err("`CI_PROJECT_PATH` names no project".to_owned())
+            Err(Explanation::new("`CI_PROJECT_PATH` names no project"))
         );
-        assert!(env(&[("CI_PROJECT_PATH", "a/b")]).unwrap_err().contains("CI_SERVER_URL"));
+        assert!(env(&[("CI_PROJECT_PATH", "a/b")]).unwrap_err().as_str().contains("CI_SERVER_URL"));
     }
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use super::change::FileChange;
 use super::names::BranchName;
+use crate::base::explanation::Explanation;
 use crate::base::object::ObjectId;
 
 /// What an error of a server means for a delivery.
@@ -123,7 +124,7 @@ pub trait FileContents {
     ///
     /// # Errors
     /// It is not there.
-    fn blob(&self, id: &ObjectId) -> Result<Vec<u8>, String>;
+    fn blob(&self, id: &ObjectId) -> Result<Vec<u8>, Explanation>;
 }
 
 /// A server that takes deliveries.

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use super::error::GitError;
 use crate::base::object::ObjectId;
 use crate::base::text::one_line;
 use crate::engine::changes::{FileMode, LineCount};
@@ -22,14 +23,14 @@ pub(crate) struct Difference {
 }
 
 /// Reads what `git diff-tree -r -z --raw --no-abbrev` or `git diff-index` prints, with `--numstat` or without.
-pub(crate) fn read(printed: &[u8]) -> Result<Vec<Difference>, String> {
+pub(crate) fn read(printed: &[u8]) -> Result<Vec<Difference>, GitError> {
     let mut fields = printed.split(|byte| *byte == 0);
     let mut found = Vec::new();
     let mut counts = HashMap::new();
     while let Some(head) = fields.next().filter(|head| !head.is_empty()) {
         let unread = || {
             let line = one_line(&String::from_utf8_lossy(head), 200);
-            format!("git printed a change that cannot be read: {line}")
+            GitError::Unreadable(format!("git printed a change that cannot be read: {line}"))
         };
         if head.starts_with(b":") {
             found.push(raw(head, &mut fields).ok_or_else(unread)?);

@@ -1,5 +1,11 @@
-//! Git, called in one way: which words a call has, what differs between two trees, what the working tree says.
+//! Git, called in one way: which words a call has, how it is made and how it fails, what differs between two trees, what
+//! the working tree says.
 
 pub mod call;
 pub(crate) mod diff;
+pub mod error;
+pub mod filters;
+pub(crate) mod in_run;
+pub(crate) mod own_index;
+pub mod runner;
 pub(crate) mod status;

@@ -6,13 +6,16 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
 
+use crate::base::explanation::Explanation;
 use crate::base::object::ObjectId;
 use crate::base::text::listed;
 use crate::engine::event::{Event, LoopStart};
 use crate::engine::past::Standing;
 use crate::engine::request::{Input, Next, Setting};
 use crate::engine::{Engine, Start};
-use crate::git::call::{Call, Git, without_repository};
+use crate::git::call::{Call, without_repository};
+use crate::git::error::TreeError;
+use crate::git::runner::Git;
 use crate::journal::files::RunFiles;
 use crate::journal::reader;
 use crate::journal::streams::Streams;
@@ -76,7 +79,7 @@ impl Session<'_> {
     /// There is no such run or step, or no tree snapshot of it.
     pub(crate) fn repro(&self, name: &str, step: Option<&StepNumber>) -> Result<Repro, Error> {
         let failed =
-            |why: String| Error::refused(format!("the tree snapshots of {name} cannot be used: {why}"));
+            |why: TreeError| Error::refused(format!("the tree snapshots of {name} cannot be used: {why}"));
         let path = self.bundle_named(name);
         let incoming = path.map(|path| Incoming::open(&path, name, self)).transpose()?;
         let (root, told, found) = if let Some(incoming) = &incoming {
@@ -98,7 +101,7 @@ impl Session<'_> {
         let commit = snapshots::before(&found, &told.step).map_err(|near| none(&told, &near))?;
         let (mut prepared, _) = finish::read_again(&files, &told.began, self)?;
         let prefix = git.line(&Call::new("rev-parse").with(&["--show-prefix"]));
-        let within = PathBuf::from(prefix.map_err(failed)?);
+        let within = PathBuf::from(prefix.map_err(|why| failed(why.into()))?);
         let (work, setting) = self.work(&told, &files, &mut prepared)?;
         let within = setting.cwd.as_deref().map_or_else(|| within.clone(), |cwd| within.join(cwd));
         let ReproRun { step, state, exit, .. } = told;
@@ -112,7 +115,7 @@ impl Session<'_> {
         files: &RunFiles,
         prepared: &mut Prepared,
     ) -> Result<(StepWork, Setting), Error> {
-        let unfit = |why: String| {
+        let unfit = |why: Explanation| {
             Error::refused(format!("step {} cannot be made again: {why}", told.step))
                 .with_hint("check out the loop as it was when the run began")
         };
@@ -126,11 +129,13 @@ impl Session<'_> {
             key = format!("{key}/{}", level.past.run().step());
         }
         let level =
-            levels.into_iter().nth(depth).ok_or_else(|| unfit("its loop did not begin".to_owned()))?;
+            levels.into_iter().nth(depth).ok_or_else(|| unfit(Explanation::new("its loop did not begin")))?;
         let how = match level.standing() {
             Standing::Open(how) => how,
-            Standing::Over(_) => return Err(unfit("the run was over".to_owned())),
-            Standing::Lost(state) => return Err(unfit(format!("the loop has no state `{state}`"))),
+            Standing::Over(_) => return Err(unfit(Explanation::new("the run was over"))),
+            Standing::Lost(state) => {
+                return Err(unfit(Explanation::new(format!("the loop has no state `{state}`"))));
+            }
         };
         let start = Start {
             env: self.env.all().clone(),
@@ -140,7 +145,7 @@ impl Session<'_> {
         let machine = Rc::clone(&level.machine);
         let now = level.past.elapsed();
         let mut engine = Engine::resume(&machine, start, level.past, how, Duration::ZERO);
-        asked(&mut engine, now).ok_or_else(|| unfit("it did no work".to_owned()))
+        asked(&mut engine, now).ok_or_else(|| unfit(Explanation::new("it did no work")))
     }
 }
 
@@ -149,7 +154,7 @@ fn asked(engine: &mut Engine<'_>, now: Duration) -> Option<(StepWork, Setting)> 
     for _ in 0..MOST_QUESTIONS {
         let input = match engine.next() {
             Next::Begin => Input::Begin,
-            Next::Survey(_) => Input::Surveyed(Err("the step is looked at, and not run".to_owned())),
+            Next::Survey(_) => Input::Surveyed(Err(Explanation::new("the step is looked at, and not run"))),
             Next::Wait(_) => Input::WaitDone,
             Next::Yield => Input::Yielded,
             Next::ReadContinuation => Input::Continuation(None),
@@ -183,7 +188,7 @@ fn asked(engine: &mut Engine<'_>, now: Duration) -> Option<(StepWork, Setting)> 
 }
 
 /// Folds the loops of a run up to the step.
-fn folded(told: &ReproRun, prepared: &mut Prepared) -> Result<Vec<LeftLoop>, String> {
+fn folded(told: &ReproRun, prepared: &mut Prepared) -> Result<Vec<LeftLoop>, Explanation> {
     let Prepared { machine, loaded, library, .. } = prepared;
     let outermost = KnownMachine { machine: Rc::new(machine.clone()), digest: loaded.digest.clone() };
     let mut find =
@@ -195,14 +200,14 @@ fn folded(told: &ReproRun, prepared: &mut Prepared) -> Result<Vec<LeftLoop>, Str
             failed = replay.event(stamped).err();
         }
     })
-    .map_err(|error| error.to_string())?;
+    .map_err(Explanation::from)?;
     if let Some(error) = failed {
-        return Err(error.to_string());
+        return Err(Explanation::from(error));
     }
     let mut streams = Streams::new(told.files.streams());
-    let mut left = replay
-        .finish(|stored, stream| streams.read(stored, stream))
-        .map_err(|error| format!("the output of an earlier step cannot be read: {error}"))?;
+    let mut left = replay.finish(|stored, stream| streams.read(stored, stream)).map_err(|error| {
+        Explanation::new(format!("the output of an earlier step cannot be read: {error}"))
+    })?;
     Ok(std::iter::from_fn(|| left.take_outermost()).collect())
 }
 

@@ -12,7 +12,9 @@ use crate::base::redact::MASK;
 use crate::base::sum::Sum;
 use crate::base::template::shell_quote;
 use crate::base::text::{one_line, screen};
-use crate::git::call::{Call, Git};
+use crate::git::call::Call;
+use crate::git::error::GitError;
+use crate::git::runner::Git;
 use crate::session::context::Session;
 use crate::session::error::Error;
 use crate::session::secrets;
@@ -39,7 +41,7 @@ fn script(repro: &Repro, session: &Session<'_>) -> Result<String, Error> {
         Error::refused(format!("step {step} (`{state}`) {what}, and a script can only run commands"))
             .with_hint("without `--script` there is a worktree of it")
     })?;
-    let unread = |why: String| Error::refused(format!("the tree of step {step} cannot be read: {why}"));
+    let unread = |why: GitError| Error::refused(format!("the tree of step {step} cannot be read: {why}"));
     let parent = Call::new("rev-parse").with(&["--verify", "--quiet"]).ids("", &repro.commit, "^");
     let parent = repro.git.id(&parent).map_err(unread)?;
     let patch = Call::new("diff-tree").with(&[

@@ -17,7 +17,7 @@ use crate::forge::github::artifacts::RunsMeant;
 use crate::journal::known::KnownRun;
 use crate::journal::{ends, reader};
 use crate::report::stats::{RunFold, RunNumbers, Stats};
-use crate::run::clock::Clock;
+use crate::process::clock::Clock;
 use crate::session::context::Session;
 use crate::session::end::killed;
 use crate::session::error::{Error, Kind};

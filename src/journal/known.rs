@@ -11,6 +11,7 @@ use super::claim::{self, ClaimStanding, Live};
 use super::ends::{self, Ends};
 use super::files::RunFiles;
 use super::snapshot;
+use crate::base::explanation::Explanation;
 use crate::base::format::{self, Unfit};
 use crate::base::time::Timestamp;
 use crate::engine::event::LoopComplete;
@@ -209,7 +210,7 @@ pub fn settle(loops: &Path) -> io::Result<()> {
 
 /// Checks `state.json`, and returns what is wrong with it. The journal has everything, so nothing is lost.
 pub fn state_problem(run: &KnownRun) -> Option<String> {
-    state(run).err()
+    state(run).err().map(|why| why.to_string())
 }
 
 /// Reads `state.json`, if it exists and matches the last event of the journal. That of a run that is alive may be
@@ -221,19 +222,20 @@ pub fn state_now(run: &KnownRun) -> Option<Value> {
 }
 
 /// Reads `state.json`, or says what is wrong with it. `None` when the file does not exist yet.
-fn state(run: &KnownRun) -> Result<Option<Value>, String> {
+fn state(run: &KnownRun) -> Result<Option<Value>, Explanation> {
     let path = run.files.state();
     let text = match read::text(&path, MAX_STATE) {
         Ok(text) => text,
         Err(Unread::Absent) => {
             let is_missing = run.ends.last.is_some() && !run.status.is_live();
-            return if is_missing { Err("it is missing".to_owned()) } else { Ok(None) };
+            return if is_missing { Err(Explanation::new("it is missing")) } else { Ok(None) };
         }
-        Err(error) => return Err(format!("it cannot be read: {error}")),
+        Err(error) => return Err(Explanation::new(format!("it cannot be read: {error}"))),
     };
-    let state: Value = serde_json::from_str(&text).map_err(|error| format!("it is damaged: {error}"))?;
+    let state: Value =
+        serde_json::from_str(&text).map_err(|error| Explanation::new(format!("it is damaged: {error}")))?;
     match disagreement(&state, run.files.instance(), &run.ends, run.status) {
-        Some(problem) => Err(problem),
+        Some(problem) => Err(Explanation::new(problem)),
         None => Ok(Some(state)),
     }
 }
@@ -260,7 +262,9 @@ fn disagreement(state: &Value, instance: &str, ends: &Ends, status: RunStatus) -
     let is_other = state["last_seq"].as_u64() == last
         && ends.complete.is_some()
         && state["status"].as_str() != Some(status.word());
-    (is_ahead || is_other).then(|| "it does not agree with the journal; was it edited?".to_owned())
+    (is_ahead || is_other)
+        .then(|| Explanation::new("it does not agree with the journal; was it edited?"))
+        .map(|why| why.to_string())
 }
 
 #[cfg(test)]

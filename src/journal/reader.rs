@@ -8,11 +8,10 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
+use super::light;
 use crate::base::time::Timestamp;
 use crate::engine::event::{Event, LoopStart, SCHEMA, Stamped};
 use crate::files::read;
-
-use super::light;
 
 /// The longest line that is read, in bytes; events are far shorter.
 pub const MAX_LINE: u64 = 64 * read::MIB;

@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 use super::Machine;
 use super::provided::Provided;
 use crate::base::diagnostic::nearest;
+use crate::base::explanation::Explanation;
 use crate::base::name::VarName;
 use crate::base::path::Segment;
 use crate::base::template::{Found, Missing, Namespace, RenderError, Room, Scope, Template, walk};
@@ -124,7 +125,7 @@ pub fn resolve(
                 Ok(value) => {
                     raw.insert(name.clone(), value);
                 }
-                Err(why) => errors.push(ContextError::Type(why)),
+                Err(why) => errors.push(ContextError::Type(why.into())),
             }
         } else {
             let known = machine.parameters.keys().map(VarName::as_str);
@@ -181,7 +182,7 @@ fn missing_inputs(machine: &Machine, context: &Map<String, Value>) -> Vec<Contex
 }
 
 /// Checks a value against a parameter's type and converts texts to it.
-pub fn convert(name: &VarName, parameter: &Parameter, value: &Value) -> Result<Value, String> {
+pub fn convert(name: &VarName, parameter: &Parameter, value: &Value) -> Result<Value, Explanation> {
     parameter.convert(name, value)
 }
 

@@ -3,11 +3,9 @@
 
 use std::collections::BTreeSet;
 
-use crate::evaluate::Evaluate;
-
-use super::graph;
 use super::known_checks::is_pure;
-use super::{Action, Machine, Meaning, Routes, ShellAction, Step, StepId, Target};
+use super::{Action, Machine, Meaning, Routes, ShellAction, Step, StepId, Target, graph};
+use crate::evaluate::Evaluate;
 
 /// Returns the command of a state whose observation can be made again by itself, or why it cannot.
 pub(super) fn repeatable<'a>(

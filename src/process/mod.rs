@@ -3,6 +3,7 @@
 pub mod address;
 pub mod bounds;
 pub mod capture;
+pub mod clock;
 pub(crate) mod filesystem;
 pub mod groups;
 pub mod guard;

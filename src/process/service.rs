@@ -10,6 +10,7 @@ use tokio::time::timeout;
 use super::guard::Guard;
 use super::signal::{Cancel, EndRequest};
 use super::spawn::{GRACE, Program, explain, spawn};
+use crate::base::explanation::Explanation;
 
 /// How long a service may take to end once nobody talks to it any more.
 const FAREWELL: Duration = Duration::from_secs(2);
@@ -29,8 +30,9 @@ pub struct RunningService {
 
 impl RunningService {
     /// Starts a program, or says why it cannot be started.
-    pub fn start(program: &Program) -> Result<Self, String> {
-        let mut child = spawn(program, Stdio::piped()).map_err(|error| explain(program, &error))?;
+    pub fn start(program: &Program) -> Result<Self, Explanation> {
+        let mut child =
+            spawn(program, Stdio::piped()).map_err(|error| Explanation::new(explain(program, &error)))?;
         let group = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
         let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         Ok(Self { child, group, guard: program.guard.clone(), stdin, stdout, stderr })
@@ -152,6 +154,9 @@ mod tests {
     fn a_program_that_is_not_there_is_said() {
         let missing = Program { argv: vec!["no-such-program".into()], ..program("") };
         let why = RunningService::start(&missing).err();
-        assert_eq!(why.as_deref(), Some("cannot start `no-such-program`: no such program on PATH"));
+        assert_eq!(
+            why.as_ref().map(Explanation::as_str),
+            Some("cannot start `no-such-program`: no such program on PATH")
+        );
     }
 }

@@ -9,7 +9,6 @@ use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 use tokio::time::{Instant, sleep_until};
 
 use super::assembly::Assembly;
-use super::clock::Clock;
 use super::complaints::Complaints;
 use super::lines::LineCollector;
 use super::ticking::{show, while_ticking};
@@ -20,6 +19,7 @@ use crate::engine::request::Setting;
 use crate::evaluate::model::Usage;
 use crate::evaluate::observation::{Observation, Stop, Stream, TIMEOUT_CODE, Text};
 use crate::host::{Failure, HostConversation};
+use crate::process::clock::Clock;
 use crate::process::service::RunningService;
 use crate::process::signal::{Cancel, EndRequest};
 use crate::process::spawn::Program;

@@ -10,6 +10,7 @@ use super::lines::LineCollector;
 use super::surprises::Surprises;
 use super::ticking::{show, while_ticking};
 use super::world::World;
+use crate::base::explanation::Explanation;
 use crate::engine::request::ActionRequest;
 use crate::evaluate::observation::{Observation, Stop, Stream};
 use crate::process::spawn::{self, Heard, ProcessEnd, ProcessLimits, Program};
@@ -80,12 +81,15 @@ fn index(stream: Stream) -> usize {
 }
 
 /// Prepares the process, with the file that holds its text where the text is too long for an argument.
-fn program(request: &ActionRequest, world: &World) -> Result<(Program, Option<TempPath>), String> {
+fn program(request: &ActionRequest, world: &World) -> Result<(Program, Option<TempPath>), Explanation> {
     let mut argv = request.shell.clone();
     let script = if request.text.len() > ARGUMENT && argv.last().is_some_and(|word| word == "-c") {
         argv.pop();
         let script = script(&request.text, world);
-        Some(script.map_err(|error| format!("cannot write the command to a file: {error}"))?)
+        Some(
+            script
+                .map_err(|error| Explanation::new(format!("cannot write the command to a file: {error}")))?,
+        )
     } else {
         None
     };

@@ -8,13 +8,13 @@ use serde_json::Value;
 use tempfile::NamedTempFile;
 
 use super::assembly::Assembly;
-use super::clock::Clock;
 use super::kept::{Onlooker, RepositoryBefore};
 use super::lines::LineCollector;
 use super::patience::{CallWatch, Patience};
 use super::ticking::{show, tick, while_ticking};
 use super::world::World;
 use super::{acp, installed, recorded};
+use crate::base::explanation::Explanation;
 use crate::base::sandbox::Sandbox;
 use crate::engine::request::{AskRequest, PromptRequest, Setting};
 use crate::evaluate::model::{ConversationUsage, ModelAnswer, Question, Usage};
@@ -25,6 +25,7 @@ use crate::host::{
     Terms,
 };
 use crate::machine::Budget;
+use crate::process::clock::Clock;
 use crate::process::signal::EndRequest;
 use crate::process::spawn::{self, Heard, ProcessLimits, Program};
 
@@ -51,7 +52,7 @@ pub(super) async fn perform(request: &PromptRequest, world: &mut World) -> (Obse
     let replays = recording.replays();
     let call = match recorded::of_prompt(request, world).await {
         Ok(call) => call,
-        Err(why) => return (not_asked(&why, replays, world), Usage::default()),
+        Err(why) => return (not_asked(why.as_str(), replays, world), Usage::default()),
     };
     if replays {
         return recorded::replay_prompt(call, world).await;
@@ -60,7 +61,7 @@ pub(super) async fn perform(request: &PromptRequest, world: &mut World) -> (Obse
     match recorded::keep_prompt(call, &seen, &usage, world).await {
         Ok(()) => (seen, usage),
         Err(why) => {
-            let (stop, why) = not_kept(&why, world);
+            let (stop, why) = not_kept(why.as_str(), world);
             (Observation { stop: Some(stop), failure: Some(why), ..seen }, usage)
         }
     }
@@ -73,8 +74,12 @@ pub(super) async fn ask(request: &AskRequest, world: &mut World) -> ModelAnswer 
     let call = match recorded::of_question(request, world).await {
         Ok(call) => call,
         Err(why) => {
-            let Observation { stop, failure, .. } = not_asked(&why, replays, world);
-            return ModelAnswer { reply: Err(failure.unwrap_or_default()), stop, usage: Usage::default() };
+            let Observation { stop, failure, .. } = not_asked(why.as_str(), replays, world);
+            return ModelAnswer {
+                reply: Err(Explanation::new(failure.unwrap_or_default())),
+                stop,
+                usage: Usage::default(),
+            };
         }
     };
     if replays {
@@ -84,8 +89,8 @@ pub(super) async fn ask(request: &AskRequest, world: &mut World) -> ModelAnswer 
     match recorded::keep_answer(call, &answer, world) {
         Ok(()) => answer,
         Err(why) => {
-            let (stop, why) = not_kept(&why, world);
-            ModelAnswer { reply: Err(why), stop: Some(stop), ..answer }
+            let (stop, why) = not_kept(why.as_str(), world);
+            ModelAnswer { reply: Err(Explanation::new(why)), stop: Some(stop), ..answer }
         }
     }
 }
@@ -207,7 +212,7 @@ async fn question(request: &AskRequest, world: &mut World) -> ModelAnswer {
     let mut patience = Retries::new(world, &request.setting);
     let mut usage = Usage::default();
     let not_made = |seen: Observation, usage| {
-        let reply = Err(seen.failure.unwrap_or_default());
+        let reply = Err(Explanation::new(seen.failure.unwrap_or_default()));
         ModelAnswer { reply, stop: seen.stop, usage }
     };
     loop {
@@ -227,7 +232,7 @@ async fn question(request: &AskRequest, world: &mut World) -> ModelAnswer {
             SettledCall::Again => {}
             SettledCall::Done(seen, result) => {
                 let late = || format!("{} took too long to answer", host.name());
-                let reply = result.ok_or_else(|| seen.failure.unwrap_or_else(late));
+                let reply = result.ok_or_else(|| Explanation::new(seen.failure.unwrap_or_else(late)));
                 return ModelAnswer { reply, stop: seen.stop, usage };
             }
         }
@@ -245,10 +250,10 @@ async fn terms(
         let why = format!("{}: {why}", host.name());
         Box::new(Observation { stop: Some(Stop::Unavailable), ..Observation::not_started(why) })
     };
-    let version = installed::version(host, world).await.map_err(unavailable)?;
+    let version = installed::version(host, world).await.map_err(|why| unavailable(why.to_string()))?;
     // With its own settings, a host may have a service that needs no account.
     if settings == HostSettings::User {
-        installed::account(host, world).await.map_err(unavailable)?;
+        installed::account(host, world).await.map_err(|why| unavailable(why.to_string()))?;
     }
     let left = left.cost_usd.map(|left| (left - spent.cost_usd.unwrap_or_default()).max(SMALLEST_CAP));
     Ok(Terms { version, settings, cost_usd: left.filter(|_| host.prices()) })
@@ -413,14 +418,15 @@ fn program(
     mut invocation: Invocation,
     setting: &Setting,
     world: &World,
-) -> Result<(Program, Option<NamedTempFile>), String> {
+) -> Result<(Program, Option<NamedTempFile>), Explanation> {
     let file = match invocation.file.take() {
         None => None,
         Some(Attachment { argument, suffix, text }) => {
             let made = transient::file("ll-", suffix);
             let file = made.and_then(|mut file| file.write_all(text.as_bytes()).map(|()| file));
-            let file =
-                file.map_err(|error| format!("cannot write a temporary file for the host: {error}"))?;
+            let file = file.map_err(|error| {
+                Explanation::new(format!("cannot write a temporary file for the host: {error}"))
+            })?;
             if let Some(place) = invocation.argv.get_mut(argument) {
                 *place = file.path().to_string_lossy().into_owned();
             }
@@ -538,7 +544,7 @@ async fn prompted(
 ) -> (CallResult<String>, Counting) {
     let (program, _file) = match program(host.prompt(prompt, terms), setting, world) {
         Ok(program) => program,
-        Err(why) => return (not_called(why), Counting::Call),
+        Err(why) => return (not_called(why.into()), Counting::Call),
     };
     if let Some(agent) = host.talks() {
         let over = |usage: &Usage| is_over(budget, spent, usage);
@@ -604,7 +610,7 @@ async fn asked(
 ) -> CallResult<Value> {
     let (program, _file) = match program(invocation, setting, world) {
         Ok(program) => program,
-        Err(why) => return not_called(why),
+        Err(why) => return not_called(why.into()),
     };
     if let Some(agent) = host.talks() {
         let conversation = agent.asked(question, &directory(&program, world));

@@ -3,11 +3,11 @@
 use std::cell::RefCell;
 use std::time::Duration;
 
-use super::clock::Clock;
 use super::ticking::{show, tick};
 use super::world::World;
 use crate::engine::request::ApprovalRequest;
 use crate::evaluate::observation::{Observation, Stop, Stream, TIMEOUT_CODE, Text};
+use crate::process::clock::Clock;
 use crate::process::signal::EndRequest;
 use crate::process::terminal;
 use crate::report::Sinks;

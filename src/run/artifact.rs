@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::world::World;
+use crate::base::explanation::Explanation;
 use crate::base::relative::RelativePath;
 use crate::engine::Engine;
 use crate::engine::artifact::ArtifactRequest;
@@ -18,19 +19,20 @@ pub(super) fn leave(engine: &Engine<'_>, world: &mut World) {
         return;
     }
     let Some(request) = engine.artifact() else { return };
-    let left = request.map_err(|error| error.to_string()).and_then(|request| copy(&request, &world.root));
+    let left = request.map_err(Explanation::from).and_then(|request| copy(&request, &world.root));
     let hidden = |text: String| world.redactor.text(&text).into_owned();
-    world.artifact = Some(left.map(hidden).map_err(hidden));
+    world.artifact = Some(left.map(hidden).map_err(|why| Explanation::new(hidden(why.to_string()))));
 }
 
 /// Copies a file, and returns where it is now.
-fn copy(request: &ArtifactRequest, root: &Path) -> Result<String, String> {
+fn copy(request: &ArtifactRequest, root: &Path) -> Result<String, Explanation> {
     if request.is_template {
-        return Err("`artifact_mode: template` is not supported".to_owned());
+        return Err(Explanation::new("`artifact_mode: template` is not supported"));
     }
     let from = below(&root.join(&request.run_dir), &request.from, "the directory of the run")?;
     let to = below(root, &request.to, "the working tree")?;
-    let failed = |error: io::Error| format!("`{}` to `{}`: {error}", request.from, request.to);
+    let failed =
+        |error: io::Error| Explanation::new(format!("`{}` to `{}`: {error}", request.from, request.to));
     let mut source = read::open(&from).map_err(|unread| failed(unread.into()))?;
     let directory = to.parent().unwrap_or(root);
     fs_err::create_dir_all(directory).map_err(failed)?;
@@ -44,14 +46,15 @@ fn copy(request: &ArtifactRequest, root: &Path) -> Result<String, String> {
 }
 
 /// Returns the place of a file that lies below a directory also when all links are followed.
-fn below(directory: &Path, path: &str, what: &str) -> Result<PathBuf, String> {
+fn below(directory: &Path, path: &str, what: &str) -> Result<PathBuf, Explanation> {
     let refused = |why: &str| format!("`{path}`: {why}");
-    let relative = RelativePath::parse(path).map_err(|error| refused(&error.to_string()))?;
+    let relative =
+        RelativePath::parse(path).map_err(|error| Explanation::new(refused(&error.to_string())))?;
     let place = resolved(&directory.join(relative.as_str()));
     let inside = place.strip_prefix(resolved(directory)).ok();
     match inside {
         Some(inside) if !inside.components().any(|part| part.as_os_str() == ".git") => Ok(place),
-        Some(_) => Err(refused("a link on the way to it leads into `.git`")),
-        None => Err(refused(&format!("a link on the way to it leads out of {what}"))),
+        Some(_) => Err(Explanation::new(refused("a link on the way to it leads into `.git`"))),
+        None => Err(Explanation::new(refused(&format!("a link on the way to it leads out of {what}")))),
     }
 }

@@ -12,6 +12,7 @@ use super::{
     action, agent, approval, artifact, continuation, learning, mcp, measure, moments, query, shared_file,
     sub_loop, survey,
 };
+use crate::base::explanation::Explanation;
 use crate::base::name::StateName;
 use crate::base::time::millis;
 use crate::engine::Engine;
@@ -113,9 +114,13 @@ async fn drive(engine: &mut Engine<'_>, world: &mut World) -> Result<LoopComplet
             Next::Query(request) => Input::Queried(query::perform(request, world).await),
             Next::SetAside(request) => {
                 is_set_aside = true;
-                Input::SetAside(Box::pin(measure::set_aside(request, world)).await)
+                let placed = Box::pin(measure::set_aside(request, world)).await;
+                Input::SetAside(placed.map_err(Explanation::from))
             }
-            Next::Restore(request) => Input::Restored(Box::pin(measure::restore(request, world)).await),
+            Next::Restore(request) => {
+                let restored = Box::pin(measure::restore(request, world)).await;
+                Input::Restored(restored.map_err(Explanation::from))
+            }
             Next::Look => Input::Looked(Box::pin(measure::look(world)).await),
             Next::Measure(request) => {
                 is_measured = true;
@@ -123,7 +128,7 @@ async fn drive(engine: &mut Engine<'_>, world: &mut World) -> Result<LoopComplet
                 Input::Measured(Box::pin(measure::end(request, world)).await)
             }
             Next::Read(path) => {
-                Input::FileRead(shared_file::read(&world.root.join(path)).map_err(|error| error.to_string()))
+                Input::FileRead(shared_file::read(&world.root.join(path)).map_err(Explanation::from))
             }
         };
         world.cancel.catch_up().await;
@@ -156,7 +161,7 @@ async fn perform(
     request: &SubLoopRequest,
     around: Surrounding<'_>,
     world: &mut World,
-) -> Result<Result<SubLoopEnd, String>, JournalError> {
+) -> Result<Result<SubLoopEnd, Explanation>, JournalError> {
     let (mut sub, left) = match sub_loop::prepare(request, around, world) {
         Ok(prepared) => prepared,
         Err(why) => return Ok(Err(why)),
@@ -179,7 +184,7 @@ async fn perform(
     // A sub-loop that goes on later goes on where it was.
     let left = workplace.filter(|_| !ended.is_resumable()).map(|workplace| (workplace.leave)());
     if let Some(Err(why)) = left {
-        world.remarks.push(why);
+        world.remarks.push(why.into());
     }
     Ok(Ok(sub_loop::end(&engine, ended)))
 }

@@ -8,11 +8,12 @@ use std::path::Path;
 
 use sha2::{Digest as _, Sha256};
 
-use super::git::GitCalls;
+use super::look_error::LookError;
 use crate::base::object::ObjectId;
 use crate::base::text::{hex, listed, plural};
 use crate::files::read;
 use crate::git::call::Call;
+use crate::git::in_run::GitCalls;
 use crate::git::status::StatusLine;
 
 /// Files of which nobody knows whether they changed.
@@ -28,7 +29,7 @@ pub(super) async fn settle(
     git: &mut GitCalls,
     top: &Path,
     lines: &mut Vec<StatusLine<'_>>,
-) -> Result<Option<Untold>, String> {
+) -> Result<Option<Untold>, LookError> {
     let asked: Vec<u8> =
         lines.iter().filter(|line| line.is_unhashed()).flat_map(|line| [line.path, b"\0"].concat()).collect();
     if asked.is_empty() || !git.has_filters(top).await? {
@@ -66,7 +67,7 @@ pub(super) async fn settle(
 }
 
 /// Tells whether the index has the pointer that Git LFS makes of a file.
-async fn is_pointed_to(git: &mut GitCalls, top: &Path, line: &StatusLine<'_>) -> Result<bool, String> {
+async fn is_pointed_to(git: &mut GitCalls, top: &Path, line: &StatusLine<'_>) -> Result<bool, LookError> {
     let Some(known) = line.in_index() else { return Ok(false) };
     let Ok(mut file) = read::open(&top.join(OsStr::from_bytes(line.path))) else { return Ok(false) };
     let (mut digest, mut length) = (Sha256::new(), 0);

@@ -10,7 +10,6 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest as _, Sha256};
 
-use super::git::GitCalls;
 use crate::base::gitpath;
 use crate::base::own::is_own;
 use crate::base::text::hex;
@@ -18,6 +17,8 @@ use crate::base::time::Timestamp;
 use crate::engine::changes::{FileMode, IgnoredFile, KeptFile};
 use crate::files::{gitdir, read, replace};
 use crate::git::call::Call;
+use crate::git::error::GitError;
+use crate::git::in_run::GitCalls;
 use crate::judges::compare::is_obeyed_by_name;
 use crate::judges::ignore_lists::lists_something;
 use crate::judges::tree::{At, FileAt};
@@ -61,7 +62,7 @@ const CLOSED: [&str; 24] = [
 ];
 
 /// Lists what git does not track. A folder that holds nothing tracked is named as such, and not looked into.
-pub(super) async fn untracked(git: &mut GitCalls, root: &Path) -> Result<Vec<u8>, String> {
+pub(super) async fn untracked(git: &mut GitCalls, root: &Path) -> Result<Vec<u8>, GitError> {
     let list = Call::new("ls-files").with(&["--others", "--directory", "--full-name", "-z"]).path(":/");
     git.run(root, &list).await
 }

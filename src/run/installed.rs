@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::world::{Identity, Installed, World};
+use crate::base::explanation::Explanation;
 use crate::base::text::one_line;
 use crate::evaluate::observation::{Observation, Stop, Stream};
 use crate::files::transient;
@@ -19,18 +20,18 @@ const ANSWER_TIME: Duration = Duration::from_secs(20);
 ///
 /// # Errors
 /// It is too old, with what to do about it.
-pub(super) async fn version(host: &dyn Host, world: &mut World) -> Result<Option<Version>, String> {
+pub(super) async fn version(host: &dyn Host, world: &mut World) -> Result<Option<Version>, Explanation> {
     let Some(installed) = look(host, world).await else { return Ok(None) };
     let version = installed.version;
     let release = host.release();
     match version.filter(|version| *version < release.oldest) {
-        Some(version) => Err(format!(
+        Some(version) => Err(Explanation::new(format!(
             "{} {version} is too old: {} is the oldest version that works; `{}` installs the newest (npm silently takes an \
              older one where Node.js is older than 22)",
             host.name(),
             release.oldest,
             release.install
-        )),
+        ))),
         None => Ok(version),
     }
 }
@@ -45,7 +46,7 @@ pub(super) async fn described(host: &dyn Host, world: &mut World) -> String {
 ///
 /// # Errors
 /// It has none, with what to do about it.
-pub(super) async fn account(host: &dyn Host, world: &mut World) -> Result<(), String> {
+pub(super) async fn account(host: &dyn Host, world: &mut World) -> Result<(), Explanation> {
     let is_set = |name: &str| world.env.get(name).is_some_and(|value| !value.is_empty());
     let Some(preflight) = host.preflight(&is_set) else { return Ok(()) };
     let Some(installed) = look(host, world).await.filter(|installed| !installed.has_account) else {
@@ -57,7 +58,7 @@ pub(super) async fn account(host: &dyn Host, world: &mut World) -> Result<(), St
         return Ok(());
     };
     if seen.exit_code == 1 && seen.stderr.as_str().lines().any(|line| line.trim() == preflight.denial) {
-        return Err(preflight.advice.to_owned());
+        return Err(Explanation::new(preflight.advice.to_owned()));
     }
     world.agents.installed = Some(Installed { has_account: true, ..installed });
     Ok(())

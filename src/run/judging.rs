@@ -8,6 +8,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use super::ignored;
+use super::look_error::LookError;
 use crate::base::gitpath;
 use crate::base::object::ObjectId;
 use crate::base::time::Timestamp;
@@ -15,7 +16,8 @@ use crate::engine::changes::{FileMode, IgnoredFile, KeptFile, KnownStart, TreeId
 use crate::engine::request::{AsideRequest, JudgingRequest, ObservingCommand};
 use crate::files::aside::{self, Placed};
 use crate::files::read::MIB;
-use crate::git::call::{Call, Git};
+use crate::git::call::Call;
+use crate::git::runner::Git;
 use crate::journal::files::RunFiles;
 use crate::judges::compare::{self, TreeComparison, look};
 use crate::judges::found::JudgesFound;
@@ -368,7 +370,7 @@ pub(super) fn set_aside(
     git: &Git,
     top: &Path,
     files: &RunFiles,
-) -> Result<(), String> {
+) -> Result<(), LookError> {
     let TreeIds { tree, .. } = &request.start;
     let start = JudgedStart::new(git, tree, &request.ignored, files);
     let mut all = Vec::new();
@@ -376,7 +378,9 @@ pub(super) fn set_aside(
         let content = match start.at(path) {
             At::File(file) if file.mode != FileMode::Repository => Some((file.mode, file.bytes)),
             At::Nothing => None,
-            At::File(_) | At::Unreadable => return Err(format!("`{path}` of the start cannot be read")),
+            At::File(_) | At::Unreadable => {
+                return Err(LookError::unfit(format!("`{path}` of the start cannot be read")));
+            }
         };
         all.push(Placed { path: path.clone(), content });
     }
@@ -392,9 +396,9 @@ pub(super) fn set_aside(
     all.extend(hidden.map(|path| Placed { path: path.clone(), content: None }));
     let directory = files.aside();
     // What an earlier try of the same pass has put aside comes first.
-    let edited = aside::take_back(&directory).map_err(|error| error.to_string())?;
+    let edited = aside::take_back(&directory)?;
     if !edited.is_empty() {
-        return Err(format!("`{}` was edited while checks were made once more", edited[0]));
+        return Err(LookError::unfit(format!("`{}` was edited while checks were made once more", edited[0])));
     }
-    aside::put_aside(&directory, top, &all).map_err(|error| error.to_string())
+    Ok(aside::put_aside(&directory, top, &all)?)
 }

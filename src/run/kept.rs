@@ -10,8 +10,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::clock::Clock;
-use super::git::GitCalls;
+use super::look_error::LookError;
 use super::recorded::is_in_repository;
 use super::tree::{WorkingTree, WorkingTrees};
 use super::world::World;
@@ -19,6 +18,8 @@ use crate::base::object::ObjectId;
 use crate::base::text::one_line;
 use crate::evaluate::observation::Observation;
 use crate::git::call::Call;
+use crate::git::in_run::GitCalls;
+use crate::process::clock::Clock;
 use crate::process::signal::Cancel;
 
 /// The longest time for looking at the working tree, and for putting it back.
@@ -130,7 +131,7 @@ impl RepositoryBefore {
         }
     }
 
-    async fn try_look(world: &World) -> Result<Self, String> {
+    async fn try_look(world: &World) -> Result<Self, LookError> {
         let mut git = calls(world);
         let trees = WorkingTrees::open(&mut git, &world.root).await?;
         let before = seen(&mut git, &trees, world).await?;
@@ -202,7 +203,7 @@ impl RepositoryBefore {
     }
 
     /// Returns the files in the scope of the run that are not as they were.
-    async fn changes(&mut self, world: &World) -> Result<Vec<FileDifference>, String> {
+    async fn changes(&mut self, world: &World) -> Result<Vec<FileDifference>, LookError> {
         self.git.clock = Clock::start();
         let after = seen(&mut self.git, &self.trees, world).await?;
         let call = Call::new("diff-tree").with(&["-r", "-z", "--raw", "--no-renames"]);
@@ -217,7 +218,7 @@ impl RepositoryBefore {
         &mut self,
         changes: Vec<FileDifference>,
         world: &World,
-    ) -> Result<Vec<FileDifference>, (Vec<FileDifference>, String)> {
+    ) -> Result<Vec<FileDifference>, (Vec<FileDifference>, LookError)> {
         let (mut first, unsure): (Vec<_>, Vec<_>) = {
             let others: Vec<_> =
                 changes.iter().filter(|change| !change.is_new).map(|c| c.path.clone()).collect();
@@ -234,7 +235,7 @@ impl RepositoryBefore {
         // Our index knows the files by now that were not ignored for a while.
         let forget = Call::new("read-tree").id(&self.before.id);
         if let Err(why) = self.git.run(&self.trees.top, &forget).await {
-            return Err((first, why));
+            return Err((first, why.into()));
         }
         for _ in 0..LOOKS {
             let more = match self.changes(world).await {
@@ -253,9 +254,9 @@ impl RepositoryBefore {
         Ok(first)
     }
 
-    async fn put_files_back(&mut self, changes: &[FileDifference], world: &World) -> Result<(), String> {
+    async fn put_files_back(&mut self, changes: &[FileDifference], world: &World) -> Result<(), LookError> {
         if let Some(change) = changes.iter().find(|change| change.is_repository) {
-            return Err(format!("{} is a repository of its own", shown(&change.path)));
+            return Err(LookError::unfit(format!("{} is a repository of its own", shown(&change.path))));
         }
         for change in changes.iter().filter(|change| change.is_new) {
             remove(&self.trees.top, &change.path)?;
@@ -265,7 +266,7 @@ impl RepositoryBefore {
         for some in others.chunks(AT_ONCE) {
             let name = |change: &&FileDifference| {
                 let name = String::from_utf8(change.path.clone());
-                name.map_err(|_| format!("{} is no text", shown(&change.path)))
+                name.map_err(|_| LookError::unfit(format!("{} is no text", shown(&change.path))))
             };
             let names: Vec<_> = some.iter().map(name).collect::<Result<_, _>>()?;
             let now = seen(&mut self.git, &self.trees, world).await?;
@@ -279,7 +280,7 @@ impl RepositoryBefore {
 }
 
 impl Commits {
-    async fn look(mut git: GitCalls, top: &Path) -> Result<Self, String> {
+    async fn look(mut git: GitCalls, top: &Path) -> Result<Self, LookError> {
         let index = line(&git.run(top, &Call::new("rev-parse").with(&["--git-path", "index"])).await?);
         let index = top.join(OsStr::from_bytes(&index));
         let (branch, head) = stand(&mut git, top).await;
@@ -294,9 +295,9 @@ impl Commits {
     }
 
     /// Puts the branch, its commit and the index back; tells whether a commit was made, or another one checked out.
-    async fn put_back(&mut self) -> Result<bool, String> {
+    async fn put_back(&mut self) -> Result<bool, LookError> {
         for lock in self.unlocked.iter().filter(|lock| lock.exists()) {
-            fs_err::remove_file(lock).map_err(|error| error.to_string())?;
+            fs_err::remove_file(lock)?;
         }
         let (git, top) = (&mut self.git, &self.top);
         git.clock = Clock::start();
@@ -312,7 +313,7 @@ impl Commits {
                 (Some(branch), Some(head)) => set.named(branch, "").named(head.as_str(), ""),
                 (Some(branch), None) => set.with(&["-d"]).named(branch, ""),
                 (None, Some(head)) => set.with(&["--no-deref"]).revision("HEAD").named(head.as_str(), ""),
-                (None, None) => return Err("there was no commit".to_owned()),
+                (None, None) => return Err(LookError::unfit("there was no commit")),
             };
             git.run(top, &call).await?;
         }
@@ -321,7 +322,7 @@ impl Commits {
                 Some(bytes) => fs_err::write(&self.index, bytes),
                 None => fs_err::remove_file(&self.index),
             };
-            written.map_err(|error| error.to_string())?;
+            written?;
         }
         if let Some(before) = &self.references {
             restore(git, top, before).await?;
@@ -331,12 +332,12 @@ impl Commits {
 }
 
 /// Tells whether the repository has no working tree but this one.
-async fn has_one_tree(git: &mut GitCalls, top: &Path) -> Result<bool, String> {
+async fn has_one_tree(git: &mut GitCalls, top: &Path) -> Result<bool, LookError> {
     let listed = git.run(top, &Call::new("worktree").with(&["list", "--porcelain"])).await?;
     Ok(String::from_utf8_lossy(&listed).lines().filter(|line| line.starts_with("worktree ")).count() == 1)
 }
 
-async fn references(git: &mut GitCalls, top: &Path) -> Result<References, String> {
+async fn references(git: &mut GitCalls, top: &Path) -> Result<References, LookError> {
     let call = Call::new("for-each-ref").with(&["--format=%(objectname) %(refname)"]);
     let listed = git.run(top, &call.with(&["refs/heads", "refs/tags", STASH])).await?;
     let listed = String::from_utf8_lossy(&listed);
@@ -345,7 +346,7 @@ async fn references(git: &mut GitCalls, top: &Path) -> Result<References, String
 }
 
 /// Makes every reference name again what it did.
-async fn restore(git: &mut GitCalls, top: &Path, before: &References) -> Result<(), String> {
+async fn restore(git: &mut GitCalls, top: &Path, before: &References) -> Result<(), LookError> {
     for _ in 0..MOST_STASHES {
         let now = references(git, top).await?;
         let Some(stash) = now.get(STASH).filter(|stash| before.get(STASH) != Some(stash)) else { break };
@@ -380,7 +381,7 @@ fn calls(world: &World) -> GitCalls {
     GitCalls::new(world.own_env.clone(), cancel, LIMIT)
 }
 
-async fn seen(git: &mut GitCalls, trees: &WorkingTrees, world: &World) -> Result<WorkingTree, String> {
+async fn seen(git: &mut GitCalls, trees: &WorkingTrees, world: &World) -> Result<WorkingTree, LookError> {
     let recording = world.agents.recording.as_ref().map(|recording| recording.directory().to_owned());
     trees.look(git, &world.root, &world.surroundings.scope, &recording.unwrap_or_default()).await
 }
@@ -396,8 +397,8 @@ async fn stand(git: &mut GitCalls, top: &Path) -> (Option<String>, Option<Object
     (branch, head)
 }
 
-async fn staged(git: &mut GitCalls, top: &Path) -> Result<Vec<u8>, String> {
-    git.run(top, &Call::new("ls-files").with(&["-s", "-z"])).await
+async fn staged(git: &mut GitCalls, top: &Path) -> Result<Vec<u8>, LookError> {
+    Ok(git.run(top, &Call::new("ls-files").with(&["-s", "-z"])).await?)
 }
 
 fn line(printed: &[u8]) -> Vec<u8> {
@@ -428,9 +429,9 @@ fn is_ours(path: &[u8]) -> bool {
 }
 
 /// Removes a file, and the directories that are empty then.
-fn remove(top: &Path, path: &[u8]) -> Result<(), String> {
+fn remove(top: &Path, path: &[u8]) -> Result<(), LookError> {
     let path = top.join(OsStr::from_bytes(path));
-    fs_err::remove_file(&path).map_err(|error| error.to_string())?;
+    fs_err::remove_file(&path)?;
     for directory in path.ancestors().skip(1).take_while(|directory| *directory != top) {
         if fs_err::remove_dir(directory).is_err() {
             break;

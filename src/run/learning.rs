@@ -5,7 +5,6 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use super::agent;
-use super::clock::Clock;
 use super::world::World;
 use crate::base::composed::{Composed, ONE, shown_beginning};
 use crate::base::text::one_line;
@@ -13,6 +12,7 @@ use crate::engine::request::{LearningRequest, PromptRequest};
 use crate::evaluate::model::Usage;
 use crate::evaluate::observation::{Observation, Stop, Text};
 use crate::files::read;
+use crate::process::clock::Clock;
 
 /// Where the records are, below the directory of the run.
 const RECORDS: &str = ".ll/learning-tests";

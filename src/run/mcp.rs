@@ -11,7 +11,6 @@ use tokio::io::{AsyncReadExt as _, BufReader};
 use tokio::process::{ChildStdin, ChildStdout};
 use tokio::time::{Instant, sleep_until};
 
-use super::clock::Clock;
 use super::complaints::Complaints;
 use super::servers::{self, ServerProblem};
 use super::ticking::tick;
@@ -19,6 +18,7 @@ use super::world::World;
 use crate::base::text::one_line;
 use crate::engine::request::ToolRequest;
 use crate::evaluate::observation::{NOT_FOUND_CODE, Observation, Stop, TIMEOUT_CODE, Text};
+use crate::process::clock::Clock;
 use crate::process::service::RunningService;
 use crate::process::signal::EndRequest;
 use crate::process::spawn::Program;
@@ -93,7 +93,7 @@ fn program(request: &ToolRequest, world: &World) -> Result<Program, ServerProble
     let mut env = world.env_of(&request.setting);
     let server = servers::find(&world.root, &request.server, &env)?;
     env.extend(server.env);
-    world.program(server.argv, env, &request.setting).map_err(ServerProblem::Unusable)
+    world.program(server.argv, env, &request.setting).map_err(|why| ServerProblem::Unusable(why.to_string()))
 }
 
 /// Talks to the server until there is an answer or a reason not to wait for one.

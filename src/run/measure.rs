@@ -18,9 +18,9 @@ use std::time::Duration;
 use look::{Look, Measurer};
 
 use super::area::Area;
-use super::git::{GitCalls, OwnIndex};
 use super::ignored;
 use super::judging::{self, JudgedChanges, JudgingPlace, SearchVariables};
+use super::look_error::LookError;
 use super::ticking::while_ticking;
 use super::world::World;
 use crate::base::gitpath;
@@ -36,8 +36,11 @@ use crate::engine::request::{AsideRequest, JudgingRequest, MeasureRequest, Resto
 use crate::files::aside;
 use crate::files::replace::replace;
 use crate::files::secret::holds_secret;
-use crate::git::call::{Call, Git, alternate};
+use crate::git::call::{Call, alternate};
 use crate::git::diff;
+use crate::git::in_run::GitCalls;
+use crate::git::own_index::OwnIndex;
+use crate::git::runner::Git;
 use crate::journal::claim;
 use crate::journal::files::RunFiles;
 use crate::judges::found::{JudgesFound, JudgesState};
@@ -96,7 +99,7 @@ pub async fn start(
                 place,
             }))
         }
-        Err(unknown) => StartTree::Unknown { unknown },
+        Err(why) => StartTree::Unknown { unknown: why.to_string() },
     }
 }
 
@@ -108,12 +111,12 @@ pub(super) async fn look(world: &mut World) -> SeenTree {
     let mut measurer = Measurer { git, root: &root, area: &area, files: &files, own: None };
     match Box::pin(while_ticking(&sinks, measurer.look())).await {
         Ok(found) => SeenTree::Known(found.ids),
-        Err(unknown) => SeenTree::Unknown { unknown },
+        Err(why) => SeenTree::Unknown { unknown: why.to_string() },
     }
 }
 
 /// Puts the judges of the start in their places, for the checks that are made once more.
-pub(super) async fn set_aside(request: &AsideRequest, world: &mut World) -> Result<(), String> {
+pub(super) async fn set_aside(request: &AsideRequest, world: &mut World) -> Result<(), LookError> {
     let (_never, uncancelled) = Cancel::channel();
     let git = GitCalls::new(world.own_env.clone(), uncancelled, LIMIT);
     let (root, files, area) = (world.root.clone(), world.files.clone(), world.area.clone());
@@ -123,14 +126,14 @@ pub(super) async fn set_aside(request: &AsideRequest, world: &mut World) -> Resu
 }
 
 /// Makes the working tree what it was before the closing pass. Returns the files that had to be put back.
-pub(super) async fn restore(request: &RestoreRequest, world: &mut World) -> Result<Vec<String>, String> {
+pub(super) async fn restore(request: &RestoreRequest, world: &mut World) -> Result<Vec<String>, LookError> {
     let (_never, uncancelled) = Cancel::channel();
     let git = GitCalls::new(world.own_env.clone(), uncancelled, LIMIT);
     let (root, files, area) = (world.root.clone(), world.files.clone(), world.area.clone());
     let sinks = RefCell::new(&mut world.sinks);
     let mut measurer = Measurer { git, root: &root, area: &area, files: &files, own: None };
     // The judges of the end come first: what is compared afterwards is what the checks themselves changed.
-    let edited = aside::take_back(&files.aside()).map_err(|error| error.to_string())?;
+    let edited = aside::take_back(&files.aside())?;
     let restored = while_ticking(&sinks, measurer.restore(&request.tree)).await;
     restored.map(|restored| edited.into_iter().chain(restored).collect())
 }
@@ -169,7 +172,7 @@ pub(super) async fn end(request: &MeasureRequest, world: &mut World) -> Measured
             };
             Measured { changes: Changes::Known(Box::new(changes)), since, judges }
         }
-        Err(unknown) => Changes::Unknown { unknown }.into(),
+        Err(why) => Changes::Unknown { unknown: why.to_string() }.into(),
     }
 }
 
@@ -187,7 +190,7 @@ impl Measurer<'_> {
         &mut self,
         request: &MeasureRequest,
         redactor: &Redactor,
-    ) -> Result<ComparedTrees, String> {
+    ) -> Result<ComparedTrees, LookError> {
         let start = &request.start;
         let look = Box::pin(self.look()).await?;
         unless_moved(start, &look)?;
@@ -223,7 +226,7 @@ impl Measurer<'_> {
         };
         let (patch, no_patch) = match patch {
             Ok(patch) => (patch, None),
-            Err(why) => (None, Some(one_line(&why, 300))),
+            Err(why) => (None, Some(one_line(&why.to_string(), 300))),
         };
         files.sort_by(|one, other| (!one.tracked, &one.path).cmp(&(!other.tracked, &other.path)));
         let touched = files.iter().flat_map(|file| [Some(&file.path), file.from.as_ref()]).flatten();
@@ -268,20 +271,20 @@ impl Measurer<'_> {
         found: &Look,
         untracked: &[u8],
         env: SearchVariables,
-    ) -> Result<Vec<IgnoredFile>, String> {
+    ) -> Result<Vec<IgnoredFile>, LookError> {
         let inside = self.inside(&found.top)?;
         let place = JudgingPlace { top: &found.top, inside: &inside, env };
         let mut paths = ignored::by_name(untracked, &found.top);
         paths.extend(judging::programs(request, &place));
         paths.retain(|path| !found.holds(path));
-        ignored::kept(&paths, &found.top, &judging::store(self.files)).map_err(|error| error.to_string())
+        Ok(ignored::kept(&paths, &found.top, &judging::store(self.files))?)
     }
 
     /// Makes what reads the objects of the repository and those of the run, and names the top of the working tree.
-    async fn reader(&mut self, env: &BTreeMap<String, String>) -> Result<(Git, PathBuf), String> {
+    async fn reader(&mut self, env: &BTreeMap<String, String>) -> Result<(Git, PathBuf), LookError> {
         let place = self.place().await?;
         let objects = self.files.objects();
-        fs_err::create_dir_all(&objects).map_err(|error| error.to_string())?;
+        fs_err::create_dir_all(&objects)?;
         let known = place.objects().to_string_lossy().into_owned();
         let git = Git::new(place.top(), env.clone())
             .with("GIT_OBJECT_DIRECTORY", &objects)
@@ -290,7 +293,7 @@ impl Measurer<'_> {
     }
 
     /// Makes the working tree another one, whose content is known, and returns the files that differed.
-    async fn restore(&mut self, wanted: &TreeIds) -> Result<Vec<String>, String> {
+    async fn restore(&mut self, wanted: &TreeIds) -> Result<Vec<String>, LookError> {
         let look = Box::pin(self.look()).await?;
         if look.ids.holds_same_files(wanted) {
             return Ok(Vec::new());
@@ -306,7 +309,7 @@ impl Measurer<'_> {
         let differences = diff::read(&raw)?;
         for gone in differences.iter().filter(|difference| difference.new.is_none()) {
             let path = look.top.join(OsStr::from_bytes(&gone.path));
-            fs_err::remove_file(path).map_err(|error| error.to_string())?;
+            fs_err::remove_file(path)?;
         }
         // A file that is written anew has a new time: tools that build would trust what they made of the other content.
         let index = own.another()?;
@@ -322,12 +325,12 @@ impl Measurer<'_> {
         if after.ids.holds_same_files(wanted) {
             Ok(differences.iter().map(|difference| gitpath::to_text(&difference.path)).collect())
         } else {
-            Err("the checks of the closing pass changed what cannot be put back".to_owned())
+            Err(LookError::unfit("the checks of the closing pass changed what cannot be put back"))
         }
     }
 
     /// Names the files in which the trees of verdicts differ from the last one.
-    async fn since(&mut self, trees: &[ObjectId], look: &Look) -> Result<Vec<ChangedSince>, String> {
+    async fn since(&mut self, trees: &[ObjectId], look: &Look) -> Result<Vec<ChangedSince>, LookError> {
         let mut all = Vec::new();
         for tree in trees.iter().filter(|tree| **tree != look.ids.tree) {
             if self.own.is_none() {
@@ -353,7 +356,7 @@ impl Measurer<'_> {
     }
 
     /// Makes the tree on which the run began once more, which no commit has where files differed from it.
-    async fn make(&mut self, own: &OwnIndex, top: &Path, start: &KnownStart) -> Result<(), String> {
+    async fn make(&mut self, own: &OwnIndex, top: &Path, start: &KnownStart) -> Result<(), LookError> {
         let lines: Vec<u8> = start.entries.iter().filter_map(index_line).flatten().collect();
         if lines.is_empty() {
             return Ok(());
@@ -367,7 +370,7 @@ impl Measurer<'_> {
         if tree == start.ids.tree {
             Ok(())
         } else {
-            Err("the tree on which the run began cannot be made again".to_owned())
+            Err(LookError::unfit("the tree on which the run began cannot be made again"))
         }
     }
 
@@ -376,7 +379,7 @@ impl Measurer<'_> {
         own: &OwnIndex,
         start: &KnownStart,
         look: &Look,
-    ) -> Result<Vec<ChangedFile>, String> {
+    ) -> Result<Vec<ChangedFile>, LookError> {
         const RAW: [&str; 6] = ["-r", "-z", "--raw", "--numstat", "--no-abbrev", "--ignore-submodules=none"];
         let call = |renames: &'static str| {
             Call::new("diff-tree").with(&RAW).with(&[renames]).id(&start.ids.tree).id(&look.ids.tree)
@@ -427,7 +430,7 @@ impl Measurer<'_> {
         top: &Path,
         from: &ObjectId,
         to: &ObjectId,
-    ) -> Result<Vec<MadeCommit>, String> {
+    ) -> Result<Vec<MadeCommit>, LookError> {
         if from == to {
             return Ok(Vec::new());
         }
@@ -450,12 +453,13 @@ impl Measurer<'_> {
         look: &Look,
         files: &[ChangedFile],
         redactor: &Redactor,
-    ) -> Result<Option<u64>, String> {
+    ) -> Result<Option<u64>, LookError> {
         let left_out = files.iter().filter(|file| file.not_in_patch.is_some());
         let left_out = left_out.flat_map(|file| [Some(&file.path), file.from.as_ref()]).flatten();
         let mut paths = vec![":/".to_owned()];
         for path in left_out {
-            let path = String::from_utf8(gitpath::to_bytes(path)).map_err(|_| "a path is no text")?;
+            let path = String::from_utf8(gitpath::to_bytes(path))
+                .map_err(|_| LookError::unfit("a path is no text"))?;
             paths.push(format!(":(top,exclude,literal){path}"));
         }
         let call = Call::new("diff-tree").with(&[
@@ -478,9 +482,9 @@ impl Measurer<'_> {
             return Ok(None);
         }
         if redactor.finds(&patch) {
-            return Err("a line that was there before holds a secret".to_owned());
+            return Err(LookError::unfit("a line that was there before holds a secret"));
         }
-        replace(&self.files.patch(), &patch).map_err(|error| error.to_string())?;
+        replace(&self.files.patch(), &patch)?;
         Ok(Some(patch.len() as u64))
     }
 }
@@ -491,16 +495,17 @@ fn unknown_judges() -> JudgesFound {
 
 /// A tree that is looked at from elsewhere, or of which another part is checked out, is not the one of the start; and a
 /// file that git does not let us read may hold anything.
-fn unless_moved(start: &KnownStart, look: &Look) -> Result<(), String> {
+fn unless_moved(start: &KnownStart, look: &Look) -> Result<(), LookError> {
     match &start.place {
         Some(place) if place.untold != look.place.untold => {
-            Err(look.untold.clone().unwrap_or_else(|| "a filter is not there any more".to_owned()))
+            let gone = || "a filter is not there any more".to_owned();
+            Err(LookError::unfit(look.untold.clone().unwrap_or_else(gone)))
         }
         Some(place) if place.inside != look.place.inside => {
-            Err("the repository around the run is another one than in the beginning".to_owned())
+            Err(LookError::unfit("the repository around the run is another one than in the beginning"))
         }
         Some(place) if place.left_out != look.place.left_out => {
-            Err("a sparse checkout leaves out other files than in the beginning".to_owned())
+            Err(LookError::unfit("a sparse checkout leaves out other files than in the beginning"))
         }
         Some(_) | None => Ok(()),
     }

@@ -2,12 +2,12 @@
 
 use std::cell::RefCell;
 
-use super::git::GitCalls;
 use super::snapshots::{KeptTree, LIMIT, Moment};
 use super::ticking::while_ticking;
 use super::world::World;
 use crate::base::text::one_line;
 use crate::engine::event::Event;
+use crate::git::in_run::GitCalls;
 use crate::process::signal::EndRequest;
 use crate::report::numbers::StepNumber;
 
@@ -46,7 +46,7 @@ pub(super) async fn keep(moments: &[Moment], world: &mut World) {
     if let Err(why) = kept
         && world.cancel.request() == EndRequest::None
     {
-        warnings.push(format!("the working tree could not be kept: {}", one_line(&why, 300)));
+        warnings.push(format!("the working tree could not be kept: {}", one_line(&why.to_string(), 300)));
     }
     warnings.retain(|warning| snapshots.said.insert(warning.clone()));
     world.remarks.extend(warnings);

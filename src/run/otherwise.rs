@@ -136,7 +136,7 @@ impl<'f> Suppositions<'f> {
                 RejudgedLoop::passed_over(at)
             }
             Err(why) => {
-                self.unknown.get_or_insert(why);
+                self.unknown.get_or_insert(why.into());
                 RejudgedLoop::passed_over(at)
             }
         };

@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::helper;
 use super::ticking::while_ticking;
 use super::world::World;
+use crate::base::explanation::Explanation;
 use crate::base::time::human;
 use crate::engine::request::QueryRequest;
 use crate::evaluate::observation::{Observation, Stop, Stream};
@@ -20,7 +21,7 @@ const LONGEST_ANSWER: usize = 2 * LONGEST_VALUE;
 /// Answers a query, or says why there is no answer.
 pub(super) async fn perform(request: &QueryRequest, world: &mut World) -> Queried {
     if world.cancel.is_asked() {
-        return Queried { result: Err("the run is to end".to_owned()), stop: Some(Stop::Cancelled) };
+        return Queried { result: Err(Explanation::new("the run is to end")), stop: Some(Stop::Cancelled) };
     }
     let program = Program {
         argv: world.helper.argv.clone(),
@@ -45,9 +46,9 @@ pub(super) async fn perform(request: &QueryRequest, world: &mut World) -> Querie
 }
 
 /// Says what came of a query from what the helper did.
-fn read(seen: &Observation, answer: &[u8], request: &QueryRequest) -> Result<Value, String> {
+fn read(seen: &Observation, answer: &[u8], request: &QueryRequest) -> Result<Value, Explanation> {
     let filter = crate::base::text::one_line(&request.query.filter, 60);
-    let failed = |why: &str| Err(format!("`{filter}` {why}"));
+    let failed = |why: &str| Err(Explanation::new(format!("`{filter}` {why}")));
     if let Some(why) = &seen.failure {
         return failed(&format!("was not answered: {why}"));
     }
@@ -58,7 +59,7 @@ fn read(seen: &Observation, answer: &[u8], request: &QueryRequest) -> Result<Val
         let limit = request.end.map(|(limit, _)| human(limit)).unwrap_or_default();
         return failed(&format!("was stopped after {limit}"));
     }
-    if let Ok(answer) = serde_json::from_slice::<Result<Value, String>>(answer) {
+    if let Ok(answer) = serde_json::from_slice::<Result<Value, Explanation>>(answer) {
         return answer;
     }
     match seen.signal {

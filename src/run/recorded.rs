@@ -5,16 +5,17 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::clock::Clock;
-use super::git::GitCalls;
 use super::normal::Normal;
 use super::recording::{RecordedAnswer, RecordedRequest};
 use super::ticking::show;
 use super::tree::{WorkingTree, WorkingTrees};
 use super::world::World;
+use crate::base::explanation::Explanation;
 use crate::engine::request::{AskRequest, PromptRequest};
 use crate::evaluate::model::{ModelAnswer, Usage};
 use crate::evaluate::observation::{Observation, Stop, Stream, Text};
+use crate::git::in_run::GitCalls;
+use crate::process::clock::Clock;
 
 /// The longest time for looking at the working tree, and for changing it.
 const LIMIT: Duration = Duration::from_mins(2);
@@ -27,7 +28,7 @@ pub(super) struct RecordedCall {
 }
 
 /// Looks at what a prompt asks and at what.
-pub(super) async fn of_prompt(request: &PromptRequest, world: &World) -> Result<RecordedCall, String> {
+pub(super) async fn of_prompt(request: &PromptRequest, world: &World) -> Result<RecordedCall, Explanation> {
     let mut asked = json!({
         "kind": "prompt",
         "prompt": request.text,
@@ -49,7 +50,7 @@ pub(super) async fn of_prompt(request: &PromptRequest, world: &World) -> Result<
 }
 
 /// Looks at what a question asks and at what.
-pub(super) async fn of_question(request: &AskRequest, world: &World) -> Result<RecordedCall, String> {
+pub(super) async fn of_question(request: &AskRequest, world: &World) -> Result<RecordedCall, Explanation> {
     let question = &request.question;
     let asked = json!({
         "kind": "judge",
@@ -63,13 +64,13 @@ pub(super) async fn of_question(request: &AskRequest, world: &World) -> Result<R
 
 impl RecordedCall {
     /// Fails where there is a repository and git cannot look at the working tree: half a recording would be replayed as a whole one.
-    async fn new(mut request: Value, known_by: String, world: &World) -> Result<Self, String> {
+    async fn new(mut request: Value, known_by: String, world: &World) -> Result<Self, Explanation> {
         world.redactor.json(&mut request);
         let known_by = world.redactor.text(&known_by).into_owned();
         let before = match look(world).await {
             Ok(seen) => Some(seen),
             Err(_) if !is_in_repository(world) => None,
-            Err(why) => return Err(format!("the working tree cannot be looked at: {why}")),
+            Err(why) => return Err(Explanation::new(format!("the working tree cannot be looked at: {why}"))),
         };
         let digest = before.as_ref().map_or_else(|| "none".to_owned(), |(_, _, tree)| tree.digest.clone());
         Ok(Self { asked: RecordedRequest::new(request, known_by, digest), before })
@@ -83,16 +84,16 @@ pub(super) fn is_in_repository(world: &World) -> bool {
 }
 
 /// Looks at the working tree of a run.
-async fn look(world: &World) -> Result<(GitCalls, WorkingTrees, WorkingTree), String> {
+async fn look(world: &World) -> Result<(GitCalls, WorkingTrees, WorkingTree), Explanation> {
     let mut git = GitCalls::new(world.own_env.clone(), world.cancel.clone(), LIMIT);
     let trees = WorkingTrees::open(&mut git, &world.root).await?;
     let tree = again(&mut git, &trees, world).await?;
     Ok((git, trees, tree))
 }
 
-async fn again(git: &mut GitCalls, trees: &WorkingTrees, world: &World) -> Result<WorkingTree, String> {
+async fn again(git: &mut GitCalls, trees: &WorkingTrees, world: &World) -> Result<WorkingTree, Explanation> {
     let directory = world.agents.recording.as_ref().map(|recording| recording.directory().to_owned());
-    trees.look(git, &world.root, &world.surroundings.scope, &directory.unwrap_or_default()).await
+    Ok(trees.look(git, &world.root, &world.surroundings.scope, &directory.unwrap_or_default()).await?)
 }
 
 /// Keeps what an agent did. Returns why it could not, if it could not.
@@ -101,7 +102,7 @@ pub(super) async fn keep_prompt(
     seen: &Observation,
     usage: &Usage,
     world: &mut World,
-) -> Result<(), String> {
+) -> Result<(), Explanation> {
     if seen.stop.is_some_and(|stop| !stop.is_own_timeout()) {
         // The run was stopped around it; the next one will ask again.
         return Ok(());
@@ -127,7 +128,11 @@ pub(super) async fn keep_prompt(
 }
 
 /// Keeps what a judge answered. Returns why it could not, if it could not.
-pub(super) fn keep_answer(call: RecordedCall, answer: &ModelAnswer, world: &mut World) -> Result<(), String> {
+pub(super) fn keep_answer(
+    call: RecordedCall,
+    answer: &ModelAnswer,
+    world: &mut World,
+) -> Result<(), Explanation> {
     if answer.stop.is_some_and(|stop| !stop.is_own_timeout()) {
         return Ok(());
     }
@@ -135,7 +140,7 @@ pub(super) fn keep_answer(call: RecordedCall, answer: &ModelAnswer, world: &mut 
     if let Some(reply) = &mut reply {
         world.redactor.json(reply);
     }
-    let error = answer.reply.as_ref().err().map(|why| world.redactor.text(why).into_owned());
+    let error = answer.reply.as_ref().err().map(|why| world.redactor.text(why.as_str()).into_owned());
     let (stop, usage) = (answer.stop, answer.usage.clone());
     let answer = RecordedAnswer { output: None, reply, error, exit_code: 0, stop, usage, patch: None };
     keep(call.asked, answer, &[], world)
@@ -146,11 +151,11 @@ fn keep(
     answer: RecordedAnswer,
     patch: &[u8],
     world: &mut World,
-) -> Result<(), String> {
+) -> Result<(), Explanation> {
     let Some(recording) = &mut world.agents.recording else { return Ok(()) };
     let text = String::from_utf8_lossy(patch);
     if world.redactor.text(&text) != text {
-        return Err("what the agent changed holds a secret".to_owned());
+        return Err(Explanation::new("what the agent changed holds a secret"));
     }
     recording.add(asked, answer, (patch, world.files.instance()))
 }
@@ -159,7 +164,7 @@ fn keep(
 pub(super) async fn replay_prompt(call: RecordedCall, world: &mut World) -> (Observation, Usage) {
     let recorded = match answer(&call, world) {
         Ok(recorded) => recorded,
-        Err(why) => return (missed(why), Usage::default()),
+        Err(why) => return (missed(why.into()), Usage::default()),
     };
     if let Some(name) = &recorded.patch
         && let Err(why) = change(name, call, world).await
@@ -184,7 +189,8 @@ pub(super) async fn replay_prompt(call: RecordedCall, world: &mut World) -> (Obs
 pub(super) fn replay_answer(call: &RecordedCall, world: &mut World) -> ModelAnswer {
     match answer(call, world) {
         Ok(recorded) => {
-            let why = || recorded.error.clone().unwrap_or_else(|| "the recording has no answer".to_owned());
+            let none = || "the recording has no answer".to_owned();
+            let why = || Explanation::new(recorded.error.clone().unwrap_or_else(none));
             ModelAnswer {
                 reply: recorded.reply.clone().ok_or_else(why),
                 stop: recorded.stop,
@@ -200,17 +206,19 @@ pub(super) fn missed(why: String) -> Observation {
     Observation { stop: Some(Stop::Unavailable), ..Observation::not_started(why) }
 }
 
-async fn change(name: &str, call: RecordedCall, world: &World) -> Result<(), String> {
+async fn change(name: &str, call: RecordedCall, world: &World) -> Result<(), Explanation> {
     let Some(recording) = &world.agents.recording else { return Ok(()) };
     let patch = recording.patch(name)?;
-    let (mut git, trees, _) = call.before.ok_or("this is no git repository")?;
+    let (mut git, trees, _) = call.before.ok_or_else(|| Explanation::new("this is no git repository"))?;
     git.clock = Clock::start();
-    trees.apply(&mut git, &patch).await
+    Ok(trees.apply(&mut git, &patch).await?)
 }
 
 /// Finds the answer to a call, or says why it has none, and shows how it differs from the nearest recorded one.
-fn answer(call: &RecordedCall, world: &mut World) -> Result<RecordedAnswer, String> {
-    let Some(recording) = &mut world.agents.recording else { return Err("nothing is recorded".to_owned()) };
+fn answer(call: &RecordedCall, world: &mut World) -> Result<RecordedAnswer, Explanation> {
+    let Some(recording) = &mut world.agents.recording else {
+        return Err(Explanation::new("nothing is recorded"));
+    };
     if let Some(recorded) = recording.next(&call.asked)? {
         return Ok(recorded);
     }
@@ -219,5 +227,5 @@ fn answer(call: &RecordedCall, world: &mut World) -> Result<RecordedAnswer, Stri
     for line in lines {
         show(&sinks, Stream::Stderr, &line);
     }
-    Err(why)
+    Err(Explanation::new(why))
 }

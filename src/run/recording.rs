@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use similar::{ChangeTag, TextDiff};
 
+use crate::base::explanation::Explanation;
 use crate::base::text::{hex, one_line};
 use crate::evaluate::model::Usage;
 use crate::evaluate::observation::Stop;
@@ -109,7 +110,7 @@ impl Recording {
         asked: RecordedRequest,
         mut answer: RecordedAnswer,
         (patch, run): (&[u8], &str),
-    ) -> Result<(), String> {
+    ) -> Result<(), Explanation> {
         let RecordedRequest { request, tree, key, exact: _ } = asked;
         let file = self.file(&key);
         let mut answers = match self.made.get(&key) {
@@ -123,33 +124,34 @@ impl Recording {
         *made += 1;
         if !patch.is_empty() {
             let name = format!("{key}-{}.patch", turn + 1);
-            replace(&self.directory.join(&name), patch).map_err(|error| error.to_string())?;
+            replace(&self.directory.join(&name), patch)?;
             answer.patch = Some(name);
         }
         answers.truncate(turn);
         answers.push(answer);
         let content = RecordingFile { schema: SCHEMA, run: run.to_owned(), request, tree, answers };
-        let text = serde_json::to_string_pretty(&content).map_err(|error| error.to_string())?;
-        replace(&file, text + "\n").map_err(|error| error.to_string())
+        let text = serde_json::to_string_pretty(&content)?;
+        replace(&file, text + "\n").map_err(Explanation::from)
     }
 
     /// Returns the next answer to a call, or `None` where no such call was recorded.
-    pub(super) fn next(&mut self, asked: &RecordedRequest) -> Result<Option<RecordedAnswer>, String> {
+    pub(super) fn next(&mut self, asked: &RecordedRequest) -> Result<Option<RecordedAnswer>, Explanation> {
         let keys = [&asked.key, &asked.exact];
         let Some(key) = keys.into_iter().find(|key| self.file(key).exists()) else { return Ok(None) };
         let answers = read(&self.file(key))?.answers;
         let made = self.made.entry(key.clone()).or_default();
         let answer = answers.get(*made).cloned();
         *made += 1;
-        let too_often = || format!("this was recorded {} times, and is asked once more", answers.len());
+        let too_often =
+            || Explanation::new(format!("this was recorded {} times, and is asked once more", answers.len()));
         answer.map(Some).ok_or_else(too_often)
     }
 
     /// Reads what an agent changed.
-    pub(super) fn patch(&self, name: &str) -> Result<Vec<u8>, String> {
+    pub(super) fn patch(&self, name: &str) -> Result<Vec<u8>, Explanation> {
         // A name from a file that others may have written is no path.
-        let name = Path::new(name).file_name().ok_or("it has no name")?;
-        read::bytes(&self.directory.join(name), MAX_FILE).map_err(|error| error.to_string())
+        let name = Path::new(name).file_name().ok_or_else(|| Explanation::new("it has no name"))?;
+        read::bytes(&self.directory.join(name), MAX_FILE).map_err(Explanation::from)
     }
 
     /// Compares a call with the nearest one that was recorded: why it has no answer, and the lines that differ.
@@ -192,12 +194,16 @@ pub(super) struct RecordedAnswer {
     pub(super) patch: Option<String>,
 }
 
-fn read(file: &Path) -> Result<RecordingFile, String> {
-    let text = read::text(file, MAX_FILE).map_err(|unread| format!("{}: {unread}", file.display()))?;
-    let recorded: RecordingFile =
-        serde_json::from_str(&text).map_err(|error| format!("{}: {error}", file.display()))?;
+fn read(file: &Path) -> Result<RecordingFile, Explanation> {
+    let text = read::text(file, MAX_FILE)
+        .map_err(|unread| Explanation::new(format!("{}: {unread}", file.display())))?;
+    let recorded: RecordingFile = serde_json::from_str(&text)
+        .map_err(|error| Explanation::new(format!("{}: {error}", file.display())))?;
     if recorded.schema > SCHEMA {
-        return Err(format!("{} was written by a later version of ll-loop", file.display()));
+        return Err(Explanation::new(format!(
+            "{} was written by a later version of ll-loop",
+            file.display()
+        )));
     }
     Ok(recorded)
 }

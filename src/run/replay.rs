@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use indexmap::IndexMap;
 
+use crate::base::explanation::Explanation;
 use crate::base::name::StateName;
 use crate::base::time::Timestamp;
 use crate::engine::event::{Event, LoopStart, Stamped};
@@ -25,7 +26,7 @@ pub struct KnownMachine {
 
 /// Finds a loop by the name that a state gives it, in the loop that began like the first of the two, with the variables with
 /// which the second one began.
-pub type Find<'f> = dyn FnMut(&str, &LoopStart, &LoopStart) -> Result<KnownMachine, String> + 'f;
+pub type Find<'f> = dyn FnMut(&str, &LoopStart, &LoopStart) -> Result<KnownMachine, Explanation> + 'f;
 
 /// Why a journal is not that of a run of these loops.
 #[derive(Debug, thiserror::Error)]
@@ -36,7 +37,7 @@ pub enum ReplayError {
         /// Its name.
         name: String,
         /// Why.
-        why: String,
+        why: Explanation,
     },
     /// An event of a loop that did not begin.
     #[error("event {seq} of the journal belongs to a loop that did not begin")]

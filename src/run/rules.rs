@@ -6,11 +6,12 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use super::git::GitCalls;
+use super::look_error::LookError;
 use crate::base::text::listed;
 use crate::engine::Start;
 use crate::engine::changes::{EntryContent, KnownStart, StartTree};
 use crate::git::call::Call;
+use crate::git::in_run::GitCalls;
 
 /// How many words of a command are looked at.
 const MOST_WORDS: usize = 50;
@@ -89,7 +90,7 @@ async fn changed(
     top: &Path,
     start: &KnownStart,
     files: &[String],
-) -> Result<Vec<String>, String> {
+) -> Result<Vec<String>, LookError> {
     let now = Call::new("ls-files").with(&["-s", "-z"]).paths(files).literal();
     let now = entries(&git.run(top, &now).await?, files);
     let then = Call::new("ls-tree").with(&["-z", "--full-tree"]).id(&start.ids.commit).paths(files).literal();

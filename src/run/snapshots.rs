@@ -12,11 +12,13 @@ use std::time::Duration;
 
 use super::area::Area;
 use super::filtered;
-use super::git::{GitCalls, OwnIndex};
+use super::look_error::LookError;
 use crate::base::object::ObjectId;
 use crate::base::own::is_own;
 use crate::base::text::one_line;
 use crate::git::call::{AUTHOR, Call};
+use crate::git::in_run::GitCalls;
+use crate::git::own_index::OwnIndex;
 use crate::git::status;
 use crate::git::status::{FileStanding, StatusLine, Untracked};
 use crate::report::numbers::StepNumber;
@@ -122,7 +124,7 @@ impl KeptTree {
     }
 
     /// Makes a commit of the working tree as it is.
-    pub(super) async fn take(&mut self, root: &Path, area: &Area) -> Result<ObjectId, String> {
+    pub(super) async fn take(&mut self, root: &Path, area: &Area) -> Result<ObjectId, LookError> {
         self.git.again();
         let mut known = self.known(root).await?;
         let taken = self.commit(&mut known, area).await;
@@ -133,7 +135,7 @@ impl KeptTree {
 
     /// Returns what is known of the tree. The index is copied anew where the repository's is another one: what git
     /// tracks may be something else now.
-    async fn known(&mut self, root: &Path) -> Result<KnownTree, String> {
+    async fn known(&mut self, root: &Path) -> Result<KnownTree, LookError> {
         if let Some(known) = self.known.take() {
             if known.identity == identity(&known.index) {
                 return Ok(known);
@@ -149,25 +151,27 @@ impl KeptTree {
         let said = self.git.run(root, &ask).await?;
         let mut lines = said.split(|byte| *byte == b'\n').map(|line| PathBuf::from(OsStr::from_bytes(line)));
         let (Some(top), Some(index)) = (lines.next(), lines.next()) else {
-            return Err("git names the repository in a way that cannot be read".to_owned());
+            return Err(LookError::unfit("git names the repository in a way that cannot be read"));
         };
-        let top = top.canonicalize().map_err(|error| format!("cannot find {}: {error}", top.display()))?;
+        let top = top
+            .canonicalize()
+            .map_err(|error| LookError::unfit(format!("cannot find {}: {error}", top.display())))?;
         Self::copied(top, index, None)
     }
 
-    fn copied(top: PathBuf, index: PathBuf, last: Option<LastSnapshot>) -> Result<KnownTree, String> {
+    fn copied(top: PathBuf, index: PathBuf, last: Option<LastSnapshot>) -> Result<KnownTree, LookError> {
         let identity = identity(&index);
         let own = OwnIndex::of_repository(&index)?.with(AUTHOR);
         Ok(KnownTree { top, index, identity, own, is_used: false, last })
     }
 
-    async fn commit(&mut self, known: &mut KnownTree, area: &Area) -> Result<ObjectId, String> {
+    async fn commit(&mut self, known: &mut KnownTree, area: &Area) -> Result<ObjectId, LookError> {
         let KnownTree { top, own, is_used, last, .. } = known;
         let was_used = std::mem::replace(is_used, true);
         let printed = self.git.run_in(own, top, &status::call(Untracked::Listed), None).await?;
         let (head, mut lines) = status::read(&printed);
-        let head = head.ok_or("there is no commit yet")?;
-        let head = ObjectId::parse(&head).map_err(|error| error.to_string())?;
+        let head = head.ok_or_else(|| LookError::unfit("there is no commit yet"))?;
+        let head = ObjectId::parse(&head)?;
         lines.retain(|line| !is_own(line.path) && !area.is_own(&top.join(OsStr::from_bytes(line.path))));
         let untold = filtered::settle(&mut self.git, top, &mut lines).await?;
         self.left_out.extend(untold.map(|untold| format!("in tree snapshots, {}", untold.sentence)));
@@ -218,8 +222,9 @@ impl KeptTree {
     }
 
     /// Changes refs.
-    pub(super) async fn refer(&mut self, root: &Path, lines: Vec<u8>) -> Result<(), String> {
+    pub(super) async fn refer(&mut self, root: &Path, lines: Vec<u8>) -> Result<(), LookError> {
         let update = Call::new("update-ref").with(&["--stdin"]);
-        self.git.feed(root, &update, lines).await.map(drop)
+        self.git.feed(root, &update, lines).await?;
+        Ok(())
     }
 }

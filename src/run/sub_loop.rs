@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::replay::LeftLoop;
 use super::world::{SubLoop, World};
+use crate::base::explanation::Explanation;
 use crate::base::redact;
 use crate::engine::event::{LoopComplete, LoopResume, LoopStart};
 use crate::engine::past::Standing;
@@ -31,10 +32,13 @@ pub(super) fn prepare(
     request: &SubLoopRequest,
     around: Surrounding<'_>,
     world: &mut World,
-) -> Result<(SubLoop, Option<LeftLoop>), String> {
+) -> Result<(SubLoop, Option<LeftLoop>), Explanation> {
     if world.path.len() > DEEPEST {
         let path: Vec<_> = world.path.iter().map(ToString::to_string).collect();
-        return Err(format!("sub-loops are nested deeper than {DEEPEST}: {}", path.join(" → ")));
+        return Err(Explanation::new(format!(
+            "sub-loops are nested deeper than {DEEPEST}: {}",
+            path.join(" → ")
+        )));
     }
     let mut sub = (world.sub_loops)(request, around.start)?;
     sub.start.at = world.clock.now();
@@ -46,7 +50,7 @@ pub fn engine<'s>(
     sub: &'s SubLoop,
     left: Option<LeftLoop>,
     (request, around): (&SubLoopRequest, Surrounding<'_>),
-) -> Result<Engine<'s>, String> {
+) -> Result<Engine<'s>, Explanation> {
     match left {
         Some(level) => again(level, sub, (request, around)),
         None => Ok(Engine::new(&sub.machine, sub.start.clone())),
@@ -74,7 +78,7 @@ fn again<'s>(
     level: LeftLoop,
     sub: &'s SubLoop,
     (request, around): (&SubLoopRequest, Surrounding<'_>),
-) -> Result<Engine<'s>, String> {
+) -> Result<Engine<'s>, Explanation> {
     let standing = level.standing();
     let before = level.past.elapsed();
     let now = &sub.start.event;
@@ -96,6 +100,8 @@ fn again<'s>(
             Ok(Engine::resume(&sub.machine, start, level.past, how, Duration::ZERO))
         }
         Standing::Over(end) => Ok(Engine::ended(&sub.machine, start, level.past, end)),
-        Standing::Lost(state) => Err(format!("it was left in `{state}`, which it does not have any more")),
+        Standing::Lost(state) => {
+            Err(Explanation::new(format!("it was left in `{state}`, which it does not have any more")))
+        }
     }
 }

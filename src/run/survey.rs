@@ -13,14 +13,16 @@ use std::time::Duration;
 
 use sha2::{Digest as _, Sha256};
 
-use super::git::GitCalls;
+use super::look_error::LookError;
 use super::ticking::while_ticking;
 use super::world::World;
+use crate::base::explanation::Explanation;
 use crate::base::own::is_own;
 use crate::base::text::hex;
 use crate::engine::request::SurveyRequest;
 use crate::evaluate::survey::{Survey, Surveyed};
 use crate::git::call::Call;
+use crate::git::in_run::GitCalls;
 use crate::git::status;
 use crate::git::status::{Untracked, read};
 
@@ -36,7 +38,7 @@ pub(super) async fn look(request: &SurveyRequest, world: &mut World) -> Surveyed
     let mut surveyor = Surveyor { git: GitCalls::new(world.own_env.clone(), world.cancel.clone(), limit) };
     let root = world.root.clone();
     let sinks = RefCell::new(&mut world.sinks);
-    while_ticking(&sinks, surveyor.survey(&root, &request.scope)).await
+    while_ticking(&sinks, surveyor.survey(&root, &request.scope)).await.map_err(Explanation::from)
 }
 
 /// Looks at repositories.
@@ -46,7 +48,7 @@ pub(super) struct Surveyor {
 
 impl Surveyor {
     /// Looks at a repository, and at those inside of it.
-    pub(super) async fn survey(&mut self, root: &Path, scope: &[String]) -> Surveyed {
+    pub(super) async fn survey(&mut self, root: &Path, scope: &[String]) -> Result<Survey, LookError> {
         let mut digest = Sha256::new();
         let mut head = None;
         let mut seen = BTreeSet::new();
@@ -57,13 +59,15 @@ impl Surveyor {
                 continue;
             }
             if seen.len() > MOST_REPOSITORIES {
-                return Err(format!("there are more than {MOST_REPOSITORIES} repositories in it"));
+                return Err(LookError::unfit(format!(
+                    "there are more than {MOST_REPOSITORIES} repositories in it"
+                )));
             }
             if !is_first && !directory.is_dir() {
                 continue;
             }
             let top = self.top(&directory).await?;
-            if !is_first && top != directory.canonicalize().map_err(|error| error.to_string())? {
+            if !is_first && top != directory.canonicalize()? {
                 // A submodule that is not checked out.
                 continue;
             }
@@ -88,22 +92,23 @@ impl Surveyor {
     }
 
     /// Finds the top of the working tree, which the paths of the list are relative to.
-    async fn top(&mut self, directory: &Path) -> Result<PathBuf, String> {
+    async fn top(&mut self, directory: &Path) -> Result<PathBuf, LookError> {
         let mut output = self.git.run(directory, &Call::new("rev-parse").with(&["--show-toplevel"])).await?;
         if output.last() == Some(&b'\n') {
             output.pop();
         }
         let top = PathBuf::from(OsStr::from_bytes(&output));
-        top.canonicalize().map_err(|error| format!("cannot find {}: {error}", top.display()))
+        top.canonicalize()
+            .map_err(|error| LookError::unfit(format!("cannot find {}: {error}", top.display())))
     }
 
-    async fn status(&mut self, directory: &Path, scope: &[String]) -> Result<Vec<u8>, String> {
+    async fn status(&mut self, directory: &Path, scope: &[String]) -> Result<Vec<u8>, LookError> {
         let status = status::call(Untracked::Listed);
-        self.git.run(directory, &status.paths(scope).literal()).await
+        Ok(self.git.run(directory, &status.paths(scope).literal()).await?)
     }
 
     /// Adds what a file holds, so that no two contents look the same. One that vanishes is as good as deleted.
-    async fn add_content(&self, digest: &mut Sha256, path: &Path) -> Result<(), String> {
+    async fn add_content(&self, digest: &mut Sha256, path: &Path) -> Result<(), LookError> {
         let Ok(metadata) = path.symlink_metadata() else {
             add(digest, b"gone");
             return Ok(());
@@ -217,13 +222,13 @@ mod tests {
         Surveyor { git: GitCalls::new(env.into(), cancel, LIMIT) }
     }
 
-    fn run(mut surveyor: Surveyor, root: &Path, scope: &[&str]) -> Surveyed {
+    fn run(mut surveyor: Surveyor, root: &Path, scope: &[&str]) -> Result<Survey, String> {
         let scope: Vec<_> = scope.iter().map(|path| (*path).to_owned()).collect();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(surveyor.survey(root, &scope))
+        runtime.block_on(surveyor.survey(root, &scope)).map_err(|why| why.to_string())
     }
 
-    fn survey(root: &Path, scope: &[&str]) -> Surveyed {
+    fn survey(root: &Path, scope: &[&str]) -> Result<Survey, String> {
         run(surveyor("/usr/local/bin:/usr/bin:/bin"), root, scope)
     }
 

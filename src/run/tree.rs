@@ -7,11 +7,13 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest as _, Sha256};
 use tempfile::TempDir;
 
-use super::git::GitCalls;
+use super::look_error::LookError;
 use crate::base::object::ObjectId;
 use crate::base::text::hex;
 use crate::files::transient;
-use crate::git::call::{Call, alternate, copy_index};
+use crate::git::call::{Call, alternate};
+use crate::git::in_run::GitCalls;
+use crate::git::own_index::copy_index;
 
 /// A place for indexes and objects, for as long as trees are compared.
 pub(super) struct WorkingTrees {
@@ -28,16 +30,16 @@ pub(super) struct WorkingTree {
 
 impl WorkingTrees {
     /// Opens the repository around a directory, or says why there is none.
-    pub(super) async fn open(git: &mut GitCalls, root: &Path) -> Result<Self, String> {
+    pub(super) async fn open(git: &mut GitCalls, root: &Path) -> Result<Self, LookError> {
         let ask = |words: &[&'static str]| Call::new("rev-parse").with(words);
         let top = path(&git.run(root, &ask(&["--show-toplevel"])).await?);
         let objects = path(&git.run(&top, &ask(&["--git-path", "objects"])).await?);
         let index = path(&git.run(&top, &ask(&["--git-path", "index"])).await?);
-        let place = transient::directory("ll-trees-").map_err(|error| error.to_string())?;
+        let place = transient::directory("ll-trees-")?;
         let own = |name: &str| place.path().join(name);
-        fs_err::create_dir(own("objects")).map_err(|error| error.to_string())?;
+        fs_err::create_dir(own("objects"))?;
         // Git's own index knows which files did not change; without it every file is read.
-        copy_index(&top.join(index), &own("index")).map_err(|error| error.to_string())?;
+        copy_index(&top.join(index), &own("index"))?;
         for (name, value) in [("GIT_INDEX_FILE", own("index")), ("GIT_OBJECT_DIRECTORY", own("objects"))] {
             git.env.insert(name.to_owned(), value.to_string_lossy().into_owned());
         }
@@ -53,18 +55,18 @@ impl WorkingTrees {
         root: &Path,
         scope: &[String],
         except: &Path,
-    ) -> Result<WorkingTree, String> {
+    ) -> Result<WorkingTree, LookError> {
         git.run(&self.top, &Call::new("add").with(&["-A"]).path(":/")).await?;
         if let Ok(inside) = except.strip_prefix(&self.top) {
             if inside.as_os_str().is_empty() {
-                return Err("the recording is the whole working tree".to_owned());
+                return Err(LookError::unfit("the recording is the whole working tree"));
             }
             // Taken out again afterwards: `add` refuses to leave out what is ignored anyway.
             let forget = Call::new("rm").with(&["-r", "-f", "--cached", "--quiet", "--ignore-unmatch"]);
             git.run(&self.top, &forget.path(format!(":(top,literal){}", inside.display()))).await?;
         }
         let id = git.run(&self.top, &Call::new("write-tree")).await?;
-        let id = ObjectId::parse(String::from_utf8_lossy(&id).trim()).map_err(|error| error.to_string())?;
+        let id = ObjectId::parse(String::from_utf8_lossy(&id).trim())?;
         let list = Call::new("ls-files").with(&["-s", "-z"]).paths(scope).literal();
         let listed = git.run(root, &list).await?;
         Ok(WorkingTree { id, digest: hex(&Sha256::digest(&listed)) })
@@ -76,21 +78,22 @@ impl WorkingTrees {
         git: &mut GitCalls,
         from: &WorkingTree,
         to: &WorkingTree,
-    ) -> Result<Vec<u8>, String> {
+    ) -> Result<Vec<u8>, LookError> {
         if from.id == to.id {
             return Ok(Vec::new());
         }
         let patch = Call::new("diff-tree").with(&["-r", "-p", "--binary", "--full-index"]);
-        git.run(&self.top, &patch.id(&from.id).id(&to.id)).await
+        Ok(git.run(&self.top, &patch.id(&from.id).id(&to.id)).await?)
     }
 
     /// Changes the working tree by a patch.
-    pub(super) async fn apply(&self, git: &mut GitCalls, patch: &[u8]) -> Result<(), String> {
+    pub(super) async fn apply(&self, git: &mut GitCalls, patch: &[u8]) -> Result<(), LookError> {
         let file = self.place.path().join("patch");
-        fs_err::write(&file, patch).map_err(|error| error.to_string())?;
+        fs_err::write(&file, patch)?;
         let file = file.to_string_lossy().into_owned();
         let apply = Call::new("apply").with(&["--whitespace=nowarn"]).path(file);
-        git.run(&self.top, &apply).await.map(drop)
+        git.run(&self.top, &apply).await?;
+        Ok(())
     }
 }
 

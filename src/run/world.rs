@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use super::area::Area;
 use super::checkpoint::Checkpoints;
-use super::clock::Clock;
 use super::helper::Helper;
 use super::patience::Patience;
 use super::recording::Recording;
@@ -16,6 +15,7 @@ use super::replay::Left;
 use super::rules::Rules;
 use super::snapshots::TreeSnapshots;
 use super::surprises::Surprises;
+use crate::base::explanation::Explanation;
 use crate::base::name::LoopName;
 use crate::base::redact::Redactor;
 use crate::base::time::Timestamp;
@@ -28,6 +28,7 @@ use crate::journal::files::RunFiles;
 use crate::journal::snapshot::Surroundings;
 use crate::journal::writer::Journal;
 use crate::machine::Machine;
+use crate::process::clock::Clock;
 use crate::process::guard::Guard;
 use crate::process::signal::Cancel;
 use crate::process::spawn::Program;
@@ -78,7 +79,7 @@ pub struct World {
     /// What the work of the run is judged by.
     pub rules: Rules,
     /// What became of the artifact of the run, if it has one.
-    pub artifact: Option<Result<String, String>>,
+    pub artifact: Option<Result<String, Explanation>>,
     /// Why `state.json` could not be written the last time, if it could not.
     pub state_failure: Option<io::Error>,
     /// The loops that are running, the outermost first.
@@ -101,7 +102,7 @@ pub fn directory_of_actions(root: &Path) -> Option<PathBuf> {
 }
 
 /// Makes a sub-loop ready for a request of the run that began like this, or says why it cannot be.
-pub(super) type SubLoops = Box<dyn FnMut(&SubLoopRequest, &Start) -> Result<SubLoop, String>>;
+pub(super) type SubLoops = Box<dyn FnMut(&SubLoopRequest, &Start) -> Result<SubLoop, Explanation>>;
 
 /// A sub-loop that is ready.
 pub struct SubLoop {
@@ -118,7 +119,7 @@ pub struct Workplace {
     /// Where its actions run.
     pub root: PathBuf,
     /// Removes it, or says why it stays.
-    pub leave: Box<dyn FnOnce() -> Result<(), String>>,
+    pub leave: Box<dyn FnOnce() -> Result<(), Explanation>>,
 }
 
 /// Who answers in a run, and how patient we are.
@@ -198,7 +199,7 @@ impl World {
         argv: Vec<String>,
         env: BTreeMap<String, String>,
         setting: &Setting,
-    ) -> Result<Program, String> {
+    ) -> Result<Program, Explanation> {
         let cwd = setting.cwd.as_deref().map(|cwd| directory(&self.root, cwd)).transpose()?;
         let cwd = cwd.or_else(|| self.starts_in.clone());
         Ok(Program { argv, env: env.into_iter().collect(), cwd, stdin: None, guard: self.guard.clone() })
@@ -206,10 +207,11 @@ impl World {
 }
 
 /// Finds the directory of an action, which stays inside the working tree.
-fn directory(root: &Path, cwd: &str) -> Result<PathBuf, String> {
+fn directory(root: &Path, cwd: &str) -> Result<PathBuf, Explanation> {
     let path = Path::new(cwd);
     let leaves = path.components().any(|part| matches!(part, Component::ParentDir | Component::RootDir));
-    let outside = || format!("`cwd: {cwd}` leads out of the working tree; name a directory below it");
+    let outside =
+        || Explanation::new(format!("`cwd: {cwd}` leads out of the working tree; name a directory below it"));
     if leaves {
         return Err(outside());
     }
@@ -217,6 +219,6 @@ fn directory(root: &Path, cwd: &str) -> Result<PathBuf, String> {
     match (directory.canonicalize(), root.canonicalize()) {
         (Ok(real), Ok(real_root)) if real.starts_with(&real_root) => Ok(real),
         (Ok(_), _) => Err(outside()),
-        (Err(_), _) => Err(format!("`cwd: {cwd}` does not exist")),
+        (Err(_), _) => Err(Explanation::new(format!("`cwd: {cwd}` does not exist"))),
     }
 }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use super::secrets;
 use crate::base::redact::MIN_SECRET;
 use crate::ci;
+use crate::forge::github::workflow_job::TOKENS;
 
 /// Variables of ll-loop itself that actions do not inherit.
 const WITHHELD: &[&str] = &[SUPERVISED, DETACHED, "LL_FAULT"];
@@ -45,7 +46,7 @@ impl Environment {
 
     /// Returns the token for GitHub: ll-loop's own, or else the job's.
     pub(crate) fn token(&self) -> Option<&str> {
-        self.token.as_deref().or_else(|| self.get("GITHUB_TOKEN")).or_else(|| self.get("GH_TOKEN"))
+        self.token.as_deref().or_else(|| TOKENS.iter().find_map(|name| self.get(name)))
     }
 
     /// Returns ll-loop's own token: on servers other than GitHub, the job's has another name.
@@ -62,7 +63,7 @@ impl Environment {
     /// Returns this environment as it is without ll-loop's own token, where the job has one: what somebody gave for
     /// writing need not be allowed to read artifacts, or to set statuses.
     pub(crate) fn with_token_of_job(&self) -> Self {
-        let token = self.token.clone().filter(|_| self.get("GITHUB_TOKEN").is_none());
+        let token = self.token.clone().filter(|_| self.get(TOKENS[0]).is_none());
         Self { token, ..self.clone() }
     }
 
@@ -115,7 +116,7 @@ impl Environment {
 
     /// Returns the environment in which git reaches a server as the user does, without a token of ours. At a terminal, a
     /// credential helper may need the token that the user has set; in CI an action may have named the helper, and the
-    /// servers that know the job's token are reached by [`crate::git::call::Git::connected`].
+    /// servers that know the job's token are reached by [`crate::git::runner::Git::connected`].
     pub(crate) fn for_users_git(&self) -> BTreeMap<String, String> {
         self.for_actions(!ci::is_ci(&self.lookup()))
     }

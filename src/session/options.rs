@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::audience::Audience;
+use crate::base::explanation::Explanation;
 use crate::base::run_key::RunKey;
 use crate::base::time::human;
 use crate::ci::chain::ChainLink;
@@ -13,7 +14,7 @@ use crate::ci::reported::ReportOptions;
 use crate::engine::event::Assignment;
 use crate::lease::record::{LONGEST, SHORTEST};
 use crate::machine::{Budget, OnChange, OnHandoff};
-use crate::run::clock::Clock;
+use crate::process::clock::Clock;
 use crate::run::recording::Mode;
 
 /// How a run behaves and is reported, whether it begins or goes on.
@@ -78,11 +79,11 @@ impl LockOptions {
     ///
     /// # Errors
     /// It is no whole number of seconds, too short, or too long.
-    pub fn ttl(duration: Duration) -> Result<Duration, String> {
+    pub fn ttl(duration: Duration) -> Result<Duration, Explanation> {
         if duration.subsec_nanos() == 0 && (SHORTEST..=LONGEST).contains(&duration) {
             return Ok(duration);
         }
-        Err(format!("write whole seconds, from {} to {}", human(SHORTEST), human(LONGEST)))
+        Err(Explanation::new(format!("write whole seconds, from {} to {}", human(SHORTEST), human(LONGEST))))
     }
 }
 

@@ -3,7 +3,7 @@
 use super::file_report::SuiteReport;
 use super::results_text;
 use super::suite::{SuiteOptions, TestPlace, TestedFile, run};
-use crate::run::clock::Clock;
+use crate::process::clock::Clock;
 use crate::session::context::Session;
 use crate::session::error::Error;
 

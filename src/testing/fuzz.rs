@@ -31,7 +31,7 @@ use crate::evaluate::observation::Observation;
 use crate::machine::explore::{BOUND, Exploration, explore};
 use crate::machine::routing::departures;
 use crate::machine::{Machine, Target};
-use crate::run::clock::Clock;
+use crate::process::clock::Clock;
 
 /// How many rounds of a maintain loop a walk takes at most.
 const MOST_CYCLES: u32 = 3;

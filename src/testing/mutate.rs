@@ -10,7 +10,7 @@ use super::mutants::{LoopMutant, SkippedLine, mutants, skipped};
 use super::play::MOST_TURNS;
 use super::ready_test::ReadyTest;
 use super::subject::{LoopUnderTest, LoopVariant};
-use crate::run::clock::Clock;
+use crate::process::clock::Clock;
 
 /// Which mutants are run.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -7,6 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ll_loop::internals::base::explanation::Explanation;
 use ll_loop::internals::base::name::LoopName;
 use ll_loop::internals::engine::Engine;
 use ll_loop::internals::engine::event::{Event, LoopStart, Stamped};
@@ -188,7 +189,7 @@ fn fold(events: &[Stamped]) {
         };
         let mut find = |name: &str, _: &LoopStart, _: &LoopStart| {
             let found = LoopName::parse(name).ok().and_then(|name| machines.get(&name));
-            found.map(known).ok_or_else(|| "there is none".to_owned())
+            found.map(known).ok_or_else(|| Explanation::new("there is none"))
         };
         let mut replay = Replay::new(known(outermost), &mut find);
         for stamped in events {

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use ll_loop::internals::base::decode::Decode as _;
 use ll_loop::internals::base::diagnostic::{Diagnostics, FindingPlace};
+use ll_loop::internals::base::explanation::Explanation;
 use ll_loop::internals::base::node::Node;
 use ll_loop::internals::base::path::DocPath;
 use ll_loop::internals::definition::resolve::{self, Fetched, Reference};
@@ -182,9 +183,9 @@ impl<'d> Files<'d> {
         Self { main, others: parts.map(|part| part.split_once('\n').unwrap_or((part, ""))).collect() }
     }
 
-    fn fetch(&self, reference: &Reference<'_>) -> Result<Fetched, String> {
+    fn fetch(&self, reference: &Reference<'_>) -> Result<Fetched, Explanation> {
         let found = self.others.iter().find(|(name, _)| *name == reference.name);
-        let (name, text) = found.ok_or_else(|| "it is not there".to_owned())?;
+        let (name, text) = found.ok_or_else(|| Explanation::new("it is not there"))?;
         Ok(Fetched { path: PathBuf::from(name), shown: (*name).to_owned(), text: (*text).to_owned() })
     }
 }

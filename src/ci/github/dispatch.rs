@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::status;
 use super::target::ReportTarget;
+use crate::base::explanation::Explanation;
 use crate::base::text::{one_line, percent_encoded};
 use crate::ci::chain::{ChainLink, NextRun};
 use crate::forge::github::api::ApiError;
@@ -17,7 +18,7 @@ pub(super) fn go_on(target: &ReportTarget, link: ChainLink) -> NextRun {
     }
     let workflow = match workflow(target) {
         Ok(workflow) => workflow,
-        Err(why) => return NextRun::NotStarted(why),
+        Err(why) => return NextRun::NotStarted(why.into()),
     };
     let Some(git_ref) = target.dispatch_ref() else {
         return NextRun::NotStarted("this job is on no branch or tag of the repository".to_owned());
@@ -47,13 +48,14 @@ pub(super) fn go_on(target: &ReportTarget, link: ChainLink) -> NextRun {
 }
 
 /// Returns the name of the workflow's file, as the runner says it, or else the server: not every runner does.
-fn workflow(target: &ReportTarget) -> Result<String, String> {
+fn workflow(target: &ReportTarget) -> Result<String, Explanation> {
     if let Some(workflow) = target.workflow() {
         return Ok(workflow.to_owned());
     }
-    let unnamed = || "this job does not name a workflow of this repository".to_owned();
+    let unnamed = || Explanation::new("this job does not name a workflow of this repository");
     let run = target.run().parse().map_err(|_| unnamed())?;
-    let run = run::get(target.api(), target.repository(), run).map_err(said)?;
+    let run = run::get(target.api(), target.repository(), run);
+    let run = run.map_err(|error| Explanation::new(said(error)))?;
     run.workflow().map(str::to_owned).ok_or_else(unnamed)
 }
 

@@ -29,6 +29,7 @@ use super::chain::{ChainLink, NextRun};
 use super::job::{Job, Variables};
 use super::reported::{ReportRequest, Reporter};
 use super::service::{CiService, LastWord, ProviderRow, annotate};
+use crate::base::explanation::Explanation;
 use crate::base::lookup::Lookup;
 use crate::forge::github::other_run::OtherRun;
 use crate::forge::github::server::Flavour;
@@ -180,12 +181,12 @@ impl CiService for Github {
         }
         let begun = match ReportTarget::new(self.flavour, request) {
             Ok(target) if request.is_over => {
-                GithubReporter::of_end(target, channels).map_err(|error| error.to_string())
+                GithubReporter::of_end(target, channels).map_err(Explanation::from)
             }
-            Ok(target) => GithubReporter::begin(target, channels).map_err(|error| error.to_string()),
+            Ok(target) => GithubReporter::begin(target, channels).map_err(Explanation::from),
             Err(NoTarget::Token) if !options.is_asked() => return (None, warnings),
             Err(_) if !is_reported => return (None, warnings),
-            Err(error) => Err(error.to_string()),
+            Err(error) => Err(error.into()),
         };
         match begun {
             Ok(reporter) => (Some(Box::new(reporter)), warnings),
@@ -200,23 +201,24 @@ impl CiService for Github {
         let target = request.options.status.unwrap_or(true).then(|| ReportTarget::new(self.flavour, request));
         let target = target?.ok()?;
         Some(Box::new(move |text| {
-            status::set(&target, "error", text, target.url()).map_err(|error| error.to_string())
+            status::set(&target, "error", text, target.url()).map_err(Explanation::from)
         }))
     }
 
-    fn end_waiting(&self, request: ReportRequest<'_>, text: &str) -> Result<(), String> {
+    fn end_waiting(&self, request: ReportRequest<'_>, text: &str) -> Result<(), Explanation> {
         let here = match ReportTarget::new(self.flavour, request) {
             Ok(here) => here,
             // Without a token, no run has set a status.
             Err(NoTarget::Token) => return Ok(()),
-            Err(error) => return Err(error.to_string()),
+            Err(error) => return Err(error.into()),
         };
         let target = match OtherRun::of_event(request.env) {
             Some(run) => run.target((here.api(), here.repository()), request.subject.clone()),
             None => here,
         };
         let permission = target.server().permission("statuses: write").to_owned();
-        status::end_waiting(&target, text).map_err(|error| error.needing(&permission).to_string())
+        status::end_waiting(&target, text)
+            .map_err(|error| Explanation::new(error.needing(&permission).to_string()))
     }
 
     fn go_on(&self, request: ReportRequest<'_>, link: Option<ChainLink>) -> (NextRun, Option<String>) {

@@ -8,6 +8,7 @@ use crate::forge::github::api::{Api, ApiError};
 use crate::forge::github::event::WorkflowEvent;
 use crate::forge::github::repository::RepositoryName;
 use crate::forge::github::server::{Flavour, GithubServer};
+use crate::forge::github::workflow_job::WorkflowJob;
 
 /// GitHub accepts longer names; the page of a commit shows less than this.
 const MAX_CONTEXT: usize = 200;
@@ -71,20 +72,21 @@ impl ReportTarget {
         ReportRequest { env, token, options, subject, .. }: ReportRequest<'_>,
     ) -> Result<Self, NoTarget> {
         let token = token.ok_or(NoTarget::Token)?;
-        let repository = env("GITHUB_REPOSITORY").and_then(|name| RepositoryName::parse(&name));
+        let job = WorkflowJob::read(env);
+        let repository = job.repository.as_deref().and_then(RepositoryName::parse);
         let repository = repository.ok_or(NoTarget::Repository)?;
         let event = WorkflowEvent::read(env);
-        let origin = origin_of_job(env, &event);
+        let origin = origin_of_job(&job, &event);
         let sha = options.sha.clone().or(event.sha).ok_or(NoTarget::Commit(event.name))?;
-        let server = env("GITHUB_SERVER_URL").unwrap_or_else(|| "https://github.com".to_owned());
+        let server = job.server_url.as_deref().unwrap_or("https://github.com");
         let server = server.trim_end_matches('/');
         Ok(Self {
             api: Api::from_env(env, Some(token.to_owned())).map_err(NoTarget::Network)?,
             flavour,
-            run: env("GITHUB_RUN_ID").unwrap_or_default(),
-            attempt: env("GITHUB_RUN_ATTEMPT").unwrap_or_else(|| "1".to_owned()),
-            url: format!("{server}/{repository}/actions/runs/{}", run_of_page(flavour, env)),
-            workflow: env("GITHUB_WORKFLOW_REF").and_then(|name| workflow(&name, &repository)),
+            url: format!("{server}/{repository}/actions/runs/{}", run_of_page(flavour, &job)),
+            run: job.run_id.unwrap_or_default(),
+            attempt: job.run_attempt.unwrap_or_else(|| "1".to_owned()),
+            workflow: job.workflow_ref.and_then(|name| workflow(&name, &repository)),
             origin,
             dispatch_ref: event.dispatch_ref,
             repository,
@@ -264,12 +266,11 @@ fn subject_name(subject: &ReportedRun) -> String {
 
 /// Says which job of which workflow this is, and what kind of event set it off: the same in another CI run, and in another
 /// attempt. Two pull requests with one head are merged with other commits, and are not the same.
-fn origin_of_job(env: Lookup<'_>, event: &WorkflowEvent) -> Option<String> {
-    let known = |name: &str| env(name).filter(|value| !value.is_empty());
-    let workflow = known("GITHUB_WORKFLOW_REF").or_else(|| known("GITHUB_WORKFLOW"))?;
+fn origin_of_job(job: &WorkflowJob, event: &WorkflowEvent) -> Option<String> {
+    let workflow = job.workflow_ref.as_ref().or(job.workflow.as_ref())?;
     // What follows is the branch or tag.
     let file = workflow.split('@').next().unwrap_or_default();
-    Some(origin(&[file, &event.name, &known("GITHUB_JOB")?], event.pull_request))
+    Some(origin(&[file, &event.name, job.job.as_ref()?], event.pull_request))
 }
 
 /// Makes a short name of what tells one origin of reports from others.
@@ -283,24 +284,24 @@ const ORIGIN_DIGITS: usize = 12;
 
 /// Returns the page of the job's run: of its attempt, where the server counts attempts.
 pub fn page(env: Lookup<'_>) -> Option<String> {
-    let known = |name: &str| env(name).filter(|value| !value.is_empty());
-    let (server, repository) = (known("GITHUB_SERVER_URL")?, known("GITHUB_REPOSITORY")?);
-    let (flavour, attempt) = (GithubServer::of(env).flavour(), known("GITHUB_RUN_ATTEMPT"));
-    known("GITHUB_RUN_ID")?;
-    let page = format!("{server}/{repository}/actions/runs/{}", run_of_page(flavour, env));
-    Some(match (flavour, attempt) {
+    let job = WorkflowJob::read(env);
+    let (server, repository) = (job.server_url.as_ref()?, job.repository.as_ref()?);
+    let flavour = GithubServer::of(env).flavour();
+    job.run_id.as_ref()?;
+    let page = format!("{server}/{repository}/actions/runs/{}", run_of_page(flavour, &job));
+    Some(match (flavour, job.run_attempt) {
         (Flavour::Github, attempt) => format!("{page}/attempts/{}", attempt.as_deref().unwrap_or("1")),
         (Flavour::Gitea | Flavour::Forgejo, _) => page,
     })
 }
 
 /// Returns what stands for the run in the address of its page: Forgejo counts the runs of each repository there.
-pub(super) fn run_of_page(flavour: Flavour, env: Lookup<'_>) -> String {
+pub(super) fn run_of_page(flavour: Flavour, job: &WorkflowJob) -> String {
     let run = match flavour {
-        Flavour::Github | Flavour::Gitea => env("GITHUB_RUN_ID"),
-        Flavour::Forgejo => env("GITHUB_RUN_NUMBER"),
+        Flavour::Github | Flavour::Gitea => &job.run_id,
+        Flavour::Forgejo => &job.run_number,
     };
-    run.unwrap_or_default()
+    run.clone().unwrap_or_default()
 }
 
 /// Returns the file in `octo/project/.github/workflows/fix.yml@refs/heads/main`. A workflow of another repository

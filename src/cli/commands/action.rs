@@ -184,7 +184,8 @@ fn save(args: &ActionArgs, session: &Session<'_>, output: &Output) -> Result<u8,
         save_contained(&args.command, name, session)?;
     }
     let reports = needed(env, "report-dir")?;
-    let reports = Path::new(env.get("GITHUB_WORKSPACE").unwrap_or_default()).join(reports);
+    let workspace = Provider::detect(&env.lookup()).job().workspace;
+    let reports = workspace.unwrap_or_default().join(reports);
     if is_contained {
         session.clean_reports(&reports)?;
         let is_clean = Provider::detect(&env.lookup()).announce(&[("clean", "true".to_owned())]);

@@ -14,7 +14,7 @@ use crate::files::unzip::{UnzipError, UnzipLimits};
 use crate::forge::archive::{ArchiveError, pack, unpack};
 use crate::forge::github::artifacts::RunsMeant;
 use crate::forge::github::results::{Results, absent, check_name, expiry};
-use crate::run::clock::Clock;
+use crate::process::clock::Clock;
 use crate::session::context::Session;
 use crate::session::error::{Error, Kind};
 use crate::session::read::fetch::{ArtifactRequest, fault, mask, say_undigested};

@@ -14,7 +14,7 @@ use crate::cli::flags::ReachFlags;
 use crate::cli::output::Output;
 use crate::definition::load::{self, DIRECTORY, LoadError, Loaded, Located};
 use crate::journal::known::KnownRun;
-use crate::run::clock::Clock;
+use crate::process::clock::Clock;
 use crate::session::context::Session;
 use crate::session::error::Error;
 use crate::session::prepare::prepared::reaching;

@@ -9,7 +9,7 @@ use clap_mangen::Man;
 use crate::base::time::Timestamp;
 use crate::cli::output::Output;
 use crate::files::replace::replace;
-use crate::run::clock::Clock;
+use crate::process::clock::Clock;
 use crate::session::environment::Environment;
 use crate::session::error::Error;
 

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::runs::{details, json};
 use crate::cli::output::Output;
 use crate::journal::known::KnownRun;
-use crate::run::clock::Clock;
+use crate::process::clock::Clock;
 use crate::session::context::Session;
 use crate::session::error::Error;
 use crate::session::read::runs::Places;

@@ -39,7 +39,7 @@ pub(in crate::cli) fn stop(args: &StopArgs, session: &Session<'_>, output: &Outp
         }
     };
     stop::end(run)?;
-    let now = crate::run::clock::Clock::start().now();
+    let now = crate::process::clock::Clock::start().now();
     let instance = run.files.instance();
     match places.all()?.iter().find(|run| run.files.instance() == instance) {
         Some(ended) => output.data(&line(ended, now)),

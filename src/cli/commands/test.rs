@@ -8,7 +8,7 @@ use crate::ci::github::commands::WorkflowCommands;
 use crate::cli::output::Output;
 use crate::files::replace::replace;
 use crate::report::dialect::Dialect as _;
-use crate::run::clock::Clock;
+use crate::process::clock::Clock;
 use crate::session::context::Session;
 use crate::session::error::Error;
 use crate::testing::suite::{self, GenerateTo, MutantOptions, SuiteOptions, TestedFile};

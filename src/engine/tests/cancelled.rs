@@ -161,7 +161,7 @@ fn other_inputs(fitting: &Input) -> Vec<Input> {
         Input::PromptDone(seen, call()),
         Input::Answered(answer),
         Input::Continuation(None),
-        Input::SubLoopDone(Err("none".to_owned())),
+        Input::SubLoopDone(Err(Explanation::new("none"))),
         Input::Surveyed(tree('a')),
         Input::FileRead(Ok(None)),
         Input::Queried(queried),

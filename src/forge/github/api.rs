@@ -16,6 +16,7 @@ use serde_json::Value;
 use super::client::{Client, LostAnswer};
 use super::http::{Again, Failed, RetryPolicy, Token, Transport, is_trouble, read, send, tries};
 use super::server::GithubServer;
+use super::workflow_job::WorkflowJob;
 use crate::base::lookup::Lookup;
 use crate::base::text::{one_line, percent_encoded};
 use crate::base::time::human;
@@ -266,8 +267,12 @@ impl Api {
 
     /// Makes a client of the API that the environment names, GitHub's own by default.
     pub fn from_env(env: Lookup<'_>, token: Option<String>) -> Result<Self, ApiError> {
-        let base = env("GITHUB_API_URL").filter(|base| !base.is_empty()).unwrap_or_else(|| GITHUB.to_owned());
-        let api = Self::new(&base, token, Transport::from_env(env).map_err(ApiError::Setup)?);
+        let base = WorkflowJob::read(env).api_url.unwrap_or_else(|| GITHUB.to_owned());
+        let api = Self::new(
+            &base,
+            token,
+            Transport::from_env(env).map_err(|why| ApiError::Setup(why.to_string()))?,
+        );
         Ok(api.of(GithubServer::of(env)))
     }
 

@@ -19,6 +19,7 @@ use super::event::is_sha;
 use super::http::Transport;
 use super::repository::RepositoryName;
 use super::server::{GithubServer, is_of_github};
+use super::workflow_job::WorkflowJob;
 use crate::base::lookup::Lookup;
 use crate::base::text::{hex, is_hex, one_line, percent_encoded};
 
@@ -149,10 +150,11 @@ pub struct ServerRepository<'a> {
 
 /// Returns a client of the server that the environment names, and the server's address.
 pub fn server(env: Lookup<'_>, token: Option<String>) -> Result<(Api, String), ApiError> {
-    let set = |name: &str| {
-        env(name).map(|value| value.trim_end_matches('/').to_owned()).filter(|value| !value.is_empty())
+    let plain = |address: Option<String>| {
+        address.map(|address| address.trim_end_matches('/').to_owned()).filter(|address| !address.is_empty())
     };
-    let (api, server) = (set("GITHUB_API_URL"), set("GITHUB_SERVER_URL"));
+    let job = WorkflowJob::read(env);
+    let (api, server) = (plain(job.api_url), plain(job.server_url));
     let host = |address: &String| address.parse::<Uri>().ok()?.host().map(str::to_ascii_lowercase);
     let origin = |address: &String| {
         let uri = address.parse::<Uri>().ok()?;
@@ -164,7 +166,8 @@ pub fn server(env: Lookup<'_>, token: Option<String>) -> Result<(Api, String), A
     };
     let of_api = api.as_ref().filter(|api| host(api).is_none_or(|host| !is_of_github(&host)));
     let server = server.or_else(|| of_api.and_then(origin)).unwrap_or_else(|| GITHUB.to_owned());
-    let api = Api::new(&base, token, Transport::from_env(env).map_err(ApiError::Setup)?);
+    let api =
+        Api::new(&base, token, Transport::from_env(env).map_err(|why| ApiError::Setup(why.to_string()))?);
     Ok((api.of(GithubServer::of(env)), server))
 }
 

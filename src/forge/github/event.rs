@@ -1,10 +1,9 @@
 //! The event that set off a job: which commit and which pull request the run belongs to, and whether what is checked
 //! out may come from a stranger. The payload says it; the environment alone would name the wrong commit.
 
-use std::path::Path;
-
 use serde_json::Value;
 
+use super::workflow_job::WorkflowJob;
 use crate::base::lookup::Lookup;
 use crate::files::read;
 
@@ -63,19 +62,19 @@ struct Head {
 impl WorkflowEvent {
     /// Reads the event of this job. What the payload does not tell is not guessed.
     pub fn read(env: Lookup<'_>) -> Self {
-        let payload =
-            env("GITHUB_EVENT_PATH").and_then(|path| read::text(Path::new(&path), MAX_PAYLOAD).ok());
-        Self::new(env, payload.as_deref())
+        let job = WorkflowJob::read(env);
+        let payload = job.event_path.as_ref().and_then(|path| read::text(path, MAX_PAYLOAD).ok());
+        Self::new(job, payload.as_deref())
     }
 
-    /// Makes the event from the environment and the text of its payload.
-    fn new(env: Lookup<'_>, payload: Option<&str>) -> Self {
-        let name = env("GITHUB_EVENT_NAME").unwrap_or_default();
-        let chosen = env("GITHUB_SHA").filter(|sha| is_sha(sha));
+    /// Makes the event from what the job is told and the text of its payload.
+    fn new(job: WorkflowJob, payload: Option<&str>) -> Self {
+        let name = job.event_name.unwrap_or_default();
+        let chosen = job.sha.filter(|sha| is_sha(sha));
         let payload = payload.and_then(|text| serde_json::from_str(text).ok()).unwrap_or(Value::Null);
         let seen = Payload(&payload);
-        let own = env("GITHUB_REPOSITORY").or_else(|| seen.text("/repository/full_name"));
-        let known = env("GITHUB_REF").filter(|name| is_branch_or_tag(name));
+        let own = job.repository.or_else(|| seen.text("/repository/full_name"));
+        let known = job.git_ref.filter(|name| is_branch_or_tag(name));
         let head = |at: &str, repository: &str| {
             let repository = seen.text(repository);
             let is_foreign = repository.is_none() || !same(repository.as_deref(), own.as_deref());
@@ -182,7 +181,7 @@ impl WorkflowEvent {
 
 /// Returns the name of the workflow's file that a job is of, if the environment says it.
 pub fn workflow_file(env: Lookup<'_>) -> Option<String> {
-    let named = env("GITHUB_WORKFLOW_REF")?;
+    let named = WorkflowJob::read(env).workflow_ref?;
     let (file, _) = named.split_once('@')?;
     file.rsplit('/').next().filter(|file| !file.is_empty()).map(str::to_owned)
 }
@@ -244,7 +243,7 @@ mod tests {
             "GITHUB_REPOSITORY" => Some("Octo/Project".to_owned()),
             _ => None,
         };
-        WorkflowEvent::new(&env, payload)
+        WorkflowEvent::new(WorkflowJob::read(&env), payload)
     }
 
     /// What is said of an event: commit, base, pull request, where to dispatch.
@@ -347,7 +346,7 @@ mod tests {
         }
         let hostile = json!({"pull_request": {"head": {"sha": "../../../user"}, "number": -1}}).to_string();
         assert_eq!(event("pull_request", "", Some(&hostile)).sha, None);
-        assert_eq!(WorkflowEvent::new(&|_| None, None), WorkflowEvent::default());
+        assert_eq!(WorkflowEvent::new(WorkflowJob::default(), None), WorkflowEvent::default());
         let gone = |name: &str| (name == "GITHUB_EVENT_PATH").then(|| "/nowhere/event.json".to_owned());
         assert_eq!(WorkflowEvent::read(&gone), WorkflowEvent::default());
     }

@@ -11,6 +11,7 @@ use http::{Request, Response};
 use uuid::Uuid;
 
 use super::client::{Body, Client, LostAnswer, Proxy};
+use crate::base::explanation::Explanation;
 use crate::base::lookup::Lookup;
 use crate::base::time::parse_duration;
 
@@ -40,7 +41,7 @@ impl Default for Transport {
 impl Transport {
     /// Makes a transport with the proxy that the environment names, and the first wait before something is tried again.
     /// What is wrong with the proxy is an error.
-    pub fn from_env(env: Lookup<'_>) -> Result<Self, String> {
+    pub fn from_env(env: Lookup<'_>) -> Result<Self, Explanation> {
         let set =
             |name: &str| env(name).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty());
         let first = set("LL_RETRY_WAIT").and_then(|wait| parse_duration(&wait).ok());
@@ -50,8 +51,8 @@ impl Transport {
         };
         let except = set("NO_PROXY").or_else(|| set("no_proxy")).unwrap_or_default();
         // The address may hold a password, so it is not shown.
-        let proxy =
-            Proxy::parse(&address, &except).ok_or_else(|| format!("`{name}` holds no address of a proxy"))?;
+        let proxy = Proxy::parse(&address, &except)
+            .ok_or_else(|| Explanation::new(format!("`{name}` holds no address of a proxy")))?;
         Ok(Self { proxy: Some(proxy), ..plain })
     }
 
@@ -230,7 +231,7 @@ mod tests {
             let proxy = transport.proxy.and_then(|proxy| proxy.on_the_way_to(&address));
             proxy.unwrap_or_else(|| "none".to_owned())
         });
-        assert_eq!(found.as_deref().map_err(String::as_str), expect);
+        assert_eq!(found.as_deref().map_err(Explanation::as_str), expect);
     }
 
     #[test]

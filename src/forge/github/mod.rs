@@ -23,3 +23,4 @@ pub mod server;
 pub mod takeover;
 #[cfg(test)]
 pub(crate) mod testing;
+pub mod workflow_job;

@@ -1,7 +1,5 @@
 //! A run of another workflow, as the server describes it: what set off a job of the event `workflow_run`.
 
-use std::path::Path;
-
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -9,6 +7,7 @@ use serde_json::Value;
 use super::api::{Api, ApiError};
 use super::event::is_sha;
 use super::repository::RepositoryName;
+use super::workflow_job::WorkflowJob;
 use crate::base::lookup::Lookup;
 use crate::files::read;
 
@@ -46,8 +45,9 @@ struct RunRepository {
 impl OtherRun {
     /// Returns the run that set off this job, if one did.
     pub fn of_event(env: Lookup<'_>) -> Option<Self> {
-        env("GITHUB_EVENT_NAME").filter(|name| name == "workflow_run")?;
-        let payload = read::text(Path::new(&env("GITHUB_EVENT_PATH")?), MAX_PAYLOAD).ok()?;
+        let job = WorkflowJob::read(env);
+        job.event_name.filter(|name| name == "workflow_run")?;
+        let payload = read::text(&job.event_path?, MAX_PAYLOAD).ok()?;
         let mut payload: Value = serde_json::from_str(&payload).ok()?;
         Self::checked(payload.get_mut("workflow_run")?.take())
     }
@@ -87,7 +87,7 @@ impl OtherRun {
 
     /// Returns the branch that ran, where that is one of the job's own repository, and of no pull request.
     pub fn own_branch(&self, env: Lookup<'_>) -> Option<&str> {
-        let own = env("GITHUB_REPOSITORY")?;
+        let own = WorkflowJob::read(env).repository?;
         let is_own = self.head_repository().is_some_and(|head| head.eq_ignore_ascii_case(&own));
         let is_of_pull = self.event.as_ref().is_none_or(|event| event.starts_with("pull_request"));
         self.head_branch.as_deref().filter(|_| is_own && !is_of_pull)

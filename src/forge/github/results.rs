@@ -157,7 +157,7 @@ impl Results {
         let (Some(address), Some(token)) = (set("ACTIONS_RESULTS_URL"), set("ACTIONS_RUNTIME_TOKEN")) else {
             return Ok(None);
         };
-        let transport = Transport::from_env(env).map_err(ArtifactError::Access)?;
+        let transport = Transport::from_env(env).map_err(|why| ArtifactError::Access(why.to_string()))?;
         Self::new(&address, token, transport).map(Some)
     }
 

@@ -4,6 +4,7 @@ use std::fmt;
 
 use http::Uri;
 
+use super::workflow_job::WorkflowJob;
 use crate::base::lookup::Lookup;
 
 /// Whose software it is.
@@ -35,7 +36,8 @@ impl GithubServer {
     pub fn of(env: Lookup<'_>) -> Self {
         let is_on =
             |name: &str| env(name).is_some_and(|value| matches!(value.to_ascii_lowercase().as_str(), "true"));
-        let api = env("GITHUB_API_URL").unwrap_or_default();
+        let job = WorkflowJob::read(env);
+        let api = job.api_url.unwrap_or_default();
         // Forgejo's runner sets the variable of Gitea's as well.
         if is_on("FORGEJO_ACTIONS") {
             return Self { flavour: Flavour::Forgejo, name: "Forgejo".to_owned() };
@@ -43,7 +45,7 @@ impl GithubServer {
         if is_on("GITEA_ACTIONS") {
             return Self { flavour: Flavour::Gitea, name: "Gitea".to_owned() };
         }
-        let address = env("GITHUB_SERVER_URL").unwrap_or_else(|| api.clone());
+        let address = job.server_url.unwrap_or_else(|| api.clone());
         let host = address.parse::<Uri>().ok().and_then(|uri| Some(uri.host()?.to_ascii_lowercase()));
         let name = match host {
             Some(host) if !is_of_github(&host) => host,

@@ -15,13 +15,16 @@ use crate::base::territory::ScopePath;
 use crate::base::text::{hex, plural};
 use crate::engine::changes::{EntryContent, TreeEntry, TreeIds, TreePlace};
 use crate::git::call::Call;
+use crate::git::error::{Absent, GitError, GitFailure};
+use crate::git::in_run::GitCalls;
+use crate::git::own_index::OwnIndex;
 use crate::git::status::{FileStanding, StatusLine, Untracked};
 use crate::git::{diff, status};
 use crate::journal::files::RunFiles;
 use crate::judges::compare::is_by_name;
 use crate::run::area::Area;
 use crate::run::filtered;
-use crate::run::git::{GitCalls, OwnIndex};
+use crate::run::look_error::LookError;
 use crate::run::survey::Surveyor;
 
 /// How many untracked files are looked into, and how many bytes of them.
@@ -110,7 +113,7 @@ struct Others {
 }
 
 impl Measurer<'_> {
-    pub(super) async fn place(&mut self) -> Result<Place, String> {
+    pub(super) async fn place(&mut self) -> Result<Place, LookError> {
         let ask = Call::new("rev-parse").with(&[
             "--path-format=absolute",
             "--show-toplevel",
@@ -121,29 +124,40 @@ impl Measurer<'_> {
             "HEAD^{commit}",
             "HEAD^{tree}",
         ]);
-        let said = self.git.run(self.root, &ask).await.map_err(|why| {
-            let known = [
-                ("HEAD^{commit}", "there is no commit yet"),
-                ("not a git repository", "there is no git repository"),
-            ];
-            let found = known.into_iter().find(|(part, _)| why.contains(part));
-            found.map_or(why, |(_, said)| said.to_owned())
-        })?;
+        let said = match self.git.run(self.root, &ask).await {
+            Ok(said) => said,
+            Err(GitError::NotThere(Absent::Repository, _)) => {
+                return Err(LookError::unfit("there is no git repository"));
+            }
+            Err(why) => return Err(self.unless_empty(why).await),
+        };
         let lines: Vec<&[u8]> = said.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).collect();
         let [top, objects, index, commit, tree] = lines.as_slice() else {
-            return Err("git names the repository in a way that cannot be read".to_owned());
+            return Err(LookError::unfit("git names the repository in a way that cannot be read"));
         };
         let path = |bytes: &[u8]| PathBuf::from(OsStr::from_bytes(bytes));
-        let id = |bytes: &[u8]| {
-            ObjectId::parse(&String::from_utf8_lossy(bytes)).map_err(|error| error.to_string())
-        };
+        let id = |bytes: &[u8]| ObjectId::parse(&String::from_utf8_lossy(bytes)).map_err(LookError::from);
         let top = path(top);
-        let top = top.canonicalize().map_err(|error| format!("cannot find {}: {error}", top.display()))?;
+        let top = top
+            .canonicalize()
+            .map_err(|error| LookError::unfit(format!("cannot find {}: {error}", top.display())))?;
         Ok(Place { top, objects: path(objects), index: path(index), commit: id(commit)?, tree: id(tree)? })
     }
 
+    /// Says that there is no commit yet, where that is why git names none.
+    async fn unless_empty(&mut self, why: GitError) -> LookError {
+        let head = Call::new("rev-parse").with(&["--verify", "--quiet"]).revision("HEAD^{commit}");
+        match self.git.run(self.root, &head).await {
+            // It has this code for a name without an object, and another one for every other failure.
+            Err(GitError::Failed(GitFailure { code: Some(1), .. })) => {
+                LookError::unfit("there is no commit yet")
+            }
+            Ok(_) | Err(_) => why.into(),
+        }
+    }
+
     /// Looks at the working tree as it is.
-    pub(super) async fn look(&mut self) -> Result<Look, String> {
+    pub(super) async fn look(&mut self) -> Result<Look, LookError> {
         let place = self.place().await?;
         // Beside each other, for each of them walks through the whole tree.
         let (mut for_untracked, mut for_hidden) = (self.git.clone(), self.git.clone());
@@ -233,19 +247,22 @@ impl Measurer<'_> {
     }
 
     /// Returns where the run stands in the working tree.
-    pub(super) fn inside(&self, top: &Path) -> Result<String, String> {
+    pub(super) fn inside(&self, top: &Path) -> Result<String, LookError> {
         let root = self
             .root
             .canonicalize()
-            .map_err(|error| format!("cannot find {}: {error}", self.root.display()))?;
+            .map_err(|error| LookError::unfit(format!("cannot find {}: {error}", self.root.display())))?;
         let inside = root.strip_prefix(top).map_err(|_| {
-            format!("the working tree of the repository is {}, and the run is not in it", top.display())
+            LookError::unfit(format!(
+                "the working tree of the repository is {}, and the run is not in it",
+                top.display()
+            ))
         })?;
         Ok(gitpath::to_text(inside.as_os_str().as_bytes()))
     }
 
     /// Describes a file by the bytes that it has, where nobody knows what git would make of them.
-    async fn raw(&mut self, top: &Path, path: &[u8]) -> Result<TreeEntry, String> {
+    async fn raw(&mut self, top: &Path, path: &[u8]) -> Result<TreeEntry, LookError> {
         let mut digest = Sha256::new();
         match crate::files::read::open(&top.join(OsStr::from_bytes(path))) {
             Ok(mut file) => self.git.read(&mut file, |piece| digest.update(piece)).await?,
@@ -266,7 +283,7 @@ impl Measurer<'_> {
         top: &Path,
         paths: BTreeSet<Vec<u8>>,
         tracked: &[StatusLine<'_>],
-    ) -> Result<Others, String> {
+    ) -> Result<Others, LookError> {
         let tracked: BTreeSet<&[u8]> = tracked.iter().map(|line| line.path).collect();
         let mut others = Others::default();
         let mut bytes = 0;
@@ -308,7 +325,7 @@ impl Measurer<'_> {
     }
 
     /// Describes a repository inside of this one by a digest.
-    async fn repository(&self, top: &Path, path: &[u8], tracked: bool) -> Result<TreeEntry, String> {
+    async fn repository(&self, top: &Path, path: &[u8], tracked: bool) -> Result<TreeEntry, LookError> {
         let path = path.strip_suffix(b"/").unwrap_or(path);
         let directory = top.join(OsStr::from_bytes(path));
         let digest =
@@ -319,13 +336,13 @@ impl Measurer<'_> {
     }
 
     /// Makes an index of our own, as the repository's is now.
-    pub(super) fn own(&mut self, place: &Place) -> Result<OwnIndex, String> {
-        OwnIndex::copy(&place.index, &place.objects, &self.files.objects())
+    pub(super) fn own(&mut self, place: &Place) -> Result<OwnIndex, LookError> {
+        Ok(OwnIndex::copy(&place.index, &place.objects, &self.files.objects())?)
     }
 }
 
 /// Lists the untracked files of the scope, without those that are ignored.
-async fn untracked(git: &mut GitCalls, area: &Area, top: &Path) -> Result<BTreeSet<Vec<u8>>, String> {
+async fn untracked(git: &mut GitCalls, area: &Area, top: &Path) -> Result<BTreeSet<Vec<u8>>, LookError> {
     let here = ScopePath::from(top.to_string_lossy().into_owned());
     let scope = area.territory.paths.iter();
     let scope = scope.filter(|path| here.holds(path) || path.holds(&here));
@@ -340,7 +357,7 @@ async fn untracked(git: &mut GitCalls, area: &Area, top: &Path) -> Result<BTreeS
 }
 
 /// Looks for files that git was told not to look at.
-async fn flagged(git: &mut GitCalls, top: &Path) -> Result<Flagged, String> {
+async fn flagged(git: &mut GitCalls, top: &Path) -> Result<Flagged, LookError> {
     let printed = git.run(top, &Call::new("ls-files").with(&["-v", "-z"])).await?;
     let mut flagged = Flagged::default();
     let mut left_out = Sha256::new();

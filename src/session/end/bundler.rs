@@ -17,10 +17,12 @@ use crate::bundle::{EXTENSION, IS_A_LOOP};
 use crate::ci::page;
 use crate::definition::load::DIRECTORY;
 use crate::engine::event::Assignment;
-use crate::git::call::{Call, Git};
+use crate::forge::github::workflow_job::WorkflowJob;
+use crate::git::call::Call;
+use crate::git::runner::Git;
 use crate::journal::files::RunFiles;
 use crate::journal::{ends, fault};
-use crate::run::clock::Clock;
+use crate::process::clock::Clock;
 use crate::run::snapshots::Moment;
 use crate::session::context::Session;
 use crate::session::git;
@@ -229,7 +231,8 @@ pub(crate) fn warnings(packed: &PackedBundle) -> Vec<String> {
 /// Returns the URL of the repository: that of the CI job, or that of the remote.
 pub(crate) fn here(git: &Git, session: &Session<'_>) -> Option<String> {
     let of_github = || {
-        Some(format!("{}/{}", session.env.get("GITHUB_SERVER_URL")?, session.env.get("GITHUB_REPOSITORY")?))
+        let job = WorkflowJob::read(&session.env.lookup());
+        Some(format!("{}/{}", job.server_url?, job.repository?))
     };
     of_github()
         .or_else(|| git.line(&Call::new("remote").with(&["get-url", "origin"])).ok())

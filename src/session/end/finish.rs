@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::bundler::Bundler;
 use super::job_record::{JobRecord, RecoveredReports};
 use super::publish::{Publication, Stage, publisher};
+use crate::base::explanation::Explanation;
 use crate::base::territory::{ScopePath, Territory};
 use crate::ci::Provider;
 use crate::definition::load;
@@ -26,8 +27,8 @@ use crate::journal::fault;
 use crate::journal::files::RunFiles;
 use crate::journal::known::{KnownRun, state_now};
 use crate::journal::snapshot::{self, Snapshot};
+use crate::process::clock::Clock;
 use crate::report::Sinks;
-use crate::run::clock::Clock;
 use crate::session::context::Session;
 use crate::session::error::{Error, Kind};
 use crate::session::options::RunOptions;
@@ -227,7 +228,7 @@ fn report(
 
 /// Returns what writes the bundle of a run, unless its loops cannot be read.
 pub(crate) fn bundler(
-    loops: &Result<(Prepared, Territory), String>,
+    loops: &Result<(Prepared, Territory), Explanation>,
     session: &Session<'_>,
 ) -> Option<Bundler> {
     match loops {
@@ -244,7 +245,7 @@ pub(crate) struct RunMaterials {
     /// The directory in which it worked.
     pub(crate) root: PathBuf,
     /// Its loops and its scope, or why they cannot be read.
-    pub(crate) loops: Result<(Prepared, Territory), String>,
+    pub(crate) loops: Result<(Prepared, Territory), Explanation>,
 }
 
 impl RunMaterials {
@@ -252,7 +253,7 @@ impl RunMaterials {
         let home = files.loops().parent().unwrap_or(files.loops());
         let worktree = files.worktree();
         let root = if worktree.is_dir() { worktree } else { home.to_owned() };
-        let loops = read_again(files, began, session).map_err(|error| error.message().to_owned());
+        let loops = read_again(files, began, session).map_err(|error| Explanation::new(error.message()));
         Self { root, loops }
     }
 }

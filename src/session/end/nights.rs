@@ -4,6 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::base::explanation::Explanation;
 use crate::base::name::LoopName;
 use crate::base::sum::Sum;
 use crate::base::text::{head, one_line};
@@ -14,6 +15,7 @@ use crate::engine::night::Night;
 use crate::files::replace::replace;
 use crate::forge::github::artifacts::{RunsMeant, Series};
 use crate::forge::github::event::workflow_file;
+use crate::forge::github::workflow_job::WorkflowJob;
 use crate::journal::files::RunFiles;
 use crate::report::digest::Digest;
 use crate::report::nights::{FILE, History, MAX_FILE, of};
@@ -74,8 +76,9 @@ pub(crate) fn previous(options: &BeginOptions, name: &LoopName, session: &Sessio
 
 /// Returns the runs among which this one has its place.
 fn series(session: &Session<'_>) -> Series {
-    let workflow = workflow_file(&session.env.lookup());
-    Series::new(workflow.as_deref(), session.env.get("GITHUB_EVENT_NAME").unwrap_or_default())
+    let env = &session.env.lookup();
+    let (workflow, event) = (workflow_file(env), WorkflowJob::read(env).event_name);
+    Series::new(workflow.as_deref(), event.as_deref().unwrap_or_default())
 }
 
 /// Returns where this machine keeps the nights of the series that a run of a job belongs to.
@@ -92,7 +95,7 @@ pub(crate) fn kept(files: &RunFiles, options: &RunOptions, session: &Session<'_>
 
 /// Returns how often a night is due, if that is known.
 pub(crate) fn due(options: &BeginOptions, session: &Session<'_>) -> Option<Duration> {
-    let is_scheduled = session.env.get("GITHUB_EVENT_NAME") == Some("schedule");
+    let is_scheduled = WorkflowJob::read(&session.env.lookup()).event_name.as_deref() == Some("schedule");
     options.every.or(is_scheduled.then_some(DAY))
 }
 
@@ -117,7 +120,7 @@ pub(crate) fn before(
             return EarlierNights::default();
         }
         Err(why) => {
-            let why = one_line(&why, 300);
+            let why = one_line(why.as_str(), 300);
             let warning = format!("the nights before this one are not known: {}: {why}", path.display());
             return EarlierNights { nights: Vec::new(), warnings: vec![warning] };
         }
@@ -128,10 +131,10 @@ pub(crate) fn before(
 
 /// Reads the nights of a loop from a path on this machine: the file itself, or a report directory, a bundle or an
 /// artifact that has it. Returns nothing if it has no such file.
-pub(crate) fn read(path: &Path, name: &LoopName) -> Result<Option<History>, String> {
-    let bytes = report::read(path, FILE, MAX_FILE).map_err(|error| error.to_string())?;
+pub(crate) fn read(path: &Path, name: &LoopName) -> Result<Option<History>, Explanation> {
+    let bytes = report::read(path, FILE, MAX_FILE)?;
     let history = bytes.map(|bytes| History::read(&bytes, name)).transpose();
-    history.map_err(|error| error.to_string())
+    history.map_err(Explanation::from)
 }
 
 /// Keeps the nights up to this one among the reports, and here for a machine that stays. Returns what could not be

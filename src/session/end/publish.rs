@@ -11,6 +11,7 @@ use super::dispatch::{UNSTORED, subject};
 use super::upload::Uploader;
 use super::{nights, whereabouts};
 use crate::base::command;
+use crate::base::explanation::Explanation;
 use crate::base::name::LoopName;
 use crate::base::run_key::RunKey;
 use crate::bundle::names;
@@ -327,7 +328,7 @@ impl Publication {
             // What is in the files is for those who find them there.
             Some(Err(why)) => {
                 warnings.extend(write(&digest).err().map(|e| e.to_string()));
-                warnings.extend(self.say_unstored(&digest, why, session));
+                warnings.extend(self.say_unstored(&digest, why.as_str(), session));
             }
             None => warnings.extend(self.nothing_stored(&digest)),
         }
@@ -375,14 +376,14 @@ impl Publication {
         directory: &Path,
         warnings: &mut Vec<String>,
         session: &Session<'_>,
-    ) -> Option<Result<(), String>> {
+    ) -> Option<Result<(), Explanation>> {
         let stored = self.uploader.as_ref()?.store(directory.to_owned());
         let dialect = self.provider.dialect();
         for line in stored.secrets.iter().filter_map(|secret| dialect.mask(secret)) {
             session.talk.ci_line(&line, &self.provider);
         }
         warnings.extend(stored.warnings);
-        Some(stored.failed.map_or(Ok(()), Err))
+        Some(stored.failed.map_or(Ok(()), |why| Err(Explanation::new(why))))
     }
 
     /// Warns that a run that could go on cannot be reached by another job.

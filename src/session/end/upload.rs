@@ -6,13 +6,14 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 
+use crate::base::explanation::Explanation;
 use crate::base::time::Timestamp;
 use crate::ci::Provider;
 use crate::files::{read, transient};
 use crate::forge::archive::{comment, pack_with};
 use crate::forge::github::fault::ArtifactError;
 use crate::forge::github::results::{Results, Uploaded, expiry, uncounted_job};
-use crate::run::clock::Clock;
+use crate::process::clock::Clock;
 use crate::session::context::Session;
 use crate::session::error::{Error, Kind};
 use crate::session::options::{Storing, Upload};
@@ -59,7 +60,7 @@ impl ArtifactMark {
 struct CheckpointUploads {
     count: u32,
     /// The upload that is under way.
-    running: Option<JoinHandle<Result<Uploaded, String>>>,
+    running: Option<JoinHandle<Result<Uploaded, Explanation>>>,
     secrets: Vec<String>,
     failed: Option<String>,
 }
@@ -117,7 +118,9 @@ impl Uploader {
             }
         };
         let (results, expires) = (self.results.clone(), self.expires);
-        let store = move || results.upload(&name, copy.path(), expires).map_err(|error| told(&error));
+        let store = move || {
+            results.upload(&name, copy.path(), expires).map_err(|error| Explanation::new(told(&error)))
+        };
         checkpoints.running = Some(std::thread::spawn(store));
     }
 
@@ -135,22 +138,22 @@ impl Uploader {
         };
         match self.store_all(directory) {
             Ok(uploaded) => stored.secrets.extend(uploaded.secrets),
-            Err(why) => stored.failed = Some(why),
+            Err(why) => stored.failed = Some(why.into()),
         }
         stored
     }
 
-    fn store_all(&self, directory: PathBuf) -> Result<Uploaded, String> {
-        let mut zip = transient::file("", "").map_err(|error| error.to_string())?;
+    fn store_all(&self, directory: PathBuf) -> Result<Uploaded, Explanation> {
+        let mut zip = transient::file("", "")?;
         let mark = self.mark.text();
-        pack_with(&[directory], &mark, zip.as_file_mut()).map_err(|error| error.to_string())?;
+        pack_with(&[directory], &mark, zip.as_file_mut())?;
         let stored = match self.results.upload(&self.name, zip.path(), self.expires) {
             Err(ArtifactError::Conflict { .. }) if self.is_there_as_ours() => {
                 self.results.replace(&self.name, zip.path(), self.expires)
             }
             stored => stored,
         };
-        stored.map_err(|error| told(&error))
+        stored.map_err(|error| Explanation::new(told(&error)))
     }
 
     /// Tells whether what has our name was stored by this run, or by this job before it ran again.
@@ -202,7 +205,7 @@ impl CheckpointUploads {
                 self.secrets.extend(uploaded.secrets);
                 self.failed = None;
             }
-            Ok(Err(why)) => self.failed = Some(why),
+            Ok(Err(why)) => self.failed = Some(why.into()),
             Err(_panicked) => self.failed = Some("the upload panicked".to_owned()),
         }
     }

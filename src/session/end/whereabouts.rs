@@ -7,6 +7,7 @@ use crate::ci::{Provider, is_ci};
 use crate::definition::load;
 use crate::files::links::{followed, repository};
 use crate::forge::github::results::is_offered;
+use crate::forge::github::workflow_job::WorkflowJob;
 use crate::journal::files::RunFiles;
 use crate::report::reader::{Reader, Remote};
 use crate::session::audience::Audience;
@@ -51,13 +52,13 @@ fn remote(
     let env = session.env;
     // What act stores is on the machine of whoever runs it.
     let is_workflow = provider.stores_artifacts() && !env.is_on("ACT");
-    let workflow = || Some((env.get("GITHUB_RUN_ID")?, env.get("GITHUB_REPOSITORY")?));
-    if let Some((run, repository)) = workflow().filter(|_| is_workflow && is_stored(options.storing, session))
-    {
-        let api = env.get("GITHUB_API_URL").filter(|api| *api != GITHUB).map(str::to_owned);
+    let job = WorkflowJob::read(&env.lookup());
+    let workflow = job.run_id.zip(job.repository);
+    if let Some((run, repository)) = workflow.filter(|_| is_workflow && is_stored(options.storing, session)) {
+        let api = job.api_url.filter(|api| api != GITHUB);
         // Also where it is the job alone: other jobs may run the loop as well, before the command is read.
         let key = key::of_run(options, files.stem(), session).map(|key| key.to_string());
-        return Some(Remote::Workflow { repository: repository.to_owned(), run: run.to_owned(), key, api });
+        return Some(Remote::Workflow { repository, run, key, api });
     }
     let is_job = provider.job().id.is_some() || is_ci(&env.lookup());
     let directory = options.report_dir.as_deref().map(|directory| session.path(directory));

@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 
 use super::worktree;
 use crate::engine::request::SubLoopRequest;
-use crate::git::call::{Call, Git};
+use crate::git::call::Call;
+use crate::git::error::TreeError;
+use crate::git::runner::Git;
 use crate::journal::files::RunFiles;
 use crate::run::Workplace;
 use crate::session::context::Session;
@@ -26,26 +28,28 @@ impl Branches {
     }
 
     /// Makes the worktree of a sub-loop that asks for a branch, or takes the one in which it was left.
-    pub(crate) fn workplace(&self, request: &SubLoopRequest) -> Result<Option<Workplace>, String> {
+    pub(crate) fn workplace(&self, request: &SubLoopRequest) -> Result<Option<Workplace>, TreeError> {
         let Some(branch) = &request.worktree else { return Ok(None) };
-        let failed = |why: String| format!("cannot check out the branch `{branch}`: {why}");
+        let failed =
+            |why: TreeError| TreeError::unfit(format!("cannot check out the branch `{branch}`: {why}"));
         let path = self.trees.join(format!("{}-subloop", request.key.replace('/', "-")));
         if !path.is_dir() {
             self.add(branch, &path).map_err(failed)?;
         }
-        let prefix = self.git.line(&Call::new("rev-parse").with(&["--show-prefix"])).map_err(failed)?;
+        let prefix = self.git.line(&Call::new("rev-parse").with(&["--show-prefix"]));
+        let prefix = prefix.map_err(|why| failed(why.into()))?;
         let root = path.join(prefix);
-        fs_err::create_dir_all(&root).map_err(|error| failed(error.to_string()))?;
+        fs_err::create_dir_all(&root).map_err(|error| failed(error.into()))?;
         let git = self.git.at(&self.root);
-        Ok(Some(Workplace { root, leave: Box::new(move || remove(&git, &path)) }))
+        Ok(Some(Workplace { root, leave: Box::new(move || Ok(remove(&git, &path)?)) }))
     }
 
-    fn add(&self, branch: &str, path: &Path) -> Result<(), String> {
+    fn add(&self, branch: &str, path: &Path) -> Result<(), TreeError> {
         // A branch that exists is no option of git, and no other name of a commit.
         let known = Call::new("for-each-ref").with(&["--format=%(refname:short)"]);
         let known = self.git.line(&known.named("refs/heads/", ""))?;
         if !known.lines().any(|name| name == branch) {
-            return Err("there is no such branch".to_owned());
+            return Err(TreeError::unfit("there is no such branch"));
         }
         worktree::make_directory(&self.trees)?;
         let add = Call::new("worktree").with(&["add", "--quiet", "--no-checkout"]);
@@ -55,7 +59,8 @@ impl Branches {
 }
 
 /// Removes a worktree. Git refuses where work would be lost.
-fn remove(git: &Git, path: &Path) -> Result<(), String> {
+fn remove(git: &Git, path: &Path) -> Result<(), TreeError> {
     let remove = Call::new("worktree").with(&["remove"]).path(path.to_string_lossy());
-    git.line(&remove).map(drop).map_err(|why| format!("the worktree {} stays: {why}", path.display()))
+    let removed = git.line(&remove).map(drop);
+    removed.map_err(|why| TreeError::unfit(format!("the worktree {} stays: {why}", path.display())))
 }

@@ -11,7 +11,8 @@ use std::path::Path;
 
 use super::context::Session;
 use crate::base::own::is_own;
-use crate::git::call::{Call, Git};
+use crate::git::call::Call;
+use crate::git::runner::Git;
 
 /// Calls git in a directory. The variables that would point git to another repository are removed.
 pub(crate) fn at(directory: &Path, session: &Session<'_>) -> Git {

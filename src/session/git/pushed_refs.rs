@@ -39,7 +39,7 @@ impl PushedRefs {
         let list = Call::new("ls-remote").with(&["--quiet"]).named(&self.url, "").named(name, "");
         let printed = self.scratch.connected.line(&list).map_err(failed("ls-remote"))?;
         let row = printed.lines().find_map(|line| line.strip_suffix(name)?.strip_suffix('\t'));
-        row.map(|id| ObjectId::parse(id).map_err(|error| failed("ls-remote")(error.to_string()))).transpose()
+        row.map(|id| ObjectId::parse(id).map_err(|error| failed("ls-remote")(error))).transpose()
     }
 }
 
@@ -67,6 +67,6 @@ impl RefServer for PushedRefs {
     }
 }
 
-fn failed(command: &'static str) -> impl FnOnce(String) -> TakeoverError {
-    move |reason| TakeoverError::Git { command, reason }
+fn failed<E: std::fmt::Display>(command: &'static str) -> impl FnOnce(E) -> TakeoverError {
+    move |error| TakeoverError::Git { command, reason: error.to_string() }
 }

@@ -6,7 +6,9 @@ use tempfile::TempDir;
 use super::workspace::Remote;
 use crate::base::object::ObjectId;
 use crate::files::transient;
-use crate::git::call::{AUTHOR, Call, Git};
+use crate::git::call::{AUTHOR, Call};
+use crate::git::error::TreeError;
+use crate::git::runner::Git;
 use crate::session::context::Session;
 
 /// A repository that is removed when it is dropped.
@@ -20,8 +22,8 @@ pub(crate) struct Scratch {
 
 impl Scratch {
     /// Makes a repository for objects as the remote repository has them: `sha1` or `sha256`.
-    pub(crate) fn new(remote: &Remote, is_sha256: bool, session: &Session<'_>) -> Result<Self, String> {
-        let directory = transient::directory("ll-scratch-").map_err(|error| error.to_string())?;
+    pub(crate) fn new(remote: &Remote, is_sha256: bool, session: &Session<'_>) -> Result<Self, TreeError> {
+        let directory = transient::directory("ll-scratch-")?;
         let mut env = session.env.for_ourselves();
         env.extend(AUTHOR.map(|(name, value)| (name.to_owned(), value.to_owned())));
         let git = Git::new(directory.path(), env);
@@ -35,9 +37,9 @@ impl Scratch {
     }
 
     /// Makes the commit of a record.
-    pub(crate) fn commit(&self, record: &str) -> Result<ObjectId, String> {
+    pub(crate) fn commit(&self, record: &str) -> Result<ObjectId, TreeError> {
         let tree = self.git.id(&Call::new("mktree"))?;
         let made = self.git.bytes(&Call::new("commit-tree").id(&tree), record.as_bytes())?;
-        ObjectId::parse(String::from_utf8_lossy(&made).trim()).map_err(|error| error.to_string())
+        ObjectId::parse(String::from_utf8_lossy(&made).trim()).map_err(TreeError::from)
     }
 }

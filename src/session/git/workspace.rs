@@ -9,6 +9,7 @@ use fs_err as fs;
 use tempfile::TempDir;
 
 use super::stop::DeliveryStop;
+use crate::base::explanation::Explanation;
 use crate::base::object::ObjectId;
 use crate::bundle::manifest::SavedTree;
 use crate::bundle::tree::{self, RestoreError};
@@ -18,9 +19,11 @@ use crate::forge::change::{FileChange, FileSide};
 use crate::forge::git_remote::GitRemote;
 use crate::forge::interface::{Commit, FileContents};
 use crate::forge::message::PatchId;
-use crate::git::call::{Call, Git};
+use crate::git::call::Call;
 use crate::git::diff;
 use crate::git::diff::Difference;
+use crate::git::error::{Absent, GitError, TreeError};
+use crate::git::runner::Git;
 use crate::session::context::Session;
 use crate::session::error::{Error, Kind};
 
@@ -160,7 +163,7 @@ impl Workspace {
         match fetched {
             Ok(_) if self.has(commit) => Ok(()),
             Ok(_) => Err(DeliveryStop::refused(format!("the server has no commit {commit} (any more)"))),
-            Err(why) if is_absent(&why) => {
+            Err(why @ GitError::NotThere(Absent::AtServer, _)) => {
                 Err(DeliveryStop::refused(format!("the server has no commit {commit} (any more): {why}")))
             }
             Err(why) => Err(DeliveryStop::Failed(
@@ -213,15 +216,15 @@ impl Workspace {
     }
 
     /// Returns a commit that is there. It is read as it was made: where a history ends, git shows no parents.
-    pub(crate) fn commit(&self, id: &ObjectId) -> Result<Commit, String> {
+    pub(crate) fn commit(&self, id: &ObjectId) -> Result<Commit, TreeError> {
         let raw = self.git.bytes(&Call::new("cat-file").with(&["commit"]).id(id), &[])?;
         let text = String::from_utf8_lossy(&raw);
         let (head, message) = text.split_once("\n\n").unwrap_or((&text, ""));
         let ids = |key: &'static str| {
             let lines = head.lines().filter_map(move |line| line.strip_prefix(key)?.strip_prefix(' '));
-            lines.map(|id| ObjectId::parse(id).map_err(|error| error.to_string()))
+            lines.map(|id| ObjectId::parse(id).map_err(TreeError::from))
         };
-        let tree = ids("tree").next().ok_or("the commit has no files")??;
+        let tree = ids("tree").next().ok_or_else(|| TreeError::unfit("the commit has no files"))??;
         let parents = ids("parent").collect::<Result<_, _>>()?;
         Ok(Commit { id: id.clone(), tree, parents, message: message.to_owned() })
     }
@@ -310,7 +313,7 @@ impl Workspace {
     }
 
     /// Returns the sizes of all files of these differences, in their order.
-    fn sizes(&self, differences: &[Difference]) -> Result<Vec<u64>, String> {
+    fn sizes(&self, differences: &[Difference]) -> Result<Vec<u64>, TreeError> {
         let sides = differences.iter().flat_map(|difference| [&difference.old, &difference.new]).flatten();
         let files = sides.filter(|(mode, _)| *mode != FileMode::Repository);
         let asked: String = files.flat_map(|(_, id)| [id.as_str(), "\n"]).collect();
@@ -320,7 +323,10 @@ impl Workspace {
         let check = Call::new("cat-file").with(&["--batch-check=%(objectsize)"]);
         let printed = self.git.bytes(&check, asked.as_bytes())?;
         let lines = String::from_utf8_lossy(&printed).into_owned();
-        lines.lines().map(|size| size.parse().map_err(|_| format!("git printed no size: {size}"))).collect()
+        lines
+            .lines()
+            .map(|size| size.parse().map_err(|_| TreeError::unfit(format!("git printed no size: {size}"))))
+            .collect()
     }
 
     /// Returns the id of the difference between two trees.
@@ -340,20 +346,20 @@ impl Workspace {
     }
 
     /// Returns the difference between two contents, without lines around what differs, whatever they are.
-    pub(crate) fn plain_diff(&self, old: &ObjectId, new: &ObjectId) -> Result<Vec<u8>, String> {
+    pub(crate) fn plain_diff(&self, old: &ObjectId, new: &ObjectId) -> Result<Vec<u8>, TreeError> {
         let form =
             ["--unified=0", "--inter-hunk-context=0", "--text", "--no-color", "--diff-algorithm=myers"];
-        self.git.bytes(&Call::new("diff").with(&form).id(old).id(new), &[])
+        Ok(self.git.bytes(&Call::new("diff").with(&form).id(old).id(new), &[])?)
     }
 
     /// Reads contents in one call; in their order.
-    pub(crate) fn blobs(&self, ids: &[&ObjectId]) -> Result<Vec<Vec<u8>>, String> {
+    pub(crate) fn blobs(&self, ids: &[&ObjectId]) -> Result<Vec<Vec<u8>>, TreeError> {
         let asked: String = ids.iter().flat_map(|id| [id.as_str(), "\n"]).collect();
         let printed = self.git.bytes(&Call::new("cat-file").with(&["--batch"]), asked.as_bytes())?;
         let mut rest = printed.as_slice();
         let mut blobs = Vec::new();
         for id in ids {
-            let odd = || format!("git does not print the content of {id}");
+            let odd = || TreeError::unfit(format!("git does not print the content of {id}"));
             let end = rest.iter().position(|byte| *byte == b'\n').ok_or_else(odd)?;
             let head = String::from_utf8_lossy(&rest[..end]);
             let size = head
@@ -378,8 +384,8 @@ impl Workspace {
 }
 
 impl FileContents for Workspace {
-    fn blob(&self, id: &ObjectId) -> Result<Vec<u8>, String> {
-        self.git.bytes(&Call::new("cat-file").with(&["blob"]).id(id), &[])
+    fn blob(&self, id: &ObjectId) -> Result<Vec<u8>, Explanation> {
+        Ok(self.git.bytes(&Call::new("cat-file").with(&["blob"]).id(id), &[])?)
     }
 }
 
@@ -407,11 +413,6 @@ fn is_whole(objects: &Path) -> bool {
     !packs
         .flatten()
         .any(|pack| Path::new(&pack.file_name()).extension().is_some_and(|ending| ending == "promisor"))
-}
-
-/// Tells whether git says that the server does not have what was asked for.
-fn is_absent(why: &str) -> bool {
-    ["not our ref", "couldn't find remote ref", "no such remote ref"].iter().any(|said| why.contains(said))
 }
 
 pub(crate) fn broken(why: impl std::fmt::Display) -> DeliveryStop {

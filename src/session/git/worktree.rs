@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 use crate::base::object::ObjectId;
 use crate::base::text::{listed, plural};
 use crate::files::replace;
-use crate::git::call::{Call, Git, without_repository};
+use crate::git::call::{Call, without_repository};
+use crate::git::error::TreeError;
+use crate::git::runner::Git;
 use crate::journal::files::RunFiles;
 use crate::session::context::Session;
 use crate::session::error::Error;
@@ -59,7 +61,7 @@ impl Worktree {
     }
 
     /// Lets it begin with a tree snapshot: on the commit on which that stands, with everything else uncommitted.
-    pub(crate) fn standing_on(self, snapshot: &ObjectId) -> Result<Self, String> {
+    pub(crate) fn standing_on(self, snapshot: &ObjectId) -> Result<Self, TreeError> {
         let base = parent_of(&self.git, snapshot)?;
         Ok(Self { base, snapshot: Some(snapshot.clone()), ..self })
     }
@@ -121,7 +123,7 @@ impl Worktree {
         }
     }
 
-    fn make(&self) -> Result<(), String> {
+    fn make(&self) -> Result<(), TreeError> {
         make_directory(self.path.parent().unwrap_or(&self.home))?;
         let add = Call::new("worktree").with(&["add", "--quiet", "--no-checkout"]);
         let add = add.option_name("-b", BRANCHES, &self.name).path(self.path.to_string_lossy());
@@ -134,7 +136,7 @@ impl Worktree {
             // Nobody has seen it yet.
             let _stays = self.take_back();
         })?;
-        fs_err::create_dir_all(&self.root).map_err(|error| error.to_string())
+        fs_err::create_dir_all(&self.root).map_err(TreeError::from)
     }
 
     /// Returns the environment of actions in it.
@@ -149,7 +151,8 @@ impl Worktree {
             session.talk.note("nothing was changed in the worktree, which is removed");
             return;
         }
-        let found = found.unwrap_or_else(|why| format!("cannot read what is in it: {why}"));
+        let found = found
+            .unwrap_or_else(|why| TreeError::unfit(format!("cannot read what is in it: {why}")).to_string());
         let found = if found.is_empty() { "nothing was changed yet" } else { &found };
         let (path, branch) = (self.path.display(), self.branch());
         session.talk.note(&format!(
@@ -158,7 +161,7 @@ impl Worktree {
     }
 
     /// Describes the work in it that is not elsewhere; an empty text if it holds none.
-    fn found(&self) -> Result<String, String> {
+    fn found(&self) -> Result<String, TreeError> {
         let there = self.git.of(&self.path);
         let changes =
             there.line(&Call::new("status").with(&["--porcelain", "--ignored", "--untracked-files=all"]))?;
@@ -177,18 +180,20 @@ impl Worktree {
     }
 
     /// Removes it and its branch. Git itself refuses both if work would be lost.
-    fn remove(&self) -> Result<(), String> {
+    fn remove(&self) -> Result<(), TreeError> {
         let remove = Call::new("worktree").with(&["remove"]).path(self.path.to_string_lossy());
         self.git.line(&remove)?;
-        self.git.line(&self.delete()).map(drop)
+        self.git.line(&self.delete())?;
+        Ok(())
     }
 
     /// Removes it with whatever is in it, and its branch. Only for one that nobody has worked in.
-    pub(crate) fn take_back(&self) -> Result<(), String> {
+    pub(crate) fn take_back(&self) -> Result<(), TreeError> {
         let remove = Call::new("worktree").with(&["remove", "--force"]).path(self.path.to_string_lossy());
         self.git.line(&remove)?;
         let delete = Call::new("branch").with(&["-D"]).path(self.branch());
-        self.git.line(&delete).map(drop)
+        self.git.line(&delete)?;
+        Ok(())
     }
 
     /// Returns its branch.
@@ -252,28 +257,29 @@ fn branch_name(run: &str) -> String {
 }
 
 /// Makes the directory of all worktrees, in which git sees nothing.
-pub(crate) fn make_directory(trees: &Path) -> Result<(), String> {
-    let quiet = || {
+pub(crate) fn make_directory(trees: &Path) -> Result<(), TreeError> {
+    let quiet = || -> io::Result<()> {
         fs_err::create_dir_all(trees)?;
         replace::create(&trees.join(".gitignore"), "# Written by ll-loop: worktrees of runs.\n*\n")
     };
-    quiet().map_err(|error: io::Error| error.to_string())
+    quiet().map_err(TreeError::from)
 }
 
 /// Writes the files of a worktree that was added without them: another directory may have other filters and hooks, so
 /// this call looks for them there.
-pub(crate) fn check_out(git: &Git, path: &Path) -> Result<(), String> {
-    git.of(path).line(&Call::new("reset").with(&["--hard", "--quiet"])).map(drop)
+pub(crate) fn check_out(git: &Git, path: &Path) -> Result<(), TreeError> {
+    git.of(path).line(&Call::new("reset").with(&["--hard", "--quiet"]))?;
+    Ok(())
 }
 
 /// Returns the commit on which a tree snapshot stands.
-pub(crate) fn parent_of(git: &Git, snapshot: &ObjectId) -> Result<ObjectId, String> {
+pub(crate) fn parent_of(git: &Git, snapshot: &ObjectId) -> Result<ObjectId, TreeError> {
     let parent = Call::new("rev-parse").with(&["--verify", "--quiet"]).ids("", snapshot, "^");
-    git.id(&parent).map_err(|_| "the snapshot does not stand on a commit".to_owned())
+    git.id(&parent).map_err(|_| TreeError::unfit("the snapshot does not stand on a commit"))
 }
 
 /// Writes the files of a tree snapshot into a worktree that stands on its parent: all of them, uncommitted.
-pub(crate) fn fill(there: &Git, snapshot: &ObjectId, parent: &ObjectId) -> Result<(), String> {
+pub(crate) fn fill(there: &Git, snapshot: &ObjectId, parent: &ObjectId) -> Result<(), TreeError> {
     let read = Call::new("read-tree");
     there.line(&read.clone().with(&["--reset", "-u"]).id(snapshot))?;
     there.line(&read.with(&["--reset"]).id(parent))?;

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 
 use super::lines::lines;
 use crate::base::diagnostic::{Diagnostic, Diagnostics, FindingPlace, Severity, nearest};
+use crate::base::explanation::Explanation;
 use crate::base::name::{StateName, VarName};
 use crate::base::path::DocPath;
 use crate::base::template::shell_quote;
@@ -41,12 +42,12 @@ pub(crate) struct KnownLoop {
 
 impl KnownLoop {
     /// Returns its machine for a run with these variables.
-    fn settled(&self, context: &Map<String, Value>) -> Result<Rc<Machine>, String> {
+    fn settled(&self, context: &Map<String, Value>) -> Result<Rc<Machine>, Explanation> {
         if !self.machine.depends_on_context() {
             return Ok(Rc::clone(&self.machine));
         }
         let (machine, problems) = compile::compile_with(&self.definition, KnownValues::Run(context));
-        machine.map(Rc::new).ok_or_else(|| errors(&self.source.file, &problems))
+        machine.map(Rc::new).ok_or_else(|| Explanation::new(errors(&self.source.file, &problems)))
     }
 }
 
@@ -207,9 +208,9 @@ impl Library {
         name: &str,
         around: &LoopStart,
         context: &Map<String, Value>,
-    ) -> Result<replay::KnownMachine, String> {
+    ) -> Result<replay::KnownMachine, Explanation> {
         let known = self.get(name, &self.root.join(&around.source.file));
-        let known = known.map_err(|missing| missing.why().to_owned())?;
+        let known = known.map_err(|missing| Explanation::new(missing.why()))?;
         Ok(replay::KnownMachine { machine: known.settled(context)?, digest: known.digest.clone() })
     }
 
@@ -227,11 +228,11 @@ impl Library {
     }
 
     /// Makes a sub-loop ready to run inside of the run that began like `around`.
-    pub(crate) fn start(&mut self, request: &SubLoopRequest, around: &Start) -> Result<SubLoop, String> {
+    pub(crate) fn start(&mut self, request: &SubLoopRequest, around: &Start) -> Result<SubLoop, Explanation> {
         let known = self.get(&request.name, &self.root.join(&around.event.source.file));
-        let known = known.map_err(|missing| missing.why().to_owned())?;
+        let known = known.map_err(|missing| Explanation::new(missing.why()))?;
         if let Some(why) = self.objection(&known, request) {
-            return Err(why);
+            return Err(Explanation::new(why));
         }
         let inherited = request.around.as_ref().map(|around| inherited(around, &known.machine));
         let mut inherited = inherited.unwrap_or_default();
@@ -243,8 +244,9 @@ impl Library {
         let texts: Vec<&str> = known.texts.iter().map(|(_, text)| text.as_str()).collect();
         let provided = Provided::new(&texts, &around.run_dir);
         let given = Given { params, inherited, provided, ..Given::default() };
-        let context = context::resolve(&known.machine, &given, &around.env)
-            .map_err(|errors| errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))?;
+        let context = context::resolve(&known.machine, &given, &around.env).map_err(|errors| {
+            Explanation::new(errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
+        })?;
         let captured = request.around.as_ref().map(|around| around.captured.clone()).unwrap_or_default();
         let machine = known.settled(&context)?;
         Ok(SubLoop {

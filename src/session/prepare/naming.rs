@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::base::name::LoopName;
 use crate::definition::load::DIRECTORY;
 use crate::journal::files::RunFiles;
-use crate::run::clock::Clock;
+use crate::process::clock::Clock;
 
 /// Names the files of a new run.
 pub(crate) fn new_files((root, name): (&Path, &LoopName), clock: &Clock) -> RunFiles {

@@ -16,7 +16,9 @@ use crate::base::text::plural;
 use crate::definition::load::{self, DIRECTORY};
 use crate::files::links::real;
 use crate::forge::github::event::{WorkflowEvent, short};
-use crate::git::call::{Call, Git};
+use crate::git::call::Call;
+use crate::git::error::TreeError;
+use crate::git::runner::Git;
 use crate::machine::check::injection;
 use crate::session::context::Session;
 use crate::session::error::Error;
@@ -113,14 +115,15 @@ fn doubt(event: &WorkflowEvent, session: &Session<'_>, prepared: &Prepared) -> O
     let directories = load::ancestors(root).into_iter().map(|above| above.join(DIRECTORY));
     let directories: Vec<PathBuf> = directories.filter(|directory| directory.is_dir()).collect();
     let trusted = Trusted { git: git.at(Path::new(&top)), head, top: PathBuf::from(top) };
-    trusted.doubt(&read, &directories).or_else(|| {
+    let doubt = trusted.doubt(&read, &directories).map(|why| why.to_string());
+    doubt.or_else(|| {
         let status =
             ["--porcelain", "-z", "--no-renames", "--untracked-files=all", "--ignored=matching"].as_slice();
         let directories = directories.iter().map(|directory| directory.to_string_lossy().into_owned());
         let status = Call::new("status").with(status).paths(directories).paths(paths).literal();
         match git.line(&status) {
             Err(why) => Some(format!("cannot find out what changed in {}: {why}", root.display())),
-            Ok(changes) => changed(&changes).next().map(|file| trusted.other(file)),
+            Ok(changes) => changed(&changes).next().map(|file| trusted.other(file).to_string()),
         }
     })
 }
@@ -141,7 +144,7 @@ const MOST_FILES: usize = 10_000;
 
 impl Trusted {
     /// Compares the files that were read, and all files in the directories of loops, which a run could still read.
-    fn doubt(&self, read: &[(PathBuf, String)], directories: &[PathBuf]) -> Option<String> {
+    fn doubt(&self, read: &[(PathBuf, String)], directories: &[PathBuf]) -> Option<TreeError> {
         let as_read = |text: &str| text.strip_prefix('\u{feff}').unwrap_or(text).to_owned();
         let of_files = read.iter().find_map(|(file, text)| {
             let found = self.follow(file).and_then(|path| self.content(&path, "100"));
@@ -158,8 +161,8 @@ impl Trusted {
     }
 
     /// Says that a file differs from the commit.
-    fn other(&self, file: &str) -> String {
-        format!("{file} is not what it is in the commit {}", short(self.head.as_str()))
+    fn other(&self, file: &str) -> TreeError {
+        TreeError::unfit(format!("{file} is not what it is in the commit {}", short(self.head.as_str())))
     }
 
     /// Returns a path relative to the top of the checkout.
@@ -170,8 +173,8 @@ impl Trusted {
     }
 
     /// Returns the path that a path leads to through symbolic links, each of which has to be in the commit.
-    fn follow(&self, file: &Path) -> Result<String, String> {
-        let outside = || format!("{} is outside of the repository", file.display());
+    fn follow(&self, file: &Path) -> Result<String, TreeError> {
+        let outside = || TreeError::unfit(format!("{} is outside of the repository", file.display()));
         let start = file.strip_prefix(&self.top).map(Path::to_owned);
         let start = start.or_else(|_| real(file).strip_prefix(real(&self.top)).map(Path::to_owned));
         let parts = |path: &Path| -> Vec<String> {
@@ -204,26 +207,28 @@ impl Trusted {
     }
 
     /// Returns the content that the commit has at a path, if its mode begins with `mode`.
-    fn content(&self, path: &str, mode: &str) -> Result<Vec<u8>, String> {
+    fn content(&self, path: &str, mode: &str) -> Result<Vec<u8>, TreeError> {
         let list = Call::new("ls-tree").with(&["--full-tree", "-z"]).id(&self.head).path(path).literal();
         let listed = self.git.line(&list)?;
         let entry =
             listed.strip_prefix(mode).and_then(|entry| entry.split_once('\t')).map(|(entry, _)| entry);
         let id = entry.and_then(|entry| ObjectId::parse(entry.rsplit(' ').next()?).ok());
         let id = id.ok_or_else(|| self.other(path))?;
-        self.git.bytes(&Call::new("cat-file").with(&["blob"]).id(&id), &[])
+        Ok(self.git.bytes(&Call::new("cat-file").with(&["blob"]).id(&id), &[])?)
     }
 
     /// Compares every file below a directory with the commit, for a running loop may name any of them as a sub-loop.
-    fn other_below(&self, directory: &Path) -> Result<(), String> {
-        let unknown = |why: String| format!("cannot find out what is in {}: {why}", directory.display());
+    fn other_below(&self, directory: &Path) -> Result<(), TreeError> {
+        let unknown = |why: TreeError| {
+            TreeError::unfit(format!("cannot find out what is in {}: {why}", directory.display()))
+        };
         let home = self.below(directory);
         let mut paths = Vec::new();
         let mut open = vec![directory.to_owned()];
         while let Some(directory) = open.pop() {
-            for entry in fs_err::read_dir(&directory).map_err(|error| unknown(error.to_string()))? {
-                let entry = entry.map_err(|error| unknown(error.to_string()))?;
-                let kind = entry.file_type().map_err(|error| unknown(error.to_string()))?;
+            for entry in fs_err::read_dir(&directory).map_err(|error| unknown(error.into()))? {
+                let entry = entry.map_err(|error| unknown(error.into()))?;
+                let kind = entry.file_type().map_err(|error| unknown(error.into()))?;
                 let path = self.below(&entry.path());
                 if is_of_runs(path.as_bytes()) {
                     continue;
@@ -238,13 +243,14 @@ impl Trusted {
                     return Err(self.other(&path));
                 }
                 if paths.len() > MOST_FILES {
-                    return Err(unknown(format!("there are more than {MOST_FILES} files")));
+                    let many = format!("there are more than {MOST_FILES} files");
+                    return Err(unknown(TreeError::unfit(many)));
                 }
             }
         }
         let list =
             Call::new("ls-tree").with(&["--full-tree", "-r", "-z"]).id(&self.head).path(home).literal();
-        let listed = self.git.bytes(&list, &[]).map_err(unknown)?;
+        let listed = self.git.bytes(&list, &[]).map_err(|why| unknown(why.into()))?;
         let listed = String::from_utf8_lossy(&listed);
         let listed: HashMap<&str, &str> = listed
             .split('\0')
@@ -255,7 +261,7 @@ impl Trusted {
             .collect();
         let input: String = paths.iter().flat_map(|path| [path.as_str(), "\n"]).collect();
         let hash = Call::new("hash-object").with(&["--no-filters", "--stdin-paths"]);
-        let hashes = self.git.bytes(&hash, input.as_bytes()).map_err(unknown)?;
+        let hashes = self.git.bytes(&hash, input.as_bytes()).map_err(|why| unknown(why.into()))?;
         let hashes = String::from_utf8_lossy(&hashes);
         for (path, hash) in paths.iter().zip(hashes.lines().chain(std::iter::repeat(""))) {
             if listed.get(path.as_str()) != Some(&hash) {

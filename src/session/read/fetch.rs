@@ -16,6 +16,7 @@ use crate::forge::github::artifacts::{
 use crate::forge::github::fault::ArtifactError;
 use crate::forge::github::repository::RepositoryName;
 use crate::forge::github::results::{Downloaded, Results, check_name};
+use crate::forge::github::workflow_job::WorkflowJob;
 use crate::session::context::Session;
 use crate::session::error::{Error, Kind};
 
@@ -128,11 +129,11 @@ impl ArtifactRequest<'_> {
 
     /// Returns the repository that is asked, and a client for it.
     pub(crate) fn remote(&self) -> Result<(Api, RepositoryName), Error> {
-        let repository =
-            self.repository.or_else(|| self.session.env.get("GITHUB_REPOSITORY")).ok_or_else(|| {
-                Error::refused("no repository was given")
-                    .with_hint("give `--repo OWNER/NAME`, or set `GITHUB_REPOSITORY`")
-            })?;
+        let repository = self.repository.map(str::to_owned).or_else(|| self.job().repository);
+        let repository = &repository.ok_or_else(|| {
+            Error::refused("no repository was given")
+                .with_hint("give `--repo OWNER/NAME`, or set `GITHUB_REPOSITORY`")
+        })?;
         let repository = RepositoryName::parse(repository).ok_or_else(|| {
             Error::refused(format!("invalid repository `{repository}`")).with_hint("write `OWNER/NAME`")
         })?;
@@ -150,9 +151,9 @@ impl ArtifactRequest<'_> {
         wanted: &WantedArtifact<'_>,
         zip: &mut File,
     ) -> Result<Option<(String, Downloaded)>, ArtifactError> {
-        let env = self.session.env;
-        let is_this_run = |run: u64| env.get("GITHUB_RUN_ID") == Some(run.to_string().as_str());
-        let is_here = self.repository.is_none_or(|repo| env.get("GITHUB_REPOSITORY") == Some(repo));
+        let (env, job) = (self.session.env, self.job());
+        let is_this_run = |run: u64| job.run_id == Some(run.to_string());
+        let is_here = self.repository.is_none_or(|repo| job.repository.as_deref() == Some(repo));
         let run = match wanted {
             WantedArtifact::Name(_) => self.run,
             WantedArtifact::Run(run) => Some(*run),
@@ -181,9 +182,8 @@ impl ArtifactRequest<'_> {
     /// Fetches an artifact through the REST API.
     fn elsewhere(&self, wanted: &WantedArtifact<'_>, zip: &mut File) -> Result<(String, Downloaded), Error> {
         let (api, repository) = self.remote()?;
-        let here = self.session.env.get("GITHUB_REPOSITORY");
-        let own =
-            self.session.env.get("GITHUB_REPOSITORY_ID").filter(|_| here == Some(&repository.to_string()));
+        let WorkflowJob { repository: here, repository_id: own, .. } = self.job();
+        let own = own.filter(|_| here == Some(repository.to_string()));
         let own = match own.and_then(|id| id.parse().ok()) {
             Some(id) => id,
             None => repository_id(&api, &repository).map_err(|error| self.failed(&error))?,
@@ -249,7 +249,11 @@ impl ArtifactRequest<'_> {
     }
 
     fn this_run(&self) -> Option<u64> {
-        self.session.env.get("GITHUB_RUN_ID")?.parse().ok()
+        self.job().run_id?.parse().ok()
+    }
+
+    fn job(&self) -> WorkflowJob {
+        WorkflowJob::read(&self.session.env.lookup())
     }
 }
 

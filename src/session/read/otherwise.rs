@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::rc::Rc;
 
 use super::opened::OpenedBundle;
+use crate::base::explanation::Explanation;
 use crate::definition::load::{self, Located};
 use crate::engine::event::{LoopStart, SCHEMA};
 use crate::files::read::MIB;
@@ -65,7 +66,7 @@ pub(crate) fn of(
     session: &Session<'_>,
 ) -> Otherwise {
     asked(subject, start, looked, session)
-        .unwrap_or_else(|unknown| Otherwise { unknown: Some(unknown), ..Otherwise::default() })
+        .unwrap_or_else(|unknown| Otherwise { unknown: Some(unknown.into()), ..Otherwise::default() })
 }
 
 /// Makes the loop of a run as it was then, or says why nobody can.
@@ -73,19 +74,19 @@ pub(crate) fn loop_of(
     subject: &Subject,
     start: &LoopStart,
     session: &Session<'_>,
-) -> Result<Prepared, String> {
+) -> Result<Prepared, Explanation> {
     if start.schema > SCHEMA {
-        return Err("a newer version of ll-loop wrote the journal".to_owned());
+        return Err(Explanation::new("a newer version of ll-loop wrote the journal"));
     }
-    let absent = || "the loop is not in this checkout".to_owned();
+    let absent = || Explanation::new("the loop is not in this checkout");
     let (file, home) = subject.file.as_ref().ok_or_else(absent)?;
     let located = load::find(file, home).map_err(|_| absent())?;
     // A loop that was broken since is not worth its errors.
     if digest_of(&located).is_none_or(|digest| digest != start.definition_sha256) {
-        return Err("the loop is not what it was then".to_owned());
+        return Err(Explanation::new("the loop is not what it was then"));
     }
-    let mut prepared = session.at(home).prepare(located).map_err(|error| error.message().to_owned())?;
-    prepared.settle(&start.context, session).map_err(|error| error.message().to_owned())?;
+    let mut prepared = session.at(home).prepare(located)?;
+    prepared.settle(&start.context, session)?;
     Ok(prepared)
 }
 
@@ -94,7 +95,7 @@ fn asked(
     start: &LoopStart,
     looked: ExaminedVerdicts,
     session: &Session<'_>,
-) -> Result<Otherwise, String> {
+) -> Result<Otherwise, Explanation> {
     let mut prepared = loop_of(subject, start, session)?;
     let outermost =
         KnownMachine { machine: Rc::new(prepared.machine.clone()), digest: prepared.loaded.digest.clone() };
@@ -102,8 +103,7 @@ fn asked(
     let mut find =
         |name: &str, around: &LoopStart, begun: &LoopStart| library.find(name, around, &begun.context);
     let mut suppositions = Suppositions::new(outermost, &mut find, looked);
-    reader::read(&subject.journal, |stamped| suppositions.event(&stamped))
-        .map_err(|error| error.to_string())?;
+    reader::read(&subject.journal, |stamped| suppositions.event(&stamped))?;
     Ok(suppositions.finish())
 }
 

@@ -8,7 +8,9 @@ use crate::base::object::ObjectId;
 use crate::base::text::head;
 use crate::engine::event::Llm;
 use crate::files::transient;
-use crate::git::call::{Call, Git};
+use crate::git::call::Call;
+use crate::git::error::TreeError;
+use crate::git::runner::Git;
 use crate::journal::files::RunFiles;
 use crate::report::detail::StepDiff;
 use crate::report::numbers::StepNumber;
@@ -57,7 +59,7 @@ pub(crate) fn are_kept_again(
 }
 
 /// Returns the snapshots of a run.
-pub(crate) fn all(git: &Git, instance: &str) -> Result<BTreeMap<Moment, ObjectId>, String> {
+pub(crate) fn all(git: &Git, instance: &str) -> Result<BTreeMap<Moment, ObjectId>, TreeError> {
     let refs = refs_of(instance);
     let list = Call::new("for-each-ref").with(&["--format=%(objectname) %(refname)"]);
     let printed = git.line(&list.named(&refs, ""))?;
@@ -70,14 +72,15 @@ fn of_line(line: &str, refs: &str) -> Option<(Moment, ObjectId)> {
 }
 
 /// Lets the snapshots of a run be found.
-pub(crate) fn refer(git: &Git, instance: &str, found: &BTreeMap<Moment, ObjectId>) -> Result<(), String> {
+pub(crate) fn refer(git: &Git, instance: &str, found: &BTreeMap<Moment, ObjectId>) -> Result<(), TreeError> {
     if found.is_empty() {
         return Ok(());
     }
     let refs = refs_of(instance);
     let lines = found.iter().map(|(moment, id)| format!("update {refs}{moment} {id}\n"));
     let lines = lines.collect::<Vec<_>>().concat();
-    git.bytes(&Call::new("update-ref").with(&["--stdin"]), lines.as_bytes()).map(drop)
+    git.bytes(&Call::new("update-ref").with(&["--stdin"]), lines.as_bytes())?;
+    Ok(())
 }
 
 /// Returns the snapshot before a step, or the steps that have one and are nearest to it.
@@ -117,8 +120,12 @@ pub(crate) fn worktree(
     git: &Git,
     commit: &ObjectId,
     (files, moment): (&RunFiles, &Moment),
-) -> Result<SnapshotWorktree, String> {
-    let trees = files.worktree().parent().map(Path::to_owned).ok_or("the run has no directory")?;
+) -> Result<SnapshotWorktree, TreeError> {
+    let trees = files
+        .worktree()
+        .parent()
+        .map(Path::to_owned)
+        .ok_or_else(|| TreeError::unfit("the run has no directory"))?;
     make_directory(&trees)?;
     for number in 1..=MOST_WORKTREES {
         let more = if number > 1 { format!("-{number}") } else { String::new() };
@@ -132,11 +139,13 @@ pub(crate) fn worktree(
             return Ok(there);
         }
     }
-    Err(format!("there are {MOST_WORKTREES} worktrees of this step, and somebody changed each of them"))
+    Err(TreeError::unfit(format!(
+        "there are {MOST_WORKTREES} worktrees of this step, and somebody changed each of them"
+    )))
 }
 
 impl SnapshotWorktree {
-    fn make(&self, git: &Git) -> Result<(), String> {
+    fn make(&self, git: &Git) -> Result<(), TreeError> {
         let parent = parent_of(git, &self.commit)?;
         let add = Call::new("worktree").with(&["add", "--quiet", "--no-checkout", "--detach"]);
         git.line(&add.path(self.path.to_string_lossy()).path(parent.as_str()))?;
@@ -154,7 +163,7 @@ impl SnapshotWorktree {
         self.compared().unwrap_or(false)
     }
 
-    fn compared(&self) -> Result<bool, String> {
+    fn compared(&self) -> Result<bool, TreeError> {
         let head = self.git.id(&git::head())?;
         let top = self.git.line(&Call::new("rev-parse").with(&["--show-toplevel"]))?;
         let is_here = Path::new(&top).canonicalize().ok() == self.path.canonicalize().ok();
@@ -165,7 +174,7 @@ impl SnapshotWorktree {
         if !self.git.judged(&staged)?.is_yes {
             return Ok(false);
         }
-        let place = transient::directory("ll-index-").map_err(|error| error.to_string())?;
+        let place = transient::directory("ll-index-")?;
         // An index without times: every file is read.
         let own = self.git.with("GIT_INDEX_FILE", place.path().join("index"));
         own.line(&Call::new("read-tree").id(&self.commit))?;
@@ -196,7 +205,7 @@ pub(crate) fn diffs(
     git: &Git,
     found: &BTreeMap<Moment, ObjectId>,
     limits: DiffLimits,
-) -> Result<Vec<StepDiff>, String> {
+) -> Result<Vec<StepDiff>, TreeError> {
     let tree = |commit: &ObjectId| {
         git.id(&Call::new("rev-parse").with(&["--verify", "--quiet"]).ids("", commit, "^{tree}"))
     };
@@ -270,7 +279,7 @@ impl Session<'_> {
 }
 
 /// Removes the tree snapshots of a run.
-pub(crate) fn forget(files: &RunFiles, git: &Git) -> Result<(), String> {
+pub(crate) fn forget(files: &RunFiles, git: &Git) -> Result<(), TreeError> {
     // Where there is no repository, there are none.
     let found = all(git, files.instance()).unwrap_or_default();
     if found.is_empty() {
@@ -279,7 +288,8 @@ pub(crate) fn forget(files: &RunFiles, git: &Git) -> Result<(), String> {
     let refs = refs_of(files.instance());
     let lines = found.iter().map(|(moment, id)| format!("delete {refs}{moment} {id}\n"));
     let lines = lines.collect::<Vec<_>>().concat();
-    git.bytes(&Call::new("update-ref").with(&["--stdin"]), lines.as_bytes()).map(drop)
+    git.bytes(&Call::new("update-ref").with(&["--stdin"]), lines.as_bytes())?;
+    Ok(())
 }
 
 #[cfg(test)]

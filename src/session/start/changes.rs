@@ -12,7 +12,9 @@ use crate::base::redact::Redactor;
 use crate::base::territory::ScopePath;
 use crate::files::links;
 use crate::forge::github::event::{WorkflowEvent, is_sha, short};
-use crate::git::call::{Call, Git};
+use crate::git::call::Call;
+use crate::git::error::TreeError;
+use crate::git::runner::Git;
 use crate::report::digest::NotRun;
 use crate::session::context::Session;
 use crate::session::error::Error;
@@ -41,7 +43,7 @@ pub(crate) fn none_since(
     let repository = LoopRepository::of(prepared, session)?;
     let found = match repository.find(base, &WorkflowEvent::read(&session.env.lookup()))? {
         Ok(found) => found,
-        Err(why) => return run_it(&why),
+        Err(why) => return run_it(&why.to_string()),
     };
     if let Some(why) = prepared.untold() {
         return run_it(&why);
@@ -123,10 +125,10 @@ impl LoopRepository {
     }
 
     /// Finds the base, or says why nothing can be compared with it.
-    pub(crate) fn find(&self, base: &str, event: &WorkflowEvent) -> Result<Result<Base, String>, Error> {
+    pub(crate) fn find(&self, base: &str, event: &WorkflowEvent) -> Result<Result<Base, TreeError>, Error> {
         let asked = match (base, &event.base) {
             (AUTO, Some(base)) => base.as_str(),
-            (AUTO, None) => return Ok(Err("the event of this job has no base".to_owned())),
+            (AUTO, None) => return Ok(Err(TreeError::unfit("the event of this job has no base"))),
             (base, _) => base,
         };
         let shown = if is_sha(asked) { short(asked) } else { asked };
@@ -135,7 +137,7 @@ impl LoopRepository {
             Ok(commit) => commit,
             // After a forced push, the commit before it may be on no branch, so that no clone fetches it.
             Err(_) if base == AUTO && !self.is_shallow => {
-                return Ok(Err(format!("the base {shown} is gone")));
+                return Ok(Err(TreeError::unfit(format!("the base {shown} is gone"))));
             }
             Err(_) => return Err(self.missing(&format!("the base `{shown}` is not in this clone"))),
         };
@@ -155,7 +157,7 @@ impl LoopRepository {
     }
 
     /// Tells whether anything below these paths changed, committed or not.
-    fn is_changed(&self, base: &ObjectId, paths: &[ScopePath]) -> Result<bool, String> {
+    fn is_changed(&self, base: &ObjectId, paths: &[ScopePath]) -> Result<bool, TreeError> {
         let ask = |call: Call| self.git.line(&call.paths(paths.iter().map(ToString::to_string)).literal());
         let committed = ask(committed_since(base))?;
         let uncommitted = ask(uncommitted())?;

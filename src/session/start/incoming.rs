@@ -26,7 +26,9 @@ use crate::forge::github::api::Api;
 use crate::forge::github::artifacts::RunsMeant;
 use crate::forge::github::repository::RepositoryName;
 use crate::forge::github::takeover::{ApiRefs, Point, TakeoverError, TakeoverOutcome, TakingJob, take};
-use crate::git::call::Git;
+use crate::forge::github::workflow_job::WorkflowJob;
+use crate::git::error::TreeError;
+use crate::git::runner::Git;
 use crate::journal::ends;
 use crate::journal::files::RunFiles;
 use crate::process::life::host;
@@ -255,7 +257,7 @@ impl Incoming {
         &self,
         git: &Git,
         definition: &[PathBuf],
-    ) -> Result<BTreeMap<Moment, ObjectId>, String> {
+    ) -> Result<BTreeMap<Moment, ObjectId>, TreeError> {
         let Some(saved) = &self.manifest.snapshots else { return Ok(BTreeMap::new()) };
         bundle::snapshots::take(git, saved, &self.unpacked.path().join(names::SNAPSHOTS), definition)?;
         let named = |(name, id): (&SnapshotName, &ObjectId)| Some((Moment::of(name.as_str())?, id.clone()));
@@ -271,12 +273,13 @@ impl Incoming {
     fn take_over(&self, session: &Session<'_>) -> Result<(), Error> {
         let Some((api, repository)) = &self.remote else { return Ok(()) };
         let base = self.manifest.tree.as_ref().map(|tree| tree.base.as_str());
-        let Some(commit) = base.or_else(|| session.env.get("GITHUB_SHA")) else { return Ok(()) };
+        let job = WorkflowJob::read(&session.env.lookup());
+        let Some(commit) = base.or(job.sha.as_deref()) else { return Ok(()) };
         let instance = self.files.instance();
         let point = Point { repository, instance, seq: self.manifest.last_seq };
         let us = TakingJob::new(
-            session.env.get("GITHUB_RUN_ID").unwrap_or_default().to_owned(),
-            session.env.get("GITHUB_RUN_ATTEMPT").and_then(|attempt| attempt.parse().ok()).unwrap_or(1),
+            job.run_id.clone().unwrap_or_default(),
+            job.run_attempt.as_ref().and_then(|attempt| attempt.parse().ok()).unwrap_or(1),
             page::of_job(&session.env.lookup()).unwrap_or_else(host),
         );
         match taken((api, commit), point, &us, session) {

@@ -6,7 +6,7 @@ use super::resume::{FoundRun, UnclaimedRun, settle};
 use super::rewound::Origin;
 use crate::definition::load;
 use crate::report::numbers::StepNumber;
-use crate::run::clock::Clock;
+use crate::process::clock::Clock;
 use crate::session::context::Session;
 use crate::session::end::ready::Ready;
 use crate::session::error::Error;

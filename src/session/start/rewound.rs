@@ -16,7 +16,8 @@ use crate::base::time::Timestamp;
 use crate::engine::event::{Event, LoopStart, Parent, Stamped};
 use crate::engine::run::Run;
 use crate::files::read;
-use crate::git::call::Git;
+use crate::git::error::TreeError;
+use crate::git::runner::Git;
 use crate::journal::files::RunFiles;
 use crate::journal::inherit::inherit;
 use crate::journal::reader;
@@ -155,10 +156,14 @@ impl Origin {
     ) -> Result<(Rewound, ObjectId), Error> {
         let git = git::at(&self.root, session);
         let instance = self.instance().to_owned();
-        let failed =
-            |why: String| Error::refused(format!("the tree snapshots of {instance} cannot be used: {why}"));
+        let failed = |why: TreeError| {
+            Error::refused(format!("the tree snapshots of {instance} cannot be used: {why}"))
+        };
         if let Err(why) = git.line(&git::head()) {
-            let what = if why.is_empty() { "there is no commit yet".to_owned() } else { one_line(&why, 200) };
+            // Git says nothing where there is a repository and no commit.
+            let is_empty = why.failure().is_some_and(|failure| failure.said.is_empty());
+            let what =
+                if is_empty { "there is no commit yet".to_owned() } else { one_line(&why.to_string(), 200) };
             return Err(Error::refused(format!("a rewind needs a git repository with a commit: {what}"))
                 .with_hint(
                     "it works in a worktree with the tree as it was, which a run with `--snapshots` keeps",

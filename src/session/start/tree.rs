@@ -9,6 +9,7 @@ use crate::engine::changes::{KnownStart, StartTree};
 use crate::engine::event::Llm;
 use crate::engine::request::JudgingRequest;
 use crate::forge::github::event::WorkflowEvent;
+use crate::forge::github::workflow_job::WorkflowJob;
 use crate::journal::files::RunFiles;
 use crate::machine::{Machine, OnChange};
 use crate::process::signal::Cancel;
@@ -109,8 +110,10 @@ fn known(start: &KnownStart) -> Vec<String> {
 /// Returns the commit of the pull request for which the checkout stands: where a pull request sets off the job, the
 /// commit of the event merges it.
 fn stands_for(start: &KnownStart, session: &Session<'_>) -> Option<ObjectId> {
-    let is_merge = session.env.get("GITHUB_EVENT_NAME") == Some("pull_request")
-        && session.env.get("GITHUB_SHA") == Some(start.ids.commit.as_str());
-    let head = is_merge.then(|| WorkflowEvent::read(&session.env.lookup()).sha).flatten();
+    let env = &session.env.lookup();
+    let job = WorkflowJob::read(env);
+    let is_merge = job.event_name.as_deref() == Some("pull_request")
+        && job.sha.as_deref() == Some(start.ids.commit.as_str());
+    let head = is_merge.then(|| WorkflowEvent::read(env).sha).flatten();
     head.and_then(|sha| ObjectId::parse(&sha).ok())
 }

@@ -6,7 +6,8 @@ use std::path::Path;
 use crate::base::territory::ScopePath;
 use crate::base::text::one_line;
 use crate::files::links;
-use crate::git::call::{Call, Git};
+use crate::git::call::Call;
+use crate::git::runner::Git;
 
 /// The paths of a working tree of which git tells less than there is.
 pub(crate) struct UnwatchedPaths {
@@ -26,7 +27,7 @@ impl UnwatchedPaths {
         let git = git.at(Path::new(&top.to_string()));
         let printed = match git.line(&Call::new("ls-files").with(&["-v", "--stage", "-z"])) {
             Ok(printed) => printed,
-            Err(why) => return Self { unread: Some(one_line(&why, 200)), ..found },
+            Err(why) => return Self { unread: Some(one_line(&why.to_string(), 200)), ..found },
         };
         for line in printed.split('\0') {
             // `H 120000 ID 0<tab>PATH`; the tag is a small letter where git assumes the file unchanged.

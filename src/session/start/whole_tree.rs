@@ -13,10 +13,12 @@ use crate::base::territory::{ScopePath, Territory};
 use crate::definition::load::DIRECTORY;
 use crate::engine::changes::{EntryContent, KnownStart, StartTree};
 use crate::files::{links, transient};
-use crate::git::call::{Call, Git, alternate};
+use crate::git::call::{Call, alternate};
+use crate::git::error::GitError;
+use crate::git::runner::Git;
 use crate::journal::files::RunFiles;
 use crate::run::area::Area;
-use crate::run::clock::Clock;
+use crate::process::clock::Clock;
 use crate::run::measure;
 use crate::session::context::Session;
 use crate::session::error::Error;
@@ -38,7 +40,7 @@ pub(crate) struct WholeTree {
 impl WholeTree {
     /// Looks at the tree around a directory. What lies below `own` is none of it.
     pub(crate) fn look(root: &Path, own: &[PathBuf], session: &Session<'_>) -> Result<Self, Error> {
-        let unknown = |why: String| Error::refused(format!("the working tree is not known: {why}"));
+        let unknown = |why: GitError| Error::refused(format!("the working tree is not known: {why}"));
         let git = git::at(root, session);
         let ask =
             |option: &'static [&'static str]| git.line(&Call::new("rev-parse").with(option)).map_err(unknown);

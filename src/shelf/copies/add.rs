@@ -15,7 +15,7 @@ use crate::forge::github::contents::{MeantCommit, ServerRepository};
 use crate::forge::github::event::short;
 use crate::git::call::Call;
 use crate::machine::abilities::Abilities;
-use crate::run::clock::Clock;
+use crate::process::clock::Clock;
 use crate::session::context::Session;
 use crate::session::error::{Error, Kind};
 use crate::session::git;

@@ -7,6 +7,7 @@ use std::path::Path;
 
 use super::failed;
 use crate::base::diagnostic::Severity;
+use crate::base::explanation::Explanation;
 use crate::base::relative::RelativePath;
 use crate::base::text::{is_direction, one_line, plural};
 use crate::definition::builtin::Builtin;
@@ -199,13 +200,14 @@ impl Gatherer<'_> {
     }
 
     /// Reads a file that another one names.
-    fn fetch(&self, reference: &Reference<'_>) -> Result<Fetched, String> {
+    fn fetch(&self, reference: &Reference<'_>) -> Result<Fetched, Explanation> {
         let of_program = |file: Builtin| Fetched {
             path: file.place(),
             shown: file.place().display().to_string(),
             text: file.text().to_owned(),
         };
-        let absent = || format!("there is no `{}` in its repository", one_line(reference.name, 100));
+        let absent =
+            || Explanation::new(format!("there is no `{}` in its repository", one_line(reference.name, 100)));
         if let Some(file) = Builtin::at(reference.from) {
             return file.beside(reference.name).map(of_program).ok_or_else(absent);
         }
@@ -226,7 +228,7 @@ impl Gatherer<'_> {
             Err(error) => {
                 let message = error.message().to_owned();
                 self.failed.borrow_mut().get_or_insert(error);
-                Err(message)
+                Err(Explanation::new(message))
             }
         }
     }

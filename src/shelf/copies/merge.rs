@@ -2,9 +2,11 @@
 
 use std::path::Path;
 
+use crate::base::explanation::Explanation;
 use crate::base::text::one_line;
 use crate::files::transient;
-use crate::git::call::{Call, Git};
+use crate::git::call::Call;
+use crate::git::runner::Git;
 use crate::session::context::Session;
 use crate::session::error::Error;
 
@@ -37,16 +39,29 @@ pub(super) fn merge(path: &str, versions: &Versions<'_>, session: &Session<'_>) 
     with_git(directory.path(), names, session).map_err(|why| {
         let message =
             format!("the edits of `{}` and those of its repository do not go together", one_line(path, 200));
-        let message = if why.is_empty() { message } else { format!("{message}: {why}") };
+        let message = match why {
+            Apart::Both => message,
+            Apart::Failed(why) => format!("{message}: {why}"),
+        };
         Error::refused(message).with_hint("undo the edits, take the new version, and make them again")
     })
 }
 
-fn with_git(directory: &Path, names: [&str; 3], session: &Session<'_>) -> Result<String, String> {
+/// Why there is no file with the edits of both.
+enum Apart {
+    /// Both changed the same lines.
+    Both,
+    /// Git could not merge them.
+    Failed(Explanation),
+}
+
+fn with_git(directory: &Path, names: [&str; 3], session: &Session<'_>) -> Result<String, Apart> {
     let git = Git::own(directory, session.env.for_ourselves());
-    let merged = git.judged(&Call::new("merge-file").with(&["-p", "-q"]).paths(names))?;
+    let merged = git
+        .judged(&Call::new("merge-file").with(&["-p", "-q"]).paths(names))
+        .map_err(|why| Apart::Failed(why.into()))?;
     if !merged.is_yes {
-        return Err(String::new());
+        return Err(Apart::Both);
     }
-    String::from_utf8(merged.printed).map_err(|error| error.to_string())
+    String::from_utf8(merged.printed).map_err(|error| Apart::Failed(error.into()))
 }

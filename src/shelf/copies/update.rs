@@ -18,7 +18,7 @@ use crate::files::read::MIB;
 use crate::forge::github::api::Api;
 use crate::forge::github::contents::{MeantCommit, ServerRepository};
 use crate::forge::github::event::{is_sha, short};
-use crate::run::clock::Clock;
+use crate::process::clock::Clock;
 use crate::session::context::Session;
 use crate::session::error::Error;
 

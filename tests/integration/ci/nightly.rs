@@ -3,7 +3,7 @@
 use std::fs;
 
 use ll_loop::internals::base::time::Timestamp;
-use ll_loop::internals::run::clock::Clock;
+use ll_loop::internals::process::clock::Clock;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 

@@ -302,7 +302,7 @@ fn actions_see_no_credentials_of_any_system() {
 fn a_run_hands_off_before_its_job_is_ended() {
     let text =
         "name: main\ninitial: a\nstates:\n  a: {action: sleep 60, next: done}\n  done: {terminal: true}\n";
-    let now = ll_loop::internals::run::clock::Clock::start().now();
+    let now = ll_loop::internals::process::clock::Clock::start().now();
     let began = Timestamp::from_millis(now.as_millis() - 3_590_000).to_string();
     let project = Project::with_loop(text)
         .env("GITLAB_CI", "true")

@@ -1,7 +1,8 @@
 //! What a green means: this tree, by these checks. Each test is a way to be green for something that nobody checked.
 
-use serde_json::Value;
 use std::os::unix::fs::PermissionsExt as _;
+
+use serde_json::Value;
 
 use crate::common::{Project, git};
 

@@ -5,6 +5,7 @@ use wiremock::ResponseTemplate;
 
 use super::fake::{Fake, Files, When, ZERO, files, id, said, tree_id, wrong};
 use super::*;
+use crate::base::explanation::Explanation;
 use crate::engine::changes::FileMode;
 use crate::forge::change::{FileChange, FileSide};
 
@@ -52,9 +53,11 @@ impl TestFix {
 }
 
 impl FileContents for TestFix {
-    fn blob(&self, wanted: &ObjectId) -> Result<Vec<u8>, String> {
+    fn blob(&self, wanted: &ObjectId) -> Result<Vec<u8>, Explanation> {
         let found = self.after.values().find(|(_, content)| id(content) == wanted.as_str());
-        found.map(|(_, content)| content.clone()).ok_or_else(|| format!("no object {wanted}"))
+        found
+            .map(|(_, content)| content.clone())
+            .ok_or_else(|| Explanation::new(format!("no object {wanted}")))
     }
 }
 
@@ -427,8 +430,8 @@ fn a_server_that_moves_one_ref_at_a_time_is_too_old() {
 fn what_cannot_be_read_of_the_bundle_is_not_delivered() {
     struct Nothing;
     impl FileContents for Nothing {
-        fn blob(&self, id: &ObjectId) -> Result<Vec<u8>, String> {
-            Err(format!("the object {id} is missing"))
+        fn blob(&self, id: &ObjectId) -> Result<Vec<u8>, Explanation> {
+            Err(Explanation::new(format!("the object {id} is missing")))
         }
     }
     let fix = TestFix::plain();

@@ -6,12 +6,13 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use super::remote::{LeaseRemote, Swapped};
+use crate::base::explanation::Explanation;
 use crate::base::object::ObjectId;
 use crate::lease::fence::{LeaseFence, Urgency};
 use crate::lease::record::{LeaseName, LeaseRecord};
+use crate::process::clock::steady;
 use crate::process::guard::Guard;
 use crate::process::signal::{self, EndRequest, StopAsker};
-use crate::run::clock::steady;
 
 /// How long the removal at the end may take. A lease that stays is over after its time.
 const FAREWELL: Duration = Duration::from_secs(5);
@@ -43,7 +44,7 @@ struct KeeperState {
     /// What the ref points at, as far as this process knows.
     oid: ObjectId,
     /// Why the last renewal failed.
-    trouble: Option<String>,
+    trouble: Option<Explanation>,
     is_over: bool,
     /// Who gives the lease back if this process is killed.
     guard: Guard,
@@ -121,19 +122,19 @@ impl LeaseKeeper {
     }
 
     /// Returns why it is lost, if it is.
-    pub(super) fn lost(&self) -> Option<String> {
+    pub(super) fn lost(&self) -> Option<Explanation> {
         let mut state = self.shared.state();
         if state.fence.at(steady()) == Urgency::None {
             return None;
         }
         Some(if state.fence.is_taken() {
-            "another one has taken it over, or somebody removed it".to_owned()
+            Explanation::new("another one has taken it over, or somebody removed it")
         } else {
             match &state.trouble {
-                Some(why) => format!("it was not renewed in time: {why}"),
-                None => {
-                    "it was not renewed in time: this process was stopped, or its machine slept".to_owned()
-                }
+                Some(why) => Explanation::new(format!("it was not renewed in time: {why}")),
+                None => Explanation::new(
+                    "it was not renewed in time: this process was stopped, or its machine slept",
+                ),
             }
         })
     }
@@ -144,13 +145,13 @@ impl LeaseKeeper {
     }
 
     /// Ends the renewals and removes the lease. Returns what went wrong.
-    pub(super) fn release(&mut self) -> Option<String> {
+    pub(super) fn release(&mut self) -> Option<Explanation> {
         let thread = self.thread.take()?;
         self.shared.state().is_over = true;
         self.shared.woken.notify_all();
         self.stop.store(true, Ordering::Relaxed);
         let Ok(KeeperResult { mut remote, pending }) = thread.join() else {
-            return Some("the thread that renewed it died".to_owned());
+            return Some(Explanation::new("the thread that renewed it died"));
         };
         remote.anew();
         let (oid, is_taken) = {
@@ -170,7 +171,7 @@ fn remove(
     name: &LeaseName,
     mut from: ObjectId,
     pending: Option<&ObjectId>,
-) -> Result<(), String> {
+) -> Result<(), Explanation> {
     let until = steady() + FAREWELL;
     loop {
         let left = until.saturating_sub(steady());
@@ -226,7 +227,7 @@ impl Renewer {
             };
             let oid = {
                 let mut state = self.shared.state();
-                state.trouble.get_or_insert_with(|| "the server did not answer".to_owned());
+                state.trouble.get_or_insert_with(|| Explanation::new("the server did not answer"));
                 state.guard.holds(new.as_str());
                 state.oid.clone()
             };
@@ -254,7 +255,7 @@ impl Renewer {
         KeeperResult { remote: self.remote, pending: pending.map(|(oid, _)| oid) }
     }
 
-    fn next(&mut self) -> Result<ObjectId, String> {
+    fn next(&mut self) -> Result<ObjectId, Explanation> {
         self.record.n += 1;
         self.remote.commit(&self.record)
     }

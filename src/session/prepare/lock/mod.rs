@@ -17,6 +17,7 @@ use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
+use crate::base::explanation::Explanation;
 use crate::base::object::ObjectId;
 use crate::base::territory::Territory;
 use crate::base::text::{listed_in_part, plural};
@@ -27,10 +28,10 @@ use crate::journal::claim::Claim;
 use crate::lease::race::{Act, Held, Race};
 use crate::lease::record::{FoundLease, LeaseName, LeaseRecord, MAX_SCOPES};
 use crate::lease::scope::Scopes;
+use crate::process::clock::steady;
 use crate::process::guard::Guard;
 use crate::process::life::host;
 use crate::process::signal::{self, Cancel, EndRequest};
-use crate::run::clock::steady;
 use crate::session::context::Session;
 use crate::session::error::{Error, Kind};
 use crate::session::git;
@@ -208,11 +209,11 @@ impl Lock {
     }
 
     /// Makes sure that the lease is still held: by the clock, and by a look at the server.
-    pub(crate) fn check(&self) -> Result<(), String> {
+    pub(crate) fn check(&self) -> Result<(), Explanation> {
         if let Some(why) = self.keeper.lost() {
             return Err(why);
         }
-        let mut seen = Err("it was being renewed all the time".to_owned());
+        let mut seen = Err(Explanation::new("it was being renewed all the time"));
         // A renewal may come between the two looks.
         for _ in 0..TRIES {
             let (name, before) = self.keeper.known();
@@ -223,7 +224,7 @@ impl Lock {
                 break;
             }
             if before == after {
-                seen = Err("another one has taken it over, or somebody removed it".to_owned());
+                seen = Err(Explanation::new("another one has taken it over, or somebody removed it"));
             }
         }
         match self.keeper.lost() {
@@ -437,7 +438,7 @@ impl Contender {
         }
     }
 
-    fn away(&self, why: &str) -> Denied {
+    fn away(&self, why: &Explanation) -> Denied {
         if self.stop.load(Ordering::Relaxed) {
             return Denied::Stopped;
         }

@@ -3,6 +3,7 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -12,14 +13,17 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 use super::charge::LeaseCharge;
+use crate::base::explanation::Explanation;
 use crate::base::object::ObjectId;
 use crate::base::text::{one_line, percent_decoded};
 use crate::forge::git_remote::GitRemote;
 use crate::forge::github::api::Api;
 use crate::forge::github::repository::RepositoryName;
+use crate::forge::github::workflow_job::WorkflowJob;
 use crate::forge::gitlab;
 use crate::forge::gitlab::TokenHolder;
-use crate::git::call::{Call, Git};
+use crate::git::call::Call;
+use crate::git::runner::Git;
 use crate::lease::record::{FoundLease, LeaseName, LeaseRecord, MAX_RECORD, PREFIX};
 use crate::process::address::without_credential;
 use crate::session::context::Session;
@@ -166,13 +170,13 @@ impl LeaseRemote {
     }
 
     /// Makes the commit of a record.
-    pub(super) fn commit(&self, record: &LeaseRecord) -> Result<ObjectId, String> {
-        let text = record.to_text().map_err(|error| error.to_string())?;
-        self.scratch.commit(&text)
+    pub(super) fn commit(&self, record: &LeaseRecord) -> Result<ObjectId, Explanation> {
+        let text = record.to_text().map_err(Explanation::from)?;
+        self.scratch.commit(&text).map_err(Explanation::from)
     }
 
     /// Returns all leases.
-    pub(super) fn look(&self, limit: Duration) -> Result<Vec<FoundLease>, String> {
+    pub(super) fn look(&self, limit: Duration) -> Result<Vec<FoundLease>, Explanation> {
         let fetch = Call::new("fetch")
             .with(&[
                 "--quiet",
@@ -199,9 +203,9 @@ impl LeaseRemote {
         });
         let rows: Vec<_> = rows.collect();
         if rows.len() > MOST {
-            return Err(format!(
+            return Err(Explanation::new(format!(
                 "there are more than {MOST} leases: somebody has to remove those that are old"
-            ));
+            )));
         }
         self.read_all(rows.iter().map(|(oid, _)| oid))?;
         let read = self.read.borrow();
@@ -213,14 +217,14 @@ impl LeaseRemote {
     }
 
     /// Reads the records of commits, as far as they are commits with records.
-    fn read_all<'o>(&self, oids: impl Iterator<Item = &'o ObjectId>) -> Result<(), String> {
+    fn read_all<'o>(&self, oids: impl Iterator<Item = &'o ObjectId>) -> Result<(), Explanation> {
         let new: Vec<&ObjectId> = oids.filter(|oid| !self.read.borrow().contains_key(*oid)).collect();
         if new.is_empty() {
             return Ok(());
         }
         let asked: String = new.iter().flat_map(|oid| [oid.as_str(), "\n"]).collect();
         let check = Call::new("cat-file").with(&["--batch-check=%(objecttype) %(objectsize)"]);
-        let printed = self.scratch.git.bytes(&check, asked.as_bytes())?;
+        let printed = self.scratch.git.bytes(&check, asked.as_bytes()).map_err(Explanation::from)?;
         let printed = String::from_utf8_lossy(&printed).into_owned();
         for (oid, line) in new.into_iter().zip(printed.lines()) {
             let size = line.strip_prefix("commit ").and_then(|size| size.parse::<usize>().ok());
@@ -243,7 +247,7 @@ impl LeaseRemote {
         from: Option<&ObjectId>,
         to: Option<&ObjectId>,
         limit: Duration,
-    ) -> Result<Swapped, String> {
+    ) -> Result<Swapped, Explanation> {
         let from_word = from.map(ObjectId::as_str).unwrap_or_default();
         let to_word = to.map(ObjectId::as_str).unwrap_or_default();
         let push = Call::new("push")
@@ -262,18 +266,18 @@ impl LeaseRemote {
     }
 
     /// Returns what a ref points at.
-    pub(super) fn at(&self, name: &LeaseName, limit: Duration) -> Result<Option<ObjectId>, String> {
+    pub(super) fn at(&self, name: &LeaseName, limit: Duration) -> Result<Option<ObjectId>, Explanation> {
         let list = Call::new("ls-remote").with(&["--quiet"]).named(&self.url, "").named(name.as_str(), "");
         let printed = self.git(limit).line(&list).map_err(|why| self.wiped(&why))?;
         let row = printed.lines().find_map(|line| line.strip_suffix(name.as_str())?.strip_suffix('\t'));
-        row.map(|id| ObjectId::parse(id).map_err(|error| error.to_string())).transpose()
+        row.map(|id| ObjectId::parse(id).map_err(Explanation::from)).transpose()
     }
 
     /// Returns a message of git without the credential of the address.
-    fn wiped(&self, text: &str) -> String {
-        let text = text.replace(&self.url, &self.shown);
+    fn wiped(&self, why: &impl fmt::Display) -> Explanation {
+        let text = why.to_string().replace(&self.url, &self.shown);
         let all = self.secrets.iter().filter(|secret| !secret.is_empty());
-        all.fold(text, |text, secret| text.replace(secret.as_str(), "***"))
+        Explanation::new(all.fold(text, |text, secret| text.replace(secret.as_str(), "***")))
     }
 }
 
@@ -335,7 +339,7 @@ fn of_job(url: &str, token: &str, holder: TokenHolder, session: &Session<'_>) ->
     let remote = if session.env.get("GITLAB_CI").is_some() {
         gitlab::remote(env, holder, token).ok()?
     } else {
-        let repository = session.env.get("GITHUB_REPOSITORY").and_then(RepositoryName::parse)?;
+        let repository = WorkflowJob::read(env).repository.as_deref().and_then(RepositoryName::parse)?;
         let api = Api::from_env(env, Some(token.to_owned())).ok()?;
         GitRemote::with_token(&api, &repository, env)?
     };

@@ -1,0 +1,277 @@
+//! Finds what a repository would start when git reads its files, so that it can be turned off: the filters and hooks that
+//! its configuration names, and those of the repositories inside of it.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+use super::call::{Call, without_repository};
+use super::error::GitError;
+use crate::base::text::one_line;
+use crate::files::gitdir;
+use crate::process::filesystem;
+
+/// Repositories in a repository whose filters are looked for. Each costs three calls before every call that reads files; a
+/// tree with more of them was made to keep us busy.
+const MOST_REPOSITORIES: usize = 256;
+
+/// What a repository adds to the settings of every call: every filter, and every hook, that it and the repositories inside
+/// of it name in their configuration is turned off, directories are trusted as the system says, which is not read
+/// otherwise, and modes count.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Filters {
+    /// Whether the file system holds modes and links, whatever the configuration says.
+    holds_modes: bool,
+    trusted: Vec<String>,
+    names: BTreeSet<String>,
+    /// Newer versions of git know hooks by their configuration, too.
+    hooks: BTreeSet<String>,
+}
+
+impl Filters {
+    /// Tells whether there are any.
+    pub fn is_any(&self) -> bool {
+        !self.names.is_empty()
+    }
+
+    /// Returns the names of the filters.
+    pub(super) fn names(&self) -> impl Iterator<Item = &String> {
+        self.names.iter()
+    }
+
+    /// Returns the settings.
+    pub(super) fn settings(&self) -> impl Iterator<Item = String> {
+        let off = ["clean=", "smudge=", "process=", "required=false"];
+        let trusted = self.trusted.iter().map(|directory| format!("safe.directory={directory}"));
+        let modes: &[&str] =
+            if self.holds_modes { &["core.fileMode=true", "core.symlinks=true"] } else { &[] };
+        let modes = modes.iter().map(|setting| (*setting).to_owned());
+        let hooks = self.hooks.iter().map(|name| format!("hook.{name}.enabled=false"));
+        let filters = self.names.iter().flat_map(move |name| off.map(|off| format!("filter.{name}.{off}")));
+        modes.chain(trusted).chain(hooks).chain(filters)
+    }
+}
+
+/// A walk through a repository and the repositories inside of it, that finds their filters. It asks, and whoever walks
+/// makes the calls: at once, or while a run goes on.
+#[derive(Debug)]
+pub struct Walk {
+    open: VecDeque<PathBuf>,
+    seen: usize,
+    /// The environment in which git looks at the directory that the walk has come to.
+    env: BTreeMap<String, String>,
+    step: WalkStep,
+    is_about_trust: bool,
+    found: Filters,
+}
+
+/// What a walk has come to.
+#[derive(Debug)]
+enum WalkStep {
+    /// The next directory.
+    Next,
+    /// The configuration of a directory.
+    Configuration(PathBuf),
+    /// The repositories inside of a directory.
+    Inside(PathBuf),
+    /// The directory that the paths of these repositories begin in.
+    Top(PathBuf, Vec<u8>),
+    /// The end.
+    Over,
+}
+
+/// A call that a walk needs.
+#[derive(Debug)]
+pub struct WalkQuestion {
+    /// Where it is made.
+    pub directory: PathBuf,
+    /// Its whole environment.
+    pub env: BTreeMap<String, String>,
+    /// The call.
+    pub call: Call,
+    /// What is turned off for it.
+    pub filters: Filters,
+}
+
+impl Walk {
+    /// Begins in a directory of a repository, in the environment of the call that is to be made.
+    pub fn new(directory: &Path, env: BTreeMap<String, String>) -> Self {
+        let open = VecDeque::from([directory.to_owned()]);
+        let found = Filters { holds_modes: filesystem::holds_modes(directory), ..Filters::default() };
+        Self { open, seen: 0, env, step: WalkStep::Next, is_about_trust: false, found }
+    }
+
+    /// Asks only which directories the system trusts, for calls that read no files.
+    pub fn about_trust(directory: &Path, env: BTreeMap<String, String>) -> Self {
+        Self { is_about_trust: true, ..Self::new(directory, env) }
+    }
+
+    /// Returns the call that comes next, whose answer [`Walk::answer`] wants. No directory is entered in which git would
+    /// wait for somebody.
+    pub fn question(&mut self) -> Result<Option<WalkQuestion>, GitError> {
+        if matches!(self.step, WalkStep::Next) {
+            self.step = match self.enter()? {
+                Some(directory) => WalkStep::Configuration(directory),
+                None => WalkStep::Over,
+            };
+        }
+        let ask = |directory: &PathBuf, env, call, filters| {
+            Some(WalkQuestion { directory: directory.clone(), env, call, filters })
+        };
+        let env = self.env.clone();
+        Ok(match &self.step {
+            WalkStep::Configuration(directory) => {
+                let call = Call::new("config").with(&["--list", "-z", "--show-scope"]);
+                ask(directory, with_system(env), call, Filters::default())
+            }
+            // Of the whole repository, wherever in it the walk begins.
+            WalkStep::Inside(directory) => {
+                let call = Call::new("ls-files").with(&["--stage", "-z", "--full-name"]).path(":/");
+                ask(directory, env, call, self.trusted())
+            }
+            WalkStep::Top(directory, _) => {
+                let call = Call::new("rev-parse").with(&["--show-toplevel"]);
+                ask(directory, env, call, self.trusted())
+            }
+            WalkStep::Next | WalkStep::Over => None,
+        })
+    }
+
+    /// Takes what git printed.
+    pub fn answer(&mut self, printed: Result<Vec<u8>, GitError>) -> Result<(), GitError> {
+        self.step = match std::mem::replace(&mut self.step, WalkStep::Over) {
+            WalkStep::Configuration(_) if self.is_about_trust => {
+                // The system comes first, and a filter that cannot be turned off matters to other calls.
+                let _filter = self.configured(&printed?);
+                WalkStep::Over
+            }
+            WalkStep::Configuration(directory) => {
+                self.configured(&printed?)?;
+                WalkStep::Inside(directory)
+            }
+            WalkStep::Inside(directory) => {
+                // Where there is no repository, there is none inside; what is wrong with one is said by the call itself.
+                let listed = printed.unwrap_or_default();
+                if gitlinks(&listed).next().is_some() {
+                    WalkStep::Top(directory, listed)
+                } else {
+                    self.left()
+                }
+            }
+            WalkStep::Top(_, listed) => {
+                let top = printed?;
+                self.listed(Path::new(OsStr::from_bytes(top.strip_suffix(b"\n").unwrap_or(&top))), &listed);
+                self.left()
+            }
+            step @ (WalkStep::Next | WalkStep::Over) => step,
+        };
+        Ok(())
+    }
+
+    /// Returns what was found.
+    pub fn filters(self) -> Filters {
+        if self.is_about_trust { self.trusted() } else { self.found }
+    }
+
+    fn enter(&mut self) -> Result<Option<PathBuf>, GitError> {
+        self.seen += 1;
+        if self.seen > MOST_REPOSITORIES && !self.open.is_empty() {
+            return Err(GitError::Unsafe(format!(
+                "there are more than {MOST_REPOSITORIES} repositories in it"
+            )));
+        }
+        let next = self.open.pop_front();
+        match next.as_deref().and_then(gitdir::waited_for) {
+            Some(path) => Err(GitError::Unsafe(format!(
+                "git would wait for `{}`, which is no file",
+                one_line(&path.to_string_lossy(), 300)
+            ))),
+            None => Ok(next),
+        }
+    }
+
+    /// Goes on to the repositories inside. Git itself looks at one by the index that it has there, and by its name, so
+    /// that nobody asks whom it belongs to.
+    fn left(&mut self) -> WalkStep {
+        self.env = without_repository(std::mem::take(&mut self.env));
+        self.env.insert("GIT_DIR".to_owned(), ".git".to_owned());
+        WalkStep::Next
+    }
+
+    /// Takes the configuration of a directory.
+    fn configured(&mut self, printed: &[u8]) -> Result<(), GitError> {
+        let printed = String::from_utf8_lossy(printed);
+        let mut fields = printed.split('\0');
+        while let (Some(scope), Some(entry)) = (fields.next(), fields.next()) {
+            let (key, value) = entry.split_once('\n').unwrap_or((entry, ""));
+            if key == "safe.directory" && scope == "system" {
+                self.found.trusted.push(value.to_owned());
+            }
+            for (section, what) in [("filter.", "filter"), ("hook.", "hook")] {
+                let Some((name, _)) = key.strip_prefix(section).and_then(|rest| rest.rsplit_once('.')) else {
+                    continue;
+                };
+                if name.contains(['=', '\n', char::REPLACEMENT_CHARACTER]) {
+                    let name = one_line(name, 80);
+                    return Err(GitError::Unsafe(format!(
+                        "the {what} `{name}` of its configuration cannot be turned off"
+                    )));
+                }
+                let names = if what == "hook" { &mut self.found.hooks } else { &mut self.found.names };
+                names.insert(name.to_owned());
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the files of a repository, whose paths begin in this directory.
+    fn listed(&mut self, top: &Path, printed: &[u8]) {
+        for path in gitlinks(printed) {
+            let inside = top.join(OsStr::from_bytes(path));
+            if inside.join(".git").exists() {
+                self.open.push_back(inside);
+            }
+        }
+    }
+
+    /// Returns what the system says about directories that may be trusted.
+    fn trusted(&self) -> Filters {
+        Filters { names: BTreeSet::new(), hooks: BTreeSet::new(), ..self.found.clone() }
+    }
+}
+
+/// Returns the environment in which the system's configuration is seen.
+fn with_system(mut env: BTreeMap<String, String>) -> BTreeMap<String, String> {
+    env.remove("GIT_CONFIG_NOSYSTEM");
+    env
+}
+
+/// Returns the paths of the repositories among the files that [`Walk::inside`] printed.
+fn gitlinks(printed: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let links = printed.split(|byte| *byte == 0).filter(|entry| entry.starts_with(b"160000 "));
+    links.filter_map(|entry| entry.splitn(2, |byte| *byte == b'\t').nth(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_filter_is_turned_off_and_trust_in_directories_stays() {
+        let mut walk = Walk::new(Path::new("/r"), BTreeMap::new());
+        let printed = "system\0safe.directory\n*\0global\0safe.directory\n/x\0local\0filter.a.b.clean\nrm x\0local\0filter.l.required\0";
+        walk.configured(printed.as_bytes()).unwrap();
+        let expected: Vec<String> = ["a.b", "l"]
+            .iter()
+            .flat_map(|name| {
+                ["clean=", "smudge=", "process=", "required=false"].map(|off| format!("filter.{name}.{off}"))
+            })
+            .collect();
+        let found: Vec<_> = walk.filters().settings().collect();
+        assert_eq!(found[0], "safe.directory=*");
+        assert_eq!(found[1..], expected);
+        let mut odd = Walk::new(Path::new("/r"), BTreeMap::new());
+        assert!(odd.configured(b"local\0filter.a=b.clean\nrm x\0").is_err());
+    }
+}
