@@ -7,13 +7,14 @@ use crate::files::transient;
 use crate::forge::github::artifacts::RunsMeant;
 use crate::forge::github::other_run::OtherRun;
 use crate::forge::github::workflow_job::WorkflowJob;
-use crate::journal::known::RunStatus;
+use crate::journal::known::{KnownRun, RunStatus};
 use crate::session::context::Session;
 use crate::session::end::bundler::{Bundler, file_name};
 use crate::session::end::finish;
 use crate::session::error::{Error, Kind};
 use crate::session::read::fetch::{ArtifactRequest, Local, artifact};
 use crate::session::read::opened::OpenedBundle;
+use crate::session::read::run_ref::RunRef;
 use crate::session::start::incoming::unusable;
 
 /// A bundle to deliver, and how people know it.
@@ -45,10 +46,11 @@ pub(crate) fn open(what: &str, is_for_strangers: bool, session: &Session<'_>) ->
         let bundle = OpenedBundle::open(&merged).map_err(|error| unusable(what, &error))?;
         return Ok(Source { bundle, shown: what.to_owned() });
     }
-    if session.bundle_named(what).is_some() {
-        return opened(&Local::path(what, session));
+    match RunRef::parse(Some(what), session)? {
+        RunRef::Here(run) => of_run(&run, session),
+        RunRef::Brought { shown, .. } => opened(&Local::path(&shown, session)),
+        RunRef::Artifact(what) => Err(RunRef::not_fetched(&what)),
     }
-    of_run(what, session)
 }
 
 /// Returns the run of the workflow whose artifacts are meant in a job: the one that set it off, or its own. The name often
@@ -66,8 +68,7 @@ fn opened(local: &Local) -> Result<Source, Error> {
 
 /// Takes the bundle of a run of this machine; one without a bundle gets one now. Its files may not be those that the run
 /// left any more, which is found out like any other lie of a bundle.
-fn of_run(what: &str, session: &Session<'_>) -> Result<Source, Error> {
-    let run = session.run_named(Some(what))?;
+fn of_run(run: &KnownRun, session: &Session<'_>) -> Result<Source, Error> {
     let instance = run.files.instance().to_owned();
     let shown = format!("the run {instance}");
     if run.status == RunStatus::Running {

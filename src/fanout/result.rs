@@ -38,7 +38,7 @@ use crate::process::clock::Clock;
 use crate::report::closing::{CONFLICTING, REFUSING, UNREADABLE};
 use crate::report::digest::green::EACH_ALONE;
 use crate::report::formats::junit;
-use crate::report::reader::Remote;
+use crate::report::reader::RunDownload;
 use crate::report::{self, html};
 use crate::session::audience::Audience;
 use crate::session::context::Session;
@@ -376,7 +376,7 @@ impl MergeResult<'_> {
         // It was read before; a file that is gone by now is no reason to know less of the others.
         let mut opened = facts.source.open().ok()?;
         let mut digest = std::mem::take(&mut opened.digest);
-        digest.reader.remote = Some(Remote::Bundle(format!("{ITEMS}/{}.zip", item.id)));
+        digest.reader.remote = Some(RunDownload::Bundle(format!("{ITEMS}/{}.zip", item.id)));
         let detail = detail::of_bundle(&opened, &digest, session);
         let page = html::render(&digest, detail);
         Some(session.redactor.text(&page).into_owned())

@@ -7,44 +7,62 @@ use serde_json::{Map, Value};
 use crate::bundle::names;
 use crate::bundle::open::{Bundle, LIMITS, OpenError};
 use crate::files::read::MIB;
-use crate::journal::known::state_now;
+use crate::journal::known::{KnownRun, state_now};
 use crate::journal::reader;
 use crate::report::difference::{Compared, Trail};
 use crate::report::digest::Digest;
 use crate::session::context::Session;
 use crate::session::end::killed;
-use crate::session::error::{Error, Kind};
+use crate::session::error::Error;
 use crate::session::read::opened::OpenedBundle;
+use crate::session::read::run_ref::{self, RunRef};
 use crate::session::start::incoming::unusable;
 
 /// The longest `state.json` that is read from a bundle.
 const MAX_STATE: u64 = 64 * MIB;
 
 impl Session<'_> {
+    /// Reads the last run and the one of the same loop before it.
+    ///
+    /// # Errors
+    /// There are no such runs, or a journal cannot be read.
+    pub(crate) fn last_two(&self) -> Result<[Compared; 2], Error> {
+        let last = run_ref::here(None, self)?;
+        let before = run_ref::before(&last, self)?;
+        Ok([self.warned(of_run(&before)?), self.warned(of_run(&last)?)])
+    }
+
     /// Reads a run to be compared: the last one of a loop, a run by its id, or the one in a bundle.
-    pub(crate) fn compared(&self, name: &str) -> Result<Compared, Error> {
-        let compared = match self.bundle_named(name) {
-            Some(path) => of_bundle(&path, name).map_err(|error| unusable(name, &error))?,
-            None => of_run(name, self)?,
+    pub(crate) fn compared(&self, name: Option<&str>) -> Result<Compared, Error> {
+        let compared = match RunRef::parse(name, self)? {
+            RunRef::Here(run) => of_run(&run)?,
+            RunRef::Brought { path, shown } => {
+                of_bundle(&path, &shown).map_err(|error| unusable(&shown, &error))?
+            }
+            RunRef::Artifact(what) => return Err(RunRef::not_fetched(&what)),
         };
+        Ok(self.warned(compared))
+    }
+
+    /// Warns of a journal that a newer version wrote.
+    fn warned(&self, compared: Compared) -> Compared {
         if compared.digest.newer_schema().is_some() {
             compared.digest.warnings().first().into_iter().for_each(|warning| {
                 self.talk.warning(&format!("{}: {}", compared.name, warning.message));
             });
         }
-        Ok(compared)
+        compared
     }
 }
 
-fn of_run(name: &str, session: &Session<'_>) -> Result<Compared, Error> {
-    let run = session.run_named(Some(name)).map_err(|none| none.of_kind(Kind::Refused))?;
+fn of_run(run: &KnownRun) -> Result<Compared, Error> {
     let instance = run.files.instance().to_owned();
     let (mut digest, trail) =
         read(&run.files.journal()).map_err(|error| Error::failed(format!("run {instance}"), &error))?;
-    if killed::is_killed(&run) {
+    if killed::is_killed(run) {
         digest.was_killed();
     }
-    Ok(Compared { name: instance, digest, trail, captured: state_now(&run).and_then(captured) })
+    Ok(Compared { name: instance, digest, trail, captured: state_now(run).and_then(captured) })
 }
 
 fn of_bundle(path: &Path, name: &str) -> Result<Compared, OpenError> {

@@ -15,14 +15,15 @@ use crate::files::transient;
 use crate::journal::reader;
 use crate::report::console::Verbosity;
 use crate::report::numbers::{Numbering, StepNumber};
-use crate::report::reader::{Reader, Remote};
+use crate::report::reader::{Reader, RunDownload};
 use crate::report::{OutputLine, Sink, Stream, log_file};
 use crate::session::audience::Audience;
 use crate::session::context::Session;
 use crate::session::end::whereabouts::reader;
-use crate::session::error::{Error, Kind};
+use crate::session::error::Error;
 use crate::session::options::RunOptions;
 use crate::session::read::printed::PrintedLog;
+use crate::session::read::run_ref::RunRef;
 use crate::session::start::incoming::unusable;
 
 /// The widest window that a journal may ask for.
@@ -51,7 +52,7 @@ pub(crate) struct Part {
 }
 
 /// A run that is shown again.
-struct Told {
+struct ReplayRun {
     journal: PathBuf,
     log: PathBuf,
     parts: Vec<Part>,
@@ -70,7 +71,7 @@ impl Session<'_> {
     /// There is no such run or step, or its journal or bundle cannot be read.
     pub(crate) fn replay(
         &self,
-        name: &str,
+        name: Option<&str>,
         until: Option<&StepNumber>,
         sink: &mut dyn FnMut(&Part) -> Box<dyn Sink>,
     ) -> Result<io::Result<()>, Error> {
@@ -81,24 +82,27 @@ impl Session<'_> {
         Ok(told.show(sink))
     }
 
-    fn told_run(&self, name: &str, until: Option<&StepNumber>) -> Result<Told, Error> {
-        if let Some(path) = self.bundle_named(name) {
-            let unpacked = unpacked(&path).map_err(|error| unusable(name, &error))?;
-            let (journal, log) = (unpacked.path().join(names::JOURNAL), unpacked.path().join(names::LOG));
-            let of = |_: &Option<Presentation>| Reader {
-                remote: Some(Remote::Bundle(name.to_owned())),
-                ..Reader::default()
-            };
-            return Told::read((journal, log), (name, until), &of, Some(unpacked));
-        }
-        let run = self.run_named(Some(name)).map_err(|none| none.of_kind(Kind::Refused))?;
+    fn told_run(&self, name: Option<&str>, until: Option<&StepNumber>) -> Result<ReplayRun, Error> {
+        let run = match RunRef::parse(name, self)? {
+            RunRef::Here(run) => run,
+            RunRef::Brought { path, shown } => {
+                let unpacked = unpacked(&path).map_err(|error| unusable(&shown, &error))?;
+                let (journal, log) = (unpacked.path().join(names::JOURNAL), unpacked.path().join(names::LOG));
+                let of = |_: &Option<Presentation>| Reader {
+                    remote: Some(RunDownload::Bundle(shown.clone())),
+                    ..Reader::default()
+                };
+                return ReplayRun::read((journal, log), (&shown, until), &of, Some(unpacked));
+            }
+            RunRef::Artifact(what) => return Err(RunRef::not_fetched(&what)),
+        };
         let home = run.files.loops().parent().unwrap_or(run.files.loops());
         let of = |look: &Option<Presentation>| {
             let provider = look.as_ref().and_then(|look| look.provider.clone());
             let audience = provider.map_or(Audience::Person, Audience::Ci);
             reader(home, &run.files, &RunOptions { audience, ..RunOptions::default() }, self)
         };
-        Told::read((run.files.journal(), run.files.log()), (run.files.instance(), until), &of, None)
+        ReplayRun::read((run.files.journal(), run.files.log()), (run.files.instance(), until), &of, None)
     }
 }
 
@@ -109,7 +113,7 @@ fn unpacked(path: &Path) -> Result<TempDir, OpenError> {
     Ok(unpacked)
 }
 
-impl Told {
+impl ReplayRun {
     fn read(
         (journal, log): (PathBuf, PathBuf),
         (name, until): (&str, Option<&StepNumber>),

@@ -4,11 +4,12 @@ use std::path::Path;
 
 use crate::files::replace::deliver;
 use crate::journal::files::RunFiles;
+use crate::journal::known::KnownRun;
 use crate::journal::reader;
 use crate::report::detail::Detail;
 use crate::report::difference::Against;
 use crate::report::digest::Digest;
-use crate::report::reader::Remote;
+use crate::report::reader::RunDownload;
 use crate::session::context::Session;
 use crate::session::end::killed::Telling;
 use crate::session::end::whereabouts::reader;
@@ -16,6 +17,7 @@ use crate::session::end::{finish, killed};
 use crate::session::error::Error;
 use crate::session::options::RunOptions;
 use crate::session::read::opened::OpenedBundle;
+use crate::session::read::run_ref::RunRef;
 use crate::session::read::{detail, otherwise};
 use crate::session::start::incoming::unusable;
 
@@ -24,7 +26,7 @@ impl Session<'_> {
     ///
     /// # Errors
     /// There is no such run, or its journal or bundle cannot be read.
-    pub fn digest(&self, name: &str) -> Result<Digest, Error> {
+    pub(crate) fn digest(&self, name: Option<&str>) -> Result<Digest, Error> {
         Ok(self.read_run(name)?.0)
     }
 
@@ -32,14 +34,18 @@ impl Session<'_> {
     ///
     /// # Errors
     /// The same, for either run.
-    pub fn digest_in_detail(&self, name: &str, against: Option<&str>) -> Result<(Digest, Detail), Error> {
+    pub(crate) fn digest_in_detail(
+        &self,
+        name: Option<&str>,
+        against: Option<&str>,
+    ) -> Result<(Digest, Detail), Error> {
         let (digest, source) = self.read_run(name)?;
         let mut detail = match &source {
-            Source::Run(files) => detail::of_run((files, None), &digest, self),
-            Source::Bundle(opened) => detail::of_bundle(opened, &digest, self),
+            ReportSource::Run(files) => detail::of_run((files, None), &digest, self),
+            ReportSource::Bundle(opened) => detail::of_bundle(opened, &digest, self),
         };
-        if let Some(other) = against {
-            detail.against = Some(Against::of([&self.compared(name)?, &self.compared(other)?]));
+        if against.is_some() {
+            detail.against = Some(Against::of([&self.compared(name)?, &self.compared(against)?]));
         }
         Ok((digest, detail))
     }
@@ -53,37 +59,37 @@ impl Session<'_> {
         deliver(&self.path(file), text).map_err(failed)
     }
 
-    fn read_run(&self, name: &str) -> Result<(Digest, Source), Error> {
-        match self.bundle_named(name) {
-            Some(path) => {
-                let mut opened = OpenedBundle::open(&path).map_err(|error| unusable(name, &error))?;
+    fn read_run(&self, name: Option<&str>) -> Result<(Digest, ReportSource), Error> {
+        match RunRef::parse(name, self)? {
+            RunRef::Here(run) => of_run(&run, self),
+            RunRef::Brought { path, shown } => {
+                let mut opened = OpenedBundle::open(&path).map_err(|error| unusable(&shown, &error))?;
                 let mut digest = std::mem::take(&mut opened.digest);
-                digest.reader.remote = Some(Remote::Bundle(name.to_owned()));
-                Ok((digest, Source::Bundle(Box::new(opened))))
+                digest.reader.remote = Some(RunDownload::Bundle(shown));
+                Ok((digest, ReportSource::Bundle(Box::new(opened))))
             }
-            None => of_run(name, self),
+            RunRef::Artifact(what) => Err(RunRef::not_fetched(&what)),
         }
     }
 }
 
 /// Where a run is read.
-enum Source {
+enum ReportSource {
     /// In the files of this machine.
     Run(RunFiles),
     /// In a bundle.
     Bundle(Box<OpenedBundle>),
 }
 
-fn of_run(name: &str, session: &Session<'_>) -> Result<(Digest, Source), Error> {
-    let run = session.run_named(Some(name))?;
+fn of_run(run: &KnownRun, session: &Session<'_>) -> Result<(Digest, ReportSource), Error> {
     let mut files = run.files.clone();
     // Showing a run writes no file, so a failure to make its reports is only a warning.
-    if let Err(error) = killed::report(&run, None, Telling::Quietly, session) {
+    if let Err(error) = killed::report(run, None, Telling::Quietly, session) {
         session.talk.warning(error.message());
     }
     if run.is_to_be_finished() {
         // Showing a run writes no file, so a failure to finish the run is only a warning.
-        match finish::finish(&run, None, session) {
+        match finish::finish(run, None, session) {
             Ok(finished) => files = finished.files,
             Err(error) => session.talk.warning(error.message()),
         }
@@ -91,11 +97,11 @@ fn of_run(name: &str, session: &Session<'_>) -> Result<(Digest, Source), Error> 
     let mut digest = read(&files, session)?;
     let home = files.loops().parent().unwrap_or(files.loops());
     digest.reader = reader(home, &files, &RunOptions::default(), session);
-    if killed::is_killed(&run) {
+    if killed::is_killed(run) {
         digest.was_killed();
     }
     digest.otherwise = otherwise::of_run(&files, &digest, session);
-    Ok((digest, Source::Run(files)))
+    Ok((digest, ReportSource::Run(files)))
 }
 
 /// Reads the journal of a run. What comes after a line that cannot be read is not known, which the digest says.

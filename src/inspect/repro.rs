@@ -28,6 +28,7 @@ use crate::session::end::finish;
 use crate::session::error::Error;
 use crate::session::git;
 use crate::session::prepare::prepared::Prepared;
+use crate::session::read::run_ref::RunRef;
 use crate::session::read::snapshots;
 use crate::session::read::snapshots::SnapshotWorktree;
 use crate::session::start::incoming::Incoming;
@@ -77,22 +78,28 @@ impl Session<'_> {
     ///
     /// # Errors
     /// There is no such run or step, or no tree snapshot of it.
-    pub(crate) fn repro(&self, name: &str, step: Option<&StepNumber>) -> Result<Repro, Error> {
-        let failed =
-            |why: TreeError| Error::refused(format!("the tree snapshots of {name} cannot be used: {why}"));
-        let path = self.bundle_named(name);
-        let incoming = path.map(|path| Incoming::open(&path, name, self)).transpose()?;
-        let (root, told, found) = if let Some(incoming) = &incoming {
-            let told = read(incoming.there(), step)?;
-            let (prepared, _) = finish::read_again(&incoming.files, &told.began, self)?;
-            let git = git::at(&incoming.root, self);
-            let found = incoming.take_snapshots(&git, &prepared.definition()).map_err(failed)?;
-            (incoming.root.clone(), told, found)
-        } else {
-            let files = self.run_named(Some(name))?.files;
-            let root = files.loops().parent().unwrap_or(files.loops()).to_owned();
-            let found = snapshots::all(&git::at(&root, self), files.instance()).map_err(failed)?;
-            (root, read(&files, step)?, found)
+    pub(crate) fn repro(&self, name: Option<&str>, step: Option<&StepNumber>) -> Result<Repro, Error> {
+        let failed = |why: TreeError| {
+            let name = name.unwrap_or("the last run");
+            Error::refused(format!("the tree snapshots of {name} cannot be used: {why}"))
+        };
+        let mut incoming = None;
+        let (root, told, found) = match RunRef::parse(name, self)? {
+            RunRef::Here(run) => {
+                let files = run.files;
+                let root = files.loops().parent().unwrap_or(files.loops()).to_owned();
+                let found = snapshots::all(&git::at(&root, self), files.instance()).map_err(failed)?;
+                (root, read(&files, step)?, found)
+            }
+            RunRef::Brought { path, shown } => {
+                let brought = incoming.insert(Incoming::open(&path, &shown, self)?);
+                let told = read(brought.there(), step)?;
+                let (prepared, _) = finish::read_again(&brought.files, &told.began, self)?;
+                let git = git::at(&brought.root, self);
+                let found = brought.take_snapshots(&git, &prepared.definition()).map_err(failed)?;
+                (brought.root.clone(), told, found)
+            }
+            RunRef::Artifact(what) => return Err(RunRef::not_fetched(&what)),
         };
         let git = git::at(&root, self);
         let instance = told.files.instance().to_owned();

@@ -16,8 +16,8 @@ use crate::files::transient;
 use crate::forge::github::artifacts::RunsMeant;
 use crate::journal::known::KnownRun;
 use crate::journal::{ends, reader};
-use crate::report::stats::{RunFold, RunNumbers, Stats};
 use crate::process::clock::Clock;
+use crate::report::stats::{RunFold, RunNumbers, Stats};
 use crate::session::context::Session;
 use crate::session::end::killed;
 use crate::session::error::{Error, Kind};
@@ -88,9 +88,7 @@ fn here(
         let asked = places.asked(name);
         runs.retain(|run| asked.is(run));
         if runs.is_empty() {
-            return Err(asked
-                .nothing("no run of", "`ll-loop history` lists the runs")
-                .of_kind(Kind::Refused));
+            return Err(asked.nothing("no run of", "`ll-loop history` lists the runs"));
         }
     }
     // One that was over by then is not read.

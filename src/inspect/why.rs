@@ -10,14 +10,15 @@ use crate::report::why::Why;
 use crate::run::otherwise::ExaminedVerdicts;
 use crate::session::context::Session;
 use crate::session::end::killed;
-use crate::session::error::{Error, Kind};
+use crate::session::error::Error;
 use crate::session::read::opened::OpenedBundle;
 use crate::session::read::otherwise;
 use crate::session::read::otherwise::Subject;
+use crate::session::read::run_ref::RunRef;
 use crate::session::start::incoming::unusable;
 
 /// A run whose journal can be read.
-struct Told {
+struct WhyRun {
     /// What a user calls it.
     name: String,
     subject: Subject,
@@ -58,24 +59,22 @@ impl Session<'_> {
         })
     }
 
-    fn run_asked(&self, name: Option<&str>) -> Result<Told, Error> {
-        if let Some(name) = name
-            && let Some(path) = self.bundle_named(name)
-        {
-            return self.bundled(&path, name);
+    fn run_asked(&self, name: Option<&str>) -> Result<WhyRun, Error> {
+        match RunRef::parse(name, self)? {
+            RunRef::Here(run) => Ok(WhyRun::of(&run)),
+            RunRef::Brought { path, shown } => self.bundled(&path, &shown),
+            RunRef::Artifact(what) => Err(RunRef::not_fetched(&what)),
         }
-        let run = self.run_named(name).map_err(|none| none.of_kind(Kind::Refused))?;
-        Ok(Told::of(&run))
     }
 
-    fn bundled(&self, path: &Path, name: &str) -> Result<Told, Error> {
+    fn bundled(&self, path: &Path, name: &str) -> Result<WhyRun, Error> {
         let opened = OpenedBundle::open(path).map_err(|error| unusable(name, &error))?;
         let subject = Subject::of_bundle(&opened, self);
-        Ok(Told { name: name.to_owned(), subject, is_killed: false, _bundle: Some(opened) })
+        Ok(WhyRun { name: name.to_owned(), subject, is_killed: false, _bundle: Some(opened) })
     }
 }
 
-impl Told {
+impl WhyRun {
     fn of(run: &KnownRun) -> Self {
         let start = run.ends.start.as_ref().map(|(_, start)| start);
         Self {

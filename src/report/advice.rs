@@ -4,7 +4,7 @@
 use std::fmt;
 
 use super::digest::{Digest, ReportPaths};
-use super::reader::{Reader, Remote};
+use super::reader::{Reader, RunDownload};
 use crate::base::command::{self, CommandLine};
 use crate::base::redact;
 use crate::engine::event::LoopStart;
@@ -48,8 +48,8 @@ pub fn resume(digest: &Digest) -> CommandLine {
     let Reader { directory, remote, .. } = &digest.reader;
     let resume = match remote {
         None => command::resume(digest.run_id()),
-        Some(Remote::Bundle(path)) => CommandLine::of("resume").option("--from", path),
-        Some(Remote::Workflow { repository, run, key, api }) => {
+        Some(RunDownload::Bundle(path)) => CommandLine::of("resume").option("--from", path),
+        Some(RunDownload::Workflow { repository, run, key, api }) => {
             let resume = CommandLine::of("resume").option("--from", &format!("run:{run}"));
             let resume = key.iter().fold(resume, |resume, key| resume.option("--key", key));
             of_workflow(resume, repository, api.as_deref()).arg(digest.loop_name())
@@ -157,11 +157,11 @@ pub fn more(reader: &Reader, places: &ReportPaths, ended_well: bool) -> Vec<Stri
             let (history, logs) = (shown(command::history(run)), shown(command::logs(run)));
             format!("run {run}: `{history}` shows its steps, `{logs}` what they printed")
         }
-        Some(Remote::Bundle(_)) => {
+        Some(RunDownload::Bundle(_)) => {
             format!("run {run}: `{}` shows it where they are kept", command::report(&places.report_dir))
         }
-        Some(Remote::Workflow { .. }) if places.artifact_name.is_empty() => format!("run {run}"),
-        Some(Remote::Workflow { repository, run: workflow, api, .. }) => {
+        Some(RunDownload::Workflow { .. }) if places.artifact_name.is_empty() => format!("run {run}"),
+        Some(RunDownload::Workflow { repository, run: workflow, api, .. }) => {
             let artifact = &places.artifact_name;
             let download = CommandLine::of("artifact download").arg(artifact).option("--run", workflow);
             let download = of_workflow(download, repository, api.as_deref()).option("--to", artifact);
@@ -187,15 +187,15 @@ mod tests {
         digest
     }
 
-    fn workflow(api: Option<&str>) -> Remote {
+    fn workflow(api: Option<&str>) -> RunDownload {
         let [repository, run] = ["octo/project", "77"].map(str::to_owned);
-        Remote::Workflow { repository, run, key: None, api: api.map(str::to_owned) }
+        RunDownload::Workflow { repository, run, key: None, api: api.map(str::to_owned) }
     }
 
     #[test]
     fn the_command_fits_the_place_where_it_is_read() {
         let id = "fix-types-20251120T234847-1f2e";
-        let check = |directory: &str, remote: Option<Remote>, expected: &str| {
+        let check = |directory: &str, remote: Option<RunDownload>, expected: &str| {
             let reader = Reader { directory: directory.to_owned(), remote, ..Reader::default() };
             assert_eq!(advice(&left(reader)).unwrap().to_string(), format!("continue with `{expected}`"));
         };
@@ -206,7 +206,7 @@ mod tests {
         check("a/b", Some(workflow(None)), &format!("cd a/b && {of_run}"));
         let api = "https://ghe.example/api/v3";
         check("", Some(workflow(Some(api))), &format!("GITHUB_API_URL={api} {of_run}"));
-        let bundle = Remote::Bundle(format!("reports/{id}.llz"));
+        let bundle = RunDownload::Bundle(format!("reports/{id}.llz"));
         check("", Some(bundle), &format!("ll-loop resume --from reports/{id}.llz --strict"));
     }
 
@@ -259,7 +259,7 @@ mod tests {
             format!("ll-loop artifact download {artifact} --run 77 --repo octo/project --to {artifact}");
         let shown = format!("run {id}: `{download} && ll-loop report {artifact}` shows it");
         assert_eq!(more(&reader, &places, true)[1], shown);
-        reader.remote = Some(Remote::Bundle("reports/x.llz".to_owned()));
+        reader.remote = Some(RunDownload::Bundle("reports/x.llz".to_owned()));
         let kept = format!("run {id}: `ll-loop report reports` shows it where they are kept");
         assert_eq!(more(&reader, &places, true)[1], kept);
     }

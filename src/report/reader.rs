@@ -9,12 +9,12 @@ pub struct Reader {
     /// The directory that its commands need, from where the reader is; empty where none does.
     pub directory: String,
     /// How another machine gets the run; nothing for readers beside its files.
-    pub remote: Option<Remote>,
+    pub remote: Option<RunDownload>,
 }
 
 /// How another machine gets a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Remote {
+pub enum RunDownload {
     /// From the artifacts of a run of a workflow.
     Workflow {
         /// The repository, as `OWNER/NAME`.

@@ -15,6 +15,7 @@ use crate::session::end::dispatch::{dispatch, subject};
 use crate::session::end::publish::wanted;
 use crate::session::error::Error;
 use crate::session::key;
+use crate::session::read::run_ref;
 
 /// The runner's word for a step that succeeded.
 const UPLOADED: &str = "success";
@@ -52,7 +53,7 @@ pub(in crate::cli) fn go_on(args: &ContinueArgs, session: &Session<'_>) -> Resul
 
 /// Finds the run, which must have been handed off.
 fn handed_off(name: &str, session: &Session<'_>) -> Result<KnownRun, Error> {
-    let run = session.run_named(Some(name))?;
+    let run = run_ref::here(Some(name), session)?;
     if run.status == RunStatus::Ended(Outcome::Handoff) {
         return Ok(run);
     }

@@ -36,8 +36,8 @@ pub(in crate::cli) fn replay(args: &ReplayArgs, session: &Session<'_>, output: &
         None => None,
     };
     let mut sink = |part: &_| output.replayed(part, provider.as_ref());
-    let name = session.named_or_last(args.name.as_deref())?;
-    match session.replay(&name, args.until.as_ref(), &mut sink)? {
+    let name = args.name.as_deref();
+    match session.replay(name, args.until.as_ref(), &mut sink)? {
         Ok(()) => Ok(0),
         // The reader closed the pipe, as `head` does.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(0),

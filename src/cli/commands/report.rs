@@ -46,12 +46,12 @@ pub(in crate::cli) fn report(args: &ReportArgs, session: &Session<'_>, output: &
     if args.against.is_some() && !looks_closer {
         return Err(Error::refused("only the page can be marked: `--against` goes with `--format html`"));
     }
-    let name = session.named_or_last(args.name.as_deref())?;
+    let name = args.name.as_deref();
     let (digest, detail) = if looks_closer {
-        let (digest, detail) = session.digest_in_detail(&name, args.against.as_deref())?;
+        let (digest, detail) = session.digest_in_detail(name, args.against.as_deref())?;
         (digest, Some(detail))
     } else {
-        (session.digest(&name)?, None)
+        (session.digest(name)?, None)
     };
     let code = if digest.is_broken_off() { exit::ERROR } else { 0 };
     let text = match format {

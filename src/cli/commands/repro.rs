@@ -27,8 +27,8 @@ pub(in crate::cli) struct ReproArgs {
 }
 
 pub(in crate::cli) fn repro(args: &ReproArgs, session: &Session<'_>, output: &Output) -> Result<u8, Error> {
-    let name = session.named_or_last(args.name.as_deref())?;
-    let repro = session.repro(&name, args.step.as_ref())?;
+    let name = args.name.as_deref();
+    let repro = session.repro(name, args.step.as_ref())?;
     if args.script {
         output.data(&repro.script(session)?);
         return Ok(0);

@@ -20,7 +20,7 @@ use crate::session::start::rewind::RewindOptions;
 pub(in crate::cli) struct RewindArgs {
     /// A run by its id, a loop, whose last run is taken, or a bundle. It is not touched
     #[arg(value_name = "RUN|BUNDLE")]
-    pub(super) name: String,
+    pub(super) name: Option<String>,
     /// The step that is run again first
     #[arg(long, value_name = "N")]
     pub(super) to: StepNumber,
@@ -62,7 +62,7 @@ pub(in crate::cli) fn rewind(args: &RewindArgs, session: &Session<'_>, output: &
         context: args.context.clone(),
         run: flags::run(&args.run, session.env)?,
     };
-    let ready = session.rewind(&args.name, rewind, options, args.run.reach.allow_outside)?;
+    let ready = session.rewind(args.name.as_deref(), rewind, options, args.run.reach.allow_outside)?;
     Ok(ready.run()?.exit_code())
 }
 

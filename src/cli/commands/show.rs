@@ -62,7 +62,7 @@ pub(in crate::cli) fn show(args: &ShowArgs, session: &Session<'_>, output: &Outp
 
 /// Reads what a run of this loop did.
 fn walked(run: &str, prepared: &Prepared, session: &Session<'_>) -> Result<Digest, Error> {
-    let digest = session.digest(run)?;
+    let digest = session.digest(Some(run))?;
     let asked = prepared.located.name.as_ref().unwrap_or(&prepared.loaded.definition.name);
     let Some(start) = digest.start() else {
         return Err(Error::refused(format!("nothing was run in `{run}`")).of_kind(Kind::Absent));

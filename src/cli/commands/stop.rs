@@ -15,27 +15,28 @@ use crate::session::stop;
 /// The arguments of `stop`.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct StopArgs {
-    /// A run, or a loop with one running run
+    /// A run, or a loop with one running run; by default, the one that is running
     #[arg(value_name = "NAME|INSTANCE")]
-    pub(super) name: String,
+    pub(super) name: Option<String>,
 }
 
 pub(in crate::cli) fn stop(args: &StopArgs, session: &Session<'_>, output: &Output) -> Result<u8, Error> {
     let places = Places::of(session);
-    let asked = places.asked(&args.name);
+    let asked = args.name.as_deref().map(|name| places.asked(name));
+    let is_asked = |run: &KnownRun| asked.as_ref().is_none_or(|asked| asked.is(run));
     let (live, left): (Vec<_>, Vec<_>) =
-        places.all()?.into_iter().filter(|run| asked.is(run)).partition(|run| run.status.is_live());
+        places.all()?.into_iter().filter(is_asked).partition(|run| run.status.is_live());
     let run = match live.as_slice() {
         [] => return Err(nothing(asked, &left)),
         [run] => run,
         several => {
             let names: Vec<_> = several.iter().map(|run| run.files.instance()).collect();
-            return Err(Error::refused(format!(
-                "`{}` is {}",
-                args.name,
-                plural(several.len() as u64, "run")
-            ))
-            .with_hint(format!("name one of them: {}", names.join(", "))));
+            let several = plural(several.len() as u64, "run");
+            let message = match &args.name {
+                Some(name) => format!("`{name}` is {several}"),
+                None => format!("{several} can be stopped"),
+            };
+            return Err(Error::refused(message).with_hint(format!("name one of them: {}", names.join(", "))));
         }
     };
     stop::end(run)?;
@@ -48,7 +49,12 @@ pub(in crate::cli) fn stop(args: &StopArgs, session: &Session<'_>, output: &Outp
     Ok(0)
 }
 
-fn nothing(asked: RunQuery, over: &[KnownRun]) -> Error {
+fn nothing(asked: Option<RunQuery>, over: &[KnownRun]) -> Error {
+    let Some(asked) = asked else {
+        return Error::refused("nothing to stop: no run is running")
+            .of_kind(Kind::Absent)
+            .with_hint("`ll-loop history` lists the runs that ended");
+    };
     match over.last() {
         Some(run) => {
             let instance = run.files.instance();

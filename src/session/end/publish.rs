@@ -32,7 +32,7 @@ use crate::report::detail::Detail;
 use crate::report::digest::{Digest, NotRun, ReportPaths};
 use crate::report::formats::FORMATS;
 use crate::report::formats::outputs::outputs;
-use crate::report::reader::{Reader, Remote};
+use crate::report::reader::{Reader, RunDownload};
 use crate::report::unbegun::{Hindrance, Unbegun};
 use crate::session::audience::Audience;
 use crate::session::context::Session;
@@ -332,7 +332,7 @@ impl Publication {
             }
             None => warnings.extend(self.nothing_stored(&digest)),
         }
-        if matches!(digest.reader.remote, Some(Remote::Bundle(_)))
+        if matches!(digest.reader.remote, Some(RunDownload::Bundle(_)))
             && !directory.join(file_name(files)).exists()
         {
             // Without a bundle, nobody elsewhere has the run.

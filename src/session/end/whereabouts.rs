@@ -9,7 +9,7 @@ use crate::files::links::{followed, repository};
 use crate::forge::github::results::is_offered;
 use crate::forge::github::workflow_job::WorkflowJob;
 use crate::journal::files::RunFiles;
-use crate::report::reader::{Reader, Remote};
+use crate::report::reader::{Reader, RunDownload};
 use crate::session::audience::Audience;
 use crate::session::context::Session;
 use crate::session::key;
@@ -48,7 +48,7 @@ fn remote(
     files: &RunFiles,
     options: &RunOptions,
     session: &Session<'_>,
-) -> Option<Remote> {
+) -> Option<RunDownload> {
     let env = session.env;
     // What act stores is on the machine of whoever runs it.
     let is_workflow = provider.stores_artifacts() && !env.is_on("ACT");
@@ -58,13 +58,13 @@ fn remote(
         let api = job.api_url.filter(|api| api != GITHUB);
         // Also where it is the job alone: other jobs may run the loop as well, before the command is read.
         let key = key::of_run(options, files.stem(), session).map(|key| key.to_string());
-        return Some(Remote::Workflow { repository, run, key, api });
+        return Some(RunDownload::Workflow { repository, run, key, api });
     }
     let is_job = provider.job().id.is_some() || is_ci(&env.lookup());
     let directory = options.report_dir.as_deref().map(|directory| session.path(directory));
     let directory = directory.unwrap_or_else(|| files.report());
     let bundle = bundler::file_name(files);
-    is_job.then(|| Remote::Bundle(format!("{}/{bundle}", relative(&directory, kept))))
+    is_job.then(|| RunDownload::Bundle(format!("{}/{bundle}", relative(&directory, kept))))
 }
 
 /// Tells whether the files of a run come to where other jobs find them: this process may store artifacts, or a later step

@@ -7,5 +7,6 @@ pub mod fold;
 pub(crate) mod opened;
 pub(crate) mod otherwise;
 pub(crate) mod printed;
+pub(crate) mod run_ref;
 pub mod runs;
 pub(crate) mod snapshots;

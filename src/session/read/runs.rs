@@ -17,45 +17,6 @@ pub(crate) struct Places {
     loops: Vec<PathBuf>,
 }
 
-impl Session<'_> {
-    /// Returns the path of the bundle, or of the directory with one, that a user's text names. A loop of this name comes
-    /// first: a directory of sources often has the name of the loop that works on it.
-    pub(crate) fn bundle_named(&self, text: &str) -> Option<PathBuf> {
-        let path = self.path(Path::new(text));
-        // Every file can be loaded as a loop, so only its name says that it is one.
-        let is_loop = || load::find(text, &self.cwd).is_ok_and(|found| load::is_loop_file(&found.path));
-        ((path.is_file() || path.is_dir()) && !is_loop()).then_some(path)
-    }
-
-    /// Finds the run of this checkout that a user's text names: the last one of a loop, or one by its id or the beginning of
-    /// its id. Where nothing is named, it is the last run of all.
-    ///
-    /// # Errors
-    /// There is none, or there are several.
-    pub(crate) fn run_named(&self, text: Option<&str>) -> Result<KnownRun, Error> {
-        let places = Places::of(self);
-        let mut all = places.all()?;
-        let Some(text) = text else {
-            let none = || Error::refused("there is no run here").with_hint("`ll-loop run LOOP` begins one");
-            return all.pop().ok_or_else(none);
-        };
-        let asked = places.asked(text);
-        let found = all.into_iter().rfind(|run| asked.is(run));
-        found.ok_or_else(|| asked.nothing("no run of", "`ll-loop history` lists the runs"))
-    }
-
-    /// Returns what a user named, or the id of the last run where nothing is named.
-    ///
-    /// # Errors
-    /// There is no run.
-    pub(crate) fn named_or_last(&self, text: Option<&str>) -> Result<String, Error> {
-        match text {
-            Some(text) => Ok(text.to_owned()),
-            None => Ok(self.run_named(None)?.files.instance().to_owned()),
-        }
-    }
-}
-
 /// Says that the beginning of an id is that of several runs.
 pub(crate) fn ambiguous(text: &str, [one, other]: [&KnownRun; 2]) -> Error {
     let (one, other) = (one.files.instance(), other.files.instance());

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use super::resume::{FoundRun, UnclaimedRun, settle};
 use super::rewound::Origin;
 use crate::definition::load;
-use crate::report::numbers::StepNumber;
 use crate::process::clock::Clock;
+use crate::report::numbers::StepNumber;
 use crate::session::context::Session;
 use crate::session::end::ready::Ready;
 use crate::session::error::Error;
@@ -35,7 +35,7 @@ impl<'s> Session<'s> {
     /// nothing is made.
     pub fn rewind(
         &'s self,
-        name: &str,
+        name: Option<&str>,
         rewind: RewindOptions,
         options: ResumeOptions,
         outside: bool,

@@ -30,6 +30,7 @@ use crate::session::git;
 use crate::session::git::worktree::Worktree;
 use crate::session::prepare::library::Library;
 use crate::session::prepare::prepared::Prepared;
+use crate::session::read::run_ref::RunRef;
 use crate::session::read::snapshots;
 
 /// How many steps that come once more are named.
@@ -73,15 +74,20 @@ pub(crate) struct Rewound {
 
 impl Origin {
     /// Finds a run on this machine by its id, the last one of a loop, or one in a bundle.
-    pub(super) fn find(name: &str, session: &Session<'_>) -> Result<Self, Error> {
-        if let Some(path) = session.bundle_named(name) {
-            let incoming = Incoming::open(&path, name, session)?;
-            let (root, files) = (incoming.root.clone(), incoming.there().clone());
-            return Ok(Self { root, files, incoming: Some(incoming), name: name.to_owned() });
+    pub(super) fn find(name: Option<&str>, session: &Session<'_>) -> Result<Self, Error> {
+        match RunRef::parse(name, session)? {
+            RunRef::Here(run) => {
+                let root = run.files.loops().parent().unwrap_or(run.files.loops()).to_owned();
+                let name = name.unwrap_or(run.files.instance()).to_owned();
+                Ok(Self { root, files: run.files, incoming: None, name })
+            }
+            RunRef::Brought { path, shown } => {
+                let incoming = Incoming::open(&path, &shown, session)?;
+                let (root, files) = (incoming.root.clone(), incoming.there().clone());
+                Ok(Self { root, files, incoming: Some(incoming), name: shown })
+            }
+            RunRef::Artifact(what) => Err(RunRef::not_fetched(&what)),
         }
-        let run = session.run_named(Some(name)).map_err(|none| none.of_kind(Kind::Refused))?;
-        let root = run.files.loops().parent().unwrap_or(run.files.loops()).to_owned();
-        Ok(Self { root, files: run.files, incoming: None, name: name.to_owned() })
     }
 
     /// Returns the id of the run.

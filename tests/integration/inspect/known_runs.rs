@@ -526,6 +526,29 @@ fn a_loop_comes_before_a_directory_of_its_name() {
 }
 
 #[test]
+fn a_run_that_is_not_there_is_missed_in_one_way() {
+    let project = Project::with_loop(CHECK_FIX);
+    for command in
+        ["report", "why", "replay", "repro", "status", "logs", "history", "stats", "deliver", "rewind --to 1"]
+    {
+        let words: Vec<&str> = command.split(' ').collect();
+        let (first, more) = words.split_first().unwrap();
+        drop(project.run(&[&[*first, "main"], more].concat()).code(1).says("no run of `main`"));
+    }
+    for command in ["report", "why", "replay", "repro", "diff", "rewind --to 1"] {
+        let words: Vec<&str> = command.split(' ').collect();
+        drop(project.run(&words).code(1).says("there is no run here"));
+    }
+    drop(project.run(&["stop"]).code(1).says("no run is running"));
+    for command in ["report", "why", "replay", "repro", "rewind --to 1"] {
+        let words: Vec<&str> = command.split(' ').collect();
+        let (first, more) = words.split_first().unwrap();
+        let ran = project.run(&[&[*first, "run:latest"], more].concat());
+        drop(ran.code(2).says("`ll-loop artifact download`"));
+    }
+}
+
+#[test]
 fn the_beginning_of_an_id_names_a_run_wherever_a_run_is_named() {
     let text = "name: main\ndescription: d\ninitial: a\nstates:\n  a: {action: 'echo $MARK', on_yes: done, on_no: failed}\n  done: {terminal: true}\n  failed: {terminal: true, outcome: failure, description: x}\n";
     let project = Project::with_loop(text);
@@ -565,7 +588,9 @@ fn the_beginning_of_an_id_names_a_run_wherever_a_run_is_named() {
     for command in ["report", "why", "replay"] {
         assert_eq!(project.run(&[command]).code, Some(0), "{command}");
     }
+    drop(project.run(&["diff"]).code(1).says("there is no run of `main` before"));
     project.run(&["run", "main", "--no-ci"]).code(0);
+    project.run(&["diff"]).code(0);
     let day = &id[.."main-20".len()];
     for command in ["report", "why", "status", "logs", "history", "stop"] {
         drop(project.run(&[command, day]).code(2).says("write more of the id of the run"));
