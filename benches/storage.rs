@@ -23,7 +23,7 @@ use ll_loop::internals::engine::{Engine, Start};
 use ll_loop::internals::evaluate::observation::Observation;
 use ll_loop::internals::journal::files::RunFiles;
 use ll_loop::internals::journal::snapshot::{self, Snapshot, Surroundings};
-use ll_loop::internals::journal::writer::Journal;
+use ll_loop::internals::journal::writer::{EventTime, Journal};
 use ll_loop::internals::machine::compile::compile;
 use ll_loop::internals::machine::{Budget, Machine, OnChange};
 
@@ -85,8 +85,13 @@ fn steps(root: &Path, machine: &Machine, count: usize) -> Vec<Duration> {
         };
         let began = Instant::now();
         let events = engine.handle(input, Duration::ZERO).unwrap();
-        let written =
-            journal.append(events, (at, Duration::ZERO), std::slice::from_ref(&machine.name)).unwrap();
+        let written = journal
+            .append(
+                events,
+                EventTime { now: at, elapsed: Duration::ZERO },
+                std::slice::from_ref(&machine.name),
+            )
+            .unwrap();
         let content = Snapshot::of(&engine, &around, at, journal.last_seq(), journal.redactor()).unwrap();
         snapshot::write(&files, &content).unwrap();
         took.push(began.elapsed());

@@ -1522,7 +1522,7 @@ mod tests {
         let shown: Vec<_> = out
             .iter()
             .map(|finding| {
-                let help = finding.help.as_ref().map(|help| format!(" ({help})")).unwrap_or_default();
+                let help = finding.help.as_ref().map_or_else(String::new, |help| format!(" ({help})"));
                 format!("{}: {}{help}", finding.code, finding.message)
             })
             .collect();

@@ -471,9 +471,9 @@ impl RenderError {
 }
 
 fn explanation(missing: &Missing) -> String {
-    let why = missing.why.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
+    let why = missing.why.as_ref().map_or_else(String::new, |why| format!(": {why}"));
     let nearest =
-        missing.nearest.as_ref().map(|near| format!(" (the nearest is `${{{near}}}`)")).unwrap_or_default();
+        missing.nearest.as_ref().map_or_else(String::new, |near| format!(" (the nearest is `${{{near}}}`)"));
     format!("{why}{nearest}")
 }
 

@@ -81,7 +81,8 @@ impl Board {
         let done = self.leaves().filter(|task| task.status == TaskStatus::Completed);
         let lines: Vec<_> = done
             .map(|task| {
-                let summary = task.summary.as_ref().map(|summary| format!(": {summary}")).unwrap_or_default();
+                let summary =
+                    task.summary.as_ref().map_or_else(String::new, |summary| format!(": {summary}"));
                 format!("{} {}{summary}", task.id, task.description)
             })
             .collect();

@@ -10,6 +10,7 @@ pub mod manifest;
 pub mod merged;
 mod objects;
 pub mod open;
+pub(crate) mod opened;
 pub mod pack;
 pub mod place;
 pub mod report;

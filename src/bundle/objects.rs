@@ -26,7 +26,7 @@ pub(super) fn header(base: &ObjectId, commit: &ObjectId, index: Option<&ObjectId
         40 => "# v2 git bundle\n",
         _ => "# v3 git bundle\n@object-format=sha256\n",
     };
-    let index = index.map(|index| format!("{index} {INDEX}\n")).unwrap_or_default();
+    let index = index.map_or_else(String::new, |index| format!("{index} {INDEX}\n"));
     format!("{version}-{base} where the run began\n{commit} {TREE}\n{index}\n")
 }
 

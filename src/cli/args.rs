@@ -230,7 +230,57 @@ pub(super) fn commands() -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+    use std::path::Path;
+
+    use serde_yaml::Value;
+
     use super::*;
+
+    /// Each action, the command that it is, and its inputs that are no options of that command: what is run, by which
+    /// program, where, and what the command takes from the environment.
+    const ACTIONS: [(&str, &str, &[&str]); 5] = [
+        (
+            "action.yml",
+            "run",
+            &[
+                "args",
+                "env",
+                "image",
+                "input",
+                "loop",
+                "network",
+                "params",
+                "resume-from",
+                "token",
+                "upload",
+                "version",
+                "working-directory",
+            ],
+        ),
+        (
+            "docker/action.yml",
+            "run",
+            &["args", "input", "loop", "params", "resume-from", "token", "upload", "working-directory"],
+        ),
+        ("deliver/action.yml", "deliver", &["bundle", "run-id", "token", "version"]),
+        (
+            "plan/action.yml",
+            "plan",
+            &["args", "loop", "retention-days", "token", "version", "working-directory"],
+        ),
+        ("merge/action.yml", "merge", &["from", "token", "upload", "version"]),
+    ];
+
+    fn read(file: &str) -> Value {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(file);
+        serde_yaml::from_str(&fs_err::read_to_string(path).unwrap()).unwrap()
+    }
+
+    fn keys(of: &Value) -> BTreeSet<String> {
+        let map = of.as_mapping().into_iter().flatten();
+        map.map(|(key, _)| key.as_str().unwrap().to_owned()).collect()
+    }
 
     #[test]
     fn the_command_line_is_consistent() {
@@ -252,5 +302,45 @@ mod tests {
             let line = format!("| {title} | {} |", names.join(" "));
             assert!(readme.contains(&line), "README.md has no line {line}");
         }
+    }
+
+    #[test]
+    fn every_input_of_an_action_is_an_option_of_its_command() {
+        let program = Args::command();
+        for (file, command, others) in ACTIONS {
+            let command = program.find_subcommand(command).unwrap();
+            let options: BTreeSet<&str> =
+                command.get_arguments().filter_map(|option| option.get_long()).collect();
+            let inputs = keys(&read(file)["inputs"]);
+            let no_options: Vec<&str> =
+                inputs.iter().map(String::as_str).filter(|input| !options.contains(input)).collect();
+            assert_eq!(no_options, others, "{file}");
+        }
+    }
+
+    #[test]
+    fn workflows_give_our_actions_only_inputs_that_these_have() {
+        let inputs: BTreeMap<&str, BTreeSet<String>> =
+            ACTIONS.iter().map(|(file, ..)| (*file, keys(&read(file)["inputs"]))).collect();
+        let workflows = Path::new(env!("CARGO_MANIFEST_DIR")).join(".github/workflows");
+        let mut seen = 0;
+        for entry in fs_err::read_dir(workflows).unwrap() {
+            let file = format!(".github/workflows/{}", entry.unwrap().file_name().to_string_lossy());
+            let workflow = read(&file);
+            let jobs = workflow["jobs"].as_mapping().into_iter().flatten().map(|(_, job)| job);
+            for step in jobs.flat_map(|job| job["steps"].as_sequence().into_iter().flatten()) {
+                let Some(used) = step["uses"].as_str().map(|used| used.split('@').next().unwrap()) else {
+                    continue;
+                };
+                let place = used.strip_prefix("./").or_else(|| used.strip_prefix("little-loops/ll-loop"));
+                let Some(place) = place else { continue };
+                let action = format!("{place}/action.yml").trim_start_matches('/').to_owned();
+                let Some(known) = inputs.get(action.as_str()) else { continue };
+                let given = keys(&step["with"]);
+                assert!(given.is_subset(known), "{file}: {action}: {:?}", given.difference(known));
+                seen += 1;
+            }
+        }
+        assert!(seen > 0, "no workflow uses an action of ours any more");
     }
 }

@@ -56,11 +56,12 @@ pub(super) fn shown(state: &CriteriaState) -> String {
     let commands: HashMap<_, _> = state.checks().map(|check| (check.name, check.command)).collect();
     lines.extend(state.criteria().map(|(name, is_met)| {
         let check =
-            commands.get(name).map(|check| format!(": {}", one_line(check, LINE))).unwrap_or_default();
+            commands.get(name).map_or_else(String::new, |check| format!(": {}", one_line(check, LINE)));
         format!("  {} {}{check}", if is_met { '✓' } else { '✗' }, one_line(name, LINE))
     }));
     let (done, all) = (state.list("completedSteps").len(), state.list("steps").len());
-    let next = state.next_step().map(|step| format!(", next: {}", one_line(&step, LINE))).unwrap_or_default();
+    let next =
+        state.next_step().map_or_else(String::new, |step| format!(", next: {}", one_line(&step, LINE)));
     lines.push(format!("round {}, {done}/{all} steps{next}", state.iteration()));
     let decision = decide(state, STUCK_AFTER);
     lines.extend(match decision.reason {

@@ -10,6 +10,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
+use indexmap::IndexMap;
 use sha2::{Digest as _, Sha256};
 
 use super::builtin::{self, Builtin};
@@ -24,7 +25,7 @@ use super::yaml::{self, MAX_SIZE};
 use crate::base::decode::Decode as _;
 use crate::base::diagnostic::{Diagnostics, FindingPlace, nearest};
 use crate::base::explanation::Explanation;
-use crate::base::name::{LoopName, NameError};
+use crate::base::name::{LoopName, NameError, StateName};
 use crate::base::node::Node;
 use crate::base::path::DocPath;
 use crate::base::text;
@@ -116,6 +117,20 @@ pub struct Loaded {
     pub digest: String,
     /// Warnings and notes.
     pub findings: Diagnostics,
+}
+
+impl Loaded {
+    /// Returns the line of each state in the file, to which reports link.
+    pub fn lines_of_states(&self) -> IndexMap<StateName, u32> {
+        let states = DocPath::root().key("states");
+        let line = |name: &StateName| {
+            let span =
+                self.sources.locate(&FindingPlace::Key(states.key(name.as_str())), Some(&self.tree))?;
+            let line = self.sources.get(span.file)?.position(span.range.start).line;
+            u32::try_from(line).ok()
+        };
+        self.definition.states.keys().filter_map(|name| Some((name.clone(), line(name)?))).collect()
+    }
 }
 
 /// A loop file that cannot be used, with all that is wrong with it.

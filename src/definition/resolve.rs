@@ -13,7 +13,7 @@ use super::builtin::{Builtin, is_builtin, rename_loops};
 use super::schema::{Composition, Loop, Parameter};
 use super::source::{SourceFile, Sources};
 use super::tree::{
-    MergeLevel, entries, entries_mut, entry, given, items, map, merge, plain, put, take, text, weight,
+    CopyCost, MergeLevel, entries, entries_mut, entry, given, items, map, merge, plain, put, take, text,
 };
 use super::vendored::CopiedFile;
 use super::yaml::{self, MAX_SIZE};
@@ -117,7 +117,7 @@ pub fn resolve(
         out,
         paths,
         read: HashMap::new(),
-        copied: (0, 0),
+        copied: CopyCost::default(),
         complete: true,
         composed: false,
     };
@@ -177,7 +177,7 @@ struct Resolver<'r, 'f> {
     /// The path of each file, by its number.
     paths: Vec<PathBuf>,
     read: HashMap<PathBuf, Option<Node>>,
-    copied: (usize, usize),
+    copied: CopyCost,
     complete: bool,
     composed: bool,
 }
@@ -236,10 +236,9 @@ impl Resolver<'_, '_> {
 
     /// Pays for a copy; says so when it is one too many.
     fn pay(&mut self, node: &Node, span: &Span) -> bool {
-        let (values, bytes) = weight(node);
         let before = self.copied;
-        self.copied = (before.0 + values, before.1 + bytes);
-        let within = |(values, bytes): (usize, usize)| values <= MAX_COPIED && bytes <= MAX_COPIED_TEXT;
+        self.copied = before.and(CopyCost::of(node));
+        let within = |cost: CopyCost| cost.values <= MAX_COPIED && cost.bytes <= MAX_COPIED_TEXT;
         if !within(self.copied) && within(before) {
             let message = "the loop becomes too large with all that it takes from elsewhere";
             let finding = error("limit", span, message);
@@ -788,7 +787,7 @@ mod tests {
         };
         let shown = |object: &serde_json::Value| {
             let word = |key: &str| object[key].as_str().unwrap_or_default().to_owned();
-            let help = object["help"].as_str().map(|help| format!(" ({help})")).unwrap_or_default();
+            let help = object["help"].as_str().map_or_else(String::new, |help| format!(" ({help})"));
             let place = format!("{}:{}:{}", word("file"), object["line"], object["column"]);
             format!("{place} {}: {}{help}\n", word("code"), word("message"))
         };

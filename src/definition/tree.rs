@@ -92,19 +92,36 @@ pub(super) fn put(node: &mut Node, entry: Entry) {
     }
 }
 
-/// Returns what a tree costs to copy: values and bytes of text.
-pub(super) fn weight(node: &Node) -> (usize, usize) {
-    match &node.value {
-        NodeValue::Scalar(scalar) => (super::yaml::cost(&scalar.text), scalar.text.len()),
-        NodeValue::List(items) => items.iter().map(weight).fold((1, 0), add),
-        NodeValue::Map(entries) => {
-            entries.iter().map(|entry| add(weight(&entry.value), (1, entry.key.len()))).fold((1, 0), add)
-        }
-    }
+/// What a tree costs to copy.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct CopyCost {
+    /// Values, each key and each item among them.
+    pub(super) values: usize,
+    /// Bytes of text.
+    pub(super) bytes: usize,
 }
 
-fn add(a: (usize, usize), b: (usize, usize)) -> (usize, usize) {
-    (a.0 + b.0, a.1 + b.1)
+impl CopyCost {
+    /// Returns what a tree costs.
+    pub(super) fn of(node: &Node) -> Self {
+        let one = Self { values: 1, bytes: 0 };
+        match &node.value {
+            NodeValue::Scalar(scalar) => {
+                Self { values: super::yaml::cost(&scalar.text), bytes: scalar.text.len() }
+            }
+            NodeValue::List(items) => items.iter().map(Self::of).fold(one, Self::and),
+            NodeValue::Map(entries) => {
+                let cost =
+                    |entry: &Entry| Self { values: 1, bytes: entry.key.len() }.and(Self::of(&entry.value));
+                entries.iter().map(cost).fold(one, Self::and)
+            }
+        }
+    }
+
+    /// Returns what two cost together.
+    pub(super) fn and(self, other: Self) -> Self {
+        Self { values: self.values + other.values, bytes: self.bytes + other.bytes }
+    }
 }
 
 /// What a mapping is, for some keys have several names in some mappings.

@@ -12,6 +12,7 @@ use super::servers::DeliveryServer;
 use super::way::{DeliverOptions, Destination};
 use crate::base::object::ObjectId;
 use crate::bundle::names;
+use crate::bundle::opened::OpenedBundle;
 use crate::definition::load::{self, DIRECTORY};
 use crate::forge::change::FileChange;
 use crate::forge::interface::Forge;
@@ -25,7 +26,6 @@ use crate::session::git;
 use crate::session::git::stop::DeliveryStop;
 use crate::session::git::workspace::{Fix, Workspace};
 use crate::session::prepare::lock::Lock;
-use crate::session::read::opened::OpenedBundle;
 
 /// The parts of a bundle that are not of the working tree.
 const BESIDE_THE_TREE: [&str; 4] = [names::STREAMS, names::RUN_DIR, names::REPORTS, names::LOOPS];

@@ -135,7 +135,7 @@ pub(crate) fn outputs_of_failure(patch: Option<&Path>, bundle: Sum) -> Vec<(&'st
 /// Returns the part of the job's summary about a delivery that failed; which loop it is about is not known before its
 /// bundle is open.
 pub(crate) fn failure(loop_name: Option<&str>, error: &Error) -> String {
-    let of_loop = loop_name.map(|loop_name| format!(" of `{}`", name(loop_name))).unwrap_or_default();
+    let of_loop = loop_name.map_or_else(String::new, |loop_name| format!(" of `{}`", name(loop_name)));
     let mut text = format!("### Delivery{of_loop} failed\n\n");
     for line in std::iter::once(error.message()).chain(error.hint()) {
         let _ = writeln!(text, "    {}", one_line(line, 1000));

@@ -11,6 +11,7 @@ use crate::base::text::one_line;
 use crate::bundle::manifest::{self, Manifest};
 use crate::bundle::names;
 use crate::bundle::open::{Bundle, LIMITS};
+use crate::bundle::opened::OpenedBundle;
 use crate::ci::github::relay::RelayedRun;
 use crate::ci::reported::ReportedRun;
 use crate::files::transient;
@@ -26,7 +27,6 @@ use crate::report::digest::Digest;
 use crate::session::context::Session;
 use crate::session::error::{Error, Kind};
 use crate::session::read::fetch::{fault, mask};
-use crate::session::read::opened::OpenedBundle;
 
 /// The most bytes of an artifact that is fetched.
 const MAX_ZIP: u64 = 1 << 30;

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use crate::bundle::merged::bundle_of;
+use crate::bundle::opened::OpenedBundle;
 use crate::files::transient;
 use crate::forge::github::artifacts::RunsMeant;
 use crate::forge::github::other_run::OtherRun;
@@ -13,7 +14,6 @@ use crate::session::end::bundler::{Bundler, file_name};
 use crate::session::end::finish;
 use crate::session::error::{Error, Kind};
 use crate::session::read::fetch::{ArtifactRequest, Local, artifact};
-use crate::session::read::opened::OpenedBundle;
 use crate::session::read::run_ref::RunRef;
 use crate::session::start::incoming::unusable;
 

@@ -340,7 +340,7 @@ impl Engine<'_> {
         let own = Some(text.to_owned()).filter(|text| !signals::is_standard(text));
         let continuation = own.or(written).or_else(|| Some(text.to_owned()).filter(|text| !text.is_empty()));
         let what =
-            continuation.as_deref().map(|text| format!(": {}", one_line(text, 200))).unwrap_or_default();
+            continuation.as_deref().map_or_else(String::new, |text| format!(": {}", one_line(text, 200)));
         let message = format!("`{state}` asked for a fresh session{what}");
         let (state, reason) = (state.clone(), HandoffReason::Signal);
         Event::Handoff(Handoff { state, reason, message, continuation, behavior })

@@ -110,7 +110,7 @@ impl Engine<'_> {
                 .run
                 .evaluation()
                 .and_then(|result| result.details.get("reason")?.as_str().map(str::to_owned));
-            let why = why.map(|why| format!(": {why}")).unwrap_or_default();
+            let why = why.map_or_else(String::new, |why| format!(": {why}"));
             return self.complete(Ending {
                 outcome: Outcome::Blocked,
                 by: TerminatedBy::Blocked,
@@ -121,7 +121,7 @@ impl Engine<'_> {
         }
         let ways: Vec<_> = step.routes.ways().into_iter().map(|(word, _)| format!("`{word}`")).collect();
         let seen = self.run.seen().map(describe).unwrap_or_default();
-        let why = self.error_of_evaluation(step, verdict).map(|why| format!(": {why}")).unwrap_or_default();
+        let why = self.error_of_evaluation(step, verdict).map_or_else(String::new, |why| format!(": {why}"));
         let advice = self.advice(step, verdict);
         let error = format!(
             "no route for the verdict `{verdict}`{seen}{why}; the routes are {}{advice}",

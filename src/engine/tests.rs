@@ -291,7 +291,7 @@ fn traced(events: &[Event]) -> String {
             Event::Evaluate { verdict, .. } => write!(out, " → {verdict}"),
             Event::Board(event) => write!(out, " {} → {}", event.operation, event.verdict),
             Event::Route { to, reason, verdict, .. } => {
-                let verdict = verdict.as_ref().map(|verdict| format!(" for {verdict}")).unwrap_or_default();
+                let verdict = verdict.as_ref().map_or_else(String::new, |verdict| format!(" for {verdict}"));
                 writeln!(out, " → {to} [{reason:?}{verdict}]")
             }
             Event::Retry { attempt, max_retries, .. } => {
@@ -308,11 +308,12 @@ fn traced(events: &[Event]) -> String {
             Event::Stall { state, window, seen } => write!(out, " stall: {}", seen.sentence(state, *window)),
             Event::Warning { message, .. } => write!(out, " warning: {message}"),
             Event::Judge { error, .. } => {
-                write!(out, " asked{}", error.as_ref().map(|why| format!(" ({why})")).unwrap_or_default())
+                write!(out, " asked{}", error.as_ref().map_or_else(String::new, |why| format!(" ({why})")))
             }
             Event::Signal { signal, text, .. } => write!(out, " signal {}: {text}", signal.word()),
             Event::Handoff(handoff) => {
-                let told = handoff.continuation.as_ref().map(|text| format!(" ({text})")).unwrap_or_default();
+                let told =
+                    handoff.continuation.as_ref().map_or_else(String::new, |text| format!(" ({text})"));
                 write!(out, " handoff: {}{told}, {}", handoff.message, handoff.behavior.word())
             }
             Event::CallFailed(failed) => write!(out, " failed {} in a row", failed.in_a_row),
@@ -1524,11 +1525,11 @@ fn a_classic_file() -> impl Strategy<Value = String> {
     let goal = (c(), prop::option::of(c())).prop_map(|(a, b)| {
         format!(
             "paradigm: goal\ngoal: Be done\ntools: [{a}{}]\n",
-            b.map(|b| format!(", {b}")).unwrap_or_default()
+            b.map_or_else(String::new, |b| format!(", {b}"))
         )
     });
     let convergence = (c(), c(), 0..3, prop::option::of(0..3), any::<bool>()).prop_map(|(a, b, toward, tolerance, down)| {
-        let tolerance = tolerance.map(|tolerance| format!("tolerance: {tolerance}.50\n")).unwrap_or_default();
+        let tolerance = tolerance.map_or_else(String::new, |tolerance| format!("tolerance: {tolerance}.50\n"));
         let direction = if down { "" } else { "direction: maximize\n" };
         format!("paradigm: convergence\nname: n\ncheck: {a}\ntoward: {toward}\nusing: {b}\n{tolerance}{direction}")
     });

@@ -101,7 +101,7 @@ impl Usage {
             return None;
         }
         let calls = plural(self.calls, "model call");
-        let cost = self.cost_usd.map(|cost| format!(", ${cost:.2}")).unwrap_or_default();
+        let cost = self.cost_usd.map_or_else(String::new, |cost| format!(", ${cost:.2}"));
         Some(format!("{calls}, {}{cost}", plural(self.tokens(), "token")))
     }
 

@@ -124,7 +124,7 @@ fn select(text: &str, path: &str, segments: &[Segment]) -> Result<Selected, Expl
         Ok(value) => value,
         Err(missing) => {
             let near = missing.nearest.filter(|near| !near.is_empty());
-            let near = near.map(|near| format!("; the nearest is `{near}`")).unwrap_or_default();
+            let near = near.map_or_else(String::new, |near| format!("; the nearest is `{near}`"));
             return Ok(Selected::Nothing(format!("the output has nothing at `{path}`{near}")));
         }
     };

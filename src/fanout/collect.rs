@@ -15,6 +15,7 @@ use crate::base::time::millis;
 use crate::bundle::manifest::Manifest;
 use crate::bundle::merged::RESULT;
 use crate::bundle::open::LIMITS;
+use crate::bundle::opened::OpenedBundle;
 use crate::bundle::{EXTENSION, names};
 use crate::engine::changes::{StartTree, TreeIds};
 use crate::engine::event::LoopComplete;
@@ -30,7 +31,6 @@ use crate::report::digest::Digest;
 use crate::report::formats::junit;
 use crate::session::context::Session;
 use crate::session::error::Error;
-use crate::session::read::opened::OpenedBundle;
 
 /// How deep bundles may lie in the directories that are given.
 const DEPTH: usize = 8;

@@ -307,7 +307,7 @@ impl<'r> LegRun<'r> {
                     is_put_off: false,
                 },
                 Err(error) => {
-                    let hint = error.hint().map(|hint| format!("; {hint}")).unwrap_or_default();
+                    let hint = error.hint().map_or_else(String::new, |hint| format!("; {hint}"));
                     self.session
                         .talk
                         .warning(&format!("the item {id} could not be run: {}{hint}", error.message()));

@@ -16,6 +16,7 @@ use crate::base::territory::{ScopePath, Territory};
 use crate::base::text::{listed, listed_in_part, one_line, plural};
 use crate::bundle::merged::RESULT;
 use crate::bundle::report;
+use crate::definition::load::DIRECTORY;
 use crate::definition::vendored::Copies;
 use crate::engine::changes::TreeEntry;
 use crate::fanout::MOST_ITEMS;
@@ -39,7 +40,6 @@ use crate::session::error::{Error, Kind};
 use crate::session::git::{self, changed};
 use crate::session::options::BeginOptions;
 use crate::session::prepare::claim;
-use crate::session::prepare::naming::new_files;
 use crate::session::prepare::prepared::Prepared;
 use crate::session::prepare::variables::resolve;
 use crate::session::read::fetch::{ArtifactRequest, artifact};
@@ -311,7 +311,11 @@ fn candidates(
     for (place, one) in loops.iter().enumerate() {
         let own: Vec<&Dimension> =
             dimensions.iter().filter(|dimension| one.declares(&dimension.name)).collect();
-        let files = new_files((&one.prepared.located.root, &one.planned.name), &Clock::start());
+        let files = RunFiles::fresh(
+            &one.prepared.located.root.join(DIRECTORY),
+            &one.planned.name,
+            Clock::start().now(),
+        );
         for params in product(&own).map_err(|_| too_many())? {
             if all.len() == MOST_ITEMS {
                 return Err(too_many());

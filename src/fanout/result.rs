@@ -19,6 +19,7 @@ use crate::base::command::CommandLine;
 use crate::base::relative::Line;
 use crate::base::text::{head, listed_in_part, one_line, plural, tail};
 use crate::bundle::merged::{RESULT, bundle_of};
+use crate::bundle::opened::OpenedBundle;
 use crate::bundle::tree::MadeTree;
 use crate::ci::Provider;
 use crate::definition::load::DIRECTORY;
@@ -33,7 +34,7 @@ use crate::files::replace::replace;
 use crate::files::{read, transient};
 use crate::journal::fault;
 use crate::journal::files::RunFiles;
-use crate::journal::writer::Journal;
+use crate::journal::writer::{EventTime, Journal};
 use crate::process::clock::Clock;
 use crate::report::closing::{CONFLICTING, REFUSING, UNREADABLE};
 use crate::report::digest::green::EACH_ALONE;
@@ -47,7 +48,6 @@ use crate::session::end::publish::{Publication, Stage, publisher};
 use crate::session::error::Error;
 use crate::session::options::{RunOptions, Storing};
 use crate::session::read::detail;
-use crate::session::read::opened::OpenedBundle;
 
 /// Of how many items there are pages, and how many bytes of them.
 const MOST_PAGES: usize = 100;
@@ -334,7 +334,7 @@ impl MergeResult<'_> {
         let mut journal = Journal::create(files, session.redactor.clone())?;
         let now = Clock::start().now();
         for (at, event) in events {
-            journal.append(vec![event], (now, at), &[])?;
+            journal.append(vec![event], EventTime { now, elapsed: at }, &[])?;
         }
         Ok(())
     }

@@ -7,6 +7,7 @@ use crate::base::file_mode::FileMode;
 use crate::base::gitpath;
 use crate::base::object::ObjectId;
 use crate::base::territory::ScopePath;
+use crate::bundle::opened::OpenedBundle;
 use crate::definition::load::{self, DIRECTORY};
 use crate::engine::changes::{EntryContent, KnownStart, LineCount, StartTree};
 use crate::fanout::item::ItemId;
@@ -22,7 +23,6 @@ use crate::session::error::Error;
 use crate::session::git;
 use crate::session::git::stop::DeliveryStop;
 use crate::session::git::workspace::Workspace;
-use crate::session::read::opened::OpenedBundle;
 
 /// The tree that the changes of verified items make together.
 pub(super) struct MergedTree {

@@ -171,6 +171,13 @@ pub(super) struct ConversationTask<'a> {
     pub(super) rights: Rights,
 }
 
+/// Tokens that chunks of an answer have counted so far.
+#[derive(Clone, Copy, Debug, Default)]
+struct TokenCount {
+    input: u64,
+    output: u64,
+}
+
 /// A conversation with an agent: one prompt, in a session that is new or goes on.
 struct AcpTalk {
     text: String,
@@ -191,7 +198,7 @@ struct AcpTalk {
     /// What the session had cost before the prompt, where that is known.
     cost_before: f64,
     /// The tokens of single calls, which some agents tell with what they say.
-    chunks: (u64, u64),
+    chunks: TokenCount,
     kinds: VecDeque<(String, ToolKind)>,
     refused: Option<String>,
     is_leaving: bool,
@@ -232,7 +239,7 @@ impl AcpTalk {
             message: None,
             usage: Usage::default(),
             cost_before: 0.0,
-            chunks: (0, 0),
+            chunks: TokenCount::default(),
             kinds: VecDeque::new(),
             refused: None,
             is_leaving: false,
@@ -389,8 +396,10 @@ impl AcpTalk {
     fn speaks(&mut self, chunk: ContentChunk, say: &mut dyn FnMut(&str)) {
         if let Some(usage) = chunk.meta.as_ref().and_then(|meta| meta.get("usage")) {
             let (input, output) = tokens(usage, "inputTokens", "outputTokens", Some("totalTokens"));
-            self.chunks = (self.chunks.0.saturating_add(input), self.chunks.1.saturating_add(output));
-            (self.usage.input_tokens, self.usage.output_tokens) = self.chunks;
+            let TokenCount { input: before, output: said } = self.chunks;
+            self.chunks =
+                TokenCount { input: before.saturating_add(input), output: said.saturating_add(output) };
+            (self.usage.input_tokens, self.usage.output_tokens) = (self.chunks.input, self.chunks.output);
         }
         let message = chunk.message_id.map(|id| id.0.to_string());
         if message != self.message {
@@ -555,7 +564,7 @@ impl AcpTalk {
         if matches!(self.phase, AcpPhase::Answered(_) | AcpPhase::Broken(_)) {
             return;
         }
-        let told = code.map(|code| format!(" ({code})")).unwrap_or_default();
+        let told = code.map_or_else(String::new, |code| format!(" ({code})"));
         let why = format!("`{method}` failed: {why}{told}");
         // Some agents hand on the status of their service.
         self.broken(match code {

@@ -1,5 +1,6 @@
 //! Looks at runs that ended or that go on: why, what differs, the log again, a step again, statistics and reports. Only reads.
 
+mod bundled;
 mod diff;
 pub(crate) mod replay;
 pub mod report;

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use crate::bundle::opened::OpenedBundle;
 use crate::files::replace::deliver;
 use crate::journal::files::RunFiles;
 use crate::journal::known::KnownRun;
@@ -16,7 +17,6 @@ use crate::session::end::whereabouts::reader;
 use crate::session::end::{finish, killed};
 use crate::session::error::Error;
 use crate::session::options::RunOptions;
-use crate::session::read::opened::OpenedBundle;
 use crate::session::read::run_ref::RunRef;
 use crate::session::read::{detail, otherwise};
 use crate::session::start::incoming::unusable;

@@ -64,7 +64,7 @@ fn script(repro: &Repro, session: &Session<'_>) -> Result<String, Error> {
         ))
         .with_hint("without `--script` there is a worktree of it"));
     }
-    let exit = repro.exit.map(|code| format!(", which ended with exit code {code}")).unwrap_or_default();
+    let exit = repro.exit.map_or_else(String::new, |code| format!(", which ended with exit code {code}"));
     let mut out = format!(
         "#!/bin/sh\n# Makes step {step} ({}) of the run {} again{exit}.\n# It needs a clone that has the commit {parent}, and leaves it as it is.\n",
         one_line(state, 120),

@@ -58,9 +58,9 @@ impl Session<'_> {
             None => here(asked, since, &mut add, self)?,
         }
         if stats.is_empty() {
-            let of = asked.name.as_ref().map(|name| format!(" of `{name}`")).unwrap_or_default();
-            let since = since.map(|since| format!(" since {since}")).unwrap_or_default();
-            let place = asked.from.as_ref().map(|from| format!(" in {from}")).unwrap_or_default();
+            let of = asked.name.as_ref().map_or_else(String::new, |name| format!(" of `{name}`"));
+            let since = since.map_or_else(String::new, |since| format!(" since {since}"));
+            let place = asked.from.as_ref().map_or_else(String::new, |from| format!(" in {from}"));
             let hint = match asked.from {
                 Some(_) => {
                     "runs are bundles (`<run>.llz`) or journals (`events.jsonl`), as they lie in the report directory of a run"

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use crate::bundle::opened::OpenedBundle;
 use crate::journal::known::KnownRun;
 use crate::journal::reader::{self, ReadError};
 use crate::report::digest::Digest;
@@ -11,7 +12,6 @@ use crate::run::otherwise::ExaminedVerdicts;
 use crate::session::context::Session;
 use crate::session::end::killed;
 use crate::session::error::Error;
-use crate::session::read::opened::OpenedBundle;
 use crate::session::read::otherwise;
 use crate::session::read::otherwise::Subject;
 use crate::session::read::run_ref::RunRef;

@@ -93,6 +93,11 @@ impl RunFiles {
     /// The directory of the worktrees of runs, in `.loops`.
     pub const WORKTREES: &str = ".worktrees";
 
+    /// Names the files of a run that is to begin now. Two of the same second differ.
+    pub fn fresh(loops: &Path, name: &LoopName, now: Timestamp) -> Self {
+        Self::new(loops, name, now, uuid::Uuid::new_v4().as_fields().0)
+    }
+
     /// Names the files of a run that began earlier and is not in the history.
     pub fn of(loops: &Path, instance: &str) -> Option<Self> {
         let mut parts = instance.rsplitn(3, '-');

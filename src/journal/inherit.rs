@@ -87,7 +87,7 @@ mod tests {
     use crate::base::redact::Redactor;
     use crate::engine::event::ActionComplete;
     use crate::evaluate::observation::Observation;
-    use crate::journal::writer::Journal;
+    use crate::journal::writer::{EventTime, Journal};
 
     #[test]
     fn it_begins_with_the_events_up_to_there_and_with_the_streams_that_they_name() {
@@ -102,7 +102,9 @@ mod tests {
             Event::ActionComplete(ActionComplete { step, seen, usage: None })
         };
         let events = (1..=3).map(complete).collect();
-        journal.append(events, (at, Duration::ZERO), std::slice::from_ref(&name)).unwrap();
+        journal
+            .append(events, EventTime { now: at, elapsed: Duration::ZERO }, std::slice::from_ref(&name))
+            .unwrap();
         let before = fs_err::read(from.journal()).unwrap();
 
         let parent = Parent { run: from.instance().to_owned(), seq: 2 };

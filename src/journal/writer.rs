@@ -43,6 +43,15 @@ pub struct Journal {
     shown: Vec<Shown>,
 }
 
+/// When events happen.
+#[derive(Clone, Copy, Debug)]
+pub struct EventTime {
+    /// By the wall clock.
+    pub now: Timestamp,
+    /// How long the run has taken until then.
+    pub elapsed: Duration,
+}
+
 impl Journal {
     /// Begins the journal of a new run.
     pub fn create(files: &RunFiles, redactor: Redactor) -> io::Result<Self> {
@@ -113,7 +122,7 @@ impl Journal {
     pub fn append(
         &mut self,
         events: Vec<Event>,
-        at: (Timestamp, Duration),
+        at: EventTime,
         path: &[LoopName],
     ) -> io::Result<Vec<Stamped>> {
         self.put(events, at, path, LAST_WORDS)
@@ -123,7 +132,7 @@ impl Journal {
     pub fn append_last_words(
         &mut self,
         events: Vec<Event>,
-        at: (Timestamp, Duration),
+        at: EventTime,
         path: &[LoopName],
     ) -> io::Result<Vec<Stamped>> {
         reserve::release(&self.reserve);
@@ -141,7 +150,7 @@ impl Journal {
     fn put(
         &mut self,
         events: Vec<Event>,
-        at: (Timestamp, Duration),
+        at: EventTime,
         path: &[LoopName],
         headroom: u64,
     ) -> io::Result<Vec<Stamped>> {
@@ -164,7 +173,7 @@ impl Journal {
     fn write(
         &mut self,
         events: Vec<Event>,
-        (ts, at): (Timestamp, Duration),
+        EventTime { now: ts, elapsed: at }: EventTime,
         path: &[LoopName],
         (headroom, kept): (u64, &mut Vec<PathBuf>),
     ) -> io::Result<Vec<Stamped>> {
@@ -389,7 +398,9 @@ mod tests {
         };
         let append = |steps: &[u32], journal: &mut Journal| {
             let events = steps.iter().map(|step| complete(*step)).collect();
-            journal.append(events, (at, Duration::ZERO), std::slice::from_ref(&name)).unwrap()
+            journal
+                .append(events, EventTime { now: at, elapsed: Duration::ZERO }, std::slice::from_ref(&name))
+                .unwrap()
         };
         let mut written = append(&[1], &mut journal);
         written.extend(append(&[2, 3, 4], &mut journal));

@@ -95,7 +95,7 @@ fn of_parameter(name: &str, nearest: Option<&String>) -> String {
 }
 
 fn hint(nearest: Option<&String>) -> String {
-    nearest.map(|near| format!(", did you mean `{near}`?")).unwrap_or_default()
+    nearest.map_or_else(String::new, |near| format!(", did you mean `{near}`?"))
 }
 
 /// Makes the variables of a run, or returns all errors.

@@ -346,7 +346,7 @@ impl CiLog {
         }
         let has_group = step.action.as_ref().is_some_and(|action| !action.kind.has_steps());
         let place = if has_group { String::new() } else { format!("{}: ", self.place(step)) };
-        let arrow = to.map(|to| format!(" → {to}")).unwrap_or_default();
+        let arrow = to.map_or_else(String::new, |to| format!(" → {to}"));
         let (mark, line) = (step.mark(), format!("{place}{}{arrow}", step.verdict_line()));
         self.line(mark, &line)
     }

@@ -13,7 +13,14 @@ const MAX_LINE: usize = 2 * 1024;
 pub(super) struct Recent {
     step: u32,
     lines: VecDeque<String>,
-    failing: (u32, Vec<String>),
+    failing: FailingLines,
+}
+
+/// The last lines of the step that failed last.
+#[derive(Debug, Default)]
+struct FailingLines {
+    step: u32,
+    lines: Vec<String>,
 }
 
 impl Recent {
@@ -34,15 +41,17 @@ impl Recent {
 
     /// Keeps the lines if their step turned out to fail.
     pub(super) fn settle(&mut self, digest: &Digest) {
-        if digest.last_failing().is_some_and(|step| step.number == self.step) && self.failing.0 != self.step {
-            self.failing = (self.step, self.lines.drain(..).collect());
+        if digest.last_failing().is_some_and(|step| step.number == self.step)
+            && self.failing.step != self.step
+        {
+            self.failing = FailingLines { step: self.step, lines: self.lines.drain(..).collect() };
         }
     }
 
     /// Returns the last lines of a step, as they came where that is known, else from its event.
     pub(super) fn of(&self, step: &Step, limit: usize) -> Vec<String> {
         let known = match step.number {
-            number if number == self.failing.0 => self.failing.1.clone(),
+            number if number == self.failing.step => self.failing.lines.clone(),
             number if number == self.step && !step.closing => self.lines.iter().cloned().collect(),
             _ => Vec::new(),
         };

@@ -56,7 +56,7 @@ fn role(step: &Step) -> Option<String> {
 
 /// Returns `test (tester)`, for what runs.
 pub fn running(step: &Step) -> String {
-    let role = role(step).map(|role| format!(" ({role})")).unwrap_or_default();
+    let role = role(step).map_or_else(String::new, |role| format!(" ({role})"));
     format!("{}{role}", name(step))
 }
 
@@ -95,7 +95,7 @@ fn words(step: &Step, work: &BoardWork) -> String {
     let reasons = ["reason", "feedback"].into_iter().filter_map(|key| detail(key).and_then(Value::as_str));
     let failure = result.and_then(|result| result.failure.as_deref());
     let why = reasons.chain(failure).map(|why| one_line(why, 300)).find(|why| !why.is_empty());
-    let why = why.filter(|_| is_failing).map(|why| format!(": {why}")).unwrap_or_default();
+    let why = why.filter(|_| is_failing).map_or_else(String::new, |why| format!(": {why}"));
     format!("{said}{facts}{why}")
 }
 
@@ -111,7 +111,7 @@ fn round(work: &BoardWork) -> Option<String> {
         }
         None => return None,
     };
-    let most = most.map(|most| format!(" of {most}")).unwrap_or_default();
+    let most = most.map_or_else(String::new, |most| format!(" of {most}"));
     (count > 0).then(|| format!("{what} {count}{most}"))
 }
 

@@ -96,5 +96,5 @@ impl Unbegun {
 }
 
 fn help(help: Option<&str>) -> String {
-    help.map(|help| format!("\nhelp: {help}")).unwrap_or_default()
+    help.map_or_else(String::new, |help| format!("\nhelp: {help}"))
 }

@@ -151,7 +151,7 @@ pub(super) fn warning(state: Option<&StateName>, message: &str) -> Line {
 fn started(start: &LoopStart) -> String {
     // The work on a board is bounded by the board.
     let cap = start.board.is_none().then(|| plural(start.max_iterations, "iteration"));
-    let cap = cap.map(|cap| format!("at most {cap}, ")).unwrap_or_default();
+    let cap = cap.map_or_else(String::new, |cap| format!("at most {cap}, "));
     format!("{}: {cap}run {}", start.r#loop, start.run_id)
 }
 
@@ -161,10 +161,10 @@ fn resumed(resume: &LoopResume, level: &LoopView) -> String {
         None => (format!("[{}/{}] ", resume.iteration, level.max_iterations), None),
         Some(work) => (String::new(), stages::progress(work)),
     };
-    let progress = progress.map(|progress| format!("; {progress}")).unwrap_or_default();
+    let progress = progress.map_or_else(String::new, |progress| format!("; {progress}"));
     if resume.reason == ResumeReason::Rewound {
         let parent = level.digest.start().and_then(|start| start.parent.as_ref());
-        let from = parent.map(|parent| format!(" from {}", parent.run)).unwrap_or_default();
+        let from = parent.map_or_else(String::new, |parent| format!(" from {}", parent.run));
         return format!("{count}begins again in {place}: rewound{from}{progress}");
     }
     format!("{count}goes on in {place}: the run {}{progress}", resume.reason.words())

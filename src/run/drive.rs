@@ -20,6 +20,7 @@ use crate::engine::event::{Event, LoopComplete, Stamped};
 use crate::engine::outcome::{Asker, Outcome, Signal, TerminatedBy};
 use crate::engine::request::{Input, Next, SubLoopEnd, SubLoopRequest, UnexpectedInput};
 use crate::journal::snapshot::{self, Snapshot};
+use crate::journal::writer::EventTime;
 use crate::journal::{Tampered, ends, reader};
 use crate::process::signal::{self, EndRequest, EndSignal};
 use crate::report::digest::Digest;
@@ -213,7 +214,7 @@ impl World {
             self.sinks.ends();
         }
         self.journal.remember(self.sinks.shown(is_over));
-        let written = self.journal.append(events, (now, self.elapsed()), &self.path);
+        let written = self.journal.append(events, EventTime { now, elapsed: self.elapsed() }, &self.path);
         let written = written.map_err(|source| JournalError { source, opening })?;
         if self.path.len() == 1 {
             // A sub-loop is work of a state of the run; where the run stands does not change with it.
@@ -274,7 +275,7 @@ impl World {
         let (now, at) = (self.clock.now(), self.elapsed());
         let opening = error.opening.iter().map(|event| Event::clone(event));
         let events: Vec<Event> = opening.chain([Event::LoopComplete(complete.clone())]).collect();
-        let written = self.journal.append_last_words(events, (now, at), &self.path[..1]);
+        let written = self.journal.append_last_words(events, EventTime { now, elapsed: at }, &self.path[..1]);
         let is_written = written.is_ok();
         let events = written.unwrap_or_else(|_| {
             let event = Event::LoopComplete(complete.clone());

@@ -150,7 +150,7 @@ async fn talk(request: &ToolRequest, stdin: ChildStdin, stdout: ChildStdout) -> 
     {
         let near =
             crate::base::diagnostic::nearest(&request.tool, tools.iter().map(|tool| tool.name.as_ref()));
-        let help = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+        let help = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
         return ToolEnd::NoTool(format!(
             "the server `{}` has no tool `{}`{help}",
             request.server, request.tool

@@ -58,7 +58,7 @@ impl CallWatch {
 
     /// Says why a call was stopped.
     pub(super) fn verdict(&self, listener: &dyn Listener) -> Failure {
-        let trouble = listener.trouble().map(|trouble| format!(": {trouble}")).unwrap_or_default();
+        let trouble = listener.trouble().map_or_else(String::new, |trouble| format!(": {trouble}"));
         match self.pulse {
             Pulse::Calling | Pulse::Retrying => Failure::Unavailable(format!(
                 "it has not reached its service for {}{trouble}; check the network, the address of the service and the \

@@ -53,7 +53,7 @@ fn listed(text: &str, name: &str, env: &BTreeMap<String, String>) -> Result<Serv
     };
     let Some(server) = servers.get(name) else {
         let near = nearest(name, servers.keys().map(String::as_str));
-        let help = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+        let help = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
         return Err(ServerProblem::Absent(format!("{FILE} lists no server `{name}`{help}")));
     };
     let kind = server.get("type").and_then(Value::as_str).unwrap_or("stdio");

@@ -61,7 +61,7 @@ fn workflow(target: &ReportTarget) -> Result<String, Explanation> {
 
 fn said(error: ApiError) -> String {
     let error = error.needing("actions: write");
-    let help = error.help().map(|help| format!(" ({help})")).unwrap_or_default();
+    let help = error.help().map_or_else(String::new, |help| format!(" ({help})"));
     one_line(&format!("{error}{help}"), 500)
 }
 

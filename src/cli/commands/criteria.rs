@@ -243,7 +243,7 @@ fn check(
         CheckRound::Cancelled(signal) => return Ok(signal.exit_code()),
     };
     let CriteriaDecision { progress, reason, unmet, .. } = decide(&after, STUCK_AFTER);
-    output.data(&reason.map(|reason| format!("{}\n", one_line(&reason, LINE))).unwrap_or_default());
+    output.data(&reason.map_or_else(String::new, |reason| format!("{}\n", one_line(&reason, LINE))));
     Ok(match progress {
         Progress::Stuck => exit::LIMIT,
         Progress::Inactive | Progress::Done | Progress::Continue if unmet.is_empty() => 0,

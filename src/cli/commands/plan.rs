@@ -176,7 +176,7 @@ pub(in crate::cli) fn plan(args: &PlanArgs, session: &Session<'_>, output: &Outp
         }
         session.talk.note(&first_line(&plan, args));
     } else if jobs.is_some() {
-        let text = text.map(|text| format!("{text}\n")).unwrap_or_default();
+        let text = text.map_or_else(String::new, |text| format!("{text}\n"));
         match &args.jobs {
             Some(file) => session.keep_jobs(&text, file)?,
             None => output.data(&text),

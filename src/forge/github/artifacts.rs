@@ -339,7 +339,7 @@ impl RunsMeant {
     /// Returns the error for a search that found nothing.
     pub fn nothing(&self) -> ArtifactError {
         let key = self.key.as_ref().filter(|key| key.is_special());
-        let of_key = key.map(|key| format!(" with the key `{key}`")).unwrap_or_default();
+        let of_key = key.map_or_else(String::new, |key| format!(" with the key `{key}`"));
         ArtifactError::Absent(format!("that begins with `{}`{of_key} and has not expired", self.prefix))
     }
 }

@@ -393,7 +393,7 @@ fn in_place_of(expression: &Expression) -> String {
 }
 
 fn environment_name(expression: &Expression) -> String {
-    variable(expression).map(|name| format!(", or read \"${name}\" in the command")).unwrap_or_default()
+    variable(expression).map_or_else(String::new, |name| format!(", or read \"${name}\" in the command"))
 }
 
 /// Returns the environment variable that holds the value of an expression.

@@ -106,9 +106,10 @@ impl Caveat {
 /// Describes a changed file: `modified src/a.rs (+3 −1)`.
 pub fn line(file: &ChangedFile) -> String {
     let path = one_line(&file.path, 200);
-    let from = file.from.as_ref().map(|from| format!(" from {}", one_line(from, 200))).unwrap_or_default();
-    let lines = file.lines.map(|lines| format!(" (+{} −{})", lines.added, lines.removed)).unwrap_or_default();
-    let run = file.run.as_ref().map(|run| format!(" by run {}", one_line(run, 100))).unwrap_or_default();
+    let from = file.from.as_ref().map_or_else(String::new, |from| format!(" from {}", one_line(from, 200)));
+    let lines =
+        file.lines.map_or_else(String::new, |lines| format!(" (+{} −{})", lines.added, lines.removed));
+    let run = file.run.as_ref().map_or_else(String::new, |run| format!(" by run {}", one_line(run, 100)));
     format!("{} {path}{from}{lines}{run}", file.kind.word())
 }
 

@@ -369,7 +369,7 @@ fn failure(step: &Step, budget: &mut ByteBudget) -> TestCaseStatus {
     let mut status = TestCaseStatus::non_success(kind(step));
     let message = attribute(&step.verdict_line());
     budget.spend(&message);
-    let action = step.action_line(1000).map(|action| format!("{action}\n")).unwrap_or_default();
+    let action = step.action_line(1000).map_or_else(String::new, |action| format!("{action}\n"));
     let body = format!("{message}\n{action}{}", step.output());
     status
         .set_message(message)

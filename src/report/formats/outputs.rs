@@ -47,7 +47,7 @@ pub fn outputs(digest: &Digest) -> Vec<(&'static str, String)> {
 /// Returns the cost in US dollars; nothing where no agent was asked, or one did not say what it costs.
 fn cost(digest: &Digest) -> String {
     let usage = digest.usage();
-    usage.cost_usd.filter(|_| usage.calls > 0).map(|cost| format!("{cost:.4}")).unwrap_or_default()
+    usage.cost_usd.filter(|_| usage.calls > 0).map_or_else(String::new, |cost| format!("{cost:.4}"))
 }
 
 /// Writes the outputs, one `key=value` per line.

@@ -257,15 +257,14 @@ fn changed(digest: &Digest, out: &mut String) {
         out.push_str("| file | change | lines | bytes |\n|---|---|--:|--:|\n");
     }
     for file in changes.files.iter().take(MAX_FILES) {
-        let from = file.from.as_ref().map(|from| format!(" from {}", code(from, 200))).unwrap_or_default();
-        let run = file.run.as_ref().map(|run| format!(" by run {}", code(run, 120))).unwrap_or_default();
+        let from = file.from.as_ref().map_or_else(String::new, |from| format!(" from {}", code(from, 200)));
+        let run = file.run.as_ref().map_or_else(String::new, |run| format!(" by run {}", code(run, 120)));
         let why = file
             .not_in_patch
             .as_ref()
-            .map(|why| format!(", not in the patch: {}", words(why)))
-            .unwrap_or_default();
+            .map_or_else(String::new, |why| format!(", not in the patch: {}", words(why)));
         let lines =
-            file.lines.map(|lines| format!("+{} −{}", lines.added, lines.removed)).unwrap_or_default();
+            file.lines.map_or_else(String::new, |lines| format!("+{} −{}", lines.added, lines.removed));
         let size = file.size.map(|size| size.to_string()).unwrap_or_default();
         let _ = writeln!(
             out,
@@ -350,7 +349,7 @@ fn tasks(work: &BoardWork, out: &mut String) {
             facts.push(plural(effort.usage.calls, "call"));
         }
         let why = work.reason(task).filter(|_| task.status == TaskStatus::Failed);
-        let why = why.map(|why| format!(": {}", words(&one_line(why, 200)))).unwrap_or_default();
+        let why = why.map_or_else(String::new, |why| format!(": {}", words(&one_line(why, 200))));
         let indent = "  ".repeat(task.id.depth().min(8) as usize);
         let (mark, id) = (stages::mark(task.status), words(task.id.as_str()));
         let description = words(&one_line(&task.description, 160));
@@ -370,7 +369,7 @@ fn roles(work: &BoardWork, out: &mut String) {
     }
     out.push_str("### Calls by role\n\n| role | calls | tokens | cost |\n|---|--:|--:|--:|\n");
     let mut row = |name: &str, usage: &Usage| {
-        let cost = usage.cost_usd.map(|cost| format!("${cost:.2}")).unwrap_or_default();
+        let cost = usage.cost_usd.map_or_else(String::new, |cost| format!("${cost:.2}"));
         let _ = writeln!(out, "| {name} | {} | {} | {cost} |", usage.calls, usage.tokens());
     };
     for (role, usage) in work.roles().iter().take(MAX_ROLES) {

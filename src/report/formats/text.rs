@@ -79,8 +79,8 @@ fn steps(digest: &Digest, out: &mut String) {
         let _ = writeln!(out, "  … {} before these", plural(left_out, "step"));
     }
     for ShownStep { step, next } in shown {
-        let action = step.action_line(60).map(|action| format!(" → {action}")).unwrap_or_default();
-        let to = next.map(|next| format!(" → {}", one_line(next.as_str(), 120))).unwrap_or_default();
+        let action = step.action_line(60).map_or_else(String::new, |action| format!(" → {action}"));
+        let to = next.map_or_else(String::new, |next| format!(" → {}", one_line(next.as_str(), 120)));
         let (number, state) = (step.number, one_line(step.state.as_str(), 120));
         let _ = writeln!(out, "  {number:>3} {state}{action}: {} {}{to}", step.mark(), step.verdict_line());
     }
@@ -94,7 +94,7 @@ fn items(items: &Items<'_>, out: &mut String) {
     out.push('\n');
     for item in items.unverified.iter().take(SHOWN_STEPS) {
         let id = one_line(item.state.as_str(), 120);
-        let run = item.action_line(120).map(|run| format!(" ({run})")).unwrap_or_default();
+        let run = item.action_line(120).map_or_else(String::new, |run| format!(" ({run})"));
         let _ = writeln!(out, "  {} {id}{run}: {}", item.mark(), why(item));
     }
     let more = items.unverified.len().saturating_sub(SHOWN_STEPS) as u64 + items.omitted;

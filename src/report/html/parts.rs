@@ -297,7 +297,7 @@ pub(super) fn tasks(page: &HtmlPage<'_>, sections: &mut PageSections) {
 }
 
 fn cost(usage: &Usage) -> String {
-    usage.cost_usd.map(|cost| format!("${cost:.2}")).unwrap_or_default()
+    usage.cost_usd.map_or_else(String::new, |cost| format!("${cost:.2}"))
 }
 
 fn more(all: usize, shown: usize, what: &str, out: &mut Markup) {
@@ -446,7 +446,7 @@ pub(super) fn changes(page: &HtmlPage<'_>, sections: &mut PageSections) {
         table("changed files", &["file", "change", "#lines", "#bytes"], out, |out| {
             for file in changes.files.iter().take(MAX_FILES) {
                 let from =
-                    file.from.as_ref().map(|from| format!(" from {}", brief(from, 200))).unwrap_or_default();
+                    file.from.as_ref().map_or_else(String::new, |from| format!(" from {}", brief(from, 200)));
                 let lines = file.lines.map(|lines| format!("+{} −{}", lines.added, lines.removed));
                 out.within("tr", &[], |out| {
                     out.within("td", &[], |out| {

@@ -194,7 +194,7 @@ fn differs(step: &Step, other: Option<&ToldStep>, out: &mut Markup) {
             if is_same && is_same_way {
                 return;
             }
-            let to = other.to.as_ref().map(|to| format!(" → {}", brief(to, NAME))).unwrap_or_default();
+            let to = other.to.as_ref().map_or_else(String::new, |to| format!(" → {}", brief(to, NAME)));
             format!("there {}{to}", brief(word.unwrap_or("next"), 40))
         }
     };

@@ -266,7 +266,7 @@ fn tasks(digest: &Digest) -> Option<Link> {
     // What failed says more than what was not reached.
     let (failed, others): (Vec<_>, Vec<_>) = left.iter().partition(|task| task.status == TaskStatus::Failed);
     let line = |task: &&&crate::board::Task| {
-        let why = work.reason(task).map(|why| format!(": {why}")).unwrap_or_default();
+        let why = work.reason(task).map_or_else(String::new, |why| format!(": {why}"));
         let line =
             format!("{} {} — {}{why}", task.id, one_line(&task.description, 80), stages::status(task.status));
         one_line(&line, LONGEST_LINE)

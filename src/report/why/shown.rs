@@ -32,7 +32,7 @@ pub fn chain(why: &Why) -> String {
         let arrow = if index == 0 { "" } else { "← " };
         let place = link.place();
         let shown = place.as_ref().filter(|place| before.as_ref() != Some(*place));
-        let shown = shown.map(|place| format!(" ({})", one_line(place, 300))).unwrap_or_default();
+        let shown = shown.map_or_else(String::new, |place| format!(" ({})", one_line(place, 300)));
         let _ = writeln!(out, "{arrow}{}{shown} [{}]", sentence(link), link.code.word());
         for line in &link.lines {
             let _ = writeln!(out, "    {}", plain(line));

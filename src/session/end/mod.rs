@@ -1,6 +1,5 @@
 //! Ends a run: drives it to its end, reports it, bundles it and hands it off, also where its process was killed.
 
-mod bundle;
 pub mod bundler;
 pub mod contained;
 pub mod dispatch;

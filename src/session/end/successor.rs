@@ -29,7 +29,7 @@ pub(crate) fn spawn(
             .warning(&format!("no session was started, because no agent may be asked here; {advice}"));
         return;
     };
-    let told = handoff.continuation.as_ref().map(|text| format!("\n\n{text}")).unwrap_or_default();
+    let told = handoff.continuation.as_ref().map_or_else(String::new, |text| format!("\n\n{text}"));
     let text = format!("Continue loop execution. Run: {resume}{told}");
     match start(host, &text, files, session) {
         Ok(()) => session.talk.warning(&format!("a new session of {} continues the run", host.name())),

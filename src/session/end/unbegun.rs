@@ -16,7 +16,6 @@ use crate::session::error::{Error, Kind};
 use crate::session::key;
 use crate::session::options::{KeyOption, RunOptions};
 use crate::session::prepare::mistakes::shown;
-use crate::session::prepare::naming::new_files;
 
 /// How a loop is called of which nothing is known.
 const NAMELESS: &str = "loop";
@@ -37,7 +36,7 @@ impl Session<'_> {
             // The reports of the run may be there.
             options.report_dir = None;
         }
-        let files = new_files((root, loop_name), &Clock::start());
+        let files = RunFiles::fresh(&root.join(DIRECTORY), loop_name, Clock::start().now());
         let publication = Publication::new(&options, provider, (root, loop_name), &files, None, self);
         let unbegun = Unbegun {
             loop_name: loop_name.to_string(),
@@ -69,7 +68,8 @@ impl Session<'_> {
             options.key = KeyOption::Known(key);
         }
         let files = RunFiles::of(&root.join(DIRECTORY), run);
-        let files = files.unwrap_or_else(|| new_files((root, loop_name), &Clock::start()));
+        let files =
+            files.unwrap_or_else(|| RunFiles::fresh(&root.join(DIRECTORY), loop_name, Clock::start().now()));
         let mut publication = Publication::new(&options, provider, (root, loop_name), &files, None, self);
         publication.begin(&options, (loop_name.as_str(), Stage::Over), self);
         let killed = Unbegun {

@@ -44,7 +44,7 @@ impl ArtifactMark {
     }
 
     fn text(&self) -> String {
-        let job = self.job.as_deref().map(|job| format!(" job {job}")).unwrap_or_default();
+        let job = self.job.as_deref().map_or_else(String::new, |job| format!(" job {job}"));
         format!("ll-loop run {}{job}", self.instance)
     }
 
@@ -212,7 +212,7 @@ impl CheckpointUploads {
 }
 
 fn told(error: &ArtifactError) -> String {
-    let help = error.help().map(|help| format!("; {help}")).unwrap_or_default();
+    let help = error.help().map_or_else(String::new, |help| format!("; {help}"));
     format!("{error}{help}")
 }
 

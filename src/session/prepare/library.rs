@@ -6,7 +6,6 @@ use std::rc::Rc;
 
 use serde_json::{Map, Value};
 
-use super::lines::lines;
 use crate::base::diagnostic::{Diagnostic, Diagnostics, FindingPlace, Severity, nearest};
 use crate::base::explanation::Explanation;
 use crate::base::name::{StateName, VarName};
@@ -138,7 +137,7 @@ impl KnownLoop {
     /// Says something about one of its states, with the place in its file.
     fn at(&self, state: &StateName, message: &str) -> String {
         let Source { file, lines, .. } = &self.source;
-        let line = lines.get(state).map(|line| format!(":{line}")).unwrap_or_default();
+        let line = lines.get(state).map_or_else(String::new, |line| format!(":{line}"));
         format!("in `{state}` of the loop `{}` ({file}{line}), {message}", self.machine.name)
     }
 }
@@ -527,7 +526,8 @@ fn load(located: &Located, root: &Path) -> Result<KnownLoop, Missing> {
         }
     })?;
     let (machine, problems) = compile::compile_with(&loaded.definition, KnownValues::Draft);
-    let source = Source { file: located.shown.clone(), others: Vec::new(), lines: lines(&loaded) };
+    let lines = loaded.lines_of_states();
+    let source = Source { file: located.shown.clone(), others: Vec::new(), lines };
     let machine = machine.map(Rc::new).ok_or_else(|| Missing::Unusable(errors(&located.shown, &problems)))?;
     let (texts, file) = (texts(&loaded.sources), root.join(&located.shown));
     Ok(KnownLoop { machine, definition: loaded.definition, file, digest: loaded.digest, source, texts })

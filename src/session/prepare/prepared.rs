@@ -6,7 +6,6 @@ use serde_json::{Map, Value};
 
 use super::guidance;
 use super::library::{Library, texts};
-use super::lines::lines;
 use super::mistakes::mistakes;
 use crate::base::diagnostic::{Diagnostics, Severity};
 use crate::base::text::plural;
@@ -71,7 +70,7 @@ impl Prepared {
         let others =
             all.filter_map(|(file, _)| Some(file.strip_prefix(&self.home).ok()?.display().to_string()));
         let others = others.filter(|other| *other != file).collect();
-        Source { file, others, lines: lines(&self.loaded) }
+        Source { file, others, lines: self.loaded.lines_of_states() }
     }
 
     /// Returns what is provided to the loop in a run with these files.

@@ -83,7 +83,7 @@ fn missing_context(machine: &Machine, context: &Map<String, Value>) -> Diagnosti
             if let Err(absent) = walk("context", &values, &expression.path) {
                 let message = format!("`${{{expression}}}` has no value");
                 let near =
-                    absent.nearest.map(|near| format!("; the nearest is `{near}`")).unwrap_or_default();
+                    absent.nearest.map_or_else(String::new, |near| format!("; the nearest is `{near}`"));
                 let help = format!("give it with `--context {name}=…`, or add it to `context`{near}");
                 let place = FindingPlace::Within(path.clone(), expression.span.clone());
                 missing.push(Diagnostic::error("undefined-context", place, message).help(help));

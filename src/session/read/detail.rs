@@ -3,10 +3,10 @@
 
 use std::path::Path;
 
-use super::opened::OpenedBundle;
 use super::otherwise::{self, Subject};
 use super::printed::PrintedLog;
 use super::snapshots::DiffLimits;
+use crate::bundle::opened::OpenedBundle;
 use crate::engine::event::Stamped;
 use crate::journal::files::RunFiles;
 use crate::journal::reader;

@@ -4,7 +4,6 @@ pub mod choose;
 pub(crate) mod detail;
 pub mod fetch;
 pub mod fold;
-pub(crate) mod opened;
 pub(crate) mod otherwise;
 pub(crate) mod printed;
 pub(crate) mod run_ref;

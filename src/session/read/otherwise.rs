@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::rc::Rc;
 
-use super::opened::OpenedBundle;
 use crate::base::explanation::Explanation;
+use crate::bundle::opened::OpenedBundle;
 use crate::definition::load::{self, Located};
 use crate::engine::event::{LoopStart, SCHEMA};
 use crate::files::read::MIB;

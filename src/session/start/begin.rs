@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-use super::assemble::assemble;
-use super::files::open;
+use super::entering::{assemble, open};
 use super::{changes, tree};
 use crate::base::command;
 use crate::base::diagnostic::Severity;
 use crate::base::text::plural;
+use crate::definition::load::DIRECTORY;
 use crate::engine::changes::StartTree;
 use crate::engine::event::{LoopStart, Overrides, SCHEMA};
 use crate::engine::request::JudgingRequest;
@@ -34,7 +34,6 @@ use crate::session::git::worktree::Worktree;
 use crate::session::interrupts::Interrupts;
 use crate::session::options::{BeginOptions, RunOptions};
 use crate::session::prepare::consent::Decided;
-use crate::session::prepare::naming::new_files;
 use crate::session::prepare::prepared::Prepared;
 use crate::session::prepare::variables::resolve;
 use crate::session::prepare::{claim, consent, lock, trust};
@@ -68,7 +67,8 @@ impl Prepared {
         options: BeginOptions,
         session: &'s Session<'s>,
     ) -> Result<BoundLoop<'s>, Error> {
-        let files = new_files((&self.located.root, &self.machine.name), &Clock::start());
+        let files =
+            RunFiles::fresh(&self.located.root.join(DIRECTORY), &self.machine.name, Clock::start().now());
         self.scope.clone_from(&options.scope);
         let context = resolve(&self, (&options, &files), session)?;
         self.settle(&context, session)?;
@@ -335,7 +335,7 @@ impl SkippedRun<'_> {
         let Self { session, prepared, options, not_run } = self;
         let Some(provider) = publisher(&options) else { return };
         let name = &prepared.machine.name;
-        let files = new_files((&prepared.located.root, name), &Clock::start());
+        let files = RunFiles::fresh(&prepared.located.root.join(DIRECTORY), name, Clock::start().now());
         if let Err(error) = files.make_directory() {
             session.talk.warning(&format!("cannot write reports: {error}"));
         }

@@ -246,7 +246,7 @@ impl Incoming {
             session.talk.warning(&format!("not carried over: {}: {}", left_out.path, left_out.why));
         }
         place(&self.there, &self.files).map_err(failed)?;
-        let job = self.manifest.job.as_ref().map(|job| format!(", left by {job}")).unwrap_or_default();
+        let job = self.manifest.job.as_ref().map_or_else(String::new, |job| format!(", left by {job}"));
         session.talk.note(&format!("took over {instance} from {}{job}", self.shown));
         Ok(Some(rehearsed))
     }
@@ -291,7 +291,7 @@ impl Incoming {
             .of_kind(Kind::Taken)
             .with_hint("follow it there; when it is over and left the run unfinished, take the run from it")),
             Err(error) => {
-                let help = error.help().map(|help| format!("; {help}")).unwrap_or_default();
+                let help = error.help().map_or_else(String::new, |help| format!("; {help}"));
                 session.talk.warning(&format!(
                     "nothing keeps another job from going on with this run: {error}{help}"
                 ));

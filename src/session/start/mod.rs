@@ -1,10 +1,9 @@
 //! Starts a run, anew or where it was left: its scope, its tree, its lock and its files.
 
-mod assemble;
 pub mod begin;
 pub mod changed;
 pub mod changes;
-pub mod files;
+pub mod entering;
 pub mod incoming;
 pub mod resume;
 pub mod rewind;

@@ -5,9 +5,8 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
-use super::assemble::assemble;
 use super::changed::changes;
-use super::files::begin_files;
+use super::entering::{assemble, begin_files};
 use super::incoming::Incoming;
 use super::rewound::{Made, Rewound};
 use super::tree;

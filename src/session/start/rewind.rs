@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use super::resume::{FoundRun, UnclaimedRun, settle};
 use super::rewound::Origin;
 use crate::definition::load;
+use crate::definition::load::DIRECTORY;
+use crate::journal::files::RunFiles;
 use crate::process::clock::Clock;
 use crate::report::numbers::StepNumber;
 use crate::session::context::Session;
@@ -12,7 +14,6 @@ use crate::session::end::ready::Ready;
 use crate::session::error::Error;
 use crate::session::git::worktree::Worktree;
 use crate::session::options::ResumeOptions;
-use crate::session::prepare::naming::new_files;
 use crate::session::prepare::prepared::{reaching, refused};
 
 /// Where a run is rewound to.
@@ -45,7 +46,8 @@ impl<'s> Session<'s> {
         let located = load::find(&cut.began.source.file, &origin.root).map_err(|error| refused(&error))?;
         let mut prepared = self.at(&origin.root).prepare(reaching(located, outside))?;
         let repeated = origin.repeated(&cut, &mut prepared)?;
-        let files = new_files((&origin.root, &prepared.machine.name), &Clock::start());
+        let files =
+            RunFiles::fresh(&origin.root.join(DIRECTORY), &prepared.machine.name, Clock::start().now());
         let (root, instance) = (origin.root.clone(), origin.instance().to_owned());
         let (mut rewound, snapshot) = origin.rewound(&cut, &prepared, self)?;
         if !rewind.agreed {

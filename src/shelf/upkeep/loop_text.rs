@@ -162,7 +162,7 @@ fn word(text: &str) -> String {
 
 /// Says where a command was found.
 pub fn source(evidence: &Evidence) -> String {
-    let task = evidence.task.as_ref().map(|task| format!(" ({})", one_line(task, 80))).unwrap_or_default();
+    let task = evidence.task.as_ref().map_or_else(String::new, |task| format!(" ({})", one_line(task, 80)));
     format!("{}:{}{task}", one_line(&evidence.file, 200), evidence.line)
 }
 

@@ -102,7 +102,11 @@ const ROOMS: &[Room] = &[
             "suggestion.rs",
         ],
     ),
-    impure("bundle", &["base", "engine", "files", "git", "journal"], &["fs_err", "sha2", "tempfile", "zip"]),
+    impure(
+        "bundle",
+        &["base", "engine", "files", "git", "journal", "report"],
+        &["fs_err", "sha2", "tempfile", "zip"],
+    ),
     impure(
         "run",
         &[

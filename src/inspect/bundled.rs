@@ -2,11 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use super::bundler::{Bundler, file_name, warnings};
-use super::finish;
-use super::killed::{self, Telling};
 use crate::journal::known::KnownRun;
 use crate::session::context::Session;
+use crate::session::end::bundler::{Bundler, file_name, warnings};
+use crate::session::end::finish;
+use crate::session::end::killed::{self, Telling};
 use crate::session::error::Error;
 use crate::session::read::choose::{Chosen, choose, never_began};
 

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
+use super::manifest::Manifest;
+use super::names;
+use super::open::{self, Bundle, LIMITS, OpenError};
 use crate::base::sum::Sum;
-use crate::bundle::manifest::Manifest;
-use crate::bundle::names;
-use crate::bundle::open::{self, Bundle, LIMITS, OpenError};
 use crate::files::transient;
 use crate::journal::reader;
 use crate::report::digest::Digest;

@@ -1,7 +1,11 @@
-//! Makes the files that a run has from its beginning.
+//! What a run has from its beginning, in one way whether it begins or goes on: its files, and its start.
 
 use std::io;
+use std::time::Duration;
 
+use crate::base::time::Timestamp;
+use crate::engine::Start;
+use crate::engine::event::LoopStart;
 use crate::files::replace::replace;
 use crate::journal::fault;
 use crate::journal::files::RunFiles;
@@ -11,6 +15,7 @@ use crate::session::end::finish;
 use crate::session::error::Error;
 use crate::session::options::RunOptions;
 use crate::session::prepare::claim::cannot_save;
+use crate::session::prepare::consent::Decided;
 
 /// Makes the files of a new run, and removes them again if one of them fails.
 pub(super) fn open(files: &RunFiles, options: &RunOptions, session: &Session<'_>) -> Result<Journal, Error> {
@@ -29,4 +34,23 @@ pub(super) fn begin_files(files: &RunFiles, options: &RunOptions, session: &Sess
     fault::write(1)?;
     replace(&files.pid(), format!("{}\n", std::process::id()))?;
     finish::begin(files, options, session)
+}
+
+/// Assembles the start of a run that first began at `at`, and has taken so long until now.
+pub(super) fn assemble(
+    event: LoopStart,
+    (at, taken): (Timestamp, Duration),
+    files: &RunFiles,
+    options: &RunOptions,
+    decided: &Decided,
+    session: &Session<'_>,
+) -> Start {
+    Start {
+        env: session.env.all().clone(),
+        run_dir: files.scratch().to_string_lossy().into_owned(),
+        deadline: options.deadline.map(|deadline| taken + RunOptions::before_the_end(deadline)),
+        budget: decided.budget,
+        on_handoff: decided.on_handoff,
+        ..Start::of(event, at, files.instance())
+    }
 }
