@@ -4,9 +4,9 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::answer::{PlannedTask, TaskParts, TaskPlan};
 use super::limits::Limits;
 use super::operation::{Note, NoteKind, Operation, Report};
+use super::planner_answers::{PlannedTask, TaskParts, TaskPlan};
 use super::task::{Board, Planning, Task, TaskCount, TaskId, TaskStatus, Tests};
 use crate::base::composed::{ONE, shown_beginning, shown_end};
 use crate::base::reason::reason;

@@ -4,21 +4,21 @@
 //! returns the new board, the verdict that chooses the next state, and notes for people. It knows no
 //! process, file, clock or chance; the same operations make the same board, everywhere and always.
 
-mod answer;
 pub(crate) mod apply;
+pub(crate) mod board_change;
 pub(crate) mod bound;
-pub(crate) mod change;
 pub(crate) mod limits;
 pub(crate) mod operation;
-pub(crate) mod shown;
+mod planner_answers;
 pub(crate) mod task;
+pub(crate) mod task_texts;
 #[cfg(test)]
 mod tests;
 
 pub use apply::apply;
+pub use board_change::BoardChange;
 pub use bound::{AgentCalls, CallBound, MOST_PARTS, MOST_TASKS};
-pub use change::BoardChange;
 pub use limits::Limits;
 pub use operation::{ANSWER, Note, NoteKind, Operation, OperationKind};
-pub use shown::FIELDS;
 pub use task::{Board, Task, TaskCount, TaskId, TaskStatus};
+pub use task_texts::FIELDS;

@@ -5,7 +5,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::answer::{TaskParts, TaskPlan};
+use super::planner_answers::{TaskParts, TaskPlan};
 use super::task::{TaskId, Tests};
 use crate::base::explanation::Explanation;
 use crate::base::text::one_line;

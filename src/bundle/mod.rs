@@ -12,10 +12,10 @@ mod objects;
 pub mod open;
 pub(crate) mod opened;
 pub mod pack;
-pub mod place;
 pub mod report;
 pub mod snapshots;
 pub mod tree;
+pub mod unpacked_files;
 
 /// The ending of a bundle's file name.
 pub const EXTENSION: &str = "llz";

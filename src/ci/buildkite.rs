@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 
 use super::job::{Job, Variables};
-use super::marker::not_at_start;
+use super::line_marks::not_at_start;
 use super::plain::{Plain, one_clean_line};
 use super::service::{CiService, ProviderRow};
 use crate::base::lookup::Lookup;

@@ -11,9 +11,9 @@ pub mod gitlab;
 pub mod harmless;
 mod jenkins;
 pub mod job;
+mod line_marks;
 #[cfg(test)]
 mod log_tests;
-mod marker;
 mod others;
 pub mod page;
 pub mod plain;

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use std::io::{self, Write};
 
 use super::job::{Job, Variables};
-use super::marker::without_markers;
+use super::line_marks::without_markers;
 use super::plain::{Plain, one_clean_line};
 use super::service::{CiService, ProviderRow, absolute, annotate};
 use crate::base::lookup::Lookup;
@@ -159,7 +159,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::ci::marker::is_skipped;
+    use crate::ci::line_marks::is_skipped;
     use crate::ci::testing::{TestLog, hostile, show};
     use crate::report::annotations::Location;
     use crate::report::testing::{failing, succeeding};

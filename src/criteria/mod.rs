@@ -6,17 +6,17 @@
 //! checks. Both keep unknown keys where they were.
 
 pub mod advance;
-pub mod check;
+pub mod check_commands;
 pub mod decision;
 pub mod edit;
 pub mod hook;
 pub mod json;
-pub mod message;
 pub mod owner;
+pub mod session_message;
 pub mod spec;
 pub mod state;
 
 pub use advance::advance;
 pub use decision::{CriteriaDecision, Progress, decide};
-pub use message::resume_message;
+pub use session_message::resume_message;
 pub use state::CriteriaState;

@@ -19,7 +19,7 @@ use crate::forge::message::{PatchId, headline};
 use crate::forge::standing::FixStanding;
 use crate::report::digest::{Digest, SentencePart};
 use crate::report::formats::markdown::{code, fenced, words};
-use crate::report::shown::{self, ShownStep};
+use crate::report::shown_steps::{self, ShownStep};
 use crate::report::step::{Step, StepStanding};
 use crate::report::{advice, nights};
 
@@ -201,7 +201,7 @@ impl BodyFacts<'_> {
 
     /// Returns the last steps, verdict by verdict, up to the end that they led to.
     fn way(&self) -> String {
-        let (steps, _) = shown::steps(self.digest);
+        let (steps, _) = shown_steps::steps(self.digest);
         let steps: Vec<_> = steps.into_iter().filter(|shown| !shown.step.closing).collect();
         if steps.is_empty() {
             return String::new();

@@ -1,7 +1,7 @@
 //! A fix as one more commit on the branch of the pull request that the job is about.
 
+use super::delivered::Done;
 use super::offer::{Offered, check_changes};
-use super::outcome::Done;
 use super::secrecy::check_texts;
 use super::servers::DeliveryServer;
 use super::texts::Texts;
@@ -13,7 +13,7 @@ use crate::forge::message;
 use crate::forge::names::StickyNames;
 use crate::forge::standing::FixStanding;
 use crate::session::context::Session;
-use crate::session::git::stop::DeliveryStop;
+use crate::session::git::delivery_stop::DeliveryStop;
 
 /// So many commits of ours on top of each other are two bots that undo each other's work.
 const MOST_IN_A_ROW: usize = 3;

@@ -10,17 +10,17 @@
 pub mod body;
 pub mod caveats;
 mod commit;
+pub(crate) mod delivered;
 pub mod leaks;
 mod locked;
 mod offer;
-pub(crate) mod outcome;
 pub mod plan;
 pub mod policy;
+mod push_service;
 pub(crate) mod pushed;
-pub mod relay;
+pub mod relayed_report;
 mod secrecy;
 pub(crate) mod servers;
-mod service;
 mod source;
 mod sticky;
 mod suggest;
@@ -32,8 +32,8 @@ use std::io;
 use std::path::PathBuf;
 
 use caveats::Caveats;
+pub use delivered::{Delivery, Done};
 use offer::Offered;
-pub use outcome::{Delivery, Done};
 use servers::DeliveryServer;
 use source::Source;
 use way::Brought;
@@ -43,7 +43,7 @@ use crate::ci::Provider;
 use crate::forge::standing::FixStanding;
 use crate::session::context::Session;
 use crate::session::error::{Error, Kind};
-use crate::session::git::stop::DeliveryStop;
+use crate::session::git::delivery_stop::DeliveryStop;
 use crate::session::prepare::lock::Lock;
 
 /// How often a delivery is begun anew because another one was faster.
@@ -59,7 +59,7 @@ impl Session<'_> {
         let provider = Provider::detect(&self.env.lookup());
         let source = source::open(&options.what, options.way == Destination::Suggestions, self);
         let source = source.inspect_err(|error| {
-            self.told(provider.summarize(&outcome::failure(None, error)), &provider);
+            self.told(provider.summarize(&delivered::failure(None, error)), &provider);
         })?;
         self.talk.note(&format!("delivering {}: sha256:{}", source.shown, source.bundle.sum));
         let loop_name = source.bundle.manifest.r#loop.to_string();
@@ -72,8 +72,8 @@ impl Session<'_> {
                 .announce(&delivery.outputs())
                 .and_then(|()| provider.summarize(&delivery.summary(&loop_name))),
             Err(error) => provider
-                .announce(&outcome::outputs_of_failure(patch.as_deref(), source.bundle.sum))
-                .and_then(|()| provider.summarize(&outcome::failure(Some(&loop_name), error))),
+                .announce(&delivered::outputs_of_failure(patch.as_deref(), source.bundle.sum))
+                .and_then(|()| provider.summarize(&delivered::failure(Some(&loop_name), error))),
         };
         self.told(told, &provider);
         if let Some(patch) = &patch {

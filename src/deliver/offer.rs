@@ -23,7 +23,7 @@ use crate::journal::files::RunFiles;
 use crate::session::context::Session;
 use crate::session::error::Error;
 use crate::session::git;
-use crate::session::git::stop::DeliveryStop;
+use crate::session::git::delivery_stop::DeliveryStop;
 use crate::session::git::workspace::{Fix, Workspace};
 use crate::session::prepare::lock::Lock;
 

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::service::DeliveryService;
+use super::push_service::DeliveryService;
 use crate::base::object::ObjectId;
 use crate::base::text::one_line;
 use crate::forge::interface::{

@@ -16,7 +16,7 @@ use crate::forge::change::{FileChange, FileSide};
 use crate::forge::standing::Refusal;
 use crate::forge::suggestion::hunks;
 use crate::session::context::Session;
-use crate::session::git::stop::DeliveryStop;
+use crate::session::git::delivery_stop::DeliveryStop;
 use crate::session::git::workspace::{Workspace, broken};
 
 /// The most bytes of a file that is searched.

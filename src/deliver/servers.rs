@@ -1,8 +1,8 @@
 //! Which server takes a delivery, as the environment and the checkout say it. A new kind of server is one arm of
 //! [`ServerKind`] and what makes its [`Forge`].
 
+use super::push_service::{self, DeliveryService, PushServer};
 use super::pushed::{PushForge, identity};
-use super::service::{self, DeliveryService, PushServer};
 use super::way::{DeliverOptions, Destination};
 use crate::base::text::one_line;
 use crate::bundle::manifest;
@@ -23,7 +23,7 @@ use crate::session::context::Session;
 use crate::session::end::bundler::here;
 use crate::session::error::Error;
 use crate::session::git;
-use crate::session::git::stop::DeliveryStop;
+use crate::session::git::delivery_stop::DeliveryStop;
 use crate::session::git::workspace::{Remote, Workspace};
 
 /// A server that takes deliveries, or none.
@@ -67,7 +67,7 @@ pub(crate) fn find(options: &DeliverOptions, session: &Session<'_>) -> Result<De
     }
     let repository = here(&checkout, session);
     if options.way != Destination::Patch
-        && let Some(PushServer { name, remote, service }) = service::gitlab(session)?
+        && let Some(PushServer { name, remote, service }) = push_service::gitlab(session)?
     {
         return Ok(DeliveryServer {
             kind: ServerKind::Pushed(name, service),

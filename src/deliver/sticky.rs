@@ -1,7 +1,7 @@
 //! The one pull request, or branch, of a loop and a base.
 
+use super::delivered::Done;
 use super::offer::{Offered, check_changes};
-use super::outcome::Done;
 use super::plan;
 use super::plan::{DeliveryPlan, Observed, Offer, PullStep};
 use super::secrecy::check_texts;
@@ -12,7 +12,7 @@ use crate::forge::interface::{Checks, Forge, ForgeError, ForgeErrorKind, NewComm
 use crate::forge::names::StickyNames;
 use crate::forge::standing::FixStanding;
 use crate::session::context::Session;
-use crate::session::git::stop::DeliveryStop;
+use crate::session::git::delivery_stop::DeliveryStop;
 
 /// Delivers to the branch of a loop and a base, and keeps its pull request.
 pub(super) fn deliver(

@@ -2,9 +2,9 @@
 //! the server; the bundle is the work of whoever opened it, and is believed in nothing.
 
 use super::caveats::Caveats;
+use super::delivered::Done;
 use super::offer::{Applied, Offered, check_changes};
-use super::outcome::Done;
-use super::relay::contradiction;
+use super::relayed_report::contradiction;
 use super::secrecy::check_texts;
 use super::servers::DeliveryServer;
 use super::way::{Brought, DeliverOptions};
@@ -23,7 +23,7 @@ use crate::forge::review_text::{LeftArtifact, ReviewFacts, review_body};
 use crate::forge::standing::FixStanding;
 use crate::forge::suggestion::{FixedFile, NotSuggested, PullFile, Suggestion, Suggestions};
 use crate::session::context::Session;
-use crate::session::git::stop::DeliveryStop;
+use crate::session::git::delivery_stop::DeliveryStop;
 use crate::session::git::workspace::{Workspace, broken};
 use crate::session::read::fetch;
 

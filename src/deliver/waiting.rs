@@ -1,6 +1,6 @@
 //! The status of a run that waits for its delivery, and how the delivery ends it.
 
-use super::outcome::{Delivery, Done};
+use super::delivered::{Delivery, Done};
 use crate::ci::Provider;
 use crate::ci::reported::{ReportOptions, ReportRequest, ReportedRun};
 use crate::session::context::Session;

@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
+use super::delivered::Done;
 use super::leaks::LeakPlace;
-use super::outcome::Done;
 use crate::base::object::ObjectId;
 use crate::forge::interface::Checks;
 use crate::session::options::LockOptions;

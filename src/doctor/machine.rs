@@ -1,6 +1,6 @@
 //! What the system offers to keep agents in: the kernel, Landlock, user namespaces, seccomp, bubblewrap.
 
-use super::asked::{self, ToolAnswer};
+use super::program_answers::{self, ToolAnswer};
 use super::row::{DoctorRow, RowState};
 use crate::base::text::one_line;
 use crate::session::context::Session;
@@ -28,7 +28,7 @@ pub(super) fn rows(session: &Session<'_>) -> Vec<DoctorRow> {
         );
         return rows;
     }
-    let [namespaces, bwrap, confined] = asked::all(
+    let [namespaces, bwrap, confined] = program_answers::all(
         [
             &["unshare", "--user", "--map-root-user", "true"],
             &["bwrap", "--version"],

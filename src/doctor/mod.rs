@@ -1,8 +1,8 @@
 //! `ll-loop doctor`: finds out what works on this machine, what the loops here need of it, and what to do about the rest.
 
-mod asked;
 mod here;
 mod machine;
+mod program_answers;
 pub(crate) mod row;
 mod tools;
 

@@ -1,7 +1,7 @@
 //! The programs that loops are run with: git, docker, the CLIs of agents, and the tokens that are set for them.
 
-use super::asked::{self, ToolAnswer};
 use super::here::Needs;
+use super::program_answers::{self, ToolAnswer};
 use super::row::{DoctorRow, RowState};
 use crate::base::text::{listed, one_line};
 use crate::git::call::{Call, PROGRAM};
@@ -33,7 +33,7 @@ const TOKENS: [&str; 18] = [
 ];
 
 pub(super) fn rows(needs: &Needs, session: &Session<'_>) -> Vec<DoctorRow> {
-    let [docker, claude, codex, gemini, qwen] = asked::all(
+    let [docker, claude, codex, gemini, qwen] = program_answers::all(
         [
             &["docker", "version", "--format", "{{.Server.Version}}"],
             &["claude", "--version"],

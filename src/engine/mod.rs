@@ -15,9 +15,9 @@ use crate::base::name::StateName;
 use crate::base::time::Timestamp;
 use crate::machine::{Budget, Machine, OnHandoff, StepId, Target};
 
+mod action_variables;
 mod arrive;
-pub mod artifact;
-mod begin;
+pub mod artifact_request;
 mod bounds;
 mod breaker;
 mod budget;
@@ -27,7 +27,7 @@ pub mod closing_pass;
 mod common;
 mod decide;
 mod end;
-mod environment;
+mod entered_state;
 pub mod event;
 pub mod execution;
 mod going_pass;
@@ -41,7 +41,7 @@ pub mod result;
 pub mod run;
 mod scope;
 mod signals;
-mod sub_loop;
+mod sub_loop_result;
 pub mod suppose;
 mod trees;
 pub mod verification;
@@ -291,7 +291,7 @@ impl<'m> Engine<'m> {
                     Some(rechecks) => drop(self.inner.insert(state.clone(), rechecks)),
                     None => drop(self.inner.remove(&state)),
                 }
-                self.record(sub_loop::completed(state, *request, end), events);
+                self.record(sub_loop_result::completed(state, *request, end), events);
             }
             // Where the run is to end, that is what follows.
             (Waiting::Continuation(..), Input::Continuation(_)) if self.cancel.is_some() => {}

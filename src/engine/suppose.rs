@@ -10,7 +10,7 @@ use super::event::{ActionComplete, Event, LoopComplete, LoopStart, SubLoopComple
 use super::outcome::{Outcome, TerminatedBy};
 use super::past::Past;
 use super::run::{Deciding, Pending, Phase};
-use super::sub_loop::sub_loop_verdict;
+use super::sub_loop_result::sub_loop_verdict;
 use super::waiting::{Decision, Evidence};
 use super::{Engine, Start, TURN};
 use crate::base::name::StateName;

@@ -24,13 +24,13 @@ use crate::evaluate::survey::{Survey, Surveyed};
 use crate::machine::Target;
 use crate::machine::compile::compile;
 
+mod asked_models;
 mod board;
 mod cancelled;
 mod changes;
 mod explored;
 mod generated;
-mod models;
-mod nights;
+mod night_runs;
 mod resumed;
 mod rewound;
 mod rounds;

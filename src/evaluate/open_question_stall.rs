@@ -4,7 +4,7 @@ use super::bounds::{Margin, VisitCount};
 use super::convergence::Direction;
 use super::evaluator::{Evaluator, Judged, Judging, Verdicts};
 use super::field::{Field, FieldError};
-use super::history::{PlateauRule, in_run_dir};
+use super::number_history::{PlateauRule, in_run_dir};
 use crate::base::decode::record;
 use crate::base::template::Template;
 

@@ -21,7 +21,7 @@ use crate::git::runner::Git;
 use crate::session::context::Session;
 use crate::session::error::Error;
 use crate::session::git;
-use crate::session::git::stop::DeliveryStop;
+use crate::session::git::delivery_stop::DeliveryStop;
 use crate::session::git::workspace::Workspace;
 
 /// The tree that the changes of verified items make together.

@@ -19,7 +19,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
-use super::call::{asked, prompted};
+use super::host_call::{asked, prompted};
 use super::interface::{
     Access, Failure, Host, HostConversation, Invocation, Listener, Prompt, Release, Talker, Terms, Version,
 };

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
-use super::call::{options, variable, words};
+use super::host_call::{options, variable, words};
 use super::interface::{
     Access, Counting, Failure, Host, HostSettings, Invocation, Listener, Prompt, Pulse, Release, Terms,
     Version,

@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-use super::call::{options, words};
+use super::host_call::{options, words};
 use super::interface::{
     Access, Attachment, Counting, Failure, Host, HostSettings, Invocation, Listener, Preflight, Prompt,
     Pulse, Release, Terms, Version,
@@ -120,7 +120,7 @@ fn call(
     argv.extend(session.into_iter().flat_map(|session| ["resume", session]).map(str::to_owned));
     argv.push(STDIN.to_owned());
     let text = match schema {
-        Some(schema) if file.is_none() => super::call::with_form(text, schema),
+        Some(schema) if file.is_none() => super::host_call::with_form(text, schema),
         Some(_) | None => text.to_owned(),
     };
     Invocation { argv, stdin: Some(text), env: Vec::new(), file }

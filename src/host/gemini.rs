@@ -17,7 +17,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-use super::call::{asked, options, prompted, variable, words};
+use super::host_call::{asked, options, prompted, variable, words};
 use super::interface::{
     Access, Attachment, Failure, Host, HostSettings, Invocation, Listener, Prompt, Pulse, Release, Terms,
     Version,

@@ -2,10 +2,10 @@
 
 pub(crate) mod account;
 mod acp;
-mod call;
 mod claude;
 mod codex;
 mod gemini;
+mod host_call;
 pub(crate) mod interface;
 mod output;
 mod qwen;

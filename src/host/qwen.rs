@@ -15,8 +15,8 @@
 
 use serde_json::{Map, Value};
 
-use super::call::{options, words};
 use super::claude::{ClaudeMessages, MessageDialect};
+use super::host_call::{options, words};
 use super::interface::{
     Access, Failure, Host, HostSettings, Invocation, Listener, Prompt, Release, Terms, Version,
 };

@@ -1,10 +1,10 @@
 //! Looks at runs that ended or that go on: why, what differs, the log again, a step again, statistics and reports. Only reads.
 
 mod bundled;
-mod diff;
+mod compared_runs;
 pub(crate) mod replay;
-pub mod report;
-mod repro;
 mod repro_script;
+pub mod run_report;
 pub mod stats;
-mod why;
+mod step_again;
+mod why_ended;

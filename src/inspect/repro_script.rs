@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use super::repro::Repro;
+use super::step_again::Repro;
 use crate::base::redact::MASK;
 use crate::base::sum::Sum;
 use crate::base::template::shell_quote;

@@ -13,7 +13,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde::{Deserialize, Serialize};
 
-use super::table::{Process, ProcessNamespace, processes};
+use super::proc_table::{Process, ProcessNamespace, processes};
 
 /// The variable by which processes of a run are known, also those whose start could not be recorded any more.
 const MARK: &str = "LL_LOOP_RUN";

@@ -1,7 +1,7 @@
 //! Tells whether a process that a file names still lives: its number alone says little, for another one may have come to
 //! have it, and other machines and containers count for themselves.
 
-use super::table::{Process, ProcessNamespace};
+use super::proc_table::{Process, ProcessNamespace};
 
 /// Returns the name of this machine.
 pub fn host() -> String {

@@ -10,7 +10,7 @@ use console::Style;
 use super::closing::{advice, headline};
 use super::dialect::Dialect;
 use super::digest::{EndKind, changes};
-use super::level::LoopViews;
+use super::loop_level::LoopViews;
 use super::passes::{Released, Repeats};
 use super::reader::Reader;
 use super::silence::SilenceMeter;

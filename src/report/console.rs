@@ -10,15 +10,15 @@ use console::{Style, truncate_str};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use screen::{MIN_WIDTH, Screen, SharedScreen};
 
+use super::board_work::TaskChange;
 use super::closing::{advice, headline};
 use super::digest::{EndKind, changes};
-use super::level::LoopViews;
+use super::loop_level::LoopViews;
 use super::passes::{Released, Repeats};
 use super::reader::Reader;
 use super::silence::SilenceMeter;
 use super::stages::{self, RoleStage};
 use super::step::{Step, StepStanding};
-use super::work::TaskChange;
 use super::{OutputLine, Sink, wording};
 use crate::base::text::{coloured, head, is_direction, is_line_end, one_line, plain};
 use crate::base::time::{human, millis};

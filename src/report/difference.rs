@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::digest::Digest;
 use super::numbers::StepNumber;
-use super::way::{MAX_STATES, count, has_room};
+use super::taken_edges::{MAX_STATES, count, has_room};
 use crate::base::text::{head, one_line, plural};
 use crate::base::time::{human, millis};
 use crate::engine::event::{Event, Stamped};

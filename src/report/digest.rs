@@ -14,15 +14,15 @@ use flips::Otherwise;
 use indexmap::IndexMap;
 use visits::Fold;
 
+use super::board_work::BoardWork;
 use super::mends::Mends;
 use super::numbers::StepNumber;
 use super::passes::Passes;
 use super::reader::Reader;
 use super::step::tracker::Tracker;
 use super::step::{Step, StepStanding};
+use super::taken_edges::{EdgeCount, MAX_STATES, VisibleEdges, count, count_edge, has_room};
 use super::unbegun::Unbegun;
-use super::way::{EdgeCount, MAX_STATES, VisibleEdges, count, count_edge, has_room};
-use super::work::BoardWork;
 use crate::base::name::StateName;
 use crate::base::text;
 use crate::base::time::{Timestamp, millis};

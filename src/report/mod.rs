@@ -2,6 +2,7 @@
 
 pub mod advice;
 pub mod annotations;
+pub mod board_work;
 pub mod ci_log;
 pub mod closing;
 pub mod console;
@@ -13,9 +14,9 @@ pub mod formats;
 pub mod graph;
 pub mod html;
 pub mod items;
-mod level;
 pub mod lineage;
 pub mod log_file;
+mod loop_level;
 pub mod markup;
 pub mod mends;
 pub mod nights;
@@ -24,18 +25,17 @@ pub mod passes;
 mod places;
 pub mod reader;
 mod recent;
-pub mod shown;
+pub mod shown_steps;
 mod silence;
 pub mod stages;
 pub mod stats;
 pub mod step;
+pub mod taken_edges;
 #[cfg(test)]
 pub(crate) mod testing;
 pub mod unbegun;
-pub mod way;
 pub mod why;
 mod wording;
-pub mod work;
 
 use std::io;
 use std::time::Duration;

@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
+use super::board_work::{BoardWork, TaskChange};
 use super::step::{Step, StepStanding};
-use super::work::{BoardWork, TaskChange};
 use crate::base::text::{one_line, plural};
 use crate::base::time::human;
 use crate::board::{Note, NoteKind, Task, TaskCount, TaskId, TaskStatus};

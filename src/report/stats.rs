@@ -1,18 +1,18 @@
 //! What many runs have in common: how they ended, how long their states took, what is flaky and what they cost. Folded
 //! from journals, one run at a time; nothing of a run is kept but its numbers.
 
-pub mod shown;
-mod spread;
+pub mod stats_report;
+mod value_counts;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use indexmap::IndexMap;
-use spread::Spread;
+use value_counts::Spread;
 
 use super::digest::Digest;
 use super::step::Step;
-use super::way::{MAX_STATES, has_room};
+use super::taken_edges::{MAX_STATES, has_room};
 use crate::base::name::StateName;
 use crate::base::time::{Timestamp, millis};
 use crate::engine::event::{Event, Stamped};
@@ -317,7 +317,7 @@ mod tests {
     #[test]
     fn runs_are_counted_by_loop_and_state() {
         let stats = of(&[&failing(), &succeeding(), &flaky(10), &working()]);
-        assert_snapshot!(shown::text(&stats), @"
+        assert_snapshot!(stats_report::text(&stats), @"
         build: 1 run, 1 failure
           outcomes  of the last 1 run                       ✗
           verified  no success yet
@@ -362,7 +362,7 @@ mod tests {
                7.0s  fix-types: fix
                4.6s  build: plan
         ");
-        assert_snapshot!(format!("{:#}", shown::json(&of(&[&failing(), &succeeding(), &flaky(10)]))), @r#"
+        assert_snapshot!(format!("{:#}", stats_report::json(&of(&[&failing(), &succeeding(), &flaky(10)]))), @r#"
         {
           "loops": [
             {
@@ -418,7 +418,7 @@ mod tests {
 
     #[test]
     fn a_share_is_of_what_could_have_been() {
-        let of_loop = |stats: &Stats| shown::json(stats)["loops"][0].clone();
+        let of_loop = |stats: &Stats| stats_report::json(stats)["loops"][0].clone();
         let never = of_loop(&of(&[&failing()]));
         assert_eq!((&never["verified"], &never["passes"]["median"]), (&().into(), &().into()), "no success");
         assert_eq!((never["flaky"].as_f64(), never["cost_usd"].as_f64()), (Some(0.0), Some(0.0)));

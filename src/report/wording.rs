@@ -5,7 +5,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use super::level::LoopView;
+use super::loop_level::LoopView;
 use super::stages;
 use super::step::Step;
 use crate::base::name::StateName;

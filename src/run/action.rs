@@ -5,8 +5,8 @@ use std::io::{self, Write as _};
 
 use tempfile::TempPath;
 
-use super::kept::{Onlooker, RepositoryBefore};
 use super::lines::LineCollector;
+use super::put_back::{Onlooker, RepositoryBefore};
 use super::surprises::Surprises;
 use super::ticking::{show, while_ticking};
 use super::world::World;

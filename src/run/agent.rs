@@ -8,12 +8,12 @@ use serde_json::Value;
 use tempfile::NamedTempFile;
 
 use super::assembly::Assembly;
-use super::kept::{Onlooker, RepositoryBefore};
 use super::lines::LineCollector;
 use super::patience::{CallWatch, Patience};
+use super::put_back::{Onlooker, RepositoryBefore};
 use super::ticking::{show, tick, while_ticking};
 use super::world::World;
-use super::{acp, installed, recorded};
+use super::{acp_lines, installed, recorded};
 use crate::base::explanation::Explanation;
 use crate::base::sandbox::Sandbox;
 use crate::engine::request::{AskRequest, PromptRequest, Setting};
@@ -550,7 +550,7 @@ async fn prompted(
         let over = |usage: &Usage| is_over(budget, spent, usage);
         let conversation = agent.prompted(prompt, &directory(&program, world));
         let (seen, mut conversation) =
-            Box::pin(acp::talk(conversation, &program, setting, &over, world)).await;
+            Box::pin(acp_lines::talk(conversation, &program, setting, &over, world)).await;
         return (heard(seen, conversation.as_mut(), prompt.answer.is_some()), Counting::Call);
     }
     let patience = world.agents.patience;
@@ -615,7 +615,7 @@ async fn asked(
     if let Some(agent) = host.talks() {
         let conversation = agent.asked(question, &directory(&program, world));
         let (seen, mut conversation) =
-            Box::pin(acp::talk(conversation, &program, setting, &|_| false, world)).await;
+            Box::pin(acp_lines::talk(conversation, &program, setting, &|_| false, world)).await;
         if seen.failure.is_some() {
             return missing(seen);
         }

@@ -9,8 +9,8 @@ use super::sub_loop::Surrounding;
 use super::ticking::tick;
 use super::world::World;
 use super::{
-    action, agent, approval, artifact, continuation, learning, mcp, measure, moments, query, shared_file,
-    sub_loop, survey,
+    action, agent, approval, artifact_copy, continuation, learning, mcp, measure, query_process, shared_file,
+    snapshot_moments, sub_loop, tree_survey,
 };
 use crate::base::explanation::Explanation;
 use crate::base::name::StateName;
@@ -80,7 +80,7 @@ async fn drive(engine: &mut Engine<'_>, world: &mut World) -> Result<LoopComplet
         let input = match engine.next() {
             Next::Done(complete) => {
                 if !is_measured {
-                    artifact::leave(engine, world);
+                    artifact_copy::leave(engine, world);
                 }
                 return Ok(complete.clone());
             }
@@ -111,8 +111,8 @@ async fn drive(engine: &mut Engine<'_>, world: &mut World) -> Result<LoopComplet
                 world.last_action = Some(world.clock.now());
                 Input::ActionDone(action::perform(request, world).await)
             }
-            Next::Survey(request) => Input::Surveyed(survey::look(request, world).await),
-            Next::Query(request) => Input::Queried(query::perform(request, world).await),
+            Next::Survey(request) => Input::Surveyed(tree_survey::look(request, world).await),
+            Next::Query(request) => Input::Queried(query_process::perform(request, world).await),
             Next::SetAside(request) => {
                 is_set_aside = true;
                 let placed = Box::pin(measure::set_aside(request, world)).await;
@@ -125,7 +125,7 @@ async fn drive(engine: &mut Engine<'_>, world: &mut World) -> Result<LoopComplet
             Next::Look => Input::Looked(Box::pin(measure::look(world)).await),
             Next::Measure(request) => {
                 is_measured = true;
-                artifact::leave(engine, world);
+                artifact_copy::leave(engine, world);
                 Input::Measured(Box::pin(measure::end(request, world)).await)
             }
             Next::Read(path) => {
@@ -146,9 +146,9 @@ async fn drive(engine: &mut Engine<'_>, world: &mut World) -> Result<LoopComplet
             Err(UnexpectedInput) if asker.is_some() => {}
             Err(UnexpectedInput) => unreachable!("every request above has its own answer"),
         }
-        let moments = moments::of(&events, &world.around);
+        let moments = snapshot_moments::of(&events, &world.around);
         world.record(engine, events)?;
-        moments::keep(&moments, world).await;
+        snapshot_moments::keep(&moments, world).await;
         // Nothing runs now, so the working tree is what the journal says of it.
         // In a closing pass it may hold the judges of the start.
         if !is_set_aside {

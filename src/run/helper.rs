@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::evaluate::jq;
 use crate::evaluate::query::Query;
-use crate::process::bounds::{self, ProcessBounds};
+use crate::process::memory_bounds::{self, ProcessBounds};
 
 /// The memory that a query may take.
 pub(super) const MEMORY: u64 = 1024 * 1024 * 1024;
@@ -55,7 +55,7 @@ pub fn serve(mut input: impl Read, mut output: impl Write) -> io::Result<()> {
     let mut text = String::new();
     input.read_to_string(&mut text)?;
     let (parent, filter, document) = understood(&text).ok_or(io::ErrorKind::InvalidInput)?;
-    bounds::apply(ProcessBounds { parent, memory: MEMORY, processor: LONGEST })?;
+    memory_bounds::apply(ProcessBounds { parent, memory: MEMORY, processor: LONGEST })?;
     let answer = jq::run(filter, document);
     serde_json::to_writer(&mut output, &answer)?;
     output.flush()

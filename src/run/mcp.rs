@@ -12,14 +12,14 @@ use tokio::process::{ChildStdin, ChildStdout};
 use tokio::time::{Instant, sleep_until};
 
 use super::complaints::Complaints;
-use super::servers::{self, ServerProblem};
+use super::mcp_servers::{self, ServerProblem};
 use super::ticking::tick;
 use super::world::World;
 use crate::base::text::one_line;
 use crate::engine::request::ToolRequest;
 use crate::evaluate::observation::{NOT_FOUND_CODE, Observation, Stop, TIMEOUT_CODE, Text};
 use crate::process::clock::Clock;
-use crate::process::service::RunningService;
+use crate::process::running_child::RunningService;
 use crate::process::signal::EndRequest;
 use crate::process::spawn::Program;
 
@@ -91,7 +91,7 @@ fn failed(why: &str) -> String {
 
 fn program(request: &ToolRequest, world: &World) -> Result<Program, ServerProblem> {
     let mut env = world.env_of(&request.setting);
-    let server = servers::find(&world.root, &request.server, &env)?;
+    let server = mcp_servers::find(&world.root, &request.server, &env)?;
     env.extend(server.env);
     world.program(server.argv, env, &request.setting).map_err(|why| ServerProblem::Unusable(why.to_string()))
 }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::normal::Normal;
 use super::recording::{RecordedAnswer, RecordedRequest};
 use super::ticking::show;
-use super::tree::{WorkingTree, WorkingTrees};
+use super::tree_digest::{WorkingTree, WorkingTrees};
 use super::world::World;
 use crate::base::explanation::Explanation;
 use crate::engine::request::{AskRequest, PromptRequest};

@@ -11,7 +11,7 @@ use crate::forge::github::workflow_job::TOKENS;
 /// Variables of ll-loop itself that actions do not inherit.
 const WITHHELD: &[&str] = &[SUPERVISED, DETACHED, "LL_FAULT"];
 
-/// Set for the child of [`crate::process::init`], so that the child does not start another one.
+/// Set for the child of [`crate::process::container_init`], so that the child does not start another one.
 pub(crate) const SUPERVISED: &str = "LL_LOOP_SUPERVISED";
 
 /// Set for the process that `--background` starts.
@@ -88,7 +88,7 @@ impl Environment {
 
     /// Tells whether this process is PID 1 of a container, which has to reap orphans and pass on signals.
     pub(crate) fn is_container_init(&self) -> bool {
-        crate::process::init::is_first_process() && self.get(SUPERVISED).is_none()
+        crate::process::container_init::is_first_process() && self.get(SUPERVISED).is_none()
     }
 
     /// Returns every variable, for templates.

@@ -23,5 +23,5 @@ pub mod prepare;
 pub mod read;
 pub mod secrets;
 pub mod start;
-pub mod stop;
+pub mod stop_run;
 pub mod talk;

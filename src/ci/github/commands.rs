@@ -11,7 +11,7 @@ use std::fmt::Write as _;
 use uuid::Uuid;
 
 use crate::base::time::Timestamp;
-use crate::ci::marker::{not_at_start, without_markers};
+use crate::ci::line_marks::{not_at_start, without_markers};
 use crate::ci::plain::one_clean_line;
 use crate::report::annotations::{Annotation, AnnotationLevel};
 use crate::report::dialect::Dialect;
@@ -131,7 +131,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::ci::marker::is_skipped;
+    use crate::ci::line_marks::is_skipped;
     use crate::ci::testing::COLOUR;
     use crate::engine::outcome::{Outcome, TerminatedBy};
     use crate::report::annotations::Location;

@@ -9,7 +9,7 @@ use crate::base::explanation::Explanation;
 use crate::base::text::{one_line, percent_encoded};
 use crate::ci::chain::{ChainLink, NextRun};
 use crate::forge::github::api::ApiError;
-use crate::forge::github::run;
+use crate::forge::github::workflow_run;
 
 /// Starts the next run of the chain.
 pub(super) fn go_on(target: &ReportTarget, link: ChainLink) -> NextRun {
@@ -54,7 +54,7 @@ fn workflow(target: &ReportTarget) -> Result<String, Explanation> {
     }
     let unnamed = || Explanation::new("this job does not name a workflow of this repository");
     let run = target.run().parse().map_err(|_| unnamed())?;
-    let run = run::get(target.api(), target.repository(), run);
+    let run = workflow_run::get(target.api(), target.repository(), run);
     let run = run.map_err(|error| Explanation::new(said(error)))?;
     run.workflow().map(str::to_owned).ok_or_else(unnamed)
 }

@@ -4,7 +4,7 @@
 
 use super::commands::escape_data;
 use crate::base::text::plain;
-use crate::ci::marker::{is_skipped, without_markers};
+use crate::ci::line_marks::{is_skipped, without_markers};
 use crate::ci::plain::one_clean_line;
 
 /// The commands that change nothing but how the log looks.

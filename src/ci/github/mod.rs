@@ -6,7 +6,7 @@ pub mod commands;
 mod comment;
 mod cut;
 mod dispatch;
-pub mod files;
+pub mod file_commands;
 pub mod gate;
 pub mod relay;
 pub mod reporter;
@@ -135,11 +135,11 @@ impl CiService for Github {
 
     /// The runner reads the file after the step however it ended, and of two values the later one counts.
     fn announce(&self, outputs: &[(&'static str, String)]) -> io::Result<()> {
-        self.output.as_deref().map_or(Ok(()), |path| files::append_outputs(path, outputs))
+        self.output.as_deref().map_or(Ok(()), |path| file_commands::append_outputs(path, outputs))
     }
 
     fn summarize(&self, markdown: &str) -> io::Result<()> {
-        self.summary.as_deref().map_or(Ok(()), |path| files::append_summary(path, markdown))
+        self.summary.as_deref().map_or(Ok(()), |path| file_commands::append_summary(path, markdown))
     }
 
     fn stores_artifacts(&self) -> bool {
@@ -149,9 +149,9 @@ impl CiService for Github {
     fn publish(&self, digest: &Digest, tree: &Checkout<'_>, log: &mut dyn Write) -> Vec<io::Error> {
         let annotated = annotate(&WorkflowCommands::default(), digest, tree, log);
         let output =
-            self.output.as_deref().map(|path| files::append_outputs(path, &outputs::outputs(digest)));
+            self.output.as_deref().map(|path| file_commands::append_outputs(path, &outputs::outputs(digest)));
         let summary =
-            self.summary.as_deref().map(|path| files::append_summary(path, &summary::render(digest)));
+            self.summary.as_deref().map(|path| file_commands::append_summary(path, &summary::render(digest)));
         [Some(annotated), output, summary].into_iter().flatten().filter_map(Result::err).collect()
     }
 

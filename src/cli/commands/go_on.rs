@@ -11,7 +11,7 @@ use crate::cli::flags::{self, ChainFlags, CommitFlags, KeyFlag};
 use crate::engine::outcome::Outcome;
 use crate::journal::known::{KnownRun, RunStatus};
 use crate::session::context::Session;
-use crate::session::end::dispatch::{dispatch, subject};
+use crate::session::end::next_run::{dispatch, subject};
 use crate::session::end::publish::wanted;
 use crate::session::error::Error;
 use crate::session::key;

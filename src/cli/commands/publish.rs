@@ -3,7 +3,7 @@
 use clap::Args;
 
 use crate::cli::output::Output;
-use crate::deliver::relay::RelayOptions;
+use crate::deliver::relayed_report::RelayOptions;
 use crate::session::context::Session;
 use crate::session::error::Error;
 

@@ -12,7 +12,7 @@ use crate::report::numbers::StepNumber;
 use crate::session::context::Session;
 use crate::session::error::Error;
 use crate::session::options::ResumeOptions;
-use crate::session::start::rewind::RewindOptions;
+use crate::session::start::rewound_run::RewindOptions;
 
 /// The arguments of `rewind`. Options of the run that it comes from still hold.
 #[derive(Clone, Debug, Args)]

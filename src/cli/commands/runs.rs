@@ -14,9 +14,9 @@ use crate::engine::execution;
 use crate::journal::claim::ClaimStanding;
 use crate::journal::known::{KnownRun, RunStatus, state_now, state_problem};
 use crate::journal::reader;
+use crate::report::board_work::BoardWork;
 use crate::report::digest::Digest;
 use crate::report::stages;
-use crate::report::work::BoardWork;
 
 /// The most tasks that are listed.
 const MAX_TASKS: usize = 100;

@@ -5,7 +5,7 @@ use clap::Args;
 use crate::base::time::Since;
 use crate::cli::output::Output;
 use crate::inspect::stats::RunsAsked;
-use crate::report::stats::shown;
+use crate::report::stats::stats_report;
 use crate::session::context::Session;
 use crate::session::error::Error;
 
@@ -39,9 +39,9 @@ pub(in crate::cli) fn stats(args: &StatsArgs, session: &Session<'_>, output: &Ou
     };
     let stats = session.stats(&asked)?;
     if args.json {
-        output.pretty_json(shown::json(&stats));
+        output.pretty_json(stats_report::json(&stats));
     } else {
-        output.data(&shown::text(&stats));
+        output.data(&stats_report::text(&stats));
     }
     Ok(0)
 }

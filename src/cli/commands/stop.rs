@@ -10,7 +10,7 @@ use crate::journal::known::KnownRun;
 use crate::session::context::Session;
 use crate::session::error::{Error, Kind};
 use crate::session::read::runs::{Places, RunQuery};
-use crate::session::stop;
+use crate::session::stop_run;
 
 /// The arguments of `stop`.
 #[derive(Debug, Args)]
@@ -39,7 +39,7 @@ pub(in crate::cli) fn stop(args: &StopArgs, session: &Session<'_>, output: &Outp
             return Err(Error::refused(message).with_hint(format!("name one of them: {}", names.join(", "))));
         }
     };
-    stop::end(run)?;
+    stop_run::end(run)?;
     let now = crate::process::clock::Clock::start().now();
     let instance = run.files.instance();
     match places.all()?.iter().find(|run| run.files.instance() == instance) {

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use crate::cli::exit;
-use crate::process::init;
+use crate::process::container_init;
 use crate::session::environment::{Environment, SUPERVISED};
 
 /// Never returns before the supervised process has ended.
@@ -13,10 +13,9 @@ pub(in crate::cli) fn supervise(arguments: &[OsString], env: &Environment) -> Ex
     let mut extra = vec![(SUPERVISED, "1".to_owned())];
     let git = trust_in_git(env, &workspace.to_string_lossy());
     extra.extend(git.iter().map(|(name, value)| (name.as_str(), value.clone())));
-    let ended = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .and_then(|runtime| runtime.block_on(init::supervise(arguments.iter().cloned(), &extra, &workspace)));
+    let ended = tokio::runtime::Builder::new_current_thread().enable_all().build().and_then(|runtime| {
+        runtime.block_on(container_init::supervise(arguments.iter().cloned(), &extra, &workspace))
+    });
     match ended {
         Ok(code) => ExitCode::from(code),
         Err(error) => {

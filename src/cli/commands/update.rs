@@ -10,8 +10,8 @@ use crate::definition::vendored::Copies;
 use crate::session::context::Session;
 use crate::session::error::Error;
 use crate::shelf::copies;
-use crate::shelf::copies::update;
-use crate::shelf::copies::update::UpdateOptions;
+use crate::shelf::copies::update_copies;
+use crate::shelf::copies::update_copies::UpdateOptions;
 
 /// The arguments of `update`.
 #[derive(Debug, Args)]
@@ -41,7 +41,7 @@ pub(in crate::cli) fn update(args: &UpdateArgs, session: &Session<'_>, output: &
         check: args.check,
         copies: Copies::accepted_if(args.accept_changes),
     };
-    let updated = update::update(&options, session)?;
+    let updated = update_copies::update(&options, session)?;
     output.data(&copies::printed(&updated.text, session));
     updated.refused.map_or(Ok(0), Err)
 }

@@ -4,7 +4,7 @@ use clap::Args;
 
 use crate::cli::output::Output;
 use crate::report::numbers::StepNumber;
-use crate::report::why::shown;
+use crate::report::why::chain_text;
 use crate::session::context::Session;
 use crate::session::error::Error;
 
@@ -25,9 +25,9 @@ pub(in crate::cli) struct WhyArgs {
 pub(in crate::cli) fn why(args: &WhyArgs, session: &Session<'_>, output: &Output) -> Result<u8, Error> {
     let why = session.why(args.name.as_deref(), args.step.as_ref())?;
     if args.json {
-        output.pretty_json(shown::json(&why));
+        output.pretty_json(chain_text::json(&why));
     } else {
-        output.data(&shown::text(&why));
+        output.data(&chain_text::text(&why));
     }
     Ok(0)
 }

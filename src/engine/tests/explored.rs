@@ -46,7 +46,7 @@ proptest! {
         let machine = machine(&text);
         let all = explore(&machine, BOUND);
         prop_assert!(all.is_complete());
-        let mut engine = Engine::new(&machine, nights::start_of(is_night));
+        let mut engine = Engine::new(&machine, night_runs::start_of(is_night));
         engine.handle(Input::Begin, Duration::ZERO).unwrap();
         let mut answers = answers.iter().cycle();
         for _ in 0..60 {

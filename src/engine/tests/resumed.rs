@@ -114,7 +114,7 @@ proptest! {
     ) {
         let machine = machine(&text);
         let world = ByStep(&answers);
-        let (all, runs) = world.drive(&mut Engine::new(&machine, nights::start_of(is_night)), 40);
+        let (all, runs) = world.drive(&mut Engine::new(&machine, night_runs::start_of(is_night)), 40);
         let all = written(&all);
         let whole = folded(&machine, &all);
         prop_assert_eq!(Some(whole.run()), runs.last().as_ref().copied(), "{}", text);
@@ -132,7 +132,7 @@ proptest! {
             };
             prop_assert_eq!(how.step, fold.run().step());
             prop_assert!(!lost || how.reason == event::ResumeReason::JournalLost);
-            let mut engine = Engine::resume(&machine, nights::start_of(is_night), past, how, Duration::ZERO);
+            let mut engine = Engine::resume(&machine, night_runs::start_of(is_night), past, how, Duration::ZERO);
             prop_assert_eq!(engine.elapsed(), elapsed);
             let (again, _) = world.drive(&mut engine, 45);
             let mut again = written(&again);
@@ -162,8 +162,8 @@ proptest! {
     ) {
         let machine = machine(&text);
         let world = ByStep(&answers);
-        let (all, _) = world.drive(&mut Engine::new(&machine, nights::start_of(is_night)), 40);
-        let mut engine = Engine::new(&machine, nights::start_of(is_night));
+        let (all, _) = world.drive(&mut Engine::new(&machine, night_runs::start_of(is_night)), 40);
+        let mut engine = Engine::new(&machine, night_runs::start_of(is_night));
         let (mut first, _) = world.drive(&mut engine, at);
         if matches!(engine.next(), Next::Done(_)) {
             return Ok(());
@@ -182,7 +182,7 @@ proptest! {
         prop_assert_eq!(past.run(), engine.run());
         let Standing::Open(how) = past.standing(&machine) else { panic!("{past:?}") };
         prop_assert_eq!(how.reason, event::ResumeReason::Interrupted);
-        let mut engine = Engine::resume(&machine, nights::start_of(is_night), past, how, Duration::ZERO);
+        let mut engine = Engine::resume(&machine, night_runs::start_of(is_night), past, how, Duration::ZERO);
         let (again, _) = world.drive(&mut engine, 45);
         // Every event of the whole run, with the step that was cut off once.
         let mut both: Vec<Event> = Vec::new();

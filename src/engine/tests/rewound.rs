@@ -28,7 +28,7 @@ fn open(standing: Standing) -> Box<LoopResume> {
 fn rewound<'m>(machine: &'m Machine, before: &Events, is_night: bool) -> Engine<'m> {
     let past = folded(machine, before);
     let how = open(past.rewound(machine));
-    Engine::resume(machine, nights::start_of(is_night), past, how, Duration::ZERO)
+    Engine::resume(machine, night_runs::start_of(is_night), past, how, Duration::ZERO)
 }
 
 /// Returns everything that is known about a run that has ended, but for how long it took, where it stood when it ended, and
@@ -63,7 +63,7 @@ proptest! {
     ) {
         let machine = machine(&text);
         let world = ByStep(&answers);
-        let mut engine = Engine::new(&machine, nights::start_of(is_night));
+        let mut engine = Engine::new(&machine, night_runs::start_of(is_night));
         let (all, _) = world.drive(&mut engine, 40);
         let is_over = matches!(engine.next(), Next::Done(_));
         let all = written(&all);
@@ -98,14 +98,14 @@ proptest! {
     ) {
         let machine = machine(&text);
         let world = ByStep(&answers);
-        let (all, _) = world.drive(&mut Engine::new(&machine, nights::start_of(is_night)), 40);
+        let (all, _) = world.drive(&mut Engine::new(&machine, night_runs::start_of(is_night)), 40);
         let all = written(&all);
         // Killed after an event, its journal lost after that event, or interrupted.
         let killed = all[..=cut.index(all.len() - 1)].to_vec();
         let past = folded(&machine, &killed);
         let end = (Event::LoopComplete(unsaved(&machine, past.run())), past.elapsed());
         let lost = killed.iter().cloned().chain([end]).collect();
-        let mut engine = Engine::new(&machine, nights::start_of(is_night));
+        let mut engine = Engine::new(&machine, night_runs::start_of(is_night));
         let (mut first, _) = world.drive(&mut engine, interrupted);
         let now = engine.elapsed();
         first.extend(engine.cancel(Signal::Int, now).into_iter().map(|event| (event, now)));
@@ -114,7 +114,7 @@ proptest! {
             let Some((step, at)) = steps(&left).pop_last() else { continue };
             let past = folded(&machine, &left);
             let Standing::Open(how) = past.standing(&machine) else { continue };
-            let mut resumed = Engine::resume(&machine, nights::start_of(is_night), past, how, Duration::ZERO);
+            let mut resumed = Engine::resume(&machine, night_runs::start_of(is_night), past, how, Duration::ZERO);
             let (after, _) = world.drive(&mut resumed, 45);
             let mut rewound = rewound(&machine, &left[..at], is_night);
             let (again, _) = world.drive(&mut rewound, 45);

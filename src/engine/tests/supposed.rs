@@ -16,7 +16,7 @@ fn run_with(
     answers: &[Observation],
     instead: Option<(usize, &Observation)>,
 ) -> Vec<(Event, Duration)> {
-    let mut engine = Engine::new(machine, nights::start_of(is_night));
+    let mut engine = Engine::new(machine, night_runs::start_of(is_night));
     let mut all = Vec::new();
     for _ in 0..40 {
         let step = engine.run().step() as usize;

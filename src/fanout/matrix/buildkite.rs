@@ -3,7 +3,7 @@
 
 use serde_json::json;
 
-use super::format::{Fleet, LEGS, MERGED, MatrixFormat, MatrixJob, TooMuch, pretty, word};
+use super::job_format::{Fleet, LEGS, MERGED, MatrixFormat, MatrixJob, TooMuch, pretty, word};
 
 /// The most steps of one upload, less the group and the merge.
 const JOBS: usize = 498;

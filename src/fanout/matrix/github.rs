@@ -1,6 +1,6 @@
 //! The jobs as a matrix of GitHub Actions. It carries keys and titles, and no data: the plan is an artifact.
 
-use super::format::{Fleet, MatrixFormat, TooMuch};
+use super::job_format::{Fleet, MatrixFormat, TooMuch};
 use super::json::JsonMatrix;
 
 /// The most jobs that a matrix may have.

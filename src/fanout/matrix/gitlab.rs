@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::format::{Fleet, LEGS, MERGED, MatrixFormat, TooMuch, pretty};
+use super::job_format::{Fleet, LEGS, MERGED, MatrixFormat, TooMuch, pretty};
 
 /// The most jobs that `parallel` makes; a child pipeline of ours has no more either.
 const JOBS: usize = 200;

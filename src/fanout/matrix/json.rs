@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::format::{Fleet, MatrixFormat, TooMuch};
+use super::job_format::{Fleet, MatrixFormat, TooMuch};
 
 pub(super) struct JsonMatrix;
 

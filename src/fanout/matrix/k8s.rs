@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::format::{Fleet, MatrixFormat, TooMuch, pretty};
+use super::job_format::{Fleet, MatrixFormat, TooMuch, pretty};
 use crate::base::text::head;
 
 /// The most bytes of the data of a `ConfigMap`.

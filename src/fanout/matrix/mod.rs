@@ -1,11 +1,11 @@
 //! The legs of a plan in the form in which a CI system starts jobs: one format a file, one line here each.
 
-pub use format::{Fleet, MatrixFormat, Place};
+pub use job_format::{Fleet, MatrixFormat, Place};
 
 mod buildkite;
-pub(crate) mod format;
 mod github;
 mod gitlab;
+pub(crate) mod job_format;
 mod json;
 mod k8s;
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Plans for the tests of the formats.
 
-use super::format::{Fleet, Place};
+use super::job_format::{Fleet, Place};
 use crate::base::name::{LoopName, VarName};
 use crate::base::object::ObjectId;
 use crate::base::sum::Sum;

@@ -15,8 +15,8 @@ use super::blob::{Blobs, Signed, is_sha256};
 use super::fault::ArtifactError;
 use super::repository::RepositoryName;
 use super::results::{Downloaded, ListedArtifact};
-pub use super::run::HeadRepository;
-use super::run::{self, WorkflowRun};
+pub use super::workflow_run::HeadRepository;
+use super::workflow_run::{self, WorkflowRun};
 use crate::base::run_key::RunKey;
 
 /// How the names of artifacts begin that hold a run of a loop.
@@ -172,7 +172,7 @@ impl<'a> Origins<'a> {
     }
 
     fn of_run(&self, run: u64) -> Result<ArtifactOrigin, ApiError> {
-        let run = run::get(self.api, self.repository, run)?;
+        let run = workflow_run::get(self.api, self.repository, run)?;
         let is_own = |of: Option<u64>| {
             if of == Some(self.own) { ArtifactOrigin::Own } else { ArtifactOrigin::Foreign }
         };
@@ -209,7 +209,7 @@ struct PullRequest {
 struct PullRequestHead {
     #[serde(default, rename = "ref")]
     name: String,
-    repo: Option<run::Id>,
+    repo: Option<workflow_run::Id>,
 }
 
 impl PullRequestHead {
@@ -371,7 +371,7 @@ pub fn is_checkpoint(name: &str) -> bool {
 
 /// Returns the id of a repository.
 pub fn repository_id(api: &Api, repository: &RepositoryName) -> Result<u64, ArtifactError> {
-    Ok(api.get::<run::Id>(&repository.path(""), &[])?.id)
+    Ok(api.get::<workflow_run::Id>(&repository.path(""), &[])?.id)
 }
 
 /// Returns the artifacts of a run.
@@ -424,7 +424,7 @@ fn is_of_series(
     Origins { api, repository, .. }: &Origins<'_>,
 ) -> Result<bool, ArtifactError> {
     let (Some(series), Some(run)) = (&runs.series, found.run_id) else { return Ok(true) };
-    match run::get(api, repository, run) {
+    match workflow_run::get(api, repository, run) {
         Ok(run) => Ok(series.include(&run)),
         Err(ApiError::NotFound { .. }) => Ok(true),
         Err(error) => Err(needing(error)),

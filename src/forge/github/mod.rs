@@ -18,9 +18,9 @@ pub mod pull_head;
 pub mod repository;
 pub mod results;
 pub mod review;
-pub(crate) mod run;
 pub mod server;
 pub mod takeover;
 #[cfg(test)]
 pub(crate) mod testing;
 pub mod workflow_job;
+pub(crate) mod workflow_run;

@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use super::api::{Api, ApiError};
 use super::repository::RepositoryName;
-use super::run;
+use super::workflow_run;
 
 /// More jobs than this have not died one after the other: somebody is playing.
 const MOST: u32 = 50;
@@ -152,7 +152,7 @@ fn is_over(api: &Api, repository: &RepositoryName, holder: &TakingJob, us: &Taki
     if holder.run == us.run {
         return holder.attempt < us.attempt;
     }
-    run::get(api, repository, run)
+    workflow_run::get(api, repository, run)
         .is_ok_and(|run| run.status.as_deref() == Some("completed") || holder.attempt < run.run_attempt)
 }
 

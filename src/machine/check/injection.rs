@@ -5,9 +5,9 @@ use std::collections::{BTreeSet, HashMap};
 
 use serde_json::Value;
 
+use super::absent_values::captured_by;
 use super::flow::FlowGraph;
 use super::subject::{CheckedLoop, state};
-use super::values::captured_by;
 use crate::base::diagnostic::{Diagnostic, Diagnostics, FindingPlace};
 use crate::base::name::{StateName, VarName, captured_variable};
 use crate::base::path::Segment;

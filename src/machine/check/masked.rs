@@ -7,9 +7,9 @@ use crate::evaluate::Evaluate;
 use crate::machine::{Action, Routes, Step};
 use crate::shell::lexer;
 
-mod walk;
+mod masked_commands;
 
-use walk::{MaskReason, Masked, Options};
+use masked_commands::{MaskReason, Masked, Options};
 
 /// The shells whose texts are understood here.
 const SHELLS: [&str; 6] = ["bash", "sh", "dash", "ash", "ksh", "zsh"];
@@ -51,7 +51,7 @@ fn in_text(text: &str, shell: &[String]) -> Vec<Masked> {
     }
     let options = Options::default().after(&words.collect::<Vec<_>>());
     let tokens = lexer::tokens(text).unwrap_or_default();
-    walk::masked(text, &tokens, options)
+    masked_commands::masked(text, &tokens, options)
 }
 
 fn explained(why: MaskReason, command: &str) -> (String, &'static str) {

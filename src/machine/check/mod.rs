@@ -5,6 +5,7 @@ use crate::base::diagnostic::{Diagnostic, Diagnostics, FindingPlace};
 use crate::base::path::DocPath;
 use crate::definition::schema::Loop;
 
+mod absent_values;
 mod counts;
 mod cycles;
 mod deep;
@@ -16,7 +17,6 @@ pub(crate) mod models;
 pub mod names;
 mod reach;
 mod subject;
-mod values;
 mod verdicts;
 
 pub use models::fate;
@@ -41,9 +41,9 @@ const RULES: [Rule; 16] = [
     masked::masked,
     counts::doubled,
     models::needed,
-    values::undefined,
-    values::board,
-    values::unset,
+    absent_values::undefined,
+    absent_values::board,
+    absent_values::unset,
 ];
 
 /// Rules whose findings the walk through every run says better.

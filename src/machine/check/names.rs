@@ -173,7 +173,7 @@ impl<'m> ResultNames<'m> {
         let names = |is_meant: fn(&Action) -> bool| {
             let steps = machine.steps().map(|(_, step)| step);
             let kept = steps.filter(move |step| step.action.as_ref().is_some_and(is_meant));
-            kept.flat_map(super::values::captured_by).collect()
+            kept.flat_map(super::absent_values::captured_by).collect()
         };
         Self {
             actions: names(|action| action.sub_loop().is_none()),

@@ -12,12 +12,12 @@ use crate::base::time::Timestamp;
 use crate::board::{Task, TaskId, TaskStatus};
 use crate::engine::event::ClosingPassCheck;
 use crate::engine::outcome::Outcome;
+use crate::report::board_work::BoardWork;
 use crate::report::digest::{Digest, EndKind, StateCount, green};
-use crate::report::shown;
+use crate::report::shown_steps;
 use crate::report::step::{Step, StepStanding};
 use crate::report::unbegun::Unbegun;
-use crate::report::why::{Why, shown as shown_why};
-use crate::report::work::BoardWork;
+use crate::report::why::{Why, chain_text as shown_why};
 
 /// Bytes of XML per case.
 pub const MAX_CASE: usize = 64 * 1024;
@@ -208,7 +208,7 @@ fn cases(digest: &Digest) -> Vec<(TestCase, usize)> {
 /// Tells whether a state has a case: one that has only kept a task board was not there to be tested.
 fn is_shown(digest: &Digest, state: &StateName) -> bool {
     let mut visits = digest.steps().filter(|step| step.state == *state).peekable();
-    visits.peek().is_none() || visits.any(|step| !shown::is_bookkeeping(digest, step))
+    visits.peek().is_none() || visits.any(|step| !shown_steps::is_bookkeeping(digest, step))
 }
 
 /// Returns the case of a task and an upper bound of its size.

@@ -7,11 +7,11 @@ use crate::base::time::millis;
 use crate::board::{Task, TaskStatus};
 use crate::engine::execution;
 use crate::evaluate::model::Usage;
+use crate::report::board_work::BoardWork;
 use crate::report::digest::Digest;
 use crate::report::nights;
 use crate::report::step::{ActionResult, Step};
 use crate::report::unbegun::{Mistake, Unbegun};
-use crate::report::work::BoardWork;
 
 /// The version of this format; it grows when a reader has to know.
 const SCHEMA: u32 = 1;
@@ -124,7 +124,7 @@ fn states(digest: &Digest) -> Value {
 }
 
 fn edges(digest: &Digest) -> Value {
-    let edge = |((from, to), edge): (&(_, _), &crate::report::way::EdgeCount)| json!({"from": from, "to": to, "count": edge.count, "verdicts": edge.verdicts});
+    let edge = |((from, to), edge): (&(_, _), &crate::report::taken_edges::EdgeCount)| json!({"from": from, "to": to, "count": edge.count, "verdicts": edge.verdicts});
     digest.edges().iter().map(edge).collect()
 }
 

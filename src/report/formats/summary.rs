@@ -15,15 +15,15 @@ use crate::engine::outcome::Outcome;
 use crate::engine::suppose::Course;
 use crate::evaluate::model::Usage;
 use crate::report::advice::{self, Advice};
+use crate::report::board_work::BoardWork;
 use crate::report::closing::advice;
 use crate::report::digest::{Digest, EndKind, SentencePart};
 use crate::report::items::Items;
 use crate::report::nights::{self, History};
-use crate::report::shown::{self, ShownStep};
+use crate::report::shown_steps::{self, ShownStep};
+use crate::report::taken_edges::EdgeCount;
 use crate::report::unbegun::Unbegun;
-use crate::report::way::EdgeCount;
 use crate::report::why::Why;
-use crate::report::work::BoardWork;
 use crate::report::{passes, stages};
 
 const FIRST_ROWS: usize = 20;
@@ -472,14 +472,14 @@ fn label(text: &str, limit: usize) -> String {
 }
 
 fn steps(digest: &Digest, out: &mut String) {
-    let (all, bookkeeping) = shown::steps(digest);
+    let (all, bookkeeping) = shown_steps::steps(digest);
     if all.is_empty() {
         return;
     }
     out.push_str("### Steps\n\n| # | state | action | verdict | exit | duration | next |\n");
     out.push_str("|--:|---|---|---|--:|--:|---|\n");
     let omitted = digest.omitted();
-    let rows = shown::rows(&all, digest.work().is_none());
+    let rows = shown_steps::rows(&all, digest.work().is_none());
     let fits = omitted == 0 && rows.len() <= FIRST_ROWS + LAST_ROWS;
     let (first, last) = if fits { (&rows[..], &rows[..0]) } else { rows_of_both_ends(&rows) };
     for one in first {
@@ -487,13 +487,13 @@ fn steps(digest: &Digest, out: &mut String) {
     }
     if !fits {
         let in_between = &rows[first.len()..rows.len() - last.len()];
-        let left_out = omitted + in_between.iter().map(shown::StepRow::steps).sum::<u64>();
+        let left_out = omitted + in_between.iter().map(shown_steps::StepRow::steps).sum::<u64>();
         let _ = writeln!(out, "| … | {} not shown | | | | | |", plural(left_out, "step"));
     }
     for one in last {
         row(one, out);
     }
-    if let Some(sentence) = shown::left_out(bookkeeping) {
+    if let Some(sentence) = shown_steps::left_out(bookkeeping) {
         let _ = writeln!(out, "\n{sentence}.");
     }
     out.push('\n');
@@ -501,16 +501,16 @@ fn steps(digest: &Digest, out: &mut String) {
 
 /// Returns the rows of the beginning and of the end. In a run of which the middle was not kept, they may be few.
 fn rows_of_both_ends<'r, 'd>(
-    rows: &'r [shown::StepRow<'d>],
-) -> (&'r [shown::StepRow<'d>], &'r [shown::StepRow<'d>]) {
+    rows: &'r [shown_steps::StepRow<'d>],
+) -> (&'r [shown_steps::StepRow<'d>], &'r [shown_steps::StepRow<'d>]) {
     let first = rows.len().min(FIRST_ROWS);
     (&rows[..first], &rows[rows.len().saturating_sub(LAST_ROWS).max(first)..])
 }
 
-fn row(row: &shown::StepRow<'_>, out: &mut String) {
+fn row(row: &shown_steps::StepRow<'_>, out: &mut String) {
     let ShownStep { step, next } = match row {
-        shown::StepRow::Step(step) => step,
-        shown::StepRow::Like { passes, .. } => {
+        shown_steps::StepRow::Step(step) => step,
+        shown_steps::StepRow::Like { passes, .. } => {
             let _ = writeln!(out, "| … | {} | | | | | |", passes::like(*passes));
             return;
         }

@@ -3,12 +3,12 @@
 use std::fmt::Write as _;
 
 use crate::base::text::{one_line, plural};
+use crate::report::board_work::BoardWork;
 use crate::report::closing::{advice, headline};
 use crate::report::digest::{Digest, changes};
 use crate::report::items::{Items, printed, why};
-use crate::report::shown::{self, ShownStep};
+use crate::report::shown_steps::{self, ShownStep};
 use crate::report::step::Step;
-use crate::report::work::BoardWork;
 use crate::report::{stages, wording};
 
 const SHOWN_STEPS: usize = 50;
@@ -69,7 +69,7 @@ fn tasks(work: &BoardWork, out: &mut String) {
 }
 
 fn steps(digest: &Digest, out: &mut String) {
-    let (all, bookkeeping) = shown::steps(digest);
+    let (all, bookkeeping) = shown_steps::steps(digest);
     let shown = &all[all.len().saturating_sub(SHOWN_STEPS)..];
     let left_out = digest.omitted() + (all.len() - shown.len()) as u64;
     if !shown.is_empty() {
@@ -84,7 +84,7 @@ fn steps(digest: &Digest, out: &mut String) {
         let (number, state) = (step.number, one_line(step.state.as_str(), 120));
         let _ = writeln!(out, "  {number:>3} {state}{action}: {} {}{to}", step.mark(), step.verdict_line());
     }
-    if let Some(sentence) = shown::left_out(bookkeeping) {
+    if let Some(sentence) = shown_steps::left_out(bookkeeping) {
         let _ = writeln!(out, "  {sentence}");
     }
 }

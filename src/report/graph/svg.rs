@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
+use super::graph_model::{DrawnState, Edge, Graph};
 use super::layout::{self, Layout, LayoutLink, Point, Shape};
-use super::model::{DrawnState, Edge, Graph};
 use crate::base::text::one_line;
 use crate::report::digest::EndKind;
 use crate::report::markup::{Markup, escaped};
@@ -262,7 +262,7 @@ fn state_box(state: &DrawnState, shape: &Shape, (x, y): Point, out: &mut String)
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::graph::model::DrawnEnd;
+    use crate::report::graph::graph_model::DrawnEnd;
 
     const HOSTILE: &str = "a\"><script>alert(1)</script>\u{202e}\u{0}&amp;";
 

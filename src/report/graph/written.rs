@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::model::{DrawnState, Edge, Graph};
+use super::graph_model::{DrawnState, Edge, Graph};
 use crate::base::text::one_line;
 
 /// Draws a graph for a terminal: every state with its action and its ways out.

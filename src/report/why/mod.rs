@@ -1,9 +1,9 @@
 //! Why a run ended as it did: a chain from its outcome back to what an action printed, and what another verdict would have
 //! made of it.
 
-mod chain;
+pub mod chain_text;
 pub mod code;
-pub mod shown;
+mod reason_chain;
 
 use code::Code;
 use serde_json::{Map, Value};

@@ -25,7 +25,7 @@ use crate::judges::compare::is_by_name;
 use crate::run::area::Area;
 use crate::run::filtered;
 use crate::run::look_error::LookError;
-use crate::run::survey::Surveyor;
+use crate::run::tree_survey::Surveyor;
 
 /// How many untracked files are looked into, and how many bytes of them.
 const MOST_UNTRACKED: usize = 10_000;

@@ -23,12 +23,12 @@ use crate::git::runner::Git;
 use crate::journal::files::RunFiles;
 use crate::journal::{ends, fault};
 use crate::process::clock::Clock;
-use crate::run::snapshots::Moment;
+use crate::run::tree_snapshots::Moment;
 use crate::session::context::Session;
 use crate::session::git;
 use crate::session::prepare::library;
 use crate::session::prepare::prepared::Prepared;
-use crate::session::read::snapshots;
+use crate::session::read::run_snapshots;
 
 /// At most so many of the files that were left out are named in warnings.
 const NAMED: usize = 5;
@@ -138,7 +138,7 @@ impl Bundler {
             start.as_ref().and_then(|start| start.assignment.as_ref()).and_then(|_| reports.parent());
         let ours: Vec<PathBuf> = ours.into_iter().chain(of_leg.map(Path::to_owned)).collect();
         let base = start.and_then(|start| ObjectId::parse(&start.commit?).ok());
-        let found = snapshots::all(&self.git, files.instance()).unwrap_or_default();
+        let found = run_snapshots::all(&self.git, files.instance()).unwrap_or_default();
         let named =
             |(moment, id): (Moment, ObjectId)| Some((SnapshotName::parse(&moment.to_string()).ok()?, id));
         let snapshots = found.into_iter().filter_map(named).collect();

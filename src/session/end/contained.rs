@@ -11,7 +11,7 @@ use std::path::{Component, Path, PathBuf};
 use crate::base::run_key::RunKey;
 use crate::base::text::one_line;
 use crate::ci::Provider;
-use crate::ci::github::files::MAX_SUMMARY;
+use crate::ci::github::file_commands::MAX_SUMMARY;
 use crate::ci::github::gate::LogGate;
 use crate::engine::outcome::Outcome;
 use crate::files::read;

@@ -35,7 +35,7 @@ use crate::session::options::RunOptions;
 use crate::session::prepare::claim::surroundings;
 use crate::session::prepare::left_behind;
 use crate::session::prepare::prepared::{Prepared, refused};
-use crate::session::read::fold::fold;
+use crate::session::read::refolded::fold;
 
 /// What is still to do after the end of a run, as the file beside the journal holds it.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::dispatch::subject;
 use super::finish;
+use super::next_run::subject;
 use super::publish::wanted;
 use crate::ci::Provider;
 use crate::ci::reported::{ReportOptions, ReportRequest, ReportedRun};

@@ -2,12 +2,12 @@
 
 pub mod bundler;
 pub mod contained;
-pub mod dispatch;
 pub mod finish;
 pub mod guard;
 pub mod job_record;
+pub mod kept_nights;
 pub mod killed;
-pub mod nights;
+pub mod next_run;
 pub mod publish;
 pub mod ready;
 pub mod successor;

@@ -7,9 +7,9 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use super::bundler::{Bundler, Saver, file_name};
-use super::dispatch::{UNSTORED, subject};
+use super::next_run::{UNSTORED, subject};
 use super::upload::Uploader;
-use super::{nights, whereabouts};
+use super::{kept_nights, whereabouts};
 use crate::base::command;
 use crate::base::explanation::Explanation;
 use crate::base::name::LoopName;
@@ -39,7 +39,7 @@ use crate::session::context::Session;
 use crate::session::environment::PARENT;
 use crate::session::key;
 use crate::session::options::{RunOptions, Storing};
-use crate::session::read::{detail, otherwise};
+use crate::session::read::{asked_flips, detail};
 
 /// How long the end of a run waits for the network.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -120,7 +120,7 @@ impl Publication {
             provider,
             directory,
             key,
-            nights: nights::kept(files, options, session),
+            nights: kept_nights::kept(files, options, session),
             artifact_name,
             item_pages: BTreeSet::new(),
             is_item: options.assignment.is_some(),
@@ -194,7 +194,7 @@ impl Publication {
     /// Writes the history of nights before the run starts, so that a run that is killed does not lose it.
     pub(crate) fn remember(&self, start: &Start) -> Vec<String> {
         let began = Stamped::new(start.at, 1, Event::LoopStart(start.event.clone()));
-        nights::keep(&Digest::of([&began]), &self.directory(&self.running), &self.nights)
+        kept_nights::keep(&Digest::of([&began]), &self.directory(&self.running), &self.nights)
     }
 
     /// Writes every format and informs the CI system. `unwritten` is the last event of the
@@ -266,7 +266,7 @@ impl Publication {
         let directory = self.directory(files);
         digest.places = self.places(&directory);
         digest.reader = self.reader.clone();
-        digest.otherwise = otherwise::of_run(files, &digest, session);
+        digest.otherwise = asked_flips::of_run(files, &digest, session);
         // A run that did not begin leaves nothing that nobody asked for.
         let is_written = digest.unbegun().is_none() || self.directory.is_some();
         let closer =
@@ -292,7 +292,7 @@ impl Publication {
             };
             warnings.push(format!("not every report was written: {error}{advice}"));
         }
-        warnings.extend(nights::keep(&digest, &directory, &self.nights));
+        warnings.extend(kept_nights::keep(&digest, &directory, &self.nights));
         warnings.extend(self.saver.iter().flat_map(|saver| saver.finish(files, &directory)));
         let (repository, roots) = self.repository();
         let exists = |path: &str| repository.join(path).is_file();

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::bundler::Bundler;
-use super::dispatch::{UNSTORED, dispatch, subject};
 use super::guard::Watchman;
+use super::next_run::{UNSTORED, dispatch, subject};
 use super::publish::{self, Publication, Stage, publisher};
 use super::whereabouts::reader;
 use super::{finish, successor};
@@ -31,7 +31,7 @@ use crate::run::area::Area;
 use crate::run::checkpoint::Checkpoints;
 use crate::run::projection::Projection;
 use crate::run::replay::Left;
-use crate::run::snapshots::TreeSnapshots;
+use crate::run::tree_snapshots::TreeSnapshots;
 use crate::run::{self, AgentSetup, Lost, Rules, SubLoop, Surprises, World, conduct};
 use crate::session::audience::Audience;
 use crate::session::context::Session;

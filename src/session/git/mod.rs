@@ -1,9 +1,9 @@
 //! Calls git for one directory, and leaves out of its answers the files that ll-loop itself writes.
 
 pub mod branch;
+pub(crate) mod delivery_stop;
 pub(crate) mod pushed_refs;
 pub(crate) mod scratch;
-pub(crate) mod stop;
 pub(crate) mod workspace;
 pub mod worktree;
 

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use fs_err as fs;
 use tempfile::TempDir;
 
-use super::stop::DeliveryStop;
+use super::delivery_stop::DeliveryStop;
 use crate::base::explanation::Explanation;
 use crate::base::object::ObjectId;
 use crate::bundle::manifest::SavedTree;

@@ -3,9 +3,9 @@
 
 use std::path::Path;
 
-use super::otherwise::{self, Subject};
+use super::asked_flips::{self, Subject};
 use super::printed::PrintedLog;
-use super::snapshots::DiffLimits;
+use super::run_snapshots::DiffLimits;
 use crate::bundle::opened::OpenedBundle;
 use crate::engine::event::Stamped;
 use crate::journal::files::RunFiles;
@@ -42,7 +42,7 @@ pub(crate) fn of_bundle(opened: &OpenedBundle, digest: &Digest, session: &Sessio
 
 /// Returns the loop with the way of the run, or that way alone where the loop is not what it was.
 fn graph(subject: &Subject, digest: &Digest, session: &Session<'_>) -> Graph {
-    let known = digest.start().and_then(|start| otherwise::loop_of(subject, start, session).ok());
+    let known = digest.start().and_then(|start| asked_flips::loop_of(subject, start, session).ok());
     known.map(|prepared| Graph::of_machine(&prepared.machine)).unwrap_or_default().with_run(digest)
 }
 

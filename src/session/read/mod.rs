@@ -1,11 +1,11 @@
 //! Reads runs that are there: which there are, and what each of them did.
 
+pub(crate) mod asked_flips;
 pub mod choose;
 pub(crate) mod detail;
 pub mod fetch;
-pub mod fold;
-pub(crate) mod otherwise;
 pub(crate) mod printed;
+pub mod refolded;
 pub(crate) mod run_ref;
+pub(crate) mod run_snapshots;
 pub mod runs;
-pub(crate) mod snapshots;

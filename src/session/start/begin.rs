@@ -25,10 +25,10 @@ use crate::run::projection::Projection;
 use crate::session::audience::Audience;
 use crate::session::context::Session;
 use crate::session::criteria;
-use crate::session::end::nights::EarlierNights;
+use crate::session::end::kept_nights::EarlierNights;
 use crate::session::end::publish::{Publication, Stage, publisher};
 use crate::session::end::ready::{Launch, Ready, StartPosition, sinks};
-use crate::session::end::{bundler, nights};
+use crate::session::end::{bundler, kept_nights};
 use crate::session::error::Error;
 use crate::session::git::worktree::Worktree;
 use crate::session::interrupts::Interrupts;
@@ -38,7 +38,7 @@ use crate::session::prepare::prepared::Prepared;
 use crate::session::prepare::variables::resolve;
 use crate::session::prepare::{claim, consent, lock, trust};
 use crate::session::read::fetch::Local;
-use crate::session::read::snapshots;
+use crate::session::read::run_snapshots;
 
 /// A loop with its input, variables and options.
 pub struct BoundLoop<'s> {
@@ -135,9 +135,9 @@ impl<'s> BoundLoop<'s> {
         }
         let in_ci = options.run.audience.is_ci();
         let night = if in_ci && prepared.machine.maintain.is_some() {
-            Some(MaintainNight { previous: nights::previous(&options, &prepared.machine.name, session) })
+            Some(MaintainNight { previous: kept_nights::previous(&options, &prepared.machine.name, session) })
         } else {
-            nights::warn_of_no_effect(&options, session);
+            kept_nights::warn_of_no_effect(&options, session);
             None
         };
         let options = BeginOptions { run: options.run.settled(), ..options };
@@ -183,7 +183,7 @@ impl<'s> ConfiguredRun<'s> {
         let Self { session, prepared, options, files, context, .. } = &mut self;
         let (session, files) = (*session, files.clone());
         let clock = Clock::start();
-        snapshots::check(&options.run, &prepared.located.root, session)?;
+        run_snapshots::check(&options.run, &prepared.located.root, session)?;
         let worktree = if options.worktree {
             Some(Worktree::plan(&prepared.located.root, &files, session)?)
         } else {
@@ -219,9 +219,9 @@ impl<'s> ConfiguredRun<'s> {
             }
         })?;
         let before = night.map(|MaintainNight { previous }| {
-            let kept = nights::kept(&files, &options.run, session);
-            let (every, of) = (nights::due(options, session), (kept.as_path(), &prepared.machine.name));
-            nights::before(previous.as_ref(), every, of, clock.now(), session)
+            let kept = kept_nights::kept(&files, &options.run, session);
+            let (every, of) = (kept_nights::due(options, session), (kept.as_path(), &prepared.machine.name));
+            kept_nights::before(previous.as_ref(), every, of, clock.now(), session)
         });
         let mut before = before.unwrap_or_default();
         before.warnings.extend(warnings);
@@ -229,7 +229,7 @@ impl<'s> ConfiguredRun<'s> {
         let start = self.start(&files, before, tree, &clock);
         let Self { session, prepared, options, decided, .. } = self;
         let root = &prepared.located.root;
-        let snapshots = snapshots::are_kept(&options.run, decided.llm, root, session);
+        let snapshots = run_snapshots::are_kept(&options.run, decided.llm, root, session);
         Ok(Launch {
             session,
             options: options.run,

@@ -14,8 +14,8 @@ use crate::bundle;
 use crate::bundle::manifest::{Manifest, SnapshotName};
 use crate::bundle::names;
 use crate::bundle::open::{self, Bundle, LIMITS, OpenError};
-use crate::bundle::place::{RunComparison, arrange, compare, place};
 use crate::bundle::tree::{self, RestoreError};
+use crate::bundle::unpacked_files::{RunComparison, arrange, compare, place};
 use crate::ci::page;
 use crate::definition::load::{self, DIRECTORY};
 use crate::engine::event::LoopStart;
@@ -33,7 +33,7 @@ use crate::journal::ends;
 use crate::journal::files::RunFiles;
 use crate::process::life::host;
 use crate::report::advice::loop_of;
-use crate::run::snapshots::Moment;
+use crate::run::tree_snapshots::Moment;
 use crate::session::context::Session;
 use crate::session::end::bundler::here;
 use crate::session::error::{Error, Kind};
@@ -41,7 +41,7 @@ use crate::session::git::pushed_refs::PushedRefs;
 use crate::session::options::RunOptions;
 use crate::session::prepare::prepared::{Prepared, changed};
 use crate::session::read::fetch::{ArtifactRequest, artifact};
-use crate::session::read::snapshots;
+use crate::session::read::run_snapshots;
 use crate::session::{git, key};
 
 /// A run that was unpacked, and not yet moved to the directory of runs.
@@ -237,8 +237,9 @@ impl Incoming {
                 Err(error) => return Err(not_restored(&error)),
             }
         }
-        if let Err(why) =
-            self.take_snapshots(&git, definition).and_then(|found| snapshots::refer(&git, instance, &found))
+        if let Err(why) = self
+            .take_snapshots(&git, definition)
+            .and_then(|found| run_snapshots::refer(&git, instance, &found))
         {
             session.talk.warning(&format!("the tree snapshots of the bundle are not taken over: {why}"));
         }

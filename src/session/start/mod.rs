@@ -1,13 +1,13 @@
 //! Starts a run, anew or where it was left: its scope, its tree, its lock and its files.
 
 pub mod begin;
-pub mod changed;
 pub mod changes;
+pub mod changes_on_resume;
 pub mod entering;
 pub mod incoming;
 pub mod resume;
-pub mod rewind;
-mod rewound;
+mod rewind_origin;
+pub mod rewound_run;
 mod tree;
 pub(crate) mod unwatched;
 pub(crate) mod whole_tree;

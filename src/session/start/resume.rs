@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
-use super::changed::changes;
+use super::changes_on_resume::changes;
 use super::entering::{assemble, begin_files};
 use super::incoming::Incoming;
-use super::rewound::{Made, Rewound};
+use super::rewind_origin::{Made, Rewound};
 use super::tree;
 use crate::base::name::StateName;
 use crate::base::text::one_line;
@@ -26,7 +26,7 @@ use crate::process::clock::Clock;
 use crate::process::signal::Cancel;
 use crate::report::Sinks;
 use crate::report::advice::loop_of;
-use crate::run::otherwise::adjust;
+use crate::run::other_verdicts::adjust;
 use crate::run::projection::Projection;
 use crate::run::replay::{Left, LeftLoop};
 use crate::session::context::Session;
@@ -41,8 +41,8 @@ use crate::session::prepare::consent::Decided;
 use crate::session::prepare::prepared::{Prepared, reaching, refused};
 use crate::session::prepare::{claim, consent, lock, trust};
 use crate::session::read::choose::{Chosen, choose, never_began, over};
-use crate::session::read::fold::{Folded, fold};
-use crate::session::read::snapshots;
+use crate::session::read::refolded::{Folded, fold};
+use crate::session::read::run_snapshots;
 use crate::session::{criteria, key};
 
 /// The result of resuming a run.
@@ -176,7 +176,7 @@ impl<'s> UnclaimedRun<'s> {
         let session = self.session;
         let is_archived = files.is_archived();
         let clock = Clock::start();
-        snapshots::check(&self.options.run, &self.prepared.located.root, session)?;
+        run_snapshots::check(&self.options.run, &self.prepared.located.root, session)?;
         let mut context = began.context;
         context.extend(self.options.context.iter().map(|(name, value)| (name.clone(), json!(value))));
         let territory = claim::territory(&self.prepared, &context, session, &session.redactor)?;
@@ -232,7 +232,7 @@ impl<'s> UnclaimedRun<'s> {
         let snapshots = match &made {
             // It comes from a run that has some.
             Some(_) => options.run.snapshots.unwrap_or(true),
-            None => snapshots::are_kept_again(&options.run, decided.llm, of, session),
+            None => run_snapshots::are_kept_again(&options.run, decided.llm, of, session),
         };
         Made::keep(made, session);
         Ok(Launch {

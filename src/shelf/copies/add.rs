@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::gather::{CopyFiles, Gathered, gather};
 use super::store::{self, LoopChange};
-use super::{RequestedLoop, failed, home, server, shown};
+use super::{RequestedLoop, copy_summary, failed, home, server};
 use crate::base::sum::Sum;
 use crate::base::text::{one_line, plural};
 use crate::definition::load::name_below;
@@ -70,13 +70,13 @@ pub(crate) fn add(text: &str, accept: Copies, session: &Session<'_>) -> Result<S
         Some(before) => {
             let old = abilities_here(&name, &loops, session);
             let _ = writeln!(text, "`{COPY}{name}` was {}, and is now {}", short(&before.commit), at(&meant));
-            text += &shown::difference(&old, &gathered.abilities);
+            text += &copy_summary::difference(&old, &gathered.abilities);
         }
         None => {
             let bytes: usize = gathered.files.values().map(String::len).sum();
             let files = plural(gathered.files.len() as u64, "file");
             let _ = writeln!(text, "added `{COPY}{name}`, {}: {files}, {bytes} bytes", at(&meant));
-            text += &shown::abilities(&gathered.abilities);
+            text += &copy_summary::abilities(&gathered.abilities);
         }
     }
     let change =

@@ -2,11 +2,11 @@
 //! one. Only these two speak to a server; a run reads the copy, and compares it with `.loops/lock.json`.
 
 pub mod add;
+mod copy_summary;
 mod gather;
 mod merge;
-mod shown;
 mod store;
-pub mod update;
+pub mod update_copies;
 
 use std::path::PathBuf;
 

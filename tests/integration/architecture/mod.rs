@@ -675,9 +675,9 @@ const OPENERS: &[&str] = &[
     "process/owner.rs",
     "process/signal.rs",
     "process/spawn.rs",
-    "process/table.rs",
-    "run/kept.rs",
-    "run/tree.rs",
+    "process/proc_table.rs",
+    "run/put_back.rs",
+    "run/tree_digest.rs",
     "session/git/workspace.rs",
     "shelf/copies/merge.rs",
 ];
@@ -700,8 +700,8 @@ fn one_place_opens_files_that_somebody_names() {
     assert!(others.is_empty(), "open with `files::read`, make with `files::transient`: {others:#?}");
     for line in ["fn f() { fs_err::File::open(\"x\"); }", "use std::fs as s; fn f() { s::read(\"x\"); }"] {
         let mut house = HOUSE.clone();
-        house.read("session/stop.rs", &format!("{}{line}", FILES["session/stop.rs"]));
-        assert!(openers(&house).contains("session/stop.rs"), "{line}");
+        house.read("session/stop_run.rs", &format!("{}{line}", FILES["session/stop_run.rs"]));
+        assert!(openers(&house).contains("session/stop_run.rs"), "{line}");
     }
 }
 

@@ -22,7 +22,7 @@ use crate::criteria::{CriteriaDecision, CriteriaState, resume_message};
 use crate::files::gitdir;
 use crate::files::read::MIB;
 use crate::run::work_file::{self, WorkHolder};
-use crate::run::{shared_file, stops};
+use crate::run::{shared_file, stop_count};
 use crate::session::criteria::project;
 use crate::session::environment::Environment;
 use crate::session::error::Error;
@@ -133,11 +133,11 @@ impl HookWork<'_> {
         let blocks = session.and_then(|session| {
             let spec = self.state.spec().unwrap_or_default();
             let at = json!([self.path.to_string_lossy(), spec, first]).to_string();
-            stops::count(&self.side_directories(env), session, &at)
+            stop_count::count(&self.side_directories(env), session, &at)
         });
         match blocks {
-            Some(blocks) if blocks > stops::PATIENCE => {
-                let times = stops::PATIENCE;
+            Some(blocks) if blocks > stop_count::PATIENCE => {
+                let times = stop_count::PATIENCE;
                 format.to_let_go(&format!(
                     "ll-loop kept the session from stopping {times} times, and lets it go now; {reason}"
                 ))

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use found::{Reports, UnreadableFile};
-use names::Same;
+use loop_names::Same;
 
 use crate::ci::Provider;
 use crate::cli::exit;
@@ -23,7 +23,7 @@ use crate::session::prepare::prepared::{reaching, refused};
 mod found;
 mod github;
 mod json;
-mod names;
+mod loop_names;
 mod sarif;
 mod tests_of_loops;
 mod text;
@@ -108,7 +108,7 @@ pub(in crate::cli) fn validate(
         match subject.located.and_then(|located| all.check(&located, args.deep)) {
             Ok(checked) if !checked.is_ours && !subject.is_named => {}
             Ok(mut checked) => {
-                names::check(&mut checked, &subject.same, commands);
+                loop_names::check(&mut checked, &subject.same, commands);
                 tests.note(&mut checked, &path);
                 if args.strict {
                     checked.findings = checked.findings.raised(injection::CODE);
@@ -197,7 +197,7 @@ impl FileToCheck {
     }
 
     fn listed(all: Vec<Listed>, outside: bool) -> Vec<Self> {
-        let same = names::same(&all);
+        let same = loop_names::same(&all);
         let subject = |(listed, same): (Listed, Same)| {
             let located = listed.located.map(|located| reaching(located, outside));
             let located = located.map_err(|error| refused(&error));

@@ -19,7 +19,7 @@ use crate::definition::yaml;
 use crate::evaluate::bounds::Points;
 use crate::evaluate::exit_codes::ExitCodes;
 
-mod call;
+mod agent_call;
 
 record! {
     /// A goal, and who works towards it.
@@ -355,11 +355,11 @@ impl Form<'_> {
         let prompt = replaced.filter(|prompt| !prompt.is_null()).cloned();
         let standard = || {
             let tested = self.said("tester", "check").filter(|_| phase == Phase::VerifyGoal);
-            let more = tested.map_or("", |_| call::LAST_TEST);
-            text(at, format!("{}{more}", call::prompt(phase).trim_end()))
+            let more = tested.map_or("", |_| agent_call::LAST_TEST);
+            text(at, format!("{}{more}", agent_call::prompt(phase).trim_end()))
         };
         put(state, entry("action", prompt.unwrap_or_else(standard)));
-        put(state, entry("answer", value(at, &call::form(phase))));
+        put(state, entry("answer", value(at, &agent_call::form(phase))));
         for key in ["model", "fallback_model", "tools", "sandbox"] {
             if let Some(said) = self.said(role, key) {
                 put(state, entry(key, said));

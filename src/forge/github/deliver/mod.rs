@@ -1,11 +1,11 @@
 //! Delivers to GitHub and GitHub Enterprise Server: one signed commit, its refs all at once, and one pull request.
 
 mod access;
-mod commit;
 #[cfg(test)]
-mod fake;
+mod fake_repository;
 mod pulls;
 mod refs;
+mod signed_commit;
 mod temporary;
 #[cfg(test)]
 mod tests;
@@ -13,11 +13,11 @@ mod tests;
 use std::collections::BTreeMap;
 
 use access::{Permission, RepositoryAccess};
-use commit::FoundCommit;
 use pulls::GithubPulls;
 use refs::{FoundRef, Refs};
 use serde::Deserialize;
 use serde_json::json;
+use signed_commit::FoundCommit;
 use temporary::Temporary;
 
 use super::api::Api;
@@ -57,8 +57,9 @@ impl<'a> GithubForge<'a> {
         contents: &dyn FileContents,
     ) -> Result<(FoundRef, Option<FoundCommit>), ForgeError> {
         let name = temporary.name();
-        let id = commit::on_branch(self.access, &self.refs, (temporary.branch(), &name), commit, contents)?;
-        let made = commit::get(self.access, &id)?;
+        let id =
+            signed_commit::on_branch(self.access, &self.refs, (temporary.branch(), &name), commit, contents)?;
+        let made = signed_commit::get(self.access, &id)?;
         let is_wanted = is_wanted(&made, commit);
         Ok((FoundRef { name, id }, is_wanted.then_some(made)))
     }
@@ -75,7 +76,10 @@ impl<'a> GithubForge<'a> {
         let written = self.commit_on(&temporary, commit, contents).and_then(|(branch, made)| {
             let made = match made {
                 Some(made) => made,
-                None => commit::get(self.access, &commit::from_objects(self.access, commit, contents)?)?,
+                None => signed_commit::get(
+                    self.access,
+                    &signed_commit::from_objects(self.access, commit, contents)?,
+                )?,
             };
             self.publish(&made, commit, moves, Some(&branch))
         });
@@ -132,7 +136,7 @@ impl Forge for GithubForge<'_> {
     }
 
     fn commit(&self, id: &ObjectId) -> Result<Commit, ForgeError> {
-        Ok(commit::get(self.access, id)?.commit)
+        Ok(signed_commit::get(self.access, id)?.commit)
     }
 
     fn write(
@@ -142,11 +146,11 @@ impl Forge for GithubForge<'_> {
         temporary: &str,
         contents: &dyn FileContents,
     ) -> Result<WrittenCommit, ForgeError> {
-        let written = if commit::fits_branch(commit.changes) {
+        let written = if signed_commit::fits_branch(commit.changes) {
             self.write_on_branch(commit, moves, temporary, contents)
         } else {
-            let id = commit::from_objects(self.access, commit, contents)?;
-            self.publish(&commit::get(self.access, &id)?, commit, moves, None)
+            let id = signed_commit::from_objects(self.access, commit, contents)?;
+            self.publish(&signed_commit::get(self.access, &id)?, commit, moves, None)
         }?;
         temporary::clear(&self.refs, temporary);
         Ok(written)

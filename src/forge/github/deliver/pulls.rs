@@ -231,7 +231,7 @@ mod tests {
     use super::super::super::api::Api;
     use super::super::super::repository::RepositoryName;
     use super::super::super::testing::TestServer;
-    use super::super::fake::{Fake, Files, When, pull, said, unfit, wrong};
+    use super::super::fake_repository::{Fake, Files, When, pull, said, unfit, wrong};
     use super::*;
 
     fn served() -> (Fake, TestServer, Api) {

@@ -3,7 +3,7 @@ use std::collections::BTreeSet;
 use serde_json::json;
 use wiremock::ResponseTemplate;
 
-use super::fake::{Fake, Files, When, ZERO, files, id, said, tree_id, wrong};
+use super::fake_repository::{Fake, Files, When, ZERO, files, id, said, tree_id, wrong};
 use super::*;
 use crate::base::explanation::Explanation;
 use crate::engine::changes::FileMode;

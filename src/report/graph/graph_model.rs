@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use crate::base::text::plural;
 use crate::machine::{self, Machine, Meaning, Target};
 use crate::report::digest::{Digest, EndKind};
-use crate::report::way::EdgeCount;
+use crate::report::taken_edges::EdgeCount;
 
 /// So many words of one edge are written; the rest is counted.
 const MAX_WORDS: usize = 3;

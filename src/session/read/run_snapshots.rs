@@ -14,7 +14,7 @@ use crate::git::runner::Git;
 use crate::journal::files::RunFiles;
 use crate::report::detail::StepDiff;
 use crate::report::numbers::StepNumber;
-use crate::run::snapshots::{Moment, refs_of};
+use crate::run::tree_snapshots::{Moment, refs_of};
 use crate::session::context::Session;
 use crate::session::error::Error;
 use crate::session::git;

@@ -2,8 +2,8 @@
 
 use std::cell::RefCell;
 
-use super::snapshots::{KeptTree, LIMIT, Moment};
 use super::ticking::while_ticking;
+use super::tree_snapshots::{KeptTree, LIMIT, Moment};
 use super::world::World;
 use crate::base::text::one_line;
 use crate::engine::event::Event;

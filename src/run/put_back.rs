@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use super::look_error::LookError;
 use super::recorded::is_in_repository;
-use super::tree::{WorkingTree, WorkingTrees};
+use super::tree_digest::{WorkingTree, WorkingTrees};
 use super::world::World;
 use crate::base::object::ObjectId;
 use crate::base::text::one_line;

@@ -12,7 +12,7 @@ use crate::journal::files::RunFiles;
 use crate::journal::reader;
 use crate::report::digest::Digest;
 use crate::report::digest::flips::Otherwise;
-use crate::run::otherwise::{ExaminedVerdicts, Suppositions};
+use crate::run::other_verdicts::{ExaminedVerdicts, Suppositions};
 use crate::run::replay::KnownMachine;
 use crate::session::context::Session;
 use crate::session::prepare::prepared::Prepared;

@@ -8,7 +8,7 @@ use super::world::World;
 use crate::base::explanation::Explanation;
 use crate::base::relative::RelativePath;
 use crate::engine::Engine;
-use crate::engine::artifact::ArtifactRequest;
+use crate::engine::artifact_request::ArtifactRequest;
 use crate::files::place::resolved;
 use crate::files::{read, transient};
 

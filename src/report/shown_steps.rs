@@ -110,8 +110,8 @@ mod tests {
 
     use super::*;
     use crate::engine::outcome::{Outcome, TerminatedBy};
+    use crate::report::taken_edges::EdgeCount;
     use crate::report::testing::{Journal, plan, succeeding};
-    use crate::report::way::EdgeCount;
 
     /// A run on a board in which `look` is work that nobody is named for, and exits with `code`.
     fn on_board(code: i32) -> Digest {

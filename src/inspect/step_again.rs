@@ -22,15 +22,15 @@ use crate::journal::streams::Streams;
 use crate::report::digest::Digest;
 use crate::report::numbers::{Numbering, StepNumber};
 use crate::run::replay::{KnownMachine, LeftLoop, Replay};
-use crate::run::snapshots::Moment;
+use crate::run::tree_snapshots::Moment;
 use crate::session::context::Session;
 use crate::session::end::finish;
 use crate::session::error::Error;
 use crate::session::git;
 use crate::session::prepare::prepared::Prepared;
 use crate::session::read::run_ref::RunRef;
-use crate::session::read::snapshots;
-use crate::session::read::snapshots::SnapshotWorktree;
+use crate::session::read::run_snapshots;
+use crate::session::read::run_snapshots::SnapshotWorktree;
 use crate::session::start::incoming::Incoming;
 
 /// How often what a step waits for is answered before its work begins.
@@ -88,7 +88,7 @@ impl Session<'_> {
             RunRef::Here(run) => {
                 let files = run.files;
                 let root = files.loops().parent().unwrap_or(files.loops()).to_owned();
-                let found = snapshots::all(&git::at(&root, self), files.instance()).map_err(failed)?;
+                let found = run_snapshots::all(&git::at(&root, self), files.instance()).map_err(failed)?;
                 (root, read(&files, step)?, found)
             }
             RunRef::Brought { path, shown } => {
@@ -105,7 +105,7 @@ impl Session<'_> {
         let instance = told.files.instance().to_owned();
         // Where a worktree is made, and what a run has for itself, is beside the runs of this checkout.
         let files = incoming.as_ref().map_or(&told.files, |incoming| &incoming.files).clone();
-        let commit = snapshots::before(&found, &told.step).map_err(|near| none(&told, &near))?;
+        let commit = run_snapshots::before(&found, &told.step).map_err(|near| none(&told, &near))?;
         let (mut prepared, _) = finish::read_again(&files, &told.began, self)?;
         let prefix = git.line(&Call::new("rev-parse").with(&["--show-prefix"]));
         let within = PathBuf::from(prefix.map_err(|why| failed(why.into()))?);
@@ -284,7 +284,7 @@ impl Repro {
     /// Git cannot make it.
     pub(crate) fn worktree(&self) -> Result<SnapshotWorktree, Error> {
         let moment = Moment::Before(self.step.clone());
-        snapshots::worktree(&self.git, &self.commit, (&self.files, &moment)).map_err(|why| {
+        run_snapshots::worktree(&self.git, &self.commit, (&self.files, &moment)).map_err(|why| {
             Error::refused(format!("cannot make a worktree: {why}"))
                 .with_hint("`git worktree list` shows those there are")
         })

@@ -18,7 +18,7 @@ use crate::session::end::{finish, killed};
 use crate::session::error::Error;
 use crate::session::options::RunOptions;
 use crate::session::read::run_ref::RunRef;
-use crate::session::read::{detail, otherwise};
+use crate::session::read::{asked_flips, detail};
 use crate::session::start::incoming::unusable;
 
 impl Session<'_> {
@@ -100,7 +100,7 @@ fn of_run(run: &KnownRun, session: &Session<'_>) -> Result<(Digest, ReportSource
     if killed::is_killed(run) {
         digest.was_killed();
     }
-    digest.otherwise = otherwise::of_run(&files, &digest, session);
+    digest.otherwise = asked_flips::of_run(&files, &digest, session);
     Ok((digest, ReportSource::Run(files)))
 }
 

@@ -20,7 +20,7 @@ use crate::evaluate::model::Usage;
 use crate::evaluate::observation::{Observation, Stop, Stream, TIMEOUT_CODE, Text};
 use crate::host::{Failure, HostConversation};
 use crate::process::clock::Clock;
-use crate::process::service::RunningService;
+use crate::process::running_child::RunningService;
 use crate::process::signal::{Cancel, EndRequest};
 use crate::process::spawn::Program;
 use crate::report::Sinks;

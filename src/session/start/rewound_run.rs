@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::resume::{FoundRun, UnclaimedRun, settle};
-use super::rewound::Origin;
+use super::rewind_origin::Origin;
 use crate::definition::load;
 use crate::definition::load::DIRECTORY;
 use crate::journal::files::RunFiles;

@@ -9,7 +9,7 @@ use super::add::{abilities_here, at, digests, has_moved, moved, of_another_serve
 use super::gather::{CopyFiles, Files, Gathered, Instead, gather};
 use super::merge::{Versions, merge};
 use super::store::{self, LoopChange};
-use super::{failed, home, server, shown};
+use super::{copy_summary, failed, home, server};
 use crate::base::sum::Sum;
 use crate::base::text::one_line;
 use crate::base::time::{Timestamp, human};
@@ -201,7 +201,10 @@ impl UpdateCheck<'_> {
             let names: Vec<String> = merged.keys().map(|path| format!("`{}`", one_line(path, 200))).collect();
             let _ = writeln!(text, "  with the edits that were made here: {}", names.join(", "));
         }
-        text.push_str(&shown::difference(&abilities_here(&name, self.loops, self.session), &abilities));
+        text.push_str(&copy_summary::difference(
+            &abilities_here(&name, self.loops, self.session),
+            &abilities,
+        ));
         let digest_of = |text: &String| Sum::of(text.as_bytes());
         let files: BTreeMap<String, Sum> = texts
             .iter()

@@ -14,7 +14,7 @@ use super::request::{
 };
 use super::run::{Deciding, Ending, Phase};
 use super::waiting::{Decision, Evidence, MissingEvidence, WorkRequest};
-use super::{Engine, bounds, budget, environment};
+use super::{Engine, action_variables, bounds, budget};
 use crate::base::composed::Composed;
 use crate::base::name::StateName;
 use crate::base::path::Segment;
@@ -364,10 +364,10 @@ impl Engine<'_> {
     /// Resolves where and how long an action runs. That of a terminal has little time when nothing else is said.
     pub(super) fn setting(&self, setting: &machine::ActionSetting) -> Result<Setting, RenderError> {
         let cwd = setting.cwd.as_ref().map(|cwd| self.render(cwd)).transpose()?;
-        let mut env = environment::variables(self);
+        let mut env = action_variables::variables(self);
         let mut room = Room::new();
         for (name, value) in self.machine.env.iter().chain(&setting.env) {
-            env.push((name.clone(), environment::value(&self.render_within(&mut room, value)?)));
+            env.push((name.clone(), action_variables::value(&self.render_within(&mut room, value)?)));
         }
         let closes = matches!(self.run.phase(), Phase::Deciding(Deciding::Arrive { .. }));
         let timeout = setting.timeout.or(closes.then_some(CLOSING_TIME));
@@ -405,7 +405,7 @@ impl Engine<'_> {
         let left = |end: Duration| end.saturating_sub(self.now);
         let (timeout, left_over) = (sub.timeout, self.timeout().map(left));
         let deadline = self.start.deadline.map(left);
-        let (budget, key) = (self.budget_left(), environment::key(self));
+        let (budget, key) = (self.budget_left(), action_variables::key(self));
         let request = SubLoopRequest {
             name: name.clone(),
             params,

@@ -7,7 +7,7 @@ use crate::forge::gitlab::{MergeRequests, TokenHolder};
 use crate::forge::interface::{ForgeError, NewPull, Pulls};
 use crate::session::context::Session;
 use crate::session::error::Error;
-use crate::session::git::stop::DeliveryStop;
+use crate::session::git::delivery_stop::DeliveryStop;
 use crate::session::git::workspace::Remote;
 
 /// What a server can do besides taking pushes.

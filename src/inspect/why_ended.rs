@@ -8,12 +8,12 @@ use crate::journal::reader::{self, ReadError};
 use crate::report::digest::Digest;
 use crate::report::numbers::StepNumber;
 use crate::report::why::Why;
-use crate::run::otherwise::ExaminedVerdicts;
+use crate::run::other_verdicts::ExaminedVerdicts;
 use crate::session::context::Session;
 use crate::session::end::killed;
 use crate::session::error::Error;
-use crate::session::read::otherwise;
-use crate::session::read::otherwise::Subject;
+use crate::session::read::asked_flips;
+use crate::session::read::asked_flips::Subject;
 use crate::session::read::run_ref::RunRef;
 use crate::session::start::incoming::unusable;
 
@@ -49,7 +49,7 @@ impl Session<'_> {
         let looked =
             step.cloned().map_or(ExaminedVerdicts::LastOf(digest.verdicts()), ExaminedVerdicts::Step);
         digest.otherwise = match digest.start() {
-            Some(start) => otherwise::of(&told.subject, start, looked, self),
+            Some(start) => asked_flips::of(&told.subject, start, looked, self),
             None => return Err(Error::refused(format!("the journal of {} has no beginning", told.name))),
         };
         Why::of(&digest).ok_or_else(|| match step {

@@ -23,7 +23,7 @@ use crate::journal::inherit::inherit;
 use crate::journal::reader;
 use crate::machine::{Machine, Target};
 use crate::report::numbers::{Numbering, StepNumber};
-use crate::run::snapshots::Moment;
+use crate::run::tree_snapshots::Moment;
 use crate::session::context::Session;
 use crate::session::error::{Error, Kind};
 use crate::session::git;
@@ -31,7 +31,7 @@ use crate::session::git::worktree::Worktree;
 use crate::session::prepare::library::Library;
 use crate::session::prepare::prepared::Prepared;
 use crate::session::read::run_ref::RunRef;
-use crate::session::read::snapshots;
+use crate::session::read::run_snapshots;
 
 /// How many steps that come once more are named.
 const MOST_NAMED: usize = 20;
@@ -177,11 +177,11 @@ impl Origin {
         }
         let found = match &self.incoming {
             Some(incoming) => incoming.take_snapshots(&git, &prepared.definition()),
-            None => snapshots::all(&git, &instance),
+            None => run_snapshots::all(&git, &instance),
         };
         let found = found.map_err(failed)?;
         let step = StepNumber::of_run(cut.step);
-        let commit = snapshots::before(&found, &step).map_err(|_| none(&found, &step, &instance))?;
+        let commit = run_snapshots::before(&found, &step).map_err(|_| none(&found, &step, &instance))?;
         let is_before = |moment: &Moment| matches!(moment, Moment::Before(other) if *other < step);
         let before = found.into_iter().filter(|(moment, _)| is_before(moment)).collect();
         let parent = Parent { run: instance, seq: cut.seq };
@@ -355,7 +355,7 @@ impl Drop for Made<'_> {
             let _absent = fs::remove_dir_all(directory);
         }
         files.release();
-        let _none = snapshots::forget(files, &self.rewound.git);
+        let _none = run_snapshots::forget(files, &self.rewound.git);
         let _absent = self.worktree.take_back();
     }
 }
@@ -370,7 +370,7 @@ impl Rewound {
     ) -> Result<Made<'m>, Error> {
         worktree.make_whole()?;
         let mut made = Made { rewound: self, files, worktree, warnings: Vec::new(), is_kept: false };
-        if let Err(why) = snapshots::refer(&self.git, files.instance(), &self.before) {
+        if let Err(why) = run_snapshots::refer(&self.git, files.instance(), &self.before) {
             made.warnings.push(format!("the tree snapshots of earlier steps are not taken over: {why}"));
         }
         let from = &self.origin.files;
