@@ -52,7 +52,7 @@ impl RunKey {
         let is_ambiguous =
             values.len() > 1 && values.iter().any(|value| value.is_empty() || value.contains('_'));
         let readable = format!("{job}.{}", values.join("_"));
-        let matrix = serde_json::to_string(&sorted).unwrap_or_default();
+        let matrix = serde_json::to_string(&sorted).expect("JSON values have a text");
         let key = Self::plain(&slug(&readable, &format!("{job}\0{matrix}"), is_ambiguous), true);
         Self { matrix: Some(matrix), ..key }
     }

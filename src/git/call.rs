@@ -19,9 +19,11 @@ use crate::base::object::ObjectId;
 
 /// Options of every call, which take precedence over the configuration.
 const SETTINGS: [&str; 25] = [
+    // Hooks are programs of the repository, and `reset`, `update-ref` and `worktree add` would start some.
     "core.hooksPath=/dev/null",
     // Empty means none, for every version: an old one would start a program called `false`.
     "core.fsmonitor=",
+    // Writing the cache would change the index of the user, and dropping it would make their next `git status` slow.
     "core.untrackedCache=keep",
     // These would let a file change unseen: with its time put back, or beside one whose name differs in case alone.
     "core.checkStat=default",
@@ -31,19 +33,26 @@ const SETTINGS: [&str; 25] = [
     "core.commitGraph=false",
     // Files of more than 8 MiB go through in pieces.
     "core.bigFileThreshold=8m",
+    // All of these name programs. A repository may set them, and whoever cloned it has not read its configuration.
     "core.pager=cat",
     "core.editor=:",
     "core.askPass=",
     "core.sshCommand=",
     "core.gitProxy=",
+    // A tree from a bundle may hold `.GIT` or a name that a file system of macOS or Windows takes for `.git`: a checkout
+    // there would write the configuration of the repository.
     "core.protectHFS=true",
     "core.protectNTFS=true",
     "credential.helper=",
+    // Signing and showing signatures start a program, which may ask for a passphrase that nobody is there to give.
     "commit.gpgSign=false",
     "log.showSignature=false",
     "gpg.program=",
+    // A partial clone or a submodule would be fetched in the middle of a call that is meant to read what is here.
     "protocol.allow=never",
+    // With it, `reset` and `read-tree -u` would write into submodules, which are repositories of their own.
     "submodule.recurse=false",
+    // Both go on in the background after the call, and hold files of a worktree that is removed next.
     "gc.auto=0",
     "maintenance.auto=false",
     "core.alternateRefsCommand=",
@@ -58,6 +67,7 @@ const OWN_SETTINGS: [&str; 3] =
 
 /// Variables that would start a program, hide what is there, or change how words are read.
 const UNSET: [&str; 22] = [
+    // Programs that a call would start.
     "GIT_ASKPASS",
     "SSH_ASKPASS",
     "GIT_EDITOR",
@@ -65,19 +75,24 @@ const UNSET: [&str; 22] = [
     "GIT_PAGER",
     "PAGER",
     "GIT_EXTERNAL_DIFF",
+    // Options for every `diff`: a patch would have other lines around its changes than we ask for.
     "GIT_DIFF_OPTS",
     "GIT_SSH",
     "GIT_SSH_COMMAND",
     "GIT_PROXY_COMMAND",
+    // These give a commit other parents or another tree than its id says, and files other attributes.
     "GIT_GRAFT_FILE",
     "GIT_REPLACE_REF_BASE",
     "GIT_ATTR_SOURCE",
+    // These change what a path means that stands behind `--`. We say `--literal-pathspecs` where it is meant.
     "GIT_LITERAL_PATHSPECS",
     "GIT_GLOB_PATHSPECS",
     "GIT_NOGLOB_PATHSPECS",
     "GIT_ICASE_PATHSPECS",
+    // Set in a hook that runs us: objects of a push that may still be refused would count as there.
     "GIT_ALTERNATE_OBJECT_DIRECTORIES",
     "GIT_QUARANTINE_PATH",
+    // Where git looks for its own commands, and what it puts into each new repository: hooks among it.
     "GIT_EXEC_PATH",
     "GIT_TEMPLATE_DIR",
 ];

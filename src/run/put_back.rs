@@ -145,9 +145,10 @@ impl RepositoryBefore {
 
     /// Says what a test changed. It stays: a test may leave what it needs.
     pub(super) async fn tell(mut self, world: &mut World) {
-        let changes = self.changes(world).await.unwrap_or_default();
-        if !changes.is_empty() {
-            say(&format!("the test changed {}", named(&changes)), world);
+        match self.changes(world).await {
+            Ok(changes) if changes.is_empty() => {}
+            Ok(changes) => say(&format!("the test changed {}", named(&changes)), world),
+            Err(why) => say(&format!("it is not known whether the test changed anything: {why}"), world),
         }
     }
 

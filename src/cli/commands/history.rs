@@ -206,7 +206,7 @@ fn whole(run: &KnownRun, args: &HistoryArgs, output: &Output) -> Result<(), Erro
     let read = reader::read(&run.files.journal(), |event| {
         if args.json {
             // An event that was read serializes to the line that it was read from.
-            output.json(serde_json::to_value(&event).unwrap_or_default());
+            output.json(serde_json::to_value(&event).expect("the journal has written this event as JSON"));
         }
         digest.event(&event);
     });

@@ -57,7 +57,7 @@ pub fn render(digest: &Digest) -> String {
         fields.extend(on_the_board(digest, work));
     }
     // An object of plain values always has a text.
-    let text = serde_json::to_string_pretty(&value).unwrap_or_default();
+    let text = serde_json::to_string_pretty(&value).expect("a JSON value has a text");
     text + "\n"
 }
 

@@ -88,13 +88,14 @@ impl Worktree {
         self.warn_of_filters(session);
         // The loop itself comes from the checkout, whether it is committed or not.
         let all_but_loops = Call::new("status").with(&["--porcelain"]).paths([":/", ":(exclude).loops"]);
-        let left_out = self.git.line(&all_but_loops).unwrap_or_default();
-        if !left_out.is_empty() {
-            let changes = plural(left_out.lines().count() as u64, "uncommitted change");
-            session
-                .talk
-                .warning(&format!("it begins with the last commit: {changes} of the checkout not included"));
-        }
+        let changes = match self.git.line(&all_but_loops) {
+            Ok(left_out) if left_out.is_empty() => return Ok(()),
+            Ok(left_out) => plural(left_out.lines().count() as u64, "uncommitted change"),
+            Err(_) => "any uncommitted changes".to_owned(),
+        };
+        session
+            .talk
+            .warning(&format!("it begins with the last commit: {changes} of the checkout not included"));
         Ok(())
     }
 

@@ -539,6 +539,46 @@ fn every_room_is_there_and_stands_above_what_it_names() {
     }
 }
 
+/// Tests that name a room above theirs: evaluators are told in the words of a loop file, and what is written out is proved by
+/// the machine that it makes.
+const TESTS_ABOVE: &[(&str, &str)] = &[
+    ("definition/emit.rs", "machine"),
+    ("evaluate/exit_codes.rs", "definition"),
+    ("evaluate/form.rs", "definition"),
+    ("evaluate/testing.rs", "definition"),
+];
+
+#[test]
+fn no_test_names_a_room_above_its_own() {
+    let above = every_file(&source()).into_iter().flat_map(|(file, text)| {
+        let below = ROOMS.iter().position(|room| file.starts_with(&format!("{}/", room.name)));
+        let rooms = ROOMS.iter().skip(below.map_or(ROOMS.len(), |at| at + 1));
+        let named = rooms.filter(move |room| text.contains(&format!("crate::{}::", room.name)));
+        named.map(move |room| (file.clone(), room.name)).collect::<Vec<_>>()
+    });
+    let above: BTreeSet<(String, &str)> = above.collect();
+    let known = TESTS_ABOVE.iter().map(|(file, room)| ((*file).to_owned(), *room)).collect();
+    assert_eq!(above, known);
+}
+
+/// Returns every file of a directory, those of tests among them, with its path.
+fn every_file(directory: &Path) -> BTreeMap<String, String> {
+    let mut found = BTreeMap::new();
+    let mut open = vec![directory.to_owned()];
+    while let Some(next) = open.pop() {
+        for entry in fs::read_dir(next).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                open.push(path);
+            } else if path.extension().is_some_and(|ending| ending == "rs") {
+                let name = path.strip_prefix(directory).unwrap().to_string_lossy().into_owned();
+                found.insert(name, fs::read_to_string(&path).unwrap());
+            }
+        }
+    }
+    found
+}
+
 /// Adds a line to a file of the house, and expects that this is found.
 #[track_caller]
 fn mutant(file: &str, line: &str, found: &str) {
