@@ -49,6 +49,8 @@ pub struct Diagnostic {
     pub related: Option<(FindingPlace, String)>,
     /// What to do.
     pub help: Option<String>,
+    /// The name that the finding is about, where code has to know it.
+    pub about: Option<String>,
 }
 
 impl Diagnostic {
@@ -68,7 +70,16 @@ impl Diagnostic {
     }
 
     fn new(code: &'static str, severity: Severity, place: FindingPlace, message: impl Into<String>) -> Self {
-        Self { code, severity, message: message.into(), place, label: None, related: None, help: None }
+        Self {
+            code,
+            severity,
+            message: message.into(),
+            place,
+            label: None,
+            related: None,
+            help: None,
+            about: None,
+        }
     }
 
     /// Adds a remark at the place itself.
@@ -82,6 +93,13 @@ impl Diagnostic {
     #[must_use]
     pub fn related(mut self, place: FindingPlace, remark: impl Into<String>) -> Self {
         self.related = Some((place, remark.into()));
+        self
+    }
+
+    /// Says which name it is about.
+    #[must_use]
+    pub fn about(mut self, name: impl Into<String>) -> Self {
+        self.about = Some(name.into());
         self
     }
 

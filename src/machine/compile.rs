@@ -53,7 +53,7 @@ pub fn further_problems(remains: &Loop, is_there: impl Fn(&str) -> bool) -> Diag
     let mut certain = Diagnostics::default();
     for problem in problems.iter() {
         let is_certain = match problem.code {
-            "unknown-state" => !problem.message.split('`').nth(1).is_some_and(&is_there),
+            "unknown-state" => !problem.about.as_deref().is_some_and(&is_there),
             "unknown-key" | "unknown-name" | "duplicate-route" | "parameter" | "nested-param" => true,
             _ => false,
         };
@@ -988,7 +988,10 @@ impl<'d> Compiler<'d> {
                 let message = format!("the state `{name}`{} is not defined", from.unwrap_or_default());
                 let label = "no state has this name";
                 let place = FindingPlace::Value(path.clone());
-                Diagnostic::error("unknown-state", place, message).label(label).help(help)
+                Diagnostic::error("unknown-state", place, message)
+                    .label(label)
+                    .help(help)
+                    .about(name.as_str())
             });
         }
         found
