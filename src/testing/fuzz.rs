@@ -20,6 +20,7 @@ use super::play::{Play, Played, PlayedEnd, play};
 use super::subject::LoopUnderTest;
 use super::virtual_tree::TreeEffects;
 use super::witness::mock;
+use crate::base::explanation::Explanation;
 use crate::base::name::StateName;
 use crate::engine::event::{Event, Stamped};
 use crate::engine::outcome::{Outcome, Signal};
@@ -182,7 +183,9 @@ impl Script for RandomScript<'_> {
         };
         let answer = match mock.judgement {
             Some(said) => ModelAnswer { reply: said.reply, stop: said.stop, usage: said.usage },
-            None => ModelAnswer { reply: Err("no answer".to_owned()), stop: None, usage: Usage::default() },
+            None => {
+                ModelAnswer { reply: Err(Explanation::new("no answer")), stop: None, usage: Usage::default() }
+            }
         };
         Ok((answer, Duration::ZERO))
     }
@@ -222,7 +225,7 @@ pub(super) struct FuzzedLoop {
 
 impl FuzzedLoop {
     /// Makes a loop ready to be walked, with values for what it needs.
-    pub(super) fn of(subject: &LoopUnderTest) -> Result<Self, String> {
+    pub(super) fn of(subject: &LoopUnderTest) -> Result<Self, Explanation> {
         let player = CasePlayer::of(subject)?;
         let mut machine = Machine::clone(&*subject.own.settled(&player.start)?);
         machine.limits.cycles = Some(MOST_CYCLES);
@@ -317,7 +320,7 @@ pub(crate) fn run(
     subject: &mut LoopUnderTest,
     always: &[Always],
     (walks, seed): (u64, u64),
-) -> Result<FuzzReport, String> {
+) -> Result<FuzzReport, Explanation> {
     let clock = Clock::start();
     let mut fuzzed = FuzzedLoop::of(subject)?;
     let mut report =

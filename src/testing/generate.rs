@@ -13,6 +13,7 @@ use super::play::{Played, PlayedEnd};
 use super::subject::LoopUnderTest;
 use super::test_file::GENERATED;
 use super::ways::over;
+use crate::base::explanation::Explanation;
 use crate::machine::Machine;
 use crate::machine::routing::moves;
 
@@ -33,7 +34,7 @@ pub(crate) fn generate(
     subject: &mut LoopUnderTest,
     coverage: &Coverage,
     names: &BTreeSet<String>,
-) -> Result<GeneratedCases, String> {
+) -> Result<GeneratedCases, Explanation> {
     let machine = Rc::clone(&subject.own.machine);
     let mut known =
         Coverage { taken: coverage.taken.clone(), ..Coverage::of(&machine, &subject.loaded.definition) };

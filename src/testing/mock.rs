@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::virtual_tree::TreeEffects;
 use super::written::{CancelSignal, MockedOutcome, WrittenMock};
 use crate::base::diagnostic::{Diagnostic, Diagnostics, FindingPlace};
+use crate::base::explanation::Explanation;
 use crate::base::name::{StateName, VarName};
 use crate::base::path::DocPath;
 use crate::base::text::listed;
@@ -79,7 +80,7 @@ pub struct MockedEnd {
 #[derive(Clone, Debug, PartialEq)]
 pub struct MockedJudgement {
     /// Its answer, or why there is none.
-    pub reply: Result<Value, String>,
+    pub reply: Result<Value, Explanation>,
     /// Whether its host is down.
     pub stop: Option<Stop>,
     /// What it costs.
@@ -524,7 +525,7 @@ impl MockCheck<'_, '_> {
     fn judgement(&mut self) -> Option<MockedJudgement> {
         let (written, evaluate) = (self.written, self.state.evaluate?);
         if written.unavailable {
-            let reply = Err("the host of the judge is down".to_owned());
+            let reply = Err(Explanation::new("the host of the judge is down"));
             return Some(MockedJudgement { reply, stop: Some(Stop::Unavailable), usage: Usage::default() });
         }
         let is_forms = self.state.action.is_some_and(|action| action.form().is_some());

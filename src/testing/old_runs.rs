@@ -10,7 +10,9 @@ use super::old_run_report::{OldRunReport, OldRunResult};
 use super::play::{MOST_TURNS, Play, Played, PlayedEnd, play};
 use super::recorded_run::{JournalScript, RecordedRun, RecordedWork};
 use super::subject::LoopUnderTest;
+use crate::base::explanation::Explanation;
 use crate::bundle::EXTENSION;
+use crate::bundle::opened::OpenedBundle;
 use crate::engine::Start;
 use crate::engine::event::{Event, LoopStart, Stamped};
 use crate::engine::past::Standing;
@@ -23,7 +25,7 @@ use crate::run::replay::{KnownMachine, Replay};
 use crate::session::context::Session;
 use crate::session::error::Error;
 use crate::session::read::fetch::{ArtifactRequest, artifact};
-use crate::session::read::opened::OpenedBundle;
+use crate::session::read::run_ref;
 use crate::session::read::runs::Places;
 
 /// The word that means all runs of this checkout.
@@ -71,7 +73,7 @@ pub(crate) fn find(which: &str, session: &Session<'_>) -> Result<Vec<OldRun>, Er
     if path.is_file() {
         return Ok(vec![of_file(&path)?]);
     }
-    let run = session.run_named(Some(which))?;
+    let run = run_ref::here(Some(which), session)?;
     Ok(vec![of_journal(&run.files.journal(), &run.files.streams())?])
 }
 
@@ -158,13 +160,13 @@ pub(crate) fn check(run: &OldRun, subject: &mut LoopUnderTest, session: &Session
     if recorded.is_left()
         && let Err(why) = can_go_on(run, subject)
     {
-        report.result = OldRunResult::NotResumable(why);
+        report.result = OldRunResult::NotResumable(why.into());
         return report;
     }
     let (played, script) = match again(run, subject, session) {
         Ok(played) => played,
         Err(why) => {
-            report.result = OldRunResult::Unknown(why);
+            report.result = OldRunResult::Unknown(why.into());
             return report;
         }
     };
@@ -173,7 +175,7 @@ pub(crate) fn check(run: &OldRun, subject: &mut LoopUnderTest, session: &Session
 }
 
 /// Tells whether a run that was left could go on with the loop as it is now, or why not.
-fn can_go_on(run: &OldRun, subject: &mut LoopUnderTest) -> Result<(), String> {
+fn can_go_on(run: &OldRun, subject: &mut LoopUnderTest) -> Result<(), Explanation> {
     let machine = subject.own.settled(&Start::of(run.recorded.start.clone(), run.events[0].ts, ""))?;
     let known = KnownMachine { machine, digest: subject.loaded.digest.clone() };
     let library = &mut subject.library;
@@ -181,19 +183,19 @@ fn can_go_on(run: &OldRun, subject: &mut LoopUnderTest) -> Result<(), String> {
         |name: &str, around: &LoopStart, begun: &LoopStart| library.find(name, around, &begun.context);
     let mut replay = Replay::new(known, &mut find);
     for event in &run.events {
-        replay.event(event.clone()).map_err(|error| error.to_string())?;
+        replay.event(event.clone())?;
     }
     // What they printed was read already, as far as it is there.
     let none = |_: StoredText, _: Stream| -> std::io::Result<std::sync::Arc<String>> {
         Ok(std::sync::Arc::default())
     };
-    let left = replay.finish(none).map_err(|error| error.to_string())?;
+    let left = replay.finish(none)?;
     for level in left.iter() {
         if let Standing::Lost(state) = level.standing() {
-            return Err(format!(
+            return Err(Explanation::new(format!(
                 "it stands in `{state}`, which the loop `{}` does not have any more",
                 level.machine.name
-            ));
+            )));
         }
     }
     Ok(())
@@ -203,7 +205,7 @@ fn again(
     run: &OldRun,
     subject: &mut LoopUnderTest,
     session: &Session<'_>,
-) -> Result<(Played, JournalScript), String> {
+) -> Result<(Played, JournalScript), Explanation> {
     let recorded = &run.recorded;
     let event =
         LoopStart { definition_sha256: subject.loaded.digest.clone(), tree: None, ..recorded.start.clone() };
@@ -244,7 +246,7 @@ fn compared(run: &OldRun, played: &Played, script: &JournalScript, machine: &Mac
         };
     };
     if let Some(why) = doubt(script.current(), machine) {
-        return OldRunResult::Unknown(why);
+        return OldRunResult::Unknown(why.into());
     }
     let state = |path: &[String]| path.get(at).cloned();
     OldRunResult::Parts {

@@ -10,6 +10,7 @@ use super::asked::{AskedKind, AskedPlace, AskedWork, Gap, Script, SubLoopAnswer,
 use super::mock::{Interruption, MockedEnd};
 use super::queries;
 use super::virtual_tree::VirtualTree;
+use crate::base::explanation::Explanation;
 use crate::base::name::{LoopName, StateName};
 use crate::base::time::{Timestamp, millis};
 use crate::engine::changes::{SeenTree, StartTree};
@@ -23,9 +24,9 @@ use crate::engine::{Engine, Start};
 use crate::evaluate::model::{ModelAnswer, Usage};
 use crate::evaluate::observation::{Observation, Stop, StoredText, Stream, TIMEOUT_CODE, Text};
 use crate::machine::Machine;
+use crate::run::SubLoop;
 use crate::run::replay::{KnownMachine, Left, Replay};
-use crate::run::sub_loop::{self, Surrounding};
-use crate::run::{SubLoop, sub_loop::DEEPEST};
+use crate::run::sub_loop::{self, DEEPEST, Surrounding};
 
 /// Where an agent writes down what the next session has to know.
 const CONTINUATION: &str = ".claude/ll-continue-prompt.md";
@@ -36,10 +37,15 @@ pub(crate) const MOST_TURNS: u32 = 20_000;
 /// Finds the loops that states run.
 pub(crate) trait Loops {
     /// Makes a sub-loop ready for a request of the run that began like this, or says why it cannot be.
-    fn start(&mut self, request: &SubLoopRequest, around: &Start) -> Result<SubLoop, String>;
+    fn start(&mut self, request: &SubLoopRequest, around: &Start) -> Result<SubLoop, Explanation>;
 
     /// Finds one that an earlier part of the run had begun.
-    fn find(&mut self, name: &str, around: &LoopStart, start: &LoopStart) -> Result<KnownMachine, String>;
+    fn find(
+        &mut self,
+        name: &str,
+        around: &LoopStart,
+        start: &LoopStart,
+    ) -> Result<KnownMachine, Explanation>;
 }
 
 /// What is played.
@@ -206,7 +212,7 @@ pub(crate) fn play(play: Play<'_>) -> Played {
             Ok(resumed) => engine = resumed,
             Err(why) => {
                 let Playing { events, asked, .. } = playing;
-                return Played { events, end: PlayedEnd::NotResumable(why), asked, captured };
+                return Played { events, end: PlayedEnd::NotResumable(why.into()), asked, captured };
             }
         }
     }
@@ -214,7 +220,7 @@ pub(crate) fn play(play: Play<'_>) -> Played {
 
 impl Playing<'_> {
     /// Makes the run again from what happened, as another process would.
-    fn resumed<'m>(&mut self, machine: &'m Rc<Machine>, start: &Start) -> Result<Engine<'m>, String> {
+    fn resumed<'m>(&mut self, machine: &'m Rc<Machine>, start: &Start) -> Result<Engine<'m>, Explanation> {
         self.cancelled = None;
         self.closing = None;
         self.path.truncate(1);
@@ -226,13 +232,13 @@ impl Playing<'_> {
         let mut find = |name: &str, around: &LoopStart, start: &LoopStart| loops.find(name, around, start);
         let mut replay = Replay::new(known, &mut find);
         for event in &self.events {
-            replay.event(event.clone()).map_err(|error| error.to_string())?;
+            replay.event(event.clone())?;
         }
         let none = |_: StoredText, _: Stream| -> std::io::Result<std::sync::Arc<String>> {
             Ok(std::sync::Arc::default())
         };
-        let mut left = replay.finish(none).map_err(|error| error.to_string())?;
-        let level = left.take_outermost().ok_or("it had not begun")?;
+        let mut left = replay.finish(none)?;
+        let level = left.take_outermost().ok_or_else(|| Explanation::new("it had not begun"))?;
         self.left = left;
         match level.standing() {
             Standing::Open(how) => {
@@ -241,7 +247,9 @@ impl Playing<'_> {
                 Ok(Engine::resume(machine, start, level.past, how, Duration::ZERO))
             }
             Standing::Over(end) => Ok(Engine::ended(machine, start.clone(), level.past, end)),
-            Standing::Lost(state) => Err(format!("it was left in `{state}`, which is not there")),
+            Standing::Lost(state) => {
+                Err(Explanation::new(format!("it was left in `{state}`, which is not there")))
+            }
         }
     }
 
@@ -433,7 +441,7 @@ impl Playing<'_> {
         self.now += took;
         Ok(match late {
             Some(stop) => {
-                ModelAnswer { reply: Err("it took too long".to_owned()), stop: Some(stop), ..answer }
+                ModelAnswer { reply: Err(Explanation::new("it took too long")), stop: Some(stop), ..answer }
             }
             None => answer,
         })
@@ -451,7 +459,7 @@ impl Playing<'_> {
         &mut self,
         engine: &Engine<'_>,
         request: &SubLoopRequest,
-    ) -> Result<Result<SubLoopEnd, String>, Halted> {
+    ) -> Result<Result<SubLoopEnd, Explanation>, Halted> {
         let machine = engine.machine();
         let state = engine.run().current().unwrap_or_else(|| machine.name_of(machine.initial)).clone();
         let (around, loops) = (self.around.clone(), self.path.clone());
@@ -470,7 +478,10 @@ impl Playing<'_> {
         }
         if self.path.len() > DEEPEST {
             let path: Vec<_> = self.path.iter().map(ToString::to_string).collect();
-            return Ok(Err(format!("sub-loops are nested deeper than {DEEPEST}: {}", path.join(" → "))));
+            return Ok(Err(Explanation::new(format!(
+                "sub-loops are nested deeper than {DEEPEST}: {}",
+                path.join(" → ")
+            ))));
         }
         let mut sub = match self.loops.start(request, engine.start()) {
             Ok(sub) => sub,

@@ -4,6 +4,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
+use crate::base::explanation::Explanation;
 use crate::engine::request::QueryRequest;
 use crate::evaluate::jq;
 use crate::evaluate::observation::Stop;
@@ -21,12 +22,18 @@ pub(super) fn answer(request: &QueryRequest) -> Queried {
         let _late = sender.send(jq::run(&filter, &text));
     });
     if let Err(error) = asked {
-        return Queried { result: Err(format!("no thread for a jq expression: {error}")), stop: None };
+        return Queried {
+            result: Err(Explanation::new(format!("no thread for a jq expression: {error}"))),
+            stop: None,
+        };
     }
     match receiver.recv_timeout(LIMIT) {
         Ok(result) => Queried { result, stop: None },
         Err(_) => Queried {
-            result: Err(format!("the jq expression takes longer than {} s", LIMIT.as_secs())),
+            result: Err(Explanation::new(format!(
+                "the jq expression takes longer than {} s",
+                LIMIT.as_secs()
+            ))),
             stop: Some(Stop::Timeout),
         },
     }

@@ -11,6 +11,7 @@ use super::prepare::ReadyCase;
 use super::scripted::MockScript;
 use super::subject::{LoopUnderTest, LoopVariant};
 use super::written::LoopCase;
+use crate::base::explanation::Explanation;
 use crate::base::path::DocPath;
 use crate::machine::Machine;
 
@@ -32,7 +33,7 @@ impl ReadyTest {
         variant: &LoopVariant,
         subject: &mut LoopUnderTest,
         most_turns: u32,
-    ) -> Result<Played, String> {
+    ) -> Result<Played, Explanation> {
         let ReadyCase { start, placement, tree, mocks } = self.ready.clone();
         let machine = variant.settled(&start)?;
         let mut script = MockScript::new(&mocks);

@@ -16,6 +16,7 @@ use super::scripted::MockScript;
 use super::subject::LoopUnderTest;
 use super::virtual_tree::TreeEffects;
 use super::witness::says;
+use crate::base::explanation::Explanation;
 use crate::engine::request::{ActionRequest, AskRequest, SubLoopRequest};
 use crate::evaluate::model::{ModelAnswer, Usage};
 use crate::evaluate::observation::{Observation, Stop, Stream, Text};
@@ -209,7 +210,7 @@ pub(crate) fn real(
     state: &str,
     subject: &mut LoopUnderTest,
     sandbox: &Sandbox<'_>,
-) -> Result<Played, String> {
+) -> Result<Played, Explanation> {
     played(test, subject, sandbox, Meant::State(state))
 }
 
@@ -220,7 +221,7 @@ pub(crate) fn compare(
     sandbox: &Sandbox<'_>,
     all: &mut Vec<ComparedMock>,
     seen: &mut BTreeSet<(String, String)>,
-) -> Result<(), String> {
+) -> Result<(), Explanation> {
     played(test, subject, sandbox, Meant::Compared(all, seen)).map(drop)
 }
 
@@ -229,7 +230,7 @@ fn played(
     subject: &mut LoopUnderTest,
     sandbox: &Sandbox<'_>,
     meant: Meant<'_>,
-) -> Result<Played, String> {
+) -> Result<Played, Explanation> {
     let ReadyCase { start, placement, tree, mocks } = test.ready.clone();
     let machine = subject.own.settled(&start)?;
     let mut script = RealScript { mocks: MockScript::new(&mocks), sandbox, meant, case: &test.case.name };

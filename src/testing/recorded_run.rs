@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::asked::{AskedPlace, AskedWork, Gap, GapReason, Script, SubLoopAnswer, WorkAnswer};
 use super::mock::Interruption;
 use super::virtual_tree::TreeEffects;
+use crate::base::explanation::Explanation;
 use crate::engine::event::{Event, LoopComplete, LoopStart, Stamped, TreeState};
 use crate::engine::outcome::Signal;
 use crate::engine::request::{AskRequest, SubLoopRequest};
@@ -29,7 +30,7 @@ pub struct RecordedWork {
     /// What models cost.
     pub usage: Usage,
     /// What the judge answered.
-    pub reply: Option<Result<Value, String>>,
+    pub reply: Option<Result<Value, Explanation>>,
     /// The verdict.
     pub verdict: Option<String>,
     /// Whether a look at the tree decided.
@@ -131,7 +132,7 @@ impl Reading {
                 if work.seen.is_none() {
                     work.usage = usage.clone();
                 }
-                work.reply = error.clone().map(Err);
+                work.reply = error.clone().map(|why| Err(Explanation::new(why)));
             }
         } else if let Event::Evaluate { verdict, confidence, details, tree, .. } = &stamped.event {
             let Some(work) = self.last.get(depth).copied().flatten().and_then(|at| self.works.get_mut(at))
@@ -252,7 +253,7 @@ impl Script for JournalScript {
             Some(work) if is_current => work.clone(),
             Some(_) | None => self.next(&place, &request.question.prompt)?,
         };
-        let unknown = || Err("the journal does not say what the judge answered".to_owned());
+        let unknown = || Err(Explanation::new("the journal does not say what the judge answered"));
         let reply = work.reply.unwrap_or_else(unknown);
         let usage = Usage { calls: 1, cost_usd: Some(0.0), ..Usage::default() };
         Ok((ModelAnswer { reply, stop: None, usage }, Duration::ZERO))

@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use super::play::Loops;
 use super::prepare::TestedLoop;
+use crate::base::explanation::Explanation;
 use crate::definition::load::{Loaded, Located};
 use crate::definition::schema::Loop;
 use crate::engine::Start;
@@ -36,14 +37,15 @@ impl LoopVariant {
     }
 
     /// Returns the machine for a run with these variables.
-    pub(crate) fn settled(&self, start: &Start) -> Result<Rc<Machine>, String> {
+    pub(crate) fn settled(&self, start: &Start) -> Result<Rc<Machine>, Explanation> {
         if !self.machine.depends_on_context() {
             return Ok(Rc::clone(&self.machine));
         }
         let (made, problems) = compile_with(&self.definition, KnownValues::Run(&start.context));
         made.map(Rc::new).ok_or_else(|| {
             let first = problems.iter().next().map(|problem| problem.message.clone());
-            first.unwrap_or_else(|| "the loop cannot be made with these variables".to_owned())
+            let none = || "the loop cannot be made with these variables".to_owned();
+            Explanation::new(first.unwrap_or_else(none))
         })
     }
 }
@@ -87,11 +89,16 @@ impl LoopUnderTest {
 }
 
 impl Loops for Library {
-    fn start(&mut self, request: &SubLoopRequest, around: &Start) -> Result<SubLoop, String> {
+    fn start(&mut self, request: &SubLoopRequest, around: &Start) -> Result<SubLoop, Explanation> {
         Self::start(self, request, around)
     }
 
-    fn find(&mut self, name: &str, around: &LoopStart, start: &LoopStart) -> Result<KnownMachine, String> {
+    fn find(
+        &mut self,
+        name: &str,
+        around: &LoopStart,
+        start: &LoopStart,
+    ) -> Result<KnownMachine, Explanation> {
         Self::find(self, name, around, &start.context)
     }
 }

@@ -30,7 +30,7 @@ use crate::base::path::DocPath;
 use crate::definition::load::{self, DIRECTORY};
 use crate::files::read::{self as files, MIB};
 use crate::report::digest::Digest;
-use crate::report::why::{Why, shown};
+use crate::report::why::{Why, chain_text};
 use crate::session::context::Session;
 use crate::session::error::Error;
 use crate::session::talk::Silence;
@@ -490,7 +490,7 @@ fn played(
     let played = match played {
         Ok(played) => played,
         Err(why) => {
-            report.failures.push(CaseFailure::NotMade(why));
+            report.failures.push(CaseFailure::NotMade(why.into()));
             return report;
         }
     };
@@ -502,7 +502,7 @@ fn played(
     if !report.failures.is_empty() {
         let mut digest = Digest::default();
         played.events.iter().for_each(|stamped| digest.event(stamped));
-        report.why = Why::of(&digest).map(|why| shown::chain(&why));
+        report.why = Why::of(&digest).map(|why| chain_text::chain(&why));
     }
     report
 }
