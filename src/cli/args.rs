@@ -245,6 +245,7 @@ mod tests {
             "run",
             &[
                 "args",
+                "command",
                 "env",
                 "image",
                 "input",

@@ -285,7 +285,8 @@ const ORIGIN_DIGITS: usize = 12;
 /// Returns the page of the job's run: of its attempt, where the server counts attempts.
 pub fn page(env: Lookup<'_>) -> Option<String> {
     let job = WorkflowJob::read(env);
-    let (server, repository) = (job.server_url.as_ref()?, job.repository.as_ref()?);
+    let (server, repository) =
+        (job.server_url.as_ref().filter(|url| !url.is_empty())?, job.repository.as_ref()?);
     let flavour = GithubServer::of(env).flavour();
     job.run_id.as_ref()?;
     let page = format!("{server}/{repository}/actions/runs/{}", run_of_page(flavour, &job));

@@ -16,7 +16,7 @@ pub const API_URL: &str = "GITHUB_API_URL";
 pub struct WorkflowJob {
     /// The address of the API.
     pub api_url: Option<String>,
-    /// The address of the server's pages.
+    /// The address of the server's pages. One that is set and empty names no server, and nothing stands in for it.
     pub server_url: Option<String>,
     /// `OWNER/NAME` of the repository that the workflow runs for.
     pub repository: Option<String>,
@@ -54,7 +54,7 @@ impl WorkflowJob {
         let set = |name: &str| env(name).filter(|value| !value.is_empty());
         Self {
             api_url: set(API_URL),
-            server_url: set("GITHUB_SERVER_URL"),
+            server_url: env("GITHUB_SERVER_URL"),
             repository: set("GITHUB_REPOSITORY"),
             repository_id: set("GITHUB_REPOSITORY_ID"),
             sha: set("GITHUB_SHA"),

@@ -232,7 +232,7 @@ pub(crate) fn warnings(packed: &PackedBundle) -> Vec<String> {
 pub(crate) fn here(git: &Git, session: &Session<'_>) -> Option<String> {
     let of_github = || {
         let job = WorkflowJob::read(&session.env.lookup());
-        Some(format!("{}/{}", job.server_url?, job.repository?))
+        Some(format!("{}/{}", job.server_url.filter(|url| !url.is_empty())?, job.repository?))
     };
     of_github()
         .or_else(|| git.line(&Call::new("remote").with(&["get-url", "origin"])).ok())

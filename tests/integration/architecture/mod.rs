@@ -228,6 +228,7 @@ const ROOMS: &[Room] = &[
             "base",
             "files",
             "evaluate",
+            "process",
             "definition",
             "engine",
             "report",
@@ -608,8 +609,8 @@ fn what_a_room_may_not_name_is_found_however_it_is_written() {
     mutant("definition/source.rs", "use std::fs::read;", "definition/source.rs names std::fs::read");
     mutant(
         "deliver/policy.rs",
-        "use crate::git::call::Call;",
-        "deliver/policy.rs is pure and names git/call.rs",
+        "use crate::git::runner::Git;",
+        "deliver/policy.rs is pure and names git/runner.rs",
     );
     mutant("fanout/plan.rs", "use super::collect::X;", "fanout/plan.rs is pure and names fanout/collect.rs");
     mutant("fanout/weights.rs", "use std::fs;", "fanout/weights.rs names std::fs");
