@@ -96,9 +96,7 @@ impl MergedTree {
                 Some((FileMode::Repository, _)) => {
                     return Err(Error::refused(format!("`{path}` is a repository of its own")));
                 }
-                Some((mode, id)) => {
-                    Some((mode, bytes(&Call::new("cat-file").with(&["blob"]).id(&id))?))
-                }
+                Some((mode, id)) => Some((mode, bytes(&Call::new("cat-file").with(&["blob"]).id(&id))?)),
             };
             Ok(Placed { path, content })
         });

@@ -14,11 +14,10 @@ use crate::definition::load::DIRECTORY;
 use crate::engine::changes::{EntryContent, KnownStart, StartTree};
 use crate::files::{links, transient};
 use crate::git::call::{Call, alternate};
-use crate::git::error::GitError;
 use crate::git::runner::Git;
 use crate::journal::files::RunFiles;
-use crate::run::area::Area;
 use crate::process::clock::Clock;
+use crate::run::area::Area;
 use crate::run::measure;
 use crate::session::context::Session;
 use crate::session::error::Error;
@@ -40,10 +39,11 @@ pub(crate) struct WholeTree {
 impl WholeTree {
     /// Looks at the tree around a directory. What lies below `own` is none of it.
     pub(crate) fn look(root: &Path, own: &[PathBuf], session: &Session<'_>) -> Result<Self, Error> {
-        let unknown = |why: GitError| Error::refused(format!("the working tree is not known: {why}"));
+        let unknown = |why: String| Error::refused(format!("the working tree is not known: {why}"));
         let git = git::at(root, session);
-        let ask =
-            |option: &'static [&'static str]| git.line(&Call::new("rev-parse").with(option)).map_err(unknown);
+        let ask = |option: &'static [&'static str]| {
+            git.line(&Call::new("rev-parse").with(option)).map_err(|error| unknown(error.to_string()))
+        };
         let top = links::real(Path::new(&ask(&["--show-toplevel"])?));
         let known = root.join(ask(&["--git-path", "objects"])?);
         let place = |path: &Path| ScopePath::from(path.to_string_lossy().into_owned());
@@ -110,19 +110,20 @@ impl WholeTree {
         path: &str,
         content: &EntryContent,
     ) -> Result<Option<(FileMode, Vec<u8>)>, Error> {
-        let cannot = |why: String| Error::refused(format!("`{path}` cannot be read as it was: {why}"));
+        let cannot =
+            |why: &dyn std::fmt::Display| Error::refused(format!("`{path}` cannot be read as it was: {why}"));
         match content {
             EntryContent::Gone => Ok(None),
-            EntryContent::Digest(_) => Err(cannot("no tree of git holds it".to_owned())),
+            EntryContent::Digest(_) => Err(cannot(&"no tree of git holds it")),
             EntryContent::Object { mode: FileMode::Repository, .. } => {
-                Err(cannot("it is a repository of its own".to_owned()))
+                Err(cannot(&"it is a repository of its own"))
             }
             EntryContent::Object {
                 mode: mode @ (FileMode::File | FileMode::Executable | FileMode::Link),
                 id,
             } => {
-                let bytes =
-                    self.git.bytes(&Call::new("cat-file").with(&["blob"]).id(id), &[]).map_err(cannot)?;
+                let bytes = self.git.bytes(&Call::new("cat-file").with(&["blob"]).id(id), &[]);
+                let bytes = bytes.map_err(|error| cannot(&error))?;
                 Ok(Some((*mode, bytes)))
             }
         }
