@@ -262,7 +262,17 @@ mod tests {
         (
             "docker/action.yml",
             "run",
-            &["args", "input", "loop", "params", "resume-from", "token", "upload", "working-directory"],
+            &[
+                "args",
+                "command",
+                "input",
+                "loop",
+                "params",
+                "resume-from",
+                "token",
+                "upload",
+                "working-directory",
+            ],
         ),
         ("deliver/action.yml", "deliver", &["bundle", "run-id", "token", "version"]),
         (

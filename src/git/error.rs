@@ -160,9 +160,8 @@ mod tests {
 
     #[test]
     fn what_does_not_exist_is_told_from_what_went_wrong() {
-        let is = |said: &str| match GitError::of(failure(said)) {
-            GitError::NotThere(absent, _) => Some(absent),
-            _ => None,
+        let is = |said: &str| {
+            if let GitError::NotThere(absent, _) = GitError::of(failure(said)) { Some(absent) } else { None }
         };
         assert_eq!(
             is("fatal: not a git repository (or any of the parent directories): .git"),

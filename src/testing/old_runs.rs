@@ -246,7 +246,7 @@ fn compared(run: &OldRun, played: &Played, script: &JournalScript, machine: &Mac
         };
     };
     if let Some(why) = doubt(script.current(), machine) {
-        return OldRunResult::Unknown(why.into());
+        return OldRunResult::Unknown(why);
     }
     let state = |path: &[String]| path.get(at).cloned();
     OldRunResult::Parts {

@@ -48,7 +48,7 @@ impl RunRef {
         Error::refused(format!(
             "`{what}` is an artifact of a service, and only files of this machine are read"
         ))
-        .with_hint("fetch it with `ll-loop artifact download`, and name the file")
+        .with_hint("fetch it with `ll-loop artifact download --to DIR NAME`, and name the file")
     }
 }
 
