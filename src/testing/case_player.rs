@@ -15,6 +15,7 @@ use super::subject::LoopUnderTest;
 use super::written::{CaseStart, LoopCase, WrittenMock};
 use crate::base::decode::Decode as _;
 use crate::base::diagnostic::Diagnostics;
+use crate::base::explanation::Explanation;
 use crate::base::name::StateName;
 use crate::base::node::FileId;
 use crate::base::path::DocPath;
@@ -33,7 +34,7 @@ pub(super) struct CasePlayer {
 
 impl CasePlayer {
     /// Makes values for what a loop needs.
-    pub(super) fn of(subject: &LoopUnderTest) -> Result<Self, String> {
+    pub(super) fn of(subject: &LoopUnderTest) -> Result<Self, Explanation> {
         let texts = subject.texts();
         let mut findings = Diagnostics::default();
         let case = LoopCase {
@@ -44,7 +45,8 @@ impl CasePlayer {
         };
         let tested = subject.tested(&texts);
         let ready = ready(&case, tested, &mut |_, _| None, &DocPath::root(), &mut findings);
-        let why = || findings.iter().next().map(|finding| finding.message.clone()).unwrap_or_default();
+        let first = || findings.iter().next().map(|finding| finding.message.clone());
+        let why = || Explanation::new(first().unwrap_or_default());
         Ok(Self { start: ready.ok_or_else(why)?.start })
     }
 
