@@ -67,7 +67,7 @@ Use a Linux runner with docker, and no \`container:\` on the job; or leave \`ima
   # In which the steps of a job that run loops count them.
   mkdir -p "$RUNNER_TEMP/ll-loop"
 
-  # No --init: ll-loop is its own. No --tty and no --interactive: the log is no terminal. --user: what
+  # No --init: ll-loop is its own. No --tty and no --interactive: the log is not a terminal. --user: what
   # the loop makes belongs to the runner's user, whom the image need not know.
   local options=(
     --rm --name "$name"
@@ -155,7 +155,7 @@ Only names go there; give the values with \`env:\` of the step or the job."
   done
 }
 
-# A bind mount for --mount, whose format is CSV: quoted, so that commas in a path are no separators.
+# A bind mount for --mount, whose format is CSV: quoted, so that commas in a path are not separators.
 bind() {
   local source=$1 target=${2:-$1}
   printf 'type=bind,"source=%s","target=%s"' "${source//\"/\"\"}" "${target//\"/\"\"}"

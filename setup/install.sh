@@ -5,7 +5,7 @@
 # a file of the very commit the workflow pinned. What is cached is the archive, not the program, and
 # it is checked on every use: a cache that others can write to is no way in.
 #
-# A commit that is no release, as on a branch, pins nothing: there the program is built from the source that the action
+# A commit that is not a release, as on a branch, pins nothing: there the program is built from the source that the action
 # came with. What was built is kept for the job and no longer, as nothing could tell it from what somebody else put there.
 #
 #   install.sh          writes the outputs `bin` and `version`

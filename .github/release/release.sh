@@ -192,7 +192,7 @@ version_of() {
       return
     fi
   done <<<"$lines"
-  fail "$series is on $commit, which is no release of it
+  fail "$series is on $commit, which is not a release of it
 Find out who moved it. To go on, put it on the latest release by hand, and re-run this job."
 }
 

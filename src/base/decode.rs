@@ -184,7 +184,7 @@ impl Decode for String {
     }
 }
 
-/// Returns the number that stands in a place, plain or in quotes. A text that is no number is none.
+/// Returns the number that stands in a place, plain or in quotes. A text that is not a number is none.
 pub fn number(node: &Node) -> Option<ScalarValue> {
     let scalar = node.as_scalar()?;
     let value = match (&scalar.value, scalar.style) {

@@ -81,7 +81,7 @@ impl Codes {
         false
     }
 
-    /// Returns the length of the signs at the beginning that are no code together, so that none is looked at twice.
+    /// Returns the length of the signs at the beginning that are not code together, so that none is looked at twice.
     fn run(self, text: &[u8]) -> usize {
         match self {
             Self::Backslash => text.iter().take_while(|byte| **byte == b'\\').count(),

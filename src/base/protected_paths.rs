@@ -257,7 +257,7 @@ pub fn is_name(name: &str, known: &str) -> bool {
     let (plain, known) = (folded(name), known.to_lowercase());
     let (begin, end) = known.split_once('*').unwrap_or((&known, ""));
     let is_wild = known.contains('*');
-    // `*.lock` is no name without anything before its dot.
+    // `*.lock` is not a name without anything before its dot.
     let shortest = begin.len() + end.len() + usize::from(begin.is_empty());
     let is_it = if is_wild {
         plain.len() >= shortest && plain.starts_with(begin) && plain.ends_with(end)

@@ -586,7 +586,7 @@ mod tests {
     #[test]
     fn what_a_cut_left_of_a_secret_is_hidden() {
         let redactor = Redactor::new(["correct-horse-battery"]);
-        assert_eq!(redactor.text("`correct-hor…` is no number"), "`***…` is no number");
+        assert_eq!(redactor.text("`correct-hor…` is not a number"), "`***…` is not a number");
         assert_eq!(redactor.text("…rse-battery is the end"), "…*** is the end");
         assert_eq!(redactor.text("correct…"), "correct…");
         let text = format!("{}correct-horse-battery{}", "a".repeat(500), "b".repeat(90));

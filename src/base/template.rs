@@ -198,7 +198,7 @@ pub enum TemplateErrorKind {
     /// No closing brace.
     #[error("`${{` is not closed")]
     Unclosed,
-    /// A word before a dot that is no namespace.
+    /// A word before a dot that is not a namespace.
     #[error("unknown namespace `{word}`")]
     UnknownNamespace {
         /// The word.

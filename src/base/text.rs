@@ -118,7 +118,7 @@ pub fn screen_json(text: &str) -> Cow<'_, str> {
 pub fn json_in(text: &str) -> Option<Value> {
     let text = text.trim();
     serde_json::from_str(text).ok().or_else(|| {
-        // A text within JSON has no line ends, so that a fence at the start of a line is no part of one.
+        // A text within JSON has no line ends, so that a fence at the start of a line is not part of one.
         let begins_line = |at: usize| text[..at].trim_end_matches([' ', '\t']).chars().next_back();
         let is_fence = |at: usize| begins_line(at).is_none_or(|before| before == '\n');
         let (at, mark) = text.rmatch_indices("```json").find(|(at, _)| is_fence(*at))?;

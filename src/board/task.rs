@@ -304,7 +304,7 @@ impl Board {
         }
     }
 
-    /// Counts the tasks that are no part of another one.
+    /// Counts the tasks that are not part of another one.
     pub(super) fn roots(&self) -> u32 {
         u32::try_from(self.tasks.iter().filter(|task| task.id.depth() == 0).count()).unwrap_or(u32::MAX)
     }

@@ -11,7 +11,7 @@ fn limits() -> Limits {
     Limits::default()
 }
 
-/// Works on a board like a loop does: `params` are texts, or JSON where they are no text.
+/// Works on a board like a loop does: `params` are texts, or JSON where they are not text.
 fn act(board: &mut Board, limits: &Limits, word: &str, params: &Value) -> (&'static str, Vec<Note>) {
     let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     let params: IndexMap<_, _> =

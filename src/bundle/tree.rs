@@ -421,7 +421,7 @@ pub fn restore(git: &Git, saved: &SavedTree, objects: Option<&Path>) -> Result<(
     let refresh = Call::new("update-index").with(&["-q", "--refresh"]);
     // A kill may have come between the tree and the files of the run.
     if !is_there(git, top, saved).map_err(damaged)? {
-        // A file with another time or owner than the index knows is no change, but would be taken for one.
+        // A file with another time or owner than the index knows is not a change, but would be taken for one.
         let _differs = git.line(&refresh);
         let merge = Call::new("read-tree").with(&["-m", "-u"]).id(head).id(&saved.commit);
         git.line(&merge).map_err(|why| RestoreError::Dirty(why.to_string()))?;

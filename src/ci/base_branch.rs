@@ -17,7 +17,7 @@ pub enum DefaultBase {
     OfPull(u64),
     /// It is the base of the pull request whose head this run had.
     OfRun(Box<OtherRun>),
-    /// Nothing says it: this is no job that is known.
+    /// Nothing says it: this is not a job that is known.
     Unknown,
 }
 

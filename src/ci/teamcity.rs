@@ -68,7 +68,7 @@ impl CiService for Teamcity {
 
     fn publish(&self, digest: &Digest, tree: &Checkout<'_>, log: &mut dyn Write) -> Vec<io::Error> {
         let told = annotate(&ServiceMessages::default(), digest, tree, log).and_then(|()| {
-            // What goes on in a later build is no problem of this one.
+            // What goes on in a later build is not a problem of this one.
             if !matches!(digest.end_kind(), EndKind::Success | EndKind::NotRun | EndKind::HandedOff) {
                 let identity = format!("ll-loop {}", digest.loop_name());
                 let sentence = head(&digest.sentence(), MAX_DESCRIPTION).to_owned();

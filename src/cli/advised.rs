@@ -10,7 +10,7 @@ use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use super::args::Args;
 use crate::base::command::{self, CommandLine};
 
-/// Says why a text is no command, read as bash and the command line do.
+/// Says why a text is not a command, read as bash and the command line do.
 fn fault(text: &str) -> Option<String> {
     let script =
         format!("cd() {{ :; }}; ll-loop() {{ printf '%s\\0' ll-loop \"$@\"; printf '<end>\\0'; }}; {text}");

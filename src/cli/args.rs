@@ -68,7 +68,7 @@ Exit codes:
 /// The command.
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
-    /// Run a loop. The word `run` may be left out before a name that is no command
+    /// Run a loop. The word `run` may be left out before a name that is not a command
     #[command(visible_alias = "r")]
     Run(Box<RunArgs>),
     /// Continue a run that was interrupted, handed off or killed
@@ -237,7 +237,7 @@ mod tests {
 
     use super::*;
 
-    /// Each action, the command that it is, and its inputs that are no options of that command: what is run, by which
+    /// Each action, the command that it is, and its inputs that are not options of that command: what is run, by which
     /// program, where, and what the command takes from the environment.
     const ACTIONS: [(&str, &str, &[&str]); 5] = [
         (

@@ -1,4 +1,4 @@
-//! `ll-loop NAME …` is `ll-loop run NAME …` where NAME is no command: finds out whether a command line begins like that.
+//! `ll-loop NAME …` is `ll-loop run NAME …` where NAME is not a command: finds out whether a command line begins like that.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -33,7 +33,7 @@ pub(super) fn expanded(mut arguments: Vec<OsString>, cwd: &Path) -> Result<Vec<O
     Ok(arguments)
 }
 
-/// Returns the first word that is no option, and its place; nothing, where an option of a command comes before it.
+/// Returns the first word that is not an option, and its place; nothing, where an option of a command comes before it.
 fn first_word(arguments: &[OsString]) -> Option<(usize, &str)> {
     let mut words = arguments.iter().enumerate();
     while let Some((at, word)) = words.next() {

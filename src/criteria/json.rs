@@ -7,7 +7,7 @@ use serde::de::Error as _;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// How deep lists and objects may lie in each other. Deeper ones are no work of a person.
+/// How deep lists and objects may lie in each other. Deeper ones are not work of a person.
 const DEPTH: usize = 128;
 
 /// An object.

@@ -131,7 +131,7 @@ fn parameters_in(node: &Node, path: &DocPath, known: &[&str], out: &mut Diagnost
     }
 }
 
-/// Says that a fragment is no mapping, if it is none.
+/// Says that a fragment is not a mapping, if it is none.
 pub(super) fn not_a_mapping(name: &str, fragment: &Node) -> Option<Diagnostic> {
     let message = || format!("the fragment `{name}` must be a mapping");
     let is_mapping = matches!(fragment.value, NodeValue::Map(_));

@@ -1294,7 +1294,7 @@ mod tests {
         assert_eq!(shown("<built-in>/test/outer.yaml").unwrap(), "<built-in>/test/outer.yaml");
         let located = find("./<built-in>/test/outer.yaml", directory.path()).unwrap();
         assert_eq!(located.shown, "./<built-in>/test/outer.yaml");
-        assert!(load(&located).is_err(), "it is the file of the project, which is no loop");
+        assert!(load(&located).is_err(), "it is the file of the project, which is not a loop");
     }
 
     #[test]

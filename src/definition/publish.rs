@@ -94,7 +94,7 @@ fn complete_routes(state: &mut Value) {
     }
 }
 
-/// Goes through every record: a key that is missing is no further mistake beside one that is unknown, as for the
+/// Goes through every record: a key that is missing is not a further mistake beside one that is unknown, as for the
 /// loader, and every key is described.
 fn finish(schema: &mut Value) {
     match schema {

@@ -572,7 +572,7 @@ record! {
         from: Template,
         /// Where it is copied to, below the working tree.
         to: Option<Template>,
-        /// The terminals at which it is copied; all that are no failure, when absent.
+        /// The terminals at which it is copied; all that are not failures, when absent.
         on: Vec<StateName> = Vec::new(),
     }
 }

@@ -449,7 +449,7 @@ impl LockFile {
             }
             let paths = one.files.keys().chain(one.merged.keys());
             if let Some(path) = paths.into_iter().find(|path| RelativePath::parse(path).is_err()) {
-                return Some(format!("`{}` is no path in a repository", one_line(path, 200)));
+                return Some(format!("`{}` is not a path inside a repository", one_line(path, 200)));
             }
             if !is_commit(&one.commit) {
                 return Some(format!("`{shown}` has no commit"));

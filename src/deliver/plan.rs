@@ -104,7 +104,7 @@ pub fn plan(names: &StickyNames, observed: &Observed, offer: &Offer, wants_pull:
         return match (is_there, is_unverified) {
             (true, _) => unchanged("the branch has the fix already", None),
             (false, true) => {
-                refused("nothing verified the fix, and a branch alone is no draft: use `--to pr`".to_owned())
+                refused("nothing verified the fix, and a branch cannot be a draft: use `--to pr`".to_owned())
             }
             (false, false) => write(names, observed, PullStep::None),
         };

@@ -170,7 +170,7 @@ pub fn of_changes(changes: &[FileChange], allowed: &BTreeSet<String>) -> Vec<Ref
     refuse("other repositories inside of this one cannot be delivered", &|change| {
         [&change.old, &change.new].into_iter().flatten().any(|side| side.mode == FileMode::Repository)
     });
-    refuse("names that are no plain paths on every system cannot be delivered", &|change| {
+    refuse("names that are not plain paths on every system cannot be delivered", &|change| {
         RelativePath::parse(&change.path).is_err()
     });
     // What only became executable has no new contents.

@@ -53,7 +53,7 @@ pub(crate) fn find(options: &DeliverOptions, session: &Session<'_>) -> Result<De
             return Err(Error::refused(format!("invalid remote `{}`", one_line(remote, 100))));
         }
         let repository = manifest::repository(&url);
-        // git is called elsewhere; `HOST:PATH` is no path.
+        // git is called elsewhere; `HOST:PATH` is not a path.
         let is_path = !url.contains("://") && !url.split('/').next().unwrap_or_default().contains(':');
         let url = if is_path { session.cwd.join(url).display().to_string() } else { url };
         return Ok(DeliveryServer {
@@ -83,7 +83,7 @@ pub(crate) fn find(options: &DeliverOptions, session: &Session<'_>) -> Result<De
         if options.way == Destination::Patch {
             return Ok(DeliveryServer { kind: ServerKind::Nowhere, remote: None, repository });
         }
-        return Err(Error::refused("nobody says which server takes the delivery, or there is no token for it").with_hint(
+        return Err(Error::refused("no server for the delivery is named, or there is no token for it").with_hint(
             "in a job, give the token in `LL_TOKEN` or `GITHUB_TOKEN`; elsewhere, push a branch with `--to branch --remote \
              REMOTE`, or keep the patch with `--to patch`",
         ));

@@ -461,7 +461,7 @@ mod tests {
             changes(vec![file("a", true), file("b", false)]),
             Some("the check passes only with changes to 2 files that this commit does not have"),
         );
-        // Untracked files are no part of a commit.
+        // Untracked files are not part of a commit.
         check(changes(vec![file("b", false)]), None);
         // What the run undid is what the commit has.
         check(TreeChanges { as_committed: true, ..changes(vec![file("a", true)]) }, None);

@@ -1,5 +1,5 @@
 //! The closing pass: checks that passed on another tree than the last one are made once more before a success is
-//! believed. It is no iteration and no step, and it asks no model. The events of it change nothing in what is known about
+//! believed. It is neither an iteration nor a step, and it asks no model. The events of it change nothing in what is known about
 //! a run: a run that is cut off in the middle of it decides on its end again, and makes the pass again.
 
 use std::collections::VecDeque;

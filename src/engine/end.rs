@@ -179,7 +179,7 @@ impl Engine<'_> {
 /// The longest explanation of an end, in characters.
 const MAX_EXPLANATION: usize = 300;
 
-/// Names an end that is no success, with the explanation that its author gave, or else the usual one.
+/// Names an end that is not a success, with the explanation that its author gave, or else the usual one.
 fn explained(end: &End, usual: &str) -> String {
     let name = &end.name;
     match end.description.as_deref().map(|description| one_line(description, MAX_EXPLANATION)) {

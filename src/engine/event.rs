@@ -390,7 +390,7 @@ pub struct LoopStart {
     /// The item of a plan that it works on.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub assignment: Option<Box<Assignment>>,
-    /// The plan whose runs it brings together, where it is no run of a loop but what they are worth.
+    /// The plan whose runs it brings together, where it is not a run of a loop but what they are worth.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub merges: Option<Sum>,
     /// The machine and the directory in which it began: hosts keep conversations by them. None in a sub-loop and in
@@ -587,7 +587,7 @@ pub enum ResumeReason {
     Unavailable,
     /// Its events could not be written.
     JournalLost,
-    /// It had come to an end that was no success.
+    /// It had come to an end that was not a success.
     Failed,
     /// It was not left: another run begins again in front of one of its steps.
     Rewound,
@@ -1135,7 +1135,7 @@ impl LoopComplete {
         self.outcome.is_resumable() || self.terminated_by == TerminatedBy::JournalLost
     }
 
-    /// Tells whether the run is over and can be taken up again all the same: it was no success.
+    /// Tells whether the run is over and can be taken up again all the same: it was not a success.
     pub fn may_be_reopened(&self) -> bool {
         // `on_handoff: terminate` says that nobody goes on.
         let is_terminated = self.terminated_by == TerminatedBy::Handoff && self.outcome == Outcome::Error;

@@ -82,7 +82,7 @@ impl Scope for RunScope<'_, '_> {
             | Namespace::Loop
             | Namespace::Messages
             | Namespace::Board => true,
-            // What a sub-loop sees of the captures around it is no variable of its own.
+            // What a sub-loop sees of the captures around it is not a variable of its own.
             Namespace::Context => {
                 matches!(path, [Segment::Key(name)] if !self.0.start().context.contains_key(name))
             }

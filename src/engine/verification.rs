@@ -485,7 +485,7 @@ mod tests {
             found.checks.iter().map(|check| check.confirmed).collect::<Vec<_>>(),
             [Confirmed::No, Confirmed::InRun]
         );
-        // What is no check counts only where nothing was observed after it.
+        // What is not a check counts only where nothing was observed after it.
         assert!(
             of(&[(passing(VerdictTree::Passed), false), (passing(VerdictTree::Standing), true)], &end)
                 .holds()

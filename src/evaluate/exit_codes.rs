@@ -56,7 +56,7 @@ impl ExitCodes {
     }
 }
 
-/// What a text is that is no code and no range of them.
+/// What a text is that is not code and no range of them.
 #[derive(Debug)]
 enum ExitCodeFault {
     Unreadable,

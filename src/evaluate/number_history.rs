@@ -20,7 +20,7 @@ pub(super) struct PlateauRule {
 }
 
 impl PlateauRule {
-    /// Judges what was read. A line that is no number is passed over; without two numbers there is nothing to compare.
+    /// Judges what was read. A line that is not a number is passed over; without two numbers there is nothing to compare.
     pub(super) fn judge(&self, file: Option<&FileRead>) -> Judged {
         let text = match file {
             Some(Ok(Some(bytes))) if bytes.len() > MAX_BYTES => {

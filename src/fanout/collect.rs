@@ -270,7 +270,7 @@ fn sources(file: PathBuf) -> Vec<Result<BundlePlace, (BundlePlace, Option<String
 fn lost(source: &BundlePlace, why: Option<String>, plan: &Plan) -> MergeContent {
     match why {
         Some(why) => unreadable(source, &why, plan),
-        None => MergeContent::Foreign { why: "it is no bundle".to_owned() },
+        None => MergeContent::Foreign { why: "it is not a bundle".to_owned() },
     }
 }
 

@@ -61,7 +61,7 @@ pub(super) struct ConfirmOptions<'o> {
     pub(super) run: &'o RunOptions,
     /// Where reports go.
     pub(super) directory: &'o Path,
-    /// Other paths that are no work of items: the plan, and what legs have left.
+    /// Other paths that are not work of items: the plan, and what legs have left.
     pub(super) own: Vec<PathBuf>,
 }
 
@@ -212,7 +212,7 @@ fn not_made_again(
     let can = prepared.machine.checks_alone(&checks(asked.verification)).is_some();
     let id = &asked.item.id;
     Ok((!can).then(|| {
-        format!("what verified `{id}` is no check that may be made again: say `check: true` in the loop, if it is one")
+        format!("what verified `{id}` is not a check that may be made again: say `check: true` in the loop, if it is one")
     }))
 }
 

@@ -94,7 +94,7 @@ fn has_comment(command: &str) -> bool {
     false
 }
 
-/// Reads the values of a file: a JSON list where it begins with `[`, or else its lines. Empty lines are no values.
+/// Reads the values of a file: a JSON list where it begins with `[`, or else its lines. Empty lines are not values.
 ///
 /// # Errors
 /// It begins like a list, and is none of plain values.

@@ -35,7 +35,7 @@ const MAX_RECORD: u64 = 64 << 20;
 pub(super) struct LegTree<'s> {
     session: &'s Session<'s>,
     root: PathBuf,
-    /// Where reports go, which are no work of items.
+    /// Where reports go, which are not work of items.
     own: Vec<PathBuf>,
     /// Where things are put aside.
     home: PathBuf,

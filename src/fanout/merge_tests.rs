@@ -93,7 +93,7 @@ fn fate() -> impl Strategy<Value = Fate> {
     ]
 }
 
-/// The fates of the attempts at each item, the first attempt first; and things that are no bundles.
+/// The fates of the attempts at each item, the first attempt first; and things that are not bundles.
 fn fates(most: usize) -> impl Strategy<Value = (Vec<Vec<Fate>>, usize, usize, usize)> {
     let attempts = prop_oneof![
         // Most items come back at once, or large plans would never be green.
@@ -199,7 +199,7 @@ proptest! {
     ) {
         let plan = plan_of(fates.len(), most, skipped);
         let mut found = readings(&plan, &fates);
-        let other = |index| MergeInput { shown: format!("x{index}.zip"), found: MergeContent::Foreign { why: "it is no bundle".to_owned() }, is_of_merge: false };
+        let other = |index| MergeInput { shown: format!("x{index}.zip"), found: MergeContent::Foreign { why: "it is not a bundle".to_owned() }, is_of_merge: false };
         found.extend((0..foreign).map(other));
         let merged = Merged::of(&plan, &found, Some("77"));
         let proven = is_proven(&fates);

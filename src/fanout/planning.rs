@@ -73,7 +73,7 @@ pub(crate) struct PlanOptions {
     pub(crate) partition: Partition,
     /// Whether the checkout may differ from its commit.
     pub(crate) dirty: bool,
-    /// The files that planning writes. They are no change of the checkout.
+    /// The files that planning writes. They are not changes of the checkout.
     pub(crate) written: Vec<PathBuf>,
     /// Whether loop files may lie outside of the repository.
     pub(crate) outside: bool,

@@ -350,7 +350,7 @@ impl MergeResult<'_> {
     }
 
     /// Writes a page for each item of which there is a run, as far as there is room, and returns which have one. Pages that an
-    /// earlier merge left are no pages of these runs.
+    /// earlier merge left are not pages of these runs.
     fn write_pages(&self, directory: &Path, session: &Session<'_>) -> std::io::Result<BTreeSet<String>> {
         let directory = directory.join(ITEMS);
         fs::create_dir_all(&directory)?;

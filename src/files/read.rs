@@ -82,7 +82,7 @@ pub fn open_with(path: &Path, options: &mut fs_err::OpenOptions, flags: OFlags) 
     checked(path, options, flags).map_err(named)
 }
 
-/// Opens a regular file that is no link, for a stranger may have put one there.
+/// Opens a regular file that is not a link, for a stranger may have put one there.
 pub fn unlinked(path: &Path) -> io::Result<File> {
     open_with(path, fs_err::OpenOptions::new().read(true), OFlags::NOFOLLOW)
 }

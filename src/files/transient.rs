@@ -198,7 +198,7 @@ fn sweep_marked(directory: &Path, mark: &str) {
     }
 }
 
-/// Tells whether something belongs to this user, and is no link.
+/// Tells whether something belongs to this user, and is not a link.
 fn is_ours(path: &Path) -> bool {
     std::fs::symlink_metadata(path)
         .is_ok_and(|found| !found.is_symlink() && found.uid() == rustix::process::geteuid().as_raw())

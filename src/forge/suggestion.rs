@@ -94,9 +94,9 @@ pub enum NotSuggested {
     Added,
     /// The file goes.
     Deleted,
-    /// It is no file of text that stays one: its mode changes, or it is a link.
+    /// It is not a file of text that stays one: its mode changes, or it is a link.
     Mode,
-    /// It is no text.
+    /// It is not text.
     Binary,
     /// Lines end as on Windows, which a comment does not keep.
     LineEnds,

@@ -184,7 +184,7 @@ impl Walk {
         let next = self.open.pop_front();
         match next.as_deref().and_then(gitdir::waited_for) {
             Some(path) => Err(GitError::Unsafe(format!(
-                "git would wait for `{}`, which is no file",
+                "git would wait for `{}`, which is not a file",
                 one_line(&path.to_string_lossy(), 300)
             ))),
             None => Ok(next),

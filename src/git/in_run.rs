@@ -125,7 +125,7 @@ impl GitCalls {
         env: BTreeMap<String, String>,
         stdin: Option<Vec<u8>>,
     ) -> Result<Vec<u8>, GitError> {
-        // Starting it in the directory itself costs more, and is left to names that are no text.
+        // Starting it in the directory itself costs more, and is left to names that are not text.
         let named = directory.to_str();
         let program = Program {
             argv: call.words(named, filters.settings()),

@@ -64,7 +64,7 @@ impl OwnIndex {
 /// A variable of git holds text.
 fn text(path: &Path) -> Result<String, GitError> {
     let text = path.to_str().map(str::to_owned);
-    text.ok_or_else(|| GitError::File(format!("{} is no text", path.display())))
+    text.ok_or_else(|| GitError::File(format!("{} is not text", path.display())))
 }
 
 /// Copies an index together with its time. By that time git knows which files it may take for unchanged: a file that

@@ -239,7 +239,7 @@ mod tests {
         let prompt = guidance.prompt("/ll:other x", true);
         assert!(prompt.text.starts_with("/ll:other x\n\nInstructions"), "{}", prompt.text);
         assert_eq!(prompt.unknown.as_deref(), Some("ll:other"));
-        // A path is no command.
+        // A path is not a command.
         assert_eq!(guidance.prompt("/usr/bin/x y", false).unknown, None);
         assert_eq!(Guidance::default().prompt("Fix it.", true).text, "Fix it.");
     }

@@ -5,7 +5,7 @@ pub(super) const COMMANDS: &str = ".claude/commands";
 
 /// The files of a repository, by their paths from its top, with `/` between their parts.
 pub trait Texts {
-    /// Returns the text of a file; none where there is none, where it is no text, or where a link leads out of the repository.
+    /// Returns the text of a file; none where there is none, where it is not text, or where a link leads out of the repository.
     fn text(&self, path: &str) -> Option<String>;
 
     /// Returns the paths of all files below a directory.

@@ -413,7 +413,7 @@ impl AcpTalk {
         }
     }
 
-    /// Takes the sum of what the session has cost. How full its context is, which comes with it, is no cost.
+    /// Takes the sum of what the session has cost. How full its context is, which comes with it, is not a cost.
     fn costs(&mut self, update: &UsageUpdate) {
         let Some(cost) = update.cost.as_ref().filter(|cost| cost.currency.eq_ignore_ascii_case("USD")) else {
             return;

@@ -1,4 +1,4 @@
-//! Gemini CLI: `gemini --output-format stream-json`, which works without a person when its input is no terminal, and
+//! Gemini CLI: `gemini --output-format stream-json`, which works without a person when its input is not a terminal, and
 //! reads its prompt from there.
 //!
 //! What it was measured to do and this relies on: every line of the output is an event with a `type`. `init` has the

@@ -1,4 +1,4 @@
-//! Qwen Code: `qwen --output-format stream-json`, which works without a person when its input is no terminal, and reads
+//! Qwen Code: `qwen --output-format stream-json`, which works without a person when its input is not a terminal, and reads
 //! its prompt from there.
 //!
 //! What it was measured to do and this relies on: its messages are those of Claude Code: `system` with the session and

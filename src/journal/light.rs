@@ -45,7 +45,7 @@ struct Scan<'l> {
     text: usize,
     /// How many separators.
     parts: usize,
-    /// How much of what is no text.
+    /// How much of what is not text.
     bare: usize,
 }
 

@@ -113,7 +113,7 @@ impl Streams {
         };
         let metadata = fs_err::symlink_metadata(&path)?;
         if !metadata.is_file() {
-            return Err(damaged("it is no file any more"));
+            return Err(damaged("it is not a file any more"));
         }
         if let Some(what) = differs(StoredText { sum: None, ..stored }, metadata.len(), None) {
             return Err(damaged(&what));

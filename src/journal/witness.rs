@@ -14,10 +14,10 @@ use crate::files::{read, replace};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Tampered {
     /// The file is gone, or another one has its name.
-    #[error("somebody removed the journal while the run worked")]
+    #[error("the journal was removed while the run worked")]
     Removed,
     /// It is shorter than what was written.
-    #[error("somebody cut off the journal while the run worked: {length} bytes of {expected} are left")]
+    #[error("the journal was truncated while the run worked: {length} bytes of {expected} are left")]
     Cut {
         /// What is there, in bytes.
         length: u64,
@@ -25,7 +25,7 @@ pub enum Tampered {
         expected: u64,
     },
     /// It holds what the run has not written.
-    #[error("somebody else wrote into the journal while the run worked")]
+    #[error("another process wrote into the journal while the run worked")]
     Written,
 }
 

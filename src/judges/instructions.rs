@@ -556,7 +556,7 @@ impl Follow<'_> {
         let Some(name) = names.first() else { return false };
         let Some((path, package)) = self.manifest(&directory, "package.json") else { return false };
         if package["scripts"][name].as_str().is_none() {
-            // What is no script is a program of a dependency, but for npm.
+            // What is not a script is a program of a dependency, but for npm.
             let is_program = manager != "npm" && depth < DEEPEST;
             let behind: Vec<&str> = arguments.iter().copied().skip_while(|word| word != name).collect();
             if is_program {

@@ -23,7 +23,7 @@ pub(super) struct Makefile {
 /// Variables that change how every recipe is run.
 const OF_ALL: [&str; 6] = ["SHELL", ".SHELLFLAGS", "MAKEFLAGS", "MAKE", ".RECIPEPREFIX", "PATH"];
 
-/// Targets that are no files, and change how every recipe is run.
+/// Targets that are not files, and change how every recipe is run.
 const SPECIAL: [&str; 6] = [".IGNORE", ".ONESHELL", ".POSIX", ".DEFAULT", ".DELETE_ON_ERROR", ".SILENT"];
 
 impl Makefile {

@@ -20,7 +20,7 @@ pub struct PathPattern {
     globs: Vec<Glob>,
 }
 
-/// Why a text is no pattern.
+/// Why a text is not a pattern.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PatternError {
     /// It names nothing.

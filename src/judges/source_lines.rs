@@ -6,7 +6,7 @@ use super::catalog::Language;
 /// A line of a source.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct SourceLine {
-    /// What is no comment.
+    /// What is not a comment.
     pub(super) code: String,
     /// The same without what stands within quotes.
     pub(super) bare: String,

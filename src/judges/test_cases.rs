@@ -8,7 +8,7 @@ use super::catalog::{CATALOG, CaseRow};
 /// A line of a test that counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct CountedLine {
-    /// What is no comment, and the comment if tools obey it.
+    /// What is not a comment, and the comment if tools obey it.
     pub(super) code: String,
     /// The code without what stands within quotes.
     pub(super) bare: String,

@@ -72,7 +72,7 @@ pub enum RecordError {
     #[error("it has more than {MAX_SCOPES} paths")]
     TooManyScopes,
     /// It is another text.
-    #[error("it is no record of a lease")]
+    #[error("it is not a lease record")]
     Unreadable,
 }
 

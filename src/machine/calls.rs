@@ -4,7 +4,7 @@ use super::{Machine, Phase, Step};
 use crate::board::{AgentCalls, CallBound};
 
 /// Works it out from the limits of the board and from the states that ask agents. None where the loop has no board,
-/// or has a prompt that is no phase of the work, which nothing here bounds.
+/// or has a prompt that is not a phase of the work, which nothing here bounds.
 pub fn bound(machine: &Machine) -> Option<CallBound> {
     let asking: Vec<&Step> =
         machine.steps().map(|(_, step)| step).filter(|step| step.needs_model()).collect();

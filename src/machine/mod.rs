@@ -47,7 +47,7 @@ pub struct Artifact {
     pub from: Template,
     /// Where it is copied to, below the working tree.
     pub to: Option<Template>,
-    /// The terminals at which it is copied; all that are no failure, when empty.
+    /// The terminals at which it is copied; all that are not failures, when empty.
     pub on: Vec<StateName>,
     /// Whether it is a template, which is not copied.
     pub is_template: bool,

@@ -23,7 +23,7 @@ const CAPTURE: usize = 120;
 /// How many states and captures are shown to people.
 const MOST: usize = 50;
 
-/// The fields of a capture that tell it from another. How long its state took is no part of what it says.
+/// The fields of a capture that tell it from another. How long its state took is not part of what it says.
 const TELLING: [&str; 6] = ["state", "output", "stderr", "exit_code", "verdict", "output_bytes"];
 
 /// How many steps of a run are compared, and how many words are kept to be shown. Only a journal that no loop of ours wrote
@@ -68,7 +68,7 @@ struct ComparedStep<'t> {
     to: Option<ShownWord<'t>>,
 }
 
-/// A word with its text, which is no part of what it is.
+/// A word with its text, which is not part of what it is.
 #[derive(Clone, Copy, Debug)]
 struct ShownWord<'t> {
     word: Word,

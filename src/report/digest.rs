@@ -471,7 +471,7 @@ impl Digest {
         self.unbegun.as_deref()
     }
 
-    /// Tells whether it is no run of a loop, but what the runs of a plan are worth together: its steps are items, and
+    /// Tells whether it is not a run of a loop, but what the runs of a plan are worth together: its steps are items, and
     /// none leads to the next.
     pub fn is_merge(&self) -> bool {
         self.start.as_ref().is_some_and(|start| start.merges.is_some())

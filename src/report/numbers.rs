@@ -72,7 +72,7 @@ impl fmt::Display for StepNumber {
     }
 }
 
-/// A text that is no number of a step.
+/// A text that is not a number of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the number of a step is `12`, or `2.1` for step 1 of the sub-loop that step 2 ran")]
 pub struct NoStepNumber;

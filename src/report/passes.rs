@@ -92,7 +92,7 @@ impl Passes {
 }
 
 /// Returns what everybody can see of an event, as a number. What differs by itself from pass to pass, such as times and
-/// costs, is no part of it.
+/// costs, is not part of it.
 fn mark(stamped: &Stamped) -> Option<u64> {
     let mut hasher = DefaultHasher::new();
     stamped.depth.hash(&mut hasher);

@@ -159,7 +159,7 @@ fn guided(request: &PromptRequest, world: &mut World) -> String {
     {
         world
             .remarks
-            .push(format!("`/{name}` is no command of the repository, so the host was given it as it is"));
+            .push(format!("`/{name}` is not a command of the repository, so the host was given it as it is"));
     }
     guided.text
 }

@@ -1,6 +1,6 @@
 //! Lines that are put together from what a program prints, for those who read every line as a whole.
 
-/// A line longer than this is no event of any host.
+/// A line longer than this is not an event of any host.
 const LONGEST_LINE: usize = 16 * 1024 * 1024;
 
 /// Puts lines together from chunks, without a bound on what is printed and with one on what is kept.

@@ -7,7 +7,7 @@ use crate::files::read;
 /// Where agents write it, relative to the directory of the run.
 const FILE: &str = ".claude/ll-continue-prompt.md";
 
-/// More than this is no prompt.
+/// More than this is not a prompt.
 const MOST: u64 = 256 * 1024;
 
 /// Returns the text, if there is one.

@@ -224,7 +224,7 @@ impl FileOnDisk {
         let (mode, bytes) = if metadata.is_symlink() {
             (FileMode::Link, Some(path.read_link()?.as_os_str().as_bytes().to_vec()))
         } else if !metadata.is_file() {
-            // A folder is no program, and obeyed by no name.
+            // A folder is not a program, and obeyed by no name.
             return Ok(None);
         } else {
             let mode = if is_executable { FileMode::Executable } else { FileMode::File };

@@ -459,7 +459,7 @@ impl Measurer<'_> {
         let mut paths = vec![":/".to_owned()];
         for path in left_out {
             let path = String::from_utf8(gitpath::to_bytes(path))
-                .map_err(|_| LookError::unfit("a path is no text"))?;
+                .map_err(|_| LookError::unfit("a path is not text"))?;
             paths.push(format!(":(top,exclude,literal){path}"));
         }
         let call = Call::new("diff-tree").with(&[

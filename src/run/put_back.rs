@@ -267,7 +267,7 @@ impl RepositoryBefore {
         for some in others.chunks(AT_ONCE) {
             let name = |change: &&FileDifference| {
                 let name = String::from_utf8(change.path.clone());
-                name.map_err(|_| LookError::unfit(format!("{} is no text", shown(&change.path))))
+                name.map_err(|_| LookError::unfit(format!("{} is not text", shown(&change.path))))
             };
             let names: Vec<_> = some.iter().map(name).collect::<Result<_, _>>()?;
             let now = seen(&mut self.git, &self.trees, world).await?;

@@ -209,7 +209,7 @@ pub(super) fn missed(why: String) -> Observation {
 async fn change(name: &str, call: RecordedCall, world: &World) -> Result<(), Explanation> {
     let Some(recording) = &world.agents.recording else { return Ok(()) };
     let patch = recording.patch(name)?;
-    let (mut git, trees, _) = call.before.ok_or_else(|| Explanation::new("this is no git repository"))?;
+    let (mut git, trees, _) = call.before.ok_or_else(|| Explanation::new("this is not a git repository"))?;
     git.clock = Clock::start();
     Ok(trees.apply(&mut git, &patch).await?)
 }

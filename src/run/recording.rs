@@ -149,7 +149,7 @@ impl Recording {
 
     /// Reads what an agent changed.
     pub(super) fn patch(&self, name: &str) -> Result<Vec<u8>, Explanation> {
-        // A name from a file that others may have written is no path.
+        // A name from a file that others may have written is not a path.
         let name = Path::new(name).file_name().ok_or_else(|| Explanation::new("it has no name"))?;
         read::bytes(&self.directory.join(name), MAX_FILE).map_err(Explanation::from)
     }

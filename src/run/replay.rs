@@ -186,7 +186,7 @@ impl LeftLoop {
         self.past.standing(&self.machine)
     }
 
-    /// Says the same where it may be taken up again after an end that was no success.
+    /// Says the same where it may be taken up again after an end that was not a success.
     pub fn reopened(&self) -> Standing {
         self.past.reopened(&self.machine)
     }

@@ -48,7 +48,7 @@ impl WorkingTrees {
         Ok(Self { top, place })
     }
 
-    /// Looks at the working tree. What `except` holds is no part of it.
+    /// Looks at the working tree. What `except` holds is not part of it.
     pub(super) async fn look(
         &self,
         git: &mut GitCalls,

@@ -113,7 +113,7 @@ impl StateFile {
         Error::refused(message).with_hint(help).of_kind(Kind::Absent)
     }
 
-    /// Understands the content of the file. What is no state is an error, so that it is never overwritten.
+    /// Understands the content of the file. What is not a state is an error, so that it is never overwritten.
     fn understood(&self, content: io::Result<Option<Vec<u8>>>) -> Result<Option<CriteriaState>, Error> {
         let why = match content {
             Ok(None) => return Ok(None),

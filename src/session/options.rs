@@ -50,7 +50,7 @@ pub struct RunOptions {
     pub storing: Storing,
     /// The item of a plan that it works on.
     pub assignment: Option<Assignment>,
-    /// Files that are no work of it, wherever they lie, such as the plan.
+    /// Files that are not work of it, wherever they lie, such as the plan.
     pub beside: Vec<PathBuf>,
     /// Its position in a chain of runs, if another run of the workflow continues after a hand-off.
     pub chain: Option<ChainLink>,
@@ -78,7 +78,7 @@ impl LockOptions {
     /// Reads for how long a lease holds.
     ///
     /// # Errors
-    /// It is no whole number of seconds, too short, or too long.
+    /// It is not a whole number of seconds, too short, or too long.
     pub fn ttl(duration: Duration) -> Result<Duration, Explanation> {
         if duration.subsec_nanos() == 0 && (SHORTEST..=LONGEST).contains(&duration) {
             return Ok(duration);

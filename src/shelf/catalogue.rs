@@ -155,7 +155,7 @@ fn usual(name: &str, session: &Session<'_>) -> PathBuf {
 fn chosen(path: &Path, session: &Session<'_>) -> Result<PathBuf, Error> {
     let is_loop = path.extension().is_some_and(|end| EXTENSIONS.iter().any(|extension| end == *extension));
     if !is_loop {
-        return Err(Error::refused(format!("`{}` is no name of a loop file", path.display()))
+        return Err(Error::refused(format!("`{}` is not a valid loop file name", path.display()))
             .with_hint("end it with `.yaml`"));
     }
     Ok(session.path(path))

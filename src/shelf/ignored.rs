@@ -30,7 +30,7 @@ pub(super) fn ignore_runs(root: &Path, session: &Session<'_>) -> Result<&'static
             Ok(text) if !path.is_symlink() => text,
             Ok(_) | Err(_) => {
                 session.talk.warning(&format!(
-                    "`{FILE}` is no file that can be extended; add {}",
+                    "`{FILE}` is not a file that can be extended; add {}",
                     OF_RUNS.map(|directory| format!("`{DIRECTORY}/{directory}/`")).join(", ")
                 ));
                 return Ok(UNCHANGED);

@@ -42,7 +42,7 @@ impl SimpleCommand {
     }
 }
 
-/// Returns the simple commands of a text, those in its substitutions, too. A text that is no shell text has none.
+/// Returns the simple commands of a text, those in its substitutions, too. A text that is not shell text has none.
 pub fn commands(text: &str) -> Vec<SimpleCommand> {
     let mut found = Vec::new();
     collect(text, 0, 0, &mut found);

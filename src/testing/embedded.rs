@@ -21,7 +21,7 @@ pub struct PlayedCases {
 /// Plays the cases of a test file, given as its text. No action of the loop is run, and nothing is written.
 ///
 /// # Errors
-/// The text is no test file, its loop is not there or has errors, or a case cannot be played on it.
+/// The text is not a test file, its loop is not there or has errors, or a case cannot be played on it.
 pub fn play_cases(text: &str, session: &Session<'_>) -> Result<PlayedCases, Error> {
     let path = session.cwd.join("cases.test.yaml");
     let place = TestPlace { path, root: session.cwd.clone(), shown: "the cases".to_owned() };

@@ -14,7 +14,7 @@ pub struct MutantReport {
     pub survivors: Vec<Survivor>,
     /// How many cannot be told from the loop, whatever happens.
     pub equal: usize,
-    /// How many are no loops that can run.
+    /// How many are not loops that can run.
     pub invalid: usize,
     /// The lines that were left out.
     pub skipped: Vec<SkippedLine>,

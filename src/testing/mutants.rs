@@ -20,7 +20,7 @@ const SKIP: &str = "ll-mutants: skip";
 /// The keys that lead somewhere and are not called `on_…`.
 const NEXT: &str = "next";
 
-/// The keys of states and loops with `on_` that lead somewhere and are no verdicts.
+/// The keys of states and loops with `on_` that lead somewhere and are not verdicts.
 const HANDLERS: [&str; 3] = ["on_retry_exhausted", "on_max_iterations", "on_max_steps"];
 
 /// The keys of a loop that are caps.

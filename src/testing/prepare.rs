@@ -475,7 +475,7 @@ impl StartCheck<'_> {
                 Ok(change) => changes.push(change),
                 Err(error) => {
                     let place = FindingPlace::Value(self.path.key("board").index(at));
-                    let message = format!("this is no change of a task board: {error}");
+                    let message = format!("this is not a change of a task board: {error}");
                     self.out.push(Diagnostic::error("test-start", place, message));
                 }
             }

@@ -49,7 +49,7 @@ impl<'s> Sandbox<'s> {
     /// Makes one.
     ///
     /// # Errors
-    /// This is no repository with a commit.
+    /// This is not a repository with a commit.
     pub(crate) fn make(session: &'s Session<'s>) -> Result<Self, Error> {
         let failed = |error: &std::io::Error| Error::failed("cannot make a temporary directory", error);
         let place = transient::directory("").map_err(|error| failed(&error))?;

@@ -186,7 +186,7 @@ impl<'a> Arguments<'_, 'a> {
         self.all.iter().any(|word| options.iter().any(|option| is(word, option)))
     }
 
-    /// Returns the words that are no options, nor values of such; those behind `--` belong to another program.
+    /// Returns the words that are not options, nor values of such; those behind `--` belong to another program.
     fn plain(&self, tool: &Tool, check: &ToolCheck) -> Vec<&'a str> {
         let (mut found, mut words) = (Vec::new(), self.all.iter());
         while let Some(word) = words.next() {

@@ -341,7 +341,7 @@ mod tests {
                     "{command}"
                 );
             }
-            assert!(is_pure, "{}: what is offered is no check of it: {:?}", tool.name, tool.offer);
+            assert!(is_pure, "{}: what is offered is not a check of it: {:?}", tool.name, tool.offer);
         }
         for ecosystem in &TOOLS.ecosystems {
             assert!(ecosystem.speak.iter().all(|by| bys.contains(by.as_str())), "{:?}", ecosystem.speak);

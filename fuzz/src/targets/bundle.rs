@@ -279,7 +279,7 @@ fn plain(directory: &Path, bytes: &mut u64) {
     for entry in fs::read_dir(directory).expect("the directory can be read") {
         let path = entry.expect("it can be read").path();
         let metadata = fs::symlink_metadata(&path).expect("it can be looked at");
-        assert!(metadata.is_dir() || metadata.is_file(), "{} is no plain file", path.display());
+        assert!(metadata.is_dir() || metadata.is_file(), "{} is not a plain file", path.display());
         assert_eq!(metadata.permissions().mode() & 0o7000, 0, "{} has odd rights", path.display());
         if metadata.is_dir() {
             plain(&path, bytes);

@@ -1,4 +1,4 @@
-//! What GitHub says about an event and about artifacts, much of which strangers write: nothing that is no commit is
+//! What GitHub says about an event and about artifacts, much of which strangers write: nothing that is not a commit is
 //! taken for one, and no commit of a stranger for one of ours.
 //!
 //! The first line is the name of the event; the rest is its payload, and the answers of services too.
@@ -185,7 +185,7 @@ fn event(name: &str, payload: &[u8], path: &str) {
     };
     let event = WorkflowEvent::read(&env);
     for sha in [&event.sha, &event.base].into_iter().flatten() {
-        assert!(is_sha(sha) && short(sha).len() == 7, "{sha} is no commit");
+        assert!(is_sha(sha) && short(sha).len() == 7, "{sha} is not a commit");
     }
     if let Some(target) = &event.dispatch_ref {
         assert!(target.starts_with("refs/heads/") || target.starts_with("refs/tags/"), "{target}");

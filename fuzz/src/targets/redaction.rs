@@ -240,7 +240,7 @@ fn run(data: &[u8]) {
         return;
     }
     let (planted, gone) = (way.write)(secret, &mut dice);
-    // What stands before it is no beginning of a code that it would complete.
+    // What stands before it is not the beginning of a code that it would complete.
     let tail = &before[before.floor_char_boundary(before.len().saturating_sub(12))..];
     let apart = if tail.contains(['\\', '%', '&']) { "\n" } else { "" };
     let text = [before, apart, &planted, behind].concat();

@@ -218,7 +218,7 @@ mod tests {
         assert_eq!(unreported.notice, None);
         assert_eq!(
             unreported.warnings,
-            ["the comment is not up to date: there is no answer to GET /user: status 500"]
+            ["the comment is not up to date: no answer to GET /user: status 500"]
         );
         let made = requests(&server).iter().filter(|request| *request == "POST /check-runs").count();
         assert_eq!(made, 2);

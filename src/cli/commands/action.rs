@@ -191,7 +191,7 @@ fn save(args: &ActionArgs, session: &Session<'_>, output: &Output) -> Result<u8,
         let is_clean = Provider::detect(&env.lookup()).announce(&[("clean", "true".to_owned())]);
         is_clean.map_err(|error| Error::failed("cannot set the outputs of the step", &error))?;
     }
-    // A leg is no run of its own: what it leaves is for the action that uploads.
+    // A leg is not a run of its own: what it leaves is for the action that uploads.
     let Some(name) = input(env, "run") else { return Ok(0) };
     let session = &there(session)?;
     if killed.is_some() && !is_contained {

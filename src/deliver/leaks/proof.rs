@@ -36,7 +36,7 @@ pub(super) enum Proof {
     Login,
     /// It begins with the number of a user of Discord.
     Discord,
-    /// The password of an address is no word that stands for one.
+    /// The password of an address is not a word that stands for one.
     Password,
 }
 

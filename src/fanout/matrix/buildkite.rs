@@ -61,7 +61,7 @@ fn get_plan(fleet: &Fleet<'_>) -> String {
     format!("buildkite-agent artifact download {} .{}", word(&plan), from.unwrap_or_default())
 }
 
-/// If there is nothing, that fails, and is no failure of ours.
+/// If there is nothing, that fails, and is not a failure of ours.
 fn get_reports(below: &str) -> String {
     let pattern = format!("{below}/**/*");
     format!("buildkite-agent artifact download {} . --include-retried-jobs || true", word(&pattern))

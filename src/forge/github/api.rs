@@ -135,7 +135,7 @@ pub enum ApiError {
         message: String,
     },
     /// The service has trouble, or cannot be reached, also after several tries.
-    #[error("there is no answer to {request}: {reason}")]
+    #[error("no answer to {request}: {reason}")]
     Unavailable {
         /// Method and path.
         request: String,
@@ -856,12 +856,7 @@ mod tests {
             None,
             1,
         );
-        check(
-            ResponseTemplate::new(502),
-            "there is no answer to GET /repos/o/r: status 502",
-            Some(UNAVAILABLE),
-            4,
-        );
+        check(ResponseTemplate::new(502), "no answer to GET /repos/o/r: status 502", Some(UNAVAILABLE), 4);
         check(
             ResponseTemplate::new(200).set_body_string("{"),
             "the answer to GET /repos/o/r cannot be read: EOF while parsing an object at line 1 column 1",
@@ -979,7 +974,7 @@ mod tests {
         server.mount(Mock::given(method("GET")).respond_with(slow));
         let transport = Transport::default().pause(Pauses::default().pause()).idle(Duration::from_millis(50));
         let error = Api::new(&server.address(), None, transport).get::<Value>("/x", &[]).unwrap_err();
-        assert_eq!(error.to_string(), "there is no answer to GET /x: no answer in time");
+        assert_eq!(error.to_string(), "no answer to GET /x: no answer in time");
     }
 
     #[test]

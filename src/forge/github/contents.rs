@@ -245,7 +245,7 @@ impl<'a> ServerRepository<'a> {
     pub fn open(api: &'a Api, name: &str) -> Result<Self, ContentsError> {
         let parsed = |name: &str| {
             RepositoryName::parse(name)
-                .ok_or_else(|| ContentsError::Odd(format!("`{}` is no repository", one_line(name, 100))))
+                .ok_or_else(|| ContentsError::Odd(format!("`{}` is not a repository", one_line(name, 100))))
         };
         let repository = parsed(name)?;
         let found: RepositoryAnswer = api.get(&repository.path(""), &[])?;
@@ -481,7 +481,7 @@ fn checked(id: &str) -> Result<&str, ContentsError> {
     if is_sha(id) {
         return Ok(id);
     }
-    Err(ContentsError::Odd(format!("the server names `{}`, which is no id of git", one_line(id, 80))))
+    Err(ContentsError::Odd(format!("the server names `{}`, which is not a git object id", one_line(id, 80))))
 }
 
 #[cfg(test)]

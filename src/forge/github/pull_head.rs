@@ -111,7 +111,7 @@ impl PullHead {
         let event = WorkflowEvent::read(env);
         match event.pull_request {
             Some(number) => Ok(Self::get(api, repository, number)?),
-            None if event.name.is_empty() => Err(declined("this is no job of a pull request")),
+            None if event.name.is_empty() => Err(declined("this is not a pull request job")),
             None => Err(declined(format!(
                 "this job is about no pull request: its event is `{}`",
                 one_line(&event.name, 60)

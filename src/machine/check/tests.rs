@@ -452,7 +452,7 @@ fn what_the_author_or_the_engine_wrote_is_pasted_as_it_likes() {
         let top = "context: {own: 'a b', number: 4, quoted: '${env.TITLE:shell}'}";
         assert_eq!(pasted(top, text), [""; 0], "{text}");
     }
-    // A word that an evaluator chooses among its own is no text from outside.
+    // A word that an evaluator chooses among its own is not text from outside.
     let states = "  a: {action: x, on_yes: b, on_no: b}\n  b: {action: 'echo ${result.verdict} ${prev.verdict} ${captured.a.verdict}', next: done}\n  done: {terminal: true}\n";
     assert_eq!(found(states), "");
 }

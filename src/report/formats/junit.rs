@@ -80,7 +80,7 @@ pub fn add_red(suite: &mut TestSuite, kind: &str, why: &str) {
     suite.add_test_case(TestCase::new(kind, status));
 }
 
-/// A case of something that is no run.
+/// A case of something that is not a run.
 pub struct PlainCase {
     /// Its name.
     pub name: String,
@@ -296,7 +296,7 @@ fn state_case(digest: &Digest, state: &StateName, count: &StateCount) -> (TestCa
             (TestCaseStatus::success(), &failed[..])
         }
     };
-    // What something was done about is no repeat of the same.
+    // What something was done about is not a repeat of the same.
     let is_success = matches!(status, TestCaseStatus::Success { .. });
     let reruns: Vec<&Step> =
         reruns.iter().copied().filter(|step| !is_success || digest.mends().is_flaky(step)).collect();

@@ -208,7 +208,7 @@ impl Session<'_> {
         let outside = ContainerFacts::of(self);
         if !outside.is_reports(directory) {
             let path = directory.display();
-            return Err(Error::refused(format!("`{path}` is no directory of reports in the workspace")));
+            return Err(Error::refused(format!("`{path}` is not a directory of reports in the workspace")));
         }
         let failed = |error| Error::failed("cannot remove what a container left", &error);
         for path in removed_specials(directory).map_err(failed)? {

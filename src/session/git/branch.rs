@@ -45,7 +45,7 @@ impl Branches {
     }
 
     fn add(&self, branch: &str, path: &Path) -> Result<(), TreeError> {
-        // A branch that exists is no option of git, and no other name of a commit.
+        // A branch that exists is not an option of git, and no other name of a commit.
         let known = Call::new("for-each-ref").with(&["--format=%(refname:short)"]);
         let known = self.git.line(&known.named("refs/heads/", ""))?;
         if !known.lines().any(|name| name == branch) {

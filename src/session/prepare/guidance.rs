@@ -17,7 +17,7 @@ use crate::machine::{Action, Machine};
 use crate::session::context::Session;
 use crate::session::git;
 
-/// The longest file that is read, in bytes: what is longer is cut, and more than twice of it is no text for anybody.
+/// The longest file that is read, in bytes: what is longer is cut, and more than twice of it is not text for anybody.
 const LONGEST: u64 = 128 * 1024;
 
 /// How many files of commands are looked for.

@@ -83,7 +83,7 @@ impl Places {
     }
 
     /// Returns the id of the run that a text begins, if it names none and begins that of only one. What fits every run of a
-    /// loop is no beginning of an id, but a loop that is not there.
+    /// loop is not the beginning of an id, but a loop that is not there.
     fn completed(&self, text: &str) -> Result<Option<String>, Error> {
         // Runs that cannot be listed are told of by whoever lists them.
         let all = self.all().unwrap_or_default();

@@ -25,7 +25,7 @@ use crate::session::talk::Silence;
 /// leads to that has moved.
 ///
 /// # Errors
-/// The server does not give it, it is no loop, or it may not be copied.
+/// The server does not give it, it is not a loop, or it may not be copied.
 pub(crate) fn add(text: &str, accept: Copies, session: &Session<'_>) -> Result<String, Error> {
     let asked = RequestedLoop::parse(text)?;
     let loops = home(session);

@@ -290,7 +290,7 @@ impl UpdateCheck<'_> {
     ) -> Result<String, Error> {
         let shown = one_line(path, 200);
         let Some(theirs) = theirs else {
-            let message = format!("`{shown}` was edited here, and is no part of the loop any more");
+            let message = format!("`{shown}` was edited here, and is not part of the loop any more");
             return Err(Error::refused(message).with_hint("undo the edits, or keep the file elsewhere"));
         };
         let text = |bytes: Option<Vec<u8>>| bytes.and_then(|bytes| String::from_utf8(bytes).ok());
@@ -304,7 +304,7 @@ impl UpdateCheck<'_> {
         })?;
         let here = CopyFiles(CopiedFile::new(self.loops, name.repository(), path));
         let ours = text(here.file(path, limit)?)
-            .ok_or_else(|| Error::refused(format!("`{shown}` was edited here, and is no text any more")))?;
+            .ok_or_else(|| Error::refused(format!("`{shown}` was edited here, and is not text any more")))?;
         merge(path, &Versions { ours: &ours, base: &base, theirs }, self.session)
     }
 }

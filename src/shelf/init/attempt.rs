@@ -187,7 +187,7 @@ impl CheckTrial<'_, '_> {
     }
 
     /// Copies a directory with everything in it, ignored files as well; blocks are shared where the file system can. What an
-    /// earlier `init` wrote is no part of the tree that is tried.
+    /// earlier `init` wrote is not part of the tree that is tried.
     fn copied(&self, from: &Path, to: &Path, is_top: bool) -> std::io::Result<()> {
         fs_err::create_dir_all(to)?;
         for entry in fs_err::read_dir(from)? {

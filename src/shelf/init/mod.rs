@@ -202,7 +202,7 @@ fn write(
 }
 
 impl InitResult {
-    /// Returns how the command ends: a check that could not be tried is no success.
+    /// Returns how the command ends: a check that could not be tried is not a success.
     pub(crate) fn exit_code(&self) -> u8 {
         if self.not_checked().next().is_some() { NOT_CHECKED } else { 0 }
     }
@@ -334,7 +334,7 @@ impl InitResult {
                     json!({"exit": null, "duration_ms": duration, "reason": format!("it could not run: {why}"), "advice": advice})
                 }
                 Tried::Changed { path, .. } => {
-                    json!({"exit": null, "duration_ms": duration, "reason": format!("it changed {path}, so it is no check")})
+                    json!({"exit": null, "duration_ms": duration, "reason": format!("it changed {path}, so it is not a check")})
                 }
             }
         });

@@ -21,7 +21,7 @@ pub(super) struct CiCommand {
     pub(super) evidence: Evidence,
 }
 
-/// An action that a job uses, with the values that are no expressions.
+/// An action that a job uses, with the values that are not expressions.
 #[derive(Clone, Debug)]
 pub(super) struct CiAction {
     pub(super) name: String,
@@ -116,7 +116,7 @@ pub(super) fn contents(repository: &Repository) -> CiContents {
 
 fn is_workflow(path: &str) -> bool {
     let ending = path.rsplit('.').next();
-    // What publishes is no check, and what others scan needs their service.
+    // What publishes is not a check, and what others scan needs their service.
     let is_about_others =
         ["release", "publish", "deploy", "codeql", "scorecard"].iter().any(|part| path.contains(part));
     !OWN_WORKFLOWS.contains(&path)

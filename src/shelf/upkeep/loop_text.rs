@@ -51,7 +51,7 @@ pub fn loop_text(name: &str, plan: &Plan, packages: &[String], trials: &Trials) 
     out
 }
 
-/// Writes what is no state, and why.
+/// Writes what is not a state, and why.
 fn comments(out: &mut String, plan: &Plan, trials: &Trials) {
     for check in &plan.checks {
         if let Some(Tried::Changed { path, .. }) = trials.of(&check.finding) {

@@ -340,7 +340,7 @@ impl SetUpPlace<'_> {
         found
     }
 
-    /// Returns the value that the repository's own workflows give an input of an action, if it is no expression.
+    /// Returns the value that the repository's own workflows give an input of an action, if it is not an expression.
     fn of_ci(&self, action: &str, input: &str) -> Option<String> {
         let of_action = self.contents.actions.iter().filter(|known| known.name == action);
         let mut values = of_action.flat_map(|known| &known.with).filter(|(key, _)| key == input);

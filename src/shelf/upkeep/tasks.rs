@@ -122,7 +122,7 @@ fn recipes(text: &str) -> Vec<(&str, String, usize)> {
             continue;
         }
         let Some((head, _)) = line.split_once(':').filter(|_| !line.starts_with('#')) else { continue };
-        // An assignment is no recipe.
+        // An assignment is not a recipe.
         let mut words = head.split_whitespace();
         let is_assigned = words.next().is_some_and(|word| word.contains('='))
             || words.next().is_some_and(|word| word.starts_with('='));

@@ -184,7 +184,7 @@ fn maven(repository: &Repository) -> Option<Finding> {
 fn gradle(repository: &Repository) -> Option<Finding> {
     let file = repository.first(&["build.gradle.kts", "build.gradle"])?;
     let program = if repository.has("gradlew") { "./gradlew" } else { "gradle" };
-    // Where Kotlin is built for many platforms, `test` is no task of those packages.
+    // Where Kotlin is built for many platforms, `test` is not a task of those packages.
     let is_multiplatform = repository.paths().any(|path| {
         let is_build = matches!(name(path), "build.gradle.kts" | "build.gradle");
         is_build && repository.text(path).is_some_and(|text| text.contains("multiplatform"))

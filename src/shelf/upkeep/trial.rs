@@ -26,7 +26,7 @@ pub enum Tried {
         /// How long it took.
         took: Duration,
     },
-    /// It changed a file that belongs to the repository, so it is no check.
+    /// It changed a file that belongs to the repository, so it is not a check.
     Changed {
         /// The file.
         path: String,

@@ -53,7 +53,7 @@ fn a_command_and_the_instructions_of_the_repository_are_text() {
 fn a_command_that_is_not_there_goes_as_it_is_and_is_named() {
     let text = LOOP.replace("/fix it", "/fxi it");
     let project = with_words(project(&text, &[done()]));
-    let ran = run(&project).code(0).says("`/fxi` is no command of the repository");
+    let ran = run(&project).code(0).says("`/fxi` is not a command of the repository");
     assert!(project.read("calls/1.stdin").starts_with("/fxi it\n"), "{}", ran.all());
     project.run(&["validate", "main"]).code(0).says("the repository has no command `/fxi`");
 }

@@ -175,7 +175,7 @@ fn every_call_has_its_prompt_its_form_and_its_role() {
             &[
                 "judged by:\n- one works",
                 "wrote it",
-                "not known: this is no git repository",
+                "not known: this is not a git repository",
                 "\"testsRun\":3",
             ],
         ),
@@ -846,7 +846,7 @@ fn the_facts_come_from_the_working_tree() {
     for call in [5, 6] {
         let told = project.told(call);
         assert!(told.contains("kept  | 1 +") && told.contains("added | 1 +"), "{told}");
-        assert!(!told.contains("stray"), "what was there before is no work: {told}");
+        assert!(!told.contains("stray"), "what was there before is not work: {told}");
     }
     assert_eq!(crate::common::git(&project, &["count-objects"]), before, "the repository is left alone");
 }
@@ -1179,7 +1179,7 @@ fn a_dry_run_says_how_many_calls_there_can_be() {
 #[test]
 fn a_loop_that_makes_no_sense_is_refused() {
     for (keys, why) in [
-        ("review: {approve: 40}", "are no thresholds"),
+        ("review: {approve: 40}", "are not thresholds"),
         ("review: {approve: 140}", "`approve` must be a number from 0 to 100"),
         ("limits: {abort_failed_ratio: 2}", "`abort_failed_ratio` must be a number from 0 to 1"),
         ("limits: {attempts_before_replan: 0}", "must be a whole number from 1"),

@@ -126,7 +126,7 @@ fn a_run_goes_on_in_another_checkout_with_its_tree() {
     assert_eq!(at_the_end.lines().count(), 7, "{at_the_end}");
     assert_eq!(both.0.read("two/staged"), "staged\nmore\n");
     assert_eq!(git(&both.0.at("two"), &["show", ":staged"]), "staged\n");
-    assert!(!both.0.exists("two/x.tmp"), "an ignored file is no part of the work");
+    assert!(!both.0.exists("two/x.tmp"), "an ignored file is not part of the work");
     // The step that was cut short ran once more, under the same name.
     let keys: Vec<_> = both.0.read("two/keys").lines().map(str::to_owned).collect();
     assert_eq!((keys.len(), &keys[0]), (2, &keys[1]));

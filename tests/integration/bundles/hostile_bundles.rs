@@ -200,7 +200,7 @@ impl Stage {
             "two/.loops/.running/biome.json",
         ];
         found.retain(|path, _| !own.iter().any(|own| path.starts_with(root.join(own))));
-        // An empty directory of runs is no run.
+        // An empty directory of runs is not a run.
         found.remove(&root.join("two/.loops/.running"));
         found
     }
@@ -823,7 +823,7 @@ fn objects(stage: &Stage, forge: &Forge, dice: &mut Dice, count: usize) -> Vec<C
         let (what, bytes) = match kind {
             0..=2 => {
                 let (name, file) = (*dice.pick(&names), *dice.pick(&below));
-                // `.loops/hooks` and the like are no loops, and a file of modules is one as any other.
+                // `.loops/hooks` and the like are not loops, and a file of modules is one as any other.
                 let is_file = dice.roll(2) == 0;
                 let path: Vec<&[u8]> = if is_file { vec![name] } else { vec![name, file] };
                 let deeper: Vec<&[u8]> = if dice.roll(2) == 0 {

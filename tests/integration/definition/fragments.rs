@@ -481,7 +481,7 @@ fn validate_plan_orders_a_plan_or_says_what_is_wrong() {
             Err("the steps wait for each other: a, b"),
         ),
         (json!([step("a", "one", &["a"])]), Err("the steps wait for each other: a")),
-        (json!([step("a", "one", &["x"])]), Err("step `a` depends on `x`, which is no step")),
+        (json!([step("a", "one", &["x"])]), Err("step `a` depends on `x`, which is not a step")),
         (json!([step("a", "one", &[]), step("a", "one", &[])]), Err("two steps have the id `a`")),
         (json!(many), Err("the plan has 9 steps, and may have 8")),
         (json!([]), Err("the plan has no steps")),

@@ -32,7 +32,7 @@ fn a_parent_may_come_from_the_program() {
 fn what_is_wrong_with_a_file_of_the_program_is_shown_by_its_name() {
     let wrong = SHAPED.replace("action: 'echo", "on_blocked: nowhere, action: 'echo");
     drop(Project::with_loop(&wrong).run(&["validate", "main"]).code(2).says("nowhere"));
-    // A parent is no loop: it lacks what its children have.
+    // A parent is not a loop: it lacks what its children have.
     let ran = Project::new().run(&["validate", "lib/apo-base"]).code(2);
     drop(ran.says("<built-in>/lib/apo-base.yaml"));
 }

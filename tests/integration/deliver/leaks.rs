@@ -99,7 +99,7 @@ fn an_example_is_allowed_at_exactly_its_place() {
         assert_eq!(refused.ran.code, Some(2), "{odd}: {}", refused.ran.all());
     }
     scene.deliver_with(&bundle, &["--allow-secret", "src/a:b.md:2"]).is(0, "created");
-    // A secret of the job is no example.
+    // A secret of the job is not an example.
     let project = scene.job(&bundle).env("DEPLOY_SECRET", TOKEN.concat());
     deliver(project, &["--allow-secret", "src/a:b.md:2"]).is(5, "refused").keeps_nothing();
 }

@@ -314,7 +314,7 @@ impl Desk<'_> {
     fn listed(&self, asked: &Asked) -> Answer {
         let parameters = asked.parameters();
         let parameter = |name: &str| parameters.get(name).map(String::as_str);
-        // A head without an owner is no filter at all.
+        // A head without an owner is not a filter at all.
         let head = parameter("head").filter(|head| head.contains(':'));
         let state = parameter("state").unwrap_or("open");
         let fits = |pull: &&Pull| {

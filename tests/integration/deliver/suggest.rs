@@ -70,7 +70,7 @@ impl Fixed {
         git(&job, &["checkout", "-q", "--detach", at]);
         let job =
             hub.job(job).env("GITHUB_EVENT_NAME", "pull_request").env("GITHUB_REF", "refs/pull/1/merge");
-        // The runner's own files are no part of a checkout.
+        // The runner's own files are not part of a checkout.
         let beside = Project::new().file("out", "").file("summary", "");
         let at = |name: &str| beside.at(name).to_string_lossy().into_owned();
         fs::remove_file(job.at("out")).unwrap();

@@ -30,7 +30,7 @@ fn every_item_of_a_leg_is_a_run_of_its_own() {
         assert_eq!(manifest["assignment"]["attempt"], 1);
         assert_eq!(manifest["assignment"]["plan_id"], plan["plan_id"]);
         let changed = fan.at(&format!("legs/l01/{id}/changes.patch"));
-        assert_eq!(changed.exists(), package == "b", "the reports of one item are no change of the next");
+        assert_eq!(changed.exists(), package == "b", "the reports of one item are not changes of the next");
     }
     let again = fan.leg("l01").code(0);
     drop(again);

@@ -147,7 +147,7 @@ impl Web {
                 let (site, state) = (Arc::clone(&site), Arc::clone(&of_thread));
                 let Ok(stream) = stream else { continue };
                 std::thread::spawn(move || {
-                    // A client that goes away is no failure of the server.
+                    // A client that goes away is not a failure of the server.
                     let _gone = connection(stream, site.as_ref(), &state);
                 });
             }

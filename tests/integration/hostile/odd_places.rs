@@ -63,7 +63,7 @@ fn ends(project: &Project, line: &str) -> Ran {
     panic!("`{line}` hangs");
 }
 
-/// Where a file is named on the command line that is to be read, and is no directory.
+/// Where a file is named on the command line that is to be read, and is not a directory.
 const READ: &[&str] = &[
     "run ./odd",
     "./odd",
@@ -285,7 +285,7 @@ fn a_pipe_in_front_of_git_is_named() {
     for place in &IN_FRONT_OF_GIT[..8] {
         let project = project();
         put(&project, "pipe", place);
-        let why = format!("{place}`, which is no file");
+        let why = format!("{place}`, which is not a file");
         let _ran = ends(&project, "plan main").says("git would wait for").says(&why);
         let _ran = ends(&project, "doctor");
         let _ran = ends(&project, "run main --ci=plain --report-dir reports").says(&why);

@@ -127,7 +127,7 @@ const NESTED: &[Plant] = &[
     plant("a repository inside that lies elsewhere", "inside in; clean in; mv in/.git .far; echo 'gitdir: ../.far' > in/.git", "git status"),
     plant("a repository inside, by a link", "inside in; clean in; mv in/.git .far; ln -s ../.far in/.git", "git status"),
     plant("a repository inside, with a file that is included", "inside in; git config -f .inc filter.y.clean \"$E\"; echo '* filter=y' > in/.git/info/attributes; echo y > in/f; git -C in config include.path \"$PWD/.inc\"", "git status"),
-    plant("a repository inside, with a name that is no text", "n=$(printf 'in\\377'); inside \"$n\"; clean \"$n\"", "git status"),
+    plant("a repository inside, with a name that is not text", "n=$(printf 'in\\377'); inside \"$n\"; clean \"$n\"", "git status"),
     plant("a repository inside with files elsewhere", "inside in; mkdir .tree; cp in/f .tree; (cd .tree; cp -R ../in/.git .git; inside deep; clean deep; mv .git ../.gone; rm -rf ../in/.git; cp -R ../.gone ../in/.git; rm -rf ../.gone); git -C in config core.worktree \"$PWD/.tree\"", "git status"),
     plant("hooks of a repository inside", "inside in; hook in/.git/hooks/post-index-change", "cd in; echo x > n; git add n"),
     plant("submodule.<name>.update", "inside in; git config -f .gitmodules submodule.in.path in; git config -f .gitmodules submodule.in.url ./in; git config submodule.in.url ./in; git config submodule.in.update \"!$E\"; git -C in commit -q --allow-empty -m x", "git submodule update in"),

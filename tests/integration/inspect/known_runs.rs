@@ -510,7 +510,7 @@ fn a_loop_comes_before_a_directory_of_its_name() {
         for command in &commands {
             drop(project.run(&[*command, &[name]].concat()).code(0));
         }
-        // There is no repository, so the two that need one say so, rather than that this is no bundle.
+        // There is no repository, so the two that need one say so, rather than that this is not a bundle.
         for command in [&["repro"][..], &["rewind", "--yes", "--to", "1"], &["deliver", "--dry-run"]] {
             let said = project.run(&[command, &[name]].concat()).all();
             assert!(!said.contains("bundle main") && !said.contains("bundle .loops"), "{command:?}: {said}");

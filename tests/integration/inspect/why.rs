@@ -389,7 +389,7 @@ fn a_task_board_says_what_is_left() {
         flips.iter().any(|flip| flip.ends_with("test: no for yes: open: would have entered fail -")),
         "{flips:?}"
     );
-    assert!(!flips.iter().any(|flip| flip.contains(" next: ")), "the board is no judge: {flips:?}");
+    assert!(!flips.iter().any(|flip| flip.contains(" next: ")), "the board is not a judge: {flips:?}");
 }
 
 #[test]

@@ -606,7 +606,7 @@ fn leases_of_strangers_are_named_and_end_some_day() {
     let ran = project.run(&["run", "main", "--lock", "git", "--lock-ttl", "2s", "--queue"]).code(0);
     let said = ran.all();
     assert!(!said.contains(['\u{1b}', '\u{202e}']) && !said.contains("\n::error"), "{said}");
-    // A number that is none, and things that are no commits or have other names.
+    // A number that is none, and things that are not commits or have other names.
     remote.plant(name, claims("-1").as_bytes());
     project.run(&["run", "main", "--lock", "git"]).code(73);
     let blob = remote.bare.feed(&["hash-object", "-w", "--stdin"], &[], b"x").unwrap();

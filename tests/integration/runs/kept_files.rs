@@ -70,7 +70,7 @@ fn a_journal_that_is_taken_away_ends_the_run_and_is_put_back() {
         ["git clean -fdx", "rm -rf .loops/.running", "rm JOURNAL", "mv JOURNAL elsewhere", "git stash -a"]
     {
         let (project, ran) = lost(&action.replace("git ", &format!("{GIT} ")));
-        let ran = ran.says("somebody removed the journal while the run worked");
+        let ran = ran.says("the journal was removed while the run worked");
         let _ran = ran.says("keep the actions of the loop away from the files in `.loops/.running`");
         let kinds: Vec<_> =
             project.events().iter().map(|event| event["event"].as_str().unwrap().to_owned()).collect();
@@ -87,9 +87,9 @@ fn what_is_left_of_a_journal_is_reported_and_goes_on() {
     let emptied = "test -e again || { touch again; : > JOURNAL; }";
     let forged = format!("test -e again || {{ touch again; {forged}; }}");
     for (action, why) in [
-        (cut, "somebody cut off the journal"),
-        (emptied, "somebody cut off"),
-        (&forged, "somebody else wrote into"),
+        (cut, "the journal was truncated"),
+        (emptied, "was truncated"),
+        (&forged, "another process wrote into"),
     ] {
         let (project, ran) = lost(action);
         let _ran = ran.says(why);

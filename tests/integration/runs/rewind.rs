@@ -711,7 +711,7 @@ fn a_snapshot_that_is_no_commit_of_this_repository_is_refused() {
     let blob = git(&project, &["hash-object", "-w", "x"]);
     git(&project, &["update-ref", &of_two, blob.trim()]);
     is_refused(&project, &[&run, "--to", "2", "--yes"], &[]);
-    // A commit that stands on none is no snapshot either.
+    // A commit that stands on none is not a snapshot either.
     let tree = git(&project, &["write-tree"]);
     let commit = git(&project, &["commit-tree", tree.trim(), "-m", "alone"]);
     git(&project, &["update-ref", &of_two, commit.trim()]);

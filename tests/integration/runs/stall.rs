@@ -186,7 +186,7 @@ fn a_run_that_changes_something_goes_on() {
     assert_eq!(ran.unwrap().status.code(), Some(3));
     let journals: Vec<_> = std::fs::read_dir(project.at("inner/.loops/.history")).unwrap().collect();
     assert!(!journals.is_empty());
-    assert_eq!(project.read("n-run").lines().count(), 9, "another number is no stall");
+    assert_eq!(project.read("n-run").lines().count(), 9, "another number is not a stall");
 }
 
 /// Makes a repository below the project, so that files beside it do not count.

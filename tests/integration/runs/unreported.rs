@@ -86,7 +86,7 @@ fn a_run_that_ended_gets_its_reports_from_the_next_command() {
                 && project.run_files(".events.jsonl")[0].to_string_lossy().contains(".history");
             met += usize::from(!is_whole);
             match met % 4 {
-                // It is over, and was no success: it is taken up again.
+                // It is over, and was not a success: it is taken up again.
                 _ if is_whole => drop(project.run(&["resume", "main"]).code(1).says("did not succeed")),
                 0 => {
                     let ran = project.run(&["resume", "main", "--no-ci"]).code(1);

@@ -160,7 +160,7 @@ fn a_check_is_made_once_more_where_something_changed_after_it() {
     let passes: Vec<&str> =
         events.iter().map(String::as_str).filter(|event| event.starts_with("closing_pass")).collect();
     assert_eq!(passes, ["closing_pass_start", "closing_pass_check", "closing_pass_end"]);
-    // It is no iteration and no step.
+    // It is neither an iteration nor a step.
     assert_eq!((&result["outputs"]["steps"], &result["outputs"]["iterations"]), (&"4".into(), &"2".into()));
     assert!(project.read("reports/summary.md").contains("### Closing pass"));
     assert!(project.read("reports/junit.xml").contains("closing pass: check"));

@@ -119,11 +119,15 @@ fn a_server_that_lies_is_not_believed() {
     let tree = Hub::tree(&head, "loops");
     let item = |path: &str, mode: &str, sha: &str| json!({"path": path, "mode": mode, "sha": sha, "size": 5});
     let zeros = "b".repeat(40);
-    check(&tree, json(json!({"tree": [item("tidy.yaml", "100644", "../../x")]})), "which is no id of git");
+    check(
+        &tree,
+        json(json!({"tree": [item("tidy.yaml", "100644", "../../x")]})),
+        "which is not a git object id",
+    );
     check(
         &tree,
         json(json!({"tree": [item("tidy.yaml", "100644", "\u{1b}[2J\u{7}")]})),
-        "which is no id of git",
+        "which is not a git object id",
     );
     check(&tree, json(json!({"tree": [item("tidy.yaml", "777777", &zeros)]})), "something unknown");
     check(&tree, json(json!({"tree": [], "truncated": true})), "does not list all files");
@@ -165,7 +169,7 @@ fn a_server_that_lies_is_not_believed() {
     check(
         "git/ref/heads/main",
         json(json!({"ref": "refs/heads/main", "object": {"type": "commit", "sha": "main"}})),
-        "which is no id of git",
+        "which is not a git object id",
     );
     let words =
         ResponseTemplate::new(403).set_body_json(json!({"message": "\u{1b}]0;owned\u{7}go\naway\u{202e}"}));

@@ -118,7 +118,7 @@ fn edits_are_merged_or_nothing_is_taken() {
     );
     project.run(&["update", "--merge"]).code(2).says("do not go together");
     assert_eq!(project.read(COPY), merged);
-    // A digest that was written by hand is no base of a merge.
+    // A digest that was written by hand is not a base of a merge.
     let lock = project.read(".loops/lock.json");
     let digest = super::lock(&project)["loops"][0]["files"]["loops/tidy.yaml"].as_str().unwrap().to_owned();
     project.write(".loops/lock.json", &lock.replace(&digest, &"0".repeat(64)));

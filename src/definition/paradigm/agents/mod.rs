@@ -231,7 +231,7 @@ pub(super) fn expand(own: &Node, out: &mut Diagnostics) -> Option<Node> {
     let Agents { goal, constraints, roles, limits, review, .. } = read;
     let (approve, revise) = (review.approve.get(), review.revise.get());
     if revise > approve {
-        let message = format!("`revise: {revise}` and `approve: {approve}` are no thresholds");
+        let message = format!("`revise: {revise}` and `approve: {approve}` are not thresholds");
         let place = FindingPlace::Value(path.key("review"));
         let help = "`approve` is not below `revise`";
         out.push(Diagnostic::error("thresholds", place, message).help(help));
@@ -376,7 +376,7 @@ impl Form<'_> {
     fn retry(&self, state: &mut Node) {
         let (at, limits) = (&self.at, &self.limits.calls);
         let Some(mut route) = take(state, "route") else { return };
-        // No other route for errors: a failed call is no failed attempt at the task. One that fails too often ends the
+        // No other route for errors: a failed call is not a failed attempt at the task. One that fails too often ends the
         // run as unavailable before its tries are used up, and a run that may ask nobody is handed off here.
         put(&mut route.value, entry("error", text(at, "$current")));
         put(state, route);

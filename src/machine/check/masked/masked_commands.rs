@@ -78,7 +78,7 @@ impl Upshot {
     }
 }
 
-/// Returns the commands of a text whose failure nobody sees, in order. A text that is no shell text has none.
+/// Returns the commands of a text whose failure nobody sees, in order. A text that is not shell text has none.
 pub(super) fn masked(text: &str, tokens: &[ShellToken], options: Options) -> Vec<Masked> {
     let mut walk = CommandWalk { text, tokens, at: 0, options, found: Vec::new(), muted: 0, depth: 0 };
     let Some(list) = walk.list() else { return Vec::new() };

@@ -178,7 +178,7 @@ impl Lock {
             Ok(Ok(held)) => Self::keep(held, session).map(Some),
             Ok(Err(Denied::Error(error))) => Err(error),
             Ok(Err(Denied::Stopped)) | Err(_) => {
-                Err(Error::refused("the lock was not got").of_kind(Kind::Failed))
+                Err(Error::refused("could not acquire the lock").of_kind(Kind::Failed))
             }
         }
     }

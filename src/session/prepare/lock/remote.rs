@@ -77,7 +77,7 @@ impl LeaseRemote {
         }
         let top = checkout.line(&Call::new("rev-parse").with(&["--show-toplevel"]));
         let configured = checkout.line(&Call::new("remote").with(&["get-url", "--push"]).named(name, ""));
-        // `HOST:PATH` is no path.
+        // `HOST:PATH` is not a path.
         let is_address = asked.is_some() && name.contains(['/', ':']);
         let (url, base) = match configured {
             Ok(url) => (url, top.as_ref().map_or(session.cwd.as_path(), Path::new)),

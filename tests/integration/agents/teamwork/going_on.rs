@@ -53,7 +53,7 @@ fn a_run_that_missed_a_service_goes_on_with_the_call_that_nobody_answered() {
         project.resumes(0);
         assert_eq!(since(&project, before + 1)[..rest.len()], *rest, "{phase}: {:?}", project.asked());
         let attempts = project.state()["board"]["tasks"][0]["attempts"].clone();
-        assert_eq!(attempts, 1, "{phase}: a failed call is no attempt");
+        assert_eq!(attempts, 1, "{phase}: a failed call is not an attempt");
     }
 }
 

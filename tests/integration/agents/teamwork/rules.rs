@@ -67,7 +67,7 @@ fn nothing_is_said_of_other_files_nor_of_what_was_changed_before_the_run() {
     assert!(!project.told(4).contains("since the run began"), "{}", project.told(4));
 }
 
-/// What is put back is no change of the rules.
+/// What is put back is not a change of the rules.
 #[test]
 fn it_is_said_again_in_a_run_that_goes_on() {
     let project = repository("bash check.sh", "echo 'exit 0' > check.sh")
