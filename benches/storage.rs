@@ -18,6 +18,7 @@ use ll_loop::internals::base::redact::Redactor;
 use ll_loop::internals::base::time::Timestamp;
 use ll_loop::internals::definition::load;
 use ll_loop::internals::engine::event::{Llm, LoopStart, SCHEMA, Source};
+use ll_loop::internals::engine::question::People;
 use ll_loop::internals::engine::request::{Input, Next};
 use ll_loop::internals::engine::{Engine, Start};
 use ll_loop::internals::evaluate::observation::Observation;
@@ -136,6 +137,8 @@ fn start(machine: &Machine) -> Start {
         timeout: None,
         budget: Budget::default(),
         on_handoff: None,
+        people: People::Here,
+        merged_head: None,
         captured: IndexMap::new(),
         shares_tree: false,
     }

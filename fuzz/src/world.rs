@@ -10,6 +10,7 @@ use ll_loop::internals::definition::load;
 use ll_loop::internals::engine::changes::{Changes, SeenTree};
 use ll_loop::internals::engine::event::{Event, Llm, LoopStart, SCHEMA, Source, Stamped};
 use ll_loop::internals::engine::outcome::Signal;
+use ll_loop::internals::engine::question::{AskedAbout, People};
 use ll_loop::internals::engine::request::{Input, Next};
 use ll_loop::internals::engine::{Engine, Start};
 use ll_loop::internals::evaluate::model::{ModelAnswer, Usage};
@@ -70,6 +71,8 @@ pub fn told(event: LoopStart) -> Start {
         timeout: None,
         budget: Budget::default(),
         on_handoff: None,
+        people: People::Here,
+        merged_head: None,
         shares_tree: false,
         captured: indexmap(),
         event,
@@ -137,6 +140,10 @@ pub fn walk(
                 },
                 stop: None,
             }),
+            Next::LookForQuestion => {
+                let nowhere = SeenTree::Unknown { unknown: "no repository".to_owned() };
+                Input::AskedAbout(AskedAbout::of(&nowhere, Timestamp::from_millis(0)))
+            }
             Next::Look => Input::Looked(SeenTree::Unknown { unknown: "no repository".to_owned() }),
             Next::SetAside(_) => Input::SetAside(Ok(())),
             Next::Restore(_) => Input::Restored(Ok(Vec::new())),

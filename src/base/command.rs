@@ -134,6 +134,11 @@ pub fn resume(instance: &str) -> CommandLine {
     CommandLine::of("resume").arg(instance)
 }
 
+/// Answers the question of a run.
+pub fn answer(instance: &str) -> CommandLine {
+    CommandLine::of("answer").arg(instance).arg("approve")
+}
+
 /// Begins a run of a loop, by its name or file.
 pub fn run(name: &str) -> CommandLine {
     CommandLine::of("run").arg(name)

@@ -24,6 +24,16 @@ impl Timestamp {
         self.0.timestamp_millis()
     }
 
+    /// Returns the moment so much later.
+    #[must_use]
+    pub fn after(self, wait: Duration) -> Self {
+        let wait = i64::try_from(wait.as_millis()).unwrap_or(i64::MAX);
+        Self(
+            DateTime::from_timestamp_millis(self.as_millis().saturating_add(wait))
+                .unwrap_or(DateTime::<Utc>::MAX_UTC),
+        )
+    }
+
     /// Returns the time between `earlier` and this moment, zero when the clock went backwards.
     pub fn since(self, earlier: Self) -> Duration {
         (self.0 - earlier.0).to_std().unwrap_or_default()

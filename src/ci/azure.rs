@@ -316,6 +316,7 @@ mod tests {
         ##vso[task.setvariable variable=duration_ms;isOutput=true;]11820
         ##vso[task.setvariable variable=run_id;isOutput=true;]fix-types-20251120T234847-1f2e
         ##vso[task.setvariable variable=handoff;isOutput=true;]false
+        ##vso[task.setvariable variable=awaiting;isOutput=true;]
         ##vso[task.setvariable variable=continuation;isOutput=true;]
         ##vso[task.setvariable variable=key;isOutput=true;]
         ##vso[task.setvariable variable=artifact_name;isOutput=true;]

@@ -19,6 +19,7 @@ pub mod page;
 pub mod plain;
 pub mod reported;
 pub mod service;
+pub mod strangers;
 mod teamcity;
 #[cfg(test)]
 mod testing;

@@ -323,6 +323,7 @@ mod tests {
         ##teamcity[setParameter name='ll-loop.duration-ms' value='11820']
         ##teamcity[setParameter name='ll-loop.run-id' value='fix-types-20251120T234847-1f2e']
         ##teamcity[setParameter name='ll-loop.handoff' value='false']
+        ##teamcity[setParameter name='ll-loop.awaiting' value='']
         ##teamcity[setParameter name='ll-loop.continuation' value='']
         ##teamcity[setParameter name='ll-loop.key' value='']
         ##teamcity[setParameter name='ll-loop.artifact-name' value='']

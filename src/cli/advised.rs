@@ -137,6 +137,7 @@ fn every_command_that_is_made_is_one() {
         let made = [
             command::resume(name),
             command::run(name),
+            command::answer(name).option("--code", "0123abcd"),
             command::run(name).variable("--param", name, "a\nb").variable("--context", "k", "***").last("-x"),
             command::stop(name),
             command::status(name),

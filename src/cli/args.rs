@@ -7,6 +7,7 @@ use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use super::commands::action::ActionArgs;
 use super::commands::add::AddArgs;
+use super::commands::answer::AnswerArgs;
 use super::commands::artifact::ArtifactArgs;
 use super::commands::bundle::BundleArgs;
 use super::commands::catalog::CatalogArgs;
@@ -74,6 +75,8 @@ pub(super) enum Command {
     /// Continue a run that was interrupted, handed off or killed
     #[command(visible_alias = "res")]
     Resume(Box<ResumeArgs>),
+    /// Answer the question that a run waits with, and continue it
+    Answer(Box<AnswerArgs>),
     /// Write a run into one file, from which another machine can resume it
     Bundle(BundleArgs),
     /// Check loop files without running anything
@@ -176,7 +179,7 @@ const GROUPS: [(&str, &[&str]); 7] = [
         ],
     ),
     ("Look", &["status", "logs", "history", "why", "report", "diff", "stats", "replay"]),
-    ("Go on", &["stop", "resume", "rewind", "repro"]),
+    ("Go on", &["stop", "resume", "answer", "rewind", "repro"]),
     ("Share", &["bundle", "deliver", "publish", "artifact"]),
     ("CI", &["plan", "merge"]),
     ("Agents", &["criteria", "hook"]),

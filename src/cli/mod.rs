@@ -146,6 +146,7 @@ fn execute(command: &Command, env: &Environment, output: &Output) -> Result<u8, 
     match command {
         Command::Run(args) => commands::run::run(args, &session()?, output),
         Command::Resume(args) => commands::resume::resume(args, &session()?, output),
+        Command::Answer(args) => commands::answer::answer(args, &session()?, output),
         Command::Bundle(args) => commands::bundle::bundle(args, &session()?, output),
         Command::Validate(args) => commands::validate::validate(args, &args::commands(), &session()?, output),
         Command::Test(args) => commands::test::test(args, &session()?, output),

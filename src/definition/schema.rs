@@ -109,6 +109,8 @@ record! {
         closing_pass: bool = true,
         /// How often a run may hand off to a new session by itself.
         max_handoffs: Count = Count::of(10),
+        /// Who may answer its questions for people, where those are answered on a server.
+        approvers: Option<Approvers>,
         /// The limits of the task board, for a loop that plans its own work.
         board: Option<BoardLimits>,
         /// What a run that did not fail copies out of its directory into the working tree.
@@ -189,6 +191,10 @@ record! {
         timeout: Option<Duration>,
         /// The longest silence of the action.
         idle_timeout: Option<Duration>,
+        /// How long a question for a person stays open where nobody is at a terminal; 7 days when absent.
+        stays_open: Option<Duration>,
+        /// Who may answer this question for a person, where it is answered on a server; whom the loop names, when absent.
+        approvers: Option<Approvers>,
         /// Environment for the action.
         env: IndexMap<String, Template> = IndexMap::new(),
         /// What runs the action.
@@ -608,6 +614,20 @@ record! {
         max_retries: AtMost = AtMost(2),
         /// The same as a template.
         max_retries_expr: Option<Template>,
+    }
+}
+
+record! {
+    /// Who may answer questions for people. Without `users` and `teams`, it is whoever has write access.
+    pub struct Approvers {
+        /// Accounts of the server.
+        users: Vec<String> = Vec::new(),
+        /// Teams of the server, as `ORGANISATION/TEAM`.
+        teams: Vec<String> = Vec::new(),
+        /// How many different people have to approve.
+        min: Count = Count::of(1),
+        /// Whether neither the author of the pull request nor whoever started the run may answer.
+        not_author: bool = true,
     }
 }
 

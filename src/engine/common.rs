@@ -10,7 +10,7 @@ use crate::machine::OnHandoff;
 /// Saves a run for a later one, for a reason that no action gave.
 pub(super) fn saved(state: &StateName, reason: HandoffReason, message: String) -> Event {
     let (state, behavior) = (state.clone(), OnHandoff::Pause);
-    Event::Handoff(Handoff { state, reason, message, continuation: None, behavior })
+    Event::Handoff(Handoff { state, reason, message, continuation: None, behavior, awaiting: None })
 }
 
 pub(super) fn error_in(state: &StateName, key: &str, error: &str) -> Event {

@@ -71,6 +71,7 @@ impl Engine<'_> {
             | Event::Handoff(Handoff { state, .. }) => state,
             Event::LoopStart(_)
             | Event::LoopResume(_)
+            | Event::Approval(_)
             | Event::StateEnter { .. }
             | Event::ActionStart { .. }
             | Event::ActionComplete(_)

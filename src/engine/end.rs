@@ -5,7 +5,7 @@ use super::common::{describe, saved};
 use super::event::{Event, HandoffReason, LoopComplete, RouteReason};
 use super::outcome::{Asker, Outcome, TerminatedBy};
 use super::run::Ending;
-use super::waiting::Decision;
+use super::waiting::{Decision, Evidence};
 use super::{Engine, budget};
 use crate::base::explanation::Explanation;
 use crate::base::name::StateName;
@@ -36,7 +36,7 @@ impl Engine<'_> {
                 return Err(Explanation::new(why));
             }
         }
-        self.begin(action, name).map_err(Explanation::from)
+        self.begin(action, name, &Evidence::default()).map_err(Explanation::from)
     }
 
     /// A closing action changes nothing, but its failure is said. One that was stopped because the run is to end is

@@ -9,8 +9,8 @@ use super::common::{error_in, saved};
 use super::event::{ActionKind, BoardEvent, Event, HandoffReason, Llm, TreeState};
 use super::outcome::{Outcome, TerminatedBy};
 use super::request::{
-    ActionRequest, AgentSession, ApprovalRequest, Around, LearningRequest, PromptRequest, Setting,
-    SubLoopRequest, SurveyRequest, ToolRequest,
+    ActionRequest, AgentSession, Around, LearningRequest, PromptRequest, Setting, SubLoopRequest,
+    SurveyRequest, ToolRequest,
 };
 use super::run::{Deciding, Ending, Phase};
 use super::waiting::{Decision, Evidence, MissingEvidence, WorkRequest};
@@ -64,7 +64,7 @@ impl Engine<'_> {
             Ok(survey) => TreeState::Seen(survey.clone()),
             Err(unseen) => TreeState::Unseen { unseen: unseen.clone().to_string() },
         });
-        let begun = self.begin(action, &step.name).map(|decision| on_tree(decision, tree));
+        let begun = self.begin(action, &step.name, evidence).map(|decision| on_tree(decision, tree));
         begun.unwrap_or_else(|Unmade { key, why }| {
             Decision::Happens(self.unmade(step, key.unwrap_or(action.key()), &why))
         })
@@ -144,7 +144,12 @@ impl Engine<'_> {
     }
 
     /// Resolves an action and begins it.
-    pub(super) fn begin(&self, action: &Action, state: &StateName) -> Result<Decision, Unmade> {
+    pub(super) fn begin(
+        &self,
+        action: &Action,
+        state: &StateName,
+        evidence: &Evidence,
+    ) -> Result<Decision, Unmade> {
         let text = || self.render(action.text());
         match action {
             Action::Shell(shell) => Ok(self.begin_command(shell, text()?, state)?),
@@ -158,15 +163,7 @@ impl Engine<'_> {
             Action::Tool(tool) => self.begin_call(tool, &text()?, state),
             Action::SubLoop(sub) => Ok(self.begin_sub_loop(sub, text()?, state)?),
             Action::Board(board) => Ok(Decision::Happens(self.operate(board, state)?)),
-            Action::Approval(approval) => {
-                let text = text()?;
-                let event = self.announced(state, ActionKind::HumanApproval, &text, None);
-                let setting = self.setting(&approval.setting)?;
-                Ok(Decision::Begins(
-                    event,
-                    WorkRequest::Approval(Box::new(ApprovalRequest { text, setting })),
-                ))
-            }
+            Action::Approval(approval) => Ok(self.ask_person(approval, state, evidence)?),
             Action::Learning(learning) => self.begin_learning(learning, &text()?, state),
         }
     }
@@ -253,7 +250,13 @@ impl Engine<'_> {
     }
 
     /// Announces an action.
-    fn announced(&self, state: &StateName, kind: ActionKind, shown: &str, session: Option<String>) -> Event {
+    pub(super) fn announced(
+        &self,
+        state: &StateName,
+        kind: ActionKind,
+        shown: &str,
+        session: Option<String>,
+    ) -> Event {
         let role = self.role_in(state);
         let action = bounds::in_event(shown).into_owned();
         Event::ActionStart { state: state.clone(), action, kind, role, session, tree: None }
@@ -417,6 +420,7 @@ impl Engine<'_> {
             deadline,
             budget,
             key,
+            answer: self.run.question().and_then(|question| question.answer.clone()),
         };
         let event = Event::SubLoopStart { state: state.clone(), r#loop: name };
         Ok(Decision::Begins(event, WorkRequest::SubLoop(state.clone(), Box::new(request))))

@@ -12,6 +12,7 @@ use serde_json::{Map, Value};
 use super::changes::{Changes, SeenTree, StartTree, TreeEntry, unsettled};
 use super::night::Night;
 use super::outcome::{Outcome, Signal, TerminatedBy};
+use super::question::{Awaiting, GivenAnswer};
 use super::result::StateResult;
 use super::verification::{Reason, Verification};
 use crate::base::name::{LoopName, StateName};
@@ -37,6 +38,8 @@ pub enum Event {
     LoopStart(LoopStart),
     /// The run goes on after it was left.
     LoopResume(LoopResume),
+    /// A person answered the question that the run was saved with.
+    Approval(GivenAnswer),
     /// A state was entered.
     StateEnter {
         /// The state.
@@ -287,6 +290,9 @@ pub struct Handoff {
     pub continuation: Option<String>,
     /// Who continues it.
     pub behavior: OnHandoff,
+    /// The question that it waits for an answer to.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub awaiting: Option<Box<Awaiting>>,
 }
 
 /// Why a run is saved for a later one.
@@ -301,11 +307,13 @@ pub enum HandoffReason {
     LlmDisabled,
     /// The quota of the model is used up for now.
     Quota,
+    /// A person is asked.
+    Question,
 }
 
 impl HandoffReason {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Deadline, Self::Signal, Self::LlmDisabled, Self::Quota];
+    pub const ALL: [Self; 5] = [Self::Deadline, Self::Signal, Self::LlmDisabled, Self::Quota, Self::Question];
 }
 
 /// The working tree as the stall detector saw it.

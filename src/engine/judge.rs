@@ -343,6 +343,6 @@ impl Engine<'_> {
             continuation.as_deref().map_or_else(String::new, |text| format!(": {}", one_line(text, 200)));
         let message = format!("`{state}` asked for a fresh session{what}");
         let (state, reason) = (state.clone(), HandoffReason::Signal);
-        Event::Handoff(Handoff { state, reason, message, continuation, behavior })
+        Event::Handoff(Handoff { state, reason, message, continuation, behavior, awaiting: None })
     }
 }

@@ -12,12 +12,14 @@ use indexmap::IndexMap;
 use serde_json::{Map, Value};
 
 use crate::base::name::StateName;
+use crate::base::object::ObjectId;
 use crate::base::time::Timestamp;
 use crate::machine::{Budget, Machine, OnHandoff, StepId, Target};
 
 mod action_variables;
 mod arrive;
 pub mod artifact_request;
+mod asking;
 mod bounds;
 mod breaker;
 mod budget;
@@ -36,6 +38,7 @@ mod leave;
 pub mod night;
 pub mod outcome;
 pub mod past;
+pub mod question;
 pub mod request;
 pub mod result;
 pub mod run;
@@ -52,6 +55,7 @@ use event::{Event, LoopComplete, LoopResume, LoopStart};
 use going_pass::Pass;
 use outcome::Asker;
 use past::Past;
+use question::{GivenAnswer, MergedHead, People};
 use request::{ActionRequest, Input, MeasureRequest, Next, Recheck, UnexpectedInput};
 use result::StateResult;
 use run::placed::Placement;
@@ -85,6 +89,10 @@ pub struct Start {
     pub budget: Budget,
     /// Who continues after a hand-off, in place of what the loop says.
     pub on_handoff: Option<OnHandoff>,
+    /// Whom it may ask.
+    pub people: People,
+    /// The head of the pull request whose merge is checked out, if one is.
+    pub merged_head: Option<MergedHead>,
     /// The captures of the run around a sub-loop, where it sees them.
     pub captured: IndexMap<String, StateResult>,
     /// Whether a sub-loop works on the tree of the run around it, and that one is known.
@@ -96,6 +104,7 @@ impl Start {
     pub fn of(event: LoopStart, at: Timestamp, key: &str) -> Self {
         Self {
             context: event.context.clone(),
+            merged_head: MergedHead::of(event.tree.as_ref()),
             event,
             at,
             env: BTreeMap::new(),
@@ -105,6 +114,7 @@ impl Start {
             timeout: None,
             budget: Budget::default(),
             on_handoff: None,
+            people: People::Here,
             captured: IndexMap::new(),
             shares_tree: false,
         }
@@ -112,6 +122,11 @@ impl Start {
 }
 
 impl Start {
+    /// Returns the commit that people know for the one that is checked out.
+    pub fn commit_shown<'c>(&'c self, commit: &'c ObjectId) -> &'c ObjectId {
+        self.merged_head.as_ref().filter(|known| known.merge == *commit).map_or(commit, |known| &known.head)
+    }
+
     /// Tells whether the tree that the run works on was known when it began.
     pub fn sees_tree(&self) -> bool {
         self.shares_tree || matches!(self.event.tree, Some(StartTree::Known(_)))
@@ -138,6 +153,8 @@ pub struct Engine<'m> {
     pass: Option<Box<Pass>>,
     /// Where it begins, if not at the start.
     placement: Option<Box<Placement>>,
+    /// The answers with which it goes on.
+    answers: Vec<GivenAnswer>,
 }
 
 impl<'m> Engine<'m> {
@@ -167,6 +184,12 @@ impl<'m> Engine<'m> {
         Self { now, ..Self::waiting(machine, start, run, Waiting::Resume(how)) }
     }
 
+    /// Adds the answers to the question that the run was saved with.
+    #[must_use]
+    pub fn answered(self, answers: Vec<GivenAnswer>) -> Self {
+        Self { answers, ..self }
+    }
+
     /// Makes a run that ended for good.
     pub fn ended(machine: &'m Machine, start: Start, past: Past, end: LoopComplete) -> Self {
         let Past { run, elapsed: now, .. } = past;
@@ -192,6 +215,7 @@ impl<'m> Engine<'m> {
             inner: BTreeMap::new(),
             pass: None,
             placement: None,
+            answers: Vec::new(),
         }
     }
 
@@ -271,7 +295,12 @@ impl<'m> Engine<'m> {
                     self.run.place_at(self.machine, *placement);
                 }
             }
-            (Waiting::Resume(how), Input::Begin) => self.record(Event::LoopResume(*how), events),
+            (Waiting::Resume(how), Input::Begin) => {
+                self.record(Event::LoopResume(*how), events);
+                for approval in std::mem::take(&mut self.answers) {
+                    self.record(Event::Approval(approval), events);
+                }
+            }
             (Waiting::Work(WorkRequest::Action(request)), Input::ActionDone(seen)) => {
                 self.keep_request(request);
                 let event = self.never_begun(&seen).unwrap_or_else(|| self.completed(seen, None));
@@ -324,6 +353,9 @@ impl<'m> Engine<'m> {
                 evidence = before;
                 evidence.surveys.push((request.scope, surveyed));
             }
+            (Waiting::Judging(_, MissingEvidence::AskedAbout, before), Input::AskedAbout(about)) => {
+                evidence = Evidence { about: Some(about), ..before };
+            }
             (Waiting::Judging(_, MissingEvidence::File(_), before), Input::FileRead(read)) => {
                 evidence = Evidence { file: Some(read), ..before };
             }
@@ -356,6 +388,7 @@ impl<'m> Engine<'m> {
                 | Waiting::Judging(
                     _,
                     MissingEvidence::Survey(_)
+                    | MissingEvidence::AskedAbout
                     | MissingEvidence::File(_)
                     | MissingEvidence::Continuation
                     | MissingEvidence::Query(_)
@@ -374,6 +407,7 @@ impl<'m> Engine<'m> {
                 | Input::Continuation(_)
                 | Input::SubLoopDone(_)
                 | Input::Surveyed(_)
+                | Input::AskedAbout(_)
                 | Input::FileRead(_)
                 | Input::Queried(_)
                 | Input::Measured(_)

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use super::budget;
 use super::changes::{IgnoredFile, KnownStart, Measured, SeenTree, TreeIds};
 use super::event::{Handoff, LoopComplete, SubLoopComplete};
+use super::question::{AskedAbout, GivenAnswer};
 use super::result::StateResult;
 use crate::base::composed::Composed;
 use crate::base::explanation::Explanation;
@@ -41,6 +42,8 @@ pub enum Input {
     SubLoopDone(Result<SubLoopEnd, Explanation>),
     /// The working tree was looked at, or why it could not be.
     Surveyed(Surveyed),
+    /// What a question for a person is about.
+    AskedAbout(AskedAbout),
     /// The file was read.
     FileRead(FileRead),
     /// The query was answered, or not.
@@ -87,6 +90,8 @@ pub enum Next<'a> {
     SubLoop(&'a SubLoopRequest),
     /// Look at the working tree and report.
     Survey(&'a SurveyRequest),
+    /// Look at the time and at the working tree, which a question for a person is about, and report.
+    LookForQuestion,
     /// Read this file, relative to the directory of the run, and report.
     Read(&'a str),
     /// Answer this query and report.
@@ -211,6 +216,8 @@ pub struct SubLoopRequest {
     pub budget: Budget,
     /// The key of the step that runs it.
     pub key: String,
+    /// The answer to the question that it was saved with.
+    pub answer: Option<GivenAnswer>,
 }
 
 impl SubLoopRequest {
@@ -345,6 +352,19 @@ pub struct ApprovalRequest {
     pub text: String,
     /// How long an answer is waited for.
     pub setting: Setting,
+    /// What is known without asking; none where somebody has to be asked.
+    pub reply: Option<Reply>,
+}
+
+/// What comes of a question that nobody is asked any more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reply {
+    /// It was answered.
+    Given(GivenAnswer),
+    /// It was not answered in time.
+    Late,
+    /// Nobody may be asked, for this reason.
+    Nobody(String),
 }
 
 /// What has to be known before the run goes on.

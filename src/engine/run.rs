@@ -10,6 +10,7 @@ use super::bounds::Overflow;
 use super::calls::Calls;
 use super::event::{Handoff, LoopComplete, StallSeen, SubLoopComplete};
 use super::outcome::{Outcome, Signal, TerminatedBy};
+use super::question::OpenQuestion;
 use super::result::StateResult;
 use super::verification::LastVerdict;
 use crate::base::name::StateName;
@@ -254,6 +255,8 @@ pub struct Run {
     is_call_counted: bool,
     /// Whether somebody changed the working tree before this part of the run.
     is_tree_changed: bool,
+    /// The question that it was saved with, until the state that asks is left.
+    question: Option<Box<OpenQuestion>>,
 }
 
 /// A conversation with an agent, as far as its host told of it.
@@ -322,6 +325,7 @@ impl Run {
             calls: Calls::default(),
             is_call_counted: false,
             is_tree_changed: false,
+            question: None,
         }
     }
 
@@ -463,6 +467,11 @@ impl Run {
     /// Returns how the run was saved the last time, if it was.
     pub fn handoff(&self) -> Option<&Handoff> {
         self.handoff.as_ref()
+    }
+
+    /// Returns the question that the run was saved with, until the state that asks is left.
+    pub fn question(&self) -> Option<&OpenQuestion> {
+        self.question.as_deref()
     }
 
     /// Returns how often actions asked for a fresh session.

@@ -85,6 +85,8 @@ fn start(strict: bool) -> Start {
         timeout: None,
         budget: Budget::default(),
         on_handoff: None,
+        people: People::Here,
+        merged_head: None,
         captured: IndexMap::new(),
     }
 }
@@ -204,6 +206,7 @@ fn events(machine: &Machine, start: Start, world: &TestWorld<'_>) -> Vec<Event> 
             Next::Learn(request) => Input::PromptDone(world.answer(&request.targets.join(",")), call()),
             Next::Ask(request) => Input::Answered(answered(&world.answer("judge"), request)),
             Next::ReadContinuation => Input::Continuation(Some("what was written down".to_owned())),
+            Next::LookForQuestion => unreachable!("somebody is at the terminal"),
         };
         all.extend(engine.handle(input, now).unwrap());
     }
@@ -273,6 +276,7 @@ fn traced(events: &[Event]) -> String {
     for event in events {
         let _ = match event {
             Event::LoopStart(_) | Event::LoopResume(_) => Ok(()),
+            Event::Approval(given) => write!(out, " {}", given.sentence()),
             Event::StateEnter { state, iteration, step, attempt } => {
                 write!(
                     out,

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use super::event::{Event, LoopComplete, LoopResume};
+use super::question::AskedAbout;
 use super::request::{
     ActionRequest, ApprovalRequest, AsideRequest, AskRequest, LearningRequest, MeasureRequest, Next,
     PromptRequest, QueryRequest, Recheck, RestoreRequest, SubLoopRequest, SurveyRequest, ToolRequest,
@@ -81,6 +82,8 @@ pub(super) enum WorkRequest {
 pub(super) enum MissingEvidence {
     /// A look at the working tree.
     Survey(SurveyRequest),
+    /// What a question for a person is about.
+    AskedAbout,
     /// A file.
     File(String),
     /// Whether something was written down for a fresh session.
@@ -96,6 +99,8 @@ pub(super) enum MissingEvidence {
 pub(super) struct Evidence {
     /// Looks at the working tree, by their scopes.
     pub(super) surveys: Vec<(Vec<String>, Surveyed)>,
+    /// What a question for a person is about.
+    pub(super) about: Option<AskedAbout>,
     /// The file that was read.
     pub(super) file: Option<FileRead>,
     /// Whether something was written down for a fresh session.
@@ -141,6 +146,7 @@ impl Waiting {
             }
             Self::Backoff(wait) => Next::Wait(*wait),
             Self::Judging(_, MissingEvidence::Survey(request), _) => Next::Survey(request),
+            Self::Judging(_, MissingEvidence::AskedAbout, _) => Next::LookForQuestion,
             Self::Judging(_, MissingEvidence::File(path), _) => Next::Read(path),
             Self::Judging(_, MissingEvidence::Query(request), _) => Next::Query(request),
             Self::Judging(_, MissingEvidence::Answer(request), _) => Next::Ask(request),

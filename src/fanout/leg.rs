@@ -45,12 +45,13 @@ use crate::session::start::begin::Begun;
 use crate::session::start::resume::Resumption;
 
 /// The outputs that one run has, and a leg has not.
-const OF_ONE: [&str; 12] = [
+const OF_ONE: [&str; 13] = [
     "final-state",
     "iterations",
     "steps",
     "duration-ms",
     "run-id",
+    "awaiting",
     "continuation",
     "resume-from",
     "junit",

@@ -179,6 +179,7 @@ fn asked(engine: &mut Engine<'_>, now: Duration) -> Option<(StepWork, Setting)> 
             }
             Next::SubLoop(_) => return Some((StepWork::Other("runs another loop"), Setting::default())),
             Next::Ask(_)
+            | Next::LookForQuestion
             | Next::Read(_)
             | Next::Query(_)
             | Next::Look

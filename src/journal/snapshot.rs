@@ -17,6 +17,7 @@ use crate::base::time::{Timestamp, millis};
 use crate::engine::changes::TreeChanges;
 use crate::engine::event::{Overrides, TAIL};
 use crate::engine::outcome::Outcome;
+use crate::engine::question::Awaiting;
 use crate::engine::result::StateResult;
 use crate::engine::run::{Pending, Phase};
 use crate::engine::verification::Verification;
@@ -91,6 +92,8 @@ struct StateFields<'r> {
     budget: &'r Usage,
     handoffs: u32,
     continuation_prompt: Option<&'r str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    awaiting: Option<&'r Awaiting>,
     started_at: Timestamp,
     updated_at: Timestamp,
     elapsed_ms: u64,
@@ -172,6 +175,7 @@ impl<'r> StateFields<'r> {
             budget: run.usage(),
             handoffs: run.handoffs(),
             continuation_prompt: run.handoff().and_then(|handoff| handoff.continuation.as_deref()),
+            awaiting: run.question().map(|question| &question.awaiting),
             started_at: start.at,
             updated_at: now,
             elapsed_ms: millis(engine.elapsed()),

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use indexmap::IndexMap;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::base::name::VarName;
@@ -109,8 +110,32 @@ pub struct BoardAction {
 pub struct ApprovalAction {
     /// What is shown.
     pub text: Template,
-    /// How long an answer is waited for.
+    /// How long an answer is waited for at a terminal.
     pub setting: ActionSetting,
+    /// How long the question stays open elsewhere, where the state says so.
+    pub stays_open: Option<Duration>,
+    /// Who may answer it elsewhere, where the loop says so.
+    pub approvers: Option<Approvers>,
+}
+
+/// Who may answer a question, by the names of a server.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Approvers {
+    /// Accounts.
+    pub users: Vec<String>,
+    /// Teams: `ORGANISATION/TEAM`.
+    pub teams: Vec<String>,
+    /// How many different people have to approve.
+    pub min: u32,
+    /// Whether neither the author of the change nor whoever started the run may.
+    pub not_author: bool,
+}
+
+impl Approvers {
+    /// Tells whether it names somebody: otherwise, whoever has write access may answer.
+    pub fn names_somebody(&self) -> bool {
+        !(self.users.is_empty() && self.teams.is_empty())
+    }
 }
 
 /// What has to be known before the run goes on.

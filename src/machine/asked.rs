@@ -1,15 +1,21 @@
 //! Compiles the states that ask somebody before the run goes on: a person, or an agent that finds out what is not known.
 
-use super::{Action, ActionSetting, ApprovalAction, LearningAction, Routes};
+use super::{Action, ActionSetting, ApprovalAction, LearningAction, Routes, answerers};
 use crate::base::diagnostic::{Diagnostic, Diagnostics, FindingPlace};
 use crate::base::path::DocPath;
 use crate::base::template::Template;
-use crate::definition::schema::{ActionType, Learning, State};
+use crate::definition::schema::{self, ActionType, Learning, State};
 use crate::evaluate::verdict::Verdict;
 
 /// Makes a question for a person.
-pub(super) fn approval(text: Template, setting: ActionSetting) -> Action {
-    Action::Approval(ApprovalAction { text, setting })
+pub(super) fn approval(
+    text: Template,
+    setting: ActionSetting,
+    state: &State,
+    of_loop: Option<&schema::Approvers>,
+) -> Action {
+    let approvers = state.approvers.as_ref().or(of_loop).map(answerers::approvers);
+    Action::Approval(ApprovalAction { text, setting, stays_open: state.stays_open, approvers })
 }
 
 /// Says that a question for a person says nothing.

@@ -11,7 +11,7 @@ use super::early::{EarlyValue, EarlyValues, KnownValues};
 use super::{
     Action, ActionSetting, Artifact, Binding, BoardAction, Budget, Cap, End, EndId, Fallback, JudgedBy, Llm,
     LoopLimits, Machine, Maintain, Meaning, Params, PromptAction, Retry, Routes, ShellAction, Stall, Step,
-    StepId, SubLoopAction, SubLoopInput, Target, ToolAction, action, asked, graph, observations,
+    StepId, SubLoopAction, SubLoopInput, Target, ToolAction, action, answerers, asked, graph, observations,
 };
 use crate::base::decode;
 use crate::base::diagnostic::{Diagnostic, Diagnostics, FindingPlace, Severity, nearest};
@@ -132,6 +132,7 @@ impl<'d> Compiler<'d> {
             on_timeout: self.optional(definition.on_timeout.as_ref(), &root.key("on_timeout")),
             on_blocked: self.optional(definition.on_blocked.as_ref(), &root.key("on_blocked")),
         };
+        answerers::check_loop(definition, self.is_whole, &mut self.problems);
         let limits = self.limits();
         let stall = self.stall();
         let (llm, budget, board) = (self.llm(), self.budget(), self.board());
@@ -614,6 +615,7 @@ impl<'d> Compiler<'d> {
     }
 
     fn action(&mut self, state: &State, path: &DocPath) -> Option<Action> {
+        answerers::check_state(state, path, &mut self.problems);
         if let Some(learning) = asked::learning(state, path, &mut self.problems) {
             let setting = self.setting_of(state);
             return Some(asked::learn(learning, setting, path, &mut self.problems));
@@ -674,7 +676,9 @@ impl<'d> Compiler<'d> {
             })),
             ActionType::McpTool => self.tool(text, state, setting, path),
             ActionType::Board => return self.operation(text, state, path),
-            ActionType::HumanApproval => asked::approval(text, setting),
+            ActionType::HumanApproval => {
+                asked::approval(text, setting, state, self.definition.approvers.as_ref())
+            }
         })
     }
 

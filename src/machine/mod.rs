@@ -21,6 +21,7 @@ use crate::judges::declared::Declared;
 
 pub mod abilities;
 pub(crate) mod action;
+mod answerers;
 mod asked;
 pub mod calls;
 pub mod check;
@@ -36,7 +37,7 @@ pub mod provided;
 pub mod routing;
 
 pub use action::{
-    Action, ActionSetting, ApprovalAction, Binding, BoardAction, JudgedBy, LearningAction, Params,
+    Action, ActionSetting, ApprovalAction, Approvers, Binding, BoardAction, JudgedBy, LearningAction, Params,
     PromptAction, ShellAction, SubLoopAction, SubLoopInput, ToolAction,
 };
 

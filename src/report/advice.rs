@@ -8,6 +8,7 @@ use super::reader::{Reader, RunDownload};
 use crate::base::command::{self, CommandLine};
 use crate::base::redact;
 use crate::engine::event::LoopStart;
+use crate::engine::question::Awaiting;
 
 /// Says in which repository the run of a workflow is.
 fn of_workflow(command: CommandLine, repository: &str, api: Option<&str>) -> CommandLine {
@@ -61,6 +62,23 @@ pub fn resume(digest: &Digest) -> CommandLine {
     // The journal has every other value.
     let hidden = given(start).filter(|(.., value)| value.contains(redact::MASK));
     hidden.fold(resume, |resume, (_, name, value)| resume.variable("--context", name, value))
+}
+
+/// Returns the command that answers the question of the run, and continues it.
+pub fn answer(digest: &Digest, awaiting: &Awaiting) -> CommandLine {
+    let Reader { directory, remote, .. } = &digest.reader;
+    let answer = match remote {
+        None => command::answer(digest.run_id()),
+        Some(RunDownload::Bundle(path)) => {
+            CommandLine::of("answer").option("--from", path).arg(digest.loop_name()).arg("approve")
+        }
+        Some(RunDownload::Workflow { repository, run, key, api }) => {
+            let answer = CommandLine::of("answer").option("--from", &format!("run:{run}"));
+            let answer = key.iter().fold(answer, |answer, key| answer.option("--key", key));
+            of_workflow(answer, repository, api.as_deref()).arg(digest.loop_name()).arg("approve")
+        }
+    };
+    answer.option("--code", &awaiting.code).within(directory)
 }
 
 /// Returns the command that continues the run with more time, which counts from its start.

@@ -171,6 +171,7 @@ impl CiLog {
             }
             Event::LoopStart(_)
             | Event::LoopResume(_)
+            | Event::Approval(_)
             | Event::Retry { .. }
             | Event::Backoff { .. }
             | Event::Warning { .. }

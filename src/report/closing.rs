@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::advice::{Advice, resume, resume_with_budget, resume_with_time};
+use super::advice::{Advice, answer, resume, resume_with_budget, resume_with_time};
 use super::digest::Digest;
 use crate::base::command::CommandLine;
 use crate::base::text::{one_line, plural};
@@ -121,6 +121,10 @@ pub fn advice(digest: &Digest) -> Option<Advice> {
         }),
         Outcome::Blocked => Some("a person has to look at it".into()),
         Outcome::Timeout => go_on(resume_with_time(digest)),
+        Outcome::Handoff if let Some(awaiting) = digest.awaiting() => Some(Advice {
+            words: "answer with `approve`, `reject` or a text:".to_owned(),
+            command: Some(answer(digest, awaiting)),
+        }),
         Outcome::Handoff | Outcome::Interrupted | Outcome::Unavailable | Outcome::LeaseLost => {
             go_on(resume(digest))
         }

@@ -144,7 +144,7 @@ impl Console {
         // With a task board, the work is shown by task and stage, not by state.
         let by_task = self.levels.digest.work().is_some();
         match event {
-            Event::LoopResume(_) => match wording::line(event, &self.levels) {
+            Event::LoopResume(_) | Event::Approval(_) => match wording::line(event, &self.levels) {
                 Some(line) => self.line(&line.alone()),
                 None => Ok(()),
             },

@@ -123,6 +123,7 @@ impl Trail {
             }
             Event::LoopStart(_)
             | Event::LoopResume(_)
+            | Event::Approval(_)
             | Event::LoopComplete(_)
             | Event::ActionStart { .. }
             | Event::SubLoopStart { .. }

@@ -30,6 +30,7 @@ use crate::engine::event::{
     ClosingPassCheck, Event, LoopComplete, LoopStart, RouteReason, SCHEMA, Stamped, TreeState,
 };
 use crate::engine::outcome::{Outcome, TerminatedBy};
+use crate::engine::question::{Awaiting, GivenAnswer};
 use crate::evaluate::model::Usage;
 use crate::evaluate::verdict::Observes;
 
@@ -176,6 +177,8 @@ pub struct Digest {
     more_warnings: u64,
     handoff: Option<(StateName, String)>,
     continuation: Option<String>,
+    awaiting: Option<Box<Awaiting>>,
+    approvals: Vec<GivenAnswer>,
     usage: Usage,
     trees: IndexMap<StateName, (TreeState, bool)>,
     mends: Mends,
@@ -328,6 +331,7 @@ impl Digest {
                     self.warn(None, &message);
                 }
             }
+            Event::Approval(approval) => self.approvals.push(approval.clone()),
             Event::LoopResume(resume) => {
                 if let Some(start) = &mut self.start {
                     start.change(resume);
@@ -348,6 +352,7 @@ impl Digest {
             Event::Handoff(handoff) => {
                 self.handoff = Some((handoff.state.clone(), handoff.message.clone()));
                 self.continuation.clone_from(&handoff.continuation);
+                self.awaiting.clone_from(&handoff.awaiting);
             }
             Event::LoopComplete(end) => {
                 self.way.reach(&end.final_state);
@@ -459,6 +464,16 @@ impl Digest {
     /// Returns what the work left to say when the run was handed off.
     pub fn continuation(&self) -> Option<&str> {
         self.continuation.as_deref()
+    }
+
+    /// Returns the question that the run waits for an answer to.
+    pub fn awaiting(&self) -> Option<&Awaiting> {
+        self.awaiting.as_deref()
+    }
+
+    /// Returns how people answered its questions.
+    pub fn approvals(&self) -> &[GivenAnswer] {
+        &self.approvals
     }
 
     /// Returns why nothing was run, where there was no reason to.
@@ -642,6 +657,7 @@ impl Digest {
     /// The run continues: it has not ended after all, and a step that was cut off is not finished.
     fn resume(&mut self) {
         (self.end, self.handoff, self.continuation) = (None, None, None);
+        self.awaiting = None;
         let Some(step) = self.tracker.suspended() else { return };
         let (number, state, standing) = (step.number, step.state.clone(), step.standing());
         let (duration, verdict) = (step.duration(), step.verdict().cloned());

@@ -88,6 +88,7 @@ impl Sink for LogFile {
             Event::ActionComplete(_) | Event::LoopComplete(_) => self.file.flush(),
             Event::LoopStart(_)
             | Event::LoopResume(_)
+            | Event::Approval(_)
             | Event::StateEnter { .. }
             | Event::Evaluate { .. }
             | Event::Board(_)

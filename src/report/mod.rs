@@ -34,6 +34,7 @@ pub mod taken_edges;
 #[cfg(test)]
 pub(crate) mod testing;
 pub mod unbegun;
+pub mod waiting;
 pub mod why;
 mod wording;
 

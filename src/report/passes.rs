@@ -118,6 +118,7 @@ fn mark(stamped: &Stamped) -> Option<u64> {
         Event::Stall { .. } => 10.hash(&mut hasher),
         Event::LoopStart(_)
         | Event::LoopResume(_)
+        | Event::Approval(_)
         | Event::CallFailed(_)
         | Event::LoopComplete(_)
         | Event::ActionStart { .. }

@@ -66,6 +66,7 @@ impl Line {
 pub(super) fn line(event: &Event, level: &LoopView) -> Option<Line> {
     let line = match event {
         Event::LoopStart(start) => Line::new("▶", &started(start)),
+        Event::Approval(approval) => Line::new("▶", &approval.sentence()),
         Event::LoopResume(resume) => Line::new("▶", &resumed(resume, level)),
         Event::Route { to, reason: RouteReason::Maintain, .. } => Line::new("↻", &format!("again from {to}")),
         Event::Route { to, .. } => Line::new("→", to.as_str()),

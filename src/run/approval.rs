@@ -1,11 +1,13 @@
-//! Asks a person on the terminal whether the run may go on. Where there is no terminal, nobody is waited for.
+//! Asks a person on the terminal whether the run may go on, or takes what was answered elsewhere. Where there is no
+//! terminal, nobody is waited for.
 
 use std::cell::RefCell;
 use std::time::Duration;
 
 use super::ticking::{show, tick};
 use super::world::World;
-use crate::engine::request::ApprovalRequest;
+use crate::engine::question::{AnswerKind, GivenAnswer};
+use crate::engine::request::{ApprovalRequest, Reply};
 use crate::evaluate::observation::{Observation, Stop, Stream, TIMEOUT_CODE, Text};
 use crate::process::clock::Clock;
 use crate::process::signal::EndRequest;
@@ -76,6 +78,12 @@ pub(super) async fn perform(request: &ApprovalRequest, world: &mut World) -> Obs
     if world.cancel.is_asked() {
         return cancelled();
     }
+    match &request.reply {
+        None => {}
+        Some(Reply::Given(approval)) => return given(approval),
+        Some(Reply::Late) => return late(Stop::Timeout, "nobody answered in time"),
+        Some(Reply::Nobody(why)) => return late(Stop::Timeout, why),
+    }
     if !terminal::is_there() {
         return late(Stop::Timeout, "headless");
     }
@@ -100,6 +108,16 @@ pub(super) async fn perform(request: &ApprovalRequest, world: &mut World) -> Obs
         }
     };
     Observation { duration: clock.elapsed(), ..seen }
+}
+
+/// Returns what an answer that was given elsewhere comes to.
+fn given(approval: &GivenAnswer) -> Observation {
+    let text = approval.text.as_deref().unwrap_or_default();
+    match approval.verdict {
+        AnswerKind::Approve => Observation::exited(0, ""),
+        AnswerKind::Answer => Observation::exited(0, text),
+        AnswerKind::Reject => Observation { stderr: Text::whole(text), ..Observation::exited(1, "") },
+    }
 }
 
 async fn at_the_end(request: &ApprovalRequest) {

@@ -18,6 +18,7 @@ use crate::base::time::millis;
 use crate::engine::Engine;
 use crate::engine::event::{Event, LoopComplete, Stamped};
 use crate::engine::outcome::{Asker, Outcome, Signal, TerminatedBy};
+use crate::engine::question::AskedAbout;
 use crate::engine::request::{Input, Next, SubLoopEnd, SubLoopRequest, UnexpectedInput};
 use crate::journal::snapshot::{self, Snapshot};
 use crate::journal::writer::EventTime;
@@ -121,6 +122,10 @@ async fn drive(engine: &mut Engine<'_>, world: &mut World) -> Result<LoopComplet
             Next::Restore(request) => {
                 let restored = Box::pin(measure::restore(request, world)).await;
                 Input::Restored(restored.map_err(Explanation::from))
+            }
+            Next::LookForQuestion => {
+                let tree = Box::pin(measure::look(world)).await;
+                Input::AskedAbout(AskedAbout::of(&tree, world.clock.now()))
             }
             Next::Look => Input::Looked(Box::pin(measure::look(world)).await),
             Next::Measure(request) => {

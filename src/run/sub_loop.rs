@@ -97,7 +97,8 @@ fn again<'s>(
         Standing::Open(how) => {
             let how =
                 Box::new(LoopResume { tree_changed: how.tree_changed || around.is_tree_changed, ..*how });
-            Ok(Engine::resume(&sub.machine, start, level.past, how, Duration::ZERO))
+            let answers = request.answer.iter().cloned().collect();
+            Ok(Engine::resume(&sub.machine, start, level.past, how, Duration::ZERO).answered(answers))
         }
         Standing::Over(end) => Ok(Engine::ended(&sub.machine, start, level.past, end)),
         Standing::Lost(state) => {

@@ -12,6 +12,7 @@ use crate::base::time::human;
 use crate::ci::chain::ChainLink;
 use crate::ci::reported::ReportOptions;
 use crate::engine::event::Assignment;
+use crate::engine::question::{AnswerKind, AnswerWay};
 use crate::lease::record::{LONGEST, SHORTEST};
 use crate::machine::{Budget, OnChange, OnHandoff};
 use crate::process::clock::Clock;
@@ -188,8 +189,29 @@ pub struct ResumeOptions {
     pub timeout: Option<Duration>,
     /// Values of its context, such as secrets, which the journal does not hold.
     pub context: Vec<(String, String)>,
+    /// The answers to the question that it waits with; it waits on where there is none.
+    pub answers: Vec<AnswerOptions>,
     /// How it behaves.
     pub run: RunOptions,
+}
+
+/// An answer to the question of a run.
+#[derive(Clone, Debug)]
+pub struct AnswerOptions {
+    /// The name of the person.
+    pub who: String,
+    /// The id of the account, where a server knows it.
+    pub id: Option<u64>,
+    /// The comment, where it is one.
+    pub comment: Option<u64>,
+    /// What it says.
+    pub verdict: AnswerKind,
+    /// With which words.
+    pub text: Option<String>,
+    /// The code of the question, where it was named.
+    pub code: Option<String>,
+    /// How it came.
+    pub by: AnswerWay,
 }
 
 /// Which run is resumed.

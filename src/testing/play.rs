@@ -17,6 +17,7 @@ use crate::engine::changes::{SeenTree, StartTree};
 use crate::engine::event::{ClosingPassStart, Event, LoopComplete, LoopStart, Stamped};
 use crate::engine::outcome::{Outcome, Signal, TerminatedBy};
 use crate::engine::past::Standing;
+use crate::engine::question::AskedAbout;
 use crate::engine::request::{ActionRequest, AskRequest, Input, Next, Setting, SubLoopEnd, SubLoopRequest};
 use crate::engine::result::StateResult;
 use crate::engine::run::placed::Placement;
@@ -288,6 +289,10 @@ impl Playing<'_> {
                 Next::Survey(request) => Input::Surveyed(Ok(self.tree.survey(&request.scope))),
                 Next::Read(path) => Input::FileRead(Ok(self.tree.read(path))),
                 Next::Query(request) => Input::Queried(queries::answer(request)),
+                Next::LookForQuestion => {
+                    let at = self.stamp();
+                    Input::AskedAbout(AskedAbout::of(&SeenTree::Known(self.tree.look()), at))
+                }
                 Next::Look => Input::Looked(SeenTree::Known(self.tree.look())),
                 Next::Measure(request) => Input::Measured(self.tree.measure(request)),
                 Next::SetAside(request) => {
@@ -314,6 +319,11 @@ impl Playing<'_> {
         }
     }
 
+    /// Returns the time of the play.
+    fn stamp(&self) -> Timestamp {
+        self.began.after(self.now)
+    }
+
     /// Keeps what happened.
     fn record(&mut self, events: Vec<Event>) {
         let depth = self.path.len() - 1;
@@ -325,9 +335,7 @@ impl Playing<'_> {
             } else if matches!(event, Event::ClosingPassEnd(_)) {
                 self.closing = None;
             }
-            let passed = i64::try_from(millis(self.now)).unwrap_or(i64::MAX);
-            let at = Timestamp::from_millis(self.began.as_millis().saturating_add(passed));
-            let mut stamped = Stamped::new(at, self.events.len() as u64 + 1, event);
+            let mut stamped = Stamped::new(self.stamp(), self.events.len() as u64 + 1, event);
             stamped.at = self.now;
             stamped.depth = u32::try_from(depth).unwrap_or(u32::MAX);
             if depth > 0 {

@@ -20,6 +20,7 @@ mod hostile;
 mod inspect;
 mod legs;
 mod locking;
+mod people;
 mod runs;
 mod setup;
 mod shared_loops;

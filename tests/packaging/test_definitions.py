@@ -12,7 +12,7 @@ ACTIONS = ["action.yml", "deliver/action.yml", "docker/action.yml", "merge/actio
 # The contract of the program: what it writes to GITHUB_OUTPUT.
 OUTPUTS = {
     "outcome", "exit-code", "verified", "final-state", "iterations", "steps", "duration-ms", "run-id", "handoff",
-    "continuation", "key", "artifact-name", "resume-from", "report-dir", "junit", "summary", "cost-usd", "changed-files", "patch",
+    "awaiting", "continuation", "key", "artifact-name", "resume-from", "report-dir", "junit", "summary", "cost-usd", "changed-files", "patch",
 }  # fmt: skip
 
 

@@ -335,6 +335,9 @@ pub(super) fn description(digest: &Digest, sha: &str) -> String {
         return format!("success {}", caveat.words());
     }
     match digest.end() {
+        Some(_) if let Some(awaiting) = digest.awaiting() => {
+            format!("waiting for a person: {}", awaiting.shown())
+        }
         Some(end) if end.outcome == Outcome::Handoff => {
             format!("handed off: saved in `{}`, to be resumed", end.final_state)
         }

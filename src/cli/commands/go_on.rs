@@ -15,6 +15,7 @@ use crate::session::end::next_run::{dispatch, subject};
 use crate::session::end::publish::wanted;
 use crate::session::error::Error;
 use crate::session::key;
+use crate::session::read::awaiting::awaiting;
 use crate::session::read::run_ref;
 
 /// The runner's word for a step that succeeded.
@@ -39,6 +40,12 @@ pub(in crate::cli) struct ContinueArgs {
 
 pub(in crate::cli) fn go_on(args: &ContinueArgs, session: &Session<'_>) -> Result<u8, Error> {
     let run = handed_off(&args.name, session)?;
+    if let Some(awaiting) = awaiting(&run) {
+        // No runner waits for a person.
+        let message = format!("nothing is started: the run waits for a person: {}", awaiting.shown());
+        session.talk.note(&message);
+        return Ok(0);
+    }
     let provider = Provider::detect(&session.env.lookup());
     let link = (args.upload == UPLOADED).then(|| flags::link(&args.chain));
     let wanted = wanted(&flags::commit(&args.commit), session);

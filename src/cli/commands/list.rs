@@ -18,6 +18,7 @@ use crate::process::clock::Clock;
 use crate::session::context::Session;
 use crate::session::error::Error;
 use crate::session::prepare::prepared::reaching;
+use crate::session::read::awaiting::awaiting;
 use crate::session::read::runs::{Places, known_as};
 
 /// The longest description in a line of a list.
@@ -29,6 +30,9 @@ pub(in crate::cli) struct ListArgs {
     /// List the running runs instead of the loops
     #[arg(long, conflicts_with_all = ["label", "category"])]
     pub(super) running: bool,
+    /// List the runs that wait for an answer instead of the loops, with their questions
+    #[arg(long, conflicts_with_all = ["label", "category", "running"])]
+    pub(super) awaiting: bool,
     /// List only loops with this label; if repeated, with all of the labels
     #[arg(long, short, value_name = "LABEL", action = ArgAction::Append)]
     pub(super) label: Vec<String>,
@@ -66,6 +70,9 @@ struct Last {
 pub(in crate::cli) fn list(args: &ListArgs, session: &Session<'_>, output: &Output) -> Result<u8, Error> {
     if args.running {
         return running(args, session, output);
+    }
+    if args.awaiting {
+        return waiting(args, session, output);
     }
     let mut runs = last_runs(&Places::of(session).all()?);
     let mut rows = Vec::new();
@@ -180,6 +187,29 @@ fn table(rows: &[ListedLoop]) -> String {
         let _ = writeln!(out, "{}", line.trim_end());
         out
     })
+}
+
+fn waiting(args: &ListArgs, session: &Session<'_>, output: &Output) -> Result<u8, Error> {
+    let runs = Places::of(session).open()?;
+    let mut is_empty = true;
+    for (run, awaiting) in runs.iter().filter_map(|run| Some((run, awaiting(run)?))) {
+        is_empty = false;
+        let instance = run.files.instance();
+        if args.json {
+            output.json(json!({"instance": instance, "loop": run.name, "awaiting": awaiting}));
+        } else {
+            output.data(&format!(
+                "{instance}  {}  until {}  {}\n",
+                awaiting.code,
+                awaiting.until.minute(),
+                awaiting.shown()
+            ));
+        }
+    }
+    if is_empty {
+        output.talk("no run here waits for an answer\n");
+    }
+    Ok(0)
 }
 
 fn running(args: &ListArgs, session: &Session<'_>, output: &Output) -> Result<u8, Error> {

@@ -2,6 +2,7 @@
 
 pub(crate) mod action;
 pub(crate) mod add;
+pub(crate) mod answer;
 pub(crate) mod artifact;
 pub(crate) mod bundle;
 pub(crate) mod catalog;

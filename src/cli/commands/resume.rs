@@ -71,6 +71,7 @@ fn options(args: &ResumeArgs, env: &Environment) -> Result<(Which, ResumeOptions
         max_iterations: args.max_iterations,
         timeout: args.timeout,
         context: args.context.clone(),
+        answers: Vec::new(),
         run: flags::run(&args.run, env)?,
     };
     Ok((which, options))

@@ -60,6 +60,7 @@ pub(in crate::cli) fn rewind(args: &RewindArgs, session: &Session<'_>, output: &
         max_iterations: args.max_iterations,
         timeout: args.timeout,
         context: args.context.clone(),
+        answers: Vec::new(),
         run: flags::run(&args.run, session.env)?,
     };
     let ready = session.rewind(args.name.as_deref(), rewind, options, args.run.reach.allow_outside)?;

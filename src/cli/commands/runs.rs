@@ -17,6 +17,7 @@ use crate::journal::reader;
 use crate::report::board_work::BoardWork;
 use crate::report::digest::Digest;
 use crate::report::stages;
+use crate::session::read::awaiting::awaiting;
 
 /// The most tasks that are listed.
 const MAX_TASKS: usize = 100;
@@ -100,6 +101,10 @@ pub(super) fn details(run: &KnownRun, now: Timestamp) -> String {
     if let Some(complete) = &run.ends.complete {
         row("because", &complete.reason);
     }
+    if let Some(awaiting) = awaiting(run) {
+        row("asks", &awaiting.shown());
+        row("open until", &format!("{}, code {}", awaiting.until.minute(), awaiting.code));
+    }
     if let Some(record) = run.claim.as_ref().and_then(|claim| claim.record.as_ref()) {
         row("process", &format!("{} on {}", record.pid, record.host));
         row("scope", &record.territory.shown().join(", "));
@@ -148,6 +153,10 @@ fn advice(run: &KnownRun) -> Option<String> {
     if !run.status.is_resumable() && run.is_to_be_finished() {
         return Some(format!("its process ended before the run was reported; `{resume}` does the rest"));
     }
+    if let Some(awaiting) = awaiting(run) {
+        let answer = command::answer(run.files.instance()).option("--code", &awaiting.code);
+        return Some(format!("`{answer}` answers it, as does `reject` or a text instead of `approve`"));
+    }
     let gone = if run.status == RunStatus::Crashed { "its process is gone; " } else { "" };
     (run.status.is_resumable() && run.unreadable.is_none()).then(|| format!("{gone}`{resume}` continues it"))
 }
@@ -170,6 +179,7 @@ pub(super) fn json(run: &KnownRun) -> Value {
         "exit_code": complete.map(|complete| complete.exit_code),
         "verified": complete.map(|complete| complete.verified),
         "reason": complete.map(|complete| &complete.reason),
+        "awaiting": awaiting(run),
         "current_state": place.map(|place| &place.state),
         "iteration": place.map(|place| place.iteration),
         "step": place.map(|place| place.step),

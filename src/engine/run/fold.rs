@@ -17,6 +17,7 @@ use crate::engine::event::{
     BoardEvent, Event, Handoff, RouteReason, StallSeen, SubLoopComplete, TAIL, TreeState,
 };
 use crate::engine::outcome::{Outcome, TerminatedBy};
+use crate::engine::question::OpenQuestion;
 use crate::engine::result::StateResult;
 use crate::engine::verification::{LastVerdict, VerdictTree};
 use crate::evaluate::model::Usage;
@@ -50,6 +51,11 @@ impl Run {
                 self.arrive(machine.initial);
             }
             Event::LoopResume(resume) => self.resume(machine, resume),
+            Event::Approval(approval) => {
+                if let Some(question) = &mut self.question {
+                    question.take(approval);
+                }
+            }
             Event::StateEnter { state, iteration, step, attempt } => {
                 let id = match machine.find(state) {
                     Some(Target::Step(id)) => Some(id),
@@ -204,6 +210,7 @@ impl Run {
         self.suspend();
         self.end(outcome, TerminatedBy::Handoff, &handoff.state, &handoff.message);
         self.left_to_say.clone_from(&handoff.continuation);
+        self.question = handoff.awaiting.as_deref().map(|awaiting| Box::new(OpenQuestion::of(awaiting)));
         self.handoff = Some(handoff.clone());
     }
 
@@ -426,6 +433,7 @@ impl Run {
         reason: RouteReason,
     ) {
         *self.edges.entry((from.clone(), to.clone())).or_default() += 1;
+        self.question = None;
         self.rounds = self.rounds.after(reason);
         match reason {
             RouteReason::Maintain => self.restart(),

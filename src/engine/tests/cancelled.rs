@@ -84,6 +84,7 @@ impl FactsByStep<'_> {
             Next::ReadContinuation => Input::Continuation(Some("what was written down".to_owned())),
             Next::SubLoop(request) => Input::SubLoopDone(sub_loop_end(request, seen)),
             Next::Survey(_) => Input::Surveyed(tree('a')),
+            Next::LookForQuestion => unreachable!("somebody is at the terminal"),
             Next::Look => Input::Looked(super::changes::looked()),
             Next::SetAside(_) => Input::SetAside(Ok(())),
             Next::Restore(_) => Input::Restored(Ok(Vec::new())),

@@ -57,6 +57,7 @@ pub(super) fn answer_commands(
         | Next::Ask(_)
         | Next::SubLoop(_)
         | Next::ReadContinuation
+        | Next::LookForQuestion
         | Next::Look
         | Next::Restore(_)
         | Next::SetAside(_)

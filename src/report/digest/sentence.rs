@@ -107,6 +107,11 @@ impl Digest {
                 .name(&end.final_state)
                 .words(&format!(" after {}", crate::base::time::human(self.duration()))),
             Outcome::Handoff => match &self.handoff {
+                Some((state, _)) if let Some(awaiting) = self.awaiting() => sentence
+                    .words("waiting for a person in ")
+                    .name(state)
+                    .words(": ")
+                    .words(&awaiting.shown()),
                 Some((state, reason)) => {
                     sentence.words("saved in ").name(state).words(": ").words(&text::one_line(reason, 300))
                 }

@@ -80,6 +80,7 @@ mod tests {
             message: "x".to_owned(),
             continuation,
             behavior: OnHandoff::Pause,
+            awaiting: None,
         }));
         let mut digest = journal.digest();
         digest.places.report_dir = "r".repeat(4000);

@@ -31,6 +31,7 @@ pub fn outputs(digest: &Digest) -> Vec<(&'static str, String)> {
         ("duration-ms", millis(digest.duration()).to_string()),
         ("run-id", digest.run_id().to_owned()),
         ("handoff", of_run(end.map(|end| (end.outcome == Outcome::Handoff).to_string()), "false")),
+        ("awaiting", digest.awaiting().map(|awaiting| awaiting.code.clone()).unwrap_or_default()),
         ("continuation", digest.continuation().unwrap_or_default().to_owned()),
         ("key", places.key.clone()),
         ("artifact-name", places.artifact_name.clone()),
@@ -77,6 +78,7 @@ mod tests {
         duration-ms=11820
         run-id=fix-types-20251120T234847-1f2e
         handoff=false
+        awaiting=
         continuation=
         key=
         artifact-name=
@@ -98,6 +100,7 @@ mod tests {
         duration-ms=0
         run-id=
         handoff=false
+        awaiting=
         continuation=
         key=
         artifact-name=
@@ -119,6 +122,7 @@ mod tests {
         duration-ms=5
         run-id=fix-types-20251120T234847-1f2e
         handoff=
+        awaiting=
         continuation=
         key=
         artifact-name=

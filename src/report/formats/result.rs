@@ -31,6 +31,8 @@ pub fn render(digest: &Digest) -> String {
         "not_run": digest.not_run().map(|not_run| json!({"scope": not_run.scope, "since": not_run.since})),
         "not_begun": digest.unbegun().map(not_begun),
         "reason": end.map(|end| &end.reason),
+        "awaiting": digest.awaiting(),
+        "approvals": digest.approvals(),
         "terminated_by": end.map(|end| end.terminated_by),
         "signal": end.and_then(|end| end.signal),
         "on_change": digest.start().filter(|start| start.tree.is_some()).map(|start| start.on_change.word()),

@@ -24,7 +24,7 @@ use crate::report::shown_steps::{self, ShownStep};
 use crate::report::taken_edges::EdgeCount;
 use crate::report::unbegun::Unbegun;
 use crate::report::why::Why;
-use crate::report::{passes, stages};
+use crate::report::{passes, stages, waiting};
 
 const FIRST_ROWS: usize = 20;
 const LAST_ROWS: usize = 80;
@@ -70,6 +70,7 @@ pub fn render(digest: &Digest) -> String {
         warnings(digest, &mut out);
         return out;
     }
+    question(digest, &mut out);
     why(digest, &mut out);
     over_the_nights(history.as_ref(), &mut out);
     if let Some(work) = digest.work() {
@@ -138,6 +139,28 @@ fn quoted(advice: &Advice, out: &mut String) {
         });
     }
     out.push('\n');
+}
+
+/// Writes the question that the run waits with, and how earlier ones were answered.
+fn question(digest: &Digest, out: &mut String) {
+    if let Some(awaiting) = digest.awaiting() {
+        let _ = writeln!(
+            out,
+            "### Question\n\n{}\n| | |\n|---|---|",
+            fenced(head(&awaiting.question, MAX_OUTPUT))
+        );
+        for (name, value) in waiting::facts(awaiting) {
+            let _ = writeln!(out, "| {name} | {} |", code(&value, 500));
+        }
+        out.push('\n');
+    }
+    let answers = waiting::answers(digest.approvals());
+    for line in &answers {
+        let _ = writeln!(out, "- {}", words(line));
+    }
+    if !answers.is_empty() {
+        out.push('\n');
+    }
 }
 
 /// Writes why the run ended as it did. The outcome itself stands in the headline.

@@ -99,6 +99,7 @@ impl HtmlPage<'_> {
 
     fn main(&self, rows: &[Markup], out: &mut Markup) {
         let mut sections = PageSections::default();
+        parts::question(self, &mut sections);
         parts::why(self, &mut sections);
         parts::against(self, &mut sections);
         parts::nights(self, &mut sections);

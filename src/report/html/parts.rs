@@ -14,7 +14,7 @@ use crate::report::digest::green::once_more;
 use crate::report::graph::{self, EdgeRow};
 use crate::report::markup::Markup;
 use crate::report::why::Link;
-use crate::report::{closing, nights as history, stages};
+use crate::report::{closing, nights as history, stages, waiting};
 
 const MAX_FLIPS: usize = 10;
 const MAX_TASKS: usize = 500;
@@ -119,6 +119,35 @@ fn facts(page: &HtmlPage<'_>, out: &mut Markup) {
         for (name, value) in facts {
             out.within("div", &[], |out| {
                 out.leaf("dt", &[], name).leaf("dd", &[], &value);
+            });
+        }
+    });
+}
+
+/// Writes the question that the run waits with, and how earlier ones were answered.
+pub(super) fn question(page: &HtmlPage<'_>, sections: &mut PageSections) {
+    let answers = waiting::answers(page.digest.approvals());
+    let awaiting = page.digest.awaiting();
+    if awaiting.is_none() && answers.is_empty() {
+        return;
+    }
+    let title = if awaiting.is_some() { "Question" } else { "Answers" };
+    sections.add("question", title, |out| {
+        if let Some(awaiting) = awaiting {
+            out.leaf("pre", &[("tabindex", "0")], head(&stripped(&awaiting.question), MAX_DETAILS));
+            out.within("dl", &[], |out| {
+                for (name, value) in waiting::facts(awaiting) {
+                    out.within("div", &[], |out| {
+                        out.leaf("dt", &[], name).leaf("dd", &[], &brief(&value, 500));
+                    });
+                }
+            });
+        }
+        if !answers.is_empty() {
+            out.within("ul", &[], |out| {
+                for line in &answers {
+                    out.leaf("li", &[], &stripped(line));
+                }
             });
         }
     });

@@ -127,6 +127,7 @@ impl Tracker {
                 self.finish()
             }
             Event::LoopStart(_)
+            | Event::Approval(_)
             | Event::Message { .. }
             | Event::Retry { .. }
             | Event::VerdictTree { .. }

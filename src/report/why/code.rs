@@ -145,6 +145,7 @@ fn saved(reason: HandoffReason) -> &'static str {
         HandoffReason::Deadline => "deadline",
         HandoffReason::LlmDisabled => "llm-disabled",
         HandoffReason::Quota => "quota",
+        HandoffReason::Question => "question",
     }
 }
 

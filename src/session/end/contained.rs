@@ -67,7 +67,7 @@ enum OutputKind {
 }
 
 /// The outputs of the action, in their order, and the one with which a later step uploads.
-const KNOWN: [(&str, OutputKind); 20] = [
+const KNOWN: [(&str, OutputKind); 21] = [
     ("outcome", OutputKind::Ending),
     ("exit-code", OutputKind::Code),
     ("verified", OutputKind::Verified),
@@ -77,6 +77,7 @@ const KNOWN: [(&str, OutputKind); 20] = [
     ("duration-ms", OutputKind::Count),
     ("run-id", OutputKind::Label),
     ("handoff", OutputKind::Saved),
+    ("awaiting", OutputKind::Label),
     ("continuation", OutputKind::Text),
     ("key", OutputKind::Label),
     ("artifact-name", OutputKind::Artifact),

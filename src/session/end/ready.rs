@@ -15,6 +15,7 @@ use crate::base::territory::Territory;
 use crate::engine::event::{Handoff, LoopComplete, LoopResume};
 use crate::engine::outcome::Outcome;
 use crate::engine::past::Past;
+use crate::engine::question::GivenAnswer;
 use crate::engine::{Engine, Start};
 use crate::host::Host;
 use crate::journal::claim::Claim;
@@ -87,6 +88,8 @@ pub(crate) struct Resumed {
     pub(crate) start: Start,
     pub(crate) past: Past,
     pub(crate) how: Box<LoopResume>,
+    /// The answers to the question that it waited with.
+    pub(crate) answers: Vec<GivenAnswer>,
     /// The time since its last event, in which nothing ran.
     pub(crate) rested: Duration,
     /// The time that it took before that.
@@ -306,9 +309,11 @@ impl RunEnd<'_> {
         }
         drop(claim);
         let is_unstored = uploaded == Some(false);
+        // No runner waits for a person: whoever answers starts the next run.
+        let waits = handoff.as_ref().is_some_and(|handoff| handoff.awaiting.is_some());
         if complete.outcome == Outcome::Handoff {
             if let Audience::Ci(provider) = &options.audience
-                && (options.chain.is_some() || is_unstored)
+                && ((options.chain.is_some() && !waits) || is_unstored)
             {
                 let wanted = publish::wanted(&options.commit, session);
                 // If the upload failed, nobody could fetch the files.
@@ -336,8 +341,8 @@ impl StartPosition {
         match self {
             Self::Start(start) => (Engine::new(machine, *start), Duration::ZERO, Left::default()),
             Self::Left(resumed) => {
-                let Resumed { start, past, how, rested, elapsed, left } = *resumed;
-                (Engine::resume(machine, start, past, how, rested), elapsed, left)
+                let Resumed { start, past, how, answers, rested, elapsed, left } = *resumed;
+                (Engine::resume(machine, start, past, how, rested).answered(answers), elapsed, left)
             }
         }
     }

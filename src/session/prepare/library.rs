@@ -276,6 +276,8 @@ impl Library {
                 timeout: request.limit(std::time::Duration::ZERO),
                 budget: request.budget,
                 on_handoff: around.on_handoff,
+                people: around.people.clone(),
+                merged_head: around.merged_head.clone(),
                 captured,
                 // A tree of its own is not the one that the run around it ends on.
                 shares_tree: request.worktree.is_none() && around.sees_tree(),

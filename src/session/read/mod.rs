@@ -1,6 +1,7 @@
 //! Reads runs that are there: which there are, and what each of them did.
 
 pub(crate) mod asked_flips;
+pub(crate) mod awaiting;
 pub mod choose;
 pub(crate) mod detail;
 pub mod fetch;

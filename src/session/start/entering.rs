@@ -4,12 +4,15 @@ use std::io;
 use std::time::Duration;
 
 use crate::base::time::Timestamp;
+use crate::ci::strangers::why_nobody_is_asked;
 use crate::engine::Start;
 use crate::engine::event::LoopStart;
+use crate::engine::question::People;
 use crate::files::replace::replace;
 use crate::journal::fault;
 use crate::journal::files::RunFiles;
 use crate::journal::writer::Journal;
+use crate::session::audience::Audience;
 use crate::session::context::Session;
 use crate::session::end::finish;
 use crate::session::error::Error;
@@ -36,6 +39,14 @@ pub(super) fn begin_files(files: &RunFiles, options: &RunOptions, session: &Sess
     finish::begin(files, options, session)
 }
 
+/// Returns whom a run may ask: a person who is there, or one who answers later.
+fn people(audience: &Audience, session: &Session<'_>) -> People {
+    match audience {
+        Audience::Person => People::Here,
+        Audience::Ci(_) => why_nobody_is_asked(&session.env.lookup()).map_or(People::Later, People::Nobody),
+    }
+}
+
 /// Assembles the start of a run that first began at `at`, and has taken so long until now.
 pub(super) fn assemble(
     event: LoopStart,
@@ -51,6 +62,7 @@ pub(super) fn assemble(
         deadline: options.deadline.map(|deadline| taken + RunOptions::before_the_end(deadline)),
         budget: decided.budget,
         on_handoff: decided.on_handoff,
+        people: people(&options.audience, session),
         ..Start::of(event, at, files.instance())
     }
 }

@@ -9,7 +9,7 @@ use super::changes_on_resume::changes;
 use super::entering::{assemble, begin_files};
 use super::incoming::Incoming;
 use super::rewind_origin::{Made, Rewound};
-use super::tree;
+use super::{answered, tree};
 use crate::base::name::StateName;
 use crate::base::text::one_line;
 use crate::base::time::human;
@@ -17,6 +17,7 @@ use crate::definition::load;
 use crate::definition::vendored::Copies;
 use crate::engine::event::{LoopComplete, LoopResume, LoopStart, Overrides};
 use crate::engine::past::Standing;
+use crate::engine::question::GivenAnswer;
 use crate::journal::files::RunFiles;
 use crate::journal::known::KnownRun;
 use crate::journal::reader::Whole;
@@ -216,7 +217,13 @@ impl<'s> UnclaimedRun<'s> {
         let area = tree::area(&territory, &self.options.run, session);
         if let Some(ended) = resumed.past.end_tree().filter(|_| self.prepared.machine.on_resume.is_some()) {
             let found = tree::now(&self.prepared, &area, &files, worktree.is_some(), &cancel, session).await;
-            resumed.how.tree_changed = found.is_some_and(|found| found != *ended);
+            resumed.how.tree_changed = found.is_some_and(|found| found.tree != *ended);
+        }
+        if !resumed.answers.is_empty() {
+            let found = tree::now(&self.prepared, &area, &files, worktree.is_some(), &cancel, session).await;
+            let sha = found.as_ref().map(|found| resumed.start.commit_shown(&found.commit));
+            let tree = found.as_ref().map(|found| &found.tree);
+            answered::check_place(resumed.past.run().question(), tree, sha)?;
         }
         let journal = begin_files(&files, &self.options.run, session)
             .and_then(|()| Journal::go_on(&files, session.redactor.clone(), whole));
@@ -272,12 +279,12 @@ impl<'s> UnclaimedRun<'s> {
         let mut sinks = sinks(&self.prepared, files, &self.options.run, projection, self.session);
         let accept = self.options.accept_changes;
         let Folded { whole, left, last, elapsed } = fold(files, &mut self.prepared, accept, &mut sinks)?;
-        let Continued { level, left, how, event, decided } =
+        let Continued { level, left, how, answers, event, decided } =
             self.continued((files, of_another), left, decided)?;
         let since = (level.at, level.past.elapsed());
         let start = assemble(event, since, files, &self.options.run, &decided, self.session);
         let rested = last.map(|last| clock.now().since(last)).unwrap_or_default();
-        let resumed = Resumed { start, past: level.past, how, rested, elapsed, left };
+        let resumed = Resumed { start, past: level.past, how, answers, rested, elapsed, left };
         Ok(OpenedRun { resumed, sinks, whole, decided })
     }
 
@@ -298,6 +305,8 @@ impl<'s> UnclaimedRun<'s> {
         }
         let mut event = level.past.start().clone();
         let in_ci = self.options.run.audience.is_ci();
+        let now = (Clock::start().now(), in_ci);
+        let answers = answered::given(level.past.run().question(), &self.options.answers, now)?;
         let asked = with_overrides(&self.options.run.llm, &event.overrides);
         how.changes = changes((&self.options, files), self.session, &self.prepared, &event)?;
         how.keeps_sessions = how.changes.place.is_none();
@@ -316,7 +325,7 @@ impl<'s> UnclaimedRun<'s> {
         how.changes.llm = Some(decided.llm).filter(|llm| *llm != event.llm);
         event.change(&how);
         in_time(&self.prepared.machine, &event, level.past.elapsed())?;
-        Ok(Continued { level, left, how, event, decided })
+        Ok(Continued { level, left, how, answers, event, decided })
     }
 }
 
@@ -333,6 +342,7 @@ struct Continued {
     level: LeftLoop,
     left: Left,
     how: Box<LoopResume>,
+    answers: Vec<GivenAnswer>,
     event: LoopStart,
     decided: Decided,
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::base::object::ObjectId;
 use crate::base::territory::Territory;
 use crate::base::text::{listed_in_part, one_line, plural};
-use crate::engine::changes::{KnownStart, StartTree};
+use crate::engine::changes::{KnownStart, StartTree, TreeIds};
 use crate::engine::event::Llm;
 use crate::engine::request::JudgingRequest;
 use crate::forge::github::event::WorkflowEvent;
@@ -41,7 +41,7 @@ pub(crate) fn on_change(options: &BeginOptions, machine: &Machine, llm: Llm) -> 
     options.on_change.or(machine.on_change).unwrap_or(by_purpose)
 }
 
-/// Returns the tree that there is now, where it is known.
+/// Returns the ids of the tree that there is now, where it is known.
 pub(crate) async fn now(
     prepared: &Prepared,
     area: &Area,
@@ -49,11 +49,11 @@ pub(crate) async fn now(
     in_worktree: bool,
     cancel: &Cancel,
     session: &Session<'_>,
-) -> Option<ObjectId> {
+) -> Option<TreeIds> {
     let env = session.env.for_ourselves();
     let env = if in_worktree { Worktree::env(env) } else { env };
     match measure::start(&prepared.located.root, area, files, None, (env, cancel.clone())).await {
-        StartTree::Known(found) => Some(found.ids.tree),
+        StartTree::Known(found) => Some(found.ids),
         StartTree::Unknown { .. } => None,
     }
 }

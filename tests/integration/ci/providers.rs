@@ -137,6 +137,7 @@ fn a_run_on_azure() {
     ##vso[task.setvariable variable=duration_ms;isOutput=true;]TIME
     ##vso[task.setvariable variable=run_id;isOutput=true;]main-ID
     ##vso[task.setvariable variable=handoff;isOutput=true;]false
+    ##vso[task.setvariable variable=awaiting;isOutput=true;]
     ##vso[task.setvariable variable=continuation;isOutput=true;]
     ##vso[task.setvariable variable=key;isOutput=true;]
     ##vso[task.setvariable variable=artifact_name;isOutput=true;]ll-loop-main-tidy-r31-a2
@@ -185,6 +186,7 @@ fn a_run_on_teamcity() {
     ##teamcity[setParameter name='ll-loop.duration-ms' value='TIME']
     ##teamcity[setParameter name='ll-loop.run-id' value='main-ID']
     ##teamcity[setParameter name='ll-loop.handoff' value='false']
+    ##teamcity[setParameter name='ll-loop.awaiting' value='']
     ##teamcity[setParameter name='ll-loop.continuation' value='']
     ##teamcity[setParameter name='ll-loop.key' value='']
     ##teamcity[setParameter name='ll-loop.artifact-name' value='ll-loop-main-All-tests-c8966d43-r8-a1']

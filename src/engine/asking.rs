@@ -1,0 +1,110 @@
+//! How a person is asked: at the terminal, by saving the run with its question, or not at all.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::Engine;
+use super::event::{ActionKind, Event, Handoff, HandoffReason};
+use super::question::{AnswerKind, AskedAbout, Awaiting, OpenQuestion, People};
+use super::request::{ApprovalRequest, Reply};
+use super::waiting::{Decision, Evidence, MissingEvidence, WorkRequest};
+use crate::base::name::StateName;
+use crate::base::sum::Sum;
+use crate::base::template::RenderError;
+use crate::base::text::head;
+use crate::machine::{ApprovalAction, OnHandoff, Target};
+
+/// How long a question stays open whose state does not say it.
+const STAYS_OPEN: Duration = Duration::from_hours(7 * 24);
+
+/// The longest question that is kept, in bytes.
+const LONGEST_QUESTION: usize = 16 * 1024;
+
+impl Engine<'_> {
+    /// Asks a person: at the terminal, or by saving the run, or not at all.
+    pub(super) fn ask_person(
+        &self,
+        approval: &ApprovalAction,
+        state: &StateName,
+        evidence: &Evidence,
+    ) -> Result<Decision, RenderError> {
+        let question = self.run.question();
+        let is_answered = question.is_some_and(|question| question.answer.is_some());
+        match &self.start.people {
+            People::Here if !is_answered => return self.asked(approval, state, None),
+            People::Nobody(why) => return self.asked(approval, state, Some(Reply::Nobody(why.clone()))),
+            People::Here | People::Later => {}
+        }
+        let Some(Target::Step(id)) = self.machine.find(state) else {
+            return self.asked(approval, state, None);
+        };
+        let Some(about) = &evidence.about else {
+            return Ok(Decision::Lacks(id, MissingEvidence::AskedAbout));
+        };
+        let asking = self.awaiting(approval, state, about)?;
+        match question.filter(|question| question.awaiting.digest == asking.digest) {
+            Some(OpenQuestion { answer: Some(answer), .. }) => {
+                self.asked(approval, state, Some(Reply::Given(answer.clone())))
+            }
+            None if self.start.people == People::Here => self.asked(approval, state, None),
+            Some(OpenQuestion { awaiting, .. }) if awaiting.until <= about.at => {
+                self.asked(approval, state, Some(Reply::Late))
+            }
+            Some(OpenQuestion { awaiting, .. }) => Ok(Decision::Happens(handed_off(state, awaiting.clone()))),
+            None => Ok(Decision::Happens(handed_off(state, asking))),
+        }
+    }
+
+    fn asked(
+        &self,
+        approval: &ApprovalAction,
+        state: &StateName,
+        reply: Option<Reply>,
+    ) -> Result<Decision, RenderError> {
+        let text = self.render(&approval.text)?;
+        let event = self.announced(state, ActionKind::HumanApproval, &text, None);
+        let setting = self.setting(&approval.setting)?;
+        let request = ApprovalRequest { text, setting, reply };
+        Ok(Decision::Begins(event, WorkRequest::Approval(Box::new(request))))
+    }
+
+    /// Makes the question of a state. It is the same one as long as it is about the same.
+    fn awaiting(
+        &self,
+        approval: &ApprovalAction,
+        state: &StateName,
+        about: &AskedAbout,
+    ) -> Result<Awaiting, RenderError> {
+        let question = head(&self.render(&approval.text)?, LONGEST_QUESTION).to_owned();
+        let AskedAbout { at, tree, .. } = about;
+        let sha = about.sha.as_ref().map(|sha| self.start.commit_shown(sha));
+        let asked =
+            json!(["ll-loop question", 1, question, self.start.key, state, self.run.step(), sha, tree]);
+        let digest = Sum::of(asked.to_string().as_bytes());
+        Ok(Awaiting {
+            question,
+            options: AnswerKind::ALL.to_vec(),
+            asked_at: *at,
+            state: state.clone(),
+            tree: tree.clone(),
+            sha: sha.cloned(),
+            digest,
+            code: digest.to_string()[..8].to_owned(),
+            approvers: approval.approvers.clone(),
+            until: at.after(approval.stays_open.unwrap_or(STAYS_OPEN)),
+        })
+    }
+}
+
+/// Saves a run with its question.
+fn handed_off(state: &StateName, awaiting: Awaiting) -> Event {
+    Event::Handoff(Handoff {
+        state: state.clone(),
+        reason: HandoffReason::Question,
+        message: format!("waiting for a person: {}", awaiting.shown()),
+        continuation: None,
+        behavior: OnHandoff::Pause,
+        awaiting: Some(Box::new(awaiting)),
+    })
+}

@@ -1,0 +1,209 @@
+//! A question for a person that outlives its process: what is asked, about what exactly, who may answer, and the answer.
+
+use serde::{Deserialize, Serialize};
+
+use super::changes::{SeenTree, StartTree};
+use crate::base::name::StateName;
+use crate::base::object::ObjectId;
+use crate::base::sum::Sum;
+use crate::base::text::one_line;
+use crate::base::time::Timestamp;
+use crate::machine::Approvers;
+
+/// Whom a run may ask before it goes on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum People {
+    /// Whoever is at the terminal; nobody where there is none.
+    #[default]
+    Here,
+    /// Somebody who answers later: the run is saved with its question.
+    Later,
+    /// Nobody, for this reason.
+    Nobody(String),
+}
+
+/// What a question is about, and when it is asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AskedAbout {
+    /// The time.
+    pub at: Timestamp,
+    /// The working tree, where it is known.
+    pub tree: Option<ObjectId>,
+    /// The commit that is checked out, where there is one.
+    pub sha: Option<ObjectId>,
+}
+
+impl AskedAbout {
+    /// Describes this tree at this time.
+    pub fn of(tree: &SeenTree, at: Timestamp) -> Self {
+        let ids = match tree {
+            SeenTree::Known(ids) => Some(ids),
+            SeenTree::Unknown { .. } => None,
+        };
+        Self { at, tree: ids.map(|ids| ids.tree.clone()), sha: ids.map(|ids| ids.commit.clone()) }
+    }
+}
+
+/// The head of a pull request, and the commit that merges it into its base for a check.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MergedHead {
+    /// The commit that is checked out.
+    pub merge: ObjectId,
+    /// The commit that people know.
+    pub head: ObjectId,
+}
+
+impl MergedHead {
+    /// Finds it in what a run knows of the tree on which it began.
+    pub(super) fn of(tree: Option<&StartTree>) -> Option<Self> {
+        match tree {
+            Some(StartTree::Known(start)) => {
+                let (merge, head) = (start.ids.commit.clone(), start.stands_for.clone()?);
+                Some(Self { merge, head })
+            }
+            Some(StartTree::Unknown { .. }) | None => None,
+        }
+    }
+}
+
+/// A question that a run was saved with.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Awaiting {
+    /// What is asked.
+    pub question: String,
+    /// The words that answer it.
+    pub options: Vec<AnswerKind>,
+    /// When it was asked first.
+    pub asked_at: Timestamp,
+    /// The state that asks, which may be one of a sub-loop.
+    pub state: StateName,
+    /// The working tree that it is about.
+    pub tree: Option<ObjectId>,
+    /// The commit that was checked out.
+    pub sha: Option<ObjectId>,
+    /// The digest of the question, the run, the state, its visit, the commit and the tree.
+    pub digest: Sum,
+    /// The beginning of it, for people.
+    pub code: String,
+    /// Who may answer, where the loop says so.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub approvers: Option<Approvers>,
+    /// When it is not open any more.
+    pub until: Timestamp,
+}
+
+impl Awaiting {
+    /// Tells whether it is about this tree and this commit.
+    pub fn is_about(&self, tree: Option<&ObjectId>, sha: Option<&ObjectId>) -> bool {
+        (self.tree.as_ref(), self.sha.as_ref()) == (tree, sha)
+    }
+
+    /// Returns the question in one line, for people.
+    pub fn shown(&self) -> String {
+        one_line(&self.question, 200)
+    }
+}
+
+/// What an answer says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AnswerKind {
+    /// The run goes on by `yes`.
+    Approve,
+    /// It goes on by `no`.
+    Reject,
+    /// It goes on by `edit`, with a text.
+    Answer,
+}
+
+impl AnswerKind {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Approve, Self::Reject, Self::Answer];
+
+    /// Returns the word that people write.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Approve => "approve",
+            Self::Reject => "reject",
+            Self::Answer => "answer",
+        }
+    }
+}
+
+/// How an answer came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AnswerWay {
+    /// By a comment, whose author the server named.
+    Comment,
+    /// On the command line of a machine, whose user nobody checked.
+    CommandLine,
+}
+
+/// An answer to a question.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GivenAnswer {
+    /// The name of the person.
+    pub who: String,
+    /// The id of the account, where a server knows it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub id: Option<u64>,
+    /// The comment.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub comment: Option<u64>,
+    /// When it was given.
+    pub at: Timestamp,
+    /// The commit that it is about.
+    pub sha: Option<ObjectId>,
+    /// What it says.
+    pub verdict: AnswerKind,
+    /// With which words.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub text: Option<String>,
+    /// The question that it answers.
+    pub digest: Sum,
+    /// How it came.
+    pub by: AnswerWay,
+}
+
+impl GivenAnswer {
+    /// Says it in a sentence without its end.
+    pub fn sentence(&self) -> String {
+        let did = match self.verdict {
+            AnswerKind::Approve => "approved",
+            AnswerKind::Reject => "rejected",
+            AnswerKind::Answer => "answered",
+        };
+        let who = one_line(&self.who, 80);
+        match (self.by, self.comment) {
+            (AnswerWay::Comment, Some(comment)) => format!("{did} by {who} (comment {comment})"),
+            (AnswerWay::Comment, None) => format!("{did} by {who}"),
+            (AnswerWay::CommandLine, _) => {
+                format!("{did} on the command line by {who}, whom nobody checked")
+            }
+        }
+    }
+}
+
+/// The question that a run was saved with, and its answer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OpenQuestion {
+    /// The question.
+    pub awaiting: Awaiting,
+    /// The answer, once there is one.
+    pub answer: Option<GivenAnswer>,
+}
+
+impl OpenQuestion {
+    /// Begins with a question alone.
+    pub(super) fn of(awaiting: &Awaiting) -> Self {
+        Self { awaiting: awaiting.clone(), answer: None }
+    }
+
+    /// Takes an answer, if it is one to this question.
+    pub(super) fn take(&mut self, approval: &GivenAnswer) {
+        if approval.digest == self.awaiting.digest {
+            self.answer = Some(approval.clone());
+        }
+    }
+}

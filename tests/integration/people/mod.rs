@@ -1,0 +1,3 @@
+//! People in the loop: what a run asks, who answers, and how it goes on.
+
+mod questions;
