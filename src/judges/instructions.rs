@@ -5,9 +5,10 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
+use super::catalog::CATALOG;
 use super::makefile::{self, Makefile};
 use super::tree::{Tree, extension};
-use crate::shell::command::{SimpleCommand, commands};
+use crate::shell::command::{CommandOutput, SimpleCommand, commands};
 
 /// How many scripts and tasks are followed into each other.
 const DEEPEST: usize = 3;
@@ -185,6 +186,7 @@ pub(super) fn instructions(commands: &[CheckCommand<'_>], tree: &dyn Tree) -> In
             found: &mut found,
             seen: BTreeSet::new(),
             search,
+            is_read: false,
             products: BTreeSet::new(),
         };
         follow.shell(command.shell);
@@ -201,6 +203,8 @@ struct Follow<'f> {
     seen: BTreeSet<(String, String, Vec<String>)>,
     /// Where programs are looked for.
     search: Vec<String>,
+    /// Whether what the command prints is what a check looks at: then it is the work.
+    is_read: bool,
     /// What the rules make that are followed.
     products: BTreeSet<String>,
 }
@@ -242,8 +246,15 @@ impl Follow<'_> {
                 directory = resolved(&directory, to).unwrap_or(directory);
                 continue;
             }
+            let is_read = match command.output {
+                CommandOutput::Shown => false,
+                CommandOutput::Passed => depth > 0,
+                CommandOutput::Substituted => true,
+            };
+            let around = std::mem::replace(&mut self.is_read, is_read);
             self.words(&words, &directory, depth);
             self.inputs(&command, &words, &directory, depth);
+            self.is_read = around;
         }
     }
 
@@ -377,6 +388,9 @@ impl Follow<'_> {
         (directory, depth): (&str, usize),
     ) {
         let mut path = path.to_owned();
+        if self.is_read && *part == InstructionPart::Whole && !is_named_as_a_check(&path) {
+            return;
+        }
         for _ in 0..DEEPEST {
             let is_product = *part == InstructionPart::Whole && self.products.contains(&path);
             self.add(path.clone(), if is_product { InstructionPart::Product } else { part.clone() });
@@ -679,6 +693,18 @@ impl Follow<'_> {
     }
 }
 
+/// Words in the paths of what is there to check.
+const OF_CHECKS: [&str; 22] = [
+    "assert", "audit", "build", "check", "checks", "ci", "compare", "dev", "expect", "hack", "lint",
+    "linter", "script", "scripts", "spec", "specs", "test", "tests", "tool", "tools", "validate", "verify",
+];
+
+/// Tells whether a path says that it is there to check, and not to be checked.
+fn is_named_as_a_check(path: &str) -> bool {
+    let mut words = path.split(|sign: char| !sign.is_alphanumeric());
+    words.any(|word| OF_CHECKS.contains(&word.to_lowercase().as_str())) || CATALOG.file(path).is_some()
+}
+
 /// Returns the words behind programs that run others, and behind variables that are set for one; and the folders in which
 /// those look first.
 fn behind_wrappers<'w>(words: &'w [&'w str]) -> (&'w [&'w str], Vec<&'static str>) {
@@ -817,6 +843,12 @@ mod tests {
             ("sub/run.sh", "echo"),
             ("inc.mk", "include more.mk\n-include gone.mk\ntest: other\n"),
             ("more.mk", "other:\n\tsh other.sh\n"),
+            (
+                "look.sh",
+                "[ \"$(sh work.sh)\" = x ]\nsh other.sh\nsh work.sh > out\nx=$(sh scripts/more.sh)\n",
+            ),
+            ("work.sh", ""),
+            ("scripts/more.sh", ""),
             ("composer.json", r#"{"scripts":{"test":["@unit"],"unit":"node x.js"}}"#),
         ];
         for (text, expected) in [
@@ -827,6 +859,9 @@ mod tests {
             ("sh < other.sh", "other.sh"),
             ("timeout -k 1 60 env X=1 python3 -u tools/look.py", "tools/look.py"),
             ("cd sub && ./run.sh", "sub/run.sh"),
+            ("sh look.sh", "look.sh other.sh scripts/more.sh"),
+            ("sh look.sh | tail", "look.sh other.sh scripts/more.sh"),
+            ("[ \"$(sh work.sh)\" = x ]", ""),
             ("cd sub; ../other.sh", "other.sh"),
             ("pytest --config-file=conf/pytest.ini tests", "conf/pytest.ini"),
             ("make -j 2 unit", "GNUmakefile? Makefile[unit] makefile? x.js"),

@@ -24,6 +24,19 @@ pub struct SimpleCommand {
     pub inputs: Vec<CommandWord>,
     /// Whether it stands on the top of the text: in no substitution, condition, loop or group.
     pub is_plain: bool,
+    /// What becomes of what it prints.
+    pub output: CommandOutput,
+}
+
+/// What becomes of what a command prints.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CommandOutput {
+    /// It is shown, or thrown away.
+    Shown,
+    /// Another command or a file takes it.
+    Passed,
+    /// It becomes a part of another command.
+    Substituted,
 }
 
 /// A word of a command.
@@ -81,7 +94,8 @@ fn collect(text: &str, offset: usize, depth: usize, found: &mut Vec<SimpleComman
         return;
     }
     let tokens = tokens(text).unwrap_or_default();
-    let mut open = Building { text, offset, depth, words: Vec::new(), inputs: Vec::new(), groups: 0 };
+    let mut open =
+        Building { text, offset, depth, words: Vec::new(), inputs: Vec::new(), groups: 0, is_written: false };
     for token in &tokens {
         open.take(token, found);
         for body in &token.bodies {
@@ -100,6 +114,8 @@ struct Building<'t> {
     inputs: Vec<CommandWord>,
     /// Compound commands around it.
     groups: usize,
+    /// Whether a file takes what it prints.
+    is_written: bool,
 }
 
 impl Building<'_> {
@@ -127,6 +143,10 @@ impl Building<'_> {
                     let start = token.range.end - target.len();
                     self.inputs.push(self.word(start..token.range.end));
                 }
+                let output = text.trim_start_matches(['1', '&']).strip_prefix('>');
+                let target = output.map(|target| target.trim_start_matches(['>', '|']).trim_start());
+                self.is_written |=
+                    target.is_some_and(|target| !target.starts_with('&') && !target.starts_with("/dev/"));
             }
             TokenKind::Plain | TokenKind::Word if self.words.is_empty() && is_assignment(text) => {}
             TokenKind::Plain | TokenKind::Word => self.words.push(self.word(token.range.clone())),
@@ -152,10 +172,17 @@ impl Building<'_> {
     fn end(&mut self, after: Option<ShellOperator>, found: &mut Vec<SimpleCommand>) {
         let words = std::mem::take(&mut self.words);
         let inputs = std::mem::take(&mut self.inputs);
+        let is_written = std::mem::take(&mut self.is_written);
         let (Some(first), Some(last)) = (words.first(), words.last()) else { return };
         let range = first.range.start..last.range.end;
         let is_plain = self.depth == 0 && self.groups == 0;
-        found.push(SimpleCommand { words, range, after, inputs, is_plain });
+        let output = match after {
+            _ if self.depth > 0 => CommandOutput::Substituted,
+            Some(ShellOperator::Pipe) => CommandOutput::Passed,
+            Some(_) | None if is_written => CommandOutput::Passed,
+            Some(_) | None => CommandOutput::Shown,
+        };
+        found.push(SimpleCommand { words, range, after, inputs, is_plain, output });
     }
 }
 
