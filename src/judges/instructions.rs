@@ -6,9 +6,10 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::catalog::CATALOG;
+use super::compared::is_compared;
 use super::makefile::{self, Makefile};
 use super::tree::{Tree, extension};
-use crate::shell::command::{CommandOutput, SimpleCommand, commands};
+use crate::shell::command::{SimpleCommand, commands};
 
 /// How many scripts and tasks are followed into each other.
 const DEEPEST: usize = 3;
@@ -186,7 +187,7 @@ pub(super) fn instructions(commands: &[CheckCommand<'_>], tree: &dyn Tree) -> In
             found: &mut found,
             seen: BTreeSet::new(),
             search,
-            is_read: false,
+            is_compared: false,
             products: BTreeSet::new(),
         };
         follow.shell(command.shell);
@@ -203,8 +204,8 @@ struct Follow<'f> {
     seen: BTreeSet<(String, String, Vec<String>)>,
     /// Where programs are looked for.
     search: Vec<String>,
-    /// Whether what the command prints is what a check looks at: then it is the work.
-    is_read: bool,
+    /// Whether what the command prints is compared with what it ought to be: then it is the work.
+    is_compared: bool,
     /// What the rules make that are followed.
     products: BTreeSet<String>,
 }
@@ -239,22 +240,18 @@ impl Follow<'_> {
             return;
         }
         let mut directory = directory.to_owned();
-        for command in commands(text) {
+        let all = commands(text);
+        for command in &all {
             // A word that depends on something is none that leads anywhere.
             let words: Vec<&str> = command.values().iter().map(|value| value.unwrap_or("\0")).collect();
             if let ["cd" | "pushd", to] = words[..] {
                 directory = resolved(&directory, to).unwrap_or(directory);
                 continue;
             }
-            let is_read = match command.output {
-                CommandOutput::Shown => false,
-                CommandOutput::Passed => depth > 0,
-                CommandOutput::Substituted => true,
-            };
-            let around = std::mem::replace(&mut self.is_read, is_read);
+            let around = std::mem::replace(&mut self.is_compared, is_compared(command, &all, text));
             self.words(&words, &directory, depth);
-            self.inputs(&command, &words, &directory, depth);
-            self.is_read = around;
+            self.inputs(command, &words, &directory, depth);
+            self.is_compared = around;
         }
     }
 
@@ -388,7 +385,7 @@ impl Follow<'_> {
         (directory, depth): (&str, usize),
     ) {
         let mut path = path.to_owned();
-        if self.is_read && *part == InstructionPart::Whole && !is_named_as_a_check(&path) {
+        if self.is_compared && *part == InstructionPart::Whole && !is_named_as_a_check(&path) {
             return;
         }
         for _ in 0..DEEPEST {
@@ -693,16 +690,53 @@ impl Follow<'_> {
     }
 }
 
-/// Words in the paths of what is there to check.
-const OF_CHECKS: [&str; 22] = [
-    "assert", "audit", "build", "check", "checks", "ci", "compare", "dev", "expect", "hack", "lint",
-    "linter", "script", "scripts", "spec", "specs", "test", "tests", "tool", "tools", "validate", "verify",
+/// Words in the paths of what is there to check, and how such words begin or end: `runtests`, `checker`.
+const OF_CHECKS: [&str; 30] = [
+    "benchmark",
+    "build",
+    "ci",
+    "compare",
+    "count",
+    "coverage",
+    "dev",
+    "e2e",
+    "errors",
+    "eval",
+    "gate",
+    "golden",
+    "grade",
+    "hack",
+    "harness",
+    "integration",
+    "judge",
+    "oracle",
+    "quality",
+    "reference",
+    "report",
+    "runner",
+    "score",
+    "script",
+    "scripts",
+    "smoke",
+    "status",
+    "suite",
+    "tool",
+    "tools",
 ];
+const ROOTS_OF_CHECKS: [&str; 8] = ["assert", "audit", "check", "expect", "lint", "spec", "test", "verif"];
 
 /// Tells whether a path says that it is there to check, and not to be checked.
 fn is_named_as_a_check(path: &str) -> bool {
-    let mut words = path.split(|sign: char| !sign.is_alphanumeric());
-    words.any(|word| OF_CHECKS.contains(&word.to_lowercase().as_str())) || CATALOG.file(path).is_some()
+    let mut words = path.split(|sign: char| !sign.is_alphanumeric()).map(str::to_lowercase);
+    let has_root =
+        |word: &str| ROOTS_OF_CHECKS.iter().any(|root| word.starts_with(root) || word.ends_with(root));
+    let is_of_checks = |word: String| {
+        OF_CHECKS.contains(&word.as_str())
+            || has_root(&word)
+            || has_root(word.trim_end_matches('s'))
+            || word.starts_with("valid")
+    };
+    words.any(is_of_checks) || CATALOG.file(path).is_some()
 }
 
 /// Returns the words behind programs that run others, and behind variables that are set for one; and the folders in which
@@ -845,7 +879,7 @@ mod tests {
             ("more.mk", "other:\n\tsh other.sh\n"),
             (
                 "look.sh",
-                "[ \"$(sh work.sh)\" = x ]\nsh other.sh\nsh work.sh > out\nx=$(sh scripts/more.sh)\n",
+                "[ \"$(sh work.sh)\" = x ]\nsh other.sh\nsh work.sh > out\ncmp out x\nx=$(sh scripts/more.sh)\n",
             ),
             ("work.sh", ""),
             ("scripts/more.sh", ""),

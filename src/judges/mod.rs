@@ -12,6 +12,7 @@
 mod assess;
 mod catalog;
 pub mod compare;
+mod compared;
 pub mod declared;
 pub mod found;
 pub mod ignore_lists;

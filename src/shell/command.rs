@@ -28,14 +28,14 @@ pub struct SimpleCommand {
     pub output: CommandOutput,
 }
 
-/// What becomes of what a command prints.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What becomes of what a command prints, unless it is piped into the command behind it.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CommandOutput {
     /// It is shown, or thrown away.
     Shown,
-    /// Another command or a file takes it.
-    Passed,
-    /// It becomes a part of another command.
+    /// It goes to a file.
+    Written(String),
+    /// It becomes a part of another command, or of a variable.
     Substituted,
 }
 
@@ -95,7 +95,7 @@ fn collect(text: &str, offset: usize, depth: usize, found: &mut Vec<SimpleComman
     }
     let tokens = tokens(text).unwrap_or_default();
     let mut open =
-        Building { text, offset, depth, words: Vec::new(), inputs: Vec::new(), groups: 0, is_written: false };
+        Building { text, offset, depth, words: Vec::new(), inputs: Vec::new(), groups: 0, written: None };
     for token in &tokens {
         open.take(token, found);
         for body in &token.bodies {
@@ -114,8 +114,8 @@ struct Building<'t> {
     inputs: Vec<CommandWord>,
     /// Compound commands around it.
     groups: usize,
-    /// Whether a file takes what it prints.
-    is_written: bool,
+    /// The file that takes what it prints.
+    written: Option<String>,
 }
 
 impl Building<'_> {
@@ -145,8 +145,9 @@ impl Building<'_> {
                 }
                 let output = text.trim_start_matches(['1', '&']).strip_prefix('>');
                 let target = output.map(|target| target.trim_start_matches(['>', '|']).trim_start());
-                self.is_written |=
-                    target.is_some_and(|target| !target.starts_with('&') && !target.starts_with("/dev/"));
+                let target = target.and_then(literal);
+                let is_file = |target: &String| !target.starts_with('&') && !target.starts_with("/dev/");
+                self.written = target.filter(is_file).or(self.written.take());
             }
             TokenKind::Plain | TokenKind::Word if self.words.is_empty() && is_assignment(text) => {}
             TokenKind::Plain | TokenKind::Word => self.words.push(self.word(token.range.clone())),
@@ -172,15 +173,14 @@ impl Building<'_> {
     fn end(&mut self, after: Option<ShellOperator>, found: &mut Vec<SimpleCommand>) {
         let words = std::mem::take(&mut self.words);
         let inputs = std::mem::take(&mut self.inputs);
-        let is_written = std::mem::take(&mut self.is_written);
+        let written = self.written.take();
         let (Some(first), Some(last)) = (words.first(), words.last()) else { return };
         let range = first.range.start..last.range.end;
         let is_plain = self.depth == 0 && self.groups == 0;
-        let output = match after {
-            _ if self.depth > 0 => CommandOutput::Substituted,
-            Some(ShellOperator::Pipe) => CommandOutput::Passed,
-            Some(_) | None if is_written => CommandOutput::Passed,
-            Some(_) | None => CommandOutput::Shown,
+        let output = match written {
+            Some(file) => CommandOutput::Written(file),
+            None if self.depth > 0 => CommandOutput::Substituted,
+            None => CommandOutput::Shown,
         };
         found.push(SimpleCommand { words, range, after, inputs, is_plain, output });
     }
