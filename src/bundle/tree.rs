@@ -13,9 +13,11 @@ use tempfile::TempDir;
 use super::brought::{self, Protected, TreeChange, unfit};
 use super::manifest::{LeftOut, SavedTree};
 use super::{EXTENSION, objects};
+use crate::base::gitpath;
 use crate::base::object::ObjectId;
 use crate::base::redact::Redactor;
 use crate::base::relative::Line;
+use crate::files::aside::{self, PutAside};
 use crate::files::secret::holds_secret;
 use crate::files::{read, transient};
 use crate::git::call::{AUTHOR, Call, alternate};
@@ -40,6 +42,8 @@ pub struct TreeOptions<'w> {
     pub definition: &'w [PathBuf],
     /// What may not leave the machine.
     pub redactor: &'w Redactor,
+    /// Where a closing pass that was killed has put files aside: the tree of the run is the one with them.
+    pub aside: &'w Path,
 }
 
 /// A tree that was kept.
@@ -145,7 +149,9 @@ impl<'w> TreeKeeper<'w> {
         let index = self.git.id(&write_tree).ok();
         self.git.line(&Call::new("add").with(&["--update"]).path(":/"))?;
         self.add_untracked()?;
+        let aside = aside::to_put_back(self.wanted.aside).map_err(|error| error.to_string())?;
         self.take_out_secrets()?;
+        self.put_back(aside)?;
         let found = unfit(&self.git, &self.head, &self.git.id(&write_tree)?, &self.protected)?;
         self.take_out(found.into_iter().map(|unfit| (unfit.change, unfit.why)))?;
         let tree = self.git.id(&write_tree)?;
@@ -206,6 +212,37 @@ impl<'w> TreeKeeper<'w> {
         }
         self.git.bytes(&Call::new("update-index").with(&["--add", "-z", "--stdin"]), &added)?;
         Ok(())
+    }
+
+    /// Takes what is put aside in the place of what stands there meanwhile.
+    fn put_back(&mut self, aside: Vec<PutAside>) -> Result<(), String> {
+        if aside.is_empty() {
+            return Ok(());
+        }
+        let paths: Vec<u8> =
+            aside.iter().flat_map(|file| [gitpath::to_bytes(&file.path), vec![0]].concat()).collect();
+        let ask = Call::new("check-ignore").with(&["-z", "--stdin"]);
+        let ignored = self.git.judged_reading(&ask, &paths)?.printed;
+        let ignored: BTreeSet<&[u8]> = ignored.split(|byte| *byte == 0).collect();
+        let (mut gone, mut there) = (Vec::new(), Vec::new());
+        for file in aside {
+            let path = gitpath::to_bytes(&file.path);
+            match file.was {
+                Some((_, bytes)) if self.wanted.redactor.finds(&bytes) => {
+                    self.left_out.push(LeftOut::new(&file.path, SECRET));
+                }
+                Some(_) if ignored.contains(path.as_slice()) => {}
+                Some((mode, bytes)) => {
+                    let write = Call::new("hash-object").with(&["-w", "--stdin"]);
+                    let id = self.git.bytes(&write, &bytes)?;
+                    let id = String::from_utf8_lossy(&id).trim().to_owned();
+                    there.extend([format!("{} {id}\t", mode.word()).as_bytes(), &path, b"\0"].concat());
+                }
+                None => gone.extend([format!("0 {}\t", "0".repeat(40)).as_bytes(), &path, b"\0"].concat()),
+            }
+        }
+        let lines = [gone, there].concat();
+        self.git.bytes(&Call::new("update-index").with(&["-z", "--index-info"]), &lines).map(drop)
     }
 
     /// Names a path for git; nothing when it is outside of the tree.

@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use super::{read, replace};
+use super::read::{self, Unread};
+use super::replace;
 use crate::base::file_mode::FileMode;
 use crate::base::gitpath;
 use crate::base::text::hex;
@@ -85,6 +86,14 @@ impl Occupant {
     fn new(is_link: bool, mode: u32, bytes: &[u8]) -> Self {
         Self { is_link, mode, sha256: hex(&Sha256::digest(bytes)) }
     }
+
+    fn file_mode(&self) -> FileMode {
+        match self.mode & 0o111 {
+            _ if self.is_link => FileMode::Link,
+            0 => FileMode::File,
+            _ => FileMode::Executable,
+        }
+    }
 }
 
 /// Puts files aside, and what is to be there in their place. Nothing is changed before `directory` can undo it.
@@ -147,15 +156,45 @@ pub fn take_back(directory: &Path) -> io::Result<Vec<String>> {
     undone(directory, true)
 }
 
-fn undone(directory: &Path, is_certain: bool) -> io::Result<Vec<String>> {
-    let record = match read::bytes(&directory.join(RECORD), LARGEST) {
-        Ok(bytes) => serde_json::from_slice::<AsideRecord>(&bytes)?,
-        Err(read::Unread::Absent) => {
-            // Without a record nothing was changed.
-            let _absent = std::fs::remove_dir_all(directory);
-            return Ok(Vec::new());
+/// A file that is put aside.
+pub struct PutAside {
+    /// The path from the top of the working tree, escaped as git does it.
+    pub path: String,
+    /// What is to stand there again; nothing where a file was placed that was not there.
+    pub was: Option<(FileMode, Vec<u8>)>,
+}
+
+/// Returns what [`put_back`] would put back, and changes nothing.
+pub fn to_put_back(directory: &Path) -> io::Result<Vec<PutAside>> {
+    let Some(record) = record(directory)? else { return Ok(Vec::new()) };
+    let mut all = Vec::new();
+    for (number, file) in record.files.iter().enumerate() {
+        let now = Occupant::of(&at(&record.top, &file.path)).map(|found| found.map(|(standing, _)| standing));
+        if now.is_ok_and(|now| now != file.was && now == file.placed) {
+            let of = |was: &Occupant| {
+                Ok((was.file_mode(), read::bytes(&directory.join(number.to_string()), LARGEST)?))
+            };
+            let was =
+                file.was.as_ref().map(of).transpose().map_err(|error: Unread| io::Error::from(error))?;
+            all.push(PutAside { path: file.path.clone(), was });
         }
-        Err(error) => return Err(error.into()),
+    }
+    Ok(all)
+}
+
+fn record(directory: &Path) -> io::Result<Option<AsideRecord>> {
+    match read::bytes(&directory.join(RECORD), LARGEST) {
+        Ok(bytes) => Ok(Some(serde_json::from_slice(&bytes)?)),
+        Err(Unread::Absent) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn undone(directory: &Path, is_certain: bool) -> io::Result<Vec<String>> {
+    let Some(record) = record(directory)? else {
+        // Without a record nothing was changed.
+        let _absent = std::fs::remove_dir_all(directory);
+        return Ok(Vec::new());
     };
     let mut edited = Vec::new();
     // A link comes back when the directory that stood in its place is gone.

@@ -18,13 +18,15 @@ use std::collections::BTreeMap;
 use crate::base::object::ObjectId;
 
 /// Options of every call, which take precedence over the configuration.
-const SETTINGS: [&str; 25] = [
+const SETTINGS: [&str; 26] = [
     // Hooks are programs of the repository, and `reset`, `update-ref` and `worktree add` would start some.
     "core.hooksPath=/dev/null",
     // Empty means none, for every version: an old one would start a program called `false`.
     "core.fsmonitor=",
     // Writing the cache would change the index of the user, and dropping it would make their next `git status` slow.
     "core.untrackedCache=keep",
+    // An index that is split has a part in the repository itself, and nobody checks what that holds.
+    "core.splitIndex=false",
     // These would let a file change unseen: with its time put back, or beside one whose name differs in case alone.
     "core.checkStat=default",
     "core.trustctime=true",

@@ -171,7 +171,13 @@ impl Git {
 
     /// Asks git something to which it says yes, or, by its exit code 1, no.
     pub fn judged(&self, call: &Call) -> Result<YesOrNo, GitError> {
-        let ended = self.ended(call, GitInput::Nothing, Stdio::piped())?;
+        self.judged_reading(call, &[])
+    }
+
+    /// The same for a call that is given something to read.
+    pub fn judged_reading(&self, call: &Call, input: &[u8]) -> Result<YesOrNo, GitError> {
+        let input = if input.is_empty() { GitInput::Nothing } else { GitInput::Bytes(input) };
+        let ended = self.ended(call, input, Stdio::piped())?;
         match ended.output.status.code() {
             Some(0 | 1) => Ok(YesOrNo {
                 is_yes: ended.output.status.success(),

@@ -149,6 +149,7 @@ impl Bundler {
             ours: &ours,
             definition: &self.definition,
             redactor: &self.redactor,
+            aside: &files.aside(),
         };
         let contents = BundleContents {
             files,

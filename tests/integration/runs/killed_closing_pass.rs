@@ -127,6 +127,53 @@ fn a_closing_pass_that_is_killed_anywhere_leaves_the_tree_as_it_was() {
     kill(6);
 }
 
+/// What a bundle has of the tree is what the run had made of it, and not what its checks were asked with.
+#[test]
+fn a_bundle_of_a_run_that_was_killed_in_its_closing_pass_has_the_tree_of_the_run() {
+    let whole = project();
+    whole.run(&["run", "main", "--strict"]).code(0);
+    // What git ignores does not travel.
+    let travels = |project: &Project| {
+        let mut found = standing(project);
+        found.remove("pytest.ini");
+        found
+    };
+    let mut expected = travels(&whole);
+    // Git knows whether a file can be executed, and no more.
+    for (mode, _) in expected.values_mut() {
+        *mode &= 0o170_100;
+    }
+    for kill in 0..4 {
+        let project = project();
+        let child =
+            project.command(&["run", "main", "--strict"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+        let mut child = child.unwrap();
+        while project.run_files(".aside/record.json").is_empty() && child.try_wait().unwrap().is_none() {
+            std::thread::sleep(Duration::from_micros(200));
+        }
+        std::thread::sleep(Duration::from_millis(kill * 12));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let bundled = project.run(&["bundle", "main", "--output", ".loops/run.llz"]);
+        if bundled.code != Some(0) {
+            // It had come to its end.
+            assert!(project.run_files(".aside/record.json").is_empty(), "{}", bundled.all());
+            continue;
+        }
+        let clone = Project::new();
+        git(&clone, &["clone", "-q", &project.path().to_string_lossy(), "."]);
+        let bundle = project.at(".loops/run.llz");
+        fs::copy(&bundle, clone.at("run.llz")).unwrap();
+        let ran = clone.run(&["resume", "--from", "run.llz"]);
+        fs::remove_file(clone.at("run.llz")).unwrap();
+        let mut found = travels(&clone);
+        for (mode, _) in found.values_mut() {
+            *mode &= 0o170_100;
+        }
+        assert_eq!(found, expected, "{}", ran.all());
+    }
+}
+
 /// `cargo test --test integration -- --ignored five_hundred_kills`: some minutes.
 #[test]
 #[ignore = "it takes some minutes"]
