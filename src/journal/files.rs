@@ -225,6 +225,11 @@ impl RunFiles {
         self.with("objects")
     }
 
+    /// The index of the repository as it was when the run began.
+    pub fn start_index(&self) -> PathBuf {
+        self.objects().join("start-index")
+    }
+
     /// Streams that are too long for the journal.
     pub fn streams(&self) -> PathBuf {
         self.with("streams")

@@ -30,6 +30,8 @@ use std::time::Duration;
 pub use record::{ClaimRecord, Pass};
 pub use rule::{ClaimStanding, Live};
 use rustix::fs::OFlags;
+use rustix::io::Errno;
+use rustix::process::{Pid, test_kill_process};
 
 use crate::files::read::{self, Unread};
 
@@ -46,6 +48,10 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// while it forked leaves its lock to the child until that calls `exec`, so the first look may mislead.
 const TRIES: u32 = 4;
 const BETWEEN: Duration = Duration::from_millis(10);
+
+/// The same where the process of every such run is gone, on a machine that has more to do than it can.
+const TRIES_AFTER_DEATH: u32 = 60;
+const BETWEEN_AFTER_DEATH: Duration = Duration::from_millis(50);
 
 /// The prefix of files that will become claims when they are renamed.
 const UNBORN: &str = ".claim-";
@@ -138,13 +144,41 @@ impl Ticket {
 
 /// Claims what a run wants, before its first event.
 pub fn take(directory: &Path, wanted: ClaimRequest) -> io::Result<Taken> {
-    for _ in 1..TRIES {
-        match try_to_take(directory, wanted.clone())? {
-            Taken::Refused(_) | Taken::Runs(_) => std::thread::sleep(BETWEEN),
-            taken @ (Taken::Held(_) | Taken::Queued(_) | Taken::Circle(_)) => return Ok(taken),
+    let mut tries = 1;
+    loop {
+        let taken = try_to_take(directory, wanted.clone())?;
+        let ahead = match &taken {
+            Taken::Refused(ahead) => ahead.as_slice(),
+            Taken::Runs(same) => std::slice::from_ref(same),
+            Taken::Held(_) | Taken::Queued(_) | Taken::Circle(_) => return Ok(taken),
+        };
+        let are_dead = ahead.iter().all(|run| is_dead(run));
+        if tries >= if are_dead { TRIES_AFTER_DEATH } else { TRIES } {
+            return Ok(taken);
         }
+        tries += 1;
+        std::thread::sleep(if are_dead { BETWEEN_AFTER_DEATH } else { BETWEEN });
     }
-    try_to_take(directory, wanted)
+}
+
+/// Waits until no run is known as alive because of a child that it left when it was killed.
+pub fn outlive_children(directory: &Path) -> io::Result<()> {
+    for _ in 1..TRIES_AFTER_DEATH {
+        if !live(directory)?.iter().any(is_dead) {
+            break;
+        }
+        std::thread::sleep(BETWEEN_AFTER_DEATH);
+    }
+    Ok(())
+}
+
+/// Tells whether the process of a run is gone, of this machine. In another namespace a process may have another number, so
+/// this says nothing about the run: only its lock does.
+fn is_dead(run: &Live) -> bool {
+    let Some(record) = &run.record else { return false };
+    let pid = i32::try_from(record.pid).ok().and_then(Pid::from_raw);
+    record.host == rustix::system::uname().nodename().to_string_lossy()
+        && pid.is_some_and(|pid| test_kill_process(pid) == Err(Errno::SRCH))
 }
 
 fn try_to_take(directory: &Path, wanted: ClaimRequest) -> io::Result<Taken> {

@@ -71,6 +71,32 @@ fn a_claim_holds_until_it_is_dropped() {
     assert_eq!(files(directory), [MUTEX]);
 }
 
+/// Between `fork` and `exec`, a child of a run has the lock as well, and a busy machine lets it wait there.
+#[test]
+fn a_child_of_a_killed_run_is_outlived() {
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    let mut dead = std::process::Command::new("true").spawn().unwrap();
+    dead.wait().unwrap();
+    let mut left = wanted("a", "src");
+    left.record.pid = dead.id();
+    left.record.host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    for of_next in [true, false] {
+        let held = claim(directory, left.clone());
+        let child = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(300));
+            drop(held);
+        });
+        if of_next {
+            drop(claim(directory, wanted("b", "src")));
+        } else {
+            outlive_children(directory).unwrap();
+            assert_eq!(live(directory).unwrap(), []);
+        }
+        child.join().unwrap();
+    }
+}
+
 #[test]
 fn a_run_runs_once() {
     let directory = tempfile::tempdir().unwrap();

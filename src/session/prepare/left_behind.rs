@@ -60,6 +60,7 @@ fn records(running: &Path) -> Vec<(String, PathBuf, Vec<u8>)> {
 pub(crate) fn end(running: &Path, own: &str, session: &Session<'_>) {
     // Before it is asked who lives: a run has its claim before its record, so one that begins meanwhile is not in here.
     let records = records(running);
+    let _best_effort = claim::outlive_children(running);
     let live = claim::live(running).unwrap_or_default();
     if let Some(home) = running.parent().and_then(Path::parent) {
         let is_live = |run: &str| run == own || live.iter().any(|live| live.instance == run);

@@ -8,6 +8,8 @@ use crate::base::diagnostic::nearest;
 use crate::definition::load::{self, DIRECTORY};
 use crate::engine::event::LoopComplete;
 use crate::engine::outcome::Outcome;
+use crate::journal::claim;
+use crate::journal::files::RunFiles;
 use crate::journal::known::{self, KnownRun, RunStatus};
 use crate::report::advice::loop_of;
 use crate::session::context::Session;
@@ -30,6 +32,7 @@ pub(crate) fn choose(name: &str, session: &Session<'_>) -> Result<Chosen, Error>
         let loops = root.join(DIRECTORY);
         let is_meant =
             |run: &KnownRun| run.files.instance() == name || of_loop(run, name, (&root, file.as_deref()));
+        claim::outlive_children(&RunFiles::running(&loops)).map_err(unreadable)?;
         let open = known::open(&loops).map_err(unreadable)?;
         let archived = known::archived(&loops).map_err(unreadable)?;
         let all = || open.iter().chain(&archived);
