@@ -289,9 +289,11 @@ impl FileInPart {
         Some(text)
     }
 
-    /// Tells whether the tests of a source are among its judges: the rest is the work.
+    /// Tells whether the tests of a source are among its judges: the rest is the work. A manifest is none, though examples
+    /// could stand in it.
     fn is_source(&self) -> bool {
-        self.roles.iter().any(|role| matches!(role, Role::Inside(_)))
+        let is_manifest = self.roles.iter().any(|role| matches!(role, Role::Section(_)));
+        !is_manifest && self.roles.iter().any(|role| matches!(role, Role::Inside(_)))
     }
 }
 

@@ -147,8 +147,74 @@ fn shell() {
     play("shell");
 }
 
-const PLAYED: &[&str] =
-    &["c", "dotnet", "git", "go", "java", "javascript", "loops", "php", "python", "ruby", "rust", "shell"];
+#[test]
+fn dart() {
+    play("dart");
+}
+
+#[test]
+fn documents() {
+    play("documents");
+}
+
+#[test]
+fn elixir() {
+    play("elixir");
+}
+
+#[test]
+fn haskell() {
+    play("haskell");
+}
+
+#[test]
+fn infrastructure() {
+    play("infrastructure");
+}
+
+#[test]
+fn scala() {
+    play("scala");
+}
+
+#[test]
+fn sql() {
+    play("sql");
+}
+
+#[test]
+fn swift() {
+    play("swift");
+}
+
+#[test]
+fn zig() {
+    play("zig");
+}
+
+const PLAYED: &[&str] = &[
+    "c",
+    "dart",
+    "documents",
+    "dotnet",
+    "elixir",
+    "git",
+    "go",
+    "haskell",
+    "infrastructure",
+    "java",
+    "javascript",
+    "loops",
+    "php",
+    "python",
+    "ruby",
+    "rust",
+    "scala",
+    "shell",
+    "sql",
+    "swift",
+    "zig",
+];
 
 #[test]
 fn every_case_is_played() {
