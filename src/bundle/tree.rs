@@ -149,7 +149,7 @@ impl<'w> TreeKeeper<'w> {
         let index = self.git.id(&write_tree).ok();
         self.git.line(&Call::new("add").with(&["--update"]).path(":/"))?;
         self.add_untracked()?;
-        let aside = aside::to_put_back(self.wanted.aside).map_err(|error| error.to_string())?;
+        let aside = aside::to_put_back(self.wanted.aside)?;
         self.take_out_secrets()?;
         self.put_back(aside)?;
         let found = unfit(&self.git, &self.head, &self.git.id(&write_tree)?, &self.protected)?;
@@ -215,7 +215,7 @@ impl<'w> TreeKeeper<'w> {
     }
 
     /// Takes what is put aside in the place of what stands there meanwhile.
-    fn put_back(&mut self, aside: Vec<PutAside>) -> Result<(), String> {
+    fn put_back(&mut self, aside: Vec<PutAside>) -> Result<(), TreeError> {
         if aside.is_empty() {
             return Ok(());
         }
@@ -242,7 +242,8 @@ impl<'w> TreeKeeper<'w> {
             }
         }
         let lines = [gone, there].concat();
-        self.git.bytes(&Call::new("update-index").with(&["-z", "--index-info"]), &lines).map(drop)
+        self.git.bytes(&Call::new("update-index").with(&["-z", "--index-info"]), &lines)?;
+        Ok(())
     }
 
     /// Names a path for git; nothing when it is outside of the tree.

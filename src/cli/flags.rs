@@ -352,6 +352,7 @@ pub(super) fn told(flags: &RunFlags, env: &Environment) -> RunOptions {
             UploadFlags { retention_days, .. } => Storing::Ours(Upload { retention_days: *retention_days }),
         },
         assignment: None,
+        item_start: None,
         beside: Vec::new(),
         chain: (report.go_on == GoOn::Dispatch).then(|| link(&report.chain)),
     }

@@ -113,6 +113,21 @@ pub struct KnownStart {
     /// Where the run stands in its working tree, and what is checked out of it; none in journals of an earlier version.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub place: Option<TreePlace>,
+    /// The index of the repository; none in journals of an earlier version, and where there was none.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub known_index: Option<KnownIndex>,
+}
+
+/// The index of a repository when a run began. A copy of it is kept beside the journal, because an action may write into the
+/// index that a file is what it was.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KnownIndex {
+    /// Its path.
+    pub place: String,
+    /// The digest of its bytes.
+    pub sha256: String,
+    /// The digest of the copy, which holds all of an index that is split.
+    pub kept: String,
 }
 
 impl StartTree {

@@ -417,10 +417,12 @@ impl<'r> LegRun<'r> {
                 Err(error) => return Err(error),
             }
         }
-        if let Some(tree) = tree {
+        let start = tree.map(|tree| {
             tree.before_beginning(id);
-        }
-        let run = self.run_options(id, &directory, left, self.attempt);
+            tree.start_of(id)
+        });
+        let mut run = self.run_options(id, &directory, left, self.attempt);
+        run.item_start = start;
         let name = self.plan.planned(&item.r#loop).map(name_of);
         self.begun(item, &run).inspect_err(|error| {
             self.session.report_unbegun(error, (self.options.code_of)(error), name.as_deref(), &run);

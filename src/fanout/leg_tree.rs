@@ -11,15 +11,20 @@ use serde::{Deserialize, Serialize};
 
 use super::item::ItemId;
 use super::plan::Plan;
+use crate::base::name::LoopName;
 use crate::base::sum::Sum;
 use crate::base::text::{head, listed_in_part};
+use crate::base::time::Timestamp;
 use crate::definition::load::DIRECTORY;
 use crate::engine::changes::{EntryContent, TreeEntry};
 use crate::files::aside::{self, Placed};
 use crate::files::read;
 use crate::files::replace::replace;
 use crate::git::call::Call;
+use crate::git::own_index::SavedIndex;
 use crate::journal::files::RunFiles;
+use crate::process::clock::Clock;
+use crate::run::leg_start::{IgnoredJudges, ItemStart};
 use crate::session::context::Session;
 use crate::session::error::Error;
 use crate::session::git;
@@ -48,7 +53,17 @@ pub(super) struct LegTree<'s> {
     committed: Contents,
     /// The branch that was checked out, if one was.
     branch: Option<String>,
+    /// The index as the leg found it. An item may write there that what it changed is what it was.
+    index: SavedIndex,
+    /// What git ignores and decides about checks all the same, as the leg found it.
+    ignored: IgnoredJudges,
+    /// When the leg began.
+    since: Timestamp,
 }
+
+/// Where the ignored files of an item are put aside, and programs that others left, in the directory for all of them.
+const IGNORED: &str = "ignored";
+const PROGRAMS: &str = "programs";
 
 /// What items of a plan left in a checkout.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -74,14 +89,22 @@ impl<'s> LegTree<'s> {
             // A leg that was killed left it there.
             aside::put_back(&home.join(item)).map_err(|error| unfinished(&error))?;
         }
+        let since = Clock::start().now();
+        let name = LoopName::parse("leg").expect("it is a name");
+        // What the first run would write into the list of ignored files is there from the beginning.
+        let _best_effort = RunFiles::fresh(&root.join(DIRECTORY), &name, since).make_directory();
+        let git = git::at(root, session);
+        let index =
+            SavedIndex::of(&git).map_err(|why| Error::refused(format!("the index is not known: {why}")))?;
         let began = WholeTree::look(root, own, session)?;
+        let ignored = IgnoredJudges::look(&git, &began.top)
+            .map_err(|why| Error::refused(format!("what git ignores is not known: {why}")))?;
         let committed = began.committed()?;
         let is_left = |left: &Contents, entry: &TreeEntry| left.get(&entry.path) == Some(&entry.content);
         let is_of_item = |entry: &&TreeEntry| left.items.values().any(|left| is_left(left, entry));
         let others = began.start.entries.iter().filter(|entry| !is_of_item(entry));
         let before = others.map(|entry| (entry.path.clone(), entry.content.clone())).collect();
-        let branch =
-            git::at(root, session).line(&Call::new("symbolic-ref").with(&["--quiet"]).revision("HEAD")).ok();
+        let branch = git.line(&Call::new("symbolic-ref").with(&["--quiet"]).revision("HEAD")).ok();
         let tree = Self {
             session,
             root: root.to_owned(),
@@ -92,6 +115,9 @@ impl<'s> LegTree<'s> {
             before,
             committed,
             branch,
+            index,
+            ignored,
+            since,
         };
         for (item, left) in &tree.left.items {
             let there = tree.began.start.entries.iter().filter(|entry| is_left(left, entry));
@@ -102,6 +128,12 @@ impl<'s> LegTree<'s> {
 
     /// Puts aside what an item has left, so that the next one does not see it.
     pub(super) fn after(&mut self, item: &ItemId, is_last: bool) -> Result<(), Error> {
+        if !is_last {
+            self.set_ignored_aside(item)?;
+        }
+        self.index
+            .put_back()
+            .map_err(|why| Error::refused(format!("the index cannot be made what it was: {why}")))?;
         let now = WholeTree::look(&self.root, &self.own, self.session)?;
         self.check_out(&now)?;
         // What its commits have is a difference to the commit that is checked out now.
@@ -119,9 +151,26 @@ impl<'s> LegTree<'s> {
         if is_last { Ok(()) } else { self.set_aside(item.as_str(), &left) }
     }
 
+    fn set_ignored_aside(&self, item: &ItemId) -> Result<(), Error> {
+        let left = self.ignored.left(&git::at(&self.root, self.session));
+        let left = left.map_err(|why| Error::refused(format!("what git ignores is not known: {why}")))?;
+        if left.is_empty() {
+            return Ok(());
+        }
+        let aside = self.home.join(IGNORED).join(item.as_str());
+        aside::put_aside(&aside, &self.began.top, &left).map_err(|error| unfinished(&error))
+    }
+
+    /// Tells where an item begins.
+    pub(super) fn start_of(&self, item: &ItemId) -> ItemStart {
+        ItemStart { since: self.since, aside: self.home.join(PROGRAMS).join(item.as_str()) }
+    }
+
     /// Puts back what an item had left itself, because its run goes on here.
     pub(super) fn before_resuming(&self, item: &ItemId) -> Result<(), Error> {
-        self.bring_back(item.as_str()).map(drop)
+        self.bring_back(item.as_str())?;
+        let ignored = self.home.join(IGNORED).join(item.as_str());
+        aside::put_back(&ignored).map(drop).map_err(|error| unfinished(&error))
     }
 
     /// Forgets what an item left before, because it begins anew. Its bundles have it.
@@ -137,6 +186,17 @@ impl<'s> LegTree<'s> {
             match self.bring_back(item) {
                 Ok(stayed) => kept.extend(stayed),
                 Err(error) => self.session.talk.warning(error.message()),
+            }
+        }
+        // What git ignores is in no bundle.
+        for entry in [IGNORED, PROGRAMS].into_iter().flat_map(|folder| read_dir(&self.home.join(folder))) {
+            match aside::put_back(&entry) {
+                Ok(stayed) if stayed.is_empty() => {}
+                Ok(stayed) => self.session.talk.note(&format!(
+                    "of what items left and git ignores, these files are gone, because others left something there as well: {}",
+                    listed_in_part(&stayed)
+                )),
+                Err(error) => self.session.talk.warning(unfinished(&error).message()),
             }
         }
         if !kept.is_empty() {
@@ -226,6 +286,11 @@ impl<'s> LegTree<'s> {
         let placed = placed.collect::<Result<Vec<Placed>, Error>>()?;
         aside::put_aside(&self.home.join(item), &self.began.top, &placed).map_err(|error| unfinished(&error))
     }
+}
+
+fn read_dir(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path()).collect()
 }
 
 /// Forgets what items left in a checkout: it is clean, so that nothing of it is there.

@@ -606,6 +606,7 @@ impl MergeResult<'_> {
             unseen: Vec::new(),
             ignored: Vec::new(),
             place: None,
+            known_index: None,
         })
     }
 

@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use crate::base::object::ObjectId;
 
 /// Options of every call, which take precedence over the configuration.
-const SETTINGS: [&str; 26] = [
+const SETTINGS: [&str; 27] = [
     // Hooks are programs of the repository, and `reset`, `update-ref` and `worktree add` would start some.
     "core.hooksPath=/dev/null",
     // Empty means none, for every version: an old one would start a program called `false`.
@@ -49,6 +49,8 @@ const SETTINGS: [&str; 26] = [
     // Signing and showing signatures start a program, which may ask for a passphrase that nobody is there to give.
     "commit.gpgSign=false",
     "log.showSignature=false",
+    // It is a file of the tree, which may be a pipe.
+    "log.mailmap=false",
     "gpg.program=",
     // A partial clone or a submodule would be fetched in the middle of a call that is meant to read what is here.
     "protocol.allow=never",

@@ -1,19 +1,21 @@
 //! An index of our own beside that of a repository, so that trees are made while the repository stays as it is.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-use super::call::alternate;
+use super::call::{Call, alternate};
 use super::error::GitError;
+use super::runner::Git;
+use crate::files::read::{self, Unread};
 use crate::files::transient;
 
 /// An index of our own, and a place for objects of our own: trees can be made, and the repository stays as it is.
 pub(crate) struct OwnIndex {
     pub(super) env: BTreeMap<String, String>,
-    /// Holds the index.
-    _place: TempDir,
+    /// Holds the index, where it goes with this.
+    _place: Option<TempDir>,
 }
 
 impl OwnIndex {
@@ -23,12 +25,17 @@ impl OwnIndex {
         fs_err::create_dir_all(objects)?;
         let own = place.path().join("index");
         copy_index(index, &own)?;
+        Ok(Self { _place: Some(place), ..Self::at(&own, known, objects)? })
+    }
+
+    /// Takes an index that is kept. New objects go to `objects`.
+    pub(crate) fn at(index: &Path, known: &Path, objects: &Path) -> Result<Self, GitError> {
         let env = BTreeMap::from([
-            ("GIT_INDEX_FILE".to_owned(), text(&own)?),
+            ("GIT_INDEX_FILE".to_owned(), text(index)?),
             ("GIT_OBJECT_DIRECTORY".to_owned(), text(objects)?),
             ("GIT_ALTERNATE_OBJECT_DIRECTORIES".to_owned(), alternate(&text(known)?)),
         ]);
-        Ok(Self { env, _place: place })
+        Ok(Self { env, _place: None })
     }
 
     /// Copies an index. New objects go to the repository itself, and git may remember in the copy what it found out about
@@ -41,7 +48,7 @@ impl OwnIndex {
             ("GIT_INDEX_FILE".to_owned(), text(&own)?),
             ("GIT_OPTIONAL_LOCKS".to_owned(), "1".to_owned()),
         ]);
-        Ok(Self { env, _place: place })
+        Ok(Self { env, _place: Some(place) })
     }
 
     /// Returns the same with variables of its own.
@@ -57,8 +64,69 @@ impl OwnIndex {
         let mut env = self.env.clone();
         let own = place.path().join("index");
         env.insert("GIT_INDEX_FILE".to_owned(), own.to_string_lossy().into_owned());
-        Ok(Self { env, _place: place })
+        Ok(Self { env, _place: Some(place) })
     }
+}
+
+/// The index of a repository as it was at a moment, to be put back.
+pub(crate) struct SavedIndex {
+    index: PathBuf,
+    copy: PathBuf,
+    /// Holds the copy.
+    _place: TempDir,
+}
+
+impl SavedIndex {
+    /// Saves an index. One that is split is saved as a whole.
+    pub(crate) fn of(git: &Git) -> Result<Self, GitError> {
+        let ask = Call::new("rev-parse").with(&["--path-format=absolute", "--git-path", "index"]);
+        let index = PathBuf::from(git.line(&ask)?);
+        let place = transient::directory("ll-index-")?;
+        let copy = place.path().join("index");
+        copy_index(&index, &copy)?;
+        if is_split(&copy)? {
+            git.with("GIT_INDEX_FILE", &copy).line(&joining())?;
+        }
+        Ok(Self { index, copy, _place: place })
+    }
+
+    /// Makes the index what it was, with its time.
+    pub(crate) fn put_back(&self) -> Result<(), GitError> {
+        let bytes = |path: &Path| read::bytes(path, LARGEST).ok();
+        let saved = bytes(&self.copy);
+        if saved == bytes(&self.index) {
+            return Ok(());
+        }
+        if saved.is_none() {
+            fs_err::remove_file(&self.index)?;
+            return Ok(());
+        }
+        let folder = self.index.parent().unwrap_or(Path::new("."));
+        let new = tempfile::Builder::new().prefix("index.ll-").tempfile_in(folder)?;
+        copy_index(&self.copy, new.path())?;
+        new.persist(&self.index).map_err(|error| error.error)?;
+        Ok(())
+    }
+}
+
+/// The largest index that is read: more than ten million files.
+pub(crate) const LARGEST: u64 = 4 << 30;
+
+/// How the extension begins by which an index has its files elsewhere, in a file whose content nobody checks.
+const SPLIT: &[u8] = b"link";
+
+/// Tells whether an index may be split.
+pub(crate) fn is_split(index: &Path) -> std::io::Result<bool> {
+    match read::bytes(index, LARGEST) {
+        Ok(bytes) => Ok(bytes.windows(SPLIT.len()).any(|window| window == SPLIT)),
+        Err(Unread::Absent) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The call that makes of an index that is split one that is not.
+pub(crate) fn joining() -> Call {
+    Call::new("update-index").with(&["--no-split-index", "--force-write-index"])
 }
 
 /// A variable of git holds text.

@@ -72,6 +72,11 @@ impl StatusLine<'_> {
         }
     }
 
+    /// Tells whether it is a single file that git tracks.
+    pub(crate) fn is_of_a_file(&self) -> bool {
+        matches!(self.standing, FileStanding::Tracked { .. })
+    }
+
     /// Tells whether the commit has it.
     pub(crate) fn is_in_commit(&self) -> bool {
         match self.standing {

@@ -108,7 +108,15 @@ impl Role {
                 let also = Some("it was there before the check that passed would have made it".to_owned());
                 return Some(Assessed { kind: JudgeChange::Shadows, also });
             }
-            Self::Instruction | Self::Product | Self::Program(None) if end.is_ignored => {
+            Self::Instruction | Self::Product | Self::Program(None)
+                if end.is_ignored || is_of_dependencies(path) =>
+            {
+                let is_made_by_the_check = matches!(self, Self::Product) || tree.was_made_at_last(path);
+                if !is_made_by_the_check && !tree.is_installed(path) {
+                    let also =
+                        "it came after a check had looked, and no package manager says that it put it there";
+                    return Some(Assessed { kind: JudgeChange::Shadows, also: Some(also.to_owned()) });
+                }
                 JudgeChange::Installed
             }
             // Another name for the program that was run until now.
@@ -206,6 +214,13 @@ impl Role {
             }
         }
     }
+}
+
+/// Folders in which package managers have what they install, whether git ignores them or not.
+const OF_DEPENDENCIES: [&str; 5] = [".tox", ".venv", "node_modules", "vendor", "venv"];
+
+fn is_of_dependencies(path: &str) -> bool {
+    path.split('/').any(|part| OF_DEPENDENCIES.contains(&part))
 }
 
 /// Tells whether two texts of a configuration differ in how they are laid out alone.

@@ -42,6 +42,12 @@ pub trait Tree {
         true
     }
 
+    /// Tells whether a program that was not there at the start was installed: it was there before a check had looked, or a
+    /// package manager knows of it.
+    fn is_installed(&self, _path: &str) -> bool {
+        true
+    }
+
     /// Returns the file at a path, if there is one and it can be read.
     fn file(&self, path: &str) -> Option<FileAt> {
         match self.at(path) {

@@ -20,6 +20,7 @@ use crate::engine::event::{Event, LoopComplete, Stamped};
 use crate::engine::outcome::{Asker, Outcome, Signal, TerminatedBy};
 use crate::engine::question::AskedAbout;
 use crate::engine::request::{Input, Next, SubLoopEnd, SubLoopRequest, UnexpectedInput};
+use crate::evaluate::verdict::Observes;
 use crate::journal::snapshot::{self, Snapshot};
 use crate::journal::writer::EventTime;
 use crate::journal::{Tampered, ends, reader};
@@ -64,6 +65,11 @@ pub struct Lost {
 /// Runs to the end, which is an error when the journal cannot be written.
 pub async fn conduct(engine: &mut Engine<'_>, world: &mut World) -> Ended {
     world.rules = Rules::of(engine.start());
+    if !world.before.is_zero() {
+        // What was there in an earlier part of the run is not known any more.
+        world.doubt();
+        measure::know_index(world).await;
+    }
     match drive(engine, world).await {
         Ok(complete) => Ended { complete, lost: None },
         Err(error) => world.end_unsaved(engine, error),
@@ -97,6 +103,7 @@ async fn drive(engine: &mut Engine<'_>, world: &mut World) -> Result<LoopComplet
                 Input::SubLoopDone(perform(request, around, world).await?)
             }
             Next::Prompt(request) => {
+                world.doubt();
                 let (seen, usage) = agent::perform(request, world).await;
                 Input::PromptDone(seen, usage)
             }
@@ -109,7 +116,7 @@ async fn drive(engine: &mut Engine<'_>, world: &mut World) -> Result<LoopComplet
             Next::Ask(request) => Input::Answered(agent::ask(request, world).await),
             Next::ReadContinuation => Input::Continuation(continuation::read(&world.root)),
             Next::Run(request) => {
-                world.last_action = Some(world.clock.now());
+                world.moments.last_action = Some(world.clock.now());
                 Input::ActionDone(action::perform(request, world).await)
             }
             Next::Survey(request) => Input::Surveyed(tree_survey::look(request, world).await),
@@ -150,6 +157,9 @@ async fn drive(engine: &mut Engine<'_>, world: &mut World) -> Result<LoopComplet
             // The run ended before what it had asked for came.
             Err(UnexpectedInput) if asker.is_some() => {}
             Err(UnexpectedInput) => unreachable!("every request above has its own answer"),
+        }
+        if events.iter().any(is_a_look) {
+            world.doubt();
         }
         let moments = snapshot_moments::of(&events, &world.around);
         world.record(engine, events)?;
@@ -199,6 +209,11 @@ impl World {
     /// Returns how long the run has taken, without the pauses between its parts.
     fn elapsed(&self) -> Duration {
         self.before + self.clock.elapsed()
+    }
+
+    /// Remembers that a check has looked, or an agent is about to work, if it is the first time.
+    fn doubt(&mut self) {
+        self.moments.first_doubt.get_or_insert_with(|| self.clock.now());
     }
 
     /// State first, then talk.
@@ -308,6 +323,11 @@ impl World {
         }
         Input::WaitDone
     }
+}
+
+/// Tells whether a state has looked at the work.
+fn is_a_look(event: &Event) -> bool {
+    matches!(event, Event::Evaluate { observes: Some(Observes::Passing | Observes::Failing), .. })
 }
 
 /// Returns the same in the words of the engine, which knows no process.

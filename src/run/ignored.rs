@@ -61,9 +61,14 @@ const CLOSED: [&str; 24] = [
     "venv",
 ];
 
+/// The call that lists what git does not track.
+pub(super) fn list() -> Call {
+    Call::new("ls-files").with(&["--others", "--directory", "--full-name", "-z"]).path(":/")
+}
+
 /// Lists what git does not track. A folder that holds nothing tracked is named as such, and not looked into.
 pub(super) async fn untracked(git: &mut GitCalls, root: &Path) -> Result<Vec<u8>, GitError> {
-    let list = Call::new("ls-files").with(&["--others", "--directory", "--full-name", "-z"]).path(":/");
+    let list = list();
     git.run(root, &list).await
 }
 

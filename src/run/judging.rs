@@ -8,10 +8,11 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use super::ignored;
+use super::installed_programs::is_known_to_a_package;
 use super::look_error::LookError;
+use super::world::RunMoments;
 use crate::base::gitpath;
 use crate::base::object::ObjectId;
-use crate::base::time::Timestamp;
 use crate::engine::changes::{FileMode, IgnoredFile, KeptFile, KnownStart, TreeIds};
 use crate::engine::request::{AsideRequest, JudgingRequest, ObservingCommand};
 use crate::files::aside::{self, Placed};
@@ -174,8 +175,7 @@ impl Tree for JudgedStart<'_> {
 struct JudgedEnd<'a> {
     git: GitTree,
     top: &'a Path,
-    /// When the last action began.
-    last_action: Option<Timestamp>,
+    moments: RunMoments,
 }
 
 impl Tree for JudgedEnd<'_> {
@@ -190,7 +190,13 @@ impl Tree for JudgedEnd<'_> {
     }
 
     fn was_made_at_last(&self, path: &str) -> bool {
-        self.last_action.is_some_and(|began| ignored::changed_since(path, self.top, began))
+        self.moments.last_action.is_some_and(|began| ignored::changed_since(path, self.top, began))
+    }
+
+    fn is_installed(&self, path: &str) -> bool {
+        let first_doubt = self.moments.first_doubt;
+        let was_there = first_doubt.is_none_or(|doubt| !ignored::changed_since(path, self.top, doubt));
+        was_there || is_known_to_a_package(path, self.top)
     }
 
     fn seen(&self) -> Vec<String> {
@@ -320,8 +326,8 @@ pub(super) struct JudgedChanges<'a> {
     pub(super) touched: Vec<String>,
     /// What git does not track now.
     pub(super) untracked: Vec<u8>,
-    /// When the last action began, in this process.
-    pub(super) last_action: Option<Timestamp>,
+    /// When it did what.
+    pub(super) moments: RunMoments,
 }
 
 /// Tells what a run did to its judges.
@@ -334,11 +340,8 @@ pub(super) fn judged(
     let mut paths: BTreeSet<String> = changes.touched.into_iter().collect();
     let (ids, ignored) = (&changes.start.ids, changes.start.ignored.as_slice());
     let start = JudgedStart::new(git, &ids.tree, ignored, files);
-    let end = JudgedEnd {
-        git: GitTree::new(git, &changes.end.tree),
-        top: place.top,
-        last_action: changes.last_action,
-    };
+    let end =
+        JudgedEnd { git: GitTree::new(git, &changes.end.tree), top: place.top, moments: changes.moments };
     // What the scope holds is in the trees.
     let is_seen = |path: &String| {
         !paths.contains(path)

@@ -6,16 +6,19 @@
 //! which times it may trust. The copy keeps its time for the same reason.
 
 mod changed;
+mod known_index;
 mod look;
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::convert::Infallible;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use look::{Look, Measurer};
+use tokio::sync::watch;
 
 use super::area::Area;
 use super::ignored;
@@ -44,7 +47,7 @@ use crate::git::runner::Git;
 use crate::journal::claim;
 use crate::journal::files::RunFiles;
 use crate::judges::found::{JudgesFound, JudgesState};
-use crate::process::signal::Cancel;
+use crate::process::signal::{Cancel, EndRequest};
 
 /// The longest time for a measurement.
 const LIMIT: Duration = Duration::from_mins(5);
@@ -70,7 +73,9 @@ pub async fn start(
     (env, cancel): (BTreeMap<String, String>, Cancel),
 ) -> StartTree {
     let git = GitCalls::new(env.clone(), cancel, LIMIT);
-    let mut measurer = Measurer { git, root, area, files, own: None };
+    let mut measurer = Measurer { git, root, area, files, own: None, known_index: None };
+    // Of a tree that is only looked at, nobody asks for it again.
+    let is_of_a_run = judging.is_some();
     let judging = judging.filter(|judging| !judging.commands.is_empty());
     let mut for_judges = measurer.git.clone();
     let untracked = async {
@@ -84,6 +89,11 @@ pub async fn start(
     });
     match looked {
         Ok((found, ignored)) => {
+            let known_index = if is_of_a_run {
+                Box::pin(measurer.keep_index(&found.repository)).await.ok().flatten()
+            } else {
+                None
+            };
             let before = found.entries.iter().filter(|entry| entry.tracked);
             let before = before.take(MOST_LISTED).map(|entry| changed::before(entry, &found.top)).collect();
             let Look { ids, entries, unseen, place, .. } = found;
@@ -97,6 +107,7 @@ pub async fn start(
                 unseen,
                 ignored,
                 place,
+                known_index,
             }))
         }
         Err(why) => StartTree::Unknown { unknown: why.to_string() },
@@ -107,11 +118,25 @@ pub async fn start(
 pub(super) async fn look(world: &mut World) -> SeenTree {
     let git = GitCalls::new(world.own_env.clone(), world.cancel.clone(), LIMIT);
     let (root, files, area) = (world.root.clone(), world.files.clone(), world.area.clone());
+    let known = world.rules.known_index().cloned();
     let sinks = RefCell::new(&mut world.sinks);
-    let mut measurer = Measurer { git, root: &root, area: &area, files: &files, own: None };
+    let known_index = known.as_ref();
+    let mut measurer = Measurer { git, root: &root, area: &area, files: &files, own: None, known_index };
     match Box::pin(while_ticking(&sinks, measurer.look())).await {
         Ok(found) => SeenTree::Known(found.ids),
         Err(why) => SeenTree::Unknown { unknown: why.to_string() },
+    }
+}
+
+/// Makes sure that there is an index to believe, where a run goes on.
+pub(super) async fn know_index(world: &mut World) {
+    let git = GitCalls::new(world.own_env.clone(), world.cancel.clone(), LIMIT);
+    let (root, files, area) = (world.root.clone(), world.files.clone(), world.area.clone());
+    let Some(known) = world.rules.known_index().cloned() else { return };
+    let mut measurer =
+        Measurer { git, root: &root, area: &area, files: &files, own: None, known_index: None };
+    if let Ok(Some(made)) = measurer.make_index(&known).await {
+        world.rules.know_index(made);
     }
 }
 
@@ -120,7 +145,9 @@ pub(super) async fn set_aside(request: &AsideRequest, world: &mut World) -> Resu
     let (_never, uncancelled) = Cancel::channel();
     let git = GitCalls::new(world.own_env.clone(), uncancelled, LIMIT);
     let (root, files, area) = (world.root.clone(), world.files.clone(), world.area.clone());
-    let mut measurer = Measurer { git, root: &root, area: &area, files: &files, own: None };
+    let known = world.rules.known_index().cloned();
+    let known_index = known.as_ref();
+    let mut measurer = Measurer { git, root: &root, area: &area, files: &files, own: None, known_index };
     let (git, top) = measurer.reader(&world.own_env).await?;
     judging::set_aside(request, &git, &top, &files)
 }
@@ -130,8 +157,10 @@ pub(super) async fn restore(request: &RestoreRequest, world: &mut World) -> Resu
     let (_never, uncancelled) = Cancel::channel();
     let git = GitCalls::new(world.own_env.clone(), uncancelled, LIMIT);
     let (root, files, area) = (world.root.clone(), world.files.clone(), world.area.clone());
+    let known = world.rules.known_index().cloned();
     let sinks = RefCell::new(&mut world.sinks);
-    let mut measurer = Measurer { git, root: &root, area: &area, files: &files, own: None };
+    let known_index = known.as_ref();
+    let mut measurer = Measurer { git, root: &root, area: &area, files: &files, own: None, known_index };
     // The judges of the end come first: what is compared afterwards is what the checks themselves changed.
     let edited = aside::take_back(&files.aside())?;
     let restored = while_ticking(&sinks, measurer.restore(&request.tree)).await;
@@ -140,16 +169,18 @@ pub(super) async fn restore(request: &RestoreRequest, world: &mut World) -> Resu
 
 /// Compares the working tree with the one on which the run began and with those of its verdicts, and writes the patch.
 pub(super) async fn end(request: &MeasureRequest, world: &mut World) -> Measured {
-    let last_action = world.last_action;
+    let moments = world.moments;
     let (own_env, variables) = (world.own_env.clone(), SearchVariables::of(&world.env));
     // What is wanted now is the end of the run, and this belongs to it.
-    let (_never, uncancelled) = Cancel::channel();
+    let (ask, uncancelled) = Cancel::channel();
     let limit = if world.cancel.is_asked() { SHORT_LIMIT } else { LIMIT };
     let git = GitCalls::new(world.own_env.clone(), uncancelled, limit);
     let (root, files, area) = (world.root.clone(), world.files.clone(), world.area.clone());
+    let known = world.rules.known_index().cloned();
     let redactor = world.redactor.clone();
     let sinks = RefCell::new(&mut world.sinks);
-    let mut measurer = Measurer { git, root: &root, area: &area, files: &files, own: None };
+    let known_index = known.as_ref();
+    let mut measurer = Measurer { git, root: &root, area: &area, files: &files, own: None, known_index };
     let mut for_judges = measurer.git.clone();
     let untracked = async {
         match &request.judging {
@@ -158,13 +189,20 @@ pub(super) async fn end(request: &MeasureRequest, world: &mut World) -> Measured
         }
     };
     let both = async { tokio::join!(measurer.compare(request, &redactor), untracked) };
+    let asked = world.cancel.clone();
+    let both = async {
+        tokio::select! {
+            found = both => found,
+            never = soon_after(asked, ask) => match never {},
+        }
+    };
     let (compared, untracked) = while_ticking(&sinks, Box::pin(both)).await;
     match compared {
         Ok(ComparedTrees { changes, since, touched }) => {
             let judges = match (&request.judging, untracked.ok().zip(touched)) {
                 (Some(judging), Some((untracked, touched))) => {
                     let (start, end) = (&request.start, &changes.end);
-                    let changes = JudgedChanges { start, end, touched, untracked, last_action };
+                    let changes = JudgedChanges { start, end, touched, untracked, moments };
                     Some(measurer.judged(judging, changes, (&own_env, variables)).await)
                 }
                 (Some(_), None) => Some(unknown_judges()),
@@ -174,6 +212,15 @@ pub(super) async fn end(request: &MeasureRequest, world: &mut World) -> Measured
         }
         Err(why) => Changes::Unknown { unknown: why.to_string() }.into(),
     }
+}
+
+/// Ends the calls of git some time after the run was asked to end: git may wait for somebody who never comes, at a pipe in the
+/// place of a file.
+async fn soon_after(mut asked: Cancel, ask: watch::Sender<EndRequest>) -> Infallible {
+    asked.differs_from(EndRequest::None).await;
+    tokio::time::sleep(SHORT_LIMIT).await;
+    let _over = ask.send(asked.request());
+    std::future::pending().await
 }
 
 /// How the tree on which a run ends compares with those before it.

@@ -9,7 +9,7 @@ use std::path::Path;
 use super::look_error::LookError;
 use crate::base::text::listed;
 use crate::engine::Start;
-use crate::engine::changes::{EntryContent, KnownStart, StartTree};
+use crate::engine::changes::{EntryContent, KnownIndex, KnownStart, StartTree};
 use crate::git::call::Call;
 use crate::git::in_run::GitCalls;
 
@@ -35,6 +35,18 @@ impl Rules {
             Some(StartTree::Unknown { .. }) | None => None,
         };
         Self { start: tree, loop_file: start.event.source.file.clone(), ..Self::default() }
+    }
+
+    /// Returns the index as it was when the run began.
+    pub(super) fn known_index(&self) -> Option<&KnownIndex> {
+        self.start.as_ref()?.known_index.as_ref()
+    }
+
+    /// Puts another one in its place.
+    pub(super) fn know_index(&mut self, index: KnownIndex) {
+        if let Some(start) = &mut self.start {
+            start.known_index = Some(index);
+        }
     }
 
     /// Takes note of the files that a command names.

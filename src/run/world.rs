@@ -72,8 +72,8 @@ pub struct World {
     pub surroundings: Surroundings,
     /// What is to be said about the action that is performed, as warnings.
     pub remarks: Vec<String>,
-    /// When the last action began, in this process.
-    pub last_action: Option<Timestamp>,
+    /// When it did what its judges are asked with.
+    pub moments: RunMoments,
     /// What was said already of what surprises people.
     pub surprises: Surprises,
     /// What the work of the run is judged by.
@@ -92,6 +92,16 @@ pub struct World {
     pub helper: Helper,
     /// Finds and prepares sub-loops: loop files are not the business of this layer.
     pub sub_loops: SubLoops,
+}
+
+/// When the run did what its judges are asked with, in this process.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RunMoments {
+    /// The last action began.
+    pub last_action: Option<Timestamp>,
+    /// A check had looked for the first time, or an agent was about to work: what is there by then was not put there to
+    /// change what the check says.
+    pub first_doubt: Option<Timestamp>,
 }
 
 /// Returns the directory that a process has to be started in to be in `root`; nothing where this process is there

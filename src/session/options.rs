@@ -16,6 +16,7 @@ use crate::engine::question::{AnswerKind, AnswerWay};
 use crate::lease::record::{LONGEST, SHORTEST};
 use crate::machine::{Budget, OnChange, OnHandoff};
 use crate::process::clock::Clock;
+use crate::run::leg_start::ItemStart;
 use crate::run::recording::Mode;
 
 /// How a run behaves and is reported, whether it begins or goes on.
@@ -51,6 +52,8 @@ pub struct RunOptions {
     pub storing: Storing,
     /// The item of a plan that it works on.
     pub assignment: Option<Assignment>,
+    /// Where the item begins, after others in the same checkout.
+    pub item_start: Option<ItemStart>,
     /// Files that are not work of it, wherever they lie, such as the plan.
     pub beside: Vec<PathBuf>,
     /// Its position in a chain of runs, if another run of the workflow continues after a hand-off.

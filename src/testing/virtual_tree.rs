@@ -106,6 +106,7 @@ impl VirtualTree {
             unseen: Vec::new(),
             ignored: Vec::new(),
             place,
+            known_index: None,
         }
     }
 

@@ -25,6 +25,7 @@ fn known(on_change: OnChange) -> Start {
         unseen: vec![],
         ignored: vec![],
         place: None,
+        known_index: None,
     };
     let tree = Some(StartTree::Known(Box::new(tree)));
     Start { event: LoopStart { tree, on_change, ..start.event }, ..start }

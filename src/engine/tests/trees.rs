@@ -24,6 +24,7 @@ fn known(strict: bool) -> Start {
         unseen: vec![],
         ignored: vec![],
         place: None,
+        known_index: None,
     };
     let start = start(strict);
     let event = LoopStart {

@@ -144,21 +144,20 @@ impl Ticket {
 
 /// Claims what a run wants, before its first event.
 pub fn take(directory: &Path, wanted: ClaimRequest) -> io::Result<Taken> {
-    let mut tries = 1;
-    loop {
+    let (mut tries, mut most) = (1, TRIES);
+    while tries < most {
         let taken = try_to_take(directory, wanted.clone())?;
         let ahead = match &taken {
             Taken::Refused(ahead) => ahead.as_slice(),
             Taken::Runs(same) => std::slice::from_ref(same),
             Taken::Held(_) | Taken::Queued(_) | Taken::Circle(_) => return Ok(taken),
         };
-        let are_dead = ahead.iter().all(|run| is_dead(run));
-        if tries >= if are_dead { TRIES_AFTER_DEATH } else { TRIES } {
-            return Ok(taken);
-        }
+        let are_dead = ahead.iter().all(is_dead);
+        most = if are_dead { TRIES_AFTER_DEATH } else { TRIES };
         tries += 1;
         std::thread::sleep(if are_dead { BETWEEN_AFTER_DEATH } else { BETWEEN });
     }
+    try_to_take(directory, wanted)
 }
 
 /// Waits until no run is known as alive because of a child that it left when it was killed.

@@ -13,7 +13,7 @@ use crate::base::object::ObjectId;
 use crate::base::own::{is_of_criteria, is_own};
 use crate::base::territory::ScopePath;
 use crate::base::text::{hex, plural};
-use crate::engine::changes::{EntryContent, TreeEntry, TreeIds, TreePlace};
+use crate::engine::changes::{EntryContent, KnownIndex, TreeEntry, TreeIds, TreePlace};
 use crate::git::call::Call;
 use crate::git::error::{Absent, GitError, GitFailure};
 use crate::git::in_run::GitCalls;
@@ -42,9 +42,12 @@ pub(super) struct Measurer<'m> {
     pub(super) files: &'m RunFiles,
     /// Where trees are made, once there is one to make.
     pub(super) own: Option<OwnIndex>,
+    /// The index as it was when the run began.
+    pub(super) known_index: Option<&'m KnownIndex>,
 }
 
 /// The repository around a run.
+#[derive(Clone)]
 pub(super) struct Place {
     top: PathBuf,
     objects: PathBuf,
@@ -63,11 +66,22 @@ impl Place {
     pub(super) fn objects(&self) -> &Path {
         &self.objects
     }
+
+    /// Its index.
+    pub(super) fn index(&self) -> &Path {
+        &self.index
+    }
+
+    /// The commit that is checked out.
+    pub(super) fn commit(&self) -> &ObjectId {
+        &self.commit
+    }
 }
 
 /// A working tree as it was found.
 pub(super) struct Look {
     pub(super) top: PathBuf,
+    pub(super) repository: Place,
     pub(super) ids: TreeIds,
     pub(super) entries: Vec<TreeEntry>,
     pub(super) unseen: Vec<String>,
@@ -159,17 +173,24 @@ impl Measurer<'_> {
     /// Looks at the working tree as it is.
     pub(super) async fn look(&mut self) -> Result<Look, LookError> {
         let place = self.place().await?;
+        let repository = place.clone();
         // Beside each other, for each of them walks through the whole tree.
         let (mut for_untracked, mut for_hidden) = (self.git.clone(), self.git.clone());
+        let (mut for_status, mut for_doubts) = (self.git.clone(), self.git.clone());
         let status = status::call(Untracked::LeftOut);
-        let (printed, untracked, flagged) = tokio::join!(
-            self.git.run(&place.top, &status),
+        let (printed, untracked, flagged, doubted) = tokio::join!(
+            for_status.run(&place.top, &status),
             untracked(&mut for_untracked, self.area, &place.top),
             flagged(&mut for_hidden, &place.top),
+            self.doubted(&mut for_doubts, &place),
         );
-        let (printed, mut untracked, flagged) = (printed?, untracked?, flagged?);
+        let (printed, mut untracked, flagged, doubted) = (printed?, untracked?, flagged?, doubted?);
         let inside = self.inside(&place.top)?;
         let (_, mut lines) = status::read(&printed);
+        let (_, doubted) = status::read(&doubted);
+        let doubted_paths: BTreeSet<&[u8]> = doubted.iter().map(|line| line.path).collect();
+        lines.retain(|line| !doubted_paths.contains(line.path) || !line.is_of_a_file());
+        lines.extend(doubted);
         // A file of ours that somebody has committed is work of the repository; that of the criteria stays ours.
         lines.retain(|line| {
             self.counts(&place.top, line.path) || (line.is_in_commit() && !is_of_criteria(line.path))
@@ -197,7 +218,17 @@ impl Measurer<'_> {
             let ids = TreeIds { commit, tree: tree.clone(), index: Some(tree), rest };
             let (top, entries) = (place.top, digested);
             let (place, tracked) = (tree_place, flagged.tracked);
-            return Ok(Look { top, ids, entries, unseen, untold, place, tracked, are_judges_unseen });
+            return Ok(Look {
+                top,
+                repository,
+                ids,
+                entries,
+                unseen,
+                untold,
+                place,
+                tracked,
+                are_judges_unseen,
+            });
         }
         let own = self.own(&place)?;
         let write_tree = Call::new("write-tree");
@@ -217,6 +248,10 @@ impl Measurer<'_> {
         let (gone, files): (Vec<_>, Vec<_>) = files.partition(|path| is_behind_a_link(path, &place.top));
         let list =
             |files: Vec<Vec<u8>>| files.into_iter().flat_map(|path| [path, vec![0]].concat()).collect();
+        // What the index says of these is not believed; what it does not have is read.
+        let doubted = lines.iter().map(|line| line.path).filter(|path| doubted_paths.contains(path));
+        let again = flagged.present.iter().map(Vec::as_slice).chain(doubted);
+        let gone: Vec<Vec<u8>> = gone.into_iter().chain(again.map(<[u8]>::to_vec)).collect();
         if !gone.is_empty() {
             let remove = Call::new("update-index").with(&["-z", "--force-remove", "--stdin"]);
             self.git.run_in(&own, &place.top, &remove, Some(list(gone))).await?;
@@ -243,7 +278,7 @@ impl Measurer<'_> {
         entries.extend(digested);
         let ids = TreeIds { commit: place.commit, tree, index, rest };
         let (top, place, tracked) = (place.top, tree_place, flagged.tracked);
-        Ok(Look { top, ids, entries, unseen, untold, place, tracked, are_judges_unseen })
+        Ok(Look { top, repository, ids, entries, unseen, untold, place, tracked, are_judges_unseen })
     }
 
     /// Returns where the run stands in the working tree.

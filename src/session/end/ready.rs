@@ -33,7 +33,7 @@ use crate::run::checkpoint::Checkpoints;
 use crate::run::projection::Projection;
 use crate::run::replay::Left;
 use crate::run::tree_snapshots::TreeSnapshots;
-use crate::run::{self, AgentSetup, Lost, Rules, SubLoop, Surprises, World, conduct};
+use crate::run::{self, AgentSetup, Lost, Rules, RunMoments, SubLoop, Surprises, World, conduct};
 use crate::session::audience::Audience;
 use crate::session::context::Session;
 use crate::session::error::Error;
@@ -186,7 +186,7 @@ impl Launch<'_> {
             area,
             surroundings: surroundings(&territory),
             remarks: Vec::new(),
-            last_action: None,
+            moments: RunMoments::default(),
             surprises: Surprises::default(),
             rules: Rules::default(),
             artifact: None,

@@ -30,7 +30,7 @@ use crate::session::end::publish::{Publication, Stage, publisher};
 use crate::session::end::ready::{Launch, Ready, StartPosition, sinks};
 use crate::session::end::{bundler, kept_nights};
 use crate::session::error::Error;
-use crate::session::git::worktree::Worktree;
+use crate::session::git::{self, worktree::Worktree};
 use crate::session::interrupts::Interrupts;
 use crate::session::options::{BeginOptions, RunOptions};
 use crate::session::prepare::consent::Decided;
@@ -204,6 +204,13 @@ impl<'s> ConfiguredRun<'s> {
         let area = tree::area(&territory, &options.run, session);
         let judging = self.judging(&files, &clock);
         let Self { prepared, options, context, .. } = &mut self;
+        if let Some(start) = &options.run.item_start {
+            let root = &prepared.located.root;
+            let git = git::at(root, session);
+            start.set_programs_aside(&judging, (&git, root), &session.env.for_ourselves()).map_err(
+                |why| Error::refused(format!("what another item left cannot be put aside: {why}")),
+            )?;
+        }
         let of = (&files, &*options, &judging);
         let looked = tree::start(prepared, &area, of, worktree.is_some(), &cancel, session).await;
         let (tree, warnings) = looked.inspect_err(|_| {

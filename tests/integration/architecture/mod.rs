@@ -113,7 +113,7 @@ const ROOMS: &[Room] = &[
             "base", "criteria", "evaluate", "files", "guidance", "judges", "shell", "machine", "engine",
             "process", "host", "git", "journal", "report",
         ],
-        &["fs_err", "regex", "rmcp", "rustix", "sha2", "similar", "tempfile", "tokio", "uuid"],
+        &["base64", "fs_err", "regex", "rmcp", "rustix", "sha2", "similar", "tempfile", "tokio", "uuid"],
     ),
     impure(
         "ci",

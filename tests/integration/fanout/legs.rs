@@ -10,6 +10,7 @@ use zip::write::SimpleFileOptions;
 use super::{Fan, bundle, checkout, item, plan, repository, with_fix};
 use crate::common::{Project, Ran, git, signal};
 use crate::forge::git_server::Repositories;
+use crate::runs::lying_index::FORGE;
 
 fn manifest(fan: &Fan, directory: &str) -> Value {
     let file = fs::File::open(bundle(&fan.at(directory))).unwrap();
@@ -360,6 +361,57 @@ fn each_item_begins_on_the_tree_of_the_plan_whatever_the_one_before_has_left() {
         assert_eq!(place.states(), ["ok\n", "ok\n"], "{more}");
         assert_eq!(git(&place.project, &["rev-parse", "HEAD"]), plan["commit"].as_str().unwrap());
     }
+}
+
+/// The fix of `a` leaves something in the checkout; that of `b` says what it found.
+const LEAVES: &str = "#!/bin/sh
+echo ok > $1/state
+ls conftest.py .venv/bin/look > $1/found 2> /dev/null
+wc -c < fix.sh >> $1/found
+test $1 = packages/a || exit 0
+";
+
+#[test]
+fn what_git_ignores_or_the_index_hides_is_not_seen_by_the_next_item() {
+    for leaves in [
+        "echo conftest.py >> .git/info/exclude; echo x > conftest.py",
+        "echo '# more' >> fix.sh; python3 out/forge.py times .git/index fix.sh",
+        "echo '# more' >> fix.sh; git update-index --assume-unchanged fix.sh",
+        "echo '# more' >> fix.sh; git add fix.sh; python3 out/forge.py tree .git/index",
+    ] {
+        let fan = Fan::of(with_fix(&[("a", "bad"), ("b", "bad")], &format!("{LEAVES}{leaves}\n")));
+        let plan = plan(&fan.project, &["--legs", "1"]);
+        let place = Checkout::of(&fan);
+        place.project.write("out/forge.py", FORGE);
+        git(&place.project, &["update-index", "--index-version", "2"]);
+        let ran = place.leg("legs/l01", "l01");
+        let found = |package: &str| place.project.read(&format!("packages/{package}/found"));
+        assert_eq!(found("b"), found("a"), "{leaves}: {}", ran.all());
+        assert_eq!(place.result("legs/l01", &plan, "b")["verified"], true, "{leaves}: {}", ran.all());
+    }
+}
+
+#[test]
+fn a_program_that_another_item_left_is_not_run_by_the_next_one() {
+    let fix = format!(
+        "{LEAVES}mkdir -p .venv/bin; printf '#!/bin/sh\\nexit 0\\n' > .venv/bin/look; chmod +x .venv/bin/look\n"
+    );
+    let project = with_fix(&[("a", "bad"), ("b", "bad")], &fix);
+    let text = project.read(".loops/main.yaml");
+    let own = "test \"$(cat ${context.path:shell}/state)\" = ok";
+    let asks = format!("test -e .venv/bin/look && exec .venv/bin/look; {own}");
+    assert!(text.contains(own), "{text}");
+    project.write(".loops/main.yaml", &text.replace(own, &asks));
+    project.write(".gitignore", "plan.json\nout/\n.venv/\n");
+    git(&project, &["add", "-A"]);
+    git(&project, &["commit", "-q", "-m", "a check that runs a program where it is there"]);
+    let fan = Fan::of(project);
+    let plan = plan(&fan.project, &["--legs", "1"]);
+    let place = Checkout::of(&fan);
+    let ran = place.leg("legs/l01", "l01");
+    assert_eq!(place.result("legs/l01", &plan, "b")["outputs"]["steps"], "3", "{}", ran.all());
+    assert!(!place.project.read("packages/b/found").contains("look"), "{}", ran.all());
+    assert_eq!(place.project.read(".venv/bin/look"), "#!/bin/sh\nexit 0\n");
 }
 
 #[test]

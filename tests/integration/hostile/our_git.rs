@@ -133,6 +133,51 @@ const NESTED: &[Plant] = &[
     plant("submodule.<name>.update", "inside in; git config -f .gitmodules submodule.in.path in; git config -f .gitmodules submodule.in.url ./in; git config submodule.in.url ./in; git config submodule.in.update \"!$E\"; git -C in commit -q --allow-empty -m x", "git submodule update in"),
 ];
 
+/// More of them, of which some need a newer git, a terminal, or more than a test has.
+#[rustfmt::skip]
+const MORE: &[Plant] = &[
+    plant("tar.<format>.command", "git config tar.x.command \"$E\"", "git archive --format=x HEAD"),
+    plant("man.<tool>.cmd", "git config man.viewer y; git config man.y.cmd \"$E\"", ""),
+    plant("browser.<tool>.cmd", "git config help.format web; git config web.browser y; git config browser.y.cmd \"$E\"", ""),
+    plant("mergetool.<tool>.cmd", "git config merge.tool y; git config mergetool.y.cmd \"$E\"; git config mergetool.prompt false", "git add -A; git commit -qm x; git checkout -qb o; echo o > a; git commit -qam o; git checkout -q -; echo p > a; git commit -qam p; git merge o; git mergetool -y"),
+    plant("guitool.<name>.cmd", "git config guitool.y.cmd \"$E\"", ""),
+    plant("trailer.<name>.cmd", "git config trailer.x.cmd \"$E\"", "echo x | git interpret-trailers --trailer x=1"),
+    plant("hook.<name>.command", "for e in pre-commit post-index-change reference-transaction post-checkout; do git config --add hook.y.event $e; done; git config hook.y.command \"$E\"", ""),
+    plant("pre-auto-gc", "hook .git/hooks/pre-auto-gc; git config gc.auto 1; git config gc.autoDetach false; git config maintenance.auto true", ""),
+    plant("pre-receive", "hook .git/hooks/pre-receive", "git push . HEAD:refs/heads/x"),
+    plant("update", "hook .git/hooks/update", "git push . HEAD:refs/heads/x"),
+    plant("post-receive", "hook .git/hooks/post-receive", "git push . HEAD:refs/heads/x"),
+    plant("post-update", "hook .git/hooks/post-update", "git push . HEAD:refs/heads/x"),
+    plant("push-to-checkout", "hook .git/hooks/push-to-checkout; git config receive.denyCurrentBranch updateInstead", ""),
+    plant("proc-receive", "hook .git/hooks/proc-receive; git config receive.procReceiveRefs refs/for", "git push . HEAD:refs/for/x"),
+    plant("post-applypatch", "hook .git/hooks/pre-applypatch", "git add -A; git commit -qm x; git format-patch -1 --stdout > .p; git reset -q --hard HEAD~1; git am .p"),
+    plant("sendemail-validate", "hook .git/hooks/sendemail-validate; git config sendemail.smtpServer \"$E\"", ""),
+    plant("imap.tunnel", "git config imap.tunnel \"$E\"; git config imap.folder x", "printf 'From x Thu Jan  1 00:00:00 1970\\nSubject: y\\n\\nz\\n' | git imap-send"),
+    plant("a blob that is fetched by a transport of its own", "git config core.repositoryFormatVersion 1; git config extensions.partialClone origin; git config remote.origin.promisor true; git config protocol.ext.allow always; git config remote.origin.url \"ext::$E\"; b=$(git rev-parse HEAD:a); rm -f .git/objects/$(echo $b | cut -c1-2)/$(echo $b | cut -c3-)", "git cat-file -p HEAD:a"),
+    plant("a tree that is fetched when it is needed", "git config core.repositoryFormatVersion 1; git config extensions.partialClone origin; git config remote.origin.promisor true; git config remote.origin.url \"$PWD\"; git config remote.origin.uploadpack \"$E\"; b=$(git rev-parse HEAD:sub); rm -f .git/objects/$(echo $b | cut -c1-2)/$(echo $b | cut -c3-)", "git ls-tree -r HEAD"),
+    plant("a promisor without a name in the extensions", "git config remote.origin.promisor true; git config remote.origin.partialCloneFilter blob:none; git config protocol.ext.allow always; git config remote.origin.url \"ext::$E\"; b=$(git rev-parse HEAD:a); rm -f .git/objects/$(echo $b | cut -c1-2)/$(echo $b | cut -c3-)", "git cat-file -p HEAD:a"),
+    plant("fetch.bundleURI", "git config fetch.bundleURI \"ext::$E\"; git config protocol.ext.allow always; git config transfer.bundleURI true; git config remote.origin.url \"$PWD\"", ""),
+    plant("attr.tree", "git config filter.y.clean \"$E\"; b=$(echo '* filter=y' | git hash-object -w --stdin); t=$(printf \"100644 blob $b\\t.gitattributes\\n\" | git mktree); git config attr.tree $t", ""),
+    plant("clean, included for a directory in any letters", "git config -f .inc filter.y.clean \"$E\"; git config \"includeIf.gitdir/i:**.path\" \"$PWD/.inc\"; info", ADD),
+    plant("clean, included from the home directory", "git config -f ~/.inc filter.y.clean \"$E\"; git config include.path '~/.inc'; info", ADD),
+    plant("clean, included by the configuration of the worktree", "git config extensions.worktreeConfig true; git config -f .inc filter.y.clean \"$E\"; git config --worktree include.path \"$PWD/.inc\"; info", ADD),
+    plant("core.sshCommand that is included for a remote", "git config -f .inc core.sshCommand \"$E\"; git config remote.origin.url ssh://x.invalid/y; git config 'includeIf.hasconfig:remote.*.url:ssh://**.path' \"$PWD/.inc\"", "git ls-remote origin"),
+    plant("a monitor that is included", "git config -f .inc core.fsmonitor \"$E\"; git config include.path ../.inc", "git status"),
+    plant("objects elsewhere, with a configuration there", "git init -q .other; git -C .other config core.fsmonitor \"$E\"; git -C .other config filter.y.clean \"$E\"; echo \"$PWD/.other/.git/objects\" > .git/objects/info/alternates", ""),
+    plant("replaced objects, with attributes", "git config filter.y.clean \"$E\"; b=$(echo '* filter=y' | git hash-object -w --stdin); t=$(printf \"100644 blob $b\\t.gitattributes\\n\" | git mktree); c=$(git commit-tree -m x $t); git replace HEAD $c", ""),
+    plant("grafts, and a signature", "mkdir -p .git/info; git rev-parse HEAD > .git/info/grafts; git config log.showSignature true; git config gpg.program \"$E\"", ""),
+    plant("a shallow repository with a server", "git rev-parse HEAD > .git/shallow; git config core.gitProxy \"$E\"; git config remote.origin.url git://x.invalid/y", "git ls-remote origin"),
+    plant("a credential by a path", "git config credential.helper \"$E\"; git config credential.useHttpPath true", "printf 'url=https://x.invalid/y\\n' | git credential fill"),
+    plant("http.<url>.emptyAuth, and a helper", "git config http.https://x.invalid.emptyAuth true; git config credential.https://x.invalid.helper \"!$E\"", "printf 'url=https://x.invalid\\n' | git credential fill"),
+    plant("instaweb", "git config instaweb.httpd \"$E\"; git config instaweb.browser \"$E\"", ""),
+    plant("core.preferSymlinkRefs, and a monitor of the user in another file", "mkdir -p ~/.config/git; git config -f ~/.config/git/config core.fsmonitor \"$E\"", "git status"),
+    plant("an external diff by attributes of the user", "mkdir -p ~/.config/git; echo '* diff=y' > ~/.config/git/attributes; git config --global diff.y.command \"$E\"", "echo more >> a; git diff"),
+    plant("a merge driver of the user", "mkdir -p ~/.config/git; echo '* merge=y' > ~/.config/git/attributes; git config --global merge.y.driver \"$E\"", "git add -A; git commit -qm x; git checkout -qb o; echo o > a; git commit -qam o; git checkout -q -; echo p > a; git commit -qam p; git merge o"),
+    plant("a pager by its variable", "git config core.pager \"$E\"; git config pager.log true; git config color.pager true", ""),
+    plant("a textconv for what is blamed", "git config diff.y.textconv \"$E\"; echo 'a diff=y' > .gitattributes", "git blame a"),
+    plant("a difftool by its path", "git config diff.tool vimdiff; git config difftool.vimdiff.path \"$E\"; git config difftool.prompt false", "echo more >> a; git difftool -y"),
+];
+
 /// What scripts of plants call.
 const PRELUDE: &str = r#"
 export GIT_AUTHOR_NAME=t GIT_AUTHOR_EMAIL=t@t GIT_COMMITTER_NAME=t GIT_COMMITTER_EMAIL=t@t GIT_TERMINAL_PROMPT=0
@@ -284,6 +329,11 @@ fn no_hook_is_started() {
 #[test]
 fn no_other_program_is_started() {
     nothing_is_started(PROGRAMS);
+}
+
+#[test]
+fn nothing_is_started_by_what_is_seldom_used() {
+    nothing_is_started(MORE);
 }
 
 #[test]

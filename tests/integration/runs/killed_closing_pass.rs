@@ -161,7 +161,9 @@ fn a_bundle_of_a_run_that_was_killed_in_its_closing_pass_has_the_tree_of_the_run
             continue;
         }
         let clone = Project::new();
-        git(&clone, &["clone", "-q", &project.path().to_string_lossy(), "."]);
+        git(&clone, &["init", "-q", "-b", "main"]);
+        git(&clone, &["fetch", "-q", &project.path().to_string_lossy(), "main"]);
+        git(&clone, &["reset", "-q", "--hard", "FETCH_HEAD"]);
         let bundle = project.at(".loops/run.llz");
         fs::copy(&bundle, clone.at("run.llz")).unwrap();
         let ran = clone.run(&["resume", "--from", "run.llz"]);

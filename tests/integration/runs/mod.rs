@@ -16,6 +16,7 @@ mod killed_anywhere;
 mod killed_closing_pass;
 mod left_behind;
 mod limits;
+pub(crate) mod lying_index;
 mod obeyed;
 mod on_change;
 mod processes;

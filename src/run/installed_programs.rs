@@ -1,0 +1,171 @@
+//! Programs that a run put where its checks find them, and whether they were installed. What was there before any check had
+//! looked was; of what comes later a package manager has to know that it put it there. Otherwise a fix could write a
+//! `.venv/bin/pytest` of its own.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+
+use crate::base::gitpath;
+use crate::files::read;
+
+/// The longest program that is compared with what its package says of it, and the longest list of a package.
+const LONGEST: u64 = 16 * read::MIB;
+
+/// Packages of an environment whose lists are read.
+const MOST_PACKAGES: usize = 2000;
+
+/// What package managers of JavaScript leave beside what they installed.
+const STATES: [&str; 5] =
+    [".package-lock.json", ".yarn-integrity", ".yarn-state.yml", ".modules.yaml", ".bun-tag"];
+
+/// Tells whether a package manager says that it put a program at a path, from the top of the working tree.
+pub(super) fn is_known_to_a_package(path: &str, top: &Path) -> bool {
+    let program = top.join(OsStr::from_bytes(&gitpath::to_bytes(path)));
+    let (Some(folder), Some(name)) = (program.parent(), program.file_name().and_then(OsStr::to_str)) else {
+        return false;
+    };
+    let known = match folder.file_name().and_then(OsStr::to_str) {
+        Some(".bin") => of_javascript(&program, folder),
+        Some("bin") if folder.join("../pyvenv.cfg").is_file() => of_python(&program, folder, name),
+        Some("bin") => of_composer(folder, name),
+        _ => None,
+    };
+    known.is_some()
+}
+
+/// `RECORD` of a package names its programs with their digests: `../../../bin/NAME,sha256=DIGEST,SIZE`.
+fn of_python(program: &Path, folder: &Path, name: &str) -> Option<()> {
+    // An interpreter is a link to the one of the machine.
+    if name.starts_with("python") && program.is_symlink() {
+        let target = program.canonicalize().ok()?;
+        return (!target.starts_with(folder.parent()?.parent()?.canonicalize().ok()?)).then_some(());
+    }
+    if program.is_symlink() {
+        return None;
+    }
+    let digest = URL_SAFE_NO_PAD.encode(Sha256::digest(read::bytes(program, LONGEST).ok()?));
+    let wanted = format!("/bin/{name},sha256={digest},");
+    let libraries = entries(folder.parent()?.join("lib"));
+    let packages = libraries.flat_map(|library| entries(library.join("site-packages")));
+    let mut lists = packages.filter(|package| package.extension() == Some(OsStr::new("dist-info")));
+    let mut lists = lists.by_ref().take(MOST_PACKAGES).map(|package| package.join("RECORD"));
+    lists.any(|list| read::text(&list, LONGEST).is_ok_and(|text| text.contains(&wanted))).then_some(())
+}
+
+/// A link to a file that the manifest of an installed package names among its programs.
+fn of_javascript(program: &Path, folder: &Path) -> Option<()> {
+    let modules = folder.parent()?;
+    STATES.iter().any(|state| modules.join(state).is_file()).then_some(())?;
+    let target = program.is_symlink().then(|| program.canonicalize().ok()).flatten()?;
+    let home = modules.parent()?.canonicalize().ok()?;
+    let package = target.ancestors().skip(1).find(|place| place.join("package.json").is_file())?;
+    (package.starts_with(&home) && package != home).then_some(())?;
+    let manifest: Value =
+        serde_json::from_str(&read::text(&package.join("package.json"), LONGEST).ok()?).ok()?;
+    let leads_there = |file: &Value| {
+        file.as_str()
+            .and_then(|file| package.join(file).canonicalize().ok())
+            .is_some_and(|file| file == target)
+    };
+    let bin = &manifest["bin"];
+    let is_named = leads_there(bin) || bin.as_object().is_some_and(|named| named.values().any(leads_there));
+    is_named.then_some(())
+}
+
+/// `vendor/composer/installed.json` names the programs of each package.
+fn of_composer(folder: &Path, name: &str) -> Option<()> {
+    let vendor = folder.parent()?;
+    let list = read::text(&vendor.join("composer/installed.json"), LONGEST).ok()?;
+    let list: Value = serde_json::from_str(&list).ok()?;
+    let packages = list["packages"].as_array()?;
+    let is_it = |file: &Value| file.as_str().is_some_and(|file| file.rsplit('/').next() == Some(name));
+    let has_it = |package: &&Value| package["bin"].as_array().is_some_and(|files| files.iter().any(is_it));
+    let package = packages.iter().find(has_it)?;
+    let file = package["bin"].as_array()?.iter().find(|file| is_it(file))?.as_str()?;
+    let real = vendor.join(package["name"].as_str()?).join(file).canonicalize().ok()?;
+    let program = folder.join(name);
+    if program.is_symlink() {
+        return (program.canonicalize().ok()? == real).then_some(());
+    }
+    let text = read::text(&program, read::MIB).ok()?;
+    text.contains("Composer").then_some(())
+}
+
+fn entries(folder: PathBuf) -> impl Iterator<Item = PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use tempfile::TempDir;
+
+    use super::*;
+
+    fn written(top: &Path, path: &str, text: &str) {
+        fs::create_dir_all(top.join(path).parent().unwrap()).unwrap();
+        fs::write(top.join(path), text).unwrap();
+    }
+
+    #[test]
+    fn a_program_of_python_is_in_the_list_of_its_package() {
+        let top = TempDir::new().unwrap();
+        let (top, script) = (top.path(), "#!/x/.venv/bin/python\nimport pytest\n");
+        written(top, ".venv/bin/pytest", script);
+        assert!(!is_known_to_a_package(".venv/bin/pytest", top));
+        written(top, ".venv/pyvenv.cfg", "home = /usr/bin\n");
+        let digest = URL_SAFE_NO_PAD.encode(Sha256::digest(script));
+        let list = format!("pytest/__init__.py,sha256=x,1\n../../../bin/pytest,sha256={digest},40\n");
+        written(top, ".venv/lib/python3.12/site-packages/pytest-8.0.dist-info/RECORD", &list);
+        assert!(is_known_to_a_package(".venv/bin/pytest", top));
+        written(top, ".venv/bin/pytest", "#!/bin/sh\nexit 0\n");
+        assert!(!is_known_to_a_package(".venv/bin/pytest", top));
+        symlink("/usr/bin/python3", top.join(".venv/bin/python")).unwrap();
+        assert!(is_known_to_a_package(".venv/bin/python", top));
+        symlink("pytest", top.join(".venv/bin/python3")).unwrap();
+        assert!(!is_known_to_a_package(".venv/bin/python3", top));
+    }
+
+    #[test]
+    fn a_program_of_javascript_leads_into_its_package() {
+        let top = TempDir::new().unwrap();
+        let top = top.path();
+        written(top, "node_modules/jest/package.json", r#"{"bin": {"jest": "./bin/jest.js"}}"#);
+        written(top, "node_modules/jest/bin/jest.js", "");
+        written(top, "node_modules/jest/other.js", "");
+        fs::create_dir(top.join("node_modules/.bin")).unwrap();
+        symlink("../jest/bin/jest.js", top.join("node_modules/.bin/jest")).unwrap();
+        assert!(!is_known_to_a_package("node_modules/.bin/jest", top));
+        written(top, "node_modules/.package-lock.json", "{}");
+        assert!(is_known_to_a_package("node_modules/.bin/jest", top));
+        symlink("../jest/other.js", top.join("node_modules/.bin/other")).unwrap();
+        symlink("/bin/true", top.join("node_modules/.bin/true")).unwrap();
+        written(top, "node_modules/.bin/file", "#!/bin/sh\n");
+        for name in ["other", "true", "file", "gone"] {
+            assert!(!is_known_to_a_package(&format!("node_modules/.bin/{name}"), top), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_program_of_php_is_in_the_list_of_composer() {
+        let top = TempDir::new().unwrap();
+        let top = top.path();
+        written(top, "vendor/phpunit/phpunit/phpunit", "");
+        written(top, "vendor/bin/phpunit", "<?php // Proxy PHP file generated by Composer\n");
+        assert!(!is_known_to_a_package("vendor/bin/phpunit", top));
+        let list = r#"{"packages": [{"name": "phpunit/phpunit", "bin": ["phpunit"]}]}"#;
+        written(top, "vendor/composer/installed.json", list);
+        assert!(is_known_to_a_package("vendor/bin/phpunit", top));
+        written(top, "vendor/bin/phpunit", "#!/bin/sh\nexit 0\n");
+        assert!(!is_known_to_a_package("vendor/bin/phpunit", top));
+    }
+}
