@@ -174,7 +174,7 @@ fn walks_do_not_resume_for_ever_what_has_spent_its_budget() {
 /// Returns the case that a run of tests printed, as an item of a list.
 fn printed_case(stdout: &str) -> String {
     let lines = stdout.lines().skip_while(|line| !line.trim_start().starts_with("- name:"));
-    lines.take_while(|line| line.starts_with("        ")).map(|line| format!("{}\n", &line[6..])).collect()
+    lines.take_while(|line| line.starts_with("        ")).flat_map(|line| [&line[6..], "\n"]).collect()
 }
 
 #[test]
