@@ -18,6 +18,7 @@
 //!         └── run       the driver: performs what the engine asks
 //!              ├── git       git, called in one way
 //!              ├── host      the CLIs of agents
+//!              ├── broker    between them and their services
 //!              ├── process   children and signals
 //!              ├── journal   durable events
 //!              └── report    sinks, digest, formats
@@ -101,6 +102,7 @@ compile_error!("ll-loop does not run on Windows: build it inside of WSL");
 
 mod base;
 mod board;
+mod broker;
 mod bundle;
 mod ci;
 mod cli;
@@ -143,7 +145,7 @@ pub use definition::source::Sources;
 pub use engine::event::{Event, LoopComplete, Stamped};
 pub use engine::outcome::{Outcome, Signal};
 pub use evaluate::observation::Stream;
-pub use machine::{Budget, OnChange, OnHandoff};
+pub use machine::{BrokerUse, Budget, OnChange, OnHandoff};
 pub use report::digest::Digest;
 pub use report::formats::{FORMATS, ReportFormat};
 pub use report::{OutputLine, Sink};
@@ -171,6 +173,9 @@ pub mod internals {
     }
     pub mod board {
         pub use crate::board::*;
+    }
+    pub mod broker {
+        pub use crate::broker::*;
     }
     pub mod bundle {
         pub use crate::bundle::*;

@@ -67,6 +67,7 @@ async fn follow(mut cancel: Cancel, output: &Output) -> Result<u8, Error> {
 fn spawn() -> io::Result<Child> {
     Command::new(std::env::current_exe()?)
         .args(std::env::args_os().skip(1))
+        .envs(crate::process::private::hidden().cloned())
         .env(DETACHED, "1")
         .stdin(Stdio::null())
         .stdout(Stdio::piped())

@@ -11,7 +11,7 @@ use crate::ci::reported::ReportOptions;
 use crate::ci::{Provider, is_ci};
 use crate::files::read;
 use crate::forge::github::event::is_sha;
-use crate::machine::{Budget, OnHandoff};
+use crate::machine::{BrokerUse, Budget, OnHandoff};
 use crate::report::console::Verbosity;
 use crate::run::recording::Mode;
 use crate::session::audience::Audience;
@@ -282,6 +282,9 @@ pub(super) struct LlmFlags {
     /// How the run continues after a hand-off signal, whatever the file says
     #[arg(long, value_name = "WHO", value_parser = clap::builder::PossibleValuesParser::new(OnHandoff::WORDS))]
     pub(super) on_handoff: Option<String>,
+    /// Whether ll-loop holds the key of the service that agents ask, whatever the file says. On by default in CI
+    #[arg(long, value_name = "WHEN", value_parser = clap::builder::PossibleValuesParser::new(BrokerUse::WORDS))]
+    pub(super) broker: Option<String>,
 }
 
 /// Reads the name of a commit.
@@ -397,6 +400,7 @@ fn llm(args: &LlmFlags) -> LlmOptions {
         uncapped: args.no_budget,
         recording: kept.or(given),
         on_handoff: args.on_handoff.as_deref().and_then(OnHandoff::by_word),
+        broker: args.broker.as_deref().and_then(BrokerUse::by_word),
     }
 }
 

@@ -103,6 +103,8 @@ record! {
         on_handoff: OnHandoff = OnHandoff::Pause,
         /// Whose settings, hooks and servers the CLIs of agents heed: the user's, or the repository's too.
         host_settings: HostSettings = HostSettings::User,
+        /// Who holds the key of the service that agents ask: ll-loop, where it can, or their CLIs; in CI, ll-loop.
+        broker: Option<BrokerUse>,
         /// Whether a run may succeed that changed tracked files; the default depends on what the loop is for.
         on_change: Option<OnChange>,
         /// Whether checks whose verdict fell on another tree are run once more before a success.
@@ -402,6 +404,16 @@ choice! {
 }
 
 choice! {
+    /// Who holds the key of the service that agents ask.
+    pub enum BrokerUse {
+        /// ll-loop, where it can.
+        Auto = "auto",
+        /// Their CLIs.
+        Off = "off",
+    }
+}
+
+choice! {
     /// What happens when an action asks for a hand-off.
     pub enum OnHandoff { Pause = "pause", Spawn = "spawn", Terminate = "terminate" }
 }
@@ -652,8 +664,20 @@ record! {
         max_tokens: Option<Count>,
         /// The longest time for a call.
         timeout: Option<Duration>,
+        /// What models cost, by name, in place of what is known of them.
+        prices: IndexMap<String, TokenPrices> = IndexMap::new(),
     }
     ignored ["effort"]
+}
+
+record! {
+    /// What a model costs, in US dollars for a million tokens.
+    pub struct TokenPrices {
+        /// Tokens that it reads.
+        input: Rate,
+        /// Tokens that it writes.
+        output: Rate,
+    }
 }
 
 record! {
@@ -743,6 +767,16 @@ ranged! {
         is_whole: false,
         least: Least::At(0.0),
         most: Some(1.0),
+    }
+}
+
+ranged! {
+    /// A price, which may be nothing.
+    pub struct Rate(f64) in Bounds {
+        expected: "a number from 0 to 1,000,000",
+        is_whole: false,
+        least: Least::At(0.0),
+        most: Some(1e6),
     }
 }
 

@@ -50,6 +50,20 @@ pub struct Usage {
     /// What the host says that the whole session took, where a later call will say how much that has become.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub session_total: Option<ConversationUsage>,
+    /// What it did at the wire, where that was looked at.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub wire: Option<WireUsage>,
+}
+
+/// What calls did at the wire.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WireUsage {
+    /// Requests for words of a model that were answered.
+    pub requests: u32,
+    /// Requests that were not let through.
+    pub refused: u32,
+    /// Requests that the service failed to answer.
+    pub failed: u32,
 }
 
 /// What a host says that a whole conversation took. What it does not count in this way is 0.
@@ -120,6 +134,20 @@ impl Usage {
         self.output_tokens = self.output_tokens.saturating_add(other.output_tokens);
         self.model = other.model.clone().or(self.model.take());
         self.session = other.session.clone().or(self.session.take());
+        self.wire = match (self.wire, other.wire) {
+            (Some(one), Some(more)) => Some(one.and(more)),
+            (one, other) => one.or(other),
+        };
+    }
+}
+
+impl WireUsage {
+    fn and(self, other: Self) -> Self {
+        Self {
+            requests: self.requests.saturating_add(other.requests),
+            refused: self.refused.saturating_add(other.refused),
+            failed: self.failed.saturating_add(other.failed),
+        }
     }
 }
 

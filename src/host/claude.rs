@@ -702,6 +702,7 @@ mod tests {
             model: Some("asked".into()),
             session: Some("s1".into()),
             session_total: None,
+            wire: None,
         };
         assert_eq!(usage, expected);
         assert_eq!(play(&[result(&json!({}))], 0).1.as_deref(), Ok("done\n"));

@@ -145,7 +145,7 @@ impl Session<'_> {
             }
         };
         let start = Start {
-            env: self.env.all().clone(),
+            env: self.env.for_templates(),
             run_dir: files.scratch().to_string_lossy().into_owned(),
             ..Start::of(level.past.start().clone(), level.at, &key)
         };

@@ -11,7 +11,8 @@ use super::early::{EarlyValue, EarlyValues, KnownValues};
 use super::{
     Action, ActionSetting, Artifact, Binding, BoardAction, Budget, Cap, End, EndId, Fallback, JudgedBy, Llm,
     LoopLimits, Machine, Maintain, Meaning, Params, PromptAction, Retry, Routes, ShellAction, Stall, Step,
-    StepId, SubLoopAction, SubLoopInput, Target, ToolAction, action, answerers, asked, graph, observations,
+    StepId, SubLoopAction, SubLoopInput, Target, TokenPrice, ToolAction, action, answerers, asked, graph,
+    observations,
 };
 use crate::base::decode;
 use crate::base::diagnostic::{Diagnostic, Diagnostics, FindingPlace, Severity, nearest};
@@ -162,6 +163,7 @@ impl<'d> Compiler<'d> {
             signals: definition.signals.clone(),
             on_handoff: definition.on_handoff,
             heeds_project: definition.host_settings == HostSettings::Project,
+            broker: definition.broker,
             on_change: definition.on_change,
             judges: judges(definition),
             makes_closing_pass: definition.closing_pass,
@@ -242,6 +244,14 @@ impl<'d> Compiler<'d> {
             model,
             max_tokens: llm.max_tokens.map(schema::Count::get),
             timeout: llm.timeout,
+            prices: llm
+                .prices
+                .iter()
+                .map(|(model, price)| {
+                    let price = TokenPrice { input: price.input.get(), output: price.output.get() };
+                    (model.clone(), price)
+                })
+                .collect(),
         }
     }
 

@@ -13,7 +13,7 @@ use crate::base::template::Template;
 use crate::base::text::one_line;
 use crate::board;
 use crate::definition::schema::Parameter;
-pub use crate::definition::schema::{OnChange, OnHandoff, Phase, SignalKind};
+pub use crate::definition::schema::{BrokerUse, OnChange, OnHandoff, Phase, SignalKind};
 use crate::evaluate::Evaluate;
 use crate::evaluate::field::Field;
 use crate::evaluate::verdict::{Observes, Verdict};
@@ -108,6 +108,8 @@ pub struct Machine {
     pub on_handoff: OnHandoff,
     /// Whether hosts heed the settings of the repository.
     pub heeds_project: bool,
+    /// Who holds the key of the service that agents ask, where the loop says so.
+    pub broker: Option<BrokerUse>,
     /// Whether a run may succeed that changed tracked files, where the loop says so.
     pub on_change: Option<OnChange>,
     /// What the loop says of its judges.
@@ -144,6 +146,17 @@ pub struct Llm {
     pub max_tokens: Option<u32>,
     /// The longest time for a call.
     pub timeout: Option<Duration>,
+    /// What models cost, by name, in place of what is known of them.
+    pub prices: BTreeMap<String, TokenPrice>,
+}
+
+/// What a model costs, in US dollars for a million tokens.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TokenPrice {
+    /// Tokens that it reads.
+    pub input: f64,
+    /// Tokens that it writes.
+    pub output: f64,
 }
 
 /// What models may cost. Nothing is capped that has no number.

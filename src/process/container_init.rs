@@ -27,7 +27,10 @@ pub async fn supervise(
     workspace: &Path,
 ) -> io::Result<u8> {
     let mut command = Command::new(std::env::current_exe()?);
-    command.args(arguments).envs(environment.iter().map(|(key, value)| (key, value)));
+    command
+        .args(arguments)
+        .envs(super::private::hidden().cloned())
+        .envs(environment.iter().map(|(key, value)| (key, value)));
     if getuid().is_root()
         && let Ok(owner) = workspace.metadata()
         && owner.uid() != 0

@@ -29,7 +29,12 @@ pub async fn run(argv: &[String], heard: &mut dyn FnMut(Option<&str>)) -> io::Re
     let (name, arguments) = argv.split_first().ok_or(io::ErrorKind::InvalidInput)?;
     let mut signals = Forwarded::listen()?;
     let mut command = Command::new(name);
-    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+        .args(arguments)
+        .envs(super::private::hidden().cloned())
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     let mut child = command.spawn()?;
     let pid = child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
     let (sender, mut lines) = mpsc::channel(64);

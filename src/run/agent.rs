@@ -8,6 +8,7 @@ use serde_json::Value;
 use tempfile::NamedTempFile;
 
 use super::assembly::Assembly;
+use super::brokerage::{self, AdmittedAgent};
 use super::lines::LineCollector;
 use super::patience::{CallWatch, Patience};
 use super::put_back::{Onlooker, RepositoryBefore};
@@ -16,6 +17,7 @@ use super::world::World;
 use super::{acp_lines, installed, recorded};
 use crate::base::explanation::Explanation;
 use crate::base::sandbox::Sandbox;
+use crate::broker::{self, CallPass};
 use crate::engine::request::{AskRequest, PromptRequest, Setting};
 use crate::evaluate::model::{ConversationUsage, ModelAnswer, Question, Usage};
 use crate::evaluate::observation::{Cause, Observation, Stop, Stream, Text};
@@ -190,9 +192,18 @@ async fn prompt(request: &PromptRequest, world: &mut World) -> (Observation, Usa
             Err(seen) => return (*seen, spent),
         };
         let setting = patience.left(&request.setting);
-        let (called, counting) =
-            prompted(host, (&prompt, &terms), &setting, (request.budget, &spent), world).await;
+        let invocation = host.prompt(&prompt, &terms);
+        let limit = (request.budget, &spent);
+        let (mut called, counting, pass) = match program(invocation, &setting, (host, limit), world) {
+            Ok(call) => {
+                let (called, counting) =
+                    prompted(host, (&prompt, &terms), (&call.program, &setting), limit, world).await;
+                (called, counting, call.pass)
+            }
+            Err(why) => (not_called(why.into()), Counting::Call, None),
+        };
         let (usage, warning) = tally.count(called.usage.clone(), counting);
+        let usage = at_the_wire(pass, &mut called, usage, world).await;
         if let Some(warning) = warning {
             show(&RefCell::new(&mut world.sinks), Stream::Stderr, &format!("{}: {warning}", host.name()));
         }
@@ -226,7 +237,16 @@ async fn question(request: &AskRequest, world: &mut World) -> ModelAnswer {
         };
         let invocation = host.judge(&request.question, request.max_tokens, &terms);
         let setting = patience.left(&request.setting);
-        let called = asked(host, (&request.question, invocation, &terms), &setting, world).await;
+        let limit = (request.budget, &usage);
+        let (mut called, pass) = match program(invocation, &setting, (host, limit), world) {
+            Ok(call) => {
+                let of = (&request.question, &terms);
+                (asked(host, of, (&call.program, &setting), world).await, call.pass)
+            }
+            Err(why) => (not_called(why.into()), None),
+        };
+        let said = std::mem::take(&mut called.usage);
+        called.usage = at_the_wire(pass, &mut called, said, world).await;
         usage.add(&called.usage);
         match settle(host, called, &mut patience, world).await {
             SettledCall::Again => {}
@@ -413,30 +433,78 @@ fn until_reset(resets_at: i64, now: i64) -> Duration {
     Duration::from_secs(u64::try_from(resets_at.saturating_sub(now)).unwrap_or_default() + 2)
 }
 
-/// Makes the process of a call. A file that it reads is gone when what is returned beside it is dropped.
+/// A call that can be made. What belongs to it is gone when it is dropped.
+struct PreparedCall {
+    program: Program,
+    /// Files that it reads.
+    _files: Vec<NamedTempFile>,
+    /// What it may ask of the service, where we hold the key.
+    pass: Option<CallPass>,
+}
+
+/// Makes the process of a call, which may take what is left of a budget.
 fn program(
     mut invocation: Invocation,
     setting: &Setting,
-    world: &World,
-) -> Result<(Program, Option<NamedTempFile>), Explanation> {
-    let file = match invocation.file.take() {
-        None => None,
-        Some(Attachment { argument, suffix, text }) => {
-            let made = transient::file("ll-", suffix);
-            let file = made.and_then(|mut file| file.write_all(text.as_bytes()).map(|()| file));
-            let file = file.map_err(|error| {
-                Explanation::new(format!("cannot write a temporary file for the host: {error}"))
-            })?;
-            if let Some(place) = invocation.argv.get_mut(argument) {
-                *place = file.path().to_string_lossy().into_owned();
-            }
-            Some(file)
+    (host, (left, spent)): (&'static dyn Host, (Budget, &Usage)),
+    world: &mut World,
+) -> Result<PreparedCall, Explanation> {
+    let mut files = Vec::new();
+    if let Some(Attachment { argument, suffix, text }) = invocation.file.take() {
+        let file = file_of_call(suffix, &text)?;
+        if let Some(place) = invocation.argv.get_mut(argument) {
+            *place = file.path().to_string_lossy().into_owned();
         }
-    };
+        files.push(file);
+    }
     let mut env = world.env_of(setting);
     env.extend(invocation.env);
-    let program = world.program(invocation.argv, env, setting)?;
-    Ok((Program { stdin: invocation.stdin.map(String::into_bytes), ..program }, file))
+    let mut argv = invocation.argv;
+    let mut pass = None;
+    if let Some(broker) = &mut world.agents.broker {
+        let admitted = broker.admit(brokerage::caps(left, spent, host.prices()));
+        let AdmittedAgent { pass: admitted, told } =
+            admitted.map_err(|error| Explanation::new(format!("the broker cannot be opened: {error}")))?;
+        env.retain(|name, _| broker::credentials().all(|credential| credential != name));
+        env.extend(told.variables);
+        if let Some((variable, text)) = told.file.filter(|(variable, _)| !env.contains_key(*variable)) {
+            let file = file_of_call(".json", text)?;
+            env.insert(variable.to_owned(), file.path().to_string_lossy().into_owned());
+            files.push(file);
+        }
+        let (at, arguments) = told.arguments;
+        let at = at.min(argv.len());
+        argv.splice(at..at, arguments);
+        pass = Some(admitted);
+    }
+    let program = world.program(argv, env, setting)?;
+    let program = Program { stdin: invocation.stdin.map(String::into_bytes), ..program };
+    Ok(PreparedCall { program, _files: files, pass })
+}
+
+/// Makes a file that a call reads, and that is gone with it.
+fn file_of_call(suffix: &str, text: &str) -> Result<NamedTempFile, Explanation> {
+    let made = transient::file("ll-", suffix);
+    let file = made.and_then(|mut file| file.write_all(text.as_bytes()).map(|()| file));
+    file.map_err(|error| Explanation::new(format!("cannot write a temporary file for the host: {error}")))
+}
+
+/// Ends what a call may ask at the wire, and puts what it did there together with what its host says.
+async fn at_the_wire<T>(
+    pass: Option<CallPass>,
+    called: &mut CallResult<T>,
+    said: Usage,
+    world: &mut World,
+) -> Usage {
+    let Some(pass) = pass else { return said };
+    let wire = pass.end().await;
+    world.remarks.extend(wire.warnings());
+    let difference = world.agents.broker.as_mut().and_then(|broker| broker.difference(&said, &wire));
+    world.remarks.extend(difference);
+    if let Err(failure) = &mut called.result {
+        *failure = brokerage::why(failure.clone(), &wire);
+    }
+    brokerage::together(said, &wire)
 }
 
 /// Reads the lines of a host, and watches how long it is silent.
@@ -538,19 +606,15 @@ fn since(before: ConversationUsage, said: Usage) -> Usage {
 async fn prompted(
     host: &'static dyn Host,
     (prompt, terms): (&Prompt<'_>, &Terms),
-    setting: &Setting,
+    (program, setting): (&Program, &Setting),
     (budget, spent): (Budget, &Usage),
     world: &mut World,
 ) -> (CallResult<String>, Counting) {
-    let (program, _file) = match program(host.prompt(prompt, terms), setting, world) {
-        Ok(program) => program,
-        Err(why) => return (not_called(why.into()), Counting::Call),
-    };
     if let Some(agent) = host.talks() {
         let over = |usage: &Usage| is_over(budget, spent, usage);
-        let conversation = agent.prompted(prompt, &directory(&program, world));
+        let conversation = agent.prompted(prompt, &directory(program, world));
         let (seen, mut conversation) =
-            Box::pin(acp_lines::talk(conversation, &program, setting, &over, world)).await;
+            Box::pin(acp_lines::talk(conversation, program, setting, &over, world)).await;
         return (heard(seen, conversation.as_mut(), prompt.answer.is_some()), Counting::Call);
     }
     let patience = world.agents.patience;
@@ -570,7 +634,7 @@ async fn prompted(
             false => until,
         }
     };
-    let seen = while_ticking(&sinks, spawn::run(&program, limits, &mut world.cancel, &mut output)).await;
+    let seen = while_ticking(&sinks, spawn::run(program, limits, &mut world.cancel, &mut output)).await;
     let mut shown = |text: &str| show(&sinks, Stream::Stdout, text);
     ear.finish(&mut |said| spoken.line(said, redactor, &mut shown));
     spoken.finish(redactor, &mut |text| show(&sinks, Stream::Stdout, text));
@@ -604,18 +668,14 @@ fn heard(seen: Observation, listener: &mut dyn Listener, is_answer: bool) -> Cal
 
 async fn asked(
     host: &'static dyn Host,
-    (question, invocation, terms): (&Question, Invocation, &Terms),
-    setting: &Setting,
+    (question, terms): (&Question, &Terms),
+    (program, setting): (&Program, &Setting),
     world: &mut World,
 ) -> CallResult<Value> {
-    let (program, _file) = match program(invocation, setting, world) {
-        Ok(program) => program,
-        Err(why) => return not_called(why.into()),
-    };
     if let Some(agent) = host.talks() {
-        let conversation = agent.asked(question, &directory(&program, world));
+        let conversation = agent.asked(question, &directory(program, world));
         let (seen, mut conversation) =
-            Box::pin(acp_lines::talk(conversation, &program, setting, &|_| false, world)).await;
+            Box::pin(acp_lines::talk(conversation, program, setting, &|_| false, world)).await;
         if seen.failure.is_some() {
             return missing(seen);
         }
@@ -627,7 +687,7 @@ async fn asked(
     let sinks = RefCell::new(&mut world.sinks);
     let mut ear = Ear::new(host.listen(terms), patience);
     let mut output = |stream: Stream, bytes: &[u8]| ear.hear(stream, bytes, &mut |_| {});
-    let mut seen = while_ticking(&sinks, spawn::run(&program, limits, &mut world.cancel, &mut output)).await;
+    let mut seen = while_ticking(&sinks, spawn::run(program, limits, &mut world.cancel, &mut output)).await;
     if seen.failure.is_some() {
         return missing(seen);
     }

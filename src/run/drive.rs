@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::io;
 use std::time::Duration;
 
+use super::brokerage::Brokerage;
 use super::rules::Rules;
 use super::sub_loop::Surrounding;
 use super::ticking::tick;
@@ -147,6 +148,8 @@ async fn drive(engine: &mut Engine<'_>, world: &mut World) -> Result<LoopComplet
         world.cancel.catch_up().await;
         let now = world.elapsed().saturating_sub(begun);
         let asker = world.cancel.asker().map(asker_named);
+        let strangers = world.agents.broker.as_ref().and_then(Brokerage::strangers);
+        world.remarks.extend(strangers);
         // Said before its end is: until then the engine decides nothing, and a warning changes nothing.
         let state = engine.run().current().cloned();
         let said = |message| Event::Warning { state: state.clone(), message };

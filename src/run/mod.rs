@@ -7,6 +7,7 @@ mod approval;
 pub mod area;
 mod artifact_copy;
 mod assembly;
+pub mod brokerage;
 pub mod checkpoint;
 mod complaints;
 mod continuation;

@@ -7,6 +7,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use super::area::Area;
+use super::brokerage::Brokerage;
 use super::checkpoint::Checkpoints;
 use super::helper::Helper;
 use super::patience::Patience;
@@ -146,6 +147,8 @@ pub struct AgentSetup {
     pub installed: Option<Installed>,
     /// What the repository says to agents.
     pub guidance: Guidance,
+    /// Holds the key of the service that the host asks, if we do.
+    pub broker: Option<Brokerage>,
 }
 
 /// Where a program lies, and which one it is.

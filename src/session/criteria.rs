@@ -54,7 +54,7 @@ pub(crate) fn claim(
     let Some(own) = own else { return Ok(()) };
     // What is known only later stands there as it is written until the first round has ended.
     let render = |text: &Template| {
-        let known = context::render(text, context, session.env.all());
+        let known = context::render(text, context, &session.env.for_templates());
         Ok::<_, Infallible>(known.unwrap_or_else(|_| text.source().to_owned()))
     };
     let Ok(beginning) = own.beginning(render);

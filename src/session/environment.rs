@@ -1,12 +1,13 @@
 //! A copy of the environment, which separates what ll-loop reads from what actions may see.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use super::secrets;
 use crate::base::redact::MIN_SECRET;
-use crate::ci;
 use crate::forge::github::workflow_job::TOKENS;
+use crate::{broker, ci};
 
 /// Variables of ll-loop itself that actions do not inherit.
 const WITHHELD: &[&str] = &[SUPERVISED, DETACHED, "LL_FAULT"];
@@ -29,6 +30,8 @@ const OWN_TOKEN: [&str; 2] = ["LL_TOKEN", "INPUT_TOKEN"];
 pub struct Environment {
     variables: BTreeMap<String, String>,
     token: Option<String>,
+    /// Variables that nothing of a run sees, because the broker holds what is in them.
+    brokered: OnceLock<BTreeSet<&'static str>>,
 }
 
 impl Environment {
@@ -36,7 +39,7 @@ impl Environment {
     pub fn of(mut variables: BTreeMap<String, String>) -> Self {
         let tokens = OWN_TOKEN.map(|name| variables.remove(name).map(|token| token.trim().to_owned()));
         let token = tokens.into_iter().flatten().find(|token| !token.is_empty());
-        Self { variables, token }
+        Self { variables, token, brokered: OnceLock::new() }
     }
 
     /// Returns a variable that is set and not empty.
@@ -91,15 +94,36 @@ impl Environment {
         crate::process::container_init::is_first_process() && self.get(SUPERVISED).is_none()
     }
 
+    /// Takes variables out of everything that a run sees from now on: the broker holds what is in them.
+    pub(crate) fn withhold(&self, names: impl Iterator<Item = &'static str>) {
+        // The second time, it is for the same run.
+        self.brokered.get_or_init(|| names.collect());
+    }
+
     /// Returns every variable, for templates.
-    pub(crate) fn all(&self) -> &BTreeMap<String, String> {
-        &self.variables
+    pub(crate) fn for_templates(&self) -> BTreeMap<String, String> {
+        let mut variables = self.variables.clone();
+        variables.retain(|name, _| !self.is_brokered(name));
+        variables
+    }
+
+    /// Tells whether some variable has this value.
+    pub(crate) fn has_value(&self, value: &str) -> bool {
+        self.variables.values().any(|known| known == value)
+    }
+
+    fn is_brokered(&self, name: &str) -> bool {
+        self.brokered.get().is_some_and(|names| names.contains(name))
     }
 
     /// Returns what an action inherits.
     pub(crate) fn for_actions(&self, pass_token: bool) -> BTreeMap<String, String> {
         let mut env = self.variables.clone();
-        env.retain(|name, _| !WITHHELD.contains(&name.as_str()) && !ci::is_withheld(name, pass_token));
+        env.retain(|name, _| {
+            !WITHHELD.contains(&name.as_str())
+                && !ci::is_withheld(name, pass_token)
+                && !self.is_brokered(name)
+        });
         env
     }
 
@@ -127,6 +151,17 @@ impl Environment {
         let held = self.variables.iter().filter(|(_, value)| value.len() >= MIN_SECRET);
         let named = held.flat_map(|(name, value)| secrets::of(name, value, self.is_masked(name)));
         self.token.iter().cloned().chain(named).collect()
+    }
+
+    /// Returns the variables that hold secrets.
+    pub(crate) fn secret_variables(&self) -> Vec<(String, String)> {
+        let is_secret = |name: &str, value: &str| {
+            let is_key = broker::credentials().any(|credential| credential == name);
+            is_key || !secrets::of(name, value, self.is_masked(name)).is_empty()
+        };
+        let of = self.variables.iter().filter(|(name, value)| is_secret(name, value));
+        let own = OWN_TOKEN.iter().filter_map(|name| Some(((*name).to_owned(), self.token.clone()?)));
+        of.map(|(name, value)| (name.clone(), value.clone())).chain(own).collect()
     }
 
     /// Tells whether somebody said that a variable holds a secret.
@@ -202,7 +237,7 @@ mod tests {
         assert_eq!(full.token(), Some("ours"));
         assert_eq!(full.secrets(), ["ours", "the job's"]);
         assert_eq!(full.get("LL_TOKEN"), None);
-        assert_eq!(full.all().keys().collect::<Vec<_>>(), ["GITHUB_TOKEN"]);
+        assert_eq!(full.for_templates().keys().collect::<Vec<_>>(), ["GITHUB_TOKEN"]);
         assert_eq!(env(&[("INPUT_TOKEN", "other")]).token(), Some("other"));
         assert_eq!(env(&[("LL_TOKEN", " "), ("GITHUB_TOKEN", "job's")]).token(), Some("job's"));
         assert_eq!(env(&[]).token(), None);

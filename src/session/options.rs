@@ -14,7 +14,7 @@ use crate::ci::reported::ReportOptions;
 use crate::engine::event::Assignment;
 use crate::engine::question::{AnswerKind, AnswerWay};
 use crate::lease::record::{LONGEST, SHORTEST};
-use crate::machine::{Budget, OnChange, OnHandoff};
+use crate::machine::{BrokerUse, Budget, OnChange, OnHandoff};
 use crate::process::clock::Clock;
 use crate::run::leg_start::ItemStart;
 use crate::run::recording::Mode;
@@ -143,6 +143,8 @@ pub struct LlmOptions {
     pub recording: Option<(PathBuf, Mode)>,
     /// How the run continues after a hand-off; overrides the file.
     pub on_handoff: Option<OnHandoff>,
+    /// Who holds the key of the service that agents ask; overrides the file. By default, it is us in CI.
+    pub broker: Option<BrokerUse>,
 }
 
 /// How a run begins.

@@ -210,7 +210,7 @@ fn again(
     let event =
         LoopStart { definition_sha256: subject.loaded.digest.clone(), tree: None, ..recorded.start.clone() };
     let mut start = Start::of(event, run.events[0].ts, &recorded.start.run_id);
-    start.env = session.env.all().clone();
+    start.env = session.env.for_templates();
     let settled = subject.own.settled(&start)?;
     let mut machine = Machine::clone(&settled);
     let overrides = &recorded.start.overrides;

@@ -73,6 +73,10 @@ class Host:
     fails: tuple = ()
     #: Which of the `SCENARIOS` are played with it.
     kinds: tuple = ("any", "command")
+    #: More options of the run.
+    options: tuple = ()
+    #: What names the service to ll-loop, where that is another variable than `environment` has.
+    service: dict = field(default_factory=dict)
 
     @property
     def command(self):
@@ -80,7 +84,8 @@ class Host:
 
     @property
     def label(self):
-        return ("acp_" if self.name.startswith("acp:") else "") + self.command
+        kind = "brokered_" if "brokered" in self.kinds else ""
+        return kind + ("acp_" if self.name.startswith("acp:") else "") + self.command
 
 
 def structured(tool):
@@ -130,6 +135,7 @@ HOSTS = [
             *("-c", f'{PROVIDER}.env_key="OPENAI_API_KEY"'),
         ),
         key="OPENAI_API_KEY",
+        service={"OPENAI_BASE_URL": "URL/v1"},
         planted={
             ".codex/config.toml": '[mcp_servers.planted]\ncommand = "sh"\nargs = ["-c", "SERVER"]\n',
             ".codex/hooks.json": hooks(["SessionStart", "UserPromptSubmit", "Stop"]),
@@ -191,6 +197,19 @@ HOSTS = [
         form=structured("structured_output"),
     ),
 ]
+# The same without a key, which ll-loop holds. Nothing of a user says how to reach the service.
+HOSTS += [
+    replace(
+        host,
+        kinds=("brokered",),
+        options=("--broker", "auto"),
+        environment=host.service or host.environment,
+        arguments=(),
+        home={},
+        fails=(),
+    )
+    for host in HOSTS
+]
 
 
 # --- A play: one run of ll-loop with one host ---
@@ -250,7 +269,8 @@ class Play:
             **({self.host.key: key} if key else {}),
             **OUTSIDE,
         }
-        command = [PROGRAM, "run", "play", "--yes", "--llm", "--host", self.host.name, "--report-dir", "report", *arguments]
+        command = [PROGRAM, "run", "play", "--yes", "--llm", "--host", self.host.name, "--report-dir", "report"]
+        command += [*self.host.options, *arguments]
         started = time.monotonic()
         with subprocess.Popen(
             command,
@@ -473,7 +493,107 @@ class OfClaude:
         self.assertEqual(play.result["usage"]["model"], host.model)
 
 
-SCENARIOS = {"any": OfAll, "command": OfCommands, "claude": OfClaude}
+class OfBrokered:
+    """With a CLI that asks its service through ll-loop, which alone has the key."""
+
+    an_answer_in_a_form = OfAll.an_answer_in_a_form
+    a_judge = OfAll.a_judge
+    a_refusal = OfAll.a_refusal
+    a_session = OfCommands.a_session
+    unavailable_without_a_network = OfAll.unavailable_without_a_network
+    unavailable_with_a_wrong_key = OfAll.unavailable_with_a_wrong_key
+    unavailable_at_too_many_requests = OfAll.unavailable_at_too_many_requests
+    unavailable_when_overloaded = OfAll.unavailable_when_overloaded
+
+    def an_answer(self, host):
+        """What it took is what the service has said, and no CLI is found to say something else."""
+        play = Play(self, host, [Say("Hello there.", input=100, output=20)])
+        play.run({"ask": prompt(next="tell", capture="said"), "tell": tell("captured.said.output")}).ended("success", 0)
+        self.assertEqual(play.said(), "Hello there.")
+        play.spent(1, 100, 20)
+        self.assertEqual(play.vendors.strays, [])
+        self.assertNotIn("which counts", play.log)
+
+    def a_key_that_nobody_has(self, host):
+        """Looked for while the CLI waits for its answer, in all that the system shows of every process."""
+        shown = []
+        # Others are played at the same time, and some have the key of all.
+        key = f"a-key-of-{host.label}-alone"
+
+        def script(call):
+            shown.extend(holders_of(key))
+            return Say("Hello there.")
+
+        play = Play(self, host, script)
+        states = {"ask": prompt(next="look"), "look": {"action": "env > ../env", "next": "done"}}
+        play.run(states, key=key).ended("success", 0)
+        self.assertIn("key: with the broker", play.log)
+        sent = {name.lower(): value for name, value in play.vendors.calls[0].headers.items()}
+        keys = [sent.get(name, "").removeprefix("Bearer ") for name in ("authorization", "x-api-key", "x-goog-api-key")]
+        self.assertEqual([one for one in keys if one], [key])
+        self.assertEqual(shown, [])
+        files = [path for path in play.directory.rglob("*") if path.is_file() and key.encode() in path.read_bytes()]
+        self.assertEqual(files, [])
+
+    def a_cap_at_the_wire(self, host):
+        """Requests go on until one could go over the cap; what the service has given never does."""
+        play = Play(self, host, [Say("Working.", input=5000, output=20_000)])
+        states = {"ask": prompt(next="again"), "again": prompt(next="ask")}
+        prices = {host.model: {"input": 1, "output": 5}}
+        play.run(states, "--max-cost", "2", llm={"prices": prices}).ended("over_budget", 6)
+        spent = len(play.vendors.calls) * 0.105
+        self.assertGreater(spent, 0, play.log)
+        self.assertLessEqual(spent, 2)
+        self.assertAlmostEqual(play.result["usage"]["cost_usd"], spent, 6)
+
+    def a_cap_that_is_too_small_for_one_request(self, host):
+        play = Play(self, host)
+        prices = {host.model: {"input": 1, "output": 1}}
+        play.run({"ask": prompt()}, "--max-cost", "0.001", llm={"prices": prices}).ended("over_budget", 6)
+        self.assertEqual(play.vendors.calls, [])
+        self.assertIn("of the budget is left", play.log)
+
+
+SCENARIOS = {"any": OfAll, "command": OfCommands, "claude": OfClaude, "brokered": OfBrokered}
+
+
+def holders_of(key):
+    """The processes that show a key: in their environment, their arguments, or their memory, which ll-loop has to have it in."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        if process.name == str(os.getpid()):
+            continue
+        for name in ("environ", "cmdline"):
+            try:
+                if key.encode() in (process / name).read_bytes():
+                    found.append(f"{process / name}")
+            except OSError:
+                continue
+        if not is_ours(process) and any(key.encode() in piece for piece in memory(process)):
+            found.append(f"{process}/mem of {(process / 'cmdline').read_bytes()[:80]}")
+    return found
+
+
+def is_ours(process):
+    try:
+        return (process / "exe").samefile(PROGRAM)
+    except OSError:
+        return False
+
+
+def memory(process):
+    """The memory of a process that it can write to, piece by piece."""
+    try:
+        maps = (process / "maps").read_text().splitlines()
+        with (process / "mem").open("rb", buffering=0) as file:
+            for line in maps:
+                place, rights = line.split()[:2]
+                start, end = (int(part, 16) for part in place.split("-"))
+                if rights.startswith("rw") and end - start <= 256 << 20:
+                    file.seek(start)
+                    yield file.read(end - start) or b""
+    except (OSError, OverflowError, ValueError):
+        return
 
 
 # --- The tests: a method for each pair ---

@@ -77,6 +77,11 @@ impl Transport {
     pub(crate) fn client(&self, whole: Option<Duration>) -> Client {
         Client::new(self.proxy.as_ref(), self.idle, whole)
     }
+
+    /// Makes a client that waits so long for what comes, and as often as something does.
+    pub(crate) fn patient_client(&self, idle: Duration) -> Client {
+        Client::new(self.proxy.as_ref(), idle, None)
+    }
 }
 
 /// How a client waits between tries.

@@ -3,7 +3,7 @@
 pub mod api;
 pub mod artifacts;
 mod blob;
-mod client;
+pub(crate) mod client;
 pub mod contents;
 pub mod deliver;
 pub mod event;

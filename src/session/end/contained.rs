@@ -136,7 +136,7 @@ impl Session<'_> {
     fn run_client(&self, argv: &[String], left: &Path, outside: &ContainerFacts) -> Result<u8, Error> {
         let failed = |error| Error::failed("cannot start the container", &error);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
-        let is_known = |value: &str| !value.is_empty() && self.env.all().values().any(|known| known == value);
+        let is_known = |value: &str| !value.is_empty() && self.env.has_value(value);
         let mut gate = LogGate::new(&is_known);
         let provider = Provider::detect(&self.env.lookup());
         let mut is_told = outside.code.is_some();

@@ -65,8 +65,9 @@ fn own_scope(
     context: &Map<String, Value>,
     session: &Session<'_>,
 ) -> Result<Vec<String>, Error> {
+    let env = session.env.for_templates();
     let rendered = prepared.loaded.definition.scope.iter().map(|scope| {
-        context::render(scope, context, session.env.all()).map_err(|error| {
+        context::render(scope, context, &env).map_err(|error| {
             Error::refused(format!("the scope `{}`: {error}", scope.source())).with_hint(
                 "a scope is needed before the run begins; it can use `${context.…}` and `${env.…}`",
             )

@@ -4,12 +4,13 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
 
-use super::guidance;
 use super::library::{self, Library};
+use super::{guidance, key_holder};
 use crate::base::sandbox::Sandbox;
 use crate::base::sum::Sum;
 use crate::base::text::{head, listed};
 use crate::base::time::parse_duration;
+use crate::broker::KeyHolder;
 use crate::definition::load::{Loaded, Located};
 use crate::engine::event::Llm;
 use crate::files::links;
@@ -53,29 +54,29 @@ pub(crate) fn decide(
     session: &Session<'_>,
 ) -> Result<Decided, Error> {
     let recording = recording(options, session)?;
-    let llm = match (&options.recording, options.allowed) {
-        (Some((_, Mode::Replay)), _) => Llm::Replay,
-        (_, allowed) if allowed.unwrap_or(!in_ci) => Llm::On,
-        _ => Llm::Off,
-    };
-    let host = match llm {
-        Llm::Off | Llm::Replay => None,
-        Llm::On => chosen(options.host.as_deref(), session)?,
-    };
+    let llm = allowed(options, in_ci);
+    let host = host_of(options, in_ci, session)?;
     let budget = options.budget;
     let below = library.below(machine);
     let all = || std::iter::once(machine).chain(below.iter().map(Rc::as_ref));
+    let held = key_holder::withhold((options, machine), host, in_ci, session)?;
+    // At the wire, every request has a price or none, whatever its host says.
+    let is_metered = matches!(held, Some(KeyHolder::Broker(_)));
     for one in all() {
-        priced(host, one, machine, &budget)?;
+        if !is_metered {
+            priced(host, one, machine, &budget)?;
+        }
         limited(host, one)?;
         if llm == Llm::On && in_ci && !options.uncapped {
             capped(one, machine, &budget)?;
         }
         sheltered(host, one, session)?;
     }
-    if llm == Llm::On && all().any(|one| !one.llm.is_forbidden && one.steps().any(|(_, step)| may_ask(step)))
-    {
+    let asks = |one: &Machine| !one.llm.is_forbidden && one.steps().any(|(_, step)| may_ask(step));
+    let mut broker = None;
+    if let Some(host) = host.filter(|_| all().any(asks)) {
         name_account(host, in_ci, session);
+        broker = key_holder::settle(held, machine, (host, in_ci), session)?;
     }
     let subject = Consent { repository: links::repository(&located.root, None), loaded, library };
     for one in all() {
@@ -94,8 +95,33 @@ pub(crate) fn decide(
         patience: patience(session),
         installed: None,
         guidance: guidance::of_run(&located.root, session),
+        broker,
     };
     Ok(Decided { llm, agents, budget, on_handoff: on_handoff(options, machine, in_ci, session) })
+}
+
+/// Tells whether models may be asked.
+fn allowed(options: &LlmOptions, in_ci: bool) -> Llm {
+    match (&options.recording, options.allowed) {
+        (Some((_, Mode::Replay)), _) => Llm::Replay,
+        (_, allowed) if allowed.unwrap_or(!in_ci) => Llm::On,
+        _ => Llm::Off,
+    }
+}
+
+/// Returns the host that may be asked, if one may.
+///
+/// # Errors
+/// There is none of the name that was asked for.
+pub(crate) fn host_of(
+    options: &LlmOptions,
+    in_ci: bool,
+    session: &Session<'_>,
+) -> Result<Option<&'static dyn Host>, Error> {
+    match allowed(options, in_ci) {
+        Llm::Off | Llm::Replay => Ok(None),
+        Llm::On => chosen(options.host.as_deref(), session),
+    }
 }
 
 /// Reads a time from the environment.
@@ -161,8 +187,7 @@ fn priced(
 }
 
 /// Says which account pays: in CI always, where nobody is logged in, and elsewhere where there are several.
-fn name_account(host: Option<&'static dyn Host>, in_ci: bool, session: &Session<'_>) {
-    let Some(host) = host else { return };
+fn name_account(host: &'static dyn Host, in_ci: bool, session: &Session<'_>) {
     let account = host::account(host.name(), &|name| session.env.is_on(name));
     if in_ci || account.is_ambiguous {
         session.talk.note(&account.sentence);

@@ -4,6 +4,7 @@ pub mod check;
 pub mod claim;
 pub mod consent;
 mod guidance;
+pub(crate) mod key_holder;
 pub(crate) mod left_behind;
 pub mod library;
 pub(crate) mod lock;

@@ -30,12 +30,13 @@ pub(crate) fn resolve(
         provided,
         ..Given::default()
     };
-    let context = context::resolve(&prepared.machine, &given, session.env.all()).map_err(|errors| {
-        let text = errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
-        let found = found(&errors, prepared);
-        let found = Findings::of(&found, &prepared.loaded);
-        Error::refused(text).with_mistakes(mistakes(&prepared.located, &found, &session.cwd))
-    })?;
+    let context =
+        context::resolve(&prepared.machine, &given, &session.env.for_templates()).map_err(|errors| {
+            let text = errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
+            let found = found(&errors, prepared);
+            let found = Findings::of(&found, &prepared.loaded);
+            Error::refused(text).with_mistakes(mistakes(&prepared.located, &found, &session.cwd))
+        })?;
     let missing = missing_context(&prepared.machine, &context);
     if missing.is_empty() {
         return Ok(context);

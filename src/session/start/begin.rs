@@ -36,7 +36,7 @@ use crate::session::options::{BeginOptions, RunOptions};
 use crate::session::prepare::consent::Decided;
 use crate::session::prepare::prepared::Prepared;
 use crate::session::prepare::variables::resolve;
-use crate::session::prepare::{claim, consent, lock, trust};
+use crate::session::prepare::{claim, consent, key_holder, lock, trust};
 use crate::session::read::fetch::Local;
 use crate::session::read::run_snapshots;
 
@@ -70,6 +70,9 @@ impl Prepared {
         let files =
             RunFiles::fresh(&self.located.root.join(DIRECTORY), &self.machine.name, Clock::start().now());
         self.scope.clone_from(&options.scope);
+        let (llm, in_ci) = (&options.run.llm, options.run.audience.is_ci());
+        let host = consent::host_of(llm, in_ci, session)?;
+        key_holder::withhold((llm, &self.machine), host, in_ci, session)?;
         let context = resolve(&self, (&options, &files), session)?;
         self.settle(&context, session)?;
         if let Some(limit) = options.max_iterations {

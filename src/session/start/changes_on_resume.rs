@@ -86,10 +86,11 @@ fn variables(
         provided,
         ..Given::default()
     };
-    let now = context::resolve(&prepared.machine, &given, session.env.all()).map_err(|errors| {
-        let errors: Vec<_> = errors.iter().map(ToString::to_string).collect();
-        Error::refused(errors.join("; "))
-    })?;
+    let now =
+        context::resolve(&prepared.machine, &given, &session.env.for_templates()).map_err(|errors| {
+            let errors: Vec<_> = errors.iter().map(ToString::to_string).collect();
+            Error::refused(errors.join("; "))
+        })?;
     if is_changed {
         return Ok(now);
     }

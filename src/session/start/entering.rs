@@ -57,7 +57,7 @@ pub(super) fn assemble(
     session: &Session<'_>,
 ) -> Start {
     Start {
-        env: session.env.all().clone(),
+        env: session.env.for_templates(),
         run_dir: files.scratch().to_string_lossy().into_owned(),
         deadline: options.deadline.map(|deadline| taken + RunOptions::before_the_end(deadline)),
         budget: decided.budget,

@@ -40,7 +40,7 @@ use crate::session::interrupts::Interrupts;
 use crate::session::options::{LlmOptions, ResumeOptions, Which};
 use crate::session::prepare::consent::Decided;
 use crate::session::prepare::prepared::{Prepared, reaching, refused};
-use crate::session::prepare::{claim, consent, lock, trust};
+use crate::session::prepare::{claim, consent, key_holder, lock, trust};
 use crate::session::read::choose::{Chosen, choose, never_began, over};
 use crate::session::read::refolded::{Folded, fold};
 use crate::session::read::run_snapshots;
@@ -308,6 +308,8 @@ impl<'s> UnclaimedRun<'s> {
         let now = (Clock::start().now(), in_ci);
         let answers = answered::given(level.past.run().question(), &self.options.answers, now)?;
         let asked = with_overrides(&self.options.run.llm, &event.overrides);
+        let host = consent::host_of(&asked, in_ci, self.session)?;
+        key_holder::withhold((&asked, &self.prepared.machine), host, in_ci, self.session)?;
         how.changes = changes((&self.options, files), self.session, &self.prepared, &event)?;
         how.keeps_sessions = how.changes.place.is_none();
         if let Some((rewound, worktree)) = of_another {

@@ -3,6 +3,7 @@
 mod accounts;
 mod acp;
 mod asked;
+mod broker;
 mod caps;
 mod criteria;
 mod guidance;

@@ -3,5 +3,6 @@
 pub(crate) mod lost;
 pub(crate) mod network;
 
-pub(super) use lost::LostAnswer;
-pub(super) use network::{Body, Client, Proxy};
+pub(crate) use lost::LostAnswer;
+pub(super) use network::Proxy;
+pub(crate) use network::{Body, Client};

@@ -1,0 +1,333 @@
+//! The server: takes the requests of CLIs on loopback, and hands on those that may be.
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::net::{Ipv4Addr, TcpListener};
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+use std::{io, thread};
+
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderValue};
+use http::{Method, Request, Response, StatusCode};
+use hyper::body::{Body, Bytes, Frame, Incoming};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use tokio::sync::{mpsc, oneshot};
+
+use super::admitted::{AdmittedCall, CallTerms, OpenRequest};
+use super::asked::AskedFor;
+use super::count::CountRequest;
+use super::service::{Endpoint, ServiceApi, tokens};
+use super::upstream::{Passage, Upstream};
+use super::wire_report::WireReport;
+
+/// The longest request that is taken.
+const LONGEST: usize = 64 << 20;
+
+/// How many answers are read at once; more of them wait.
+const THREADS: usize = 512;
+
+/// The broker of a run. It ends when it is dropped.
+#[derive(Debug)]
+pub struct Broker {
+    shared: Arc<Shared>,
+    port: u16,
+    /// The server ends when this is gone.
+    _open: oneshot::Sender<Infallible>,
+}
+
+/// A call that may ask. Its token is of no use once this is dropped.
+#[derive(Debug)]
+pub struct CallPass {
+    shared: Arc<Shared>,
+    call: Arc<AdmittedCall>,
+    token: String,
+}
+
+#[derive(Debug)]
+struct Shared {
+    upstream: Upstream,
+    calls: Mutex<BTreeMap<String, Arc<AdmittedCall>>>,
+    /// Requests with no token of a call.
+    strangers: AtomicU32,
+}
+
+impl Broker {
+    /// Begins to listen on loopback.
+    ///
+    /// # Errors
+    /// There is no port, or no thread.
+    pub fn open(upstream: Upstream) -> io::Result<Self> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+        listener.set_nonblocking(true)?;
+        let port = listener.local_addr()?.port();
+        let shared = Arc::new(Shared { upstream, calls: Mutex::default(), strangers: AtomicU32::default() });
+        let (open, closed) = oneshot::channel();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .max_blocking_threads(THREADS)
+            .build()?;
+        let serving = Arc::clone(&shared);
+        thread::Builder::new().name("broker".to_owned()).spawn(move || {
+            runtime.block_on(async {
+                tokio::select! {
+                    () = serve(listener, serving) => {}
+                    _ = closed => {}
+                }
+            });
+            // Somebody who is asked may take a long time to answer.
+            runtime.shutdown_background();
+        })?;
+        Ok(Self { shared, port, _open: open })
+    }
+
+    /// Returns the port of loopback that it listens at.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Lets a call ask, by a token of its own.
+    pub fn admit(&self, terms: CallTerms) -> CallPass {
+        let call = Arc::new(AdmittedCall::new(terms));
+        let token = format!("ll-{}", uuid::Uuid::new_v4().simple());
+        self.shared.calls().insert(token.clone(), Arc::clone(&call));
+        CallPass { shared: Arc::clone(&self.shared), call, token }
+    }
+
+    /// Returns how many requests had no token of a call since this was asked last.
+    pub fn take_strangers(&self) -> u32 {
+        self.shared.strangers.swap(0, Ordering::Relaxed)
+    }
+}
+
+impl CallPass {
+    /// Returns the token.
+    pub fn token(&self) -> &str {
+        &self.token
+    }
+
+    /// Ends the call, and returns what it did.
+    pub async fn end(self) -> WireReport {
+        self.shared.calls().remove(&self.token);
+        self.call.end().await
+    }
+}
+
+impl Drop for CallPass {
+    fn drop(&mut self) {
+        self.shared.calls().remove(&self.token);
+    }
+}
+
+impl Shared {
+    fn calls(&self) -> MutexGuard<'_, BTreeMap<String, Arc<AdmittedCall>>> {
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Finds the call that a request belongs to.
+    fn call_of(&self, request: &Request<Incoming>) -> Option<Arc<AdmittedCall>> {
+        let calls = self.calls();
+        tokens(request.headers(), request.uri().query()).find_map(|token| calls.get(token).cloned())
+    }
+}
+
+async fn serve(listener: TcpListener, shared: Arc<Shared>) {
+    let Ok(listener) = tokio::net::TcpListener::from_std(listener) else { return };
+    loop {
+        let Ok((stream, _)) = listener.accept().await else {
+            // There are too many open files for the moment.
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            continue;
+        };
+        let _slower = stream.set_nodelay(true);
+        let shared = Arc::clone(&shared);
+        tokio::spawn(async move {
+            let answer = service_fn(move |request| {
+                let shared = Arc::clone(&shared);
+                async move { Ok::<_, Infallible>(answer(request, &shared).await) }
+            });
+            // Who hangs up does so.
+            let _gone = http1::Builder::new().serve_connection(TokioIo::new(stream), answer).await;
+        });
+    }
+}
+
+/// Answers a request.
+async fn answer(request: Request<Incoming>, shared: &Shared) -> Response<Answer> {
+    let Some(call) = shared.call_of(&request) else {
+        shared.strangers.fetch_add(1, Ordering::Relaxed);
+        let api = guessed(request.uri().path());
+        return refused(api, StatusCode::UNAUTHORIZED, "this is not the token of a call that is going on");
+    };
+    let api = call.terms.api;
+    let path = request.uri().path().strip_prefix(api.prefix()).unwrap_or_default().to_owned();
+    let Some((endpoint, model)) = api.endpoint(request.method(), &path) else {
+        let what = format!("the broker of ll-loop forwards no `{} {path}`", request.method());
+        return refused(api, StatusCode::NOT_FOUND, &what);
+    };
+    if request.headers().contains_key(CONTENT_ENCODING) {
+        return refused(api, StatusCode::BAD_REQUEST, "the broker of ll-loop takes no packed body");
+    }
+    let (head, body) = request.into_parts();
+    let Ok(body) = collected(body).await else {
+        return refused(api, StatusCode::PAYLOAD_TOO_LARGE, "the request is too long, or has no end");
+    };
+    let asked = Asking { call, endpoint, path, query: head.uri.query().map(str::to_owned) };
+    if endpoint == Endpoint::Free {
+        let body = Some(body).filter(|_| head.method == Method::POST);
+        return asked.pass(None, &head, body, shared).await;
+    }
+    if let Some(failure) = asked.call.given_up() {
+        return refused(api, StatusCode::BAD_REQUEST, &format!("{failure}, too often to be asked once more"));
+    }
+    let (wanted, body) = match AskedFor::read(endpoint, model.as_deref(), &body) {
+        Ok(read) => read,
+        Err(why) => return refused(api, StatusCode::BAD_REQUEST, &why.to_string()),
+    };
+    match asked.admit(&wanted, &body, shared).await {
+        Ok(open) => asked.pass(Some(open), &head, Some(body), shared).await,
+        Err(why) => refused(api, StatusCode::BAD_REQUEST, &why),
+    }
+}
+
+/// A request of a call.
+struct Asking {
+    call: Arc<AdmittedCall>,
+    endpoint: Endpoint,
+    path: String,
+    query: Option<String>,
+}
+
+impl Asking {
+    /// Lets it through, or says why it may not be.
+    async fn admit(&self, wanted: &AskedFor, body: &[u8], shared: &Shared) -> Result<OpenRequest, String> {
+        let prices = &self.call.terms.prices;
+        let worst = wanted.worst_case(prices);
+        let shortage = match self.call.admit(&worst).await {
+            Ok(open) => return Ok(open),
+            Err(shortage) => shortage,
+        };
+        // Before it is refused because of its length, the service is asked how many tokens that is.
+        let counted = self.counted(wanted, body, shared).await;
+        let shortage = match counted {
+            Some(counted) => match self.call.admit(&wanted.worst_case_counted(counted, prices)).await {
+                Ok(open) => return Ok(open),
+                Err(shortage) => shortage,
+            },
+            None => shortage,
+        };
+        let why = format!("the budget of this run refuses the request: {shortage}");
+        self.call.refuse(shortage);
+        Err(why)
+    }
+
+    async fn counted(&self, wanted: &AskedFor, body: &[u8], shared: &Shared) -> Option<u64> {
+        if wanted.reaches_out() || !self.call.counts_tokens() {
+            return None;
+        }
+        let count = CountRequest::of(self.endpoint, &self.path, body)?;
+        let (upstream, call) = (shared.upstream.clone(), Arc::clone(&self.call));
+        let counted = tokio::task::spawn_blocking(move || upstream.count(&count, &call.terms)).await;
+        let counted = counted.ok().flatten();
+        if counted.is_none() {
+            self.call.does_not_count();
+        }
+        counted
+    }
+
+    /// Hands it on, and its answer as it comes.
+    async fn pass(
+        self,
+        open: Option<OpenRequest>,
+        head: &http::request::Parts,
+        body: Option<Vec<u8>>,
+        shared: &Shared,
+    ) -> Response<Answer> {
+        let api = self.call.terms.api;
+        let (passage, answer) = Passage::new(self.call, open, self.endpoint);
+        let upstream = shared.upstream.clone();
+        let request = passage.request(head, &self.path, self.query.as_deref(), body);
+        let Some(request) = request else {
+            passage.decline();
+            return refused(api, StatusCode::BAD_REQUEST, "the request cannot be handed on");
+        };
+        tokio::task::spawn_blocking(move || passage.through(&upstream, request));
+        match answer.head.await {
+            Ok(Some((status, headers))) => {
+                let mut response = Response::new(Answer::Stream(answer.pieces));
+                (*response.status_mut(), *response.headers_mut()) = (status, headers);
+                response
+            }
+            Ok(None) | Err(_) => refused(api, StatusCode::BAD_GATEWAY, "ll-loop could not reach the service"),
+        }
+    }
+}
+
+/// Reads a body to its end.
+async fn collected(mut body: Incoming) -> Result<Vec<u8>, Unread> {
+    let mut all = Vec::new();
+    loop {
+        let frame = std::future::poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await;
+        match frame {
+            None => return Ok(all),
+            Some(Err(_)) => return Err(Unread),
+            Some(Ok(frame)) => {
+                let Ok(data) = frame.into_data() else { continue };
+                if all.len() + data.len() > LONGEST {
+                    return Err(Unread);
+                }
+                all.extend_from_slice(&data);
+            }
+        }
+    }
+}
+
+/// A body that was not read to its end.
+struct Unread;
+
+/// Returns the API that somebody without a token probably means.
+fn guessed(path: &str) -> ServiceApi {
+    if path.contains("/messages") {
+        ServiceApi::Anthropic
+    } else if path.contains("/models/") {
+        ServiceApi::Gemini
+    } else {
+        ServiceApi::OpenAi
+    }
+}
+
+/// Refuses a request in the words of the service.
+fn refused(api: ServiceApi, status: StatusCode, message: &str) -> Response<Answer> {
+    let text = api.error(status, message).to_string();
+    let mut response = Response::new(Answer::Whole(Some(Bytes::from(text))));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
+
+/// The body of an answer.
+enum Answer {
+    Whole(Option<Bytes>),
+    Stream(mpsc::Receiver<io::Result<Bytes>>),
+}
+
+impl Body for Answer {
+    type Data = Bytes;
+    type Error = io::Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
+        match self.get_mut() {
+            Self::Whole(text) => Poll::Ready(text.take().map(|text| Ok(Frame::data(text)))),
+            Self::Stream(pieces) => {
+                pieces.poll_recv(context).map(|piece| piece.map(|piece| piece.map(Frame::data)))
+            }
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! Stands between the CLIs of agents and the services that they ask: the key of a service stays in this process, and what
+//! is asked of it is counted, and refused where it could cost more than what is left.
+//!
+//! A CLI gets an address on loopback and a token of its call. What it asks there goes on to the service with the key, if
+//! the path is one of its API and the budget has room for the most that it can cost; the answer comes back as it comes, and
+//! what it took is read on the way.
+
+mod admitted;
+pub mod asked;
+pub mod count;
+pub mod dollars;
+mod door;
+pub mod host_row;
+pub mod ledger;
+pub mod meter;
+pub mod prices;
+pub mod service;
+pub mod tokens;
+pub mod upstream;
+pub mod wire_report;
+
+pub use admitted::CallTerms;
+pub use dollars::Dollars;
+pub use door::{Broker, CallPass};
+pub use host_row::{KeyHolder, Told, Wiring, credentials, holder};
+pub use ledger::WireCaps;
+pub use prices::{GivenPrice, PriceList, as_of};
+#[cfg(test)]
+pub use tokens::TokenCounts;
+pub use upstream::Upstream;
+pub use wire_report::WireReport;

@@ -1,0 +1,185 @@
+//! The way to a service: a request goes there with its key, and what comes back is handed on as it comes, and read on the
+//! way.
+
+use std::io::{self, Read as _};
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE, TRANSFER_ENCODING};
+use http::{HeaderMap, Method, Request, Response, StatusCode, Uri};
+use hyper::body::Bytes;
+use tokio::sync::{mpsc, oneshot};
+
+use super::admitted::{AdmittedCall, CallTerms, OpenRequest};
+use super::count::CountRequest;
+use super::host_row::is_loopback;
+use super::meter::Meter;
+use super::service::{Endpoint, answer_headers, request_headers, without_key};
+use super::wire_report::ServiceFailure;
+use crate::forge::github::client::{Body, Client, LostAnswer};
+use crate::forge::github::http::Transport;
+
+/// How long a service may say nothing while it thinks.
+const IDLE: Duration = Duration::from_mins(15);
+
+/// How much is read at once.
+const READ: usize = 16 * 1024;
+
+/// How many pieces of an answer wait for a CLI that reads slowly.
+const AHEAD: usize = 64;
+
+/// The longest answer that counts tokens.
+const LONGEST_COUNT: u64 = 1 << 20;
+
+/// The client of services.
+#[derive(Clone, Debug)]
+pub struct Upstream {
+    client: Client,
+    /// For what is on this machine, where no proxy leads.
+    near: Client,
+}
+
+impl Upstream {
+    /// Makes a client that takes the proxy of a transport.
+    pub fn new(transport: &Transport) -> Self {
+        Self { client: transport.patient_client(IDLE), near: Transport::default().patient_client(IDLE) }
+    }
+
+    fn send(&self, request: Request<Option<&[u8]>>) -> Result<Response<Body>, LostAnswer> {
+        let is_near = request.uri().host().is_some_and(is_loopback);
+        let client = if is_near { &self.near } else { &self.client };
+        client.send(request)
+    }
+
+    /// Asks a service how many tokens a request has; none where it does not say.
+    pub(super) fn count(&self, count: &CountRequest, terms: &CallTerms) -> Option<u64> {
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_TYPE, http::HeaderValue::from_static("application/json"));
+        headers.insert("anthropic-version", http::HeaderValue::from_static("2023-06-01"));
+        let body = count.body.to_string();
+        let mut request = Request::new(Some(body.as_bytes()));
+        *request.method_mut() = Method::POST;
+        *request.uri_mut() = address(&terms.base, &count.path, None)?;
+        *request.headers_mut() = request_headers(&headers, &terms.key);
+        let mut answer = self.send(request).ok().filter(|answer| answer.status().is_success())?;
+        count.read(&answer.body_mut().read_up_to(LONGEST_COUNT).ok()?)
+    }
+}
+
+/// Returns the address of a path of a service.
+fn address(base: &Uri, path: &str, query: Option<&str>) -> Option<Uri> {
+    let (scheme, authority) = (base.scheme_str()?, base.authority()?);
+    let below = base.path().trim_end_matches('/');
+    let query = without_key(query);
+    let mark = if query.is_empty() { "" } else { "?" };
+    format!("{scheme}://{authority}{below}{path}{mark}{query}").parse().ok()
+}
+
+/// The head of an answer; none where there is no answer.
+type AnswerHead = Option<(StatusCode, HeaderMap)>;
+
+/// What the server gets of an answer.
+pub(super) struct ComingAnswer {
+    pub(super) head: oneshot::Receiver<AnswerHead>,
+    pub(super) pieces: mpsc::Receiver<io::Result<Bytes>>,
+}
+
+/// A request on its way.
+pub(super) struct Passage {
+    call: Arc<AdmittedCall>,
+    open: Option<OpenRequest>,
+    endpoint: Endpoint,
+    head: oneshot::Sender<AnswerHead>,
+    pieces: mpsc::Sender<io::Result<Bytes>>,
+}
+
+impl Passage {
+    /// Makes a way for a request, and what comes out of it.
+    pub(super) fn new(
+        call: Arc<AdmittedCall>,
+        open: Option<OpenRequest>,
+        endpoint: Endpoint,
+    ) -> (Self, ComingAnswer) {
+        let (head, coming_head) = oneshot::channel();
+        let (pieces, coming_pieces) = mpsc::channel(AHEAD);
+        let coming = ComingAnswer { head: coming_head, pieces: coming_pieces };
+        (Self { call, open, endpoint, head, pieces }, coming)
+    }
+
+    /// Makes the request to the service of one that came.
+    pub(super) fn request(
+        &self,
+        of: &http::request::Parts,
+        path: &str,
+        query: Option<&str>,
+        body: Option<Vec<u8>>,
+    ) -> Option<Request<Option<Vec<u8>>>> {
+        let terms = &self.call.terms;
+        let mut request = Request::new(body);
+        *request.method_mut() = of.method.clone();
+        *request.uri_mut() = address(&terms.base, path, query)?;
+        *request.headers_mut() = request_headers(&of.headers, &terms.key);
+        Some(request)
+    }
+
+    /// Ends a request that is not made.
+    pub(super) fn decline(self) {
+        if let Some(open) = self.open {
+            self.call.declined(open);
+        }
+    }
+
+    /// Makes a request and hands on its answer. This takes as long as it takes.
+    pub(super) fn through(self, upstream: &Upstream, request: Request<Option<Vec<u8>>>) {
+        let (parts, body) = request.into_parts();
+        let answer = upstream.send(Request::from_parts(parts, body.as_deref()));
+        match answer {
+            Ok(answer) => self.hand_on(answer),
+            Err(lost) => {
+                let failure = match lost {
+                    LostAnswer::Unsent(_) | LostAnswer::Impossible(_) => ServiceFailure::Unreached,
+                    LostAnswer::Unanswered(_) => ServiceFailure::Unanswered,
+                };
+                self.call.failed(self.open, failure);
+                let _gone = self.head.send(None);
+            }
+        }
+    }
+
+    fn hand_on(self, answer: Response<Body>) {
+        let Self { call, open, endpoint, head, pieces } = self;
+        let (parts, body) = answer.into_parts();
+        let status = parts.status;
+        let has_end = [CONTENT_LENGTH, TRANSFER_ENCODING].iter().any(|name| parts.headers.contains_key(name));
+        let content_type = parts.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+        let mut meter = Meter::new(endpoint, content_type);
+        if status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error() {
+            call.failed(open, ServiceFailure::Status(status));
+        } else if let Some(open) = open.filter(|_| !status.is_success()) {
+            call.declined(open);
+        }
+        let mut is_wanted = head.send(Some((status, answer_headers(&parts.headers)))).is_ok();
+        let mut reader = body.into_reader();
+        let mut room = vec![0; READ];
+        let mut is_cut = !has_end;
+        while is_wanted {
+            match reader.read(&mut room) {
+                Ok(0) => break,
+                Ok(length) => {
+                    meter.push(&room[..length]);
+                    is_wanted = pieces.blocking_send(Ok(Bytes::copy_from_slice(&room[..length]))).is_ok();
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => {
+                    is_cut = true;
+                    // The CLI sees what we have seen: an answer without its end.
+                    let _gone = pieces.blocking_send(Err(error));
+                    break;
+                }
+            }
+        }
+        if let Some(open) = open.filter(|_| status.is_success()) {
+            call.answered(open, &meter.end(is_cut || !is_wanted));
+        }
+    }
+}

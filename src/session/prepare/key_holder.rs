@@ -1,0 +1,83 @@
+//! Decides before a run starts who holds the key of the service that agents ask, and says so.
+
+use crate::broker::{KeyHolder, PriceList, Upstream, as_of, holder};
+use crate::forge::github::event::WorkflowEvent;
+use crate::forge::github::http::Transport;
+use crate::host::Host;
+use crate::machine::{BrokerUse, Machine};
+use crate::run::brokerage::Brokerage;
+use crate::session::context::Session;
+use crate::session::error::Error;
+use crate::session::options::LlmOptions;
+
+/// Takes the key of the host out of what everything else of the run sees, where we are to hold it. This comes before
+/// anything is rendered.
+///
+/// # Errors
+/// The variable that names the service names none.
+pub(crate) fn withhold(
+    (options, machine): (&LlmOptions, &Machine),
+    host: Option<&'static dyn Host>,
+    in_ci: bool,
+    session: &Session<'_>,
+) -> Result<Option<KeyHolder>, Error> {
+    let Some(host) = host.filter(|_| is_wanted(options, machine, in_ci)) else { return Ok(None) };
+    let held = holder(host.name(), &session.env.lookup()).map_err(|why| {
+        Error::refused(why.to_string()).with_hint(
+            "write an `https://` address, or `broker: off`, with which the key is in the hands of the host",
+        )
+    })?;
+    if let KeyHolder::Broker(wiring) = &held {
+        session.env.withhold(wiring.credentials());
+    }
+    Ok(Some(held))
+}
+
+/// Tells whether we are to hold the key: where the command line or the loop says so, and else in CI.
+fn is_wanted(options: &LlmOptions, machine: &Machine, in_ci: bool) -> bool {
+    match options.broker.or(machine.broker) {
+        Some(BrokerUse::Auto) => true,
+        Some(BrokerUse::Off) => false,
+        None => in_ci,
+    }
+}
+
+/// Says who holds the key, and makes the broker where we do.
+///
+/// # Errors
+/// The key is in the hands of the host, and strangers can set off the run; or there is no way to the service.
+pub(crate) fn settle(
+    held: Option<KeyHolder>,
+    machine: &Machine,
+    (host, in_ci): (&'static dyn Host, bool),
+    session: &Session<'_>,
+) -> Result<Option<Brokerage>, Error> {
+    let why = match held {
+        Some(KeyHolder::Broker(wiring)) => {
+            session.talk.note(&format!(
+                "key: with the broker (`{}`); `{}` gets an address on this machine and a token of each call; prices of {}",
+                wiring.variable,
+                host.name(),
+                as_of(),
+            ));
+            let transport = Transport::from_env(&session.env.lookup()).map_err(Error::refused)?;
+            let prices = PriceList::new(machine.llm.prices.iter().map(|(name, price)| {
+                (name.clone(), crate::broker::GivenPrice { input: price.input, output: price.output })
+            }));
+            return Ok(Some(Brokerage::new(*wiring, prices, Upstream::new(&transport))));
+        }
+        Some(KeyHolder::Host(why)) => why,
+        None if in_ci => "`broker: off`".to_owned(),
+        None => return Ok(None),
+    };
+    let what = format!("key: in the host's hands ({why})");
+    let event = WorkflowEvent::read(&session.env.lookup());
+    if in_ci && event.has_texts_of_strangers() {
+        let message = format!("{what}; strangers can set off the event `{}`", event.name);
+        let help = "give the key of an API in the environment, with which `broker: auto` keeps it from the agent, or run the \
+                    loop on another event";
+        return Err(Error::refused(message).with_hint(help));
+    }
+    session.talk.note(&what);
+    Ok(None)
+}
