@@ -302,7 +302,7 @@ impl<T: Ranged> Decode for T {
             return None;
         };
         if !bounds.contain(number) {
-            let text = node.as_scalar().map(|scalar| one_line(scalar.text.trim(), 40)).unwrap_or_default();
+            let text = node.as_scalar().map_or_else(String::new, |scalar| one_line(scalar.text.trim(), 40));
             let message = format!("{} must be {}, not {text}", subject(path), bounds.expected);
             out.push(Diagnostic::error("range", FindingPlace::Value(path.clone()), message));
             return None;

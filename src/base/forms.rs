@@ -308,7 +308,7 @@ pub(super) fn base64_core(bytes: &[u8], skip: usize) -> String {
         .collect();
     let start = (skip * 8).div_ceil(6);
     let end = padded.len() * 8 / 6;
-    whole.get(start..end).unwrap_or_default().to_owned()
+    whole.get(start..end).unwrap_or("").to_owned()
 }
 
 /// Tells whether a secret has enough letters and digits to be looked for by them.

@@ -57,7 +57,7 @@ pub fn reason(output: &str) -> &str {
         .or_else(|| first(is_error))
         .or_else(|| first(|line| has(line, &FAILED)))
         .or_else(|| lines().next())
-        .unwrap_or_default()
+        .unwrap_or("")
 }
 
 fn head(line: &str) -> &str {

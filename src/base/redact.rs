@@ -378,7 +378,7 @@ impl Flow {
     /// Shows what is left.
     pub fn finish(&mut self, redactor: &Redactor, show: &mut dyn FnMut(&str)) {
         if self.shown < self.text.len() {
-            let found = redactor.0.as_ref().map(|known| known.found(&self.text).0).unwrap_or_default();
+            let found = redactor.0.as_ref().map_or_else(Vec::new, |known| known.found(&self.text).0);
             self.emit(self.text.len(), &found, show);
         }
         *self = Self::default();

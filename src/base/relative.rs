@@ -78,7 +78,7 @@ pub fn folded(name: &str) -> String {
     let upper = name.chars().filter(|c| !is_ignored(*c)).flat_map(char::to_uppercase);
     let counted: String = upper.flat_map(char::to_lowercase).collect();
     // What follows a colon is a stream of the same file, and dots and blanks at the end are dropped.
-    counted.split(':').next().unwrap_or_default().trim_end_matches(['.', ' ']).to_owned()
+    counted.split(':').next().unwrap_or("").trim_end_matches(['.', ' ']).to_owned()
 }
 
 /// What HFS+ does not count in a name.

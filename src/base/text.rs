@@ -152,7 +152,7 @@ pub fn head(text: &str, limit: usize) -> &str {
 pub fn one_line(text: &str, limit: usize) -> String {
     let clean = plain(text);
     let mut lines = clean.split(is_line_end).map(str::trim).filter(|line| !line.is_empty());
-    let line = lines.next().unwrap_or_default();
+    let line = lines.next().unwrap_or("");
     let more = lines.next().is_some();
     let clean: String =
         line.chars().filter(|c| !is_direction(*c)).map(|c| if c == '\t' { ' ' } else { c }).collect();

@@ -36,7 +36,7 @@ impl Timestamp {
 
     /// Returns the time between `earlier` and this moment, zero when the clock went backwards.
     pub fn since(self, earlier: Self) -> Duration {
-        (self.0 - earlier.0).to_std().unwrap_or_default()
+        (self.0 - earlier.0).to_std().unwrap_or(Duration::ZERO)
     }
 
     /// Returns the form for lists that people read: `2026-11-20 23:48`, in UTC.

@@ -221,7 +221,7 @@ fn fix(board: &mut Board, limits: &Limits, report: &Report) -> Done {
     }
     task.failures = failures(report);
     let plan = report.answer.as_ref().and_then(|answer| answer.get("fixPlan"));
-    task.fix_plan = plan.map(|plan| shown_beginning(&sentence(plan), KEPT)).unwrap_or_default();
+    task.fix_plan = plan.map_or_else(String::new, |plan| shown_beginning(&sentence(plan), KEPT));
     if task.rounds >= limits.fix_cycles {
         return Ok("enough");
     }

@@ -99,7 +99,7 @@ impl OperationKind {
 
     /// Makes the operation from its parameters, or says why they are invalid.
     pub fn with(self, params: &IndexMap<String, String>) -> Result<Operation, Explanation> {
-        let text = |name: &str| params.get(name).map(|text| text.trim().to_owned()).unwrap_or_default();
+        let text = |name: &str| params.get(name).map_or_else(String::new, |text| text.trim().to_owned());
         let report = || Report {
             answer: serde_json::from_str(&text(ANSWER)).ok(),
             output: text("output"),

@@ -16,7 +16,7 @@ impl Board {
     /// Returns a text about the board or about the current task, or `None` for an unknown name.
     pub fn text(&self, limits: &Limits, field: &str) -> Option<String> {
         let current = self.current();
-        let of = |text: &dyn Fn(&Task) -> String| current.map(text).unwrap_or_default();
+        let of = |text: &dyn Fn(&Task) -> String| current.map_or_else(String::new, text);
         Some(match field {
             "id" => of(&|task| task.id.to_string()),
             "task" => of(&|task| task.description.clone()),

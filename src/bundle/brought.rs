@@ -187,8 +187,8 @@ fn of_path(path: &[u8], kind: FileKind) -> Option<&'static str> {
     let (at, _) = parts.iter().enumerate().find(|(_, part)| is_like(part, ".loops"))?;
     let below = &parts[at + 1..];
     let is_ours = below.first().is_some_and(|first| OURS.iter().any(|ours| is_like(first, ours)));
-    let name = String::from_utf8_lossy(parts.last().copied().unwrap_or_default()).to_lowercase();
-    let name = name.split(':').next().unwrap_or_default().trim_end_matches(['.', ' ']);
+    let name = String::from_utf8_lossy(parts.last().copied().unwrap_or(&[])).to_lowercase();
+    let name = name.split(':').next().unwrap_or("").trim_end_matches(['.', ' ']);
     let is_loop = name.rsplit_once('.').is_some_and(|(_, ending)| matches!(ending, "yaml" | "yml"));
     match kind {
         _ if below.is_empty() || is_loop => LOOP,

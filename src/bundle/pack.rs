@@ -144,12 +144,8 @@ pub fn pack(contents: &BundleContents<'_>, target: &Path) -> Result<PackedBundle
             left_out.push(gone);
         }
     }
-    let manifest = manifest(
-        contents,
-        (tree, snapshots),
-        left_out,
-        kept.iter().map(|(entry, _)| entry.clone()).collect(),
-    )?;
+    let manifest =
+        manifest(contents, tree, snapshots, left_out, kept.iter().map(|(entry, _)| entry.clone()).collect())?;
     let part = scratch.path().join("part");
     write(&part, &manifest, &kept)?;
     fs::rename(&part, target)?;
@@ -260,7 +256,8 @@ impl io::Write for Hashing<'_> {
 
 fn manifest(
     contents: &BundleContents<'_>,
-    (tree, snapshots): (Option<SavedTree>, Option<SavedSnapshots>),
+    tree: Option<SavedTree>,
+    snapshots: Option<SavedSnapshots>,
     left_out: Vec<LeftOut>,
     files: Vec<ManifestEntry>,
 ) -> Result<Manifest, PackError> {

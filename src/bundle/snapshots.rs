@@ -242,18 +242,18 @@ pub fn take(git: &Git, saved: &SavedSnapshots, path: &Path, definition: &[PathBu
     let mut parents = BTreeSet::new();
     for commit in distinct {
         let parent = parent_of(&apart, commit)?;
-        refuse(&apart, (&parent, commit), &protected)?;
+        refuse(&apart, &parent, commit, &protected)?;
         parents.insert(parent);
     }
     for parent in &parents {
         stands_on(&apart, &saved.base, parent)?;
-        refuse(&apart, (&saved.base, parent), &protected)?;
+        refuse(&apart, &saved.base, parent, &protected)?;
     }
     git.read_from(&index, pack(path, saved)?)?;
     Ok(())
 }
 
-fn refuse(git: &Git, (from, to): (&ObjectId, &ObjectId), protected: &Protected) -> Result<(), TreeError> {
+fn refuse(git: &Git, from: &ObjectId, to: &ObjectId, protected: &Protected) -> Result<(), TreeError> {
     match unfit(git, from, to, protected)?.first() {
         Some(found) => {
             Err(TreeError::unfit(format!("a snapshot changes `{}`: {}", found.change.shown(), found.why)))

@@ -77,7 +77,7 @@ mod tests {
 
     const SHA: &str = "2222222222222222222222222222222222222222";
 
-    fn said(more: &[(&str, &str)], payload: &Value) -> Result<DefaultBase, String> {
+    fn said(more: &[(&str, &str)], payload: &Value) -> Result<DefaultBase, Explanation> {
         let file = tempfile::NamedTempFile::new().unwrap();
         fs_err::write(file.path(), payload.to_string()).unwrap();
         let path = file.path().to_string_lossy().into_owned();
@@ -86,7 +86,7 @@ mod tests {
             "GITHUB_REPOSITORY" => Some("octo/project".to_owned()),
             name => more.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned()),
         };
-        default_base(&env).map_err(String::from)
+        default_base(&env)
     }
 
     fn of(event: &str, git_ref: &str, payload: &Value) -> String {
@@ -95,7 +95,7 @@ mod tests {
             Ok(DefaultBase::OfPull(number)) => format!("pull {number}"),
             Ok(DefaultBase::OfRun(run)) => format!("run {}", run.id),
             Ok(DefaultBase::Unknown) => "unknown".to_owned(),
-            Err(why) => why,
+            Err(why) => why.to_string(),
         }
     }
 
@@ -158,7 +158,7 @@ mod tests {
         assert!(matches!(of(&[branch]), Ok(DefaultBase::Branch(name)) if name.as_str() == "next"));
         let target = ("CI_MERGE_REQUEST_TARGET_BRANCH_NAME", "main");
         assert!(matches!(of(&[target, branch]), Ok(DefaultBase::Branch(name)) if name.as_str() == "main"));
-        assert!(of(&[("CI_COMMIT_TAG", "v1")]).unwrap_err().contains("`v1`"));
+        assert!(of(&[("CI_COMMIT_TAG", "v1")]).unwrap_err().as_str().contains("`v1`"));
         assert!(matches!(of(&[]), Ok(DefaultBase::Unknown)));
     }
 }

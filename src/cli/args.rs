@@ -211,7 +211,7 @@ fn groups(command: &clap::Command) -> String {
         let _ = writeln!(out, "{header}{title}:{header:#}");
         for name in names {
             let about = match command.find_subcommand(name) {
-                Some(known) => known.get_about().map(ToString::to_string).unwrap_or_default(),
+                Some(known) => known.get_about().map_or_else(String::new, ToString::to_string),
                 None => "Print this, or the help of a command".to_owned(),
             };
             let _ = writeln!(out, "  {literal}{name:<11}{literal:#}  {about}");

@@ -35,7 +35,7 @@ pub(super) fn tell(arguments: &[OsString], message: &clap::Error, session: &Sess
     let named = || words.first().filter(|word| !word.starts_with('-'));
     let name = words.iter().find(is_loop).or_else(named).map(String::as_str);
     let text = message.to_string();
-    let text = text.trim_start_matches("error: ").lines().next().unwrap_or_default();
+    let text = text.trim_start_matches("error: ").lines().next().unwrap_or("");
     let error =
         Error::refused(text).with_hint("`ll-loop help run` and `ll-loop help resume` name the options");
     session.report_unbegun(&error, exit::INVALID, name, &flags::told(&readable(words), session.env));

@@ -10,6 +10,7 @@ mod exit;
 mod flags;
 mod follow;
 mod inputs;
+mod misread;
 mod misuse;
 mod output;
 mod predecessor;

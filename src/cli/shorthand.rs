@@ -27,7 +27,7 @@ pub(super) fn expanded(mut arguments: Vec<OsString>, cwd: &Path) -> Result<Vec<O
     }
     let is_path = word.contains(['/', '\\', '.']);
     if let (Err(LoadError::UnknownName { nearest: near, .. }), false) = (load::find(word, cwd), is_path) {
-        return Err(unknown(word, at, (&commands, near.as_deref())));
+        return Err(unknown(word, at, &commands, near.as_deref()));
     }
     arguments.insert(at, "run".into());
     Ok(arguments)
@@ -47,7 +47,7 @@ fn first_word(arguments: &[OsString]) -> Option<(usize, &str)> {
     None
 }
 
-fn unknown(word: &str, at: usize, (commands, near_loop): (&[String], Option<&str>)) -> UnknownWord {
+fn unknown(word: &str, at: usize, commands: &[String], near_loop: Option<&str>) -> UnknownWord {
     let near_command = nearest(word, commands.iter().filter(|command| command.len() > 3).map(String::as_str));
     if let Some(here) = predecessor::command(word) {
         let error =

@@ -70,7 +70,7 @@ impl CriteriaState {
 
     /// Returns the status; empty when there is none.
     pub fn status(&self) -> &str {
-        self.0.get("status").and_then(Json::as_str).unwrap_or_default()
+        self.0.get("status").and_then(Json::as_str).unwrap_or("")
     }
 
     /// Returns what the work is about, if the file says so.
@@ -101,7 +101,7 @@ impl CriteriaState {
 
     /// Returns the first criterion that was unmet after the last round; empty when there was none.
     pub fn last_unmet(&self) -> &str {
-        self.breaker("lastUnmet").and_then(Json::as_str).unwrap_or_default()
+        self.breaker("lastUnmet").and_then(Json::as_str).unwrap_or("")
     }
 
     /// Returns the number of the round.
@@ -111,7 +111,7 @@ impl CriteriaState {
 
     /// Returns the entries of a list, such as `steps`.
     pub fn list(&self, key: &str) -> &[Json] {
-        self.0.get(key).and_then(Json::as_list).unwrap_or_default()
+        self.0.get(key).and_then(Json::as_list).unwrap_or(&[])
     }
 
     /// Returns the step that comes next, if one is left.

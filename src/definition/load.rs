@@ -596,7 +596,7 @@ pub fn list(cwd: &Path) -> Vec<Listed> {
                 continue;
             }
             let hidden_by = found;
-            all.push(listed(name, path, (&root, cwd), hidden_by));
+            all.push(listed(name, path, &root, cwd, hidden_by));
         }
     }
     all.sort_by(|one, other| one.name.cmp(&other.name));
@@ -611,12 +611,12 @@ pub fn list_below(directory: &Path, cwd: &Path) -> Vec<Listed> {
     files
         .map(|(name, path)| {
             let root = root_of(&path, cwd);
-            listed(name, path, (&root, cwd), None)
+            listed(name, path, &root, cwd, None)
         })
         .collect()
 }
 
-fn listed(name: String, path: PathBuf, (root, cwd): (&Path, &Path), hidden_by: Option<PathBuf>) -> Listed {
+fn listed(name: String, path: PathBuf, root: &Path, cwd: &Path, hidden_by: Option<PathBuf>) -> Listed {
     let located = match name_of(&path, root) {
         Ok(known) => Ok(located(path, known, root.to_owned(), cwd)),
         Err(source) => Err(LoadError::BadName { asked: relative(&path, cwd).display().to_string(), source }),
@@ -701,7 +701,7 @@ fn fetch(reference: &Reference<'_>, located: &Located, cwd: &Path) -> Result<Fet
     }
     let root = &located.root;
     if let Some(copy) = CopiedFile::at(reference.from) {
-        return fetch_in_copy(reference, &copy, (located.copies, cwd)).map(|file| match file {
+        return fetch_in_copy(reference, &copy, located.copies, cwd).map(|file| match file {
             InCopy::Copied(fetched) => fetched,
             InCopy::OfProgram(file) => taken(file),
         });
@@ -774,7 +774,8 @@ enum InCopy {
 fn fetch_in_copy(
     reference: &Reference<'_>,
     copy: &CopiedFile,
-    (copies, cwd): (Copies, &Path),
+    copies: Copies,
+    cwd: &Path,
 ) -> Result<InCopy, Explanation> {
     if let Some(found) = copy.find(naming(reference.kind), reference.name)? {
         return fetched(&found, copies, cwd).map(InCopy::Copied);

@@ -150,7 +150,7 @@ fn forms(record: &mut Value, forms: &[(&'static str, Value)]) -> Value {
     let mut described: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for (word, form) in forms {
         for (key, property) in own(form) {
-            let said = property["description"].as_str().unwrap_or_default();
+            let said = property["description"].as_str().unwrap_or("");
             described.entry(key.clone()).or_default().push(format!("With `paradigm: {word}`: {said}"));
             foreign.insert(key, json!(false));
         }

@@ -187,7 +187,7 @@ impl Resolver<'_, '_> {
         if !matches!(tree.value, NodeValue::Map(_)) {
             return tree;
         }
-        let name = self.sources.iter().next().map(|source| source.name().to_owned()).unwrap_or_default();
+        let name = self.sources.iter().next().map_or_else(String::new, |source| source.name().to_owned());
         let mut chain = vec![(self.paths[0].clone(), name)];
         let mut tree = self.inherit(tree, &mut chain);
         self.misspelt(&mut tree);
@@ -412,12 +412,12 @@ impl Resolver<'_, '_> {
             return;
         };
         let message = "`flow` is a short form; its states were written out";
-        let file = self.sources.iter().next().map(SourceFile::name).unwrap_or_default();
+        let file = self.sources.iter().next().map_or("", SourceFile::name);
         let help = format!("`{}` prints them", CommandLine::of("compile").arg(file));
         self.push(
             Diagnostic::note("expanded", FindingPlace::At(written.key_span.clone()), message).help(help),
         );
-        let name = |item: &str| item.split('?').next().unwrap_or_default().trim().to_owned();
+        let name = |item: &str| item.split('?').next().unwrap_or("").trim().to_owned();
         let mut states = Vec::new();
         for (index, (item, node)) in flow.iter().zip(items(&written.value)).enumerate() {
             let span = &node.span;
@@ -517,7 +517,7 @@ impl Resolver<'_, '_> {
         let mut library = IndexMap::new();
         let imports: Option<Vec<String>> = self.value(tree, &DocPath::root().key("import"));
         let written = take(tree, "import");
-        let written = written.as_ref().map(|entry| items(&entry.value)).unwrap_or_default();
+        let written = written.as_ref().map_or(&[][..], |entry| items(&entry.value));
         if let Some(node) = written.get(MAX_IMPORTS) {
             let message =
                 format!("the loop imports {} libraries, and may import {MAX_IMPORTS}", written.len());
@@ -630,7 +630,7 @@ impl Resolver<'_, '_> {
         };
         self.composed = true;
         let span = wanted.value.span.clone();
-        let name = wanted.value.as_scalar().map(|scalar| scalar.text.clone()).unwrap_or_default();
+        let name = wanted.value.as_scalar().map_or_else(String::new, |scalar| scalar.text.clone());
         let Some(written) = library.get_mut(&name) else {
             self.out.push_with(Severity::Error, || {
                 let known = library.keys().map(String::as_str);
@@ -686,7 +686,7 @@ impl Resolver<'_, '_> {
             let finding = error("wrong-type", &with.value.span, "`with` must be a mapping");
             self.push(finding);
         }
-        for binding in with.map(|with| entries(&with.value)).unwrap_or_default() {
+        for binding in with.map_or(&[][..], |with| entries(&with.value)) {
             match fragment.parameters.iter().find(|(known, _)| known.as_str() == binding.key) {
                 Some((known, parameter)) => bound.extend(self.bound(binding, known, parameter)),
                 None if given(state, "loop").is_some() => rest.push(binding.clone()),

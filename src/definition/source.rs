@@ -166,7 +166,7 @@ impl SourceFile {
         while !self.text.is_char_boundary(end) {
             end += 1;
         }
-        let line = self.text[start..end].split('\n').next().unwrap_or_default();
+        let line = self.text[start..end].split('\n').next().unwrap_or("");
         start..start + line.trim_end().len()
     }
 }

@@ -87,7 +87,7 @@ impl SharedName {
 
     /// Returns the path in the repository.
     pub fn path(&self) -> &str {
-        self.as_str().splitn(3, '/').nth(2).unwrap_or_default()
+        self.as_str().splitn(3, '/').nth(2).unwrap_or("")
     }
 }
 

@@ -291,7 +291,7 @@ impl BodyFacts<'_> {
             );
         }
         let history = nights::of(self.digest);
-        let recurring = history.map(|history| history.recurring()).unwrap_or_default();
+        let recurring = history.map_or_else(Vec::new, |history| history.recurring());
         for one in recurring.iter().take(MAX_STATES) {
             lines.push(format!("- recurring: {} {}", code(one.state.as_str(), NAME), one.words()));
         }
@@ -306,7 +306,7 @@ impl BodyFacts<'_> {
         let command = advice::again(self.digest);
         let block =
             |command| format!("### To see it yourself\n\nWith this branch checked out:\n\n{command}\n");
-        command.map(|command| block(fenced(&command.to_string()))).unwrap_or_default()
+        command.map_or_else(String::new, |command| block(fenced(&command.to_string())))
     }
 
     fn provenance(&self) -> String {
@@ -589,7 +589,7 @@ mod tests {
     #[test]
     fn a_night_says_what_it_fixed_and_what_comes_back() {
         let mut journal = Journal::of("tidy", 20);
-        journal.step(("types", 1), "mypy", (1, "bad"), "no", "fix").next(("fix", 1), "ruff", 0, "types");
+        journal.step(("types", 1), "mypy", (1, "bad"), "no", "fix").next("fix", 1, "ruff", 0, "types");
         journal.step(("types", 2), "mypy", (0, ""), "yes", "test");
         journal.step(("test", 2), "pytest", (1, "bad"), "no", "test").step(
             ("test", 3),

@@ -79,8 +79,8 @@ impl Delivery {
         vec![
             ("delivered", self.done.word().to_owned()),
             ("pr-url", self.url.clone().unwrap_or_default()),
-            ("commit", self.commit.as_ref().map(ToString::to_string).unwrap_or_default()),
-            ("signed", self.signed.map(|signed| signed.to_string()).unwrap_or_default()),
+            ("commit", self.commit.as_ref().map_or_else(String::new, ToString::to_string)),
+            ("signed", self.signed.map_or_else(String::new, |signed| signed.to_string())),
             ("checks", self.checks.word().to_owned()),
             ("patch", patch.unwrap_or_default()),
             ("bundle-digest", format!("sha256:{}", self.bundle)),

@@ -384,11 +384,13 @@ mod tests {
         verified: bool,
         change: impl FnOnce(&mut TreeChanges),
     ) -> Digest {
-        whole((outcome, by, verified), change, |_| {})
+        whole(outcome, by, verified, change, |_| {})
     }
 
     fn whole(
-        (outcome, by, verified): (Outcome, TerminatedBy, bool),
+        outcome: Outcome,
+        by: TerminatedBy,
+        verified: bool,
         change: impl FnOnce(&mut TreeChanges),
         edit: impl FnOnce(&mut LoopComplete),
     ) -> Digest {
@@ -472,7 +474,7 @@ mod tests {
 
     /// A run that ended so, with what verified it.
     fn with_verification(outcome: Outcome, edit: impl FnOnce(&mut LoopComplete)) -> Digest {
-        whole((outcome, TerminatedBy::Terminal, true), |_| {}, edit)
+        whole(outcome, TerminatedBy::Terminal, true, |_| {}, edit)
     }
 
     #[test]

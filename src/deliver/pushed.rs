@@ -144,7 +144,7 @@ fn is_cut_off(said: &str) -> bool {
 
 /// Returns what the server says in the words of git, whose lines have become one.
 fn of_server(said: &str) -> Option<String> {
-    let said = said.split(" error: failed to push").next().unwrap_or_default();
+    let said = said.split(" error: failed to push").next().unwrap_or("");
     let (_, of_server) = said.split_once("remote:")?;
     let pieces = of_server.split("remote:").map(|piece| {
         let piece = piece.trim();
@@ -200,11 +200,11 @@ impl Forge for PushForge<'_> {
         }
         let made = self.make(commit)?;
         let mut push = Call::new("push").with(&["--porcelain", "--atomic", "--no-verify"]);
-        for option in commit.pull.map(|pull| self.service.push_options(pull)).unwrap_or_default() {
+        for option in commit.pull.map_or_else(Vec::new, |pull| self.service.push_options(pull)) {
             push = push.option_value("--push-option=", &option);
         }
         for RefMove { name, from } in moves {
-            let from = from.as_ref().map(ObjectId::as_str).unwrap_or_default();
+            let from = from.as_ref().map_or("", ObjectId::as_str);
             push = push.option_value("--force-with-lease=", &format!("{name}:{from}"));
         }
         push = push.named(&self.remote.url, "");
@@ -255,8 +255,7 @@ impl Forge for PushForge<'_> {
             if let Some(from) = from {
                 self.commit(from)?;
             }
-            push = push
-                .named(&format!("{}:{name}", from.as_ref().map(ObjectId::as_str).unwrap_or_default()), "");
+            push = push.named(&format!("{}:{name}", from.as_ref().map_or("", ObjectId::as_str)), "");
         }
         let pushed = self.workspace.connected(&self.remote).line(&push);
         pushed.map(drop).map_err(|why| self.failed("push to", &why.to_string()))

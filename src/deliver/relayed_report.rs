@@ -137,7 +137,7 @@ impl Relay<'_> {
             )?]);
         }
         let told = meant.into_iter().map(|artifact| {
-            let opened = self.fetch(artifact)?.and_then(|opened| self.believed((name, found), opened));
+            let opened = self.fetch(artifact)?.and_then(|opened| self.believed(name, found, opened));
             let opened = match opened {
                 Ok(opened) => self.at_its_commit(opened)?,
                 refused => refused,
@@ -179,7 +179,8 @@ impl Relay<'_> {
     /// Refuses what contradicts the server about where it comes from.
     fn believed(
         &self,
-        (name, stored): (&LoopName, &[FoundArtifact]),
+        name: &LoopName,
+        stored: &[FoundArtifact],
         opened: Opened,
     ) -> Result<Opened, Explanation> {
         let Opened { manifest, digest, key } = &opened;
@@ -229,7 +230,7 @@ impl Relay<'_> {
             Some(key) => format!("{name} ({key})"),
             None => name.to_string(),
         };
-        let told = self.run.report((&self.api, &self.here), subject, claim, comments);
+        let told = self.run.report(&self.api, &self.here, subject, claim, comments);
         let told = told.map_err(|error| fault(format!("cannot report `{shown}`"), &error.into()))?;
         Ok(format!("{shown}: {told}"))
     }
@@ -246,8 +247,8 @@ fn opened(path: &Path) -> Result<Opened, Explanation> {
 
 /// Says how a bundle contradicts the server about the run of a workflow that it is of, if it does.
 pub(super) fn contradiction(manifest: &Manifest, run: &OtherRun, here: &RepositoryName) -> Option<String> {
-    let server = run.html_url.split("/actions/").next().unwrap_or_default();
-    let host = server.strip_suffix(&here.to_string()).unwrap_or_default();
+    let server = run.html_url.split("/actions/").next().unwrap_or("");
+    let host = server.strip_suffix(&here.to_string()).unwrap_or("");
     let head = run.head_repository().map(|head| format!("{host}{head}"));
     let known = [Some(server.to_owned()), head];
     let mut known = known.iter().flatten().filter_map(|url| manifest::repository(url));
@@ -255,7 +256,7 @@ pub(super) fn contradiction(manifest: &Manifest, run: &OtherRun, here: &Reposito
     if of.as_ref().is_some_and(|of| known.all(|known| known != *of)) {
         return Some(format!("it is of the repository {}", one_line(&of.unwrap_or_default(), 100)));
     }
-    let job = manifest.job.as_ref().map(ToString::to_string).unwrap_or_default();
+    let job = manifest.job.as_ref().map_or_else(String::new, ToString::to_string);
     let is_of_run =
         job.strip_prefix(&run.html_url).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
     (!is_of_run).then(|| Explanation::new("it is of another run of a workflow")).map(|why| why.to_string())

@@ -54,7 +54,7 @@ pub(crate) fn find(options: &DeliverOptions, session: &Session<'_>) -> Result<De
         }
         let repository = manifest::repository(&url);
         // git is called elsewhere; `HOST:PATH` is not a path.
-        let is_path = !url.contains("://") && !url.split('/').next().unwrap_or_default().contains(':');
+        let is_path = !url.contains("://") && !url.split('/').next().unwrap_or("").contains(':');
         let url = if is_path { session.cwd.join(url).display().to_string() } else { url };
         return Ok(DeliveryServer {
             kind: ServerKind::Pushed(

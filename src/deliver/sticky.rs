@@ -58,7 +58,7 @@ pub(super) fn deliver(
     };
     let offer = Offer { tree: applied.tree.clone(), patch: applied.patch.clone(), standing };
     let texts = Texts { offered, standing, applied: &applied };
-    let wanted = |checks| texts.pull((&names, &base), checks);
+    let wanted = |checks| texts.pull(&names, &base, checks);
     // Whoever only asks wants to know where it would go.
     let rehearsed = |done| {
         let branch = options.dry_run.then(|| format!("branch: {}, onto {base}", names.branch));

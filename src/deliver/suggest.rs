@@ -62,7 +62,7 @@ pub(super) fn deliver(
     let pull = PullHead::find(env, api, repository)?;
     let reviews = Reviews { api, repository, pull: &pull };
     reviews.check()?;
-    let is_at_head = is_at_head(offered, &pull, (api, repository))?;
+    let is_at_head = is_at_head(offered, &pull, api, repository)?;
     let applied = applied(offered, &pull, is_at_head)?;
     let brought = |done| Brought { url: Some(pull.url.clone()), ..Brought::nothing(done) };
     if applied.changes.is_empty() {
@@ -86,7 +86,7 @@ pub(super) fn deliver(
         return Err(DeliveryStop::about(why, rest));
     }
     let notes = vec![notes(&suggestions)];
-    let artifact = run.as_ref().and_then(|run| artifact(run, offered, options, (api, repository)));
+    let artifact = run.as_ref().and_then(|run| artifact(run, offered, options, api, repository));
     let ours = repository.to_string();
     let text = review_body(&ReviewFacts {
         loop_name: manifest.r#loop.as_str(),
@@ -117,7 +117,8 @@ pub(super) fn deliver(
 fn is_at_head(
     offered: &Offered<'_>,
     pull: &PullHead,
-    (api, repository): (&Api, &RepositoryName),
+    api: &Api,
+    repository: &RepositoryName,
 ) -> Result<bool, DeliveryStop> {
     let (base, head) = (&offered.fix.base, &pull.sha);
     if base == head {
@@ -180,7 +181,8 @@ fn artifact(
     run: &OtherRun,
     offered: &Offered<'_>,
     options: &DeliverOptions,
-    (api, repository): (&Api, &RepositoryName),
+    api: &Api,
+    repository: &RepositoryName,
 ) -> Option<String> {
     if let Some(name) = fetch::artifact(&options.what).filter(|name| !name.starts_with("run:")) {
         return Some(name.to_owned());

@@ -36,7 +36,7 @@ impl Texts<'_> {
     }
 
     /// Writes the pull request.
-    pub(super) fn pull(&self, (names, base): (&StickyNames, &BranchName), checks: Checks) -> NewPull {
+    pub(super) fn pull(&self, names: &StickyNames, base: &BranchName, checks: Checks) -> NewPull {
         let bundle = self.offered.bundle;
         let facts = BodyFacts {
             loop_name: &bundle.manifest.r#loop,

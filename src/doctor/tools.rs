@@ -125,8 +125,7 @@ fn agent(host: &dyn Host, answer: ToolAnswer, session: &Session<'_>) -> DoctorRo
 /// An agent that `LL_HOST_CLI` names by its command.
 fn other(name: &str, is_there: impl Fn(&str) -> bool) -> DoctorRow {
     let row = |state, said: &str| DoctorRow::new("agents", name, state, said);
-    let command =
-        name.strip_prefix("acp:").map(|command| command.split_whitespace().next().unwrap_or_default());
+    let command = name.strip_prefix("acp:").map(|command| command.split_whitespace().next().unwrap_or(""));
     match command {
         None => row(RowState::Fails, "LL_HOST_CLI names no agent that ll-loop knows")
             .fix(format!("set it to one of {}, or to `acp:` and a command", listed(host::names(), "or"))),

@@ -14,7 +14,7 @@ const ALL: usize = 256 * 1024;
 /// Returns the `LL_*` variables for the next action.
 pub(super) fn variables(engine: &Engine<'_>) -> Vec<(String, String)> {
     let (run, start) = (engine.run(), engine.start());
-    let state = run.current().map(ToString::to_string).unwrap_or_default();
+    let state = run.current().map_or_else(String::new, ToString::to_string);
     let fixed = [
         ("LL_LOOP_RUN", start.event.run_id.clone()),
         ("LL_LOOP_NAME", start.event.r#loop.to_string()),

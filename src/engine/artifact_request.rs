@@ -57,7 +57,7 @@ impl Engine<'_> {
 
     /// Returns where a file is copied to when the loop does not say.
     fn usual_place(&self, from: &str) -> String {
-        let name = from.rsplit('/').next().unwrap_or_default();
+        let name = from.rsplit('/').next().unwrap_or("");
         let ending = name.rsplit_once('.').map_or_else(String::new, |(_, ending)| format!(".{ending}"));
         let start = &self.start.event;
         format!("artifacts/{}-{}{ending}", start.run_id, start.r#loop.file_stem())

@@ -22,7 +22,7 @@ pub(super) fn both(one: Budget, other: Budget) -> Budget {
 /// Returns what is left of a budget.
 pub(super) fn left(budget: Budget, spent: &Usage) -> Budget {
     Budget {
-        cost_usd: budget.cost_usd.map(|cap| (cap - spent.cost_usd.unwrap_or_default()).max(0.0)),
+        cost_usd: budget.cost_usd.map(|cap| (cap - spent.cost_usd.unwrap_or(0.0)).max(0.0)),
         tokens: budget.tokens.map(|cap| cap.saturating_sub(spent.tokens())),
         calls: budget.calls.map(|cap| cap.saturating_sub(spent.calls)),
         allows_unpriced: budget.allows_unpriced,
@@ -47,7 +47,7 @@ pub(super) fn met(budget: Budget, spent: &Usage, dearest: &Usage) -> Option<Stri
             let why = "a call had no price, so the cap on cost cannot be kept";
             return unknown.then(|| format!("{why}; `unpriced: allow` under `budget` lets it go on"));
         };
-        let one = dearest.cost_usd.unwrap_or_default();
+        let one = dearest.cost_usd.unwrap_or(0.0);
         if rest <= 0.0 || rest < one {
             let why = reserve(rest > 0.0, &format!("${one:.2}"));
             return Some(format!("stopped at ${cost:.2} of ${cap:.2}{why}"));

@@ -75,7 +75,7 @@ fn key(call: AgentCall<'_>) -> (String, String) {
 /// times, ids and ports.
 pub(super) fn stable(message: &str) -> String {
     const WORDS: usize = 12;
-    let line = message.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
+    let line = message.lines().find(|line| !line.trim().is_empty()).unwrap_or("");
     let words = line.split_whitespace().take(WORDS);
     let words = words.map(|word| if word.contains(|c: char| c.is_ascii_digit()) { "#" } else { word });
     words.collect::<Vec<_>>().join(" ")

@@ -88,7 +88,8 @@ impl Engine<'_> {
         &self,
         end: &LoopComplete,
         verification: &Verification,
-        (tree, judges): (&TreeIds, &JudgesFound),
+        tree: &TreeIds,
+        judges: &JudgesFound,
     ) -> Option<Pass> {
         let is_curable = |reason: &Reason| match reason {
             Reason::Stale => true,
@@ -369,7 +370,7 @@ fn is_stale(verification: &Verification, state: &StateName) -> bool {
 
 /// Returns the last line that says something.
 fn last_line(seen: &Observation) -> &str {
-    let of = |text: &str| text.trim_end().lines().next_back().map(str::len).unwrap_or_default();
+    let of = |text: &str| text.trim_end().lines().next_back().map_or(0, str::len);
     let (out, err) = (seen.stdout.as_str().trim_end(), seen.stderr.as_str().trim_end());
     let text = if err.is_empty() { out } else { err };
     &text[text.len() - of(text)..]

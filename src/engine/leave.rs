@@ -120,7 +120,7 @@ impl Engine<'_> {
             });
         }
         let ways: Vec<_> = step.routes.ways().into_iter().map(|(word, _)| format!("`{word}`")).collect();
-        let seen = self.run.seen().map(describe).unwrap_or_default();
+        let seen = self.run.seen().map_or_else(String::new, describe);
         let why = self.error_of_evaluation(step, verdict).map_or_else(String::new, |why| format!(": {why}"));
         let advice = self.advice(step, verdict);
         let error = format!(
@@ -146,7 +146,7 @@ impl Engine<'_> {
             _ => None,
         };
         if code == Some(NOT_FOUND_CODE) {
-            let text = self.run.action().unwrap_or_default();
+            let text = self.run.action().unwrap_or("");
             let prompt = if is_prose(text) { "; if it is a prompt, write `action_type: prompt`" } else { "" };
             return format!("; install what it calls, or correct the name{prompt}; or add `on_error`");
         }

@@ -45,7 +45,7 @@ impl Scope for RunScope<'_, '_> {
             }
             Namespace::Result => self.result(path),
             Namespace::State => match key(path) {
-                Some("name") => Ok(text(run.current().map(ToString::to_string).unwrap_or_default())),
+                Some("name") => Ok(text(run.current().map_or_else(String::new, ToString::to_string))),
                 Some("iteration") => Ok(number(run.iteration())),
                 Some("step") => Ok(number(run.step())),
                 Some("attempt") => Ok(number(run.attempt())),
@@ -178,7 +178,7 @@ impl RunScope<'_, '_> {
         }
         let prefix = format!("captured.{name}");
         match run.sub_loop_of(&name) {
-            Some(sub) => sub_loop_field(&prefix, (result, sub), &path[1..]),
+            Some(sub) => sub_loop_field(&prefix, result, sub, &path[1..]),
             None => result_field(&prefix, result, &path[1..]),
         }
     }
@@ -239,9 +239,7 @@ impl RunScope<'_, '_> {
             Some("elapsed_ms") => Ok(number(millis(elapsed))),
             Some("elapsed") => Ok(text(human(elapsed))),
             Some("run_dir") => Ok(Found::Text(Cow::Borrowed(&start.run_dir))),
-            Some("continuation") => {
-                Ok(Found::Text(Cow::Borrowed(self.0.run().continuation().unwrap_or_default())))
-            }
+            Some("continuation") => Ok(Found::Text(Cow::Borrowed(self.0.run().continuation().unwrap_or("")))),
             wanted => Err(among_fields(Namespace::Loop, wanted)),
         }
     }
@@ -332,7 +330,8 @@ fn failure_type(seen: &Observation) -> &'static str {
 /// Looks into the result of a state that ran a loop: what the state came to, how the loop ended, and its captures.
 fn sub_loop_field<'r>(
     prefix: &str,
-    (result, sub): (&'r StateResult, &'r SubLoopComplete),
+    result: &'r StateResult,
+    sub: &'r SubLoopComplete,
     path: &[Segment],
 ) -> Result<Found<'r>, Missing> {
     result_field(prefix, result, path)
@@ -352,7 +351,7 @@ fn given_back<'r>(
     let state = result.map_or(name, |result| result.state.as_str());
     let inner = sub.sub_loops.iter().find(|(ran, _)| ran.as_str() == state).map(|(_, inner)| inner);
     match (result, inner) {
-        (Some(result), Some(inner)) => Some(sub_loop_field(&below, (result, inner), &path[1..])),
+        (Some(result), Some(inner)) => Some(sub_loop_field(&below, result, inner, &path[1..])),
         (Some(result), None) => Some(result_field(&below, result, &path[1..])),
         (None, Some(inner)) => given_back(&below, inner, &path[1..]),
         (None, None) => Some(Ok(text(sub.ending(name).filter(|_| path.len() == 1)?))),
@@ -382,7 +381,7 @@ fn key(path: &[Segment]) -> Option<&str> {
 }
 
 fn among_fields(namespace: Namespace, wanted: Option<&str>) -> Missing {
-    among(namespace.word(), wanted, namespace.fields().unwrap_or_default())
+    among(namespace.word(), wanted, namespace.fields().unwrap_or(&[]))
 }
 
 fn among(prefix: &str, wanted: Option<&str>, known: &[&str]) -> Missing {

@@ -25,8 +25,7 @@ pub(super) fn find(output: &str, obeyed: &[SignalKind]) -> Option<PrintedSignal>
     PATTERNS.iter().filter(|(signal, _)| obeyed.contains(signal)).find_map(|(signal, marker)| {
         let mut texts = output.lines().filter_map(|line| line.strip_prefix(marker)).map(str::trim);
         let first = texts.next()?;
-        let text =
-            if first.is_empty() { texts.find(|text| !text.is_empty()).unwrap_or_default() } else { first };
+        let text = if first.is_empty() { texts.find(|text| !text.is_empty()).unwrap_or("") } else { first };
         Some(PrintedSignal { signal: *signal, text: text.to_owned() })
     })
 }

@@ -123,7 +123,7 @@ impl VerdictMoment {
         let mut course: Option<Course> = None;
         for observes in observes {
             for details in self.details(machine, verdict) {
-                let another = self.follow(machine, (verdict, observes, details));
+                let another = self.follow(machine, verdict, observes, details);
                 course = Some(match course {
                     None => another,
                     Some(known) if known.is_like(&another) => known,
@@ -157,7 +157,9 @@ impl VerdictMoment {
     fn follow(
         &self,
         machine: &Machine,
-        (verdict, observes, details): (&Verdict, Observes, Map<String, Value>),
+        verdict: &Verdict,
+        observes: Observes,
+        details: Map<String, Value>,
     ) -> Course {
         let mut past = self.past.clone();
         let (elapsed, tree) = (past.elapsed, self.tree.clone());

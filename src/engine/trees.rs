@@ -178,7 +178,7 @@ impl Engine<'_> {
         }
         let judges = judges.unwrap_or_else(JudgesFound::unchanged);
         let pass = match tree {
-            FinalTree::Known(tree) => self.pass_for(&end, &verification, (tree, &judges)),
+            FinalTree::Known(tree) => self.pass_for(&end, &verification, tree, &judges),
             FinalTree::None | FinalTree::Unknown(_) => None,
         };
         if let Some(pass) = pass {

@@ -46,7 +46,7 @@ impl Evaluator for ActionStall {
             digest.update(value);
         };
         if self.track.is_empty() {
-            add(judging.action.unwrap_or_default());
+            add(judging.action.unwrap_or(""));
             add(&printed(judging.seen));
         }
         for tracked in &self.track {

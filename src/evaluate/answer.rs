@@ -89,7 +89,7 @@ impl Answered {
         let is_yes = verdict == Verdict::yes_if(true);
         if let Some(path) = self.zero.iter().find(|path| is_yes && at(answer, path).is_some_and(is_something))
         {
-            let value = at(answer, path).map(|value| excerpt(&value.to_string())).unwrap_or_default();
+            let value = at(answer, path).map_or_else(String::new, |value| excerpt(&value.to_string()));
             details["overruled"] = format!("`{word}`: `{path}` of the answer is {value}").into();
             return Judged::new(Verdict::yes_if(false), details);
         }

@@ -54,7 +54,7 @@ impl ExitCode {
     fn not_run(&self, judging: Judging<'_>, code: i32) -> Option<Value> {
         let seen = judging.seen.filter(|_| self.error_if_not_run)?;
         let output = format!("{}\n{}", seen.stdout.as_str(), seen.stderr.as_str());
-        let found = tools::could_not_run_text(judging.action.unwrap_or_default(), code, &output)?;
+        let found = tools::could_not_run_text(judging.action.unwrap_or(""), code, &output)?;
         let error = format!("it could not run: {} ({})", found.said, found.lacks.advice());
         Some(json!({ "exit_code": code, "error": error }))
     }

@@ -154,16 +154,17 @@ impl fmt::Display for ExitCodes {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::explanation::Explanation;
     use crate::base::node::FileId;
     use crate::definition::yaml;
 
-    fn read(text: &str) -> Result<String, String> {
+    fn read(text: &str) -> Result<String, Explanation> {
         let mut out = Diagnostics::default();
         let tree = yaml::parse(text, FileId(0), &mut out).unwrap();
         let read = ExitCodes::decode(tree.get("no").unwrap(), &DocPath::root().key("no"), &mut out);
         let messages: Vec<_> = out.iter().map(|finding| finding.message.clone()).collect();
         assert_eq!(read.is_none(), out.has_errors(), "{text}");
-        read.map(|codes| codes.to_string()).ok_or_else(|| messages.join("; "))
+        read.map(|codes| codes.to_string()).ok_or_else(|| Explanation::new(messages.join("; ")))
     }
 
     #[test]
@@ -221,7 +222,7 @@ mod tests {
             ("no: [300, x]", "`no[1]` must be an exit code"),
         ] {
             let message = read(text).unwrap_err();
-            assert!(message.contains(expected), "{text}: {message}");
+            assert!(message.as_str().contains(expected), "{text}: {message}");
         }
     }
 }

@@ -87,7 +87,7 @@ impl LlmStructured {
         let mut details = json!({
             "confidence": confidence,
             "confident": confident,
-            "reason": answer.get("reason").and_then(Value::as_str).unwrap_or_default(),
+            "reason": answer.get("reason").and_then(Value::as_str).unwrap_or(""),
             "raw": kept(answer),
         });
         let failed = judging.seen.filter(|seen| self.source.is_none() && !seen.succeeded());
@@ -136,7 +136,7 @@ impl Evaluator for LlmStructured {
                 Some(source) => Cow::Owned(source.render(judging.scope)?),
                 None => printed(judging.seen),
             };
-            let told = judging.seen.filter(|_| self.source.is_none()).map(told).unwrap_or_default();
+            let told = judging.seen.filter(|_| self.source.is_none()).map_or_else(String::new, told);
             let model = self.model.as_ref().map(|model| model.render(judging.scope)).transpose()?;
             Ok(Question {
                 prompt: format!("{prompt}\n\n{told}{}", fenced(&text)),

@@ -315,7 +315,7 @@ fn read(
                 .map(|how| format!("; and it did not begin on the tree of the plan: {}", one_line(how, 200)));
             let facts = Facts {
                 source: source.clone(),
-                sentence: digest.sentence() + dirty.as_deref().unwrap_or_default(),
+                sentence: digest.sentence() + dirty.as_deref().unwrap_or(""),
                 verification: digest.verification().cloned(),
                 unchanged: unchanged(digest),
                 is_changed: digest.changes().is_none_or(|changes| !changes.is_nothing()),

@@ -67,7 +67,8 @@ pub(super) struct ConfirmOptions<'o> {
 
 /// Puts the merged tree into the checkout, makes the checks of these items there, and puts the checkout back as it was.
 pub(super) fn confirm(
-    (plan, tree): (&Plan, &MergedTree),
+    plan: &Plan,
+    tree: &MergedTree,
     items: &[AskedItem<'_>],
     options: &ConfirmOptions<'_>,
     session: &Session<'_>,
@@ -95,7 +96,7 @@ pub(super) fn confirm(
             .with_hint("commit or stash what differs, or merge in a checkout of its own"));
     }
     aside::put_aside(&home, &clean.top, &tree.placed()?).map_err(unplaced)?;
-    let asked = ask_all(plan, items, (&root, &own), options, session);
+    let asked = ask_all(plan, items, &root, &own, options, session);
     let edited = aside::put_back(&home).map_err(unplaced)?;
     if !edited.is_empty() {
         session
@@ -108,7 +109,8 @@ pub(super) fn confirm(
 fn ask_all(
     plan: &Plan,
     items: &[AskedItem<'_>],
-    (root, own): (&Path, &[PathBuf]),
+    root: &Path,
+    own: &[PathBuf],
     options: &ConfirmOptions<'_>,
     session: &Session<'_>,
 ) -> Result<Confirmation, Error> {

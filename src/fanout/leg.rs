@@ -598,7 +598,7 @@ impl<'r> LegRun<'r> {
         let Storing::Ours(upload) = self.options.begin.run.storing else { return Ok(code) };
         let (artifact, mark) =
             (self.artifact(provider), format!("{}/{}", head(&self.plan.plan_id.to_string(), 8), self.name));
-        match session.store_reports(upload, (&artifact, &mark), &self.directory) {
+        match session.store_reports(upload, &artifact, &mark, &self.directory) {
             Ok(true) => announce(&[("artifact-name", artifact)]).map(|()| code),
             Ok(false) => Ok(code),
             Err(error) if is_resumable => Err(error),

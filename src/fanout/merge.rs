@@ -232,7 +232,7 @@ impl Merged {
         let with_changes = meant.iter().any(|reading| began_with_changes(reading));
         for (place, reading) in readings.iter().enumerate() {
             if let Some(other) = leftover(reading, ci_run) {
-                let here = ci_run.unwrap_or_default();
+                let here = ci_run.unwrap_or("");
                 ignored.push((
                     reading.shown.clone(),
                     format!("it is of the CI run {other}, and this is {here}"),

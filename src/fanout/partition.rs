@@ -124,8 +124,8 @@ fn by_id(groups: &[Group], legs: usize) -> BTreeMap<usize, Vec<&Group>> {
     let mut dealt: BTreeMap<usize, Vec<&Group>> = BTreeMap::new();
     for group in groups {
         let digest = Sum::of(group.lowest.as_str().as_bytes()).to_string();
-        let number = u64::from_str_radix(&digest[..15], 16).unwrap_or_default() % legs.max(1) as u64;
-        dealt.entry(usize::try_from(number).unwrap_or_default()).or_default().push(group);
+        let number = u64::from_str_radix(&digest[..15], 16).unwrap_or(0) % legs.max(1) as u64;
+        dealt.entry(usize::try_from(number).unwrap_or(0)).or_default().push(group);
     }
     dealt
 }

@@ -320,7 +320,7 @@ fn candidates(
             if all.len() == MOST_ITEMS {
                 return Err(too_many());
             }
-            let item = item((one, &files), params, &mut namer, options, session)?;
+            let item = item(one, &files, params, &mut namer, options, session)?;
             all.extend(item.map(|(item, territory)| Candidate { item, territory, place }));
         }
     }
@@ -328,7 +328,8 @@ fn candidates(
 }
 
 fn item(
-    (one, files): (&LoopHere, &RunFiles),
+    one: &LoopHere,
+    files: &RunFiles,
     params: BTreeMap<VarName, String>,
     namer: &mut Namer,
     options: &PlanOptions,
@@ -426,7 +427,7 @@ fn why_none(skipped: &[Skipped], dimensions: &[Dimension], options: &PlanOptions
     let empty = dimensions.iter().find(|dimension| dimension.values.is_empty());
     match (skipped.first(), &options.per_path, empty) {
         (Some(_), ..) => {
-            let base = options.changed_since.as_deref().unwrap_or_default();
+            let base = options.changed_since.as_deref().unwrap_or("");
             format!("nothing in the scope of {} changed since `{base}`", plural(skipped.len() as u64, "item"))
         }
         (None, Some(pattern), Some(empty)) if empty.name.as_str() == values::PATH => {

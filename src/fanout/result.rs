@@ -205,7 +205,7 @@ impl MergeResult<'_> {
         let directory = self.directory(options, session);
         let own = options.from.iter().chain([&options.plan]).map(|path| session.path(path)).collect();
         let how = ConfirmOptions { context: &options.context, run: &options.run, directory: &directory, own };
-        confirm::confirm((self.plan, tree), &asked, &how, session).map(Some)
+        confirm::confirm(self.plan, tree, &asked, &how, session).map(Some)
     }
 
     /// Returns the directory of the reports.
@@ -260,7 +260,7 @@ impl MergeResult<'_> {
             (Some(Confirmation::Refused { .. }), _) => vec![Reason::NotConfirmed],
             (Some(Confirmation::Whole(_) | Confirmation::None { .. }) | None, _) => vec![Reason::Unobserved],
         };
-        verified::of_merge(&items, (tree, self.extent()), reasons)
+        verified::of_merge(&items, tree, self.extent(), reasons)
     }
 
     /// Returns what the word `verified` says of all of it.
@@ -313,7 +313,7 @@ impl MergeResult<'_> {
             Publication::new(&run, provider, (&root, &name), &files, Some(bundler), session);
         publication.has_pages_of(pages);
         let artifact = publication.artifact_name().to_owned();
-        publication.begin(&run, (name.as_str(), Stage::Over), session);
+        publication.begin(&run, name.as_str(), Stage::Over, session);
         let published = publication.publish(&files, None, session);
         for warning in &published.warnings {
             session.talk.warning(warning);
@@ -330,7 +330,7 @@ impl MergeResult<'_> {
         let items = self.all_told();
         let (exit_code, verification) = (self.exit_code(), self.verification());
         let ending = StoryEnding { exit_code, reason: self.reason(), changes, verification };
-        let events = story::events(self.plan, (files.instance(), start), &items, self.remarks(), ending);
+        let events = story::events(self.plan, files.instance(), start, &items, self.remarks(), ending);
         let mut journal = Journal::create(files, session.redactor.clone())?;
         let now = Clock::start().now();
         for (at, event) in events {
@@ -820,7 +820,7 @@ impl MergeResult<'_> {
             .announce(&outputs)
             .map_err(|error| Error::failed("cannot set the outputs of the job", &error))?;
         if let Storing::Ours(upload) = options.run.storing {
-            let stored = session.store_reports(upload, (artifact, "merge"), directory)?;
+            let stored = session.store_reports(upload, artifact, "merge", directory)?;
             if stored {
                 provider
                     .announce(&[("artifact-name", artifact.to_owned())])

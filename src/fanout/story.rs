@@ -61,7 +61,8 @@ pub(super) fn name(plan: &Plan) -> LoopName {
 /// Returns the events, in order, each with the time since the beginning.
 pub(super) fn events(
     plan: &Plan,
-    (instance, start): (&str, Option<KnownStart>),
+    instance: &str,
+    start: Option<KnownStart>,
     items: &[Told],
     warnings: Vec<String>,
     ending: StoryEnding,

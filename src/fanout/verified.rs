@@ -22,7 +22,8 @@ pub(super) struct CountedItem<'m> {
 /// Says what verified all of it. `tree` is the merged one.
 pub(super) fn of_merge(
     items: &[CountedItem<'_>],
-    (tree, extent): (Option<ObjectId>, VerifiedExtent),
+    tree: Option<ObjectId>,
+    extent: VerifiedExtent,
     reasons: Vec<Reason>,
 ) -> Verification {
     let known = || items.iter().filter_map(|item| item.verification);

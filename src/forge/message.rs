@@ -123,7 +123,7 @@ pub fn agent(digest: &Digest) -> Option<&'static str> {
     if digest.usage().is_nothing() || !(worked || digest.omitted() > 0) {
         return None;
     }
-    let model = digest.usage().model.as_deref().unwrap_or_default().to_lowercase();
+    let model = digest.usage().model.as_deref().unwrap_or("").to_lowercase();
     let known = KNOWN.into_iter().find(|(part, _)| model.contains(part));
     Some(known.map_or("agent", |(_, host)| host))
 }

@@ -46,7 +46,7 @@ pub struct LeftArtifact<'a> {
 /// Writes the text.
 pub fn review_body(facts: &ReviewFacts<'_>) -> String {
     let ReviewFacts { loop_name, head, run, is_at_head, artifact, suggestions, caveats, marker } = *facts;
-    let (of, short) = (code(loop_name, 100), head.as_str().get(..7).unwrap_or_default());
+    let (of, short) = (code(loop_name, 100), head.as_str().get(..7).unwrap_or(""));
     let run = match run.filter(|run| is_address(run)) {
         Some(run) => format!("[its run]({run})"),
         None => "its run".to_owned(),

@@ -687,7 +687,7 @@ fn read<T: DeserializeOwned>(value: &Value) -> Option<T> {
 fn tokens(counts: &Value, input: &str, output: &str, total: Option<&str>) -> (u64, u64) {
     let of = |key: &str| count(Some(counts), key);
     let out = of(output);
-    let sum = total.map(of).unwrap_or_default();
+    let sum = total.map_or(0, of);
     (of(input).max(sum.saturating_sub(out)), out)
 }
 

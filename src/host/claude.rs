@@ -254,7 +254,7 @@ fn by_models(models: Option<&Value>) -> Option<ConversationUsage> {
         ConversationUsage {
             input_tokens: inputs.into_iter().map(count).fold(sum.input_tokens, u64::saturating_add),
             output_tokens: sum.output_tokens.saturating_add(count("outputTokens")),
-            cost_usd: (sum.cost_usd + cost.unwrap_or_default()).min(f64::MAX),
+            cost_usd: (sum.cost_usd + cost.unwrap_or(0.0)).min(f64::MAX),
         }
     }))
 }
@@ -460,7 +460,7 @@ impl ClaudeMessages {
         if let Some(sum) = models {
             (usage.input_tokens, usage.output_tokens) = (sum.input_tokens, sum.output_tokens);
         }
-        let cost_usd = usage.cost_usd.unwrap_or_default();
+        let cost_usd = usage.cost_usd.unwrap_or(0.0);
         let sum = ConversationUsage { cost_usd, ..models.unwrap_or_default() };
         self.counting = match (by_models(result.get("model_usage_since_last_result")), self.version) {
             (Some(since), _) => {

@@ -179,7 +179,7 @@ impl StreamFormat for CodexTurn {
             Some("error") => {
                 self.is_retrying = true;
                 self.error = event.get("message").and_then(Value::as_str).map(str::to_owned);
-                say(&plain(self.error.as_deref().unwrap_or_default()));
+                say(&plain(self.error.as_deref().unwrap_or("")));
             }
             Some("turn.failed") => {
                 self.error = message(event.get("error")).or(self.error.take());

@@ -154,7 +154,7 @@ impl StreamFormat for GeminiSession {
         let is_said = kind == Some("message") && word("role") == Some("assistant");
         let is_piece = is_said && event.get("delta").and_then(Value::as_bool) == Some(true);
         if is_said {
-            so_far.said.add(word("content").unwrap_or_default(), say);
+            so_far.said.add(word("content").unwrap_or(""), say);
         }
         if !is_piece {
             so_far.said.end_message(say);
@@ -165,14 +165,14 @@ impl StreamFormat for GeminiSession {
         match kind {
             Some("tool_use") => self.at_work.extend(word("tool_id").map(str::to_owned)),
             Some("tool_result") => {
-                self.at_work.remove(word("tool_id").unwrap_or_default());
+                self.at_work.remove(word("tool_id").unwrap_or(""));
             }
             Some("init") => {
                 so_far.usage.session = word("session_id").map(str::to_owned);
                 so_far.usage.model = word("model").map(str::to_owned);
             }
             Some("error") => {
-                let message = word("message").unwrap_or_default();
+                let message = word("message").unwrap_or("");
                 say(&plain(message));
                 if word("severity") != Some("warning") {
                     self.error = Some(message.to_owned());

@@ -223,7 +223,7 @@ impl StreamState {
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the cast saturates")]
 pub(super) fn count(counts: Option<&Value>, key: &str) -> u64 {
     let count = counts.and_then(|counts| counts.get(key));
-    count.and_then(|count| count.as_u64().or_else(|| Some(count.as_f64()? as u64))).unwrap_or_default()
+    count.and_then(|count| count.as_u64().or_else(|| Some(count.as_f64()? as u64))).unwrap_or(0)
 }
 
 /// Returns what a status of a service says of a call that failed by it; nothing where another call may do better.

@@ -92,7 +92,7 @@ impl Session<'_> {
                     remote: Some(RunDownload::Bundle(shown.clone())),
                     ..Reader::default()
                 };
-                return ReplayRun::read((journal, log), (&shown, until), &of, Some(unpacked));
+                return ReplayRun::read(journal, log, &shown, until, &of, Some(unpacked));
             }
             RunRef::Artifact(what) => return Err(RunRef::not_fetched(&what)),
         };
@@ -102,7 +102,7 @@ impl Session<'_> {
             let audience = provider.map_or(Audience::Person, Audience::Ci);
             reader(home, &run.files, &RunOptions { audience, ..RunOptions::default() }, self)
         };
-        ReplayRun::read((run.files.journal(), run.files.log()), (run.files.instance(), until), &of, None)
+        ReplayRun::read(run.files.journal(), run.files.log(), run.files.instance(), until, &of, None)
     }
 }
 
@@ -115,8 +115,10 @@ fn unpacked(path: &Path) -> Result<TempDir, OpenError> {
 
 impl ReplayRun {
     fn read(
-        (journal, log): (PathBuf, PathBuf),
-        (name, until): (&str, Option<&StepNumber>),
+        journal: PathBuf,
+        log: PathBuf,
+        name: &str,
+        until: Option<&StepNumber>,
         of: &dyn Fn(&Option<Presentation>) -> Reader,
         unpacked: Option<TempDir>,
     ) -> Result<Self, Error> {

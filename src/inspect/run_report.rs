@@ -41,7 +41,7 @@ impl Session<'_> {
     ) -> Result<(Digest, Detail), Error> {
         let (digest, source) = self.read_run(name)?;
         let mut detail = match &source {
-            ReportSource::Run(files) => detail::of_run((files, None), &digest, self),
+            ReportSource::Run(files) => detail::of_run(files, None, &digest, self),
             ReportSource::Bundle(opened) => detail::of_bundle(opened, &digest, self),
         };
         if against.is_some() {

@@ -285,7 +285,7 @@ impl Repro {
     /// Git cannot make it.
     pub(crate) fn worktree(&self) -> Result<SnapshotWorktree, Error> {
         let moment = Moment::Before(self.step.clone());
-        run_snapshots::worktree(&self.git, &self.commit, (&self.files, &moment)).map_err(|why| {
+        run_snapshots::worktree(&self.git, &self.commit, &self.files, &moment).map_err(|why| {
             Error::refused(format!("cannot make a worktree: {why}"))
                 .with_hint("`git worktree list` shows those there are")
         })

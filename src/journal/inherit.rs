@@ -24,18 +24,14 @@ pub enum InheritError {
 
 /// Writes the journal of a new run, which begins at `now` and whose first events are those of `from` up to the one that
 /// `parent` names.
-pub fn inherit(
-    from: &RunFiles,
-    parent: &Parent,
-    (to, now): (&RunFiles, Timestamp),
-) -> Result<(), InheritError> {
+pub fn inherit(from: &RunFiles, parent: &Parent, to: &RunFiles, now: Timestamp) -> Result<(), InheritError> {
     fault::write(1)?;
     let path = to.journal();
     let mut file = BufWriter::new(fs_err::OpenOptions::new().write(true).create_new(true).open(path)?);
     let mut written = Ok(());
     reader::read_until(&from.journal(), parent.seq, |stamped| {
         if written.is_ok() {
-            written = copy(&stamped, (from, to)).and_then(|()| line(stamped, parent, (to, now), &mut file));
+            written = copy(&stamped, from, to).and_then(|()| line(stamped, parent, to, now, &mut file));
         }
     })?;
     written?;
@@ -47,7 +43,8 @@ pub fn inherit(
 fn line(
     mut stamped: Stamped,
     parent: &Parent,
-    (to, now): (&RunFiles, Timestamp),
+    to: &RunFiles,
+    now: Timestamp,
     file: &mut impl io::Write,
 ) -> io::Result<()> {
     stamped.inherited = true;
@@ -63,7 +60,7 @@ fn line(
 }
 
 /// Copies the streams that an event names. One that is gone is missed when somebody asks for it.
-fn copy(stamped: &Stamped, (from, to): (&RunFiles, &RunFiles)) -> io::Result<()> {
+fn copy(stamped: &Stamped, from: &RunFiles, to: &RunFiles) -> io::Result<()> {
     let Event::ActionComplete(complete) = &stamped.event else { return Ok(()) };
     let seen = complete.clone().numbered(stamped.seq).seen;
     for (text, stream) in [(&seen.stdout, Stream::Stdout), (&seen.stderr, Stream::Stderr)] {
@@ -108,7 +105,7 @@ mod tests {
         let before = fs_err::read(from.journal()).unwrap();
 
         let parent = Parent { run: from.instance().to_owned(), seq: 2 };
-        inherit(&from, &parent, (&to, at)).unwrap();
+        inherit(&from, &parent, &to, at).unwrap();
         let mut seen = Vec::new();
         let whole = reader::read_whole(&to.journal(), |stamped| seen.push(stamped)).unwrap();
         assert_eq!((whole.last_seq, seen.len()), (2, 2));
@@ -121,6 +118,6 @@ mod tests {
         let text = streams::Streams::new(to.streams()).read(stored, Stream::Stdout).unwrap();
         assert_eq!(text.len(), 20_001);
         // A run that is there already is not written over.
-        assert!(inherit(&from, &parent, (&to, at)).is_err());
+        assert!(inherit(&from, &parent, &to, at).is_err());
     }
 }

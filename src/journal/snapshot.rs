@@ -56,7 +56,7 @@ impl Snapshot {
         last_seq: u64,
         redactor: &Redactor,
     ) -> io::Result<Self> {
-        let fields = StateFields::of(engine, around, (now, last_seq), redactor);
+        let fields = StateFields::of(engine, around, now, last_seq, redactor);
         let mut bytes = if redactor.is_empty() {
             serde_json::to_vec(&fields)?
         } else {
@@ -140,7 +140,8 @@ impl<'r> StateFields<'r> {
     fn of(
         engine: &'r Engine<'_>,
         around: &'r Surroundings,
-        (now, last_seq): (Timestamp, u64),
+        now: Timestamp,
+        last_seq: u64,
         redactor: &Redactor,
     ) -> Self {
         let (run, start) = (engine.run(), engine.start());

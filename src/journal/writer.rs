@@ -157,7 +157,7 @@ impl Journal {
         self.witness.check(&self.file, &self.path)?;
         let mut kept = Vec::new();
         let space = self.space;
-        let written = self.write(events, at, path, (headroom, &mut kept));
+        let written = self.write(events, at, path, headroom, &mut kept);
         if written.is_err() {
             self.space = space;
             // Readers tolerate half a batch at the end, but a resume must not continue from the middle of one.
@@ -175,7 +175,8 @@ impl Journal {
         events: Vec<Event>,
         EventTime { now: ts, elapsed: at }: EventTime,
         path: &[LoopName],
-        (headroom, kept): (u64, &mut Vec<PathBuf>),
+        headroom: u64,
+        kept: &mut Vec<PathBuf>,
     ) -> io::Result<Vec<Stamped>> {
         let depth = u32::try_from(path.len().saturating_sub(1)).unwrap_or(u32::MAX);
         let path = if depth == 0 { &[] } else { path };

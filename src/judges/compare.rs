@@ -64,7 +64,7 @@ pub fn look(comparison: &TreeComparison<'_>) -> JudgesFound {
         let (start, end) = (comparison.start.at(path), comparison.end.at(path));
         let roles = known.roles(path);
         counts.count(path, of_file(path, &start, &roles), of_file(path, &end, &roles));
-        looked.take(path, &roles, (&start, &end), comparison.end);
+        looked.take(path, &roles, &start, &end, comparison.end);
     }
     looked.finish(counts, comparison.declared)
 }
@@ -263,7 +263,7 @@ struct FileInPart {
 }
 
 impl FileInPart {
-    fn of(path: &str, roles: &[JudgeRole], (start, end): (&At, &At)) -> Option<Self> {
+    fn of(path: &str, roles: &[JudgeRole], start: &At, end: &At) -> Option<Self> {
         if roles.iter().any(|judge| judge.role.selection(path).is_none()) {
             return None;
         }
@@ -309,11 +309,11 @@ impl JudgeSearch {
     }
 
     /// Takes what happened to the file at a path.
-    fn take(&mut self, path: &str, roles: &[JudgeRole], (start, end): (&At, &At), tree: &dyn Tree) {
+    fn take(&mut self, path: &str, roles: &[JudgeRole], start: &At, end: &At, tree: &dyn Tree) {
         if roles.is_empty() {
             return;
         }
-        if let Some(in_part) = FileInPart::of(path, roles, (start, end)) {
+        if let Some(in_part) = FileInPart::of(path, roles, start, end) {
             self.in_part.insert(path.to_owned(), in_part);
         }
         for judge in roles {

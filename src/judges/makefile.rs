@@ -44,7 +44,7 @@ impl Makefile {
             }
             return;
         }
-        let plain = line.split('#').next().unwrap_or_default().trim();
+        let plain = line.split('#').next().unwrap_or("").trim();
         if plain.is_empty() {
             return;
         }
@@ -159,7 +159,7 @@ fn made_by(line: &str) -> Vec<&str> {
 
 /// Returns the files that a line includes, if it is one that does. Which ones they are may depend on something.
 pub(super) fn included(line: &str) -> impl Iterator<Item = &str> {
-    let plain = line.split('#').next().unwrap_or_default();
+    let plain = line.split('#').next().unwrap_or("");
     let mut words = plain.split_whitespace();
     let includes = matches!(words.next(), Some("include" | "-include" | "sinclude"));
     words.filter(move |_| includes && !line.starts_with('\t'))

@@ -180,7 +180,7 @@ fn end_of_tag(lines: &[&str], from: usize, name: &str) -> usize {
 fn end_of_braces(lines: &[String], from: usize, column: usize) -> usize {
     let (mut depth, mut brackets, mut is_open) = (0_usize, 0_usize, false);
     for (at, line) in lines.iter().enumerate().skip(from) {
-        let line = if at == from { line.get(column..).unwrap_or_default() } else { line.as_str() };
+        let line = if at == from { line.get(column..).unwrap_or("") } else { line.as_str() };
         for sign in line.chars() {
             match sign {
                 '{' => (depth, is_open) = (depth + 1, true),

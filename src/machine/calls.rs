@@ -17,7 +17,7 @@ pub fn bound(machine: &Machine) -> Option<CallBound> {
         reviews: asks(Phase::VerifyPlan),
         tests: asks(Phase::Test),
         verifies: asks(Phase::VerifyStep),
-        retries: retries.max().unwrap_or_default(),
+        retries: retries.max().unwrap_or(0),
     };
     Some(CallBound::of(&machine.board, calls))
 }

@@ -243,7 +243,7 @@ impl ContextResolver<'_> {
     fn text(&mut self, name: &str, text: &str) -> Result<String, ContextError> {
         let template = Template::parse(text).map_err(|errors| ContextError::Template {
             name: name.to_owned(),
-            why: errors.first().map(|error| error.kind.to_string()).unwrap_or_default(),
+            why: errors.first().map_or_else(String::new, |error| error.kind.to_string()),
         })?;
         for expression in template.expressions() {
             match (expression.namespace, expression.path.first()) {

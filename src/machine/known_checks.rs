@@ -55,7 +55,7 @@ pub fn writes(text: &str) -> bool {
 }
 
 fn command_writes(command: &SimpleCommand) -> bool {
-    let words: Vec<&str> = command.values().iter().map(|value| value.unwrap_or_default()).collect();
+    let words: Vec<&str> = command.values().iter().map(|value| value.unwrap_or("")).collect();
     match words.as_slice() {
         ["git", rest @ ..] => {
             rest.iter().find(|word| !word.starts_with('-')).is_some_and(|word| OF_GIT.contains(word))

@@ -20,7 +20,7 @@ pub fn steady() -> Duration {
     // Elsewhere this one does not stop.
     #[cfg(not(any(target_os = "linux", target_os = "android")))]
     let clock = ClockId::Monotonic;
-    clock_gettime(clock).try_into().unwrap_or_default()
+    clock_gettime(clock).try_into().unwrap_or(Duration::ZERO)
 }
 
 #[expect(clippy::disallowed_methods, reason = "this is the place they are allowed in")]
@@ -38,7 +38,7 @@ impl Clock {
     /// Returns the wall-clock time.
     #[expect(clippy::unused_self, reason = "who has no clock has no time")]
     pub fn now(&self) -> Timestamp {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
         Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
     }
 }

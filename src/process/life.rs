@@ -10,7 +10,7 @@ pub fn host() -> String {
 
 /// Returns when this process began, for [`is_over`]; nothing where the system does not say.
 pub fn started() -> String {
-    Began::of(std::process::id()).map(|began| began.to_string()).unwrap_or_default()
+    Began::of(std::process::id()).map_or_else(String::new, |began| began.to_string())
 }
 
 /// Tells whether a process of this machine is known to have ended. What cannot be known is not.

@@ -150,7 +150,7 @@ impl Cancel {
             let look = self.fence.as_ref().map(|fence| fence.left().clamp(SHORTEST_LOOK, LOOK));
             tokio::select! {
                 changed = self.asked.changed(), if is_heard => is_heard = changed.is_ok(),
-                () = tokio::time::sleep(look.unwrap_or_default()), if look.is_some() => {}
+                () = tokio::time::sleep(look.unwrap_or(Duration::ZERO)), if look.is_some() => {}
                 else => return std::future::pending().await,
             }
         }

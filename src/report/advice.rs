@@ -130,7 +130,7 @@ pub fn again(digest: &Digest) -> Option<CommandLine> {
         run = model.iter().fold(run, |run, model| run.option(name, model));
     }
     let pairs = given(start).filter(|(option, ..)| option.is_some());
-    run = pairs.fold(run, |run, (option, name, value)| run.variable(option.unwrap_or_default(), name, value));
+    run = pairs.fold(run, |run, (option, name, value)| run.variable(option.unwrap_or(""), name, value));
     Some(start.overrides.input.iter().fold(run, |run, input| run.last(input)))
 }
 

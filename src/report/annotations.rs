@@ -211,7 +211,7 @@ fn not_begun(unbegun: &Unbegun) -> Vec<Annotation> {
 
 /// Returns a notice for each state that comes back night after night.
 fn recurring(digest: &Digest) -> Vec<Annotation> {
-    let states = nights::of(digest).map(|history| history.recurring()).unwrap_or_default();
+    let states = nights::of(digest).map_or_else(Vec::new, |history| history.recurring());
     let notice = |one: nights::Recurring| Annotation {
         level: AnnotationLevel::Notice,
         title: one_line(&format!("{}: recurring", digest.loop_name()), MAX_TITLE),

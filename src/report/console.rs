@@ -671,7 +671,7 @@ mod tests {
     fn verbose_shows_what_every_stage_prints() {
         let mut journal = planned(&[("Add the form", &[])]);
         journal.operate("next", "next", &json!({})).stage("implement", "coder", "complete", &json!({}));
-        journal.next(("facts", 1), "git diff --stat", 0, "verify");
+        journal.next("facts", 1, "git diff --stat", 0, "verify");
         assert_snapshot!(shown(&journal, ConsoleOptions { verbosity: Verbosity::Verbose, ..LOOK }), @"
         plan (planner) → do plan
                │ plan prints
@@ -713,7 +713,7 @@ mod tests {
         journal.push(Event::Backoff { state: implement(), duration_ms: 1500 });
         journal.stage("implement", "coder", "complete", &json!({}));
         // What fails is a line, whoever did it.
-        journal.next(("facts", 1), "git diff --stat", 128, "verify");
+        journal.next("facts", 1, "git diff --stat", 128, "verify");
         journal.operate("split", "split", &json!({"answer": {"subtasks": []}}));
         journal.push(Event::Warning { state: Some(implement()), message: "odd\u{1b}[2J\rthing".into() });
         journal

@@ -341,7 +341,7 @@ impl Digest {
                 self.restarts += u32::from(*reason == RouteReason::Maintain);
                 let word = verdict.as_ref().map_or("next", |verdict| verdict.as_str());
                 if !self.is_merge() {
-                    count_edge(&mut self.edges, (from.clone(), to.clone()), word);
+                    count_edge(&mut self.edges, from, to, word);
                 }
                 if self.work.is_some() {
                     self.way.route(from, word, self.tracker.current());
@@ -756,8 +756,8 @@ mod tests {
         check(journal.end(Outcome::Failure, TerminatedBy::Terminal, "failed", true));
 
         let mut journal = Journal::of("fix", 2);
-        journal.step(("check", 1), "make", (2, ""), "error", "fix").next(("fix", 1), "fix", 0, "check");
-        journal.step(("check", 2), "make", (1, ""), "no", "fix").next(("fix", 2), "fix", 0, "check");
+        journal.step(("check", 1), "make", (2, ""), "error", "fix").next("fix", 1, "fix", 0, "check");
+        journal.step(("check", 2), "make", (1, ""), "no", "fix").next("fix", 2, "fix", 0, "check");
         check(journal.end(Outcome::Exhausted, TerminatedBy::MaxIterations, "check", false));
 
         let mut journal = Journal::start();
@@ -774,7 +774,7 @@ mod tests {
         check(journal.end(Outcome::Error, TerminatedBy::Error, "fix", false));
 
         let mut journal = Journal::start();
-        journal.next(("build", 1), "make", 2, "failed");
+        journal.next("build", 1, "make", 2, "failed");
         check(journal.end(Outcome::Failure, TerminatedBy::Terminal, "failed", false));
 
         let mut journal = Journal::start();
@@ -885,7 +885,7 @@ mod tests {
         let output = "x".repeat(2 * TAIL);
         for iteration in 1..=50_000 {
             journal.step(("check", iteration), "c", (1, &output), "no", "fix");
-            journal.next(("fix", iteration), "f", 0, "check");
+            journal.next("fix", iteration, "f", 0, "check");
             journal.events.drain(..).for_each(|event| digest.event(&event));
         }
         journal.end(Outcome::Exhausted, TerminatedBy::MaxIterations, "check", false);

@@ -48,7 +48,7 @@ pub fn why(item: &Step) -> String {
 /// Says the same where what the step printed is kept elsewhere.
 pub fn reason(printed: Option<&str>, item: &Step) -> String {
     let said = printed.filter(|said| !said.is_empty()).or(item.error.as_deref());
-    one_line(&plain(said.unwrap_or_default()), MAX_WHY)
+    one_line(&plain(said.unwrap_or("")), MAX_WHY)
 }
 
 /// Returns what an item printed last, if that is known.

@@ -60,7 +60,7 @@ impl LoopViews {
         if let (Event::LoopResume(_), true) = (&stamped.event, stamped.depth as usize > self.outer.len()) {
             let is_it = |level: &mut LoopView| level.digest.depth() == stamped.depth;
             let prefix = || {
-                let name = stamped.path.last().map(ToString::to_string).unwrap_or_default();
+                let name = stamped.path.last().map_or_else(String::new, ToString::to_string);
                 format!("{}{name} › ", self.inner.prefix)
             };
             let level = self.left.take_if(is_it).unwrap_or_else(|| LoopView::new(stamped.depth, prefix()));

@@ -111,7 +111,7 @@ impl Mends {
 impl Mend {
     fn fail(&mut self, step: &Step) {
         let earlier = self.failed.take().filter(|failure| failure.by.is_empty() && is_same(failure, step));
-        let mut steps = earlier.map(|failure| failure.steps).unwrap_or_default();
+        let mut steps = earlier.map_or_else(Vec::new, |failure| failure.steps);
         if steps.len() < MAX_FLAKY {
             steps.push(step.number);
         }
@@ -168,7 +168,7 @@ mod tests {
                 (name, "+") => journal.step((name, 1), "x", (0, ""), "yes", "b"),
                 (name, "-") => journal.step((name, 1), "x", (1, ""), "no", "b"),
                 (name, "0") => journal.enter(name, 1).route(None, "b"),
-                (name, _) => journal.next((name, 1), "x", 0, "b"),
+                (name, _) => journal.next(name, 1, "x", 0, "b"),
             };
         }
         journal.end(Outcome::Success, TerminatedBy::Terminal, "done", true);
@@ -241,7 +241,7 @@ mod tests {
         for _ in 0..2 {
             journal.step(("a", 1), "x", (1, ""), "no", "b");
             for index in 0..2 * MAX_MENDERS {
-                journal.next((&format!("s{}", journal.events.len() + index), 1), "x", 0, "b");
+                journal.next(&format!("s{}", journal.events.len() + index), 1, "x", 0, "b");
             }
             journal.step(("a", 1), "x", (0, ""), "yes", "b");
         }

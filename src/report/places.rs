@@ -205,7 +205,7 @@ impl<'t> OutputReader<'_, 't> {
         let named = self.named(&path, frame.get(2), frame.get(3), "").filter(is_own);
         if let Some(named) = named.filter(|_| !self.is_in_stack) {
             let said = match std::mem::replace(&mut self.panic, Panic::None) {
-                Panic::Elsewhere(said) => said.unwrap_or_default(),
+                Panic::Elsewhere(said) => said.unwrap_or(""),
                 Panic::Here(_) | Panic::None => self.thrown(),
             };
             self.is_in_stack = true;
@@ -218,7 +218,7 @@ impl<'t> OutputReader<'_, 't> {
     fn thrown(&self) -> &'t str {
         let above = self.before.iter().rev().take(MESSAGE_WITHIN).filter(|line| !matches(&STACK, line));
         let mut above = above.copied();
-        let last = above.clone().next().unwrap_or_default();
+        let last = above.clone().next().unwrap_or("");
         above.find(|line| matches(&THROWN, line)).unwrap_or(last).trim()
     }
 
@@ -300,7 +300,7 @@ impl<'t> OutputReader<'_, 't> {
     }
 
     fn compiler(&mut self, line: &str) -> bool {
-        let above = self.before.last().copied().unwrap_or_default();
+        let above = self.before.last().copied().unwrap_or("");
         let inline = || captures(&COLONS, line).or_else(|| captures(&PARENTHESES, line));
         let (place, said) = match captures(&ARROW, line) {
             Some(place) => (place, Cow::Borrowed(above)),

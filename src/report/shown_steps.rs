@@ -120,7 +120,7 @@ mod tests {
         journal.operate("load", "load", &plan(&[("Add it", &[])])).to("approve");
         journal.operate("approve", "approve", &json!({"because": "85"})).to("next");
         journal.operate("next", "next", &json!({})).to("look");
-        journal.next(("look", 1), "git status", code, "work");
+        journal.next("look", 1, "git status", code, "work");
         journal.stage("work", "coder", "yes", &json!({})).to("pass");
         journal.operate("pass", "pass", &json!({})).to("done");
         journal.end(Outcome::Success, TerminatedBy::Terminal, "done", true).digest()

@@ -138,7 +138,7 @@ fn begun(id: &TaskId, work: &BoardWork) -> String {
         None => format!(" of {}", roots(work)),
         Some(_) => String::new(),
     };
-    let description = task.map(description).unwrap_or_default();
+    let description = task.map_or_else(String::new, description);
     format!("task {id}{place}{}: {description}", attempt.unwrap_or_default())
 }
 

@@ -423,7 +423,7 @@ mod tests {
         assert_eq!((&never["verified"], &never["passes"]["median"]), (&().into(), &().into()), "no success");
         assert_eq!((never["flaky"].as_f64(), never["cost_usd"].as_f64()), (Some(0.0), Some(0.0)));
         let mut unverified = Journal::start();
-        unverified.next(("fix", 1), "x", 0, "done").end(
+        unverified.next("fix", 1, "x", 0, "done").end(
             Outcome::Success,
             TerminatedBy::Terminal,
             "done",

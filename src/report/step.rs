@@ -336,7 +336,7 @@ impl Step {
     /// output, with a first line that says how much is missing.
     pub fn output(&self) -> String {
         let Some(result) = &self.result else {
-            return self.error.as_deref().map(|error| text::plain(error).into_owned()).unwrap_or_default();
+            return self.error.as_deref().map_or_else(String::new, |error| text::plain(error).into_owned());
         };
         let mut shown = String::new();
         for tail in [&result.stdout, &result.stderr] {

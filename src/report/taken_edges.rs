@@ -24,7 +24,8 @@ pub(super) fn has_room<K: Hash + Eq, V>(counts: &IndexMap<K, V>, key: &K, most: 
 pub(super) type Edges = IndexMap<(StateName, StateName), EdgeCount>;
 
 /// Counts an edge once more.
-pub(super) fn count_edge(edges: &mut Edges, edge: (StateName, StateName), word: &str) {
+pub(super) fn count_edge(edges: &mut Edges, from: &StateName, to: &StateName, word: &str) {
+    let edge = (from.clone(), to.clone());
     if has_room(edges, &edge, MAX_EDGES) {
         edges.entry(edge).or_default().add(word);
     }
@@ -68,7 +69,7 @@ impl VisibleEdges {
     /// Takes the end of the run.
     pub(super) fn reach(&mut self, state: &StateName) {
         if let Some((from, word)) = self.left.take() {
-            count_edge(&mut self.edges, (from, state.clone()), &word);
+            count_edge(&mut self.edges, &from, state, &word);
         }
     }
 

@@ -249,7 +249,8 @@ impl Journal {
     /// A whole step that is left by `next`.
     pub(crate) fn next(
         &mut self,
-        (name, iteration): (&str, u32),
+        name: &str,
+        iteration: u32,
         action: &str,
         exit_code: i32,
         to: &str,
@@ -309,7 +310,7 @@ pub(crate) fn failing() -> Journal {
         let to = if iteration == 3 { "failed" } else { "fix" };
         journal.step(("check", iteration), "mypy src/", (1, MYPY), "no", to);
         if iteration < 3 {
-            journal.next(("fix", iteration), "ruff check --fix src/", 0, "check");
+            journal.next("fix", iteration, "ruff check --fix src/", 0, "check");
         }
     }
     journal.end(Outcome::Failure, TerminatedBy::Terminal, "failed", false);
@@ -320,7 +321,7 @@ pub(crate) fn failing() -> Journal {
 pub(crate) fn succeeding() -> Journal {
     let mut journal = Journal::start();
     journal.step(("check", 1), "mypy src/", (1, MYPY), "no", "fix");
-    journal.next(("fix", 1), "ruff check --fix src/", 0, "check");
+    journal.next("fix", 1, "ruff check --fix src/", 0, "check");
     journal.step(("check", 2), "mypy src/", (0, "Success: no issues found\n"), "yes", "done");
     journal.end(Outcome::Success, TerminatedBy::Terminal, "done", true);
     journal
@@ -353,7 +354,7 @@ pub(crate) fn working() -> Journal {
     journal.operate("fix_round", "tick", &json!({"output": "2 failures"}));
     journal.stage("fix", "coder", "fixed", &json!({})).stage("test", "tester", "yes", &json!({}));
     // Facts for the supervisor, which nobody in particular finds out.
-    journal.next(("facts", 1), "git diff --stat", 0, "verify");
+    journal.next("facts", 1, "git diff --stat", 0, "verify");
     journal.stage("verify", "supervisor", "yes", &json!({"score": 85, "level": "none", "feedback": "good"}));
     journal.operate("pass", "pass", &json!({"summary": "a form"}));
     let poor = json!({"score": 20, "level": "refocus", "feedback": "sessions are lost"});

@@ -186,7 +186,7 @@ async fn perform(
         Err(why) => return Ok(Err(why)),
     };
     let workplace = sub.workplace.take();
-    let mut engine = match sub_loop::engine(&sub, left, (request, around)) {
+    let mut engine = match sub_loop::engine(&sub, left, request, around) {
         Ok(engine) => engine,
         Err(why) => return Ok(Err(why)),
     };

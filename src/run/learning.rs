@@ -139,8 +139,8 @@ fn status(record: &Path) -> TargetStatus {
         return TargetStatus::Unknown;
     }
     let matter = lines.take_while(|line| line.trim_end() != "---");
-    let said = matter.filter_map(|line| line.strip_prefix("status:")).last().unwrap_or_default();
-    let said = said.split(" #").next().unwrap_or_default().trim().trim_matches(['"', '\'']);
+    let said = matter.filter_map(|line| line.strip_prefix("status:")).last().unwrap_or("");
+    let said = said.split(" #").next().unwrap_or("").trim().trim_matches(['"', '\'']);
     match said.to_lowercase().as_str() {
         "proven" => TargetStatus::Proven,
         "refuted" => TargetStatus::Refuted,

@@ -445,9 +445,7 @@ impl Measurer<'_> {
         };
         let (before, after) = (untracked(&start.entries), untracked(&look.entries));
         let differences = diff::read(&printed)?.into_iter();
-        Ok(differences
-            .map(|difference| changed::between(&difference, &look.top, (&before, &after)))
-            .collect())
+        Ok(differences.map(|difference| changed::between(&difference, &look.top, &before, &after)).collect())
     }
 
     /// Names the other live run in whose scope a file lies. A run around this one shares its scope.

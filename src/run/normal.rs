@@ -125,7 +125,7 @@ fn normal(text: &str) -> String {
             return String::new();
         }
         if let Some(path) = of("path") {
-            return format!("{}{}", of("before").unwrap_or_default(), short(path));
+            return format!("{}{}", of("before").unwrap_or(""), short(path));
         }
         if let Some(number) = of("number") {
             return number.replace(|c: char| c.is_ascii_digit(), "");
@@ -152,7 +152,7 @@ fn normal(text: &str) -> String {
 /// Returns a path without where it leads from; of a temporary directory, even its name is made by chance.
 fn short(path: &str) -> String {
     let mut parts = path.trim_end_matches('/').rsplit('/');
-    let name = parts.next().unwrap_or_default();
+    let name = parts.next().unwrap_or("");
     let above: Vec<_> = parts.filter(|part| !part.is_empty()).collect();
     let is_temporary = matches!(above.as_slice(), ["tmp"] | ["tmp", "var" | "private"] | ["T", ..]);
     if is_temporary { "/…/<tmp>".to_owned() } else { format!("/…/{name}") }

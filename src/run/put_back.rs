@@ -393,7 +393,7 @@ async fn stand(git: &mut GitCalls, top: &Path) -> (Option<String>, Option<Object
     let branch = branch.ok().and_then(|branch| String::from_utf8(line(&branch)).ok());
     let head = git.run(top, &Call::new("rev-parse").with(&["--verify", "--quiet"]).revision("HEAD")).await;
     let head = head.ok().and_then(|head| {
-        ObjectId::parse(String::from_utf8_lossy(&head).lines().last().unwrap_or_default().trim()).ok()
+        ObjectId::parse(String::from_utf8_lossy(&head).lines().last().unwrap_or("").trim()).ok()
     });
     (branch, head)
 }

@@ -56,7 +56,7 @@ fn read(seen: &Observation, answer: &[u8], request: &QueryRequest) -> Result<Val
         return failed("was answered at too great length");
     }
     if seen.stop.is_some() {
-        let limit = request.end.map(|(limit, _)| human(limit)).unwrap_or_default();
+        let limit = request.end.map_or_else(String::new, |(limit, _)| human(limit));
         return failed(&format!("was stopped after {limit}"));
     }
     if let Ok(answer) = serde_json::from_slice::<Result<Value, Explanation>>(answer) {

@@ -157,7 +157,7 @@ fn keep(
     if world.redactor.text(&text) != text {
         return Err(Explanation::new("what the agent changed holds a secret"));
     }
-    recording.add(asked, answer, (patch, world.files.instance()))
+    recording.add(asked, answer, patch, world.files.instance())
 }
 
 /// Gives what an agent did then: what it said, what it cost, and what it changed.

@@ -109,7 +109,8 @@ impl Recording {
         &mut self,
         asked: RecordedRequest,
         mut answer: RecordedAnswer,
-        (patch, run): (&[u8], &str),
+        patch: &[u8],
+        run: &str,
     ) -> Result<(), Explanation> {
         let RecordedRequest { request, tree, key, exact: _ } = asked;
         let file = self.file(&key);

@@ -49,10 +49,11 @@ pub(super) fn prepare(
 pub fn engine<'s>(
     sub: &'s SubLoop,
     left: Option<LeftLoop>,
-    (request, around): (&SubLoopRequest, Surrounding<'_>),
+    request: &SubLoopRequest,
+    around: Surrounding<'_>,
 ) -> Result<Engine<'s>, Explanation> {
     match left {
-        Some(level) => again(level, sub, (request, around)),
+        Some(level) => again(level, sub, request, around),
         None => Ok(Engine::new(&sub.machine, sub.start.clone())),
     }
 }
@@ -77,7 +78,8 @@ pub fn end(engine: &Engine<'_>, complete: LoopComplete) -> SubLoopEnd {
 fn again<'s>(
     level: LeftLoop,
     sub: &'s SubLoop,
-    (request, around): (&SubLoopRequest, Surrounding<'_>),
+    request: &SubLoopRequest,
+    around: Surrounding<'_>,
 ) -> Result<Engine<'s>, Explanation> {
     let standing = level.standing();
     let before = level.past.elapsed();

@@ -74,7 +74,7 @@ impl Surveyor {
             let scope = if is_first { scope } else { &[] };
             let status = self.status(&directory, scope).await?;
             let (commit, changes) = read(&status);
-            add(&mut digest, commit.as_deref().unwrap_or_default().as_bytes());
+            add(&mut digest, commit.as_deref().unwrap_or("").as_bytes());
             for change in changes.iter().filter(|change| !is_own(change.path)) {
                 add(&mut digest, change.line);
                 let path = top.join(OsStr::from_bytes(change.path));
@@ -222,13 +222,13 @@ mod tests {
         Surveyor { git: GitCalls::new(env.into(), cancel, LIMIT) }
     }
 
-    fn run(mut surveyor: Surveyor, root: &Path, scope: &[&str]) -> Result<Survey, String> {
+    fn run(mut surveyor: Surveyor, root: &Path, scope: &[&str]) -> Result<Survey, LookError> {
         let scope: Vec<_> = scope.iter().map(|path| (*path).to_owned()).collect();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(surveyor.survey(root, &scope)).map_err(|why| why.to_string())
+        runtime.block_on(surveyor.survey(root, &scope))
     }
 
-    fn survey(root: &Path, scope: &[&str]) -> Result<Survey, String> {
+    fn survey(root: &Path, scope: &[&str]) -> Result<Survey, LookError> {
         run(surveyor("/usr/local/bin:/usr/bin:/bin"), root, scope)
     }
 
@@ -326,7 +326,7 @@ mod tests {
         repository.write("src/a.txt", "three\n");
         assert_eq!(star, repository.look(&["*"]), "`*` is the name of a file");
         let error = survey(repository.0.path(), &["../elsewhere"]).unwrap_err();
-        assert!(error.contains("outside repository"), "{error}");
+        assert!(error.to_string().contains("outside repository"), "{error}");
     }
 
     #[test]
@@ -385,12 +385,12 @@ mod tests {
     fn without_a_repository_or_git_there_is_a_reason() {
         let directory = TempDir::with_prefix("ll-survey-").unwrap();
         let error = survey(directory.path(), &[]).unwrap_err();
-        assert!(error.contains("not a git repository"), "{error}");
+        assert!(error.to_string().contains("not a git repository"), "{error}");
         let error = run(surveyor("/nonexistent"), directory.path(), &[]).unwrap_err();
-        assert_eq!(error, "cannot start `git`: no such program on PATH");
+        assert_eq!(error.to_string(), "cannot start `git`: no such program on PATH");
         let mut hurried = surveyor("/usr/bin:/bin");
         hurried.git.limit = Duration::ZERO;
-        assert_eq!(run(hurried, directory.path(), &[]).unwrap_err(), "it took more than 0ms");
+        assert_eq!(run(hurried, directory.path(), &[]).unwrap_err().to_string(), "it took more than 0ms");
     }
 
     #[test]

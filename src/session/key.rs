@@ -59,7 +59,8 @@ pub(crate) fn wanted(options: &RunOptions, stem: Option<&str>, session: &Session
 /// leaves has a name of its own.
 pub(crate) fn continuing(
     options: &RunOptions,
-    (stem, artifact): (&str, &str),
+    stem: &str,
+    artifact: &str,
     session: &Session<'_>,
 ) -> KeyOption {
     let Audience::Ci(provider) = &options.audience else { return options.key.clone() };

@@ -63,7 +63,7 @@ const WORD: usize = 12;
 pub(crate) fn of(name: &str, value: &str, named: bool) -> Vec<String> {
     let upper = name.to_ascii_uppercase();
     let mut all = within(value);
-    let last = upper.rsplit(|c: char| !c.is_ascii_alphanumeric()).next().unwrap_or_default();
+    let last = upper.rsplit(|c: char| !c.is_ascii_alphanumeric()).next().unwrap_or("");
     let is_place = matches!(last, "URL" | "URI" | "URLS") && !all.is_empty();
     if named || is_place || is_secret(&upper, last, value) {
         all.push(value.to_owned());

@@ -26,7 +26,7 @@ pub(crate) fn end(run: &KnownRun) -> Result<(), Error> {
         }
     }
     let pid = run.claim.as_ref().and_then(|claim| claim.record.as_ref()).map(|record| record.pid);
-    let pid = pid.unwrap_or_default();
+    let pid = pid.unwrap_or(0);
     Err(Error::refused(format!("run {} does not end", run.files.instance())).of_kind(Kind::Failed).with_hint(
         format!("`kill -9 {pid}` ends it, but perhaps not what it started; its journal stays whole"),
     ))

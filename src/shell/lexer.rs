@@ -168,7 +168,7 @@ impl<'t> Lexer<'t> {
     }
 
     fn is_eval(&self) -> bool {
-        let command = self.text.get(self.command..self.at).unwrap_or_default();
+        let command = self.text.get(self.command..self.at).unwrap_or(&[]);
         let mut words = command.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
         words.next() == Some(b"eval".as_slice())
     }

@@ -92,7 +92,7 @@ impl Claim {
     /// Tells whether this moment breaks it.
     pub fn is_broken(&self, moment: Moment<'_>, known: &RunFacts) -> bool {
         let entered = |state: &StateName| moment == Moment::Enter(state);
-        let count = |state: &StateName| known.visits.get(state).copied().unwrap_or_default();
+        let count = |state: &StateName| known.visits.get(state).copied().unwrap_or(0);
         match self {
             Self::Enter(state, condition) => entered(state) && !condition.holds(known),
             Self::Leave(state, condition) => moment == Moment::Leave(state) && !condition.holds(known),

@@ -140,7 +140,7 @@ impl CaseFailure {
 
 /// Writes two paths beside each other, with a mark where they part.
 fn side_by_side(expected: &[String], actual: &[String]) -> String {
-    let width = expected.iter().map(|state| state.chars().count()).max().unwrap_or_default().max(8);
+    let width = expected.iter().map(|state| state.chars().count()).max().unwrap_or(0).max(8);
     let parts = expected.iter().zip(actual).take_while(|(one, other)| one == other).count();
     let mut out = format!("    {:4}{:width$}  found\n", "", "expected");
     for index in 0..expected.len().max(actual.len()) {

@@ -30,10 +30,10 @@ impl Choices {
     pub fn below(&mut self, count: usize) -> usize {
         let count = u32::try_from(count).unwrap_or(u32::MAX).max(1);
         let choice = if let Some(given) = &self.given {
-            given.get(self.taken.len()).copied().unwrap_or_default() % count
+            given.get(self.taken.len()).copied().unwrap_or(0) % count
         } else {
             self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-            u32::try_from(mixed(self.state) % u64::from(count)).unwrap_or_default()
+            u32::try_from(mixed(self.state) % u64::from(count)).unwrap_or(0)
         };
         self.taken.push(choice);
         choice as usize

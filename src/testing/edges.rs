@@ -304,7 +304,7 @@ impl Coverage {
 
     /// Returns how often a way was taken.
     pub fn count(&self, edge: &LoopEdge) -> u64 {
-        self.taken.get(&edge.id).copied().unwrap_or_default()
+        self.taken.get(&edge.id).copied().unwrap_or(0)
     }
 
     /// Returns the share of the ways that were taken, in percent; 100 where there are none.

@@ -60,8 +60,8 @@ fn walk(one: &Machine, other: &Machine) -> bool {
             continue;
         }
         let next = match (one.find(&name), other.find(&name)) {
-            (Some(Target::Step(a)), Some(Target::Step(b))) => steps((one, a), (other, b)),
-            (Some(Target::End(a)), Some(Target::End(b))) => ends((one, one.end(a)), (other, other.end(b))),
+            (Some(Target::Step(a)), Some(Target::Step(b))) => steps(one, a, other, b),
+            (Some(Target::End(a)), Some(Target::End(b))) => ends(one, one.end(a), other, other.end(b)),
             (Some(_), Some(_) | None) | (None, _) => None,
         };
         match next {
@@ -73,7 +73,7 @@ fn walk(one: &Machine, other: &Machine) -> bool {
 }
 
 /// Compares two steps, and returns where both lead.
-fn steps((one, a): (&Machine, StepId), (other, b): (&Machine, StepId)) -> Option<Vec<StateName>> {
+fn steps(one: &Machine, a: StepId, other: &Machine, b: StepId) -> Option<Vec<StateName>> {
     let (step, twin) = (one.step(a), other.step(b));
     let (ways, others) = (moves(one, a), moves(other, b));
     let retries = ways.iter().chain(&others).any(|one| one.is_exhausted);
@@ -110,7 +110,7 @@ fn check_matters(machine: &Machine, id: StepId, ways: &[Move]) -> bool {
     ways.iter().filter_map(|one| one.to).any(|to| observations::matters(machine, id, to))
 }
 
-fn ends((one, end): (&Machine, &End), (other, twin): (&Machine, &End)) -> Option<Vec<StateName>> {
+fn ends(one: &Machine, end: &End, other: &Machine, twin: &End) -> Option<Vec<StateName>> {
     let next = |machine: &Machine, end: &End| named(machine, end.on_maintain).cloned();
     let is_same =
         (end.meaning, &end.closing, next(one, end)) == (twin.meaning, &twin.closing, next(other, twin));

@@ -202,7 +202,7 @@ impl Breeder<'_> {
             let place = if evaluate.get("negate").is_some() { path.key("negate") } else { path.key("type") };
             self.add(format!("{of} is negated"), place, vec![edit]);
         }
-        for other in evaluate.get("operator").and_then(text).map(shifted).unwrap_or_default() {
+        for other in evaluate.get("operator").and_then(text).map_or(&[][..], shifted) {
             let place = path.key("operator");
             let what = format!("`operator` of {of} is `{other}`");
             self.add(what, place.clone(), vec![TreeEdit::Set(place, (*other).to_owned())]);

@@ -126,7 +126,7 @@ fn first_failure(
 /// Returns how many turns a mutant may take: many times more than the loop itself needs.
 fn most_turns(tests: &[&ReadyTest], own: &LoopVariant, subject: &mut LoopUnderTest) -> u32 {
     let events = tests.iter().filter_map(|test| test.play(own, subject, MOST_TURNS).ok());
-    let longest = events.map(|played| played.events.len()).max().unwrap_or_default();
+    let longest = events.map(|played| played.events.len()).max().unwrap_or(0);
     let longest = u32::try_from(longest).unwrap_or(MOST_TURNS);
     longest.saturating_mul(10).saturating_add(500).min(MOST_TURNS)
 }

@@ -50,7 +50,7 @@ impl OldRunReport {
                 let named = |state: &Option<String>| {
                     state.as_ref().map_or_else(|| "its end".to_owned(), |state| format!("`{state}`"))
                 };
-                let after = after.as_ref().map(|state| format!(", after `{state}`")).unwrap_or_default();
+                let after = after.as_ref().map_or_else(String::new, |state| format!(", after `{state}`"));
                 format!(
                     "parts at step {step}{after}: it came to {}, and comes to {} now",
                     named(then),

@@ -500,7 +500,7 @@ impl Playing<'_> {
         let left = self.left.take(&request.name, step);
         let surrounding =
             Surrounding { start: engine.start(), step, is_tree_changed: engine.run().is_tree_changed() };
-        let mut inner = match sub_loop::engine(&sub, left, (request, surrounding)) {
+        let mut inner = match sub_loop::engine(&sub, left, request, surrounding) {
             Ok(inner) => inner,
             Err(why) => return Ok(Err(why)),
         };

@@ -196,7 +196,7 @@ fn unknown(key: &str, machine: &Machine, state: &StateName, path: &DocPath, out:
     let near = nearest(state.as_str(), known);
     let message = format!("the loop `{}` has no state `{state}`", machine.name);
     let finding = mock::mistake(FindingPlace::Key(path.clone()), message);
-    let prefix = key.rsplit_once('/').map(|(before, _)| format!("{before}/")).unwrap_or_default();
+    let prefix = key.rsplit_once('/').map_or_else(String::new, |(before, _)| format!("{before}/"));
     out.push(match near {
         Some(near) => finding.help(format!("did you mean `{prefix}{near}`?")),
         None => finding,
@@ -274,7 +274,7 @@ fn start(
             .ok(),
     };
     let env: BTreeMap<String, String> = given.into_iter().flat_map(|given| given.env.clone()).collect();
-    let context = variables(given, machine, (texts, &env), path, out);
+    let context = variables(given, machine, texts, &env, path, out);
     let context = context?;
     let said = |given: &CaseStart| given.on_change;
     let on_change = given.and_then(said).or(machine.on_change).unwrap_or(OnChange::Report);
@@ -315,7 +315,8 @@ fn start(
 fn variables(
     given: Option<&CaseStart>,
     machine: &Machine,
-    (texts, env): (&[&str], &BTreeMap<String, String>),
+    texts: &[&str],
+    env: &BTreeMap<String, String>,
     path: &DocPath,
     out: &mut Diagnostics,
 ) -> Option<Map<String, Value>> {
@@ -326,7 +327,7 @@ fn variables(
     let values = Given {
         input: given.and_then(|given| given.input.clone()),
         context: given.into_iter().flat_map(|given| given.context.clone()).collect(),
-        params: given.map(|given| of(&given.params)).unwrap_or_default(),
+        params: given.map_or_else(Vec::new, |given| of(&given.params)),
         provided,
         ..Given::default()
     };

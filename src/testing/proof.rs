@@ -291,7 +291,7 @@ impl Walk<'_> {
 }
 
 fn index(machine: &Machine, id: StepId) -> usize {
-    machine.steps().position(|(known, _)| known == id).unwrap_or_default()
+    machine.steps().position(|(known, _)| known == id).unwrap_or(0)
 }
 
 /// Counts an entry of a step as the engine does; none where a cap is met.

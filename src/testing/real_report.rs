@@ -48,7 +48,8 @@ impl ComparedMock {
             all.push(format!("printed {} in the mock, {} now", self.shape.0, self.shape.1));
         }
         let age = self.from.as_ref().and_then(|from| Timestamp::try_from(from.clone()).ok());
-        let age = age.map(|from| format!("; the mock is {} old", human(now.since(from)))).unwrap_or_default();
+        let age =
+            age.map_or_else(String::new, |from| format!("; the mock is {} old", human(now.since(from))));
         format!("`{}` ({}): {}{age}", self.state, one_line(&self.text, SHOWN), all.join(", "))
     }
 }

@@ -69,7 +69,7 @@ impl<'c> MockScript<'c> {
     /// Returns the mock of the visit that goes on.
     fn current(&self, place: &AskedPlace<'_>) -> Option<&'c Mock> {
         let (key, mocks) = self.find(place)?;
-        let turn = self.turns.get(&key).copied().unwrap_or_default();
+        let turn = self.turns.get(&key).copied().unwrap_or(0);
         match &mocks.visits {
             MockedTurns::Every(mock) => Some(mock),
             MockedTurns::Listed(listed) => listed.get(turn.saturating_sub(1)).or(listed.last()),
@@ -115,7 +115,7 @@ impl Script for MockScript<'_> {
         let why = GapReason::NoJudgement;
         let gap = || Gap { state: place.key(), text: text.clone(), why };
         let MockedJudgement { reply, stop, usage } = judgement.ok_or_else(gap)?.clone();
-        let takes = if is_of_work { Duration::ZERO } else { mock.map(|mock| mock.takes).unwrap_or_default() };
+        let takes = if is_of_work { Duration::ZERO } else { mock.map_or(Duration::ZERO, |mock| mock.takes) };
         Ok((ModelAnswer { reply, stop, usage }, takes))
     }
 
@@ -137,7 +137,7 @@ impl Script for MockScript<'_> {
     /// A run goes on where the mock says so that interrupted it, or the one after it. Each says so for one time.
     fn resumes(&mut self, state: &str) -> bool {
         let Some(mocks) = self.mocks.get(state) else { return false };
-        let turn = self.turns.get(state).copied().unwrap_or_default();
+        let turn = self.turns.get(state).copied().unwrap_or(0);
         let MockedTurns::Listed(listed) = &mocks.visits else { return false };
         let says = |at: usize| listed.get(at).is_some_and(|mock| mock.resumes);
         let mut around = turn.checked_sub(1).into_iter().chain([turn]).filter(|at| says(*at));

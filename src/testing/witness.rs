@@ -354,7 +354,7 @@ fn minimal(schema: &Value, depth: usize) -> Value {
         Some("integer" | "number") => schema.get("minimum").cloned().unwrap_or(json!(1)),
         Some("boolean") => json!(true),
         Some("array") => {
-            let least = schema["minItems"].as_u64().unwrap_or_default().min(3);
+            let least = schema["minItems"].as_u64().unwrap_or(0).min(3);
             let items = (0..least).map(|_| minimal(&schema["items"], depth + 1));
             Value::Array(items.collect())
         }

@@ -75,7 +75,8 @@ impl Target {
         let text = added(self.text.as_deref(), &self.name, cases);
         let tests = LoadedTests::read(&shown, &text);
         if tests.findings.has_errors() {
-            let why = tests.findings.iter().next().map(|finding| finding.message.clone()).unwrap_or_default();
+            let why =
+                tests.findings.iter().next().map_or_else(String::new, |finding| finding.message.clone());
             return Err(Error::refused(format!("the cases do not fit into `{shown}`: {why}"))
                 .with_hint("print them with `--stdout`, and add them by hand"));
         }
@@ -115,7 +116,7 @@ fn of_file(place: TestPlace, session: &Session<'_>) -> Result<Known, Error> {
         }
     }
     let names = parsed.iter().flat_map(|file| file.cases.iter().map(|case| case.name.clone())).collect();
-    let name = parsed.map(|file| file.subject).unwrap_or_default();
+    let name = parsed.map_or_else(String::new, |file| file.subject);
     Ok((subject, coverage, names, Target { path, name, text: Some(text) }))
 }
 

@@ -78,7 +78,7 @@ impl Channel for CheckChannel {
             "status": "completed",
             "conclusion": before.conclusion,
             "details_url": marked(target.url(), target, own),
-            "output": before.worded(&output).with(batches.next().unwrap_or_default()),
+            "output": before.worded(&output).with(batches.next().unwrap_or(&[])),
         });
         let id = if let Some(id) = self.id {
             target.api().patch::<Value>(&target.path(&format!("/check-runs/{id}")), &ended)?;
@@ -167,8 +167,7 @@ impl NeighbourCheck {
             }
         }
         let worst = Rank::of(&beside.conclusion);
-        let is_better =
-            |check: &&ListedCheck| Rank::of(check.conclusion.as_deref().unwrap_or_default()) < worst;
+        let is_better = |check: &&ListedCheck| Rank::of(check.conclusion.as_deref().unwrap_or("")) < worst;
         let others = checks.iter().filter(is_better).filter_map(|check| {
             let is_elsewhere = ReportMark::of_elsewhere(check.link(), target).is_some();
             let is_other = is_elsewhere || ReportMark::of_another(check.link(), target).is_some();
@@ -232,7 +231,7 @@ struct ListedCheck {
 
 impl ListedCheck {
     fn link(&self) -> &str {
-        self.details_url.as_deref().unwrap_or_default()
+        self.details_url.as_deref().unwrap_or("")
     }
 }
 

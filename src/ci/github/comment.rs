@@ -65,7 +65,7 @@ impl Channel for CommentChannel {
         let mut stand_in: Option<StandingText> = None;
         let mut another: Option<String> = None;
         let us = author(target)?;
-        let mut there = find(target, number, (&marker, &us))?;
+        let mut there = find(target, number, &marker, &us)?;
         for _ in 0..TRIES {
             let theirs = there.as_ref().and_then(|(_, there)| worse(there, own, target));
             let theirs = theirs.or_else(|| stand_in.clone());
@@ -89,7 +89,7 @@ impl Channel for CommentChannel {
                     let made = target.api().post::<Value>(&path, &json!({ "body": text }))?;
                     let Some(id) = made.get("id").and_then(Value::as_u64) else { break };
                     // Another run may have made one since the list was read: the first stays.
-                    match find(target, number, (&marker, &us))? {
+                    match find(target, number, &marker, &us)? {
                         Some(first) if first.0 < id => {
                             target.api().delete(&target.path(&format!("/issues/comments/{id}")))?;
                             there = Some(first);
@@ -209,7 +209,8 @@ fn body(marker: &str, summary: &str, url: &str) -> String {
 fn find(
     target: &ReportTarget,
     number: u64,
-    (marker, us): (&str, &str),
+    marker: &str,
+    us: &str,
 ) -> Result<Option<(u64, String)>, ApiError> {
     let path = target.path(&format!("/issues/{number}/comments"));
     for comment in target.api().list::<Vec<WrittenComment>>(&path, &[]) {
@@ -256,11 +257,9 @@ mod tests {
     }
 
     /// A server with these pages of comments, and an answer to the question who asks.
-    fn github(pages: &[Vec<Value>], user: (u16, Value)) -> TestServer {
+    fn github(pages: &[Vec<Value>], user: ResponseTemplate) -> TestServer {
         let server = TestServer::start();
-        let (status, user) = user;
-        let us = ResponseTemplate::new(status).set_body_json(user);
-        server.mount(Mock::given(method("GET")).and(path("/user")).respond_with(us));
+        server.mount(Mock::given(method("GET")).and(path("/user")).respond_with(user));
         for (index, page) in pages.iter().enumerate() {
             let more = if index + 1 < pages.len() { r#"<x>; rel="next""# } else { r#"<x>; rel="first""# };
             let answer = ResponseTemplate::new(200).set_body_json(page).insert_header("link", more);
@@ -278,8 +277,13 @@ mod tests {
         server
     }
 
-    fn of_job() -> (u16, Value) {
-        (403, json!({"message": "Resource not accessible by integration"}))
+    fn of_job() -> ResponseTemplate {
+        let refused = json!({"message": "Resource not accessible by integration"});
+        ResponseTemplate::new(403).set_body_json(refused)
+    }
+
+    fn of_user(login: &str) -> ResponseTemplate {
+        ResponseTemplate::new(200).set_body_json(json!({"login": login}))
     }
 
     fn end(target: &ReportTarget) -> Result<Option<String>, ApiError> {
@@ -288,7 +292,7 @@ mod tests {
 
     /// Which request writes the comment.
     #[track_caller]
-    fn check(pages: &[Vec<Value>], user: (u16, Value), expected: &str) {
+    fn check(pages: &[Vec<Value>], user: ResponseTemplate, expected: &str) {
         let server = github(pages, user);
         end(&target(&server)).unwrap();
         let (request, body) = server.changes().pop().unwrap();
@@ -312,7 +316,7 @@ mod tests {
         let many: Vec<Value> = (1..=100).map(|id| comment(id, "ann", "hello")).collect();
         check(&[many, vec![comment(104, BOT, &ours)]], of_job(), &change(104));
         // Written by the person whose token it is.
-        check(&[vec![comment(5, "ann", &ours)]], (200, json!({"login": "ann"})), &change(5));
+        check(&[vec![comment(5, "ann", &ours)]], of_user("ann"), &change(5));
     }
 
     #[test]
@@ -320,7 +324,7 @@ mod tests {
         let create = format!("POST {COMMENTS}");
         let ours = format!("{MARKER}\n## old");
         check(&[vec![comment(3, "mallory", &ours)]], of_job(), &create);
-        check(&[vec![comment(3, BOT, &ours)]], (200, json!({"login": "ann"})), &create);
+        check(&[vec![comment(3, BOT, &ours)]], of_user("ann"), &create);
         check(&[vec![comment(3, BOT, &format!("see\n{MARKER}"))]], of_job(), &create);
         check(&[vec![comment(3, BOT, "<!-- ll-loop/fix-types (b) -->\nx")]], of_job(), &create);
         check(&[vec![json!({"id": 3, "body": null, "user": null})]], of_job(), &create);

@@ -213,7 +213,7 @@ impl CiService for Github {
             Err(error) => return Err(error.into()),
         };
         let target = match OtherRun::of_event(request.env) {
-            Some(run) => run.target((here.api(), here.repository()), request.subject.clone()),
+            Some(run) => run.target(here.api(), here.repository(), request.subject.clone()),
             None => here,
         };
         let permission = target.server().permission("statuses: write").to_owned();

@@ -33,12 +33,13 @@ impl OtherRun {
     /// The server does not answer, or the token may not.
     pub fn report(
         &self,
-        (api, repository): (&Api, &RepositoryName),
+        api: &Api,
+        repository: &RepositoryName,
         subject: ReportedRun,
         claim: RelayedRun,
         comments: bool,
     ) -> Result<String, ApiError> {
-        let target = self.target((api, repository), subject);
+        let target = self.target(api, repository, subject);
         let (state, text, digest) = self.verdict(claim);
         let permission = target.server().permission("statuses: write").to_owned();
         let shared = status::settle(&target, state, &text, target.url());
@@ -60,7 +61,8 @@ impl OtherRun {
     /// Returns where one of its runs of loops is reported.
     pub(super) fn target(
         &self,
-        (api, repository): (&Api, &RepositoryName),
+        api: &Api,
+        repository: &RepositoryName,
         subject: ReportedRun,
     ) -> ReportTarget {
         let (run, attempt) = (self.id, self.attempt());

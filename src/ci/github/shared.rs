@@ -145,7 +145,7 @@ fn is_place(attempt: &str) -> bool {
 /// Returns a link with the mark of the run of this job.
 pub(super) fn marked(page: &str, target: &ReportTarget, own: &str) -> String {
     let ReportMark { instance, attempt, origin, .. } = ReportMark::of(target, page, own);
-    let origin = origin.map(|MarkOrigin { job, commit }| format!("@{job}@{commit}")).unwrap_or_default();
+    let origin = origin.map_or_else(String::new, |MarkOrigin { job, commit }| format!("@{job}@{commit}"));
     format!("{page}{MARK}{instance}:{attempt}{origin}:{own}")
 }
 
@@ -435,7 +435,8 @@ mod tests {
     /// Reports the end of a run of another CI run, which this event has set off.
     fn reported_by(
         server: &TestServer,
-        (event, ci_run): (&str, u64),
+        event: &str,
+        ci_run: u64,
         run: &str,
         outcome: Outcome,
         channel: &mut dyn Channel,
@@ -452,7 +453,7 @@ mod tests {
         let forge = FakeReportServer::default();
         let server = forge.served();
         let says = |event: &str, ci_run: u64, run: &str, outcome: Outcome| {
-            let said = reported_by(&server, (event, ci_run), run, outcome, &mut StatusChannel);
+            let said = reported_by(&server, event, ci_run, run, outcome, &mut StatusChannel);
             (forge.status().0, said)
         };
         assert_eq!(says("pull_request", 1, "a", Failure), ("failure".to_owned(), None));
@@ -479,14 +480,14 @@ mod tests {
         let forge = FakeReportServer::default();
         let server = forge.served();
         let target = || ReportTarget::in_test(Api::new(&server.address(), None, Transport::default()));
-        reported_by(&server, ("pull_request", 1), "a", Outcome::Failure, &mut StatusChannel);
+        reported_by(&server, "pull_request", 1, "a", Outcome::Failure, &mut StatusChannel);
         // The job runs again, and is not over.
         StatusChannel.begin(&target().of_run("b").set_off_by("pull_request", 2)).unwrap();
-        reported_by(&server, ("push", 3), "c", Outcome::Success, &mut StatusChannel);
+        reported_by(&server, "push", 3, "c", Outcome::Success, &mut StatusChannel);
         assert_eq!(forge.status().0, "failure");
         // It goes on in a job that another event set off, and fails there.
-        reported_by(&server, ("workflow_dispatch", 4), "b", Outcome::Failure, &mut StatusChannel);
-        reported_by(&server, ("pull_request", 5), "d", Outcome::Success, &mut StatusChannel);
+        reported_by(&server, "workflow_dispatch", 4, "b", Outcome::Failure, &mut StatusChannel);
+        reported_by(&server, "pull_request", 5, "d", Outcome::Success, &mut StatusChannel);
         assert_eq!(forge.status().0, "success", "the job that began it has said otherwise");
     }
 
@@ -495,7 +496,7 @@ mod tests {
         let forge = FakeReportServer::default();
         let server = forge.served();
         let report = FinalReport { digest: ending(Outcome::Success), annotations: vec![] };
-        reported_by(&server, ("push", 1), "a", Outcome::Failure, &mut StatusChannel);
+        reported_by(&server, "push", 1, "a", Outcome::Failure, &mut StatusChannel);
         let again = ReportTarget::in_test(Api::new(&server.address(), None, Transport::default()));
         let again = again.of_run("b").set_off_by("push", 1).of_attempt("2");
         StatusChannel.end(&again.clone().of_job("other"), &report).unwrap();
@@ -510,7 +511,7 @@ mod tests {
         let server = forge.served();
         let check = |event: &str, ci_run: u64, outcome: Outcome| {
             let run = format!("{event}-{ci_run}");
-            let said = reported_by(&server, (event, ci_run), &run, outcome, &mut CheckChannel::default());
+            let said = reported_by(&server, event, ci_run, &run, outcome, &mut CheckChannel::default());
             let newest = forge.0.lock().unwrap().checks.last().unwrap()["conclusion"].clone();
             (newest.as_str().unwrap().to_owned(), said.is_some())
         };
@@ -521,7 +522,7 @@ mod tests {
 
         let comment = |event: &str, ci_run: u64, outcome: Outcome| {
             let run = format!("{event}-{ci_run}");
-            reported_by(&server, (event, ci_run), &run, outcome, &mut CommentChannel);
+            reported_by(&server, event, ci_run, &run, outcome, &mut CommentChannel);
             let kept = forge.0.lock().unwrap();
             kept.comments[0]["body"].as_str().unwrap().contains("❌ `fix-types`")
         };

@@ -73,7 +73,7 @@ fn awaited(digest: &Digest, sha: &str) -> Option<String> {
 /// of the delivery; but one that came to nothing may come to something later.
 pub(super) fn end_waiting(target: &ReportTarget, text: &str) -> Result<(), ApiError> {
     let waits = |status: &ListedStatus| {
-        let description = status.description.as_deref().unwrap_or_default();
+        let description = status.description.as_deref().unwrap_or("");
         let failed = description.starts_with(NOT_DELIVERED) && !text.starts_with(NOT_DELIVERED);
         failed || (status.state == "pending" && description.starts_with(WAITS))
     };
@@ -308,7 +308,7 @@ struct ListedStatus {
 
 impl ListedStatus {
     fn link(&self) -> &str {
-        self.target_url.as_deref().unwrap_or_default()
+        self.target_url.as_deref().unwrap_or("")
     }
 }
 

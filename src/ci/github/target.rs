@@ -269,7 +269,7 @@ fn subject_name(subject: &ReportedRun) -> String {
 fn origin_of_job(job: &WorkflowJob, event: &WorkflowEvent) -> Option<String> {
     let workflow = job.workflow_ref.as_ref().or(job.workflow.as_ref())?;
     // What follows is the branch or tag.
-    let file = workflow.split('@').next().unwrap_or_default();
+    let file = workflow.split('@').next().unwrap_or("");
     Some(origin(&[file, &event.name, job.job.as_ref()?], event.pull_request))
 }
 
@@ -424,9 +424,16 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(flavour: Flavour, more: &[(&str, &str)], options: &ReportOptions, expected: (&str, &str, &str)) {
+    fn check(
+        flavour: Flavour,
+        more: &[(&str, &str)],
+        options: &ReportOptions,
+        sha: &str,
+        context: &str,
+        url: &str,
+    ) {
         let target = target(flavour, more, options).unwrap();
-        assert_eq!((target.sha(), target.context(), target.url()), expected);
+        assert_eq!((target.sha(), target.context(), target.url()), (sha, context, url));
         assert_eq!(target.url_of(99), "https://github.com/octo/project/actions/runs/99");
     }
 
@@ -434,16 +441,16 @@ mod tests {
     fn the_environment_says_what_is_reported_and_the_command_line_before_it() {
         let page = "https://github.com/octo/project/actions/runs/4711";
         let counted = "https://github.com/octo/project/actions/runs/12";
-        check(Flavour::Github, &[], &ReportOptions::default(), (SHA, "ll-loop/main", page));
-        check(Flavour::Gitea, &[], &ReportOptions::default(), (SHA, "ll-loop/main", page));
-        check(Flavour::Forgejo, &[], &ReportOptions::default(), (SHA, "ll-loop/main", counted));
+        check(Flavour::Github, &[], &ReportOptions::default(), SHA, "ll-loop/main", page);
+        check(Flavour::Gitea, &[], &ReportOptions::default(), SHA, "ll-loop/main", page);
+        check(Flavour::Forgejo, &[], &ReportOptions::default(), SHA, "ll-loop/main", counted);
         let other = "a".repeat(40);
         let options = ReportOptions {
             sha: Some(other.clone()),
             context: Some("quality/\u{1b}[1mtypes\nx".to_owned()),
             ..ReportOptions::default()
         };
-        check(Flavour::Github, &[], &options, (&other, "quality/types…", page));
+        check(Flavour::Github, &[], &options, &other, "quality/types…", page);
     }
 
     #[test]

@@ -199,7 +199,7 @@ fn save(args: &ActionArgs, session: &Session<'_>, output: &Output) -> Result<u8,
     }
     if let Some(artifact) = input(env, "upload-name") {
         let upload = Upload { retention_days: days(env)? };
-        session.store_reports(upload, (&artifact, &name), &reports)?;
+        session.store_reports(upload, &artifact, &name, &reports)?;
     }
     Ok(0)
 }
@@ -211,7 +211,7 @@ fn save_contained(command: &[String], name: &str, session: &Session<'_>) -> Resu
     let said = input(env, "exit-code").and_then(|code| code.parse().ok());
     let code = said.filter(|code| *code > SIGNALLED).unwrap_or(KILLED);
     let options = flags::told(&told(ActionPart::Loop, env), env);
-    there(session)?.report_killed((input(env, "loop").as_deref(), name), code, &options);
+    there(session)?.report_killed(input(env, "loop").as_deref(), name, code, &options);
     session.contain_rest(command, left(env)?, code)
 }
 

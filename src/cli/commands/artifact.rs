@@ -104,10 +104,10 @@ fn download(args: &DownloadArgs, session: &Session<'_>, output: &Output) -> Resu
             output.talk(&format!("no artifact of this run fits `{}`\n", args.what));
         }
         for name in names {
-            undigested.extend(download_one((&name, &args.to.join(&name)), args, session, output)?);
+            undigested.extend(download_one(&name, &args.to.join(&name), args, session, output)?);
         }
     } else {
-        undigested.extend(download_one((&args.what, &args.to), args, session, output)?);
+        undigested.extend(download_one(&args.what, &args.to, args, session, output)?);
     }
     let undigested: Vec<&str> = undigested.iter().map(String::as_str).collect();
     say_undigested(&undigested, session);
@@ -138,7 +138,8 @@ fn fitting(args: &DownloadArgs, session: &Session<'_>) -> Result<BTreeSet<String
 
 /// Fetches one artifact. Returns its name if it has no digest.
 fn download_one(
-    (what, to): (&str, &Path),
+    what: &str,
+    to: &Path,
     args: &DownloadArgs,
     session: &Session<'_>,
     output: &Output,

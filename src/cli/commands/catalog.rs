@@ -56,7 +56,7 @@ pub(in crate::cli) fn catalog(
 }
 
 fn table(entries: &[CatalogueEntry]) -> String {
-    let width = entries.iter().map(|entry| entry.name.len()).max().unwrap_or_default();
+    let width = entries.iter().map(|entry| entry.name.len()).max().unwrap_or(0);
     let (with_agent, without): (Vec<_>, Vec<_>) = entries.iter().partition(|entry| entry.needs_agent);
     let mut out = String::new();
     let line = |out: &mut String, entry: &CatalogueEntry| {
@@ -73,7 +73,7 @@ fn table(entries: &[CatalogueEntry]) -> String {
 }
 
 fn json(entry: &CatalogueEntry) -> Value {
-    let parameters: Vec<_> = entry.parameters.iter().map(parameter).collect();
+    let parameters: Vec<_> = entry.parameters.iter().map(|(name, of)| parameter(name, of)).collect();
     json!({
         "name": entry.name,
         "description": entry.description,
@@ -82,7 +82,7 @@ fn json(entry: &CatalogueEntry) -> Value {
     })
 }
 
-fn parameter((name, parameter): (&VarName, &Parameter)) -> Value {
+fn parameter(name: &VarName, parameter: &Parameter) -> Value {
     json!({
         "name": name.as_str(),
         "type": parameter.kind,

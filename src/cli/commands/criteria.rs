@@ -10,6 +10,7 @@ use serde_json::json;
 use crate::base::text::one_line;
 use crate::base::time::parse_duration;
 use crate::cli::exit;
+use crate::cli::misread::Misread;
 use crate::cli::output::Output;
 use crate::cli::work::{LINE, names, result, shown};
 use crate::criteria::decision::STUCK_AFTER;
@@ -94,13 +95,13 @@ pub(in crate::cli) struct CriteriaStart {
     pub(super) steps: Vec<String>,
 }
 
-fn criterion(text: &str) -> Result<NewCriterion, String> {
+fn criterion(text: &str) -> Result<NewCriterion, Misread> {
     let (name, check) = match text.split_once('=') {
         Some((name, check)) => (name.trim(), Some(check.trim().to_owned())),
         None => (text.trim(), None),
     };
     if name.is_empty() || check.as_deref() == Some("") {
-        return Err("write NAME or NAME=COMMAND".to_owned());
+        return Err(Misread("write NAME or NAME=COMMAND"));
     }
     Ok(NewCriterion { name: name.to_owned(), check })
 }

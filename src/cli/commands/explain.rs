@@ -47,7 +47,7 @@ fn unknown(code: &str) -> Error {
 fn list() -> String {
     let width = sections().map(|(code, _)| code.len()).max().unwrap_or(0);
     sections().fold(String::new(), |mut out, (code, text)| {
-        let first = first_sentence(text.lines().next().unwrap_or_default());
+        let first = first_sentence(text.lines().next().unwrap_or(""));
         let _ = writeln!(out, "{code:width$}  {first}");
         out
     })

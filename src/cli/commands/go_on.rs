@@ -50,7 +50,7 @@ pub(in crate::cli) fn go_on(args: &ContinueArgs, session: &Session<'_>) -> Resul
     let link = (args.upload == UPLOADED).then(|| flags::link(&args.chain));
     let wanted = wanted(&flags::commit(&args.commit), session);
     let key = key::of_job(args.key.key.as_deref(), provider.job().id.as_ref());
-    let subject = subject((&run.name, run.files.instance()), key.as_ref(), session);
+    let subject = subject(&run.name, run.files.instance(), key.as_ref(), session);
     Ok(match dispatch(&provider, &wanted, &subject, link, session) {
         NextRun::Started { .. } => 0,
         NextRun::ChainEnded { .. } => exit::NOT_CONTINUED,

@@ -104,7 +104,7 @@ pub(in crate::cli) fn history(
 ) -> Result<u8, Error> {
     let places = Places::of(session);
     if args.prune {
-        return prune(&places, args, (session, output));
+        return prune(&places, args, session, output);
     }
     let mut runs = places.all()?;
     runs.retain(|run| !run.status.is_live());
@@ -219,11 +219,7 @@ fn whole(run: &KnownRun, args: &HistoryArgs, output: &Output) -> Result<(), Erro
     read.map_err(|error| Error::failed(format!("run {}", run.files.instance()), &error))
 }
 
-fn prune(
-    places: &Places,
-    args: &HistoryArgs,
-    (session, output): (&Session<'_>, &Output),
-) -> Result<u8, Error> {
+fn prune(places: &Places, args: &HistoryArgs, session: &Session<'_>, output: &Output) -> Result<u8, Error> {
     let default = HistoryLimits::default();
     let limits = HistoryLimits {
         age: args.older_than.unwrap_or(default.age),

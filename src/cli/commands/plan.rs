@@ -11,6 +11,7 @@ use crate::base::text::{head, plural};
 use crate::base::time::human;
 use crate::ci::Provider;
 use crate::cli::flags::{ReachFlags, pair};
+use crate::cli::misread::Misread;
 use crate::cli::output::Output;
 use crate::definition::vendored::Copies;
 use crate::fanout::each::{Each, words as split};
@@ -66,7 +67,7 @@ pub(in crate::cli) struct PlanArgs {
     loops: Vec<String>,
     /// Make an item of each value of a parameter: `P=a,b`, `P=@FILE` (lines, or a JSON list), or `P=cmd:ARGV` (the lines
     /// that a command prints; no shell reads it). Two of them make the product
-    #[arg(long, value_name = "P=VALUES", value_parser = each, action = ArgAction::Append)]
+    #[arg(long, value_name = "P=VALUES", value_parser = Each::parse, action = ArgAction::Append)]
     each: Vec<Each>,
     /// Make an item of each directory with tracked files that matches, such as `packages/*`: the directory is the scope,
     /// and the parameter `path`. Where no directory matches, `**/go.mod` stands for the directories with such a file
@@ -117,28 +118,24 @@ pub(in crate::cli) struct PlanArgs {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct ArgumentWords(Vec<String>);
 
-fn words(text: &str) -> Result<ArgumentWords, String> {
+fn words(text: &str) -> Result<ArgumentWords, Misread> {
     split(text)
         .map(ArgumentWords)
-        .map_err(|_| "it is empty, a quote has no end, or an unquoted `#` would begin a comment".to_owned())
+        .map_err(|_| Misread("it is empty, a quote has no end, or an unquoted `#` would begin a comment"))
 }
 
 /// How many jobs there may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Legs(Option<usize>);
 
-fn legs(text: &str) -> Result<Legs, String> {
+fn legs(text: &str) -> Result<Legs, Misread> {
     match text {
         "auto" => Ok(Legs(None)),
         number => match number.parse() {
-            Ok(0) | Err(_) => Err("write a number from 1, or `auto`".to_owned()),
+            Ok(0) | Err(_) => Err(Misread("write a number from 1, or `auto`")),
             Ok(number) => Ok(Legs(Some(number))),
         },
     }
-}
-
-fn each(text: &str) -> Result<Each, String> {
-    Each::parse(text).map_err(|error| error.to_string())
 }
 
 pub(in crate::cli) fn plan(args: &PlanArgs, session: &Session<'_>, output: &Output) -> Result<u8, Error> {
@@ -218,7 +215,7 @@ fn place(args: &PlanArgs, format: Option<&dyn MatrixFormat>, session: &Session<'
         plan: args.output.to_string_lossy().into_owned(),
         pipeline: known("CI_PIPELINE_ID"),
         planner: known("CI_JOB_NAME").or_else(|| known("BUILDKITE_JOB_ID")),
-        arguments: run_args.as_ref().map(|words| words.0.clone()).unwrap_or_default(),
+        arguments: run_args.as_ref().map_or_else(Vec::new, |words| words.0.clone()),
     })
 }
 

@@ -6,6 +6,7 @@ use clap::{ArgAction, Args};
 
 use crate::base::time::parse_duration;
 use crate::cli::flags::{self, RunFlags, pair};
+use crate::cli::misread::Misread;
 use crate::cli::output::Output;
 use crate::cli::terminal::Terminal;
 use crate::report::numbers::StepNumber;
@@ -68,13 +69,13 @@ pub(in crate::cli) fn rewind(args: &RewindArgs, session: &Session<'_>, output: &
 }
 
 /// Reads `captured.NAME=TEXT`, with or without the `.output` of a template.
-fn capture(text: &str) -> Result<(String, String), String> {
-    let form = || "write captured.NAME=TEXT".to_owned();
-    let (name, value) = text.split_once('=').ok_or_else(form)?;
-    let name = name.trim().strip_prefix("captured.").ok_or_else(form)?;
+fn capture(text: &str) -> Result<(String, String), Misread> {
+    const FORM: Misread = Misread("write captured.NAME=TEXT");
+    let (name, value) = text.split_once('=').ok_or(FORM)?;
+    let name = name.trim().strip_prefix("captured.").ok_or(FORM)?;
     let name = name.strip_suffix(".output").unwrap_or(name);
     if name.is_empty() || name.contains('.') {
-        return Err(form());
+        return Err(FORM);
     }
     Ok((name.to_owned(), value.to_owned()))
 }

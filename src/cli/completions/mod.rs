@@ -103,7 +103,7 @@ impl Names {
     /// shell, which knows how to quote them.
     fn known_to(&self, command: Command) -> Command {
         let command = command.mut_args(|argument| {
-            let placeholders = argument.get_value_names().unwrap_or_default().join("|");
+            let placeholders = argument.get_value_names().unwrap_or(&[]).join("|");
             let kinds: Vec<&str> = placeholders.split('|').collect();
             let takes = |names: &[&str]| names.iter().any(|name| kinds.contains(name));
             let loops = takes(&["LOOP"]) || (takes(&["NAME"]) && takes(&["INSTANCE"]));
@@ -141,7 +141,7 @@ fn starting(current: &OsStr, names: &[String], what: &'static str) -> Vec<Comple
 /// from files that others may have written, and not every shell quotes what it inserts.
 fn line_of(candidate: &CompletionCandidate) -> Option<String> {
     let value = candidate.get_value().to_str().filter(|value| is_plain(value))?;
-    let help = candidate.get_help().map(|help| one_line(&help.to_string(), MAX_HELP)).unwrap_or_default();
+    let help = candidate.get_help().map_or_else(String::new, |help| one_line(&help.to_string(), MAX_HELP));
     Some(format!("{value}\t{help}"))
 }
 

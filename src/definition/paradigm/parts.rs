@@ -37,7 +37,7 @@ impl Work {
         let word = |key: &str| said(key).and_then(Node::as_scalar).map(|scalar| scalar.text.as_str());
         match word("action_type") {
             Some(kind) => kind == ActionType::Shell.word(),
-            None => ActionType::inferred(word("action").unwrap_or_default()) == ActionType::Shell,
+            None => ActionType::inferred(word("action").unwrap_or("")) == ActionType::Shell,
         }
     }
 

@@ -153,7 +153,7 @@ fn is_bech32(value: &[u8]) -> bool {
     let mut sum = 1_u32;
     for digit in high.chain([0]).chain(low).chain(digits) {
         let top = sum >> 25;
-        sum = ((sum & 0x01ff_ffff) << 5) ^ u32::try_from(digit).unwrap_or_default();
+        sum = ((sum & 0x01ff_ffff) << 5) ^ u32::try_from(digit).unwrap_or(0);
         for (bit, generator) in GENERATOR.iter().enumerate() {
             sum ^= if (top >> bit) & 1 == 1 { *generator } else { 0 };
         }
@@ -162,7 +162,7 @@ fn is_bech32(value: &[u8]) -> bool {
 }
 
 fn is_signed_token(value: &[u8]) -> bool {
-    let header = value.split(|byte| *byte == b'.').next().unwrap_or_default();
+    let header = value.split(|byte| *byte == b'.').next().unwrap_or(&[]);
     if header.len() > MOST_DECODED {
         return false;
     }
@@ -239,7 +239,7 @@ fn is_login(value: &[u8]) -> bool {
 }
 
 fn is_discord(value: &[u8]) -> bool {
-    let id = value.split(|byte| *byte == b'.').next().unwrap_or_default();
+    let id = value.split(|byte| *byte == b'.').next().unwrap_or(&[]);
     let decoded = BASE64_URL_SAFE_NO_PAD.decode(id);
     let is_number = |id: Vec<u8>| (17..=20).contains(&id.len()) && id.iter().all(u8::is_ascii_digit);
     is_plausible(value) && decoded.is_ok_and(is_number)
@@ -334,8 +334,8 @@ fn is_password(user: &[u8], password: &[u8], host: &[u8]) -> bool {
 /// Leaves out the codes of characters that an address writes in a password, such as `%40`.
 fn without_codes(text: &str) -> String {
     let mut parts = text.split('%');
-    let first = parts.next().unwrap_or_default().to_owned();
-    parts.fold(first, |plain, part| plain + part.get(2..).unwrap_or_default())
+    let first = parts.next().unwrap_or("").to_owned();
+    parts.fold(first, |plain, part| plain + part.get(2..).unwrap_or(""))
 }
 
 /// Tells whether something is to be put in the place of this text: a variable, a template, a format, or stars.
@@ -356,7 +356,7 @@ fn is_filled_in_later(text: &str) -> bool {
 /// Tells whether an address is that of an example (RFC 2606, RFC 6761), of this machine, or a single word.
 fn is_nobodys(host: &[u8]) -> bool {
     let host = String::from_utf8_lossy(host).to_ascii_lowercase();
-    let name = if host.starts_with('[') { "localhost" } else { host.split(':').next().unwrap_or_default() };
+    let name = if host.starts_with('[') { "localhost" } else { host.split(':').next().unwrap_or("") };
     let ends =
         ["example", "example.com", "example.net", "example.org", "test", "invalid", "localhost", "local"];
     let is_below =

@@ -603,10 +603,10 @@ mod tests {
 
     /// Whose code made an artifact of which the server says no more than its run, as Gitea does.
     #[track_caller]
-    fn check_asked(run: &(u16, Value), pull: Value, expect: Result<ArtifactOrigin, ()>) {
+    fn check_asked(run: &ResponseTemplate, pull: Value, expect: Result<ArtifactOrigin, ()>) {
         let server = TestServer::start();
         let of_run = Mock::given(path("/repos/o/r/actions/runs/42"));
-        server.mount(of_run.respond_with(ResponseTemplate::new(run.0).set_body_json(&run.1)));
+        server.mount(of_run.respond_with(run.clone()));
         let of_pull = Mock::given(path("/repos/o/r/pulls/2"));
         server.mount(of_pull.respond_with(ResponseTemplate::new(200).set_body_json(pull)));
         let mut row = row(5, "ll-loop-a", None);
@@ -622,8 +622,10 @@ mod tests {
 
     #[test]
     fn where_the_server_names_no_head_repository_event_and_pull_request_decide() {
+        let answer = |status: u16, body: Value| ResponseTemplate::new(status).set_body_json(body);
         let run = |event: &str, at: &str| {
-            (200, json!({"id": 42, "event": event, "path": format!("fix.yml@{at}"), "repository": {"id": 1}}))
+            let path = format!("fix.yml@{at}");
+            answer(200, json!({"id": 42, "event": event, "path": path, "repository": {"id": 1}}))
         };
         let main = "refs/heads/main";
         let nothing = || json!({});
@@ -644,12 +646,12 @@ mod tests {
         // A branch can have a name like that, and the ref of a pull request cannot be another one.
         check_asked(&run("pull_request", main), pull(json!({"id": 1})), Ok(ArtifactOrigin::Unknown));
         check_asked(&run("push", "refs/heads/a@refs/pull/2/head"), nothing(), Ok(ArtifactOrigin::Own));
-        check_asked(&(404, nothing()), nothing(), Ok(ArtifactOrigin::Unknown));
-        check_asked(&(403, nothing()), nothing(), Err(()));
+        check_asked(&answer(404, nothing()), nothing(), Ok(ArtifactOrigin::Unknown));
+        check_asked(&answer(403, nothing()), nothing(), Err(()));
         let forked = json!({"id": 42, "event": "push", "head_repository": {"id": 9}});
-        check_asked(&(200, forked), nothing(), Ok(ArtifactOrigin::Foreign));
+        check_asked(&answer(200, forked), nothing(), Ok(ArtifactOrigin::Foreign));
         let gone = json!({"id": 42, "event": "pull_request", "head_repository": null});
-        check_asked(&(200, gone), nothing(), Ok(ArtifactOrigin::Foreign));
+        check_asked(&answer(200, gone), nothing(), Ok(ArtifactOrigin::Foreign));
     }
 
     fn stored(names: &[&str]) -> Vec<FoundArtifact> {

@@ -289,8 +289,9 @@ impl Results {
         let fields = name.map_or_else(|| json!({}), |name| json!({"name_filter": name}));
         let found: ArtifactListing = self.call_with(
             patience,
-            ("ListArtifacts", "listing the artifacts"),
-            name.unwrap_or_default(),
+            "ListArtifacts",
+            "listing the artifacts",
+            name.unwrap_or(""),
             &request(&self.ids, fields),
         )?;
         let mut newest = BTreeMap::<String, ListedArtifact>::new();
@@ -333,13 +334,14 @@ impl Results {
         name: &str,
         request: &Value,
     ) -> Result<T, ArtifactError> {
-        self.call_with(PATIENCE, (method, what), name, request)
+        self.call_with(PATIENCE, method, what, name, request)
     }
 
     fn call_with<T: DeserializeOwned>(
         &self,
         patience: RetryPolicy,
-        (method, what): (&str, &'static str),
+        method: &str,
+        what: &'static str,
         name: &str,
         request: &Value,
     ) -> Result<T, ArtifactError> {
@@ -472,7 +474,7 @@ fn refused(
     body: &[u8],
 ) -> Failed<ArtifactError> {
     let answer: Value = serde_json::from_slice(body).unwrap_or_default();
-    let text = |key: &str| answer.get(key).and_then(Value::as_str).unwrap_or_default();
+    let text = |key: &str| answer.get(key).and_then(Value::as_str).unwrap_or("");
     // Gitea answers in plain text, and a server in between with a page.
     let plain = String::from_utf8_lossy(body);
     let is_plain = answer.is_null() && !plain.trim_start().starts_with('<');

@@ -128,7 +128,7 @@ impl Reviews<'_> {
         let read = files.map(|file| {
             let ChangedPullFile { filename, sha, patch, .. } = file.map_err(|error| error.needing(NEEDS))?;
             let id = sha.and_then(|sha| ObjectId::parse(&sha).ok());
-            let hunks = patch.map(|patch| hunks(patch.as_bytes())).unwrap_or_default();
+            let hunks = patch.map_or_else(Vec::new, |patch| hunks(patch.as_bytes()));
             Ok(PullFile { path: filename, id, hunks })
         });
         read.collect()

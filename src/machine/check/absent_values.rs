@@ -158,7 +158,7 @@ fn finding(
         }
         _ => format!(
             "`${{{expression}}}` may not be set: the run begins in `{}`",
-            path.last().map(name).unwrap_or_default()
+            path.last().map_or_else(String::new, name)
         ),
     };
     let help = match what {

@@ -14,7 +14,7 @@ pub(super) fn doubled(subject: &CheckedLoop<'_>, findings: &mut Diagnostics) {
         let Some(Action::Shell(shell)) = &step.action else { continue };
         let text = &shell.text;
         let Some(range) = doubled_in(text.source()) else { continue };
-        let shown = one_line(text.source().get(range.clone()).unwrap_or_default(), 60);
+        let shown = one_line(text.source().get(range.clone()).unwrap_or(""), 60);
         let message = format!("`{shown}` prints 0 twice where nothing matches: `grep -c` prints it, too");
         let help = "write `|| true`; lines that are all the same number are read as that number";
         let place = FindingPlace::Within(state(&step.name).key("action"), range);

@@ -315,7 +315,7 @@ fn is_made(field: &str) -> bool {
 /// Returns the program among the words of a `shell` that reads the text as something else than a POSIX shell does.
 fn language(words: &[String]) -> Option<&str> {
     let name = |word: &'_ str| {
-        let name = word.rsplit('/').next().unwrap_or_default();
+        let name = word.rsplit('/').next().unwrap_or("");
         name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.').to_lowercase()
     };
     words.iter().map(String::as_str).find(|word| OTHER_LANGUAGES.contains(&name(word).as_str()))

@@ -25,7 +25,7 @@ pub(super) fn masked(subject: &CheckedLoop<'_>, findings: &mut Diagnostics) {
         let is_replaced = |masked: &&Masked| masked.why == MaskReason::Replaced;
         let first = all.iter().find(|masked| !is_replaced(masked));
         for masked in first.into_iter().chain(all.iter().find(is_replaced)) {
-            let command = one_line(text.get(masked.range.clone()).unwrap_or_default(), 60);
+            let command = one_line(text.get(masked.range.clone()).unwrap_or(""), 60);
             let place = FindingPlace::Within(state(&step.name).key("action"), masked.range.clone());
             let (message, help) = explained(masked.why, &command);
             findings.push(Diagnostic::warning("masked-failure", place, message).help(help));
@@ -45,7 +45,7 @@ fn is_judged_by_code(step: &Step) -> bool {
 /// Returns what is masked in a text that these words run.
 fn in_text(text: &str, shell: &[String]) -> Vec<Masked> {
     let mut words = shell.iter().map(String::as_str);
-    let is_shell = |word: &str| SHELLS.contains(&word.rsplit('/').next().unwrap_or_default());
+    let is_shell = |word: &str| SHELLS.contains(&word.rsplit('/').next().unwrap_or(""));
     if !words.by_ref().any(is_shell) {
         return Vec::new();
     }

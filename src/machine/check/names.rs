@@ -44,7 +44,7 @@ pub(crate) fn unknown(machine: &Machine) -> Diagnostics {
             let of_details = || {
                 detail(expression)?;
                 let flow = flow.get_or_init(|| FlowGraph::of(machine));
-                wrong_detail(machine, flow, (state, &key), expression)
+                wrong_detail(machine, flow, state, &key, expression)
             };
             let wrong = wrong(expression).or_else(|| results.wrong(expression)).or_else(of_details);
             if let Some(wrong) = wrong {
@@ -86,7 +86,8 @@ fn finding(
 /// capture. One that takes over captures of further loops may have more than can be seen here.
 pub fn unknown_below(
     machine: &Machine,
-    (name, sub): (&StateName, &SubLoopAction),
+    name: &StateName,
+    sub: &SubLoopAction,
     child: &Machine,
 ) -> Diagnostics {
     let mut findings = Diagnostics::default();
@@ -229,7 +230,8 @@ fn detail(expression: &Expression) -> Option<&Segment> {
 fn wrong_detail(
     machine: &Machine,
     flow: &FlowGraph,
-    (state, key): (Option<&StateName>, &str),
+    state: Option<&StateName>,
+    key: &str,
     expression: &Expression,
 ) -> Option<UnknownName<'static>> {
     let here = state.and_then(|name| machine.find(name));

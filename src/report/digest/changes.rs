@@ -138,7 +138,7 @@ pub fn closing(digest: &Digest) -> Vec<String> {
     }
     let left_out = changes.files.iter().filter(|file| file.not_in_patch.is_some());
     lines.extend(left_out.take(NAMED).map(|file| {
-        let why = file.not_in_patch.as_deref().unwrap_or_default();
+        let why = file.not_in_patch.as_deref().unwrap_or("");
         format!("not in `changes.patch`: {}: {why}", one_line(&file.path, 200))
     }));
     lines

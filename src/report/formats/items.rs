@@ -48,7 +48,7 @@ fn row(items: &Items<'_>, item: &Step) -> String {
         Some(result) => (result.exit_code.to_string(), human(result.duration)),
         None => Default::default(),
     };
-    let run = item.action_line(200).map(|run| words(&run)).unwrap_or_default();
+    let run = item.action_line(200).map_or_else(String::new, |run| words(&run));
     let run = items.page(item).map_or(run.clone(), |page| format!("[{run}]({page})"));
     format!("| {} | {exit} | {took} | {run} |", code(item.state.as_str(), 120))
 }

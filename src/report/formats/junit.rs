@@ -47,7 +47,7 @@ pub fn file(suites: impl IntoIterator<Item = TestSuite>) -> String {
     let mut report = Report::new("ll-loop");
     let mut took = Duration::ZERO;
     for suite in suites {
-        took += suite.time.unwrap_or_default();
+        took += suite.time.unwrap_or(Duration::ZERO);
         report.timestamp = report.timestamp.into_iter().chain(suite.timestamp).min();
         report.add_test_suite(suite);
     }
@@ -99,7 +99,7 @@ pub fn plain_suite(name: &str, cases: impl IntoIterator<Item = PlainCase>) -> Te
             None => TestCaseStatus::success(),
             Some((kind, text)) => {
                 let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
-                let first = text.lines().next().unwrap_or_default().to_owned();
+                let first = text.lines().next().unwrap_or("").to_owned();
                 status.set_message(clean(&first)).set_type(clean(&kind)).set_description(clean(&text));
                 status
             }
@@ -410,7 +410,7 @@ fn outcome_case(digest: &Digest) -> TestCase {
     };
     status.set_message(attribute(&sentence)).set_type(digest.outcome_word());
     let why = Why::of(digest).filter(|_| digest.end_kind() != EndKind::Success);
-    let why = why.map(|why| head(&shown_why::chain(&why), MAX_CASE / 8).to_owned()).unwrap_or_default();
+    let why = why.map_or_else(String::new, |why| head(&shown_why::chain(&why), MAX_CASE / 8).to_owned());
     let counts = match digest.unbegun() {
         Some(unbegun) => head(&unbegun.details(), MAX_CASE / 4).to_owned(),
         None => {
@@ -677,11 +677,11 @@ mod tests {
 
     /// Ends a run that checked once well and has begun something else, and says what became of that.
     #[track_caller]
-    fn cut_off(begin: &dyn Fn(&mut Journal), end: (Outcome, TerminatedBy), name: &str, expected: &str) {
+    fn cut_off(begin: &dyn Fn(&mut Journal), outcome: Outcome, by: TerminatedBy, name: &str, expected: &str) {
         let mut journal = Journal::start();
         journal.step(("check", 1), "make", (0, ""), "yes", "fix");
         begin(&mut journal);
-        journal.end(end.0, end.1, name, true);
+        journal.end(outcome, by, name, true);
         let report = read(&render(&journal.digest()));
         let told: Vec<String> = report.test_suites[0]
             .test_cases
@@ -719,47 +719,86 @@ mod tests {
             journal.enter("check", 2).act("x").seen(stopped(Stop::Cancelled));
         };
         let left = |journal: &mut Journal| {
-            journal.next(("fix", 1), "x", 0, "check");
+            journal.next("fix", 1, "x", 0, "check");
         };
-        let (handoff, interrupted) =
-            ((Outcome::Handoff, TerminatedBy::Handoff), (Outcome::Interrupted, TerminatedBy::Interrupted));
-        cut_off(&never, handoff, "fix", "check passed, fix skipped, loop outcome skipped");
-        cut_off(&ended, handoff, "fix", "check passed, fix skipped, loop outcome skipped");
-        cut_off(&never, interrupted, "fix", "check passed, fix error, loop outcome error");
-        cut_off(&cancelled, interrupted, "fix", "check passed, fix error, loop outcome error");
-        cut_off(&again, interrupted, "check", "check error, loop outcome error");
+        cut_off(
+            &never,
+            Outcome::Handoff,
+            TerminatedBy::Handoff,
+            "fix",
+            "check passed, fix skipped, loop outcome skipped",
+        );
+        cut_off(
+            &ended,
+            Outcome::Handoff,
+            TerminatedBy::Handoff,
+            "fix",
+            "check passed, fix skipped, loop outcome skipped",
+        );
+        cut_off(
+            &never,
+            Outcome::Interrupted,
+            TerminatedBy::Interrupted,
+            "fix",
+            "check passed, fix error, loop outcome error",
+        );
+        cut_off(
+            &cancelled,
+            Outcome::Interrupted,
+            TerminatedBy::Interrupted,
+            "fix",
+            "check passed, fix error, loop outcome error",
+        );
+        cut_off(
+            &again,
+            Outcome::Interrupted,
+            TerminatedBy::Interrupted,
+            "check",
+            "check error, loop outcome error",
+        );
         cut_off(
             &late,
-            (Outcome::Timeout, TerminatedBy::Timeout),
+            Outcome::Timeout,
+            TerminatedBy::Timeout,
             "fix",
             "check passed, fix error, loop outcome error",
         );
         cut_off(
             &never,
-            (Outcome::OverBudget, TerminatedBy::Budget),
+            Outcome::OverBudget,
+            TerminatedBy::Budget,
             "fix",
             "check passed, fix error, loop outcome error",
         );
         cut_off(
             &never,
-            (Outcome::Unavailable, TerminatedBy::Unavailable),
+            Outcome::Unavailable,
+            TerminatedBy::Unavailable,
             "fix",
             "check passed, fix error, loop outcome error",
         );
         cut_off(
             &ended,
-            (Outcome::Stopped, TerminatedBy::LoopStop),
+            Outcome::Stopped,
+            TerminatedBy::LoopStop,
             "fix",
             "check passed, fix skipped, loop outcome failed",
         );
         cut_off(
             &ended,
-            (Outcome::Error, TerminatedBy::FatalError),
+            Outcome::Error,
+            TerminatedBy::FatalError,
             "fix",
             "check passed, fix error, loop outcome error",
         );
         // What was finished before is what it was.
-        cut_off(&left, interrupted, "check", "check passed, fix passed, loop outcome error");
+        cut_off(
+            &left,
+            Outcome::Interrupted,
+            TerminatedBy::Interrupted,
+            "check",
+            "check passed, fix passed, loop outcome error",
+        );
     }
 
     #[test]

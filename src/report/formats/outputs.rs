@@ -32,7 +32,7 @@ pub fn outputs(digest: &Digest) -> Vec<(&'static str, String)> {
         ("run-id", digest.run_id().to_owned()),
         ("handoff", of_run(end.map(|end| (end.outcome == Outcome::Handoff).to_string()), "false")),
         ("awaiting", digest.awaiting().map(|awaiting| awaiting.code.clone()).unwrap_or_default()),
-        ("continuation", digest.continuation().unwrap_or_default().to_owned()),
+        ("continuation", digest.continuation().unwrap_or("").to_owned()),
         ("key", places.key.clone()),
         ("artifact-name", places.artifact_name.clone()),
         ("resume-from", resume_from.cloned().unwrap_or_default()),

@@ -288,7 +288,7 @@ fn changed(digest: &Digest, out: &mut String) {
             .map_or_else(String::new, |why| format!(", not in the patch: {}", words(why)));
         let lines =
             file.lines.map_or_else(String::new, |lines| format!("+{} −{}", lines.added, lines.removed));
-        let size = file.size.map(|size| size.to_string()).unwrap_or_default();
+        let size = file.size.map_or_else(String::new, |size| size.to_string());
         let _ = writeln!(
             out,
             "| {} | {}{from}{run}{why} | {lines} | {size} |",
@@ -311,7 +311,7 @@ fn changed(digest: &Digest, out: &mut String) {
             let _ = writeln!(
                 out,
                 "- {} {}",
-                code(commit.sha.as_str().get(..12).unwrap_or_default(), 12),
+                code(commit.sha.as_str().get(..12).unwrap_or(""), 12),
                 words(&one_line(&commit.subject, 120))
             );
         }
@@ -434,7 +434,7 @@ fn nodes(digest: &Digest) -> Vec<&str> {
 
 fn flowchart(digest: &Digest, nodes: &[&str], out: &mut String) {
     let last = digest.end().map(|end| end.final_state.as_str());
-    let id = |name: &str| nodes.iter().position(|node| *node == name).unwrap_or_default();
+    let id = |name: &str| nodes.iter().position(|node| *node == name).unwrap_or(0);
     out.push_str("```mermaid\nflowchart LR\n");
     for (index, name) in nodes.iter().enumerate() {
         let label = label(name, 120);
@@ -538,14 +538,14 @@ fn row(row: &shown_steps::StepRow<'_>, out: &mut String) {
             return;
         }
     };
-    let action = step.action_line(60).map(|action| code(&action, 60)).unwrap_or_default();
+    let action = step.action_line(60).map_or_else(String::new, |action| code(&action, 60));
     let verdict = match step.verdict() {
         Some(verdict) => code(verdict.as_str(), 60),
         None => words(&step.word()),
     };
-    let exit = step.result.as_ref().map(|result| result.exit_code.to_string()).unwrap_or_default();
-    let duration = step.result.as_ref().map(|result| human(result.duration)).unwrap_or_default();
-    let next = next.map(|next| code(next.as_str(), 120)).unwrap_or_default();
+    let exit = step.result.as_ref().map_or_else(String::new, |result| result.exit_code.to_string());
+    let duration = step.result.as_ref().map_or_else(String::new, |result| human(result.duration));
+    let next = next.map_or_else(String::new, |next| code(next.as_str(), 120));
     let _ = writeln!(
         out,
         "| {} | {} | {action} | {} {verdict} | {exit} | {duration} | {next} |",

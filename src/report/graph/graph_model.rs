@@ -85,7 +85,7 @@ impl Graph {
     /// Returns the graph of a loop.
     pub fn of_machine(machine: &Machine) -> Self {
         let targets: Vec<Target> = machine::graph::targets(machine).collect();
-        let index = |target: Target| targets.iter().position(|known| *known == target).unwrap_or_default();
+        let index = |target: Target| targets.iter().position(|known| *known == target).unwrap_or(0);
         let state = |target: &Target| DrawnState {
             name: machine.name_of(*target).to_string(),
             work: match target {

@@ -344,7 +344,7 @@ fn finished(
         ports.sort_by(|one, other| one.0.total_cmp(&other.0));
     }
     let port = |ports: &[(f64, usize)], state: usize, way: usize| {
-        let at = ports.iter().position(|(_, other)| *other == way).unwrap_or_default();
+        let at = ports.iter().position(|(_, other)| *other == way).unwrap_or(0);
         let count = number(ports.len());
         let apart = PORTS.min((shapes[state].width - 16.0) / count);
         x(state) + (number(at) - (count - 1.0) / 2.0) * apart

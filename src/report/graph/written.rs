@@ -105,7 +105,7 @@ fn aliases(graph: &Graph) -> Vec<String> {
     let (mut steps, mut ends) = (0..graph.states.len(), 0..graph.states.len());
     let mut alias = |state: &DrawnState| {
         let (letter, numbers) = if state.is_end { ('e', &mut ends) } else { ('s', &mut steps) };
-        format!("{letter}{}", numbers.next().unwrap_or_default())
+        format!("{letter}{}", numbers.next().unwrap_or(0))
     };
     graph.states.iter().map(&mut alias).collect()
 }

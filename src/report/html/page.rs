@@ -94,7 +94,7 @@ pub(super) fn stripped(text: &str) -> Cow<'_, str> {
 pub(super) fn brief(text: &str, limit: usize) -> String {
     let text = stripped(text);
     let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
-    let line = lines.next().unwrap_or_default();
+    let line = lines.next().unwrap_or("");
     if lines.next().is_none() && line.chars().count() <= limit {
         return line.to_owned();
     }

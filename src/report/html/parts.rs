@@ -486,7 +486,7 @@ pub(super) fn changes(page: &HtmlPage<'_>, sections: &mut PageSections) {
                     out.leaf(
                         "td",
                         &[("class", "n")],
-                        &file.size.map(|size| size.to_string()).unwrap_or_default(),
+                        &file.size.map_or_else(String::new, |size| size.to_string()),
                     );
                 });
             }

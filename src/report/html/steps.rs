@@ -155,10 +155,10 @@ fn row(page: &HtmlPage<'_>, entry: &DetailedStep) -> Markup {
             out.leaf(
                 "td",
                 &[("class", "n")],
-                &result.map(|result| result.exit_code.to_string()).unwrap_or_default(),
+                &result.map_or_else(String::new, |result| result.exit_code.to_string()),
             );
             out.within("td", &[("class", "n")], |out| {
-                out.text(&result.map(|result| human(result.duration)).unwrap_or_default());
+                out.text(&result.map_or_else(String::new, |result| human(result.duration)));
                 let slower = other
                     .flatten()
                     .filter(|other| other.state == step.state.as_str() && took_another_time(step, other));
@@ -166,7 +166,7 @@ fn row(page: &HtmlPage<'_>, entry: &DetailedStep) -> Markup {
                     out.leaf("span", &[("class", "differs")], &format!("there {}", human(other.duration)));
                 }
             });
-            let next = step.route.as_ref().map(|route| brief(route.to.as_str(), NAME)).unwrap_or_default();
+            let next = step.route.as_ref().map_or_else(String::new, |route| brief(route.to.as_str(), NAME));
             out.leaf("td", &[], &next);
         });
         more(page, entry, out);

@@ -42,7 +42,8 @@ fn size(top: &Path, path: &str) -> Option<u64> {
 pub(super) fn between(
     difference: &Difference,
     top: &Path,
-    (before, after): (&BTreeSet<String>, &BTreeSet<String>),
+    before: &BTreeSet<String>,
+    after: &BTreeSet<String>,
 ) -> ChangedFile {
     let path = gitpath::to_text(&difference.path);
     let from = difference.from.as_deref().map(gitpath::to_text);

@@ -128,7 +128,7 @@ pub(crate) fn finish(
     if due.is_some() && is_wanted {
         let mut reported = options.cloned().unwrap_or_default();
         reported.report_dir = reported.report_dir.or_else(|| due.and_then(|due| due.report_dir));
-        let (directory, whole) = report(&files, began, (&reported, options.is_some()), material, session);
+        let (directory, whole) = report(&files, began, &reported, options.is_some(), material, session);
         is_whole = whole;
         done.push(format!("its reports are in {}", directory.display()));
     }
@@ -202,7 +202,8 @@ pub(crate) fn due(files: &RunFiles) -> Option<PendingReports> {
 fn report(
     files: &RunFiles,
     began: &LoopStart,
-    (options, is_told): (&RunOptions, bool),
+    options: &RunOptions,
+    is_told: bool,
     material: RunMaterials,
     session: &Session<'_>,
 ) -> (PathBuf, bool) {
@@ -214,7 +215,7 @@ fn report(
     let directory = publication.directory(files);
     if is_told {
         publication.announce(session);
-        publication.begin(options, (began.r#loop.as_str(), Stage::Over), session);
+        publication.begin(options, began.r#loop.as_str(), Stage::Over, session);
     }
     let published = publication.publish(files, None, session);
     for warning in &published.warnings {

@@ -65,7 +65,8 @@ impl Watchman {
     /// Starts the guard of a run, if it needs one. At a terminal a person sees what goes on, but an agent that lives on would
     /// go on spending, and a lease that stays keeps others from their work.
     pub(crate) fn start(
-        (options, asks_agents): (&RunOptions, bool),
+        options: &RunOptions,
+        asks_agents: bool,
         lock: Option<&Lock>,
         loop_name: &str,
         files: &RunFiles,
@@ -82,7 +83,7 @@ impl Watchman {
         let charge = Charge {
             provider,
             loops: files.loops().to_owned(),
-            subject: subject((loop_name, files.instance()), key.as_ref(), session),
+            subject: subject(loop_name, files.instance(), key.as_ref(), session),
             status,
             context,
             sha,

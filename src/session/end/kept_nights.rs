@@ -78,7 +78,7 @@ pub(crate) fn previous(options: &BeginOptions, name: &LoopName, session: &Sessio
 fn series(session: &Session<'_>) -> Series {
     let env = &session.env.lookup();
     let (workflow, event) = (workflow_file(env), WorkflowJob::read(env).event_name);
-    Series::new(workflow.as_deref(), event.as_deref().unwrap_or_default())
+    Series::new(workflow.as_deref(), event.as_deref().unwrap_or(""))
 }
 
 /// Returns where this machine keeps the nights of the series that a run of a job belongs to.
@@ -104,7 +104,8 @@ pub(crate) fn due(options: &BeginOptions, session: &Session<'_>) -> Option<Durat
 pub(crate) fn before(
     previous: Option<&Local>,
     every: Option<Duration>,
-    (kept, name): (&Path, &LoopName),
+    kept: &Path,
+    name: &LoopName,
     now: Timestamp,
     session: &Session<'_>,
 ) -> EarlierNights {

@@ -69,7 +69,7 @@ pub(crate) fn report(
     let mut publication = Publication::new(&options, provider, of, files, bundler(&loops, session), session);
     let shown = publication.directory(files);
     if is_told {
-        publication.begin(&options, (began.r#loop.as_str(), Stage::Over), session);
+        publication.begin(&options, began.r#loop.as_str(), Stage::Over, session);
     }
     let published = publication.publish_killed(files, session);
     for warning in &published.warnings {

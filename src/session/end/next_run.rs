@@ -11,7 +11,8 @@ use crate::session::context::Session;
 
 /// Names a run for reports.
 pub(crate) fn subject(
-    (loop_name, instance): (&str, &str),
+    loop_name: &str,
+    instance: &str,
     key: Option<&RunKey>,
     session: &Session<'_>,
 ) -> ReportedRun {

@@ -112,9 +112,9 @@ impl Publication {
         let directory = options.report_dir.as_deref().map(|directory| session.path(directory));
         let reports = directory.clone().unwrap_or_else(|| files.report());
         let key = key::of_run(options, files.stem(), session);
-        let artifact_name = artifact_name((&job, key.as_ref()), &name.file_stem(), files);
-        let of_run = (artifact_name.as_str(), files.instance());
-        let uploader = Uploader::find(options.storing, of_run, session).map(Rc::new);
+        let artifact_name = artifact_name(&job, key.as_ref(), &name.file_stem(), files);
+        let uploader =
+            Uploader::find(options.storing, &artifact_name, files.instance(), session).map(Rc::new);
         let saver = bundler.map(|bundler| Saver::new(bundler, files.clone(), reports, uploader.clone()));
         Self {
             provider,
@@ -154,10 +154,11 @@ impl Publication {
     pub(crate) fn begin(
         &mut self,
         options: &RunOptions,
-        (loop_name, stage): (&str, Stage),
+        loop_name: &str,
+        stage: Stage,
         session: &Session<'_>,
     ) {
-        let subject = subject((loop_name, self.running.instance()), self.key.as_ref(), session);
+        let subject = subject(loop_name, self.running.instance(), self.key.as_ref(), session);
         let wanted = wanted(&options.commit, session);
         let (env, token) = (&session.env.lookup(), session.env.token());
         let request =
@@ -213,7 +214,7 @@ impl Publication {
         if let Some(event) = unwritten {
             digest.event(event);
         }
-        let mut published = self.tell((digest, unwritten), files, session);
+        let mut published = self.tell(digest, unwritten, files, session);
         published.warnings.extend(read.err().map(|error| format!("the reports are incomplete: {error}")));
         published
     }
@@ -226,7 +227,7 @@ impl Publication {
             digest.breaks_off(error.place());
         }
         digest.was_killed();
-        let mut published = self.tell((digest, None), files, session);
+        let mut published = self.tell(digest, None, files, session);
         published.warnings.extend(read.err().map(|error| format!("the reports are incomplete: {error}")));
         published
     }
@@ -234,7 +235,7 @@ impl Publication {
     /// The same for a run that was not needed. Its reports go where those of archived runs are.
     pub(crate) fn publish_none(self, not_run: NotRun, session: &Session<'_>) -> Vec<String> {
         let files = self.running.archived();
-        self.tell((Digest::of_none(not_run), None), &files, session).warnings
+        self.tell(Digest::of_none(not_run), None, &files, session).warnings
     }
 
     /// The same for a run that could not begin.
@@ -245,8 +246,8 @@ impl Publication {
         session: &Session<'_>,
     ) -> Vec<String> {
         let files = self.running.archived();
-        self.begin(options, (&unbegun.loop_name, Stage::Over), session);
-        self.tell((Digest::of_unbegun(unbegun), None), &files, session).warnings
+        self.begin(options, &unbegun.loop_name, Stage::Over, session);
+        self.tell(Digest::of_unbegun(unbegun), None, &files, session).warnings
     }
 
     /// Reports an end at the commit, and writes nothing.
@@ -258,7 +259,8 @@ impl Publication {
     /// Writes and tells it all. An event that could not be written comes beside the digest that has it.
     fn tell(
         mut self,
-        (mut digest, unwritten): (Digest, Option<&Stamped>),
+        mut digest: Digest,
+        unwritten: Option<&Stamped>,
         files: &RunFiles,
         session: &Session<'_>,
     ) -> Published {
@@ -270,8 +272,8 @@ impl Publication {
         // A run that did not begin leaves nothing that nobody asked for.
         let is_written = digest.unbegun().is_none() || self.directory.is_some();
         let closer =
-            |digest: &Digest| digest.start().map(|_| detail::of_run((files, unwritten), digest, session));
-        let write = |digest: &Digest| write_all(&directory, (digest, closer(digest)), files);
+            |digest: &Digest| digest.start().map(|_| detail::of_run(files, unwritten, digest, session));
+        let write = |digest: &Digest| write_all(&directory, digest, closer(digest), files);
         let written = if is_written { write(&digest) } else { Ok(()) };
         if !is_written {
             digest.places = ReportPaths::default();
@@ -432,7 +434,7 @@ impl Publication {
         let shown = |path: &Path| shown(path, &self.workspace);
         let file = |name: &str| {
             let format = FORMATS.iter().find(|format| format.name == name);
-            format.map(|format| shown(&directory.join(format.file_name))).unwrap_or_default()
+            format.map_or_else(String::new, |format| shown(&directory.join(format.file_name)))
         };
         let stores = self.provider.stores_artifacts();
         let is_stored = !stores || self.uploader.is_some() || matches!(self.storing, Storing::LaterStep);
@@ -475,7 +477,8 @@ pub(crate) fn wanted(commit: &ReportOptions, session: &Session<'_>) -> ReportOpt
 /// this one's, would mislead.
 fn write_all(
     directory: &Path,
-    (digest, mut detail): (&Digest, Option<Detail>),
+    digest: &Digest,
+    mut detail: Option<Detail>,
     files: &RunFiles,
 ) -> io::Result<()> {
     fs_err::create_dir_all(directory)?;
@@ -527,7 +530,7 @@ fn shown(path: &Path, workspace: &Path) -> String {
 }
 
 /// Names the artifact so that no two jobs and attempts of a run collide.
-fn artifact_name((job, key): (&Job, Option<&RunKey>), name: &str, files: &RunFiles) -> String {
+fn artifact_name(job: &Job, key: Option<&RunKey>, name: &str, files: &RunFiles) -> String {
     match job.id.as_ref().zip(key) {
         Some((id, key)) => format!("{PREFIX}{name}-{}", id.name_for(key)),
         None => format!("{PREFIX}{}", files.instance()),

@@ -158,12 +158,12 @@ impl Launch<'_> {
         });
         if let Some(publication) = &mut publication {
             publication.announce(session);
-            publication.begin(&options, (name.as_str(), Stage::Beginning), session);
+            publication.begin(&options, name.as_str(), Stage::Beginning, session);
         } else if options.is_report_asked() {
             session.talk.warning("the run will not be reported at its commit: that needs `--ci` and GitHub");
         }
-        let asked = (&options, agents.host.is_some());
-        let watchman = Watchman::start(asked, lock.as_ref(), name.as_str(), &files, session);
+        let asks_agents = agents.host.is_some();
+        let watchman = Watchman::start(&options, asks_agents, lock.as_ref(), name.as_str(), &files, session);
         let Prepared { located, machine, mut library, .. } = prepared;
         let (reader, shown) = (reader(&located.root, &files, &options, session), located.shown);
         let branches = Branches::new(&located.root, &files, session);
@@ -319,7 +319,7 @@ impl RunEnd<'_> {
                 // If the upload failed, nobody could fetch the files.
                 let link = options.chain.filter(|_| !is_unstored);
                 let key = key::of_run(&options, files.stem(), session);
-                let subject = subject((name.as_str(), files.instance()), key.as_ref(), session);
+                let subject = subject(name.as_str(), files.instance(), key.as_ref(), session);
                 dispatch(provider, &wanted, &subject, link, session);
             }
             successor::spawn(handoff.as_ref(), host, &files, session);

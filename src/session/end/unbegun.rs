@@ -54,7 +54,7 @@ impl Session<'_> {
 
     /// Says at the commit that a run was killed in its container. Whatever is said is known from the job: the container may
     /// have written any end of the run into its files.
-    pub fn report_killed(&self, (name, run): (Option<&str>, &str), exit_code: u8, options: &RunOptions) {
+    pub fn report_killed(&self, name: Option<&str>, run: &str, exit_code: u8, options: &RunOptions) {
         let Some(provider) = publisher(options) else { return };
         let about = UnbegunRun::find(name.or(Some(run)), self);
         let (root, loop_name) = (about.root.as_path(), &about.name);
@@ -71,7 +71,7 @@ impl Session<'_> {
         let files =
             files.unwrap_or_else(|| RunFiles::fresh(&root.join(DIRECTORY), loop_name, Clock::start().now()));
         let mut publication = Publication::new(&options, provider, (root, loop_name), &files, None, self);
-        publication.begin(&options, (loop_name.as_str(), Stage::Over), self);
+        publication.begin(&options, loop_name.as_str(), Stage::Over, self);
         let killed = Unbegun {
             loop_name: loop_name.to_string(),
             file: about.file,

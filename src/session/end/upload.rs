@@ -78,11 +78,7 @@ pub(crate) struct UploadResult {
 
 impl Uploader {
     /// Finds the artifact service, unless the user turned uploads off or the runner offers none.
-    pub(crate) fn find(
-        storing: Storing,
-        (name, instance): (&str, &str),
-        session: &Session<'_>,
-    ) -> Option<Self> {
+    pub(crate) fn find(storing: Storing, name: &str, instance: &str, session: &Session<'_>) -> Option<Self> {
         let Storing::Ours(Upload { retention_days }) = storing else { return None };
         match Results::from_env(&session.env.lookup()) {
             Ok(results) => results.map(|results| Self {
@@ -175,10 +171,11 @@ impl Session<'_> {
     pub fn store_reports(
         &self,
         upload: Upload,
-        (name, instance): (&str, &str),
+        name: &str,
+        instance: &str,
         directory: &Path,
     ) -> Result<bool, Error> {
-        let Some(uploader) = Uploader::find(Storing::Ours(upload), (name, instance), self) else {
+        let Some(uploader) = Uploader::find(Storing::Ours(upload), name, instance, self) else {
             return Ok(false);
         };
         let stored = uploader.store(directory.to_owned());

@@ -301,8 +301,7 @@ impl Workspace {
             })?;
             let mut side = |side: Option<(FileMode, ObjectId)>| {
                 side.map(|(mode, id)| {
-                    let size =
-                        if mode == FileMode::Repository { 0 } else { sizes.next().unwrap_or_default() };
+                    let size = if mode == FileMode::Repository { 0 } else { sizes.next().unwrap_or(0) };
                     FileSide { mode, id, size }
                 })
             };
@@ -341,7 +340,7 @@ impl Workspace {
             )
         })?;
         let printed = String::from_utf8_lossy(&printed).into_owned();
-        let id = printed.split_whitespace().next().unwrap_or_default();
+        let id = printed.split_whitespace().next().unwrap_or("");
         PatchId::parse(id).map_err(broken)
     }
 

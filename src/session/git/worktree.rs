@@ -225,7 +225,7 @@ pub(crate) fn remove_unbegun(
         let field = |name: &str| entry.split('\0').find_map(|line| line.strip_prefix(name));
         let (Some(path), Some(branch)) = (field("worktree "), field("branch refs/heads/")) else { continue };
         let path = Path::new(path);
-        let run = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let run = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
         let Some(files) = RunFiles::of(loops, &run).filter(|files| is_same(&files.worktree(), path)) else {
             continue;
         };

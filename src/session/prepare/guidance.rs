@@ -36,7 +36,7 @@ pub(super) fn of_run(root: &Path, session: &Session<'_>) -> Guidance {
     if let Some(commit) = known {
         return Guidance::read(&CommitTexts { git, commit }, &below(top, root));
     }
-    let of = event.own_commit().map(|sha| format!(" {}", short(sha))).unwrap_or_default();
+    let of = event.own_commit().map_or_else(String::new, |sha| format!(" {}", short(sha)));
     session.talk.warning(&format!(
         "strangers can set off `{}`, and the commit{of} before their change is not in this checkout: agents are not told what the \
          repository says to them (`fetch-depth: 0` brings it)",

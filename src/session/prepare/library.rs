@@ -299,7 +299,7 @@ impl Library {
                 }
                 Ok(known) => {
                     check_bindings(&known.machine, &sub.given, &path, &mut findings);
-                    findings.extend(names::unknown_below(machine, (&step.name, sub), &known.machine));
+                    findings.extend(names::unknown_below(machine, &step.name, sub, &known.machine));
                 }
             }
         }
@@ -324,7 +324,7 @@ impl Library {
             let mut seen = HashSet::new();
             let mut found = Vec::new();
             let file = self.file.clone();
-            self.injections_below((&name, &file), &handed_on, which, &mut seen, &mut found);
+            self.injections_below(&name, &file, &handed_on, which, &mut seen, &mut found);
             let place =
                 FindingPlace::Value(DocPath::root().key("states").key(step.name.as_str()).key("loop"));
             for message in found {
@@ -337,7 +337,8 @@ impl Library {
 
     fn injections_below(
         &mut self,
-        (name, caller): (&str, &Path),
+        name: &str,
+        caller: &Path,
         outside: &BTreeSet<String>,
         which: ForeignTexts,
         seen: &mut HashSet<(PathBuf, BTreeSet<String>)>,
@@ -361,7 +362,7 @@ impl Library {
         for (step, sub) in sub_loops(&known.machine) {
             let Some(below) = sub.name.as_literal() else { continue };
             let handed_on = injection::handed_on(&known.machine, step, sub, outside);
-            self.injections_below((&below, &known.file), &handed_on, which, seen, found);
+            self.injections_below(&below, &known.file, &handed_on, which, seen, found);
         }
     }
 

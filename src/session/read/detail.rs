@@ -21,12 +21,13 @@ const DIFFS: DiffLimits = DiffLimits { each: 64 * 1024, all: 1 << 20 };
 
 /// Looks closer at a run of this machine. A journal that cannot be read to its end is shown as far as it can be.
 pub(crate) fn of_run(
-    (files, unwritten): (&RunFiles, Option<&Stamped>),
+    files: &RunFiles,
+    unwritten: Option<&Stamped>,
     digest: &Digest,
     session: &Session<'_>,
 ) -> Detail {
     let subject = Subject::of(files, digest.start());
-    let mut detail = read((&files.journal(), &files.log()), unwritten);
+    let mut detail = read(&files.journal(), &files.log(), unwritten);
     detail.graph = graph(&subject, digest, session);
     detail.diffs = session.step_diffs(files, DIFFS);
     detail
@@ -35,7 +36,7 @@ pub(crate) fn of_run(
 /// Looks closer at the run in a bundle.
 pub(crate) fn of_bundle(opened: &OpenedBundle, digest: &Digest, session: &Session<'_>) -> Detail {
     let subject = Subject::of_bundle(opened, session);
-    let mut detail = read((&opened.journal(), &opened.log()), None);
+    let mut detail = read(&opened.journal(), &opened.log(), None);
     detail.graph = graph(&subject, digest, session);
     detail
 }
@@ -46,7 +47,7 @@ fn graph(subject: &Subject, digest: &Digest, session: &Session<'_>) -> Graph {
     known.map(|prepared| Graph::of_machine(&prepared.machine)).unwrap_or_default().with_run(digest)
 }
 
-fn read((journal, log): (&Path, &Path), unwritten: Option<&Stamped>) -> Detail {
+fn read(journal: &Path, log: &Path, unwritten: Option<&Stamped>) -> Detail {
     let mut headers = Vec::new();
     let _as_far_as_it_goes = reader::read(journal, |stamped| {
         headers.extend(

@@ -189,7 +189,7 @@ impl ArtifactRequest<'_> {
             None => repository_id(&api, &repository).map_err(|error| self.failed(&error))?,
         };
         let origins = Origins::new(&api, &repository, own);
-        let found = self.find(wanted, (&api, &repository), &origins).map_err(|error| self.failed(&error))?;
+        let found = self.find(wanted, &api, &repository, &origins).map_err(|error| self.failed(&error))?;
         // An artifact of this very run is as trustworthy as the run.
         let is_of_this_run = found.run_id.is_some() && found.run_id == self.this_run();
         match origins.of(&found).map_err(|error| self.failed(&error))? {
@@ -214,7 +214,8 @@ impl ArtifactRequest<'_> {
     fn find(
         &self,
         wanted: &WantedArtifact<'_>,
-        (api, repository): (&Api, &RepositoryName),
+        api: &Api,
+        repository: &RepositoryName,
         origins: &Origins<'_>,
     ) -> Result<FoundArtifact, ArtifactError> {
         let run = match wanted {

@@ -50,7 +50,8 @@ pub(crate) fn are_kept(options: &RunOptions, llm: Llm, root: &Path, session: &Se
 pub(crate) fn are_kept_again(
     options: &RunOptions,
     llm: Llm,
-    (root, files): (&Path, &RunFiles),
+    root: &Path,
+    files: &RunFiles,
     session: &Session<'_>,
 ) -> bool {
     let git = git::at(root, session);
@@ -119,7 +120,8 @@ const MOST_WORKTREES: u32 = 1000;
 pub(crate) fn worktree(
     git: &Git,
     commit: &ObjectId,
-    (files, moment): (&RunFiles, &Moment),
+    files: &RunFiles,
+    moment: &Moment,
 ) -> Result<SnapshotWorktree, TreeError> {
     let trees = files
         .worktree()

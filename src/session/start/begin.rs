@@ -199,8 +199,8 @@ impl<'s> ConfiguredRun<'s> {
         let wanted = claim::wanted(&files, &prepared.machine.name, &territory, session, clock.now());
         let claim = claim::take(wanted, options.run.queue, &files, &mut cancel, session).await?;
         let home = worktree.as_ref().map_or(prepared.located.root.as_path(), Worktree::home);
-        let of = (files.instance(), home);
-        let lock = lock::of_run(&options.run, of, (&territory, &claim), &mut cancel, session).await?;
+        let run = files.instance();
+        let lock = lock::of_run(&options.run, run, home, &territory, &claim, &mut cancel, session).await?;
         if let Some(worktree) = &worktree {
             worktree.create(session)?;
         }
@@ -230,8 +230,8 @@ impl<'s> ConfiguredRun<'s> {
         })?;
         let before = night.map(|MaintainNight { previous }| {
             let kept = kept_nights::kept(&files, &options.run, session);
-            let (every, of) = (kept_nights::due(options, session), (kept.as_path(), &prepared.machine.name));
-            kept_nights::before(previous.as_ref(), every, of, clock.now(), session)
+            let (every, name) = (kept_nights::due(options, session), &prepared.machine.name);
+            kept_nights::before(previous.as_ref(), every, &kept, name, clock.now(), session)
         });
         let mut before = before.unwrap_or_default();
         before.warnings.extend(warnings);
@@ -297,7 +297,7 @@ impl<'s> ConfiguredRun<'s> {
             overrides: Box::new(overrides(options)),
             schema: SCHEMA,
         };
-        assemble(event, (clock.now(), Duration::ZERO), files, run, decided, session)
+        assemble(event, clock.now(), Duration::ZERO, files, run, decided, session)
     }
 }
 
@@ -351,7 +351,7 @@ impl SkippedRun<'_> {
         }
         let of = (prepared.located.root.as_path(), name);
         let mut publication = Publication::new(&options, provider, of, &files, None, session);
-        publication.begin(&options, (name.as_str(), Stage::Beginning), session);
+        publication.begin(&options, name.as_str(), Stage::Beginning, session);
         for warning in publication.publish_none(not_run, session) {
             session.talk.warning(&warning);
         }

@@ -18,7 +18,8 @@ use crate::session::prepare::prepared::{Prepared, changed};
 
 /// Works out what changes from now on.
 pub(crate) fn changes(
-    (options, files): (&ResumeOptions, &RunFiles),
+    options: &ResumeOptions,
+    files: &RunFiles,
     session: &Session<'_>,
     prepared: &Prepared,
     start: &LoopStart,
@@ -28,7 +29,7 @@ pub(crate) fn changes(
         return Err(changed(start.r#loop.as_str()));
     }
     let provided = prepared.provided(files).at_most(options.max_iterations);
-    let mut context = variables((options, provided), session, prepared, start, is_changed)?;
+    let mut context = variables(options, provided, session, prepared, start, is_changed)?;
     provided::rebase(&mut context, &files.scratch().to_string_lossy());
     Ok(ResumeChanges {
         // A cap from the first command line still holds; a cap from the file is read again.
@@ -51,7 +52,8 @@ pub(crate) fn changes(
 /// Returns the variables, which may differ from before: with a changed loop file, with values of this command line,
 /// and with secrets, which the journal does not hold.
 fn variables(
-    (options, provided): (&ResumeOptions, Provided),
+    options: &ResumeOptions,
+    provided: Provided,
     session: &Session<'_>,
     prepared: &Prepared,
     start: &LoopStart,

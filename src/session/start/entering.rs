@@ -50,7 +50,8 @@ fn people(audience: &Audience, session: &Session<'_>) -> People {
 /// Assembles the start of a run that first began at `at`, and has taken so long until now.
 pub(super) fn assemble(
     event: LoopStart,
-    (at, taken): (Timestamp, Duration),
+    at: Timestamp,
+    taken: Duration,
     files: &RunFiles,
     options: &RunOptions,
     decided: &Decided,

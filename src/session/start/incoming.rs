@@ -68,7 +68,8 @@ impl Incoming {
     /// Gets a run from a path or from an artifact on GitHub.
     pub(crate) fn get(
         from: &str,
-        (name, repository): (Option<&str>, Option<&str>),
+        name: Option<&str>,
+        repository: Option<&str>,
         options: &RunOptions,
         session: &Session<'_>,
     ) -> Result<Self, Error> {
@@ -283,7 +284,7 @@ impl Incoming {
             job.run_attempt.as_ref().and_then(|attempt| attempt.parse().ok()).unwrap_or(1),
             page::of_job(&session.env.lookup()).unwrap_or_else(host),
         );
-        match taken((api, commit), point, &us, session) {
+        match taken(api, commit, point, &us, session) {
             Ok(TakeoverOutcome::Ours) => Ok(()),
             Ok(TakeoverOutcome::Theirs(holder)) => Err(Error::refused(format!(
                 "another job has taken the run {instance}: {}",
@@ -304,7 +305,8 @@ impl Incoming {
 
 /// Takes a run in the way that the server has.
 fn taken(
-    (api, commit): (&Api, &str),
+    api: &Api,
+    commit: &str,
     point: Point<'_>,
     us: &TakingJob,
     session: &Session<'_>,

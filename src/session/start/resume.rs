@@ -119,7 +119,7 @@ impl<'s> Session<'s> {
         };
         let mut options = ResumeOptions { run: options.run.settled(), ..options };
         if let Some(artifact) = found.incoming.as_ref().and_then(|incoming| incoming.artifact.as_deref()) {
-            options.run.key = key::continuing(&options.run, (found.files.stem(), artifact), self);
+            options.run.key = key::continuing(&options.run, found.files.stem(), artifact, self);
         }
         let going = UnclaimedRun { session: self, options, prepared, worktree, rewound: None };
         Ok(Resumption::Ready(Box::new(going.ready(found)?)))
@@ -133,8 +133,8 @@ impl<'s> Session<'s> {
     ) -> Result<Result<FoundRun, Box<KnownRun>>, Error> {
         match which {
             Which::From { source, name, repository } => {
-                let expected = (name.as_deref(), repository.as_deref());
-                let incoming = Incoming::get(source, expected, &options.run, self)?;
+                let (name, repository) = (name.as_deref(), repository.as_deref());
+                let incoming = Incoming::get(source, name, repository, &options.run, self)?;
                 let Incoming { root, files, began, .. } = &incoming;
                 let (root, files, began) = (root.clone(), files.clone(), began.clone());
                 Ok(Ok(FoundRun { root, files, began, incoming: Some(incoming) }))
@@ -186,8 +186,9 @@ impl<'s> UnclaimedRun<'s> {
         let claim =
             claim::take(wanted, self.options.run.queue, &files.taken_back(), &mut cancel, session).await?;
         let home = self.worktree.as_ref().map_or(self.prepared.located.root.as_path(), Worktree::home);
-        let of = (files.instance(), home);
-        let lock = lock::of_run(&self.options.run, of, (&territory, &claim), &mut cancel, session).await?;
+        let run = files.instance();
+        let lock =
+            lock::of_run(&self.options.run, run, home, &territory, &claim, &mut cancel, session).await?;
         let files = if is_archived { taken_back(&files)? } else { files };
         let mut decided = None;
         if let Some(incoming) = incoming {
@@ -198,7 +199,7 @@ impl<'s> UnclaimedRun<'s> {
         let (rewound, worktree) = (self.rewound.take(), self.worktree.take());
         let of_another = rewound.as_ref().zip(worktree.as_ref());
         let made = match of_another {
-            Some((rewound, worktree)) => Some(rewound.make((&files, clock.now()), worktree)?),
+            Some((rewound, worktree)) => Some(rewound.make(&files, clock.now(), worktree)?),
             None => None,
         };
         let projection = Projection::new(&self.prepared.located.root, files.instance());
@@ -235,11 +236,12 @@ impl<'s> UnclaimedRun<'s> {
             say(files.instance(), &resumed.how, session);
         }
         let Self { session, options, prepared, .. } = self;
-        let of = (prepared.located.root.as_path(), &files);
-        let snapshots = match &made {
-            // It comes from a run that has some.
-            Some(_) => options.run.snapshots.unwrap_or(true),
-            None => run_snapshots::are_kept_again(&options.run, decided.llm, of, session),
+        // It comes from a run that has some.
+        let snapshots = if made.is_some() {
+            options.run.snapshots.unwrap_or(true)
+        } else {
+            let root = prepared.located.root.as_path();
+            run_snapshots::are_kept_again(&options.run, decided.llm, root, &files, session)
         };
         Made::keep(made, session);
         Ok(Launch {
@@ -281,8 +283,8 @@ impl<'s> UnclaimedRun<'s> {
         let Folded { whole, left, last, elapsed } = fold(files, &mut self.prepared, accept, &mut sinks)?;
         let Continued { level, left, how, answers, event, decided } =
             self.continued((files, of_another), left, decided)?;
-        let since = (level.at, level.past.elapsed());
-        let start = assemble(event, since, files, &self.options.run, &decided, self.session);
+        let taken = level.past.elapsed();
+        let start = assemble(event, level.at, taken, files, &self.options.run, &decided, self.session);
         let rested = last.map(|last| clock.now().since(last)).unwrap_or_default();
         let resumed = Resumed { start, past: level.past, how, answers, rested, elapsed, left };
         Ok(OpenedRun { resumed, sinks, whole, decided })
@@ -310,7 +312,7 @@ impl<'s> UnclaimedRun<'s> {
         let asked = with_overrides(&self.options.run.llm, &event.overrides);
         let host = consent::host_of(&asked, in_ci, self.session)?;
         key_holder::withhold((&asked, &self.prepared.machine), host, in_ci, self.session)?;
-        how.changes = changes((&self.options, files), self.session, &self.prepared, &event)?;
+        how.changes = changes(&self.options, files, self.session, &self.prepared, &event)?;
         how.keeps_sessions = how.changes.place.is_none();
         if let Some((rewound, worktree)) = of_another {
             rewound.check(level.past.run(), &self.prepared.machine)?;

@@ -365,7 +365,8 @@ impl Rewound {
     /// is there.
     pub(super) fn make<'m>(
         &'m self,
-        (files, now): (&'m RunFiles, Timestamp),
+        files: &'m RunFiles,
+        now: Timestamp,
         worktree: &'m Worktree,
     ) -> Result<Made<'m>, Error> {
         worktree.make_whole()?;
@@ -389,14 +390,14 @@ impl Rewound {
                 self.step
             ));
         }
-        inherit(from, &self.parent, (files, now)).map_err(|error| failed(&error))?;
+        inherit(from, &self.parent, files, now).map_err(|error| failed(&error))?;
         Ok(made)
     }
 
     /// Returns the time until which files are those of earlier steps.
     fn until(&self) -> SystemTime {
         // The moment is known to the millisecond.
-        let millis = u64::try_from(self.at.as_millis()).unwrap_or_default().saturating_add(1);
+        let millis = u64::try_from(self.at.as_millis()).unwrap_or(0).saturating_add(1);
         UNIX_EPOCH + Duration::from_millis(millis)
     }
 

@@ -33,7 +33,7 @@ impl UnwatchedPaths {
             // `H 120000 ID 0<tab>PATH`; the tag is a small letter where git assumes the file unchanged.
             let Some((head, path)) = line.split_once('\t') else { continue };
             let mut words = head.split(' ');
-            let (tag, mode) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+            let (tag, mode) = (words.next().unwrap_or(""), words.next().unwrap_or(""));
             let place = top.join(path);
             let there = place.to_string();
             if mode == LINK

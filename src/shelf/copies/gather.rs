@@ -147,7 +147,7 @@ impl Gatherer<'_> {
     /// Reads one loop with all that it takes over, and returns what it can do and the files of the loops that it runs.
     fn one(&self, path: &str, session: &Session<'_>) -> Result<(Abilities, Vec<String>), Error> {
         let place = self.entry.sibling(path);
-        let text = self.found.borrow().get(path).map(|found| found.text.clone()).unwrap_or_default();
+        let text = self.found.borrow().get(path).map_or_else(String::new, |found| found.text.clone());
         let shown = place.to_string();
         let mut fetch = |reference: &Reference<'_>| self.fetch(reference);
         let loaded = load::decode_with(&shown, &text, &place.file(), &mut fetch);

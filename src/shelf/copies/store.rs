@@ -161,7 +161,7 @@ fn in_the_way(copy: &CopiedFile) -> Error {
 fn remove_unused(loops: &Path, before: &LockFile, after: &LockFile) {
     let files = |lock: &LockFile| -> BTreeSet<(String, String)> {
         let of_loop = |one: &LockedLoop| {
-            let repository = one.name().map(|name| name.repository().to_owned()).unwrap_or_default();
+            let repository = one.name().map_or_else(|_| String::new(), |name| name.repository().to_owned());
             one.files.keys().map(|path| (repository.clone(), path.clone())).collect::<Vec<_>>()
         };
         lock.loops.iter().flat_map(of_loop).collect()

@@ -183,7 +183,7 @@ impl UpdateCheck<'_> {
             let mut merged = BTreeMap::new();
             for path in edited.keys() {
                 let theirs = gathered.files.get(path);
-                merged.insert(path.clone(), self.merged((&name, &before), path, &old, theirs)?);
+                merged.insert(path.clone(), self.merged(&name, &before, path, &old, theirs)?);
             }
             merged
         };
@@ -283,7 +283,8 @@ impl UpdateCheck<'_> {
     /// Merges the edits of a file with what is new in it.
     fn merged(
         &self,
-        (name, before): (&SharedName, &LockedLoop),
+        name: &SharedName,
+        before: &LockedLoop,
         path: &str,
         old: &dyn Files,
         theirs: Option<&String>,

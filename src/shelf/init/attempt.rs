@@ -50,7 +50,7 @@ pub(super) fn all(
         let package = planned.packages.first().map(String::as_str);
         for check in planned.plan.checks.iter().chain(&planned.plan.tentative) {
             if trials.of(&check.finding).is_none() {
-                let below = copy.join(package.unwrap_or_default()).join(&check.finding.directory);
+                let below = copy.join(package.unwrap_or("")).join(&check.finding.directory);
                 let tried = attempt.check(check, &copy, &below, package)?;
                 trials.note(&check.finding, tried);
             }
@@ -131,7 +131,7 @@ impl CheckTrial<'_, '_> {
 
     /// Says what to do about a check that could not run, in the words of the repository where it has some.
     fn advice(&self, found: &CouldNotRun, check: &Check, package: Option<&str>) -> String {
-        let program = check.finding.command.split_whitespace().next().unwrap_or_default();
+        let program = check.finding.command.split_whitespace().next().unwrap_or("");
         if found.said.contains(&format!(" {program}: ")) {
             // What the repository depends on does not bring the program that installs it.
             return format!("install `{program}`, or put it on PATH");

@@ -270,10 +270,10 @@ impl InitResult {
             Some(Tried::Changed { path, .. }) => format!("  (no check: it changed {path})"),
             None => String::new(),
         };
-        let fix = check.fix.as_ref().map(|fix| format!(", fixed by {}", fix.command)).unwrap_or_default();
+        let fix = check.fix.as_ref().map_or_else(String::new, |fix| format!(", fixed by {}", fix.command));
         let (name, command) = (&check.name, &check.finding.command);
         let below = Some(&check.finding.directory).filter(|directory| !directory.is_empty());
-        let below = below.map(|directory| format!(" in {directory}")).unwrap_or_default();
+        let below = below.map_or_else(String::new, |directory| format!(" in {directory}"));
         let _ = writeln!(
             out,
             "  {name:<10} {command}{below}{fix}{shown}\n             {}",

@@ -170,8 +170,7 @@ impl Workflow<'_> {
 
     fn step(&self, step: &Node, place: &JobPlace<'_>, contents: &mut CiContents) {
         let directory = directory(Some(step));
-        let directory =
-            directory.as_ref().or(place.directory.as_ref()).map(String::as_str).unwrap_or_default();
+        let directory = directory.as_ref().or(place.directory.as_ref()).map_or("", String::as_str);
         if let Some(script) = step.get("run") {
             self.script(script, place, directory, contents);
         }

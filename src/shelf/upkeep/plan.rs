@@ -110,7 +110,7 @@ fn of_tool(check: &Finding) -> Option<Finding> {
     let found = recognise(&words).filter(|found| found.manner == Manner::Pure)?;
     let mend = found.check.mend.as_deref()?;
     let program = found.tool.programs().first()?;
-    let before = check.command.split(program.as_str()).next().unwrap_or_default();
+    let before = check.command.split(program.as_str()).next().unwrap_or("");
     let mend = if mend.starts_with(program.as_str()) { format!("{before}{mend}") } else { mend.to_owned() };
     Some(Finding { is_fix: true, command: mend, ..check.clone() })
 }
@@ -146,7 +146,7 @@ fn program(command: &str) -> String {
     if let Some(found) = recognise(&words) {
         return found.tool.name.clone();
     }
-    words.first().and_then(|word| word.rsplit('/').next()).unwrap_or_default().to_owned()
+    words.first().and_then(|word| word.rsplit('/').next()).unwrap_or("").to_owned()
 }
 
 /// A loop that is to be written.

@@ -141,7 +141,7 @@ pub fn install_of(repository: &Repository, finding: &Finding, package: Option<&s
     let commands = place.installs_of_files(&languages);
     let by_ruby = languages.contains("ruby").then(|| "bundle install".to_owned());
     let command = commands.into_iter().next().or(by_ruby)?;
-    Some(command.split(" --").next().unwrap_or_default().to_owned())
+    Some(command.split(" --").next().unwrap_or("").to_owned())
 }
 
 impl SetUpPlace<'_> {
@@ -167,7 +167,7 @@ impl SetUpPlace<'_> {
     fn tools_of_hooks(&self, called: &[&Finding]) -> impl Iterator<Item = &'static str> {
         let calls_hooks = called.iter().any(|finding| finding.command.starts_with("pre-commit "));
         let hooks =
-            self.here.text(".pre-commit-config.yaml").filter(|_| calls_hooks).unwrap_or_default().to_owned();
+            self.here.text(".pre-commit-config.yaml").filter(|_| calls_hooks).unwrap_or("").to_owned();
         TOOLS_OF_HOOKS
             .into_iter()
             .filter(move |(hook, _)| hooks.contains(&format!("id: {hook}")))
@@ -187,7 +187,7 @@ impl SetUpPlace<'_> {
                 Some(known) => drop(found.insert(known.name.as_str())),
                 None => found.extend(self.by_manifests()),
             }
-            let hooks = self.here.text(".pre-commit-config.yaml").unwrap_or_default();
+            let hooks = self.here.text(".pre-commit-config.yaml").unwrap_or("");
             if finding.command.starts_with("pre-commit ") && hooks.contains("id: terraform_") {
                 found.insert("terraform");
             }
@@ -268,7 +268,7 @@ impl SetUpPlace<'_> {
     }
 
     fn python_installs(&self) -> Vec<String> {
-        let text = |file: &str| self.here.text(file).unwrap_or_default();
+        let text = |file: &str| self.here.text(file).unwrap_or("");
         let project = text("pyproject.toml");
         let extra = ["test", "tests", "testing", "dev"].into_iter().find(|name| {
             project.split("[project.optional-dependencies]").nth(1).is_some_and(|rest| {
@@ -345,7 +345,7 @@ impl SetUpPlace<'_> {
         let of_action = self.contents.actions.iter().filter(|known| known.name == action);
         let mut values = of_action.flat_map(|known| &known.with).filter(|(key, _)| key == input);
         values.next().map(|(_, value)| {
-            value.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default().to_owned()
+            value.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("").to_owned()
         })
     }
 

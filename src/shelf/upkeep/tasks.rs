@@ -179,7 +179,7 @@ fn taskfile(repository: &Repository) -> Vec<RepositoryTask> {
 /// Returns how the scripts of a package are called.
 pub(super) fn package_manager(repository: &Repository) -> &'static str {
     let said = repository.text("package.json").and_then(yaml::parse);
-    let said = said.as_ref().and_then(|root| yaml::text(root.get("packageManager"))).unwrap_or_default();
+    let said = said.as_ref().and_then(|root| yaml::text(root.get("packageManager"))).unwrap_or("");
     let known = ["pnpm", "yarn", "bun", "npm"];
     if let Some(name) = known.into_iter().find(|name| said.starts_with(&format!("{name}@"))) {
         return name;
@@ -262,7 +262,7 @@ fn of_table(
     }
     let tasks = node.iter().map(|(name, value)| {
         let (start, end) = (name.span().start, value.span().end);
-        let body = text.get(value.span().start..end).unwrap_or_default();
+        let body = text.get(value.span().start..end).unwrap_or("");
         task(name.get_ref(), call(name.get_ref()), body, file, yaml::line(text, start))
     });
     tasks.collect()
@@ -340,7 +340,7 @@ fn rake(repository: &Repository) -> Vec<RepositoryTask> {
     let files = ["Rakefile", "rakefile", "Rakefile.rb"];
     let mut tasks = of_lines(repository, &files, &name, "bundle exec rake");
     // Elsewhere a `spec` may be a document that is written.
-    let text = repository.first(&files).and_then(|file| repository.text(file)).unwrap_or_default();
+    let text = repository.first(&files).and_then(|file| repository.text(file)).unwrap_or("");
     if !text.to_ascii_lowercase().contains("rspec") {
         tasks.retain(|task| task.name != "spec");
     }
@@ -356,7 +356,7 @@ fn rake(repository: &Repository) -> Vec<RepositoryTask> {
 }
 
 fn nox(repository: &Repository) -> Vec<RepositoryTask> {
-    let text = repository.text("noxfile.py").unwrap_or_default();
+    let text = repository.text("noxfile.py").unwrap_or("");
     let lines: Vec<&str> = text.lines().collect();
     let sessions = lines.iter().enumerate().filter(|(_, line)| line.starts_with("@nox.session"));
     let tasks = sessions.filter_map(|(at, _)| {
@@ -387,7 +387,7 @@ fn tox(repository: &Repository) -> Vec<RepositoryTask> {
 
 fn gradle(repository: &Repository) -> Vec<RepositoryTask> {
     let Some(file) = repository.first(&["build.gradle.kts", "build.gradle"]) else { return Vec::new() };
-    let text = repository.text(file).unwrap_or_default();
+    let text = repository.text(file).unwrap_or("");
     let program = if repository.has("gradlew") { "./gradlew" } else { "gradle" };
     let known = [
         ("spotless", "format:check", "spotlessCheck", "format:fix", "spotlessApply"),

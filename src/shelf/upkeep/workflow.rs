@@ -203,7 +203,7 @@ impl GithubJob<'_> {
         {
             format!("{above}/*")
         } else {
-            let package = self.packages.first().map(String::as_str).unwrap_or_default();
+            let package = self.packages.first().map_or("", String::as_str);
             let files = [
                 "package.json",
                 "Cargo.toml",

@@ -34,7 +34,7 @@ impl YamlStyle {
     /// Returns the style of a file that is to be written.
     pub(super) fn of(repository: &Repository, path: &str) -> Self {
         let mut style = PLAIN;
-        if let Some(indent) = editorconfig(repository.text(".editorconfig").unwrap_or_default(), path) {
+        if let Some(indent) = editorconfig(repository.text(".editorconfig").unwrap_or(""), path) {
             style.indent = indent;
         }
         let settings = PRETTIER.iter().find_map(|file| {
@@ -44,7 +44,7 @@ impl YamlStyle {
         if let Some(settings) = settings {
             style.take(&settings);
             for overriding in yaml::items(settings.get("overrides")) {
-                let files = overriding.get("files").map(yaml::texts).unwrap_or_default();
+                let files = overriding.get("files").map_or_else(String::new, yaml::texts);
                 if files.lines().any(|glob| matches(glob, path)) {
                     overriding.get("options").into_iter().for_each(|options| style.take(options));
                 }

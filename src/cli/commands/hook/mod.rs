@@ -126,12 +126,12 @@ impl HookWork<'_> {
         if decision.stop {
             return format.to_stop(&decision, None);
         }
-        let reason = decision.reason.as_deref().unwrap_or_default();
+        let reason = decision.reason.as_deref().unwrap_or("");
         let first = decision.unmet.first().map_or(reason, String::as_str);
         // Without an id, it is not known whether it was the same session the last time.
         let session = session.filter(|id| !id.is_empty());
         let blocks = session.and_then(|session| {
-            let spec = self.state.spec().unwrap_or_default();
+            let spec = self.state.spec().unwrap_or("");
             let at = json!([self.path.to_string_lossy(), spec, first]).to_string();
             stop_count::count(&self.side_directories(env), session, &at)
         });
@@ -219,7 +219,7 @@ fn found(
     if let Some(path) = &query.state {
         return Some((cwd.join(path), shared_file::read(path)));
     }
-    let told = words.cwd.as_ref().and_then(Value::as_str).unwrap_or_default();
+    let told = words.cwd.as_ref().and_then(Value::as_str).unwrap_or("");
     Some(work_file::find(&cwd.join(told), project(env)))
 }
 

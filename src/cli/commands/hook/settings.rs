@@ -5,6 +5,7 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
+use crate::base::explanation::Explanation;
 use crate::cli::output::Output;
 use crate::run::shared_file;
 use crate::session::error::Error;
@@ -36,7 +37,7 @@ pub(super) fn change(change: SettingsChange, is_printed: bool, output: &Output) 
     let before = read(path)?;
     let mut after = before.clone();
     match change {
-        SettingsChange::Install => install(&mut after).map_err(|what| odd(&what))?,
+        SettingsChange::Install => install(&mut after).map_err(|what| odd(what.as_str()))?,
         SettingsChange::Uninstall => uninstall(&mut after),
     }
     let text = format!("{:#}\n", Value::Object(after.clone()));
@@ -80,12 +81,13 @@ fn odd(what: &str) -> Error {
 }
 
 /// Adds the hooks that are missing, or returns why it cannot.
-fn install(settings: &mut Map<String, Value>) -> Result<(), String> {
+fn install(settings: &mut Map<String, Value>) -> Result<(), Explanation> {
     let events = settings.entry("hooks").or_insert_with(|| json!({}));
-    let events = events.as_object_mut().ok_or("`hooks` is not an object")?;
+    let events = events.as_object_mut().ok_or_else(|| Explanation::new("`hooks` is not an object"))?;
     for (event, command) in HOOKS {
         let groups = events.entry(event).or_insert_with(|| json!([]));
-        let groups = groups.as_array_mut().ok_or_else(|| format!("`hooks.{event}` is not a list"))?;
+        let groups = groups.as_array_mut();
+        let groups = groups.ok_or_else(|| Explanation::new(format!("`hooks.{event}` is not a list")))?;
         let mut there = groups.iter().filter_map(|group| group.get("hooks")?.as_array()).flatten();
         if !there.any(|hook| is_ours(hook, command)) {
             let hook = json!({"type": "command", "command": command, "timeout": TIMEOUT});
@@ -121,7 +123,7 @@ fn uninstall(settings: &mut Map<String, Value>) {
 /// Tells whether a hook calls the same command of ll-loop, by any path and with any options.
 fn is_ours(hook: &Value, command: &str) -> bool {
     let words = |text: &str| text.split_whitespace().take(3).map(str::to_owned).collect::<Vec<_>>();
-    let called = words(hook.get("command").and_then(Value::as_str).unwrap_or_default());
+    let called = words(hook.get("command").and_then(Value::as_str).unwrap_or(""));
     let ours = words(command);
     called.len() == 3
         && called[1..] == ours[1..]
@@ -200,7 +202,7 @@ mod tests {
             (r#"{"hooks": {"Stop": {}}}"#, "`hooks.Stop` is not a list"),
             (r#"{"hooks": {"SessionStart": "x"}}"#, "`hooks.SessionStart` is not a list"),
         ] {
-            assert_eq!(install(&mut map(text)).unwrap_err(), why);
+            assert_eq!(install(&mut map(text)).unwrap_err().as_str(), why);
         }
     }
 }

@@ -31,10 +31,10 @@ fn annotation(object: &serde_json::Value, reports: &Reports) -> Annotation {
         line: number("line"),
         column: number("column"),
     });
-    let mut message = word(object, "message").unwrap_or_default().to_owned();
+    let mut message = word(object, "message").unwrap_or("").to_owned();
     if let Some(help) = word(object, "help") {
         message.push_str("\nhelp: ");
         message.push_str(help);
     }
-    Annotation { level, title: word(object, "code").unwrap_or_default().to_owned(), message, location }
+    Annotation { level, title: word(object, "code").unwrap_or("").to_owned(), message, location }
 }

@@ -35,7 +35,7 @@ pub(super) fn same(all: &[Listed]) -> Vec<Same> {
 
 /// Adds what is wrong with the name of a loop.
 pub(super) fn check(checked: &mut Checked, same: &Same, commands: &[String]) {
-    let found = findings(checked.name.as_deref().unwrap_or_default(), same, commands);
+    let found = findings(checked.name.as_deref().unwrap_or(""), same, commands);
     checked.findings.extend(found);
 }
 

@@ -49,7 +49,7 @@ pub(super) fn write(reports: &Reports, output: &Output) {
 fn rule(id: &str) -> Value {
     let mut rule = json!({"id": id, "helpUri": format!("{HOME}/blob/main/docs/diagnostics.md#{id}")});
     if let Some(paragraph) = explain::paragraph(id) {
-        let first = paragraph.lines().next().unwrap_or_default();
+        let first = paragraph.lines().next().unwrap_or("");
         rule["shortDescription"] = json!({"text": explain::first_sentence(first)});
         rule["fullDescription"] = json!({"text": first});
         rule["help"] = json!({"text": paragraph, "markdown": paragraph});
@@ -58,8 +58,8 @@ fn rule(id: &str) -> Value {
 }
 
 fn result(object: &Value, numbers: &BTreeMap<&str, usize>, reports: &Reports) -> Value {
-    let id = word(object, "code").unwrap_or_default();
-    let mut text = word(object, "message").unwrap_or_default().to_owned();
+    let id = word(object, "code").unwrap_or("");
+    let mut text = word(object, "message").unwrap_or("").to_owned();
     if let Some(help) = word(object, "help") {
         let _ = write!(text, "\nhelp: {help}");
     }
@@ -75,7 +75,7 @@ fn result(object: &Value, numbers: &BTreeMap<&str, usize>, reports: &Reports) ->
     if let Some(related) = object.get("related")
         && let Some(mut place) = location(related, reports)
     {
-        place["message"] = json!({"text": word(related, "message").unwrap_or_default()});
+        place["message"] = json!({"text": word(related, "message").unwrap_or("")});
         result["relatedLocations"] = json!([place]);
     }
     result

@@ -54,8 +54,10 @@ pub(super) struct FakeRepository {
     /// Whether somebody else moves all refs to the same commit just before.
     pub(super) twin: bool,
     pub(super) signs: bool,
-    /// Whether a commit on a branch gets a file that nobody asked for, and a tree too.
-    pub(super) adds: (bool, bool),
+    /// Whether a commit on a branch gets a file that nobody asked for.
+    pub(super) adds_to_commits: bool,
+    /// Whether a tree does.
+    pub(super) adds_to_trees: bool,
     pub(super) login: &'static str,
     pub(super) now: i64,
     pub(super) asked: usize,
@@ -109,7 +111,8 @@ impl Fake {
             raced: None,
             twin: false,
             signs: true,
-            adds: (false, false),
+            adds_to_commits: false,
+            adds_to_trees: false,
             login: "helper[bot]",
             now: 1_800_000_000,
             asked: 0,
@@ -214,7 +217,7 @@ impl FakeRepository {
                     };
                     files.insert(path, (entry["mode"].as_str().unwrap().to_owned(), content.clone()));
                 }
-                if self.adds.1 {
+                if self.adds_to_trees {
                     files.insert("more".into(), ("100644".into(), vec![]));
                 }
                 done(201, &json!({"sha": self.tree(files)}))
@@ -319,7 +322,7 @@ impl FakeRepository {
             for deletion in input["fileChanges"]["deletions"].as_array().unwrap() {
                 assert!(files.remove(&word(&deletion["path"])).is_some());
             }
-            if self.adds.0 {
+            if self.adds_to_commits {
                 files.insert("more".into(), ("100644".into(), vec![]));
             }
             let tree = self.tree(files);

@@ -58,7 +58,7 @@ impl<'a> GithubForge<'a> {
     ) -> Result<(FoundRef, Option<FoundCommit>), ForgeError> {
         let name = temporary.name();
         let id =
-            signed_commit::on_branch(self.access, &self.refs, (temporary.branch(), &name), commit, contents)?;
+            signed_commit::on_branch(self.access, &self.refs, temporary.branch(), &name, commit, contents)?;
         let made = signed_commit::get(self.access, &id)?;
         let is_wanted = is_wanted(&made, commit);
         Ok((FoundRef { name, id }, is_wanted.then_some(made)))

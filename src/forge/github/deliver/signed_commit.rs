@@ -82,7 +82,8 @@ pub(super) fn fits_branch(changes: &[FileChange]) -> bool {
 pub(super) fn on_branch(
     access: RepositoryAccess<'_>,
     refs: &Refs<'_>,
-    (branch, name): (&str, &str),
+    branch: &str,
+    name: &str,
     commit: &NewCommit<'_>,
     contents: &dyn FileContents,
 ) -> Result<ObjectId, ForgeError> {

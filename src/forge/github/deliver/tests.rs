@@ -178,12 +178,13 @@ fn modes_and_links_are_a_commit_of_objects_and_there_is_no_branch_for_it() {
 fn a_commit_with_other_files_than_the_fix_is_not_delivered() {
     let fix = TestFix::plain();
     let (fake, _server, api) = served(&fix);
-    fake.content().adds.0 = true;
+    fake.content().adds_to_commits = true;
     let written = write(&fake, &api, &fix, false).unwrap();
     check_written(&fake, &fix, &written);
 
     let (fake, _server, api) = served(&fix);
-    fake.content().adds = (true, true);
+    fake.content().adds_to_commits = true;
+    fake.content().adds_to_trees = true;
     let error = write(&fake, &api, &fix, false).unwrap_err();
     assert_eq!(error.kind, ForgeErrorKind::Failed);
     assert!(error.message.starts_with("GitHub made a commit with other files: tree "), "{error}");

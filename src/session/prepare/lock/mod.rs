@@ -86,8 +86,10 @@ pub(crate) struct LockRequest<'w> {
 /// Gets the lease of a run, if it is to have one.
 pub(crate) async fn of_run(
     options: &RunOptions,
-    (run, home): (&str, &Path),
-    (territory, claim): (&Territory, &Claim),
+    run: &str,
+    home: &Path,
+    territory: &Territory,
+    claim: &Claim,
     cancel: &mut Cancel,
     session: &Session<'_>,
 ) -> Result<Option<Lock>, Error> {
@@ -463,7 +465,7 @@ impl Contender {
     }
 
     fn refused(&self, others: &[FoundLease]) -> Error {
-        let sentence = others.first().map(|found| found.sentence(&self.record.scopes)).unwrap_or_default();
+        let sentence = others.first().map_or_else(String::new, |found| found.sentence(&self.record.scopes));
         let ttl = others
             .first()
             .and_then(|found| found.record.as_ref())

@@ -90,7 +90,7 @@ impl LeaseRemote {
                 return Err(away(message).with_hint(hint));
             }
         };
-        let is_path = !url.contains("://") && !url.split('/').next().unwrap_or_default().contains(':');
+        let is_path = !url.contains("://") && !url.split('/').next().unwrap_or("").contains(':');
         let url = if is_path { base.join(url).display().to_string() } else { url };
         let shown = shown(&url);
         let secrets = words(&url);
@@ -248,8 +248,8 @@ impl LeaseRemote {
         to: Option<&ObjectId>,
         limit: Duration,
     ) -> Result<Swapped, Explanation> {
-        let from_word = from.map(ObjectId::as_str).unwrap_or_default();
-        let to_word = to.map(ObjectId::as_str).unwrap_or_default();
+        let from_word = from.map_or("", ObjectId::as_str);
+        let to_word = to.map_or("", ObjectId::as_str);
         let push = Call::new("push")
             .with(&["--quiet", "--no-verify", "--no-follow-tags", "--recurse-submodules=no"])
             .option_value("--force-with-lease=", &format!("{name}:{from_word}"))
