@@ -9,6 +9,7 @@ use indexmap::IndexMap;
 use super::changes::StartTree;
 use super::event::{Event, LoopComplete, LoopResume, LoopStart, ResumeReason, SubLoopComplete};
 use super::result::StateResult;
+use super::run::placed::Placement;
 use super::run::{Phase, Run};
 use crate::base::name::StateName;
 use crate::base::object::ObjectId;
@@ -41,6 +42,11 @@ impl Past {
         run.inherit(captured);
         run.apply(machine, &Event::LoopStart(start.clone()));
         Self { run, start, elapsed: Duration::ZERO }
+    }
+
+    /// Puts a run where it began, in the middle.
+    pub fn place_at(&mut self, machine: &Machine, placement: Placement) {
+        self.run.place_at(machine, placement);
     }
 
     /// Takes the next event, `elapsed` after the start of the run.

@@ -12,6 +12,7 @@ use crate::base::name::StateName;
 use crate::base::time::Timestamp;
 use crate::engine::event::{Event, LoopStart, Stamped};
 use crate::engine::past::{Past, Standing};
+use crate::engine::run::placed::Placement;
 use crate::evaluate::observation::{StoredText, Stream};
 use crate::machine::{Action, Machine, SubLoopInput, Target};
 
@@ -53,6 +54,7 @@ pub struct Replay<'f> {
     find: &'f mut Find<'f>,
     levels: Vec<LeftLoop>,
     changed: Vec<String>,
+    placement: Option<Placement>,
 }
 
 /// One loop of a run that was left, and how far it was.
@@ -81,7 +83,13 @@ struct Runs {
 impl<'f> Replay<'f> {
     /// Begins with the machine of the run itself.
     pub fn new(outermost: KnownMachine, find: &'f mut Find<'f>) -> Self {
-        Self { outermost, find, levels: Vec::new(), changed: Vec::new() }
+        Self { outermost, find, levels: Vec::new(), changed: Vec::new(), placement: None }
+    }
+
+    /// Begins where the run began that was placed in the middle, if it was.
+    #[must_use]
+    pub fn placed(self, placement: Option<Placement>) -> Self {
+        Self { placement, ..self }
     }
 
     /// Takes the next event of the journal.
@@ -138,7 +146,10 @@ impl<'f> Replay<'f> {
             self.changed.push(name.clone());
         }
         self.levels.truncate(depth);
-        let past = Past::new(&known.machine, start, captured);
+        let mut past = Past::new(&known.machine, start, captured);
+        if let Some(placement) = self.placement.take() {
+            past.place_at(&known.machine, placement);
+        }
         self.levels.push(LeftLoop {
             machine: known.machine,
             past,

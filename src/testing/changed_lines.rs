@@ -27,10 +27,15 @@ pub(crate) fn since(
     for file in files.iter().filter(|file| session.path(Path::new(file)).is_file()) {
         let diff =
             Call::new("diff").with(&["-U0", "--no-color", "--no-ext-diff", "--no-textconv"]).id(&commit);
-        let diff = diff.path(file.as_str());
+        let diff = diff.path(file.as_str()).literal();
         let printed =
             git.bytes(&diff, &[]).map_err(|why| Error::refused(format!("cannot compare `{file}`: {why}")))?;
         let printed = String::from_utf8_lossy(&printed).into_owned();
+        // A file that git does not know yet is new as a whole.
+        let listed = Call::new("ls-files").with(&["--error-unmatch"]).path(file.as_str()).literal();
+        if printed.is_empty() && git.line(&listed).is_err() {
+            all.push((file.clone(), 1..=usize::MAX));
+        }
         all.extend(hunks(&printed).into_iter().map(|lines| (file.clone(), lines)));
     }
     Ok(all)

@@ -61,7 +61,7 @@ fn shown(
     let machine = variant.settled(&player.start).ok()?;
     let case = CaseText::of_walk(format!("breaks: {}", always.text), way, &machine)?;
     let run = player.play(&case, &machine, subject)?;
-    let is_broken = !broken(std::slice::from_ref(always), &machine, &run.events).is_empty();
+    let is_broken = !broken(std::slice::from_ref(always), &machine, None, &run.events).is_empty();
     is_broken.then_some(CaseText { comment: None, ..case })
 }
 

@@ -1,6 +1,6 @@
 //! Compares a run that was played with what a case expects of it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use indexmap::IndexMap;
 use serde_json::Value;
@@ -10,10 +10,13 @@ use super::snapshots::{Snapshot, SnapshotKey};
 use super::written::{CaseExpectation, Delivery, TextParts, TextRules};
 use crate::base::path::DocPath;
 use crate::base::text::one_line;
-use crate::engine::changes::{ChangedFile, Changes, TreeChanges};
+use crate::deliver::policy::{self, Accepted};
+use crate::engine::changes::{ChangedFile, Changes, FileMode};
 use crate::engine::event::{Event, LoopComplete, Stamped};
-use crate::engine::outcome::{Outcome, TerminatedBy};
+use crate::engine::outcome::TerminatedBy;
 use crate::evaluate::bounds::ExitStatus;
+use crate::forge::change::{FileChange, FileSide};
+use crate::forge::standing::Refusal;
 use crate::report::digest::Digest;
 use crate::report::formats::outputs;
 
@@ -57,6 +60,8 @@ pub struct SeenRun<'r> {
     pub asked: &'r [AskedText],
     /// What was captured, by name.
     pub captured: &'r BTreeMap<String, String>,
+    /// The host that its agents belong to.
+    pub host: &'r str,
 }
 
 /// Snapshots that are compared, and those that are new.
@@ -312,9 +317,12 @@ impl Comparison<'_> {
             }
         }
         if let Some(deliver) = expected.deliver {
-            let actual = delivery(self.run.end);
-            if deliver != actual {
-                self.differs(&["deliver"], "deliver", deliver.word(), actual.word());
+            let actual = delivery(&digest);
+            let is_refused = actual.is_err();
+            if is_refused != (deliver == Delivery::Refused) {
+                let why = actual
+                    .map_or_else(|refusal| format!("refused: {}", said(&refusal)), |()| "pr".to_owned());
+                self.differs(&["deliver"], "deliver", deliver.word(), why);
             }
         }
     }
@@ -326,8 +334,9 @@ impl Comparison<'_> {
             "people" => &[AskedKind::Person],
             "commands" => &[AskedKind::Command],
             "models" => &[AskedKind::Prompt, AskedKind::Judge],
-            // Which host it is depends on the machine.
-            _ => &[AskedKind::Prompt],
+            "agents" => &[AskedKind::Prompt],
+            host if host == self.run.host => &[AskedKind::Prompt],
+            _ => &[],
         };
         let actual = self.run.asked.iter().filter(|one| kinds.contains(&one.kind)).count();
         if actual != expected {
@@ -336,13 +345,28 @@ impl Comparison<'_> {
     }
 }
 
-/// Tells whether the work of a run would be brought to people: it is a success, something changed, and what it rests on holds.
-fn delivery(end: Option<&LoopComplete>) -> Delivery {
-    let is_fit = end.is_some_and(|end| {
-        let has_changes = end.changes.as_ref().and_then(Changes::known).is_some_and(TreeChanges::has_own);
-        end.outcome == Outcome::Success && end.verified && !end.is_refuted() && has_changes
-    });
-    if is_fit { Delivery::Pr } else { Delivery::Refused }
+/// Tells whether `deliver` would make a pull request of the work of a run, by its own rules, or why not.
+fn delivery(digest: &Digest) -> Result<(), Refusal> {
+    policy::of_run(digest, Accepted::default())?;
+    let changes = digest.changes().filter(|changes| changes.has_own());
+    let changes = changes.ok_or_else(|| Refusal::new("the run changed nothing"))?;
+    let change = |file: &ChangedFile| FileChange {
+        path: file.path.clone(),
+        old: None,
+        new: file.size.map(|size| FileSide { mode: FileMode::File, id: changes.end.tree.clone(), size }),
+    };
+    let files: Vec<FileChange> = changes.files.iter().map(change).collect();
+    match policy::of_changes(&files, &BTreeSet::new()).into_iter().next() {
+        Some(refusal) => Err(refusal),
+        None => Ok(()),
+    }
+}
+
+fn said(refusal: &Refusal) -> String {
+    match refusal.paths.first() {
+        Some(path) => format!("{} ({path})", refusal.why),
+        None => refusal.why.clone(),
+    }
 }
 
 /// Returns what happened as lines: what ran, what it printed, and where it led.

@@ -2,10 +2,11 @@
 
 use indexmap::IndexMap;
 
-use super::always::{Always, Moment, RunFacts};
+use super::always::{Always, Claim, Moment, RunFacts};
 use crate::base::name::StateName;
 use crate::engine::event::{Event, Stamped};
 use crate::engine::past::Past;
+use crate::engine::run::placed::Placement;
 use crate::evaluate::verdict::Verdict;
 use crate::machine::{Machine, Target};
 
@@ -21,7 +22,14 @@ pub struct BrokenClaim {
 }
 
 /// Returns the first moment at which each claim is broken in a run of this machine.
-pub fn broken(always: &[Always], machine: &Machine, events: &[Stamped]) -> Vec<BrokenClaim> {
+///
+/// Of a run that began in the middle nobody knows what came before: what depends on that is not asked.
+pub fn broken(
+    always: &[Always],
+    machine: &Machine,
+    placement: Option<&Placement>,
+    events: &[Stamped],
+) -> Vec<BrokenClaim> {
     if always.is_empty() {
         return Vec::new();
     }
@@ -33,6 +41,7 @@ pub fn broken(always: &[Always], machine: &Machine, events: &[Stamped]) -> Vec<B
         said: None,
         open: None,
         is_resumed: false,
+        is_placed: placement.is_some(),
     };
     let mut past: Option<Past> = None;
     for stamped in events {
@@ -41,7 +50,12 @@ pub fn broken(always: &[Always], machine: &Machine, events: &[Stamped]) -> Vec<B
             continue;
         }
         if let (Event::LoopStart(start), None) = (&stamped.event, &past) {
-            past = Some(Past::new(machine, start.clone(), IndexMap::new()));
+            let mut begun = Past::new(machine, start.clone(), IndexMap::new());
+            if let Some(placement) = placement {
+                begun.place_at(machine, placement.clone());
+                watch.known.verified = placement.is_verified;
+            }
+            past = Some(begun);
             continue;
         }
         if let Some(past) = &mut past {
@@ -64,6 +78,8 @@ struct ClaimWatch<'a> {
     open: Option<StateName>,
     /// Whether the run was resumed, and entered no state since.
     is_resumed: bool,
+    /// Whether the run began in the middle.
+    is_placed: bool,
 }
 
 impl ClaimWatch<'_> {
@@ -117,8 +133,17 @@ impl ClaimWatch<'_> {
         self.ask(Moment::Enter(state), state.as_str());
     }
 
+    /// Tells whether everything is known that a sentence asks for.
+    fn is_known(&self, claim: &Claim) -> bool {
+        let is_told = |state: &&StateName| self.known.verdicts.contains_key(*state);
+        let is_past = matches!(claim, Claim::Before(..));
+        !self.is_placed || (!is_past && claim.judged().iter().all(is_told))
+    }
+
     fn ask(&mut self, moment: Moment<'_>, state: &str) {
-        for one in self.always.iter().filter(|one| one.claim.is_broken(moment, &self.known)) {
+        let breaks = |claim: &Claim| self.is_known(claim) && claim.is_broken(moment, &self.known);
+        let broken: Vec<&Always> = self.always.iter().filter(|one| breaks(&one.claim)).collect();
+        for one in broken {
             let broken = || BrokenClaim { text: one.text.clone(), state: state.to_owned(), step: self.step };
             self.broken.entry(one.text.as_str()).or_insert_with(broken);
         }

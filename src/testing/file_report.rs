@@ -66,6 +66,8 @@ pub struct FileReport {
     pub fuzz: Option<FuzzReport>,
     /// What commands come to beside their mocks, if they were run.
     pub compared: Vec<ComparedMock>,
+    /// How often the state ran that is to be run truly.
+    pub ran_truly: usize,
     /// What was done beside, in lines.
     pub notes: Vec<String>,
 }

@@ -62,6 +62,8 @@ struct RandomScript<'f> {
     answers: WalkAnswers,
     /// How often the run may still be interrupted.
     interruptions: u32,
+    /// Whether a run goes on that has stopped.
+    may_resume: bool,
 }
 
 /// What was answered on a walk, as a case has it.
@@ -209,6 +211,9 @@ impl Script for RandomScript<'_> {
 
     /// A run goes on once after each thing that its last state came to: a budget that is spent stays spent.
     fn resumes(&mut self, state: &str) -> bool {
+        if !self.may_resume {
+            return false;
+        }
         let last = self.answers.visits.get_mut(state).and_then(|visits| visits.last_mut());
         last.and_then(Value::as_object_mut)
             .is_some_and(|last| last.insert("resume".to_owned(), true.into()).is_none())
@@ -246,6 +251,7 @@ impl FuzzedLoop {
             current: BTreeMap::new(),
             answers: WalkAnswers::default(),
             interruptions: if interrupts { MOST_INTERRUPTIONS } else { 0 },
+            may_resume: interrupts,
         };
         let (machine, start) = (Rc::clone(&self.machine), self.player.start.clone());
         let played = play(Play::from_the_start(machine, start, &mut subject.library, &mut script, SHORT));
@@ -259,7 +265,7 @@ impl FuzzedLoop {
 
     /// Returns what does not hold of a walk, if anything does not.
     fn violation(&self, played: &Played, always: &[Always]) -> Option<String> {
-        if let Some(broken) = broken(always, &self.machine, &played.events).into_iter().next() {
+        if let Some(broken) = broken(always, &self.machine, None, &played.events).into_iter().next() {
             return Some(format!(
                 "`{}` does not hold: step {}, in `{}`",
                 broken.text, broken.step, broken.state

@@ -56,6 +56,9 @@ impl MutantReport {
             more.iter().filter(|(count, _)| *count > 0).map(|(count, word)| format!(", {count} {word}"));
         let survived = survivors.len();
         let total = self.total();
+        if total + equal + skipped.len() == 0 {
+            return "no mutants: there is nothing to change".to_owned();
+        }
         format!(
             "{killed} of {total} mutants killed, {survived} survived{} ({:.1} s)",
             more.collect::<String>(),

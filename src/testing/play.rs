@@ -178,8 +178,7 @@ pub(crate) fn play(play: Play<'_>) -> Played {
         around: Vec::new(),
         closing: None,
     };
-    let is_placed = placement.is_some();
-    let mut engine = match placement {
+    let mut engine = match placement.clone() {
         Some(placement) => Engine::placed(&machine, start.clone(), placement),
         None => Engine::new(&machine, start.clone()),
     };
@@ -204,12 +203,12 @@ pub(crate) fn play(play: Play<'_>) -> Played {
             PlayedEnd::Complete(complete) => Some(complete.final_state.to_string()),
             PlayedEnd::Killed | PlayedEnd::Gap(_) | PlayedEnd::Endless | PlayedEnd::NotResumable(_) => None,
         });
-        let goes_on = may_go_on && !is_placed && state.is_some_and(|state| playing.script.resumes(&state));
+        let goes_on = may_go_on && state.is_some_and(|state| playing.script.resumes(&state));
         if !goes_on {
             let Playing { events, asked, .. } = playing;
             return Played { events, end, asked, captured };
         }
-        match playing.resumed(&machine, &start) {
+        match playing.resumed(&machine, &start, placement.as_ref()) {
             Ok(resumed) => engine = resumed,
             Err(why) => {
                 let Playing { events, asked, .. } = playing;
@@ -221,7 +220,12 @@ pub(crate) fn play(play: Play<'_>) -> Played {
 
 impl Playing<'_> {
     /// Makes the run again from what happened, as another process would.
-    fn resumed<'m>(&mut self, machine: &'m Rc<Machine>, start: &Start) -> Result<Engine<'m>, Explanation> {
+    fn resumed<'m>(
+        &mut self,
+        machine: &'m Rc<Machine>,
+        start: &Start,
+        placement: Option<&Placement>,
+    ) -> Result<Engine<'m>, Explanation> {
         self.cancelled = None;
         self.closing = None;
         self.path.truncate(1);
@@ -231,7 +235,7 @@ impl Playing<'_> {
             KnownMachine { machine: Rc::clone(machine), digest: start.event.definition_sha256.clone() };
         let loops = &mut *self.loops;
         let mut find = |name: &str, around: &LoopStart, start: &LoopStart| loops.find(name, around, start);
-        let mut replay = Replay::new(known, &mut find);
+        let mut replay = Replay::new(known, &mut find).placed(placement.cloned());
         for event in &self.events {
             replay.event(event.clone())?;
         }

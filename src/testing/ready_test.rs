@@ -73,12 +73,13 @@ impl ReadyTest {
                 .iter()
                 .map(|(name, result)| (name.clone(), result.seen.stdout.without_line_end().to_owned()))
                 .collect();
-            let run = SeenRun { events: &played.events, end, asked: &asked, captured: &captured };
+            let host = self.case.host();
+            let run = SeenRun { events: &played.events, end, asked: &asked, captured: &captured, host };
             let place = self.place.key("expect");
             let differs = compare(expected, run, &self.case.name, &place, snapshots);
             failures.extend(differs.into_iter().map(CaseFailure::Differs));
         }
-        let broken = broken(always, machine, &played.events);
+        let broken = broken(always, machine, self.ready.placement.as_ref(), &played.events);
         failures.extend(broken.into_iter().map(CaseFailure::Broken));
         failures
     }

@@ -1,115 +1,30 @@
-//! Runs what is mocked, in a worktree that is removed afterwards: to see whether mocks still fit, and to run one state truly.
+//! Runs what is mocked, in a worktree of its own: to see whether mocks still fit, and to run one state truly.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use serde_json::Value;
-use tempfile::TempDir;
 
-use super::asked::{AskedPlace, AskedWork, Gap, Script, SubLoopAnswer, WorkAnswer};
+use super::asked::{AskedPlace, AskedWork, Gap, GapReason, Script, SubLoopAnswer, WorkAnswer};
 use super::play::{MOST_TURNS, Play, Played, play};
 use super::prepare::ReadyCase;
 use super::ready_test::ReadyTest;
 use super::real_report::ComparedMock;
 use super::scripted::MockScript;
 use super::subject::LoopUnderTest;
+use super::test_worktree::TestWorktree;
 use super::virtual_tree::TreeEffects;
 use super::witness::says;
 use crate::base::explanation::Explanation;
 use crate::engine::request::{ActionRequest, AskRequest, SubLoopRequest};
 use crate::evaluate::model::{ModelAnswer, Usage};
-use crate::evaluate::observation::{Observation, Stop, Stream, Text};
-use crate::files::transient;
-use crate::git::call::Call;
+use crate::evaluate::observation::Observation;
 use crate::machine::Target;
-use crate::process::guard::Guard;
-use crate::process::spawn::{self, Heard, ProcessLimits, Program};
-use crate::session::context::Session;
-use crate::session::error::Error;
-use crate::session::git::at;
-use crate::session::interrupts::Interrupts;
-
-/// How long a command may take.
-const LIMIT: Duration = Duration::from_mins(10);
-
-/// How much of an output is kept.
-const KEPT: usize = 1 << 20;
-
-/// A worktree of the commit that is checked out, which goes with this value.
-pub(crate) struct Sandbox<'s> {
-    session: &'s Session<'s>,
-    root: PathBuf,
-    tree: PathBuf,
-    interrupts: Interrupts,
-    _place: TempDir,
-}
-
-impl<'s> Sandbox<'s> {
-    /// Makes one.
-    ///
-    /// # Errors
-    /// This is not a repository with a commit.
-    pub(crate) fn make(session: &'s Session<'s>) -> Result<Self, Error> {
-        let failed = |error: &std::io::Error| Error::failed("cannot make a temporary directory", error);
-        let place = transient::directory("").map_err(|error| failed(&error))?;
-        let tree = place.path().join("tree");
-        let add = Call::new("worktree").with(&["add", "--quiet", "--detach"]).path(tree.to_string_lossy());
-        at(&session.cwd, session).line(&add).map_err(|why| {
-            Error::refused(format!("cannot make a temporary worktree: {why}"))
-                .with_hint("commands are run there; it needs a git repository with a commit")
-        })?;
-        let interrupts = Interrupts::listen(&session.stop_by)?;
-        Ok(Self { session, root: session.cwd.clone(), tree, interrupts, _place: place })
-    }
-
-    fn run(&self, request: &ActionRequest) -> Observation {
-        let mut argv = request.shell.clone();
-        argv.push(request.text.clone());
-        let mut env: BTreeMap<String, String> = self.session.env.for_actions(false);
-        env.extend(request.setting.env.iter().cloned());
-        let scratch = self.tree.with_file_name("run");
-        let _made = fs_err::create_dir_all(&scratch);
-        env.insert("LL_RUN_DIR".to_owned(), scratch.to_string_lossy().into_owned());
-        let cwd = request.setting.cwd.as_ref().map_or_else(|| self.tree.clone(), |cwd| self.tree.join(cwd));
-        let program = Program {
-            argv,
-            env: env.into_iter().collect(),
-            cwd: Some(cwd),
-            stdin: None,
-            guard: Guard::default(),
-        };
-        let end = request.setting.end.unwrap_or((LIMIT, Stop::Timeout));
-        let limits = ProcessLimits { end: Some(end), ..ProcessLimits::default() };
-        let mut streams = [Vec::new(), Vec::new()];
-        let mut hear = |stream: Stream, bytes: &[u8]| {
-            let kept: &mut Vec<u8> = match stream {
-                Stream::Stdout => &mut streams[0],
-                Stream::Stderr => &mut streams[1],
-            };
-            kept.extend(bytes.iter().take(KEPT.saturating_sub(kept.len())));
-            Heard::More
-        };
-        let mut cancel = self.interrupts.cancel();
-        let seen = self.interrupts.block_on(spawn::run(&program, limits, &mut cancel, &mut hear));
-        let [stdout, stderr] = streams.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-        Observation { stdout: Text::whole(stdout), stderr: Text::whole(stderr), ..seen }
-    }
-}
-
-impl Drop for Sandbox<'_> {
-    fn drop(&mut self) {
-        let gone = Call::new("worktree").with(&["remove", "--force"]).path(self.tree.to_string_lossy());
-        // What cannot be removed goes with the temporary directory, and git forgets it then.
-        let _best_effort = at(&self.root, self.session).line(&gone);
-        let _pruned = at(&self.root, self.session).line(&Call::new("worktree").with(&["prune"]));
-    }
-}
 
 /// Which commands are run truly, and what for.
 enum Meant<'m> {
-    /// Those of this state, in place of its mocks.
-    State(&'m str),
+    /// Those of this state, in place of its mocks; how often it was.
+    State(&'m str, &'m mut usize),
     /// Each once, beside its mock.
     Compared(&'m mut Vec<ComparedMock>, &'m mut BTreeSet<(String, String)>),
 }
@@ -117,35 +32,56 @@ enum Meant<'m> {
 /// Runs some commands, and answers everything else from mocks.
 struct RealScript<'r, 's> {
     mocks: MockScript<'r>,
-    sandbox: &'r Sandbox<'s>,
+    worktree: &'r TestWorktree<'s>,
     meant: Meant<'r>,
     case: &'r str,
 }
 
+impl RealScript<'_, '_> {
+    /// Answers from a mock, which writes for what is run truly as well.
+    fn mocked(&mut self, place: AskedPlace<'_>, work: AskedWork<'_>) -> Result<WorkAnswer, Gap> {
+        let text = work.text();
+        let answer = self.mocks.work(place, work)?;
+        self.write(&place, &text, &answer.effects)?;
+        Ok(answer)
+    }
+
+    fn write(&self, place: &AskedPlace<'_>, text: &str, effects: &TreeEffects) -> Result<(), Gap> {
+        self.worktree.take(effects).map_err(|why| Gap {
+            state: place.key(),
+            text: text.to_owned(),
+            why: GapReason::Unknown(format!("its mock cannot write: {why}")),
+        })
+    }
+}
+
 impl Script for RealScript<'_, '_> {
     fn work(&mut self, place: AskedPlace<'_>, work: AskedWork<'_>) -> Result<WorkAnswer, Gap> {
-        let AskedWork::Shell(request) = work else { return self.mocks.work(place, work) };
+        let AskedWork::Shell(request) = work else { return self.mocked(place, work) };
         match &mut self.meant {
-            Meant::State(state) if place.key() == *state => {
-                let seen = self.sandbox.run(request);
+            Meant::State(state, count) if place.key() == *state => {
+                **count += 1;
+                let (seen, effects) = self.worktree.run(request);
                 Ok(WorkAnswer {
                     takes: seen.duration,
                     seen,
                     usage: Usage::default(),
-                    effects: TreeEffects::default(),
+                    effects,
                     is_late: false,
                     interruption: None,
                 })
             }
-            Meant::State(_) => self.mocks.work(place, work),
+            Meant::State(..) => self.mocked(place, work),
             Meant::Compared(all, seen) => {
                 let answer = self.mocks.work(place, work)?;
+                let effects = answer.effects.clone();
                 let is_new = seen.insert((place.key(), request.text.clone()));
                 if is_new && !place.in_closing_pass && answer.interruption.is_none() {
-                    let real = self.sandbox.run(request);
+                    let (real, _) = self.worktree.run(request);
                     let from = self.mocks.origin(&place);
                     all.push(compared(self.case, place, request, (&answer.seen, &real), from));
                 }
+                self.write(&place, request.text.as_str(), &effects)?;
                 Ok(answer)
             }
         }
@@ -204,36 +140,37 @@ fn shape(text: &str) -> String {
     }
 }
 
-/// Plays a case with this state run truly.
+/// Plays a case with this state run truly, and counts how often that was.
 pub(crate) fn real(
     test: &ReadyTest,
-    state: &str,
+    (state, count): (&str, &mut usize),
     subject: &mut LoopUnderTest,
-    sandbox: &Sandbox<'_>,
+    worktree: &TestWorktree<'_>,
 ) -> Result<Played, Explanation> {
-    played(test, subject, sandbox, Meant::State(state))
+    played(test, subject, worktree, Meant::State(state, count))
 }
 
 /// Runs the commands of a case once each, and compares what they come to with its mocks.
 pub(crate) fn compare(
     test: &ReadyTest,
     subject: &mut LoopUnderTest,
-    sandbox: &Sandbox<'_>,
+    worktree: &TestWorktree<'_>,
     all: &mut Vec<ComparedMock>,
     seen: &mut BTreeSet<(String, String)>,
 ) -> Result<(), Explanation> {
-    played(test, subject, sandbox, Meant::Compared(all, seen)).map(drop)
+    played(test, subject, worktree, Meant::Compared(all, seen)).map(drop)
 }
 
 fn played(
     test: &ReadyTest,
     subject: &mut LoopUnderTest,
-    sandbox: &Sandbox<'_>,
+    worktree: &TestWorktree<'_>,
     meant: Meant<'_>,
 ) -> Result<Played, Explanation> {
     let ReadyCase { start, placement, tree, mocks } = test.ready.clone();
+    worktree.begin(&tree.given())?;
     let machine = subject.own.settled(&start)?;
-    let mut script = RealScript { mocks: MockScript::new(&mocks), sandbox, meant, case: &test.case.name };
+    let mut script = RealScript { mocks: MockScript::new(&mocks), worktree, meant, case: &test.case.name };
     let loops = &mut subject.library;
     Ok(play(Play { machine, start, placement, tree, loops, script: &mut script, most_turns: MOST_TURNS }))
 }

@@ -91,6 +91,9 @@ fn write_file(out: &mut String, file: &FileReport, report: &SuiteReport, colour:
     if let Some(fuzz) = &file.fuzz {
         write_fuzz(out, fuzz);
     }
+    if file.ran_truly > 0 {
+        let _ = writeln!(out, "  {} ran truly", count(file.ran_truly, "command"));
+    }
     if !file.compared.is_empty() {
         let unfit = file.unfit().count();
         let _ = writeln!(out, "  {} compared, {unfit} no longer fit", count(file.compared.len(), "mock"));

@@ -1,9 +1,9 @@
 //! Finds test files, plays their cases, and collects what came of them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use globset::{Glob, GlobMatcher};
 
@@ -20,13 +20,15 @@ use super::mutate::MutantSelection;
 use super::play::MOST_TURNS;
 use super::prepare::ready;
 use super::ready_test::ReadyTest;
-use super::real_work::{Sandbox, compare as compare_mocks, real};
+use super::real_work::{compare as compare_mocks, real};
 use super::subject::LoopUnderTest;
 use super::test_file::{LoadedTests, check};
+use super::test_worktree::TestWorktree;
 use super::written::TestFile;
 use super::{fuzz, mutate};
 use crate::base::diagnostic::{Diagnostic, Diagnostics, FindingPlace};
 use crate::base::path::DocPath;
+use crate::definition::builtin::is_builtin;
 use crate::definition::load::{self, DIRECTORY};
 use crate::files::read::{self as files, MIB};
 use crate::report::digest::Digest;
@@ -55,7 +57,6 @@ pub(crate) struct SuiteOptions {
     pub(crate) verifies_mocks: bool,
     /// The state that is run truly, if one is.
     pub(crate) real: Option<String>,
-
     /// Which cases, by their names.
     pub(crate) case: Option<String>,
     /// Whether snapshots are written anew.
@@ -99,6 +100,8 @@ pub(crate) struct TestedFile {
     pub(crate) tests: LoadedTests,
     /// The loop, or why it cannot be tested.
     pub(crate) subject: Result<LoopUnderTest, Error>,
+    /// The directory from which the names of the files of the loop count.
+    base: PathBuf,
 }
 
 /// Tells whether the name of a file says that it holds tests of a loop.
@@ -159,11 +162,20 @@ fn meant(name: &str, all: &[TestPlace], session: &Session<'_>) -> Result<Vec<Tes
             || wanted.as_ref().is_some_and(|wanted| file().is_some_and(|file| file.path == *wanted))
     };
     let of_loop: Vec<TestPlace> = all.iter().filter(is_of).cloned().collect();
-    if of_loop.is_empty() {
-        let error = Error::refused(format!("`{name}` has no tests"));
-        return Err(error.with_hint(format!("`ll-loop test --generate {name}` begins a test file")));
+    if of_loop.is_empty() { Err(untested(name, session)) } else { Ok(of_loop) }
+}
+
+/// Says why there are no tests of this name.
+fn untested(name: &str, session: &Session<'_>) -> Error {
+    match session.find(name, false) {
+        Ok(located) if is_builtin(&located.shown) => {
+            Error::refused(format!("`{name}` is a loop of the catalogue, and is not in this project"))
+                .with_hint(format!("`ll-loop add {name}` copies it to `.loops`, and its tests with it"))
+        }
+        Ok(_) => Error::refused(format!("`{name}` has no tests"))
+            .with_hint(format!("`ll-loop test --generate {name}` begins a test file")),
+        Err(error) => error,
     }
-    Ok(of_loop)
 }
 
 /// Lists the test files of the project.
@@ -185,6 +197,20 @@ fn walk(directory: &Path, depth: usize, take: &mut dyn FnMut(&Path)) {
         match entry.file_type() {
             Ok(kind) if kind.is_dir() => walk(&path, depth + 1, take),
             Ok(kind) if kind.is_file() && is_test_file(&path) => take(&path),
+            Ok(_) | Err(_) => {}
+        }
+    }
+}
+
+fn walk_loops(directory: &Path, depth: usize, files: &mut Vec<PathBuf>) {
+    if depth > DEEPEST {
+        return;
+    }
+    for entry in fs_err::read_dir(directory).into_iter().flatten().filter_map(Result::ok) {
+        let path = entry.path();
+        match entry.file_type() {
+            Ok(kind) if kind.is_dir() => walk_loops(&path, depth + 1, files),
+            Ok(_) if load::is_loop_file(&path) => files.push(path),
             Ok(_) | Err(_) => {}
         }
     }
@@ -254,24 +280,43 @@ impl TestedFile {
     /// Reads the text of a test file, and the loop that it tests.
     pub(crate) fn of_text(place: TestPlace, text: &str, session: &Session<'_>) -> Self {
         let mut tests = LoadedTests::read(&place.shown, text);
+        let mut base = session.cwd.clone();
         let subject = match &tests.file {
             None => Err(Error::refused(format!("`{}` cannot be read", place.shown))),
             Some(file) => {
                 let (session, name) = located(&file.subject, &place, session);
+                base.clone_from(&session.cwd);
                 LoopUnderTest::find(&name, &session)
             }
         };
         if let (Some(file), Ok(subject)) = (&tests.file, &subject) {
             check(file, &subject.own.machine, &mut tests.findings);
         }
-        Self { place, tests, subject }
+        Self { place, tests, subject, base }
     }
 
     /// Returns the file that holds the snapshots of its cases.
-    fn snapshots(&self) -> PathBuf {
+    pub(super) fn snapshots(&self) -> PathBuf {
         let name = self.place.path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         let stem = ENDINGS.iter().find_map(|ending| name.strip_suffix(ending)).unwrap_or(name);
         self.place.path.with_file_name(format!("{stem}.snapshots"))
+    }
+
+    /// Returns every file that changes what comes of it: its own, its snapshots, those of the loop and of the loops that this
+    /// one runs. Where the loop cannot be read, it is everything beside it.
+    pub(crate) fn depends_on(&mut self) -> Vec<PathBuf> {
+        let mut files = vec![self.place.path.clone(), self.snapshots()];
+        match &mut self.subject {
+            Ok(subject) => {
+                let machine = Rc::clone(&subject.own.machine);
+                subject.library.check(&machine);
+                let own = subject.loaded.sources.iter().map(|source| source.name().to_owned());
+                let below = subject.library.texts().map(|(name, _)| name);
+                files.extend(own.chain(below).map(|name| self.base.join(name)));
+            }
+            Err(_) => walk_loops(&self.place.root.join(DIRECTORY), 0, &mut files),
+        }
+        files
     }
 
     /// Makes the cases ready that can be; what is wrong with the others is a finding.
@@ -310,69 +355,6 @@ impl ReportedError {
     }
 }
 
-/// How often is looked whether a file has changed.
-const LOOK: Duration = Duration::from_millis(40);
-
-/// Runs tests, and again those that a change touches, until the program is ended.
-pub(crate) fn watch(
-    names: &[String],
-    session: &Session<'_>,
-    run: &mut dyn FnMut(&[String]) -> Result<(), Error>,
-) -> Result<u8, Error> {
-    let mut known: BTreeMap<PathBuf, WatchedFile> = BTreeMap::new();
-    let mut is_first = true;
-    loop {
-        let mut changed = Vec::new();
-        for place in find_tests(names, session)? {
-            let now = WatchedFile::look(&place, session);
-            if known.get(&place.path) != Some(&now) {
-                changed.push(place.path.display().to_string());
-                known.insert(place.path, now);
-            }
-        }
-        if !changed.is_empty() {
-            if !is_first {
-                session.talk.note("a file has changed");
-            }
-            is_first = false;
-            if let Err(error) = run(&changed) {
-                session.talk.warning(error.message());
-            }
-        }
-        std::thread::sleep(LOOK);
-    }
-}
-
-/// When the files of a test and of its loop changed last.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct WatchedFile {
-    times: Vec<(PathBuf, Option<SystemTime>, u64)>,
-}
-
-impl WatchedFile {
-    fn look(place: &TestPlace, session: &Session<'_>) -> Self {
-        let text = files::text(&place.path, MIB).unwrap_or_default();
-        let tests = LoadedTests::read(&place.shown, &text);
-        let subject = tests.file.map(|file| file.subject).unwrap_or_default();
-        let (session, name) = located(&subject, place, session);
-        let file = session.find(&name, false);
-        let mut all = vec![place.path.clone()];
-        if let Ok(file) = file {
-            // What it takes over lies beside it.
-            all.push(file.path.clone());
-            let beside =
-                file.path.parent().into_iter().flat_map(fs_err::read_dir).flatten().filter_map(Result::ok);
-            all.extend(beside.map(|entry| entry.path()).filter(|path| load::is_loop_file(path)));
-        }
-        let times = all.into_iter().map(|path| {
-            let metadata = fs_err::metadata(&path).ok();
-            let time = metadata.as_ref().and_then(|metadata| metadata.modified().ok());
-            (path, time, metadata.map_or(0, |metadata| metadata.len()))
-        });
-        Self { times: times.collect() }
-    }
-}
-
 /// Plays the cases of a file, and does what else was asked for.
 pub(crate) fn run(
     file: &mut TestedFile,
@@ -384,29 +366,31 @@ pub(crate) fn run(
     let snapshot_file = file.snapshots();
     let always = file.tests.file.as_ref().map(|file: &TestFile| file.always.clone()).unwrap_or_default();
     let mut report = begun(file);
+    let base = session.at(&file.base);
     let Ok(subject) = &mut file.subject else { return Ok(report) };
     let mut kept = KeptSnapshots::read(&snapshot_file, options.updates, options.is_ci);
-    let sandbox = match (options.verifies_mocks, &options.real) {
+    let worktree = match (options.verifies_mocks, &options.real) {
         (false, None) => None,
-        (true, _) | (_, Some(_)) => Some(Sandbox::make(session)?),
+        (true, _) | (_, Some(_)) => Some(TestWorktree::make(&subject.located.root, session)?),
     };
-    let real = options.real.as_deref().zip(sandbox.as_ref());
     for test in &ready {
-        report.cases.push(played(test, real, (subject, &always), &mut kept, &mut report.coverage));
+        let truly = options.real.as_deref().zip(worktree.as_ref());
+        let truly = truly.map(|(state, worktree)| TrueWork { state, worktree, count: &mut report.ran_truly });
+        report.cases.push(played(test, truly, (subject, &always), &mut kept, &mut report.coverage));
     }
     if options.verifies_mocks
-        && let Some(sandbox) = &sandbox
+        && let Some(worktree) = &worktree
     {
         let mut seen = BTreeSet::new();
         for test in &ready {
-            if let Err(why) = compare_mocks(test, subject, sandbox, &mut report.compared, &mut seen) {
+            if let Err(why) = compare_mocks(test, subject, worktree, &mut report.compared, &mut seen) {
                 report.notes.push(format!("`{}` could not be played: {why}", test.case.name));
             }
         }
     }
     report.proofs = always.iter().map(|always| proved(always, subject)).collect();
     if let Some(mutants) = &options.mutants {
-        let selection = selection(mutants, subject, session)?;
+        let selection = selection(mutants, subject, &base)?;
         report.mutants = Some(mutate::run(&ready, subject, &always, &kept, &selection));
     }
     if let Some(fuzz) = options.fuzz {
@@ -436,6 +420,7 @@ fn begun(file: &TestedFile) -> FileReport {
         mutants: None,
         fuzz: None,
         compared: Vec::new(),
+        ran_truly: 0,
         notes: Vec::new(),
     };
     if let Ok(subject) = &file.subject {
@@ -473,9 +458,17 @@ fn selection(
     Ok(MutantSelection { shard: mutants.shard, changed })
 }
 
+/// A state that is run truly.
+struct TrueWork<'t, 's> {
+    state: &'t str,
+    worktree: &'t TestWorktree<'s>,
+    /// How often it ran.
+    count: &'t mut usize,
+}
+
 fn played(
     test: &ReadyTest,
-    truly: Option<(&str, &Sandbox<'_>)>,
+    truly: Option<TrueWork<'_, '_>>,
     (subject, always): (&mut LoopUnderTest, &[Always]),
     snapshots: &mut KeptSnapshots,
     coverage: &mut Coverage,
@@ -484,7 +477,7 @@ fn played(
     let machine = Rc::clone(&own.machine);
     let mut report = CaseReport::new(&test.case.name, test.line, test.is_generated);
     let played = match truly {
-        Some((state, sandbox)) => real(test, state, subject, sandbox),
+        Some(TrueWork { state, worktree, count }) => real(test, (state, count), subject, worktree),
         None => test.play(&own, subject, MOST_TURNS),
     };
     let played = match played {

@@ -12,6 +12,7 @@ use crate::base::path::DocPath;
 use crate::definition::source::Sources;
 use crate::definition::yaml;
 use crate::engine::outcome::Outcome;
+use crate::host;
 use crate::machine::Machine;
 
 /// The mark of cases that `--generate` wrote and nobody looked at, in a comment.
@@ -82,6 +83,9 @@ fn names(file: &TestFile, findings: &mut Diagnostics) {
     }
 }
 
+/// Who is asked, besides the hosts of agents.
+const ASKED: [&str; 6] = ["agents", "judges", "models", "tools", "people", "commands"];
+
 /// Looks whether what a file names is in the loop that it tests.
 pub fn check(file: &TestFile, machine: &Machine, findings: &mut Diagnostics) {
     let mut names = KnownNames { machine, findings };
@@ -122,6 +126,7 @@ impl KnownNames<'_> {
     }
 
     fn case(&mut self, case: &LoopCase, place: &DocPath) {
+        self.asked(case, place);
         let Some(expected) = &case.expect else { return };
         let place = place.key("expect");
         self.ending(expected, &place);
@@ -140,6 +145,27 @@ impl KnownNames<'_> {
             for state in rules.keys().filter(|state| !state.contains('/')) {
                 self.state(state, FindingPlace::Key(place.key(key).key(state.as_str())));
             }
+        }
+    }
+
+    fn asked(&mut self, case: &LoopCase, place: &DocPath) {
+        let given = case.given.as_ref().and_then(|given| given.host.as_deref());
+        let given = given.map(|host| (host, FindingPlace::Value(place.key("given").key("host"))));
+        let calls = place.key("expect").key("calls");
+        let counted = case.expect.iter().flat_map(|expected| expected.calls.keys());
+        let counted = counted.filter(|who| !ASKED.contains(&who.as_str()));
+        let counted = counted.map(|who| (who.as_str(), FindingPlace::Key(calls.key(who.as_str()))));
+        for (name, place) in given.into_iter().chain(counted) {
+            if host::by_name(name).is_some() {
+                continue;
+            }
+            let known: Vec<&str> = ASKED.into_iter().chain(host::names()).collect();
+            let help = match nearest(name, known.iter().copied()) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("the names are {}", known.join(", ")),
+            };
+            let message = format!("nobody is called `{name}`");
+            self.findings.push(Diagnostic::error("test-case", place, message).help(help));
         }
     }
 

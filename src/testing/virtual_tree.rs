@@ -67,6 +67,13 @@ impl VirtualTree {
         Self { files, committed, commit, commits: Vec::new(), seen: BTreeMap::new(), aside: None }
     }
 
+    /// Returns its files as an action would write them.
+    pub fn given(&self) -> TreeEffects {
+        let text = |file: &FileAt| String::from_utf8_lossy(&file.bytes).into_owned();
+        let writes = self.files.iter().map(|(path, file)| (path.clone(), text(file))).collect();
+        TreeEffects { writes, ..TreeEffects::default() }
+    }
+
     /// Does what an action does.
     pub fn take(&mut self, effects: &TreeEffects) {
         for (path, text) in &effects.writes {

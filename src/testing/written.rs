@@ -12,6 +12,7 @@ use crate::base::node::{Node, NodeValue};
 use crate::base::path::DocPath;
 use crate::definition::schema::{AtMost, Count, Delay, OnChange};
 use crate::evaluate::bounds::ExitStatus;
+use crate::host;
 
 record! {
     /// Tests of a loop: runs of the real engine in which no action is run.
@@ -36,6 +37,14 @@ record! {
         mocks: IndexMap<String, MockedVisits> = IndexMap::new(),
         /// What is expected; a case without expectations only has to come to its end.
         expect: Option<CaseExpectation>,
+    }
+}
+
+impl LoopCase {
+    /// Returns the host that is asked.
+    pub fn host(&self) -> &str {
+        let given = self.given.as_ref().and_then(|given| given.host.as_deref());
+        given.unwrap_or_else(|| host::names().next().unwrap_or_default())
     }
 }
 
@@ -68,6 +77,8 @@ record! {
         verified: bool = false,
         /// Whether agents and models may be asked.
         llm: bool = true,
+        /// The host that is asked; `claude` when absent.
+        host: Option<String>,
         /// Whether a success that nothing verified is a failure.
         strict: bool = false,
         /// What it means if the run would succeed, but changed tracked files; what the loop says, when absent.
@@ -283,7 +294,7 @@ record! {
         env: IndexMap<String, IndexMap<String, String>> = IndexMap::new(),
         /// What models cost, in US dollars.
         cost: Option<f64>,
-        /// How often somebody is asked: the name of a host or `agents`, `judges`, `tools`, `people`.
+        /// How often somebody is asked: `agents`, `judges`, `models` for both, `tools`, `people`, `commands`, or the agents of a host by its name.
         calls: IndexMap<String, AtMost> = IndexMap::new(),
         /// What states captured.
         captures: IndexMap<String, TextRules> = IndexMap::new(),

@@ -11,6 +11,7 @@ use crate::process::clock::Clock;
 use crate::report::dialect::Dialect as _;
 use crate::session::context::Session;
 use crate::session::error::Error;
+use crate::testing::rerun::watch;
 use crate::testing::suite::{self, GenerateTo, MutantOptions, SuiteOptions, TestedFile};
 use crate::testing::writing::{self, WrittenCases};
 use crate::testing::{self, SuiteReport, old_runs};
@@ -125,7 +126,7 @@ pub(in crate::cli) fn test(args: &TestArgs, session: &Session<'_>, output: &Outp
         return told(args, &report, session, output);
     }
     if args.watch {
-        return suite::watch(&args.loops, session, &mut |changed| {
+        return watch(&args.loops, session, &mut |changed| {
             once(args, is_ci, changed, session).map(|report| write(args.format, &report, output))
         });
     }
@@ -165,6 +166,13 @@ fn once(args: &TestArgs, is_ci: bool, names: &[String], session: &Session<'_>) -
     let is_nothing = report.files.iter().all(|file| file.cases.is_empty() && !file.is_bad());
     if let Some(pattern) = args.case.as_deref().filter(|_| is_nothing) {
         return Err(Error::refused(format!("no case is called like `{pattern}`")));
+    }
+    let is_mocked = report.files.iter().all(|file| file.ran_truly == 0 && !file.is_bad());
+    if let Some(state) = args.real.as_deref().filter(|_| is_mocked) {
+        return Err(Error::refused(format!("no case comes to a command of `{state}`, so nothing ran truly"))
+            .with_hint(
+                "name a state that runs a command, as the cases do; one of a sub-loop is `state/inner`",
+            ));
     }
     Ok(report)
 }

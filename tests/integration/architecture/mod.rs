@@ -287,6 +287,7 @@ const ROOMS: &[Room] = &[
             "judges",
             "evaluate",
             "process",
+            "host",
             "definition",
             "machine",
             "engine",
@@ -297,6 +298,7 @@ const ROOMS: &[Room] = &[
             "bundle",
             "run",
             "session",
+            "deliver",
         ],
         &["fs_err", "globset", "similar", "tempfile"],
         &[

@@ -1,8 +1,10 @@
 //! `ll-loop test`: cases, bounds, snapshots, mutants, walks and old runs.
 
+use std::path::Path;
+
 use serde_json::Value;
 
-use crate::common::{Project, git};
+use crate::common::{Project, Ran, git, wait_for};
 
 /// A loop whose actions would be seen if they ran.
 const LOOP: &str = "\
@@ -189,6 +191,138 @@ fn what_breaks_a_sentence_can_be_played() {
         let ran = project.run(&["test", "--case", "breaks*"]).code(1);
         assert!(ran.stdout.contains(&format!("`{sentence}` does not hold")), "{case}\n{}", ran.stdout);
     }
+}
+
+/// A repository whose loop could be run.
+fn repository(cases: &str) -> Project {
+    let text = LOOP.replace("touch ran; make check", "test -f ok").replace("touch ran; make fix", "touch ok");
+    let project = project(cases).file(".loops/tidy.yaml", &text);
+    git(&project, &["init", "-q"]);
+    git(&project, &["add", "-A"]);
+    git(&project, &["commit", "-qm", "all"]);
+    project
+}
+
+#[test]
+fn a_state_is_run_truly_on_what_the_others_write() {
+    let case = "{name: real, mocks: {check: [{exit: 1}, {exit: 0}], fix: {exit: 0, writes: {ok: here}}}, expect: {path: [check, \
+                fix, check, done], changed: [ok]}}";
+    let project = repository(&only(case));
+    project.run(&["test", "--real", "check"]).code(0).says("2 commands ran truly");
+    project.run(&["test", "--real", "fix"]).code(0).says("1 command ran truly");
+    project.run(&["test", "--real", "done"]).code(2).says("nothing ran truly");
+    assert!(!project.exists("ok"));
+    // Each case begins on the commit.
+    let two = format!("loop: tidy\ncases:\n  - {case}\n  - {}\n", case.replace("name: real", "name: again"));
+    project.write(".loops/tests/tidy.test.yaml", &two);
+    project.run(&["test", "--real", "check"]).code(0).says("4 commands ran truly");
+    let links_out = case.replace("writes: {ok: here}", "writes: {../ok: here}");
+    project.write(".loops/tests/tidy.test.yaml", &only(&links_out));
+    project.run(&["test", "--real", "check"]).code(1).says("not a path in the repository");
+    assert_eq!(git(&project, &["worktree", "list"]).lines().count(), 1);
+}
+
+#[test]
+fn only_what_a_change_touches_is_mutated() {
+    let project = project(CASES);
+    git(&project, &["init", "-q"]);
+    git(&project, &["add", "-A"]);
+    git(&project, &["commit", "-qm", "all"]);
+    project.run(&["test", "--mutate", "--in-diff", "HEAD", "--min-killed", "100"]).code(0).says("no mutants");
+    let total = |arguments: &[&str]| {
+        let report = json(&project, arguments, 0);
+        let mutants = &report["files"][0]["mutants"];
+        mutants["killed"].as_u64().unwrap() + mutants["survived"].as_u64().unwrap()
+    };
+    let all = total(&["--mutate"]);
+    let parts: u64 = ["1/3", "2/3", "3/3"].map(|part| total(&["--mutate", "--shard", part])).iter().sum();
+    assert_eq!(parts, all);
+    let text = project.read(".loops/tidy.yaml").replace("max_iterations: 4", "max_iterations: 5");
+    project.write(".loops/tidy.yaml", &text);
+    let changed = total(&["--mutate", "--in-diff", "HEAD", "--case", "[!i]*"]);
+    assert!((1..all).contains(&changed), "{changed} of {all}");
+    project.write("sub/file", "");
+    let mut below = project.command(&["test", "--mutate", "--in-diff", "HEAD", "--case", "[!i]*"]);
+    let below = Ran::of(&below.current_dir(project.at("sub")).output().unwrap());
+    assert!(!below.stdout.contains("no mutants"), "{}", below.stdout);
+    // A loop that git does not know yet is new as a whole.
+    project.write(".loops/other.yaml", &LOOP.replace("name: tidy", "name: other"));
+    project.write(".loops/tests/other.test.yaml", &CASES.replace("loop: tidy", "loop: other"));
+    project.run(&["test", "other", "--mutate", "--in-diff", "HEAD"]).code(0).says("mutants killed");
+}
+
+#[test]
+fn tests_run_again_when_a_file_changes() {
+    let project = project(CASES);
+    let (out, err) = (project.at("out.log"), project.at("err.log"));
+    let open = |path: &Path| std::fs::File::create(path).unwrap();
+    let mut command = project.command(&["test", "--watch"]);
+    let mut watching = command.stdout(open(&out)).stderr(open(&err)).spawn().unwrap();
+    let says = |file: &str, text: &str| wait_for(|| project.read(file).contains(text));
+    says("out.log", "4 cases");
+    project.write(".loops/tidy.yaml", &LOOP.replace("make fix", "make it"));
+    says("err.log", ".loops/tidy.yaml changed");
+    // An editor may replace a file in two steps.
+    std::fs::remove_file(project.at(".loops/tests/tidy.test.yaml")).unwrap();
+    says("err.log", "no tests any more");
+    project.write(".loops/tests/tidy.test.yaml", &only("{name: one, mocks: {check: {exit: 0}}}"));
+    says("out.log", "1 case");
+    watching.kill().unwrap();
+    watching.wait().unwrap();
+}
+
+#[test]
+fn a_case_in_the_middle_can_be_resumed_and_knows_no_past() {
+    let case = "{name: middle, given: {state: check, verified: true, counts: {iteration: 3}}, mocks: {check: [{killed: true, \
+                resume: true}, {exit: 0}]}, expect: {outcome: success, path: [check, check, done], iterations: 3}}";
+    let always = "always: [fix before done, enter check implies verified]\n";
+    let project = project(&format!("{}{always}", only(case)));
+    let ran = project.run(&["test"]);
+    assert!(!ran.stdout.contains("✗ tidy / middle"), "{}", ran.stdout);
+}
+
+#[test]
+fn calls_are_counted_for_the_host_that_is_asked() {
+    let text = "name: tidy\ninitial: fix\nstates:\n  fix: { action_type: prompt, action: mend it, next: check }\n  check: { \
+                action: make check, on_yes: done, on_no: fix }\n  done: { terminal: true }\n";
+    let case = |given: &str, calls: &str| {
+        let mocks = "mocks: {fix: {says: done}, check: {exit: 0}}";
+        only(&format!("{{name: asks, given: {given}, {mocks}, expect: {{calls: {calls}}}}}"))
+    };
+    let project = Project::new().file(".loops/tidy.yaml", text);
+    for (given, calls, code) in [
+        ("{}", "{claude: 1, codex: 0, agents: 1}", 0),
+        ("{host: codex}", "{claude: 0, codex: 1, agents: 1}", 0),
+        ("{host: codex}", "{claude: 1}", 1),
+        ("{}", "{clade: 1}", 2),
+        ("{host: nobody}", "{agents: 1}", 2),
+    ] {
+        project.write(".loops/tests/tidy.test.yaml", &case(given, calls));
+        project.run(&["test"]).code(code);
+    }
+}
+
+#[test]
+fn what_would_be_delivered_follows_the_rules_of_deliveries() {
+    for (writes, deliver, code) in [
+        ("{notes.md: fine}", "pr", 0),
+        ("{notes.md: fine}", "refused", 1),
+        ("{.github/workflows/ci.yml: fine}", "refused", 0),
+        ("{.github/workflows/ci.yml: fine}", "pr", 1),
+        ("{}", "refused", 0),
+    ] {
+        let mocks = format!("{{check: [{{exit: 1}}, {{exit: 0}}], fix: {{exit: 0, writes: {writes}}}}}");
+        let case = format!("{{name: delivers, mocks: {mocks}, expect: {{deliver: {deliver}}}}}");
+        project(&only(&case)).run(&["test"]).code(code);
+    }
+}
+
+#[test]
+fn a_name_without_tests_is_answered_with_what_to_do() {
+    let none = Project::new().file(".loops/tidy.yaml", LOOP);
+    none.run(&["test", "tidy"]).code(2).says("--generate tidy");
+    none.run(&["test", "typos"]).code(2).says("ll-loop add typos");
+    none.run(&["test", "nothing"]).code(2).says("no loop");
 }
 
 #[test]
