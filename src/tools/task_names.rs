@@ -91,6 +91,17 @@ pub fn task_kind(name: &str, body: &str) -> Option<TaskKind> {
     Some(TaskKind { purpose: Some(purpose), mends: writes, parts })
 }
 
+/// Returns the words of a task's name that say which part it is about: of `lint:css:fix`, `css`. A tool is one, too.
+pub fn task_part(name: &str) -> Vec<String> {
+    let names = &TOOLS.names;
+    let plain =
+        ["lint", "lints", "format", "fmt", "formatting", "check", "checks", "code", "style", "all", "verify"];
+    let lower = name.to_ascii_lowercase();
+    let words = lower.split([':', '-', '_', '.', '/']).filter(|word| !word.is_empty());
+    let says_part = |word: &&str| !plain.contains(word) && !names.mends.iter().any(|known| known == word);
+    words.filter(says_part).map(str::to_owned).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

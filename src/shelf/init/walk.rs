@@ -88,10 +88,10 @@ pub(super) fn read(root: &Path, session: &Session<'_>) -> Result<Repository, Err
         session.talk.warning(&format!("only the first {MOST} files were looked at"));
     }
     for (path, text) in &files {
-        let is_broken =
-            path.ends_with("package.json") && serde_json::from_str::<serde_json::Value>(text).is_err();
+        let is_broken = path.rsplit('/').next() == Some("package.json")
+            && serde_json::from_str::<serde_json::Value>(text).is_err();
         if is_broken {
-            session.talk.warning(&format!("{path} is no JSON, and what it says is left out"));
+            session.talk.warning(&format!("{path} is not valid JSON, and what it says is left out"));
         }
     }
     Ok(Repository::new(files))

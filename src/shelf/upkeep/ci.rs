@@ -64,6 +64,7 @@ fn of_command(repository: &Repository, line: &CiCommand) -> Option<Finding> {
         Some(found) => match (found.manner, found.tool.name.as_str()) {
             // The directory into which is built was made by an earlier line.
             (_, "cmake" | "ctest" | "meson") => return None,
+            (_, "make") if !has_makefile(repository, line) => return None,
             (Manner::Pure, _) => (found.purpose.unwrap_or(Purpose::Test), false),
             (Manner::Mends, _) => (found.purpose?, true),
             (Manner::Other, "npm" | "pnpm" | "yarn" | "bun") if is_build(&words) => (Purpose::Build, false),
@@ -82,6 +83,14 @@ fn of_command(repository: &Repository, line: &CiCommand) -> Option<Finding> {
         directory: line.directory.clone(),
         evidence: line.evidence.clone(),
     })
+}
+
+/// Tells whether there is a Makefile before anything is configured.
+fn has_makefile(repository: &Repository, line: &CiCommand) -> bool {
+    let files = ["GNUmakefile", "makefile", "Makefile"];
+    line.command.contains(" -C")
+        || line.command.contains(" -f")
+        || files.iter().any(|file| repository.has(joined(&line.directory, file).as_str()))
 }
 
 /// Tells whether a script of a package is its build, which its tests may need.

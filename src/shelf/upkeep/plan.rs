@@ -6,7 +6,7 @@ use super::offers::{self, OfferedCommand};
 use super::repository::{Finding, Repository};
 use super::trial::{Trials, Tried};
 use super::{ci, tasks, toolchains};
-use crate::tools::{Manner, Purpose, recognise};
+use crate::tools::{Manner, Purpose, recognise, task_part};
 
 /// A check of a loop, and what mends what it finds.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,14 +49,13 @@ fn found(repository: &Repository) -> Vec<Vec<Finding>> {
 /// Plans the checks of a repository. With `mends`, a tool mends what it finds also where the repository has no task for that.
 fn plan(repository: &Repository, mends: bool) -> Plan {
     let found = found(repository);
+    let in_ci = ci::contents(repository).commands;
     let fixes: Vec<&Finding> =
         found.iter().flatten().filter(|one| one.is_fix && one.evidence.task.is_some()).collect();
     let mut checks: Vec<Check> = Vec::new();
     for purpose in Purpose::ALL {
-        let of_source = |findings: &&Vec<Finding>| findings.iter().any(|one| is(one, purpose, false));
-        let Some(source) = found.iter().find(of_source) else { continue };
-        let of_purpose: Vec<&Finding> =
-            source.iter().filter(|one| is(one, purpose, false)).take(MOST).collect();
+        let of_purpose = chosen(&found, &in_ci, purpose);
+        let has_plain = of_purpose.iter().any(|check| is_plain_task(check));
         for check in &of_purpose {
             let is_known = checks.iter().any(|known| {
                 known.finding.command == check.command && known.finding.directory == check.directory
@@ -65,8 +64,10 @@ fn plan(repository: &Repository, mends: bool) -> Plan {
                 continue;
             }
             let has_fix = matches!(purpose, Purpose::Lint | Purpose::Format);
-            let fix =
-                task_that_mends(check, purpose, &fixes).or_else(|| mends.then(|| of_tool(check)).flatten());
+            // Beside `lint`, `lint:fix` is not what mends another check.
+            let of_task = task_that_mends(check, purpose, &fixes)
+                .filter(|fix| !has_plain || is_plain_task(check) || !is_plain_task(fix));
+            let fix = of_task.or_else(|| mends.then(|| of_tool(check)).flatten());
             let name = name(check, purpose, of_purpose.len(), &checks);
             checks.push(Check { name, finding: (*check).clone(), fix: fix.filter(|_| has_fix) });
         }
@@ -90,18 +91,59 @@ fn plan(repository: &Repository, mends: bool) -> Plan {
     Plan { checks, tentative, offers }
 }
 
+/// Returns the checks of a purpose: those of the first source that has any. Where the CI calls each task of the repository
+/// that is among them, it says what else belongs to them.
+fn chosen<'f>(found: &'f [Vec<Finding>], in_ci: &[ci::CiCommand], purpose: Purpose) -> Vec<&'f Finding> {
+    let of = |source: &'f Vec<Finding>| source.iter().filter(|one| is(one, purpose, false));
+    let Some(at) = found.iter().position(|source| of(source).next().is_some()) else { return Vec::new() };
+    let mut all: Vec<&Finding> = of(&found[at]).collect();
+    let is_called = |one: &&Finding| {
+        one.evidence.task.is_some()
+            && in_ci
+                .iter()
+                .any(|line| words(&line.command) == words(&one.command) && line.directory == one.directory)
+    };
+    if all.iter().all(is_called) {
+        let is_new = |one: &&Finding| !all.iter().any(|known| words(&known.command) == words(&one.command));
+        let more: Vec<&Finding> = found[at + 1..].iter().take(1).flat_map(of).filter(is_new).collect();
+        all.extend(more);
+    }
+    all.truncate(MOST);
+    all
+}
+
+/// Returns the words of a command; to call a script of a package, `run` may be left out.
+fn words(command: &str) -> Vec<&str> {
+    let all = command.split_whitespace();
+    let is_manager = ["npm ", "pnpm ", "yarn ", "bun "].iter().any(|name| command.starts_with(name));
+    all.filter(|word| !(is_manager && *word == "run")).collect()
+}
+
 fn is(finding: &Finding, purpose: Purpose, is_fix: bool) -> bool {
     finding.purpose == Some(purpose) && finding.is_fix == is_fix
 }
 
 /// Returns the task of the repository that mends what a check finds: of the same file and purpose, or everything.
 fn task_that_mends(check: &Finding, purpose: Purpose, fixes: &[&Finding]) -> Option<Finding> {
-    let is_here = |fix: &&&Finding| fix.evidence.file == check.evidence.file && is(fix, purpose, true);
-    let any = |fix: &&&Finding| is(fix, purpose, true);
+    let is_meant = |fix: &&&Finding| is(fix, purpose, true) && mends_that(check, fix);
+    let is_here = |fix: &&&Finding| fix.evidence.file == check.evidence.file && is_meant(fix);
+    let any = is_meant;
     let all = |fix: &&&Finding| fix.purpose.is_none();
     let fix =
         fixes.iter().find(is_here).or_else(|| fixes.iter().find(any)).or_else(|| fixes.iter().find(all));
     fix.filter(|fix| fix.directory == check.directory).map(|fix| (*fix).clone())
+}
+
+/// Tells whether a command is a task that is about all of its purpose, by its name.
+fn is_plain_task(finding: &Finding) -> bool {
+    finding.evidence.task.as_deref().is_some_and(|task| task_part(task).is_empty())
+}
+
+/// Tells whether a task that mends is about the same part as a check: `lint:css:fix` is not what mends `lint:js`.
+fn mends_that(check: &Finding, fix: &Finding) -> bool {
+    let part = |finding: &Finding| finding.evidence.task.as_deref().map(task_part).unwrap_or_default();
+    let of_fix = part(fix);
+    of_fix.is_empty() || of_fix == part(check)
 }
 
 /// Returns the command with which the tool of a check mends what that finds, called as the check is.
@@ -130,8 +172,20 @@ fn name(check: &Finding, purpose: Purpose, of_purpose: usize, known: &[Check]) -
     };
     let base = base.replacen(&format!("{0}_{0}", purpose.word()), purpose.word(), 1);
     let is_taken = |name: &str| known.iter().any(|check| check.name == name);
+    let with_subcommand = subcommand(&check.command).map(|word| format!("{base}_{}", plain(&word)));
     let numbered = (2..).map(|number| format!("{base}_{number}"));
-    std::iter::once(base.clone()).chain(numbered).find(|name| !is_taken(name)).unwrap_or(base)
+    let mut names = std::iter::once(base.clone()).chain(with_subcommand).chain(numbered);
+    names.find(|name| !is_taken(name)).unwrap_or(base)
+}
+
+/// Returns the word behind the program of a command, where it is one: of `cargo doc --no-deps`, `doc`.
+fn subcommand(command: &str) -> Option<String> {
+    let words = shlex::split(command)?;
+    let word = words.get(1)?;
+    (!word.is_empty()
+        && word.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-')
+        && !word.starts_with('-'))
+    .then(|| word.clone())
 }
 
 /// Returns the program that a command calls in the end, or the task that it runs.
@@ -142,6 +196,11 @@ fn program(command: &str) -> String {
         && runner != "uv"
     {
         return task.clone();
+    }
+    if let [manager, script] = words.as_slice()
+        && matches!(manager.as_str(), "npm" | "pnpm" | "yarn" | "bun")
+    {
+        return script.clone();
     }
     if let Some(found) = recognise(&words) {
         return found.tool.name.clone();

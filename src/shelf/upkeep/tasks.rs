@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::repository::{Evidence, Finding, Repository, line_of};
-use super::yaml;
+use super::{ci, yaml};
 use crate::tools::{Purpose, TaskKind, task_kind};
 
 /// A task.
@@ -47,8 +47,16 @@ const READERS: &[Reader] = &[
 /// Returns what tasks say: of each purpose what the first file has that says anything about it.
 pub(super) fn own(repository: &Repository) -> Vec<Finding> {
     let (mut findings, mut known) = (Vec::new(), BTreeSet::new());
-    for reader in READERS {
-        let found = of_purposes(&reader(repository));
+    let called = ci::contents(repository).commands;
+    let is_called = |tasks: &Vec<RepositoryTask>| {
+        let runner = tasks.first().and_then(|task| task.call.split(' ').next());
+        runner.is_some_and(|runner| called.iter().any(|line| line.command.split(' ').next() == Some(runner)))
+    };
+    let mut all: Vec<Vec<RepositoryTask>> = READERS.iter().map(|reader| reader(repository)).collect();
+    // A repository may have several files of tasks. Its CI says which of them it is checked by.
+    all.sort_by_key(|tasks| !is_called(tasks));
+    for tasks in all {
+        let found = of_purposes(&tasks);
         let new: Vec<Finding> =
             found.into_iter().filter(|one| !known.contains(&(one.purpose, one.is_fix))).collect();
         known.extend(new.iter().map(|one| (one.purpose, one.is_fix)));
@@ -73,6 +81,7 @@ fn of_purposes(tasks: &[RepositoryTask]) -> Vec<Finding> {
         .iter()
         .filter(|task| is_callable(&task.name))
         .filter_map(|task| Some((task, task_kind(&task.name, &task.body)?)))
+        .map(|(task, kind)| (task, TaskKind { mends: kind.mends && !has_own_fix(task, tasks), ..kind }))
         .collect();
     let mut chosen = Vec::new();
     for is_fix in [false, true] {
@@ -98,6 +107,17 @@ fn of_purposes(tasks: &[RepositoryTask]) -> Vec<Finding> {
         }
     }
     chosen
+}
+
+/// Tells whether another task mends what this one looks for, by its name: beside `format:fix`, `format` is a check.
+fn has_own_fix(task: &RepositoryTask, tasks: &[RepositoryTask]) -> bool {
+    let writes = ["--write", "--fix", " -w "].iter().any(|option| task.body.contains(option));
+    let is_fix = |other: &RepositoryTask| {
+        let rest =
+            other.name.strip_prefix(task.name.as_str()).filter(|rest| rest.starts_with([':', '-', '_']));
+        rest.is_some() && task_kind(&other.name, "").is_some_and(|kind| kind.mends)
+    };
+    !writes && tasks.iter().any(is_fix)
 }
 
 /// Tells whether a name can stand in a command as it is.
@@ -385,6 +405,14 @@ fn tox(repository: &Repository) -> Vec<RepositoryTask> {
     tasks
 }
 
+/// Tells whether a line of a build file of Gradle applies a plugin. What only configures it, or another one that calls the same
+/// tool, does not.
+fn applies(line: &str, plugin: &str) -> bool {
+    let line = line.trim().trim_matches('`');
+    let ways = ["id", "alias", "apply", "plugin", "classpath"];
+    line == plugin || (line.contains(plugin) && ways.iter().any(|way| line.starts_with(way)))
+}
+
 fn gradle(repository: &Repository) -> Vec<RepositoryTask> {
     let Some(file) = repository.first(&["build.gradle.kts", "build.gradle"]) else { return Vec::new() };
     let text = repository.text(file).unwrap_or("");
@@ -397,7 +425,7 @@ fn gradle(repository: &Repository) -> Vec<RepositoryTask> {
     ];
     let mut tasks = Vec::new();
     for (plugin, check, look, fix, mend) in known {
-        let named = |line: &str| line.contains(plugin) && !line.trim_start().starts_with("//");
+        let named = |line: &str| applies(line, plugin);
         if !text.lines().any(named) {
             continue;
         }

@@ -105,6 +105,13 @@ fn is_python_test(path: &str) -> bool {
         && (name.starts_with("test_") || name.ends_with("_test.py") || name == "tests.py")
 }
 
+/// Tells whether a file belongs to a package of Bazel, which runs the tests of that.
+fn is_of_bazel(repository: &Repository, path: &str) -> bool {
+    let directory = path.rsplit_once('/').map_or("", |(directory, _)| directory);
+    let at = |name: &str| if directory.is_empty() { name.to_owned() } else { format!("{directory}/{name}") };
+    ["BUILD", "BUILD.bazel"].iter().any(|name| repository.has(&at(name)))
+}
+
 /// Returns the place that says that pytest is used: it is configured, or a declared dependency.
 fn pytest_evidence(repository: &Repository) -> Option<(String, usize)> {
     let configured = [
@@ -144,13 +151,14 @@ fn declared(repository: &Repository, package: &str) -> Option<(String, usize)> {
 }
 
 fn python_tests(repository: &Repository) -> Option<Finding> {
-    let test = repository.paths().find(|path| is_python_test(path))?;
+    let is_own = |path: &&str| is_python_test(path) && !is_of_bazel(repository, path);
+    let test = repository.paths().find(is_own)?;
     let run = python(repository);
     if let Some((file, line)) = pytest_evidence(repository) {
         return Some(finding(Purpose::Test, &format!("{run}python -m pytest"), &file, line));
     }
     let uses_unittest = |path: &&str| {
-        is_python_test(path)
+        is_own(path)
             && repository
                 .text(path)
                 .is_some_and(|text| text.contains("import unittest") || text.contains("from unittest"))
@@ -187,7 +195,8 @@ fn gradle(repository: &Repository) -> Option<Finding> {
     // Where Kotlin is built for many platforms, `test` is not a task of those packages.
     let is_multiplatform = repository.paths().any(|path| {
         let is_build = matches!(name(path), "build.gradle.kts" | "build.gradle");
-        is_build && repository.text(path).is_some_and(|text| text.contains("multiplatform"))
+        path.contains("src/commonMain/")
+            || (is_build && repository.text(path).is_some_and(|text| text.contains("multiplatform")))
     });
     let task = if is_multiplatform { "jvmTest" } else { "test" };
     has_java_tests(repository).then(|| finding(Purpose::Test, &format!("{program} {task}"), file, 1))

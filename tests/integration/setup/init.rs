@@ -55,6 +55,72 @@ const LAYOUTS: &[Layout] = &[
         &[("lint", "tox -e lint", "tox.ini:7 (lint)", ""), ("test", "tox -e py", "tox.ini:4 (test)", "")],
     ),
     (
+        "Gradle, where ktlint is called by spotless and Kotlin is built for many platforms",
+        &[
+            ("build.gradle", "plugins {\n  alias(libs.plugins.spotless)\n}\nspotless {\n  ktlint('1')\n}\n"),
+            ("src/commonMain/kotlin/A.kt", ""),
+            ("src/commonTest/kotlin/ATest.kt", ""),
+        ],
+        &[
+            ("format", "gradle spotlessCheck", "build.gradle:2 (format:check)", "gradle spotlessApply"),
+            ("test", "gradle jvmTest", "build.gradle:1", ""),
+        ],
+    ),
+    (
+        "a Makefile whose fix is about another part",
+        &[(
+            "Makefile",
+            "static-stan:\n\tstan\nstatic-psalm:\n\tpsalm\nstatic-codestyle-fix:\n\tcs\ntest:\n\tunit\n",
+        )],
+        &[
+            ("static_stan", "make static-stan", "Makefile:1 (static-stan)", ""),
+            ("static_psalm", "make static-psalm", "Makefile:3 (static-psalm)", ""),
+            ("test", "make test", "Makefile:7 (test)", ""),
+        ],
+    ),
+    (
+        "tasks that CI calls, with what else it runs",
+        &[
+            (
+                "package.json",
+                "{\n\"packageManager\": \"pnpm@10.0.0\",\n\"scripts\": {\n\"format\": \"turbo run format\",\n\"format:fix\": \"turbo run \
+                 format -- --write\",\n\"lint\": \"turbo run lint\",\n\"lint:fix\": \"turbo run lint -- --fix\",\n\"typecheck\": \"turbo \
+                 run typecheck\"\n}\n}\n",
+            ),
+            (
+                ".github/workflows/ci.yml",
+                "jobs:\n  check:\n    steps:\n      - run: pnpm lint\n      - run: pnpm typecheck\n      - run: pnpm format\n",
+            ),
+        ],
+        &[
+            ("lint", "pnpm run lint", "package.json:6 (lint)", "pnpm run lint:fix"),
+            ("lint_typecheck", "pnpm typecheck", ".github/workflows/ci.yml:5", ""),
+            ("format", "pnpm run format", "package.json:4 (format)", "pnpm run format:fix"),
+        ],
+    ),
+    (
+        "the runner of tasks that CI calls comes before another one",
+        &[
+            ("tox.ini", "[testenv]\ncommands = test\n"),
+            ("pyproject.toml", "[tool.pdm.scripts]\ntest = \"pytest\"\n"),
+            (".github/workflows/ci.yml", "jobs:\n  test:\n    steps:\n      - run: pdm run pytest -n auto\n"),
+        ],
+        &[("test", "pdm run test", "pyproject.toml:2 (test)", "")],
+    ),
+    (
+        "nothing that another build system runs, or that has to be configured before",
+        &[
+            ("Makefile.am", ""),
+            ("a/BUILD", ""),
+            ("a/a_test.py", "import unittest\n"),
+            (
+                ".github/workflows/ci.yml",
+                "jobs:\n  test:\n    steps:\n      - run: make check\n      - run: cargo fmt --check\n",
+            ),
+        ],
+        &[("format", "cargo fmt --check", ".github/workflows/ci.yml:5", "")],
+    ),
+    (
         "JavaScript, with scripts",
         &[
             (
@@ -288,7 +354,7 @@ fn where_nothing_is_found_nothing_is_written() {
     assert!(!project.exists(".loops/tidy.yaml") && !project.exists(".github"));
     // What cannot be read says nothing, and that is said.
     project.write("package.json", "{ broken");
-    assert!(project.run(&["init"]).code(2).stderr.contains("package.json is no JSON"));
+    assert!(project.run(&["init"]).code(2).stderr.contains("package.json is not valid JSON"));
 }
 
 #[test]
