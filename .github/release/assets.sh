@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Puts together what users download: the archives, the packages that were made of them, the schema of loop files, the
+# Puts together what users download: the archives, the packages that were made of them, the schemas of loop and test files, the
 # list of what is in the program, the script that installs it, and the checksums of all of them.
 #
 #   assets.sh VERSION ARCHIVES PACKAGES SBOM ASSETS NOTES
@@ -28,7 +28,7 @@ main() {
     ((count == ${kind#* })) || fail "$packages has $count packages *${kind% *}, and not ${kind#* }"
   done
   cp "$packages"/* "$assets"
-  cp schema/loop.schema.json "$assets"
+  cp schema/loop.schema.json schema/test.schema.json "$assets"
   [[ $(jq '.bomFormat == "CycloneDX" and (.components | length > 0)' "$sbom") == true ]] ||
     fail "$sbom is not a list of components in CycloneDX's JSON"
   cp "$sbom" "$assets/ll-loop-$version.cdx.json"
