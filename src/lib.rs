@@ -18,6 +18,7 @@
 //!         └── run       the driver: performs what the engine asks
 //!              ├── git       git, called in one way
 //!              ├── host      the CLIs of agents
+//!              ├── sandbox   keeps actions in
 //!              ├── broker    between them and their services
 //!              ├── process   children and signals
 //!              ├── journal   durable events
@@ -126,6 +127,7 @@ mod machine;
 mod process;
 mod report;
 mod run;
+mod sandbox;
 mod session;
 mod shelf;
 mod shell;
@@ -239,6 +241,9 @@ pub mod internals {
     }
     pub mod run {
         pub use crate::run::*;
+    }
+    pub mod sandbox {
+        pub use crate::sandbox::*;
     }
     pub mod session {
         pub use crate::session::*;

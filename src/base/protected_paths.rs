@@ -36,10 +36,6 @@ pub struct ProtectedRow {
     /// Where.
     pub depth: Depth,
     /// Whether sandboxed states must not write them.
-    #[cfg_attr(
-        not(any(test, feature = "internals")),
-        expect(dead_code, reason = "the table is kept whole; nothing is confined yet")
-    )]
     pub is_sandboxed: bool,
     /// Whether a delivery may change them.
     pub delivery: Deliverable,
@@ -237,6 +233,31 @@ impl ProtectedRow {
             }),
         }
     }
+}
+
+/// Tells whether a path is one that sandboxed actions must not write, or below one.
+pub fn is_sandboxed(path: &str) -> bool {
+    PROTECTED_PATHS.iter().any(|row| row.is_sandboxed && row.holds(path))
+}
+
+/// Where a path is named in the table with a `*`, the names that tools look for.
+const WILD: [(&str, &[&str]); 5] = [
+    (".gitlab-ci*", &[".gitlab-ci.yml"]),
+    (".devcontainer*", &[".devcontainer", ".devcontainer.json"]),
+    (".cargo/config*", &[".cargo/config.toml", ".cargo/config"]),
+    (".pre-commit-config.y*ml", &[".pre-commit-config.yaml", ".pre-commit-config.yml"]),
+    ("lefthook.y*ml", &["lefthook.yml", "lefthook.yaml"]),
+];
+
+/// Returns the paths at the root of a working tree that sandboxed actions must not make either.
+pub fn sandboxed_at_root() -> impl Iterator<Item = &'static str> {
+    let paths =
+        PROTECTED_PATHS.iter().filter(|row| row.is_sandboxed).flat_map(|row| row.paths.iter().copied());
+    paths.flat_map(|path| match WILD.iter().find(|(wild, _)| *wild == path) {
+        Some((_, names)) => names.to_vec(),
+        None if path.contains('*') => Vec::new(),
+        None => vec![path],
+    })
 }
 
 /// Returns how much a delivery may change a path: what the strictest row says.

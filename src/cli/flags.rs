@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
+use crate::base::sandbox::SandboxMode;
 use crate::base::time::parse_duration;
 use crate::ci::chain::ChainLink;
 use crate::ci::reported::ReportOptions;
@@ -244,6 +245,9 @@ pub(super) enum GoOn {
     None,
 }
 
+/// How actions can be confined from outside of a loop.
+pub(super) const SANDBOX_MODES: [&str; 3] = ["off", "workspace", "strict"];
+
 /// Whether and how models are asked.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Agents and models")]
@@ -285,6 +289,10 @@ pub(super) struct LlmFlags {
     /// Whether ll-loop holds the key of the service that agents ask, whatever the file says. On by default in CI
     #[arg(long, value_name = "WHEN", value_parser = clap::builder::PossibleValuesParser::new(BrokerUse::WORDS))]
     pub(super) broker: Option<String>,
+    /// Confine every action of which the loop says nothing; refuse to run where that cannot be done. By default, agents
+    /// are confined in CI where that can be done
+    #[arg(long, value_name = "MODE", value_parser = SANDBOX_MODES)]
+    pub(super) sandbox: Option<String>,
 }
 
 /// Reads the name of a commit.
@@ -401,6 +409,7 @@ fn llm(args: &LlmFlags) -> LlmOptions {
         recording: kept.or(given),
         on_handoff: args.on_handoff.as_deref().and_then(OnHandoff::by_word),
         broker: args.broker.as_deref().and_then(BrokerUse::by_word),
+        sandbox: args.sandbox.as_deref().and_then(SandboxMode::by_word),
     }
 }
 

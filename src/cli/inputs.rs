@@ -5,6 +5,7 @@ use std::time::Duration;
 use clap::ValueEnum as _;
 
 use super::flags::{self, ChainFlags, CommitFlags, GoOn, LockedBy, RunFlags, UploadFlags};
+use crate::base::text::listed;
 use crate::base::time::parse_duration;
 use crate::forge::github::results::is_offered;
 use crate::machine::OnChange;
@@ -89,6 +90,14 @@ pub(super) fn inputs(part: ActionPart, env: &Environment, run: &mut RunFlags) ->
     run.llm.max_tokens = tokens.or(run.llm.max_tokens);
     run.llm.max_llm_calls =
         calls.map(|calls| u32::try_from(calls).unwrap_or(u32::MAX)).or(run.llm.max_llm_calls);
+    if let Some(mode) = input(env, "sandbox") {
+        let mode = mode.trim().to_owned();
+        if !flags::SANDBOX_MODES.contains(&mode.as_str()) {
+            return Err(Error::refused(format!("the input `sandbox` is `{mode}`"))
+                .with_hint(format!("write {}", listed(&flags::SANDBOX_MODES, "or"))));
+        }
+        run.llm.sandbox = Some(mode);
+    }
     run.allow_untrusted = wanted("allow-untrusted")?.unwrap_or(run.allow_untrusted);
     run.deadline = duration(env, "deadline")?.or(run.deadline);
     run.checkpoint_every = duration(env, "checkpoint-every")?.or(run.checkpoint_every);

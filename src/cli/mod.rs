@@ -36,12 +36,15 @@ use crate::session::interrupts::StopBy;
 
 /// Runs the program: arguments without the program's name first.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    if let Some(code) = commands::sandbox::beside(&arguments) {
+        return code;
+    }
     let env = environment();
     // If the system refuses, they stay where root alone can read them.
     let _shown = crate::process::private::hide(env.secret_variables());
     // If the system refuses, the process stays readable for the user's other processes, as processes usually are.
     let _open = crate::process::private::keep();
-    let arguments: Vec<OsString> = arguments.into_iter().collect();
     if env.is_container_init() {
         return commands::supervise::supervise(&arguments, &env);
     }

@@ -17,7 +17,7 @@ use crate::base::explanation::Explanation;
 use crate::base::name::{LoopName, StateName, VarName};
 use crate::base::node::{Node, NodeValue};
 use crate::base::path::DocPath;
-use crate::base::sandbox::Sandbox;
+use crate::base::sandbox::SandboxRules;
 use crate::base::template::Template;
 use crate::board::Limits;
 use crate::evaluate::Evaluate;
@@ -85,6 +85,8 @@ record! {
         shell: Shell = Shell::Bash,
         /// Environment for every action.
         env: IndexMap<String, Template> = IndexMap::new(),
+        /// How actions are confined whose state says nothing about that.
+        sandbox: Option<SandboxRules>,
         /// A word to group loops by.
         category: Option<String>,
         /// Whom the loop is for, such as `public`, `internal` or `example`; `list --json` shows it.
@@ -229,8 +231,8 @@ record! {
         agent: Option<Template>,
         /// The tools that a prompt may use; the host's own choice when absent.
         tools: Vec<String> = Vec::new(),
-        /// What the host lets the agent of a prompt change; by the role when absent.
-        sandbox: Option<Sandbox>,
+        /// How the action is confined; as the loop says when absent.
+        sandbox: Option<SandboxRules>,
         /// The model for a prompt; the host's own choice when absent.
         model: Option<Template>,
         /// The model in its place where that one cannot be asked, and for a call that is made again.

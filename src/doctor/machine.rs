@@ -3,6 +3,8 @@
 use super::program_answers::{self, ToolAnswer};
 use super::row::{DoctorRow, RowState};
 use crate::base::text::one_line;
+use crate::files::links;
+use crate::sandbox::capability;
 use crate::session::context::Session;
 
 const AREA: &str = "machine";
@@ -40,6 +42,7 @@ pub(super) fn rows(session: &Session<'_>) -> Vec<DoctorRow> {
     rows.push(user_namespaces(&namespaces));
     rows.push(seccomp());
     rows.push(bubblewrap(bwrap, confined));
+    rows.push(modes(session));
     rows
 }
 
@@ -113,6 +116,22 @@ fn bubblewrap(version: ToolAnswer, confined: ToolAnswer) -> DoctorRow {
         (ToolAnswer::Absent, _) | (_, ToolAnswer::Absent) => {
             row(RowState::Absent, "not on PATH".to_owned()).fix("install the package `bubblewrap`")
         }
+    }
+}
+
+/// Tells which modes of `sandbox` can be had for the loops here, by having one.
+fn modes(session: &Session<'_>) -> DoctorRow {
+    let root = links::repository(&session.cwd, None);
+    match capability::bwrap(&root, session.env.get("PATH")) {
+        Ok(ready) => {
+            let user = ready.user.map(|user| format!(", as the user {}", user.uid)).unwrap_or_default();
+            let said = format!(
+                "`workspace` and `strict`, by bubblewrap{user}; `container` and `landlock` are not there yet"
+            );
+            DoctorRow::new(AREA, "sandbox", RowState::Works, said)
+        }
+        Err(lack) => DoctorRow::new(AREA, "sandbox", RowState::Fails, format!("no mode but `off`: {lack}"))
+            .fix(lack.remedy()),
     }
 }
 

@@ -90,6 +90,7 @@ impl Engine<'_> {
             | Event::Backoff { .. }
             | Event::Warning { .. }
             | Event::Judge { .. }
+            | Event::Sandbox(_)
             | Event::Board(_)
             | Event::LoopComplete(_) => return event,
         };

@@ -374,7 +374,13 @@ impl Engine<'_> {
         }
         let closes = matches!(self.run.phase(), Phase::Deciding(Deciding::Arrive { .. }));
         let timeout = setting.timeout.or(closes.then_some(CLOSING_TIME));
-        Ok(Setting { env, cwd, end: self.end_of_action(timeout), idle: setting.idle_timeout })
+        Ok(Setting {
+            env,
+            cwd,
+            end: self.end_of_action(timeout),
+            idle: setting.idle_timeout,
+            sandbox: setting.sandbox.clone(),
+        })
     }
 
     /// Resolves what a sub-loop is given. It is announced by itself.

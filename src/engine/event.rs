@@ -72,6 +72,8 @@ pub enum Event {
     },
     /// An action ended.
     ActionComplete(ActionComplete),
+    /// An action was confined.
+    Sandbox(SandboxEvent),
     /// An evaluator judged.
     Evaluate {
         /// The evaluator.
@@ -241,6 +243,35 @@ impl Event {
             tree,
         }
     }
+}
+
+/// How an action was confined.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SandboxEvent {
+    /// What confined it; `none` where nothing did although it should have been.
+    pub engine: String,
+    /// How far.
+    pub mode: String,
+    /// What was enforced.
+    pub enforced: Vec<String>,
+    /// What was not.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub missing: Vec<String>,
+    /// What it tried to reach, by the name of the host.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
+    pub net: BTreeMap<String, HostCount>,
+    /// Protected files that it changed all the same, which were put back.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub put_back: Vec<String>,
+}
+
+/// How often a host was asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostCount {
+    /// Connections that were made.
+    pub allowed: u64,
+    /// Connections that were refused.
+    pub denied: u64,
 }
 
 /// A call of an agent that came to no usable answer.

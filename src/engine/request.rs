@@ -14,7 +14,7 @@ use crate::base::composed::Composed;
 use crate::base::explanation::Explanation;
 use crate::base::name::StateName;
 use crate::base::object::ObjectId;
-use crate::base::sandbox::Sandbox;
+use crate::base::sandbox::{SandboxMode, SandboxRules};
 use crate::evaluate::FileRead;
 use crate::evaluate::model::{ConversationUsage, ModelAnswer, Question, Usage};
 use crate::evaluate::observation::{Observation, Stop, Text};
@@ -275,6 +275,8 @@ pub struct Setting {
     pub end: Option<(Duration, Stop)>,
     /// The silence after which it is stopped.
     pub idle: Option<Duration>,
+    /// How it is confined, where the loop says so.
+    pub sandbox: Option<SandboxRules>,
 }
 
 /// A command line with every template resolved.
@@ -302,7 +304,7 @@ pub struct PromptRequest {
     /// The tools that may be used; the host's own choice when empty.
     pub tools: Vec<String>,
     /// What the agent may change, where the loop says so.
-    pub sandbox: Option<Sandbox>,
+    pub sandbox: Option<SandboxMode>,
     /// The model.
     pub model: Option<String>,
     /// The model in its place where that one cannot be asked.

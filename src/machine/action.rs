@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::base::name::VarName;
-use crate::base::sandbox::Sandbox;
+use crate::base::sandbox::{SandboxMode, SandboxRules};
 use crate::base::template::{RenderError, Template};
 use crate::board;
 use crate::evaluate::form::AnswerForm;
@@ -45,6 +45,8 @@ pub struct ActionSetting {
     pub timeout: Option<Duration>,
     /// The longest silence.
     pub idle_timeout: Option<Duration>,
+    /// How it is confined, where the state or its loop says so.
+    pub sandbox: Option<SandboxRules>,
 }
 
 /// A command line and how it runs.
@@ -70,7 +72,7 @@ pub struct PromptAction {
     /// The tools that may be used; the host's own choice when empty.
     pub tools: Vec<String>,
     /// What the agent may change, where the loop says so.
-    pub sandbox: Option<Sandbox>,
+    pub sandbox: Option<SandboxMode>,
     /// The model.
     pub model: Option<Template>,
     /// The model in its place where that one cannot be asked, and for a call that is made again.

@@ -18,6 +18,7 @@ use crate::base::decode;
 use crate::base::diagnostic::{Diagnostic, Diagnostics, FindingPlace, Severity, nearest};
 use crate::base::name::{StateName, VarName};
 use crate::base::path::{DocPath, Segment};
+use crate::base::sandbox::SandboxMode;
 use crate::base::template::{Expression, Namespace, Template, TemplateFallback};
 use crate::base::text::{listed_in_part, one_line};
 use crate::board;
@@ -137,6 +138,7 @@ impl<'d> Compiler<'d> {
         let limits = self.limits();
         let stall = self.stall();
         let (llm, budget, board) = (self.llm(), self.budget(), self.board());
+        self.sandbox_of_all();
         let on_resume = self.optional(definition.on_resume.as_ref(), &root.key("on_resume"));
         if self.problems.has_errors() {
             self.names(&steps, &ends);
@@ -167,6 +169,7 @@ impl<'d> Compiler<'d> {
             on_change: definition.on_change,
             judges: judges(definition),
             makes_closing_pass: definition.closing_pass,
+            sandbox: definition.sandbox.clone(),
             artifact: self.artifact(),
             max_handoffs: definition.max_handoffs.get(),
             board,
@@ -302,6 +305,18 @@ impl<'d> Compiler<'d> {
         Some(Artifact { from, to, on, is_template })
     }
 
+    /// Refuses a sandbox for all actions that no kind but prompts knows.
+    fn sandbox_of_all(&mut self) {
+        let is_for_prompts =
+            self.definition.sandbox.as_ref().is_some_and(|rules| rules.mode == SandboxMode::ReadOnly);
+        if is_for_prompts {
+            let place = FindingPlace::Value(DocPath::root().key("sandbox"));
+            let message = "`sandbox: read-only` is for single prompts";
+            let help = "write it on those, or `workspace` or `strict` here";
+            self.problems.push(Diagnostic::error("sandbox", place, message).help(help));
+        }
+    }
+
     fn board(&mut self) -> board::Limits {
         let Some(limits) = &self.definition.board else { return board::Limits::default() };
         let path = DocPath::root().key("board");
@@ -373,11 +388,13 @@ impl<'d> Compiler<'d> {
             let message = format!("`{key}` has no effect in the terminal state `{name}`");
             self.problems.push(Diagnostic::warning("no-effect", FindingPlace::Key(path.key(key)), message));
         }
+        let closing = self.action(state, path).filter(Action::can_close);
+        self.idle_sandbox(state, closing.as_ref(), path);
         End {
             name: name.clone(),
             description: state.description.clone(),
             meaning: self.meaning(name, state, path),
-            closing: self.action(state, path).filter(Action::can_close),
+            closing,
             on_maintain: self.optional(state.on_maintain.as_ref(), &path.key("on_maintain")),
             is_idempotent: state.idempotent,
         }
@@ -409,6 +426,7 @@ impl<'d> Compiler<'d> {
 
     fn step(&mut self, name: &StateName, state: &State, path: &DocPath) -> Option<Step> {
         let action = self.action(state, path).map(Action::within_standard_time);
+        self.idle_sandbox(state, action.as_ref(), path);
         let routes = self.routes(name, state, path);
         asked::routes(action.as_ref(), routes.as_ref(), path, &mut self.problems);
         let evaluate = self.evaluator(state, action.as_ref(), routes.as_ref(), path);
@@ -677,7 +695,7 @@ impl<'d> Compiler<'d> {
                 context: state.context.clone(),
                 agent: state.agent.clone(),
                 tools: state.tools.clone(),
-                sandbox: state.sandbox,
+                sandbox: state.sandbox.as_ref().map(|rules| rules.mode),
                 model: self.model(state.model.as_ref(), &path.key("model")),
                 fallback_model: self.model(state.fallback_model.as_ref(), &path.key("fallback_model")),
                 answer: state.answer.clone(),
@@ -699,6 +717,7 @@ impl<'d> Compiler<'d> {
             cwd: state.cwd.clone(),
             timeout: state.timeout.or(self.definition.default_timeout),
             idle_timeout: state.idle_timeout.or(self.definition.default_idle_timeout),
+            sandbox: state.sandbox.clone().or_else(|| self.definition.sandbox.clone()),
         }
     }
 
@@ -707,7 +726,6 @@ impl<'d> Compiler<'d> {
         for (key, given, help) in [
             ("agent", state.agent.is_some(), "a prompt has an agent: add `action_type: prompt`"),
             ("tools", !state.tools.is_empty(), "a prompt has tools: add `action_type: prompt`"),
-            ("sandbox", state.sandbox.is_some(), "a prompt has one: add `action_type: prompt`"),
             ("model", state.model.is_some(), "a prompt has a model: add `action_type: prompt`"),
             (
                 "context",
@@ -727,6 +745,28 @@ impl<'d> Compiler<'d> {
                 self.problems.push(Diagnostic::note("no-effect", place, message).help(help));
             }
         }
+    }
+
+    /// Refuses a sandbox where there is no process that it could confine: who reads it believes that something is confined.
+    fn idle_sandbox(&mut self, state: &State, action: Option<&Action>, path: &DocPath) {
+        let Some(rules) = &state.sandbox else { return };
+        let help = match action {
+            Some(Action::Prompt(_)) => return,
+            Some(Action::Shell(_) | Action::Tool(_) | Action::Learning(_))
+                if rules.mode == SandboxMode::ReadOnly =>
+            {
+                "only the host of a prompt knows `read-only`; write `workspace` or `strict`"
+            }
+            Some(Action::Shell(_) | Action::Tool(_) | Action::Learning(_)) => return,
+            Some(Action::SubLoop(_)) => "write it in the loop that this state runs, at its top",
+            Some(Action::Board(_) | Action::Approval(_)) => {
+                "an action of this kind starts no process; remove it"
+            }
+            None => "the state runs nothing; remove it",
+        };
+        let place = FindingPlace::Key(path.key("sandbox"));
+        let message = "`sandbox` confines nothing here";
+        self.problems.push(Diagnostic::error("sandbox", place, message).help(help));
     }
 
     fn tool(&mut self, tool: Template, state: &State, setting: ActionSetting, path: &DocPath) -> Action {
@@ -1208,7 +1248,7 @@ fn own_keys(kind: ActionType) -> &'static [&'static str] {
     match kind {
         ActionType::Shell => &["env", "shell"],
         ActionType::Prompt | ActionType::SlashCommand => {
-            &["agent", "tools", "sandbox", "model", "context", "fallback_model", "answer", "session", "env"]
+            &["agent", "tools", "model", "context", "fallback_model", "answer", "session", "env"]
         }
         ActionType::McpTool => &["params", "env"],
         ActionType::Board => &["params"],

@@ -9,6 +9,7 @@ use indexmap::IndexMap;
 use serde_json::Value;
 
 use crate::base::name::{LoopName, StateName, VarName};
+use crate::base::sandbox::SandboxRules;
 use crate::base::template::Template;
 use crate::base::text::one_line;
 use crate::board;
@@ -116,6 +117,8 @@ pub struct Machine {
     pub judges: Declared,
     /// Whether checks whose verdict fell on another tree are run once more before a success.
     pub makes_closing_pass: bool,
+    /// How actions are confined, where the loop says so for all of them.
+    pub sandbox: Option<SandboxRules>,
     /// How often a run may hand off to a new session by itself.
     pub max_handoffs: u32,
     /// What a run copies into the working tree at its end.

@@ -30,14 +30,18 @@ pub fn apply(bounds: ProcessBounds) -> io::Result<()> {
     for (resource, limit) in limits {
         setrlimit(resource, Rlimit { current: Some(limit), maximum: Some(limit) })?;
     }
+    end_with(bounds.parent)
+}
+
+/// Ends this process with the one that started it, where the system can.
+///
+/// # Errors
+/// The process that started this one is gone already.
+pub fn end_with(parent: u32) -> io::Result<()> {
     end_with_parent()?;
     // The system tells of an end from now on; one that came before has left us to another parent.
-    let parent = getppid().map(|pid| pid.as_raw_nonzero().get().cast_unsigned());
-    if parent == Some(bounds.parent) {
-        Ok(())
-    } else {
-        Err(io::Error::other("the process that asked is gone"))
-    }
+    let now = getppid().map(|pid| pid.as_raw_nonzero().get().cast_unsigned());
+    if now == Some(parent) { Ok(()) } else { Err(io::Error::other("the process that asked is gone")) }
 }
 
 #[cfg(target_os = "linux")]

@@ -139,6 +139,7 @@ impl CiLog {
             | Event::SubLoopComplete(_)
             | Event::VerdictTree { .. }
             | Event::Judge { .. }
+            | Event::Sandbox(_)
             | Event::Message { .. } => Ok(()),
             Event::SubLoopStart { .. } => self.sub_loop(),
             Event::ActionStart { .. } => self.action_start(),

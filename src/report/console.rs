@@ -156,6 +156,7 @@ impl Console {
             | Event::Message { .. }
             | Event::VerdictTree { .. }
             | Event::Judge { .. }
+            | Event::Sandbox(_)
             | Event::Signal { .. }
             | Event::Handoff(_)
             | Event::LoopTimeout { .. } => Ok(()),

@@ -137,6 +137,7 @@ impl Trail {
             | Event::Warning { .. }
             | Event::CallFailed(_)
             | Event::Judge { .. }
+            | Event::Sandbox(_)
             | Event::Signal { .. }
             | Event::Handoff(_)
             | Event::Stall { .. }

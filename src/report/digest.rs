@@ -382,6 +382,7 @@ impl Digest {
                 self.closing_pass.push(ClosingPassCheck::clone(check));
             }
             Event::StateEnter { .. }
+            | Event::Sandbox(_)
             | Event::ClosingPassEnd(_)
             | Event::Evaluate { .. }
             | Event::Message { .. }

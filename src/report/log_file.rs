@@ -103,6 +103,7 @@ impl Sink for LogFile {
             | Event::Warning { .. }
             | Event::Handoff(_)
             | Event::Judge { .. }
+            | Event::Sandbox(_)
             | Event::Signal { .. }
             | Event::SubLoopStart { .. }
             | Event::SubLoopComplete(_)

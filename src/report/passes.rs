@@ -128,6 +128,7 @@ fn mark(stamped: &Stamped) -> Option<u64> {
         | Event::ClosingPassCheck(_)
         | Event::ClosingPassEnd(_)
         | Event::Judge { .. }
+        | Event::Sandbox(_)
         | Event::Board(_)
         | Event::Retry { .. }
         | Event::Backoff { .. } => return None,

@@ -111,6 +111,7 @@ pub(super) fn line(event: &Event, level: &LoopView) -> Option<Line> {
         | Event::Evaluate { .. }
         | Event::VerdictTree { .. }
         | Event::Judge { .. }
+        | Event::Sandbox(_)
         | Event::Message { .. }
         | Event::SubLoopStart { .. }
         | Event::SubLoopComplete(_)

@@ -7,6 +7,7 @@ use tempfile::TempPath;
 
 use super::lines::LineCollector;
 use super::put_back::{Onlooker, RepositoryBefore};
+use super::sandbox_setup::Confinable;
 use super::surprises::Surprises;
 use super::ticking::{show, while_ticking};
 use super::world::World;
@@ -42,6 +43,11 @@ async fn run(request: &ActionRequest, world: &mut World) -> Observation {
         Ok(prepared) => prepared,
         Err(why) => return Observation::not_started(why),
     };
+    let read = script.iter().map(|script| script.to_path_buf()).collect();
+    let (program, confined) = match world.confine(program, &request.setting, Confinable::Command(read)) {
+        Ok(confined) => confined,
+        Err(seen) => return *seen,
+    };
     let limits = ProcessLimits { end: request.setting.end, idle: request.setting.idle, first: None };
     let redactor = &world.redactor;
     let sinks = RefCell::new(&mut world.sinks);
@@ -64,7 +70,7 @@ async fn run(request: &ActionRequest, world: &mut World) -> Observation {
     if asked_nobody && !std::mem::replace(input, true) {
         world.remarks.push(WITHOUT_INPUT.to_owned());
     }
-    seen
+    world.release(confined, seen)
 }
 
 const IN_THE_BACKGROUND: &str = "the action left a process in the background, which was ended with it: start what a later \

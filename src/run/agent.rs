@@ -12,11 +12,12 @@ use super::brokerage::{self, AdmittedAgent};
 use super::lines::LineCollector;
 use super::patience::{CallWatch, Patience};
 use super::put_back::{Onlooker, RepositoryBefore};
+use super::sandbox_setup::Confinable;
 use super::ticking::{show, tick, while_ticking};
 use super::world::World;
 use super::{acp_lines, installed, recorded};
 use crate::base::explanation::Explanation;
-use crate::base::sandbox::Sandbox;
+use crate::base::sandbox::SandboxMode;
 use crate::broker::{self, CallPass};
 use crate::engine::request::{AskRequest, PromptRequest, Setting};
 use crate::evaluate::model::{ConversationUsage, ModelAnswer, Question, Usage};
@@ -30,6 +31,7 @@ use crate::machine::Budget;
 use crate::process::clock::Clock;
 use crate::process::signal::EndRequest;
 use crate::process::spawn::{self, Heard, ProcessLimits, Program};
+use crate::sandbox::confine::Confined;
 
 /// How often a call is made in all before the service counts as down.
 const ATTEMPTS: u32 = 4;
@@ -135,14 +137,15 @@ async fn watched(request: &PromptRequest, world: &mut World) -> (Observation, Us
 
 /// Tells what the agent of a prompt may do to files, as far as its host can keep it to that: what the loop says, and else
 /// nothing for those who only look. Tools that are named say more, and a tester needs a shell.
-pub fn access(sandbox: Option<Sandbox>, role: Option<&str>, tools: &[String]) -> Access {
+pub fn access(sandbox: Option<SandboxMode>, role: Option<&str>, tools: &[String]) -> Access {
     match (sandbox, Onlooker::of(role)) {
-        (Some(Sandbox::Off | Sandbox::Workspace), _) | (None, None) => Access::Write,
-        (None, Some(_)) if !tools.is_empty() => Access::Write,
-        (Some(Sandbox::ReadOnly) | None, Some(Onlooker::Tester)) => Access::ReadShell,
-        (Some(Sandbox::ReadOnly), None | Some(Onlooker::Supervisor)) | (None, Some(Onlooker::Supervisor)) => {
-            Access::ReadOnly
+        (Some(SandboxMode::Off | SandboxMode::Workspace | SandboxMode::Strict), _) | (None, None) => {
+            Access::Write
         }
+        (None, Some(_)) if !tools.is_empty() => Access::Write,
+        (Some(SandboxMode::ReadOnly) | None, Some(Onlooker::Tester)) => Access::ReadShell,
+        (Some(SandboxMode::ReadOnly), None | Some(Onlooker::Supervisor))
+        | (None, Some(Onlooker::Supervisor)) => Access::ReadOnly,
     }
 }
 
@@ -197,7 +200,7 @@ async fn prompt(request: &PromptRequest, world: &mut World) -> (Observation, Usa
         let (mut called, counting, pass) = match program(invocation, &setting, (host, limit), world) {
             Ok(call) => {
                 let (called, counting) =
-                    prompted(host, (&prompt, &terms), (&call.program, &setting), limit, world).await;
+                    prompted(host, (&prompt, &terms), (&call, &setting), limit, world).await;
                 (called, counting, call.pass)
             }
             Err(why) => (not_called(why.into()), Counting::Call, None),
@@ -437,7 +440,7 @@ fn until_reset(resets_at: i64, now: i64) -> Duration {
 struct PreparedCall {
     program: Program,
     /// Files that it reads.
-    _files: Vec<NamedTempFile>,
+    files: Vec<NamedTempFile>,
     /// What it may ask of the service, where we hold the key.
     pass: Option<CallPass>,
 }
@@ -479,7 +482,7 @@ fn program(
     }
     let program = world.program(argv, env, setting)?;
     let program = Program { stdin: invocation.stdin.map(String::into_bytes), ..program };
-    Ok(PreparedCall { program, _files: files, pass })
+    Ok(PreparedCall { program, files, pass })
 }
 
 /// Makes a file that a call reads, and that is gone with it.
@@ -606,15 +609,26 @@ fn since(before: ConversationUsage, said: Usage) -> Usage {
 async fn prompted(
     host: &'static dyn Host,
     (prompt, terms): (&Prompt<'_>, &Terms),
-    (program, setting): (&Program, &Setting),
+    (call, setting): (&PreparedCall, &Setting),
     (budget, spent): (Budget, &Usage),
     world: &mut World,
 ) -> (CallResult<String>, Counting) {
+    let place = directory(&call.program, world);
+    let read = call.files.iter().map(|file| file.path().to_owned()).collect();
+    let what = Confinable::Prompt(host, read);
+    let (program, confined) = match world.confine(call.program.clone(), setting, what) {
+        Ok(confined) => confined,
+        Err(seen) => return (not_confined(*seen), Counting::Call),
+    };
     if let Some(agent) = host.talks() {
         let over = |usage: &Usage| is_over(budget, spent, usage);
-        let conversation = agent.prompted(prompt, &directory(program, world));
+        let conversation = agent.prompted(prompt, &place);
         let (seen, mut conversation) =
-            Box::pin(acp_lines::talk(conversation, program, setting, &over, world)).await;
+            Box::pin(acp_lines::talk(conversation, &program, setting, &over, world)).await;
+        let seen = match released(confined, seen, world) {
+            Ok(seen) => seen,
+            Err(why) => return (broken(*why, conversation.usage().clone()), Counting::Call),
+        };
         return (heard(seen, conversation.as_mut(), prompt.answer.is_some()), Counting::Call);
     }
     let patience = world.agents.patience;
@@ -634,12 +648,16 @@ async fn prompted(
             false => until,
         }
     };
-    let seen = while_ticking(&sinks, spawn::run(program, limits, &mut world.cancel, &mut output)).await;
+    let seen = while_ticking(&sinks, spawn::run(&program, limits, &mut world.cancel, &mut output)).await;
     let mut shown = |text: &str| show(&sinks, Stream::Stdout, text);
     ear.finish(&mut |said| spoken.line(said, redactor, &mut shown));
     spoken.finish(redactor, &mut |text| show(&sinks, Stream::Stdout, text));
     complaints.finish(redactor, &mut |text| show(&sinks, Stream::Stderr, text));
     let counting = ear.listener.counting();
+    let seen = match released(confined, seen, world) {
+        Ok(seen) => seen,
+        Err(why) => return (broken(*why, ear.listener.usage().clone()), counting),
+    };
     let CallResult { mut seen, result, usage } = heard(seen, ear.listener.as_mut(), prompt.answer.is_some());
     let result = ear.unless_silent(&mut seen, result);
     if result.is_ok() && seen.stop.is_none() {
@@ -705,6 +723,29 @@ fn directory(program: &Program, world: &World) -> String {
 fn missing<T>(mut seen: Observation) -> CallResult<T> {
     let why = seen.failure.take().unwrap_or_default();
     CallResult { seen, result: Err(Failure::Missing(why)), usage: Usage::default() }
+}
+
+/// Looks at what a confined call left. The error is the observation of one that changed what it must not, or that never began.
+fn released(
+    confined: Option<Confined>,
+    seen: Observation,
+    world: &mut World,
+) -> Result<Observation, Box<Observation>> {
+    let was_fine = seen.failure.is_none();
+    let seen = world.release(confined, seen);
+    if was_fine && seen.failure.is_some() { Err(Box::new(seen)) } else { Ok(seen) }
+}
+
+/// The end of a call whose sandbox says that it does not count.
+fn broken<T>(seen: Observation, usage: Usage) -> CallResult<T> {
+    let why = seen.failure.clone().unwrap_or_default();
+    CallResult { seen, result: Err(Failure::Failed(why)), usage }
+}
+
+/// The end of a call that is not made, because it cannot be confined.
+fn not_confined<T>(seen: Observation) -> CallResult<T> {
+    let why = seen.failure.clone().unwrap_or_default();
+    CallResult { seen, result: Err(Failure::Unavailable(why)), usage: Usage::default() }
 }
 
 /// The end of a call that could not be made, for a reason of the loop.

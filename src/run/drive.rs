@@ -71,6 +71,8 @@ pub async fn conduct(engine: &mut Engine<'_>, world: &mut World) -> Ended {
         world.doubt();
         measure::know_index(world).await;
     }
+    world.sandbox.around = engine.machine().sandbox.clone();
+    world.sandbox.has_prompted = engine.run().usage().calls > 0;
     match drive(engine, world).await {
         Ok(complete) => Ended { complete, lost: None },
         Err(error) => world.end_unsaved(engine, error),
@@ -105,6 +107,7 @@ async fn drive(engine: &mut Engine<'_>, world: &mut World) -> Result<LoopComplet
             }
             Next::Prompt(request) => {
                 world.doubt();
+                world.sandbox.has_prompted = true;
                 let (seen, usage) = agent::perform(request, world).await;
                 Input::PromptDone(seen, usage)
             }
@@ -153,7 +156,8 @@ async fn drive(engine: &mut Engine<'_>, world: &mut World) -> Result<LoopComplet
         // Said before its end is: until then the engine decides nothing, and a warning changes nothing.
         let state = engine.run().current().cloned();
         let said = |message| Event::Warning { state: state.clone(), message };
-        let mut events: Vec<_> = world.remarks.drain(..).map(said).collect();
+        let mut events: Vec<_> = world.sandbox.told.drain(..).map(Event::Sandbox).collect();
+        events.extend(world.remarks.drain(..).map(said));
         events.extend(asker.map(|asker| engine.cancel(asker, now)).unwrap_or_default());
         match engine.handle(input, now) {
             Ok(followed) => events.extend(followed),
@@ -193,7 +197,9 @@ async fn perform(
     world.path.push(sub.machine.name.clone());
     world.around.push(around.step);
     let outside = workplace.as_ref().map(|workplace| world.move_to(&workplace.root));
+    let around_it = world.sandbox.enter(engine.machine().sandbox.as_ref());
     let ended = Box::pin(drive(&mut engine, world)).await;
+    world.sandbox.around = around_it;
     world.path.pop();
     world.around.pop();
     if let Some(outside) = outside {

@@ -13,6 +13,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::complaints::Complaints;
 use super::mcp_servers::{self, ServerProblem};
+use super::sandbox_setup::Confinable;
 use super::ticking::tick;
 use super::world::World;
 use crate::base::text::one_line;
@@ -52,6 +53,11 @@ pub(super) async fn call(request: &ToolRequest, world: &mut World) -> Observatio
         Err(ServerProblem::Absent(why)) => return Observation::exited(NOT_FOUND_CODE, failed(&why)),
         Err(ServerProblem::Unusable(why)) => return Observation::not_started(why),
     };
+    let (program, confined) = match world.confine(program, &request.setting, Confinable::Command(Vec::new()))
+    {
+        Ok(confined) => confined,
+        Err(seen) => return *seen,
+    };
     let mut service = match RunningService::start(&program) {
         Ok(service) => service,
         Err(why) => return Observation::not_started(format!("the server `{}`: {why}", request.server)),
@@ -73,7 +79,8 @@ pub(super) async fn call(request: &ToolRequest, world: &mut World) -> Observatio
         ToolEnd::Late(stop) => Observation { stop: Some(stop), ..Observation::exited(TIMEOUT_CODE, "") },
         ToolEnd::Cancelled => cancelled(),
     };
-    Observation { stderr: Text::whole(complaints.kept), duration: clock.elapsed(), ..seen }
+    let seen = Observation { stderr: Text::whole(complaints.kept), duration: clock.elapsed(), ..seen };
+    world.release(confined, seen)
 }
 
 /// Adds how a server ended that broke a call off, if it did.

@@ -14,6 +14,7 @@ use super::patience::Patience;
 use super::recording::Recording;
 use super::replay::Left;
 use super::rules::Rules;
+use super::sandbox_setup::SandboxSetup;
 use super::surprises::Surprises;
 use super::tree_snapshots::TreeSnapshots;
 use crate::base::explanation::Explanation;
@@ -77,6 +78,8 @@ pub struct World {
     pub moments: RunMoments,
     /// What was said already of what surprises people.
     pub surprises: Surprises,
+    /// What keeps actions in.
+    pub sandbox: SandboxSetup,
     /// What the work of the run is judged by.
     pub rules: Rules,
     /// What became of the artifact of the run, if it has one.

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::audience::Audience;
 use crate::base::explanation::Explanation;
 use crate::base::run_key::RunKey;
+use crate::base::sandbox::SandboxMode;
 use crate::base::time::human;
 use crate::ci::chain::ChainLink;
 use crate::ci::reported::ReportOptions;
@@ -145,6 +146,8 @@ pub struct LlmOptions {
     pub on_handoff: Option<OnHandoff>,
     /// Who holds the key of the service that agents ask; overrides the file. By default, it is us in CI.
     pub broker: Option<BrokerUse>,
+    /// How actions are confined where the loop says nothing. By default, agents are in CI.
+    pub sandbox: Option<SandboxMode>,
 }
 
 /// How a run begins.

@@ -22,6 +22,7 @@ mod legs;
 mod locking;
 mod people;
 mod runs;
+mod sandbox;
 mod setup;
 mod shared_loops;
 mod testing;

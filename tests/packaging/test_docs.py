@@ -88,8 +88,10 @@ class Documents(unittest.TestCase):
 
 
 def direct(below, program):
-    manifest = (ROOT / "Cargo.toml").read_text().split("\n[dependencies]\n")[1].split("\n[")[0]
-    names = set(re.findall(r"^([\w-]+) = ", manifest, re.MULTILINE))
+    sections = (ROOT / "Cargo.toml").read_text().split("\n[")
+    of_linux = """target.'cfg(target_os = "linux")'.dependencies]"""
+    own = "\n".join(section for section in sections if section.startswith(("dependencies]", of_linux)))
+    names = set(re.findall(r"^([\w-]+) = ", own, re.MULTILINE))
     others = [crate for crate in below[program] if crate.split(" ")[0] in names]
     # Of two versions of one crate, the newer one is ours.
     newest = {}

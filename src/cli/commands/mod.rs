@@ -31,6 +31,7 @@ pub(crate) mod repro;
 pub(crate) mod resume;
 pub(crate) mod rewind;
 pub(crate) mod run;
+pub(crate) mod sandbox;
 pub(crate) mod schema;
 pub(crate) mod show;
 pub(crate) mod stats;

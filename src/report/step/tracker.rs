@@ -138,6 +138,7 @@ impl Tracker {
             | Event::Warning { .. }
             | Event::CallFailed(_)
             | Event::Judge { .. }
+            | Event::Sandbox(_)
             | Event::Signal { .. }
             | Event::Handoff(_)
             | Event::Stall { .. }

@@ -32,6 +32,7 @@ use crate::run::area::Area;
 use crate::run::checkpoint::Checkpoints;
 use crate::run::projection::Projection;
 use crate::run::replay::Left;
+use crate::run::sandbox_setup::{SandboxDefault, SandboxSetup};
 use crate::run::tree_snapshots::TreeSnapshots;
 use crate::run::{self, AgentSetup, Lost, Rules, RunMoments, SubLoop, Surprises, World, conduct};
 use crate::session::audience::Audience;
@@ -65,6 +66,8 @@ pub(crate) struct Launch<'s> {
     pub(crate) sinks: Sinks,
     pub(crate) clock: Clock,
     pub(crate) agents: AgentSetup,
+    /// What confines actions where the loop says nothing.
+    pub(crate) sandbox: SandboxDefault,
     pub(crate) territory: Territory,
     pub(crate) area: Area,
     pub(crate) claim: Claim,
@@ -142,6 +145,7 @@ impl Launch<'_> {
             sinks,
             clock,
             agents,
+            sandbox,
             territory,
             area,
             claim,
@@ -188,6 +192,7 @@ impl Launch<'_> {
             remarks: Vec::new(),
             moments: RunMoments::default(),
             surprises: Surprises::default(),
+            sandbox: SandboxSetup::new(sandbox, &|name| session.env.get(name).map(str::to_owned)),
             rules: Rules::default(),
             artifact: None,
             state_failure: None,

@@ -4,9 +4,10 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
 
+use super::confinement::{self, ConfinedRun};
 use super::library::{self, Library};
 use super::{guidance, key_holder};
-use crate::base::sandbox::Sandbox;
+use crate::base::sandbox::SandboxMode;
 use crate::base::sum::Sum;
 use crate::base::text::{head, listed};
 use crate::base::time::parse_duration;
@@ -22,6 +23,7 @@ use crate::machine::{Action, Budget, Machine, OnHandoff, Step};
 use crate::process::spawn;
 use crate::run::patience::Patience;
 use crate::run::recording::{Mode, Recording};
+use crate::run::sandbox_setup::SandboxDefault;
 use crate::run::{AgentSetup, access};
 use crate::session::context::Session;
 use crate::session::error::{Error, Kind};
@@ -37,6 +39,8 @@ pub(crate) struct Decided {
     pub(crate) budget: Budget,
     /// How the run continues after a hand-off; overrides the loop.
     pub(crate) on_handoff: Option<OnHandoff>,
+    /// What confines actions where the loop says nothing.
+    pub(crate) sandbox: SandboxDefault,
 }
 
 /// Up to so many states get a warning of their own; more of them share one.
@@ -72,6 +76,8 @@ pub(crate) fn decide(
         }
         sheltered(host, one, session)?;
     }
+    let run = ConfinedRun { asked: options.sandbox, in_ci, llm, host, located };
+    let sandbox = confinement::decide(&run, machine, &below, session)?;
     let asks = |one: &Machine| !one.llm.is_forbidden && one.steps().any(|(_, step)| may_ask(step));
     let mut broker = None;
     if let Some(host) = host.filter(|_| all().any(asks)) {
@@ -97,7 +103,7 @@ pub(crate) fn decide(
         guidance: guidance::of_run(&located.root, session),
         broker,
     };
-    Ok(Decided { llm, agents, budget, on_handoff: on_handoff(options, machine, in_ci, session) })
+    Ok(Decided { llm, agents, budget, on_handoff: on_handoff(options, machine, in_ci, session), sandbox })
 }
 
 /// Tells whether models may be asked.
@@ -296,9 +302,9 @@ fn limited(host: Option<&'static dyn Host>, machine: &Machine) -> Result<(), Err
         }
         let role = step.role.as_ref().map(ToString::to_string);
         let can = |sandbox| match sandbox {
-            Sandbox::Off => true,
-            Sandbox::Workspace => host.keeps_inside(),
-            Sandbox::ReadOnly => host.enforces(access(Some(sandbox), role.as_deref(), &prompt.tools)),
+            // The system keeps to these, or the run does not begin.
+            SandboxMode::Off | SandboxMode::Workspace | SandboxMode::Strict => true,
+            SandboxMode::ReadOnly => host.enforces(access(Some(sandbox), role.as_deref(), &prompt.tools)),
         };
         if let Some(sandbox) = prompt.sandbox.filter(|sandbox| !can(*sandbox)) {
             let help = "choose another host with `--host`, or remove `sandbox`: the agent may then do more";

@@ -2,6 +2,7 @@
 
 pub mod check;
 pub mod claim;
+pub mod confinement;
 pub mod consent;
 mod guidance;
 pub(crate) mod key_holder;

@@ -250,6 +250,7 @@ impl<'s> ConfiguredRun<'s> {
             sinks,
             clock,
             agents: decided.agents,
+            sandbox: decided.sandbox,
             territory,
             area,
             claim,

@@ -254,6 +254,7 @@ impl<'s> UnclaimedRun<'s> {
             sinks,
             clock,
             agents: decided.agents,
+            sandbox: decided.sandbox,
             territory,
             area,
             claim,

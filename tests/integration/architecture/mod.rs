@@ -60,6 +60,12 @@ const ROOMS: &[Room] = &[
         &["fancy_regex", "jaq_core", "jaq_json", "jaq_std", "jsonschema", "regex", "sha2"],
     ),
     impure("process", &["base", "evaluate", "files"], &["fs_err", "rustix", "tokio"]),
+    mixed(
+        "sandbox",
+        &["base", "files", "process"],
+        &["fs_err", "libc", "rustix", "seccompiler", "tempfile", "tokio"],
+        &["household.rs", "plan.rs"],
+    ),
     pure("host", &["base", "evaluate"], &["agent_client_protocol_schema", "shlex"]),
     pure("guidance", &["base"], &["shlex"]),
     pure("shell", &["base"], &[]),
@@ -128,7 +134,7 @@ const ROOMS: &[Room] = &[
         "run",
         &[
             "base", "criteria", "evaluate", "files", "guidance", "judges", "shell", "machine", "engine",
-            "process", "host", "git", "journal", "report", "broker",
+            "process", "sandbox", "host", "git", "journal", "report", "broker",
         ],
         &["base64", "fs_err", "regex", "rmcp", "rustix", "sha2", "similar", "tempfile", "tokio", "uuid"],
     ),
@@ -146,6 +152,7 @@ const ROOMS: &[Room] = &[
             "criteria",
             "evaluate",
             "process",
+            "sandbox",
             "guidance",
             "host",
             "definition",
@@ -267,6 +274,7 @@ const ROOMS: &[Room] = &[
             "files",
             "evaluate",
             "process",
+            "sandbox",
             "shell",
             "tools",
             "host",
@@ -343,6 +351,7 @@ const ROOMS: &[Room] = &[
             "board",
             "evaluate",
             "process",
+            "sandbox",
             "definition",
             "machine",
             "engine",
@@ -677,8 +686,14 @@ fn one_place_puts_calls_of_git_together() {
 }
 
 /// Where the variables of GitHub's runner are read, and where people are told of them or look whether one is set.
-const OF_GITHUB: &[&str] =
-    &["ci/", "cli/advised.rs", "doctor/tools.rs", "forge/github/workflow_job.rs", "report/advice.rs"];
+const OF_GITHUB: &[&str] = &[
+    "ci/",
+    "cli/advised.rs",
+    "doctor/tools.rs",
+    "forge/github/workflow_job.rs",
+    "report/advice.rs",
+    "sandbox/household.rs",
+];
 
 #[test]
 fn one_place_reads_the_variables_of_githubs_runner() {

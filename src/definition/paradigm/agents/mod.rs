@@ -12,7 +12,7 @@ use crate::base::decode::{Decode, Definitions, Record, choice, record};
 use crate::base::diagnostic::{Diagnostic, Diagnostics, FindingPlace};
 use crate::base::node::{Entry, FileId, Node, NodeValue, Span};
 use crate::base::path::DocPath;
-use crate::base::sandbox::Sandbox;
+use crate::base::sandbox::SandboxRules;
 use crate::definition::schema::{AtMost, BoardLimits, Delay, Phase};
 use crate::definition::tree::{MergeLevel, entries_mut, entry, map, merge, plain, put, take, text, value};
 use crate::definition::yaml;
@@ -66,8 +66,8 @@ record! {
         session: Conversation = Conversation::Task,
         /// The tools that the agent may use; the host's own choice when absent.
         tools: Vec<String> = Vec::new(),
-        /// What the host lets the agent change; nothing for those who only look, when absent.
-        sandbox: Option<Sandbox>,
+        /// How the agent is confined; when absent, the host lets those who only look change nothing.
+        sandbox: Option<SandboxRules>,
     }
 }
 
@@ -84,8 +84,8 @@ record! {
         session: Conversation = Conversation::Task,
         /// The tools that the agent may use; the host's own choice when absent.
         tools: Vec<String> = Vec::new(),
-        /// What the host lets the agent change; nothing for those who only look, when absent.
-        sandbox: Option<Sandbox>,
+        /// How the agent is confined; when absent, the host lets those who only look change nothing.
+        sandbox: Option<SandboxRules>,
         /// The command that tests: 0 is passed, and what `no` says is failed.
         check: Option<String>,
         /// The exit codes of the command that mean failed; without, 1 to 125. With any other one it did not test.

@@ -28,7 +28,6 @@ fn tools_of_a_role_reach_its_host() {
 #[test]
 fn what_a_host_cannot_do_is_refused_where_it_was_asked_for() {
     for (host, role, is_fine) in [
-        ("claude", "coder: {sandbox: workspace}", false),
         ("claude", "coder: {sandbox: read-only}", true),
         ("claude", "supervisor: {sandbox: 'off'}", true),
         ("claude", "supervisor: {sandbox: off}", true),
@@ -37,8 +36,6 @@ fn what_a_host_cannot_do_is_refused_where_it_was_asked_for() {
         ("codex", "tester: {sandbox: read-only}", false),
         ("gemini", "tester: {sandbox: read-only}", true),
         ("codex", "planner: {tools: [Read]}", false),
-        ("gemini", "planner: {sandbox: workspace}", false),
-        ("qwen", "tester: {sandbox: workspace}", false),
         ("gemini", "tester: {model: m}", true),
         ("qwen", "supervisor: {sandbox: off}", true),
     ] {
@@ -53,8 +50,11 @@ fn what_a_host_cannot_do_is_refused_where_it_was_asked_for() {
 }
 
 #[test]
-fn a_sandbox_is_one_of_three_words() {
-    agents("roles: {coder: {sandbox: strict}}").run(&["validate", "main"]).code(2).says("cannot be `strict`");
+fn a_sandbox_is_a_word_or_says_more() {
+    agents("roles: {coder: {sandbox: tight}}").run(&["validate", "main"]).code(2).says("cannot be `tight`");
+    agents("roles: {coder: {sandbox: {mode: strict, net: [api.example.com]}}}")
+        .run(&["validate", "main"])
+        .code(0);
     agents("roles: {tester: {check: 'true', sandbox: read-only}}")
         .run(&["validate", "main"])
         .code(0)

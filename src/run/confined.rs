@@ -1,0 +1,164 @@
+//! Confines the processes of actions as their loop says, or as is usual where it says nothing, and tells what came of it.
+
+use std::path::PathBuf;
+
+use super::sandbox_setup::{Confinable, may_be_left_to};
+use super::world::World;
+use crate::base::sandbox::{SandboxEngine, SandboxRules};
+use crate::base::text::listed;
+use crate::engine::event::{HostCount, SandboxEvent};
+use crate::engine::request::Setting;
+use crate::evaluate::observation::{Observation, Stop};
+use crate::process::spawn::Program;
+use crate::sandbox::capability::{self, Lack};
+use crate::sandbox::confine::{Confined, Confinement, Wish};
+use crate::sandbox::household::is_telemetry;
+use crate::sandbox::plan::{enforced, left_open};
+
+/// Denied hosts that a line names.
+const MOST_NAMED: usize = 8;
+
+impl World {
+    /// Confines the process of an action where its sandbox says so. The observation is of an action that is not started,
+    /// because it cannot be.
+    pub(super) fn confine(
+        &mut self,
+        program: Program,
+        setting: &Setting,
+        what: Confinable,
+    ) -> Result<(Program, Option<Confined>), Box<Observation>> {
+        let Some(rules) = self.sandbox.rules(setting, &what) else { return Ok((program, None)) };
+        if rules.engine == SandboxEngine::Host {
+            self.sandbox.told.push(left_to_host(&rules));
+            return Ok((program, None));
+        }
+        let unavailable = |why: String| {
+            Box::new(Observation { stop: Some(Stop::Unavailable), ..Observation::not_started(why) })
+        };
+        if let Err(lack) = self.make_confinement() {
+            if let Confinable::Prompt(host, _) = what
+                && may_be_left_to(host, &rules)
+            {
+                self.sandbox.told.push(left_to_host(&rules));
+                return Ok((program, None));
+            }
+            return Err(unavailable(format!("{lack}; {}", lack.remedy())));
+        }
+        let Some(confinement) = &self.sandbox.confinement else {
+            return Err(unavailable("nothing confines it".to_owned()));
+        };
+        let scope: Vec<PathBuf> =
+            self.area.territory.paths.iter().map(|path| PathBuf::from(path.to_string())).collect();
+        // A sub-loop in a worktree of its own works there alone.
+        let scope = if scope.iter().any(|path| path.starts_with(&self.root) || self.root.starts_with(path)) {
+            scope
+        } else {
+            vec![self.root.clone()]
+        };
+        let (host, read) = match what {
+            Confinable::Command(read) => (None, read),
+            Confinable::Prompt(host, read) => (Some(host.name()), read),
+        };
+        let run_dir = self.files.scratch();
+        let wish =
+            Wish { rules: &rules, root: &self.root, scope: &scope, run_dir: &run_dir, host, read: &read };
+        match confinement.confine(program, &wish) {
+            Ok((program, confined)) => Ok((program, Some(confined))),
+            Err(error) => Err(unavailable(format!("the sandbox cannot be set up: {error}"))),
+        }
+    }
+
+    fn make_confinement(&mut self) -> Result<(), Lack> {
+        if self.sandbox.confinement.is_some() {
+            return Ok(());
+        }
+        let ready = capability::bwrap(&self.root, self.own_env.get("PATH").map(String::as_str))?;
+        let home = self.env.get("HOME").map(PathBuf::from);
+        let made = Confinement::new(ready, home, self.sandbox.leading_out.clone())
+            .map_err(|error| Lack::Unmade(error.to_string()))?;
+        self.sandbox.confinement = Some(made);
+        Ok(())
+    }
+
+    /// Looks at what a confined action left, tells it, and makes of one that changed protected files one that failed.
+    pub(super) fn release(&mut self, confined: Option<Confined>, seen: Observation) -> Observation {
+        let Some(confined) = confined else { return seen };
+        let (mode, net, is_partial) = (confined.mode(), confined.net().clone(), confined.is_partial());
+        let end = confined.end();
+        let mut missing = left_open(&net);
+        if is_partial {
+            missing.push("protected files deep in a working tree with this many directories".to_owned());
+        }
+        let reached = end.reached.iter();
+        let net_of = |(host, (allowed, denied)): (&String, &(u64, u64))| {
+            (host.clone(), HostCount { allowed: *allowed, denied: *denied })
+        };
+        self.sandbox.told.push(SandboxEvent {
+            engine: SandboxEngine::Bwrap.word().to_owned(),
+            mode: mode.word().to_owned(),
+            enforced: enforced(mode, &net),
+            missing,
+            net: reached.map(net_of).collect(),
+            put_back: end.put_back.clone(),
+        });
+        let denied: Vec<_> =
+            end.reached.iter().filter(|(host, counts)| counts.1 > 0 && !is_telemetry(host)).collect();
+        if !denied.is_empty() {
+            let line = denied_line(&denied);
+            let line = self.redactor.text(&line).into_owned();
+            self.remarks.push(line);
+        }
+        if seen.stop.is_some() {
+            return seen;
+        }
+        let broken = match (end.not_put_back, end.put_back.as_slice(), end.failure) {
+            (Some(why), _, _) => Some(format!("protected files may have been changed: {why}")),
+            (None, [], failure) => {
+                if let Some(why) = failure {
+                    return Observation {
+                        exit_code: seen.exit_code,
+                        ..Observation { failure: Some(why), ..seen }
+                    };
+                }
+                None
+            }
+            (None, names, _) => {
+                let names: Vec<_> = names.iter().take(MOST_NAMED).map(String::as_str).collect();
+                Some(format!(
+                    "the action changed protected files, which were put back: {}",
+                    listed(&names, "and")
+                ))
+            }
+        };
+        match broken {
+            Some(why) => {
+                let why = self.redactor.text(&why).into_owned();
+                self.remarks.push(why.clone());
+                Observation { failure: Some(why), exit_code: seen.exit_code.max(1), ..seen }
+            }
+            None => seen,
+        }
+    }
+}
+
+fn left_to_host(rules: &SandboxRules) -> SandboxEvent {
+    SandboxEvent {
+        engine: SandboxEngine::Host.word().to_owned(),
+        mode: rules.mode.word().to_owned(),
+        missing: vec!["whatever the host does not keep its agent from".to_owned()],
+        ..SandboxEvent::default()
+    }
+}
+
+/// Says which hosts were denied, with the line that would allow them.
+fn denied_line(denied: &[(&String, &(u64, u64))]) -> String {
+    let count = |count: u64| if count == 1 { "once".to_owned() } else { format!("{count} times") };
+    let names = denied.iter().take(MOST_NAMED);
+    let said: Vec<_> = names.clone().map(|(host, counts)| format!("{host} {}", count(counts.1))).collect();
+    let hosts: Vec<_> = names.map(|(host, _)| host.as_str()).collect();
+    format!(
+        "the sandbox denied {}; `net: [{}]` under `sandbox` would allow it",
+        said.join(", "),
+        hosts.join(", ")
+    )
+}

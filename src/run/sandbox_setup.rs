@@ -1,0 +1,84 @@
+//! What keeps the actions of a run in: what their loop says, what is usual where it says nothing, and what came of it.
+
+use std::path::PathBuf;
+
+use crate::base::sandbox::{SandboxEngine, SandboxMode, SandboxRules};
+use crate::engine::event::SandboxEvent;
+use crate::engine::request::Setting;
+use crate::host::Host;
+use crate::sandbox::confine::Confinement;
+use crate::sandbox::household::LEADING_OUT;
+
+/// What confines the actions of a run whose loop says nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum SandboxDefault {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// These rules confine prompts, and command lines after one: they run what an agent wrote.
+    Prompts(SandboxRules),
+    /// These rules confine every action.
+    Everything(SandboxRules),
+}
+
+/// What keeps the actions of a run in.
+#[derive(Debug, Default)]
+pub struct SandboxSetup {
+    /// What confines actions whose loop says nothing.
+    pub default: SandboxDefault,
+    /// What the loop says around the one that is running.
+    pub around: Option<SandboxRules>,
+    /// Whether an agent was asked in this run.
+    pub has_prompted: bool,
+    /// How actions were confined, for the journal.
+    pub told: Vec<SandboxEvent>,
+    pub(super) confinement: Option<Confinement>,
+    pub(super) leading_out: Vec<String>,
+}
+
+/// What is to be confined, with the files that it reads.
+pub(super) enum Confinable {
+    /// A command line, or the server of a tool.
+    Command(Vec<PathBuf>),
+    /// The call of a host.
+    Prompt(&'static dyn Host, Vec<PathBuf>),
+}
+
+impl SandboxSetup {
+    /// Makes what confines the actions of a run. `env` finds a variable of the run.
+    pub fn new(default: SandboxDefault, env: &dyn Fn(&str) -> Option<String>) -> Self {
+        let leading_out = LEADING_OUT.into_iter().filter_map(env).collect();
+        Self { default, leading_out, ..Self::default() }
+    }
+
+    /// Enters a loop below: where it says nothing, what was said around it holds. Returns what held before.
+    pub(super) fn enter(&mut self, said: Option<&SandboxRules>) -> Option<SandboxRules> {
+        let before = self.around.clone();
+        if said.is_some() {
+            self.around = said.cloned();
+        }
+        before
+    }
+
+    /// Returns the rules for an action, if it is confined.
+    pub(super) fn rules(&self, setting: &Setting, what: &Confinable) -> Option<SandboxRules> {
+        if let Some(said) = setting.sandbox.as_ref().or(self.around.as_ref()) {
+            return said.confines().then(|| said.clone());
+        }
+        match (&self.default, what) {
+            (SandboxDefault::Everything(rules), _) => Some(rules.clone()),
+            (SandboxDefault::Prompts(rules), Confinable::Prompt(..)) => Some(rules.clone()),
+            (SandboxDefault::Prompts(rules), Confinable::Command(_)) if self.has_prompted => {
+                Some(rules.clone())
+            }
+            (SandboxDefault::Prompts(_) | SandboxDefault::Nothing, _) => None,
+        }
+    }
+}
+
+/// Tells whether a host's own sandbox does where nothing else confines its agent: the loop has to leave the choice, and the
+/// host has to have one.
+pub fn may_be_left_to(host: &dyn Host, rules: &SandboxRules) -> bool {
+    let is_said = rules.engine == SandboxEngine::Host;
+    (is_said || *rules == SandboxRules::of(SandboxMode::Workspace)) && host.keeps_inside()
+}

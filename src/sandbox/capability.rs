@@ -1,0 +1,206 @@
+//! What confines actions on this machine, found out by doing it, and what to do where nothing can.
+
+use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use super::order::GateUser;
+use crate::base::text::one_line;
+use crate::files::read::{self, MIB};
+
+/// The oldest bubblewrap with everything that is asked of it.
+const OLDEST: (u32, u32) = (0, 6);
+
+/// The first one that can forbid further user namespaces by itself.
+const FORBIDS: (u32, u32) = (0, 8);
+
+/// A bubblewrap that works here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BwrapReady {
+    /// The program.
+    pub program: PathBuf,
+    /// Whether it is asked to forbid further user namespaces. Without, the filter of system calls alone does.
+    pub forbids_namespaces: bool,
+    /// As whom actions run, where that is somebody else.
+    pub user: Option<GateUser>,
+}
+
+/// Why actions cannot be confined here.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Lack {
+    /// It is Linux that can.
+    #[error("this system is not Linux, and only Linux has what a sandbox is made of")]
+    NotLinux,
+    /// The program is not there.
+    #[error("`bwrap` is not on PATH")]
+    Absent,
+    /// The program is too old.
+    #[error("`{0}` is older than 0.6")]
+    Old(String),
+    /// Root confines nothing that belongs to root.
+    #[error("this is root, and `{0}` belongs to root: inside, the action would have to be its owner")]
+    RootOwned(PathBuf),
+    /// The system does not let it.
+    #[error("bubblewrap cannot start here: {said}")]
+    Refused {
+        /// What it said.
+        said: String,
+        /// What keeps it from starting.
+        by: RefusedBy,
+    },
+    /// What is private to a run cannot be made.
+    #[error("what is private to a run cannot be made: {0}")]
+    Unmade(String),
+    /// The engine that was asked for is not there.
+    #[error("the engine `{0}` cannot confine actions in this version of ll-loop")]
+    Engine(&'static str),
+}
+
+/// What keeps bubblewrap from starting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RefusedBy {
+    /// AppArmor's rule of Ubuntu 24.04 and later.
+    AppArmor,
+    /// A setting of the kernel.
+    Sysctl,
+    /// A container's own rules.
+    Container,
+    /// Nothing that is known.
+    Unknown,
+}
+
+impl Lack {
+    /// Returns what to do about it.
+    pub fn remedy(&self) -> String {
+        match self {
+            Self::NotLinux => "run it in a Linux container or machine, or write `sandbox: off`".to_owned(),
+            Self::Absent => INSTALL.to_owned(),
+            Self::Old(_) => format!("{INSTALL}, in a version of 0.6 or later"),
+            Self::RootOwned(root) => format!(
+                "run it as another user, or give the working tree to one: `chown -R 1000:1000 {}`",
+                root.display()
+            ),
+            Self::Refused { by: RefusedBy::AppArmor, .. } => format!("give bubblewrap a profile: {APPARMOR}"),
+            Self::Refused { by: RefusedBy::Sysctl, .. } => {
+                "user namespaces are forbidden here: see `user.max_user_namespaces` and \
+                 `kernel.unprivileged_userns_clone`, which are for the owner of the machine to set"
+                    .to_owned()
+            }
+            Self::Refused { by: RefusedBy::Container, .. } => {
+                "start the container with `--security-opt seccomp=unconfined --security-opt systempaths=unconfined` \
+                 (and `--security-opt apparmor=unconfined` where AppArmor is on)"
+                    .to_owned()
+            }
+            Self::Refused { by: RefusedBy::Unknown, .. } => {
+                "`ll-loop doctor` shows what works here".to_owned()
+            }
+            Self::Unmade(_) => "look at the temporary directory: `TMPDIR`, and the room that is left".to_owned(),
+            Self::Engine(_) => "write `engine: auto`, or remove the key".to_owned(),
+        }
+    }
+}
+
+const INSTALL: &str = "install it: `sudo apt-get install -y bubblewrap`, `sudo dnf install -y bubblewrap` or `apk add bubblewrap`";
+
+const APPARMOR: &str = "`printf 'abi <abi/4.0>,\\ninclude <tunables/global>\\nprofile bwrap /usr/bin/bwrap flags=(unconfined) \
+    {\\n  userns,\\n}\\n' | sudo tee /etc/apparmor.d/bwrap && sudo apparmor_parser -r /etc/apparmor.d/bwrap`";
+
+/// Finds out whether bubblewrap confines actions in this working tree.
+///
+/// # Errors
+/// It does not.
+pub fn bwrap(root: &Path, path: Option<&str>) -> Result<BwrapReady, Lack> {
+    if !cfg!(target_os = "linux") {
+        return Err(Lack::NotLinux);
+    }
+    let program = crate::process::spawn::find("bwrap", path).ok_or(Lack::Absent)?;
+    let said = Command::new(&program).arg("--version").env_clear().output();
+    let said = said.map(|output| one_line(&String::from_utf8_lossy(&output.stdout), 80)).unwrap_or_default();
+    let version =
+        version(&said).filter(|version| *version >= OLDEST).ok_or_else(|| Lack::Old(said.clone()))?;
+    let user = user(root)?;
+    let with = |forbids_namespaces| BwrapReady { program: program.clone(), forbids_namespaces, user };
+    let strict = with(version >= FORBIDS);
+    match try_out(&strict) {
+        Ok(()) => Ok(strict),
+        Err(_) if strict.forbids_namespaces && try_out(&with(false)).is_ok() => Ok(with(false)),
+        Err(said) => Err(Lack::Refused { by: by(&said), said }),
+    }
+}
+
+fn version(said: &str) -> Option<(u32, u32)> {
+    let mut numbers = said.rsplit(' ').next()?.split('.');
+    Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
+}
+
+/// Returns as whom actions run: as root, as the owner of the working tree. An action that stays root reads what root reads.
+fn user(root: &Path) -> Result<Option<GateUser>, Lack> {
+    if !rustix::process::getuid().is_root() {
+        return Ok(None);
+    }
+    match root.metadata() {
+        Ok(found) if found.uid() != 0 => Ok(Some(GateUser { uid: found.uid(), gid: found.gid() })),
+        Ok(_) | Err(_) => Err(Lack::RootOwned(root.to_owned())),
+    }
+}
+
+fn try_out(ready: &BwrapReady) -> Result<(), String> {
+    let mut command = Command::new(&ready.program);
+    command
+        .args(["--unshare-user", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--die-with-parent"])
+        .args(ready.forbids_namespaces.then_some("--disable-userns"))
+        .args(["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--", "/bin/sh", "-c", ":"])
+        .env_clear()
+        .current_dir("/")
+        .stdin(Stdio::null());
+    if let Some(user) = ready.user {
+        command.uid(user.uid).gid(user.gid);
+    }
+    let output = command.output().map_err(|error| error.to_string())?;
+    if output.status.success() {
+        Ok(())
+    } else {
+        Err(one_line(&String::from_utf8_lossy(&output.stderr), 200))
+    }
+}
+
+fn by(said: &str) -> RefusedBy {
+    let setting = |name: &str| read::text(&Path::new("/proc/sys").join(name), MIB).unwrap_or_default();
+    let is = |name: &str, value: &str| setting(name).trim() == value;
+    if is("user/max_user_namespaces", "0") || is("kernel/unprivileged_userns_clone", "0") {
+        RefusedBy::Sysctl
+    } else if is("kernel/apparmor_restrict_unprivileged_userns", "1") {
+        RefusedBy::AppArmor
+    } else if said.contains("ermitted") || Path::new("/.dockerenv").exists() {
+        RefusedBy::Container
+    } else {
+        RefusedBy::Unknown
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_read_and_every_lack_has_a_remedy() {
+        assert_eq!(version("bubblewrap 0.8.0"), Some((0, 8)));
+        assert_eq!(version("bubblewrap 0.11"), Some((0, 11)));
+        assert_eq!(version("nonsense"), None);
+        let refused = |by| Lack::Refused { said: "no".to_owned(), by };
+        for lack in [
+            Lack::NotLinux,
+            Lack::Absent,
+            Lack::Old("bubblewrap 0.1".to_owned()),
+            Lack::RootOwned("/w".into()),
+            refused(RefusedBy::AppArmor),
+            refused(RefusedBy::Sysctl),
+            refused(RefusedBy::Container),
+            refused(RefusedBy::Unknown),
+            Lack::Engine("container"),
+        ] {
+            assert!(!lack.remedy().is_empty() && !lack.to_string().is_empty());
+        }
+    }
+}

@@ -1,0 +1,541 @@
+//! Makes of the process of an action one that is confined, and looks afterwards at what it left.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::os::unix::fs::{PermissionsExt as _, chown};
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+
+use super::capability::BwrapReady;
+use super::household::{CREDENTIALS, LEADING_OUT, OPENED, addresses, identity, of_host};
+use super::order::{GATE, GateOrder, GateReport, Reached, disguised};
+use super::plan::{PROXY_PORT, PlanFacts, bwrap_options, is_below, plan};
+use super::protected::{self, CONTINUATION, Protected};
+use crate::base::sandbox::{HostPattern, SandboxMode, SandboxNet, SandboxRules};
+use crate::files::read::{self, MIB};
+use crate::files::replace::create;
+use crate::files::transient;
+use crate::process::spawn::Program;
+
+/// What confines the actions of a run.
+#[derive(Debug)]
+pub struct Confinement {
+    ready: BwrapReady,
+    /// The program of ll-loop.
+    program: PathBuf,
+    home: Option<PathBuf>,
+    home_entries: Vec<String>,
+    /// What leads out by the environment of the run, which may have more than that of an action.
+    leading_out: Vec<String>,
+    /// What is private to the run: its `/tmp`, its home, and what stands in for other files.
+    private: TempDir,
+}
+
+/// How an action is to be confined.
+#[derive(Debug)]
+pub struct Wish<'w> {
+    /// What the loop says.
+    pub rules: &'w SandboxRules,
+    /// The working tree of the run.
+    pub root: &'w Path,
+    /// What of it the run claims.
+    pub scope: &'w [PathBuf],
+    /// The directory of the run for files of its actions.
+    pub run_dir: &'w Path,
+    /// The host that the action calls, where it is a prompt.
+    pub host: Option<&'w str>,
+    /// Files that it reads, wherever they are.
+    pub read: &'w [PathBuf],
+}
+
+/// An action that is confined.
+#[derive(Debug)]
+pub struct Confined {
+    protected: Protected,
+    masks: Vec<PathBuf>,
+    root: PathBuf,
+    git: Vec<PathBuf>,
+    aside: PathBuf,
+    report: PathBuf,
+    net: SandboxNet,
+    mode: SandboxMode,
+    /// Holds the sockets of this action.
+    _own: TempDir,
+}
+
+/// What is known of a confined action when it has ended.
+#[derive(Debug, Default)]
+pub struct ConfinedEnd {
+    /// Why it could not be started.
+    pub failure: Option<String>,
+    /// What it reached.
+    pub reached: Reached,
+    /// Protected files that it changed, which were put back.
+    pub put_back: Vec<String>,
+    /// Why something could not be put back.
+    pub not_put_back: Option<String>,
+}
+
+impl Confinement {
+    /// Makes what the actions of a run share.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub fn new(ready: BwrapReady, home: Option<PathBuf>, leading_out: Vec<String>) -> io::Result<Self> {
+        let private = transient::directory("ll-sandbox-")?;
+        let home = home.and_then(|home| home.canonicalize().ok()).filter(|home| home.parent().is_some());
+        let this = Self {
+            program: std::env::current_exe()?,
+            home_entries: Vec::new(),
+            leading_out,
+            home,
+            ready,
+            private,
+        };
+        this.open_to_user()?;
+        for name in ["tmp", "home"] {
+            this.own(&this.at(name), true)?;
+        }
+        create(&this.at("blank"), "")?;
+        fs_err::set_permissions(this.at("blank"), std::fs::Permissions::from_mode(0o444))?;
+        if let Some(home) = &this.home {
+            let identity = this.at("home").join(".gitconfig");
+            create(&identity, identity_in(home))?;
+            this.own(&identity, false)?;
+        }
+        let home_entries = this.home.as_deref().map(|home| this.entries(home)).unwrap_or_default();
+        Ok(Self { home_entries, ..this })
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.private.path().join(name)
+    }
+
+    /// Where actions run as somebody else, lets that user pass through our own directories, whose names nobody guesses.
+    fn open_to_user(&self) -> io::Result<()> {
+        if self.ready.user.is_some() {
+            for directory in self.private.path().ancestors().take(2) {
+                fs_err::set_permissions(directory, std::fs::Permissions::from_mode(0o711))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes a directory that is the action's own, or gives it a file.
+    fn own(&self, path: &Path, is_directory: bool) -> io::Result<()> {
+        if is_directory {
+            fs_err::create_dir_all(path)?;
+            fs_err::set_permissions(path, std::fs::Permissions::from_mode(0o700))?;
+        }
+        match self.ready.user {
+            Some(user) => chown(path, Some(user.uid), Some(user.gid)),
+            None => Ok(()),
+        }
+    }
+
+    /// Returns what is seen of a home. As somebody else, nothing of it is.
+    fn entries(&self, home: &Path) -> Vec<String> {
+        if self.ready.user.is_some() {
+            return Vec::new();
+        }
+        let mut entries = Vec::new();
+        let mut open = vec![home.to_owned()];
+        while let Some(directory) = open.pop() {
+            for entry in std::fs::read_dir(&directory).into_iter().flatten().flatten() {
+                let path = entry.path();
+                let below = path.strip_prefix(home).unwrap_or(&path).to_string_lossy().into_owned();
+                // A link without an end cannot be bound.
+                if CREDENTIALS.contains(&below.as_str()) || !path.exists() {
+                    continue;
+                }
+                if OPENED.contains(&below.as_str()) && path.is_dir() && !path.is_symlink() {
+                    open.push(path);
+                } else {
+                    entries.push(text(&path));
+                }
+            }
+        }
+        entries
+    }
+
+    /// Confines an action: returns the process to start in its place, and what looks after it.
+    ///
+    /// # Errors
+    /// Something of it cannot be made.
+    pub fn confine(&self, action: Program, wish: &Wish<'_>) -> io::Result<(Program, Confined)> {
+        let root = wish.root.canonicalize()?;
+        let git = git_directories(&root);
+        let protected = Protected::look(&root, &git)?;
+        let own = transient::directory("ll-gate-")?;
+        if self.ready.user.is_some() {
+            fs_err::set_permissions(own.path(), std::fs::Permissions::from_mode(0o711))?;
+        }
+        let doors = own.path().join("doors");
+        self.own(&doors, true)?;
+        self.own(wish.run_dir, false)?;
+        for file in wish.read {
+            self.own(file, false)?;
+        }
+        let masks = protected::absent(&root);
+        let exclude = self.exclude(&root, &masks, own.path())?;
+        let mut env: BTreeMap<String, String> = action.env.into_iter().collect();
+        let reach = Reach::of(wish, &action.argv, &env);
+        let hidden = self.hidden(&mut env, &root, wish);
+        reach.tell(&mut env);
+        env.insert("TMPDIR".to_owned(), "/tmp".to_owned());
+        let (mut facts, copied) = self.of_host(wish, &env)?;
+        for (from, to) in copied {
+            let _absent = fs_err::copy(from, self.at("home").join(to));
+        }
+        let texts = |paths: &[PathBuf]| paths.iter().map(|path| text(path)).collect::<Vec<_>>();
+        let in_scope = wish.scope.iter().filter(|path| path.exists()).map(|path| text(path)).collect();
+        facts = PlanFacts {
+            root: text(&root),
+            scope: in_scope,
+            git: texts(&git),
+            run_dir: text(wish.run_dir),
+            home: self.home.as_deref().filter(|home| !home.starts_with(&root)).map(text),
+            home_entries: self.home_entries.clone(),
+            home_programs: self.programs(&env),
+            private_home: text(&self.at("home")),
+            private_tmp: text(&self.at("tmp")),
+            above_protected: protected.above(&root, &git).iter().map(|path| text(path)).collect(),
+            protected: protected.bound().map(|path| text(path)).collect(),
+            absent: texts(&masks),
+            exclude,
+            written: continuation(&root),
+            read: texts(wish.read),
+            blank: text(&self.at("blank")),
+            program: text(&self.program),
+            doors: text(&doors),
+            kept_of_run: kept_of_run(&reach.net),
+            ..facts
+        };
+        let (directories, files) = hidden;
+        facts.hidden_directories = directories;
+        facts.hidden_files = files;
+        facts.more.extend(wish.rules.write.iter().filter_map(|path| self.named(path, &root)));
+        let hide = wish.rules.hide.iter().filter_map(|path| self.named(path, &root));
+        for path in hide {
+            if Path::new(&path).is_dir() { &mut facts.hidden_directories } else { &mut facts.hidden_files }
+                .push(path);
+        }
+        let report = own.path().join("report");
+        let cwd = action.cwd.clone().map_or_else(|| root.clone(), |cwd| cwd.canonicalize().unwrap_or(cwd));
+        let mut argv = vec![text(&self.ready.program)];
+        argv.extend(self.ready.forbids_namespaces.then(|| "--disable-userns".to_owned()));
+        argv.extend(bwrap_options(&plan(wish.rules.mode, &reach.net, &facts)));
+        let order = GateOrder {
+            parent: std::process::id(),
+            user: self.ready.user,
+            argv,
+            doors: text(&doors),
+            hosts: reach.hosts(),
+            forward: reach.ports.iter().copied().collect(),
+            report: text(&report),
+            cwd: text(&cwd),
+            action: action.argv,
+        };
+        let file = own.path().join("order");
+        create(&file, serde_json::to_vec(&order)?)?;
+        let program = Program {
+            argv: vec![text(&self.program), GATE.to_owned(), text(&file)],
+            env: disguised(env),
+            cwd: None,
+            stdin: action.stdin,
+            guard: action.guard,
+        };
+        let confined = Confined {
+            protected,
+            masks,
+            root,
+            git,
+            aside: wish.run_dir.join("set-aside"),
+            report,
+            net: reach.net,
+            mode: wish.rules.mode,
+            _own: own,
+        };
+        Ok((program, confined))
+    }
+
+    /// Writes what git is told to leave out, with what stands in for protected files that are not there.
+    fn exclude(&self, root: &Path, masks: &[PathBuf], own: &Path) -> io::Result<Option<(String, String)>> {
+        let info = root.join(".git/info");
+        if !info.is_dir() {
+            return Ok(None);
+        }
+        let place = info.join("exclude");
+        let mut content = read::text(&place, MIB).unwrap_or_default();
+        let masks = masks.iter().filter_map(|mask| mask.strip_prefix(root).ok());
+        for mask in masks.filter(|mask| !mask.starts_with(".git")) {
+            content.push_str(&format_line(mask));
+        }
+        content.push_str(&format_line(Path::new(CONTINUATION)));
+        let file = own.join("exclude");
+        create(&file, content)?;
+        fs_err::set_permissions(&file, std::fs::Permissions::from_mode(0o444))?;
+        if !place.exists() {
+            create(&place, "")?;
+        }
+        Ok(Some((text(&file), text(&place))))
+    }
+
+    /// Returns what is hidden, and takes what leads there out of the environment.
+    fn hidden(
+        &self,
+        env: &mut BTreeMap<String, String>,
+        root: &Path,
+        wish: &Wish<'_>,
+    ) -> (Vec<String>, Vec<String>) {
+        let mut directories = BTreeSet::new();
+        let mut files = BTreeSet::new();
+        let of_action: Vec<_> = LEADING_OUT.into_iter().filter_map(|name| env.remove(name)).collect();
+        for value in of_action.iter().chain(&self.leading_out) {
+            let path = PathBuf::from(value.strip_prefix("unix://").unwrap_or(value));
+            let is_runners = path.parent().is_some_and(|parent| parent.ends_with("_runner_file_commands"));
+            if is_runners {
+                directories.extend(path.parent().map(text));
+            } else if path.is_absolute() && path.is_file() {
+                files.insert(text(&path));
+            }
+        }
+        if !Path::new("/var/run").is_symlink() && Path::new("/var/run").is_dir() {
+            directories.insert("/var/run".to_owned());
+        }
+        files.extend(sockets().into_iter().filter(|socket| {
+            let inside = [root, wish.run_dir, Path::new("/tmp"), Path::new("/run"), Path::new("/dev")];
+            let is_there = std::fs::symlink_metadata(socket).is_ok();
+            is_there && !inside.iter().any(|inside| is_below(socket, &text(inside)))
+        }));
+        // In a home, credentials are not bound in the first place; in the scope they would be.
+        if let Some(home) = self.home.as_deref().filter(|home| home.starts_with(root)) {
+            for name in CREDENTIALS {
+                let path = home.join(name);
+                if path.is_dir() {
+                    directories.insert(text(&path));
+                } else if path.is_file() {
+                    files.insert(text(&path));
+                }
+            }
+        }
+        (directories.into_iter().collect(), files.into_iter().collect())
+    }
+
+    /// Returns the directories below the home that programs are started from.
+    fn programs(&self, env: &BTreeMap<String, String>) -> Vec<String> {
+        let Some(home) = &self.home else { return Vec::new() };
+        if self.ready.user.is_some() {
+            return Vec::new();
+        }
+        let path = env.get("PATH").map(String::as_str).unwrap_or_default();
+        let below = path
+            .split(':')
+            .map(Path::new)
+            .filter(|path| path.starts_with(home) && *path != home && path.is_dir());
+        let mut programs: BTreeSet<String> = below
+            .flat_map(|path| {
+                // Programs of Node.js lie in `bin`, and what they are made of in `lib` beside it.
+                let beside = path.parent().filter(|_| path.ends_with("bin")).map(|above| above.join("lib"));
+                [Some(path.to_owned()), beside.filter(|beside| beside.is_dir())]
+            })
+            .flatten()
+            .map(|path| text(&path))
+            .collect();
+        let toolchains = home.join(".rustup");
+        if toolchains.is_dir() {
+            programs.insert(text(&toolchains));
+        }
+        programs.into_iter().collect()
+    }
+
+    /// Returns what the host of a prompt needs of the home, and what is copied into the private one.
+    fn of_host(
+        &self,
+        wish: &Wish<'_>,
+        env: &BTreeMap<String, String>,
+    ) -> io::Result<(PlanFacts, Vec<(PathBuf, String)>)> {
+        let mut facts = PlanFacts::default();
+        let (Some(host), Some(home)) = (wish.host.and_then(of_host), &self.home) else {
+            return Ok((facts, Vec::new()));
+        };
+        if self.ready.user.is_some() {
+            return Ok((facts, Vec::new()));
+        }
+        let elsewhere = host.variable.and_then(|name| env.get(name)).map(PathBuf::from);
+        let directory = elsewhere.unwrap_or_else(|| home.join(host.directory));
+        if directory.is_dir() {
+            facts.more.push(text(&directory));
+            let protected = host.protected.iter().map(|name| directory.join(name));
+            facts.read_again.extend(protected.filter(|path| path.exists()).map(|path| text(&path)));
+        }
+        let copied = host.copied.map(|name| (home.join(name), name.to_owned()));
+        Ok((facts, copied.into_iter().filter(|(from, _)| from.is_file()).collect()))
+    }
+
+    /// Finds a path that the loop names.
+    fn named(&self, path: &str, root: &Path) -> Option<String> {
+        let path = match (path.strip_prefix("~/"), &self.home) {
+            (Some(rest), Some(home)) => home.join(rest),
+            (Some(_), None) => return None,
+            (None, _) => root.join(path),
+        };
+        path.canonicalize().ok().map(|path| text(&path))
+    }
+}
+
+/// What an action reaches.
+struct Reach {
+    net: SandboxNet,
+    ports: BTreeSet<u16>,
+}
+
+impl Reach {
+    /// A prompt always reaches its model, unless the loop says that it reaches nothing.
+    fn of(wish: &Wish<'_>, argv: &[String], env: &BTreeMap<String, String>) -> Self {
+        let mut ports: BTreeSet<u16> = wish.rules.forward.iter().copied().collect();
+        let Some(host) = wish.host else { return Self { net: wish.rules.network(), ports } };
+        let base =
+            env.iter().filter(|(name, _)| name.ends_with("_BASE_URL")).map(|(_, value)| value.as_str());
+        let (mut hosts, mut loopback) = (Vec::new(), Vec::new());
+        // A prompt is no argument, so what addresses stand there are ours.
+        for text in base.chain(argv.iter().filter(|word| word.contains("base_url")).map(String::as_str)) {
+            let (names, more) = addresses(text);
+            hosts.extend(names);
+            loopback.extend(more);
+        }
+        ports.extend(&loopback);
+        if hosts.is_empty() && loopback.is_empty() {
+            hosts = of_host(host)
+                .map(|known| known.model)
+                .unwrap_or_default()
+                .iter()
+                .map(ToString::to_string)
+                .collect();
+        }
+        let hosts = hosts.iter().filter_map(|host| HostPattern::parse(host).ok());
+        let net = match &wish.rules.net {
+            Some(SandboxNet::Hosts(named)) => SandboxNet::Hosts(named.iter().cloned().chain(hosts).collect()),
+            Some(net @ (SandboxNet::None | SandboxNet::Any)) => net.clone(),
+            None => SandboxNet::Hosts(hosts.collect()),
+        };
+        Self { net, ports }
+    }
+
+    fn hosts(&self) -> Option<Vec<String>> {
+        match &self.net {
+            SandboxNet::Hosts(hosts) => Some(hosts.iter().map(HostPattern::word).collect()),
+            SandboxNet::None | SandboxNet::Any => None,
+        }
+    }
+
+    /// Tells programs of the proxy.
+    fn tell(&self, env: &mut BTreeMap<String, String>) {
+        if self.net == SandboxNet::Any {
+            return;
+        }
+        for name in ["http_proxy", "https_proxy", "all_proxy", "no_proxy"] {
+            env.remove(name);
+            env.remove(&name.to_uppercase());
+        }
+        if self.hosts().is_some() {
+            for name in ["http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"] {
+                env.insert(name.to_owned(), format!("http://127.0.0.1:{PROXY_PORT}"));
+            }
+            for name in ["no_proxy", "NO_PROXY"] {
+                env.insert(name.to_owned(), "127.0.0.1,localhost,::1".to_owned());
+            }
+        }
+    }
+}
+
+impl Confined {
+    /// Looks at what the action left, before anything else of ours looks at the working tree.
+    pub fn end(self) -> ConfinedEnd {
+        protected::remove_masks(&self.masks);
+        let report = read::bytes(&self.report, MIB)
+            .ok()
+            .and_then(|text| serde_json::from_slice::<GateReport>(&text).ok());
+        let report = report.unwrap_or_default();
+        let failure = match report {
+            GateReport { failure: Some(ref why), .. } => Some(why.clone()),
+            GateReport { is_started: false, failure: None, .. } => {
+                Some("the sandbox did not start, so neither did the action".to_owned())
+            }
+            GateReport { is_started: true, failure: None, .. } => None,
+        };
+        let (put_back, not_put_back) = match self.protected.put_back(&self.root, &self.git, &self.aside) {
+            Ok(put_back) => (put_back, None),
+            Err(error) => (Vec::new(), Some(error.to_string())),
+        };
+        ConfinedEnd { failure, reached: report.reached, put_back, not_put_back }
+    }
+
+    /// Returns how far it is confined.
+    pub fn mode(&self) -> SandboxMode {
+        self.mode
+    }
+
+    /// Returns what it may reach.
+    pub fn net(&self) -> &SandboxNet {
+        &self.net
+    }
+
+    /// Tells whether protected files of it were not all looked for.
+    pub fn is_partial(&self) -> bool {
+        self.protected.is_partial
+    }
+}
+
+/// Returns who makes commits, by the configuration of a home that actions do not see.
+fn identity_in(home: &Path) -> String {
+    let texts = [".config/git/config", ".gitconfig"]
+        .map(|name| read::text(&home.join(name), MIB).unwrap_or_default());
+    identity(&texts.concat())
+}
+
+/// Returns the directories of git that commands of git write in a working tree.
+fn git_directories(root: &Path) -> Vec<PathBuf> {
+    let Some(git) = root.ancestors().map(|above| above.join(".git")).find(|git| git.exists()) else {
+        return Vec::new();
+    };
+    let followed = |base: &Path, text: &str| base.join(text.trim()).canonicalize().ok();
+    let directory = if git.is_dir() {
+        git.canonicalize().ok()
+    } else {
+        let link = read::text(&git, MIB).unwrap_or_default();
+        link.strip_prefix("gitdir:").and_then(|path| followed(git.parent().unwrap_or(root), path))
+    };
+    let Some(directory) = directory else { return Vec::new() };
+    let common = read::text(&directory.join("commondir"), MIB).ok();
+    let common = common.and_then(|path| followed(&directory, &path));
+    common.into_iter().chain([directory]).collect()
+}
+
+/// Returns where an agent leaves word for the next session. Where there is no directory for it, the agent makes one.
+fn continuation(root: &Path) -> Vec<String> {
+    let file = root.join(CONTINUATION);
+    file.is_file().then(|| text(&file)).into_iter().collect()
+}
+
+/// With the machine's own network, names are resolved by what lies there.
+fn kept_of_run(net: &SandboxNet) -> Vec<String> {
+    let resolving = (*net == SandboxNet::Any).then_some("/run/systemd/resolve");
+    let kept = ["/run/current-system", "/run/opengl-driver"].into_iter().chain(resolving);
+    kept.filter(|path| Path::new(path).exists()).map(str::to_owned).collect()
+}
+
+/// Returns the paths of sockets that somebody listens on.
+fn sockets() -> Vec<String> {
+    let table = read::text(Path::new("/proc/net/unix"), 16 * MIB).unwrap_or_default();
+    table.lines().filter_map(|line| line.find(" /").map(|at| line[at + 1..].to_owned())).collect()
+}
+
+fn format_line(path: &Path) -> String {
+    format!("\n/{}\n", path.display())
+}
+
+fn text(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}

@@ -1,0 +1,24 @@
+//! Keeps actions in: what a mode means is a [`plan`], and an engine carries it out.
+//!
+//! Beside a confined action, ll-loop runs twice more. The [`gate`] stays outside, starts the engine, and is the other end
+//! of what leads out; the [`warden`] is inside, starts the action when the gate says so, and has no more rights than it.
+
+pub mod capability;
+pub mod confine;
+#[cfg(target_os = "linux")]
+mod filter;
+mod forward;
+#[cfg(target_os = "linux")]
+pub mod gate;
+pub mod household;
+#[cfg(not(target_os = "linux"))]
+mod no_gate;
+pub mod order;
+pub mod plan;
+pub mod protected;
+mod proxy;
+pub mod reached;
+pub mod warden;
+
+#[cfg(not(target_os = "linux"))]
+pub use no_gate as gate;

@@ -1,0 +1,100 @@
+//! What ll-loop tells the two processes that it is beside a confined action: the gate outside, and the warden inside.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// What the names of the action's variables begin with while they are in the gate's environment: under their own names,
+/// some of them would change what the gate and the engine do, outside of the sandbox.
+pub const VARIABLE: &str = "LL_SANDBOX_ENV_";
+
+/// The word by which ll-loop is started as the gate.
+pub const GATE: &str = "sandbox-gate";
+
+/// The word by which ll-loop is started as the warden.
+pub const WARDEN: &str = "sandbox-warden";
+
+/// The socket on which the warden hears of the gate.
+pub const CONTROL: &str = "control";
+
+/// The socket behind which the proxy is.
+pub const PROXY: &str = "proxy";
+
+/// What the gate does.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GateOrder {
+    /// The process that ordered it. The gate ends with it.
+    pub parent: u32,
+    /// As whom the action runs, where that is somebody else.
+    pub user: Option<GateUser>,
+    /// The program bubblewrap, and its options.
+    pub argv: Vec<String>,
+    /// The directory of its sockets, which no other user can look into.
+    pub doors: String,
+    /// The hosts that the proxy reaches; without, there is no proxy.
+    pub hosts: Option<Vec<String>>,
+    /// Ports of this machine's loopback that are reached from inside.
+    pub forward: Vec<u16>,
+    /// Where it writes what was reached.
+    pub report: String,
+    /// The directory of the action.
+    pub cwd: String,
+    /// The action.
+    pub action: Vec<String>,
+}
+
+/// A user by number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GateUser {
+    /// The user.
+    pub uid: u32,
+    /// Its group.
+    pub gid: u32,
+}
+
+/// What was reached, by the name of the host: connections that were made, and those that were refused.
+pub type Reached = BTreeMap<String, (u64, u64)>;
+
+/// What the gate leaves behind.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GateReport {
+    /// Whether anything ran inside.
+    pub is_started: bool,
+    /// Why the action could not be started there.
+    pub failure: Option<String>,
+    /// What was reached.
+    pub reached: Reached,
+}
+
+/// What the warden does.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WardenOrder {
+    /// The environment of the action.
+    pub env: Vec<(Vec<u8>, Vec<u8>)>,
+    /// The action.
+    pub action: Vec<String>,
+    /// Its directory.
+    pub cwd: String,
+}
+
+/// What the warden says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WardenSaid {
+    /// The action runs.
+    Running,
+    /// It cannot be started.
+    NotStarted(String),
+    /// A signal has ended it.
+    Signalled(i32),
+}
+
+/// The socket of a port of this machine's loopback.
+pub fn forwarded(port: u16) -> String {
+    format!("port-{port}")
+}
+
+/// Returns the environment in which the gate is told that of an action.
+pub fn disguised(env: BTreeMap<String, String>) -> Vec<(String, String)> {
+    env.into_iter().map(|(name, value)| (format!("{VARIABLE}{name}"), value)).collect()
+}

@@ -1,0 +1,192 @@
+//! The proxy of a confined action: reaches hosts by name, and only those that the loop names.
+
+use std::io::{self, Read as _, Write as _};
+use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs as _};
+use std::os::unix::net::UnixStream;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use super::forward::carry;
+use super::order::Reached;
+use super::reached::{Asked, Greeting, NotAsked, asked, greeting, is_public};
+use crate::base::sandbox::HostPattern;
+
+/// A longer head is none.
+const MOST_HEAD: usize = 64 * 1024;
+
+/// How long a program may take to say whom it wants, and a host to answer.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Hosts that one action is told of; the others are counted together.
+const MOST_HOSTS: usize = 200;
+
+/// What may be reached, and what was.
+#[derive(Debug)]
+pub(super) struct Proxy {
+    hosts: Vec<HostPattern>,
+    reached: Mutex<Reached>,
+}
+
+/// Why a connection is not made.
+enum Refusal {
+    /// The loop does not name the host.
+    Host(String),
+    /// It has no address that may be reached.
+    Address(String),
+    /// It does not answer.
+    Away(String),
+    /// It is no request.
+    Form(NotAsked),
+}
+
+impl Proxy {
+    pub(super) fn new(hosts: Vec<HostPattern>) -> Self {
+        Self { hosts, reached: Mutex::default() }
+    }
+
+    /// Returns what was reached so far.
+    pub(super) fn reached(&self) -> Reached {
+        self.reached.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn count(&self, host: &str, is_allowed: bool) {
+        let mut reached = self.reached.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_known = reached.len() < MOST_HOSTS || reached.contains_key(host);
+        let counts = reached.entry(if is_known { host } else { "others" }.to_owned()).or_default();
+        if is_allowed {
+            counts.0 += 1;
+        } else {
+            counts.1 += 1;
+        }
+    }
+
+    /// Serves one connection.
+    pub(super) fn serve(&self, mut client: UnixStream) -> io::Result<()> {
+        client.set_read_timeout(Some(PATIENCE))?;
+        let (head, early) = read_head(&mut client)?;
+        match self.attend(&head, early, &mut client) {
+            Ok(ended) => ended,
+            Err(refusal) => {
+                let (status, why) = match refusal {
+                    Refusal::Host(host) => {
+                        self.count(&host, false);
+                        ("403 Forbidden", format!("`{host}` is not among the hosts of `net` in the loop"))
+                    }
+                    Refusal::Address(host) => {
+                        self.count(&host, false);
+                        ("403 Forbidden", format!("`{host}` has no public address"))
+                    }
+                    Refusal::Away(host) => ("502 Bad Gateway", format!("`{host}` does not answer")),
+                    Refusal::Form(why) => ("403 Forbidden", why.to_string()),
+                };
+                let body = format!("ll-loop: {why}\n");
+                let answer = format!(
+                    "HTTP/1.1 {status}\r\nContent-Type: text/plain\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
+                    body.len()
+                );
+                client.write_all(answer.as_bytes())
+            }
+        }
+    }
+
+    fn attend(
+        &self,
+        head: &[u8],
+        early: Vec<u8>,
+        client: &mut UnixStream,
+    ) -> Result<io::Result<()>, Refusal> {
+        match asked(head).map_err(Refusal::Form)? {
+            Asked::Plain { host, port, head } => {
+                let mut server = self.connect(&host, port)?;
+                let ended = client.set_read_timeout(None);
+                Ok(ended
+                    .and_then(|()| server.write_all(&head))
+                    .and_then(|()| server.write_all(&early))
+                    .and_then(|()| carry(client.try_clone()?, server)))
+            }
+            Asked::Tunnel { host, port } => {
+                let server = self.connect(&host, port)?;
+                Ok(self.tunnel(&host, server, early, client))
+            }
+        }
+    }
+
+    /// Opens a tunnel once the program has named the same host in its TLS greeting: one that may be reached often stands
+    /// beside others on the same machines, which it would lead to.
+    fn tunnel(
+        &self,
+        host: &str,
+        mut server: TcpStream,
+        early: Vec<u8>,
+        client: &mut UnixStream,
+    ) -> io::Result<()> {
+        client.write_all(b"HTTP/1.1 200 Connection Established\r\n\r\n")?;
+        let mut said = early;
+        let mut buffer = [0; 4096];
+        loop {
+            match greeting(&said) {
+                Greeting::Named(name) if name == host => break,
+                Greeting::Named(name) => {
+                    self.count(&name, false);
+                    return Ok(());
+                }
+                Greeting::Unnamed => {
+                    self.count(host, false);
+                    return Ok(());
+                }
+                Greeting::More => {}
+            }
+            let count = client.read(&mut buffer)?;
+            if count == 0 || said.len() > MOST_HEAD * 2 {
+                return Ok(());
+            }
+            said.extend_from_slice(&buffer[..count]);
+        }
+        client.set_read_timeout(None)?;
+        server.write_all(&said)?;
+        carry(client.try_clone()?, server)
+    }
+
+    /// Resolves a name once, and connects to what was found.
+    fn connect(&self, host: &str, port: u16) -> Result<TcpStream, Refusal> {
+        if !self.hosts.iter().any(|pattern| pattern.allows(host, port)) {
+            return Err(Refusal::Host(host.to_owned()));
+        }
+        let away = || Refusal::Away(host.to_owned());
+        let addresses: Vec<SocketAddr> = (host, port).to_socket_addrs().map_err(|_| away())?.collect();
+        let public: Vec<&SocketAddr> = addresses
+            .iter()
+            .filter(|address| is_public(address.ip()) || is_named_loopback(host, address.ip()))
+            .collect();
+        if public.is_empty() {
+            return Err(Refusal::Address(host.to_owned()));
+        }
+        let mut servers =
+            public.into_iter().filter_map(|address| TcpStream::connect_timeout(address, PATIENCE).ok());
+        let server = servers.next().ok_or_else(away)?;
+        self.count(host, true);
+        Ok(server)
+    }
+}
+
+/// Who writes `localhost` into `net` means this machine.
+fn is_named_loopback(host: &str, address: IpAddr) -> bool {
+    host == "localhost" && address.is_loopback()
+}
+
+/// Reads up to the empty line; returns the head, and what came behind it.
+fn read_head(client: &mut UnixStream) -> io::Result<(Vec<u8>, Vec<u8>)> {
+    let mut said = Vec::new();
+    let mut buffer = [0; 4096];
+    loop {
+        let count = client.read(&mut buffer)?;
+        said.extend_from_slice(&buffer[..count]);
+        if let Some(end) = said.windows(4).position(|four| four == b"\r\n\r\n") {
+            let early = said.split_off(end + 4);
+            return Ok((said, early));
+        }
+        if count == 0 || said.len() > MOST_HEAD {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+    }
+}

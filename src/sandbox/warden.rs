@@ -1,0 +1,99 @@
+//! The warden: ll-loop once more, inside. It starts the action when the gate says so, is this end of what leads out, and
+//! passes on that the action has to end. It has no more rights than the action.
+
+use std::ffi::OsString;
+use std::io::{self, BufRead as _, BufReader, Write as _};
+use std::net::{Ipv4Addr, TcpListener};
+use std::os::unix::ffi::OsStringExt as _;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::path::Path;
+use std::process::Command;
+use std::thread;
+
+use rustix::process::{Pid, Signal, kill_process_group};
+
+use super::forward::carry;
+use super::order::{self, WardenOrder, WardenSaid};
+use super::plan::PROXY_PORT;
+
+/// Starts the action and waits for it; returns its exit code.
+///
+/// # Errors
+/// The gate is not there.
+pub fn warden(doors: &Path) -> io::Result<u8> {
+    let mut control = UnixStream::connect(doors.join(order::CONTROL))?;
+    let mut told = BufReader::new(control.try_clone()?);
+    let mut line = String::new();
+    told.read_line(&mut line)?;
+    let order: WardenOrder = serde_json::from_str(&line)?;
+    open_doors(doors)?;
+    let (program, arguments) = order.action.split_first().ok_or(io::ErrorKind::InvalidInput)?;
+    let text = |bytes: Vec<u8>| OsString::from_vec(bytes);
+    let mut command = Command::new(program);
+    command
+        .args(arguments)
+        .env_clear()
+        .envs(order.env.into_iter().map(|(name, value)| (text(name), text(value))))
+        .current_dir(&order.cwd)
+        .process_group(0);
+    let mut action = match command.spawn() {
+        Ok(action) => action,
+        Err(error) => {
+            let why = match error.kind() {
+                io::ErrorKind::NotFound => format!("cannot start `{program}`: no such program on PATH"),
+                _ => format!("cannot start `{program}`: {error}"),
+            };
+            say(&mut control, &WardenSaid::NotStarted(why))?;
+            return Ok(127);
+        }
+    };
+    say(&mut control, &WardenSaid::Running)?;
+    let group = Pid::from_child(&action);
+    thread::spawn(move || pass_on(told, group));
+    let status = action.wait()?;
+    if let Some(number) = status.signal() {
+        say(&mut control, &WardenSaid::Signalled(number))?;
+    }
+    let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(1);
+    Ok(u8::try_from(code).unwrap_or(u8::MAX))
+}
+
+fn say(control: &mut UnixStream, said: &WardenSaid) -> io::Result<()> {
+    let mut line = serde_json::to_vec(said)?;
+    line.push(b'\n');
+    control.write_all(&line)
+}
+
+/// Passes on what the gate is asked. Without a gate, the action ends at once.
+fn pass_on(told: BufReader<UnixStream>, group: Pid) {
+    for line in told.lines() {
+        let number = line.ok().and_then(|line| line.parse().ok());
+        let Some(signal) = number.and_then(Signal::from_named_raw) else { break };
+        let _gone = kill_process_group(group, signal);
+    }
+    let _gone = kill_process_group(group, Signal::KILL);
+}
+
+/// Listens where programs look for what is outside.
+fn open_doors(doors: &Path) -> io::Result<()> {
+    for entry in fs_err::read_dir(doors)? {
+        let name = entry?.file_name().to_string_lossy().into_owned();
+        let port = match name.strip_prefix("port-") {
+            Some(port) => port.parse().ok(),
+            None => (name == order::PROXY).then_some(PROXY_PORT),
+        };
+        let Some(port) = port else { continue };
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))?;
+        let door = doors.join(name);
+        thread::spawn(move || {
+            for client in listener.incoming().flatten() {
+                let door = door.clone();
+                thread::spawn(move || {
+                    drop(UnixStream::connect(door).and_then(|server| carry(client, server)))
+                });
+            }
+        });
+    }
+    Ok(())
+}

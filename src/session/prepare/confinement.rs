@@ -1,0 +1,186 @@
+//! Decides before a run starts what confines its actions, and refuses one whose sandbox cannot be had here.
+
+use std::rc::Rc;
+
+use crate::base::sandbox::{SandboxEngine, SandboxMode, SandboxNet, SandboxRules};
+use crate::definition::load::Located;
+use crate::engine::event::Llm;
+use crate::forge::github::event::WorkflowEvent;
+use crate::host::Host;
+use crate::machine::{Action, Machine, Step};
+use crate::run::sandbox_setup::{SandboxDefault, may_be_left_to};
+use crate::sandbox::capability::{self, Lack};
+use crate::session::context::Session;
+use crate::session::error::{Error, Kind};
+
+/// What a run is, as far as its sandbox depends on it.
+pub(crate) struct ConfinedRun<'r> {
+    /// What the command line asks for where the loop says nothing.
+    pub(crate) asked: Option<SandboxMode>,
+    /// Whether it is in CI.
+    pub(crate) in_ci: bool,
+    /// Whether agents are asked.
+    pub(crate) llm: Llm,
+    /// Who takes prompts.
+    pub(crate) host: Option<&'static dyn Host>,
+    /// Where the loop lies.
+    pub(crate) located: &'r Located,
+}
+
+/// Decides what confines actions whose loop says nothing, after what the loop says was found possible.
+pub(crate) fn decide(
+    run: &ConfinedRun<'_>,
+    machine: &Machine,
+    below: &[Rc<Machine>],
+    session: &Session<'_>,
+) -> Result<SandboxDefault, Error> {
+    let event = WorkflowEvent::read(&session.env.lookup());
+    let is_of_strangers = event.has_texts_of_strangers();
+    let (mut is_needed, mut is_wanted) = (false, false);
+    for machine in std::iter::once(machine).chain(below.iter().map(Rc::as_ref)) {
+        for (_, step) in machine.steps() {
+            let Some(rules) = rules_of(step, machine) else { continue };
+            permitted(rules, step, &event, session)?;
+            match engine_of(rules, step, run)? {
+                NeededEngine::None => {}
+                NeededEngine::Bwrap => is_needed = true,
+                NeededEngine::BwrapOrHost => is_wanted = true,
+            }
+        }
+    }
+    let asks = run.llm == Llm::On
+        && std::iter::once(machine).chain(below.iter().map(Rc::as_ref)).any(|machine| {
+            !machine.llm.is_forbidden && machine.steps().any(|(_, step)| is_open_prompt(step, machine))
+        });
+    let default = match run.asked {
+        Some(SandboxMode::Off) => {
+            let is_open = asks && run.in_ci;
+            if is_open && is_of_strangers {
+                return Err(of_strangers("`--sandbox off` leaves agents unconfined", &event));
+            }
+            SandboxDefault::Nothing
+        }
+        Some(mode @ (SandboxMode::Workspace | SandboxMode::Strict)) => {
+            is_needed = true;
+            SandboxDefault::Everything(SandboxRules::of(mode))
+        }
+        Some(SandboxMode::ReadOnly) | None if run.in_ci && asks => {
+            SandboxDefault::Prompts(SandboxRules::of(SandboxMode::Workspace))
+        }
+        Some(SandboxMode::ReadOnly) | None => SandboxDefault::Nothing,
+    };
+    let is_by_default = matches!(default, SandboxDefault::Prompts(_));
+    if !is_needed && !is_wanted && !is_by_default {
+        return Ok(default);
+    }
+    match capability::bwrap(&run.located.root, session.env.get("PATH")) {
+        Ok(_) => Ok(default),
+        Err(lack) if is_needed || is_of_strangers => Err(unavailable(&lack)),
+        Err(lack) if !is_by_default => {
+            let name = run.host.map_or("the host", Host::name);
+            session.talk.warning(&format!(
+                "`{name}` is left to its own sandbox, as nothing else confines it here: {lack}; {}",
+                lack.remedy()
+            ));
+            Ok(default)
+        }
+        Err(lack) => {
+            session.talk.warning(&format!(
+                "agents are not confined here, because {lack}; {}; `--sandbox workspace` refuses to run without",
+                lack.remedy()
+            ));
+            Ok(SandboxDefault::Nothing)
+        }
+    }
+}
+
+/// Returns what a loop says of the sandbox of a step.
+fn rules_of<'m>(step: &'m Step, machine: &'m Machine) -> Option<&'m SandboxRules> {
+    let own = match step.action.as_ref()? {
+        Action::Shell(shell) => &shell.setting,
+        Action::Prompt(prompt) => &prompt.setting,
+        Action::Tool(tool) => &tool.setting,
+        Action::Learning(learning) => &learning.setting,
+        Action::SubLoop(_) => return machine.sandbox.as_ref(),
+        Action::Board(_) | Action::Approval(_) => return None,
+    };
+    own.sandbox.as_ref()
+}
+
+/// Tells whether a step asks an agent whose sandbox the loop says nothing of.
+fn is_open_prompt(step: &Step, machine: &Machine) -> bool {
+    step.action.as_ref().is_some_and(Action::can_ask_agent) && rules_of(step, machine).is_none()
+}
+
+/// Refuses what strangers could make use of, and says it elsewhere.
+fn permitted(
+    rules: &SandboxRules,
+    step: &Step,
+    event: &WorkflowEvent,
+    session: &Session<'_>,
+) -> Result<(), Error> {
+    let asks = step.action.as_ref().is_some_and(Action::can_ask_agent);
+    let what = if rules.mode == SandboxMode::Off && asks {
+        format!("`{}` says `sandbox: off`, so its agent does whatever this user may", step.name)
+    } else if rules.confines() && rules.net == Some(SandboxNet::Any) {
+        format!(
+            "`{}` says `net: any`, so it reaches everything that this machine reaches, abstract sockets too",
+            step.name
+        )
+    } else {
+        return Ok(());
+    };
+    if event.has_texts_of_strangers() {
+        return Err(of_strangers(&what, event));
+    }
+    session.talk.warning(&what);
+    Ok(())
+}
+
+fn of_strangers(what: &str, event: &WorkflowEvent) -> Error {
+    Error::refused(format!("{what}; strangers can set off the event `{}`", event.name))
+        .with_hint("confine it, or run the loop on another event")
+}
+
+/// What has to confine a step.
+enum NeededEngine {
+    None,
+    Bwrap,
+    /// Bubblewrap, or the host's own sandbox where that is not there.
+    BwrapOrHost,
+}
+
+/// Tells what has to confine a step; refuses engines that cannot.
+fn engine_of(rules: &SandboxRules, step: &Step, run: &ConfinedRun<'_>) -> Result<NeededEngine, Error> {
+    let is_prompt = matches!(step.action, Some(Action::Prompt(_)));
+    if !rules.confines() {
+        return Ok(NeededEngine::None);
+    }
+    match rules.engine {
+        SandboxEngine::Auto if is_prompt && run.host.is_some_and(|host| may_be_left_to(host, rules)) => {
+            Ok(NeededEngine::BwrapOrHost)
+        }
+        // Where nobody is asked, there is nothing to confine.
+        SandboxEngine::Auto | SandboxEngine::Bwrap if is_prompt && run.llm != Llm::On => {
+            Ok(NeededEngine::None)
+        }
+        SandboxEngine::Auto | SandboxEngine::Bwrap => Ok(NeededEngine::Bwrap),
+        SandboxEngine::Container | SandboxEngine::Landlock => {
+            Err(unavailable(&Lack::Engine(rules.engine.word())))
+        }
+        SandboxEngine::Host => {
+            if is_prompt && run.host.is_none_or(|host| may_be_left_to(host, rules)) {
+                return Ok(NeededEngine::None);
+            }
+            let message = format!("`{}` leaves its sandbox to the host, which has none for that", step.name);
+            Err(Error::refused(message)
+                .with_hint("write `engine: auto`, or choose a host that has one, such as codex"))
+        }
+    }
+}
+
+fn unavailable(lack: &Lack) -> Error {
+    Error::refused(format!("actions cannot be confined here: {lack}"))
+        .with_hint(lack.remedy())
+        .of_kind(Kind::Unavailable)
+}

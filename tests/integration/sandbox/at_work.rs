@@ -1,0 +1,106 @@
+//! What has to work in a sandbox.
+
+use std::time::Duration;
+
+use super::{As, confined, give_away, one, output_of, possible, project, run_as};
+use crate::common::{git, wait_for};
+
+#[test]
+fn git_works_but_for_what_names_programs() {
+    let script = "set -e
+        echo more >> src/work.txt; git add -A; git commit -qm one
+        git switch -qc other; echo other > other.txt; git add -A; git commit -qm two
+        git switch -q main; echo main > main.txt; git add -A; git commit -qm three
+        git merge -q other -m merged; git rebase -q HEAD~1
+        git stash list; git gc -q; git worktree add -q ../tree 2> /dev/null || git worktree add -q \"$LL_RUN_DIR/tree\"
+        git tag v1; git log -1 --format='%an <%ae>'; git status --short | head
+        git show --stat --format= HEAD~2 | cat";
+    for who in possible() {
+        let project = project(&one("workspace", script));
+        give_away(&project);
+        let ran = run_as(project.command(&["run", "main", "--no-ci"]), who).code(0);
+        let output = output_of(&project);
+        assert!(output.contains("Somebody <somebody@example.org>"), "{output} {}", ran.all());
+        let files = git(&project, &["-c", "safe.directory=*", "ls-files"]);
+        assert_eq!(
+            files.lines().collect::<Vec<_>>(),
+            [".github/workflows/ci.yml", ".loops/main.yaml", "main.txt", "other.txt", "src/work.txt"]
+        );
+    }
+}
+
+#[test]
+fn a_server_and_its_client_work_and_end_with_the_action() {
+    let script = "python3 -m http.server 8123 --bind 127.0.0.1 > /dev/null 2>&1 &
+        for i in $(seq 100); do python3 -c 'import urllib.request as u; u.urlopen(\"http://127.0.0.1:8123/src/work.txt\").read()' 2> /dev/null && break; sleep 0.1; done
+        python3 -c 'import urllib.request as u; print(u.urlopen(\"http://127.0.0.1:8123/src/work.txt\").read())'
+        python3 -c 'import multiprocessing as m; print(sum(m.Pool(2).map(abs, [1, -2])))'
+        setsid sh -c 'while :; do date > alive; sleep 0.1; done' > /dev/null 2>&1 &
+        sleep 0.3; echo of-tmp > /tmp/x; echo of-home > ~/x; cat /tmp/x ~/x";
+    for who in possible() {
+        let project = project(&one("workspace", script));
+        give_away(&project);
+        run_as(project.command(&["run", "main", "--no-ci"]), who).code(0);
+        let output = output_of(&project);
+        for said in ["b'work\\n'", "\n3\n", "of-tmp", "of-home"] {
+            assert!(output.contains(said), "{said}: {output}");
+        }
+        let before = project.read("alive");
+        std::thread::sleep(Duration::from_millis(1500));
+        assert_eq!(project.read("alive"), before, "a daemon outlives its action");
+    }
+}
+
+#[test]
+fn an_end_of_the_run_reaches_the_action_which_may_take_its_time() {
+    for who in possible() {
+        let script = "trap 'echo heard > heard; exit 3' TERM; touch begun; while :; do sleep 0.05; done";
+        let project = project(&one("workspace", script));
+        give_away(&project);
+        let mut command = project.command(&["run", "main", "--no-ci"]);
+        if who == As::Somebody && rustix::process::getuid().is_root() {
+            use std::os::unix::process::CommandExt as _;
+            command.uid(super::SOMEBODY).gid(super::SOMEBODY);
+        }
+        let mut run = command.spawn().unwrap();
+        wait_for(|| project.exists("begun") || run.try_wait().unwrap().is_some());
+        let pid = rustix::process::Pid::from_child(&run);
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+        run.wait().unwrap();
+        assert!(project.exists("heard"));
+        assert_eq!(confined(&project).len(), 1);
+    }
+}
+
+#[test]
+fn what_is_hidden_is_not_there_and_what_is_written_more_is() {
+    for who in possible() {
+        let beside = tempfile::TempDir::with_prefix_in("ll-beside-", env!("CARGO_TARGET_TMPDIR")).unwrap();
+        let beside_path = beside.path().to_string_lossy().into_owned();
+        let rules = format!("{{write: ['{beside_path}'], hide: [secrets, src/hidden.txt]}}");
+        let project =
+            project(&one(&rules, &format!("cat secrets/key src/hidden.txt; echo made > {beside_path}/made")));
+        project.write("secrets/key", "SECRET");
+        project.write("src/hidden.txt", "SECRET");
+        give_away(&project);
+        use std::os::unix::fs::PermissionsExt as _;
+        std::fs::set_permissions(beside.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
+        run_as(project.command(&["run", "main", "--no-ci"]), who).code(0);
+        assert!(!output_of(&project).contains("SECRET"));
+        assert!(beside.path().join("made").exists());
+    }
+}
+
+#[test]
+fn exit_codes_signals_and_missing_programs_are_those_of_the_action() {
+    for who in possible() {
+        for (action, code) in [("exit 7", 7), ("kill -KILL $$", 137), ("no-such-program-here", 127)] {
+            let project = project(&one("workspace", action));
+            give_away(&project);
+            let _any = run_as(project.command(&["run", "main", "--no-ci"]), who);
+            let events = project.events();
+            let ended = events.iter().find(|event| event["event"] == "action_complete").unwrap();
+            assert_eq!(ended["exit_code"], code, "{action} {ended}");
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! Actions that are confined: what they try is denied, what they need works, and what cannot be confined does not run.
+//!
+//! As root, the working tree belongs to somebody else, as whom actions then run. Where bubblewrap cannot start, most of
+//! this says so and passes: then `a_sandbox_that_cannot_be_had_is_no_run` is what is left to see.
+#![cfg(target_os = "linux")]
+
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::net::UnixListener;
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use serde_json::Value;
+
+use crate::common::{Project, Ran, git};
+
+mod at_work;
+mod network;
+mod probes;
+
+/// Somebody who is not root.
+const SOMEBODY: u32 = 1234;
+
+/// Whether the run is root's, or somebody's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum As {
+    Root,
+    Somebody,
+}
+
+/// Returns as whom runs can be tried here, or says loudly why none can.
+fn possible() -> Vec<As> {
+    let is_root = rustix::process::getuid().is_root();
+    let mut command = Command::new("bwrap");
+    command.args(["--unshare-all", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "true"]);
+    if is_root {
+        command.uid(SOMEBODY).gid(SOMEBODY);
+    }
+    let tried = command.current_dir("/").output();
+    if let Ok(output) = &tried
+        && output.status.success()
+    {
+        return if is_root { vec![As::Root, As::Somebody] } else { vec![As::Somebody] };
+    }
+    let why = tried.map_or_else(
+        |error| error.to_string(),
+        |output| String::from_utf8_lossy(&output.stderr).into_owned(),
+    );
+    eprintln!("SKIPPED: NOTHING IS CONFINED HERE, SO NOTHING OF IT IS TESTED: {why}");
+    Vec::new()
+}
+
+/// Makes a project in git that belongs to somebody.
+fn project(main: &str) -> Project {
+    let project = Project::with_loop(main)
+        .file("src/work.txt", "work\n")
+        .file(".github/workflows/ci.yml", "on: push\n");
+    git(&project, &["init", "-q", "-b", "main"]);
+    git(&project, &["config", "user.name", "Somebody"]);
+    git(&project, &["config", "user.email", "somebody@example.org"]);
+    git(&project, &["add", "-A"]);
+    git(&project, &["commit", "-qm", "start"]);
+    project
+}
+
+/// Gives everything in a project to somebody.
+fn give_away(project: &Project) {
+    if rustix::process::getuid().is_root() {
+        let owner = format!("{SOMEBODY}:{SOMEBODY}");
+        assert!(Command::new("chown").args(["-R", &owner]).arg(project.path()).status().unwrap().success());
+    }
+    std::fs::set_permissions(project.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+/// Makes a command somebody's.
+fn run_as(mut command: Command, who: As) -> Ran {
+    if who == As::Somebody && rustix::process::getuid().is_root() {
+        command.uid(SOMEBODY).gid(SOMEBODY);
+    }
+    Ran::of(&command.output().unwrap())
+}
+
+fn output_of(project: &Project) -> String {
+    let events = project.events();
+    let action = events.iter().rev().find(|event| event["event"] == "action_complete").unwrap();
+    format!("{}{}", action["output_tail"].as_str().unwrap(), action["stderr_tail"].as_str().unwrap())
+}
+
+fn confined(project: &Project) -> Vec<Value> {
+    project.events().into_iter().filter(|event| event["event"] == "sandbox").collect()
+}
+
+/// A loop with one confined action.
+fn one(sandbox: &str, action: &str) -> String {
+    let action: String = action.lines().map(|line| format!("      {line}\n")).collect();
+    format!(
+        "name: main\ndescription: one confined action\ninitial: work\nstates:\n  work:\n    sandbox: {sandbox}\n    action: |\n{action}    \
+         on_yes: done\n    on_no: failed\n    on_error: broken\n  done: {{terminal: true}}\n  failed: {{terminal: true, outcome: failure}}\n  \
+         broken: {{terminal: true, outcome: blocked}}\n"
+    )
+}
+
+#[test]
+fn a_sandbox_that_cannot_be_had_is_no_run() {
+    let project = project(&one("workspace", "touch ran"));
+    let nowhere = project.at("nowhere").to_string_lossy().into_owned();
+    let mut command = project.command(&["run", "main", "--no-ci"]);
+    command.env("PATH", &nowhere);
+    let ran = Ran::of(&command.output().unwrap()).code(69);
+    ran.says("`bwrap` is not on PATH");
+    let ran = Ran::of(&command.output().unwrap());
+    assert!(ran.all().contains("apt-get install -y bubblewrap") && !project.exists("ran"), "{}", ran.all());
+    for engine in ["container", "landlock"] {
+        project.write(".loops/main.yaml", &one(&format!("{{engine: {engine}}}"), "touch ran"));
+        project.run(&["run", "main", "--no-ci"]).code(69).says(engine);
+        assert!(!project.exists("ran"));
+    }
+    project.write(".loops/main.yaml", &one("{engine: host}", "touch ran"));
+    project.run(&["run", "main", "--no-ci"]).code(2).says("leaves its sandbox to the host");
+    assert!(!project.exists("ran"));
+}
+
+#[test]
+fn what_belongs_to_root_is_not_confined_as_root() {
+    if !possible().contains(&As::Root) {
+        return;
+    }
+    let project = project(&one("workspace", "touch ran"));
+    project.run(&["run", "main", "--no-ci"]).code(69).says("belongs to root");
+    project.run(&["run", "main", "--no-ci", "--sandbox", "off"]).code(69).says("chown -R");
+    assert!(!project.exists("ran"));
+}
+
+#[test]
+fn the_command_line_confines_what_a_loop_leaves_open() {
+    for who in possible() {
+        let project = project(&one("workspace", "true").replace("    sandbox: workspace\n", ""));
+        give_away(&project);
+        run_as(project.command(&["run", "main", "--no-ci", "--sandbox", "strict"]), who).code(0);
+        let [event] = &confined(&project)[..] else { panic!("{:?}", confined(&project)) };
+        assert_eq!((event["engine"].as_str(), event["mode"].as_str()), (Some("bwrap"), Some("strict")));
+        assert!(
+            event["enforced"].as_array().unwrap().contains(&"home".into()) && event.get("missing").is_none()
+        );
+    }
+}
+
+#[test]
+fn a_sandbox_where_nothing_runs_is_an_error() {
+    for (state, why) in [
+        ("{sandbox: workspace, next: done}", "the state runs nothing"),
+        (
+            "{action_type: human_approval, action: 'Go on?', sandbox: workspace, on_yes: done, on_no: done}",
+            "starts no process",
+        ),
+        ("{loop: other, sandbox: strict, next: done}", "in the loop that this state runs"),
+        ("{action: make, sandbox: read-only, next: done}", "only the host of a prompt"),
+        ("{action: make, sandbox: tight, next: done}", "cannot be `tight`"),
+        ("{action: make, sandbox: {mode: off, net: none}, next: done}", "confines nothing"),
+        ("{action: make, sandbox: {net: [1.2.3.4]}, next: done}", "an address is not a name"),
+        ("{action: make, sandbox: {forward: [0]}, next: done}", "a port from 1 to 65535"),
+        ("{action: make, broker: auto, next: done}", "unknown key"),
+        ("{action: make, judges: [x], next: done}", "unknown key"),
+        ("{action: make, approvers: [x], next: done}", "unknown key"),
+        ("{action: make, reuse: true, next: done}", "unknown key"),
+    ] {
+        let text = format!(
+            "name: main\ndescription: x\ninitial: work\nstates:\n  work: {state}\n  done: {{terminal: true}}\n"
+        );
+        Project::with_loop(&text).run(&["validate", "main"]).code(2).says(why);
+    }
+}
+
+/// What is outside of a sandbox, for an action to reach for.
+struct Outside {
+    directory: tempfile::TempDir,
+    victim: Child,
+    port: u16,
+    _listening: (TcpListener, UnixListener),
+}
+
+impl Outside {
+    fn new() -> Self {
+        // Not below the temporary directory, of which an action has its own.
+        let directory = tempfile::TempDir::with_prefix_in("ll-outside-", "/var/lib")
+            .or_else(|_| tempfile::TempDir::with_prefix_in("ll-outside-", env!("CARGO_TARGET_TMPDIR")));
+        let directory = directory.unwrap();
+        std::fs::set_permissions(directory.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
+        let files = directory.path().join("_runner_file_commands");
+        for made in [&files, &directory.path().join("home/.ssh"), &directory.path().join("home/.aws")] {
+            std::fs::create_dir_all(made).unwrap();
+        }
+        for (name, text) in [
+            ("file", "kept"),
+            ("home/.ssh/id", "secret"),
+            ("home/.aws/credentials", "secret"),
+            ("home/.bashrc", "kept"),
+            ("_runner_file_commands/set_output", "kept"),
+        ] {
+            let path = directory.path().join(name);
+            std::fs::write(&path, text).unwrap();
+            std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o666)).unwrap();
+        }
+        let tcp = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let unix = UnixListener::bind(directory.path().join("socket")).unwrap();
+        std::fs::set_permissions(directory.path().join("socket"), std::fs::Permissions::from_mode(0o777))
+            .unwrap();
+        let mut victim = Command::new("sleep");
+        victim
+            .arg("604")
+            .env("LL_VICTIM", "1")
+            .env("LL_ONLY_OUTSIDE", "1")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null());
+        if rustix::process::getuid().is_root() {
+            victim.uid(SOMEBODY).gid(SOMEBODY);
+        }
+        let port = tcp.local_addr().unwrap().port();
+        let victim = victim.spawn().unwrap();
+        Self { directory, victim, port, _listening: (tcp, unix) }
+    }
+
+    fn path(&self) -> &Path {
+        self.directory.path()
+    }
+
+    fn is_as_it_was(&mut self) -> bool {
+        let read = |name: &str| std::fs::read_to_string(self.path().join(name)).unwrap_or_default();
+        let kept = ["file", "home/.bashrc", "_runner_file_commands/set_output"]
+            .iter()
+            .all(|name| read(name) == "kept");
+        let names = std::fs::read_dir(self.path()).unwrap().count();
+        kept && names == 4 && self.victim.try_wait().unwrap().is_none()
+    }
+}
+
+impl Drop for Outside {
+    fn drop(&mut self) {
+        let _gone = self.victim.kill();
+        let _reaped = self.victim.wait();
+    }
+}
