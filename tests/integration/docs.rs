@@ -1,5 +1,6 @@
 //! What the documentation shows is true: every loop in it loads, every dependency is accounted for.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -314,4 +315,25 @@ fn delivery_table() -> String {
         let _ = writeln!(text, "| {} | {} | {depth} | {allowed} |", row.what, paths.join(" "));
     }
     text
+}
+
+/// What the table of additions names in front of a link is in the file that the link leads to.
+#[test]
+fn the_table_of_additions_names_what_is_there() {
+    let contributing = fs::read_to_string(root().join("CONTRIBUTING.md")).unwrap();
+    let rows = contributing.lines().skip_while(|line| !line.starts_with("| to add |"));
+    let row = regex::Regex::new(r"`([^`]+)`(?:, with a `mod`)?, \[`[^`]+`\]\(([^)#]+)\)").unwrap();
+    let word = regex::Regex::new(r"\w+").unwrap();
+    let mut count = 0;
+    for line in rows.take_while(|line| line.starts_with('|')) {
+        for found in row.captures_iter(line) {
+            let text = fs::read_to_string(root().join(&found[2])).unwrap();
+            let words: BTreeSet<&str> = word.find_iter(&text).map(|word| word.as_str()).collect();
+            for named in word.find_iter(&found[1]) {
+                assert!(words.contains(named.as_str()), "{} has no `{}`: {line}", &found[2], named.as_str());
+            }
+            count += 1;
+        }
+    }
+    assert!(count >= 15, "{count}");
 }
