@@ -31,6 +31,7 @@ pub(super) fn lock(
         scopes: scopes(changes),
         run,
         ancestors: &[],
+        unstarted: &[],
         queue: options.queue,
         checkout: &session.cwd,
         otherwise: server.remote(),

@@ -16,7 +16,7 @@ use crate::definition::vendored::Copies;
 use crate::engine::changes::{Changes, TreeChanges};
 use crate::engine::outcome::Outcome;
 use crate::engine::verification::{Confirmed, Verification};
-use crate::files::aside;
+use crate::files::aside::{self, AtWork};
 use crate::journal::files::RunFiles;
 use crate::machine::OnChange;
 use crate::session::context::Session;
@@ -84,9 +84,13 @@ pub(super) fn confirm(
         }
     }
     let id = plan.plan_id.to_string();
-    let home = RunFiles::running(&root.join(DIRECTORY)).join(format!("plan-{}.merged", head(&id, 16)));
+    let home =
+        RunFiles::running(&root.join(DIRECTORY)).join(format!("plan-{}{}", head(&id, 16), aside::OF_MERGES));
     let unplaced =
         |error: std::io::Error| Error::failed("cannot put the merged files into the checkout", &error);
+    let Some(_at_work) = AtWork::begin(&home).map_err(unplaced)? else {
+        return Err(Error::refused("another merge of this plan is at work in this checkout"));
+    };
     // A merge that was killed left them there.
     aside::put_back(&home).map_err(unplaced)?;
     let own: Vec<PathBuf> = options.own.iter().cloned().chain([options.directory.to_owned()]).collect();

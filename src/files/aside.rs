@@ -267,6 +267,61 @@ pub fn recover(running: &Path, is_live: impl Fn(&str) -> bool) -> Vec<(String, i
 /// How the directory is named in which a run puts files aside, after the run.
 pub const SUFFIX: &str = ".aside";
 
+/// The same for a merge, after the plan.
+pub const OF_MERGES: &str = ".merged";
+
+/// Tells that a merge is at work with a directory, for as long as it is kept.
+pub struct AtWork {
+    path: PathBuf,
+    /// Keeps the lock, which ends with the process.
+    _file: std::fs::File,
+}
+
+impl AtWork {
+    /// Begins work with a directory; nothing where somebody else is at work with it.
+    pub fn begin(directory: &Path) -> io::Result<Option<Self>> {
+        let path = lock_of(directory);
+        fs_err::create_dir_all(path.parent().unwrap_or(Path::new(".")))?;
+        let mut options = fs_err::OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false);
+        let file = read::open_with(&path, &mut options, rustix::fs::OFlags::NOFOLLOW)?;
+        match file.try_lock() {
+            Ok(()) => Ok(Some(Self { path, _file: file })),
+            Err(std::fs::TryLockError::WouldBlock) => Ok(None),
+            Err(std::fs::TryLockError::Error(error)) => Err(error),
+        }
+    }
+}
+
+impl Drop for AtWork {
+    fn drop(&mut self) {
+        let _gone = std::fs::remove_file(&self.path);
+    }
+}
+
+fn lock_of(directory: &Path) -> PathBuf {
+    let mut name = directory.as_os_str().to_owned();
+    name.push(".lock-of-merge");
+    PathBuf::from(name)
+}
+
+/// Finishes what killed merges have left in the directory of all runs. Returns each with the paths that stay as somebody
+/// edited them.
+pub fn recover_merges(running: &Path) -> Vec<(String, io::Result<Vec<String>>)> {
+    let entries = std::fs::read_dir(running).into_iter().flatten().flatten();
+    let mut all = Vec::new();
+    for entry in entries {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if !name.ends_with(OF_MERGES) || !entry.path().join(RECORD).exists() {
+            continue;
+        }
+        if let Ok(Some(_at_work)) = AtWork::begin(&entry.path()) {
+            all.push((name, put_back(&entry.path())));
+        }
+    }
+    all
+}
+
 fn at(top: &Path, path: &str) -> PathBuf {
     top.join(OsStr::from_bytes(&gitpath::to_bytes(path)))
 }

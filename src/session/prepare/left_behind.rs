@@ -56,6 +56,14 @@ fn records(running: &Path) -> Vec<(String, PathBuf, Vec<u8>)> {
     entries.filter_map(|entry| record(entry.path())).collect()
 }
 
+/// Returns the runs that were killed before they started anything, as far as their claims are still there.
+pub(crate) fn unstarted(running: &Path) -> Vec<String> {
+    let started: Vec<String> = records(running).into_iter().map(|(run, ..)| run).collect();
+    let mut dead = claim::dead(running).unwrap_or_default();
+    dead.retain(|run| !started.contains(run));
+    dead
+}
+
 /// Ends what is left of runs that were killed. The caller holds the claim of `own`, which may be one of them.
 pub(crate) fn end(running: &Path, own: &str, session: &Session<'_>) {
     // Before it is asked who lives: a run has its claim before its record, so one that begins meanwhile is not in here.
@@ -69,7 +77,16 @@ pub(crate) fn end(running: &Path, own: &str, session: &Session<'_>) {
     for (run, edited) in
         aside::recover(running, |run| run != own && live.iter().any(|live| live.instance == run))
     {
-        session.talk.warning(&put_back(&run, edited));
+        session.talk.warning(&put_back(
+            &format!("the run {run} was killed while checks were made once more"),
+            edited,
+        ));
+    }
+    for (_, edited) in aside::recover_merges(running) {
+        session.talk.warning(&put_back(
+            "a merge was killed while it asked checks with the changes of all items",
+            edited,
+        ));
     }
     for (run, path, record) in &records {
         if run != own && live.iter().any(|live| live.instance == *run) {
@@ -86,13 +103,12 @@ pub(crate) fn end(running: &Path, own: &str, session: &Session<'_>) {
     }
 }
 
-/// Says what came of putting back what a killed run had put aside.
-fn put_back(run: &str, edited: io::Result<Vec<String>>) -> String {
-    let begin = format!("the run {run} was killed while checks were made once more");
+/// Says what became of what somebody had put aside who was killed.
+fn put_back(begin: &str, edited: io::Result<Vec<String>>) -> String {
     match edited {
-        Ok(edited) if edited.is_empty() => format!("{begin}: its files are as it left them before"),
+        Ok(edited) if edited.is_empty() => format!("{begin}: its files are as they were before"),
         Ok(edited) => format!(
-            "{begin}: its files are as it left them before, but for those that somebody edited since, which stay: {}",
+            "{begin}: its files are as they were before, but for those that somebody edited since, which stay: {}",
             listed_in_part(&edited)
         ),
         Err(error) => format!("{begin}, and its files cannot be put back: {error}"),

@@ -34,9 +34,10 @@ use crate::session::git::{self, worktree::Worktree};
 use crate::session::interrupts::Interrupts;
 use crate::session::options::{BeginOptions, RunOptions};
 use crate::session::prepare::consent::Decided;
+use crate::session::prepare::lock::LeasedRun;
 use crate::session::prepare::prepared::Prepared;
 use crate::session::prepare::variables::resolve;
-use crate::session::prepare::{claim, consent, key_holder, lock, trust};
+use crate::session::prepare::{claim, consent, key_holder, left_behind, lock, trust};
 use crate::session::read::fetch::Local;
 use crate::session::read::run_snapshots;
 
@@ -197,10 +198,11 @@ impl<'s> ConfiguredRun<'s> {
         }
         let territory = claim::territory(prepared, context, session, &session.redactor)?;
         let wanted = claim::wanted(&files, &prepared.machine.name, &territory, session, clock.now());
+        let unstarted = left_behind::unstarted(files.directory());
         let claim = claim::take(wanted, options.run.queue, &files, &mut cancel, session).await?;
         let home = worktree.as_ref().map_or(prepared.located.root.as_path(), Worktree::home);
-        let run = files.instance();
-        let lock = lock::of_run(&options.run, run, home, &territory, &claim, &mut cancel, session).await?;
+        let run = LeasedRun { id: files.instance(), home, unstarted: &unstarted };
+        let lock = lock::of_run(&options.run, run, &territory, &claim, &mut cancel, session).await?;
         if let Some(worktree) = &worktree {
             worktree.create(session)?;
         }

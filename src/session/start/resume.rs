@@ -39,8 +39,9 @@ use crate::session::git::worktree::Worktree;
 use crate::session::interrupts::Interrupts;
 use crate::session::options::{LlmOptions, ResumeOptions, Which};
 use crate::session::prepare::consent::Decided;
+use crate::session::prepare::lock::LeasedRun;
 use crate::session::prepare::prepared::{Prepared, reaching, refused};
-use crate::session::prepare::{claim, consent, key_holder, lock, trust};
+use crate::session::prepare::{claim, consent, key_holder, left_behind, lock, trust};
 use crate::session::read::choose::{Chosen, choose, never_began, over};
 use crate::session::read::refolded::{Folded, fold};
 use crate::session::read::run_snapshots;
@@ -182,13 +183,13 @@ impl<'s> UnclaimedRun<'s> {
         context.extend(self.options.context.iter().map(|(name, value)| (name.clone(), json!(value))));
         let territory = claim::territory(&self.prepared, &context, session, &session.redactor)?;
         let wanted = claim::wanted(&files, &self.prepared.machine.name, &territory, session, clock.now());
+        let unstarted = left_behind::unstarted(files.directory());
         // From here on, other processes see the run as running, and cannot resume it.
         let claim =
             claim::take(wanted, self.options.run.queue, &files.taken_back(), &mut cancel, session).await?;
         let home = self.worktree.as_ref().map_or(self.prepared.located.root.as_path(), Worktree::home);
-        let run = files.instance();
-        let lock =
-            lock::of_run(&self.options.run, run, home, &territory, &claim, &mut cancel, session).await?;
+        let run = LeasedRun { id: files.instance(), home, unstarted: &unstarted };
+        let lock = lock::of_run(&self.options.run, run, &territory, &claim, &mut cancel, session).await?;
         let files = if is_archived { taken_back(&files)? } else { files };
         let mut decided = None;
         if let Some(incoming) = incoming {

@@ -590,6 +590,33 @@ fn what_passes_alone_and_not_together_is_not_verified() {
     fan.project.run(&["deliver", &fan.text("merged"), "--to", "patch"]).code(5);
 }
 
+/// While it asks, the merged files stand in the checkout.
+#[test]
+fn a_merge_that_is_killed_while_it_asks_leaves_the_checkout_as_it_was() {
+    let idle = "name: idle\ninitial: look\nscope: [elsewhere]\nstates:\n  look: {action: 'true', on_yes: done, on_no: done}\n  done: {terminal: true}\n";
+    let slow = "test ! -e out/slow || { touch out/asked; sleep 60; }; ";
+    for next in ["merge", "run"] {
+        let fan = two("[ $1 = packages/b ] || echo x > packages/b/more\n", slow);
+        fan.project.write("out/slow", "");
+        let (to, legs) = (fan.text("merged"), fan.text("legs"));
+        let arguments = ["merge", "--ci", "--confirm", "--report-dir", &to, &legs];
+        let mut child = fan.project.start_until(&arguments, "out/asked");
+        assert_eq!(fan.project.read("packages/b/more"), "x\n");
+        child.kill().unwrap();
+        child.wait().unwrap();
+        fs::remove_file(fan.project.at("out/slow")).unwrap();
+        if next == "merge" {
+            confirm(&fan, "again").code(0).says("passed once more on the merged tree");
+        } else {
+            fan.project.write(".loops/idle.yaml", idle);
+            fan.project.run(&["run", "idle"]).code(0).says("a merge was killed");
+            fs::remove_file(fan.project.at(".loops/idle.yaml")).unwrap();
+        }
+        let left = crate::common::git(&fan.project, &["status", "--porcelain"]);
+        assert_eq!(left, "", "after {next}");
+    }
+}
+
 #[test]
 fn what_cannot_be_asked_again_stays_verified_each_alone() {
     let fan = two("[ $1 = packages/b ] || echo x > packages/b/more\n", "");

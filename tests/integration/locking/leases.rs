@@ -394,6 +394,21 @@ fn the_guard_of_a_killed_run_gives_its_lease_back_when_its_actions_have_ended() 
     }
 }
 
+#[test]
+fn the_next_run_gives_back_the_lease_of_one_that_was_killed_before_it_started_anything() {
+    let remote = Remote::new();
+    let killed = remote.machine(&quick("[src]"));
+    let run = ["run", "main", "--lock", "git", "--lock-ttl", "10m"];
+    let mut command = killed.command(&run);
+    let ran = Ran::of(&command.env("LL_FAULT", "1").output().unwrap());
+    assert_eq!(ran.code, None, "{}", ran.all());
+    assert_eq!(remote.leases().len(), 1, "{}", ran.all());
+    // For everybody else it is at work.
+    remote.machine(&quick("[src]")).run(&run).code(73);
+    killed.run(&run).code(0);
+    assert!(remote.leases().is_empty());
+}
+
 /// Kills a run together with what would clear up after it, as the end of a machine does.
 fn lose(mut child: Child) {
     let children = fs::read_to_string(format!("/proc/{0}/task/{0}/children", child.id())).unwrap();

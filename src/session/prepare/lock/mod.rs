@@ -76,6 +76,8 @@ pub(crate) struct LockRequest<'w> {
     pub(crate) run: &'w str,
     /// The runs around it.
     pub(crate) ancestors: &'w [String],
+    /// Runs of this checkout that were killed before they started anything: nobody gives their leases back.
+    pub(crate) unstarted: &'w [String],
     pub(crate) queue: bool,
     /// Where the checkout is.
     pub(crate) checkout: &'w Path,
@@ -83,11 +85,21 @@ pub(crate) struct LockRequest<'w> {
     pub(crate) otherwise: Option<Remote>,
 }
 
+/// A run that is to have a lease.
+#[derive(Clone, Copy)]
+pub(crate) struct LeasedRun<'r> {
+    /// Its id.
+    pub(crate) id: &'r str,
+    /// The directory of the repository in which it is started.
+    pub(crate) home: &'r Path,
+    /// Runs of the same checkout that were killed before they started anything.
+    pub(crate) unstarted: &'r [String],
+}
+
 /// Gets the lease of a run, if it is to have one.
 pub(crate) async fn of_run(
     options: &RunOptions,
-    run: &str,
-    home: &Path,
+    run: LeasedRun<'_>,
     territory: &Territory,
     claim: &Claim,
     cancel: &mut Cancel,
@@ -95,11 +107,12 @@ pub(crate) async fn of_run(
 ) -> Result<Option<Lock>, Error> {
     let Some(lock) = &options.lock else { return Ok(None) };
     let wanted = LockRequest {
-        scopes: scopes(territory, home, session)?,
-        run,
+        scopes: scopes(territory, run.home, session)?,
+        run: run.id,
         ancestors: claim.ancestors(),
+        unstarted: run.unstarted,
         queue: options.queue,
-        checkout: home,
+        checkout: run.home,
         otherwise: None,
     };
     Lock::take(lock, wanted, cancel, session).await
@@ -262,6 +275,7 @@ struct Contender {
     record: LeaseRecord,
     queue: bool,
     ancestors: Vec<String>,
+    unstarted: Vec<String>,
     holder: String,
     stop: Arc<AtomicBool>,
 }
@@ -287,7 +301,7 @@ impl Contender {
         wanted: LockRequest<'_>,
         session: &Session<'_>,
     ) -> Result<Option<Self>, Error> {
-        let LockRequest { scopes, run, ancestors, queue, checkout, otherwise } = wanted;
+        let LockRequest { scopes, run, ancestors, unstarted, queue, checkout, otherwise } = wanted;
         if scopes.is_empty() {
             session.talk.note("nothing is locked for other machines: the loop claims no path");
             return Ok(None);
@@ -311,8 +325,8 @@ impl Contender {
                 plural(MAX_SCOPES as u64, "path")
             ))
         })?;
-        let ancestors = ancestors.to_vec();
-        Ok(Some(Self { remote, record, queue, ancestors, holder, stop: Arc::default() }))
+        let (ancestors, unstarted) = (ancestors.to_vec(), unstarted.to_vec());
+        Ok(Some(Self { remote, record, queue, ancestors, unstarted, holder, stop: Arc::default() }))
     }
 
     /// Makes the steps of a race until it is decided.
@@ -342,6 +356,7 @@ impl Contender {
             match race.act().clone() {
                 Act::Look => {
                     let (found, start, end) = self.look_at_all()?;
+                    let found = self.without_unstarted(found)?;
                     race.looked(found, start, end);
                     self.not_around(race.in_the_way())?;
                 }
@@ -390,6 +405,18 @@ impl Contender {
                 Act::Refuse(others) => return Err(Denied::Error(self.refused(&others))),
             }
         }
+    }
+
+    /// Gives back the leases of runs that were killed here before they started anything.
+    fn without_unstarted(&self, found: Vec<FoundLease>) -> Result<Vec<FoundLease>, Denied> {
+        let is_of_one = |lease: &FoundLease| {
+            lease.record.as_ref().is_some_and(|record| self.unstarted.contains(&record.run))
+        };
+        let (left, others): (Vec<_>, Vec<_>) = found.into_iter().partition(is_of_one);
+        for lease in left {
+            let _by_others = self.swap(&lease.name, Some(&lease.oid), None)?;
+        }
+        Ok(others)
     }
 
     fn look_at_all(&self) -> Result<(Vec<FoundLease>, Duration, Duration), Denied> {
