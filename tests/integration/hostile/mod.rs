@@ -5,3 +5,4 @@ mod odd_places;
 mod our_git;
 mod redaction;
 mod secrets;
+mod shown;
