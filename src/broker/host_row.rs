@@ -25,8 +25,21 @@ struct HostRow {
     variables: &'static [(&'static str, &'static str)],
     /// Arguments behind the first ones, of which there are so many.
     arguments: (usize, &'static [&'static str]),
-    /// The variable that names a file, and what is to be in that file, unless the variable is set.
-    file: Option<(&'static str, &'static str)>,
+    /// What the settings of the user have to say, without which it does not take an address.
+    setting: Option<NeededSetting>,
+}
+
+/// What a file of the user has to say.
+#[derive(Clone, Copy, Debug)]
+pub struct NeededSetting {
+    /// The variable that names the directory of the file, in place of `HOME`.
+    pub home: &'static str,
+    /// The file, from that directory on.
+    pub file: &'static str,
+    /// Where it says it, as a JSON pointer.
+    pub pointer: &'static str,
+    /// What it says.
+    pub value: &'static str,
 }
 
 const ROWS: &[HostRow] = &[
@@ -39,7 +52,7 @@ const ROWS: &[HostRow] = &[
         base: "ANTHROPIC_BASE_URL",
         variables: &[("ANTHROPIC_BASE_URL", "ADDRESS"), ("ANTHROPIC_AUTH_TOKEN", "TOKEN")],
         arguments: (0, &[]),
-        file: None,
+        setting: None,
     },
     HostRow {
         programs: &["codex"],
@@ -64,7 +77,7 @@ const ROWS: &[HostRow] = &[
                 r#"model_providers.ll-loop.env_key="LL_BROKER_TOKEN""#,
             ],
         ),
-        file: None,
+        setting: None,
     },
     HostRow {
         programs: &["gemini"],
@@ -75,11 +88,13 @@ const ROWS: &[HostRow] = &[
         base: "GOOGLE_GEMINI_BASE_URL",
         variables: &[("GOOGLE_GEMINI_BASE_URL", "ADDRESS"), ("GEMINI_API_KEY", "TOKEN")],
         arguments: (0, &[]),
-        // With an address and without this, it looks for a login of another kind. It is what holds where nothing else is said.
-        file: Some((
-            "GEMINI_CLI_SYSTEM_DEFAULTS_PATH",
-            r#"{"security":{"auth":{"selectedType":"gemini-api-key"}}}"#,
-        )),
+        // With an address and without this, it looks for a login of another kind.
+        setting: Some(NeededSetting {
+            home: "GEMINI_CLI_HOME",
+            file: ".gemini/settings.json",
+            pointer: "/security/auth/selectedType",
+            value: "gemini-api-key",
+        }),
     },
     HostRow {
         programs: &["qwen"],
@@ -90,7 +105,7 @@ const ROWS: &[HostRow] = &[
         base: "OPENAI_BASE_URL",
         variables: &[("OPENAI_BASE_URL", "ADDRESS"), ("OPENAI_API_KEY", "TOKEN")],
         arguments: (0, &[]),
-        file: None,
+        setting: None,
     },
 ];
 
@@ -113,8 +128,6 @@ pub struct Told {
     pub variables: Vec<(String, String)>,
     /// More arguments, and how many of the others stand before them.
     pub arguments: (usize, Vec<String>),
-    /// A file that it reads: the variable that names it, and what is in it.
-    pub file: Option<(&'static str, &'static str)>,
 }
 
 /// Who holds the key of a run.
@@ -208,6 +221,11 @@ impl Wiring {
         self.row.api
     }
 
+    /// Returns what the settings of the user have to say.
+    pub fn setting(&self) -> Option<NeededSetting> {
+        self.row.setting
+    }
+
     /// Returns the variables that hold the keys and other credentials of the CLI.
     pub fn credentials(&self) -> impl Iterator<Item = &'static str> {
         self.row.credentials()
@@ -222,7 +240,6 @@ impl Wiring {
         Told {
             variables: self.row.variables.iter().map(variable).collect(),
             arguments: (at, arguments.iter().map(|argument| argument.replace("ADDRESS", &address)).collect()),
-            file: self.row.file,
         }
     }
 }

@@ -22,7 +22,7 @@ pub mod wire_report;
 pub use admitted::CallTerms;
 pub use dollars::Dollars;
 pub use door::{Broker, CallPass};
-pub use host_row::{KeyHolder, Told, Wiring, credentials, holder};
+pub use host_row::{KeyHolder, NeededSetting, Told, Wiring, credentials, holder};
 pub use ledger::WireCaps;
 pub use prices::{GivenPrice, PriceList, as_of};
 #[cfg(test)]

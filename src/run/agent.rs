@@ -470,11 +470,6 @@ fn program(
             admitted.map_err(|error| Explanation::new(format!("the broker cannot be opened: {error}")))?;
         env.retain(|name, _| broker::credentials().all(|credential| credential != name));
         env.extend(told.variables);
-        if let Some((variable, text)) = told.file.filter(|(variable, _)| !env.contains_key(*variable)) {
-            let file = file_of_call(".json", text)?;
-            env.insert(variable.to_owned(), file.path().to_string_lossy().into_owned());
-            files.push(file);
-        }
         let (at, arguments) = told.arguments;
         let at = at.min(argv.len());
         argv.splice(at..at, arguments);

@@ -87,7 +87,9 @@ pub(super) fn caps(left: Budget, spent: &Usage, host_prices: bool) -> WireCaps {
 pub(super) fn together(host: Usage, wire: &WireReport) -> Usage {
     let seen = Some(wire.usage());
     if wire.requests == 0 {
-        return Usage { wire: seen, ..host };
+        // What asked nothing and says nothing cost nothing.
+        let nothing = wire.cost.filter(|_| host.tokens() == 0).map(Dollars::usd);
+        return Usage { cost_usd: host.cost_usd.or(nothing), wire: seen, ..host };
     }
     Usage {
         calls: host.calls.max(1),

@@ -197,7 +197,7 @@ HOSTS = [
         form=structured("structured_output"),
     ),
 ]
-# The same without a key, which ll-loop holds. Nothing of a user says how to reach the service.
+# The same without a key, which ll-loop holds. Of what a user has set, they get what they need for another address.
 HOSTS += [
     replace(
         host,
@@ -205,7 +205,7 @@ HOSTS += [
         options=("--broker", "auto"),
         environment=host.service or host.environment,
         arguments=(),
-        home={},
+        home={path: text for path, text in host.home.items() if path == ".gemini/settings.json"},
         fails=(),
     )
     for host in HOSTS

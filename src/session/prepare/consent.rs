@@ -63,7 +63,7 @@ pub(crate) fn decide(
     let budget = options.budget;
     let below = library.below(machine);
     let all = || std::iter::once(machine).chain(below.iter().map(Rc::as_ref));
-    let held = key_holder::withhold((options, machine), host, in_ci, session)?;
+    let held = key_holder::withhold(options, machine, host, in_ci, session)?;
     // At the wire, every request has a price or none, whatever its host says.
     let is_metered = matches!(held, Some(KeyHolder::Broker(_)));
     for one in all() {
@@ -82,7 +82,7 @@ pub(crate) fn decide(
     let mut broker = None;
     if let Some(host) = host.filter(|_| all().any(asks)) {
         name_account(host, in_ci, session);
-        broker = key_holder::settle(held, machine, (host, in_ci), session)?;
+        broker = key_holder::settle(held, machine, host, in_ci, session)?;
     }
     let subject = Consent { repository: links::repository(&located.root, None), loaded, library };
     for one in all() {

@@ -1,6 +1,11 @@
 //! Decides before a run starts who holds the key of the service that agents ask, and says so.
 
-use crate::broker::{KeyHolder, PriceList, Upstream, as_of, holder};
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::broker::{GivenPrice, KeyHolder, NeededSetting, PriceList, Upstream, as_of, holder};
+use crate::files::read;
 use crate::forge::github::event::WorkflowEvent;
 use crate::forge::github::http::Transport;
 use crate::host::Host;
@@ -10,13 +15,17 @@ use crate::session::context::Session;
 use crate::session::error::Error;
 use crate::session::options::LlmOptions;
 
+/// The largest file of settings that is read.
+const MOST_SETTINGS: u64 = read::MIB;
+
 /// Takes the key of the host out of what everything else of the run sees, where we are to hold it. This comes before
 /// anything is rendered.
 ///
 /// # Errors
 /// The variable that names the service names none.
 pub(crate) fn withhold(
-    (options, machine): (&LlmOptions, &Machine),
+    options: &LlmOptions,
+    machine: &Machine,
     host: Option<&'static dyn Host>,
     in_ci: bool,
     session: &Session<'_>,
@@ -27,10 +36,28 @@ pub(crate) fn withhold(
             "write an `https://` address, or `broker: off`, with which the key is in the hands of the host",
         )
     })?;
-    if let KeyHolder::Broker(wiring) = &held {
-        session.env.withhold(wiring.credentials());
+    let KeyHolder::Broker(wiring) = &held else { return Ok(Some(held)) };
+    if let Some(setting) = wiring.setting().filter(|setting| !is_said(setting, session)) {
+        let NeededSetting { file, pointer, value, .. } = setting;
+        let key = pointer.trim_start_matches('/').replace('/', ".");
+        return Ok(Some(KeyHolder::Host(format!(
+            "`{}` takes another address only where `~/{file}` says `{key}: \"{value}\"`",
+            host.name()
+        ))));
     }
+    session.env.withhold(wiring.credentials());
     Ok(Some(held))
+}
+
+/// Tells whether the settings of the user say something.
+fn is_said(setting: &NeededSetting, session: &Session<'_>) -> bool {
+    let said = || {
+        let home = session.env.get(setting.home).or_else(|| session.env.get("HOME"))?;
+        let text = read::text(&Path::new(home).join(setting.file), MOST_SETTINGS).ok()?;
+        let settings: Value = serde_json::from_str(&text).ok()?;
+        settings.pointer(setting.pointer)?.as_str().map(str::to_owned)
+    };
+    said().as_deref() == Some(setting.value)
 }
 
 /// Tells whether we are to hold the key: where the command line or the loop says so, and else in CI.
@@ -49,7 +76,8 @@ fn is_wanted(options: &LlmOptions, machine: &Machine, in_ci: bool) -> bool {
 pub(crate) fn settle(
     held: Option<KeyHolder>,
     machine: &Machine,
-    (host, in_ci): (&'static dyn Host, bool),
+    host: &'static dyn Host,
+    in_ci: bool,
     session: &Session<'_>,
 ) -> Result<Option<Brokerage>, Error> {
     let why = match held {
@@ -62,7 +90,7 @@ pub(crate) fn settle(
             ));
             let transport = Transport::from_env(&session.env.lookup()).map_err(Error::refused)?;
             let prices = PriceList::new(machine.llm.prices.iter().map(|(name, price)| {
-                (name.clone(), crate::broker::GivenPrice { input: price.input, output: price.output })
+                (name.clone(), GivenPrice { input: price.input, output: price.output })
             }));
             return Ok(Some(Brokerage::new(*wiring, prices, Upstream::new(&transport))));
         }

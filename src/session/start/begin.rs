@@ -73,7 +73,7 @@ impl Prepared {
         self.scope.clone_from(&options.scope);
         let (llm, in_ci) = (&options.run.llm, options.run.audience.is_ci());
         let host = consent::host_of(llm, in_ci, session)?;
-        key_holder::withhold((llm, &self.machine), host, in_ci, session)?;
+        key_holder::withhold(llm, &self.machine, host, in_ci, session)?;
         let context = resolve(&self, (&options, &files), session)?;
         self.settle(&context, session)?;
         if let Some(limit) = options.max_iterations {

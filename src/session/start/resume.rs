@@ -313,7 +313,7 @@ impl<'s> UnclaimedRun<'s> {
         let answers = answered::given(level.past.run().question(), &self.options.answers, now)?;
         let asked = with_overrides(&self.options.run.llm, &event.overrides);
         let host = consent::host_of(&asked, in_ci, self.session)?;
-        key_holder::withhold((&asked, &self.prepared.machine), host, in_ci, self.session)?;
+        key_holder::withhold(&asked, &self.prepared.machine, host, in_ci, self.session)?;
         how.changes = changes(&self.options, files, self.session, &self.prepared, &event)?;
         how.keeps_sessions = how.changes.place.is_none();
         if let Some((rewound, worktree)) = of_another {

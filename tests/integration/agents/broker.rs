@@ -421,7 +421,7 @@ fn a_key_in_the_hands_of_a_host_is_refused_where_strangers_set_off_the_run() {
     assert!(ran.stderr.contains("key: with the broker"), "{}", ran.all());
     let subscription = fake_host::project(&["claude"], LOOP, &["exit 1".to_owned()])
         .env("CLAUDE_CODE_OAUTH_TOKEN", service.key())
-        .env("GITHUB_EVENT_NAME", "issues");
+        .env("GITHUB_EVENT_NAME", "pull_request");
     let ran = subscription.run(&in_ci).code(2);
     assert!(ran.stderr.contains("key: in the host's hands (it has a login of its own"), "{}", ran.all());
 }
