@@ -168,7 +168,8 @@ fn try_out(ready: &BwrapReady) -> Result<(), String> {
 fn by(said: &str) -> RefusedBy {
     let setting = |name: &str| read::text(&Path::new("/proc/sys").join(name), MIB).unwrap_or_default();
     let is = |name: &str, value: &str| setting(name).trim() == value;
-    if is("user/max_user_namespaces", "0") || is("kernel/unprivileged_userns_clone", "0") {
+    let is_used_up = said.contains("namespaces exceeded");
+    if is_used_up || is("user/max_user_namespaces", "0") || is("kernel/unprivileged_userns_clone", "0") {
         RefusedBy::Sysctl
     } else if is("kernel/apparmor_restrict_unprivileged_userns", "1") {
         RefusedBy::AppArmor

@@ -186,7 +186,10 @@ impl Confinement {
         env.insert("TMPDIR".to_owned(), "/tmp".to_owned());
         let (mut facts, copied) = self.of_host(wish, &env)?;
         for (from, to) in copied {
-            let _absent = fs_err::copy(from, self.at("home").join(to));
+            let copy = self.at("home").join(to);
+            if read::copy(&from, &copy).is_ok() {
+                self.own(&copy, false)?;
+            }
         }
         let texts = |paths: &[PathBuf]| paths.iter().map(|path| text(path)).collect::<Vec<_>>();
         let in_scope = wish.scope.iter().filter(|path| path.exists()).map(|path| text(path)).collect();

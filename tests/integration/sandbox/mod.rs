@@ -162,7 +162,6 @@ fn a_sandbox_where_nothing_runs_is_an_error() {
         ("{action: make, sandbox: {forward: [0]}, next: done}", "a port from 1 to 65535"),
         ("{action: make, broker: auto, next: done}", "unknown key"),
         ("{action: make, judges: [x], next: done}", "unknown key"),
-        ("{action: make, approvers: [x], next: done}", "unknown key"),
         ("{action: make, reuse: true, next: done}", "unknown key"),
     ] {
         let text = format!(
