@@ -24,7 +24,7 @@ pub struct GitDirectory {
 const READ_IN_TREE: [&str; 4] = [".gitignore", ".gitattributes", ".gitmodules", ".loops/.gitignore"];
 
 /// The same in the git directory of a working tree, and in the one that it shares.
-const READ_IN_GIT: [&str; 13] = [
+const READ_IN_GIT: [&str; 15] = [
     "HEAD",
     "commondir",
     "config",
@@ -38,6 +38,8 @@ const READ_IN_GIT: [&str; 13] = [
     "info/sparse-checkout",
     "objects/info/alternates",
     "objects/info/commit-graph",
+    "objects/info/commit-graphs/commit-graph-chain",
+    "objects/pack/multi-pack-index",
 ];
 
 /// Names a pipe or a device that stands in the place of a file which git reads in the working tree around a directory: it
@@ -47,12 +49,21 @@ pub fn waited_for(directory: &Path) -> Option<PathBuf> {
     let in_tree = READ_IN_TREE.map(|name| found.root.join(name));
     let in_git =
         [&found.own, &found.shared].into_iter().flat_map(|git| READ_IN_GIT.map(|name| git.join(name)));
-    in_tree.into_iter().chain(in_git).find(|path| {
+    in_tree.into_iter().chain(in_git).chain(branch(&found)).find(|path| {
         path.metadata().is_ok_and(|metadata| {
             let kind = metadata.file_type();
             kind.is_fifo() || kind.is_char_device()
         })
     })
+}
+
+/// Returns the file of the branch that is checked out.
+fn branch(git: &GitDirectory) -> Option<PathBuf> {
+    let head = git.own.join("HEAD");
+    // Another kind of file is found above.
+    let text = head.is_file().then(|| read::text(&head, MAX_LINK).ok()).flatten()?;
+    let name = text.strip_prefix("ref: ")?.trim();
+    name.starts_with("refs/").then(|| git.shared.join(name))
 }
 
 /// Finds the git directory of the working tree around a directory.

@@ -738,6 +738,7 @@ const OPENERS: &[&str] = &[
     "cli/advised.rs",
     "cli/background.rs",
     "doctor/machine.rs",
+    "files/aside.rs",
     "files/read.rs",
     "files/replace.rs",
     "forge/archive.rs",

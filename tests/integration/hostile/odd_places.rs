@@ -246,12 +246,13 @@ fn listens(child: &Child) -> bool {
 }
 
 /// Where git waits for who writes, and we for git. The last one is found by git alone, in the middle of its work.
-const IN_FRONT_OF_GIT: [&str; 9] = [
+const IN_FRONT_OF_GIT: [&str; 10] = [
     ".git/HEAD",
     ".git/config",
     ".git/index",
     ".git/packed-refs",
     ".git/info/attributes",
+    ".git/objects/pack/multi-pack-index",
     ".gitattributes",
     ".gitignore",
     ".loops/.gitignore",
@@ -282,7 +283,7 @@ fn nobody_waits_for_git_once_the_end_was_asked_for() {
 
 #[test]
 fn a_pipe_in_front_of_git_is_named() {
-    for place in &IN_FRONT_OF_GIT[..8] {
+    for place in &IN_FRONT_OF_GIT[..9] {
         let project = project();
         put(&project, "pipe", place);
         let why = format!("{place}`, which is not a file");
