@@ -26,6 +26,7 @@
 //!    ├────▶ engine      the pure run
 //!    ├────▶ machine     compiled and checked
 //!    └────▶ definition  the file as written
+//!               people      whether a comment on a server answers a run
 //!               evaluate    what a verdict is and how output becomes one
 //!               lease       who may work on a scope, where several machines could
 //!               judges      which files decide what a check says, and what a run did to them
@@ -124,6 +125,7 @@ mod journal;
 mod judges;
 mod lease;
 mod machine;
+mod people;
 mod process;
 mod report;
 mod run;
@@ -232,6 +234,9 @@ pub mod internals {
     }
     pub mod machine {
         pub use crate::machine::*;
+    }
+    pub mod people {
+        pub use crate::people::*;
     }
     pub mod process {
         pub use crate::process::*;

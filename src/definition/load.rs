@@ -841,7 +841,6 @@ fn unmistakable(shown: String) -> String {
 }
 
 /// Decodes the text of a loop file that takes over no other file; `shown` is its name in findings.
-#[cfg(any(test, feature = "internals"))]
 pub fn decode(shown: &str, text: &str, digest: String) -> Result<Loaded, Box<Rejected>> {
     let mut fetch = |_: &Reference<'_>| Err(Explanation::new("no other file can be read here"));
     let mut loaded = decode_with(shown, text, Path::new(shown), &mut fetch)?;

@@ -2,6 +2,7 @@
 
 use super::Approvers;
 use crate::base::diagnostic::{Diagnostic, Diagnostics, FindingPlace};
+use crate::base::name::StateName;
 use crate::base::path::DocPath;
 use crate::base::text::{one_line, plural};
 use crate::definition::schema::{self, ActionType, Loop, State};
@@ -13,6 +14,13 @@ const CODE: &str = "approvers";
 pub(super) fn approvers(written: &schema::Approvers) -> Approvers {
     let schema::Approvers { users, teams, min, not_author } = written.clone();
     Approvers { users, teams, min: min.get(), not_author }
+}
+
+/// Returns who may answer the question of a state, as its file says it; nothing where no state of this name asks.
+pub fn of_state(definition: &Loop, name: &StateName) -> Option<Option<Approvers>> {
+    let state = definition.states.get(name)?;
+    let asks = state.action_type == Some(ActionType::HumanApproval);
+    asks.then(|| state.approvers.as_ref().or(definition.approvers.as_ref()).map(approvers))
 }
 
 /// Looks whether a state that says who answers it asks anybody: a gate that is not there must not look like one.

@@ -22,7 +22,7 @@ use crate::judges::declared::Declared;
 
 pub mod abilities;
 pub(crate) mod action;
-mod answerers;
+pub mod answerers;
 mod asked;
 pub mod calls;
 pub mod check;

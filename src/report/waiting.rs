@@ -21,7 +21,7 @@ pub fn facts(awaiting: &Awaiting) -> Vec<(&'static str, String)> {
 /// Says who may answer.
 fn who(approvers: Option<&Approvers>) -> String {
     let Some(Approvers { users, teams, min, not_author }) = approvers else {
-        return "whoever has write access, but not the author of the change".to_owned();
+        return "whoever has write access".to_owned();
     };
     let mut who = match (users.is_empty(), teams.is_empty()) {
         (true, true) => "whoever has write access".to_owned(),

@@ -199,8 +199,19 @@ pub struct ResumeOptions {
     pub context: Vec<(String, String)>,
     /// The answers to the question that it waits with; it waits on where there is none.
     pub answers: Vec<AnswerOptions>,
+    /// Comments that answer it, which are read when the question is known.
+    pub comments: CommentOptions,
     /// How it behaves.
     pub run: RunOptions,
+}
+
+/// Comments on a server that answer the question of a run.
+#[derive(Clone, Debug, Default)]
+pub struct CommentOptions {
+    /// Their ids.
+    pub ids: Vec<u64>,
+    /// The run of the workflow that asks, where it is known.
+    pub run: Option<u64>,
 }
 
 /// An answer to the question of a run.

@@ -10,6 +10,7 @@ use super::go_on::ContinueArgs;
 use super::resume::ResumeArgs;
 use super::run::RunArgs;
 use super::test::TestArgs;
+use crate::base::text::one_line;
 use crate::bundle::EXTENSION;
 use crate::ci::Provider;
 use crate::cli::flags::{self, Global, GoOn};
@@ -149,6 +150,9 @@ fn command(part: ActionPart, env: &Environment) -> Result<ActionCommand, Error> 
     let from = input(env, "resume-from");
     let mut command = parsed(words(env, from.as_deref())?)?;
     match &mut command {
+        ActionCommand::Run(_) if input(env, "answer").is_some() => {
+            return Err(Error::refused("the input `answer` needs `resume-from`: the run that it answers"));
+        }
         ActionCommand::Run(args) => {
             args.param.extend(pairs(env, "params")?);
             args.context.extend(pairs(env, "context")?);
@@ -159,12 +163,25 @@ fn command(part: ActionPart, env: &Environment) -> Result<ActionCommand, Error> 
         ActionCommand::Resume(args) => {
             // The journal keeps the inputs of the first run, except for secrets, which have to be given again.
             args.context.extend(pairs(env, "context")?);
+            args.answers.extend(comments(env)?);
             inputs(part, env, &mut args.run)?;
         }
         // Its inputs are words of the command line.
         ActionCommand::Test(_) => {}
     }
     Ok(command)
+}
+
+/// Returns the comments of the input `answer`.
+fn comments(env: &Environment) -> Result<Vec<u64>, Error> {
+    let answer = input(env, "answer").unwrap_or_default();
+    let id = |word: &str| {
+        word.parse().map_err(|_| {
+            Error::refused(format!("invalid comment `{}` in the input `answer`", one_line(word, 40)))
+                .with_hint("write the numbers of comments, with blanks between them")
+        })
+    };
+    answer.split_whitespace().map(id).collect()
 }
 
 fn parsed(words: Vec<String>) -> Result<ActionCommand, Error> {

@@ -10,7 +10,7 @@ use crate::engine::question::{AnswerKind, AnswerWay};
 use crate::session::context::Session;
 use crate::session::environment::Environment;
 use crate::session::error::Error;
-use crate::session::options::{AnswerOptions, ResumeOptions, Which};
+use crate::session::options::{AnswerOptions, CommentOptions, ResumeOptions, Which};
 use crate::session::start::resume::Resumption;
 
 /// The arguments of `answer`. Options of the first command line still hold.
@@ -75,6 +75,7 @@ fn options(args: &AnswerArgs, env: &Environment) -> Result<(Which, ResumeOptions
         timeout: None,
         context: args.context.clone(),
         answers: vec![answer],
+        comments: CommentOptions::default(),
         run: flags::run(&args.run, env)?,
     };
     Ok((which, options))

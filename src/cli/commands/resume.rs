@@ -12,7 +12,7 @@ use crate::cli::unbegun;
 use crate::session::context::Session;
 use crate::session::environment::Environment;
 use crate::session::error::Error;
-use crate::session::options::{ResumeOptions, Which};
+use crate::session::options::{CommentOptions, ResumeOptions, Which};
 use crate::session::start::resume::Resumption;
 
 /// The arguments of `resume`. Options of the first command line still hold.
@@ -28,6 +28,10 @@ pub(in crate::cli) struct ResumeArgs {
     /// With `--from`: the repository on GitHub, if it is not that of the job
     #[arg(long, value_name = "OWNER/NAME", requires = "from")]
     pub(super) repo: Option<String>,
+    /// Take the comment with this id, on the pull request, for an answer to the question that the run waits with; once for
+    /// each person who has to answer
+    #[arg(long = "answer", value_name = "COMMENT", action = ArgAction::Append)]
+    pub(super) answers: Vec<u64>,
     /// Continue even if the loop file has changed
     #[arg(long)]
     pub(super) accept_changes: bool,
@@ -72,7 +76,16 @@ fn options(args: &ResumeArgs, env: &Environment) -> Result<(Which, ResumeOptions
         timeout: args.timeout,
         context: args.context.clone(),
         answers: Vec::new(),
+        comments: CommentOptions {
+            ids: args.answers.clone(),
+            run: args.from.as_deref().and_then(number_of_run),
+        },
         run: flags::run(&args.run, env)?,
     };
     Ok((which, options))
+}
+
+/// Returns the number of the run that `run:ID` names.
+fn number_of_run(source: &str) -> Option<u64> {
+    source.strip_prefix("run:")?.parse().ok()
 }

@@ -12,7 +12,7 @@ use crate::cli::terminal::Terminal;
 use crate::report::numbers::StepNumber;
 use crate::session::context::Session;
 use crate::session::error::Error;
-use crate::session::options::ResumeOptions;
+use crate::session::options::{CommentOptions, ResumeOptions};
 use crate::session::start::rewound_run::RewindOptions;
 
 /// The arguments of `rewind`. Options of the run that it comes from still hold.
@@ -62,6 +62,7 @@ pub(in crate::cli) fn rewind(args: &RewindArgs, session: &Session<'_>, output: &
         timeout: args.timeout,
         context: args.context.clone(),
         answers: Vec::new(),
+        comments: CommentOptions::default(),
         run: flags::run(&args.run, session.env)?,
     };
     let ready = session.rewind(args.name.as_deref(), rewind, options, args.run.reach.allow_outside)?;

@@ -1,5 +1,6 @@
 //! GitHub, and Gitea and Forgejo, which speak almost the same API.
 
+pub mod answers;
 pub mod api;
 pub mod artifacts;
 mod blob;

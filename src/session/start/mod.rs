@@ -4,6 +4,7 @@ mod answered;
 pub mod begin;
 pub mod changes;
 pub mod changes_on_resume;
+mod comment_answers;
 pub mod entering;
 pub mod incoming;
 pub mod resume;

@@ -9,7 +9,7 @@ use super::changes_on_resume::changes;
 use super::entering::{assemble, begin_files};
 use super::incoming::Incoming;
 use super::rewind_origin::{Made, Rewound};
-use super::{answered, tree};
+use super::{answered, comment_answers, tree};
 use crate::base::name::StateName;
 use crate::base::text::one_line;
 use crate::base::time::human;
@@ -310,6 +310,13 @@ impl<'s> UnclaimedRun<'s> {
         let mut event = level.past.start().clone();
         let in_ci = self.options.run.audience.is_ci();
         let now = (Clock::start().now(), in_ci);
+        if !self.options.comments.ids.is_empty() {
+            // Read once, although a bundle is folded twice.
+            let comments = std::mem::take(&mut self.options.comments);
+            let at = (self.prepared.located.root.as_path(), event.source.file.as_str());
+            let read = comment_answers::read(&comments, level.past.run().question(), at, self.session)?;
+            self.options.answers.extend(read);
+        }
         let answers = answered::given(level.past.run().question(), &self.options.answers, now)?;
         let asked = with_overrides(&self.options.run.llm, &event.overrides);
         let host = consent::host_of(&asked, in_ci, self.session)?;

@@ -82,6 +82,7 @@ const ROOMS: &[Room] = &[
         &["base", "board", "evaluate", "files", "machine", "engine"],
         &["base64", "chrono", "console", "flate2", "indicatif", "quick_junit", "regex", "sha2", "shlex"],
     ),
+    pure("people", &["base", "engine", "machine"], &[]),
     impure(
         "journal",
         &["base", "board", "evaluate", "engine", "files"],
@@ -95,7 +96,7 @@ const ROOMS: &[Room] = &[
     ),
     mixed(
         "forge",
-        &["base", "files", "engine", "report"],
+        &["base", "files", "engine", "report", "people"],
         &["base64", "chrono", "console", "fs_err", "http", "sha1", "sha2", "tempfile", "ureq", "uuid", "zip"],
         &[
             "change.rs",
@@ -159,6 +160,7 @@ const ROOMS: &[Room] = &[
             "machine",
             "engine",
             "report",
+            "people",
             "journal",
             "git",
             "forge",

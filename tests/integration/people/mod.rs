@@ -1,3 +1,4 @@
 //! People in the loop: what a run asks, who answers, and how it goes on.
 
+mod comments;
 mod questions;

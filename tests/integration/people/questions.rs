@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::common::{Project, Ran, git};
 
-const ASKS: &str = "\
+pub(super) const ASKS: &str = "\
 name: main
 description: d
 initial: make
@@ -20,7 +20,7 @@ states:
 
 const CI: &[&str] = &["--ci=plain", "--no-strict", "--on-change", "report"];
 
-fn project(text: &str) -> Project {
+pub(super) fn project(text: &str) -> Project {
     let project = Project::with_loop(text).file("README", "x\n");
     git(&project, &["init", "-q", "-b", "main"]);
     git(&project, &["add", "."]);
@@ -32,18 +32,18 @@ fn asked(project: &Project) -> Ran {
     project.run(&[&["run", "main"], CI].concat()).code(75)
 }
 
-fn awaiting(project: &Project) -> Value {
+pub(super) fn awaiting(project: &Project) -> Value {
     let listed = project.run(&["list", "--awaiting", "--json"]).code(0).stdout;
     assert_eq!(listed.lines().count(), 1, "{listed}");
     serde_json::from_str::<Value>(&listed).unwrap()["awaiting"].clone()
 }
 
-fn code(awaiting: &Value) -> String {
+pub(super) fn code(awaiting: &Value) -> String {
     awaiting["code"].as_str().unwrap().to_owned()
 }
 
 /// Returns the events of one kind.
-fn of(project: &Project, kind: &str) -> Vec<Value> {
+pub(super) fn of(project: &Project, kind: &str) -> Vec<Value> {
     project.events().into_iter().filter(|event| event["event"] == kind).collect()
 }
 

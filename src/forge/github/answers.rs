@@ -1,0 +1,207 @@
+//! What the server knows of a comment that answers a run: asked at this moment, by the ids of the comment and its author.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::api::{Api, ApiError};
+use super::graphql::Document;
+use super::repository::RepositoryName;
+use super::server::Flavour;
+use crate::base::text::percent_encoded;
+use crate::base::time::Timestamp;
+use crate::people::ruling::{Account, CommentFacts, PermissionFacts, PullFacts};
+
+/// When a comment was edited, which REST does not say.
+const EDITED: Document = Document::query(
+    "the time at which the comment was edited",
+    "query($id: ID!) { node(id: $id) { ... on IssueComment { lastEditedAt } } }",
+);
+
+/// A comment with what is around it.
+#[derive(Clone, Debug)]
+pub struct FoundAnswer {
+    /// The comment.
+    pub comment: CommentFacts,
+    /// What its author may do.
+    pub permission: PermissionFacts,
+    /// The pull request that it is on.
+    pub pull: PullFacts,
+    /// The branches whose loop files say who may answer: that which the pull request is for, and the default one. Whoever
+    /// opens another pull request chooses its base, and not the default branch.
+    pub branches: Vec<String>,
+}
+
+#[derive(Deserialize)]
+struct AnsweringComment {
+    id: u64,
+    node_id: Option<String>,
+    body: Option<String>,
+    user: Option<AnsweringUser>,
+    created_at: Timestamp,
+    updated_at: Timestamp,
+    issue_url: String,
+    performed_via_github_app: Option<serde::de::IgnoredAny>,
+}
+
+#[derive(Deserialize)]
+struct AnsweringUser {
+    id: u64,
+    login: String,
+    #[serde(rename = "type", default)]
+    kind: String,
+}
+
+#[derive(Deserialize)]
+struct AnsweredPull {
+    number: u64,
+    state: String,
+    user: Option<AnsweringUser>,
+    head: PullSide,
+    base: PullSide,
+}
+
+#[derive(Deserialize)]
+struct PullSide {
+    sha: String,
+    #[serde(rename = "ref")]
+    name: String,
+    repo: Option<PullSideRepository>,
+}
+
+#[derive(Deserialize)]
+struct PullSideRepository {
+    full_name: String,
+    default_branch: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct AuthorPermission {
+    permission: String,
+    user: Option<AnsweringUser>,
+}
+
+#[derive(Deserialize)]
+struct EditedComment {
+    node: Option<EditedCommentNode>,
+}
+
+#[derive(Deserialize)]
+struct EditedCommentNode {
+    #[serde(rename = "lastEditedAt")]
+    at: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct StartedRun {
+    actor: Option<AnsweringUser>,
+}
+
+#[derive(Deserialize)]
+struct BranchFile {
+    content: String,
+}
+
+/// Asks for a comment, its pull request and its author, in four requests.
+///
+/// # Errors
+/// The server does not answer, or the comment is on no pull request of this repository.
+pub fn find(api: &Api, repository: &RepositoryName, id: u64) -> Result<FoundAnswer, ApiError> {
+    let path = repository.path(&format!("/issues/comments/{id}"));
+    let found: AnsweringComment = api.get(&path, &[])?;
+    let unreadable =
+        |reason: &str| ApiError::Unreadable { request: format!("GET {path}"), reason: reason.to_owned() };
+    let number = of_this_repository(&found.issue_url, repository);
+    let number = number.ok_or_else(|| unreadable("the comment is not one of this repository"))?;
+    let user = found.user.ok_or_else(|| unreadable("the comment has no author"))?;
+    if found.id != id {
+        return Err(unreadable("it is another comment"));
+    }
+    let pull: AnsweredPull = api.get(&repository.path(&format!("/pulls/{number}")), &[])?;
+    let login = percent_encoded(&user.login);
+    let asked = repository.path(&format!("/collaborators/{login}/permission"));
+    let permission: AuthorPermission = api.get(&asked, &[])?;
+    let is_edited = found.updated_at != found.created_at || was_edited(api, found.node_id.as_deref())?;
+    let comment = CommentFacts {
+        id,
+        author: Account { id: user.id, is_bot: user.kind == "Bot", name: user.login },
+        is_by_app: found.performed_via_github_app.is_some(),
+        body: found.body.unwrap_or_default(),
+        created: found.created_at,
+        is_edited,
+    };
+    let permission = PermissionFacts {
+        account: permission.user.map_or(0, |user| user.id),
+        may_write: matches!(permission.permission.as_str(), "admin" | "write" | "owner"),
+    };
+    let home = repository.to_string();
+    let is_own =
+        |side: &PullSide| side.repo.as_ref().is_some_and(|repo| repo.full_name.eq_ignore_ascii_case(&home));
+    let facts = PullFacts {
+        number: pull.number,
+        is_open: pull.state == "open",
+        is_of_fork: !is_own(&pull.head),
+        author: pull.user.map_or(0, |user| user.id),
+        head: pull.head.sha,
+    };
+    let default = pull.base.repo.and_then(|repo| repo.default_branch);
+    let default = default.ok_or_else(|| unreadable("the server does not name the default branch"))?;
+    let mut branches = vec![pull.base.name, default];
+    branches.dedup();
+    Ok(FoundAnswer { comment, permission, pull: facts, branches })
+}
+
+/// Returns who started a run of a workflow, where the server says it.
+///
+/// # Errors
+/// The server does not answer.
+pub fn started_by(api: &Api, repository: &RepositoryName, run: u64) -> Result<Option<u64>, ApiError> {
+    let started: StartedRun = api.get(&repository.path(&format!("/actions/runs/{run}")), &[])?;
+    Ok(started.actor.map(|actor| actor.id))
+}
+
+/// Returns the text of a file at a branch; nothing where it is not there.
+///
+/// # Errors
+/// The server does not answer, or not with a text.
+pub fn file_at(
+    api: &Api,
+    repository: &RepositoryName,
+    file: &str,
+    branch: &str,
+) -> Result<Option<String>, ApiError> {
+    let encoded: Vec<String> = file.split('/').map(percent_encoded).collect();
+    let path = repository.path(&format!("/contents/{}", encoded.join("/")));
+    let found: BranchFile = match api.get(&path, &[("ref", branch)]) {
+        Err(ApiError::NotFound { .. }) => return Ok(None),
+        found => found?,
+    };
+    let text: String = found.content.chars().filter(|c| !c.is_ascii_whitespace()).collect();
+    let text = STANDARD.decode(text).ok().and_then(|bytes| String::from_utf8(bytes).ok());
+    let reason = "it is not a text in base64".to_owned();
+    text.map(Some).ok_or(ApiError::Unreadable { request: format!("GET {path}"), reason })
+}
+
+/// Tells whether GitHub says that a comment was edited: one that was edited in the second in which it was written has the same
+/// times. Gitea and Forgejo have nothing but the times.
+fn was_edited(api: &Api, node: Option<&str>) -> Result<bool, ApiError> {
+    match (api.server().flavour(), node) {
+        (Flavour::Github, Some(node)) => {
+            let edited: EditedComment = api.graphql(EDITED, &json!({ "id": node }))?;
+            // A comment that GraphQL does not know cannot be vouched for.
+            Ok(edited.node.is_none_or(|node| node.at.is_some()))
+        }
+        (Flavour::Github, None) => Ok(true),
+        (Flavour::Gitea | Flavour::Forgejo, _) => Ok(false),
+    }
+}
+
+/// Returns the number of the issue that an address names, if it is one of this repository.
+fn of_this_repository(issue: &str, repository: &RepositoryName) -> Option<u64> {
+    let (before, number) = issue.rsplit_once('/')?;
+    let before = before.strip_suffix("/issues").or_else(|| before.strip_suffix("/pulls"))?;
+    let name = format!("/{repository}");
+    let is_own = before.to_lowercase().ends_with(&name.to_lowercase());
+    number.parse().ok().filter(|_| is_own)
+}

@@ -1,0 +1,383 @@
+//! Whether a comment answers the question of a run: who wrote it, about what, and whether that was still so at this moment.
+
+use super::command::{self, CommandFault, WrittenAnswer};
+use crate::base::text::listed;
+use crate::base::time::Timestamp;
+use crate::engine::question::Awaiting;
+use crate::machine::Approvers;
+
+/// An account of a server. Its name may be given to somebody else; its id is not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Account {
+    /// Its id.
+    pub id: u64,
+    /// Its name.
+    pub name: String,
+    /// Whether a program has it.
+    pub is_bot: bool,
+}
+
+/// A comment, as the server has it at this moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CommentFacts {
+    /// Its id.
+    pub id: u64,
+    /// Who wrote it.
+    pub author: Account,
+    /// Whether a program wrote it in the name of somebody.
+    pub is_by_app: bool,
+    /// Its text.
+    pub body: String,
+    /// When it was written.
+    pub created: Timestamp,
+    /// Whether it was changed since.
+    pub is_edited: bool,
+}
+
+/// The pull request that a comment is on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PullFacts {
+    /// Its number.
+    pub number: u64,
+    /// Whether it is open.
+    pub is_open: bool,
+    /// The commit that it proposes.
+    pub head: String,
+    /// Whether that is in another repository.
+    pub is_of_fork: bool,
+    /// Who opened it.
+    pub author: u64,
+}
+
+/// What an account may do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PermissionFacts {
+    /// The account that the server answered for.
+    pub account: u64,
+    /// Whether it may write to the repository.
+    pub may_write: bool,
+}
+
+/// Everything that the server knows of an answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AnswerFacts {
+    /// The comment.
+    pub comment: CommentFacts,
+    /// What its author may do.
+    pub permission: PermissionFacts,
+    /// The pull request that it is on.
+    pub pull: PullFacts,
+    /// Who started the run of the workflow that asks, where the server says it.
+    pub started_by: Option<u64>,
+    /// Who may answer, as a branch says it that the change does not choose.
+    pub approvers: Option<Approvers>,
+}
+
+/// Why a comment does not answer a question.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AnswerRefusal {
+    /// It says something else.
+    #[error("{0}")]
+    Command(#[from] CommandFault),
+    /// It was changed.
+    #[error("it was edited; write a new one")]
+    Edited,
+    /// It was there before the question.
+    #[error("it is older than the question")]
+    Older,
+    /// It came too late.
+    #[error("the question was open until {0}")]
+    Late(Timestamp),
+    /// It is about another question.
+    #[error("it answers `{given}`, and the question is `{open}`")]
+    OtherQuestion {
+        /// The code that it names.
+        given: String,
+        /// That of the question.
+        open: String,
+    },
+    /// It names another commit.
+    #[error("it is about another commit than the question")]
+    OtherCommit,
+    /// There are commits that nobody was asked about.
+    #[error("the pull request has another head than the commit that the question is about")]
+    HeadMoved,
+    /// There is nothing to decide any more.
+    #[error("the pull request is closed")]
+    Closed,
+    /// What would go on is the code of a stranger.
+    #[error("the pull request is of a fork")]
+    Fork,
+    /// The name belongs to somebody else now.
+    #[error("the account that wrote it is not the one that has its name now")]
+    OtherAccount,
+    /// A program wrote it.
+    #[error("a program wrote it, and the loop does not name that one")]
+    Program,
+    /// The author may not write.
+    #[error("its author has no write access to the repository")]
+    NoWriteAccess,
+    /// The author is not one of those who may.
+    #[error("only {0} may answer")]
+    NotNamed(String),
+    /// The loop names teams, and whose members these are is not asked.
+    #[error("the loop names teams, and only named users can answer by a comment so far")]
+    Teams,
+    /// The author of the change answered.
+    #[error("the author of the change, and whoever started the run, may not answer")]
+    Author,
+}
+
+/// Reads the answer of a comment to a question, or says why it is none.
+pub fn decide(facts: &AnswerFacts, awaiting: &Awaiting) -> Result<WrittenAnswer, AnswerRefusal> {
+    let AnswerFacts { comment, pull, .. } = facts;
+    let written = command::read(&comment.body)?;
+    if written.code != awaiting.code {
+        let (given, open) = (written.code, awaiting.code.clone());
+        return Err(AnswerRefusal::OtherQuestion { given, open });
+    }
+    if comment.is_edited {
+        return Err(AnswerRefusal::Edited);
+    }
+    // Servers know whole seconds.
+    if comment.created.as_millis() < awaiting.asked_at.as_millis() / 1000 * 1000 {
+        return Err(AnswerRefusal::Older);
+    }
+    if comment.created >= awaiting.until {
+        return Err(AnswerRefusal::Late(awaiting.until));
+    }
+    may_answer(facts)?;
+    if !pull.is_open {
+        return Err(AnswerRefusal::Closed);
+    }
+    if pull.is_of_fork {
+        return Err(AnswerRefusal::Fork);
+    }
+    let Some(sha) = &awaiting.sha else { return Err(AnswerRefusal::HeadMoved) };
+    if pull.head != sha.as_str() {
+        return Err(AnswerRefusal::HeadMoved);
+    }
+    if written.sha.as_ref().is_some_and(|named| !sha.as_str().starts_with(named.as_str())) {
+        return Err(AnswerRefusal::OtherCommit);
+    }
+    Ok(written)
+}
+
+/// Tells whether the author of a comment may answer.
+fn may_answer(facts: &AnswerFacts) -> Result<(), AnswerRefusal> {
+    let AnswerFacts { comment, permission, pull, started_by, approvers } = facts;
+    let author = &comment.author;
+    if permission.account != author.id {
+        return Err(AnswerRefusal::OtherAccount);
+    }
+    let named = approvers.as_ref().filter(|approvers| approvers.names_somebody());
+    let is_named =
+        named.is_some_and(|named| named.users.iter().any(|user| user.eq_ignore_ascii_case(&author.name)));
+    if (author.is_bot || comment.is_by_app) && !is_named {
+        return Err(AnswerRefusal::Program);
+    }
+    if !permission.may_write {
+        return Err(AnswerRefusal::NoWriteAccess);
+    }
+    if let (Some(named), false) = (named, is_named) {
+        if !named.teams.is_empty() {
+            return Err(AnswerRefusal::Teams);
+        }
+        return Err(AnswerRefusal::NotNamed(listed(&named.users, "or")));
+    }
+    let is_kept_out = approvers.as_ref().is_some_and(|approvers| approvers.not_author);
+    if is_kept_out && (author.id == pull.author || *started_by == Some(author.id)) {
+        return Err(AnswerRefusal::Author);
+    }
+    Ok(())
+}
+
+/// Tells whether so many different people approve as the loop wants; one who says no is enough.
+pub fn are_enough(authors: &[u64], min: u32) -> bool {
+    let mut different = authors.to_vec();
+    different.sort_unstable();
+    different.dedup();
+    different.len() >= min as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::name::StateName;
+    use crate::base::object::ObjectId;
+    use crate::base::sum::Sum;
+    use crate::engine::question::AnswerKind;
+
+    const HEAD: &str = "1111111111111111111111111111111111111111";
+    const ASKED: i64 = 1_790_000_000_123;
+
+    fn awaiting() -> Awaiting {
+        let digest = Sum::of(b"question");
+        Awaiting {
+            question: "Deploy?".to_owned(),
+            options: AnswerKind::ALL.to_vec(),
+            asked_at: Timestamp::from_millis(ASKED),
+            state: StateName::parse("ask").unwrap(),
+            tree: Some(ObjectId::parse(&"2".repeat(40)).unwrap()),
+            sha: Some(ObjectId::parse(HEAD).unwrap()),
+            digest,
+            code: digest.to_string()[..8].to_owned(),
+            approvers: None,
+            until: Timestamp::from_millis(ASKED + 1_000_000),
+        }
+    }
+
+    /// Ada approves the change of grace, whose run the account 9 started.
+    fn facts() -> AnswerFacts {
+        AnswerFacts {
+            comment: CommentFacts {
+                id: 5,
+                author: Account { id: 7, name: "ada".to_owned(), is_bot: false },
+                is_by_app: false,
+                body: format!("/ll-loop approve {}", awaiting().code),
+                created: Timestamp::from_millis(ASKED + 10_000),
+                is_edited: false,
+            },
+            permission: PermissionFacts { account: 7, may_write: true },
+            pull: PullFacts { number: 3, is_open: true, head: HEAD.to_owned(), is_of_fork: false, author: 8 },
+            started_by: Some(9),
+            approvers: None,
+        }
+    }
+
+    fn named(users: &[&str], teams: &[&str]) -> Option<Approvers> {
+        let all = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        Some(Approvers { users: all(users), teams: all(teams), min: 1, not_author: true })
+    }
+
+    #[test]
+    fn who_may_answers() {
+        let good = [
+            facts(),
+            AnswerFacts { approvers: named(&["Ada"], &[]), ..facts() },
+            AnswerFacts { approvers: named(&["ada"], &["acme/release"]), ..facts() },
+            // A second is the least that servers know.
+            AnswerFacts {
+                comment: CommentFacts {
+                    created: Timestamp::from_millis(ASKED / 1000 * 1000),
+                    ..facts().comment
+                },
+                ..facts()
+            },
+            // Without `approvers`, the author may as well.
+            AnswerFacts { pull: PullFacts { author: 7, ..facts().pull }, ..facts() },
+            AnswerFacts {
+                pull: PullFacts { author: 7, ..facts().pull },
+                approvers: Some(Approvers { not_author: false, ..named(&["ada"], &[]).unwrap() }),
+                ..facts()
+            },
+            AnswerFacts {
+                comment: CommentFacts {
+                    author: Account { id: 7, name: "release[bot]".to_owned(), is_bot: true },
+                    ..facts().comment
+                },
+                approvers: named(&["release[bot]"], &[]),
+                ..facts()
+            },
+        ];
+        for facts in good {
+            assert_eq!(
+                decide(&facts, &awaiting()).map(|written| written.kind),
+                Ok(AnswerKind::Approve),
+                "{facts:?}"
+            );
+        }
+    }
+
+    /// One thing that is wrong with an answer which is good otherwise.
+    type Forgery = (&'static str, fn(&mut AnswerFacts));
+
+    const FORGERIES: &[Forgery] = &[
+        ("edited", |facts| facts.comment.is_edited = true),
+        ("by an app", |facts| facts.comment.is_by_app = true),
+        ("by a bot", |facts| facts.comment.author.is_bot = true),
+        ("older", |facts| facts.comment.created = Timestamp::from_millis(ASKED - 1_000)),
+        ("ancient", |facts| facts.comment.created = Timestamp::from_millis(0)),
+        ("late", |facts| facts.comment.created = Timestamp::from_millis(ASKED + 1_000_000)),
+        ("other question", |facts| facts.comment.body = "/ll-loop approve 00000000".to_owned()),
+        ("without code", |facts| facts.comment.body = "/ll-loop approve".to_owned()),
+        ("in a quotation", |facts| facts.comment.body.insert_str(0, "> ")),
+        ("in a code block", |facts| facts.comment.body.insert_str(0, "```\n")),
+        ("in a later line", |facts| facts.comment.body.insert_str(0, "\n")),
+        ("other commit", |facts| facts.comment.body.push_str(" 2222222")),
+        ("head moved", |facts| facts.pull.head = "3".repeat(40)),
+        ("head unknown", |facts| facts.pull.head.clear()),
+        ("closed", |facts| facts.pull.is_open = false),
+        ("fork", |facts| facts.pull.is_of_fork = true),
+        ("no writer", |facts| facts.permission.may_write = false),
+        ("renamed account", |facts| facts.permission.account = 70),
+        ("freed name", |facts| facts.comment.author.id = 70),
+        ("not named", |facts| facts.approvers = named(&["grace"], &[])),
+        ("look-alike", |facts| facts.approvers = named(&["ad\u{430}"], &[])),
+        ("longer name", |facts| facts.approvers = named(&["ada2", "xada", "ad"], &[])),
+        ("a team", |facts| facts.approvers = named(&[], &["acme/release"])),
+        ("author of the change", |facts| {
+            facts.approvers = named(&["ada"], &[]);
+            facts.pull.author = 7;
+        }),
+        ("who started the run", |facts| {
+            facts.approvers = named(&["ada"], &[]);
+            facts.started_by = Some(7);
+        }),
+        ("author, whoever may write", |facts| {
+            facts.approvers = named(&[], &[]);
+            facts.pull.author = 7;
+        }),
+    ];
+
+    /// Each forgery alone, and every pair of them: what is wrong twice is not right.
+    #[test]
+    fn no_forgery_is_taken() {
+        let mut tried = 0;
+        for (name, forge) in FORGERIES {
+            let mut one = facts();
+            forge(&mut one);
+            assert!(decide(&one, &awaiting()).is_err(), "{name}");
+            tried += 1;
+        }
+        // Of whom the loop names, the second forgery may say another thing, so that it has the last word.
+        for (name, forge) in FORGERIES.iter().filter(|(name, _)| !is_about_names(name)) {
+            for (other, also) in FORGERIES {
+                let mut both = facts();
+                also(&mut both);
+                forge(&mut both);
+                // Both together are one other account.
+                if (*name, *other) != ("renamed account", "freed name") {
+                    assert!(decide(&both, &awaiting()).is_err(), "{name} and {other}");
+                    tried += 1;
+                }
+            }
+        }
+        assert!(tried >= 200, "only {tried} were tried");
+    }
+
+    /// Tells whether a forgery is one only as long as the loop names nobody else.
+    fn is_about_names(name: &str) -> bool {
+        [
+            "not named",
+            "look-alike",
+            "longer name",
+            "a team",
+            "author",
+            "who started",
+            "by a bot",
+            "by an app",
+            "freed name",
+        ]
+        .iter()
+        .any(|about| name.starts_with(about))
+    }
+
+    #[test]
+    fn so_many_have_to_be_different() {
+        assert!(are_enough(&[7], 1));
+        assert!(!are_enough(&[], 1));
+        assert!(!are_enough(&[7, 7, 7], 2));
+        assert!(are_enough(&[7, 8, 7], 2));
+    }
+}

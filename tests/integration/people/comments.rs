@@ -1,0 +1,181 @@
+//! A comment answers a run: it is read by its id in the job that goes on, and no input is believed beside it.
+
+use base64::Engine as _;
+use serde_json::{Value, json};
+use wiremock::matchers::{method, path, query_param};
+use wiremock::{Mock, ResponseTemplate};
+
+use super::questions::{ASKS, awaiting, code, of, project};
+use crate::ci::reported::Github;
+use crate::common::{Project, Ran, git};
+
+const COMMENT: u64 = 501;
+
+/// A pull request of grace, on which ada has written a comment.
+struct Scene {
+    github: Github,
+    project: Project,
+    comment: Value,
+    pull: Value,
+    permission: Value,
+    edited: Value,
+    /// The loop file of the base branch.
+    base: Option<String>,
+    actor: u64,
+}
+
+impl Scene {
+    /// A run that asks, and a comment that approves.
+    fn of(text: &str) -> Self {
+        let project = project(text);
+        drop(project.run(&["run", "main", "--ci=plain", "--no-strict", "--on-change", "report"]).code(75));
+        let github = Github::silent();
+        let head = git(&project, &["rev-parse", "HEAD"]);
+        let asked = awaiting(&project);
+        let now = asked["asked_at"].as_str().unwrap()[..19].to_owned() + "Z";
+        let side = |name: &str, sha: &str| json!({"sha": sha, "ref": name, "repo": {"full_name": "Octo/project", "default_branch": "main"}});
+        Self {
+            comment: json!({
+                "id": COMMENT, "node_id": "IC_1", "body": format!("/ll-loop approve {}", code(&asked)),
+                "user": {"id": 7, "login": "ada", "type": "User"},
+                "created_at": now, "updated_at": now,
+                "issue_url": "https://api.github.com/repos/octo/project/issues/3",
+                "performed_via_github_app": null,
+            }),
+            pull: json!({
+                "number": 3, "state": "open", "user": {"id": 8, "login": "grace", "type": "User"},
+                "head": side("change", &head), "base": side("main", "1"),
+            }),
+            permission: json!({"permission": "write", "user": {"id": 7, "login": "ada", "type": "User"}}),
+            edited: json!({"data": {"node": {"lastEditedAt": null}}}),
+            base: Some(text.to_owned()),
+            actor: 9,
+            project,
+            github,
+        }
+    }
+
+    fn changed(mut self, change: impl FnOnce(&mut Self)) -> Self {
+        change(&mut self);
+        self
+    }
+
+    /// Goes on with the run by the comment.
+    fn resume(self) -> (Ran, Project, Github) {
+        let Self { github, project, comment, pull, permission, edited, base, actor } = self;
+        let get = |at: &str, body: Value| {
+            github.mount(
+                Mock::given(method("GET"))
+                    .and(path(at))
+                    .respond_with(ResponseTemplate::new(200).set_body_json(body)),
+            );
+        };
+        let below = "/repos/octo/project";
+        get(&format!("{below}/issues/comments/{COMMENT}"), comment);
+        get(&format!("{below}/pulls/3"), pull);
+        get(&format!("{below}/collaborators/ada/permission"), permission);
+        get(&format!("{below}/actions/runs/70"), json!({"actor": {"id": actor, "login": "x"}}));
+        if let Some(base) = base {
+            let content = base64::engine::general_purpose::STANDARD.encode(base);
+            get(&format!("{below}/contents/.loops/main.yaml"), json!({"content": content}));
+        }
+        let answer = ResponseTemplate::new(200).set_body_json(edited);
+        github.mount(Mock::given(method("POST")).and(path("/graphql")).respond_with(answer));
+        let project = project
+            .env("GITHUB_API_URL", github.address())
+            .env("GITHUB_REPOSITORY", "octo/project")
+            .env("LL_TOKEN", "ghs_0123456789");
+        let ran = project.run(&["resume", "main", "--ci=plain", "--answer", &COMMENT.to_string()]);
+        (ran, project, github)
+    }
+
+    /// Tells that the comment is refused, for this reason, and leaves nothing.
+    #[track_caller]
+    fn refused(self, says: &str) {
+        let before = self.project.events().len();
+        let (ran, project, _) = self.resume();
+        drop(ran.code(2).says(says));
+        assert_eq!(project.events().len(), before);
+        assert_eq!(of(&project, "approval"), Vec::<Value>::new());
+    }
+}
+
+#[test]
+fn a_comment_goes_on_with_the_run_it_answers() {
+    let (ran, project, github) = Scene::of(ASKS).resume();
+    drop(ran.code(0).says("approved by ada (comment 501)"));
+    assert_eq!(project.read("came"), "|approve|");
+    let approval = &of(&project, "approval")[0];
+    assert_eq!((&approval["id"], &approval["comment"]), (&json!(7), &json!(COMMENT)));
+    assert_eq!(approval["by"], "comment");
+    let requests = github.received();
+    assert!(requests.len() <= 6, "{requests:?}");
+    assert!(github.changes().iter().all(|(request, _)| request == "POST /graphql"), "{requests:?}");
+}
+
+#[test]
+fn the_text_of_an_answer_reaches_no_shell() {
+    let scene = Scene::of(ASKS).changed(|scene| {
+        let body = scene.comment["body"].as_str().unwrap().replace("approve", "answer");
+        scene.comment["body"] = json!(body + " $(touch pwned) `touch pwned`;'\"\n/ll-loop reject");
+    });
+    let (ran, project, _) = scene.resume();
+    drop(ran.code(0));
+    assert_eq!(project.read("came"), "$(touch pwned) `touch pwned`;'\"|edit|");
+    assert!(!project.exists("pwned"));
+}
+
+#[test]
+fn what_the_server_says_against_a_comment_counts() {
+    let scene = || Scene::of(ASKS);
+    scene()
+        .changed(|scene| scene.edited = json!({"data": {"node": {"lastEditedAt": "2026-01-01T00:00:00Z"}}}))
+        .refused("edited");
+    scene().changed(|scene| scene.edited = json!({"data": {"node": null}})).refused("edited");
+    scene().changed(|scene| scene.comment["updated_at"] = json!("2099-01-01T00:00:00Z")).refused("edited");
+    scene().changed(|scene| scene.permission["permission"] = json!("read")).refused("no write access");
+    scene()
+        .changed(|scene| scene.permission["user"]["id"] = json!(70))
+        .refused("is not the one that has its name");
+    scene().changed(|scene| scene.pull["state"] = json!("closed")).refused("closed");
+    scene().changed(|scene| scene.pull["head"]["sha"] = json!("3".repeat(40))).refused("another head");
+    scene()
+        .changed(|scene| scene.pull["head"]["repo"] = json!({"full_name": "mallory/project"}))
+        .refused("of a fork");
+    scene().changed(|scene| scene.comment["user"]["type"] = json!("Bot")).refused("a program wrote it");
+    scene()
+        .changed(|scene| scene.comment["performed_via_github_app"] = json!({"id": 1}))
+        .refused("a program wrote it");
+    scene().changed(|scene| scene.base = None).refused("has no .loops/main.yaml");
+    // A comment of another repository or another id is none.
+    let elsewhere = json!("https://api.github.com/repos/octo/project2/issues/3");
+    let (ran, ..) = scene().changed(|scene| scene.comment["issue_url"] = elsewhere).resume();
+    drop(ran.code(69).says("not one of this repository"));
+    let (ran, ..) = scene().changed(|scene| scene.comment["id"] = json!(502)).resume();
+    drop(ran.code(69).says("another comment"));
+}
+
+#[test]
+fn the_base_says_who_may_answer_and_not_the_change() {
+    let only = |who: &str| ASKS.replace("states:", &format!("approvers: {{users: [{who}]}}\nstates:"));
+    // The change names somebody else, and the base does not.
+    Scene::of(&only("ada"))
+        .changed(|scene| scene.base = Some(only("grace")))
+        .refused("only `grace` may answer");
+    Scene::of(ASKS).changed(|scene| scene.base = Some(only("grace"))).refused("only `grace` may answer");
+    Scene::of(&only("ada"))
+        .changed(|scene| scene.pull["user"]["id"] = json!(7))
+        .refused("the author of the change");
+    let two = only("ada, grace").replace("grace]", "grace], min: 2");
+    Scene::of(&two).refused("2 different people have to answer");
+    let (ran, ..) = Scene::of(&only("Ada")).resume();
+    drop(ran.code(0));
+    // Another pull request of the same head may have another base: the default branch has to agree.
+    let mut scene = Scene::of(ASKS);
+    let content = base64::engine::general_purpose::STANDARD.encode(only("grace"));
+    let of_default = ResponseTemplate::new(200).set_body_json(json!({"content": content}));
+    let default = Mock::given(path("/repos/octo/project/contents/.loops/main.yaml"));
+    scene.github.mount(default.and(query_param("ref", "main")).respond_with(of_default));
+    scene.pull["base"]["ref"] = json!("mine");
+    scene.refused("only `grace` may answer");
+}
