@@ -7,9 +7,6 @@ use crate::base::path::DocPath;
 use crate::base::text::{one_line, plural};
 use crate::definition::schema::{self, ActionType, Loop, State};
 
-/// The code of what is wrong with them.
-const CODE: &str = "approvers";
-
 /// Returns the same for a machine.
 pub(super) fn approvers(written: &schema::Approvers) -> Approvers {
     let schema::Approvers { users, teams, min, not_author } = written.clone();
@@ -37,7 +34,7 @@ pub(super) fn check_state(state: &State, path: &DocPath, problems: &mut Diagnost
             let place = FindingPlace::Key(path.key(key));
             let message = format!("`{key}` is for a question, and this state asks nobody");
             let help = "add `action_type: human_approval` with routes for `yes` and `no`, or remove the key";
-            problems.push(Diagnostic::error(CODE, place, message).help(help));
+            problems.push(Diagnostic::error("approvers", place, message).help(help));
         }
     }
 }
@@ -52,14 +49,14 @@ pub(super) fn check_loop(definition: &Loop, is_whole: bool, problems: &mut Diagn
         let place = FindingPlace::Key(path);
         let message = "`approvers` is for questions, and no state of this loop asks anybody";
         let help = "add a state with `action_type: human_approval`; a loop that a state runs has its own `approvers`";
-        problems.push(Diagnostic::error(CODE, place, message).help(help));
+        problems.push(Diagnostic::error("approvers", place, message).help(help));
     }
 }
 
 fn check(written: &schema::Approvers, path: &DocPath, problems: &mut Diagnostics) {
     let mut wrong = |key: &str, message: String, help: &str| {
         let place = FindingPlace::Value(path.key(key));
-        problems.push(Diagnostic::error(CODE, place, message).help(help));
+        problems.push(Diagnostic::error("approvers", place, message).help(help));
     };
     for user in written.users.iter().filter(|user| !is_account(user)) {
         let message = format!("`{}` is not the name of an account", one_line(user, 60));
