@@ -222,15 +222,15 @@ fn surcharge(asked: &Map<String, Value>) -> Option<&'static str> {
 /// Tells whether the service itself is asked to run tools.
 fn runs_tools(asked: &Map<String, Value>) -> bool {
     let tools = asked.get("tools").and_then(Value::as_array);
-    tools.into_iter().flatten().any(|tool| match tool.get("type").and_then(Value::as_str) {
-        Some(kind) => !TOOLS_OF_AGENTS.iter().any(|of| kind.starts_with(of)),
-        // Anthropic's tools of the agent have a schema and need no type; Gemini's are declared as functions.
-        None => {
-            let declares =
-                |key: &String| matches!(key.as_str(), "functionDeclarations" | "function_declarations");
-            let is_own = tool.get("input_schema").is_some();
-            !is_own && !tool.as_object().is_some_and(|tool| tool.keys().all(declares))
+    tools.into_iter().flatten().any(|tool| {
+        if let Some(kind) = tool.get("type").and_then(Value::as_str) {
+            return !TOOLS_OF_AGENTS.iter().any(|of| kind.starts_with(of));
         }
+        // Anthropic's tools of the agent have a schema and need no type; Gemini's are declared as functions.
+        let declares =
+            |key: &String| matches!(key.as_str(), "functionDeclarations" | "function_declarations");
+        let is_own = tool.get("input_schema").is_some();
+        !is_own && !tool.as_object().is_some_and(|tool| tool.keys().all(declares))
     })
 }
 

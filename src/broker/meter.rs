@@ -202,9 +202,8 @@ pub fn charge(worst: &WorstCase, reading: &Reading) -> Charge {
         Some(said) if said.read() > 0 => (TokenCounts { output: worst.output, ..said }, Some(Oddity::Unsaid)),
         Some(_) | None => (most, Some(Oddity::Unsaid)),
     };
-    let cost = |priced: &PricedRequest| match counts == most {
-        true => priced.most,
-        false => priced.price.of(&counts),
+    let cost = |priced: &PricedRequest| {
+        if counts == most { priced.most } else { priced.price.of(&counts) }
     };
     Charge { counts, cost: worst.cost.as_ref().ok().map(cost), oddity }
 }

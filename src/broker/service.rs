@@ -100,7 +100,7 @@ impl ServiceApi {
                 (GEMINI, GEMINI_VERSIONS.into_iter().find_map(|version| path.strip_prefix(version))?)
             }
         };
-        paths.iter().filter(|of| of.method == *method).find_map(|of| Some((of.endpoint, of.fits(path)?)))
+        paths.iter().filter(|of| of.method == *method).find_map(|of| of.take(path))
     }
 
     /// Returns the address below which the vendor offers it.
@@ -162,13 +162,13 @@ impl Kind {
 }
 
 impl ApiPath {
-    /// Tells whether a path is this one; returns the segment that may be any.
-    fn fits(&self, path: &str) -> Option<Option<String>> {
+    /// Takes a path that is this one, with the segment that may be any.
+    fn take(&self, path: &str) -> Option<(Endpoint, Option<String>)> {
         let (before, after) = self.around;
-        let Some(after) = after else { return (path == before).then_some(None) };
+        let Some(after) = after else { return (path == before).then_some((self.endpoint, None)) };
         let segment = path.strip_prefix(before)?.strip_suffix(after)?;
         let is_one = !segment.is_empty() && !segment.contains(['/', ':']);
-        is_one.then(|| Some(segment.to_owned()))
+        is_one.then(|| (self.endpoint, Some(segment.to_owned())))
     }
 }
 

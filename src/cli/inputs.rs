@@ -94,7 +94,7 @@ pub(super) fn inputs(part: ActionPart, env: &Environment, run: &mut RunFlags) ->
         let mode = mode.trim().to_owned();
         if !flags::SANDBOX_MODES.contains(&mode.as_str()) {
             return Err(Error::refused(format!("the input `sandbox` is `{mode}`"))
-                .with_hint(format!("write {}", listed(&flags::SANDBOX_MODES, "or"))));
+                .with_hint(format!("write {}", listed(flags::SANDBOX_MODES, "or"))));
         }
         run.llm.sandbox = Some(mode);
     }

@@ -379,7 +379,7 @@ impl Engine<'_> {
             cwd,
             end: self.end_of_action(timeout),
             idle: setting.idle_timeout,
-            sandbox: setting.sandbox.clone(),
+            sandbox: setting.sandbox.clone().map(Box::new),
         })
     }
 

@@ -276,7 +276,7 @@ pub struct Setting {
     /// The silence after which it is stopped.
     pub idle: Option<Duration>,
     /// How it is confined, where the loop says so.
-    pub sandbox: Option<SandboxRules>,
+    pub sandbox: Option<Box<SandboxRules>>,
 }
 
 /// A command line with every template resolved.

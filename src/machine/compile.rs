@@ -751,13 +751,12 @@ impl<'d> Compiler<'d> {
     fn idle_sandbox(&mut self, state: &State, action: Option<&Action>, path: &DocPath) {
         let Some(rules) = &state.sandbox else { return };
         let help = match action {
-            Some(Action::Prompt(_)) => return,
             Some(Action::Shell(_) | Action::Tool(_) | Action::Learning(_))
                 if rules.mode == SandboxMode::ReadOnly =>
             {
                 "only the host of a prompt knows `read-only`; write `workspace` or `strict`"
             }
-            Some(Action::Shell(_) | Action::Tool(_) | Action::Learning(_)) => return,
+            Some(Action::Prompt(_) | Action::Shell(_) | Action::Tool(_) | Action::Learning(_)) => return,
             Some(Action::SubLoop(_)) => "write it in the loop that this state runs, at its top",
             Some(Action::Board(_) | Action::Approval(_)) => {
                 "an action of this kind starts no process; remove it"

@@ -35,8 +35,8 @@ fn overwrite(variables: &[(String, String)]) -> io::Result<()> {
         return Ok(());
     }
     let block = std::fs::read("/proc/self/environ")?;
-    let stat = std::fs::read_to_string("/proc/self/stat")?;
-    let start = environment_start(&stat).ok_or(io::ErrorKind::InvalidData)?;
+    let own_entry = std::fs::read_to_string("/proc/self/stat")?;
+    let start = environment_start(&own_entry).ok_or(io::ErrorKind::InvalidData)?;
     let memory = std::fs::OpenOptions::new().write(true).open("/proc/self/mem")?;
     let mut at = 0;
     for entry in block.split_inclusive(|byte| *byte == 0) {

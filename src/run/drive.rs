@@ -71,7 +71,7 @@ pub async fn conduct(engine: &mut Engine<'_>, world: &mut World) -> Ended {
         world.doubt();
         measure::know_index(world).await;
     }
-    world.sandbox.around = engine.machine().sandbox.clone();
+    world.sandbox.around.clone_from(&engine.machine().sandbox);
     world.sandbox.has_prompted = engine.run().usage().calls > 0;
     match drive(engine, world).await {
         Ok(complete) => Ended { complete, lost: None },

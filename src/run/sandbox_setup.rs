@@ -62,12 +62,12 @@ impl SandboxSetup {
 
     /// Returns the rules for an action, if it is confined.
     pub(super) fn rules(&self, setting: &Setting, what: &Confinable) -> Option<SandboxRules> {
-        if let Some(said) = setting.sandbox.as_ref().or(self.around.as_ref()) {
+        if let Some(said) = setting.sandbox.as_deref().or(self.around.as_ref()) {
             return said.confines().then(|| said.clone());
         }
         match (&self.default, what) {
-            (SandboxDefault::Everything(rules), _) => Some(rules.clone()),
-            (SandboxDefault::Prompts(rules), Confinable::Prompt(..)) => Some(rules.clone()),
+            (SandboxDefault::Everything(rules), _)
+            | (SandboxDefault::Prompts(rules), Confinable::Prompt(..)) => Some(rules.clone()),
             (SandboxDefault::Prompts(rules), Confinable::Command(_)) if self.has_prompted => {
                 Some(rules.clone())
             }

@@ -178,13 +178,13 @@ impl Confinement {
             self.own(file, false)?;
         }
         let masks = protected::absent(&root);
-        let exclude = self.exclude(&root, &masks, own.path())?;
+        let exclude = exclude(&root, &masks, own.path())?;
         let mut env: BTreeMap<String, String> = action.env.into_iter().collect();
         let reach = Reach::of(wish, &action.argv, &env);
         let hidden = self.hidden(&mut env, &root, wish);
         reach.tell(&mut env);
         env.insert("TMPDIR".to_owned(), "/tmp".to_owned());
-        let (mut facts, copied) = self.of_host(wish, &env)?;
+        let (mut facts, copied) = self.of_host(wish, &env);
         for (from, to) in copied {
             let copy = self.at("home").join(to);
             if read::copy(&from, &copy).is_ok() {
@@ -263,28 +263,6 @@ impl Confinement {
         Ok((program, confined))
     }
 
-    /// Writes what git is told to leave out, with what stands in for protected files that are not there.
-    fn exclude(&self, root: &Path, masks: &[PathBuf], own: &Path) -> io::Result<Option<(String, String)>> {
-        let info = root.join(".git/info");
-        if !info.is_dir() {
-            return Ok(None);
-        }
-        let place = info.join("exclude");
-        let mut content = read::text(&place, MIB).unwrap_or_default();
-        let masks = masks.iter().filter_map(|mask| mask.strip_prefix(root).ok());
-        for mask in masks.filter(|mask| !mask.starts_with(".git")) {
-            content.push_str(&format_line(mask));
-        }
-        content.push_str(&format_line(Path::new(CONTINUATION)));
-        let file = own.join("exclude");
-        create(&file, content)?;
-        fs_err::set_permissions(&file, std::fs::Permissions::from_mode(0o444))?;
-        if !place.exists() {
-            create(&place, "")?;
-        }
-        Ok(Some((text(&file), text(&place))))
-    }
-
     /// Returns what is hidden, and takes what leads there out of the environment.
     fn hidden(
         &self,
@@ -358,13 +336,13 @@ impl Confinement {
         &self,
         wish: &Wish<'_>,
         env: &BTreeMap<String, String>,
-    ) -> io::Result<(PlanFacts, Vec<(PathBuf, String)>)> {
+    ) -> (PlanFacts, Vec<(PathBuf, String)>) {
         let mut facts = PlanFacts::default();
         let (Some(host), Some(home)) = (wish.host.and_then(of_host), &self.home) else {
-            return Ok((facts, Vec::new()));
+            return (facts, Vec::new());
         };
         if self.ready.user.is_some() {
-            return Ok((facts, Vec::new()));
+            return (facts, Vec::new());
         }
         let elsewhere = host.variable.and_then(|name| env.get(name)).map(PathBuf::from);
         let directory = elsewhere.unwrap_or_else(|| home.join(host.directory));
@@ -374,7 +352,7 @@ impl Confinement {
             facts.read_again.extend(protected.filter(|path| path.exists()).map(|path| text(&path)));
         }
         let copied = host.copied.map(|name| (home.join(name), name.to_owned()));
-        Ok((facts, copied.into_iter().filter(|(from, _)| from.is_file()).collect()))
+        (facts, copied.into_iter().filter(|(from, _)| from.is_file()).collect())
     }
 
     /// Finds a path that the loop names.
@@ -386,6 +364,28 @@ impl Confinement {
         };
         path.canonicalize().ok().map(|path| text(&path))
     }
+}
+
+/// Writes what git is told to leave out, with what stands in for protected files that are not there.
+fn exclude(root: &Path, masks: &[PathBuf], own: &Path) -> io::Result<Option<(String, String)>> {
+    let info = root.join(".git/info");
+    if !info.is_dir() {
+        return Ok(None);
+    }
+    let place = info.join("exclude");
+    let mut content = read::text(&place, MIB).unwrap_or_default();
+    let masks = masks.iter().filter_map(|mask| mask.strip_prefix(root).ok());
+    for mask in masks.filter(|mask| !mask.starts_with(".git")) {
+        content.push_str(&format_line(mask));
+    }
+    content.push_str(&format_line(Path::new(CONTINUATION)));
+    let file = own.join("exclude");
+    create(&file, content)?;
+    fs_err::set_permissions(&file, std::fs::Permissions::from_mode(0o444))?;
+    if !place.exists() {
+        create(&place, "")?;
+    }
+    Ok(Some((text(&file), text(&place))))
 }
 
 /// What an action reaches.

@@ -19,11 +19,12 @@ pub(super) struct CallFilters {
 /// The numbers of x32 calls begin here. That ABI shares the architecture, so its calls have to be named, too.
 const X32: i64 = 0x4000_0000;
 
-/// open_tree, move_mount, fsopen, fsconfig, fsmount, fspick, pidfd_getfd, process_madvise, mount_setattr. Calls of these
-/// years have the same number on every architecture, and not every C library has names for them.
+/// `open_tree`, `move_mount`, `fsopen`, `fsconfig`, `fsmount`, `fspick`, `pidfd_getfd`, `process_madvise`,
+/// `mount_setattr`. Calls of these years have the same number on every architecture, and not every C library has names
+/// for them.
 const REFUSED_EVERYWHERE: [i64; 9] = [428, 429, 430, 431, 432, 433, 438, 440, 442];
 
-/// io_uring_setup, io_uring_enter, io_uring_register, clone3.
+/// `io_uring_setup`, `io_uring_enter`, `io_uring_register`, `clone3`.
 const ABSENT_EVERYWHERE: [i64; 4] = [425, 426, 427, 435];
 
 /// Puts a character into the input of a terminal, as if it were typed.
@@ -90,7 +91,7 @@ fn refused() -> Result<Rules, BackendError> {
     Ok(rules)
 }
 
-/// Families of sockets that lead past the network of the namespace, or to drivers. Node asks NETLINK_ROUTE for interfaces.
+/// Families of sockets that lead past the network of the namespace, or to drivers. Node asks `NETLINK_ROUTE` for interfaces.
 fn sockets() -> Result<Vec<SeccompRule>, BackendError> {
     let families =
         [libc::AF_VSOCK, libc::AF_PACKET, libc::AF_ALG, libc::AF_BLUETOOTH, libc::AF_KEY, libc::AF_CAN];

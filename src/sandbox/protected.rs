@@ -248,10 +248,8 @@ fn is_word_for_next(path: &Path) -> bool {
 /// git of ours could start.
 fn is_harmless(path: &Path) -> bool {
     match file_name(path).as_str() {
-        // Our git runs no hooks.
-        "hooks" => true,
-        // Where a worktree lies, which git notes for itself; and that it belongs to this repository.
-        "gitdir" => true,
+        // Our git runs no hooks. Git notes for itself where a worktree lies, and that it belongs to this repository.
+        "hooks" | "gitdir" => true,
         "commondir" => {
             let is_worktree = path.ancestors().nth(2).is_some_and(|above| above.ends_with(".git/worktrees"));
             is_worktree && read::text(path, MIB).is_ok_and(|text| text.trim() == "../..")

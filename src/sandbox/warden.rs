@@ -40,9 +40,10 @@ pub fn warden(doors: &Path) -> io::Result<u8> {
     let mut action = match command.spawn() {
         Ok(action) => action,
         Err(error) => {
-            let why = match error.kind() {
-                io::ErrorKind::NotFound => format!("cannot start `{program}`: no such program on PATH"),
-                _ => format!("cannot start `{program}`: {error}"),
+            let why = if error.kind() == io::ErrorKind::NotFound {
+                format!("cannot start `{program}`: no such program on PATH")
+            } else {
+                format!("cannot start `{program}`: {error}")
             };
             say(&mut control, &WardenSaid::NotStarted(why))?;
             return Ok(127);
@@ -90,7 +91,7 @@ fn open_doors(doors: &Path) -> io::Result<()> {
             for client in listener.incoming().flatten() {
                 let door = door.clone();
                 thread::spawn(move || {
-                    drop(UnixStream::connect(door).and_then(|server| carry(client, server)))
+                    drop(UnixStream::connect(door).and_then(|server| carry(client, server)));
                 });
             }
         });

@@ -108,8 +108,10 @@ impl Run {
                 self.evaluate(machine, (verdict, *observes), details, (memory.as_ref(), tree.as_ref()));
             }
             // A run that is cut off in the middle of it makes it again.
-            Event::ClosingPassStart(_) | Event::ClosingPassCheck(_) | Event::ClosingPassEnd(_) => {}
-            Event::Sandbox(_) => {}
+            Event::ClosingPassStart(_)
+            | Event::ClosingPassCheck(_)
+            | Event::ClosingPassEnd(_)
+            | Event::Sandbox(_) => {}
             Event::VerdictTree { state, tree } => self.place_verdict(state, tree),
             Event::Stall { state, window, seen } => self.stalled(machine, state, *window, seen),
             Event::Retry { .. } => self.retry_announced = true,

@@ -102,9 +102,9 @@ pub(crate) fn settle(
     let event = WorkflowEvent::read(&session.env.lookup());
     if in_ci && event.has_texts_of_strangers() {
         let message = format!("{what}; strangers can set off the event `{}`", event.name);
-        let help = "give the key of an API in the environment, with which `broker: auto` keeps it from the agent, or run the \
+        let advice = "give the key of an API in the environment, with which `broker: auto` keeps it from the agent, or run the \
                     loop on another event";
-        return Err(Error::refused(message).with_hint(help));
+        return Err(Error::refused(message).with_hint(advice));
     }
     session.talk.note(&what);
     Ok(None)
