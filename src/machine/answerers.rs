@@ -13,11 +13,19 @@ pub(super) fn approvers(written: &schema::Approvers) -> Approvers {
     Approvers { users, teams, min: min.get(), not_author }
 }
 
+/// Who may answer the question of a state.
+#[derive(Clone, Debug)]
+pub struct Answerers {
+    /// Whom the loop names; where it names nobody, whoever may write to the repository.
+    pub named: Option<Approvers>,
+}
+
 /// Returns who may answer the question of a state, as its file says it; nothing where no state of this name asks.
-pub fn of_state(definition: &Loop, name: &StateName) -> Option<Option<Approvers>> {
+pub fn of_state(definition: &Loop, name: &StateName) -> Option<Answerers> {
     let state = definition.states.get(name)?;
     let asks = state.action_type == Some(ActionType::HumanApproval);
-    asks.then(|| state.approvers.as_ref().or(definition.approvers.as_ref()).map(approvers))
+    let named = || state.approvers.as_ref().or(definition.approvers.as_ref()).map(approvers);
+    asks.then(|| Answerers { named: named() })
 }
 
 /// Looks whether a state that says who answers it asks anybody: a gate that is not there must not look like one.

@@ -44,8 +44,8 @@ fn overwrite(variables: &[(String, String)]) -> io::Result<()> {
         let name = text.split(|byte| *byte == b'=').next().unwrap_or_default();
         if variables.iter().any(|(known, _)| known.as_bytes() == name) && text.len() > name.len() {
             let value = at + name.len() + 1;
-            let stars = vec![b'*'; text.len() - name.len() - 1];
-            memory.write_all_at(&stars, start + u64::try_from(value).unwrap_or_default())?;
+            let blank = vec![b'*'; text.len() - name.len() - 1];
+            memory.write_all_at(&blank, start + u64::try_from(value).unwrap_or_default())?;
         }
         at += entry.len();
     }

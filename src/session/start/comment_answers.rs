@@ -128,13 +128,14 @@ impl AnswerServer {
             Error::refused(message)
                 .with_hint("a loop with `from` or `import` is answered with `ll-loop answer` on a machine")
         })?;
-        answerers::of_state(&loaded.definition, &awaiting.state).ok_or_else(|| {
+        let answerers = answerers::of_state(&loaded.definition, &awaiting.state).ok_or_else(|| {
             let state = &awaiting.state;
             let message = format!(
                 "no state `{state}` asks in {file} on the branch `{branch}`, which would say who may answer"
             );
             Error::refused(message).with_hint(help)
-        })
+        })?;
+        Ok(answerers.named)
     }
 }
 
