@@ -76,14 +76,15 @@ pub(crate) fn decide(
         }
         sheltered(host, one, session)?;
     }
-    let run = ConfinedRun { asked: options.sandbox, in_ci, llm, host, located };
-    let sandbox = confinement::decide(&run, machine, &below, session)?;
     let asks = |one: &Machine| !one.llm.is_forbidden && one.steps().any(|(_, step)| may_ask(step));
     let mut broker = None;
     if let Some(host) = host.filter(|_| all().any(asks)) {
         name_account(host, in_ci, session);
         broker = key_holder::settle(held, machine, host, in_ci, session)?;
     }
+    // What is refused whatever the machine can do comes first.
+    let run = ConfinedRun { asked: options.sandbox, in_ci, llm, host, located };
+    let sandbox = confinement::decide(&run, machine, &below, session)?;
     let subject = Consent { repository: links::repository(&located.root, None), loaded, library };
     for one in all() {
         if llm == Llm::On && !one.llm.is_forbidden {
