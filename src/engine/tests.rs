@@ -306,6 +306,7 @@ fn traced(events: &[Event]) -> String {
             Event::Message { text, .. } => write!(out, " says {text:?}"),
             Event::Backoff { duration_ms, .. } => writeln!(out, "wait {duration_ms}ms"),
             Event::VerdictTree { .. } => write!(out, " (looked)"),
+            Event::Sandbox(_) => write!(out, " (confined)"),
             Event::ClosingPassStart(start) => writeln!(out, "closing pass: {}", start.checks.join(", ")),
             Event::ClosingPassCheck(check) => writeln!(out, "{} → {}", check.check, check.verdict),
             Event::ClosingPassEnd(end) => writeln!(out, "closing pass: {:?}", end.result),

@@ -180,9 +180,10 @@ fn serve(stream: &TcpStream, given: &Mutex<Given>) {
             "lie" => json!({"input_tokens": -5, "output_tokens": "many"}),
             _ => json!({"input_tokens": input, "output_tokens": longest}),
         };
-        let start = match &usage {
-            Value::Object(_) => json!({"input_tokens": input, "output_tokens": 1}),
-            other => other.clone(),
+        let start = if usage.is_object() {
+            json!({"input_tokens": input, "output_tokens": 1})
+        } else {
+            usage.clone()
         };
         let events = [
             json!({"type": "message_start", "message": {"model": "small", "usage": start}}),
@@ -190,10 +191,9 @@ fn serve(stream: &TcpStream, given: &Mutex<Given>) {
             json!({"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": usage}),
             json!({"type": "message_stop"}),
         ];
-        let text: String = events
-            .iter()
-            .map(|event| format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap()))
-            .collect();
+        let texts =
+            events.map(|event| format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap()));
+        let text = texts.concat();
         let cut = match want.as_str() {
             "cut" => Some(text.len() / 2),
             "cut-early" => Some(3),

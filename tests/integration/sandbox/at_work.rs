@@ -1,5 +1,6 @@
 //! What has to work in a sandbox.
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
 
 use super::{As, confined, give_away, one, output_of, possible, project, run_as};
@@ -83,7 +84,6 @@ fn what_is_hidden_is_not_there_and_what_is_written_more_is() {
         project.write("secrets/key", "SECRET");
         project.write("src/hidden.txt", "SECRET");
         give_away(&project);
-        use std::os::unix::fs::PermissionsExt as _;
         std::fs::set_permissions(beside.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
         run_as(project.command(&["run", "main", "--no-ci"]), who).code(0);
         assert!(!output_of(&project).contains("SECRET"));

@@ -29,11 +29,27 @@ enum As {
     Somebody,
 }
 
-/// Returns as whom runs can be tried here, or says loudly why none can.
+/// Returns as whom runs can be tried here, or says loudly why none can: no bubblewrap, no namespaces, or a checkout that
+/// nobody but its owner may enter.
+#[allow(
+    clippy::print_stderr,
+    reason = "whoever reads the log of the tests has to see that these tried nothing"
+)]
 fn possible() -> Vec<As> {
     let is_root = rustix::process::getuid().is_root();
     let mut command = Command::new("bwrap");
-    command.args(["--unshare-all", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "true"]);
+    command.args([
+        "--unshare-all",
+        "--ro-bind",
+        "/",
+        "/",
+        "--dev",
+        "/dev",
+        "--proc",
+        "/proc",
+        env!("CARGO_BIN_EXE_ll-loop"),
+        "version",
+    ]);
     if is_root {
         command.uid(SOMEBODY).gid(SOMEBODY);
     }
@@ -93,7 +109,7 @@ fn confined(project: &Project) -> Vec<Value> {
 
 /// A loop with one confined action.
 fn one(sandbox: &str, action: &str) -> String {
-    let action: String = action.lines().map(|line| format!("      {line}\n")).collect();
+    let action: String = action.lines().flat_map(|line| ["      ", line, "\n"]).collect();
     format!(
         "name: main\ndescription: one confined action\ninitial: work\nstates:\n  work:\n    sandbox: {sandbox}\n    action: |\n{action}    \
          on_yes: done\n    on_no: failed\n    on_error: broken\n  done: {{terminal: true}}\n  failed: {{terminal: true, outcome: failure}}\n  \
