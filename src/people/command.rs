@@ -102,24 +102,20 @@ mod tests {
 
     use super::*;
 
-    fn written(
-        kind: AnswerKind,
-        sha: Option<&str>,
-        text: Option<&str>,
-    ) -> Result<WrittenAnswer, CommandFault> {
+    fn written(kind: AnswerKind, sha: Option<&str>, text: Option<&str>) -> WrittenAnswer {
         let (sha, text) = (sha.map(str::to_owned), text.map(str::to_owned));
-        Ok(WrittenAnswer { kind, code: "0123abcd".to_owned(), sha, text })
+        WrittenAnswer { kind, code: "0123abcd".to_owned(), sha, text }
     }
 
     #[test]
     fn the_first_line_is_the_command() {
         use AnswerKind::{Answer, Approve, Reject};
         for (body, expected) in [
-            ("/ll-loop approve 0123abcd", written(Approve, None, None)),
-            ("/ll-loop\tapprove  0123abcd \r\n/ll-loop reject 0123abcd", written(Approve, None, None)),
-            ("/ll-loop reject 0123abcd 89abcdef01\nbecause", written(Reject, Some("89abcdef01"), None)),
-            ("/ll-loop approve 0123abcd 0123abcd", written(Approve, Some("0123abcd"), None)),
-            ("/ll-loop answer 0123abcd  use $(b) `x` ", written(Answer, None, Some("use $(b) `x`"))),
+            ("/ll-loop approve 0123abcd", Ok(written(Approve, None, None))),
+            ("/ll-loop\tapprove  0123abcd \r\n/ll-loop reject 0123abcd", Ok(written(Approve, None, None))),
+            ("/ll-loop reject 0123abcd 89abcdef01\nbecause", Ok(written(Reject, Some("89abcdef01"), None))),
+            ("/ll-loop approve 0123abcd 0123abcd", Ok(written(Approve, Some("0123abcd"), None))),
+            ("/ll-loop answer 0123abcd  use $(b) `x` ", Ok(written(Answer, None, Some("use $(b) `x`")))),
             ("/ll-loop approve", Err(CommandFault::NoCode)),
             ("/ll-loop approve 0123ABCD", Err(CommandFault::NoCode)),
             ("/ll-loop approve 0123abc", Err(CommandFault::NoCode)),

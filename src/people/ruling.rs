@@ -245,17 +245,17 @@ mod tests {
         }
     }
 
-    fn named(users: &[&str], teams: &[&str]) -> Option<Approvers> {
+    fn named(users: &[&str], teams: &[&str]) -> Approvers {
         let all = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
-        Some(Approvers { users: all(users), teams: all(teams), min: 1, not_author: true })
+        Approvers { users: all(users), teams: all(teams), min: 1, not_author: true }
     }
 
     #[test]
     fn who_may_answers() {
         let good = [
             facts(),
-            AnswerFacts { approvers: named(&["Ada"], &[]), ..facts() },
-            AnswerFacts { approvers: named(&["ada"], &["acme/release"]), ..facts() },
+            AnswerFacts { approvers: Some(named(&["Ada"], &[])), ..facts() },
+            AnswerFacts { approvers: Some(named(&["ada"], &["acme/release"])), ..facts() },
             // A second is the least that servers know.
             AnswerFacts {
                 comment: CommentFacts {
@@ -268,7 +268,7 @@ mod tests {
             AnswerFacts { pull: PullFacts { author: 7, ..facts().pull }, ..facts() },
             AnswerFacts {
                 pull: PullFacts { author: 7, ..facts().pull },
-                approvers: Some(Approvers { not_author: false, ..named(&["ada"], &[]).unwrap() }),
+                approvers: Some(Approvers { not_author: false, ..named(&["ada"], &[]) }),
                 ..facts()
             },
             AnswerFacts {
@@ -276,7 +276,7 @@ mod tests {
                     author: Account { id: 7, name: "release[bot]".to_owned(), is_bot: true },
                     ..facts().comment
                 },
-                approvers: named(&["release[bot]"], &[]),
+                approvers: Some(named(&["release[bot]"], &[])),
                 ..facts()
             },
         ];
@@ -303,7 +303,7 @@ mod tests {
         ("without code", |facts| facts.comment.body = "/ll-loop approve".to_owned()),
         ("in a quotation", |facts| facts.comment.body.insert_str(0, "> ")),
         ("in a code block", |facts| facts.comment.body.insert_str(0, "```\n")),
-        ("in a later line", |facts| facts.comment.body.insert_str(0, "\n")),
+        ("in a later line", |facts| facts.comment.body.insert(0, '\n')),
         ("other commit", |facts| facts.comment.body.push_str(" 2222222")),
         ("head moved", |facts| facts.pull.head = "3".repeat(40)),
         ("head unknown", |facts| facts.pull.head.clear()),
@@ -312,20 +312,20 @@ mod tests {
         ("no writer", |facts| facts.permission.may_write = false),
         ("renamed account", |facts| facts.permission.account = 70),
         ("freed name", |facts| facts.comment.author.id = 70),
-        ("not named", |facts| facts.approvers = named(&["grace"], &[])),
-        ("look-alike", |facts| facts.approvers = named(&["ad\u{430}"], &[])),
-        ("longer name", |facts| facts.approvers = named(&["ada2", "xada", "ad"], &[])),
-        ("a team", |facts| facts.approvers = named(&[], &["acme/release"])),
+        ("not named", |facts| facts.approvers = Some(named(&["grace"], &[]))),
+        ("look-alike", |facts| facts.approvers = Some(named(&["ad\u{430}"], &[]))),
+        ("longer name", |facts| facts.approvers = Some(named(&["ada2", "xada", "ad"], &[]))),
+        ("a team", |facts| facts.approvers = Some(named(&[], &["acme/release"]))),
         ("author of the change", |facts| {
-            facts.approvers = named(&["ada"], &[]);
+            facts.approvers = Some(named(&["ada"], &[]));
             facts.pull.author = 7;
         }),
         ("who started the run", |facts| {
-            facts.approvers = named(&["ada"], &[]);
+            facts.approvers = Some(named(&["ada"], &[]));
             facts.started_by = Some(7);
         }),
         ("author, whoever may write", |facts| {
-            facts.approvers = named(&[], &[]);
+            facts.approvers = Some(named(&[], &[]));
             facts.pull.author = 7;
         }),
     ];

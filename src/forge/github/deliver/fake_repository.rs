@@ -37,6 +37,7 @@ pub(super) struct StoredCommit {
     pub(super) verified: bool,
 }
 
+#[allow(clippy::struct_excessive_bools, reason = "each is one odd thing that a server may do")]
 pub(super) struct FakeRepository {
     pub(super) refs: BTreeMap<String, String>,
     pub(super) commits: BTreeMap<String, StoredCommit>,
