@@ -58,7 +58,7 @@ pub trait Tree {
 }
 
 /// Returns what stands behind the last dot of the name at a path. Tools tell `.PY` from `.py`, and so do the rules.
-pub(super) fn extension(path: &str) -> Option<&str> {
+pub fn extension(path: &str) -> Option<&str> {
     let name = path.rsplit('/').next()?;
     let (stem, extension) = name.rsplit_once('.')?;
     // `.bashrc` is a name without an extension.

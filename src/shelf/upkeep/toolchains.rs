@@ -2,6 +2,7 @@
 
 use super::repository::{Evidence, Finding, Repository, line_of};
 use super::tasks::python;
+use crate::judges::tree::extension;
 use crate::tools::Purpose;
 
 /// Go's check of the format. Without `gofmt`, or where it fails, it is not green.
@@ -92,11 +93,6 @@ fn go(repository: &Repository) -> Option<Finding> {
 
 fn name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
-}
-
-/// Returns what stands behind the last dot of a name.
-fn extension(path: &str) -> Option<&str> {
-    name(path).rsplit_once('.').map(|(_, extension)| extension)
 }
 
 fn is_python_test(path: &str) -> bool {
