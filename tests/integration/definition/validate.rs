@@ -246,3 +246,16 @@ states:
     drop(project.run(&["validate", "main", "--strict"]).code(2));
     drop(project.run(&["explain", "masked-failure"]).code(0).says("fails unseen"));
 }
+
+#[test]
+fn a_parent_leaves_to_its_children_what_they_bring() {
+    let states = "states:\n  check: {action: make, on_yes: done}\n  done: {terminal: true}\n";
+    let project = Project::new()
+        .file(".loops/base.yaml", &format!("name: base\n{states}"))
+        .file(".loops/child.yaml", "from: base.yaml\nname: child\ninitial: check\n");
+    project.run(&["validate"]).code(0);
+    // By itself it is not a loop, and nobody takes over another one that lacks the key.
+    project.run(&["validate", "base"]).code(2).says("`initial` is missing");
+    project.write(".loops/alone.yaml", &format!("name: alone\n{states}"));
+    project.run(&["validate"]).code(2).says("alone.yaml");
+}

@@ -1,12 +1,13 @@
 //! `ll-loop validate`: checks loop files without running anything.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use found::{Reports, UnreadableFile};
 use loop_names::Same;
 
+use crate::base::diagnostic::{Diagnostic, FindingPlace};
 use crate::ci::Provider;
 use crate::cli::exit;
 use crate::cli::flags::ReachFlags;
@@ -17,7 +18,7 @@ use crate::report::reader::Reader;
 use crate::session::context::Session;
 use crate::session::end::whereabouts;
 use crate::session::error::Error;
-use crate::session::prepare::check::Checker;
+use crate::session::prepare::check::{Checked, Checker};
 use crate::session::prepare::prepared::{reaching, refused};
 
 mod found;
@@ -103,6 +104,7 @@ pub(in crate::cli) fn validate(
     let tests = tests_of_loops::check(&mut named, session);
     let is_tests_alone = named.is_empty() && !args.loops.is_empty();
     let subjects = if is_tests_alone { Vec::new() } else { subjects(&named, args, session)? };
+    let mut whole = Vec::new();
     for subject in subjects {
         let path = subject.located.as_ref().map(|located| located.path.clone()).unwrap_or_default();
         match subject.located.and_then(|located| all.check(&located, args.deep)) {
@@ -113,10 +115,17 @@ pub(in crate::cli) fn validate(
                 if args.strict {
                     checked.findings = checked.findings.raised(injection::CODE);
                 }
-                reports.add(checked);
+                whole.push((checked, subject.is_named));
             }
             Err(error) => reports.unread.push(UnreadableFile { asked: subject.asked, error }),
         }
+    }
+    let parents = parents(&whole);
+    for (mut checked, is_named) in whole {
+        if !is_named && parents.contains(&checked.shown) {
+            checked.findings = checked.findings.filtered(|finding| !is_left_to_children(finding));
+        }
+        reports.add(checked);
     }
     for file in tests.files {
         match file {
@@ -135,6 +144,24 @@ pub(in crate::cli) fn validate(
         output.failure(&unread.error);
     }
     Ok(if reports.are_valid() { 0 } else { exit::INVALID })
+}
+
+/// Returns the files that others of these take over, by the names of their findings.
+fn parents(all: &[(Checked, bool)]) -> BTreeSet<String> {
+    let taken = |(checked, _): &(Checked, bool)| -> Vec<String> {
+        checked.sources.iter().skip(1).map(|source| source.name().to_owned()).collect()
+    };
+    all.iter().flat_map(taken).collect()
+}
+
+/// Tells whether a finding is about a key of a whole loop that a file may leave to those that take it over.
+fn is_left_to_children(finding: &Diagnostic) -> bool {
+    let is_of_whole = match &finding.place {
+        FindingPlace::File => true,
+        FindingPlace::Value(path) | FindingPlace::Key(path) => path.segments().is_empty(),
+        FindingPlace::Bytes(_) | FindingPlace::At(_) | FindingPlace::Within(..) => false,
+    };
+    finding.code == "missing-key" && is_of_whole
 }
 
 /// A file to check.
