@@ -11,7 +11,8 @@ use crate::base::diagnostic::nearest;
 use crate::base::name::VarName;
 use crate::definition::builtin::Builtin;
 use crate::definition::load::{self, DIRECTORY};
-use crate::definition::schema::{ActionType, Parameter};
+use crate::definition::schema::{ActionType, Loop, Parameter};
+use crate::definition::source::SourceFile;
 use crate::files::place;
 use crate::files::read::{self, MIB};
 use crate::files::replace::create;
@@ -27,14 +28,14 @@ const MAX_COMPARED: u64 = MIB;
 /// A loop of the catalogue.
 #[derive(Clone, Debug)]
 pub(crate) struct CatalogueEntry {
-    pub(crate) name: &'static str,
+    pub(crate) name: String,
     pub(crate) description: String,
     /// Whether it hands work to an agent.
     pub(crate) needs_agent: bool,
     pub(crate) parameters: IndexMap<VarName, Parameter>,
-    pub(crate) text: &'static str,
+    pub(crate) text: String,
     /// Its tests.
-    pub(crate) tests: Option<&'static str>,
+    pub(crate) tests: Option<String>,
 }
 
 /// What became of a copy.
@@ -66,28 +67,56 @@ pub(crate) fn named(name: &str, session: &Session<'_>) -> Result<CatalogueEntry,
     entry(file, session)
 }
 
+/// Reads a loop file that a path names, with the tests that lie beside it.
+///
+/// # Errors
+/// It is not a loop, or not the whole of one: what it takes over from other files would not be copied.
+pub(crate) fn at_path(path: &Path, session: &Session<'_>) -> Result<CatalogueEntry, Error> {
+    let located = session.find(&path.to_string_lossy(), true)?;
+    let cannot =
+        |error: &dyn std::error::Error| Error::refused(format!("cannot add `{}`: {error}", located.shown));
+    let loaded = load::load(&located).map_err(|error| cannot(&error))?;
+    let others: Vec<&str> = loaded.sources.iter().skip(1).map(SourceFile::name).collect();
+    if !others.is_empty() {
+        return Err(Error::refused(format!(
+            "`{}` is made of other files, too: {}",
+            located.shown,
+            others.join(", ")
+        ))
+        .with_hint("`ll-loop compile` writes it as one file, which can be added"));
+    }
+    let text = read::text(&located.path, MIB).map_err(|error| cannot(&error))?;
+    let name = located.path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default().to_owned();
+    let beside = located.path.with_file_name("tests").join(format!("{name}.test.yaml"));
+    Ok(made(name, loaded.definition, text, read::text(&beside, MIB).ok()))
+}
+
+fn made(name: String, definition: Loop, text: String, tests: Option<String>) -> CatalogueEntry {
+    let asks =
+        |action: Option<ActionType>| matches!(action, Some(ActionType::Prompt | ActionType::SlashCommand));
+    CatalogueEntry {
+        name,
+        description: definition.description.unwrap_or_default(),
+        needs_agent: definition.states.values().any(|state| asks(state.action_type)),
+        parameters: definition.parameters,
+        text,
+        tests,
+    }
+}
+
 fn entry(file: Builtin, session: &Session<'_>) -> Result<CatalogueEntry, Error> {
     let located = session.find(&file.place().to_string_lossy(), false)?;
     let loaded = load::load(&located)
         .map_err(|error| Error::failed(format!("cannot read `{}`", file.name()), &error))?;
-    let definition = loaded.definition;
-    let asks =
-        |action: Option<ActionType>| matches!(action, Some(ActionType::Prompt | ActionType::SlashCommand));
-    Ok(CatalogueEntry {
-        name: file.name(),
-        description: definition.description.unwrap_or_default(),
-        needs_agent: definition.states.values().any(|state| asks(state.action_type)),
-        parameters: definition.parameters,
-        text: file.text(),
-        tests: file.tests(),
-    })
+    let tests = file.tests().map(str::to_owned);
+    Ok(made(file.name().to_owned(), loaded.definition, file.text().to_owned(), tests))
 }
 
 /// Copies a loop into the project, or to the path that a person names. A file that differs is never overwritten.
 pub(crate) fn add(entry: &CatalogueEntry, to: Option<&Path>, session: &Session<'_>) -> Result<Added, Error> {
     let target = match to {
         Some(path) => chosen(path, session)?,
-        None => usual(entry.name, session),
+        None => usual(&entry.name, session),
     };
     let shown = shown(&target, session);
     if to.is_none() {
@@ -109,7 +138,7 @@ pub(crate) fn add(entry: &CatalogueEntry, to: Option<&Path>, session: &Session<'
     if let Some(directory) = target.parent() {
         fs_err::create_dir_all(directory).map_err(|error| failed(&error))?;
     }
-    create(&target, entry.text).map_err(|error| failed(&error))?;
+    create(&target, &entry.text).map_err(|error| failed(&error))?;
     let root = place::repository(&session.cwd).unwrap_or(&session.cwd);
     if target.starts_with(root.join(DIRECTORY)) {
         let did = ignored::ignore_runs(root, session)?;
@@ -127,7 +156,8 @@ pub(crate) fn add_tests(
     copied: &Path,
     session: &Session<'_>,
 ) -> Result<Option<Added>, Error> {
-    let Some(text) = entry.tests.filter(|_| usual(entry.name, session) == copied) else { return Ok(None) };
+    let is_usual = usual(&entry.name, session) == copied;
+    let Some(text) = entry.tests.as_ref().filter(|_| is_usual) else { return Ok(None) };
     let Some(loops) = copied.parent() else { return Ok(None) };
     let target = loops.join("tests").join(format!("{}.test.yaml", entry.name));
     let shown = shown(&target, session);
@@ -168,8 +198,8 @@ pub(crate) fn shown(path: &Path, session: &Session<'_>) -> String {
 
 /// Returns the command that runs a copy.
 pub(crate) fn run(entry: &CatalogueEntry, path: &Path, session: &Session<'_>) -> String {
-    let is_usual = usual(entry.name, session) == path;
-    let name = if is_usual { entry.name.to_owned() } else { shown(path, session) };
+    let is_usual = usual(&entry.name, session) == path;
+    let name = if is_usual { entry.name.clone() } else { shown(path, session) };
     let required = entry.parameters.iter().filter(|(_, parameter)| parameter.required);
     required
         .fold(command::run(&name), |line, (name, _)| line.option("--param", &format!("{name}=…")))
@@ -177,7 +207,7 @@ pub(crate) fn run(entry: &CatalogueEntry, path: &Path, session: &Session<'_>) ->
 }
 
 fn difference(there: &str, entry: &CatalogueEntry, shown: &str) -> String {
-    let diff = TextDiff::from_lines(there, entry.text);
-    let diff = diff.unified_diff().header(shown, &format!("catalogue: {}", entry.name)).to_string();
-    format!("`{shown}` differs from the catalogue:\n{diff}")
+    let diff = TextDiff::from_lines(there, entry.text.as_str());
+    let diff = diff.unified_diff().header(shown, &format!("the new one: {}", entry.name)).to_string();
+    format!("`{shown}` differs from what would be added:\n{diff}")
 }

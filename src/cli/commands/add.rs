@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use crate::cli::output::Output;
+use crate::definition::load;
 use crate::definition::vendored::Copies;
 use crate::session::context::Session;
 use crate::session::error::Error;
@@ -14,7 +15,7 @@ use crate::shelf::{catalogue, copies};
 /// The arguments of `add`.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct AddArgs {
-    /// A loop that `ll-loop catalog` lists, or `github:OWNER/REPOSITORY/PATH.yaml@REF`, where REF is a branch, a tag, or the
+    /// A loop that `ll-loop catalog` lists, the path of a loop file, or `github:OWNER/REPOSITORY/PATH.yaml@REF`, where REF is a branch, a tag, or the
     /// 40 digits of a commit
     #[arg(value_name = "LOOP")]
     what: String,
@@ -28,7 +29,7 @@ pub(in crate::cli) struct AddArgs {
 
 pub(in crate::cli) fn add(args: &AddArgs, session: &Session<'_>, output: &Output) -> Result<u8, Error> {
     if !copies::is_remote(&args.what) {
-        return of_catalog(&args.what, args.to.as_deref(), session, output);
+        return of_file(&args.what, args.to.as_deref(), session, output);
     }
     if args.to.is_some() {
         return Err(Error::refused(
@@ -41,8 +42,13 @@ pub(in crate::cli) fn add(args: &AddArgs, session: &Session<'_>, output: &Output
     Ok(0)
 }
 
-fn of_catalog(name: &str, to: Option<&Path>, session: &Session<'_>, output: &Output) -> Result<u8, Error> {
-    let entry = catalogue::named(name, session)?;
+fn of_file(name: &str, to: Option<&Path>, session: &Session<'_>, output: &Output) -> Result<u8, Error> {
+    let is_path = name.contains(['/', '\\']) || load::is_loop_file(Path::new(name));
+    let entry = if is_path {
+        catalogue::at_path(Path::new(name), session)?
+    } else {
+        catalogue::named(name, session)?
+    };
     let (did, path) = match catalogue::add(&entry, to, session)? {
         Added::Written(path) => ("wrote", path),
         Added::Unchanged(path) => ("unchanged:", path),

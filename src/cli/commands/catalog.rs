@@ -40,7 +40,7 @@ pub(in crate::cli) fn catalog(
     output: &Output,
 ) -> Result<u8, Error> {
     if let Some(CatalogCommand::Show { name }) = &args.command {
-        output.data(catalogue::named(name, session)?.text);
+        output.data(&catalogue::named(name, session)?.text);
         return Ok(0);
     }
     let entries = catalogue::entries(session)?;

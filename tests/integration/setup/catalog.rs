@@ -536,3 +536,20 @@ fn a_copy_goes_where_its_name_is_looked_for() {
     assert!(project.exists(".loops/file-hygiene.yaml"));
     drop(project.run(&["run", "file-hygiene"]).code(0));
 }
+
+#[test]
+fn a_loop_is_added_from_a_path_with_its_tests() {
+    let text = "name: tidy\ninitial: check\nstates:\n  check: {action: make, on_yes: done}\n  done: {terminal: true}\n";
+    let project = Project::new()
+        .file("shared/tidy.yaml", text)
+        .file("shared/tests/tidy.test.yaml", "loop: tidy\ncases: [{name: x, mocks: {check: {exit: 0}}}]\n")
+        .file("shared/child.yaml", "from: tidy.yaml\nname: child\n");
+    project.run(&["add", "shared/tidy.yaml"]).code(0).says(".loops/tests/tidy.test.yaml");
+    assert_eq!(project.read(".loops/tidy.yaml"), text);
+    project.run(&["test", "tidy"]).code(0);
+    project.run(&["add", "./shared/tidy.yaml"]).code(0).says("unchanged");
+    project.write(".loops/tidy.yaml", &text.replace("make", "just"));
+    project.run(&["add", "shared/tidy.yaml"]).code(2).says("differs");
+    project.run(&["add", "shared/child.yaml"]).code(2).says("made of other files");
+    project.run(&["add", "shared/nothing.yaml"]).code(2);
+}
