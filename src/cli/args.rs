@@ -247,6 +247,7 @@ mod tests {
             "action.yml",
             "run",
             &[
+                "answer",
                 "args",
                 "command",
                 "env",
@@ -266,6 +267,7 @@ mod tests {
             "docker/action.yml",
             "run",
             &[
+                "answer",
                 "args",
                 "command",
                 "input",

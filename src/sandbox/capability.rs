@@ -88,14 +88,16 @@ impl Lack {
                     .to_owned()
             }
             Self::Refused { by: RefusedBy::Container, .. } => {
-                "start the container with `--security-opt seccomp=unconfined --security-opt systempaths=unconfined` \
-                 (and `--security-opt apparmor=unconfined` where AppArmor is on)"
+                "start the container with `docker run --security-opt seccomp=unconfined --security-opt \
+                 systempaths=unconfined`, and `apparmor=unconfined` in the same way where AppArmor is on"
                     .to_owned()
             }
             Self::Refused { by: RefusedBy::Unknown, .. } => {
                 "`ll-loop doctor` shows what works here".to_owned()
             }
-            Self::Unmade(_) => "look at the temporary directory: `TMPDIR`, and the room that is left".to_owned(),
+            Self::Unmade(_) => {
+                "look at the temporary directory: `TMPDIR`, and the room that is left".to_owned()
+            }
             Self::Engine(_) => "write `engine: auto`, or remove the key".to_owned(),
         }
     }

@@ -83,7 +83,7 @@ pub(crate) fn at_path(path: &Path, session: &Session<'_>) -> Result<CatalogueEnt
             located.shown,
             others.join(", ")
         ))
-        .with_hint("`ll-loop compile` writes it as one file, which can be added"));
+        .with_hint("`ll-loop compile LOOP` writes it as one file, which can be added"));
     }
     let text = read::text(&located.path, MIB).map_err(|error| cannot(&error))?;
     let name = located.path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default().to_owned();

@@ -99,7 +99,7 @@ impl AnswerServer {
         let repository = WorkflowJob::read(env).repository.as_deref().and_then(RepositoryName::parse);
         let repository = repository.ok_or_else(|| {
             Error::refused("a comment answers in a job of GitHub Actions, Gitea or Forgejo alone")
-                .with_hint("elsewhere, `ll-loop answer` does")
+                .with_hint("elsewhere, `ll-loop answer RUN TEXT` does")
         })?;
         let token = session.env.token().ok_or_else(|| {
             Error::refused("there is no token to read the comment with")
@@ -117,7 +117,8 @@ impl AnswerServer {
     ) -> Result<Option<Approvers>, Error> {
         let text = answers::file_at(&self.api, &self.repository, file, branch)
             .map_err(|error| unanswered(&error))?;
-        let help = "answer with `ll-loop answer` on a machine, or bring the loop to that branch first";
+        let help =
+            "answer with `ll-loop answer RUN TEXT` on a machine, or bring the loop to that branch first";
         let text = text.ok_or_else(|| {
             let message = format!("the branch `{branch}` has no {file}, which would say who may answer");
             Error::refused(message).with_hint(help)
@@ -125,8 +126,9 @@ impl AnswerServer {
         let loaded = load::decode(file, &text, String::new()).map_err(|_| {
             let message =
                 format!("{file} on the branch `{branch}` cannot be read alone, and would say who may answer");
-            Error::refused(message)
-                .with_hint("a loop with `from` or `import` is answered with `ll-loop answer` on a machine")
+            Error::refused(message).with_hint(
+                "a loop with `from` or `import` is answered with `ll-loop answer RUN TEXT` on a machine",
+            )
         })?;
         let answerers = answerers::of_state(&loaded.definition, &awaiting.state).ok_or_else(|| {
             let state = &awaiting.state;
