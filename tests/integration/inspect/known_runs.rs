@@ -544,7 +544,7 @@ fn a_run_that_is_not_there_is_missed_in_one_way() {
         let words: Vec<&str> = command.split(' ').collect();
         let (first, more) = words.split_first().unwrap();
         let ran = project.run(&[&[*first, "run:latest"], more].concat());
-        drop(ran.code(2).says("`ll-loop artifact download`"));
+        drop(ran.code(2).says("`ll-loop artifact download --to DIR NAME`"));
     }
 }
 
