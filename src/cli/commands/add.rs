@@ -43,7 +43,8 @@ pub(in crate::cli) fn add(args: &AddArgs, session: &Session<'_>, output: &Output
 }
 
 fn of_file(name: &str, to: Option<&Path>, session: &Session<'_>, output: &Output) -> Result<u8, Error> {
-    let is_path = name.contains(['/', '\\']) || load::is_loop_file(Path::new(name));
+    // Without an extension it is a name: libraries of the catalogue are in folders as well.
+    let is_path = load::is_loop_file(Path::new(name)) || session.path(Path::new(name)).is_file();
     let entry = if is_path {
         catalogue::at_path(Path::new(name), session)?
     } else {
