@@ -4,7 +4,7 @@
 set -euo pipefail
 
 main() {
-  if command -v bwrap >/dev/null; then
+  if [[ $(uname -s) != Linux ]] || command -v bwrap >/dev/null; then
     return
   fi
   local -a as_root=()
@@ -12,12 +12,12 @@ main() {
     as_root=(sudo -n)
   fi
   if command -v apt-get >/dev/null; then
-    install "${as_root[@]}" apt-get install --yes --no-install-recommends bubblewrap ||
-      { install "${as_root[@]}" apt-get update && install "${as_root[@]}" apt-get install --yes --no-install-recommends bubblewrap; }
+    install ${as_root[@]+"${as_root[@]}"} apt-get install --yes --no-install-recommends bubblewrap ||
+      { install ${as_root[@]+"${as_root[@]}"} apt-get update && install ${as_root[@]+"${as_root[@]}"} apt-get install --yes --no-install-recommends bubblewrap; }
   elif command -v dnf >/dev/null; then
-    install "${as_root[@]}" dnf install --assumeyes bubblewrap
+    install ${as_root[@]+"${as_root[@]}"} dnf install --assumeyes bubblewrap
   elif command -v apk >/dev/null; then
-    install "${as_root[@]}" apk add bubblewrap
+    install ${as_root[@]+"${as_root[@]}"} apk add bubblewrap
   else
     echo "bubblewrap is not here, and no package manager that is known"
   fi

@@ -104,7 +104,8 @@ states:
 CLAUDE = f"""\
 #!/bin/bash
 [ "$1" = --version ] && {{ echo "9.9 (fake)"; exit 0; }}
-[ "$ANTHROPIC_API_KEY" = {KEY} ] || exit 9
+# The broker has the key; the agent has a token of this call.
+[ -n "$ANTHROPIC_AUTH_TOKEN" ] && [ -z "$ANTHROPIC_API_KEY" ] || exit 9
 [ -z "$LL_TOKEN$ACTIONS_RUNTIME_TOKEN$GITHUB_TOKEN" ] || exit 8
 touch src/good
 echo '{{"type": "result", "subtype": "success", "is_error": false, "result": "wrote it", "total_cost_usd": 0.25}}'
