@@ -208,7 +208,7 @@ impl Confinement {
             absent: texts(&masks),
             exclude,
             written: continuation(&root),
-            read: texts(wish.read),
+            read: texts(wish.read).into_iter().chain(programs_elsewhere(&env, &root)).collect(),
             blank: text(&self.at("blank")),
             program: text(&self.program),
             doors: text(&doors),
@@ -364,6 +364,20 @@ impl Confinement {
         };
         path.canonicalize().ok().map(|path| text(&path))
     }
+}
+
+/// Places of which an action has its own.
+const PRIVATE: [&str; 3] = ["/tmp", "/var/tmp", "/run"];
+
+/// Returns the directories on `PATH` that lie in a place of which the action has its own: installers put programs there.
+fn programs_elsewhere(env: &BTreeMap<String, String>, root: &Path) -> Vec<String> {
+    let path = env.get("PATH").map(String::as_str).unwrap_or_default();
+    let is_elsewhere = |directory: &&str| {
+        let in_private =
+            |place: &&str| directory.trim_end_matches('/') != *place && is_below(directory, place);
+        PRIVATE.iter().any(in_private) && !is_below(directory, &text(root)) && Path::new(directory).is_dir()
+    };
+    path.split(':').filter(is_elsewhere).map(str::to_owned).collect()
 }
 
 /// Writes what git is told to leave out, with what stands in for protected files that are not there.

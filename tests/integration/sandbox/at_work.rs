@@ -104,3 +104,22 @@ fn exit_codes_signals_and_missing_programs_are_those_of_the_action() {
         }
     }
 }
+
+#[test]
+fn a_program_on_path_is_found_wherever_it_lies() {
+    for who in possible() {
+        let beside = tempfile::TempDir::with_prefix_in("ll-programs-", "/tmp").unwrap();
+        let program = beside.path().join("of-an-installer");
+        std::fs::write(&program, "#!/bin/sh\necho found\n").unwrap();
+        for path in [beside.path(), &program] {
+            std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        let project = project(&one("workspace", "of-an-installer"));
+        give_away(&project);
+        let mut command = project.command(&["run", "main", "--no-ci"]);
+        let path = format!("{}:{}", beside.path().display(), std::env::var("PATH").unwrap());
+        command.env("PATH", path);
+        run_as(command, who).code(0);
+        assert!(output_of(&project).contains("found"));
+    }
+}
