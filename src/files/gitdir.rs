@@ -45,7 +45,7 @@ const READ_IN_GIT: [&str; 15] = [
 /// Names a pipe or a device that stands in the place of a file which git reads in the working tree around a directory: it
 /// would wait for who writes there.
 pub fn waited_for(directory: &Path) -> Option<PathBuf> {
-    let found = find(directory)?;
+    let found = named(directory)?;
     let in_tree = READ_IN_TREE.map(|name| found.root.join(name));
     let in_git =
         [&found.own, &found.shared].into_iter().flat_map(|git| READ_IN_GIT.map(|name| git.join(name)));
@@ -69,10 +69,11 @@ fn branch(git: &GitDirectory) -> Option<PathBuf> {
 /// Finds the git directory of the working tree around a directory.
 pub fn around(directory: &Path) -> Option<GitDirectory> {
     // A directory of this name need not be git's.
-    find(directory).filter(|found| found.own.join("HEAD").is_file() && found.shared.join("objects").is_dir())
+    named(directory).filter(|found| found.own.join("HEAD").is_file() && found.shared.join("objects").is_dir())
 }
 
-fn find(directory: &Path) -> Option<GitDirectory> {
+/// Returns the git directory that the working tree around a directory names, whether or not it is one of git.
+pub fn named(directory: &Path) -> Option<GitDirectory> {
     let root = place::repository(directory)?;
     let link = root.join(".git");
     let own = if link.is_dir() {

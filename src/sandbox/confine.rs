@@ -13,6 +13,7 @@ use super::order::{GATE, GateOrder, GateReport, Reached, disguised};
 use super::plan::{PROXY_PORT, PlanFacts, bwrap_options, is_below, plan};
 use super::protected::{self, CONTINUATION, Protected};
 use crate::base::sandbox::{HostPattern, SandboxMode, SandboxNet, SandboxRules};
+use crate::files::gitdir::{self, GitDirectory};
 use crate::files::read::{self, MIB};
 use crate::files::replace::create;
 use crate::files::transient;
@@ -310,11 +311,8 @@ impl Confinement {
         if self.ready.user.is_some() {
             return Vec::new();
         }
-        let path = env.get("PATH").map(String::as_str).unwrap_or_default();
-        let below = path
-            .split(':')
-            .map(Path::new)
-            .filter(|path| path.starts_with(home) && *path != home && path.is_dir());
+        let below = on_path(env).map(Path::new);
+        let below = below.filter(|path| path.starts_with(home) && *path != home && path.is_dir());
         let mut programs: BTreeSet<String> = below
             .flat_map(|path| {
                 // Programs of Node.js lie in `bin`, and what they are made of in `lib` beside it.
@@ -371,13 +369,17 @@ const PRIVATE: [&str; 3] = ["/tmp", "/var/tmp", "/run"];
 
 /// Returns the directories on `PATH` that lie in a place of which the action has its own: installers put programs there.
 fn programs_elsewhere(env: &BTreeMap<String, String>, root: &Path) -> Vec<String> {
-    let path = env.get("PATH").map(String::as_str).unwrap_or_default();
     let is_elsewhere = |directory: &&str| {
         let in_private =
             |place: &&str| directory.trim_end_matches('/') != *place && is_below(directory, place);
         PRIVATE.iter().any(in_private) && !is_below(directory, &text(root)) && Path::new(directory).is_dir()
     };
-    path.split(':').filter(is_elsewhere).map(str::to_owned).collect()
+    on_path(env).filter(is_elsewhere).map(str::to_owned).collect()
+}
+
+/// Returns the directories on `PATH`.
+fn on_path(env: &BTreeMap<String, String>) -> impl Iterator<Item = &str> {
+    env.get("PATH").into_iter().flat_map(|path| path.split(':'))
 }
 
 /// Writes what git is told to leave out, with what stands in for protected files that are not there.
@@ -514,20 +516,10 @@ fn identity_in(home: &Path) -> String {
 
 /// Returns the directories of git that commands of git write in a working tree.
 fn git_directories(root: &Path) -> Vec<PathBuf> {
-    let Some(git) = root.ancestors().map(|above| above.join(".git")).find(|git| git.exists()) else {
-        return Vec::new();
-    };
-    let followed = |base: &Path, text: &str| base.join(text.trim()).canonicalize().ok();
-    let directory = if git.is_dir() {
-        git.canonicalize().ok()
-    } else {
-        let link = read::text(&git, MIB).unwrap_or_default();
-        link.strip_prefix("gitdir:").and_then(|path| followed(git.parent().unwrap_or(root), path))
-    };
-    let Some(directory) = directory else { return Vec::new() };
-    let common = read::text(&directory.join("commondir"), MIB).ok();
-    let common = common.and_then(|path| followed(&directory, &path));
-    common.into_iter().chain([directory]).collect()
+    let Some(GitDirectory { own, shared, .. }) = gitdir::named(root) else { return Vec::new() };
+    let mut directories: Vec<_> = [shared, own].iter().filter_map(|path| path.canonicalize().ok()).collect();
+    directories.dedup();
+    directories
 }
 
 /// Returns where an agent leaves word for the next session. Where there is no directory for it, the agent makes one.
