@@ -12,7 +12,6 @@ use super::ledger::{Admission, Hold, Ledger, Shortage, WireCaps};
 use super::meter::{Charge, Reading, charge};
 use super::prices::PriceList;
 use super::service::{ServiceApi, ServiceKey};
-use super::tokens::TokenCounts;
 use super::wire_report::{ServiceFailure, WireReport};
 
 /// After how many failures in a row no more is asked of a service in a call. CLIs try again by themselves, some for minutes.
@@ -72,16 +71,20 @@ impl AdmittedCall {
 
     /// Lets a request through that takes at most so much, as soon as it is known whether it may be.
     pub(super) async fn admit(&self, worst: &WorstCase) -> Result<OpenRequest, Shortage> {
+        self.as_soon_as(|| self.try_admit(worst).transpose()).await
+    }
+
+    /// Looks at once, and whenever something was settled, until there is something to see.
+    async fn as_soon_as<T>(&self, look: impl Fn() -> Option<T>) -> T {
         loop {
             let settled = self.settled.notified();
             tokio::pin!(settled);
             // From here on nothing is missed.
             settled.as_mut().enable();
-            match self.try_admit(worst) {
-                Ok(Some(open)) => return Ok(open),
-                Ok(None) => settled.await,
-                Err(shortage) => return Err(shortage),
+            if let Some(seen) = look() {
+                return seen;
             }
+            settled.await;
         }
     }
 
@@ -159,17 +162,7 @@ impl AdmittedCall {
 
     /// Ends the call. What is still on its way counts as the most that it can take.
     pub(super) async fn end(&self) -> WireReport {
-        let all_settled = async {
-            loop {
-                let settled = self.settled.notified();
-                tokio::pin!(settled);
-                settled.as_mut().enable();
-                if self.state().open.is_empty() {
-                    return;
-                }
-                settled.await;
-            }
-        };
+        let all_settled = self.as_soon_as(|| self.state().open.is_empty().then_some(()));
         let _in_time = tokio::time::timeout(LAST_WORDS, all_settled).await;
         let mut state = self.state();
         while let Some((open, ..)) = state.open.first() {
@@ -199,7 +192,7 @@ impl WireState {
         self.is_unpriced |= charge.cost.is_none();
         let report = &mut self.report;
         report.requests += 1;
-        report.counts = sum(report.counts, charge.counts);
+        report.counts = report.counts.plus(charge.counts);
         report.oddities.extend(charge.oddity);
     }
 
@@ -207,15 +200,5 @@ impl WireState {
         if let Some((hold, _)) = self.take(open) {
             self.ledger.settle(hold, &Charge { cost: Some(Dollars::ZERO), ..Charge::default() });
         }
-    }
-}
-
-fn sum(one: TokenCounts, other: TokenCounts) -> TokenCounts {
-    TokenCounts {
-        input: one.input.saturating_add(other.input),
-        cached: one.cached.saturating_add(other.cached),
-        written: one.written.saturating_add(other.written),
-        written_for_an_hour: one.written_for_an_hour.saturating_add(other.written_for_an_hour),
-        output: one.output.saturating_add(other.output),
     }
 }

@@ -136,8 +136,8 @@ impl Meter {
         let usage = |key: &str| document.get(key).filter(|usage| !usage.is_null());
         let (usage, read): (_, fn(&Value) -> Option<TokenCounts>) = match self.endpoint {
             Endpoint::Messages => (usage("usage"), |usage| anthropic(usage, None)),
-            Endpoint::Responses => (usage("usage"), responses),
-            Endpoint::Chat => (usage("usage"), chat),
+            Endpoint::Responses => (usage("usage"), |usage| openai(usage, &RESPONSES)),
+            Endpoint::Chat => (usage("usage"), |usage| openai(usage, &CHAT)),
             Endpoint::Generate => (usage("usageMetadata"), gemini),
             Endpoint::Free => return,
         };
@@ -245,19 +245,24 @@ fn with_cache(read: u64, cached: u64, written: u64, output: u64) -> TokenCounts 
     TokenCounts { input: read - cached - written, cached, written, written_for_an_hour: 0, output }
 }
 
-fn responses(usage: &Value) -> Option<TokenCounts> {
-    let details = usage.get("input_tokens_details");
-    let (cached, written) = (optional(details, "cached_tokens")?, optional(details, "cache_write_tokens")?);
-    let read = number(usage, "input_tokens")?;
-    let output = number(usage, "output_tokens")?;
-    Some(with_cache(read, cached, written, output.max(rest_of(usage, "total_tokens", read)?)))
+/// The names by which the two APIs of OpenAI say the same.
+struct OpenAiNames {
+    read: &'static str,
+    details: &'static str,
+    output: &'static str,
 }
 
-fn chat(usage: &Value) -> Option<TokenCounts> {
-    let details = usage.get("prompt_tokens_details");
+const RESPONSES: OpenAiNames =
+    OpenAiNames { read: "input_tokens", details: "input_tokens_details", output: "output_tokens" };
+
+const CHAT: OpenAiNames =
+    OpenAiNames { read: "prompt_tokens", details: "prompt_tokens_details", output: "completion_tokens" };
+
+fn openai(usage: &Value, names: &OpenAiNames) -> Option<TokenCounts> {
+    let details = usage.get(names.details);
     let (cached, written) = (optional(details, "cached_tokens")?, optional(details, "cache_write_tokens")?);
-    let read = number(usage, "prompt_tokens")?;
-    let output = number(usage, "completion_tokens")?;
+    let read = number(usage, names.read)?;
+    let output = number(usage, names.output)?;
     Some(with_cache(read, cached, written, output.max(rest_of(usage, "total_tokens", read)?)))
 }
 

@@ -32,12 +32,22 @@ impl TokenCounts {
     /// only grow.
     #[must_use]
     pub fn or_more(self, other: Self) -> Self {
+        self.with(other, u64::max)
+    }
+
+    /// Adds the counts of another answer.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        self.with(other, u64::saturating_add)
+    }
+
+    fn with(self, other: Self, of: fn(u64, u64) -> u64) -> Self {
         Self {
-            input: self.input.max(other.input),
-            cached: self.cached.max(other.cached),
-            written: self.written.max(other.written),
-            written_for_an_hour: self.written_for_an_hour.max(other.written_for_an_hour),
-            output: self.output.max(other.output),
+            input: of(self.input, other.input),
+            cached: of(self.cached, other.cached),
+            written: of(self.written, other.written),
+            written_for_an_hour: of(self.written_for_an_hour, other.written_for_an_hour),
+            output: of(self.output, other.output),
         }
     }
 }
