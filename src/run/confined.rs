@@ -111,33 +111,17 @@ impl World {
         if seen.stop.is_some() {
             return seen;
         }
-        let broken = match (end.not_put_back, end.put_back.as_slice(), end.failure) {
-            (Some(why), _, _) => Some(format!("protected files may have been changed: {why}")),
-            (None, [], failure) => {
-                if let Some(why) = failure {
-                    return Observation {
-                        exit_code: seen.exit_code,
-                        ..Observation { failure: Some(why), ..seen }
-                    };
-                }
-                None
-            }
-            (None, names, _) => {
+        let broken = match (end.not_put_back, end.put_back.as_slice()) {
+            (Some(why), _) => format!("protected files may have been changed: {why}"),
+            (None, []) => return Observation { failure: end.failure.or(seen.failure), ..seen },
+            (None, names) => {
                 let names: Vec<_> = names.iter().take(MOST_NAMED).map(String::as_str).collect();
-                Some(format!(
-                    "the action changed protected files, which were put back: {}",
-                    listed(&names, "and")
-                ))
+                format!("the action changed protected files, which were put back: {}", listed(&names, "and"))
             }
         };
-        match broken {
-            Some(why) => {
-                let why = self.redactor.text(&why).into_owned();
-                self.remarks.push(why.clone());
-                Observation { failure: Some(why), exit_code: seen.exit_code.max(1), ..seen }
-            }
-            None => seen,
-        }
+        let why = self.redactor.text(&broken).into_owned();
+        self.remarks.push(why.clone());
+        Observation { failure: Some(why), exit_code: seen.exit_code.max(1), ..seen }
     }
 }
 

@@ -32,8 +32,8 @@ use crate::base::redact::Redactor;
 use crate::base::territory::ScopePath;
 use crate::base::text::one_line;
 use crate::engine::changes::{
-    ChangedFile, ChangedSince, Changes, EntryContent, IgnoredFile, KnownStart, MadeCommit, Measured,
-    SeenTree, StartTree, TreeChanges, TreeEntry, TreeIds,
+    ChangedFile, ChangedSince, Changes, EntryContent, IgnoredFile, KnownIndex, KnownStart, MadeCommit,
+    Measured, SeenTree, StartTree, TreeChanges, TreeEntry, TreeIds,
 };
 use crate::engine::request::{AsideRequest, JudgingRequest, MeasureRequest, RestoreRequest};
 use crate::files::aside;
@@ -114,14 +114,37 @@ pub async fn start(
     }
 }
 
+/// What is measured of a run that goes on, apart from the run itself, which is shown to people meanwhile.
+struct KnownPlace {
+    root: PathBuf,
+    area: Area,
+    files: RunFiles,
+    /// The index as it was when the run began.
+    index: Option<KnownIndex>,
+}
+
+impl KnownPlace {
+    fn of(world: &World) -> Self {
+        Self {
+            root: world.root.clone(),
+            area: world.area.clone(),
+            files: world.files.clone(),
+            index: world.rules.known_index().cloned(),
+        }
+    }
+
+    fn measurer(&self, git: GitCalls) -> Measurer<'_> {
+        let Self { root, area, files, index } = self;
+        Measurer { git, root, area, files, own: None, known_index: index.as_ref() }
+    }
+}
+
 /// Looks at the working tree as it is, with nothing to compare it with.
 pub(super) async fn look(world: &mut World) -> SeenTree {
     let git = GitCalls::new(world.own_env.clone(), world.cancel.clone(), LIMIT);
-    let (root, files, area) = (world.root.clone(), world.files.clone(), world.area.clone());
-    let known = world.rules.known_index().cloned();
+    let known = KnownPlace::of(world);
     let sinks = RefCell::new(&mut world.sinks);
-    let known_index = known.as_ref();
-    let mut measurer = Measurer { git, root: &root, area: &area, files: &files, own: None, known_index };
+    let mut measurer = known.measurer(git);
     match Box::pin(while_ticking(&sinks, measurer.look())).await {
         Ok(found) => SeenTree::Known(found.ids),
         Err(why) => SeenTree::Unknown { unknown: why.to_string() },
@@ -131,11 +154,9 @@ pub(super) async fn look(world: &mut World) -> SeenTree {
 /// Makes sure that there is an index to believe, where a run goes on.
 pub(super) async fn know_index(world: &mut World) {
     let git = GitCalls::new(world.own_env.clone(), world.cancel.clone(), LIMIT);
-    let (root, files, area) = (world.root.clone(), world.files.clone(), world.area.clone());
-    let Some(known) = world.rules.known_index().cloned() else { return };
-    let mut measurer =
-        Measurer { git, root: &root, area: &area, files: &files, own: None, known_index: None };
-    if let Ok(Some(made)) = measurer.make_index(&known).await {
+    let known = KnownPlace::of(world);
+    let Some(index) = &known.index else { return };
+    if let Ok(Some(made)) = known.measurer(git).make_index(index).await {
         world.rules.know_index(made);
     }
 }
@@ -144,25 +165,20 @@ pub(super) async fn know_index(world: &mut World) {
 pub(super) async fn set_aside(request: &AsideRequest, world: &mut World) -> Result<(), LookError> {
     let (_never, uncancelled) = Cancel::channel();
     let git = GitCalls::new(world.own_env.clone(), uncancelled, LIMIT);
-    let (root, files, area) = (world.root.clone(), world.files.clone(), world.area.clone());
-    let known = world.rules.known_index().cloned();
-    let known_index = known.as_ref();
-    let mut measurer = Measurer { git, root: &root, area: &area, files: &files, own: None, known_index };
-    let (git, top) = measurer.reader(&world.own_env).await?;
-    judging::set_aside(request, &git, &top, &files)
+    let known = KnownPlace::of(world);
+    let (git, top) = known.measurer(git).reader(&world.own_env).await?;
+    judging::set_aside(request, &git, &top, &known.files)
 }
 
 /// Makes the working tree what it was before the closing pass. Returns the files that had to be put back.
 pub(super) async fn restore(request: &RestoreRequest, world: &mut World) -> Result<Vec<String>, LookError> {
     let (_never, uncancelled) = Cancel::channel();
     let git = GitCalls::new(world.own_env.clone(), uncancelled, LIMIT);
-    let (root, files, area) = (world.root.clone(), world.files.clone(), world.area.clone());
-    let known = world.rules.known_index().cloned();
+    let known = KnownPlace::of(world);
     let sinks = RefCell::new(&mut world.sinks);
-    let known_index = known.as_ref();
-    let mut measurer = Measurer { git, root: &root, area: &area, files: &files, own: None, known_index };
+    let mut measurer = known.measurer(git);
     // The judges of the end come first: what is compared afterwards is what the checks themselves changed.
-    let edited = aside::take_back(&files.aside())?;
+    let edited = aside::take_back(&known.files.aside())?;
     let restored = while_ticking(&sinks, measurer.restore(&request.tree)).await;
     restored.map(|restored| edited.into_iter().chain(restored).collect())
 }
@@ -175,16 +191,14 @@ pub(super) async fn end(request: &MeasureRequest, world: &mut World) -> Measured
     let (ask, uncancelled) = Cancel::channel();
     let limit = if world.cancel.is_asked() { SHORT_LIMIT } else { LIMIT };
     let git = GitCalls::new(world.own_env.clone(), uncancelled, limit);
-    let (root, files, area) = (world.root.clone(), world.files.clone(), world.area.clone());
-    let known = world.rules.known_index().cloned();
+    let known = KnownPlace::of(world);
     let redactor = world.redactor.clone();
     let sinks = RefCell::new(&mut world.sinks);
-    let known_index = known.as_ref();
-    let mut measurer = Measurer { git, root: &root, area: &area, files: &files, own: None, known_index };
+    let mut measurer = known.measurer(git);
     let mut for_judges = measurer.git.clone();
     let untracked = async {
         match &request.judging {
-            Some(_) => ignored::untracked(&mut for_judges, &root).await,
+            Some(_) => ignored::untracked(&mut for_judges, &known.root).await,
             None => Ok(Vec::new()),
         }
     };
