@@ -249,6 +249,20 @@ pub enum Which {
     },
 }
 
+impl Which {
+    /// Understands the options of a command line: without a place that it comes `from`, the run is of this machine.
+    pub fn of(from: Option<&str>, name: Option<&str>, repository: Option<&str>) -> Self {
+        match from {
+            Some(source) => Self::From {
+                source: source.to_owned(),
+                name: name.map(str::to_owned),
+                repository: repository.map(str::to_owned),
+            },
+            None => Self::Here(name.unwrap_or_default().to_owned()),
+        }
+    }
+}
+
 impl RunOptions {
     /// Tells whether reports are made.
     pub(crate) fn is_published(&self) -> bool {

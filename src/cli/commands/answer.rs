@@ -57,13 +57,7 @@ pub(in crate::cli) fn answer(args: &AnswerArgs, session: &Session<'_>, output: &
 }
 
 fn options(args: &AnswerArgs, env: &Environment) -> Result<(Which, ResumeOptions), Error> {
-    let which = match &args.from {
-        Some(source) => {
-            let (source, name, repository) = (source.clone(), Some(args.name.clone()), args.repo.clone());
-            Which::From { source, name, repository }
-        }
-        None => Which::Here(args.name.clone()),
-    };
+    let which = Which::of(args.from.as_deref(), Some(&args.name), args.repo.as_deref());
     let (verdict, text) = meant(&args.words)?;
     let who = ["USER", "LOGNAME"].iter().find_map(|name| env.get(name)).unwrap_or("somebody").to_owned();
     let code = args.code.clone();

@@ -63,13 +63,7 @@ pub(in crate::cli) fn resume(args: &ResumeArgs, session: &Session<'_>, output: &
 
 /// Converts the arguments.
 fn options(args: &ResumeArgs, env: &Environment) -> Result<(Which, ResumeOptions), Error> {
-    let which = match &args.from {
-        Some(source) => {
-            let (source, name, repository) = (source.clone(), args.name.clone(), args.repo.clone());
-            Which::From { source, name, repository }
-        }
-        None => Which::Here(args.name.clone().unwrap_or_default()),
-    };
+    let which = Which::of(args.from.as_deref(), args.name.as_deref(), args.repo.as_deref());
     let options = ResumeOptions {
         accept_changes: args.accept_changes,
         max_iterations: args.max_iterations,
