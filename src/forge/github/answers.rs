@@ -1,11 +1,10 @@
 //! What the server knows of a comment that answers a run: asked at this moment, by the ids of the comment and its author.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 use serde_json::json;
 
 use super::api::{Api, ApiError};
+use super::contents::decoded;
 use super::graphql::Document;
 use super::repository::RepositoryName;
 use super::server::Flavour;
@@ -177,8 +176,7 @@ pub fn file_at(
         Err(ApiError::NotFound { .. }) => return Ok(None),
         found => found?,
     };
-    let text: String = found.content.chars().filter(|c| !c.is_ascii_whitespace()).collect();
-    let text = STANDARD.decode(text).ok().and_then(|bytes| String::from_utf8(bytes).ok());
+    let text = decoded(&found.content).and_then(|bytes| String::from_utf8(bytes).ok());
     let reason = "it is not a text in base64".to_owned();
     text.map(Some).ok_or(ApiError::Unreadable { request: format!("GET {path}"), reason })
 }

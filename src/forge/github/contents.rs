@@ -403,8 +403,7 @@ impl CommitFiles<'_> {
         let odd = |why: &str| ContentsError::Odd(format!("`{}` cannot be read: {why}", one_line(path, 200)));
         let bytes = match blob.encoding.as_str() {
             "base64" => {
-                let text: String = blob.content.chars().filter(|c| !c.is_ascii_whitespace()).collect();
-                STANDARD.decode(text).map_err(|_| odd("it is not the base64 that the server says"))?
+                decoded(&blob.content).ok_or_else(|| odd("it is not the base64 that the server says"))?
             }
             "utf-8" => blob.content.into_bytes(),
             _ => return Err(odd("the server writes it in a way that is unknown")),
@@ -474,6 +473,12 @@ fn id_of(bytes: &[u8], digits: usize) -> String {
     } else {
         hex(&Sha1::new().chain_update(header).chain_update(bytes).finalize())
     }
+}
+
+/// Reads the base64 in which a server writes a file, with its line breaks.
+pub(super) fn decoded(content: &str) -> Option<Vec<u8>> {
+    let text: String = content.chars().filter(|c| !c.is_ascii_whitespace()).collect();
+    STANDARD.decode(text).ok()
 }
 
 /// Takes an id of the server's, which becomes part of an address.
