@@ -98,16 +98,7 @@ mod tests {
     use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 
     use super::*;
-
-    fn program(script: &str) -> Program {
-        Program {
-            argv: ["bash", "-c", script].map(str::to_owned).to_vec(),
-            env: vec![("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into())],
-            cwd: None,
-            stdin: None,
-            guard: Guard::default(),
-        }
-    }
+    use crate::process::spawn::program;
 
     fn block_on<T>(work: impl Future<Output = T>) -> T {
         tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(work)

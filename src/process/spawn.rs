@@ -445,20 +445,22 @@ impl<R: AsyncRead + Unpin> Pipe<R> {
     }
 }
 
+/// A script of bash, as tests start it.
+#[cfg(test)]
+pub(super) fn program(script: &str) -> Program {
+    Program {
+        argv: ["bash", "-c", script].map(str::to_owned).to_vec(),
+        env: vec![("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into())],
+        cwd: None,
+        stdin: None,
+        guard: Guard::default(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::process::signal::EndSignal;
-
-    fn program(script: &str) -> Program {
-        Program {
-            argv: ["bash", "-c", script].map(str::to_owned).to_vec(),
-            env: vec![("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into())],
-            cwd: None,
-            stdin: None,
-            guard: Guard::default(),
-        }
-    }
 
     #[expect(clippy::disallowed_methods, reason = "tests look at the real clock")]
     fn observe(script: &str, limits: ProcessLimits) -> (Observation, Duration) {
