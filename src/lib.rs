@@ -145,7 +145,7 @@ pub use ci::reported::ReportOptions;
 /// Runs the program: arguments without the program's name first.
 pub use cli::main as run_command_line;
 pub use definition::load::Located;
-pub use definition::source::Sources;
+pub use definition::source_text::Sources;
 pub use engine::event::{Event, LoopComplete, Stamped};
 pub use engine::outcome::{Outcome, Signal};
 pub use evaluate::observation::Stream;
@@ -162,7 +162,7 @@ pub use session::environment::Environment;
 pub use session::error::{Error, Kind};
 pub use session::interrupts::{StopBy, StopHandle, Stopped};
 pub use session::options::{BeginOptions, LlmOptions, ResumeOptions, RunOptions, Upload, Which};
-pub use session::prepare::check::{Checked, Checker};
+pub use session::prepare::loop_check::{Checked, Checker};
 pub use session::prepare::prepared::Prepared;
 pub use session::start::begin::{Begun, BoundLoop, SkippedRun};
 pub use session::start::resume::Resumption;

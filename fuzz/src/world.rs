@@ -15,7 +15,7 @@ use ll_loop::internals::engine::request::{Input, Next};
 use ll_loop::internals::engine::{Engine, Start};
 use ll_loop::internals::evaluate::model::{ModelAnswer, Usage};
 use ll_loop::internals::evaluate::observation::{Observation, Text};
-use ll_loop::internals::evaluate::query::Queried;
+use ll_loop::internals::evaluate::jq_question::Queried;
 use ll_loop::internals::evaluate::survey::Survey;
 use ll_loop::internals::machine::compile::compile;
 use ll_loop::internals::machine::{Budget, Machine, OnChange};

@@ -43,16 +43,16 @@ pub fn optional<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Val
 }
 
 fn value<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Value, D::Error> {
-    Counted { left: &Cell::new(MOST) }.deserialize(deserializer)
+    CountedValue { left: &Cell::new(MOST) }.deserialize(deserializer)
 }
 
 /// Reads a value, and counts what is in it before it takes memory for it.
 #[derive(Clone, Copy)]
-struct Counted<'c> {
+struct CountedValue<'c> {
     left: &'c Cell<usize>,
 }
 
-impl Counted<'_> {
+impl CountedValue<'_> {
     fn take<E: Error>(self, count: usize) -> Result<(), E> {
         let left = self.left.get().checked_sub(count);
         self.left.set(left.ok_or_else(|| E::custom(format_args!("it holds more than {MOST} values")))?);
@@ -60,7 +60,7 @@ impl Counted<'_> {
     }
 }
 
-impl<'de> DeserializeSeed<'de> for Counted<'_> {
+impl<'de> DeserializeSeed<'de> for CountedValue<'_> {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
@@ -69,7 +69,7 @@ impl<'de> DeserializeSeed<'de> for Counted<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Counted<'_> {
+impl<'de> Visitor<'de> for CountedValue<'_> {
     type Value = Value;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     #[derive(Deserialize)]
-    struct Document {
+    struct SmallDocument {
         #[serde(deserialize_with = "map")]
         fields: Map<String, Value>,
         #[serde(deserialize_with = "optional", default)]
@@ -147,7 +147,7 @@ mod tests {
         context: Option<Map<String, Value>>,
     }
 
-    fn read(text: &str) -> serde_json::Result<Document> {
+    fn read(text: &str) -> serde_json::Result<SmallDocument> {
         serde_json::from_str(text)
     }
 

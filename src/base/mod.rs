@@ -1,6 +1,6 @@
 //! Words that every layer speaks: names, time, places in documents, templates, diagnostics, redaction.
 
-pub mod command;
+pub mod advised_command;
 pub mod composed;
 pub mod decode;
 pub mod diagnostic;

@@ -6,13 +6,13 @@
 //! report of an earlier run.
 
 mod brought;
+pub mod earlier_report;
 pub mod manifest;
 pub mod merged;
 mod objects;
 pub mod open;
 pub(crate) mod opened;
 pub mod pack;
-pub mod report;
 pub mod snapshots;
 pub mod tree;
 pub mod unpacked_files;

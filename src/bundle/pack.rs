@@ -25,8 +25,8 @@ use crate::base::time::Timestamp;
 use crate::engine::event::{Assignment, LoopComplete};
 use crate::files::secret::holds_secret;
 use crate::files::{read, transient};
-use crate::journal::ends;
 use crate::journal::files::RunFiles;
+use crate::journal::journal_ends;
 use crate::journal::streams::StreamDigests;
 
 /// What a bundle is made from.
@@ -261,7 +261,7 @@ fn manifest(
     left_out: Vec<LeftOut>,
     files: Vec<ManifestEntry>,
 ) -> Result<Manifest, PackError> {
-    let ends = ends::ends(&contents.files.journal())?;
+    let ends = journal_ends::ends(&contents.files.journal())?;
     let (Some((_, start)), Some((_, last_seq))) = (ends.start, ends.last) else {
         return Err(PackError::NotBegun);
     };

@@ -8,7 +8,7 @@ use fs_err as fs;
 use super::names;
 use crate::files::read;
 use crate::journal::files::RunFiles;
-use crate::journal::{ends, fault};
+use crate::journal::{fault, journal_ends};
 
 /// How the run that comes in stands to the one that is here already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,7 +50,7 @@ pub fn compare(incoming: &RunFiles, files: &RunFiles) -> io::Result<RunCompariso
     let length = fs::metadata(&incoming)?.len().min(fs::metadata(&here)?.len());
     if !begin_alike(&incoming, &here, length)? {
         // What a kill leaves of a last line does not count.
-        let last = |path: &Path| Ok::<_, io::Error>(ends::ends(path)?.last.map(|(_, seq)| seq));
+        let last = |path: &Path| Ok::<_, io::Error>(journal_ends::ends(path)?.last.map(|(_, seq)| seq));
         let is_part = fs::metadata(&here)?.len() == length && last(&here)? < last(&incoming)?;
         return Ok(if is_part { RunComparison::Ahead } else { RunComparison::Apart });
     }

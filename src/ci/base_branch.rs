@@ -3,8 +3,8 @@
 use crate::base::explanation::Explanation;
 use crate::base::lookup::Lookup;
 use crate::base::text::one_line;
-use crate::forge::github::event::WorkflowEvent;
 use crate::forge::github::other_run::OtherRun;
+use crate::forge::github::workflow_event::WorkflowEvent;
 use crate::forge::github::workflow_job::WorkflowJob;
 use crate::forge::names::BranchName;
 

@@ -11,11 +11,11 @@ pub mod gitlab;
 pub mod harmless;
 mod jenkins;
 pub mod job;
+pub mod job_page;
 mod line_marks;
 #[cfg(test)]
 mod log_tests;
 mod others;
-pub mod page;
 pub mod plain;
 pub mod reported;
 pub mod service;

@@ -1,7 +1,7 @@
 //! Whether a stranger set off the job: what would go on of its run is a stranger's code, so nobody is asked about it.
 
 use crate::base::lookup::Lookup;
-use crate::forge::github::event::WorkflowEvent;
+use crate::forge::github::workflow_event::WorkflowEvent;
 
 /// Says why a run of this job may ask nobody, where a stranger set it off. In doubt, one has.
 pub fn why_nobody_is_asked(env: Lookup<'_>) -> Option<String> {

@@ -8,7 +8,7 @@ use clap::{CommandFactory as _, Parser as _};
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
 use super::args::Args;
-use crate::base::command::{self, CommandLine};
+use crate::base::advised_command::{self, CommandLine};
 
 /// Says why a text is not a command, read as bash and the command line do.
 fn fault(text: &str) -> Option<String> {
@@ -135,29 +135,38 @@ fn every_command_in_a_message_is_one() {
 fn every_command_that_is_made_is_one() {
     for name in ["main-20260101T000000-0123ab", "it's a; $(name)", "é\u{202e}\n"] {
         let made = [
-            command::resume(name),
-            command::run(name),
-            command::answer(name).option("--code", "0123abcd"),
-            command::run(name).variable("--param", name, "a\nb").variable("--context", "k", "***").last("-x"),
-            command::stop(name),
-            command::status(name),
-            command::logs(name),
-            command::follow(name),
-            command::history(name),
-            command::report(name),
-            command::validate(name),
-            command::resume(name)
+            advised_command::resume(name),
+            advised_command::run(name),
+            advised_command::answer(name).option("--code", "0123abcd"),
+            advised_command::run(name)
+                .variable("--param", name, "a\nb")
+                .variable("--context", "k", "***")
+                .last("-x"),
+            advised_command::stop(name),
+            advised_command::status(name),
+            advised_command::logs(name),
+            advised_command::follow(name),
+            advised_command::history(name),
+            advised_command::report(name),
+            advised_command::validate(name),
+            advised_command::resume(name)
                 .option("--timeout", "60s")
                 .option("--max-cost", "1.50")
                 .flag("--accept-changes"),
-            command::resume(name).option("--max-tokens", "2").option("--max-llm-calls", "2").flag("--strict"),
+            advised_command::resume(name)
+                .option("--max-tokens", "2")
+                .option("--max-llm-calls", "2")
+                .flag("--strict"),
             CommandLine::of("resume").option("--from", "run:77").option("--repo", "o/r").arg(name),
             CommandLine::of("artifact download")
                 .arg(name)
                 .option("--run", "7")
                 .option("--repo", "o/r")
                 .option("--to", name),
-            command::run(name).flag("--strict").option("--max-iterations", "2").option("--max-cycles", "3"),
+            advised_command::run(name)
+                .flag("--strict")
+                .option("--max-iterations", "2")
+                .option("--max-cycles", "3"),
         ];
         for command in made {
             check(&command.within("a b").env("GITHUB_API_URL", "https://x").to_string());

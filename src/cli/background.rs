@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};
 
-use crate::base::command;
+use crate::base::advised_command;
 use crate::cli::exit;
 use crate::cli::output::Output;
 use crate::engine::event::Stamped;
@@ -79,9 +79,9 @@ fn say(begun: &BegunMessage, output: &Output) {
     output.data(&format!("{instance}\n"));
     output.talk(&format!(
         "runs in the background as process {pid}\n  follow  {}\n  look    {}\n  end     {}\n",
-        command::follow(instance),
-        command::status(instance),
-        command::stop(instance)
+        advised_command::follow(instance),
+        advised_command::status(instance),
+        advised_command::stop(instance)
     ));
 }
 

@@ -11,7 +11,7 @@ use crate::ci::chain::ChainLink;
 use crate::ci::reported::ReportOptions;
 use crate::ci::{Provider, is_ci};
 use crate::files::read;
-use crate::forge::github::event::is_sha;
+use crate::forge::github::workflow_event::is_sha;
 use crate::machine::{BrokerUse, Budget, OnHandoff};
 use crate::report::console::Verbosity;
 use crate::run::recording::Mode;

@@ -13,7 +13,7 @@ use crate::ci::Provider;
 use crate::ci::harmless::{HarmlessLines, Syntax, harmless};
 use crate::definition::render;
 use crate::engine::event::Shown;
-use crate::inspect::replay::Part;
+use crate::inspect::shown_log::Part;
 use crate::report::Sink;
 use crate::report::ci_log::CiLog;
 use crate::report::console::{Console, ConsoleOptions, Verbosity};

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::json::{Json, Object};
+use super::exact_json::{Json, Object};
 use super::state::CriteriaState;
 
 /// Returns the state with what the checks of a round found.

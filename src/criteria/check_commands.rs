@@ -3,7 +3,7 @@
 //! A command is a text, or an object with the command under `check` and under `no` the exit codes that mean that the
 //! criterion is not met.
 
-use super::json::Json;
+use super::exact_json::Json;
 use super::state::CriteriaState;
 
 /// A command that tells whether a criterion is met.

@@ -3,9 +3,9 @@
 use serde_json::{Map, Value, json};
 
 use super::advance::object;
-use super::json::Json;
-use super::owner::Owner;
+use super::exact_json::Json;
 use super::state::CriteriaState;
+use super::work_owner::Owner;
 
 /// A criterion of work that begins.
 #[derive(Clone, Debug, PartialEq, Eq)]

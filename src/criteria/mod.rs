@@ -9,12 +9,12 @@ pub mod advance;
 pub mod check_commands;
 pub mod decision;
 pub mod edit;
+pub mod exact_json;
 pub mod hook;
-pub mod json;
-pub mod owner;
 pub mod session_message;
 pub mod spec;
 pub mod state;
+pub mod work_owner;
 
 pub use advance::advance;
 pub use decision::{CriteriaDecision, Progress, decide};

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
-use super::json::{Json, Object};
+use super::exact_json::{Json, Object};
 use crate::base::text::plural;
 
 /// The largest file that is read, in bytes.

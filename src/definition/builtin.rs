@@ -3,7 +3,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use super::tree::{entries_mut, text};
+use super::assembled_tree::{entries_mut, text};
 use crate::base::node::Node;
 
 /// Where the files seem to lie, for people and in what is stored of a run.

@@ -2,8 +2,8 @@
 
 use std::collections::HashSet;
 
+use super::assembled_tree::{entries, entries_mut, entry, given, map, put, take, text};
 use super::schema::Loop;
-use super::tree::{entries, entries_mut, entry, given, map, put, take, text};
 use crate::base::decode::Record as _;
 use crate::base::diagnostic::{Diagnostic, Diagnostics, FindingPlace, nearest};
 use crate::base::node::{Entry, Node};
@@ -98,7 +98,7 @@ fn circuit(tree: &mut Node, out: &mut Diagnostics) {
         Some(detector) if known => {
             let window = given(detector, "window")
                 .cloned()
-                .unwrap_or_else(|| super::tree::plain(&circuit.key_span, "3"));
+                .unwrap_or_else(|| super::assembled_tree::plain(&circuit.key_span, "3"));
             let action = match given(detector, "on_repeated_failure") {
                 Some(action) if action.as_scalar().is_some_and(|scalar| scalar.text != "abort") => {
                     action.clone()

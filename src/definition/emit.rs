@@ -5,8 +5,8 @@
 
 use std::fmt::Write as _;
 
+use super::assembled_tree::entries;
 use super::schema::{Loop, State};
-use super::tree::entries;
 use crate::base::decode::{Decode as _, Record as _};
 use crate::base::diagnostic::Diagnostics;
 use crate::base::node::{Entry, Node, NodeValue, Scalar, ScalarStyle, ScalarValue};
@@ -437,7 +437,10 @@ states:
         leaf.prop_recursive(4, 24, 4, move |inner| {
             let entries = prop::collection::hash_map(hard_text(), inner.clone(), 0..4);
             let entries = entries.prop_map(|entries| {
-                entries.into_iter().map(|(key, value)| super::super::tree::entry(key, value)).collect()
+                entries
+                    .into_iter()
+                    .map(|(key, value)| super::super::assembled_tree::entry(key, value))
+                    .collect()
             });
             prop_oneof![
                 prop::collection::vec(inner, 0..4).prop_map(NodeValue::List),

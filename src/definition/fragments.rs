@@ -3,10 +3,10 @@
 
 use indexmap::IndexMap;
 
+use super::assembled_tree::{entries, entry, map, take};
 use super::classic;
 use super::schema::{Composition, Loop, Parameter, State};
-use super::source::Sources;
-use super::tree::{entries, entry, map, take};
+use super::source_text::Sources;
 use crate::base::decode::{Decode as _, Record as _};
 use crate::base::diagnostic::{Diagnostic, Diagnostics, FindingPlace, nearest};
 use crate::base::name::VarName;

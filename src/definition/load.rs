@@ -19,7 +19,7 @@ pub use super::listing::DIRECTORY;
 use super::listing::{self, EXTENSIONS, without_extension};
 use super::resolve::{self, Fetch, Fetched, Reference, ReferenceKind, Resolved};
 use super::schema::Loop;
-use super::source::Sources;
+use super::source_text::Sources;
 use super::vendored::{COPY, CopiedFile, Copies, CopyError, Naming, REMOTE, SharedName, name_within};
 use super::yaml::{self, MAX_SIZE};
 use crate::base::decode::Decode as _;
@@ -922,7 +922,7 @@ mod tests {
     use super::*;
     use crate::base::diagnostic::Severity;
     use crate::base::name::StateName;
-    use crate::definition::early::Early;
+    use crate::definition::early_values::Early;
     use crate::definition::render;
     use crate::definition::schema::{Count, OnHandoff, Shell, Target};
 

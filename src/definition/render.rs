@@ -4,7 +4,7 @@
 use annotate_snippets::{Annotation, AnnotationKind, Group, Level, Origin, Renderer, Snippet};
 use serde_json::{Value, json};
 
-use super::source::{SourceFile, Sources};
+use super::source_text::{SourceFile, Sources};
 use crate::base::diagnostic::{Diagnostic, Diagnostics, FindingPlace, Severity};
 use crate::base::node::{FileId, Node, Span};
 use crate::base::text::screen;

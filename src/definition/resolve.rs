@@ -9,16 +9,16 @@ use std::rc::Rc;
 
 use indexmap::IndexMap;
 
-use super::builtin::{Builtin, is_builtin, rename_loops};
-use super::schema::{Composition, Loop, Parameter};
-use super::source::{SourceFile, Sources};
-use super::tree::{
+use super::assembled_tree::{
     CopyCost, MergeLevel, entries, entries_mut, entry, given, items, map, merge, plain, put, take, text,
 };
+use super::builtin::{Builtin, is_builtin, rename_loops};
+use super::schema::{Composition, Loop, Parameter};
+use super::source_text::{SourceFile, Sources};
 use super::vendored::CopiedFile;
 use super::yaml::{self, MAX_SIZE};
 use super::{classic, fragments, paradigm};
-use crate::base::command::CommandLine;
+use crate::base::advised_command::CommandLine;
 use crate::base::decode::{Decode, MAX_ADVICE, Record};
 use crate::base::diagnostic::{Diagnostic, Diagnostics, FindingPlace, Severity, nearest};
 use crate::base::explanation::Explanation;
@@ -144,11 +144,11 @@ struct Written {
     value: Node,
     /// The library, and where it is imported; nothing for one of the loop itself.
     library: Option<(String, Span)>,
-    read: Reading,
+    read: FileReading,
 }
 
 /// What came of a fragment when the first state asked for it.
-enum Reading {
+enum FileReading {
     /// No state has.
     Unasked,
     /// It is not usable, which was said.
@@ -567,18 +567,18 @@ impl Resolver<'_, '_> {
                 key_span: key_span.clone(),
                 value: value.clone(),
                 library: import.map(|import| (name.clone(), import.clone())),
-                read: Reading::Unasked,
+                read: FileReading::Unasked,
             };
             library.insert(key.clone(), written);
         }
     }
 
     /// Reads a fragment that a state asks for.
-    fn read_fragment(&mut self, name: &str, written: &Node) -> Reading {
+    fn read_fragment(&mut self, name: &str, written: &Node) -> FileReading {
         if let Some(finding) = fragments::not_a_mapping(name, written) {
             self.push(finding);
             self.complete = false;
-            return Reading::Failed;
+            return FileReading::Failed;
         }
         let parameters = self.value(written, &DocPath::root().key("parameters")).unwrap_or_default();
         let mut state = written.clone();
@@ -587,7 +587,7 @@ impl Resolver<'_, '_> {
         if let Some(nested) = take(&mut state, "fragment") {
             self.push(fragments::nested(name, &nested));
         }
-        Reading::Read(Rc::new(Fragment { state, parameters, written }))
+        FileReading::Read(Rc::new(Fragment { state, parameters, written }))
     }
 
     /// Warns of mistakes in fragments that no state asks for.
@@ -596,7 +596,8 @@ impl Resolver<'_, '_> {
         if !self.complete {
             return;
         }
-        for (name, written) in library.iter().filter(|(_, written)| matches!(written.read, Reading::Unasked))
+        for (name, written) in
+            library.iter().filter(|(_, written)| matches!(written.read, FileReading::Unasked))
         {
             let of_program = |(library, _): &(String, Span)| is_builtin(library);
             if written.library.as_ref().is_some_and(of_program) {
@@ -649,10 +650,10 @@ impl Resolver<'_, '_> {
             self.complete = false;
             return;
         };
-        if matches!(written.read, Reading::Unasked) {
+        if matches!(written.read, FileReading::Unasked) {
             written.read = self.read_fragment(&name, &written.value);
         }
-        let Reading::Read(fragment) = &written.read else { return };
+        let FileReading::Read(fragment) = &written.read else { return };
         let fragment = Rc::clone(fragment);
         if !self.pay(&fragment.state, &span) {
             return;

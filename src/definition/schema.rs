@@ -7,7 +7,7 @@ use std::time::Duration;
 use indexmap::IndexMap;
 use serde_json::{Value, json};
 
-use super::early::Early;
+use super::early_values::Early;
 use crate::base::decode::{
     self, Bounds, Decode, DecodeKey as _, Definitions, Least, NamedNull, Record as _, choice, ranged, record,
     wrong_type,

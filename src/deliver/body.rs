@@ -13,7 +13,7 @@ use crate::base::text::{head, one_line, plural};
 use crate::base::time::human;
 use crate::engine::changes::{FileMode, LineCount};
 use crate::forge::change::FileChange;
-use crate::forge::interface::Checks;
+use crate::forge::forge_trait::Checks;
 use crate::forge::marker::Marker;
 use crate::forge::message::{PatchId, headline};
 use crate::forge::standing::FixStanding;

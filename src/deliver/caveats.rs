@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use crate::base::text::one_line;
 use crate::engine::verification::{JudgesStanding, Reason, Verification, VerifiedExtent};
-use crate::judges::found::{JudgeFile, JudgesState};
+use crate::judges::found_judges::{JudgeFile, JudgesState};
 use crate::report::digest::Digest;
 use crate::report::formats::markdown::{code, words};
 
@@ -32,14 +32,14 @@ struct ReviewPoint {
     /// A sentence.
     says: &'static str,
     /// Files and lines, each as it stands in the run.
-    about: Vec<NamedPlace>,
+    about: Vec<CaveatPlace>,
     /// How many more there are.
     more: usize,
 }
 
 /// A file or a line that is to be looked at.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct NamedPlace {
+struct CaveatPlace {
     place: String,
     what: String,
 }
@@ -86,14 +86,14 @@ impl Caveats {
                     "The run changed what its checks are judged by, and nothing confirms that the fix passes without that"
                 }
             };
-            let subject = |file: &&JudgeFile| NamedPlace {
+            let subject = |file: &&JudgeFile| CaveatPlace {
                 place: file.path.clone(),
                 what: format!("{}, {}", file.kind.word(), file.why),
             };
             all.push(ReviewPoint::new(says, judges.iter().map(subject).collect()));
         }
         if !verification.suppressions.is_empty() {
-            let subjects = verification.suppressions.iter().map(|one| NamedPlace {
+            let subjects = verification.suppressions.iter().map(|one| CaveatPlace {
                 place: format!("{}:{}", one.path, one.line),
                 what: one.text.trim().to_owned(),
             });
@@ -109,7 +109,7 @@ impl Caveats {
         for ReviewPoint { says, about, more } in &self.all {
             let _ = writeln!(out, "> [!WARNING]\n> **{says}.**");
             let mut left = about.len() + more;
-            for NamedPlace { place, what } in about {
+            for CaveatPlace { place, what } in about {
                 let line = format!("> - {}: {}\n", code(place, PATH), words(&one_line(what, LINE)));
                 if out.len() + line.len() > MOST_BYTES {
                     break;
@@ -130,7 +130,7 @@ impl Caveats {
         let line = |ReviewPoint { says, about, more }: &ReviewPoint| {
             let named: Vec<String> = about
                 .iter()
-                .map(|NamedPlace { place, what }| {
+                .map(|CaveatPlace { place, what }| {
                     format!("{} ({})", one_line(place, PATH), one_line(what, LINE))
                 })
                 .collect();
@@ -142,7 +142,7 @@ impl Caveats {
 }
 
 impl ReviewPoint {
-    fn new(says: &'static str, mut about: Vec<NamedPlace>) -> Self {
+    fn new(says: &'static str, mut about: Vec<CaveatPlace>) -> Self {
         let more = about.len().saturating_sub(MOST_NAMED);
         about.truncate(MOST_NAMED);
         Self { says, about, more }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::base::object::ObjectId;
 use crate::base::sum::Sum;
 use crate::base::text::one_line;
-use crate::forge::interface::Checks;
+use crate::forge::forge_trait::Checks;
 use crate::forge::standing::Refusal;
 use crate::session::error::Error;
 

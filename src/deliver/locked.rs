@@ -7,11 +7,11 @@ use super::servers::DeliveryServer;
 use super::way::{DeliverOptions, Destination};
 use crate::base::object::ObjectId;
 use crate::forge::change::FileChange;
-use crate::forge::interface::{
+use crate::forge::forge_trait::{
     Commit, FileContents, Forge, ForgeError, ForgeErrorKind, NewCommit, Pulls, RefMove, WrittenCommit,
 };
-use crate::lease::record::MAX_SCOPES;
-use crate::lease::scope::Scopes;
+use crate::lease::lease_record::MAX_SCOPES;
+use crate::lease::lease_scope::Scopes;
 use crate::session::context::Session;
 use crate::session::error::Error;
 use crate::session::prepare::lock::{Lock, LockRequest};

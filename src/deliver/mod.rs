@@ -8,34 +8,34 @@
 //! written, and [`body`] is what people read. These know no server and no git.
 
 pub mod body;
+mod bundle_source;
 pub mod caveats;
 mod commit;
 pub(crate) mod delivered;
+pub mod delivery_plan;
 pub mod leaks;
 mod locked;
 mod offer;
-pub mod plan;
 pub mod policy;
 mod push_service;
 pub(crate) mod pushed;
 pub mod relayed_report;
 mod secrecy;
 pub(crate) mod servers;
-mod source;
 mod sticky;
 mod suggest;
 mod texts;
-mod waiting;
+mod waiting_status;
 pub(crate) mod way;
 
 use std::io;
 use std::path::PathBuf;
 
+use bundle_source::Source;
 use caveats::Caveats;
 pub use delivered::{Delivery, Done};
 use offer::Offered;
 use servers::DeliveryServer;
-use source::Source;
 use way::Brought;
 pub use way::{DeliverOptions, Destination};
 
@@ -57,7 +57,7 @@ impl Session<'_> {
     pub fn deliver(&self, options: &DeliverOptions) -> Result<Delivery, Error> {
         check(options)?;
         let provider = Provider::detect(&self.env.lookup());
-        let source = source::open(&options.what, options.way == Destination::Suggestions, self);
+        let source = bundle_source::open(&options.what, options.way == Destination::Suggestions, self);
         let source = source.inspect_err(|error| {
             self.told(provider.summarize(&delivered::failure(None, error)), &provider);
         })?;
@@ -80,7 +80,7 @@ impl Session<'_> {
             self.talk.note(&format!("the patch is kept: {}", patch.display()));
         }
         if !options.dry_run {
-            self.end_waiting(source.bundle.manifest.instance.as_str(), &waiting::text(&delivered));
+            self.end_waiting(source.bundle.manifest.instance.as_str(), &waiting_status::text(&delivered));
         }
         delivered
     }

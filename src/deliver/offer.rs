@@ -15,7 +15,7 @@ use crate::bundle::names;
 use crate::bundle::opened::OpenedBundle;
 use crate::definition::load::{self, DIRECTORY};
 use crate::forge::change::FileChange;
-use crate::forge::interface::Forge;
+use crate::forge::forge_trait::Forge;
 use crate::forge::message::PatchId;
 use crate::forge::names::BranchName;
 use crate::forge::standing::{FixStanding, Refusal};

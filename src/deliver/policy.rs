@@ -11,7 +11,7 @@ use crate::engine::outcome::{Outcome, TerminatedBy};
 use crate::engine::verification::{JudgesStanding, Reason, Verification, VerifiedExtent};
 use crate::forge::change::FileChange;
 use crate::forge::standing::{FixStanding, Refusal};
-use crate::judges::found::JudgesState;
+use crate::judges::found_judges::JudgesState;
 use crate::report::digest::Digest;
 
 /// The most files that one delivery changes.

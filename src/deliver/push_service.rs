@@ -1,10 +1,10 @@
 //! What servers that take pushes can do besides: keep pull requests, check signatures, start checks.
 
 use crate::base::object::ObjectId;
+use crate::forge::forge_trait::{ForgeError, NewPull, Pulls};
 use crate::forge::github::gitea::GiteaPulls;
 use crate::forge::gitlab;
 use crate::forge::gitlab::{MergeRequests, TokenHolder};
-use crate::forge::interface::{ForgeError, NewPull, Pulls};
 use crate::session::context::Session;
 use crate::session::error::Error;
 use crate::session::git::delivery_stop::DeliveryStop;

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use super::push_service::DeliveryService;
 use crate::base::object::ObjectId;
 use crate::base::text::one_line;
-use crate::forge::interface::{
+use crate::forge::forge_trait::{
     Commit, FileContents, Forge, ForgeError, ForgeErrorKind, NewCommit, Pulls, RefMove, WrittenCommit,
 };
 use crate::git::call::Call;

@@ -1,14 +1,14 @@
 //! The one pull request, or branch, of a loop and a base.
 
 use super::delivered::Done;
+use super::delivery_plan;
+use super::delivery_plan::{DeliveryPlan, Observed, Offer, PullStep};
 use super::offer::{Offered, check_changes};
-use super::plan;
-use super::plan::{DeliveryPlan, Observed, Offer, PullStep};
 use super::secrecy::check_texts;
 use super::servers::DeliveryServer;
 use super::texts::Texts;
 use super::way::{Brought, DeliverOptions, Destination};
-use crate::forge::interface::{Checks, Forge, ForgeError, ForgeErrorKind, NewCommit, NewPull};
+use crate::forge::forge_trait::{Checks, Forge, ForgeError, ForgeErrorKind, NewCommit, NewPull};
 use crate::forge::names::StickyNames;
 use crate::forge::standing::FixStanding;
 use crate::session::context::Session;
@@ -64,7 +64,7 @@ pub(super) fn deliver(
         let branch = options.dry_run.then(|| format!("branch: {}, onto {base}", names.branch));
         Brought { notes: branch.into_iter().collect(), ..Brought::nothing(done) }
     };
-    match plan::plan(&names, &observed, &offer, wants_pull && !with_push) {
+    match delivery_plan::plan(&names, &observed, &offer, wants_pull && !with_push) {
         DeliveryPlan::Unchanged { why, pull } => Ok(Brought {
             url: pull.map(|pull| pull.url),
             commit: observed.head.map(|head| head.id),

@@ -4,7 +4,7 @@ use super::body::BodyFacts;
 use super::caveats::Caveats;
 use super::offer::{Applied, Offered};
 use crate::base::relative::Line;
-use crate::forge::interface::{Checks, NewPull};
+use crate::forge::forge_trait::{Checks, NewPull};
 use crate::forge::message;
 use crate::forge::message::MessageFacts;
 use crate::forge::names::{BranchName, StickyNames};

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use super::delivered::Done;
 use super::leaks::LeakPlace;
 use crate::base::object::ObjectId;
-use crate::forge::interface::Checks;
+use crate::forge::forge_trait::Checks;
 use crate::session::options::LockOptions;
 
 /// Where a fix goes.

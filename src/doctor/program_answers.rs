@@ -7,7 +7,7 @@ use crate::base::explanation::Explanation;
 use crate::base::text::one_line;
 use crate::evaluate::observation::{Observation, Stop};
 use crate::files::transient;
-use crate::process::guard::Guard;
+use crate::process::guard_pipe::Guard;
 use crate::process::signal::Cancel;
 use crate::process::spawn::{self, Heard, ProcessLimits, Program};
 use crate::session::context::Session;

@@ -1,7 +1,7 @@
 //! What the environment tells an action about its run, so that no loop has to paste output into a command line.
 
 use super::Engine;
-use super::result::StateResult;
+use super::state_result::StateResult;
 use crate::base::name::captured_variable;
 use crate::base::text::tail;
 

@@ -9,7 +9,7 @@ use super::outcome::Outcome;
 pub use crate::base::file_mode::FileMode;
 use crate::base::object::ObjectId;
 use crate::base::text::{listed_in_part, plural};
-use crate::judges::found::JudgesFound;
+use crate::judges::found_judges::JudgesFound;
 use crate::machine::OnChange;
 
 /// A working tree at one moment, by the ids that git gives it.

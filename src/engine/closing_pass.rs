@@ -24,7 +24,7 @@ use crate::base::time::millis;
 use crate::evaluate::observation::{Observation, Stop};
 use crate::evaluate::verdict::{Observes, Verdict};
 use crate::evaluate::{Judged, Judging};
-use crate::judges::found::{JudgesFound, JudgesState};
+use crate::judges::found_judges::{JudgesFound, JudgesState};
 use crate::machine::{Action, Step};
 
 impl Engine<'_> {

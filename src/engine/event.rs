@@ -13,7 +13,7 @@ use super::changes::{Changes, SeenTree, StartTree, TreeEntry, unsettled};
 use super::night::Night;
 use super::outcome::{Outcome, Signal, TerminatedBy};
 use super::question::{Awaiting, GivenAnswer};
-use super::result::StateResult;
+use super::state_result::StateResult;
 use super::verification::{Reason, Verification};
 use crate::base::name::{LoopName, StateName};
 use crate::base::relative::Line;

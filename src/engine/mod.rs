@@ -40,13 +40,13 @@ pub mod outcome;
 pub mod past;
 pub mod question;
 pub mod request;
-pub mod result;
 pub mod run;
 mod scope;
 mod signals;
+pub mod state_result;
 mod sub_loop_result;
 pub mod suppose;
-mod trees;
+mod verdict_trees;
 pub mod verification;
 mod waiting;
 
@@ -57,9 +57,9 @@ use outcome::Asker;
 use past::Past;
 use question::{GivenAnswer, MergedHead, People};
 use request::{ActionRequest, Input, MeasureRequest, Next, Recheck, UnexpectedInput};
-use result::StateResult;
 use run::placed::Placement;
 use run::{Pending, Phase, Run};
+use state_result::StateResult;
 use verification::{FinalTree, Grounding};
 use waiting::{Decision, Evidence, LookFor, MissingEvidence, PassWork, Waiting, WorkRequest};
 

@@ -8,9 +8,9 @@ use indexmap::IndexMap;
 
 use super::changes::StartTree;
 use super::event::{Event, LoopComplete, LoopResume, LoopStart, ResumeReason, SubLoopComplete};
-use super::result::StateResult;
 use super::run::placed::Placement;
 use super::run::{Phase, Run};
+use super::state_result::StateResult;
 use crate::base::name::StateName;
 use crate::base::object::ObjectId;
 use crate::evaluate::observation::{StoredText, Stream};

@@ -9,19 +9,19 @@ use super::budget;
 use super::changes::{IgnoredFile, KnownStart, Measured, SeenTree, TreeIds};
 use super::event::{Handoff, LoopComplete, SubLoopComplete};
 use super::question::{AskedAbout, GivenAnswer};
-use super::result::StateResult;
+use super::state_result::StateResult;
 use crate::base::composed::Composed;
 use crate::base::explanation::Explanation;
 use crate::base::name::StateName;
 use crate::base::object::ObjectId;
 use crate::base::sandbox::{SandboxMode, SandboxRules};
 use crate::evaluate::FileRead;
+use crate::evaluate::jq_question::{Queried, Query};
 use crate::evaluate::model::{ConversationUsage, ModelAnswer, Question, Usage};
 use crate::evaluate::observation::{Observation, Stop, Text};
-use crate::evaluate::query::{Queried, Query};
 use crate::evaluate::survey::Surveyed;
 use crate::judges::declared::Declared;
-use crate::judges::found::PutBackInPart;
+use crate::judges::found_judges::PutBackInPart;
 use crate::machine::{Budget, Step};
 
 /// A fact from the world.

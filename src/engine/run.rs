@@ -11,7 +11,7 @@ use super::calls::Calls;
 use super::event::{Handoff, LoopComplete, StallSeen, SubLoopComplete};
 use super::outcome::{Outcome, Signal, TerminatedBy};
 use super::question::OpenQuestion;
-use super::result::StateResult;
+use super::state_result::StateResult;
 use super::verification::LastVerdict;
 use crate::base::name::StateName;
 use crate::board::Board;
@@ -22,7 +22,7 @@ use crate::machine::{EndId, StepId, Target};
 
 mod fold;
 pub mod placed;
-mod resume;
+mod resume_point;
 
 /// Where the events of a run leave it: something has begun and not ended, or a decision is due, or the run is over.
 #[derive(Clone, Debug, PartialEq)]

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::Engine;
 use super::event::SubLoopComplete;
-use super::result::StateResult;
+use super::state_result::StateResult;
 use crate::base::diagnostic::nearest;
 use crate::base::name::VarName;
 use crate::base::path::Segment;
@@ -18,7 +18,7 @@ use crate::evaluate::Evaluate;
 use crate::evaluate::field::Field;
 use crate::evaluate::observation::{Cause, Observation, Stop};
 use crate::evaluate::verdict::Verdict;
-use crate::machine::{Action, Target, context};
+use crate::machine::{Action, Target, run_variables};
 
 /// A view of the engine for templates.
 pub(super) struct RunScope<'e, 'm>(&'e Engine<'m>);
@@ -34,7 +34,7 @@ impl Scope for RunScope<'_, '_> {
         let (run, start) = (self.0.run(), self.0.start());
         match namespace {
             Namespace::Context => self.context(path),
-            Namespace::Env => context::env(&start.env, path),
+            Namespace::Env => run_variables::env(&start.env, path),
             Namespace::Captured => self.captured(path),
             Namespace::Prev => {
                 let prev = run.prev().ok_or_else(|| Missing {

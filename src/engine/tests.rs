@@ -17,9 +17,9 @@ use super::*;
 use crate::base::explanation::Explanation;
 use crate::base::time::millis;
 use crate::definition::load;
+use crate::evaluate::jq_question::Queried;
 use crate::evaluate::model::{ModelAnswer, Usage};
 use crate::evaluate::observation::{Observation, Stop, StoredText, Text};
-use crate::evaluate::query::Queried;
 use crate::evaluate::survey::{Survey, Surveyed};
 use crate::machine::Target;
 use crate::machine::compile::compile;
@@ -1580,8 +1580,8 @@ proptest! {
                 (*command, answers.collect())
             });
             let world = TestWorld { answers: RefCell::new(answers.collect()), ..world("") };
-            let given = crate::machine::context::Given::default();
-            let context = crate::machine::context::resolve(machine, &given, &BTreeMap::new()).unwrap();
+            let given = crate::machine::run_variables::Given::default();
+            let context = crate::machine::run_variables::resolve(machine, &given, &BTreeMap::new()).unwrap();
             format!("{:?}", events(machine, Start { context, ..start(false) }, &world))
         };
         prop_assert_eq!(run(&machine), run(&again));

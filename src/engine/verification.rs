@@ -9,7 +9,7 @@ use crate::base::object::ObjectId;
 use crate::base::text::{listed_in_part, plural};
 use crate::evaluate::verdict::{Observes, Verdict};
 use crate::judges::declared::MayChange;
-use crate::judges::found::{JudgeFile, JudgesFound, JudgesState, Suppression};
+use crate::judges::found_judges::{JudgeFile, JudgesFound, JudgesState, Suppression};
 
 /// How many of the files that changed since a verdict are named.
 pub const MOST_NAMED: usize = 20;

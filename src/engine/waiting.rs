@@ -11,8 +11,8 @@ use super::request::{
 };
 use crate::base::name::StateName;
 use crate::evaluate::FileRead;
+use crate::evaluate::jq_question::Queried;
 use crate::evaluate::model::ModelAnswer;
-use crate::evaluate::query::Queried;
 use crate::evaluate::survey::Surveyed;
 use crate::machine::StepId;
 

@@ -6,11 +6,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
-use super::bounds::VisitCount;
 use super::evaluator::{Evaluator, Judged, Judging, Verdicts};
 use super::field::{Field, FieldError};
+use super::judged_text::{excerpt, printed};
 use super::memory::{recalled, remembered};
-use super::subject::{excerpt, printed};
+use super::number_bounds::VisitCount;
 use super::verdict::Verdict;
 use crate::base::decode::record;
 use crate::base::template::Template;

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::evaluator::{Evaluator, Judged, Judging, Verdicts};
 use super::field::{Field, FieldError};
-use super::subject::{excerpt, printed};
+use super::judged_text::{excerpt, printed};
 use super::verdict::Verdict;
 use crate::base::decode::record;
 use crate::base::template::Template;

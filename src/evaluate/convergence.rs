@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::bounds::Margin;
 use super::evaluator::{Evaluator, Judged, Judging, Verdicts};
 use super::field::{Field, FieldError};
+use super::judged_text::{excerpt, printed};
 use super::number::{number, number_in};
-use super::subject::{excerpt, printed};
+use super::number_bounds::Margin;
 use super::verdict::Verdict;
 use crate::base::decode::{choice, record};
 use crate::base::template::Template;

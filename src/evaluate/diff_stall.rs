@@ -3,10 +3,10 @@
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::bounds::VisitCount;
 use super::evaluator::{Evaluator, Judged, Judging, Verdicts};
 use super::field::{Field, FieldError};
 use super::memory::{recalled, remembered};
+use super::number_bounds::VisitCount;
 use super::survey::Survey;
 use super::verdict::Verdict;
 use crate::base::decode::record;

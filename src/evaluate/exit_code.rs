@@ -2,12 +2,12 @@
 
 use serde_json::{Value, json};
 
-use super::bounds::ExitStatus;
 use super::effort::PatternEffort;
 use super::evaluator::{Evaluator, Judged, Judging, Oddity, Verdicts};
 use super::exit_codes::ExitCodes;
 use super::field::{Field, FieldError};
-use super::subject::excerpt;
+use super::judged_text::excerpt;
+use super::number_bounds::ExitStatus;
 use super::verdict::Verdict;
 use crate::base::decode::record;
 use crate::base::template::Template;

@@ -139,7 +139,7 @@ mod tests {
     use super::*;
     use crate::base::path::Segment;
     use crate::base::template::{Found, Missing, Namespace};
-    use crate::evaluate::bounds::{Confidence, VisitCount};
+    use crate::evaluate::number_bounds::{Confidence, VisitCount};
 
     struct Five;
 

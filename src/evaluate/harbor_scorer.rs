@@ -4,8 +4,8 @@ use serde_json::json;
 
 use super::evaluator::{Evaluator, Judged, Judging, Verdicts};
 use super::field::FieldError;
+use super::judged_text::printed;
 use super::number::{no_number, number, number_of};
-use super::subject::printed;
 use super::verdict::Verdict;
 use crate::base::decode::record;
 use crate::base::template::Template;

@@ -5,8 +5,8 @@ use jaq_core::{Compiler, Ctx, Vars, data, unwrap_valr};
 use jaq_json::{Val, read};
 use serde_json::Value;
 
-use super::query::{LONGEST_VALUE, too_long};
-use super::subject::excerpt;
+use super::jq_question::{LONGEST_VALUE, too_long};
+use super::judged_text::excerpt;
 use crate::base::explanation::Explanation;
 
 /// The longest expression, in bytes.

@@ -4,13 +4,13 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value, json};
 
-use super::bounds::Confidence;
 use super::evaluator::{Evaluator, Judged, Judging, Verdicts};
 use super::field::{Field, FieldError};
 use super::form::{mismatch, unusable};
+use super::judged_text::printed;
 use super::model::Question;
+use super::number_bounds::Confidence;
 use super::observation::Observation;
-use super::subject::printed;
 use super::verdict::{CANNOT_JUDGE, UNCERTAIN, Verdict};
 use crate::base::decode::{Decode, Definitions, record};
 use crate::base::diagnostic::{Diagnostic, Diagnostics, FindingPlace};

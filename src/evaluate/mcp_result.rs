@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use super::evaluator::{Evaluator, Judged, Judging, Verdicts};
 use super::field::FieldError;
+use super::judged_text::{excerpt, printed};
 use super::observation::{NOT_FOUND_CODE, TIMEOUT_CODE};
-use super::subject::{excerpt, printed};
 use super::verdict::Verdict;
 use crate::base::decode::record;
 use crate::base::template::Template;

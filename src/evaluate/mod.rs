@@ -6,28 +6,29 @@
 use crate::base::decode::tagged;
 
 pub mod answer;
-pub mod bounds;
 pub mod effort;
 pub mod evaluator;
 pub mod exit_codes;
 pub mod field;
 pub mod form;
 pub mod jq;
+pub mod jq_question;
 pub mod model;
+pub mod number_bounds;
 pub mod observation;
 pub mod observes;
 pub mod operator;
-pub mod query;
 pub mod survey;
 pub mod verdict;
 
 mod action_stall;
 mod classify;
 pub(crate) mod convergence;
-mod criteria;
+mod criteria_evaluator;
 mod diff_stall;
 pub(crate) mod exit_code;
 mod harbor_scorer;
+mod judged_text;
 mod level;
 pub(crate) mod llm_structured;
 pub(crate) mod mcp_result;
@@ -40,13 +41,12 @@ mod output_json;
 mod output_numeric;
 mod score;
 mod score_stall;
-mod subject;
 
 pub use action_stall::ActionStall;
 pub use answer::Answered;
 pub use classify::Classify;
 pub use convergence::{ConvergenceEvaluator, Direction};
-pub use criteria::CriteriaEvaluator;
+pub use criteria_evaluator::CriteriaEvaluator;
 pub use diff_stall::DiffStall;
 pub use evaluator::{ANY_DETAILS, Evaluator, FileRead, Judged, Judging, Verdicts};
 pub use exit_code::ExitCode;

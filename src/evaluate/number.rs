@@ -4,7 +4,7 @@
 use regex::Regex;
 use serde_json::{Value, json};
 
-use super::subject::excerpt;
+use super::judged_text::excerpt;
 
 /// Reads a text as a number: surrounding blanks are fine; units, separators and further words are not. Of several lines,
 /// all have to be the same number: `grep -c … || echo 0` prints `0` twice.

@@ -1,9 +1,9 @@
 //! `open_question_stall`: whether a number of open questions, kept in a file, still gets smaller.
 
-use super::bounds::{Margin, VisitCount};
 use super::convergence::Direction;
 use super::evaluator::{Evaluator, Judged, Judging, Verdicts};
 use super::field::{Field, FieldError};
+use super::number_bounds::{Margin, VisitCount};
 use super::number_history::{PlateauRule, in_run_dir};
 use crate::base::decode::record;
 use crate::base::template::Template;

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::effort::PatternEffort;
 use super::evaluator::{Evaluator, Judged, Judging, Oddity, Verdicts};
 use super::field::FieldError;
-use super::subject::{JudgedText, excerpt, subject};
+use super::judged_text::{JudgedText, excerpt, subject};
 use super::verdict::Verdict;
 use crate::base::decode::record;
 use crate::base::template::Template;

@@ -4,9 +4,9 @@ use serde_json::json;
 
 use super::evaluator::{Evaluator, Judged, Judging, Verdicts};
 use super::field::{Field, FieldError};
+use super::judged_text::{JudgedText, subject};
 use super::number::{no_number, number, number_of};
 use super::operator::Operator;
-use super::subject::{JudgedText, subject};
 use super::verdict::Verdict;
 use crate::base::decode::record;
 use crate::base::template::Template;

@@ -3,11 +3,11 @@
 use serde_json::{Value, json};
 
 use super::answer::{failed_all_the_same, read, said, wrong};
-use super::bounds::Points;
 use super::evaluator::{Evaluator, Judged, Judging, Verdicts};
 use super::field::{Field, FieldError};
 use super::level::{Approval, ScoreLevel, level};
 use super::number::number;
+use super::number_bounds::Points;
 use super::verdict::Verdict;
 use crate::base::decode::record;
 use crate::base::template::Template;

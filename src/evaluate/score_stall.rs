@@ -5,14 +5,14 @@ use std::sync::LazyLock;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::bounds::{Margin, VisitCount};
 use super::convergence::Direction;
 use super::evaluator::{Evaluator, Judged, Judging, Verdicts};
 use super::field::{Field, FieldError};
+use super::judged_text::{JudgedText, subject};
 use super::memory::{recalled, remembered};
 use super::number::{no_number, number, number_of};
+use super::number_bounds::{Margin, VisitCount};
 use super::number_history::{PlateauRule, in_run_dir};
-use super::subject::{JudgedText, subject};
 use super::verdict::Verdict;
 use crate::base::decode::record;
 use crate::base::template::Template;

@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::item::ItemId;
+use super::item_plan::{Item, Plan};
 use super::leg::{LoopReach, prepared};
 use super::leg_tree::{self, LegTree};
-use super::plan::{Item, Plan};
-use super::trees::MergedTree;
+use super::merged_tree::MergedTree;
 use crate::base::name::StateName;
 use crate::base::text::{head, one_line, plural};
 use crate::definition::load::{self, DIRECTORY};

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::item::ItemId;
-use super::plan::Plan;
+use super::item_plan::Plan;
 use crate::base::name::LoopName;
 use crate::base::sum::Sum;
 use crate::base::text::{head, listed_in_part};

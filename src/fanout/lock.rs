@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::plan::Plan;
+use super::item_plan::Plan;
 use crate::base::sum::Sum;
 use crate::base::text::head;
 

@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 
-use super::merge::{BundledRun, MergeContent, MergeInput, MergeRefusal, Merged};
-use super::plan::Plan;
+use super::item_plan::Plan;
+use super::merged_runs::{BundledRun, MergeContent, MergeInput, MergeRefusal, Merged};
 use super::testing::plan_of;
 use crate::base::object::ObjectId;
 use crate::base::relative::Line;

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
 use super::item::{ItemId, LegKey};
-use super::plan::{Item, Leg};
+use super::item_plan::{Item, Leg};
 use crate::base::sum::Sum;
 use crate::base::territory::ScopePath;
 
@@ -163,7 +163,7 @@ mod tests {
 
     use super::*;
     use crate::base::name::LoopName;
-    use crate::fanout::plan::WeightFrom;
+    use crate::fanout::item_plan::WeightFrom;
 
     fn item(id: &str, scope: &[&str], weight_ms: u64) -> Item {
         Item {

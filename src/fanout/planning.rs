@@ -14,23 +14,23 @@ use crate::base::run_key::RunKey;
 use crate::base::sum::Sum;
 use crate::base::territory::{ScopePath, Territory};
 use crate::base::text::{listed, listed_in_part, one_line, plural};
+use crate::bundle::earlier_report;
 use crate::bundle::merged::RESULT;
-use crate::bundle::report;
 use crate::definition::load::DIRECTORY;
 use crate::definition::vendored::Copies;
 use crate::engine::changes::TreeEntry;
 use crate::fanout::MOST_ITEMS;
 use crate::fanout::each::Each;
 use crate::fanout::item::Namer;
+use crate::fanout::item_plan::{FanoutLoop, Item, MAX_PLAN, Plan, PlanParts, Skipped, WeightFrom, stem};
 use crate::fanout::partition::{Partition, groups, legs, widest};
-use crate::fanout::plan::{FanoutLoop, Item, MAX_PLAN, Plan, PlanParts, Skipped, WeightFrom, stem};
 use crate::fanout::spread::{Dimension, product};
 use crate::fanout::weights::{Durations, weigh};
 use crate::files::links;
 use crate::files::read::{self, MIB};
 use crate::files::replace::deliver;
 use crate::forge::github::artifacts::RunsMeant;
-use crate::forge::github::event::WorkflowEvent;
+use crate::forge::github::workflow_event::WorkflowEvent;
 use crate::git::call::Call;
 use crate::git::runner::Git;
 use crate::journal::files::RunFiles;
@@ -43,7 +43,7 @@ use crate::session::prepare::claim;
 use crate::session::prepare::prepared::Prepared;
 use crate::session::prepare::variables::resolve;
 use crate::session::read::fetch::{ArtifactRequest, artifact};
-use crate::session::start::changes::{LoopRepository, uncommitted};
+use crate::session::start::changed_since::{LoopRepository, uncommitted};
 use crate::session::start::whole_tree::WholeTree;
 
 /// The most bytes of a file with weights.
@@ -482,7 +482,7 @@ fn fetched(what: &str, loops: &[FanoutLoop], session: &Session<'_>) -> Option<Du
             return None;
         }
     };
-    let text = report::read(&local.path, RESULT, MAX_WEIGHTS).map_err(|error| error.to_string());
+    let text = earlier_report::read(&local.path, RESULT, MAX_WEIGHTS).map_err(|error| error.to_string());
     let found = text.and_then(|text| text.ok_or_else(|| format!("it has no {RESULT}")));
     match found.and_then(|text| serde_json::from_slice(&text).map_err(|error| error.to_string())) {
         Ok(durations) => Some(durations),

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use super::merge::{Absence, ItemStanding, MergeContent, MergeInput, Merged};
-use super::plan::Plan;
+use super::item_plan::Plan;
+use super::merged_runs::{Absence, ItemStanding, MergeContent, MergeInput, Merged};
 use crate::base::sum::Sum;
 
 /// The name of the file in the report directory of the leg.

@@ -11,11 +11,11 @@ use serde_json::{Value, json};
 use super::collect::{Collected, Facts, collect};
 use super::confirm::{self, AskedItem, ConfirmOptions, Confirmation};
 use super::leg::ci_run;
+use super::merged_tree::{MergedTree, Untaken};
 use super::story::{self, StoryEnding, Told};
-use super::trees::{MergedTree, Untaken};
 use super::verified::{self, CountedItem};
 use super::{ITEMS, PLAN};
-use crate::base::command::CommandLine;
+use crate::base::advised_command::CommandLine;
 use crate::base::relative::Line;
 use crate::base::text::{head, listed_in_part, one_line, plural, tail};
 use crate::bundle::merged::{RESULT, bundle_of};
@@ -26,9 +26,9 @@ use crate::definition::load::DIRECTORY;
 use crate::engine::changes::{ChangeKind, ChangedFile, Changes, KnownStart, TreeChanges, TreeIds};
 use crate::engine::verification::{Reason, Verification, VerifiedExtent};
 use crate::fanout::item::{ItemId, LegKey};
+use crate::fanout::item_plan::Plan;
 use crate::fanout::matrix::{FORMATS, Fleet, Place};
-use crate::fanout::merge::{Absence, BundledRun, ItemStanding, MergeContent, Merged, MergedItem};
-use crate::fanout::plan::Plan;
+use crate::fanout::merged_runs::{Absence, BundledRun, ItemStanding, MergeContent, Merged, MergedItem};
 use crate::fanout::severity::{severity, worst};
 use crate::files::replace::replace;
 use crate::files::{read, transient};
@@ -39,15 +39,15 @@ use crate::process::clock::Clock;
 use crate::report::closing::{CONFLICTING, REFUSING, UNREADABLE};
 use crate::report::digest::green::EACH_ALONE;
 use crate::report::formats::junit;
-use crate::report::reader::RunDownload;
+use crate::report::reading_place::RunDownload;
 use crate::report::{self, html};
 use crate::session::audience::Audience;
 use crate::session::context::Session;
 use crate::session::end::bundler::{Bundler, file_name};
-use crate::session::end::publish::{Publication, Stage, publisher};
+use crate::session::end::publication::{Publication, Stage, publisher};
 use crate::session::error::Error;
 use crate::session::options::{RunOptions, Storing};
-use crate::session::read::detail;
+use crate::session::read::page_detail;
 
 /// Of how many items there are pages, and how many bytes of them.
 const MOST_PAGES: usize = 100;
@@ -377,7 +377,7 @@ impl MergeResult<'_> {
         let mut opened = facts.source.open().ok()?;
         let mut digest = std::mem::take(&mut opened.digest);
         digest.reader.remote = Some(RunDownload::Bundle(format!("{ITEMS}/{}.zip", item.id)));
-        let detail = detail::of_bundle(&opened, &digest, session);
+        let detail = page_detail::of_bundle(&opened, &digest, session);
         let page = html::render(&digest, detail);
         Some(session.redactor.text(&page).into_owned())
     }

@@ -9,7 +9,7 @@ use crate::git::call::Call;
 use crate::git::error::GitError;
 use crate::session::error::Error;
 use crate::session::git::changed;
-use crate::session::start::changes::{Base, LoopRepository, committed_since, uncommitted};
+use crate::session::start::changed_since::{Base, LoopRepository, committed_since, uncommitted};
 use crate::session::start::unwatched::UnwatchedPaths;
 
 /// What changed since a commit.

@@ -15,7 +15,7 @@ use crate::engine::verification::Verification;
 use crate::evaluate::model::Usage;
 use crate::evaluate::observation::{Observation, Text};
 use crate::evaluate::verdict::{Observes, Verdict};
-use crate::fanout::plan::{Plan, SEVERAL};
+use crate::fanout::item_plan::{Plan, SEVERAL};
 use crate::machine::OnChange;
 
 /// What is told of an item.

@@ -1,8 +1,8 @@
 //! Plans for tests.
 
 use super::item::Namer;
+use super::item_plan::{FanoutLoop, Item, Plan, PlanParts, Skipped, WeightFrom};
 use super::partition::{Partition, groups, legs};
-use super::plan::{FanoutLoop, Item, Plan, PlanParts, Skipped, WeightFrom};
 use crate::base::name::{LoopName, VarName};
 use crate::base::object::ObjectId;
 use crate::base::relative::Line;

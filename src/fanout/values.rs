@@ -16,7 +16,7 @@ use crate::fanout::spread::Dimension;
 use crate::files::read::{self, MIB};
 use crate::git::call::Call;
 use crate::git::runner::Git;
-use crate::process::guard::Guard;
+use crate::process::guard_pipe::Guard;
 use crate::process::spawn::{self, Heard, ProcessLimits, Program};
 use crate::session::context::Session;
 use crate::session::error::{Error, Kind};

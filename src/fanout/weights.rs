@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::plan::{Item, WeightFrom};
+use super::item_plan::{Item, WeightFrom};
 
 /// The weight of an item where no item has a run, in milliseconds.
 const UNKNOWN: u64 = 1000;

@@ -4,12 +4,12 @@
 use serde::Deserialize;
 use serde_json::json;
 
+use super::forge_trait::{ForgeError, ForgeErrorKind, NewPull, Pull, PullState, Pulls};
 use super::git_remote::GitRemote;
 use super::github::api::{Api, ApiError};
 use super::github::gitea::{is_conflict, without_draft};
 use super::github::http::{Token, Transport};
 use super::github::server::GithubServer;
-use super::interface::{ForgeError, ForgeErrorKind, NewPull, Pull, PullState, Pulls};
 use super::names::BranchName;
 use crate::base::explanation::Explanation;
 use crate::base::lookup::Lookup;

@@ -2,10 +2,10 @@
 
 pub mod archive;
 pub mod change;
+pub mod forge_trait;
 pub mod git_remote;
 pub mod github;
 pub mod gitlab;
-pub mod interface;
 pub mod marker;
 pub mod message;
 pub mod names;

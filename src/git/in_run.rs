@@ -12,7 +12,7 @@ use super::own_index::OwnIndex;
 use crate::base::object::ObjectId;
 use crate::evaluate::observation::{Stop, Stream};
 use crate::process::clock::Clock;
-use crate::process::guard::Guard;
+use crate::process::guard_pipe::Guard;
 use crate::process::signal::{Cancel, EndRequest};
 use crate::process::spawn::{self, Heard, ProcessLimits, Program};
 

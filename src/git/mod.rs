@@ -2,10 +2,10 @@
 //! the working tree says.
 
 pub mod call;
-pub(crate) mod diff;
 pub mod error;
 pub mod filters;
 pub(crate) mod in_run;
 pub(crate) mod own_index;
+pub(crate) mod raw_diff;
 pub mod runner;
 pub(crate) mod status;

@@ -8,8 +8,8 @@
 //!
 //! All of it is pure: files are read through [`Texts`]. What a text would have run or read elsewhere stays as it is written.
 
-mod command;
 mod include;
+mod repository_command;
 mod source;
 
 use std::collections::BTreeMap;
@@ -97,7 +97,7 @@ impl Guidance {
             return;
         }
         let Some(text) = texts.text(path) else { return };
-        let files = include::with_included(texts, path, command::body(&text));
+        let files = include::with_included(texts, path, repository_command::body(&text));
         let text = include::joined(&files);
         for name in names {
             let file = GuidanceFile { path: path.to_owned(), text: cut(&text) };
@@ -112,13 +112,13 @@ impl Guidance {
 
     /// Returns the file of the command that a prompt begins with, if it is one of the repository.
     pub fn command(&self, prompt: &str) -> Option<&GuidanceFile> {
-        self.commands.get(command::Call::of(prompt)?.name)
+        self.commands.get(repository_command::Call::of(prompt)?.name)
     }
 
     /// Returns a prompt as it is handed over: with the text of its command, behind the instructions where it begins with
     /// `with_instructions`. A command that only the host knows stays at the beginning, where the host looks for it.
     pub fn prompt(&self, prompt: &str, with_instructions: bool) -> GuidedPrompt {
-        let call = command::Call::of(prompt);
+        let call = repository_command::Call::of(prompt);
         let known = call.as_ref().and_then(|call| Some((call, self.commands.get(call.name)?)));
         let text = known.map_or_else(|| prompt.to_owned(), |(call, file)| call.filled_in(&file.text));
         let unknown = call.as_ref().filter(|_| known.is_none()).map(|call| call.name.to_owned());

@@ -20,10 +20,10 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
 use super::host_call::{asked, prompted};
+use super::host_output::{excerpt, object_in};
 use super::interface::{
     Access, Failure, Host, HostConversation, Invocation, Listener, Prompt, Release, Talker, Terms, Version,
 };
-use super::output::{excerpt, object_in};
 use super::stream::{Transcript, count};
 use crate::base::text::listed;
 use crate::evaluate::model::{self, Question, Usage};

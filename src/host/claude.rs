@@ -11,11 +11,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Map, Value};
 
 use super::host_call::{options, variable, words};
+use super::host_output::{document, excerpt, object_in};
 use super::interface::{
     Access, Counting, Failure, Host, HostSettings, Invocation, Listener, Prompt, Pulse, Release, Terms,
     Version,
 };
-use super::output::{document, excerpt, object_in};
 use super::stream::{Kind, StreamFormat, StreamReader, StreamState, count};
 use crate::base::text::{one_line, plain};
 use crate::evaluate::model::{self, ConversationUsage, Question, Usage};

@@ -16,11 +16,11 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value};
 
 use super::host_call::{options, words};
+use super::host_output::excerpt;
 use super::interface::{
     Access, Attachment, Counting, Failure, Host, HostSettings, Invocation, Listener, Preflight, Prompt,
     Pulse, Release, Terms, Version,
 };
-use super::output::excerpt;
 use super::stream::{StreamFormat, StreamReader, StreamState, count, status_failure};
 use crate::base::text::plain;
 use crate::evaluate::model::{ConversationUsage, Question, Usage};

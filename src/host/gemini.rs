@@ -18,11 +18,11 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value};
 
 use super::host_call::{asked, options, prompted, variable, words};
+use super::host_output::excerpt;
 use super::interface::{
     Access, Attachment, Failure, Host, HostSettings, Invocation, Listener, Prompt, Pulse, Release, Terms,
     Version,
 };
-use super::output::excerpt;
 use super::stream::{Kind, StreamFormat, StreamReader, StreamState, count, status_failure};
 use crate::base::text::plain;
 use crate::evaluate::model::{Question, Usage};

@@ -6,8 +6,8 @@ mod claude;
 mod codex;
 mod gemini;
 mod host_call;
+mod host_output;
 pub(crate) mod interface;
-mod output;
 mod qwen;
 mod stream;
 

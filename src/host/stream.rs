@@ -3,8 +3,8 @@
 
 use serde_json::{Map, Value};
 
+use super::host_output::{excerpt, object_in};
 use super::interface::{Counting, Failure, Listener, Pulse};
-use super::output::{excerpt, object_in};
 use crate::base::text::{plain, tail};
 use crate::evaluate::model::Usage;
 

@@ -2,9 +2,9 @@
 
 mod bundled;
 mod compared_runs;
-pub(crate) mod replay;
 mod repro_script;
 pub mod run_report;
-pub mod stats;
+pub(crate) mod shown_log;
+pub mod stats_sources;
 mod step_again;
 mod why_ended;

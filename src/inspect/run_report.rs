@@ -10,7 +10,7 @@ use crate::journal::reader;
 use crate::report::detail::Detail;
 use crate::report::difference::Against;
 use crate::report::digest::Digest;
-use crate::report::reader::RunDownload;
+use crate::report::reading_place::RunDownload;
 use crate::session::context::Session;
 use crate::session::end::killed::Telling;
 use crate::session::end::whereabouts::reader;
@@ -18,7 +18,7 @@ use crate::session::end::{finish, killed};
 use crate::session::error::Error;
 use crate::session::options::RunOptions;
 use crate::session::read::run_ref::RunRef;
-use crate::session::read::{asked_flips, detail};
+use crate::session::read::{asked_flips, page_detail};
 use crate::session::start::incoming::unusable;
 
 impl Session<'_> {
@@ -41,8 +41,8 @@ impl Session<'_> {
     ) -> Result<(Digest, Detail), Error> {
         let (digest, source) = self.read_run(name)?;
         let mut detail = match &source {
-            ReportSource::Run(files) => detail::of_run(files, None, &digest, self),
-            ReportSource::Bundle(opened) => detail::of_bundle(opened, &digest, self),
+            ReportSource::Run(files) => page_detail::of_run(files, None, &digest, self),
+            ReportSource::Bundle(opened) => page_detail::of_bundle(opened, &digest, self),
         };
         if against.is_some() {
             detail.against = Some(Against::of([&self.compared(name)?, &self.compared(against)?]));

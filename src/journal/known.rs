@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::claim::{self, ClaimStanding, Live};
-use super::ends::{self, Ends};
 use super::files::RunFiles;
+use super::journal_ends::{self, Ends};
 use super::snapshot;
 use crate::base::explanation::Explanation;
 use crate::base::format::{self, Unfit};
@@ -107,7 +107,7 @@ impl KnownRun {
 
     fn new(files: RunFiles, live: Option<&Live>) -> Self {
         let journal = files.journal();
-        let (ends, unreadable) = match ends::ends(&journal) {
+        let (ends, unreadable) = match journal_ends::ends(&journal) {
             Ok(ends) => (ends, None),
             // A run that waits, or has just begun, has no journal.
             Err(error) if error.kind() == io::ErrorKind::NotFound => (Ends::default(), None),

@@ -1,10 +1,10 @@
 //! Makes events durable: each is written before anything follows from it, so that a killed run can be resumed.
 
 pub mod claim;
-pub mod ends;
 pub mod fault;
 pub mod files;
 pub mod inherit;
+pub mod journal_ends;
 pub mod known;
 mod light;
 pub mod reader;

@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
-use super::catalog::{CATALOG, InsideRow, JudgeKind, PartFormat, SectionRow};
-use super::found::JudgeChange;
+use super::found_judges::JudgeChange;
 use super::ignore_lists;
-use super::parts::{PartSelection, is_grown, parts};
+use super::judge_catalog::{CATALOG, InsideRow, JudgeKind, PartFormat, SectionRow};
+use super::judge_parts::{PartSelection, is_grown, parts};
 use super::test_changes::{TextChange, compare, is_empty, of_others};
 use super::tree::{At, FileAt, Tree, extension};
 use crate::base::file_mode::FileMode;

@@ -3,17 +3,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::assess::{Assessed, Role};
-use super::catalog::{CATALOG, JudgeKind, PartFormat};
 use super::declared::{Declared, MayChange, OnSuppression};
-use super::found::{
+use super::found_judges::{
     AddedTests, JudgeChange, JudgeFile, JudgesFound, JudgesState, PutBackInPart, Suppression,
 };
 pub use super::instructions::CheckCommand;
 use super::instructions::{Instruction, InstructionPart, instructions};
+use super::judge_catalog::{CATALOG, JudgeKind, PartFormat};
 use super::pattern::PathSet;
 use super::suppressions::{MarkCounts, SuppressionMark, marks};
 use super::tree::{At, FileAt, Tree, extension};
-use super::{parts, put_back};
+use super::{judge_parts, restored_parts};
 
 /// Two trees, and what has to be known of a loop to tell its judges.
 #[derive(Clone, Copy)]
@@ -282,8 +282,8 @@ impl FileInPart {
         let mut text = self.end.clone();
         for role in &self.roles {
             let wanted = role.selection(path)?;
-            if parts::parts(&self.start, &wanted) != parts::parts(&text, &wanted) {
-                text = put_back::put_back(&self.start, &text, &wanted)?;
+            if judge_parts::parts(&self.start, &wanted) != judge_parts::parts(&text, &wanted) {
+                text = restored_parts::put_back(&self.start, &text, &wanted)?;
             }
         }
         Some(text)

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::catalog::CATALOG;
 use super::compared::is_compared;
+use super::judge_catalog::CATALOG;
 use super::makefile::{self, Makefile};
 use super::tree::{Tree, extension};
 use crate::shell::command::{SimpleCommand, commands};

@@ -10,17 +10,17 @@
 //! All of it is pure: trees are read through [`tree::Tree`]. The reasons are in `docs/design/judges.md`.
 
 mod assess;
-mod catalog;
 pub mod compare;
 mod compared;
 pub mod declared;
-pub mod found;
+pub mod found_judges;
 pub mod ignore_lists;
 pub mod instructions;
+mod judge_catalog;
+mod judge_parts;
 mod makefile;
-mod parts;
 pub mod pattern;
-mod put_back;
+mod restored_parts;
 mod source_lines;
 mod suppressions;
 mod test_cases;

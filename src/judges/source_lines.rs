@@ -1,7 +1,7 @@
 //! Lines of a source, with what is a comment and what is a text told apart: a suppression counts in the one and never in
 //! the other.
 
-use super::catalog::Language;
+use super::judge_catalog::Language;
 
 /// A line of a source.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -174,7 +174,7 @@ fn letter(rest: &str) -> Option<usize> {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::catalog::CATALOG;
+    use super::super::judge_catalog::CATALOG;
     use super::*;
 
     fn shown(path: &str, text: &str) -> String {

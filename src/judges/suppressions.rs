@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::catalog::{CATALOG, SuppressionRow, Where};
+use super::judge_catalog::{CATALOG, SuppressionRow, Where};
 use super::source_lines::{SourceLine, source_lines};
 
 /// Characters of a line that are shown.

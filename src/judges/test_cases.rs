@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use super::catalog::{CATALOG, CaseRow};
+use super::judge_catalog::{CATALOG, CaseRow};
 
 /// A line of a test that counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -217,7 +217,7 @@ impl Cases {
     }
 }
 
-fn is_of(pattern: Option<&super::catalog::Pattern>, line: &CountedLine) -> bool {
+fn is_of(pattern: Option<&super::judge_catalog::Pattern>, line: &CountedLine) -> bool {
     pattern.is_some_and(|pattern| pattern.is_match(&line.bare))
 }
 

@@ -4,8 +4,8 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::catalog::{Before, CATALOG, Language};
-use super::parts::is_grown;
+use super::judge_catalog::{Before, CATALOG, Language};
+use super::judge_parts::is_grown;
 use super::source_lines::{SourceLine, source_lines};
 use super::test_cases::{CountedLine, are_whole_cases, indentation};
 

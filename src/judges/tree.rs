@@ -12,7 +12,7 @@ pub enum At {
     /// A file.
     File(FileAt),
     /// Something that could not be read. Unknown is not unchanged: a judge that cannot be read makes the whole
-    /// [`JudgesState::Unknown`](super::found::JudgesState::Unknown).
+    /// [`JudgesState::Unknown`](super::found_judges::JudgesState::Unknown).
     Unreadable,
 }
 

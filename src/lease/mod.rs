@@ -6,6 +6,6 @@
 //! time of another.
 
 pub mod fence;
+pub mod lease_record;
+pub mod lease_scope;
 pub mod race;
-pub mod record;
-pub mod scope;

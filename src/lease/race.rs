@@ -12,8 +12,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::record::{FoundLease, LeaseName};
-use super::scope::Scopes;
+use super::lease_record::{FoundLease, LeaseName};
+use super::lease_scope::Scopes;
 use crate::base::object::ObjectId;
 
 /// How often the leases are looked at while one waits for its turn: six times in the time of a lease.
@@ -210,7 +210,7 @@ impl LeaseWatch {
     /// Tells whether a lease did not change for its whole time, up to a look that began then. One that cannot be read
     /// has the time of the own one.
     fn is_gone(&self, found: &FoundLease, ttl: Duration, began: Duration) -> bool {
-        let ttl = found.record.as_ref().map_or(ttl, super::record::LeaseRecord::ttl);
+        let ttl = found.record.as_ref().map_or(ttl, super::lease_record::LeaseRecord::ttl);
         self.0.get(&found.name).is_some_and(|(_, since)| began.saturating_sub(*since) >= ttl)
     }
 }

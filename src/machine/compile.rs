@@ -6,13 +6,13 @@ use std::time::Duration;
 use indexmap::IndexMap;
 use serde_json::Value;
 
-use super::check::names;
+use super::check::unknown_names;
 use super::early::{EarlyValue, EarlyValues, KnownValues};
 use super::{
     Action, ActionSetting, Artifact, Binding, BoardAction, Budget, Cap, End, EndId, Fallback, JudgedBy, Llm,
     LoopLimits, Machine, Maintain, Meaning, Params, PromptAction, Retry, Routes, ShellAction, Stall, Step,
-    StepId, SubLoopAction, SubLoopInput, Target, TokenPrice, ToolAction, action, answerers, asked, graph,
-    observations,
+    StepId, SubLoopAction, SubLoopInput, Target, TokenPrice, ToolAction, action, answerers, asking_states,
+    graph, observations,
 };
 use crate::base::decode;
 use crate::base::diagnostic::{Diagnostic, Diagnostics, FindingPlace, Severity, nearest};
@@ -22,7 +22,7 @@ use crate::base::sandbox::SandboxMode;
 use crate::base::template::{Expression, Namespace, Template, TemplateFallback};
 use crate::base::text::{listed_in_part, one_line};
 use crate::board;
-use crate::definition::early::Early;
+use crate::definition::early_values::Early;
 use crate::definition::schema::{
     self, ActionType, Count, HostSettings, Loop, PrepatchCheck, Shell, State, TamperGuard, TerminalOutcome,
 };
@@ -184,7 +184,7 @@ impl<'d> Compiler<'d> {
         machine.referred = referred(&machine);
         machine.repeating = graph::repeating(&machine);
         if self.is_whole {
-            self.problems.extend(names::unknown(&machine));
+            self.problems.extend(unknown_names::unknown(&machine));
         } else {
             self.names(&machine.steps, &machine.ends);
         }
@@ -200,7 +200,7 @@ impl<'d> Compiler<'d> {
         });
         for (state, templates) in of_steps.chain(of_ends) {
             for (key, template) in templates {
-                names::unknown_in(state, &key, template, &mut self.problems);
+                unknown_names::unknown_in(state, &key, template, &mut self.problems);
             }
         }
     }
@@ -354,7 +354,7 @@ impl<'d> Compiler<'d> {
                 );
             }
             if let Some(default) = &parameter.default
-                && let Err(why) = super::context::convert(name, parameter, default)
+                && let Err(why) = super::run_variables::convert(name, parameter, default)
             {
                 self.problems.push(Diagnostic::error(
                     "parameter",
@@ -428,7 +428,7 @@ impl<'d> Compiler<'d> {
         let action = self.action(state, path).map(Action::within_standard_time);
         self.idle_sandbox(state, action.as_ref(), path);
         let routes = self.routes(name, state, path);
-        asked::routes(action.as_ref(), routes.as_ref(), path, &mut self.problems);
+        asking_states::routes(action.as_ref(), routes.as_ref(), path, &mut self.problems);
         let evaluate = self.evaluator(state, action.as_ref(), routes.as_ref(), path);
         for (key, given) in [("outcome", state.outcome.is_some()), ("failure", state.failure.is_some())] {
             if given {
@@ -644,9 +644,9 @@ impl<'d> Compiler<'d> {
 
     fn action(&mut self, state: &State, path: &DocPath) -> Option<Action> {
         answerers::check_state(state, path, &mut self.problems);
-        if let Some(learning) = asked::learning(state, path, &mut self.problems) {
+        if let Some(learning) = asking_states::learning(state, path, &mut self.problems) {
             let setting = self.setting_of(state);
-            return Some(asked::learn(learning, setting, path, &mut self.problems));
+            return Some(asking_states::learn(learning, setting, path, &mut self.problems));
         }
         if let Some(name) = &state.r#loop {
             return Some(self.sub_loop(name, state, path));
@@ -670,7 +670,7 @@ impl<'d> Compiler<'d> {
             self.problems.push(Diagnostic::error("sub-loop", place, message).help(help));
         }
         let Some(text) = state.action.clone() else {
-            asked::without_question(state, path, &mut self.problems);
+            asking_states::without_question(state, path, &mut self.problems);
             return None;
         };
         if text.source().trim().is_empty() {
@@ -705,7 +705,7 @@ impl<'d> Compiler<'d> {
             ActionType::McpTool => self.tool(text, state, setting, path),
             ActionType::Board => return self.operation(text, state, path),
             ActionType::HumanApproval => {
-                asked::approval(text, setting, state, self.definition.approvers.as_ref())
+                asking_states::approval(text, setting, state, self.definition.approvers.as_ref())
             }
         })
     }

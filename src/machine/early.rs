@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 use indexmap::IndexMap;
 use serde_json::{Map, Value};
 
-use super::context::StartScope;
+use super::run_variables::StartScope;
 use crate::base::name::VarName;
 use crate::base::path::Segment;
 use crate::base::template::{Found, Missing, Namespace, RenderError, Scope, Template, walk};
-use crate::definition::early::Early;
+use crate::definition::early_values::Early;
 use crate::definition::schema::Loop;
 use crate::evaluate::field::{Field, FromText};
 

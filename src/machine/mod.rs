@@ -23,19 +23,19 @@ use crate::judges::declared::Declared;
 pub mod abilities;
 pub(crate) mod action;
 pub mod answerers;
-mod asked;
-pub mod calls;
+mod asking_states;
 pub mod check;
 mod checks_alone;
 pub mod compile;
-pub mod context;
 pub mod early;
 pub mod explore;
 pub mod graph;
 pub mod known_checks;
+pub mod most_calls;
 pub mod observations;
 pub mod provided;
 pub mod routing;
+pub mod run_variables;
 
 pub use action::{
     Action, ActionSetting, ApprovalAction, Approvers, Binding, BoardAction, JudgedBy, LearningAction, Params,

@@ -7,7 +7,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout};
 use tokio::time::timeout;
 
-use super::guard::Guard;
+use super::guard_pipe::Guard;
 use super::signal::{Cancel, EndRequest};
 use super::spawn::{GRACE, Program, explain, spawn};
 use crate::base::explanation::Explanation;

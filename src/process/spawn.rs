@@ -16,7 +16,7 @@ use tokio::process::{Child, ChildStdin, Command};
 use tokio::time::{Instant, sleep_until};
 
 use super::capture::{Capture, KEPT};
-use super::guard::Guard;
+use super::guard_pipe::Guard;
 use super::signal::{Cancel, EndRequest};
 use crate::evaluate::observation::{Observation, Stop, Stream, TIMEOUT_CODE};
 

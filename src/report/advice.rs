@@ -4,8 +4,8 @@
 use std::fmt;
 
 use super::digest::{Digest, ReportPaths};
-use super::reader::{Reader, RunDownload};
-use crate::base::command::{self, CommandLine};
+use super::reading_place::{Reader, RunDownload};
+use crate::base::advised_command::{self, CommandLine};
 use crate::base::redact;
 use crate::engine::event::LoopStart;
 use crate::engine::question::Awaiting;
@@ -48,7 +48,7 @@ impl fmt::Display for Advice {
 pub fn resume(digest: &Digest) -> CommandLine {
     let Reader { directory, remote, .. } = &digest.reader;
     let resume = match remote {
-        None => command::resume(digest.run_id()),
+        None => advised_command::resume(digest.run_id()),
         Some(RunDownload::Bundle(path)) => CommandLine::of("resume").option("--from", path),
         Some(RunDownload::Workflow { repository, run, key, api }) => {
             let resume = CommandLine::of("resume").option("--from", &format!("run:{run}"));
@@ -68,7 +68,7 @@ pub fn resume(digest: &Digest) -> CommandLine {
 pub fn answer(digest: &Digest, awaiting: &Awaiting) -> CommandLine {
     let Reader { directory, remote, .. } = &digest.reader;
     let answer = match remote {
-        None => command::answer(digest.run_id()),
+        None => advised_command::answer(digest.run_id()),
         Some(RunDownload::Bundle(path)) => {
             CommandLine::of("answer").option("--from", path).arg(digest.loop_name()).arg("approve")
         }
@@ -110,9 +110,9 @@ pub fn again(digest: &Digest) -> Option<CommandLine> {
         return None;
     }
     let Some(start) = start else {
-        return Some(command::run(digest.file()).within(&digest.reader.directory));
+        return Some(advised_command::run(digest.file()).within(&digest.reader.directory));
     };
-    let mut run = command::run(loop_of(start)).within(&digest.reader.directory);
+    let mut run = advised_command::run(loop_of(start)).within(&digest.reader.directory);
     if start.strict {
         run = run.flag("--strict");
     }
@@ -172,18 +172,21 @@ pub fn more(reader: &Reader, places: &ReportPaths, ended_well: bool) -> Vec<Stri
     lines.push(match &reader.remote {
         None if ended_well => return lines,
         None => {
-            let (history, logs) = (shown(command::history(run)), shown(command::logs(run)));
+            let (history, logs) = (shown(advised_command::history(run)), shown(advised_command::logs(run)));
             format!("run {run}: `{history}` shows its steps, `{logs}` what they printed")
         }
         Some(RunDownload::Bundle(_)) => {
-            format!("run {run}: `{}` shows it where they are kept", command::report(&places.report_dir))
+            format!(
+                "run {run}: `{}` shows it where they are kept",
+                advised_command::report(&places.report_dir)
+            )
         }
         Some(RunDownload::Workflow { .. }) if places.artifact_name.is_empty() => format!("run {run}"),
         Some(RunDownload::Workflow { repository, run: workflow, api, .. }) => {
             let artifact = &places.artifact_name;
             let download = CommandLine::of("artifact download").arg(artifact).option("--run", workflow);
             let download = of_workflow(download, repository, api.as_deref()).option("--to", artifact);
-            format!("run {run}: `{download} && {}` shows it", command::report(artifact))
+            format!("run {run}: `{download} && {}` shows it", advised_command::report(artifact))
         }
     });
     lines

@@ -5,9 +5,9 @@ use super::digest::Digest;
 use super::items::{Items, printed, why};
 use super::nights;
 use super::places::{NamedPlace, places};
-use super::reader::Reader;
+use super::reading_place::Reader;
 use super::step::Step;
-use super::unbegun::{Mistake, Unbegun};
+use super::unbegun_run::{Mistake, Unbegun};
 use crate::base::text::{head, one_line, plain};
 use crate::engine::outcome::Outcome;
 

@@ -9,10 +9,10 @@ use console::Style;
 
 use super::closing::{advice, headline};
 use super::dialect::Dialect;
-use super::digest::{EndKind, changes};
+use super::digest::{EndKind, changed_tree};
 use super::loop_level::LoopViews;
 use super::passes::{Released, Repeats};
-use super::reader::Reader;
+use super::reading_place::Reader;
 use super::silence::SilenceMeter;
 use super::stages::{self, RoleStage};
 use super::step::Step;
@@ -383,7 +383,7 @@ impl CiLog {
             self.line("  ", &progress)?;
         }
         self.line(" ".repeat(2).as_str(), &sentence)?;
-        changes::closing(&self.levels.digest).iter().try_for_each(|line| self.line("  ", line))?;
+        changed_tree::closing(&self.levels.digest).iter().try_for_each(|line| self.line("  ", line))?;
         match advice(&self.levels.digest) {
             Some(advice) => self.line("  ", &advice.to_string()),
             None => Ok(()),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::advice::{Advice, answer, resume, resume_with_budget, resume_with_time};
 use super::digest::Digest;
-use crate::base::command::CommandLine;
+use crate::base::advised_command::CommandLine;
 use crate::base::text::{one_line, plural};
 use crate::base::time::human;
 use crate::engine::event::LoopComplete;

@@ -12,10 +12,10 @@ use screen::{MIN_WIDTH, Screen, SharedScreen};
 
 use super::board_work::TaskChange;
 use super::closing::{advice, headline};
-use super::digest::{EndKind, changes};
+use super::digest::{EndKind, changed_tree};
 use super::loop_level::LoopViews;
 use super::passes::{Released, Repeats};
-use super::reader::Reader;
+use super::reading_place::Reader;
 use super::silence::SilenceMeter;
 use super::stages::{self, RoleStage};
 use super::step::{Step, StepStanding};
@@ -343,7 +343,7 @@ impl Console {
         }
         lines.push(style.bold().apply_to(headline(end)).to_string());
         lines.extend(self.levels.digest.work().and_then(stages::progress));
-        lines.extend(changes::closing(&self.levels.digest));
+        lines.extend(changed_tree::closing(&self.levels.digest));
         if !good {
             lines.push(self.levels.digest.sentence());
             lines.extend(advice(&self.levels.digest).map(|advice| advice.to_string()));

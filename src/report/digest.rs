@@ -1,7 +1,7 @@
 //! What happened in a run, folded from its events for people. Whatever the length of the run, its size is bounded:
 //! counts are complete, rows of steps are the first and the last ones. It says nothing that the events do not show.
 
-pub mod changes;
+pub mod changed_tree;
 pub mod flips;
 pub mod green;
 mod sentence;
@@ -18,11 +18,11 @@ use super::board_work::BoardWork;
 use super::mends::Mends;
 use super::numbers::StepNumber;
 use super::passes::Passes;
-use super::reader::Reader;
+use super::reading_place::Reader;
 use super::step::tracker::Tracker;
 use super::step::{Step, StepStanding};
 use super::taken_edges::{EdgeCount, MAX_STATES, VisibleEdges, count, count_edge, has_room};
-use super::unbegun::Unbegun;
+use super::unbegun_run::Unbegun;
 use crate::base::name::StateName;
 use crate::base::text;
 use crate::base::time::{Timestamp, millis};

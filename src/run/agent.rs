@@ -9,8 +9,8 @@ use tempfile::NamedTempFile;
 
 use super::assembly::Assembly;
 use super::brokerage::{self, AdmittedAgent};
+use super::host_patience::{CallWatch, Patience};
 use super::lines::LineCollector;
-use super::patience::{CallWatch, Patience};
 use super::put_back::{Onlooker, RepositoryBefore};
 use super::sandbox_setup::Confinable;
 use super::ticking::{show, tick, while_ticking};

@@ -9,9 +9,9 @@ use super::world::World;
 use crate::engine::question::{AnswerKind, GivenAnswer};
 use crate::engine::request::{ApprovalRequest, Reply};
 use crate::evaluate::observation::{Observation, Stop, Stream, TIMEOUT_CODE, Text};
+use crate::process::asking_terminal;
 use crate::process::clock::Clock;
 use crate::process::signal::EndRequest;
-use crate::process::terminal;
 use crate::report::Sinks;
 
 /// How often is looked whether something was typed.
@@ -84,7 +84,7 @@ pub(super) async fn perform(request: &ApprovalRequest, world: &mut World) -> Obs
         Some(Reply::Late) => return late(Stop::Timeout, "nobody answered in time"),
         Some(Reply::Nobody(why)) => return late(Stop::Timeout, why),
     }
-    if !terminal::is_there() {
+    if !asking_terminal::is_there() {
         return late(Stop::Timeout, "headless");
     }
     let sinks = RefCell::new(&mut world.sinks);
@@ -131,7 +131,7 @@ async fn at_the_end(request: &ApprovalRequest) {
 async fn answer(sinks: &RefCell<&mut Sinks>) -> Option<ApprovalAnswer> {
     let mut dialog = Dialog::default();
     loop {
-        match terminal::typed() {
+        match asking_terminal::typed() {
             Ok(Some(line)) if line.is_empty() => return None,
             Err(_) => return None,
             Ok(None) => tokio::time::sleep(LOOK).await,

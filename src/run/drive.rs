@@ -24,7 +24,7 @@ use crate::engine::request::{Input, Next, SubLoopEnd, SubLoopRequest, Unexpected
 use crate::evaluate::verdict::Observes;
 use crate::journal::snapshot::{self, Snapshot};
 use crate::journal::writer::EventTime;
-use crate::journal::{Tampered, ends, reader};
+use crate::journal::{Tampered, journal_ends, reader};
 use crate::process::signal::{self, EndRequest, EndSignal};
 use crate::report::digest::Digest;
 
@@ -275,7 +275,7 @@ impl World {
     fn end_unsaved(&mut self, engine: &mut Engine<'_>, error: JournalError) -> Ended {
         let journal = self.files.journal();
         let _best_effort = self.journal.restore();
-        let place = ends::ends(&journal).ok().and_then(|ends| ends.place);
+        let place = journal_ends::ends(&journal).ok().and_then(|ends| ends.place);
         let mut digest = Digest::without_steps(0);
         let _as_far_as_it_goes = reader::read(&journal, |event| digest.event(&event));
         let machine = engine.machine();

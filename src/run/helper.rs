@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::evaluate::jq;
-use crate::evaluate::query::Query;
+use crate::evaluate::jq_question::Query;
 use crate::process::memory_bounds::{self, ProcessBounds};
 
 /// The memory that a query may take.

@@ -21,7 +21,7 @@ use crate::git::call::Call;
 use crate::git::runner::Git;
 use crate::journal::files::RunFiles;
 use crate::judges::compare::{self, TreeComparison, look};
-use crate::judges::found::JudgesFound;
+use crate::judges::found_judges::JudgesFound;
 use crate::judges::instructions::CheckCommand;
 use crate::judges::tree::{At, FileAt, Tree};
 

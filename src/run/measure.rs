@@ -40,13 +40,13 @@ use crate::files::aside;
 use crate::files::replace::replace;
 use crate::files::secret::holds_secret;
 use crate::git::call::{Call, alternate};
-use crate::git::diff;
 use crate::git::in_run::GitCalls;
 use crate::git::own_index::OwnIndex;
+use crate::git::raw_diff;
 use crate::git::runner::Git;
 use crate::journal::claim;
 use crate::journal::files::RunFiles;
-use crate::judges::found::{JudgesFound, JudgesState};
+use crate::judges::found_judges::{JudgesFound, JudgesState};
 use crate::process::signal::{Cancel, EndRequest};
 
 /// The longest time for a measurement.
@@ -367,7 +367,7 @@ impl Measurer<'_> {
         };
         let raw = Call::new("diff-tree").with(&["-r", "-z", "--raw", "--no-renames", "--no-abbrev"]);
         let raw = self.git.run_in(&own, &look.top, &raw.id(&look.ids.tree).id(&wanted.tree), None).await?;
-        let differences = diff::read(&raw)?;
+        let differences = raw_diff::read(&raw)?;
         for gone in differences.iter().filter(|difference| difference.new.is_none()) {
             let path = look.top.join(OsStr::from_bytes(&gone.path));
             fs_err::remove_file(path)?;
@@ -458,7 +458,7 @@ impl Measurer<'_> {
             entries.iter().filter(|entry| !entry.tracked).map(|entry| entry.path.clone()).collect()
         };
         let (before, after) = (untracked(&start.entries), untracked(&look.entries));
-        let differences = diff::read(&printed)?.into_iter();
+        let differences = raw_diff::read(&printed)?.into_iter();
         Ok(differences.map(|difference| changed::between(&difference, &look.top, &before, &after)).collect())
     }
 

@@ -9,7 +9,7 @@ use std::rc::Rc;
 use super::work_file::{LockedStateFile, STATE, WorkHolder, this_run};
 use crate::base::text::one_line;
 use crate::criteria::CriteriaState;
-use crate::criteria::owner::{Owner, OwningRun};
+use crate::criteria::work_owner::{Owner, OwningRun};
 use crate::engine::event::{Event, Stamped};
 use crate::engine::outcome::Outcome;
 use crate::report::Sink;

@@ -11,8 +11,8 @@ use super::world::World;
 use crate::base::explanation::Explanation;
 use crate::base::time::human;
 use crate::engine::request::QueryRequest;
+use crate::evaluate::jq_question::{LONGEST_VALUE, Queried};
 use crate::evaluate::observation::{Observation, Stop, Stream};
-use crate::evaluate::query::{LONGEST_VALUE, Queried};
 use crate::process::spawn::{self, Heard, ProcessLimits, Program};
 
 /// A longer answer was not written by the helper, which bounds what it answers.

@@ -112,10 +112,10 @@ async fn changed(
         let now = now.iter().find(|entry| entry.path == **file);
         let started = start.entries.iter().find(|entry| entry.path == **file).map(|entry| &entry.content);
         match started {
-            None => now.map(IndexEntry::id) != committed.map(IndexEntry::id),
+            None => now.map(RulesEntry::id) != committed.map(RulesEntry::id),
             Some(EntryContent::Gone) => now.is_some(),
             Some(EntryContent::Object { mode, id }) => {
-                now.map(IndexEntry::id) != Some((mode.word(), id.as_str()))
+                now.map(RulesEntry::id) != Some((mode.word(), id.as_str()))
             }
             Some(EntryContent::Digest(_)) => false,
         }
@@ -124,20 +124,20 @@ async fn changed(
 }
 
 /// A file of a tree or of an index.
-struct IndexEntry {
+struct RulesEntry {
     mode: String,
     id: String,
     path: String,
 }
 
-impl IndexEntry {
+impl RulesEntry {
     fn id(&self) -> (&str, &str) {
         (&self.mode, &self.id)
     }
 }
 
 /// Reads `MODE ID STAGE`, a tab and the path, or `MODE TYPE ID`, a tab and the path, with a NUL behind each.
-fn entries(listed: &[u8], files: &[String]) -> Vec<IndexEntry> {
+fn entries(listed: &[u8], files: &[String]) -> Vec<RulesEntry> {
     let listed = String::from_utf8_lossy(listed);
     let read = |line: &str| {
         let (facts, path) = line.split_once('\t')?;
@@ -148,7 +148,7 @@ fn entries(listed: &[u8], files: &[String]) -> Vec<IndexEntry> {
             _ => return None,
         };
         let (mode, id, path) = (mode.to_owned(), id.to_owned(), path.to_owned());
-        files.contains(&path).then_some(IndexEntry { mode, id, path })
+        files.contains(&path).then_some(RulesEntry { mode, id, path })
     };
     listed.split('\0').filter_map(read).collect()
 }

@@ -10,17 +10,17 @@ use serde_json::{Map, Value};
 use super::context::Session;
 use super::environment::Environment;
 use super::error::{Error, Kind};
-use crate::base::command;
+use crate::base::advised_command;
 use crate::base::template::Template;
 use crate::base::text::one_line;
-use crate::criteria::owner::{Owner, OwningRun};
+use crate::criteria::work_owner::{Owner, OwningRun};
 use crate::criteria::{CriteriaState, advance};
 use crate::engine::outcome::Signal;
 use crate::evaluate::Evaluate;
 use crate::evaluate::exit_codes::ExitCodes;
 use crate::evaluate::observation::{Observation, Stop};
-use crate::machine::{Machine, context};
-use crate::process::guard::Guard;
+use crate::machine::{Machine, run_variables};
+use crate::process::guard_pipe::Guard;
 use crate::process::signal::{self, EndSignal};
 use crate::process::spawn::{self, Heard, ProcessLimits, Program};
 use crate::run::projection::{Anothers, Projection};
@@ -54,7 +54,7 @@ pub(crate) fn claim(
     let Some(own) = own else { return Ok(()) };
     // What is known only later stands there as it is written until the first round has ended.
     let render = |text: &Template| {
-        let known = context::render(text, context, &session.env.for_templates());
+        let known = run_variables::render(text, context, &session.env.for_templates());
         Ok::<_, Infallible>(known.unwrap_or_else(|_| text.source().to_owned()))
     };
     let Ok(beginning) = own.beginning(render);
@@ -83,7 +83,7 @@ fn refused(anothers: &Anothers) -> Error {
 fn way_past(run: &OwningRun) -> String {
     format!(
         "wait until it has ended, or end it with `{}`; if it ran on another machine that is gone, remove the file",
-        command::stop(&one_line(&run.instance, 100))
+        advised_command::stop(&one_line(&run.instance, 100))
     )
 }
 

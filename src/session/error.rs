@@ -4,7 +4,7 @@ use std::error::Error as StdError;
 use std::fmt;
 
 use crate::engine::outcome::Signal;
-use crate::report::unbegun::Mistake;
+use crate::report::unbegun_run::Mistake;
 
 /// The kind of an error, by which the command line chooses its exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

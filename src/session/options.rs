@@ -14,7 +14,7 @@ use crate::ci::chain::ChainLink;
 use crate::ci::reported::ReportOptions;
 use crate::engine::event::Assignment;
 use crate::engine::question::{AnswerKind, AnswerWay};
-use crate::lease::record::{LONGEST, SHORTEST};
+use crate::lease::lease_record::{LONGEST, SHORTEST};
 use crate::machine::{BrokerUse, Budget, OnChange, OnHandoff};
 use crate::process::clock::Clock;
 use crate::run::leg_start::ItemStart;

@@ -7,9 +7,9 @@ use crate::base::diagnostic::Diagnostics;
 use crate::base::node::Node;
 use crate::ci::Provider;
 use crate::definition::load::Loaded;
-use crate::definition::source::Sources;
+use crate::definition::source_text::Sources;
 use crate::report::Sink;
-use crate::report::reader::Reader;
+use crate::report::reading_place::Reader;
 
 /// Receives notes, warnings and findings, and gives the sink of a run. The default methods do nothing.
 pub trait Talk {

@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 use indexmap::IndexMap;
 use similar::TextDiff;
 
-use super::ignored;
-use crate::base::command;
+use super::formatter_ignores;
+use crate::base::advised_command;
 use crate::base::diagnostic::nearest;
 use crate::base::name::VarName;
 use crate::definition::builtin::Builtin;
 use crate::definition::load::{self, DIRECTORY};
 use crate::definition::schema::{ActionType, Loop, Parameter};
-use crate::definition::source::SourceFile;
+use crate::definition::source_text::SourceFile;
 use crate::files::place;
 use crate::files::read::{self, MIB};
 use crate::files::replace::create;
@@ -141,9 +141,9 @@ pub(crate) fn add(entry: &CatalogueEntry, to: Option<&Path>, session: &Session<'
     create(&target, &entry.text).map_err(|error| failed(&error))?;
     let root = place::repository(&session.cwd).unwrap_or(&session.cwd);
     if target.starts_with(root.join(DIRECTORY)) {
-        let did = ignored::ignore_runs(root, session)?;
-        if did != ignored::UNCHANGED {
-            session.talk.note(&format!("{did} {}", ignored::FILE));
+        let did = formatter_ignores::ignore_runs(root, session)?;
+        if did != formatter_ignores::UNCHANGED {
+            session.talk.note(&format!("{did} {}", formatter_ignores::FILE));
         }
     }
     Ok(Added::Written(target))
@@ -202,7 +202,7 @@ pub(crate) fn run(entry: &CatalogueEntry, path: &Path, session: &Session<'_>) ->
     let name = if is_usual { entry.name.clone() } else { shown(path, session) };
     let required = entry.parameters.iter().filter(|(_, parameter)| parameter.required);
     required
-        .fold(command::run(&name), |line, (name, _)| line.option("--param", &format!("{name}=…")))
+        .fold(advised_command::run(&name), |line, (name, _)| line.option("--param", &format!("{name}=…")))
         .to_string()
 }
 

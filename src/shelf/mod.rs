@@ -2,6 +2,6 @@
 
 pub(crate) mod catalogue;
 pub mod copies;
-mod ignored;
+mod formatter_ignores;
 pub(crate) mod init;
 pub mod upkeep;

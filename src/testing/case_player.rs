@@ -11,7 +11,7 @@ use super::mock::{Mock, MockedState, typed};
 use super::play::{Play, Played, play};
 use super::prepare::ready;
 use super::scripted::{MockScript, MockedTurns, StateMocks};
-use super::subject::LoopUnderTest;
+use super::tested_loop::LoopUnderTest;
 use super::written::{CaseStart, LoopCase, WrittenMock};
 use crate::base::decode::Decode as _;
 use crate::base::diagnostic::Diagnostics;

@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 use indexmap::IndexMap;
 use serde_json::{Map, Value, json};
 
+use super::mock_witness::mock;
 use super::proof::WalkStep;
 use super::test_file::GENERATED;
-use super::witness::mock;
 use crate::definition::schema::{Parameter, ParameterType};
 use crate::machine::{Machine, Target};
 

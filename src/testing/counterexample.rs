@@ -5,7 +5,7 @@ use super::case_player::CasePlayer;
 use super::case_text::CaseText;
 use super::facts::broken;
 use super::proof::{Proof, WalkStep, prove, prove_in_passes};
-use super::subject::{LoopUnderTest, LoopVariant};
+use super::tested_loop::{LoopUnderTest, LoopVariant};
 
 /// What came of a sentence.
 #[derive(Clone, Debug, PartialEq)]

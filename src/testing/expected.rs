@@ -6,7 +6,7 @@ use indexmap::IndexMap;
 use serde_json::Value;
 
 use super::asked::AskedKind;
-use super::snapshots::{Snapshot, SnapshotKey};
+use super::snapshot_file::{Snapshot, SnapshotKey};
 use super::written::{CaseExpectation, Delivery, TextParts, TextRules};
 use crate::base::path::DocPath;
 use crate::base::text::one_line;
@@ -14,7 +14,7 @@ use crate::deliver::policy::{self, Accepted};
 use crate::engine::changes::{ChangedFile, Changes, FileMode};
 use crate::engine::event::{Event, LoopComplete, Stamped};
 use crate::engine::outcome::TerminatedBy;
-use crate::evaluate::bounds::ExitStatus;
+use crate::evaluate::number_bounds::ExitStatus;
 use crate::forge::change::{FileChange, FileSide};
 use crate::forge::standing::Refusal;
 use crate::report::digest::Digest;

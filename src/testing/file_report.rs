@@ -10,7 +10,7 @@ use crate::base::diagnostic::Diagnostics;
 use crate::base::node::Node;
 use crate::base::time::Timestamp;
 use crate::definition::render;
-use crate::definition::source::Sources;
+use crate::definition::source_text::Sources;
 
 /// A file as findings in it are drawn.
 #[derive(Clone, Debug, Default)]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::expected::Snapshots;
-use super::snapshots::{Snapshot, SnapshotKey, read, write};
+use super::snapshot_file::{Snapshot, SnapshotKey, read, write};
 use crate::files::read::{self as files, MIB};
 use crate::files::replace::replace;
 use crate::session::error::Error;

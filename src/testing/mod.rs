@@ -51,6 +51,7 @@ mod generate;
 mod kept_snapshots;
 mod likeness;
 mod mock;
+mod mock_witness;
 mod mutant_report;
 mod mutants;
 mod mutate;
@@ -69,14 +70,13 @@ mod results_ci;
 mod results_json;
 mod results_text;
 mod scripted;
-mod snapshots;
-mod subject;
+mod snapshot_file;
 pub(crate) mod suite;
 mod test_file;
 mod test_worktree;
+mod tested_loop;
 mod virtual_tree;
 mod ways;
-mod witness;
 pub(crate) mod writing;
 mod written;
 
@@ -86,7 +86,7 @@ pub(crate) use results_ci::{annotations, junit, lcov};
 pub(crate) use results_json::object;
 pub(crate) use results_text::write as text;
 
-use crate::definition::publish::published;
+use crate::definition::json_schema::published;
 
 /// Returns the JSON Schema of test files, made from the records that they are read with.
 pub(crate) fn json_schema() -> serde_json::Value {

@@ -11,7 +11,7 @@ use crate::base::name::LoopName;
 use crate::base::node::{Entry, FileId, Node, NodeValue, Scalar, ScalarStyle, ScalarValue, Span};
 use crate::base::path::{DocPath, Segment};
 use crate::definition::schema::Loop;
-use crate::definition::source::Sources;
+use crate::definition::source_text::Sources;
 use crate::machine::Machine;
 
 /// The mark in a comment of the loop file that takes a line out of mutation, with the reason behind it.

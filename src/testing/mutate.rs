@@ -9,7 +9,7 @@ use super::mutant_report::{MutantReport, Survivor};
 use super::mutants::{LoopMutant, SkippedLine, mutants, skipped};
 use super::play::MOST_TURNS;
 use super::ready_test::ReadyTest;
-use super::subject::{LoopUnderTest, LoopVariant};
+use super::tested_loop::{LoopUnderTest, LoopVariant};
 use crate::process::clock::Clock;
 
 /// Which mutants are run.

@@ -9,7 +9,7 @@ use super::expected::path;
 use super::old_run_report::{OldRunReport, OldRunResult};
 use super::play::{MOST_TURNS, Play, Played, PlayedEnd, play};
 use super::recorded_run::{JournalScript, RecordedRun, RecordedWork};
-use super::subject::LoopUnderTest;
+use super::tested_loop::LoopUnderTest;
 use crate::base::explanation::Explanation;
 use crate::bundle::EXTENSION;
 use crate::bundle::opened::OpenedBundle;
@@ -25,8 +25,8 @@ use crate::run::replay::{KnownMachine, Replay};
 use crate::session::context::Session;
 use crate::session::error::Error;
 use crate::session::read::fetch::{ArtifactRequest, artifact};
+use crate::session::read::listed_runs::Places;
 use crate::session::read::run_ref;
-use crate::session::read::runs::Places;
 
 /// The word that means all runs of this checkout.
 const HISTORY: &str = "history";

@@ -18,13 +18,13 @@ use crate::base::time::Timestamp;
 use crate::board::BoardChange;
 use crate::engine::Start;
 use crate::engine::event::{Llm, LoopStart, Overrides, SCHEMA, Source};
-use crate::engine::result::StateResult;
 use crate::engine::run::placed::Placement;
-use crate::evaluate::bounds::ExitStatus;
+use crate::engine::state_result::StateResult;
+use crate::evaluate::number_bounds::ExitStatus;
 use crate::evaluate::observation::Observation;
-use crate::machine::context::{self, Given};
 use crate::machine::explore::{BOUND, explore};
 use crate::machine::provided::Provided;
+use crate::machine::run_variables::{self, Given};
 use crate::machine::{Action, Machine, OnChange, Target};
 
 /// When runs begin that say nothing else: the first moment of 2026.
@@ -107,7 +107,7 @@ fn mocks(
     let mut all = BTreeMap::new();
     for (key, written) in &case.mocks {
         let path = path.key(key.as_str());
-        let outer = Inner::Outer(tested.machine);
+        let outer = InnerCase::Outer(tested.machine);
         let typed = match found(key, outer, find) {
             FoundState::In(inner, state) => match inner.get().find(&state) {
                 Some(Target::Step(id)) => {
@@ -137,12 +137,12 @@ fn mocks(
 }
 
 /// The machine that a state is looked up in.
-enum Inner<'m> {
+enum InnerCase<'m> {
     Outer(&'m Machine),
     Found(Rc<Machine>),
 }
 
-impl Inner<'_> {
+impl InnerCase<'_> {
     fn get(&self) -> &Machine {
         match self {
             Self::Outer(machine) => machine,
@@ -152,13 +152,13 @@ impl Inner<'_> {
 }
 
 enum FoundState<'m> {
-    In(Inner<'m>, StateName),
+    In(InnerCase<'m>, StateName),
     NoLoop(String),
     NoName,
 }
 
 /// Finds the state that a key names, from loop to loop.
-fn found<'m>(key: &str, outer: Inner<'m>, find: &mut FindInner<'_>) -> FoundState<'m> {
+fn found<'m>(key: &str, outer: InnerCase<'m>, find: &mut FindInner<'_>) -> FoundState<'m> {
     let mut inner = outer;
     let mut parts = key.split('/').peekable();
     let mut caller = String::new();
@@ -185,7 +185,7 @@ fn found<'m>(key: &str, outer: Inner<'m>, find: &mut FindInner<'_>) -> FoundStat
         let Some((machine, file)) = named.or_else(by_name).and_then(|name| find(&name, &caller)) else {
             return FoundState::NoLoop(part.to_owned());
         };
-        (inner, caller) = (Inner::Found(machine), file);
+        (inner, caller) = (InnerCase::Found(machine), file);
     }
     FoundState::NoName
 }
@@ -331,7 +331,7 @@ fn variables(
         provided,
         ..Given::default()
     };
-    context::resolve(machine, &values, env)
+    run_variables::resolve(machine, &values, env)
         .map_err(|errors| {
             for error in errors {
                 let place = FindingPlace::Key(path.clone());

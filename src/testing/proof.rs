@@ -46,7 +46,7 @@ pub fn prove_in_passes(always: &Always, machine: &Machine) -> Proof {
 
 fn walked(claim: &Claim, machine: &Machine, counts: bool) -> Proof {
     let all: Vec<Vec<Move>> = machine.steps().map(|(id, _)| moves(machine, id)).collect();
-    Walk { machine, claim, all, counts }.run()
+    ProofWalk { machine, claim, all, counts }.run()
 }
 
 /// Answers what follows from the settings of a loop alone, or cannot be known.
@@ -81,12 +81,12 @@ struct WalkNode {
     agent_calls: u32,
     judge_calls: u32,
     /// The pass, and the states of it, where passes are counted.
-    pass: Option<Pass>,
+    pass: Option<ProofPass>,
 }
 
 /// How far a run is, where it is counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-struct Pass {
+struct ProofPass {
     iteration: u32,
     visited: BTreeSet<StepId>,
     steps: u32,
@@ -94,7 +94,7 @@ struct Pass {
     attempt: u32,
 }
 
-struct Walk<'w> {
+struct ProofWalk<'w> {
     machine: &'w Machine,
     claim: &'w Claim,
     all: Vec<Vec<Move>>,
@@ -104,7 +104,7 @@ struct Walk<'w> {
 /// How a walk came to a node.
 type Came = Option<(usize, Option<Departure>)>;
 
-impl Walk<'_> {
+impl ProofWalk<'_> {
     fn run(&self) -> Proof {
         let mut nodes: Vec<(WalkNode, Came)> = Vec::new();
         let mut known: BTreeMap<WalkNode, usize> = BTreeMap::new();
@@ -116,7 +116,7 @@ impl Walk<'_> {
             visits: BTreeMap::new(),
             agent_calls: 0,
             judge_calls: 0,
-            pass: self.counts.then(|| Pass { iteration: 1, ..Pass::default() }),
+            pass: self.counts.then(|| ProofPass { iteration: 1, ..ProofPass::default() }),
         };
         let mut next = vec![(begin, None)];
         loop {
@@ -224,7 +224,7 @@ impl Walk<'_> {
                 for (to, _) in restarts(self.machine, id, node.situation) {
                     let mut again = node.clone();
                     if let Some(pass) = &mut again.pass {
-                        *pass = Pass { iteration: 1, ..Pass::default() };
+                        *pass = ProofPass { iteration: 1, ..ProofPass::default() };
                     }
                     go(&again, to, None);
                 }
@@ -295,7 +295,7 @@ fn index(machine: &Machine, id: StepId) -> usize {
 }
 
 /// Counts an entry of a step as the engine does; none where a cap is met.
-fn count(pass: &mut Pass, id: StepId, machine: &Machine, is_capped: bool) -> Option<()> {
+fn count(pass: &mut ProofPass, id: StepId, machine: &Machine, is_capped: bool) -> Option<()> {
     let limits = machine.limits;
     if pass.visited.contains(&id) {
         pass.iteration += 1;

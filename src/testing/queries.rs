@@ -7,8 +7,8 @@ use std::time::Duration;
 use crate::base::explanation::Explanation;
 use crate::engine::request::QueryRequest;
 use crate::evaluate::jq;
+use crate::evaluate::jq_question::{Queried, Query};
 use crate::evaluate::observation::Stop;
-use crate::evaluate::query::{Queried, Query};
 
 /// How long an expression may take of real time. One that takes longer goes on until the program ends.
 const LIMIT: Duration = Duration::from_secs(10);

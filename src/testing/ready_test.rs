@@ -9,7 +9,7 @@ use super::facts::broken;
 use super::play::{AskedRecord, Play, Played, PlayedEnd, play};
 use super::prepare::ReadyCase;
 use super::scripted::MockScript;
-use super::subject::{LoopUnderTest, LoopVariant};
+use super::tested_loop::{LoopUnderTest, LoopVariant};
 use super::written::LoopCase;
 use crate::base::explanation::Explanation;
 use crate::base::path::DocPath;

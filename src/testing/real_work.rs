@@ -6,15 +6,15 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::asked::{AskedPlace, AskedWork, Gap, GapReason, Script, SubLoopAnswer, WorkAnswer};
+use super::mock_witness::says;
 use super::play::{MOST_TURNS, Play, Played, play};
 use super::prepare::ReadyCase;
 use super::ready_test::ReadyTest;
 use super::real_report::ComparedMock;
 use super::scripted::MockScript;
-use super::subject::LoopUnderTest;
 use super::test_worktree::TestWorktree;
+use super::tested_loop::LoopUnderTest;
 use super::virtual_tree::TreeEffects;
-use super::witness::says;
 use crate::base::explanation::Explanation;
 use crate::engine::request::{ActionRequest, AskRequest, SubLoopRequest};
 use crate::evaluate::model::{ModelAnswer, Usage};

@@ -73,7 +73,7 @@ impl RecordedRun {
     /// Reads the events of a run; none where it did not begin.
     pub fn of(events: &[Stamped]) -> Option<Self> {
         let Event::LoopStart(start) = &events.first()?.event else { return None };
-        let mut reading = Reading { states: Vec::new(), works: Vec::new(), open: None, last: Vec::new() };
+        let mut reading = RunReading { states: Vec::new(), works: Vec::new(), open: None, last: Vec::new() };
         let (mut end, mut signals, mut resumes) = (None, Vec::new(), 0);
         for stamped in events {
             reading.take(stamped);
@@ -98,7 +98,7 @@ impl RecordedRun {
 }
 
 /// A journal that is being read.
-struct Reading {
+struct RunReading {
     /// The state that each loop is in.
     states: Vec<String>,
     works: Vec<RecordedWork>,
@@ -108,7 +108,7 @@ struct Reading {
     last: Vec<Option<usize>>,
 }
 
-impl Reading {
+impl RunReading {
     fn take(&mut self, stamped: &Stamped) {
         let depth = stamped.depth as usize;
         if let Event::StateEnter { state, .. } = &stamped.event {

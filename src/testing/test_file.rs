@@ -9,7 +9,7 @@ use crate::base::diagnostic::{Diagnostic, Diagnostics, FindingPlace, nearest};
 use crate::base::name::StateName;
 use crate::base::node::Node;
 use crate::base::path::DocPath;
-use crate::definition::source::Sources;
+use crate::definition::source_text::Sources;
 use crate::definition::yaml;
 use crate::engine::outcome::Outcome;
 use crate::host;

@@ -19,7 +19,7 @@ use crate::files::transient;
 use crate::git::call::Call;
 use crate::git::error::GitError;
 use crate::git::runner::Git;
-use crate::process::guard::Guard;
+use crate::process::guard_pipe::Guard;
 use crate::process::spawn::{self, Heard, ProcessLimits, Program};
 use crate::session::context::Session;
 use crate::session::error::Error;

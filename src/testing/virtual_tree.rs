@@ -13,7 +13,7 @@ use crate::engine::request::{AsideRequest, JudgingRequest, MeasureRequest};
 use crate::engine::verification::MOST_NAMED;
 use crate::evaluate::survey::Survey;
 use crate::judges::compare::{CheckCommand, TreeComparison, look};
-use crate::judges::found::JudgesFound;
+use crate::judges::found_judges::JudgesFound;
 use crate::judges::tree::FileAt;
 
 /// Files by their paths.

@@ -9,9 +9,9 @@ use super::from_run::case;
 use super::generate::{added, generate};
 use super::old_runs::OldRun;
 use super::play::MOST_TURNS;
-use super::subject::LoopUnderTest;
 use super::suite::{GenerateTo, TestPlace, TestedFile, find_tests};
 use super::test_file::LoadedTests;
+use super::tested_loop::LoopUnderTest;
 use crate::definition::load::DIRECTORY;
 use crate::files::read::{self, MIB};
 use crate::files::replace::replace;
@@ -37,7 +37,7 @@ pub(crate) fn generated(name: &str, to: GenerateTo, session: &Session<'_>) -> Re
     } else {
         let subject = LoopUnderTest::find(name, session)?;
         let coverage = Coverage::of(&subject.own.machine, &subject.loaded.definition);
-        let target = Target { path: usual(&subject, session), name: name.to_owned(), text: None };
+        let target = WrittenTarget { path: usual(&subject, session), name: name.to_owned(), text: None };
         (subject, coverage, BTreeSet::new(), target)
     };
     let made = generate(&mut subject, &coverage, &names)
@@ -60,7 +60,7 @@ pub(crate) fn generated(name: &str, to: GenerateTo, session: &Session<'_>) -> Re
 }
 
 /// A test file that is written to.
-struct Target {
+struct WrittenTarget {
     path: PathBuf,
     /// The loop.
     name: String,
@@ -68,7 +68,7 @@ struct Target {
     text: Option<String>,
 }
 
-impl Target {
+impl WrittenTarget {
     /// Adds cases, and returns the file as people know it. What would not be read as a test file is not written.
     fn write(&self, cases: &[CaseText], session: &Session<'_>) -> Result<String, Error> {
         let shown = self.path.strip_prefix(&session.cwd).unwrap_or(&self.path).display().to_string();
@@ -96,7 +96,7 @@ fn usual(subject: &LoopUnderTest, session: &Session<'_>) -> PathBuf {
     root.join(DIRECTORY).join("tests").join(format!("{name}.test.yaml"))
 }
 
-type Known = (LoopUnderTest, Coverage, BTreeSet<String>, Target);
+type Known = (LoopUnderTest, Coverage, BTreeSet<String>, WrittenTarget);
 
 /// Reads a test file, and plays its cases to see what they take.
 fn of_file(place: TestPlace, session: &Session<'_>) -> Result<Known, Error> {
@@ -117,7 +117,7 @@ fn of_file(place: TestPlace, session: &Session<'_>) -> Result<Known, Error> {
     }
     let names = parsed.iter().flat_map(|file| file.cases.iter().map(|case| case.name.clone())).collect();
     let name = parsed.map_or_else(String::new, |file| file.subject);
-    Ok((subject, coverage, names, Target { path, name, text: Some(text) }))
+    Ok((subject, coverage, names, WrittenTarget { path, name, text: Some(text) }))
 }
 
 /// Makes a case of a run, and adds it to the tests of its loop.
@@ -138,10 +138,10 @@ pub(crate) fn of_run(run: &OldRun, to: GenerateTo, session: &Session<'_>) -> Res
     let target = if let Some(place) = known {
         let text = read::text(&place.path, MIB)
             .map_err(|error| Error::refused(format!("cannot read `{}`: {error}", place.shown)))?;
-        Target { path: place.path, name, text: Some(text) }
+        WrittenTarget { path: place.path, name, text: Some(text) }
     } else {
         let name = subject.loaded.definition.name.to_string();
-        Target { path: usual(&subject, session), name, text: None }
+        WrittenTarget { path: usual(&subject, session), name, text: None }
     };
     let shown = target.write(&[made], session)?;
     Ok(WrittenCases::Lines(vec![format!("a case of {} written to {shown}", run.name)]))

@@ -11,7 +11,7 @@ use crate::base::name::{StateName, VarName};
 use crate::base::node::{Node, NodeValue};
 use crate::base::path::DocPath;
 use crate::definition::schema::{AtMost, Count, Delay, OnChange};
-use crate::evaluate::bounds::ExitStatus;
+use crate::evaluate::number_bounds::ExitStatus;
 use crate::host;
 
 record! {

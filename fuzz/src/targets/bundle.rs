@@ -12,7 +12,7 @@ use std::path::Path;
 
 use ll_loop::internals::bundle::manifest::{Manifest, repository};
 use ll_loop::internals::bundle::open::{self, Bundle};
-use ll_loop::internals::bundle::report;
+use ll_loop::internals::bundle::earlier_report;
 use ll_loop::internals::files::unzip::UnzipLimits;
 use ll_loop::internals::forge::archive;
 use serde_json::{Value, json};
@@ -245,7 +245,7 @@ impl Place {
         if let Ok(found) = open::locate(&self.archive(), &scratch, limits) {
             assert!(found.starts_with(self.0.path()), "{}", found.display());
         }
-        if let Ok(Some(bytes)) = report::read(&self.archive(), "summary.md", BYTES) {
+        if let Ok(Some(bytes)) = earlier_report::read(&self.archive(), "summary.md", BYTES) {
             assert!(bytes.len() as u64 <= BYTES);
             note("report");
         }

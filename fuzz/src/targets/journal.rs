@@ -12,7 +12,7 @@ use ll_loop::internals::base::name::LoopName;
 use ll_loop::internals::engine::Engine;
 use ll_loop::internals::engine::event::{Event, LoopStart, Stamped};
 use ll_loop::internals::engine::past::Standing;
-use ll_loop::internals::journal::{ends, reader};
+use ll_loop::internals::journal::{journal_ends, reader};
 use ll_loop::internals::machine::Machine;
 use ll_loop::internals::report::annotations::{Checkout, annotations};
 use ll_loop::internals::report::closing;
@@ -128,7 +128,7 @@ fn read(path: &std::path::Path, data: &[u8]) {
     note(("lenient", lenient.is_ok(), events.len().min(20)));
     let mut count = 0;
     let whole = reader::read_whole(path, |_| count += 1);
-    let ends = ends::ends(path).expect("the file can be read");
+    let ends = journal_ends::ends(path).expect("the file can be read");
     if let Ok(whole) = whole {
         assert_eq!(whole.last_seq, count, "events are counted from 1 without gaps");
         assert!(whole.length <= data.len() as u64);

@@ -11,7 +11,7 @@ use ll_loop::internals::base::node::Node;
 use ll_loop::internals::base::path::DocPath;
 use ll_loop::internals::definition::resolve::{self, Fetched, Reference};
 use ll_loop::internals::definition::schema::Loop;
-use ll_loop::internals::definition::source::Sources;
+use ll_loop::internals::definition::source_text::Sources;
 use ll_loop::internals::definition::{emit, render, yaml};
 use ll_loop::internals::machine::{Machine, check, compile};
 use ll_loop::internals::report::graph::{self, Graph};

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 
 use serde::Deserialize;
 
+use super::commit_status;
 use super::reporter::Channel;
-use super::status;
 use super::target::{Elsewhere, ReportTarget};
 use crate::ci::reported::FinalReport;
 use crate::forge::github::api::ApiError;
@@ -59,7 +59,7 @@ fn end_cancelled(target: &ReportTarget) -> Result<(), ApiError> {
         let (url, sha) = (run.html_url, run.head_sha);
         // Which of its jobs was cancelled, nobody says; and a job that was is none that failed.
         let there = Elsewhere { run: run.id, attempt, url, sha, origin: None };
-        status::end_pending(&target.at(there), CANCELLED)?;
+        commit_status::end_pending(&target.at(there), CANCELLED)?;
     }
     Ok(())
 }

@@ -3,10 +3,10 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::commit_status::{self, Other, state};
 use super::cut::cut;
 use super::reporter::Channel;
 use super::shared::{Rank, ReportMark, if_known, marked, sentence, stands};
-use super::status::{self, Other, state};
 use super::target::ReportTarget;
 use crate::ci::reported::FinalReport;
 use crate::forge::github::api::ApiError;
@@ -107,7 +107,7 @@ impl Channel for CommentChannel {
                 }
                 // No server writes a comment on condition of what stands there. A run that came out worse may have written
                 // its own between our last look and our write, and does not look again; its status came before, and stays.
-                let Some(other) = status::worse_run(target, own).ok().flatten() else { break };
+                let Some(other) = commit_status::worse_run(target, own).ok().flatten() else { break };
                 stand_in = Some(in_place_of(&other, &marker, report.digest.loop_name()));
             }
             there = Some((id, body));
@@ -142,7 +142,7 @@ fn worse(text: &str, own: &str, target: &ReportTarget) -> Option<StandingText> {
     let mark = ReportMark::of_elsewhere(link, target)?;
     let is_failure = is_worse(&mark) && Rank::of(mark.own) == Rank::Bad;
     // The comment has one report alone. Where statuses say that it was taken back since, it does not stand.
-    let is_standing = is_failure && !status::is_taken_back(link, target);
+    let is_standing = is_failure && !commit_status::is_taken_back(link, target);
     is_standing.then(|| with(stands(WHAT)))
 }
 

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::status;
+use super::commit_status;
 use super::target::ReportTarget;
 use crate::base::explanation::Explanation;
 use crate::base::text::{one_line, percent_encoded};
@@ -82,7 +82,7 @@ pub(super) fn tell(target: &ReportTarget, next: &NextRun) -> Result<(), ApiError
             target.url()
         }
     };
-    status::set(target, state(next), &next.sentence(), page)
+    commit_status::set(target, state(next), &next.sentence(), page)
 }
 
 #[cfg(test)]

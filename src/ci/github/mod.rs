@@ -4,6 +4,7 @@ mod abandoned;
 mod check;
 pub mod commands;
 mod comment;
+mod commit_status;
 mod cut;
 mod dispatch;
 pub mod file_commands;
@@ -11,7 +12,6 @@ pub mod gate;
 pub mod relay;
 pub mod reporter;
 mod shared;
-mod status;
 pub mod target;
 
 use std::io::{self, Write};
@@ -21,8 +21,8 @@ use abandoned::AbandonedChannel;
 use check::CheckChannel;
 use commands::WorkflowCommands;
 use comment::CommentChannel;
+use commit_status::StatusChannel;
 use reporter::{Channel, GithubReporter};
-use status::StatusChannel;
 use target::{NoTarget, ReportTarget};
 
 use super::chain::{ChainLink, NextRun};
@@ -201,7 +201,7 @@ impl CiService for Github {
         let target = request.options.status.unwrap_or(true).then(|| ReportTarget::new(self.flavour, request));
         let target = target?.ok()?;
         Some(Box::new(move |text| {
-            status::set(&target, "error", text, target.url()).map_err(Explanation::from)
+            commit_status::set(&target, "error", text, target.url()).map_err(Explanation::from)
         }))
     }
 
@@ -217,7 +217,7 @@ impl CiService for Github {
             None => here,
         };
         let permission = target.server().permission("statuses: write").to_owned();
-        status::end_waiting(&target, text)
+        commit_status::end_waiting(&target, text)
             .map_err(|error| Explanation::new(error.needing(&permission).to_string()))
     }
 

@@ -3,8 +3,8 @@
 //! opened the pull request: the server alone says which commit it is about, and how the workflow run ended.
 
 use super::comment::CommentChannel;
+use super::commit_status::{self, state};
 use super::reporter::Channel as _;
-use super::status::{self, state};
 use super::target::{Elsewhere, ReportTarget, origin};
 use crate::base::text::one_line;
 use crate::ci::reported::{FinalReport, ReportedRun};
@@ -42,7 +42,7 @@ impl OtherRun {
         let target = self.target(api, repository, subject);
         let (state, text, digest) = self.verdict(claim);
         let permission = target.server().permission("statuses: write").to_owned();
-        let shared = status::settle(&target, state, &text, target.url());
+        let shared = commit_status::settle(&target, state, &text, target.url());
         let shared = shared.map_err(|error| error.needing(&permission))?;
         // The pull request is looked up for a comment alone: it needs another permission.
         if let Some(digest) = digest.filter(|_| comments)
@@ -80,7 +80,7 @@ impl OtherRun {
             RelayedRun::Report(digest) => digest,
         };
         let commit = digest.commit().unwrap_or(&self.head_sha).to_owned();
-        let (state, text) = (state(&digest, &commit), status::description(&digest, &commit));
+        let (state, text) = (state(&digest, &commit), commit_status::description(&digest, &commit));
         let conclusion = self.conclusion.as_deref().unwrap_or("no conclusion");
         if state == "success" && conclusion != SUCCESS {
             let text =

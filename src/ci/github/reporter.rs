@@ -127,7 +127,7 @@ mod tests {
 
     use super::super::check::CheckChannel;
     use super::super::comment::CommentChannel;
-    use super::super::status::StatusChannel;
+    use super::super::commit_status::StatusChannel;
     use super::*;
     use crate::forge::github::api::Api;
     use crate::forge::github::http::Transport;

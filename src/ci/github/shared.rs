@@ -226,8 +226,8 @@ mod tests {
 
     use super::super::check::CheckChannel;
     use super::super::comment::CommentChannel;
+    use super::super::commit_status::StatusChannel;
     use super::super::reporter::Channel;
-    use super::super::status::StatusChannel;
     use super::*;
     use crate::ci::reported::FinalReport;
     use crate::engine::outcome::{Outcome, TerminatedBy};

@@ -5,9 +5,9 @@ use crate::base::sum::Sum;
 use crate::base::text::{head, one_line};
 use crate::ci::reported::{ReportRequest, ReportedRun};
 use crate::forge::github::api::{Api, ApiError};
-use crate::forge::github::event::WorkflowEvent;
 use crate::forge::github::repository::RepositoryName;
 use crate::forge::github::server::{Flavour, GithubServer};
+use crate::forge::github::workflow_event::WorkflowEvent;
 use crate::forge::github::workflow_job::WorkflowJob;
 
 /// GitHub accepts longer names; the page of a commit shows less than this.

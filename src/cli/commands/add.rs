@@ -37,7 +37,7 @@ pub(in crate::cli) fn add(args: &AddArgs, session: &Session<'_>, output: &Output
         )
         .with_hint("leave out `--as`"));
     }
-    let text = copies::add::add(&args.what, Copies::accepted_if(args.accept_changes), session)?;
+    let text = copies::copied_loop::add(&args.what, Copies::accepted_if(args.accept_changes), session)?;
     output.data(&copies::printed(&text, session));
     Ok(0)
 }

@@ -15,7 +15,7 @@ use crate::cli::output::Output;
 use crate::cli::work::{LINE, names, result, shown};
 use crate::criteria::decision::STUCK_AFTER;
 use crate::criteria::edit::NewCriterion;
-use crate::criteria::json::Json;
+use crate::criteria::exact_json::Json;
 use crate::criteria::spec::Spec;
 use crate::criteria::{CriteriaDecision, CriteriaState, Progress, decide};
 use crate::evaluate::observation::Observation;

@@ -12,7 +12,7 @@ use crate::engine::outcome::Outcome;
 use crate::journal::known::{KnownRun, RunStatus};
 use crate::session::context::Session;
 use crate::session::end::next_run::{dispatch, subject};
-use crate::session::end::publish::wanted;
+use crate::session::end::publication::wanted;
 use crate::session::error::Error;
 use crate::session::key;
 use crate::session::read::awaiting::awaiting;

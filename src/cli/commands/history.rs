@@ -6,7 +6,7 @@ use clap::Args;
 use clap::builder::PossibleValuesParser;
 
 use super::runs::{self, json};
-use crate::base::command;
+use crate::base::advised_command;
 use crate::base::text::{one_line, plural};
 use crate::base::time::{Timestamp, human, parse_duration};
 use crate::cli::output::Output;
@@ -17,11 +17,11 @@ use crate::journal::reader;
 use crate::journal::retention::{self, HistoryLimits};
 use crate::process::clock::Clock;
 use crate::report::digest::Digest;
-use crate::report::formats::text;
+use crate::report::formats::text_report;
 use crate::report::lineage;
 use crate::session::context::Session;
 use crate::session::error::{Error, Kind};
-use crate::session::read::runs::Places;
+use crate::session::read::listed_runs::Places;
 
 /// The arguments of `history`.
 #[derive(Debug, Args)]
@@ -122,7 +122,7 @@ pub(in crate::cli) fn history(
     match &args.run {
         Some(run) => Err(Error::refused(format!("`{name}` had no run `{run}`"))
             .of_kind(Kind::Absent)
-            .with_hint(format!("`{}` lists its runs", command::history(name)))),
+            .with_hint(format!("`{}` lists its runs", advised_command::history(name)))),
         None if runs.is_empty() => Err(wanted.nothing("no run of", "`ll-loop history` lists the runs")),
         None => {
             show(runs, args, output);
@@ -214,7 +214,7 @@ fn whole(run: &KnownRun, args: &HistoryArgs, output: &Output) -> Result<(), Erro
         digest.breaks_off(error.place());
     }
     if !args.json {
-        output.data(&text::render(&digest));
+        output.data(&text_report::render(&digest));
     }
     read.map_err(|error| Error::failed(format!("run {}", run.files.instance()), &error))
 }

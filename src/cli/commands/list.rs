@@ -19,7 +19,7 @@ use crate::session::context::Session;
 use crate::session::error::Error;
 use crate::session::prepare::prepared::reaching;
 use crate::session::read::awaiting::awaiting;
-use crate::session::read::runs::{Places, known_as};
+use crate::session::read::listed_runs::{Places, known_as};
 
 /// The longest description in a line of a list.
 const MAX_DESCRIPTION: usize = 100;

@@ -9,7 +9,7 @@ use crate::cli::output::Output;
 use crate::journal::known::KnownRun;
 use crate::session::context::Session;
 use crate::session::error::{Error, Kind};
-use crate::session::read::runs::Places;
+use crate::session::read::listed_runs::Places;
 
 /// The arguments of `logs`.
 #[derive(Debug, Args)]

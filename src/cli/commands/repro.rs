@@ -7,7 +7,7 @@ use clap::Args;
 use crate::base::template::shell_quote;
 use crate::base::text::one_line;
 use crate::cli::output::Output;
-use crate::process::terminal;
+use crate::process::asking_terminal;
 use crate::report::numbers::StepNumber;
 use crate::session::context::Session;
 use crate::session::error::Error;
@@ -43,7 +43,7 @@ pub(in crate::cli) fn repro(args: &ReproArgs, session: &Session<'_>, output: &Ou
         Err(what) => format!("it {what}"),
     };
     output.talk(&format!("step {} ({}): {shown}\n", repro.step, repro.state));
-    if !(output.is_terminal && terminal::is_there()) {
+    if !(output.is_terminal && asking_terminal::is_there()) {
         output.data(&format!("{}\n", directory.display()));
         return Ok(0);
     }

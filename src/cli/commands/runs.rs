@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use crate::base::command;
+use crate::base::advised_command;
 use crate::base::text::one_line;
 use crate::base::time::{Timestamp, human};
 use crate::board::Board;
@@ -149,12 +149,12 @@ fn board(run: &KnownRun) -> Option<Value> {
 
 /// Returns the advice for a run: what can be done with it.
 fn advice(run: &KnownRun) -> Option<String> {
-    let resume = command::resume(run.files.instance());
+    let resume = advised_command::resume(run.files.instance());
     if !run.status.is_resumable() && run.is_to_be_finished() {
         return Some(format!("its process ended before the run was reported; `{resume}` does the rest"));
     }
     if let Some(awaiting) = awaiting(run) {
-        let answer = command::answer(run.files.instance()).option("--code", &awaiting.code);
+        let answer = advised_command::answer(run.files.instance()).option("--code", &awaiting.code);
         return Some(format!("`{answer}` answers it, as does `reject` or a text instead of `approve`"));
     }
     let gone = if run.status == RunStatus::Crashed { "its process is gone; " } else { "" };

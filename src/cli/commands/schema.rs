@@ -3,7 +3,7 @@
 use clap::Args;
 
 use crate::cli::output::Output;
-use crate::definition::publish;
+use crate::definition::json_schema;
 use crate::testing;
 
 /// The arguments of `schema`.
@@ -15,7 +15,7 @@ pub(in crate::cli) struct SchemaArgs {
 }
 
 pub(in crate::cli) fn schema(args: &SchemaArgs, output: &Output) -> u8 {
-    let schema = if args.tests { testing::json_schema() } else { publish::json_schema() };
+    let schema = if args.tests { testing::json_schema() } else { json_schema::json_schema() };
     output.data(&format!("{schema:#}\n"));
     0
 }

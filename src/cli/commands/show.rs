@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use clap::{Args, ValueEnum};
 
-use crate::base::command;
+use crate::base::advised_command;
 use crate::base::text::plural;
 use crate::cli::flags::ReachFlags;
 use crate::cli::output::Output;
@@ -72,7 +72,10 @@ fn walked(run: &str, prepared: &Prepared, session: &Session<'_>) -> Result<Diges
     }
     if start.r#loop != *asked && start.r#loop != prepared.loaded.definition.name {
         return Err(Error::refused(format!("`{run}` is a run of `{}`, not of `{asked}`", start.r#loop))
-            .with_hint(format!("`{}` lists the runs of `{asked}`", command::history(asked.as_str()))));
+            .with_hint(format!(
+                "`{}` lists the runs of `{asked}`",
+                advised_command::history(asked.as_str())
+            )));
     }
     if start.definition_sha256 != prepared.loaded.digest {
         session.talk.warning(

@@ -4,8 +4,8 @@ use clap::Args;
 
 use crate::base::time::Since;
 use crate::cli::output::Output;
-use crate::inspect::stats::RunsAsked;
-use crate::report::stats::stats_report;
+use crate::inspect::stats_sources::RunsAsked;
+use crate::report::run_stats::stats_report;
 use crate::session::context::Session;
 use crate::session::error::Error;
 

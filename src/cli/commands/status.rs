@@ -11,7 +11,7 @@ use crate::journal::known::KnownRun;
 use crate::process::clock::Clock;
 use crate::session::context::Session;
 use crate::session::error::Error;
-use crate::session::read::runs::Places;
+use crate::session::read::listed_runs::Places;
 
 /// How often `--watch` looks for changes.
 const LOOK: Duration = Duration::from_millis(500);

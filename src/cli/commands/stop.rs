@@ -3,13 +3,13 @@
 use clap::Args;
 
 use super::runs::line;
-use crate::base::command;
+use crate::base::advised_command;
 use crate::base::text::plural;
 use crate::cli::output::Output;
 use crate::journal::known::KnownRun;
 use crate::session::context::Session;
 use crate::session::error::{Error, Kind};
-use crate::session::read::runs::{Places, RunQuery};
+use crate::session::read::listed_runs::{Places, RunQuery};
 use crate::session::stop_run;
 
 /// The arguments of `stop`.
@@ -63,7 +63,7 @@ fn nothing(asked: Option<RunQuery>, over: &[KnownRun]) -> Error {
                 run.status.word()
             ))
             .of_kind(Kind::Absent)
-            .with_hint(format!("`{}` says more", command::status(instance)))
+            .with_hint(format!("`{}` says more", advised_command::status(instance)))
         }
         None => asked.nothing("no running run is named", "`ll-loop list --running` shows what does"),
     }

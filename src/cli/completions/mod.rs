@@ -12,7 +12,7 @@ use super::shorthand;
 use crate::base::text::one_line;
 use crate::definition::load;
 use crate::session::context::Session;
-use crate::session::read::runs::Places;
+use crate::session::read::listed_runs::Places;
 
 /// The longest help in a line of what is offered.
 const MAX_HELP: usize = 120;

@@ -1,11 +1,11 @@
 //! `paradigm: goal`: a check that has to hold, and what makes it hold.
 
-use super::parts::{Work, done, empty, to};
+use super::paradigm_parts::{Work, done, empty, to};
 use crate::base::decode::{Decode as _, record};
 use crate::base::diagnostic::{Diagnostic, Diagnostics, FindingPlace};
 use crate::base::node::Node;
 use crate::base::path::DocPath;
-use crate::definition::tree::{entry, items, map, text};
+use crate::definition::assembled_tree::{entry, items, map, text};
 
 record! {
     /// What has to become true.

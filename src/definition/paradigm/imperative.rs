@@ -2,12 +2,12 @@
 
 use serde_json::{Value, json};
 
-use super::parts::{Judge, Work, done, empty, to};
+use super::paradigm_parts::{Judge, Work, done, empty, to};
 use crate::base::decode::{Decode as _, Definitions, Record as _, record};
 use crate::base::diagnostic::{Diagnostic, Diagnostics, FindingPlace};
 use crate::base::node::{Node, NodeValue};
 use crate::base::path::DocPath;
-use crate::definition::tree::{entry, items, map, plain, put, text};
+use crate::definition::assembled_tree::{entry, items, map, plain, put, text};
 
 record! {
     /// Steps and the condition that ends them.

@@ -2,12 +2,12 @@
 
 use std::collections::HashMap;
 
-use super::parts::{Judge, Work, done, empty, identifier, to};
+use super::paradigm_parts::{Judge, Work, done, empty, identifier, to};
 use crate::base::decode::{Decode as _, record};
 use crate::base::diagnostic::{Diagnostic, Diagnostics, FindingPlace};
 use crate::base::node::{Node, NodeValue};
 use crate::base::path::DocPath;
-use crate::definition::tree::{entry, items, map};
+use crate::definition::assembled_tree::{entry, items, map};
 
 record! {
     /// What has to hold.

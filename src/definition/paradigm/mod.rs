@@ -5,21 +5,21 @@
 
 use serde_json::Value;
 
+use super::assembled_tree::{MergeLevel, entries, map, merge};
 use super::schema::{Loop, Paradigm};
-use super::tree::{MergeLevel, entries, map, merge};
 use crate::base::decode::{Decode, Definitions, Record};
 use crate::base::diagnostic::{Diagnostics, FindingPlace};
 use crate::base::node::Node;
 use crate::base::path::DocPath;
 
 pub mod agents;
-pub mod convergence;
-pub mod criteria;
+pub mod convergence_paradigm;
+pub mod criteria_paradigm;
 pub mod goal;
 pub mod imperative;
 pub mod invariants;
 
-mod parts;
+mod paradigm_parts;
 
 /// A form: what it is called, its own keys, and what they stand for.
 struct ParadigmForm {
@@ -45,9 +45,9 @@ fn row(paradigm: Paradigm) -> Option<ParadigmForm> {
             files: None,
         },
         Paradigm::Convergence => ParadigmForm {
-            keys: convergence::Convergence::KEYS,
-            expand: convergence::expand,
-            schema: convergence::Convergence::object_schema,
+            keys: convergence_paradigm::Convergence::KEYS,
+            expand: convergence_paradigm::expand,
+            schema: convergence_paradigm::Convergence::object_schema,
             named: true,
             files: None,
         },
@@ -66,9 +66,9 @@ fn row(paradigm: Paradigm) -> Option<ParadigmForm> {
             files: None,
         },
         Paradigm::Criteria => ParadigmForm {
-            keys: criteria::Criteria::KEYS,
-            expand: criteria::expand,
-            schema: criteria::Criteria::object_schema,
+            keys: criteria_paradigm::Criteria::KEYS,
+            expand: criteria_paradigm::expand,
+            schema: criteria_paradigm::Criteria::object_schema,
             named: true,
             files: None,
         },

@@ -4,7 +4,7 @@
 //! Everything takes linear time, whoever wrote the bytes: one pass finds the keywords, the pattern of a rule is looked
 //! for only where one of its keywords stands, and nothing is looked at twice.
 
-mod proof;
+mod match_proof;
 mod rule_set;
 
 use std::ops::{Range, RangeInclusive};
@@ -133,7 +133,7 @@ fn of_rule(rule: &'static LeakRule, bytes: &[u8]) -> Vec<FoundSecret> {
     let found = rule.regex().captures_iter(bytes).filter_map(|captures| {
         let whole = captures.get(0)?.range();
         let value = captures.name("value").map_or(whole.clone(), |value| value.range());
-        if rule.is_bounded && !proof::stands_alone(bytes, &whole) {
+        if rule.is_bounded && !match_proof::stands_alone(bytes, &whole) {
             return None;
         }
         let is_public = |begin: &String| bytes[value.clone()].starts_with(begin.as_bytes());

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use toml::de::{DeTable, DeValue};
 
-use super::proof::{Proof, is_mixed, is_plausible};
+use super::match_proof::{Proof, is_mixed, is_plausible};
 
 /// All rules.
 pub(super) static RULES: LazyLock<RuleSet> =

@@ -18,7 +18,7 @@ use crate::engine::event::{
 };
 use crate::engine::outcome::{Outcome, TerminatedBy};
 use crate::engine::question::OpenQuestion;
-use crate::engine::result::StateResult;
+use crate::engine::state_result::StateResult;
 use crate::engine::verification::{LastVerdict, VerdictTree};
 use crate::evaluate::model::Usage;
 use crate::evaluate::observation::Observation;

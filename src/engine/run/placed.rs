@@ -3,7 +3,7 @@
 use super::{Run, Trust};
 use crate::base::name::StateName;
 use crate::board::BoardChange;
-use crate::engine::result::StateResult;
+use crate::engine::state_result::StateResult;
 use crate::machine::{Machine, Target};
 
 /// Where a run begins that does not begin at the start, and what it knows then.

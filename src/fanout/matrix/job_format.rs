@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::base::text::head;
 use crate::fanout::item::LegKey;
-use crate::fanout::plan::{Leg, Plan};
+use crate::fanout::item_plan::{Leg, Plan};
 
 /// Where the legs leave their reports, each in a directory of its own. The directory of runs is ignored by git.
 pub(super) const LEGS: &str = ".loops/.running/legs";

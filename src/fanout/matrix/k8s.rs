@@ -159,7 +159,7 @@ fn dns(text: &str) -> String {
 mod tests {
     use super::super::samples::{HOSTILE, fleet, plan_of, plan_of_legs};
     use super::*;
-    use crate::fanout::plan::Plan;
+    use crate::fanout::item_plan::Plan;
 
     #[track_caller]
     fn objects(fleet: &Fleet<'_>) -> Value {

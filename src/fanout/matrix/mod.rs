@@ -2,20 +2,20 @@
 
 pub use job_format::{Fleet, MatrixFormat, Place};
 
-mod buildkite;
-mod github;
-mod gitlab;
+mod buildkite_jobs;
+mod github_matrix;
+mod gitlab_jobs;
 pub(crate) mod job_format;
-mod json;
 mod k8s;
+mod plain_json;
 #[cfg(test)]
 mod samples;
 
 /// The formats.
 pub const FORMATS: &[&dyn MatrixFormat] = &[
-    &github::GithubMatrix,
-    &gitlab::GitlabMatrix,
-    &buildkite::BuildkiteMatrix,
+    &github_matrix::GithubMatrix,
+    &gitlab_jobs::GitlabMatrix,
+    &buildkite_jobs::BuildkiteMatrix,
     &k8s::Kubernetes,
-    &json::JsonMatrix,
+    &plain_json::JsonMatrix,
 ];

@@ -6,7 +6,7 @@ use crate::base::object::ObjectId;
 use crate::base::sum::Sum;
 use crate::base::time::Timestamp;
 use crate::fanout::item::{ItemId, LegKey};
-use crate::fanout::plan::{FanoutLoop, Item, Leg, Plan, PlanParts, WeightFrom};
+use crate::fanout::item_plan::{FanoutLoop, Item, Leg, Plan, PlanParts, WeightFrom};
 
 /// Values of strangers that shells, YAML and CI systems would obey.
 pub(super) const HOSTILE: &[&str] = &[

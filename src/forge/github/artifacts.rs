@@ -11,8 +11,8 @@ use std::fs::File;
 use serde::{Deserialize, Deserializer};
 
 use super::api::{Api, ApiError, Page};
+use super::artifact_fault::ArtifactError;
 use super::blob::{Blobs, Signed, is_sha256};
-use super::fault::ArtifactError;
 use super::repository::RepositoryName;
 use super::results::{Downloaded, ListedArtifact};
 pub use super::workflow_run::HeadRepository;

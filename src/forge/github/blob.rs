@@ -9,8 +9,8 @@ use std::time::Duration;
 use http::Response;
 use sha2::{Digest as _, Sha256};
 
+use super::artifact_fault::ArtifactError;
 use super::client::{Body, Client, LostAnswer};
-use super::fault::ArtifactError;
 use super::http::{Again, Failed, RetryPolicy, Transport, is_trouble, read, send, tries};
 use crate::base::text::{hex, one_line, percent_decoded};
 

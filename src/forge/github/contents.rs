@@ -15,10 +15,10 @@ use sha1::{Digest as _, Sha1};
 use sha2::Sha256;
 
 use super::api::{Api, ApiError};
-use super::event::is_sha;
 use super::http::Transport;
 use super::repository::RepositoryName;
 use super::server::{GithubServer, is_of_github};
+use super::workflow_event::is_sha;
 use super::workflow_job::WorkflowJob;
 use crate::base::lookup::Lookup;
 use crate::base::text::{hex, is_hex, one_line, percent_encoded};

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::api::{Api, ApiError};
 use super::repository::RepositoryName;
 use crate::base::object::ObjectId;
-use crate::forge::interface::{ForgeError, ForgeErrorKind, NewPull, Pull, PullState, Pulls};
+use crate::forge::forge_trait::{ForgeError, ForgeErrorKind, NewPull, Pull, PullState, Pulls};
 use crate::forge::names::BranchName;
 
 /// What a title of a draft begins with. A server may have other words, which its answer tells.

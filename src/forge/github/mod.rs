@@ -2,15 +2,14 @@
 
 pub mod answers;
 pub mod api;
+pub mod artifact_fault;
 pub mod artifacts;
 mod blob;
 pub(crate) mod client;
 pub mod contents;
 pub mod deliver;
-pub mod event;
 #[cfg(test)]
 mod fake;
-pub mod fault;
 pub mod gitea;
 mod graphql;
 pub mod http;
@@ -23,5 +22,6 @@ pub mod server;
 pub mod takeover;
 #[cfg(test)]
 pub(crate) mod testing;
+pub mod workflow_event;
 pub mod workflow_job;
 pub(crate) mod workflow_run;

@@ -5,8 +5,8 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::api::{Api, ApiError};
-use super::event::is_sha;
 use super::repository::RepositoryName;
+use super::workflow_event::is_sha;
 use super::workflow_job::WorkflowJob;
 use crate::base::lookup::Lookup;
 use crate::files::read;

@@ -4,13 +4,13 @@
 use serde::Deserialize;
 
 use super::api::{Api, ApiError};
-use super::event::WorkflowEvent;
 use super::other_run::OtherRun;
 use super::repository::RepositoryName;
+use super::workflow_event::WorkflowEvent;
 use crate::base::lookup::Lookup;
 use crate::base::object::ObjectId;
 use crate::base::text::one_line;
-use crate::forge::interface::{ForgeError, ForgeErrorKind, PullState};
+use crate::forge::forge_trait::{ForgeError, ForgeErrorKind, PullState};
 use crate::forge::names::BranchName;
 
 /// The permission that reading needs.

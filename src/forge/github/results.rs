@@ -21,9 +21,9 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
+use super::artifact_fault::ArtifactError;
 use super::blob::{Blobs, Signed, failed, is_sha256};
 use super::client::Client;
-use super::fault::ArtifactError;
 use super::http::{Again, Failed, RetryPolicy, Token, Transport, is_trouble, read, send, tries};
 use super::server::is_of_github;
 use crate::base::lookup::Lookup;

@@ -10,7 +10,7 @@ use super::api::{Api, ApiError};
 use super::pull_head::PullHead;
 use super::repository::RepositoryName;
 use crate::base::object::ObjectId;
-use crate::forge::interface::{ForgeError, ForgeErrorKind, PullState};
+use crate::forge::forge_trait::{ForgeError, ForgeErrorKind, PullState};
 use crate::forge::marker::Marker;
 use crate::forge::suggestion::{PullFile, Suggestion, hunks};
 

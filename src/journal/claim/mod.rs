@@ -17,7 +17,7 @@
 //! - [`find`] tells whether a run is alive, [`live`] which ones are; both look at locks, never at process ids.
 //! - [`watch`] blocks until a run has ended.
 
-pub mod place;
+pub mod claim_place;
 pub(crate) mod record;
 pub(crate) mod rule;
 
@@ -129,7 +129,7 @@ pub enum QueueTurn {
 impl Ticket {
     /// Checks whether it is this run's turn.
     pub fn look(mut self) -> io::Result<QueueTurn> {
-        let _mutex = lock(&place::of(&self.directory))?;
+        let _mutex = lock(&claim_place::of(&self.directory))?;
         let live = alive(scan(&self.directory)?);
         let ahead = rule::in_the_way(&self.record, &live);
         if !ahead.is_empty() {
@@ -182,7 +182,7 @@ fn is_dead(run: &Live) -> bool {
 
 fn try_to_take(directory: &Path, wanted: ClaimRequest) -> io::Result<Taken> {
     let ClaimRequest { mut record, pass, queue } = wanted;
-    let place = place::of(directory);
+    let place = claim_place::of(directory);
     let _mutex = lock(&place)?;
     let found = scan(directory)?;
     sweep(directory, &found);
@@ -249,7 +249,7 @@ pub fn file(directory: &Path, run: &Live) -> PathBuf {
         ClaimStanding::Waits => WAITS,
     };
     let name = name(&run.instance, suffix);
-    let mut paths = place::all(directory).into_iter().map(|place| place.join(&name));
+    let mut paths = claim_place::all(directory).into_iter().map(|place| place.join(&name));
     paths.find(|path| path.exists()).unwrap_or_else(|| directory.join(&name))
 }
 
@@ -326,7 +326,7 @@ struct FoundClaim {
 /// Reads all claims.
 fn scan(directory: &Path) -> io::Result<Vec<FoundClaim>> {
     let mut all = Vec::new();
-    for place in place::all(directory) {
+    for place in claim_place::all(directory) {
         all.extend(scan_place(&place)?);
     }
     Ok(all)
@@ -391,7 +391,7 @@ fn sweep(directory: &Path, found: &[FoundClaim]) {
         }
     }
     // This process holds the lock under which claims are made, so whoever began this file is dead.
-    let entries = std::fs::read_dir(place::of(directory)).into_iter().flatten().flatten();
+    let entries = std::fs::read_dir(claim_place::of(directory)).into_iter().flatten().flatten();
     for entry in entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(UNBORN)) {
         let _gone = std::fs::remove_file(entry.path());
     }

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::lease::fence::{LeaseFence, Urgency};
-use crate::lease::record::LeaseRecord;
+use crate::lease::lease_record::LeaseRecord;
 
 fn s(seconds: u64) -> Duration {
     Duration::from_secs(seconds)

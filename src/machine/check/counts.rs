@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::subject::{CheckedLoop, state};
+use super::checked_machine::{CheckedLoop, state};
 use crate::base::diagnostic::{Diagnostic, Diagnostics, FindingPlace};
 use crate::base::text::one_line;
 use crate::machine::Action;

@@ -1,7 +1,7 @@
 //! Cycles that nothing but a limit ends: those that judge nothing, those that do nothing, and those in which an
 //! evaluation that fails leads back to what it cannot judge.
 
-use super::subject::{CheckedLoop, state};
+use super::checked_machine::{CheckedLoop, state};
 use crate::base::diagnostic::{Diagnostic, Diagnostics, FindingPlace};
 use crate::machine::routing::Move;
 use crate::machine::{Machine, Routes, Step, StepId, Target, explore};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::subject::{CheckedLoop, state};
+use super::checked_machine::{CheckedLoop, state};
 use crate::base::diagnostic::{Diagnostic, Diagnostics, FindingPlace};
 use crate::base::path::DocPath;
 use crate::machine::explore::{BOUND, Exploration, Situation, explore};

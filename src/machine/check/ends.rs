@@ -1,6 +1,6 @@
 //! Ends that say more than was seen, and ends that say nothing.
 
-use super::subject::{CheckedLoop, state};
+use super::checked_machine::{CheckedLoop, state};
 use crate::base::diagnostic::{Diagnostic, Diagnostics, FindingPlace};
 use crate::evaluate::verdict::Observes;
 use crate::machine::routing::RouteKey;

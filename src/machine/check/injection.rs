@@ -6,14 +6,14 @@ use std::collections::{BTreeSet, HashMap};
 use serde_json::Value;
 
 use super::absent_values::captured_by;
+use super::checked_machine::{CheckedLoop, state};
 use super::flow::FlowGraph;
-use super::subject::{CheckedLoop, state};
 use crate::base::diagnostic::{Diagnostic, Diagnostics, FindingPlace};
 use crate::base::name::{StateName, VarName, captured_variable};
 use crate::base::path::Segment;
 use crate::base::template::{Expression, Namespace, Template};
 use crate::evaluate::Verdicts;
-use crate::machine::context::DEEPEST;
+use crate::machine::run_variables::DEEPEST;
 use crate::machine::{Action, Binding, Machine, ShellAction, Step, SubLoopAction, SubLoopInput, Target};
 use crate::shell::lexer::around;
 use crate::shell::token::TemplateQuotes;
@@ -254,7 +254,7 @@ impl<'m> InjectionSearch<'m> {
             },
             Namespace::Result => match path {
                 [Segment::Key(verdict)] if verdict == "verdict" => {
-                    any_word(&self.before(at, super::names::is_judged))
+                    any_word(&self.before(at, super::unknown_names::is_judged))
                 }
                 _ => true,
             },

@@ -1,6 +1,6 @@
 //! Texts that hide failures: a command whose exit code nobody sees, in an action that its exit code judges.
 
-use super::subject::{CheckedLoop, state};
+use super::checked_machine::{CheckedLoop, state};
 use crate::base::diagnostic::{Diagnostic, Diagnostics, FindingPlace};
 use crate::base::text::one_line;
 use crate::evaluate::Evaluate;

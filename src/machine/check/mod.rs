@@ -6,6 +6,7 @@ use crate::base::path::DocPath;
 use crate::definition::schema::Loop;
 
 mod absent_values;
+mod checked_machine;
 mod counts;
 mod cycles;
 mod deep;
@@ -14,14 +15,13 @@ mod flow;
 pub mod injection;
 mod masked;
 pub(crate) mod models;
-pub mod names;
 mod reach;
-mod subject;
+pub mod unknown_names;
 mod verdicts;
 
+use checked_machine::CheckedLoop;
+pub use checked_machine::place_of_way;
 pub use models::fate;
-use subject::CheckedLoop;
-pub use subject::place_of_way;
 
 /// A rule: it looks at a machine and says what it finds.
 type Rule = fn(&CheckedLoop<'_>, &mut Diagnostics);

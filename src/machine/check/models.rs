@@ -1,6 +1,6 @@
 //! States that need a model, and what becomes of them where none may be asked.
 
-use super::subject::{CheckedLoop, state};
+use super::checked_machine::{CheckedLoop, state};
 use crate::base::diagnostic::{Diagnostic, Diagnostics, FindingPlace};
 use crate::machine::{Machine, Step, routing};
 

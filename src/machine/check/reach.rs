@@ -1,6 +1,6 @@
 //! States that no run enters, and states from which no run ends.
 
-use super::subject::{CheckedLoop, state};
+use super::checked_machine::{CheckedLoop, state};
 use crate::base::diagnostic::{Diagnostic, Diagnostics, FindingPlace};
 use crate::machine::{Target, graph};
 

@@ -1,6 +1,6 @@
 //! Verdicts that never come, and verdicts that nobody expects.
 
-use super::subject::{CheckedLoop, state};
+use super::checked_machine::{CheckedLoop, state};
 use crate::base::diagnostic::{Diagnostic, Diagnostics, FindingPlace};
 use crate::base::text::listed;
 use crate::evaluate::verdict::Verdict;

@@ -1,6 +1,6 @@
 //! The outcome of a run in one sentence: what decided it, in the words of its events.
 
-use super::changes::Caveat;
+use super::changed_tree::Caveat;
 use super::{Digest, NotRun, SentencePart};
 use crate::base::name::StateName;
 use crate::base::text;

@@ -16,7 +16,7 @@ use crate::report::board_work::BoardWork;
 use crate::report::digest::{Digest, EndKind, StateCount, green};
 use crate::report::shown_steps;
 use crate::report::step::{Step, StepStanding};
-use crate::report::unbegun::Unbegun;
+use crate::report::unbegun_run::Unbegun;
 use crate::report::why::{Why, chain_text as shown_why};
 
 /// Bytes of XML per case.

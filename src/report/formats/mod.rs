@@ -1,13 +1,13 @@
 //! What a run looks like as a file: a table of formats, each a function of the digest.
 
 pub mod dotenv;
-mod items;
 pub mod junit;
 pub mod markdown;
+mod merge_items;
 pub mod outputs;
-pub mod result;
+pub mod result_json;
 pub mod summary;
-pub mod text;
+pub mod text_report;
 
 use super::detail::Detail;
 use super::digest::Digest;
@@ -67,7 +67,7 @@ pub const FORMATS: &[ReportFormat] = &[
         name: "result",
         file_name: "result.json",
         about: "everything as JSON",
-        render: Render::Digest(result::render),
+        render: Render::Digest(result_json::render),
     },
     ReportFormat {
         name: "outputs",
@@ -91,7 +91,7 @@ pub const FORMATS: &[ReportFormat] = &[
         name: "text",
         file_name: "summary.txt",
         about: "plain text for a terminal",
-        render: Render::Digest(text::render),
+        render: Render::Digest(text_report::render),
     },
 ];
 

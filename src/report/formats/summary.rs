@@ -4,8 +4,8 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use super::items;
 use super::markdown::{code, fenced, with_code, words};
+use super::merge_items;
 use crate::base::name::StateName;
 use crate::base::text::{head, one_line, plural, tail};
 use crate::base::time::human;
@@ -22,7 +22,7 @@ use crate::report::items::Items;
 use crate::report::nights::{self, History};
 use crate::report::shown_steps::{self, ShownStep};
 use crate::report::taken_edges::EdgeCount;
-use crate::report::unbegun::Unbegun;
+use crate::report::unbegun_run::Unbegun;
 use crate::report::why::Why;
 use crate::report::{passes, stages, waiting};
 
@@ -65,7 +65,7 @@ pub fn render(digest: &Digest) -> String {
         return out;
     }
     if digest.is_merge() {
-        items::render(&Items::of(digest), &mut out);
+        merge_items::render(&Items::of(digest), &mut out);
         changed(digest, &mut out);
         warnings(digest, &mut out);
         return out;

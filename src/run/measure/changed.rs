@@ -9,7 +9,7 @@ use super::look::Look;
 use crate::base::gitpath;
 use crate::base::object::ObjectId;
 use crate::engine::changes::{ChangeKind, ChangedFile, EntryContent, FileMode, KnownStart, TreeEntry};
-use crate::git::diff::Difference;
+use crate::git::raw_diff::Difference;
 
 const TOO_LARGE: &str = "it is too large";
 const A_REPOSITORY: &str = "it is a repository of its own";

@@ -19,7 +19,7 @@ use crate::git::error::{Absent, GitError, GitFailure};
 use crate::git::in_run::GitCalls;
 use crate::git::own_index::OwnIndex;
 use crate::git::status::{FileStanding, StatusLine, Untracked};
-use crate::git::{diff, status};
+use crate::git::{raw_diff, status};
 use crate::journal::files::RunFiles;
 use crate::judges::compare::is_by_name;
 use crate::run::area::Area;
@@ -264,7 +264,7 @@ impl Measurer<'_> {
         self.own = Some(own);
         let tracked = lines.iter().map(|line| line.path).chain(flagged.present.iter().map(Vec::as_slice));
         let tracked: BTreeSet<&[u8]> = tracked.collect();
-        let mut entries: Vec<TreeEntry> = diff::read(&raw)?
+        let mut entries: Vec<TreeEntry> = raw_diff::read(&raw)?
             .into_iter()
             .map(|difference| TreeEntry {
                 path: gitpath::to_text(&difference.path),

@@ -14,14 +14,14 @@ use crate::bundle::manifest::{SnapshotName, repository};
 use crate::bundle::pack::{BundleContents, PackError, PackedBundle, pack};
 use crate::bundle::tree::{MadeTree, TreeOptions};
 use crate::bundle::{EXTENSION, IS_A_LOOP};
-use crate::ci::page;
+use crate::ci::job_page;
 use crate::definition::load::DIRECTORY;
 use crate::engine::event::Assignment;
 use crate::forge::github::workflow_job::WorkflowJob;
 use crate::git::call::Call;
 use crate::git::runner::Git;
 use crate::journal::files::RunFiles;
-use crate::journal::{ends, fault};
+use crate::journal::{fault, journal_ends};
 use crate::process::clock::Clock;
 use crate::run::tree_snapshots::Moment;
 use crate::session::context::Session;
@@ -76,7 +76,7 @@ impl Bundler {
             texts,
             redactor: session.redactor.clone(),
             repository: here(&git, session),
-            job: page::of_job(&session.env.lookup()),
+            job: job_page::of_job(&session.env.lookup()),
             assignment: None,
             made: None,
             without: "only this machine can go on with the run",
@@ -95,7 +95,7 @@ impl Bundler {
             texts: Vec::new(),
             redactor: session.redactor.clone(),
             repository: here(&git, session),
-            job: page::of_job(&session.env.lookup()),
+            job: job_page::of_job(&session.env.lookup()),
             assignment: None,
             made,
             without: "nothing of it can be delivered",
@@ -132,7 +132,7 @@ impl Bundler {
             RunFiles::archive_of_all(&self.loops),
             self.loops.join(".gitignore"),
         ];
-        let start = ends::ends(&files.journal())?.start.map(|(_, start)| start);
+        let start = journal_ends::ends(&files.journal())?.start.map(|(_, start)| start);
         // The items of a leg have their reports side by side.
         let of_leg =
             start.as_ref().and_then(|start| start.assignment.as_ref()).and_then(|_| reports.parent());

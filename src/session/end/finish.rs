@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::bundler::Bundler;
 use super::job_record::{JobRecord, RecoveredReports};
-use super::publish::{Publication, Stage, publisher};
+use super::publication::{Publication, Stage, publisher};
 use crate::base::explanation::Explanation;
 use crate::base::territory::{ScopePath, Territory};
 use crate::ci::Provider;

@@ -3,11 +3,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::publish::wanted;
+use super::publication::wanted;
 use crate::base::run_key::RunKey;
 use crate::ci::Provider;
 use crate::ci::reported::ReportOptions;
-use crate::forge::github::event::WorkflowEvent;
+use crate::forge::github::workflow_event::WorkflowEvent;
 use crate::journal::files::RunFiles;
 use crate::session::audience::Audience;
 use crate::session::context::Session;

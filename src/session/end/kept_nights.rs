@@ -9,12 +9,12 @@ use crate::base::name::LoopName;
 use crate::base::sum::Sum;
 use crate::base::text::{head, one_line};
 use crate::base::time::Timestamp;
-use crate::bundle::report;
+use crate::bundle::earlier_report;
 use crate::ci::Provider;
 use crate::engine::night::Night;
 use crate::files::replace::replace;
 use crate::forge::github::artifacts::{RunsMeant, Series};
-use crate::forge::github::event::workflow_file;
+use crate::forge::github::workflow_event::workflow_file;
 use crate::forge::github::workflow_job::WorkflowJob;
 use crate::journal::files::RunFiles;
 use crate::report::digest::Digest;
@@ -133,7 +133,7 @@ pub(crate) fn before(
 /// Reads the nights of a loop from a path on this machine: the file itself, or a report directory, a bundle or an
 /// artifact that has it. Returns nothing if it has no such file.
 pub(crate) fn read(path: &Path, name: &LoopName) -> Result<Option<History>, Explanation> {
-    let bytes = report::read(path, FILE, MAX_FILE)?;
+    let bytes = earlier_report::read(path, FILE, MAX_FILE)?;
     let history = bytes.map(|bytes| History::read(&bytes, name)).transpose();
     history.map_err(Explanation::from)
 }

@@ -4,9 +4,9 @@
 use std::path::Path;
 
 use super::finish::{self, RunMaterials, bundler, due, keep};
-use super::guard;
 use super::job_record::RecoveredReports;
-use super::publish::{Publication, Stage, publisher};
+use super::publication::{Publication, Stage, publisher};
+use super::run_guard;
 use crate::ci::Provider;
 use crate::journal::known::{KnownRun, RunStatus};
 use crate::report::Sink;
@@ -41,7 +41,7 @@ pub(crate) fn report(
     session: &Session<'_>,
 ) -> Result<(), Error> {
     let Some((_, began)) = run.ends.start.as_ref().filter(|_| is_killed(run)) else { return Ok(()) };
-    guard::wait_for(&run.files);
+    run_guard::wait_for(&run.files);
     let Some(mut pending) = due(&run.files).filter(|pending| pending.reports) else { return Ok(()) };
     let of_job = pending.job.as_ref().filter(|_| telling != Telling::Files);
     let of_job = of_job.and_then(|job| job.options(session));

@@ -3,14 +3,14 @@
 pub mod bundler;
 pub mod contained;
 pub mod finish;
-pub mod guard;
 pub mod job_record;
 pub mod kept_nights;
 pub mod killed;
 pub mod next_run;
-pub mod publish;
+pub mod publication;
 pub mod ready;
+pub mod run_guard;
 pub mod successor;
-pub mod unbegun;
+pub mod unbegun_report;
 pub mod upload;
 pub mod whereabouts;

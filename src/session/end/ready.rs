@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::bundler::Bundler;
-use super::guard::Watchman;
 use super::next_run::{UNSTORED, dispatch, subject};
-use super::publish::{self, Publication, Stage, publisher};
+use super::publication::{self, Publication, Stage, publisher};
+use super::run_guard::Watchman;
 use super::whereabouts::reader;
 use super::{finish, successor};
-use crate::base::command;
+use crate::base::advised_command;
 use crate::base::name::LoopName;
 use crate::base::territory::Territory;
 use crate::engine::event::{Handoff, LoopComplete, LoopResume};
@@ -26,7 +26,7 @@ use crate::process::clock::Clock;
 use crate::process::signal::Cancel;
 use crate::report::digest::ReportPaths;
 use crate::report::log_file::LogFile;
-use crate::report::reader::Reader;
+use crate::report::reading_place::Reader;
 use crate::report::{Sinks, advice};
 use crate::run::area::Area;
 use crate::run::checkpoint::Checkpoints;
@@ -249,7 +249,7 @@ fn say_the_rest(world: &mut World, session: &Session<'_>) {
         let instance = world.files.instance();
         session.talk.warning(&format!(
             "`state.json` was removed, because it could not be kept up to date: {error}; `{}` shows how the run stands",
-            command::status(instance)
+            advised_command::status(instance)
         ));
     }
 }
@@ -320,7 +320,7 @@ impl RunEnd<'_> {
             if let Audience::Ci(provider) = &options.audience
                 && ((options.chain.is_some() && !waits) || is_unstored)
             {
-                let wanted = publish::wanted(&options.commit, session);
+                let wanted = publication::wanted(&options.commit, session);
                 // If the upload failed, nobody could fetch the files.
                 let link = options.chain.filter(|_| !is_unstored);
                 let key = key::of_run(&options, files.stem(), session);
@@ -390,9 +390,9 @@ fn journal_lost(lost: &Lost, files: &RunFiles, shown: &str, reader: &Reader) -> 
     let hint = if lost.has_begun && reader.remote.is_some() {
         format!("{mend}; the end of the log says how to go on")
     } else if lost.has_begun {
-        format!("{mend}, and go on with `{}`", command::resume(files.instance()))
+        format!("{mend}, and go on with `{}`", advised_command::resume(files.instance()))
     } else {
-        format!("{mend}, and start it again with `{}`", command::run(shown))
+        format!("{mend}, and start it again with `{}`", advised_command::run(shown))
     };
     Error::failed(what, &lost.error).with_hint(hint)
 }

@@ -3,7 +3,7 @@
 use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Stdio};
 
-use crate::base::command;
+use crate::base::advised_command;
 use crate::engine::event::Handoff;
 use crate::files::read;
 use crate::files::replace::replace;
@@ -21,7 +21,7 @@ pub(crate) fn spawn(
     session: &Session<'_>,
 ) {
     let Some(handoff) = handoff.filter(|handoff| handoff.behavior == OnHandoff::Spawn) else { return };
-    let resume = command::resume(files.instance());
+    let resume = advised_command::resume(files.instance());
     let advice = format!("`{resume}` continues the run");
     let Some(host) = host else {
         session

@@ -11,7 +11,7 @@ use crate::base::time::Timestamp;
 use crate::ci::Provider;
 use crate::files::{read, transient};
 use crate::forge::archive::{comment, pack_with};
-use crate::forge::github::fault::ArtifactError;
+use crate::forge::github::artifact_fault::ArtifactError;
 use crate::forge::github::results::{Results, Uploaded, expiry, uncounted_job};
 use crate::process::clock::Clock;
 use crate::session::context::Session;

@@ -9,7 +9,7 @@ use crate::files::links::{followed, repository};
 use crate::forge::github::results::is_offered;
 use crate::forge::github::workflow_job::WorkflowJob;
 use crate::journal::files::RunFiles;
-use crate::report::reader::{Reader, RunDownload};
+use crate::report::reading_place::{Reader, RunDownload};
 use crate::session::audience::Audience;
 use crate::session::context::Session;
 use crate::session::key;

@@ -1,6 +1,6 @@
 //! Why a delivery stops before its end.
 
-use crate::forge::interface::{ForgeError, ForgeErrorKind};
+use crate::forge::forge_trait::{ForgeError, ForgeErrorKind};
 use crate::forge::standing::Refusal;
 use crate::session::error::{Error, Kind};
 

@@ -16,13 +16,13 @@ use crate::bundle::tree::{self, RestoreError};
 use crate::engine::changes::FileMode;
 use crate::files::{read, transient};
 use crate::forge::change::{FileChange, FileSide};
+use crate::forge::forge_trait::{Commit, FileContents};
 use crate::forge::git_remote::GitRemote;
-use crate::forge::interface::{Commit, FileContents};
 use crate::forge::message::PatchId;
 use crate::git::call::Call;
-use crate::git::diff;
-use crate::git::diff::Difference;
 use crate::git::error::{Absent, GitError, TreeError};
+use crate::git::raw_diff;
+use crate::git::raw_diff::Difference;
 use crate::git::runner::Git;
 use crate::session::context::Session;
 use crate::session::error::{Error, Kind};
@@ -290,7 +290,7 @@ impl Workspace {
     pub(crate) fn changes(&self, from: &ObjectId, to: &ObjectId) -> Result<Vec<FileChange>, DeliveryStop> {
         let raw = Call::new("diff-tree").with(&["-r", "-z", "--raw", "--no-renames", "--no-abbrev"]);
         let printed = self.git.bytes(&raw.id(from).id(to), &[]).map_err(broken)?;
-        let differences = diff::read(&printed).map_err(broken)?;
+        let differences = raw_diff::read(&printed).map_err(broken)?;
         let sizes = self.sizes(&differences).map_err(broken)?;
         let mut sizes = sizes.into_iter();
         let mut changes = Vec::new();

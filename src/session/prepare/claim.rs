@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 
 use super::left_behind;
 use super::prepared::Prepared;
-use crate::base::command;
+use crate::base::advised_command;
 use crate::base::name::LoopName;
 use crate::base::redact::Redactor;
 use crate::base::sum::Sum;
@@ -22,7 +22,7 @@ use crate::journal::claim::{
 use crate::journal::files::RunFiles;
 use crate::journal::known;
 use crate::journal::snapshot::Surroundings;
-use crate::machine::context;
+use crate::machine::run_variables;
 use crate::process::clock::Clock;
 use crate::process::life::host;
 use crate::process::signal::{Cancel, EndRequest};
@@ -67,7 +67,7 @@ fn own_scope(
 ) -> Result<Vec<String>, Error> {
     let env = session.env.for_templates();
     let rendered = prepared.loaded.definition.scope.iter().map(|scope| {
-        context::render(scope, context, &env).map_err(|error| {
+        run_variables::render(scope, context, &env).map_err(|error| {
             Error::refused(format!("the scope `{}`: {error}", scope.source())).with_hint(
                 "a scope is needed before the run begins; it can use `${context.…}` and `${env.…}`",
             )
@@ -136,7 +136,7 @@ pub(crate) async fn take(
             let stop = ahead.first().map(|run| run.instance.as_str()).unwrap_or_default();
             Err(locked(in_the_way(&ahead, &territory)).with_hint(format!(
                 "wait for it with `--queue`, end it with `{}`, or give the loops scopes that do not overlap",
-                command::stop(stop)
+                advised_command::stop(stop)
             )))
         }
         Taken::Circle(ahead) => Err(locked(format!(
@@ -146,7 +146,7 @@ pub(crate) async fn take(
         .with_hint("the two would wait for each other for ever; give the outer loops the scopes that their inner loops need")),
         Taken::Runs(run) => Err(locked(format!("the run {} {}{}", run.instance, doing(&run), by_whom(&run)))
             .of_kind(Kind::Taken)
-            .with_hint(format!("follow it with `{}`, or end it with `{}`", command::follow(&run.instance), command::stop(&run.instance)))),
+            .with_hint(format!("follow it with `{}`, or end it with `{}`", advised_command::follow(&run.instance), advised_command::stop(&run.instance)))),
     }?;
     left_behind::end(files.directory(), files.instance(), session);
     Ok(claim)

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use crate::base::sandbox::{SandboxEngine, SandboxMode, SandboxNet, SandboxRules};
 use crate::definition::load::Located;
 use crate::engine::event::Llm;
-use crate::forge::github::event::WorkflowEvent;
+use crate::forge::github::workflow_event::WorkflowEvent;
 use crate::host::Host;
 use crate::machine::{Action, Machine, Step};
 use crate::run::sandbox_setup::{SandboxDefault, may_be_left_to};

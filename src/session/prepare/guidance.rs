@@ -9,7 +9,7 @@ use crate::base::path::DocPath;
 use crate::base::text::{listed, one_line};
 use crate::files::links::real;
 use crate::files::{place, read};
-use crate::forge::github::event::{WorkflowEvent, short};
+use crate::forge::github::workflow_event::{WorkflowEvent, short};
 use crate::git::call::Call;
 use crate::git::runner::Git;
 use crate::guidance::{Guidance, Texts};

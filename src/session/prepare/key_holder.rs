@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use crate::broker::{GivenPrice, KeyHolder, NeededSetting, PriceList, Upstream, as_of, holder};
 use crate::files::read;
-use crate::forge::github::event::WorkflowEvent;
 use crate::forge::github::http::Transport;
+use crate::forge::github::workflow_event::WorkflowEvent;
 use crate::host::Host;
 use crate::machine::{BrokerUse, Machine};
 use crate::run::brokerage::Brokerage;

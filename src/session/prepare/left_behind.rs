@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use crate::base::text::listed_in_part;
 use crate::definition::load::DIRECTORY;
 use crate::files::{aside, read};
-use crate::journal::claim::{self, place};
+use crate::journal::claim::{self, claim_place};
 use crate::journal::files::RunFiles;
 use crate::process::groups::{self, Groups};
-use crate::process::guard::Guard;
+use crate::process::guard_pipe::Guard;
 use crate::process::spawn::GRACE;
 use crate::session::context::Session;
 use crate::session::git::worktree;
@@ -23,7 +23,7 @@ const MAX_RECORD: u64 = read::MIB;
 
 /// Names the record of a run. It lies with the claims, out of the reach of actions that clean the working tree.
 fn record(files: &RunFiles) -> PathBuf {
-    place::of(&RunFiles::running(files.loops())).join(format!("{}{RECORD}", files.instance()))
+    claim_place::of(&RunFiles::running(files.loops())).join(format!("{}{RECORD}", files.instance()))
 }
 
 /// Has what a run starts recorded. Without a record, what a killed run leaves behind is its guard's to end.
@@ -47,7 +47,7 @@ pub(crate) fn groups(files: &RunFiles) -> BTreeSet<i32> {
 
 /// Returns the records that there are: of which run, where, and what is in it.
 fn records(running: &Path) -> Vec<(String, PathBuf, Vec<u8>)> {
-    let entries = std::fs::read_dir(place::of(running)).into_iter().flatten().flatten();
+    let entries = std::fs::read_dir(claim_place::of(running)).into_iter().flatten().flatten();
     let record = |path: PathBuf| {
         let run = path.file_name()?.to_str()?.strip_suffix(RECORD)?.to_owned();
         let record = read::bytes(&path, MAX_RECORD).unwrap_or_default();

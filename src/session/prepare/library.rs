@@ -15,15 +15,15 @@ use crate::base::text::{one_line, plural};
 use crate::base::time::Timestamp;
 use crate::definition::load::{self, LoadError, Located, Reach};
 use crate::definition::schema::Loop;
-use crate::definition::source::Sources;
+use crate::definition::source_text::Sources;
 use crate::definition::vendored::{CopiedFile, Copies};
 use crate::engine::Start;
 use crate::engine::event::{LoopStart, Source};
 use crate::engine::request::{Around, SubLoopRequest};
-use crate::machine::check::{injection, names};
-use crate::machine::context::{self, Given};
+use crate::machine::check::{injection, unknown_names};
 use crate::machine::early::KnownValues;
 use crate::machine::provided::{self, Provided};
+use crate::machine::run_variables::{self, Given};
 use crate::machine::{Action, Machine, Step, SubLoopAction, SubLoopInput, compile, graph};
 use crate::run::sub_loop::DEEPEST;
 use crate::run::{SubLoop, replay};
@@ -77,14 +77,14 @@ pub(crate) fn texts(sources: &Sources) -> Vec<(String, String)> {
 
 /// Why a sub-loop cannot be run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Missing {
+enum MissingLoop {
     /// There is no such loop, or none that may be used; perhaps another one is meant.
     Absent { why: String, help: String },
     /// There is one, and it cannot be used.
     Unusable(String),
 }
 
-impl Missing {
+impl MissingLoop {
     fn why(&self) -> &str {
         match self {
             Self::Absent { why, .. } | Self::Unusable(why) => why,
@@ -100,9 +100,9 @@ pub(crate) struct Library {
     /// The file of the loop itself.
     file: PathBuf,
     /// The files that names mean, which depends on the directory of the file that they are written in.
-    named: HashMap<(PathBuf, String), Result<Rc<KnownLoop>, Missing>>,
+    named: HashMap<(PathBuf, String), Result<Rc<KnownLoop>, MissingLoop>>,
     /// What is in the files.
-    known: HashMap<PathBuf, Result<Rc<KnownLoop>, Missing>>,
+    known: HashMap<PathBuf, Result<Rc<KnownLoop>, MissingLoop>>,
     /// The names of all loops, once one of them may be meant by another name.
     names: Option<Vec<String>>,
     /// How many names were compared with them.
@@ -173,7 +173,7 @@ impl Library {
     }
 
     /// Finds and compiles a loop that a state in the file `caller` runs, or says why it cannot be run.
-    fn get(&mut self, name: &str, caller: &Path) -> Result<Rc<KnownLoop>, Missing> {
+    fn get(&mut self, name: &str, caller: &Path) -> Result<Rc<KnownLoop>, MissingLoop> {
         let key = (caller.parent().unwrap_or(caller).to_owned(), name.to_owned());
         if let Some(known) = self.named.get(&key) {
             return known.clone();
@@ -191,7 +191,7 @@ impl Library {
         known
     }
 
-    fn absent(&mut self, error: LoadError) -> Missing {
+    fn absent(&mut self, error: LoadError) -> MissingLoop {
         self.compared += 1;
         if self.compared > MAX_COMPARED {
             return absent(&error);
@@ -243,7 +243,7 @@ impl Library {
         let texts: Vec<&str> = known.texts.iter().map(|(_, text)| text.as_str()).collect();
         let provided = Provided::new(&texts, &around.run_dir);
         let given = Given { params, inherited, provided, ..Given::default() };
-        let context = context::resolve(&known.machine, &given, &around.env).map_err(|errors| {
+        let context = run_variables::resolve(&known.machine, &given, &around.env).map_err(|errors| {
             Explanation::new(errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
         })?;
         let captured = request.around.as_ref().map(|around| around.captured.clone()).unwrap_or_default();
@@ -299,7 +299,7 @@ impl Library {
                 }
                 Ok(known) => {
                     check_bindings(&known.machine, &sub.given, &path, &mut findings);
-                    findings.extend(names::unknown_below(machine, &step.name, sub, &known.machine));
+                    findings.extend(unknown_names::unknown_below(machine, &step.name, sub, &known.machine));
                 }
             }
         }
@@ -503,24 +503,24 @@ struct Reached {
     from: Option<usize>,
 }
 
-fn absent(error: &LoadError) -> Missing {
+fn absent(error: &LoadError) -> MissingLoop {
     let near = if let LoadError::UnknownName { nearest, .. } = error { nearest.as_ref() } else { None };
     let of_copy = if let LoadError::Copy(error) = error { Some(error.help()) } else { None };
     let help = near.map(|near| format!("did you mean `{near}`?")).or(of_copy).unwrap_or_else(|| {
         "sub-loops are found like loops, `.loops/NAME.yaml`, or else beside this file".to_owned()
     });
-    Missing::Absent { why: error.to_string(), help }
+    MissingLoop::Absent { why: error.to_string(), help }
 }
 
 /// Reads and compiles a loop whose file was found.
-fn load(located: &Located, root: &Path) -> Result<KnownLoop, Missing> {
-    let unusable = |why: &dyn std::fmt::Display| Missing::Unusable(why.to_string());
+fn load(located: &Located, root: &Path) -> Result<KnownLoop, MissingLoop> {
+    let unusable = |why: &dyn std::fmt::Display| MissingLoop::Unusable(why.to_string());
     let loaded = load::load(located).map_err(|error| {
         let is_refused = matches!(error, LoadError::Outside { .. } | LoadError::Copy(_));
         // Nobody mends a copy while a run goes on.
         let rejected = if let LoadError::Rejected { rejected, .. } = &error { Some(rejected) } else { None };
         match rejected.filter(|_| CopiedFile::at(&located.path).is_some()) {
-            Some(rejected) => Missing::Absent {
+            Some(rejected) => MissingLoop::Absent {
                 why: errors(&located.shown, &rejected.findings),
                 help: format!("`ll-loop validate {}` says more", located.shown),
             },
@@ -531,18 +531,19 @@ fn load(located: &Located, root: &Path) -> Result<KnownLoop, Missing> {
     let (machine, problems) = compile::compile_with(&loaded.definition, KnownValues::Draft);
     let lines = loaded.lines_of_states();
     let source = Source { file: located.shown.clone(), others: Vec::new(), lines };
-    let machine = machine.map(Rc::new).ok_or_else(|| Missing::Unusable(errors(&located.shown, &problems)))?;
+    let machine =
+        machine.map(Rc::new).ok_or_else(|| MissingLoop::Unusable(errors(&located.shown, &problems)))?;
     let (texts, file) = (texts(&loaded.sources), root.join(&located.shown));
     Ok(KnownLoop { machine, definition: loaded.definition, file, digest: loaded.digest, source, texts })
 }
 
 /// Says at the place of its name that a sub-loop cannot be run. One that cannot be used may be mended before the state is
 /// entered, and ends it with `error` otherwise.
-fn cannot_run(name: &str, missing: &Missing, place: FindingPlace) -> Diagnostic {
+fn cannot_run(name: &str, missing: &MissingLoop, place: FindingPlace) -> Diagnostic {
     let message = format!("the loop `{name}` cannot be run: {}", missing.why());
     match missing {
-        Missing::Absent { help, .. } => Diagnostic::error("sub-loop", place, message).help(help.clone()),
-        Missing::Unusable(_) => Diagnostic::warning("sub-loop", place, message)
+        MissingLoop::Absent { help, .. } => Diagnostic::error("sub-loop", place, message).help(help.clone()),
+        MissingLoop::Unusable(_) => Diagnostic::warning("sub-loop", place, message)
             .help("mend it; as it is, the state gives the verdict `error`"),
     }
 }
@@ -618,7 +619,7 @@ fn check_types(
             crate::machine::Binding::Value(value) => Some(value.clone()),
         };
         if let (Some(value), Some(parameter)) = (value, child.parameters.get(name))
-            && let Err(why) = context::convert(name, parameter, &value)
+            && let Err(why) = run_variables::convert(name, parameter, &value)
         {
             let place = FindingPlace::Value(path.key("with").key(name.as_str()));
             findings.push(Diagnostic::error("binding", place, why));

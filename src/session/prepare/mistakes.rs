@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::definition::load::Located;
 use crate::definition::render;
-use crate::report::unbegun::Mistake;
+use crate::report::unbegun_run::Mistake;
 use crate::session::talk::Findings;
 
 /// Returns the errors among findings, with their places as seen from the directory of the loop.

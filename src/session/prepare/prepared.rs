@@ -11,7 +11,7 @@ use crate::base::diagnostic::{Diagnostics, Severity};
 use crate::base::text::plural;
 use crate::definition::builtin::is_builtin;
 use crate::definition::load::{self, LoadError, Loaded, Located, Reach, Rejected};
-use crate::definition::source;
+use crate::definition::source_text;
 use crate::engine::event::Source;
 use crate::journal::files::RunFiles;
 use crate::machine::early::KnownValues;
@@ -75,7 +75,7 @@ impl Prepared {
 
     /// Returns what is provided to the loop in a run with these files.
     pub(crate) fn provided(&self, files: &RunFiles) -> Provided {
-        let texts: Vec<&str> = self.loaded.sources.iter().map(source::SourceFile::text).collect();
+        let texts: Vec<&str> = self.loaded.sources.iter().map(source_text::SourceFile::text).collect();
         Provided::new(&texts, &files.scratch().to_string_lossy())
     }
 

@@ -15,7 +15,7 @@ use crate::base::own::is_of_runs;
 use crate::base::text::plural;
 use crate::definition::load::{self, DIRECTORY};
 use crate::files::links::real;
-use crate::forge::github::event::{WorkflowEvent, short};
+use crate::forge::github::workflow_event::{WorkflowEvent, short};
 use crate::git::call::Call;
 use crate::git::error::TreeError;
 use crate::git::runner::Git;

@@ -9,7 +9,7 @@ use crate::base::path::{DocPath, Segment};
 use crate::base::template::{Namespace, TemplateFallback, walk};
 use crate::journal::files::RunFiles;
 use crate::machine::Machine;
-use crate::machine::context::{self, ContextError, Given};
+use crate::machine::run_variables::{self, ContextError, Given};
 use crate::session::context::Session;
 use crate::session::error::Error;
 use crate::session::options::BeginOptions;
@@ -30,13 +30,14 @@ pub(crate) fn resolve(
         provided,
         ..Given::default()
     };
-    let context =
-        context::resolve(&prepared.machine, &given, &session.env.for_templates()).map_err(|errors| {
+    let context = run_variables::resolve(&prepared.machine, &given, &session.env.for_templates()).map_err(
+        |errors| {
             let text = errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
             let found = found(&errors, prepared);
             let found = Findings::of(&found, &prepared.loaded);
             Error::refused(text).with_mistakes(mistakes(&prepared.located, &found, &session.cwd))
-        })?;
+        },
+    )?;
     let missing = missing_context(&prepared.machine, &context);
     if missing.is_empty() {
         return Ok(context);

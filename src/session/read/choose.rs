@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use super::runs::{ambiguous, known_as};
-use crate::base::command;
+use super::listed_runs::{ambiguous, known_as};
+use crate::base::advised_command;
 use crate::base::diagnostic::nearest;
 use crate::definition::load::{self, DIRECTORY};
 use crate::engine::event::LoopComplete;
@@ -106,8 +106,8 @@ fn cannot_go_on(run: &KnownRun) -> Error {
         (RunStatus::Running | RunStatus::Queued, _) => {
             Error::refused(format!("the run {instance} is running")).of_kind(Kind::Taken).with_hint(format!(
                 "follow it with `{}`, or end it with `{}`",
-                command::follow(instance),
-                command::stop(instance)
+                advised_command::follow(instance),
+                advised_command::stop(instance)
             ))
         }
         (RunStatus::Ended(_), Some(end)) => over(instance, name, end),
@@ -121,18 +121,18 @@ pub(crate) fn over(instance: &str, name: &str, end: &LoopComplete) -> Error {
         format!("the run {instance} of `{name}` has ended ({outcome} in {state}), and nothing is left to do");
     Error::refused(message)
         .of_kind(Kind::Over)
-        .with_hint(format!("start a new one with `{}`", command::run(name)))
+        .with_hint(format!("start a new one with `{}`", advised_command::run(name)))
 }
 
 pub(crate) fn never_began(instance: &str, name: &str) -> Error {
     Error::refused(format!("the run {instance} ended before its first step, and nothing was done"))
-        .with_hint(format!("start a new one with `{}`", command::run(name)))
+        .with_hint(format!("start a new one with `{}`", advised_command::run(name)))
 }
 
 fn nothing_there(name: &str, is_loop: bool, others: &[KnownRun]) -> Error {
     if is_loop {
         return Error::refused(format!("there is no run of `{name}` to resume"))
-            .with_hint(format!("start one with `{}`", command::run(name)));
+            .with_hint(format!("start one with `{}`", advised_command::run(name)));
     }
     let loops = others.iter().map(|run| run.name.as_str());
     let names: Vec<&str> = loops.chain(others.iter().map(|run| run.files.instance())).collect();

@@ -9,11 +9,11 @@ use tempfile::NamedTempFile;
 use crate::ci::Provider;
 use crate::files::transient;
 use crate::forge::github::api::Api;
+use crate::forge::github::artifact_fault::ArtifactError;
 use crate::forge::github::artifacts;
 use crate::forge::github::artifacts::{
     ArtifactOrigin, FoundArtifact, Origins, RunsMeant, named, newest, of_run, repository_id,
 };
-use crate::forge::github::fault::ArtifactError;
 use crate::forge::github::repository::RepositoryName;
 use crate::forge::github::results::{Downloaded, Results, check_name};
 use crate::forge::github::workflow_job::WorkflowJob;

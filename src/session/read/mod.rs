@@ -3,10 +3,10 @@
 pub(crate) mod asked_flips;
 pub(crate) mod awaiting;
 pub mod choose;
-pub(crate) mod detail;
 pub mod fetch;
+pub mod listed_runs;
+pub(crate) mod page_detail;
 pub(crate) mod printed;
 pub mod refolded;
 pub(crate) mod run_ref;
 pub(crate) mod run_snapshots;
-pub mod runs;

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use crate::base::command;
+use crate::base::advised_command;
 use crate::base::time::Timestamp;
 use crate::engine::event::LoopStart;
 use crate::journal::files::RunFiles;
@@ -60,7 +60,7 @@ pub(crate) fn fold(
         Error::failed("the output of an earlier state, which a later one may use, cannot be read", &error)
             .with_hint(format!(
                 "put the file back as it was, or start a new run with `{}`",
-                command::run(name)
+                advised_command::run(name)
             ))
             .of_kind(Kind::Refused)
     })?;

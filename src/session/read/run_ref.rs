@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::fetch::artifact;
-use super::runs::{Places, known_as};
+use super::listed_runs::{Places, known_as};
 use crate::definition::load;
 use crate::journal::known::KnownRun;
 use crate::session::context::Session;

@@ -4,7 +4,7 @@ use crate::base::object::ObjectId;
 use crate::base::text::one_line;
 use crate::base::time::Timestamp;
 use crate::engine::question::{AnswerKind, AnswerWay, Awaiting, GivenAnswer, OpenQuestion};
-use crate::forge::github::event::short;
+use crate::forge::github::workflow_event::short;
 use crate::machine::Approvers;
 use crate::session::error::Error;
 use crate::session::options::AnswerOptions;

@@ -6,8 +6,8 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 use super::entering::{assemble, open};
-use super::{changes, tree};
-use crate::base::command;
+use super::{changed_since, start_tree};
+use crate::base::advised_command;
 use crate::base::diagnostic::Severity;
 use crate::base::text::plural;
 use crate::definition::load::DIRECTORY;
@@ -16,7 +16,7 @@ use crate::engine::event::{LoopStart, Overrides, SCHEMA};
 use crate::engine::request::JudgingRequest;
 use crate::engine::{Engine, Start};
 use crate::journal::files::RunFiles;
-use crate::machine::calls;
+use crate::machine::most_calls;
 use crate::process::clock::Clock;
 use crate::process::signal::Cancel;
 use crate::report::digest::{Digest, NotRun};
@@ -26,7 +26,7 @@ use crate::session::audience::Audience;
 use crate::session::context::Session;
 use crate::session::criteria;
 use crate::session::end::kept_nights::EarlierNights;
-use crate::session::end::publish::{Publication, Stage, publisher};
+use crate::session::end::publication::{Publication, Stage, publisher};
 use crate::session::end::ready::{Launch, Ready, StartPosition, sinks};
 use crate::session::end::{bundler, kept_nights};
 use crate::session::error::Error;
@@ -109,7 +109,7 @@ impl<'s> BoundLoop<'s> {
         for (name, value) in context {
             let _ = writeln!(out, "  context.{name} = {value}");
         }
-        if let Some(bound) = calls::bound(machine) {
+        if let Some(bound) = most_calls::bound(machine) {
             let _ = writeln!(out, "  {}", bound.sentence());
         }
         out.push('\n');
@@ -128,7 +128,7 @@ impl<'s> BoundLoop<'s> {
         trust::check(options.run.allow_untrusted, session, &mut prepared, &given)?;
         warn(&prepared, session);
         if let Some(base) = &options.changed_since {
-            let none = changes::none_since(base, &mut prepared, &context, session)?;
+            let none = changed_since::none_since(base, &mut prepared, &context, session)?;
             if let Some(not_run) = none {
                 let options = options.run.settled();
                 return Ok(Begun::Skipped(Box::new(SkippedRun { session, prepared, options, not_run })));
@@ -207,7 +207,7 @@ impl<'s> ConfiguredRun<'s> {
         if let Some(worktree) = &worktree {
             worktree.create(session)?;
         }
-        let area = tree::area(&territory, &options.run, session);
+        let area = start_tree::area(&territory, &options.run, session);
         let judging = self.judging(&files, &clock);
         let Self { prepared, options, context, .. } = &mut self;
         if let Some(start) = &options.run.item_start {
@@ -218,7 +218,7 @@ impl<'s> ConfiguredRun<'s> {
             )?;
         }
         let of = (&files, &*options, &judging);
-        let looked = tree::start(prepared, &area, of, worktree.is_some(), &cancel, session).await;
+        let looked = start_tree::start(prepared, &area, of, worktree.is_some(), &cancel, session).await;
         let (tree, warnings) = looked.inspect_err(|_| {
             if let Some(worktree) = &worktree {
                 worktree.close(true, session);
@@ -295,7 +295,7 @@ impl<'s> ConfiguredRun<'s> {
             place: Some(claim::place(&prepared.located.root)),
             commit: run.is_published().then(|| bundler::commit(prepared, session)).flatten(),
             tree: Some(tree),
-            on_change: tree::on_change(options, machine, decided.llm),
+            on_change: start_tree::on_change(options, machine, decided.llm),
             no_closing_pass: options.no_closing_pass,
             context: context.clone(),
             overrides: Box::new(overrides(options)),
@@ -370,6 +370,6 @@ fn warn(prepared: &Prepared, session: &Session<'_>) {
         session.show(&only, &prepared.loaded);
     } else if warnings > 1 {
         let (count, file) = (plural(warnings as u64, "warning"), &prepared.located.shown);
-        session.talk.warning(&format!("{file} has {count}, see `{}`", command::validate(file)));
+        session.talk.warning(&format!("{file} has {count}, see `{}`", advised_command::validate(file)));
     }
 }

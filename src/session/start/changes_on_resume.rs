@@ -8,8 +8,8 @@ use crate::base::redact;
 use crate::base::time::millis;
 use crate::engine::event::{LoopStart, ResumeChanges};
 use crate::journal::files::RunFiles;
-use crate::machine::context::{self, Given};
 use crate::machine::provided::{self, Provided};
+use crate::machine::run_variables::{self, Given};
 use crate::session::context::Session;
 use crate::session::error::Error;
 use crate::session::options::ResumeOptions;
@@ -88,11 +88,12 @@ fn variables(
         provided,
         ..Given::default()
     };
-    let now =
-        context::resolve(&prepared.machine, &given, &session.env.for_templates()).map_err(|errors| {
+    let now = run_variables::resolve(&prepared.machine, &given, &session.env.for_templates()).map_err(
+        |errors| {
             let errors: Vec<_> = errors.iter().map(ToString::to_string).collect();
             Error::refused(errors.join("; "))
-        })?;
+        },
+    )?;
     if is_changed {
         return Ok(now);
     }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-use crate::base::command;
+use crate::base::advised_command;
 use crate::base::name::LoopName;
 use crate::base::object::ObjectId;
 use crate::base::text::one_line;
@@ -16,7 +16,7 @@ use crate::bundle::names;
 use crate::bundle::open::{self, Bundle, LIMITS, OpenError};
 use crate::bundle::tree::{self, RestoreError};
 use crate::bundle::unpacked_files::{RunComparison, arrange, compare, place};
-use crate::ci::page;
+use crate::ci::job_page;
 use crate::definition::load::{self, DIRECTORY};
 use crate::engine::event::LoopStart;
 use crate::engine::outcome::Outcome;
@@ -29,8 +29,8 @@ use crate::forge::github::takeover::{ApiRefs, Point, TakeoverError, TakeoverOutc
 use crate::forge::github::workflow_job::WorkflowJob;
 use crate::git::error::TreeError;
 use crate::git::runner::Git;
-use crate::journal::ends;
 use crate::journal::files::RunFiles;
+use crate::journal::journal_ends;
 use crate::process::life::host;
 use crate::report::advice::loop_of;
 use crate::run::tree_snapshots::Moment;
@@ -116,7 +116,7 @@ impl Incoming {
         let unpacked = unpacked.map_err(|error| unusable(error.into()))?;
         let manifest = bundle.extract(unpacked.path()).map_err(unusable)?;
         let there = arrange(unpacked.path(), &files).map_err(|error| unusable(error.into()))?;
-        let ends = ends::ends(&there.journal()).map_err(|error| unusable(error.into()))?;
+        let ends = journal_ends::ends(&there.journal()).map_err(|error| unusable(error.into()))?;
         let is_the_same = |start: &LoopStart| {
             start.run_id == instance.as_str()
                 && start.source.file == file.as_str()
@@ -147,7 +147,7 @@ impl Incoming {
             return Err(Error::refused(format!("the bundle is of a run of `{found}`, and not of `{name}`"))
                 .with_hint(format!(
                     "to go on with it, name that loop: `{}`",
-                    command::resume(found.as_str()).option("--from", source)
+                    advised_command::resume(found.as_str()).option("--from", source)
                 )));
         }
         let Manifest { instance, repository, resumable, outcome, .. } = &self.manifest;
@@ -161,7 +161,7 @@ impl Incoming {
                 "the run {instance} of `{name}` has ended ({outcome}), and nothing is left to do"
             ))
             .of_kind(Kind::Over)
-            .with_hint(format!("start a new one with `{}`", command::run(name))));
+            .with_hint(format!("start a new one with `{}`", advised_command::run(name))));
         }
         let git = git::at(&self.root, session);
         if let (Some(theirs), Some(ours)) = (repository, here(&git, session))
@@ -282,7 +282,7 @@ impl Incoming {
         let us = TakingJob::new(
             job.run_id.clone().unwrap_or_default(),
             job.run_attempt.as_ref().and_then(|attempt| attempt.parse().ok()).unwrap_or(1),
-            page::of_job(&session.env.lookup()).unwrap_or_else(host),
+            job_page::of_job(&session.env.lookup()).unwrap_or_else(host),
         );
         match taken(api, commit, point, &us, session) {
             Ok(TakeoverOutcome::Ours) => Ok(()),
@@ -344,7 +344,7 @@ pub(crate) fn unusable(shown: &str, error: &OpenError) -> Error {
 fn gone_on(instance: &str, how: &str) -> Error {
     Error::refused(format!("the run {instance} {how}"))
         .of_kind(Kind::Taken)
-        .with_hint(format!("`{}` shows how it stands here", command::status(instance)))
+        .with_hint(format!("`{}` shows how it stands here", advised_command::status(instance)))
 }
 
 fn not_restored(error: &RestoreError) -> Error {

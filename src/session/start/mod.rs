@@ -2,7 +2,7 @@
 
 mod answered;
 pub mod begin;
-pub mod changes;
+pub mod changed_since;
 pub mod changes_on_resume;
 mod comment_answers;
 pub mod entering;
@@ -10,6 +10,6 @@ pub mod incoming;
 pub mod resume;
 mod rewind_origin;
 pub mod rewound_run;
-mod tree;
+mod start_tree;
 pub(crate) mod unwatched;
 pub(crate) mod whole_tree;

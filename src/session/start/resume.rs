@@ -9,7 +9,7 @@ use super::changes_on_resume::changes;
 use super::entering::{assemble, begin_files};
 use super::incoming::Incoming;
 use super::rewind_origin::{Made, Rewound};
-use super::{answered, comment_answers, tree};
+use super::{answered, comment_answers, start_tree};
 use crate::base::name::StateName;
 use crate::base::text::one_line;
 use crate::base::time::human;
@@ -216,13 +216,15 @@ impl<'s> UnclaimedRun<'s> {
             }
         });
         let OpenedRun { mut resumed, sinks, whole, decided } = opened?;
-        let area = tree::area(&territory, &self.options.run, session);
+        let area = start_tree::area(&territory, &self.options.run, session);
         if let Some(ended) = resumed.past.end_tree().filter(|_| self.prepared.machine.on_resume.is_some()) {
-            let found = tree::now(&self.prepared, &area, &files, worktree.is_some(), &cancel, session).await;
+            let found =
+                start_tree::now(&self.prepared, &area, &files, worktree.is_some(), &cancel, session).await;
             resumed.how.tree_changed = found.is_some_and(|found| found.tree != *ended);
         }
         if !resumed.answers.is_empty() {
-            let found = tree::now(&self.prepared, &area, &files, worktree.is_some(), &cancel, session).await;
+            let found =
+                start_tree::now(&self.prepared, &area, &files, worktree.is_some(), &cancel, session).await;
             let sha = found.as_ref().map(|found| resumed.start.commit_shown(&found.commit));
             let tree = found.as_ref().map(|found| &found.tree);
             answered::check_place(resumed.past.run().question(), tree, sha)?;

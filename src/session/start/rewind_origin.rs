@@ -255,11 +255,11 @@ struct RunningLoop {
     /// The state that it is in, and the name of the loop that this one runs.
     state: Option<StateName>,
     runs: String,
-    machine: Found,
+    machine: FoundOrigin,
 }
 
 /// The machine of a loop.
-enum Found {
+enum FoundOrigin {
     /// Nobody has asked for it.
     NotYet,
     There(Rc<Machine>),
@@ -273,7 +273,12 @@ impl Actions<'_> {
         if let Event::LoopStart(start) = &stamped.event {
             self.levels.truncate(depth);
             let start = start.clone();
-            self.levels.push(RunningLoop { start, state: None, runs: String::new(), machine: Found::NotYet });
+            self.levels.push(RunningLoop {
+                start,
+                state: None,
+                runs: String::new(),
+                machine: FoundOrigin::NotYet,
+            });
             return;
         }
         let Some(level) = self.levels.get_mut(depth) else { return };
@@ -309,13 +314,13 @@ impl Actions<'_> {
         }
         let Some((outer, inner)) = self.levels.split_at_mut_checked(depth) else { return false };
         let (Some(around), Some(level)) = (outer.last(), inner.first_mut()) else { return false };
-        if matches!(level.machine, Found::NotYet) {
+        if matches!(level.machine, FoundOrigin::NotYet) {
             let found = self.library.find(&around.runs, &around.start, &level.start.context);
-            level.machine = found.map_or(Found::Gone, |known| Found::There(known.machine));
+            level.machine = found.map_or(FoundOrigin::Gone, |known| FoundOrigin::There(known.machine));
         }
         match &level.machine {
-            Found::There(machine) => says(machine),
-            Found::NotYet | Found::Gone => false,
+            FoundOrigin::There(machine) => says(machine),
+            FoundOrigin::NotYet | FoundOrigin::Gone => false,
         }
     }
 }

@@ -1,10 +1,10 @@
 //! Loops of other repositories, copied into this one: `ll-loop add github:…` takes a copy, `ll-loop update` a newer
 //! one. Only these two speak to a server; a run reads the copy, and compares it with `.loops/lock.json`.
 
-pub mod add;
+pub mod copied_loop;
 mod copy_summary;
 mod gather;
-mod merge;
+mod merged_edits;
 mod store;
 pub mod update_copies;
 

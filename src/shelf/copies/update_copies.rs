@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Duration;
 
-use super::add::{abilities_here, at, digests, has_moved, moved, of_another_server};
+use super::copied_loop::{abilities_here, at, digests, has_moved, moved, of_another_server};
 use super::gather::{CopyFiles, Files, Gathered, Instead, gather};
-use super::merge::{Versions, merge};
+use super::merged_edits::{Versions, merge};
 use super::store::{self, LoopChange};
 use super::{copy_summary, failed, home, server};
 use crate::base::sum::Sum;
@@ -17,7 +17,7 @@ use crate::definition::vendored::{COPY, CopiedFile, Copies, LockedLoop, REMOTE, 
 use crate::files::read::MIB;
 use crate::forge::github::api::Api;
 use crate::forge::github::contents::{MeantCommit, ServerRepository};
-use crate::forge::github::event::{is_sha, short};
+use crate::forge::github::workflow_event::{is_sha, short};
 use crate::process::clock::Clock;
 use crate::session::context::Session;
 use crate::session::error::Error;

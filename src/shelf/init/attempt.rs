@@ -9,7 +9,7 @@ use crate::base::time::human;
 use crate::evaluate::observation::{Observation, Stop, Stream};
 use crate::files::{read, transient};
 use crate::git::call::Call;
-use crate::process::guard::Guard;
+use crate::process::guard_pipe::Guard;
 use crate::process::spawn::{self, Heard, ProcessLimits, Program};
 use crate::session::context::Session;
 use crate::session::error::{Error, Kind};

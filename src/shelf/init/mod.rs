@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 use similar::TextDiff;
 
-use super::ignored;
+use super::formatter_ignores;
 pub(crate) use super::upkeep::Ci;
 use super::upkeep::{
     Check, Plan, PlannedLoop, Repository, Trials, Tried, UnusedPackage, WorkflowLoop, in_style, loop_text,
@@ -88,7 +88,7 @@ pub(crate) fn init(options: InitOptions, session: &Session<'_>) -> Result<InitRe
         return Err(nothing(&repository));
     }
     let mut files = write(&root, texts(&repository, &loops, &trials, options), options.force, session)?;
-    files.push((ignored::FILE.to_owned(), ignored::ignore_runs(&root, session)?));
+    files.push((formatter_ignores::FILE.to_owned(), formatter_ignores::ignore_runs(&root, session)?));
     let is_lock = |path: &&str| path.starts_with(".github/") && path.ends_with("actions.lock");
     let actions_lock = repository.paths().find(is_lock).map(str::to_owned);
     let has_workflow = files.iter().any(|(path, _)| path.starts_with(".github/"));

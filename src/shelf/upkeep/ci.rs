@@ -1,7 +1,7 @@
 //! What the workflows of a repository run already.
 
-use super::repository::{Evidence, Finding, Repository};
-use super::yaml;
+use super::found_repository::{Evidence, Finding, Repository};
+use super::lined_yaml;
 use crate::base::node::Node;
 use crate::tools::{Manner, Purpose, TOOLS, recognise, task_kind};
 
@@ -117,7 +117,7 @@ pub(super) fn contents(repository: &Repository) -> CiContents {
     let mut contents = CiContents::default();
     for path in repository.paths().filter(|path| is_workflow(path)) {
         let Some(text) = repository.text(path) else { continue };
-        let Some(root) = yaml::parse(text) else { continue };
+        let Some(root) = lined_yaml::parse(text) else { continue };
         Workflow { path, text }.read(&root, &mut contents);
     }
     contents
@@ -150,27 +150,27 @@ struct JobPlace<'j> {
 impl Workflow<'_> {
     fn read(&self, root: &Node, contents: &mut CiContents) {
         let whole = directory(root.get("defaults").and_then(|node| node.get("run")));
-        for job in yaml::entries(root.get("jobs")) {
+        for job in lined_yaml::entries(root.get("jobs")) {
             let of_job = directory(job.value.get("defaults").and_then(|node| node.get("run")));
             let mut variables = variables(job.value.get("env"));
             variables.extend(self::variables(root.get("env")));
             let place = JobPlace { name: &job.key, directory: of_job.or_else(|| whole.clone()), variables };
-            for step in yaml::items(job.value.get("steps")) {
+            for step in lined_yaml::items(job.value.get("steps")) {
                 self.step(step, &place, contents);
             }
         }
         let image = |node: Option<&Node>| {
-            let name = yaml::text(node).or_else(|| yaml::text(node?.get("name")))?;
+            let name = lined_yaml::text(node).or_else(|| lined_yaml::text(node?.get("name")))?;
             is_plain(name).then(|| name.to_owned())
         };
         let of_default = image(root.get("default").and_then(|node| node.get("image")));
         contents.image = contents.image.take().or_else(|| image(root.get("image"))).or(of_default);
         // Of GitLab, every key may be a job.
-        for job in yaml::entries(Some(root)) {
+        for job in lined_yaml::entries(Some(root)) {
             let place = JobPlace { name: &job.key, directory: None, variables: Vec::new() };
             let (before, script) = (job.value.get("before_script"), job.value.get("script"));
             for script in [before, script] {
-                for node in yaml::items(script).iter().chain(script) {
+                for node in lined_yaml::items(script).iter().chain(script) {
                     self.script(node, &place, "", contents);
                 }
             }
@@ -184,9 +184,11 @@ impl Workflow<'_> {
             self.script(script, place, directory, contents);
         }
         let Some(uses) = step.get("uses") else { return };
-        let Some((name, _)) = yaml::text(Some(uses)).and_then(|text| text.split_once('@')) else { return };
-        let values = yaml::entries(step.get("with")).iter().filter_map(|entry| {
-            let value = yaml::text(Some(&entry.value))?;
+        let Some((name, _)) = lined_yaml::text(Some(uses)).and_then(|text| text.split_once('@')) else {
+            return;
+        };
+        let values = lined_yaml::entries(step.get("with")).iter().filter_map(|entry| {
+            let value = lined_yaml::text(Some(&entry.value))?;
             is_plain(value).then(|| (entry.key.clone(), value.to_owned()))
         });
         contents.actions.push(CiAction { name: name.to_owned(), with: values.collect() });
@@ -203,12 +205,12 @@ impl Workflow<'_> {
         let byte = node.span.range.start;
         // A block begins on the line behind its sign.
         let is_block = self.text.get(byte..).is_some_and(|rest| rest.starts_with(['|', '>']));
-        let line = yaml::line(self.text, byte) + usize::from(is_block) + below;
+        let line = lined_yaml::line(self.text, byte) + usize::from(is_block) + below;
         Evidence { file: self.path.to_owned(), line, task: None }
     }
 
     fn script(&self, node: &Node, place: &JobPlace<'_>, directory: &str, contents: &mut CiContents) {
-        let Some(script) = yaml::text(Some(node)) else { return };
+        let Some(script) = lined_yaml::text(Some(node)) else { return };
         let mut directory = directory.to_owned();
         for (at, line) in logical_lines(script) {
             let line = place.with_values(&line);
@@ -247,11 +249,12 @@ impl JobPlace<'_> {
 }
 
 fn variables(node: Option<&Node>) -> Vec<(&str, &str)> {
-    let plain = |entry: &'_ crate::base::node::Entry| yaml::text(Some(&entry.value)).is_some_and(is_plain);
-    yaml::entries(node)
+    let plain =
+        |entry: &'_ crate::base::node::Entry| lined_yaml::text(Some(&entry.value)).is_some_and(is_plain);
+    lined_yaml::entries(node)
         .iter()
         .filter(|entry| plain(entry))
-        .filter_map(|entry| Some((entry.key.as_str(), yaml::text(Some(&entry.value))?)))
+        .filter_map(|entry| Some((entry.key.as_str(), lined_yaml::text(Some(&entry.value))?)))
         .collect()
 }
 
@@ -288,7 +291,7 @@ fn is_plain(value: &str) -> bool {
 }
 
 fn directory(node: Option<&Node>) -> Option<String> {
-    let text = yaml::text(node?.get("working-directory"))?;
+    let text = lined_yaml::text(node?.get("working-directory"))?;
     is_plain(text).then(|| joined("", text))
 }
 

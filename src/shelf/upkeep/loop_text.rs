@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use super::plan::{Check, Plan};
-use super::repository::{Evidence, Finding};
+use super::chosen_commands::{Check, Plan};
+use super::found_repository::{Evidence, Finding};
 use super::trial::{Trials, Tried};
 use crate::base::text::one_line;
 

@@ -1,23 +1,23 @@
 //! Finds out how a repository checks itself: from its own tasks, what its CI runs, and the tests of its toolchain. It knows
 //! no file system; whoever asks gives it the texts.
 
+mod chosen_commands;
 mod ci;
+mod found_repository;
+mod lined_yaml;
 mod loop_text;
 mod offers;
-mod plan;
-mod repository;
 mod setup;
 mod tasks;
 mod test_text;
 mod toolchains;
 mod trial;
 mod workflow;
-mod yaml;
 mod yaml_style;
 
+pub use chosen_commands::{Check, Plan, Planned, PlannedLoop, UnusedPackage, loops};
+pub use found_repository::Repository;
 pub use loop_text::{loop_text, source};
-pub use plan::{Check, Plan, Planned, PlannedLoop, UnusedPackage, loops};
-pub use repository::Repository;
 pub use setup::install_of;
 pub use test_text::test_text;
 pub use trial::{Trials, Tried};

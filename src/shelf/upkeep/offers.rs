@@ -1,6 +1,6 @@
 //! Tools that a repository has only the configuration of. Nobody runs them there, as far as it says: they are offered, never added.
 
-use super::repository::{Evidence, Finding, Repository, line_of};
+use super::found_repository::{Evidence, Finding, Repository, line_of};
 use super::{ci, tasks};
 use crate::tools::{TOOLS, Tool, recognise};
 

@@ -3,9 +3,9 @@
 
 use std::collections::BTreeSet;
 
+use super::chosen_commands::Plan;
 use super::ci::{CiCommand, CiContents};
-use super::plan::Plan;
-use super::repository::{Finding, Repository};
+use super::found_repository::{Finding, Repository};
 use super::tasks::package_manager;
 use crate::tools::{TOOLS, recognise};
 

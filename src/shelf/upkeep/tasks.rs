@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use super::repository::{Evidence, Finding, Repository, line_of};
-use super::{ci, yaml};
+use super::found_repository::{Evidence, Finding, Repository, line_of};
+use super::{ci, lined_yaml};
 use crate::tools::{Purpose, TaskKind, task_kind};
 
 /// A task.
@@ -182,10 +182,11 @@ fn of_mapping(
     else {
         return Vec::new();
     };
-    let Some(root) = yaml::parse(text) else { return Vec::new() };
+    let Some(root) = lined_yaml::parse(text) else { return Vec::new() };
     let node = way.iter().try_fold(&root, |node, key| node.get(key));
-    let tasks = yaml::entries(node).iter().map(|entry| {
-        let (body, line) = (yaml::texts(&entry.value), yaml::line(text, entry.key_span.range.start));
+    let tasks = lined_yaml::entries(node).iter().map(|entry| {
+        let (body, line) =
+            (lined_yaml::texts(&entry.value), lined_yaml::line(text, entry.key_span.range.start));
         task(&entry.key, call(&entry.key), &body, file, line)
     });
     tasks.collect()
@@ -198,8 +199,8 @@ fn taskfile(repository: &Repository) -> Vec<RepositoryTask> {
 
 /// Returns how the scripts of a package are called.
 pub(super) fn package_manager(repository: &Repository) -> &'static str {
-    let said = repository.text("package.json").and_then(yaml::parse);
-    let said = said.as_ref().and_then(|root| yaml::text(root.get("packageManager"))).unwrap_or("");
+    let said = repository.text("package.json").and_then(lined_yaml::parse);
+    let said = said.as_ref().and_then(|root| lined_yaml::text(root.get("packageManager"))).unwrap_or("");
     let known = ["pnpm", "yarn", "bun", "npm"];
     if let Some(name) = known.into_iter().find(|name| said.starts_with(&format!("{name}@"))) {
         return name;
@@ -252,11 +253,11 @@ fn nx(repository: &Repository) -> Vec<RepositoryTask> {
 fn cmake(repository: &Repository) -> Vec<RepositoryTask> {
     let file = "CMakePresets.json";
     let Some(text) = repository.text(file) else { return Vec::new() };
-    let Some(root) = yaml::parse(text) else { return Vec::new() };
-    let presets = yaml::items(root.get("testPresets")).iter().filter_map(|preset| {
-        let name = yaml::text(preset.get("name")).filter(|name| is_callable(name))?;
-        let configure = yaml::text(preset.get("configurePreset")).filter(|name| is_callable(name))?;
-        let line = yaml::line(text, preset.span.range.start);
+    let Some(root) = lined_yaml::parse(text) else { return Vec::new() };
+    let presets = lined_yaml::items(root.get("testPresets")).iter().filter_map(|preset| {
+        let name = lined_yaml::text(preset.get("name")).filter(|name| is_callable(name))?;
+        let configure = lined_yaml::text(preset.get("configurePreset")).filter(|name| is_callable(name))?;
+        let line = lined_yaml::line(text, preset.span.range.start);
         let call = format!(
             "cmake --preset {configure} && cmake --build --preset {configure} && ctest --preset {name}"
         );
@@ -283,7 +284,7 @@ fn of_table(
     let tasks = node.iter().map(|(name, value)| {
         let (start, end) = (name.span().start, value.span().end);
         let body = text.get(value.span().start..end).unwrap_or("");
-        task(name.get_ref(), call(name.get_ref()), body, file, yaml::line(text, start))
+        task(name.get_ref(), call(name.get_ref()), body, file, lined_yaml::line(text, start))
     });
     tasks.collect()
 }

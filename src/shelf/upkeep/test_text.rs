@@ -3,8 +3,8 @@
 
 use std::fmt::Write as _;
 
+use super::chosen_commands::{Check, Plan};
 use super::loop_text::quoted;
-use super::plan::{Check, Plan};
 use super::trial::{Trials, Tried};
 
 /// What a state comes to: its name and its exit code.

@@ -1,6 +1,6 @@
 //! What the toolchain of a language brings along: the tests that lie in a repository, and the format of its files.
 
-use super::repository::{Evidence, Finding, Repository, line_of};
+use super::found_repository::{Evidence, Finding, Repository, line_of};
 use super::tasks::python;
 use crate::judges::tree::extension;
 use crate::tools::Purpose;

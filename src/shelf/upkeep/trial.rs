@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::repository::Finding;
+use super::found_repository::Finding;
 
 /// What came of a check that was tried on the untouched tree.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,10 +4,10 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
+use super::chosen_commands::{Plan, PlannedLoop};
 use super::ci::{CiContents, contents};
+use super::found_repository::Repository;
 use super::loop_text::{COMMIT, quoted};
-use super::plan::{Plan, PlannedLoop};
-use super::repository::Repository;
 use super::setup::{CHECKOUT, DOWNLOAD, PinnedAction, SetUp, SetUpStep, steps};
 use crate::tools::recognise;
 

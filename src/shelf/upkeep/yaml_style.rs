@@ -1,7 +1,7 @@
 //! How a repository writes YAML, as far as it says so: its formatters are to leave alone what `init` writes.
 
-use super::repository::Repository;
-use super::yaml;
+use super::found_repository::Repository;
+use super::lined_yaml;
 use crate::base::node::Node;
 use crate::judges::pattern::{PathPattern, PathSet};
 
@@ -38,13 +38,13 @@ impl YamlStyle {
             style.indent = indent;
         }
         let settings = PRETTIER.iter().find_map(|file| {
-            let root = yaml::parse(repository.text(file)?)?;
+            let root = lined_yaml::parse(repository.text(file)?)?;
             if *file == "package.json" { root.get("prettier").cloned() } else { Some(root) }
         });
         if let Some(settings) = settings {
             style.take(&settings);
-            for overriding in yaml::items(settings.get("overrides")) {
-                let files = overriding.get("files").map_or_else(String::new, yaml::texts);
+            for overriding in lined_yaml::items(settings.get("overrides")) {
+                let files = overriding.get("files").map_or_else(String::new, lined_yaml::texts);
                 if files.lines().any(|glob| matches(glob, path)) {
                     overriding.get("options").into_iter().for_each(|options| style.take(options));
                 }
@@ -55,10 +55,10 @@ impl YamlStyle {
 
     /// Takes over what some settings of Prettier say.
     fn take(&mut self, settings: &Node) {
-        if let Some(width) = yaml::text(settings.get("tabWidth")).and_then(indent) {
+        if let Some(width) = lined_yaml::text(settings.get("tabWidth")).and_then(indent) {
             self.indent = width;
         }
-        if let Some(word) = yaml::text(settings.get("singleQuote")) {
+        if let Some(word) = lined_yaml::text(settings.get("singleQuote")) {
             self.single_quotes = word == "true";
         }
     }

@@ -92,7 +92,7 @@ const ROOMS: &[Room] = &[
         "git",
         &["base", "evaluate", "files", "engine", "process"],
         &["fs_err", "rustix", "tempfile", "tokio"],
-        &["call.rs", "diff.rs", "error.rs", "status.rs"],
+        &["call.rs", "raw_diff.rs", "error.rs", "status.rs"],
     ),
     mixed(
         "forge",
@@ -100,7 +100,7 @@ const ROOMS: &[Room] = &[
         &["base64", "chrono", "console", "fs_err", "http", "sha1", "sha2", "tempfile", "ureq", "uuid", "zip"],
         &[
             "change.rs",
-            "interface.rs",
+            "forge_trait.rs",
             "marker.rs",
             "message.rs",
             "names.rs",
@@ -191,7 +191,7 @@ const ROOMS: &[Room] = &[
             "session",
         ],
         &["aho_corasick", "base64", "flate2", "fs_err", "regex", "tempfile", "toml", "uuid"],
-        &["body.rs", "caveats.rs", "leaks/", "plan.rs", "policy.rs"],
+        &["body.rs", "caveats.rs", "leaks/", "delivery_plan.rs", "policy.rs"],
     ),
     mixed(
         "shelf",
@@ -238,10 +238,10 @@ const ROOMS: &[Room] = &[
             "item.rs",
             "lock.rs",
             "matrix/",
-            "merge.rs",
+            "merged_runs.rs",
             "mod.rs",
             "partition.rs",
-            "plan.rs",
+            "item_plan.rs",
             "put_off.rs",
             "severity.rs",
             "spread.rs",
@@ -336,11 +336,11 @@ const ROOMS: &[Room] = &[
             "results_json.rs",
             "results_text.rs",
             "scripted.rs",
-            "snapshots.rs",
+            "snapshot_file.rs",
             "test_file.rs",
             "virtual_tree.rs",
             "ways.rs",
-            "witness.rs",
+            "mock_witness.rs",
             "written.rs",
         ],
     ),
@@ -438,7 +438,7 @@ const EXCEPTIONS: &[(&str, &[&str])] = &[
     ("definition/builtin.rs", &["std::path"]),
     ("definition/load.rs", &["files", "fs_err", "std::io", "std::path", "is_dir", "is_file", "exists"]),
     ("definition/resolve.rs", &["std::path"]),
-    ("definition/source.rs", &["std::path"]),
+    ("definition/source_text.rs", &["std::path"]),
     ("definition/vendored.rs", &["files", "std::io", "std::path", "is_file"]),
     // Errors of files become errors of the calls that need them.
     ("git/error.rs", &["std::io"]),
@@ -637,13 +637,21 @@ fn what_a_room_may_not_name_is_found_however_it_is_written() {
     mutant("run/mod.rs", "use crate::cli::main;", "run/mod.rs names the room cli");
     mutant("run/mod.rs", "fn f() { crate::ci::Provider::detect(); }", "run/mod.rs names the room ci");
     mutant("cli/mod.rs", "use ureq::get;", "cli/mod.rs names ureq::get");
-    mutant("definition/source.rs", "use std::fs::read;", "definition/source.rs names std::fs::read");
+    mutant(
+        "definition/source_text.rs",
+        "use std::fs::read;",
+        "definition/source_text.rs names std::fs::read",
+    );
     mutant(
         "deliver/policy.rs",
         "use crate::git::runner::Git;",
         "deliver/policy.rs is pure and names git/runner.rs",
     );
-    mutant("fanout/plan.rs", "use super::collect::X;", "fanout/plan.rs is pure and names fanout/collect.rs");
+    mutant(
+        "fanout/item_plan.rs",
+        "use super::collect::X;",
+        "fanout/item_plan.rs is pure and names fanout/collect.rs",
+    );
     mutant("fanout/weights.rs", "use std::fs;", "fanout/weights.rs names std::fs");
     mutant("board/mod.rs", "#[path = \"../x.rs\"] mod x;", "board/mod.rs: #[path]");
 }
@@ -673,10 +681,10 @@ fn a_circle_of_files_is_found() {
 
 #[test]
 fn a_circle_of_folders_is_found_on_every_level() {
-    let line = "use crate::session::end::guard::X;";
-    mutant("session/read/runs.rs", line, "circle of folders: {\"session/end\", \"session/read\"}");
+    let line = "use crate::session::end::run_guard::X;";
+    mutant("session/read/listed_runs.rs", line, "circle of folders: {\"session/end\", \"session/read\"}");
     mutant("ci/service.rs", "use super::github::gate::X;", "\"ci/github\"");
-    mutant("files/read.rs", "use crate::base::text::X;\nuse crate::git::diff::X;", "\"files\", \"git\"");
+    mutant("files/read.rs", "use crate::base::text::X;\nuse crate::git::raw_diff::X;", "\"files\", \"git\"");
 }
 
 #[test]
@@ -759,7 +767,7 @@ const OPENERS: &[&str] = &[
     "run/put_back.rs",
     "run/tree_digest.rs",
     "session/git/workspace.rs",
-    "shelf/copies/merge.rs",
+    "shelf/copies/merged_edits.rs",
 ];
 
 /// Returns the files that open files in another way than `files::read` does.

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use ll_loop::internals::base::diagnostic::{Diagnostics, Severity};
 use ll_loop::internals::base::node::Node;
-use ll_loop::internals::definition::source::Sources;
-use ll_loop::internals::definition::{load, publish, render};
+use ll_loop::internals::definition::source_text::Sources;
+use ll_loop::internals::definition::{json_schema, load, render};
 use ll_loop::internals::machine::{check, compile};
 use serde_json::Value;
 
@@ -109,7 +109,7 @@ fn joined(lines: impl IntoIterator<Item = impl AsRef<str>>) -> String {
 fn the_corpus_is_good() {
     let corpus = corpus();
     assert!(corpus.len() >= 25, "{}", corpus.len());
-    let schema = jsonschema::validator_for(&publish::json_schema()).unwrap();
+    let schema = jsonschema::validator_for(&json_schema::json_schema()).unwrap();
     for (name, text) in corpus {
         let bad: Vec<_> =
             found_within(&text).into_iter().filter(|object| object["severity"] == "error").collect();
@@ -273,7 +273,7 @@ const BAD: &[(&str, &str, &str)] = &[
 
 #[test]
 fn the_loader_and_the_schema_agree_on_what_is_bad() {
-    let schema = jsonschema::validator_for(&publish::json_schema()).unwrap();
+    let schema = jsonschema::validator_for(&json_schema::json_schema()).unwrap();
     let corpus = corpus();
     for (file, good, bad) in BAD {
         let (_, text) = corpus.iter().find(|(name, _)| name == file).unwrap();

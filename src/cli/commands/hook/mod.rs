@@ -14,7 +14,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::base::command::{self, CommandLine};
+use crate::base::advised_command::{self, CommandLine};
 use crate::cli::output::Output;
 use crate::criteria::hook::HookDialect;
 use crate::criteria::state::Invalid;
@@ -155,7 +155,7 @@ impl HookWork<'_> {
     /// Says what the session can do.
     fn advice(&self, decision: &CriteriaDecision) -> String {
         if let WorkHolder::Run(run) = WorkHolder::of(self.state) {
-            let follow = command::follow(&run.instance);
+            let follow = advised_command::follow(&run.instance);
             return format!("The run {} is at work on it; `{follow}` shows when it ends.", run.instance);
         }
         let call = |name: &str| {

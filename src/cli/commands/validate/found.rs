@@ -6,10 +6,10 @@ use serde_json::Value;
 
 use crate::base::diagnostic::{Diagnostics, Severity};
 use crate::definition::render;
-use crate::definition::source::Sources;
-use crate::report::reader::Reader;
+use crate::definition::source_text::Sources;
+use crate::report::reading_place::Reader;
 use crate::session::error::Error;
-use crate::session::prepare::check::Checked;
+use crate::session::prepare::loop_check::Checked;
 
 /// The files that were checked, and errors about files that could not be read.
 pub(super) struct Reports {

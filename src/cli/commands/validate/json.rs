@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::found::{Reports, UnreadableFile, objects};
 use crate::cli::output::Output;
 use crate::definition::render;
-use crate::session::prepare::check::Checked;
+use crate::session::prepare::loop_check::Checked;
 
 /// Writes an object for each finding.
 pub(super) fn write(reports: &Reports, output: &Output) {

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use crate::base::diagnostic::{Diagnostic, Diagnostics, FindingPlace};
 use crate::base::path::DocPath;
 use crate::definition::load::Listed;
-use crate::session::prepare::check::Checked;
+use crate::session::prepare::loop_check::Checked;
 
 /// Files whose names are too much like that of a loop.
 #[derive(Default)]

@@ -14,27 +14,27 @@ use crate::cli::flags::ReachFlags;
 use crate::cli::output::Output;
 use crate::definition::load::{self, DIRECTORY, Listed, Located};
 use crate::machine::check::injection;
-use crate::report::reader::Reader;
+use crate::report::reading_place::Reader;
 use crate::session::context::Session;
 use crate::session::end::whereabouts;
 use crate::session::error::Error;
-use crate::session::prepare::check::{Checked, Checker};
+use crate::session::prepare::loop_check::{Checked, Checker};
 use crate::session::prepare::prepared::{reaching, refused};
 
+mod findings_text;
 mod found;
 mod github;
 mod json;
 mod loop_names;
 mod sarif;
 mod tests_of_loops;
-mod text;
 
 /// Writes all findings.
 type Write = fn(&Reports, &Output);
 
 /// The formats; each has one line.
 const FORMATS: [(FindingsFormat, Write); 4] = [
-    (FindingsFormat::Text, text::write),
+    (FindingsFormat::Text, findings_text::write),
     (FindingsFormat::Json, json::write),
     (FindingsFormat::Sarif, sarif::write),
     (FindingsFormat::Github, github::write),

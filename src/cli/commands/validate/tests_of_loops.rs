@@ -7,7 +7,7 @@ use crate::base::diagnostic::{Diagnostic, FindingPlace};
 use crate::base::path::DocPath;
 use crate::session::context::Session;
 use crate::session::error::Error;
-use crate::session::prepare::check::Checked;
+use crate::session::prepare::loop_check::Checked;
 use crate::testing::suite::{self, TestPlace};
 
 /// The test files that are checked beside loops.

@@ -7,17 +7,19 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::parts::{by_exit_code, empty};
+use super::paradigm_parts::{by_exit_code, empty};
 use crate::base::decode::{Decode, Definitions, Record, choice, record};
 use crate::base::diagnostic::{Diagnostic, Diagnostics, FindingPlace};
 use crate::base::node::{Entry, FileId, Node, NodeValue, Span};
 use crate::base::path::DocPath;
 use crate::base::sandbox::SandboxRules;
+use crate::definition::assembled_tree::{
+    MergeLevel, entries_mut, entry, map, merge, plain, put, take, text, value,
+};
 use crate::definition::schema::{AtMost, BoardLimits, Delay, Phase};
-use crate::definition::tree::{MergeLevel, entries_mut, entry, map, merge, plain, put, take, text, value};
 use crate::definition::yaml;
-use crate::evaluate::bounds::Points;
 use crate::evaluate::exit_codes::ExitCodes;
+use crate::evaluate::number_bounds::Points;
 
 mod agent_call;
 

@@ -4,7 +4,7 @@ use super::super::api::{Api, ApiError};
 use super::super::repository::RepositoryName;
 use crate::base::object::ObjectId;
 use crate::base::text::percent_encoded;
-use crate::forge::interface::{ForgeError, ForgeErrorKind};
+use crate::forge::forge_trait::{ForgeError, ForgeErrorKind};
 
 /// A repository, and the client that reaches it.
 #[derive(Clone, Copy, Debug)]

@@ -24,7 +24,7 @@ use super::api::Api;
 use super::graphql::Document;
 use super::repository::RepositoryName;
 use crate::base::object::ObjectId;
-use crate::forge::interface::{
+use crate::forge::forge_trait::{
     Commit, FileContents, Forge, ForgeError, ForgeErrorKind, NewCommit, Pulls, RefMove, WrittenCommit,
 };
 

@@ -7,7 +7,7 @@ use super::super::api::ApiError;
 use super::super::graphql::Document;
 use super::access::{Permission, RepositoryAccess};
 use super::refs::TRIES;
-use crate::forge::interface::{ForgeError, ForgeErrorKind, NewPull, Pull, PullState, Pulls};
+use crate::forge::forge_trait::{ForgeError, ForgeErrorKind, NewPull, Pull, PullState, Pulls};
 use crate::forge::names::BranchName;
 
 const READY: Document = Document::mutation(

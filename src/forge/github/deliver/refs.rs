@@ -9,7 +9,7 @@ use super::super::api::ApiError;
 use super::super::graphql::Document;
 use super::access::{Permission, RepositoryAccess, object, path_of_ref};
 use crate::base::object::ObjectId;
-use crate::forge::interface::{ForgeError, ForgeErrorKind, RefMove};
+use crate::forge::forge_trait::{ForgeError, ForgeErrorKind, RefMove};
 
 /// How often a change is tried of which nobody knows whether it was made.
 pub(super) const TRIES: u32 = 3;

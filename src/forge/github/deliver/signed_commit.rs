@@ -14,7 +14,7 @@ use super::refs::{Refs, TRIES};
 use crate::base::object::ObjectId;
 use crate::engine::changes::FileMode;
 use crate::forge::change::{FileChange, FileSide};
-use crate::forge::interface::{Commit, FileContents, ForgeError, ForgeErrorKind, NewCommit};
+use crate::forge::forge_trait::{Commit, FileContents, ForgeError, ForgeErrorKind, NewCommit};
 
 const CREATE: Document = Document::mutation(
     "createCommitOnBranch",
@@ -36,11 +36,11 @@ struct Read {
     parents: Vec<MadeObject>,
     #[serde(default)]
     message: String,
-    verification: Option<Verification>,
+    verification: Option<CommitVerification>,
 }
 
 #[derive(Deserialize)]
-struct Verification {
+struct CommitVerification {
     verified: bool,
 }
 

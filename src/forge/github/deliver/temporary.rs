@@ -5,7 +5,7 @@ use uuid::Uuid;
 
 use super::refs::Refs;
 use crate::base::object::ObjectId;
-use crate::forge::interface::ForgeError;
+use crate::forge::forge_trait::ForgeError;
 
 /// The branch of one delivery.
 pub(super) struct Temporary<'r> {

@@ -9,9 +9,9 @@ use super::remote::{LeaseRemote, Swapped};
 use crate::base::explanation::Explanation;
 use crate::base::object::ObjectId;
 use crate::lease::fence::{LeaseFence, Urgency};
-use crate::lease::record::{LeaseName, LeaseRecord};
+use crate::lease::lease_record::{LeaseName, LeaseRecord};
 use crate::process::clock::steady;
-use crate::process::guard::Guard;
+use crate::process::guard_pipe::Guard;
 use crate::process::signal::{self, EndRequest, StopAsker};
 
 /// How long the removal at the end may take. A lease that stays is over after its time.

@@ -22,14 +22,14 @@ use crate::base::object::ObjectId;
 use crate::base::territory::Territory;
 use crate::base::text::{listed_in_part, plural};
 use crate::base::time::human;
-use crate::ci::page;
+use crate::ci::job_page;
 use crate::git::call::Call;
 use crate::journal::claim::Claim;
+use crate::lease::lease_record::{FoundLease, LeaseName, LeaseRecord, MAX_SCOPES};
+use crate::lease::lease_scope::Scopes;
 use crate::lease::race::{Act, Held, Race};
-use crate::lease::record::{FoundLease, LeaseName, LeaseRecord, MAX_SCOPES};
-use crate::lease::scope::Scopes;
 use crate::process::clock::steady;
-use crate::process::guard::Guard;
+use crate::process::guard_pipe::Guard;
 use crate::process::life::host;
 use crate::process::signal::{self, Cancel, EndRequest};
 use crate::session::context::Session;
@@ -311,7 +311,7 @@ impl Contender {
             (None, Some(known)) => LeaseRemote::known(known, &checkout, session)?,
             (asked, _) => LeaseRemote::find(asked.as_deref(), &checkout, session)?,
         };
-        let holder = page::of_job(&session.env.lookup()).unwrap_or_else(host);
+        let holder = job_page::of_job(&session.env.lookup()).unwrap_or_else(host);
         let record = LeaseRecord {
             run: run.to_owned(),
             holder: holder.clone(),

@@ -24,7 +24,7 @@ use crate::forge::gitlab;
 use crate::forge::gitlab::TokenHolder;
 use crate::git::call::Call;
 use crate::git::runner::Git;
-use crate::lease::record::{FoundLease, LeaseName, LeaseRecord, MAX_RECORD, PREFIX};
+use crate::lease::lease_record::{FoundLease, LeaseName, LeaseRecord, MAX_RECORD, PREFIX};
 use crate::process::address::without_credential;
 use crate::session::context::Session;
 use crate::session::error::{Error, Kind};

@@ -1,0 +1,399 @@
+//! Chooses from what was found: of each purpose, what the first place says that says anything about it.
+
+use std::collections::BTreeMap;
+
+use super::found_repository::{Finding, Repository};
+use super::offers::{self, OfferedCommand};
+use super::trial::{Trials, Tried};
+use super::{ci, tasks, toolchains};
+use crate::tools::{Manner, Purpose, recognise, task_part};
+
+/// A check of a loop, and what mends what it finds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Check {
+    /// The name of its state.
+    pub name: String,
+    /// The check.
+    pub finding: Finding,
+    /// What mends it, if the repository has something that does.
+    pub fix: Option<Finding>,
+}
+
+impl Check {
+    /// Tells whether it mends by itself what it finds, as hooks of pre-commit do: then it is asked again.
+    pub fn mends_itself(&self) -> bool {
+        let words = shlex::split(&self.finding.command).unwrap_or_default();
+        recognise(&words).is_some_and(|found| found.tool.name == "pre-commit")
+    }
+}
+
+/// What a loop is made of.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Plan {
+    /// The checks, in order.
+    pub checks: Vec<Check>,
+    /// Checks that are right only where the untouched tree passes them.
+    pub tentative: Vec<Check>,
+    /// What may be added.
+    pub offers: Vec<OfferedCommand>,
+}
+
+/// How many checks of one purpose a loop has.
+const MOST: usize = 4;
+
+/// Returns what each place says, in the order in which they count.
+fn found(repository: &Repository) -> Vec<Vec<Finding>> {
+    vec![tasks::own(repository), ci::run(repository), toolchains::tests(repository)]
+}
+
+/// Plans the checks of a repository. With `mends`, a tool mends what it finds also where the repository has no task for that.
+fn plan(repository: &Repository, mends: bool) -> Plan {
+    let found = found(repository);
+    let in_ci = ci::contents(repository).commands;
+    let fixes: Vec<&Finding> =
+        found.iter().flatten().filter(|one| one.is_fix && one.evidence.task.is_some()).collect();
+    let mut checks: Vec<Check> = Vec::new();
+    for purpose in Purpose::ALL {
+        let of_purpose = chosen(&found, &in_ci, purpose);
+        let has_plain = of_purpose.iter().any(|check| is_plain_task(check));
+        for check in &of_purpose {
+            let is_known = checks.iter().any(|known| {
+                known.finding.command == check.command && known.finding.directory == check.directory
+            });
+            if is_known {
+                continue;
+            }
+            let has_fix = matches!(purpose, Purpose::Lint | Purpose::Format);
+            // Beside `lint`, `lint:fix` is not what mends another check.
+            let of_task = task_that_mends(check, purpose, &fixes)
+                .filter(|fix| !has_plain || is_plain_task(check) || !is_plain_task(fix));
+            let fix = of_task.or_else(|| mends.then(|| of_tool(check)).flatten());
+            let name = name(check, purpose, of_purpose.len(), &checks);
+            checks.push(Check { name, finding: (*check).clone(), fix: fix.filter(|_| has_fix) });
+        }
+    }
+    if checks.is_empty() {
+        checks.extend(toolchains::documents(repository).into_iter().take(1).map(|finding| Check {
+            name: "build".to_owned(),
+            finding,
+            fix: None,
+        }));
+    }
+    let has_format = checks.iter().any(|check| check.finding.purpose == Some(Purpose::Format));
+    let formats = if has_format { Vec::new() } else { toolchains::formats(repository) };
+    let tentative = formats.into_iter().take(1).map(|finding| {
+        let fix = mends.then(|| of_tool(&finding)).flatten();
+        Check { name: name(&finding, Purpose::Format, 1, &checks), finding, fix }
+    });
+    let tentative = tentative.collect();
+    let called: Vec<&Finding> = checks.iter().map(|check| &check.finding).collect();
+    let offers = offers::configured(repository, &called);
+    Plan { checks, tentative, offers }
+}
+
+/// Returns the checks of a purpose: those of the first source that has any. Where the CI calls each task of the repository
+/// that is among them, it says what else belongs to them.
+fn chosen<'f>(found: &'f [Vec<Finding>], in_ci: &[ci::CiCommand], purpose: Purpose) -> Vec<&'f Finding> {
+    let of = |source: &'f Vec<Finding>| source.iter().filter(|one| is(one, purpose, false));
+    let Some(at) = found.iter().position(|source| of(source).next().is_some()) else { return Vec::new() };
+    let mut all: Vec<&Finding> = of(&found[at]).collect();
+    let is_called = |one: &&Finding| {
+        one.evidence.task.is_some()
+            && in_ci
+                .iter()
+                .any(|line| words(&line.command) == words(&one.command) && line.directory == one.directory)
+    };
+    if all.iter().all(is_called) {
+        let is_new = |one: &&Finding| !all.iter().any(|known| words(&known.command) == words(&one.command));
+        let more: Vec<&Finding> = found[at + 1..].iter().take(1).flat_map(of).filter(is_new).collect();
+        all.extend(more);
+    }
+    all.truncate(MOST);
+    all
+}
+
+/// Returns the words of a command; to call a script of a package, `run` may be left out.
+fn words(command: &str) -> Vec<&str> {
+    let all = command.split_whitespace();
+    let is_manager = ["npm ", "pnpm ", "yarn ", "bun "].iter().any(|name| command.starts_with(name));
+    all.filter(|word| !(is_manager && *word == "run")).collect()
+}
+
+fn is(finding: &Finding, purpose: Purpose, is_fix: bool) -> bool {
+    finding.purpose == Some(purpose) && finding.is_fix == is_fix
+}
+
+/// Returns the task of the repository that mends what a check finds: of the same file and purpose, or everything.
+fn task_that_mends(check: &Finding, purpose: Purpose, fixes: &[&Finding]) -> Option<Finding> {
+    let is_meant = |fix: &&&Finding| is(fix, purpose, true) && mends_that(check, fix);
+    let is_here = |fix: &&&Finding| fix.evidence.file == check.evidence.file && is_meant(fix);
+    let any = is_meant;
+    let all = |fix: &&&Finding| fix.purpose.is_none();
+    let fix =
+        fixes.iter().find(is_here).or_else(|| fixes.iter().find(any)).or_else(|| fixes.iter().find(all));
+    fix.filter(|fix| fix.directory == check.directory).map(|fix| (*fix).clone())
+}
+
+/// Tells whether a command is a task that is about all of its purpose, by its name.
+fn is_plain_task(finding: &Finding) -> bool {
+    finding.evidence.task.as_deref().is_some_and(|task| task_part(task).is_empty())
+}
+
+/// Tells whether a task that mends is about the same part as a check: `lint:css:fix` is not what mends `lint:js`.
+fn mends_that(check: &Finding, fix: &Finding) -> bool {
+    let part = |finding: &Finding| finding.evidence.task.as_deref().map(task_part).unwrap_or_default();
+    let of_fix = part(fix);
+    of_fix.is_empty() || of_fix == part(check)
+}
+
+/// Returns the command with which the tool of a check mends what that finds, called as the check is.
+fn of_tool(check: &Finding) -> Option<Finding> {
+    let words = shlex::split(&check.command)?;
+    let found = recognise(&words).filter(|found| found.manner == Manner::Pure)?;
+    let mend = found.check.mend.as_deref()?;
+    let program = found.tool.programs().first()?;
+    let before = check.command.split(program.as_str()).next().unwrap_or("");
+    let mend = if mend.starts_with(program.as_str()) { format!("{before}{mend}") } else { mend.to_owned() };
+    Some(Finding { is_fix: true, command: mend, ..check.clone() })
+}
+
+/// Returns the name of a check: of its purpose, or with what tells it from others of that.
+fn name(check: &Finding, purpose: Purpose, of_purpose: usize, known: &[Check]) -> String {
+    let plain = |text: &str| {
+        let letters =
+            text.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '_' });
+        letters.collect::<String>().trim_matches('_').to_owned()
+    };
+    let base = match (&check.evidence.task, of_purpose) {
+        (_, 1) => purpose.word().to_owned(),
+        (Some(task), _) => plain(task),
+        (None, _) if !check.directory.is_empty() => format!("{}_{}", purpose.word(), plain(&check.directory)),
+        (None, _) => format!("{}_{}", purpose.word(), plain(&program(&check.command))),
+    };
+    let base = base.replacen(&format!("{0}_{0}", purpose.word()), purpose.word(), 1);
+    let is_taken = |name: &str| known.iter().any(|check| check.name == name);
+    let with_subcommand = subcommand(&check.command).map(|word| format!("{base}_{}", plain(&word)));
+    let numbered = (2..).map(|number| format!("{base}_{number}"));
+    let mut names = std::iter::once(base.clone()).chain(with_subcommand).chain(numbered);
+    names.find(|name| !is_taken(name)).unwrap_or(base)
+}
+
+/// Returns the word behind the program of a command, where it is one: of `cargo doc --no-deps`, `doc`.
+fn subcommand(command: &str) -> Option<String> {
+    let words = shlex::split(command)?;
+    let word = words.get(1)?;
+    (!word.is_empty()
+        && word.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-')
+        && !word.starts_with('-'))
+    .then(|| word.clone())
+}
+
+/// Returns the program that a command calls in the end, or the task that it runs.
+fn program(command: &str) -> String {
+    let words = shlex::split(command).unwrap_or_default();
+    if let [runner, run, .., task] = words.as_slice()
+        && run == "run"
+        && runner != "uv"
+    {
+        return task.clone();
+    }
+    if let [manager, script] = words.as_slice()
+        && matches!(manager.as_str(), "npm" | "pnpm" | "yarn" | "bun")
+    {
+        return script.clone();
+    }
+    if let Some(found) = recognise(&words) {
+        return found.tool.name.clone();
+    }
+    words.first().and_then(|word| word.rsplit('/').next()).unwrap_or("").to_owned()
+}
+
+/// A loop that is to be written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlannedLoop {
+    /// Its name, which says where its file is below `.loops`.
+    pub name: String,
+    /// What it checks.
+    pub plan: Plan,
+    /// The packages that it is run for, one at a time; none where it is for the whole repository.
+    pub packages: Vec<String>,
+}
+
+/// What was planned, and what was passed over.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Planned {
+    /// The loops.
+    pub loops: Vec<PlannedLoop>,
+    /// Packages that are in none of them, each with the reason.
+    pub left_out: Vec<UnusedPackage>,
+}
+
+/// A package that is in no loop.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnusedPackage {
+    /// Its directory.
+    pub package: String,
+    /// Why.
+    pub why: &'static str,
+}
+
+/// What says that a directory is a package.
+const MANIFESTS: [&str; 13] = [
+    "mix.exs",
+    "Package.swift",
+    "package.json",
+    "Cargo.toml",
+    "pyproject.toml",
+    "setup.py",
+    "go.mod",
+    "composer.json",
+    "Gemfile",
+    "pom.xml",
+    "build.gradle",
+    "build.gradle.kts",
+    "deno.json",
+];
+
+/// Plans the loops of a repository: one for all of it, or else one for all packages with equal commands.
+pub fn loops(repository: &Repository, mends: bool) -> Planned {
+    let whole = plan(repository, mends);
+    if !whole.checks.is_empty() {
+        let left_out = with_own_checks(repository, &whole);
+        let whole = PlannedLoop { name: "tidy".to_owned(), plan: whole, packages: Vec::new() };
+        return Planned { loops: vec![whole], left_out };
+    }
+    let mut planned = packages(repository, mends);
+    // A format of the toolchain alone: whether it holds, a try tells.
+    if planned.loops.is_empty() && !whole.tentative.is_empty() {
+        planned.loops.push(PlannedLoop { name: "tidy".to_owned(), plan: whole, packages: Vec::new() });
+    }
+    planned
+}
+
+/// Returns the packages with checks of their own that nothing at the top calls.
+fn with_own_checks(repository: &Repository, whole: &Plan) -> Vec<UnusedPackage> {
+    let is_called = |package: &str| whole.checks.iter().any(|check| check.finding.directory == package);
+    let mut packages: Vec<&str> = repository.paths().filter_map(package).collect();
+    packages.dedup();
+    // What a workspace calls for all its packages is seen at the top.
+    let is_workspace = repository.has("pnpm-workspace.yaml")
+        || ["package.json", "Cargo.toml"].iter().any(|file| {
+            repository
+                .text(file)
+                .is_some_and(|text| text.contains("\"workspaces\"") || text.contains("[workspace"))
+        })
+        || repository.has("go.work");
+    let unseen = packages.into_iter().filter(|package| {
+        let below = repository.below(package);
+        !is_called(package) && !is_workspace && !tasks::own(&below).is_empty()
+    });
+    unseen
+        .map(|package| UnusedPackage {
+            package: package.to_owned(),
+            why: "it has tasks of its own, which nothing at the top calls",
+        })
+        .collect()
+}
+
+fn packages(repository: &Repository, mends: bool) -> Planned {
+    let mut groups: Vec<(Plan, Vec<String>)> = Vec::new();
+    let mut left_out = Vec::new();
+    let mut known = std::collections::BTreeSet::new();
+    for package in repository.paths().filter_map(package).filter(|package| known.insert(*package)) {
+        if !is_plain(package) {
+            let why = "its name has characters that a loop's parameter and a workflow cannot hold";
+            left_out.push(UnusedPackage { package: package.to_owned(), why });
+            continue;
+        }
+        let of_package = plan(&repository.below(package), mends);
+        if of_package.checks.is_empty() {
+            continue;
+        }
+        match groups.iter_mut().find(|(known, _)| commands(known).eq(commands(&of_package))) {
+            Some((_, packages)) => packages.push(package.to_owned()),
+            None => groups.push((within(of_package, package), vec![package.to_owned()])),
+        }
+    }
+    let shared = groups.iter().filter(|(_, packages)| packages.len() > 1).count();
+    let mut number = 0;
+    let named = groups.into_iter().map(|(plan, packages)| {
+        let name = match packages.as_slice() {
+            [alone] => format!("{alone}/tidy"),
+            _ if shared == 1 => "tidy".to_owned(),
+            _ => {
+                number += 1;
+                format!("tidy-{number}")
+            }
+        };
+        PlannedLoop { name, plan, packages }
+    });
+    Planned { loops: named.collect(), left_out }
+}
+
+/// Returns the package that a file makes of its directory.
+fn package(path: &str) -> Option<&str> {
+    let (directory, name) = path.rsplit_once('/')?;
+    MANIFESTS.contains(&name).then_some(directory)
+}
+
+/// Tells whether the name of a package can stand in a loop, a workflow and a command as it is.
+fn is_plain(directory: &str) -> bool {
+    let is_plain = |c: char| c.is_alphanumeric() || "/_.-@ +,~=".contains(c);
+    directory.chars().all(is_plain)
+        && !directory.split('/').any(|part| part.starts_with(['.', '-', ' ']) || part.ends_with(' '))
+}
+
+fn commands(plan: &Plan) -> impl Iterator<Item = (&str, &str, Option<&str>)> {
+    plan.checks.iter().map(|check| {
+        let fix = check.fix.as_ref().map(|fix| fix.command.as_str());
+        (check.name.as_str(), check.finding.command.as_str(), fix)
+    })
+}
+
+/// Says of evidence in a package where it is in the repository.
+fn within(mut plan: Plan, package: &str) -> Plan {
+    let below = |file: &mut String| *file = format!("{package}/{file}");
+    for check in plan.checks.iter_mut().chain(&mut plan.tentative) {
+        below(&mut check.finding.evidence.file);
+        if let Some(fix) = &mut check.fix {
+            below(&mut fix.evidence.file);
+        }
+    }
+    plan.offers.iter_mut().for_each(|offer| below(&mut offer.evidence.file));
+    plan
+}
+
+impl Plan {
+    /// Takes in what a try has shown: a check that only some trees pass is kept where this one does, one that changed files is
+    /// none, and what a check finds on the untouched tree is not mended unless somebody asks for that.
+    #[must_use]
+    pub fn settled(mut self, trials: &Trials, mends: bool) -> Self {
+        for check in std::mem::take(&mut self.tentative) {
+            match trials.of(&check.finding) {
+                Some(Tried::Ran { exit: 0, .. }) => self.checks.push(check),
+                tried => self.offers.push(OfferedCommand {
+                    command: check.finding.command,
+                    evidence: check.finding.evidence,
+                    why: match tried {
+                        None => "whether the files have this format was not tried",
+                        Some(Tried::Ran { .. } | Tried::Changed { .. }) => {
+                            "the files do not have this format"
+                        }
+                        Some(Tried::CouldNotRun { .. }) => {
+                            "whether the files have this format could not be tried"
+                        }
+                    },
+                }),
+            }
+        }
+        let order: BTreeMap<Purpose, usize> = Purpose::ALL.into_iter().zip(0..).collect();
+        self.checks
+            .sort_by_key(|check| check.finding.purpose.and_then(|purpose| order.get(&purpose).copied()));
+        for check in &mut self.checks {
+            if !mends && matches!(trials.of(&check.finding), Some(Tried::Ran { exit, .. }) if *exit != 0) {
+                check.fix = None;
+            }
+        }
+        self
+    }
+}
