@@ -23,7 +23,7 @@ impl Session<'_> {
         killed::report(&run, None, Telling::Quietly, self)?;
         let mut files = run.files.clone();
         if run.is_to_be_finished() {
-            files = finish::finish(&run, None, self)?.files;
+            files = finish::finish(&run, None, None, self)?.files;
         }
         let KnownRun { ends, .. } = *run;
         let Some((_, began)) = ends.start else { return Err(never_began(files.instance(), name)) };

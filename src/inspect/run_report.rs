@@ -89,7 +89,7 @@ fn of_run(run: &KnownRun, session: &Session<'_>) -> Result<(Digest, ReportSource
     }
     if run.is_to_be_finished() {
         // Showing a run writes no file, so a failure to finish the run is only a warning.
-        match finish::finish(run, None, session) {
+        match finish::finish(run, None, None, session) {
             Ok(finished) => files = finished.files,
             Err(error) => session.talk.warning(error.message()),
         }

@@ -682,6 +682,10 @@ sys.exit(137)"""
         wanted = {"outcome": "interrupted", "exit-code": "137", "verified": "false"}
         self.assertEqual({name: result.outputs[name] for name in wanted}, wanted, result.log)
         self.assertEqual(result.code, 137)
+        # What it left is stored all the same.
+        reports = self.runner.workspace / result.outputs["report-dir"]
+        self.assertTrue((reports / "report.html").exists(), result.log)
+        self.assertEqual(len(result.uses), 2, "the reports, and the page as a file of its own")
 
     def test_a_container_that_is_killed_leaves_its_reports(self):
         self.loop("touch started; sleep 300")

@@ -5,7 +5,7 @@
 //! done.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -104,10 +104,12 @@ pub(crate) struct Finished {
 }
 
 /// Does what is still to do after the end of a run, and says so. With options, the run is reported as it would have
-/// been; without, only the files are written.
+/// been; without, only the files are written. `directory` is where the job was told that its reports are, and takes the
+/// place of the one that the run was begun with.
 pub(crate) fn finish(
     run: &KnownRun,
     options: Option<&RunOptions>,
+    directory: Option<&Path>,
     session: &Session<'_>,
 ) -> Result<Finished, Error> {
     let (Some((_, began)), Some(complete)) = (&run.ends.start, &run.ends.complete) else {
@@ -127,7 +129,10 @@ pub(crate) fn finish(
     let mut is_whole = true;
     if due.is_some() && is_wanted {
         let mut reported = options.cloned().unwrap_or_default();
-        reported.report_dir = reported.report_dir.or_else(|| due.and_then(|due| due.report_dir));
+        reported.report_dir = directory
+            .map(Path::to_owned)
+            .or(reported.report_dir)
+            .or_else(|| due.and_then(|due| due.report_dir));
         let (directory, whole) = report(&files, began, &reported, options.is_some(), material, session);
         is_whole = whole;
         done.push(format!("its reports are in {}", directory.display()));

@@ -98,7 +98,7 @@ impl Session<'_> {
             Chosen::Unfinished(run) => {
                 let pending = due(&run.files);
                 let options = pending.and_then(|pending| pending.job?.options(self));
-                finish::finish(&run, options.as_ref(), self).map(drop)
+                finish::finish(&run, options.as_ref(), directory, self).map(drop)
             }
         }
     }

@@ -100,7 +100,7 @@ impl<'s> Session<'s> {
         let found = match self.look_for(which, &options)? {
             Ok(found) => found,
             Err(run) => {
-                let finished = finish::finish(&run, Some(&options.run), self)?;
+                let finished = finish::finish(&run, Some(&options.run), None, self)?;
                 return Ok(Resumption::Finished(Box::new(finished.complete)));
             }
         };

@@ -6,6 +6,6 @@ mod chain;
 pub(crate) mod ci_mode;
 mod nightly;
 mod providers;
-mod relay;
+pub(crate) mod relay;
 pub(crate) mod reported;
 mod untrusted;

@@ -11,13 +11,13 @@ use crate::ci::reported::{Github, committed};
 use crate::common::{CHECK_FIX, Project, Ran, git};
 
 /// What a job of a pull request left: the files of its artifact, and the commit that it was at.
-struct Left {
+pub(crate) struct Left {
     zip: Vec<u8>,
-    sha: String,
+    pub(crate) sha: String,
 }
 
 /// Runs a loop in the job 77 of a pull request from a fork, which has no token.
-fn left(text: &str, more: &[(&str, &str)], arguments: &[&str]) -> Left {
+pub(crate) fn left(text: &str, more: &[(&str, &str)], arguments: &[&str]) -> Left {
     left_by("main", text, more, arguments)
 }
 
@@ -46,7 +46,7 @@ fn zipped(project: &Project, sha: String) -> Left {
 }
 
 /// A server that has these artifacts of the run 77.
-fn github(artifacts: &[(&str, &Left)]) -> Github {
+pub(crate) fn github(artifacts: &[(&str, &Left)]) -> Github {
     let github = Github::silent();
     let answer = |body: Value| ResponseTemplate::new(200).set_body_json(body);
     let get = |at: String| Mock::given(method("GET")).and(path(format!("/repos/octo/project/{at}")));
@@ -74,6 +74,11 @@ fn github(artifacts: &[(&str, &Left)]) -> Github {
 
 /// Publishes what the run 77 left, in a job that it set off.
 fn publish(github: &Github, run: &Value, arguments: &[&str]) -> Ran {
+    publishing(github, run).run(&[&["publish"], arguments].concat())
+}
+
+/// A job that the run 77 set off.
+pub(crate) fn publishing(github: &Github, run: &Value) -> Project {
     let project = github.job(Project::with_loop(CHECK_FIX));
     let payload = project.at("event.json").to_string_lossy().into_owned();
     project
@@ -83,10 +88,9 @@ fn publish(github: &Github, run: &Value, arguments: &[&str]) -> Ran {
         .env("GITHUB_RUN_ID", "88")
         .env("LL_TOKEN", "ghs_geheim")
         .env("LL_RETRY_WAIT", "1ms")
-        .run(&[&["publish"], arguments].concat())
 }
 
-fn run(sha: &str, conclusion: &str) -> Value {
+pub(crate) fn run(sha: &str, conclusion: &str) -> Value {
     json!({
         "id": 77, "head_sha": sha, "conclusion": conclusion, "run_attempt": 1,
         "html_url": "https://github.com/octo/project/actions/runs/77",
@@ -94,7 +98,7 @@ fn run(sha: &str, conclusion: &str) -> Value {
     })
 }
 
-const PASSING: &str = "name: main\ninitial: check\nstates:\n  check: {action: 'true', on_yes: done, on_no: failed}\n  done: {terminal: true}\n  failed: {terminal: true}\n";
+pub(crate) const PASSING: &str = "name: main\ninitial: check\nstates:\n  check: {action: 'true', on_yes: done, on_no: failed}\n  done: {terminal: true}\n  failed: {terminal: true}\n";
 
 /// Returns the statuses that were set: commit, context, and what they say.
 fn set(github: &Github) -> Vec<(String, String, String)> {

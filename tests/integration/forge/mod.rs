@@ -1,5 +1,5 @@
 //! Servers that are not GitHub, and what plays them.
 
 pub(crate) mod git_server;
-mod servers;
+pub(crate) mod servers;
 pub(crate) mod web;

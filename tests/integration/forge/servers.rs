@@ -33,7 +33,7 @@ fn runtime(job: &str) -> String {
 
 /// Which server is played.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+pub(crate) enum Kind {
     Github,
     Enterprise,
     Gitea,
@@ -279,7 +279,7 @@ impl Played {
 }
 
 /// A project in jobs of a server of one kind, on two machines: the first leaves a run, the second goes on with it.
-struct Scene {
+pub(crate) struct Scene {
     kind: Kind,
     github: Github,
     played: Played,
@@ -289,7 +289,7 @@ struct Scene {
 }
 
 impl Scene {
-    fn of(kind: Kind) -> Self {
+    pub(crate) fn of(kind: Kind) -> Self {
         let github = Github::silent();
         let remote = tempfile::tempdir().unwrap();
         let made = Command::new("git").args(["init", "-q", "--bare"]).arg(remote.path()).status().unwrap();
@@ -310,7 +310,7 @@ impl Scene {
     }
 
     /// Puts a project into a job, as the runner of this server does.
-    fn job(&self, project: Project, run: &str, job: &str) -> Project {
+    pub(crate) fn job(&self, project: Project, run: &str, job: &str) -> Project {
         let server = match self.kind {
             Kind::Github | Kind::Act => "https://github.com".to_owned(),
             Kind::Enterprise => "https://ghes.example".to_owned(),

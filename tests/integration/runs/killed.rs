@@ -176,6 +176,41 @@ fn a_run_that_was_killed_at_any_point_has_reports() {
 }
 
 #[test]
+fn the_step_after_it_leaves_the_reports_where_the_job_was_told_they_are() {
+    let text = LOOP.replace("touch begun; while ! test -f go && test -d $PWD; do sleep 0.02; done", "true");
+    let github = Github::willing();
+    let mut told_and_over = 0;
+    for point in 1.. {
+        let project = github.project(&text);
+        let mut command = project.command(&["run", "main", "--ci", "-q"]);
+        if command.env("LL_FAULT", point.to_string()).output().unwrap().status.code().is_some() {
+            break;
+        }
+        // Without an outcome the step after it is to do what the run could not; the upload takes the directory of the
+        // run's own step.
+        let early = outputs(&std::fs::read_to_string(project.at("out")).unwrap_or_default());
+        if !early.contains_key("run-id") || early.contains_key("outcome") {
+            continue;
+        }
+        let journal = std::fs::read_to_string(project.run_files(".events.jsonl").first().unwrap()).unwrap();
+        if !journal.contains("state_enter") {
+            continue;
+        }
+        told_and_over += usize::from(journal.contains("loop_complete"));
+        let project = project
+            .env("INPUT_RUN", early["run-id"].as_str())
+            .env("INPUT_REPORT-DIR", early["report-dir"].as_str());
+        let ran = project.run(&["action", "save"]).code(0);
+        for file in ["result.json", "report.html", "junit.xml", "summary.md", "events.jsonl"] {
+            let path = format!("{}/{file}", early["report-dir"]);
+            assert!(project.exists(&path), "{point}: {path}: {}", ran.all());
+        }
+        assert!(project.exists(&format!("{}/{}.llz", early["report-dir"], early["run-id"])), "{point}");
+    }
+    assert!(told_and_over > 3, "{told_and_over}");
+}
+
+#[test]
 fn a_run_that_was_killed_after_it_was_resumed_is_told_from_its_last_part() {
     let github = Github::willing();
     let project = github.project(LOOP);

@@ -8,7 +8,9 @@ use std::time::Instant;
 
 use rustix::process::Signal;
 
+use crate::ci::relay;
 use crate::common::{Project, git, signal};
+use crate::forge::servers::{Kind, Scene};
 
 /// At how many moments each command is killed.
 const MOMENTS: u32 = 20;
@@ -21,14 +23,19 @@ states:
   done: {terminal: true}
 ";
 
-/// A project whose temporary files have a directory of their own.
 fn project() -> Project {
-    let project = Project::with_loop(LOOP).file(".gitignore", "/reports\n/tmp\n").file("work", "");
-    let temporary = project.at("tmp");
-    fs::create_dir(&temporary).unwrap();
+    let project =
+        kept_apart(Project::with_loop(LOOP).file(".gitignore", "/reports\n/tmp\n").file("work", ""));
     git(&project, &["init", "-q"]);
     git(&project, &["add", "-A"]);
     git(&project, &["commit", "-qm", "first"]);
+    project
+}
+
+/// A project whose temporary files have a directory of their own.
+fn kept_apart(project: Project) -> Project {
+    let temporary = project.at("tmp");
+    fs::create_dir(&temporary).unwrap();
     project.env("TMPDIR", temporary.to_string_lossy())
 }
 
@@ -53,27 +60,37 @@ fn entries(directory: &Path) -> Vec<PathBuf> {
     fs::read_dir(directory).into_iter().flatten().map(|entry| entry.unwrap().path()).collect()
 }
 
-/// Kills a command at moments that are spread over the time that it takes.
+/// Kills a command in a project that a run was made in.
+#[track_caller]
+fn check(line: &str) {
+    let project = project();
+    let _ran = project.run(&["run", "main", "--report-dir", "reports"]).code(0);
+    check_in(&project, line);
+}
+
+/// Kills a command at moments that are spread over the time that it takes. `MOMENT` in its line is another word each time.
 #[expect(
     clippy::disallowed_methods,
     reason = "how long a command takes here spreads the moments, and is asserted nowhere"
 )]
 #[track_caller]
-fn check(line: &str) {
-    let project = project();
-    let _ran = project.run(&["run", "main", "--report-dir", "reports"]).code(0);
-    let words: Vec<&str> = line.split_whitespace().collect();
+fn check_in(project: &Project, line: &str) {
+    let words = |moment: &str| -> Vec<String> {
+        line.split_whitespace().map(|word| word.replace("MOMENT", moment)).collect()
+    };
+    let command = |words: &[String]| project.command(&words.iter().map(String::as_str).collect::<Vec<_>>());
     let start = Instant::now();
-    let _ran = project.run(&words);
+    let _ended = command(&words("whole")).output().unwrap();
     let whole = start.elapsed();
-    assert_eq!(left(&project), Vec::<PathBuf>::new(), "{line}, which came to its end");
+    assert_eq!(left(project), Vec::<PathBuf>::new(), "{line}, which came to its end");
     for moment in 0..MOMENTS {
-        let mut child = project.command(&words).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let mut command = command(&words(&moment.to_string()));
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         std::thread::sleep(whole * moment / MOMENTS);
         signal(&child, Signal::KILL);
         child.wait().unwrap();
         let _ran = project.run(&["status"]);
-        assert_eq!(left(&project), Vec::<PathBuf>::new(), "{line}, killed at {moment} of {MOMENTS}");
+        assert_eq!(left(project), Vec::<PathBuf>::new(), "{line}, killed at {moment} of {MOMENTS}");
     }
 }
 
@@ -97,6 +114,26 @@ fn a_look_at_a_bundle_leaves_nothing() {
 fn a_take_over_leaves_nothing() {
     check("resume main --from reports");
     check("rewind main --to 1");
+}
+
+#[test]
+fn what_is_published_leaves_nothing() {
+    let of_fork = relay::left(relay::PASSING, &[], &[]);
+    let github = relay::github(&[("ll-loop-main-test-r77-a1", &of_fork)]);
+    let project = kept_apart(relay::publishing(&github, &relay::run(&of_fork.sha, "success")));
+    let _ran = project.run(&["publish", "--loop", "main"]).code(0);
+    check_in(&project, "publish --loop main --comment");
+}
+
+#[test]
+fn artifacts_leave_nothing() {
+    let scene = Scene::of(Kind::Gitea);
+    let project = kept_apart(scene.job(Project::new().file("report/page", "x"), "7", "JOB"));
+    let _ran = project.run(&["artifact", "upload", "first", "report"]).code(0);
+    let _ran = project.run(&["artifact", "download", "first", "--to", "to"]).code(0);
+    assert_eq!(project.read("to/page"), "x");
+    check_in(&project, "artifact upload name-MOMENT report");
+    check_in(&project, "artifact download first --to again-MOMENT");
 }
 
 #[test]
