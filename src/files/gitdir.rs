@@ -4,7 +4,7 @@
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 
-use super::{place, read};
+use super::{git_includes, place, read};
 
 /// The largest `.git` or `commondir` file that is read, in bytes: each holds one path.
 const MAX_LINK: u64 = 64 * 1024;
@@ -49,11 +49,21 @@ pub fn waited_for(directory: &Path) -> Option<PathBuf> {
     let in_tree = READ_IN_TREE.map(|name| found.root.join(name));
     let in_git =
         [&found.own, &found.shared].into_iter().flat_map(|git| READ_IN_GIT.map(|name| git.join(name)));
-    in_tree.into_iter().chain(in_git).chain(branch(&found)).find(|path| {
-        path.metadata().is_ok_and(|metadata| {
-            let kind = metadata.file_type();
-            kind.is_fifo() || kind.is_char_device()
-        })
+    let fixed = in_tree.into_iter().chain(in_git).chain(branch(&found)).find(|path| is_waited_for(path));
+    fixed.or_else(|| {
+        let configs = [found.shared.join("config"), found.own.join("config.worktree")];
+        // The usual way to say that there is no such file.
+        let is_none = |path: &Path| path == Path::new("/dev/null");
+        let opened = git_includes::opened_by(configs, &found.root).into_iter();
+        opened.filter(|path| !is_none(path)).find(|path| is_waited_for(path))
+    })
+}
+
+/// Tells whether who opens a file there may have to wait.
+fn is_waited_for(path: &Path) -> bool {
+    path.metadata().is_ok_and(|metadata| {
+        let kind = metadata.file_type();
+        kind.is_fifo() || kind.is_char_device()
     })
 }
 

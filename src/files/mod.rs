@@ -2,6 +2,7 @@
 //! with suspicion.
 
 pub mod aside;
+mod git_includes;
 pub mod gitdir;
 pub mod links;
 pub mod place;

@@ -294,6 +294,30 @@ fn a_pipe_in_front_of_git_is_named() {
 }
 
 #[test]
+fn a_pipe_that_the_configuration_of_git_names_is_named() {
+    for setting in
+        ["[include]\n\tpath = \"pipe\"", "[core]\n\texcludesFile = pipe", "[core] attributesFile = ../pipe"]
+    {
+        let project = project();
+        let config = project.read(".git/config");
+        project.write(".git/config", &format!("{config}{setting}\n"));
+        put(&project, "pipe", if setting.contains("[include]") { ".git/pipe" } else { "pipe" });
+        let says = |line: &str| {
+            let ran = ends(&project, line);
+            assert!(ran.all().contains("pipe`, which is not a file"), "{setting}: {line}: {}", ran.all());
+        };
+        says("plan main");
+        says("run main --ci=plain --report-dir reports");
+    }
+    // That nothing is ignored, or that no file has attributes, is said so.
+    let project = project();
+    let config = project.read(".git/config");
+    project.write(".git/config", &format!("{config}[core]\n\texcludesFile = /dev/null\n"));
+    let ran = project.run(&["plan", "main"]);
+    assert!(!ran.all().contains("git would wait"), "{}", ran.all());
+}
+
+#[test]
 fn an_action_that_puts_a_pipe_in_front_of_git_does_not_keep_a_run_from_its_end() {
     let planted = LOOP.replace("echo hi", "mkdir sub; mkfifo sub/.gitignore; touch here; sleep 600");
     let project = project();
