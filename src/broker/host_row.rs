@@ -1,6 +1,8 @@
 //! The CLIs whose service can be brokered: which variables hold a key, which name the service, and how each is told to ask
 //! somebody else. One row a CLI.
 
+use std::net::IpAddr;
+
 use http::Uri;
 
 use super::service::{KeyHeader, ServiceApi, ServiceKey};
@@ -190,10 +192,11 @@ pub fn credentials() -> impl Iterator<Item = &'static str> {
     ROWS.iter().flat_map(HostRow::credentials)
 }
 
-/// Tells whether an address is on this machine.
+/// Tells whether an address is on this machine. A name that only begins like one may lead anywhere.
 pub(super) fn is_loopback(host: &str) -> bool {
-    let host = host.trim_start_matches('[').trim_end_matches(']');
-    host == "localhost" || host == "::1" || host.starts_with("127.")
+    let address = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+    host.eq_ignore_ascii_case("localhost")
+        || address.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
 fn row(host: &str) -> Option<&'static HostRow> {
@@ -303,7 +306,14 @@ mod tests {
         ] {
             assert!(base(fine).is_ok(), "{fine}");
         }
-        assert_eq!(base("http://gateway.example").unwrap_err(), NoBase::Plain("ANTHROPIC_BASE_URL"));
+        for far in [
+            "http://gateway.example",
+            "http://127.evil.com",
+            "http://127.0.0.1.evil.com",
+            "http://localhost.evil.com",
+        ] {
+            assert_eq!(base(far).unwrap_err(), NoBase::Plain("ANTHROPIC_BASE_URL"), "{far}");
+        }
         for none in ["gateway", "ftp://x", "http://", "/v1"] {
             assert_eq!(base(none).unwrap_err(), NoBase::Invalid("ANTHROPIC_BASE_URL"), "{none}");
         }
