@@ -10,7 +10,7 @@ use crate::engine::event::{HostCount, SandboxEvent};
 use crate::engine::request::Setting;
 use crate::evaluate::observation::{Observation, Stop};
 use crate::process::spawn::Program;
-use crate::sandbox::capability::{self, Lack};
+use crate::sandbox::capability::Lack;
 use crate::sandbox::confine::{Confined, Confinement, Wish};
 use crate::sandbox::household::is_telemetry;
 use crate::sandbox::plan::{enforced, left_open};
@@ -72,7 +72,7 @@ impl World {
         if self.sandbox.confinement.is_some() {
             return Ok(());
         }
-        let ready = capability::bwrap(&self.root, self.own_env.get("PATH").map(String::as_str))?;
+        let ready = self.sandbox.engines.bwrap()?;
         let home = self.env.get("HOME").map(PathBuf::from);
         let made = Confinement::new(ready, home, self.sandbox.leading_out.clone())
             .map_err(|error| Lack::Unmade(error.to_string()))?;

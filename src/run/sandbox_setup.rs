@@ -6,6 +6,7 @@ use crate::base::sandbox::{SandboxEngine, SandboxMode, SandboxRules};
 use crate::engine::event::SandboxEvent;
 use crate::engine::request::Setting;
 use crate::host::Host;
+use crate::sandbox::capability::Engines;
 use crate::sandbox::confine::Confinement;
 use crate::sandbox::household::LEADING_OUT;
 
@@ -32,6 +33,8 @@ pub struct SandboxSetup {
     pub has_prompted: bool,
     /// How actions were confined, for the journal.
     pub told: Vec<SandboxEvent>,
+    /// What can confine them here.
+    pub(super) engines: Engines,
     pub(super) confinement: Option<Confinement>,
     pub(super) leading_out: Vec<String>,
 }
@@ -46,9 +49,9 @@ pub(super) enum Confinable {
 
 impl SandboxSetup {
     /// Makes what confines the actions of a run. `env` finds a variable of the run.
-    pub fn new(default: SandboxDefault, env: &dyn Fn(&str) -> Option<String>) -> Self {
+    pub fn new(default: SandboxDefault, engines: Engines, env: &dyn Fn(&str) -> Option<String>) -> Self {
         let leading_out = LEADING_OUT.into_iter().filter_map(env).collect();
-        Self { default, leading_out, ..Self::default() }
+        Self { default, engines, leading_out, ..Self::default() }
     }
 
     /// Enters a loop below: where it says nothing, what was said around it holds. Returns what held before.

@@ -1,5 +1,6 @@
 //! What confines actions on this machine, found out by doing it, and what to do where nothing can.
 
+use std::cell::OnceCell;
 use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
@@ -24,6 +25,29 @@ pub struct BwrapReady {
     pub forbids_namespaces: bool,
     /// As whom actions run, where that is somebody else.
     pub user: Option<GateUser>,
+}
+
+/// The engines of this machine, each tried out when it is first asked for.
+#[derive(Debug, Default)]
+pub struct Engines {
+    root: PathBuf,
+    path: Option<String>,
+    bwrap: OnceCell<Result<BwrapReady, Lack>>,
+}
+
+impl Engines {
+    /// Knows a working tree, and the `PATH` on which programs are looked for. Nothing is tried yet.
+    pub fn new(root: &Path, path: Option<&str>) -> Self {
+        Self { root: root.to_owned(), path: path.map(str::to_owned), ..Self::default() }
+    }
+
+    /// Returns the bubblewrap that confines actions in this working tree.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn bwrap(&self) -> Result<BwrapReady, Lack> {
+        self.bwrap.get_or_init(|| bwrap(&self.root, self.path.as_deref())).clone()
+    }
 }
 
 /// Why actions cannot be confined here.

@@ -11,7 +11,7 @@ use super::capability::BwrapReady;
 use super::household::{CREDENTIALS, LEADING_OUT, OPENED, addresses, identity, of_host};
 use super::order::{GATE, GateOrder, GateReport, Reached, disguised};
 use super::plan::{PROXY_PORT, PlanFacts, bwrap_options, is_below, plan};
-use super::protected::{self, CONTINUATION, Protected};
+use super::protected::{self, CONTINUATION, Masks, Protected};
 use crate::base::sandbox::{HostPattern, SandboxMode, SandboxNet, SandboxRules};
 use crate::files::gitdir::{self, GitDirectory};
 use crate::files::read::{self, MIB};
@@ -54,7 +54,7 @@ pub struct Wish<'w> {
 #[derive(Debug)]
 pub struct Confined {
     protected: Protected,
-    masks: Vec<PathBuf>,
+    masks: Masks,
     root: PathBuf,
     git: Vec<PathBuf>,
     aside: PathBuf,
@@ -206,7 +206,8 @@ impl Confinement {
             private_tmp: text(&self.at("tmp")),
             above_protected: protected.above(&root, &git).iter().map(|path| text(path)).collect(),
             protected: protected.bound().map(|path| text(path)).collect(),
-            absent: texts(&masks),
+            absent_files: texts(&masks.files),
+            absent_directories: texts(&masks.directories),
             exclude,
             written: continuation(&root),
             read: texts(wish.read).into_iter().chain(programs_elsewhere(&env, &root)).collect(),
@@ -383,14 +384,14 @@ fn on_path(env: &BTreeMap<String, String>) -> impl Iterator<Item = &str> {
 }
 
 /// Writes what git is told to leave out, with what stands in for protected files that are not there.
-fn exclude(root: &Path, masks: &[PathBuf], own: &Path) -> io::Result<Option<(String, String)>> {
+fn exclude(root: &Path, masks: &Masks, own: &Path) -> io::Result<Option<(String, String)>> {
     let info = root.join(".git/info");
     if !info.is_dir() {
         return Ok(None);
     }
     let place = info.join("exclude");
     let mut content = read::text(&place, MIB).unwrap_or_default();
-    let masks = masks.iter().filter_map(|mask| mask.strip_prefix(root).ok());
+    let masks = masks.all().filter_map(|mask| mask.strip_prefix(root).ok());
     for mask in masks.filter(|mask| !mask.starts_with(".git")) {
         content.push_str(&format_line(mask));
     }
@@ -472,7 +473,7 @@ impl Reach {
 impl Confined {
     /// Looks at what the action left, before anything else of ours looks at the working tree.
     pub fn end(self) -> ConfinedEnd {
-        protected::remove_masks(&self.masks);
+        self.masks.remove();
         let report = read::bytes(&self.report, MIB)
             .ok()
             .and_then(|text| serde_json::from_slice::<GateReport>(&text).ok());

@@ -37,6 +37,9 @@ pub enum Mount {
     Empty(String),
     /// An empty directory in which nothing can be made.
     Nothing(String),
+    /// An empty directory in the place of a protected one that is not there. What somebody makes in it by force is gone
+    /// with the action.
+    Mask(String),
     /// Few harmless devices.
     Devices,
     /// Its own processes.
@@ -68,8 +71,10 @@ pub struct PlanFacts {
     pub above_protected: Vec<String>,
     /// Protected paths that are there.
     pub protected: Vec<String>,
-    /// Protected paths that are not there.
-    pub absent: Vec<String>,
+    /// Protected files that are not there.
+    pub absent_files: Vec<String>,
+    /// Protected directories that are not there.
+    pub absent_directories: Vec<String>,
     /// What is excluded from the repository, with those; and the file of git that it takes the place of.
     pub exclude: Option<(String, String)>,
     /// Files below protected directories that may be written all the same.
@@ -118,8 +123,10 @@ pub fn plan(mode: SandboxMode, net: &SandboxNet, facts: &PlanFacts) -> Plan {
     let above = facts.above_protected.iter().filter(|path| facts.is_written(path));
     mounts.extend(above.cloned().map(Mount::Write));
     mounts.extend(facts.protected.iter().chain(&facts.read_again).cloned().map(Mount::Read));
-    let absent = facts.absent.iter().filter(|path| facts.is_written(path));
-    mounts.extend(absent.map(|path| Mount::ReadAs { from: facts.blank.clone(), to: path.clone() }));
+    let files = facts.absent_files.iter().filter(|path| facts.is_written(path));
+    mounts.extend(files.map(|path| Mount::ReadAs { from: facts.blank.clone(), to: path.clone() }));
+    let directories = facts.absent_directories.iter().filter(|path| facts.is_written(path));
+    mounts.extend(directories.cloned().map(Mount::Mask));
     mounts
         .extend(facts.exclude.iter().map(|(from, to)| Mount::ReadAs { from: from.clone(), to: to.clone() }));
     mounts.extend(facts.written.iter().cloned().map(Mount::Write));
@@ -130,7 +137,17 @@ pub fn plan(mode: SandboxMode, net: &SandboxNet, facts: &PlanFacts) -> Plan {
     mounts.extend(facts.read.iter().cloned().map(Mount::Read));
     mounts.push(Mount::ReadAs { from: facts.program.clone(), to: PROGRAM.to_owned() });
     mounts.push(Mount::ReadAs { from: facts.doors.clone(), to: DOORS.to_owned() });
-    Plan { mounts, has_own_net: *net != SandboxNet::Any }
+    Plan { mounts: uncovered(mounts), has_own_net: *net != SandboxNet::Any }
+}
+
+/// Leaves out what a later mount covers as a whole: each one costs an engine time.
+fn uncovered(mounts: Vec<Mount>) -> Vec<Mount> {
+    let mut kept: Vec<Mount> = Vec::with_capacity(mounts.len());
+    for mount in mounts {
+        kept.retain(|earlier| !is_below(earlier.place(), mount.place()));
+        kept.push(mount);
+    }
+    kept
 }
 
 /// The home: private, with what lies in the user's to read. Strictly, only programs of it are there.
@@ -142,6 +159,22 @@ fn home(mode: SandboxMode, facts: &PlanFacts) -> Vec<Mount> {
     };
     let private = Mount::WriteAs { from: facts.private_home.clone(), to: home.clone() };
     std::iter::once(private).chain(seen.iter().cloned().map(Mount::Read)).collect()
+}
+
+impl Mount {
+    /// Returns where it is inside.
+    pub fn place(&self) -> &str {
+        match self {
+            Self::Read(path)
+            | Self::Write(path)
+            | Self::Empty(path)
+            | Self::Nothing(path)
+            | Self::Mask(path) => path,
+            Self::ReadAs { to, .. } | Self::WriteAs { to, .. } => to,
+            Self::Devices => "/dev",
+            Self::Processes => "/proc",
+        }
+    }
 }
 
 impl PlanFacts {
@@ -184,8 +217,11 @@ pub fn bwrap_options(plan: &Plan) -> Vec<String> {
             Mount::WriteAs { from, to } => push(&["--bind", from, to]),
             Mount::Empty(path) => push(&["--tmpfs", path]),
             Mount::Nothing(path) => push(&["--tmpfs", path, "--remount-ro", path]),
-            Mount::Devices => push(&["--dev", "/dev"]),
-            Mount::Processes => push(&["--proc", "/proc"]),
+            // To be made read-only as well would cost as much as a bind.
+            Mount::Mask(path) => push(&["--perms", "0555", "--tmpfs", path]),
+            Mount::Devices | Mount::Processes => {
+                push(&[if *mount == Mount::Devices { "--dev" } else { "--proc" }, mount.place()]);
+            }
         }
     }
     options
@@ -228,7 +264,8 @@ mod tests {
             home_programs: vec!["/home/me/.cargo/bin".to_owned()],
             above_protected: vec!["/w".to_owned(), "/w/.git".to_owned()],
             protected: vec!["/w/.git/hooks".to_owned(), "/w/.loops".to_owned()],
-            absent: vec!["/w/.npmrc".to_owned(), "/w/.git/config.worktree".to_owned()],
+            absent_files: vec!["/w/.npmrc".to_owned(), "/w/.git/config.worktree".to_owned()],
+            absent_directories: vec!["/w/src/.github".to_owned(), "/w/.codex".to_owned()],
             blank: "/t/blank".to_owned(),
             ..PlanFacts::default()
         }
@@ -246,6 +283,8 @@ mod tests {
         let blank = |path: &str| Mount::ReadAs { from: "/t/blank".to_owned(), to: path.to_owned() };
         assert!(at(&blank("/w/.git/config.worktree")).is_some());
         assert!(at(&blank("/w/.npmrc")).is_none(), "nobody can write there");
+        let mask = |path: &str| Mount::Mask(path.to_owned());
+        assert!(at(&mask("/w/src/.github")).is_some() && at(&mask("/w/.codex")).is_none());
         assert!(at(&read("/home/me/.gitconfig")).is_some());
         assert!(plan.has_own_net);
     }
@@ -256,6 +295,23 @@ mod tests {
         assert!(!plan.mounts.contains(&Mount::Read("/home/me/.gitconfig".to_owned())));
         assert!(plan.mounts.contains(&Mount::Read("/home/me/.cargo/bin".to_owned())));
         assert!(!plan.has_own_net && !bwrap_options(&plan).contains(&"--unshare-net".to_owned()));
+    }
+
+    #[test]
+    fn what_is_covered_is_not_mounted() {
+        let (read, write) =
+            (|path: &str| Mount::Read(path.to_owned()), |path: &str| Mount::Write(path.to_owned()));
+        let nothing = Mount::Nothing("/w/b".to_owned());
+        let mounts = vec![
+            read("/"),
+            read("/w"),
+            write("/w"),
+            write("/w/b/c"),
+            write("/w/a"),
+            read("/w/a"),
+            nothing.clone(),
+        ];
+        assert_eq!(uncovered(mounts), [read("/"), write("/w"), read("/w/a"), nothing]);
     }
 
     #[test]

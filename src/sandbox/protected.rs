@@ -22,6 +22,10 @@ const OURS: [&str; 4] = [".loops/.running", ".loops/.history", ".loops/.worktree
 /// The file in which an agent leaves word for the next session.
 pub const CONTINUATION: &str = ".claude/ll-continue-prompt.md";
 
+/// Protected paths that are directories where they are there, so that an empty one stands in for them.
+const DIRECTORIES: [&str; 9] =
+    [".git/hooks", ".github", ".codex", ".gemini", ".qwen", ".cursor", ".vscode", ".devcontainer", ".husky"];
+
 /// A file beyond this size is not copied: it is compared by its size and times.
 const MOST_COPIED: u64 = 4 * 1024 * 1024;
 
@@ -201,20 +205,44 @@ impl FileCopy {
     }
 }
 
-/// Returns the paths at the root that are protected and not there, and whose directory is.
-pub fn absent(root: &Path) -> Vec<PathBuf> {
-    // Git takes the content of `commondir` for a path, and `.claude` has a file in it that may be written.
-    let can_be_masked = |path: &&str| !matches!(*path, ".git/commondir" | ".loops" | ".claude");
-    let paths = sandboxed_at_root().filter(can_be_masked).map(|path| root.join(path));
-    paths.filter(|path| path.symlink_metadata().is_err() && path.parent().is_some_and(Path::is_dir)).collect()
+/// What stands in for protected paths that are not there.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Masks {
+    /// In the place of files.
+    pub files: Vec<PathBuf>,
+    /// In the place of directories.
+    pub directories: Vec<PathBuf>,
 }
 
-/// Removes what stood in for protected files that were not there.
-pub fn remove_masks(masks: &[PathBuf]) {
-    for mask in masks {
-        let is_ours = mask.symlink_metadata().is_ok_and(|found| found.is_file() && found.len() == 0);
-        if is_ours {
-            let _vanished = fs_err::remove_file(mask);
+/// Returns the paths at the root that are protected and not there, and whose directory is.
+pub fn absent(root: &Path) -> Masks {
+    // Git takes the content of `commondir` for a path, and `.claude` has a file in it that may be written.
+    let can_be_masked = |path: &&str| !matches!(*path, ".git/commondir" | ".loops" | ".claude");
+    let is_absent =
+        |path: &PathBuf| path.symlink_metadata().is_err() && path.parent().is_some_and(Path::is_dir);
+    let (directories, files): (Vec<_>, Vec<_>) =
+        sandboxed_at_root().filter(can_be_masked).partition(|path| DIRECTORIES.contains(path));
+    let here = |names: Vec<&str>| names.into_iter().map(|name| root.join(name)).filter(is_absent).collect();
+    Masks { files: here(files), directories: here(directories) }
+}
+
+impl Masks {
+    /// Returns all of them.
+    pub fn all(&self) -> impl Iterator<Item = &PathBuf> {
+        self.files.iter().chain(&self.directories)
+    }
+
+    /// Removes them where they are still what was made: empty.
+    pub fn remove(&self) {
+        for mask in &self.files {
+            let is_ours = mask.symlink_metadata().is_ok_and(|found| found.is_file() && found.len() == 0);
+            if is_ours {
+                let _vanished = fs_err::remove_file(mask);
+            }
+        }
+        for mask in &self.directories {
+            // It is not removed where something is in it, or where it is no directory.
+            let _in_use = std::fs::remove_dir(mask);
         }
     }
 }
@@ -369,14 +397,18 @@ mod tests {
     fn masks_stand_only_where_nothing_is_and_go_when_nobody_wrote_them() {
         let tree = tree(&[".github/x", ".git/config"]);
         let absent = absent(tree.path());
-        let has = |path: &str| absent.contains(&tree.path().join(path));
+        let has = |path: &str| absent.all().any(|mask| *mask == tree.path().join(path));
         assert!(has(".npmrc") && has(".git/hooks") && has("lefthook.yml"));
+        assert!(absent.directories.contains(&tree.path().join(".codex")));
         assert!(
             !has(".github") && !has(".git/config") && !has(".git/commondir") && !has(".cargo/config.toml")
         );
         fs_err::write(tree.path().join(".npmrc"), "").unwrap();
         fs_err::write(tree.path().join(".envrc"), "x").unwrap();
-        remove_masks(&absent);
-        assert!(!tree.path().join(".npmrc").exists() && tree.path().join(".envrc").exists());
+        fs_err::create_dir(tree.path().join(".codex")).unwrap();
+        fs_err::create_dir_all(tree.path().join(".qwen/mine")).unwrap();
+        absent.remove();
+        let is_there = [".npmrc", ".envrc", ".codex", ".qwen"].map(|path| tree.path().join(path).exists());
+        assert_eq!(is_there, [false, true, false, true]);
     }
 }

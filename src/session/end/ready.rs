@@ -32,7 +32,7 @@ use crate::run::area::Area;
 use crate::run::checkpoint::Checkpoints;
 use crate::run::projection::Projection;
 use crate::run::replay::Left;
-use crate::run::sandbox_setup::{SandboxDefault, SandboxSetup};
+use crate::run::sandbox_setup::SandboxSetup;
 use crate::run::tree_snapshots::TreeSnapshots;
 use crate::run::{self, AgentSetup, Lost, Rules, RunMoments, SubLoop, Surprises, World, conduct};
 use crate::session::audience::Audience;
@@ -44,6 +44,7 @@ use crate::session::interrupts::Interrupts;
 use crate::session::key;
 use crate::session::options::RunOptions;
 use crate::session::prepare::claim::{passed_on, surroundings};
+use crate::session::prepare::confinement::SandboxDecision;
 use crate::session::prepare::left_behind;
 use crate::session::prepare::lock::Lock;
 use crate::session::prepare::prepared::Prepared;
@@ -67,7 +68,7 @@ pub(crate) struct Launch<'s> {
     pub(crate) clock: Clock,
     pub(crate) agents: AgentSetup,
     /// What confines actions where the loop says nothing.
-    pub(crate) sandbox: SandboxDefault,
+    pub(crate) sandbox: SandboxDecision,
     pub(crate) territory: Territory,
     pub(crate) area: Area,
     pub(crate) claim: Claim,
@@ -192,7 +193,9 @@ impl Launch<'_> {
             remarks: Vec::new(),
             moments: RunMoments::default(),
             surprises: Surprises::default(),
-            sandbox: SandboxSetup::new(sandbox, &|name| session.env.get(name).map(str::to_owned)),
+            sandbox: SandboxSetup::new(sandbox.default, sandbox.engines, &|name| {
+                session.env.get(name).map(str::to_owned)
+            }),
             rules: Rules::default(),
             artifact: None,
             state_failure: None,

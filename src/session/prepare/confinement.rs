@@ -9,7 +9,7 @@ use crate::forge::github::workflow_event::WorkflowEvent;
 use crate::host::Host;
 use crate::machine::{Action, Machine, Step};
 use crate::run::sandbox_setup::{SandboxDefault, may_be_left_to};
-use crate::sandbox::capability::{self, Lack};
+use crate::sandbox::capability::{Engines, Lack};
 use crate::session::context::Session;
 use crate::session::error::{Error, Kind};
 
@@ -27,11 +27,32 @@ pub(crate) struct ConfinedRun<'r> {
     pub(crate) located: &'r Located,
 }
 
-/// Decides what confines actions whose loop says nothing, after what the loop says was found possible.
-pub(crate) fn decide(
+/// What confines the actions of a run.
+pub(crate) struct SandboxDecision {
+    /// What confines actions of which the loop says nothing.
+    pub(crate) default: SandboxDefault,
+    /// What was tried on the way.
+    pub(crate) engines: Engines,
+}
+
+/// Decides what confines the actions of a run, after what its loop says was found possible.
+pub(crate) fn settle(
     run: &ConfinedRun<'_>,
     machine: &Machine,
     below: &[Rc<Machine>],
+    session: &Session<'_>,
+) -> Result<SandboxDecision, Error> {
+    let engines = Engines::new(&run.located.root, session.env.get("PATH"));
+    let default = decide(run, machine, below, &engines, session)?;
+    Ok(SandboxDecision { default, engines })
+}
+
+/// Decides what confines actions whose loop says nothing, after what the loop says was found possible.
+fn decide(
+    run: &ConfinedRun<'_>,
+    machine: &Machine,
+    below: &[Rc<Machine>],
+    engines: &Engines,
     session: &Session<'_>,
 ) -> Result<SandboxDefault, Error> {
     let event = WorkflowEvent::read(&session.env.lookup());
@@ -73,7 +94,7 @@ pub(crate) fn decide(
     if !is_needed && !is_wanted && !is_by_default {
         return Ok(default);
     }
-    match capability::bwrap(&run.located.root, session.env.get("PATH")) {
+    match engines.bwrap() {
         Ok(_) => Ok(default),
         Err(lack) if is_needed || is_of_strangers => Err(unavailable(&lack)),
         Err(lack) if !is_by_default => {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
 
-use super::confinement::{self, ConfinedRun};
+use super::confinement::{self, ConfinedRun, SandboxDecision};
 use super::library::{self, Library};
 use super::{guidance, key_holder};
 use crate::base::sandbox::SandboxMode;
@@ -23,7 +23,6 @@ use crate::machine::{Action, Budget, Machine, OnHandoff, Step};
 use crate::process::spawn;
 use crate::run::host_patience::Patience;
 use crate::run::recording::{Mode, Recording};
-use crate::run::sandbox_setup::SandboxDefault;
 use crate::run::{AgentSetup, access};
 use crate::session::context::Session;
 use crate::session::error::{Error, Kind};
@@ -40,7 +39,7 @@ pub(crate) struct Decided {
     /// How the run continues after a hand-off; overrides the loop.
     pub(crate) on_handoff: Option<OnHandoff>,
     /// What confines actions where the loop says nothing.
-    pub(crate) sandbox: SandboxDefault,
+    pub(crate) sandbox: SandboxDecision,
 }
 
 /// Up to so many states get a warning of their own; more of them share one.
@@ -84,7 +83,7 @@ pub(crate) fn decide(
     }
     // What is refused whatever the machine can do comes first.
     let run = ConfinedRun { asked: options.sandbox, in_ci, llm, host, located };
-    let sandbox = confinement::decide(&run, machine, &below, session)?;
+    let sandbox = confinement::settle(&run, machine, &below, session)?;
     let subject = Consent { repository: links::repository(&located.root, None), loaded, library };
     for one in all() {
         if llm == Llm::On && !one.llm.is_forbidden {
