@@ -10,9 +10,9 @@ use std::io::{Cursor, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
+use ll_loop::internals::bundle::earlier_report;
 use ll_loop::internals::bundle::manifest::{Manifest, repository};
 use ll_loop::internals::bundle::open::{self, Bundle};
-use ll_loop::internals::bundle::earlier_report;
 use ll_loop::internals::files::unzip::UnzipLimits;
 use ll_loop::internals::forge::archive;
 use serde_json::{Value, json};

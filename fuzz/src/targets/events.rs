@@ -12,9 +12,9 @@ use ll_loop::internals::definition::vendored::LockFile;
 use ll_loop::internals::forge::github::artifacts::{
     ArtifactOrigin, FoundArtifact, HeadRepository, RunsMeant, origin,
 };
-use ll_loop::internals::forge::github::workflow_event::{WorkflowEvent, is_sha, short};
 use ll_loop::internals::forge::github::repository::RepositoryName;
 use ll_loop::internals::forge::github::results::{ListedArtifact, check_name};
+use ll_loop::internals::forge::github::workflow_event::{WorkflowEvent, is_sha, short};
 use ll_loop::internals::report::nights::History;
 use serde_json::Value;
 use tempfile::NamedTempFile;
