@@ -5,6 +5,7 @@
 //!
 //! ```text
 //!   cli           the command line; nobody imports it
+//!    ├── editor     loops in an editor: the language server, and what it shares with `validate`
 //!    ├── doctor     what works on this machine
 //!    ├── inspect    looks at runs: why, diff, replay, repro, statistics, reports
 //!    ├── shelf      the loops of a project: copies, the catalogue, a first loop
@@ -112,6 +113,7 @@ mod criteria;
 mod definition;
 mod deliver;
 mod doctor;
+mod editor;
 mod engine;
 mod evaluate;
 mod fanout;

@@ -24,6 +24,7 @@ use super::commands::hook::HookArgs;
 use super::commands::init::InitArgs;
 use super::commands::list::ListArgs;
 use super::commands::logs::LogsArgs;
+use super::commands::lsp::LspArgs;
 use super::commands::man::ManArgs;
 use super::commands::merge::MergeArgs;
 use super::commands::plan::PlanArgs;
@@ -148,6 +149,8 @@ pub(super) enum Command {
     Schema(SchemaArgs),
     /// Print the script that completes commands, loops and runs in a shell
     Completions(CompletionsArgs),
+    /// Serve an editor: what `validate` says, as you type
+    Lsp(LspArgs),
     /// Write the manual pages
     Man(ManArgs),
     /// Print the version
@@ -183,7 +186,7 @@ const GROUPS: [(&str, &[&str]); 7] = [
     ("Share", &["bundle", "deliver", "publish", "artifact"]),
     ("CI", &["plan", "merge"]),
     ("Agents", &["criteria", "hook"]),
-    ("The program", &["completions", "man", "schema", "version", "help"]),
+    ("The program", &["lsp", "completions", "man", "schema", "version", "help"]),
 ];
 
 /// Reads a command line: arguments without the program's name first.

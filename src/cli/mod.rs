@@ -191,6 +191,7 @@ fn execute(command: &Command, env: &Environment, output: &Output) -> Result<u8, 
         Command::CompleteLine(args) => {
             Ok(completions::complete_line(args, Args::command(), &session()?, output))
         }
+        Command::Lsp(args) => Ok(commands::lsp::lsp(args, args::commands(), &session()?)),
         Command::Version => Ok(commands::version::version(output)),
         Command::Continue(args) => commands::go_on::go_on(args, &session()?),
         Command::Action(args) => commands::action::action(args, &session()?, output),

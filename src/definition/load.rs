@@ -30,7 +30,8 @@ use crate::base::node::Node;
 use crate::base::path::DocPath;
 use crate::base::text;
 use crate::files::place::{self, resolved};
-use crate::files::read::{self, Unread};
+use crate::files::read::Unread;
+use crate::files::unsaved::UnsavedTexts;
 
 /// A loop file that exists.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,6 +48,8 @@ pub struct Located {
     pub reach: Reach,
     /// Whether copies of loops from other repositories have to be what was added.
     pub copies: Copies,
+    /// What stands above the files on disk.
+    pub unsaved: UnsavedTexts,
 }
 
 /// Where the files of a loop may lie, with all links followed.
@@ -91,6 +94,12 @@ impl Located {
     pub fn taking(self, copies: Copies) -> Self {
         Self { copies, ..self }
     }
+
+    /// Says what stands above the files on disk.
+    #[must_use]
+    pub fn beneath(self, unsaved: UnsavedTexts) -> Self {
+        Self { unsaved, ..self }
+    }
 }
 
 /// A file that was found in a directory of loops. It need not be a loop.
@@ -98,6 +107,8 @@ impl Located {
 pub struct Listed {
     /// Its path in that directory, without the extension.
     pub name: String,
+    /// The file.
+    pub path: PathBuf,
     /// Where it is, or why no loop can be named like that.
     pub located: Result<Located, LoadError>,
     /// The file that is found by this name instead of this one.
@@ -324,7 +335,8 @@ fn built_in(file: Builtin, cwd: &Path) -> Located {
     let root = project.unwrap_or_else(|| cwd.to_owned());
     let reach = Reach::of(&root, &root);
     let (shown, path) = (file.place().display().to_string(), file.place());
-    Located { shown, path, name: None, root, reach, copies: Copies::default() }
+    let (copies, unsaved) = (Copies::default(), UnsavedTexts::default());
+    Located { shown, path, name: None, root, reach, copies, unsaved }
 }
 
 /// Finds a file of a project, and leaves it to others which loop may be meant.
@@ -487,6 +499,14 @@ fn at_path(asked: &str, path: &Path, cwd: &Path) -> Result<Located, LoadError> {
         }
         return Err(LoadError::NoFile { path: asked.into(), nearest: neighbour(asked, path) });
     }
+    unsaved(asked, path, cwd)
+}
+
+/// Finds the place of a file that need not have been saved yet.
+///
+/// # Errors
+/// No loop can have its name.
+pub fn unsaved(asked: &str, path: &Path, cwd: &Path) -> Result<Located, LoadError> {
     let root = root_of(path, cwd);
     let name =
         name_of(path, &root).map_err(|source| LoadError::BadName { asked: asked.to_owned(), source })?;
@@ -554,7 +574,8 @@ fn located(path: PathBuf, name: Option<LoopName>, root: PathBuf, cwd: &Path) -> 
         Some(copy) => Reach::Within(vec![resolved(&copy.root())]),
         None => Reach::of(&path, &root),
     };
-    Located { path, name, root, shown, reach, copies: Copies::default() }
+    let (copies, unsaved) = (Copies::default(), UnsavedTexts::default());
+    Located { path, name, root, shown, reach, copies, unsaved }
 }
 
 /// Returns a path as seen from the working directory, unless the way up is longer than the path itself is clear.
@@ -618,10 +639,10 @@ pub fn list_below(directory: &Path, cwd: &Path) -> Vec<Listed> {
 
 fn listed(name: String, path: PathBuf, root: &Path, cwd: &Path, hidden_by: Option<PathBuf>) -> Listed {
     let located = match name_of(&path, root) {
-        Ok(known) => Ok(located(path, known, root.to_owned(), cwd)),
+        Ok(known) => Ok(located(path.clone(), known, root.to_owned(), cwd)),
         Err(source) => Err(LoadError::BadName { asked: relative(&path, cwd).display().to_string(), source }),
     };
-    Listed { name, located, hidden_by }
+    Listed { name, path, located, hidden_by }
 }
 
 /// Reads a loop file and every file it takes over.
@@ -663,13 +684,13 @@ fn library(shown: &str, text: &str) -> Option<FragmentLibrary> {
 /// Reads the loop file itself, and returns where it is with all links followed.
 fn file(located: &Located) -> Result<(PathBuf, String), LoadError> {
     if let Some(copy) = CopiedFile::at(&located.path) {
-        return Ok((copy.file(), copied(&copy, located.copies)?));
+        return Ok((copy.file(), copied(&copy, located)?));
     }
     let path = resolved(&located.path);
     if !located.reach.holds(&path) {
         return Err(LoadError::Outside { path: located.shown.clone().into() });
     }
-    Ok((path, read(&located.path)?))
+    Ok((path, read(&located.path, &located.unsaved)?))
 }
 
 /// Returns the digest of a definition: of the bytes of its file, or of the digests of all its files in the order in
@@ -701,7 +722,7 @@ fn fetch(reference: &Reference<'_>, located: &Located, cwd: &Path) -> Result<Fet
     }
     let root = &located.root;
     if let Some(copy) = CopiedFile::at(reference.from) {
-        return fetch_in_copy(reference, &copy, located.copies, cwd).map(|file| match file {
+        return fetch_in_copy(reference, &copy, located, cwd).map(|file| match file {
             InCopy::Copied(fetched) => fetched,
             InCopy::OfProgram(file) => taken(file),
         });
@@ -713,7 +734,7 @@ fn fetch(reference: &Reference<'_>, located: &Located, cwd: &Path) -> Result<Fet
         let copy = by_copy(reference.name, root).map_err(|error| Explanation::new(with_help(&error)))?;
         let copy = CopiedFile::at(&copy.path)
             .ok_or_else(|| Explanation::new(format!("there is no `{}`", reference.name)))?;
-        return fetched(&copy, located.copies, cwd);
+        return fetched(&copy, located, cwd);
     }
     let name = Path::new(reference.name);
     let beside = reference.from.parent().unwrap_or(Path::new(".")).join(name);
@@ -758,9 +779,9 @@ fn fetch(reference: &Reference<'_>, located: &Located, cwd: &Path) -> Result<Fet
             .ok_or_else(|| Explanation::new(format!("there is no `{}`", shown(path, cwd))));
     };
     if let Some(copy) = CopiedFile::at(&path) {
-        return fetched(&copy, located.copies, cwd);
+        return fetched(&copy, located, cwd);
     }
-    let text = read(&path)?;
+    let text = read(&path, &located.unsaved)?;
     Ok(Fetched { shown: shown(&path, cwd), path: real, text })
 }
 
@@ -774,11 +795,11 @@ enum InCopy {
 fn fetch_in_copy(
     reference: &Reference<'_>,
     copy: &CopiedFile,
-    copies: Copies,
+    located: &Located,
     cwd: &Path,
 ) -> Result<InCopy, Explanation> {
     if let Some(found) = copy.find(naming(reference.kind), reference.name)? {
-        return fetched(&found, copies, cwd).map(InCopy::Copied);
+        return fetched(&found, located, cwd).map(InCopy::Copied);
     }
     let file = Builtin::named(reference.name).filter(|_| reference.kind != ReferenceKind::Text);
     file.map(InCopy::OfProgram).ok_or_else(|| {
@@ -797,8 +818,8 @@ pub(crate) fn naming(kind: ReferenceKind) -> Naming {
 }
 
 /// Reads a file of a copy for the file that names it.
-fn fetched(copy: &CopiedFile, copies: Copies, cwd: &Path) -> Result<Fetched, Explanation> {
-    let text = copied(copy, copies).map_err(|error| match error.help() {
+fn fetched(copy: &CopiedFile, located: &Located, cwd: &Path) -> Result<Fetched, Explanation> {
+    let text = copied(copy, located).map_err(|error| match error.help() {
         Some(help) => Explanation::new(format!("{error}; {help}")),
         None => error.into(),
     })?;
@@ -806,10 +827,10 @@ fn fetched(copy: &CopiedFile, copies: Copies, cwd: &Path) -> Result<Fetched, Exp
     Ok(Fetched { shown: shown(&path, cwd), path, text })
 }
 
-/// Reads a file of a copy.
-fn copied(copy: &CopiedFile, copies: Copies) -> Result<String, LoadError> {
-    let text = read(&copy.file())?;
-    copy.check(&text, copies)?;
+/// Reads a file of a copy for a loop.
+fn copied(copy: &CopiedFile, located: &Located) -> Result<String, LoadError> {
+    let text = read(&copy.file(), &located.unsaved)?;
+    copy.check(&text, located.copies)?;
     Ok(text)
 }
 
@@ -900,8 +921,8 @@ fn once_each(findings: Diagnostics, sources: &Sources, tree: &Node) -> Diagnosti
 }
 
 /// Reads a regular file of bounded size.
-fn read(path: &Path) -> Result<String, LoadError> {
-    read::text(path, MAX_SIZE as u64).map_err(|unread| {
+fn read(path: &Path, unsaved: &UnsavedTexts) -> Result<String, LoadError> {
+    unsaved.text(path, MAX_SIZE as u64).map_err(|unread| {
         let path = path.to_owned();
         match unread {
             Unread::Absent => LoadError::NoFile { path, nearest: None },

@@ -138,15 +138,44 @@ fn path(place: &FindingPlace) -> String {
     }
 }
 
+/// A finding as an object, with the bytes that it is about.
+pub struct PlacedFinding {
+    /// The object, as [`to_json`] returns it.
+    pub object: Value,
+    /// Where it is; a file as a whole is its first character.
+    pub span: Span,
+    /// What explains it, with a remark.
+    pub related: Option<(Span, String)>,
+}
+
+/// Returns what [`to_json`] does, with places for programs that do not count characters.
+pub fn placed(findings: &Diagnostics, sources: &Sources, tree: Option<&Node>) -> Vec<PlacedFinding> {
+    let whole = || Span { file: FileId(0), range: 0..0 };
+    let place = |(finding, span): (&Diagnostic, Option<Span>)| PlacedFinding {
+        object: object(finding, span.clone(), sources, tree),
+        span: span.unwrap_or_else(whole),
+        related: finding
+            .related
+            .as_ref()
+            .map(|(at, remark)| (sources.locate(at, tree).unwrap_or_else(whole), remark.clone())),
+    };
+    let mut all: Vec<PlacedFinding> = in_order(findings, sources, tree).into_iter().map(place).collect();
+    let rest = rest(findings.total() - all.len());
+    all.extend(rest.map(|object| PlacedFinding { object, span: whole(), related: None }));
+    all
+}
+
+/// Returns the object for findings that are only counted.
+fn rest(count: usize) -> Option<Value> {
+    (count > 0)
+        .then(|| json!({"code": "more", "severity": "note", "message": format!("there are {count} more")}))
+}
+
 /// Returns one object a finding; after the first thousand, one for the rest.
 pub fn to_json(findings: &Diagnostics, sources: &Sources, tree: Option<&Node>) -> Vec<Value> {
     let mut objects: Vec<Value> =
         with_paths(findings, sources, tree).into_iter().map(|(_, object)| object).collect();
-    let rest = findings.total() - objects.len();
-    if rest > 0 {
-        objects
-            .push(json!({"code": "more", "severity": "note", "message": format!("there are {rest} more")}));
-    }
+    objects.extend(rest(findings.total() - objects.len()));
     objects
 }
 

@@ -10,4 +10,5 @@ pub mod read;
 pub mod replace;
 pub mod secret;
 pub mod transient;
+pub mod unsaved;
 pub mod unzip;

@@ -6,6 +6,7 @@ use super::environment::Environment;
 use super::interrupts::StopBy;
 use super::talk::Talk;
 use crate::base::redact::Redactor;
+use crate::files::unsaved::UnsavedTexts;
 use crate::run::Helper;
 
 /// An environment, a directory, and the [`Talk`] that messages go to.
@@ -25,6 +26,8 @@ pub struct Session<'a> {
     pub(crate) guard: Option<Vec<String>>,
     /// What may stop runs.
     pub(crate) stop_by: StopBy,
+    /// What stands above the files of loops on disk.
+    pub(crate) unsaved: UnsavedTexts,
 }
 
 impl<'a> Session<'a> {
@@ -39,6 +42,7 @@ impl<'a> Session<'a> {
             helper: Helper::default(),
             guard: None,
             stop_by: StopBy::default(),
+            unsaved: UnsavedTexts::default(),
             env,
             talk,
         })
@@ -62,6 +66,13 @@ impl<'a> Session<'a> {
     #[must_use]
     pub fn stopped_by(mut self, stop_by: StopBy) -> Self {
         self.stop_by = stop_by;
+        self
+    }
+
+    /// Takes what an editor has not saved for what is in the files of loops and of their tests.
+    #[must_use]
+    pub(crate) fn beneath(mut self, unsaved: UnsavedTexts) -> Self {
+        self.unsaved = unsaved;
         self
     }
 

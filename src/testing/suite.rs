@@ -216,7 +216,8 @@ fn walk_loops(directory: &Path, depth: usize, files: &mut Vec<PathBuf>) {
     }
 }
 
-fn placed(path: &Path, session: &Session<'_>) -> TestPlace {
+/// Makes the place of a test file.
+pub(crate) fn placed(path: &Path, session: &Session<'_>) -> TestPlace {
     let root = path
         .ancestors()
         .find(|above| above.file_name().is_some_and(|name| name == DIRECTORY))
@@ -272,7 +273,9 @@ pub(crate) fn at_path(path: &Path, session: &Session<'_>) -> Option<TestPlace> {
 impl TestedFile {
     /// Reads a test file, and the loop that it tests.
     pub(crate) fn read(place: TestPlace, session: &Session<'_>) -> Result<Self, Error> {
-        let text = files::text(&place.path, MIB)
+        let text = session
+            .unsaved
+            .text(&place.path, MIB)
             .map_err(|error| Error::refused(format!("cannot read `{}`: {error}", place.shown)))?;
         Ok(Self::of_text(place, &text, session))
     }

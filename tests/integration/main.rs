@@ -14,6 +14,7 @@ mod ci;
 mod definition;
 mod deliver;
 mod docs;
+mod editor;
 mod fanout;
 mod forge;
 mod hostile;

@@ -20,6 +20,7 @@ pub(crate) mod hook;
 pub(crate) mod init;
 pub(crate) mod list;
 pub(crate) mod logs;
+pub(crate) mod lsp;
 pub(crate) mod man;
 pub(crate) mod merge;
 pub(crate) mod plan;

@@ -20,6 +20,7 @@ use crate::definition::vendored::{CopiedFile, Copies};
 use crate::engine::Start;
 use crate::engine::event::{LoopStart, Source};
 use crate::engine::request::{Around, SubLoopRequest};
+use crate::files::unsaved::UnsavedTexts;
 use crate::machine::check::{injection, unknown_names};
 use crate::machine::early::KnownValues;
 use crate::machine::provided::{self, Provided};
@@ -97,6 +98,7 @@ pub(crate) struct Library {
     root: PathBuf,
     reach: Reach,
     copies: Copies,
+    unsaved: UnsavedTexts,
     /// The file of the loop itself.
     file: PathBuf,
     /// The files that names mean, which depends on the directory of the file that they are written in.
@@ -152,6 +154,7 @@ impl Library {
             root: located.root.clone(),
             reach: located.reach.clone(),
             copies: located.copies,
+            unsaved: located.unsaved.clone(),
             file: located.path.clone(),
             named: HashMap::new(),
             known: HashMap::new(),
@@ -164,7 +167,8 @@ impl Library {
     /// Makes the library of another loop, with what is known from one before it where both may run the same loops.
     pub(crate) fn after(before: Option<Self>, located: &Located) -> Self {
         let is_alike = |before: &Self| {
-            (&before.root, &before.reach, before.copies) == (&located.root, &located.reach, located.copies)
+            (&before.root, &before.reach, before.copies, &before.unsaved)
+                == (&located.root, &located.reach, located.copies, &located.unsaved)
         };
         match before.filter(is_alike) {
             Some(before) => Self { file: located.path.clone(), ..before },
@@ -180,9 +184,9 @@ impl Library {
         }
         let known = match load::find_beside(name, &self.root, caller) {
             Ok(located) => {
-                let (root, reach, copies) = (&self.root, &self.reach, self.copies);
-                let load =
-                    || load(&located.clone().reaching(reach.clone()).taking(copies), root).map(Rc::new);
+                let located = located.reaching(self.reach.clone()).taking(self.copies);
+                let located = located.beneath(self.unsaved.clone());
+                let load = || load(&located, &self.root).map(Rc::new);
                 self.known.entry(located.path.clone()).or_insert_with(load).clone()
             }
             Err(error) => Err(self.absent(error)),

@@ -115,7 +115,7 @@ impl Session<'_> {
     /// The file does not exist, or may not be read: only with `outside` may loop files lie outside of the repository.
     pub fn find(&self, name: &str, outside: bool) -> Result<Located, Error> {
         let located = load::find(name, &self.cwd).map_err(|error| refused(&error))?;
-        Ok(reaching(located, outside))
+        Ok(reaching(located, outside).beneath(self.unsaved.clone()))
     }
 
     /// Reads, compiles and checks a loop. Its findings go to the session's [`Talk`](crate::session::talk::Talk).

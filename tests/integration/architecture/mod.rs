@@ -344,6 +344,12 @@ const ROOMS: &[Room] = &[
             "written.rs",
         ],
     ),
+    mixed(
+        "editor",
+        &["base", "files", "definition", "machine", "session", "testing"],
+        &["ls_types", "lsp_server"],
+        &["text_document.rs"],
+    ),
     impure(
         "cli",
         &[
@@ -370,6 +376,7 @@ const ROOMS: &[Room] = &[
             "inspect",
             "doctor",
             "testing",
+            "editor",
         ],
         &[
             "clap",

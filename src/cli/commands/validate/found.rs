@@ -7,8 +7,8 @@ use serde_json::Value;
 use crate::base::diagnostic::{Diagnostics, Severity};
 use crate::definition::render;
 use crate::definition::source_text::Sources;
+use crate::editor::checked_file::UnreadableFile;
 use crate::report::reading_place::Reader;
-use crate::session::error::Error;
 use crate::session::prepare::loop_check::Checked;
 
 /// The files that were checked, and errors about files that could not be read.
@@ -25,13 +25,6 @@ pub(super) struct Reports {
     pub(super) is_strict: bool,
     /// Whether only errors are shown.
     pub(super) errors_only: bool,
-}
-
-/// A file that could not be read.
-pub(super) struct UnreadableFile {
-    /// What was asked for.
-    pub(super) asked: String,
-    pub(super) error: Error,
 }
 
 /// How much was found in a file.

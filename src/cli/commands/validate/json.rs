@@ -2,9 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::found::{Reports, UnreadableFile, objects};
+use super::found::{Reports, objects};
 use crate::cli::output::Output;
 use crate::definition::render;
+use crate::editor::checked_file::UnreadableFile;
 use crate::session::prepare::loop_check::Checked;
 
 /// Writes an object for each finding.

@@ -8,7 +8,7 @@ use crate::definition::load::Listed;
 use crate::session::prepare::loop_check::Checked;
 
 /// Files whose names are too much like that of a loop.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Same {
     /// The file that is found instead.
     hidden_by: Option<String>,

@@ -1,0 +1,19 @@
+//! `ll-loop lsp`: the language server for editors, on standard input and output.
+
+use clap::Args;
+
+use crate::editor::server;
+use crate::session::context::Session;
+
+/// The arguments of `lsp`.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct LspArgs {
+    /// Talk on standard input and output, which is what happens anyway: many editors say so
+    #[arg(long)]
+    stdio: bool,
+}
+
+/// Serves an editor. Loops with names among the words for `commands` get a warning.
+pub(in crate::cli) fn lsp(_: &LspArgs, commands: Vec<String>, session: &Session<'_>) -> u8 {
+    u8::from(!server::serve(commands, session.env))
+}

@@ -1,0 +1,147 @@
+//! The findings of `validate` as diagnostics of the language server protocol.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use ls_types::{
+    CodeDescription, Diagnostic, DiagnosticRelatedInformation, DiagnosticSeverity, Location, NumberOrString,
+    Range as LspRange, Uri,
+};
+use serde_json::{Value, json};
+
+use super::text_document::{ColumnUnit, LineStarts};
+use crate::base::node::{FileId, Span};
+use crate::definition::builtin::is_builtin;
+use crate::definition::render::{self, PlacedFinding};
+use crate::definition::source_text::Sources;
+use crate::session::prepare::loop_check::Checked;
+
+/// What names this program in a list of diagnostics.
+pub(super) const SOURCE: &str = "ll-loop";
+
+/// Where the explanations of the codes are.
+const EXPLANATIONS: &str = "https://github.com/little-loops/ll-loop/blob/main/docs/diagnostics.md";
+
+/// The code of a file that cannot be read, which is no finding in a text.
+const UNREADABLE: &str = "unreadable";
+
+/// The diagnostics of each file.
+pub(super) type FileDiagnostics = BTreeMap<PathBuf, Vec<Diagnostic>>;
+
+/// Collects the diagnostics of files that were checked from one directory.
+pub(super) struct DiagnosticsBuilder<'c> {
+    /// The directory that the names of files count from.
+    cwd: &'c Path,
+    unit: ColumnUnit,
+    /// Tells whether the text of a file begins with a byte order mark, which findings do not count.
+    has_mark: &'c dyn Fn(&Path) -> bool,
+    /// What was collected; a file without findings is there as well.
+    pub(super) found: FileDiagnostics,
+}
+
+impl<'c> DiagnosticsBuilder<'c> {
+    /// Begins with nothing.
+    pub(super) fn new(cwd: &'c Path, unit: ColumnUnit, has_mark: &'c dyn Fn(&Path) -> bool) -> Self {
+        Self { cwd, unit, has_mark, found: FileDiagnostics::new() }
+    }
+
+    /// Adds what was found in a file, and in those that it takes over.
+    pub(super) fn add(&mut self, path: &Path, checked: &Checked) {
+        let texts = PlacedTexts::new(&checked.sources);
+        self.found.entry(path.to_owned()).or_default();
+        for finding in render::placed(&checked.findings, &checked.sources, checked.tree.as_ref()) {
+            // What comes with the program is nobody's to mend here.
+            let Some(file) = self.file(&checked.sources, finding.span.file, path) else { continue };
+            let diagnostic = self.diagnostic(finding, &checked.sources, &texts, path);
+            let all = self.found.entry(file).or_default();
+            // Several loops may take over the file.
+            if !all.contains(&diagnostic) {
+                all.push(diagnostic);
+            }
+        }
+    }
+
+    /// Adds that a file cannot be read.
+    pub(super) fn add_unreadable(&mut self, path: &Path, message: &str) {
+        let object = json!({"code": UNREADABLE, "severity": "error", "message": message});
+        let diagnostic = Diagnostic { range: LspRange::default(), ..plain(&object) };
+        self.found.entry(path.to_owned()).or_default().push(diagnostic);
+    }
+
+    /// Returns the path of a file of a definition; the first is the one that was asked for.
+    fn file(&self, sources: &Sources, file: FileId, path: &Path) -> Option<PathBuf> {
+        match sources.get(file) {
+            Some(source) if file != FileId(0) => (!is_builtin(source.name()))
+                .then(|| crate::files::place::named(&self.cwd.join(source.name()))),
+            Some(_) | None => Some(path.to_owned()),
+        }
+    }
+
+    fn diagnostic(
+        &self,
+        finding: PlacedFinding,
+        sources: &Sources,
+        texts: &PlacedTexts<'_>,
+        path: &Path,
+    ) -> Diagnostic {
+        let related = finding.related.and_then(|(span, remark)| {
+            let file = self.file(sources, span.file, path)?;
+            let location =
+                Location { uri: Uri::from_file_path(&file)?, range: self.range(texts, &span, &file) };
+            Some(vec![DiagnosticRelatedInformation { location, message: remark }])
+        });
+        let file = self.file(sources, finding.span.file, path).unwrap_or_default();
+        Diagnostic {
+            range: self.range(texts, &finding.span, &file),
+            related_information: related,
+            ..plain(&finding.object)
+        }
+    }
+
+    fn range(&self, texts: &PlacedTexts<'_>, span: &Span, file: &Path) -> LspRange {
+        let Some((text, lines)) = texts.0.get(usize::from(span.file.0)) else { return LspRange::default() };
+        let mut range = lines.range(text, &span.range, self.unit);
+        if (self.has_mark)(file) {
+            let mark = if self.unit == ColumnUnit::Utf8 { 3 } else { 1 };
+            for position in [&mut range.start, &mut range.end] {
+                position.character += if position.line == 0 { mark } else { 0 };
+            }
+        }
+        range
+    }
+}
+
+/// The texts of a definition with their lines.
+struct PlacedTexts<'s>(Vec<(&'s str, LineStarts)>);
+
+impl<'s> PlacedTexts<'s> {
+    fn new(sources: &'s Sources) -> Self {
+        Self(sources.iter().map(|source| (source.text(), LineStarts::of(source.text()))).collect())
+    }
+}
+
+/// Makes a diagnostic without its place. The object stays with it, to the letter.
+fn plain(object: &Value) -> Diagnostic {
+    let word = |key: &str| object[key].as_str();
+    let severity = match word("severity") {
+        Some("error") => DiagnosticSeverity::ERROR,
+        Some("warning") => DiagnosticSeverity::WARNING,
+        _ => DiagnosticSeverity::INFORMATION,
+    };
+    let mut message = word("message").unwrap_or_default().to_owned();
+    if let Some(help) = word("help") {
+        message.push_str("\nhelp: ");
+        message.push_str(help);
+    }
+    let code = word("code").unwrap_or_default();
+    let explained = format!("{EXPLANATIONS}#{code}").parse().ok();
+    Diagnostic {
+        severity: Some(severity),
+        code: Some(NumberOrString::String(code.to_owned())),
+        code_description: explained.filter(|_| code != UNREADABLE).map(|href| CodeDescription { href }),
+        source: Some(SOURCE.to_owned()),
+        message,
+        data: Some(object.clone()),
+        ..Diagnostic::default()
+    }
+}

@@ -1,0 +1,278 @@
+//! The language server: answers a client until that says goodbye, and tells it what is found in its loops.
+//!
+//! One thread does everything. What takes its time, the look at a whole project, comes when no message waits, and is given up
+//! when one arrives; so there is nothing to debounce, and no timer.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use ls_types::{
+    Diagnostic, DidChangeTextDocumentParams, DidChangeWatchedFilesParams, DidChangeWorkspaceFoldersParams,
+    DidCloseTextDocumentParams, DidOpenTextDocumentParams, DidSaveTextDocumentParams,
+    DocumentDiagnosticParams, InitializeParams, PublishDiagnosticsParams, Uri,
+};
+use lsp_server::{ErrorCode, Message, Notification, Request, RequestId};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use super::capabilities::{self, ClientAbilities};
+use super::documents::file_of;
+use super::protocol::Client;
+use super::workspace::Workspace;
+use crate::session::environment::Environment;
+
+/// What the server reads of the environment; all the rest could change what is found from one editor to the next.
+const VARIABLES: [&str; 1] = ["LL_LOOP_POLICY"];
+
+/// Serves a client on standard input and output. Returns whether it said goodbye. Loops with names among `commands` get a
+/// warning.
+pub(crate) fn serve(commands: Vec<String>, env: &Environment) -> bool {
+    let read = VARIABLES.iter().filter_map(|name| Some(((*name).to_owned(), env.get(name)?.to_owned())));
+    let workspace = Workspace::new(Environment::of(read.collect()), commands);
+    let client = Client::new(std::io::stdin(), std::io::stdout());
+    Server::new(client, workspace).run()
+}
+
+/// How far a conversation is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// The client has not said what it can.
+    Greeting,
+    Working,
+    /// The client asked to shut down; only `exit` is to come.
+    Leaving,
+}
+
+struct Server<W> {
+    client: Client<W>,
+    workspace: Workspace,
+    phase: Phase,
+    abilities: ClientAbilities,
+    /// What the client was told of each file.
+    published: BTreeMap<PathBuf, Vec<Diagnostic>>,
+    /// The document that was changed last, and is looked at first.
+    changed: Option<PathBuf>,
+}
+
+impl<W: Write> Server<W> {
+    fn new(client: Client<W>, workspace: Workspace) -> Self {
+        Self {
+            client,
+            workspace,
+            phase: Phase::Greeting,
+            abilities: ClientAbilities::default(),
+            published: BTreeMap::new(),
+            changed: None,
+        }
+    }
+
+    /// Works until the client leaves. Returns whether it did so as agreed.
+    fn run(mut self) -> bool {
+        loop {
+            if self.phase == Phase::Working && !self.client.is_waiting() {
+                self.look();
+            }
+            match self.client.next() {
+                Some(Message::Request(request)) => self.request(request),
+                Some(Message::Notification(note)) if note.method == "exit" => {
+                    return self.phase == Phase::Leaving;
+                }
+                Some(Message::Notification(note)) if self.phase == Phase::Working => self.notification(note),
+                // What we ask is answered with nothing that matters.
+                Some(Message::Notification(_) | Message::Response(_)) => {}
+                None => return false,
+            }
+        }
+    }
+
+    /// Looks at what has changed: at the document under the cursor, then at everything that could depend on it.
+    fn look(&mut self) {
+        if let Some(path) = self.changed.take().filter(|_| !self.abilities.pulls)
+            && let Some(found) = self.workspace.check_first(&path)
+        {
+            for (path, diagnostics) in found {
+                self.publish(path, diagnostics);
+            }
+        }
+        if !self.workspace.is_stale() {
+            return;
+        }
+        let Self { client, workspace, .. } = self;
+        if workspace.check(&mut || !client.is_waiting()) {
+            self.publish_all();
+        }
+    }
+
+    fn publish_all(&mut self) {
+        let found = self.workspace.found();
+        let gone: Vec<PathBuf> =
+            self.published.keys().filter(|path| !found.contains_key(*path)).cloned().collect();
+        let before = self.published.clone();
+        for (path, diagnostics) in found.into_iter().chain(gone.into_iter().map(|path| (path, Vec::new()))) {
+            self.publish(path, diagnostics);
+        }
+        if self.abilities.refreshes && self.published != before {
+            self.client.ask("workspace/diagnostic/refresh", &Value::Null);
+        }
+    }
+
+    /// Tells the client what is found in a file, if that is news. A client that asks by itself is not told.
+    fn publish(&mut self, path: PathBuf, diagnostics: Vec<Diagnostic>) {
+        let is_news = self.published.get(&path).is_none_or(|known| *known != diagnostics);
+        let is_empty_news = diagnostics.is_empty() && !self.published.contains_key(&path);
+        let open = self.workspace.documents.get(&path);
+        if is_news && !(is_empty_news && open.is_none()) && !self.abilities.pulls {
+            let uri = open.map(|open| open.uri.clone()).or_else(|| Uri::from_file_path(&path));
+            if let Some(uri) = uri {
+                let (version, diagnostics) = (open.map(|open| open.version), diagnostics.clone());
+                let params = PublishDiagnosticsParams { uri, diagnostics, version };
+                self.client.notify("textDocument/publishDiagnostics", &params);
+            }
+        }
+        self.published.insert(path, diagnostics);
+    }
+
+    fn request(&mut self, request: Request) {
+        let Request { id, method, params } = request;
+        match (self.phase, method.as_str()) {
+            (Phase::Greeting, "initialize") => self.initialize(id, params),
+            (Phase::Greeting, _) => {
+                self.client.refuse(id, ErrorCode::ServerNotInitialized, "`initialize` has to come first");
+            }
+            (Phase::Leaving, _) => {
+                self.client.refuse(id, ErrorCode::InvalidRequest, "the server is shutting down");
+            }
+            (Phase::Working, "shutdown") => {
+                self.phase = Phase::Leaving;
+                self.client.answer(id, &Value::Null);
+            }
+            (Phase::Working, "initialize") => {
+                self.client.refuse(id, ErrorCode::InvalidRequest, "`initialize` may come once");
+            }
+            (Phase::Working, method) => match self.asked(method, params) {
+                Ok(answer) => self.client.answer(id, &answer),
+                Err(why) => self.client.refuse(id, why.code(), why.to_string()),
+            },
+        }
+    }
+
+    fn initialize(&mut self, id: RequestId, params: Value) {
+        let params: InitializeParams = match serde_json::from_value(params) {
+            Ok(params) => params,
+            Err(error) => {
+                self.client.refuse(id, ErrorCode::InvalidParams, error.to_string());
+                return;
+            }
+        };
+        self.abilities = ClientAbilities::of(&params);
+        self.workspace.unit = self.abilities.unit;
+        for folder in capabilities::folders(&params) {
+            self.workspace.open_folder(folder);
+        }
+        self.client.answer(id, &capabilities::answer(&self.abilities));
+        self.phase = Phase::Working;
+    }
+
+    /// Answers what a client asks in the course of its work.
+    fn asked(&mut self, method: &str, params: Value) -> Result<Value, Refusal> {
+        match method {
+            "textDocument/diagnostic" => {
+                let params: DocumentDiagnosticParams = read(params)?;
+                Ok(self.diagnostics_of(&params.text_document.uri))
+            }
+            _ => Err(Refusal::UnknownMethod(method.to_owned())),
+        }
+    }
+
+    /// Returns what is found in a document, for a client that asks.
+    fn diagnostics_of(&mut self, uri: &Uri) -> Value {
+        if self.workspace.is_stale() {
+            self.workspace.check(&mut || true);
+            self.publish_all();
+        }
+        let items = file_of(uri).and_then(|path| self.published.get(&path).cloned()).unwrap_or_default();
+        json!({"kind": "full", "items": items})
+    }
+
+    /// Takes in what a client says. What cannot be understood is left alone, as the protocol asks.
+    fn notification(&mut self, note: Notification) {
+        let Notification { method, params } = note;
+        match method.as_str() {
+            "initialized" if self.abilities.watches => {
+                self.client.ask("client/registerCapability", &capabilities::watched_files());
+            }
+            "textDocument/didOpen" => self.with(params, |server, params: DidOpenTextDocumentParams| {
+                let path = server.workspace.documents.open(params.text_document)?;
+                // Whoever opens a document waits for a word on it, also that nothing is wrong.
+                server.published.remove(&path);
+                Some(path)
+            }),
+            "textDocument/didChange" => self.with(params, |server, params: DidChangeTextDocumentParams| {
+                let (document, unit) = (params.text_document, server.workspace.unit);
+                let Workspace { documents, .. } = &mut server.workspace;
+                documents.change(&document.uri, document.version, params.content_changes, unit)
+            }),
+            "textDocument/didClose" => self.with(params, |server, params: DidCloseTextDocumentParams| {
+                server.workspace.documents.close(&params.text_document.uri)
+            }),
+            "textDocument/didSave" => {
+                self.with(params, |_, params: DidSaveTextDocumentParams| file_of(&params.text_document.uri));
+            }
+            "workspace/didChangeWatchedFiles" => {
+                if let Ok(params) = read::<DidChangeWatchedFilesParams>(params) {
+                    let files: Vec<_> =
+                        params.changes.iter().filter_map(|change| file_of(&change.uri)).collect();
+                    files.iter().for_each(|path| self.workspace.touch(path));
+                }
+            }
+            "workspace/didChangeWorkspaceFolders" => {
+                if let Ok(params) = read::<DidChangeWorkspaceFoldersParams>(params) {
+                    let folder = |folder: &ls_types::WorkspaceFolder| file_of(&folder.uri);
+                    let (added, removed) = (&params.event.added, &params.event.removed);
+                    added.iter().filter_map(folder).for_each(|folder| self.workspace.open_folder(folder));
+                    removed.iter().filter_map(folder).for_each(|folder| self.workspace.close_folder(&folder));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Does something with a document, which is looked at again if it is one.
+    fn with<P: DeserializeOwned>(
+        &mut self,
+        params: Value,
+        act: impl FnOnce(&mut Self, P) -> Option<PathBuf>,
+    ) {
+        if let Some(path) = read(params).ok().and_then(|params| act(self, params)) {
+            self.touch(&path);
+        }
+    }
+
+    fn touch(&mut self, path: &Path) {
+        self.workspace.touch(path);
+        self.changed = Some(path.to_owned());
+    }
+}
+
+/// Why a request has no answer.
+#[derive(Debug, thiserror::Error)]
+enum Refusal {
+    #[error("there is no method `{0}`")]
+    UnknownMethod(String),
+    #[error("cannot understand the parameters: {0}")]
+    BadParameters(#[from] serde_json::Error),
+}
+
+impl Refusal {
+    fn code(&self) -> ErrorCode {
+        match self {
+            Self::UnknownMethod(_) => ErrorCode::MethodNotFound,
+            Self::BadParameters(_) => ErrorCode::InvalidParams,
+        }
+    }
+}
+
+fn read<P: DeserializeOwned>(params: Value) -> Result<P, Refusal> {
+    Ok(serde_json::from_value(params)?)
+}
