@@ -13,6 +13,7 @@ use super::changes::{Changes, SeenTree, StartTree, TreeEntry, unsettled};
 use super::night::Night;
 use super::outcome::{Outcome, Signal, TerminatedBy};
 use super::question::{Awaiting, GivenAnswer};
+use super::sandbox_event::SandboxEvent;
 use super::state_result::StateResult;
 use super::verification::{Reason, Verification};
 use crate::base::name::{LoopName, StateName};
@@ -243,35 +244,6 @@ impl Event {
             tree,
         }
     }
-}
-
-/// How an action was confined.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SandboxEvent {
-    /// What confined it; `none` where nothing did although it should have been.
-    pub engine: String,
-    /// How far.
-    pub mode: String,
-    /// What was enforced.
-    pub enforced: Vec<String>,
-    /// What was not.
-    #[serde(skip_serializing_if = "Vec::is_empty", default)]
-    pub missing: Vec<String>,
-    /// What it tried to reach, by the name of the host.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
-    pub net: BTreeMap<String, HostCount>,
-    /// Protected files that it changed all the same, which were put back.
-    #[serde(skip_serializing_if = "Vec::is_empty", default)]
-    pub put_back: Vec<String>,
-}
-
-/// How often a host was asked for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct HostCount {
-    /// Connections that were made.
-    pub allowed: u64,
-    /// Connections that were refused.
-    pub denied: u64,
 }
 
 /// A call of an agent that came to no usable answer.

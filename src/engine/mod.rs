@@ -41,6 +41,7 @@ pub mod past;
 pub mod question;
 pub mod request;
 pub mod run;
+pub mod sandbox_event;
 mod scope;
 mod signals;
 pub mod state_result;

@@ -116,7 +116,12 @@ impl Usage {
         }
         let calls = plural(self.calls, "model call");
         let cost = self.cost_usd.map_or_else(String::new, |cost| format!(", ${cost:.2}"));
-        Some(format!("{calls}, {}{cost}", plural(self.tokens(), "token")))
+        let wire = self.wire.map_or_else(String::new, |wire| {
+            let refused =
+                if wire.refused == 0 { String::new() } else { format!(", {} refused", wire.refused) };
+            format!(", key with the broker ({}{refused})", plural(wire.requests, "request"))
+        });
+        Some(format!("{calls}, {}{cost}{wire}", plural(self.tokens(), "token")))
     }
 
     /// Adds what another call cost. The model and the session are those of the later one.

@@ -15,6 +15,7 @@ use indexmap::IndexMap;
 use visits::Fold;
 
 use super::board_work::BoardWork;
+use super::confined_work::ConfinedWork;
 use super::mends::Mends;
 use super::numbers::StepNumber;
 use super::passes::Passes;
@@ -180,6 +181,7 @@ pub struct Digest {
     awaiting: Option<Box<Awaiting>>,
     approvals: Vec<GivenAnswer>,
     usage: Usage,
+    confined: ConfinedWork,
     trees: IndexMap<StateName, (TreeState, bool)>,
     mends: Mends,
     work: Option<Box<BoardWork>>,
@@ -315,6 +317,10 @@ impl Digest {
             }
         }
         let _ended = self.passes.event(stamped);
+        if let Event::Sandbox(event) = &stamped.event {
+            // Also within sub-loops: what was open there was open.
+            self.confined.acted(event);
+        }
         if stamped.depth > self.tracker.depth() {
             // What happens inside of a sub-loop is the business of the step that runs it.
             return finished;
@@ -419,6 +425,11 @@ impl Digest {
             )
             | None => EndKind::Error,
         }
+    }
+
+    /// Returns what confined actions, those of sub-loops included.
+    pub fn confined(&self) -> &ConfinedWork {
+        &self.confined
     }
 
     /// Returns what agents and models cost.

@@ -5,6 +5,7 @@ pub mod annotations;
 pub mod board_work;
 pub mod ci_log;
 pub mod closing;
+pub mod confined_work;
 pub mod console;
 pub mod detail;
 pub mod dialect;

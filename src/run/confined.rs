@@ -6,8 +6,8 @@ use super::sandbox_setup::{Confinable, may_be_left_to};
 use super::world::World;
 use crate::base::sandbox::{SandboxEngine, SandboxRules};
 use crate::base::text::listed;
-use crate::engine::event::{HostCount, SandboxEvent};
 use crate::engine::request::Setting;
+use crate::engine::sandbox_event::{self, HostCount, SandboxEvent};
 use crate::evaluate::observation::{Observation, Stop};
 use crate::process::spawn::Program;
 use crate::sandbox::capability::Lack;
@@ -15,7 +15,7 @@ use crate::sandbox::confine::{Confined, Confinement, Wish};
 use crate::sandbox::household::is_telemetry;
 use crate::sandbox::plan::{enforced, left_open};
 
-/// Denied hosts that a line names.
+/// Changed files that a line names.
 const MOST_NAMED: usize = 8;
 
 impl World {
@@ -91,23 +91,20 @@ impl World {
         }
         let reached = end.reached.iter();
         let net_of = |(host, (allowed, denied)): (&String, &(u64, u64))| {
-            (host.clone(), HostCount { allowed: *allowed, denied: *denied })
+            let (allowed, denied, is_telemetry) = (*allowed, *denied, is_telemetry(host));
+            (host.clone(), HostCount { allowed, denied, is_telemetry })
         };
-        self.sandbox.told.push(SandboxEvent {
+        let told = SandboxEvent {
             engine: SandboxEngine::Bwrap.word().to_owned(),
             mode: mode.word().to_owned(),
             enforced: enforced(mode, &net),
             missing,
             net: reached.map(net_of).collect(),
             put_back: end.put_back.clone(),
-        });
-        let denied: Vec<_> =
-            end.reached.iter().filter(|(host, counts)| counts.1 > 0 && !is_telemetry(host)).collect();
-        if !denied.is_empty() {
-            let line = denied_line(&denied);
-            let line = self.redactor.text(&line).into_owned();
-            self.remarks.push(line);
-        }
+        };
+        let denied = sandbox_event::denied(&told.net).map(|line| self.redactor.text(&line).into_owned());
+        self.remarks.extend(denied);
+        self.sandbox.told.push(told);
         if seen.stop.is_some() {
             return seen;
         }
@@ -132,17 +129,4 @@ fn left_to_host(rules: &SandboxRules) -> SandboxEvent {
         missing: vec!["whatever the host does not keep its agent from".to_owned()],
         ..SandboxEvent::default()
     }
-}
-
-/// Says which hosts were denied, with the line that would allow them.
-fn denied_line(denied: &[(&String, &(u64, u64))]) -> String {
-    let count = |count: u64| if count == 1 { "once".to_owned() } else { format!("{count} times") };
-    let names = denied.iter().take(MOST_NAMED);
-    let said: Vec<_> = names.clone().map(|(host, counts)| format!("{host} {}", count(counts.1))).collect();
-    let hosts: Vec<_> = names.map(|(host, _)| host.as_str()).collect();
-    format!(
-        "the sandbox denied {}; `net: [{}]` under `sandbox` would allow it",
-        said.join(", "),
-        hosts.join(", ")
-    )
 }

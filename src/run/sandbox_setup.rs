@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use crate::base::sandbox::{SandboxEngine, SandboxMode, SandboxRules};
-use crate::engine::event::SandboxEvent;
 use crate::engine::request::Setting;
+use crate::engine::sandbox_event::SandboxEvent;
 use crate::host::Host;
 use crate::sandbox::capability::Engines;
 use crate::sandbox::confine::Confinement;

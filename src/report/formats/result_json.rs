@@ -43,6 +43,7 @@ pub fn render(digest: &Digest) -> String {
         "closing_pass": digest.closing_pass(),
         "strict": digest.start().map(|start| start.strict),
         "usage": digest.usage(),
+        "sandbox": digest.confined().rows().collect::<Vec<_>>(),
         "max_iterations": digest.start().map(|start| start.max_iterations),
         "nights": over_the_nights(digest),
         "outputs": outputs,

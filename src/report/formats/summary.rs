@@ -81,6 +81,7 @@ pub fn render(digest: &Digest) -> String {
     path(digest, &mut out);
     steps(digest, &mut out);
     closing_pass(digest, &mut out);
+    confined(digest, &mut out);
     last_output(digest, &mut out);
     warnings(digest, &mut out);
     reproduce(digest, &mut out);
@@ -576,6 +577,24 @@ fn last_output(digest: &Digest, out: &mut String) {
         let _ = writeln!(out, "{} came to {}\n", code(&action, 200), words(&step.verdict_line()));
     }
     let _ = writeln!(out, "{}", fenced(tail(&shown, MAX_OUTPUT)));
+}
+
+/// Says what confined the actions, and what they were denied.
+fn confined(digest: &Digest, out: &mut String) {
+    let rows = digest.confined().rows();
+    if rows.len() == 0 {
+        return;
+    }
+    out.push_str("### Sandbox\n\n");
+    for row in rows {
+        let enforced: Vec<&str> = row.enforced.iter().map(String::as_str).collect();
+        let enforced = if enforced.is_empty() { String::new() } else { format!(": {}", enforced.join(", ")) };
+        let _ = writeln!(out, "- {}{}", words(&row.sentence()), words(&enforced));
+        for remark in row.remarks() {
+            let _ = writeln!(out, "  - {}", with_code(&one_line(&remark, 1000)));
+        }
+    }
+    out.push('\n');
 }
 
 fn warnings(digest: &Digest, out: &mut String) {

@@ -35,6 +35,7 @@ pub fn render(digest: &Digest) -> String {
         warnings(digest, &mut out);
         deciding(digest, &mut out);
     }
+    confined(digest, &mut out);
     if let Some(unbegun) = digest.unbegun() {
         let _ = writeln!(out, "{}", unbegun.details());
     }
@@ -53,6 +54,16 @@ pub fn render(digest: &Digest) -> String {
         let _ = writeln!(out, "{advice}");
     }
     out
+}
+
+/// Says what confined the actions.
+fn confined(digest: &Digest, out: &mut String) {
+    for row in digest.confined().rows() {
+        let _ = writeln!(out, "\n{}", one_line(&row.sentence(), 300));
+        for remark in row.remarks() {
+            let _ = writeln!(out, "  {}", one_line(&remark, 1000));
+        }
+    }
 }
 
 fn tasks(work: &BoardWork, out: &mut String) {

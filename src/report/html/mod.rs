@@ -105,6 +105,7 @@ impl HtmlPage<'_> {
         parts::nights(self, &mut sections);
         parts::tasks(self, &mut sections);
         parts::roles(self, &mut sections);
+        parts::confined(self, &mut sections);
         steps::section(self, rows, &mut sections);
         parts::graph(self, &mut sections);
         parts::states(self, &mut sections);

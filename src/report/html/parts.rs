@@ -366,6 +366,28 @@ pub(super) fn roles(page: &HtmlPage<'_>, sections: &mut PageSections) {
     });
 }
 
+/// Writes what confined the actions, and what they were denied.
+pub(super) fn confined(page: &HtmlPage<'_>, sections: &mut PageSections) {
+    let rows = page.digest.confined().rows();
+    if rows.len() == 0 {
+        return;
+    }
+    sections.add("sandbox", "Sandbox", |out| {
+        table("sandbox", &["engine", "mode", "#actions", "enforced", "what it left or met"], out, |out| {
+            for row in rows {
+                let enforced: Vec<&str> = row.enforced.iter().map(String::as_str).collect();
+                out.within("tr", &[], |out| {
+                    out.leaf("th", &[("scope", "row")], &brief(&row.engine, 60));
+                    out.leaf("td", &[], &brief(&row.mode, 60));
+                    out.leaf("td", &[("class", "n")], &row.actions.to_string());
+                    out.leaf("td", &[], &enforced.join(", "));
+                    out.leaf("td", &[], &brief(&row.remarks().join("; "), 2000));
+                });
+            }
+        });
+    });
+}
+
 /// Draws the loop with the way of the run, and says the same in a table.
 pub(super) fn graph(page: &HtmlPage<'_>, sections: &mut PageSections) {
     let graph = &page.detail.graph;

@@ -190,7 +190,7 @@ impl Launch<'_> {
             redactor: session.redactor.clone(),
             area,
             surroundings: surroundings(&territory),
-            remarks: Vec::new(),
+            remarks: sandbox.open,
             moments: RunMoments::default(),
             surprises: Surprises::default(),
             sandbox: SandboxSetup::new(sandbox.default, sandbox.engines, &|name| {

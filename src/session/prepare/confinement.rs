@@ -33,6 +33,8 @@ pub(crate) struct SandboxDecision {
     pub(crate) default: SandboxDefault,
     /// What was tried on the way.
     pub(crate) engines: Engines,
+    /// What stays open, for the log and the reports.
+    pub(crate) open: Vec<String>,
 }
 
 /// Decides what confines the actions of a run, after what its loop says was found possible.
@@ -42,9 +44,13 @@ pub(crate) fn settle(
     below: &[Rc<Machine>],
     session: &Session<'_>,
 ) -> Result<SandboxDecision, Error> {
-    let engines = Engines::new(&run.located.root, session.env.get("PATH"));
-    let default = decide(run, machine, below, &engines, session)?;
-    Ok(SandboxDecision { default, engines })
+    let mut decision = SandboxDecision {
+        default: SandboxDefault::Nothing,
+        engines: Engines::new(&run.located.root, session.env.get("PATH")),
+        open: Vec::new(),
+    };
+    decision.default = decide(run, machine, below, &mut decision, session)?;
+    Ok(decision)
 }
 
 /// Decides what confines actions whose loop says nothing, after what the loop says was found possible.
@@ -52,7 +58,7 @@ fn decide(
     run: &ConfinedRun<'_>,
     machine: &Machine,
     below: &[Rc<Machine>],
-    engines: &Engines,
+    decision: &mut SandboxDecision,
     session: &Session<'_>,
 ) -> Result<SandboxDefault, Error> {
     let event = WorkflowEvent::read(&session.env.lookup());
@@ -61,7 +67,7 @@ fn decide(
     for machine in std::iter::once(machine).chain(below.iter().map(Rc::as_ref)) {
         for (_, step) in machine.steps() {
             let Some(rules) = rules_of(step, machine) else { continue };
-            permitted(rules, step, &event, session)?;
+            decision.open.extend(permitted(rules, step, &event)?);
             match engine_of(rules, step, run)? {
                 NeededEngine::None => {}
                 NeededEngine::Bwrap => is_needed = true,
@@ -76,8 +82,12 @@ fn decide(
     let default = match run.asked {
         Some(SandboxMode::Off) => {
             let is_open = asks && run.in_ci;
-            if is_open && is_of_strangers {
-                return Err(of_strangers("`--sandbox off` leaves agents unconfined", &event));
+            if is_open {
+                let what = "`--sandbox off` leaves agents unconfined";
+                if is_of_strangers {
+                    return Err(of_strangers(what, &event));
+                }
+                decision.open.push(what.to_owned());
             }
             SandboxDefault::Nothing
         }
@@ -94,19 +104,19 @@ fn decide(
     if !is_needed && !is_wanted && !is_by_default {
         return Ok(default);
     }
-    match engines.bwrap() {
+    match decision.engines.bwrap() {
         Ok(_) => Ok(default),
         Err(lack) if is_needed || is_of_strangers => Err(unavailable(&lack)),
         Err(lack) if !is_by_default => {
             let name = run.host.map_or("the host", Host::name);
-            session.talk.warning(&format!(
+            decision.open.push(format!(
                 "`{name}` is left to its own sandbox, as nothing else confines it here: {lack}; {}",
                 lack.remedy()
             ));
             Ok(default)
         }
         Err(lack) => {
-            session.talk.warning(&format!(
+            decision.open.push(format!(
                 "agents are not confined here, because {lack}; {}; `--sandbox workspace` refuses to run without",
                 lack.remedy()
             ));
@@ -133,13 +143,8 @@ fn is_open_prompt(step: &Step, machine: &Machine) -> bool {
     step.action.as_ref().is_some_and(Action::can_ask_agent) && rules_of(step, machine).is_none()
 }
 
-/// Refuses what strangers could make use of, and says it elsewhere.
-fn permitted(
-    rules: &SandboxRules,
-    step: &Step,
-    event: &WorkflowEvent,
-    session: &Session<'_>,
-) -> Result<(), Error> {
+/// Refuses what strangers could make use of, and returns it elsewhere: it has to be said.
+fn permitted(rules: &SandboxRules, step: &Step, event: &WorkflowEvent) -> Result<Option<String>, Error> {
     let asks = step.action.as_ref().is_some_and(Action::can_ask_agent);
     let what = if rules.mode == SandboxMode::Off && asks {
         format!("`{}` says `sandbox: off`, so its agent does whatever this user may", step.name)
@@ -149,13 +154,9 @@ fn permitted(
             step.name
         )
     } else {
-        return Ok(());
+        return Ok(None);
     };
-    if event.has_texts_of_strangers() {
-        return Err(of_strangers(&what, event));
-    }
-    session.talk.warning(&what);
-    Ok(())
+    if event.has_texts_of_strangers() { Err(of_strangers(&what, event)) } else { Ok(Some(what)) }
 }
 
 fn of_strangers(what: &str, event: &WorkflowEvent) -> Error {

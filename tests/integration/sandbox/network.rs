@@ -4,6 +4,8 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 use std::thread;
 
+use serde_json::Value;
+
 use super::{confined, give_away, one, output_of, possible, project, run_as};
 
 /// Answers every request with the same words, for as long as the tests run.
@@ -53,7 +55,8 @@ fn hosts_are_reached_by_name_and_what_is_denied_is_told() {
         let project = project(&one(&format!("{{net: ['localhost:{port}']}}"), &script));
         project.write("get.py", GET);
         give_away(&project);
-        let ran = run_as(project.command(&["run", "main", "--no-ci"]), who).code(0);
+        let command = project.command(&["run", "main", "--no-ci", "--report-dir", "reports"]);
+        let ran = run_as(command, who).code(0);
         let output = output_of(&project);
         assert_eq!(output.matches("b'reached'").count(), 1, "{output}");
         assert_eq!(output.matches("not reached").count(), 5, "{output}");
@@ -61,6 +64,13 @@ fn hosts_are_reached_by_name_and_what_is_denied_is_told() {
         assert_eq!(net["localhost"]["allowed"], 1, "{net}");
         assert_eq!(net["denied.example"]["denied"], 2, "{net}");
         ran.says("`net: [denied.example]`");
+        let result: Value = serde_json::from_str(&project.read("reports/result.json")).unwrap();
+        let row = &result["sandbox"][0];
+        assert_eq!((&row["engine"], &row["actions"]), (&"bwrap".into(), &1.into()), "{row}");
+        assert_eq!(row["net"]["denied.example"]["denied"], 2, "{row}");
+        let summary = project.read("reports/summary.md");
+        assert!(summary.contains("### Sandbox\n\n- bwrap confined 1 action"), "{summary}");
+        assert!(summary.contains("`net: [denied.example]`"), "{summary}");
     }
 }
 
