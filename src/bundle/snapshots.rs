@@ -18,6 +18,7 @@ use crate::base::redact::Redactor;
 use crate::files::{read, transient};
 use crate::git::call::{Call, alternate};
 use crate::git::error::TreeError;
+use crate::git::repository_paths::RepositoryPaths;
 use crate::git::runner::Git;
 
 /// The most trees that are carried. Each of them is looked at by itself.
@@ -87,9 +88,9 @@ struct Packer<'s> {
 
 impl<'s> Packer<'s> {
     fn new(wanted: &'s SnapshotOptions<'s>) -> Result<Self, TreeError> {
-        let top = PathBuf::from(wanted.git.line(&Call::new("rev-parse").with(&["--show-toplevel"]))?);
+        let printed = wanted.git.bytes(&RepositoryPaths::call(&[]), &[])?;
+        let (RepositoryPaths { top, objects, .. }, []) = RepositoryPaths::read(&printed)?;
         let git = wanted.git.at(&top);
-        let objects = top.join(git.line(&Call::new("rev-parse").with(&["--git-path", "objects"]))?);
         let place = transient::directory("ll-snapshots-")?;
         let own = place.path().join("objects");
         fs::create_dir(&own)?;

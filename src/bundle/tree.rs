@@ -21,8 +21,9 @@ use crate::files::aside::{self, PutAside};
 use crate::files::secret::holds_secret;
 use crate::files::{read, transient};
 use crate::git::call::{AUTHOR, Call, alternate};
-use crate::git::error::TreeError;
+use crate::git::error::{GitError, TreeError};
 use crate::git::own_index::copy_index;
+use crate::git::repository_paths::RepositoryPaths;
 use crate::git::runner::Git;
 
 /// The longest file of objects that is carried.
@@ -58,11 +59,10 @@ pub struct BundledTree {
 /// Keeps a working tree: its objects go into the file `target`, when there are any. Returns nothing where there is no
 /// repository, or none with a commit.
 pub fn keep(wanted: &TreeOptions<'_>, target: &Path) -> Result<Option<BundledTree>, TreeError> {
-    let Ok(top) = wanted.git.line(&top_level()) else { return Ok(None) };
-    let git = wanted.git.at(Path::new(&top));
-    let Ok(head) = git.id(&head_commit()) else { return Ok(None) };
-    let keeper = TreeKeeper::new(wanted, &git, PathBuf::from(top), head)?;
-    keeper.keep(target).map(Some)
+    let ask = RepositoryPaths::call(&["HEAD^{commit}", "HEAD^{tree}"]);
+    let Ok(printed) = wanted.git.bytes(&ask, &[]) else { return Ok(None) };
+    let (paths, [commit, tree]) = RepositoryPaths::read(&printed)?;
+    TreeKeeper::new(wanted, paths, Head { commit, tree })?.keep(target).map(Some)
 }
 
 /// A tree that was made of objects alone, on top of a commit.
@@ -82,8 +82,7 @@ pub struct MadeTree {
 pub fn keep_made(made: &MadeTree, redactor: &Redactor, target: &Path) -> Result<BundledTree, TreeError> {
     let MadeTree { git, base, tree, missing } = made;
     let commit = commit(git, base, tree, "The working tree of a run")?;
-    let base_tree =
-        git.id(&Call::new("rev-parse").with(&["--verify", "--quiet"]).ids("", base, "^{tree}"))?;
+    let base_tree = tree_of(git, base)?;
     let mut missing = missing.clone();
     if missing.is_none() && hold_secret(git, redactor, &BTreeSet::from([&commit]), base)? {
         missing = Some(Line::of("a changed file holds a secret"));
@@ -107,12 +106,19 @@ fn head_commit() -> Call {
     Call::new("rev-parse").with(&["--verify", "--quiet"]).revision("HEAD^{commit}")
 }
 
+/// The commit that a repository is at, and its tree.
+struct Head {
+    commit: ObjectId,
+    tree: ObjectId,
+}
+
 struct TreeKeeper<'w> {
     wanted: &'w TreeOptions<'w>,
     /// With an index and objects of our own.
     git: Git,
     top: PathBuf,
     base: ObjectId,
+    base_tree: ObjectId,
     head: ObjectId,
     protected: Protected,
     /// Holds the index and the objects.
@@ -121,46 +127,54 @@ struct TreeKeeper<'w> {
 }
 
 impl<'w> TreeKeeper<'w> {
-    fn new(wanted: &'w TreeOptions<'w>, git: &Git, top: PathBuf, head: ObjectId) -> Result<Self, TreeError> {
-        let inside = |name: &'static str| {
-            let path = Call::new("rev-parse").with(&["--git-path", name]);
-            git.line(&path).map(|path| top.join(path))
-        };
-        let (objects, index) = (inside("objects")?, inside("index")?);
+    fn new(wanted: &'w TreeOptions<'w>, paths: RepositoryPaths, head: Head) -> Result<Self, TreeError> {
+        let RepositoryPaths { top, objects, index } = paths;
+        let git = wanted.git.at(&top);
         let place = transient::directory("ll-tree-")?;
         let own = |name: &str| place.path().join(name);
         fs::create_dir(own("objects"))?;
         copy_index(&index, &own("index"))?;
-        let known = |commit: &ObjectId| {
-            git.line(&Call::new("cat-file").with(&["-e"]).ids("", commit, "^{commit}")).is_ok()
-        };
         let protected = Protected::new(&top, wanted.definition);
-        let base = wanted.base.clone().filter(known).unwrap_or_else(|| head.clone());
+        let other = wanted.base.as_ref().filter(|base| **base != head.commit);
+        // Where the commit is not known here, there is nothing to compare with but the one that it stands at.
+        let tree_of = |base: &ObjectId| Some((base.clone(), tree_of(&git, base).ok()?));
+        let (base, base_tree) = other.and_then(tree_of).unwrap_or_else(|| (head.commit.clone(), head.tree));
         let git = git
             .with("GIT_INDEX_FILE", own("index"))
             .with("GIT_OBJECT_DIRECTORY", own("objects"))
-            .with("GIT_ALTERNATE_OBJECT_DIRECTORIES", alternate(&objects.to_string_lossy()));
-        Ok(Self { wanted, git, top, base, head, protected, _place: place, left_out: Vec::new() })
+            .with("GIT_ALTERNATE_OBJECT_DIRECTORIES", alternate(&objects.to_string_lossy()))
+            .looked()?;
+        let (head, left_out) = (head.commit, Vec::new());
+        Ok(Self { wanted, git, top, base, base_tree, head, protected, _place: place, left_out })
     }
 
     fn keep(mut self, target: &Path) -> Result<BundledTree, TreeError> {
         let write_tree = Call::new("write-tree");
         // Fails while a merge is not finished; the files themselves are kept all the same.
-        let index = self.git.id(&write_tree).ok();
+        let staged = self.git.id(&write_tree).ok();
         self.git.line(&Call::new("add").with(&["--update"]).path(":/"))?;
         self.add_untracked()?;
         let aside = aside::to_put_back(self.wanted.aside)?;
         self.take_out_secrets()?;
         self.put_back(aside)?;
-        let found = unfit(&self.git, &self.head, &self.git.id(&write_tree)?, &self.protected)?;
-        self.take_out(found.into_iter().map(|unfit| (unfit.change, unfit.why)))?;
-        let tree = self.git.id(&write_tree)?;
+        let mut tree = self.git.id(&write_tree)?;
+        let found = unfit(&self.git, &self.head, &tree, &self.protected)?;
+        if !found.is_empty() {
+            self.take_out(found.into_iter().map(|unfit| (unfit.change, unfit.why)))?;
+            tree = self.git.id(&write_tree)?;
+        }
         let commit = self.commit(&tree)?;
-        let mut index = index.map(|index| self.commit(&index)).transpose()?;
+        // Mostly there is nothing staged that the files do not have: what fits there fits here.
+        let is_same = staged.as_ref() == Some(&tree);
+        let mut index = match &staged {
+            Some(_) if is_same => Some(commit.clone()),
+            Some(staged) => Some(self.commit(staged)?),
+            None => None,
+        };
         let mut missing = None;
         if let Some(staged) = &index
             && (self.holds_secret(&[(staged, &self.head)])?
-                || !unfit(&self.git, &self.head, staged, &self.protected)?.is_empty())
+                || (!is_same && !unfit(&self.git, &self.head, staged, &self.protected)?.is_empty()))
         {
             index = None;
         }
@@ -172,10 +186,9 @@ impl<'w> TreeKeeper<'w> {
             let (path, why) = (found.change.shown(), found.why);
             missing = Some(Line::of(&format!("a commit of the run changes `{path}`: {why}")));
         }
-        let is_base = |tree: &ObjectId| self.tree_of(&self.base).is_ok_and(|base| base == *tree);
-        let staged = index.as_ref().map(|index| self.tree_of(index)).transpose()?;
-        let changed =
-            self.head != self.base || !is_base(&tree) || !staged.is_none_or(|staged| is_base(&staged));
+        let staged = staged.filter(|_| index.is_some());
+        let is_base = |tree: &ObjectId| *tree == self.base_tree;
+        let changed = self.head != self.base || !is_base(&tree) || !staged.as_ref().is_none_or(is_base);
         if changed && missing.is_none() {
             let size = write_objects(&self.git, &self.base, (&commit, index.as_ref()), target)?;
             if size > MOST_BYTES {
@@ -210,7 +223,9 @@ impl<'w> TreeKeeper<'w> {
                 added.push(0);
             }
         }
-        self.git.bytes(&Call::new("update-index").with(&["--add", "-z", "--stdin"]), &added)?;
+        if !added.is_empty() {
+            self.git.bytes(&Call::new("update-index").with(&["--add", "-z", "--stdin"]), &added)?;
+        }
         Ok(())
     }
 
@@ -301,10 +316,11 @@ impl<'w> TreeKeeper<'w> {
     fn commit(&self, tree: &ObjectId) -> Result<ObjectId, TreeError> {
         commit(&self.git, &self.head, tree, "The working tree of a run")
     }
+}
 
-    fn tree_of(&self, commit: &ObjectId) -> Result<ObjectId, TreeError> {
-        Ok(self.git.id(&Call::new("rev-parse").with(&["--verify", "--quiet"]).ids("", commit, "^{tree}"))?)
-    }
+/// Returns the tree of a commit.
+fn tree_of(git: &Git, commit: &ObjectId) -> Result<ObjectId, GitError> {
+    git.id(&Call::new("rev-parse").with(&["--verify", "--quiet"]).ids("", commit, "^{commit}^{tree}"))
 }
 
 /// Writes a git bundle: a header, and a pack of what a checkout of the base does not have. Returns its bytes.

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use super::call::{Call, without_repository};
 use super::error::GitError;
@@ -15,6 +16,23 @@ use crate::process::filesystem;
 /// Repositories in a repository whose filters are looked for. Each costs three calls before every call that reads files; a
 /// tree with more of them was made to keep us busy.
 const MOST_REPOSITORIES: usize = 256;
+
+/// What the system says about directories that may be trusted, by what decides which system's file git reads: it says the
+/// same to every call of this process, and each look costs a call.
+static TRUSTED: Mutex<BTreeMap<SystemFile, Vec<String>>> = Mutex::new(BTreeMap::new());
+
+/// Which file of the system git reads: `PATH` decides which git it is, and that knows where the file is.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct SystemFile {
+    path: Option<String>,
+    file: Option<String>,
+}
+
+impl SystemFile {
+    fn of(env: &BTreeMap<String, String>) -> Self {
+        Self { path: env.get("PATH").cloned(), file: env.get("GIT_CONFIG_SYSTEM").cloned() }
+    }
+}
 
 /// What a repository adds to the settings of every call: every filter, and every hook, that it and the repositories inside
 /// of it name in their configuration is turned off, directories are trusted as the system says, which is not read
@@ -104,7 +122,13 @@ impl Walk {
 
     /// Asks only which directories the system trusts, for calls that read no files.
     pub fn about_trust(directory: &Path, env: BTreeMap<String, String>) -> Self {
-        Self { is_about_trust: true, ..Self::new(directory, env) }
+        let mut walk = Self { is_about_trust: true, ..Self::new(directory, env) };
+        let known = TRUSTED.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(trusted) = known.get(&SystemFile::of(&walk.env)) {
+            walk.found.trusted.clone_from(trusted);
+            walk.step = WalkStep::Over;
+        }
+        walk
     }
 
     /// Returns the call that comes next, whose answer [`Walk::answer`] wants. No directory is entered in which git would
@@ -144,6 +168,8 @@ impl Walk {
             WalkStep::Configuration(_) if self.is_about_trust => {
                 // The system comes first, and a filter that cannot be turned off matters to other calls.
                 let _filter = self.configured(&printed?);
+                let mut known = TRUSTED.lock().unwrap_or_else(PoisonError::into_inner);
+                known.insert(SystemFile::of(&self.env), self.found.trusted.clone());
                 WalkStep::Over
             }
             WalkStep::Configuration(directory) => {

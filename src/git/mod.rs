@@ -7,5 +7,6 @@ pub mod filters;
 pub(crate) mod in_run;
 pub(crate) mod own_index;
 pub(crate) mod raw_diff;
+pub mod repository_paths;
 pub mod runner;
 pub(crate) mod status;

@@ -27,6 +27,8 @@ pub struct Git {
     env: BTreeMap<String, String>,
     /// What the system says about directories that may be trusted, once it was asked.
     trusted: Arc<OnceLock<Result<Filters, GitError>>>,
+    /// What is turned off, where it was looked for once and for all calls.
+    looked: Option<Arc<Filters>>,
     /// Whether the user's own configuration counts.
     is_own: bool,
     bound: TimeBound,
@@ -74,6 +76,7 @@ impl Git {
             directory: directory.to_owned(),
             env,
             trusted: Arc::default(),
+            looked: None,
             is_own: false,
             bound: TimeBound::Patience,
         }
@@ -94,6 +97,7 @@ impl Git {
             directory: directory.to_owned(),
             env,
             trusted: Arc::default(),
+            looked: None,
             is_own: true,
             bound: TimeBound::AtTerminal,
         }
@@ -116,7 +120,16 @@ impl Git {
     /// Returns the same for another working tree, whose configuration may be another one.
     #[must_use]
     pub fn of(&self, directory: &Path) -> Self {
-        Self { directory: directory.to_owned(), trusted: Arc::default(), ..self.clone() }
+        Self { directory: directory.to_owned(), trusted: Arc::default(), looked: None, ..self.clone() }
+    }
+
+    /// Looks now for what is to be turned off, and returns the same that does not look again: for calls one after the
+    /// other while no action runs. Each look costs at least two calls.
+    ///
+    /// # Errors
+    /// It cannot be looked for, or something cannot be turned off.
+    pub fn looked(&self) -> Result<Self, GitError> {
+        Ok(Self { looked: Some(Arc::new(self.look()?)), ..self.clone() })
     }
 
     /// Returns the same that may reach a repository over HTTP, with this header. The header is a secret: git gets it
@@ -247,6 +260,9 @@ impl Git {
 
     /// Returns what is to be turned off for a call, as it is now.
     fn filters_for(&self, call: &Call) -> Result<Filters, GitError> {
+        if let Some(looked) = &self.looked {
+            return Ok(looked.as_ref().clone());
+        }
         if call.reads_files() {
             return self.look();
         }

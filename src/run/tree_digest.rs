@@ -14,6 +14,7 @@ use crate::files::transient;
 use crate::git::call::{Call, alternate};
 use crate::git::in_run::GitCalls;
 use crate::git::own_index::copy_index;
+use crate::git::repository_paths::RepositoryPaths;
 
 /// A place for indexes and objects, for as long as trees are compared.
 pub(super) struct WorkingTrees {
@@ -31,19 +32,17 @@ pub(super) struct WorkingTree {
 impl WorkingTrees {
     /// Opens the repository around a directory, or says why there is none.
     pub(super) async fn open(git: &mut GitCalls, root: &Path) -> Result<Self, LookError> {
-        let ask = |words: &[&'static str]| Call::new("rev-parse").with(words);
-        let top = path(&git.run(root, &ask(&["--show-toplevel"])).await?);
-        let objects = path(&git.run(&top, &ask(&["--git-path", "objects"])).await?);
-        let index = path(&git.run(&top, &ask(&["--git-path", "index"])).await?);
+        let printed = git.run(root, &RepositoryPaths::call(&[])).await?;
+        let (RepositoryPaths { top, objects, index }, []) = RepositoryPaths::read(&printed)?;
         let place = transient::directory("ll-trees-")?;
         let own = |name: &str| place.path().join(name);
         fs_err::create_dir(own("objects"))?;
         // Git's own index knows which files did not change; without it every file is read.
-        copy_index(&top.join(index), &own("index"))?;
+        copy_index(&index, &own("index"))?;
         for (name, value) in [("GIT_INDEX_FILE", own("index")), ("GIT_OBJECT_DIRECTORY", own("objects"))] {
             git.env.insert(name.to_owned(), value.to_string_lossy().into_owned());
         }
-        let objects = alternate(&top.join(objects).to_string_lossy());
+        let objects = alternate(&objects.to_string_lossy());
         git.env.insert("GIT_ALTERNATE_OBJECT_DIRECTORIES".to_owned(), objects);
         Ok(Self { top, place })
     }
@@ -95,11 +94,4 @@ impl WorkingTrees {
         git.run(&self.top, &apply).await?;
         Ok(())
     }
-}
-
-/// Reads the path that a line is.
-fn path(line: &[u8]) -> PathBuf {
-    use std::ffi::OsStr;
-    use std::os::unix::ffi::OsStrExt as _;
-    PathBuf::from(OsStr::from_bytes(line.strip_suffix(b"\n").unwrap_or(line)))
 }

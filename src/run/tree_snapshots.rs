@@ -19,6 +19,7 @@ use crate::base::text::one_line;
 use crate::git::call::{AUTHOR, Call};
 use crate::git::in_run::GitCalls;
 use crate::git::own_index::OwnIndex;
+use crate::git::repository_paths::RepositoryPaths;
 use crate::git::status;
 use crate::git::status::{FileStanding, StatusLine, Untracked};
 use crate::report::numbers::StepNumber;
@@ -142,17 +143,8 @@ impl KeptTree {
             }
             return Self::copied(known.top, known.index, known.last);
         }
-        let ask = Call::new("rev-parse").with(&[
-            "--path-format=absolute",
-            "--show-toplevel",
-            "--git-path",
-            "index",
-        ]);
-        let said = self.git.run(root, &ask).await?;
-        let mut lines = said.split(|byte| *byte == b'\n').map(|line| PathBuf::from(OsStr::from_bytes(line)));
-        let (Some(top), Some(index)) = (lines.next(), lines.next()) else {
-            return Err(LookError::unfit("git names the repository in a way that cannot be read"));
-        };
+        let said = self.git.run(root, &RepositoryPaths::call(&[])).await?;
+        let (RepositoryPaths { top, index, .. }, []) = RepositoryPaths::read(&said)?;
         let top = top
             .canonicalize()
             .map_err(|error| LookError::unfit(format!("cannot find {}: {error}", top.display())))?;

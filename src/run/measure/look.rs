@@ -18,6 +18,7 @@ use crate::git::call::Call;
 use crate::git::error::{Absent, GitError, GitFailure};
 use crate::git::in_run::GitCalls;
 use crate::git::own_index::OwnIndex;
+use crate::git::repository_paths::RepositoryPaths;
 use crate::git::status::{FileStanding, StatusLine, Untracked};
 use crate::git::{raw_diff, status};
 use crate::journal::files::RunFiles;
@@ -128,16 +129,7 @@ struct Others {
 
 impl Measurer<'_> {
     pub(super) async fn place(&mut self) -> Result<Place, LookError> {
-        let ask = Call::new("rev-parse").with(&[
-            "--path-format=absolute",
-            "--show-toplevel",
-            "--git-path",
-            "objects",
-            "--git-path",
-            "index",
-            "HEAD^{commit}",
-            "HEAD^{tree}",
-        ]);
+        let ask = RepositoryPaths::call(&["HEAD^{commit}", "HEAD^{tree}"]);
         let said = match self.git.run(self.root, &ask).await {
             Ok(said) => said,
             Err(GitError::NotThere(Absent::Repository, _)) => {
@@ -145,17 +137,11 @@ impl Measurer<'_> {
             }
             Err(why) => return Err(self.unless_empty(why).await),
         };
-        let lines: Vec<&[u8]> = said.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).collect();
-        let [top, objects, index, commit, tree] = lines.as_slice() else {
-            return Err(LookError::unfit("git names the repository in a way that cannot be read"));
-        };
-        let path = |bytes: &[u8]| PathBuf::from(OsStr::from_bytes(bytes));
-        let id = |bytes: &[u8]| ObjectId::parse(&String::from_utf8_lossy(bytes)).map_err(LookError::from);
-        let top = path(top);
+        let (RepositoryPaths { top, objects, index }, [commit, tree]) = RepositoryPaths::read(&said)?;
         let top = top
             .canonicalize()
             .map_err(|error| LookError::unfit(format!("cannot find {}: {error}", top.display())))?;
-        Ok(Place { top, objects: path(objects), index: path(index), commit: id(commit)?, tree: id(tree)? })
+        Ok(Place { top, objects, index, commit, tree })
     }
 
     /// Says that there is no commit yet, where that is why git names none.
