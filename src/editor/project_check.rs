@@ -80,12 +80,12 @@ pub(crate) fn check(
             return None;
         }
         project.facts.same.extend(subject.path.clone().map(|path| (path, subject.same)));
-        let checked = subject.located.and_then(|located| {
+        let file = subject.located.and_then(|located| {
             let path = located.path.clone();
-            let checked = checker.check(&located.beneath(session.unsaved.clone()), options.deep)?;
-            Ok(CheckedFile { path, checked })
+            let found = checker.check(&located.beneath(session.unsaved.clone()), options.deep)?;
+            Ok(CheckedFile { path, checked: found })
         });
-        match checked {
+        match file {
             Ok(file) if !file.checked.is_ours && !subject.is_named => {}
             Ok(file) => whole.push((file, subject.is_named)),
             Err(error) => {

@@ -17,7 +17,7 @@ const OPENED: [&str; 3] = ["path", "excludesfile", "attributesfile"];
 
 /// Returns the files that these configurations, and those that they include, name. A relative path counts from the
 /// configuration that holds it, and from the root of the working tree.
-pub(super) fn opened_by(configs: [PathBuf; 2], root: &Path) -> Vec<PathBuf> {
+pub(super) fn opened_by(configs: &[PathBuf], root: &Path) -> Vec<PathBuf> {
     let mut open = configs.to_vec();
     let mut named = Vec::new();
     let mut at = 0;
@@ -56,7 +56,7 @@ mod tests {
         fs_err::write(at("config"), config).unwrap();
         fs_err::write(at("more"), "[core]\nAttributesFile=/x/attributes\n[include]\n\tpath = config\n")
             .unwrap();
-        let found = opened_by([at("config"), at("absent")], Path::new("/root"));
+        let found = opened_by(&[at("config"), at("absent")], Path::new("/root"));
         for expected in [at("pipe one"), at("more"), "/x/attributes".into(), "/root/pipe one".into()] {
             assert!(found.contains(&expected), "{expected:?} in {found:?}");
         }

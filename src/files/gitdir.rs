@@ -54,7 +54,7 @@ pub fn waited_for(directory: &Path) -> Option<PathBuf> {
         let configs = [found.shared.join("config"), found.own.join("config.worktree")];
         // The usual way to say that there is no such file.
         let is_none = |path: &Path| path == Path::new("/dev/null");
-        let opened = git_includes::opened_by(configs, &found.root).into_iter();
+        let opened = git_includes::opened_by(&configs, &found.root).into_iter();
         opened.filter(|path| !is_none(path)).find(|path| is_waited_for(path))
     })
 }
