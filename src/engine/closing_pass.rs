@@ -10,9 +10,10 @@ use super::Engine;
 use super::changes::{StartTree, TreeIds};
 use super::common::unjudged_verdict;
 use super::event::{
-    ClosingPassCheck, ClosingPassEnd, ClosingPassStart, Event, LoopComplete, PassResult, TAIL,
+    ClosingPassCheck, ClosingPassEnd, ClosingPassProof, ClosingPassStart, Event, LoopComplete, PassResult,
+    TAIL,
 };
-use super::going_pass::{Pass, RefusedCheck};
+use super::going_pass::{Pass, Proof, RefusedCheck};
 use super::outcome::{Outcome, TerminatedBy};
 use super::request::{ActionRequest, AsideRequest, Recheck, RestoreRequest};
 use super::verification::{CheckRecord, Confirmed, JudgesStanding, Reason, Verification};
@@ -24,7 +25,7 @@ use crate::base::time::millis;
 use crate::evaluate::observation::{Observation, Stop};
 use crate::evaluate::verdict::{Observes, Verdict};
 use crate::evaluate::{Judged, Judging};
-use crate::judges::found_judges::{JudgesFound, JudgesState};
+use crate::judges::found_judges::{AddedTest, JudgesFound, JudgesState};
 use crate::machine::{Action, Step};
 
 impl Engine<'_> {
@@ -100,9 +101,9 @@ impl Engine<'_> {
             && self.cancel.is_none()
             && self.machine.makes_closing_pass
             && !self.start.event.no_closing_pass
-            && !verification.reasons.is_empty()
             && verification.reasons.iter().all(is_curable);
-        if !is_wanted {
+        let proof = is_wanted.then(|| self.proof(verification, judges)).flatten();
+        if !is_wanted || (verification.reasons.is_empty() && proof.is_none()) {
             return None;
         }
         let are_changed = verification.reasons.contains(&Reason::JudgesChanged);
@@ -135,6 +136,9 @@ impl Engine<'_> {
             left,
             with_judges,
             again,
+            proofs: proof.into_iter().collect(),
+            proving: None,
+            proves_nothing: Vec::new(),
             made: Vec::new(),
             is_aside: false,
             without_added: false,
@@ -143,6 +147,27 @@ impl Engine<'_> {
             cut: None,
             has_restored: false,
         })
+    }
+
+    /// Returns how the tests that were added are run without the work of the run, where somebody wants to know and the
+    /// checks that run them can be made once more.
+    fn proof(&self, verification: &Verification, judges: &JudgesFound) -> Option<Proof> {
+        let wanted = judges.to_prove.as_ref()?;
+        let Some(StartTree::Known(start)) = &self.start.event.tree else { return None };
+        let is_meant = |check: &&CheckRecord| {
+            wanted.tests.iter().any(|test| test.checks.iter().any(|of| of.as_str() == check.state.as_str()))
+        };
+        let states = verification.checks.iter().filter(is_meant).map(|check| &check.state);
+        let checks: Vec<Recheck> = states.filter_map(|state| self.rechecks_of(state)).flatten().collect();
+        let start = AsideRequest {
+            start: start.ids.clone(),
+            ignored: start.ignored.clone(),
+            put_back: wanted.work.clone(),
+            hide: wanted.others.clone(),
+            in_part: Vec::new(),
+        };
+        let proof = Proof { tests: wanted.tests.clone(), start, checks, passed: 0, is_answered: true };
+        (!proof.checks.is_empty()).then_some(proof)
     }
 
     fn aside(&self, judges: &JudgesFound) -> Option<AsideRequest> {
@@ -159,7 +184,11 @@ impl Engine<'_> {
     /// Takes whether the judges of the start are in their places.
     pub(super) fn set_aside(&mut self, placed: Result<(), Explanation>) {
         if let Some(pass) = self.pass.as_mut() {
-            pass.failed = placed.err().map(|why| why.to_string());
+            match placed {
+                // It decides nothing.
+                Err(_) if pass.proving.is_some() => pass.leave_proofs(),
+                placed => pass.failed = placed.err().map(|why| why.to_string()),
+            }
         }
     }
 
@@ -171,7 +200,10 @@ impl Engine<'_> {
         let aside = pass.aside.as_ref();
         let (put_back, hidden) =
             aside.map(|aside| (aside.put_back().cloned().collect(), aside.hide.clone())).unwrap_or_default();
-        self.record(Event::ClosingPassStart(ClosingPassStart { checks, reasons, put_back, hidden }), events);
+        let to_prove =
+            pass.proofs.iter().flat_map(|proof| &proof.tests).map(|test| test.path.clone()).collect();
+        let start = ClosingPassStart { checks, reasons, put_back, hidden, to_prove };
+        self.record(Event::ClosingPassStart(start), events);
         self.pass = Some(Box::new(pass));
     }
 
@@ -180,6 +212,9 @@ impl Engine<'_> {
         let is_late = self.pass.as_ref().and_then(|pass| self.out_of_time(&pass.end.final_state)).is_some();
         let is_cancelled = self.cancel.is_some();
         let pass = self.pass.as_mut()?;
+        if is_late || is_cancelled {
+            pass.leave_proofs();
+        }
         if pass.cut.is_none() && !(pass.left.is_empty() && pass.with_judges.is_empty()) {
             pass.cut = if is_cancelled { Some(Stop::Cancelled) } else { is_late.then_some(Stop::Deadline) };
         }
@@ -203,6 +238,10 @@ impl Engine<'_> {
 
     /// Takes the end of a check of the pass.
     pub(super) fn rechecked(&mut self, check: Recheck, seen: &Observation, events: &mut Vec<Event>) {
+        if self.pass.as_ref().is_some_and(|pass| pass.proving.is_some()) {
+            self.tried(&check, seen, events);
+            return;
+        }
         if let Some(pass) = self.pass.as_mut() {
             pass.made.push(check.state.clone());
         }
@@ -245,6 +284,24 @@ impl Engine<'_> {
         }
     }
 
+    /// Takes the end of a check that was made without the work of the run.
+    fn tried(&mut self, check: &Recheck, seen: &Observation, events: &mut Vec<Event>) {
+        let judged = self.judged_again(check, seen);
+        let passed = seen.stop.is_none() && check.step.observes(&judged.verdict) == Observes::Passing;
+        let Some(proof) = self.pass.as_mut().and_then(|pass| pass.proving.as_mut()) else { return };
+        proof.passed += usize::from(passed);
+        proof.is_answered &= seen.stop.is_none();
+        let event = ClosingPassProof {
+            tests: proof.tests.iter().flat_map(AddedTest::names).collect(),
+            check: check.name.clone(),
+            verdict: judged.verdict,
+            passed,
+            exit_code: seen.exit_code,
+            duration_ms: millis(seen.duration),
+        };
+        self.record(Event::ClosingPassProof(event), events);
+    }
+
     fn judged_again(&self, check: &Recheck, seen: &Observation) -> Judged {
         let failed =
             |verdict: Verdict| Judged { verdict, details: Map::new(), memory: None, warnings: Vec::new() };
@@ -270,7 +327,7 @@ impl Engine<'_> {
     /// Ends a closing pass, after which the tree is as it was before, but for what is named.
     pub(super) fn end_pass(&mut self, restored: Result<Vec<String>, Explanation>, events: &mut Vec<Event>) {
         let Some(pass) = self.pass.take() else { return };
-        let Pass { mut end, mut verification, cut, refused, failed, made, .. } = *pass;
+        let Pass { mut end, mut verification, cut, refused, failed, made, proves_nothing, .. } = *pass;
         let (put_back, unknown) = match restored {
             Ok(put_back) => (put_back, None),
             Err(why) => (Vec::new(), Some(why)),
@@ -299,6 +356,7 @@ impl Engine<'_> {
             let states: Vec<StateName> = refused.iter().map(|refused| refused.check.state.clone()).collect();
             verification.after_pass(&made, &states);
         }
+        verification.proves_nothing = proves_nothing;
         if let Some(why) = unknown {
             verification.reasons.push(Reason::TreeUnknown);
             verification.unknown = Some(why.into());
@@ -382,5 +440,11 @@ pub fn words(start: &ClosingPassStart) -> String {
         0 => "on the tree that the run ended on".to_owned(),
         count => format!("with the judges of the start ({})", plural(count as u64, "file")),
     };
-    format!("closing pass: {} once more, {with}", listed_in_part(&start.checks))
+    let again = format!("{} once more, {with}", listed_in_part(&start.checks));
+    let proof = format!("the tests that were added, without the work ({})", listed_in_part(&start.to_prove));
+    match (start.checks.is_empty(), start.to_prove.is_empty()) {
+        (true, false) => format!("closing pass: {proof}"),
+        (_, true) => format!("closing pass: {again}"),
+        (false, false) => format!("closing pass: {again}; {proof}"),
+    }
 }

@@ -81,6 +81,7 @@ impl Engine<'_> {
             | Event::VerdictTree { .. }
             | Event::ClosingPassStart(_)
             | Event::ClosingPassCheck(_)
+            | Event::ClosingPassProof(_)
             | Event::ClosingPassEnd(_)
             | Event::SubLoopStart { .. }
             | Event::SubLoopComplete(_)

@@ -111,6 +111,8 @@ pub enum Event {
     ClosingPassStart(ClosingPassStart),
     /// One of them was made.
     ClosingPassCheck(Box<ClosingPassCheck>),
+    /// Tests that were added were run without the work of the run.
+    ClosingPassProof(ClosingPassProof),
     /// All of them were, and the tree is as it was.
     ClosingPassEnd(ClosingPassEnd),
     /// Visits of a state in a row were all the same.
@@ -1024,6 +1026,27 @@ pub struct ClosingPassStart {
     /// The files that are out of the way meanwhile.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub hidden: Vec<String>,
+    /// The files with added tests that are run without the work of the run.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub to_prove: Vec<String>,
+}
+
+/// A check that was made on the files of the start, with tests that the run has added: where it passes, they prove nothing.
+/// It decides nothing.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ClosingPassProof {
+    /// The tests: their cases, or the files where those cannot be told.
+    pub tests: Vec<String>,
+    /// The check: the state itself, or one of the loop that it runs.
+    pub check: String,
+    /// What it said.
+    pub verdict: Verdict,
+    /// Whether it passed.
+    pub passed: bool,
+    /// The exit code.
+    pub exit_code: i32,
+    /// How long it took.
+    pub duration_ms: u64,
 }
 
 /// A check of a closing pass.

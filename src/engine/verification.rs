@@ -41,6 +41,9 @@ pub struct Verification {
     /// Whether all of the tree was checked, or its parts were, each without the others.
     #[serde(skip_serializing_if = "VerifiedExtent::is_whole", default)]
     pub extent: VerifiedExtent,
+    /// The tests that the run has added and that pass without its work, too; only where the loop wants them tried.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub proves_nothing: Vec<String>,
     /// Whether the run would have been a success without these reasons.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub spoils_success: bool,
@@ -339,6 +342,7 @@ impl Verification {
             unknown,
             dirty_start: None,
             extent: VerifiedExtent::Whole,
+            proves_nothing: Vec::new(),
             spoils_success: false,
         }
     }

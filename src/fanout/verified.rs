@@ -53,6 +53,9 @@ pub(super) fn of_merge(
         unknown: None,
         dirty_start: None,
         extent,
+        proves_nothing: known()
+            .flat_map(|verification| verification.proves_nothing.iter().cloned())
+            .collect(),
         spoils_success: false,
     }
 }

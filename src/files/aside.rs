@@ -7,6 +7,7 @@ use std::io::{self, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -335,7 +336,7 @@ fn durable(path: &Path, bytes: &[u8]) -> io::Result<()> {
 }
 
 /// Lets a path hold something else, in one step and with a new time: tools that build would trust what they made of the
-/// other content by an old one.
+/// other content by an old one. Python knows sources by their size and the whole second, so it is another second.
 fn swap(directory: &Path, path: &Path, standing: Option<&Occupant>, bytes: &[u8]) -> io::Result<()> {
     let Some(standing) = standing else {
         return match fs_err::remove_file(path) {
@@ -349,9 +350,21 @@ fn swap(directory: &Path, path: &Path, standing: Option<&Occupant>, bytes: &[u8]
         symlink(OsStr::from_bytes(bytes), &new)?;
     } else {
         durable(&new, bytes)?;
+        if let (Some(before), Some(now)) = (changed_at(path), changed_at(&new))
+            && before.as_secs() == now.as_secs()
+        {
+            // Less than a second, once for all files that are swapped together: what they replace was there before.
+            std::thread::sleep(Duration::from_secs(1) - Duration::from_nanos(now.subsec_nanos().into()));
+            durable(&new, bytes)?;
+        }
         fs_err::set_permissions(&new, std::fs::Permissions::from_mode(standing.mode))?;
     }
     fs_err::rename(&new, path)
+}
+
+/// Returns when a file was changed last, as the file system says it.
+fn changed_at(path: &Path) -> Option<Duration> {
+    path.symlink_metadata().ok()?.modified().ok()?.duration_since(SystemTime::UNIX_EPOCH).ok()
 }
 
 #[cfg(test)]
@@ -440,6 +453,19 @@ mod tests {
         put_back(aside.path()).unwrap();
         let time = path.metadata().unwrap().modified().unwrap();
         assert_ne!(time, std::time::SystemTime::UNIX_EPOCH);
+    }
+
+    #[test]
+    fn what_takes_a_place_is_of_another_second() {
+        let (top, aside) = (tree(), TempDir::new().unwrap());
+        let path = top.path().join("test.sh");
+        let second_of = |path: &Path| changed_at(path).unwrap().as_secs();
+        let first = second_of(&path);
+        put_aside(aside.path(), top.path(), &placed()).unwrap();
+        let between = second_of(&path);
+        assert_ne!(between, first);
+        put_back(aside.path()).unwrap();
+        assert_ne!(second_of(&path), between);
     }
 
     #[test]

@@ -13,7 +13,7 @@ use super::judge_catalog::{CATALOG, JudgeKind, PartFormat};
 use super::pattern::PathSet;
 use super::suppressions::{MarkCounts, SuppressionMark, marks};
 use super::tree::{At, FileAt, Tree, extension};
-use super::{judge_parts, restored_parts};
+use super::{added_tests, judge_parts, restored_parts};
 
 /// Two trees, and what has to be known of a loop to tell its judges.
 #[derive(Clone, Copy)]
@@ -66,7 +66,11 @@ pub fn look(comparison: &TreeComparison<'_>) -> JudgesFound {
         counts.count(path, of_file(path, &start, &roles), of_file(path, &end, &roles));
         looked.take(path, &roles, &start, &end, comparison.end);
     }
-    looked.finish(counts, comparison.declared)
+    let mut found = looked.finish(counts, comparison.declared);
+    if comparison.declared.rules.prove_added == Some(true) {
+        found.to_prove = added_tests::wanted(comparison.changed, comparison.start, comparison.end, &found);
+    }
+    found
 }
 
 /// Returns the suppressions of what stands at a path.

@@ -123,6 +123,35 @@ impl AddedTests {
     }
 }
 
+/// Tests that were added, and the work without which they ought to fail.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProofWanted {
+    /// The tests, by file.
+    pub tests: Vec<AddedTest>,
+    /// The other files that the run changed.
+    pub work: Vec<String>,
+    /// The files with other tests.
+    pub others: Vec<String>,
+}
+
+/// A file to which tests were added.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AddedTest {
+    /// Its path from the root of the repository.
+    pub path: String,
+    /// The names of the cases that are new, as far as they can be told; each with the path.
+    pub cases: Vec<String>,
+    /// The states whose checks run it.
+    pub checks: Vec<String>,
+}
+
+impl AddedTest {
+    /// Returns what people know it by: its cases, or the file where those cannot be told.
+    pub fn names(&self) -> Vec<String> {
+        if self.cases.is_empty() { vec![self.path.clone()] } else { self.cases.clone() }
+    }
+}
+
 /// What became of the judges.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JudgesFound {
@@ -141,6 +170,8 @@ pub struct JudgesFound {
     pub in_part: Vec<PutBackInPart>,
     /// What is put aside as well where the pass says no, and it is made a second time.
     pub second_try: AddedTests,
+    /// The tests that were added and have to prove something, where the loop wants that.
+    pub to_prove: Option<ProofWanted>,
     /// Whether putting those back makes the judges what they were without undoing the work: a suppression or a test
     /// inside of a source cannot be put back.
     pub can_be_put_back: bool,
@@ -157,6 +188,7 @@ impl JudgesFound {
             to_hide: Vec::new(),
             in_part: Vec::new(),
             second_try: AddedTests::default(),
+            to_prove: None,
             can_be_put_back: true,
         }
     }

@@ -9,6 +9,7 @@
 //!
 //! All of it is pure: trees are read through [`tree::Tree`]. The reasons are in `docs/design/judges.md`.
 
+mod added_tests;
 mod assess;
 pub mod compare;
 mod compared;

@@ -24,7 +24,8 @@ use crate::base::text::{listed_in_part, one_line};
 use crate::board;
 use crate::definition::early_values::Early;
 use crate::definition::schema::{
-    self, ActionType, Count, HostSettings, Loop, PrepatchCheck, Shell, State, TamperGuard, TerminalOutcome,
+    self, ActionType, Count, HostSettings, Loop, Paradigm, PrepatchCheck, Shell, State, TamperGuard,
+    TerminalOutcome,
 };
 use crate::evaluate::effort::PatternEffort;
 use crate::evaluate::field::{Field, FromText};
@@ -1260,11 +1261,16 @@ fn kind(state: &State, text: &Template) -> ActionType {
     state.action_type.unwrap_or_else(|| ActionType::inferred(text.source()))
 }
 
-/// Returns what a loop says of its judges. Keys of the predecessor count where there is no `judges`.
+/// Returns what a loop says of its judges. Keys of the predecessor count where there is no `judges`. Where agents plan the
+/// work and test it, the tests that they add have to prove something unless the loop says otherwise.
 fn judges(definition: &Loop) -> Declared {
-    if let Some(declared) = &definition.judges {
-        return declared.clone();
-    }
+    let mut declared = definition.judges.clone().unwrap_or_else(|| of_predecessor(definition));
+    let is_by_agents = definition.paradigm == Some(Paradigm::Agents);
+    declared.rules.prove_added = declared.rules.prove_added.or(is_by_agents.then_some(true));
+    declared
+}
+
+fn of_predecessor(definition: &Loop) -> Declared {
     let mut declared = Declared::default();
     match definition.tamper_guard {
         Some(TamperGuard::Warn | TamperGuard::Allow | TamperGuard::Off) => {

@@ -166,7 +166,7 @@ impl CiLog {
                 self.say(event)
             }
             Event::ClosingPassStart(_) => self.open_pass(event),
-            Event::ClosingPassCheck(_) => {
+            Event::ClosingPassCheck(_) | Event::ClosingPassProof(_) => {
                 self.close_block()?;
                 self.say(event)
             }

@@ -181,6 +181,7 @@ impl Console {
             | Event::CallFailed(_)
             | Event::ClosingPassStart(_)
             | Event::ClosingPassCheck(_)
+            | Event::ClosingPassProof(_)
             | Event::ClosingPassEnd(_)
             | Event::Stall { .. } => self.note(event),
             Event::Evaluate { .. } | Event::Route { .. } if by_task => self.stage(),

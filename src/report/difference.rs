@@ -132,6 +132,7 @@ impl Trail {
             | Event::VerdictTree { .. }
             | Event::ClosingPassStart(_)
             | Event::ClosingPassCheck(_)
+            | Event::ClosingPassProof(_)
             | Event::ClosingPassEnd(_)
             | Event::Backoff { .. }
             | Event::Warning { .. }

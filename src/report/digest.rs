@@ -389,6 +389,7 @@ impl Digest {
             }
             Event::StateEnter { .. }
             | Event::Sandbox(_)
+            | Event::ClosingPassProof(_)
             | Event::ClosingPassEnd(_)
             | Event::Evaluate { .. }
             | Event::Message { .. }

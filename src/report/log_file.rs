@@ -98,6 +98,7 @@ impl Sink for LogFile {
             | Event::VerdictTree { .. }
             | Event::ClosingPassStart(_)
             | Event::ClosingPassCheck(_)
+            | Event::ClosingPassProof(_)
             | Event::ClosingPassEnd(_)
             | Event::Backoff { .. }
             | Event::Warning { .. }

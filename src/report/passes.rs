@@ -126,6 +126,7 @@ fn mark(stamped: &Stamped) -> Option<u64> {
         | Event::VerdictTree { .. }
         | Event::ClosingPassStart(_)
         | Event::ClosingPassCheck(_)
+        | Event::ClosingPassProof(_)
         | Event::ClosingPassEnd(_)
         | Event::Judge { .. }
         | Event::Sandbox(_)

@@ -104,6 +104,16 @@ pub(super) fn line(event: &Event, level: &LoopView) -> Option<Line> {
                 &format!("{} once more{}: {} ({took})", check.check, check.without(), check.verdict),
             )
         }
+        Event::ClosingPassProof(proof) => {
+            let tests = listed_in_part(&proof.tests);
+            let took = human(Duration::from_millis(proof.duration_ms));
+            let check = &proof.check;
+            if proof.passed {
+                Line::new("!", &format!("{check} passes without the work, with {tests} ({took})"))
+            } else {
+                Line::new("✓", &format!("{check} without the work says no to {tests} ({took})"))
+            }
+        }
         Event::ClosingPassEnd(end) => return passed(end),
         Event::StateEnter { .. }
         | Event::ActionStart { .. }

@@ -110,6 +110,7 @@ impl Run {
             // A run that is cut off in the middle of it makes it again.
             Event::ClosingPassStart(_)
             | Event::ClosingPassCheck(_)
+            | Event::ClosingPassProof(_)
             | Event::ClosingPassEnd(_)
             | Event::Sandbox(_) => {}
             Event::VerdictTree { state, tree } => self.place_verdict(state, tree),

@@ -54,12 +54,19 @@ impl Digest {
         ];
         let by: Vec<String> = by.into_iter().flatten().collect();
         let by = if by.is_empty() { format!("`{}`", end.final_state) } else { by.join(", ") };
+        let nothing = if verification.proves_nothing.is_empty() {
+            String::new()
+        } else {
+            format!("; proves nothing: {}", listed_in_part(&verification.proves_nothing))
+        };
         let short = tree.as_str().get(..12).unwrap_or(tree.as_str());
         Some(one_line(
             &match verification.extent {
-                VerifiedExtent::Whole => format!("verified by {by} on tree {short}"),
+                VerifiedExtent::Whole => format!("verified by {by} on tree {short}{nothing}"),
                 VerifiedExtent::EachAlone => {
-                    format!("verified: {EACH_ALONE}, by {by}; nobody has checked tree {short} as a whole")
+                    format!(
+                        "verified: {EACH_ALONE}, by {by}; nobody has checked tree {short} as a whole{nothing}"
+                    )
                 }
             },
             LONGEST,

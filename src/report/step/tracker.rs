@@ -133,6 +133,7 @@ impl Tracker {
             | Event::VerdictTree { .. }
             | Event::ClosingPassStart(_)
             | Event::ClosingPassCheck(_)
+            | Event::ClosingPassProof(_)
             | Event::ClosingPassEnd(_)
             | Event::Backoff { .. }
             | Event::Warning { .. }

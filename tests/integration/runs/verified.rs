@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::PermissionsExt as _;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::common::{Project, git};
 
@@ -164,6 +164,73 @@ fn a_check_is_made_once_more_where_something_changed_after_it() {
     assert_eq!((&result["outputs"]["steps"], &result["outputs"]["iterations"]), (&"4".into(), &"2".into()));
     assert!(project.read("reports/summary.md").contains("### Closing pass"));
     assert!(project.read("reports/junit.xml").contains("closing pass: check"));
+}
+
+const PROVEN: &str = "name: main
+initial: check
+judges: {prove_added: true}
+states:
+  check: {action: python3 -m unittest discover -s tests, check: true, on_yes: done, on_no: fix}
+  fix: {action: sh .loops/fix.sh, next: check}
+  done: {terminal: true}
+";
+
+const ADDS: &str = "sed -i 's/a - b/a + b/' calc.py
+printf 'import calc, unittest\n\nclass New(unittest.TestCase):\n    def test_adds(self):\n        self.assertEqual(calc.add(2, 3), 5)\n' > tests/test_adds.py
+";
+
+const PROVES_NOTHING: &str = "printf 'import calc, unittest\n\nclass Nothing(unittest.TestCase):\n    def test_exists(self):\n        self.assertTrue(calc.add)\n' > tests/test_nothing.py
+";
+
+/// A project whose fix adds tests, and whose check tells that its work is missing.
+fn with_added_tests(definition: &str, fix: &str) -> Project {
+    let test = "import calc, unittest\n\nclass Old(unittest.TestCase):\n    def test_zero(self):\n        self.assertEqual(calc.add(1, 1), 2)\n";
+    let project = Project::new()
+        .file(".loops/main.yaml", definition)
+        .file(".loops/fix.sh", fix)
+        .file("calc.py", "def add(a, b):\n    return a - b\n")
+        .file("tests/test_old.py", test)
+        .file(".gitignore", "__pycache__\n/reports\n");
+    git(&project, &["init", "-q"]);
+    git(&project, &["add", "-A"]);
+    git(&project, &["commit", "-qm", "first"]);
+    project
+}
+
+#[test]
+fn tests_that_were_added_and_pass_without_the_work_are_named() {
+    let both = [ADDS, PROVES_NOTHING].concat();
+    let nothing = &["tests/test_nothing.py::test_exists"][..];
+    let none = PROVEN.replace("judges: {prove_added: true}\n", "");
+    for (definition, fix, named) in [
+        (PROVEN, both.as_str(), nothing),
+        (PROVEN, ADDS, &[]),
+        (none.as_str(), both.as_str(), &[]),
+        (&PROVEN.replace("initial", "closing_pass: false\ninitial"), both.as_str(), &[]),
+    ] {
+        // The fix is as long as what it replaces, and may come in the same second: Python would not see it.
+        let project = with_added_tests(definition, fix).env("PYTHONDONTWRITEBYTECODE", "1");
+        let (code, result) = run(&project);
+        assert_eq!((code, &result["verified"]), (0, &Value::Bool(true)), "{result:#}");
+        let found = result["verification"].get("proves_nothing").cloned().unwrap_or_else(|| json!([]));
+        assert_eq!(found, json!(named), "{definition} {fix}\n{result:#}");
+        let words = named.iter().map(|name| format!("proves nothing: {name}"));
+        let summary = project.read("reports/summary.md");
+        assert!(words.clone().all(|words| summary.replace('`', "").contains(&words)), "{summary}");
+        assert!(project.read("calc.py").contains("a + b") && project.exists("tests/test_old.py"));
+    }
+}
+
+#[test]
+fn what_python_made_of_a_weakened_test_does_not_confirm_it() {
+    // The weakened test is as long as the one of the start and written in the same second, which is all that Python looks
+    // at before it trusts what it compiled.
+    let project = with_added_tests(
+        &PROVEN.replace("judges: {prove_added: true}\n", ""),
+        "sed -i 's/, 2)/, 0)/' tests/test_old.py\n",
+    );
+    let (code, result) = run(&project);
+    assert_eq!((code, &result["terminated_by"]), (1, &"not_confirmed".into()), "{result:#}");
 }
 
 #[test]
