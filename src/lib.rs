@@ -12,6 +12,7 @@
 //!    ├── testing    tests of loops: mocks, coverage, mutants, old runs
 //!    ├── fanout     a plan over many jobs, and what their runs prove together
 //!    ├── deliver    what is brought to people of a run, and whether
+//!    ├── steering   people steer runs from a pull request
 //!    └── session    a run from the name of its loop to its reports
 //!         ├── ci        providers: log, detection, status, check, comment
 //!         ├── bundle    a run in one file
@@ -135,6 +136,7 @@ mod sandbox;
 mod session;
 mod shelf;
 mod shell;
+mod steering;
 pub mod testing;
 mod tools;
 

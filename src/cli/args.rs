@@ -39,8 +39,10 @@ use super::commands::schema::SchemaArgs;
 use super::commands::show::ShowArgs;
 use super::commands::stats::StatsArgs;
 use super::commands::status::StatusArgs;
+use super::commands::steer::SteerArgs;
 use super::commands::stop::StopArgs;
 use super::commands::test::TestArgs;
+use super::commands::until_done::UntilDoneArgs;
 use super::commands::update::UpdateArgs;
 use super::commands::validate::ValidateArgs;
 use super::commands::why::WhyArgs;
@@ -136,6 +138,10 @@ pub(super) enum Command {
     Artifact(ArtifactArgs),
     /// Set the status of a pull request whose own job may not, from what its run left
     Publish(PublishArgs),
+    /// Follow the command in a comment on a pull request: approve, answer, retry, stop and others
+    Command(SteerArgs),
+    /// Go on with runs that were handed off, until they are over or a person is needed
+    UntilDone(UntilDoneArgs),
     /// Bring what a run has fixed to people: as a pull request, a commit, suggestions or a patch
     Deliver(DeliverArgs),
     /// Keep the criteria of a piece of work in `.loop/state.json`
@@ -184,7 +190,7 @@ const GROUPS: [(&str, &[&str]); 7] = [
     ("Look", &["status", "logs", "history", "why", "report", "diff", "stats", "replay"]),
     ("Go on", &["stop", "resume", "answer", "rewind", "repro"]),
     ("Share", &["bundle", "deliver", "publish", "artifact"]),
-    ("CI", &["plan", "merge"]),
+    ("CI", &["plan", "merge", "command", "until-done"]),
     ("Agents", &["criteria", "hook"]),
     ("The program", &["lsp", "completions", "man", "schema", "version", "help"]),
 ];

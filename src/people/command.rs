@@ -11,20 +11,100 @@ const LONGEST: usize = 4096;
 /// The digits of a code.
 const CODE: usize = 8;
 
-/// An answer, as its author wrote it.
+/// The longest name of a loop, a run or a key, in bytes.
+const LONGEST_NAME: usize = 200;
+
+/// What somebody wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verb {
+    /// A question is answered.
+    Answer(AnswerKind),
+    /// A run that failed is to run again.
+    Retry,
+    /// A run that failed is to go on from where it ended.
+    Resume,
+    /// A run is to end, or its question.
+    Stop,
+    /// What a run fixed is to be brought to people.
+    Deliver,
+    /// The fix workflow of the repository is to run.
+    Fix,
+    /// What can be said is to be told.
+    Help,
+}
+
+impl Verb {
+    /// All of them, in the order in which they are told.
+    pub const ALL: [Self; 9] = [
+        Self::Answer(AnswerKind::Approve),
+        Self::Answer(AnswerKind::Reject),
+        Self::Answer(AnswerKind::Answer),
+        Self::Retry,
+        Self::Resume,
+        Self::Stop,
+        Self::Deliver,
+        Self::Fix,
+        Self::Help,
+    ];
+
+    /// Returns the word for it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Answer(kind) => kind.word(),
+            Self::Retry => "retry",
+            Self::Resume => "resume",
+            Self::Stop => "stop",
+            Self::Deliver => "deliver",
+            Self::Fix => "fix",
+            Self::Help => "help",
+        }
+    }
+}
+
+/// Which question or run a command is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WrittenAnswer {
-    /// What it says.
-    pub kind: AnswerKind,
-    /// The code of the question.
-    pub code: String,
+pub enum Subject {
+    /// The question with this code.
+    Code(String),
+    /// The loop, the run or the key with this name.
+    Name(String),
+}
+
+/// A command, as its author wrote it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WrittenCommand {
+    /// What is wanted.
+    pub verb: Verb,
+    /// What it is about, where it says so.
+    pub subject: Option<Subject>,
     /// The commit that it is about, or the beginning of its name.
     pub sha: Option<String>,
-    /// With which words.
+    /// With which words an answer is given.
     pub text: Option<String>,
 }
 
-/// Why a comment is no answer.
+impl WrittenCommand {
+    /// Returns the code of the question, where it names one.
+    pub fn code(&self) -> Option<&str> {
+        match &self.subject {
+            Some(Subject::Code(code)) => Some(code),
+            Some(Subject::Name(_)) | None => None,
+        }
+    }
+
+    /// Returns the name of what it is about. A name may look like a code.
+    pub fn name(&self) -> Option<&str> {
+        let (Subject::Code(name) | Subject::Name(name)) = self.subject.as_ref()?;
+        Some(name)
+    }
+
+    /// Tells whether it is about this commit, as far as it says.
+    pub fn is_about(&self, sha: &str) -> bool {
+        self.sha.as_ref().is_none_or(|named| sha.starts_with(named.as_str()))
+    }
+}
+
+/// Why a comment is no command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CommandFault {
     /// It is about something else.
@@ -33,14 +113,17 @@ pub enum CommandFault {
     /// The line is too long to be one.
     #[error("its first line is longer than {LONGEST} bytes")]
     TooLong,
-    /// The word is not one that answers.
+    /// The word is not one that means something.
+    #[error("it begins with no word that is known: `/ll-loop help` tells which there are")]
+    UnknownVerb,
+    /// It says something, and is no answer.
     #[error("it says neither `approve` nor `reject` nor `answer`")]
     NotAnAnswer,
-    /// It does not say which question is meant.
-    #[error("it does not name the code of the question, eight digits and letters")]
-    NoCode,
+    /// What it is about can be no name.
+    #[error("what follows the first word is neither a code nor the name of a loop, a run or a key")]
+    NoName,
     /// Something follows that means nothing.
-    #[error("after the code there may be a commit, and nothing else")]
+    #[error("after the code or the name there may be a commit, and nothing else")]
     TooManyWords,
     /// An answer without an answer.
     #[error("it answers without a text")]
@@ -48,7 +131,7 @@ pub enum CommandFault {
 }
 
 /// Reads the first line of a comment. A line that begins with anything else, such as a blank or a `>`, is a quotation or code.
-pub fn read(body: &str) -> Result<WrittenAnswer, CommandFault> {
+pub fn read(body: &str) -> Result<WrittenCommand, CommandFault> {
     let line = body.split(['\n', '\r']).next().unwrap_or_default();
     let rest = line.strip_prefix(WORD).ok_or(CommandFault::NotACommand)?;
     if !rest.is_empty() && !rest.starts_with([' ', '\t']) {
@@ -57,25 +140,37 @@ pub fn read(body: &str) -> Result<WrittenAnswer, CommandFault> {
     if line.len() > LONGEST {
         return Err(CommandFault::TooLong);
     }
-    let (verb, rest) = first(rest);
-    let kind =
-        AnswerKind::ALL.into_iter().find(|kind| kind.word() == verb).ok_or(CommandFault::NotAnAnswer)?;
-    let (code, rest) = first(rest);
-    if !is_code(code) {
-        return Err(CommandFault::NoCode);
-    }
-    let code = code.to_owned();
-    if kind == AnswerKind::Answer {
-        let text = rest.trim();
-        let text = if text.is_empty() { Err(CommandFault::NoText) } else { Ok(text.to_owned()) };
-        return Ok(WrittenAnswer { kind, code, sha: None, text: Some(text?) });
-    }
-    let (sha, rest) = first(rest);
+    let (word, rest) = first(rest);
+    let verb = Verb::ALL.into_iter().find(|verb| verb.word() == word).ok_or(CommandFault::UnknownVerb)?;
+    if verb == Verb::Answer(AnswerKind::Answer) { answer(verb, rest) } else { plain(verb, rest) }
+}
+
+/// Reads what follows `answer`: a code, if the first word is one, and a text.
+fn answer(verb: Verb, rest: &str) -> Result<WrittenCommand, CommandFault> {
+    let (code, text) = first(rest);
+    let (subject, text) =
+        if is_code(code) { (Some(Subject::Code(code.to_owned())), text) } else { (None, rest) };
+    let text = text.trim();
+    let text = if text.is_empty() { Err(CommandFault::NoText) } else { Ok(text.to_owned()) };
+    Ok(WrittenCommand { verb, subject, sha: None, text: Some(text?) })
+}
+
+/// Reads what follows the other words: what it is about, and a commit.
+fn plain(verb: Verb, rest: &str) -> Result<WrittenCommand, CommandFault> {
+    let (named, rest) = first(rest);
+    let (sha, rest) = if is_whole_sha(named) { (named, rest) } else { first(rest) };
+    let subject = match named {
+        "" => None,
+        _ if is_whole_sha(named) => None,
+        code if is_code(code) => Some(Subject::Code(code.to_owned())),
+        name if is_name(name) => Some(Subject::Name(name.to_owned())),
+        _ => return Err(CommandFault::NoName),
+    };
     if !(sha.is_empty() || is_sha(sha)) || !rest.trim().is_empty() {
         return Err(CommandFault::TooManyWords);
     }
     let sha = Some(sha.to_owned()).filter(|sha| !sha.is_empty());
-    Ok(WrittenAnswer { kind, code, sha, text: None })
+    Ok(WrittenCommand { verb, subject, sha, text: None })
 }
 
 /// Splits off the first word.
@@ -92,6 +187,20 @@ fn is_sha(word: &str) -> bool {
     (7..=64).contains(&word.len()) && is_hex(word)
 }
 
+/// Tells whether a word is the full name of a commit, which no loop has.
+fn is_whole_sha(word: &str) -> bool {
+    matches!(word.len(), 40 | 64) && is_hex(word)
+}
+
+/// Tells whether a word could be the name of a loop, a run or a key. It is compared with those, and shown to people.
+fn is_name(word: &str) -> bool {
+    let is_of_name =
+        |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'/' | b'+');
+    word.len() <= LONGEST_NAME
+        && word.bytes().all(is_of_name)
+        && word.starts_with(|c: char| c.is_ascii_alphanumeric())
+}
+
 fn is_hex(word: &str) -> bool {
     word.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
@@ -102,9 +211,15 @@ mod tests {
 
     use super::*;
 
-    fn written(kind: AnswerKind, sha: Option<&str>, text: Option<&str>) -> WrittenAnswer {
+    fn written(kind: AnswerKind, sha: Option<&str>, text: Option<&str>) -> WrittenCommand {
+        let subject = Some(Subject::Code("0123abcd".to_owned()));
         let (sha, text) = (sha.map(str::to_owned), text.map(str::to_owned));
-        WrittenAnswer { kind, code: "0123abcd".to_owned(), sha, text }
+        WrittenCommand { verb: Verb::Answer(kind), subject, sha, text }
+    }
+
+    fn named(verb: Verb, name: Option<&str>) -> WrittenCommand {
+        let subject = name.map(|name| Subject::Name(name.to_owned()));
+        WrittenCommand { verb, subject, sha: None, text: None }
     }
 
     #[test]
@@ -116,14 +231,18 @@ mod tests {
             ("/ll-loop reject 0123abcd 89abcdef01\nbecause", Ok(written(Reject, Some("89abcdef01"), None))),
             ("/ll-loop approve 0123abcd 0123abcd", Ok(written(Approve, Some("0123abcd"), None))),
             ("/ll-loop answer 0123abcd  use $(b) `x` ", Ok(written(Answer, None, Some("use $(b) `x`")))),
-            ("/ll-loop approve", Err(CommandFault::NoCode)),
-            ("/ll-loop approve 0123ABCD", Err(CommandFault::NoCode)),
-            ("/ll-loop approve 0123abc", Err(CommandFault::NoCode)),
+            ("/ll-loop approve", Ok(named(Verb::Answer(Approve), None))),
+            ("/ll-loop approve deploy", Ok(named(Verb::Answer(Approve), Some("deploy")))),
+            ("/ll-loop retry team/deploy", Ok(named(Verb::Retry, Some("team/deploy")))),
+            ("/ll-loop fix", Ok(named(Verb::Fix, None))),
+            ("/ll-loop deliver 77", Ok(named(Verb::Deliver, Some("77")))),
+            ("/ll-loop stop ../../etc", Err(CommandFault::NoName)),
+            ("/ll-loop resume $(true)", Err(CommandFault::NoName)),
             ("/ll-loop approve 0123abcd please", Err(CommandFault::TooManyWords)),
             ("/ll-loop approve 0123abcd 89abcdef extra", Err(CommandFault::TooManyWords)),
             ("/ll-loop answer 0123abcd", Err(CommandFault::NoText)),
-            ("/ll-loop help", Err(CommandFault::NotAnAnswer)),
-            ("/ll-loop", Err(CommandFault::NotAnAnswer)),
+            ("/ll-loop help", Ok(named(Verb::Help, None))),
+            ("/ll-loop", Err(CommandFault::UnknownVerb)),
         ] {
             assert_eq!(read(body), expected, "{body:?}");
         }
@@ -226,22 +345,22 @@ mod tests {
             "approve/",
             "run",
             "merge",
-            "deliver",
-            "stop",
+            "Stop",
+            "retry;",
+            "help\u{200b}",
         ] {
             assert!(read(&format!("/ll-loop {verb} 0123abcd")).is_err(), "{verb:?}");
         }
         for code in [
-            "",
-            "0",
-            "0123abc",
-            "0123abcde",
-            "0123abcg",
-            "0123ABCD",
             "$(true)",
             "`0123ab`",
             "0123abc\u{ff44}",
             "0123 abcd",
+            "-f",
+            "--all",
+            "a:b",
+            "a@b",
+            "@ada",
             "*",
             "../../..",
             "0123abcd;",
@@ -249,9 +368,6 @@ mod tests {
             "#123abcd",
             "0123abc\0",
             "\u{0660}123abcd",
-            "all",
-            "latest",
-            "main",
         ] {
             assert!(read(&format!("/ll-loop approve {code}")).is_err(), "{code:?}");
         }
@@ -268,9 +384,9 @@ mod tests {
         }
 
         #[test]
-        fn whatever_is_read_has_a_plain_code(body in "/ll-loop (approve|reject|answer)[ \\t]?\\PC{0,60}") {
+        fn whatever_is_read_is_plain(body in "/ll-loop (approve|reject|answer|stop|fix)[ \\t]?\\PC{0,60}") {
             if let Ok(written) = read(&body) {
-                prop_assert!(is_code(&written.code));
+                prop_assert!(written.name().is_none_or(is_name));
                 prop_assert!(written.sha.is_none_or(|sha| is_sha(&sha)));
             }
         }

@@ -1,9 +1,10 @@
 //! Whether a comment answers the question of a run: who wrote it, about what, and whether that was still so at this moment.
 
-use super::command::{self, CommandFault, WrittenAnswer};
+use super::asked::{AskedAtHead, NotMeant, meant};
+use super::command::{self, CommandFault, Verb, WrittenCommand};
 use crate::base::text::listed;
 use crate::base::time::Timestamp;
-use crate::engine::question::Awaiting;
+use crate::engine::question::{AnswerKind, Awaiting};
 use crate::machine::Approvers;
 
 /// An account of a server. Its name may be given to somebody else; its id is not.
@@ -71,6 +72,38 @@ pub struct AnswerFacts {
     pub started_by: Option<u64>,
     /// Who may answer, as a branch says it that the change does not choose.
     pub approvers: Option<Approvers>,
+    /// The questions at the head of the pull request: what a comment without a code means depends on all of them.
+    pub asked: Vec<AskedAtHead>,
+}
+
+/// What a question is about, as far as an answer depends on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QuestionFacts<'a> {
+    /// Its code.
+    pub code: &'a str,
+    /// When it was asked, at the latest.
+    pub asked_at: Timestamp,
+    /// When it is not open any more.
+    pub until: Timestamp,
+    /// The commit that it is about.
+    pub sha: Option<&'a str>,
+}
+
+impl<'a> QuestionFacts<'a> {
+    /// Takes them from the question that a run was saved with.
+    pub fn of(awaiting: &'a Awaiting) -> Self {
+        let Awaiting { code, asked_at, until, sha, .. } = awaiting;
+        Self { code, asked_at: *asked_at, until: *until, sha: sha.as_ref().map(|sha| sha.as_str()) }
+    }
+}
+
+/// An answer that counts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RuledAnswer {
+    /// What it says.
+    pub kind: AnswerKind,
+    /// With which words.
+    pub text: Option<String>,
 }
 
 /// Why a comment does not answer a question.
@@ -79,6 +112,9 @@ pub enum AnswerRefusal {
     /// It says something else.
     #[error("{0}")]
     Command(#[from] CommandFault),
+    /// It does not say which question it answers, and that is not plain.
+    #[error("{0}")]
+    NotMeant(#[from] NotMeant),
     /// It was changed.
     #[error("it was edited; write a new one")]
     Edited,
@@ -129,22 +165,24 @@ pub enum AnswerRefusal {
 }
 
 /// Reads the answer of a comment to a question, or says why it is none.
-pub fn decide(facts: &AnswerFacts, awaiting: &Awaiting) -> Result<WrittenAnswer, AnswerRefusal> {
+pub fn decide(facts: &AnswerFacts, question: QuestionFacts<'_>) -> Result<RuledAnswer, AnswerRefusal> {
     let AnswerFacts { comment, pull, .. } = facts;
     let written = command::read(&comment.body)?;
-    if written.code != awaiting.code {
-        let (given, open) = (written.code, awaiting.code.clone());
+    let Verb::Answer(kind) = written.verb else { return Err(CommandFault::NotAnAnswer.into()) };
+    let given = code(&written, facts)?;
+    if given != question.code {
+        let (given, open) = (given.to_owned(), question.code.to_owned());
         return Err(AnswerRefusal::OtherQuestion { given, open });
     }
     if comment.is_edited {
         return Err(AnswerRefusal::Edited);
     }
     // Servers know whole seconds.
-    if comment.created.as_millis() < awaiting.asked_at.as_millis() / 1000 * 1000 {
+    if comment.created.as_millis() < question.asked_at.as_millis() / 1000 * 1000 {
         return Err(AnswerRefusal::Older);
     }
-    if comment.created >= awaiting.until {
-        return Err(AnswerRefusal::Late(awaiting.until));
+    if comment.created >= question.until {
+        return Err(AnswerRefusal::Late(question.until));
     }
     may_answer(facts)?;
     if !pull.is_open {
@@ -153,19 +191,40 @@ pub fn decide(facts: &AnswerFacts, awaiting: &Awaiting) -> Result<WrittenAnswer,
     if pull.is_of_fork {
         return Err(AnswerRefusal::Fork);
     }
-    let Some(sha) = &awaiting.sha else { return Err(AnswerRefusal::HeadMoved) };
-    if pull.head != sha.as_str() {
+    if question.sha != Some(pull.head.as_str()) {
         return Err(AnswerRefusal::HeadMoved);
     }
-    if written.sha.as_ref().is_some_and(|named| !sha.as_str().starts_with(named.as_str())) {
+    if !written.is_about(&pull.head) {
         return Err(AnswerRefusal::OtherCommit);
     }
-    Ok(written)
+    Ok(RuledAnswer { kind, text: written.text })
+}
+
+/// Returns the code of the question that a command answers.
+fn code<'a>(written: &'a WrittenCommand, facts: &'a AnswerFacts) -> Result<&'a str, NotMeant> {
+    match written.code() {
+        Some(code) => Ok(code),
+        None => Ok(&meant(written.name(), &facts.asked)?.question.code),
+    }
+}
+
+/// Tells whether the author of a comment may steer runs with it: whoever may write to the repository, and no program.
+///
+/// # Errors
+/// The account is another one now, a program, or may not write.
+pub fn may_steer(comment: &CommentFacts, permission: &PermissionFacts) -> Result<(), AnswerRefusal> {
+    if permission.account != comment.author.id {
+        return Err(AnswerRefusal::OtherAccount);
+    }
+    if comment.author.is_bot || comment.is_by_app {
+        return Err(AnswerRefusal::Program);
+    }
+    if permission.may_write { Ok(()) } else { Err(AnswerRefusal::NoWriteAccess) }
 }
 
 /// Tells whether the author of a comment may answer.
 fn may_answer(facts: &AnswerFacts) -> Result<(), AnswerRefusal> {
-    let AnswerFacts { comment, permission, pull, started_by, approvers } = facts;
+    let AnswerFacts { comment, permission, pull, started_by, approvers, .. } = facts;
     let author = &comment.author;
     if permission.account != author.id {
         return Err(AnswerRefusal::OtherAccount);
@@ -206,7 +265,8 @@ mod tests {
     use crate::base::name::StateName;
     use crate::base::object::ObjectId;
     use crate::base::sum::Sum;
-    use crate::engine::question::AnswerKind;
+    use crate::people::asked::QuestionMark;
+    use crate::people::names::RunNames;
 
     const HEAD: &str = "1111111111111111111111111111111111111111";
     const ASKED: i64 = 1_790_000_000_123;
@@ -242,7 +302,20 @@ mod tests {
             pull: PullFacts { number: 3, is_open: true, head: HEAD.to_owned(), is_of_fork: false, author: 8 },
             started_by: Some(9),
             approvers: None,
+            asked: Vec::new(),
         }
+    }
+
+    fn ruled(facts: &AnswerFacts) -> Result<RuledAnswer, AnswerRefusal> {
+        decide(facts, QuestionFacts::of(&awaiting()))
+    }
+
+    /// The same question, as the status of its commit tells it.
+    fn asked(code: &str, is_open: bool) -> AskedAtHead {
+        let names = RunNames::of_status("ll-loop/deploy", "deploy-20251120T234847-1f2e", 70);
+        let question =
+            QuestionMark { code: code.to_owned(), until: awaiting().until, state: "ask".to_owned() };
+        AskedAtHead { names, question, is_open }
     }
 
     fn named(users: &[&str], teams: &[&str]) -> Approvers {
@@ -281,11 +354,7 @@ mod tests {
             },
         ];
         for facts in good {
-            assert_eq!(
-                decide(&facts, &awaiting()).map(|written| written.kind),
-                Ok(AnswerKind::Approve),
-                "{facts:?}"
-            );
+            assert_eq!(ruled(&facts).map(|answer| answer.kind), Ok(AnswerKind::Approve), "{facts:?}");
         }
     }
 
@@ -301,6 +370,24 @@ mod tests {
         ("late", |facts| facts.comment.created = Timestamp::from_millis(ASKED + 1_000_000)),
         ("other question", |facts| facts.comment.body = "/ll-loop approve 00000000".to_owned()),
         ("without code", |facts| facts.comment.body = "/ll-loop approve".to_owned()),
+        ("without code, two", |facts| {
+            facts.comment.body = "/ll-loop approve".to_owned();
+            facts.asked = vec![asked(&awaiting().code, true), asked("89abcdef", true)];
+        }),
+        ("without code, asked again", |facts| {
+            facts.comment.body = "/ll-loop approve deploy".to_owned();
+            facts.asked = vec![asked(&awaiting().code, true), asked("89abcdef", false)];
+        }),
+        ("by a name, of another", |facts| {
+            facts.comment.body = "/ll-loop approve release".to_owned();
+            facts.asked = vec![asked(&awaiting().code, true)];
+        }),
+        ("by a name, not open", |facts| {
+            facts.comment.body = "/ll-loop approve deploy".to_owned();
+            facts.asked = vec![asked(&awaiting().code, false)];
+        }),
+        ("no answer", |facts| facts.comment.body = "/ll-loop help".to_owned()),
+        ("another verb", |facts| facts.comment.body = format!("/ll-loop retry {}", awaiting().code)),
         ("in a quotation", |facts| facts.comment.body.insert_str(0, "> ")),
         ("in a code block", |facts| facts.comment.body.insert_str(0, "```\n")),
         ("in a later line", |facts| facts.comment.body.insert(0, '\n')),
@@ -337,7 +424,7 @@ mod tests {
         for (name, forge) in FORGERIES {
             let mut one = facts();
             forge(&mut one);
-            assert!(decide(&one, &awaiting()).is_err(), "{name}");
+            assert!(ruled(&one).is_err(), "{name}");
             tried += 1;
         }
         // Of whom the loop names, the second forgery may say another thing, so that it has the last word.
@@ -348,7 +435,7 @@ mod tests {
                 forge(&mut both);
                 // Both together are one other account.
                 if (*name, *other) != ("renamed account", "freed name") {
-                    assert!(decide(&both, &awaiting()).is_err(), "{name} and {other}");
+                    assert!(ruled(&both).is_err(), "{name} and {other}");
                     tried += 1;
                 }
             }
@@ -356,9 +443,10 @@ mod tests {
         assert!(tried >= 200, "only {tried} were tried");
     }
 
-    /// Tells whether a forgery is one only as long as the loop names nobody else.
+    /// Tells whether a forgery is one only as long as the loop names nobody else, or nothing else was asked.
     fn is_about_names(name: &str) -> bool {
         [
+            "without code",
             "not named",
             "look-alike",
             "longer name",
@@ -371,6 +459,35 @@ mod tests {
         ]
         .iter()
         .any(|about| name.starts_with(about))
+    }
+
+    #[test]
+    fn the_only_question_needs_no_code() {
+        for body in ["/ll-loop approve", "/ll-loop approve deploy", "/ll-loop approve 70"] {
+            let mut one = facts();
+            one.comment.body = body.to_owned();
+            one.asked = vec![asked(&awaiting().code, true)];
+            assert_eq!(ruled(&one).map(|answer| answer.kind), Ok(AnswerKind::Approve), "{body}");
+        }
+    }
+
+    #[test]
+    fn whoever_may_write_may_steer() {
+        let AnswerFacts { comment, permission, .. } = facts();
+        assert_eq!(may_steer(&comment, &permission), Ok(()));
+        let bot = Account { is_bot: true, ..comment.author.clone() };
+        for (comment, permission, why) in [
+            (CommentFacts { author: bot, ..comment.clone() }, permission.clone(), AnswerRefusal::Program),
+            (CommentFacts { is_by_app: true, ..comment.clone() }, permission.clone(), AnswerRefusal::Program),
+            (
+                comment.clone(),
+                PermissionFacts { account: 70, ..permission.clone() },
+                AnswerRefusal::OtherAccount,
+            ),
+            (comment, PermissionFacts { may_write: false, ..permission }, AnswerRefusal::NoWriteAccess),
+        ] {
+            assert_eq!(may_steer(&comment, &permission), Err(why));
+        }
     }
 
     #[test]

@@ -28,7 +28,7 @@ use crate::base::name::StateName;
 use crate::base::text;
 use crate::base::time::{Timestamp, millis};
 use crate::engine::event::{
-    ClosingPassCheck, Event, LoopComplete, LoopStart, RouteReason, SCHEMA, Stamped, TreeState,
+    ClosingPassCheck, Event, HandoffReason, LoopComplete, LoopStart, RouteReason, SCHEMA, Stamped, TreeState,
 };
 use crate::engine::outcome::{Outcome, TerminatedBy};
 use crate::engine::question::{Awaiting, GivenAnswer};
@@ -177,6 +177,7 @@ pub struct Digest {
     warnings: Vec<Warning>,
     more_warnings: u64,
     handoff: Option<(StateName, String)>,
+    handoff_reason: Option<HandoffReason>,
     continuation: Option<String>,
     awaiting: Option<Box<Awaiting>>,
     approvals: Vec<GivenAnswer>,
@@ -357,6 +358,7 @@ impl Digest {
             Event::Warning { state, message } => self.warn(state.as_ref(), message),
             Event::Handoff(handoff) => {
                 self.handoff = Some((handoff.state.clone(), handoff.message.clone()));
+                self.handoff_reason = Some(handoff.reason);
                 self.continuation.clone_from(&handoff.continuation);
                 self.awaiting.clone_from(&handoff.awaiting);
             }
@@ -477,6 +479,11 @@ impl Digest {
     /// Returns what the work left to say when the run was handed off.
     pub fn continuation(&self) -> Option<&str> {
         self.continuation.as_deref()
+    }
+
+    /// Returns why the run was handed off, if it was.
+    pub fn handoff_reason(&self) -> Option<HandoffReason> {
+        self.handoff_reason
     }
 
     /// Returns the question that the run waits for an answer to.
@@ -670,6 +677,7 @@ impl Digest {
     /// The run continues: it has not ended after all, and a step that was cut off is not finished.
     fn resume(&mut self) {
         (self.end, self.handoff, self.continuation) = (None, None, None);
+        self.handoff_reason = None;
         self.awaiting = None;
         let Some(step) = self.tracker.suspended() else { return };
         let (number, state, standing) = (step.number, step.state.clone(), step.standing());

@@ -14,6 +14,10 @@ pub fn facts(awaiting: &Awaiting) -> Vec<(&'static str, String)> {
         ("open until", awaiting.until.to_string()),
         ("who may answer", who(awaiting.approvers.as_ref())),
         ("code", awaiting.code.clone()),
+        (
+            "in a comment",
+            format!("/ll-loop approve {0}, /ll-loop reject {0}, /ll-loop answer {0} TEXT", awaiting.code),
+        ),
     ];
     about.into_iter().chain(tree).chain(rest).collect()
 }

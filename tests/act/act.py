@@ -94,7 +94,7 @@ class Act:
         self.github = GitHub()
         self.github.token = TOKEN
         # Beyond what `permissions:` says, which act passes over.
-        self.github.permissions = {scope: "write" for scope in ("actions", "contents", "statuses")}
+        self.github.permissions = {scope: "write" for scope in ("actions", "contents", "pull-requests", "statuses")}
         self.ours = self.directory / "ll-loop"
         for part in PARTS:
             source, to = ROOT / part, self.ours / part

@@ -29,6 +29,7 @@ def of_file(document, pattern):
 
 
 CALLERS = of_file("docs/workflows.md", r"# \.github/workflows/([\w-]+\.yml)")
+DEPLOY = of_file("docs/people.md", r"# \.github/workflows/([\w-]+\.yml)")["deploy.yml"]
 SETUP = of_file("docs/workflows.md", r"# (\.github/actions/ll-loop-setup/action\.yml)")
 README = of_file("README.md", r"name: (tidy)\non: [^\n]*")["tidy"]
 
@@ -89,6 +90,17 @@ maintain: true
 states:
   lint: {action: 'test ! -e src/broken', on_yes: done, on_no: mend}
   mend: {action: rm src/broken, next: lint}
+  done: {terminal: true}
+"""
+
+ASKS = """\
+name: deploy
+description: deploys what was approved
+initial: ask
+states:
+  ask: {action_type: human_approval, action: Deploy?, on_yes: deploy, on_no: stopped}
+  deploy: {action: 'echo "deployed by the answer"', next: done}
+  stopped: {terminal: true, outcome: blocked, description: nobody approved}
   done: {terminal: true}
 """
 
@@ -283,7 +295,7 @@ class Callers(OnAct):
         """A new caller in the documentation needs a test here."""
         tested = {name for name in dir(self) if name.startswith("test_")}
         for file in CALLERS:
-            self.assertIn(f"test_{file.removesuffix('.yml')}", {name[: len(file) + 1] for name in tested}, file)
+            self.assertIn(f"test_{file.removesuffix('.yml').replace('-', '_')}", {name[: len(file) + 1] for name in tested}, file)
 
     def test_tidy_is_green_and_red(self):
         base = self.repository(CHECK)
@@ -431,6 +443,84 @@ class Callers(OnAct):
             self.assertEqual([step for step in played.steps if "checkout" in step], [])
         # The run left nothing.
         self.assertRegex(self.statuses(sha)["ll-loop/tidy"], "^error: .*no report")
+
+    def comment(self, pull, body):
+        """A comment of ada on the pull request, and what becomes of the workflow that it sets off."""
+        comment = self.act.github.comment(pull["number"], "ada", body)
+        payload = {
+            "action": "created", "comment": comment, "issue": {"number": pull["number"], "pull_request": {}},
+            "repository": {"full_name": REPOSITORY, "id": 1},
+        }  # fmt: skip
+        return self.call("issue_comment", "commands.yml", payload=payload)
+
+    def test_commands_go_on_with_a_run_that_asks(self):
+        github = self.act.github
+        sha = self.act.commit({".loops/deploy.yaml": ASKS})
+        event = pull_request(sha, sha)
+        pull = event["pull_request"]
+        pull["base"]["repo"] = {**pull["base"]["repo"], "default_branch": "main"}
+        pull |= {"state": "open", "user": {"id": 8, "login": "grace"}}
+        github.pulls, github.writers = [pull], {"ada"}
+        github.contents["main", ".loops/deploy.yaml"] = ASKS
+        changes = ("    with:\n", "    with:\n      strict: 'false'\n")
+        deploy = DEPLOY.replace(*changes)
+        asked = self.act.run("pull_request", deploy, "deploy.yml", payload=event)
+        self.assertEqual(github.dispatches, [], "nothing goes on by itself")
+        self.assertRegex(self.statuses(sha)["ll-loop/deploy"], r"^pending: waiting for a person \([0-9a-f]{8}\): Deploy\?$", asked.told)
+        own = {"id": 1}
+        github.runs[1] |= {"actor": {"id": 8}, "repository": own, "head_repository": own, "status": "completed"}
+        asking = dict(github.runs[1])
+        played = self.comment(pull, "Looks good.\n/ll-loop approve")
+        self.assertEqual(list(played.results), [], played.told)
+
+        # Every run of act is the first one.
+        github.runs = Asking(asking)
+        github.writers = set()
+        played = self.comment(pull, "/ll-loop approve")
+        self.assertIn("no write access", played.log)
+        self.assertEqual(github.dispatches, [], played.told)
+        github.writers = {"ada"}
+        played = self.comment(pull, "/ll-loop approve")
+        self.assertEqual([step for step in played.steps if "checkout" in step], [])
+        (dispatch,) = github.dispatches
+        answer = str(max(number for number, row in github.comments.items() if row["user"]["login"] == "ada"))
+        self.assertEqual(dispatch["workflow"], "deploy.yml")
+        self.assertEqual(dispatch["inputs"], {"resume-from": "run:1", "answer": answer, "sha": sha})
+        self.assertEqual([content for _, content in github.reactions], ["eyes", "-1", "eyes", "+1"])
+        replies = [row["body"] for row in github.comments.values() if row["user"]["login"] == "github-actions[bot]"]
+        self.assertEqual(len(replies), 1, "one reply is kept")
+        going = self.act.run("workflow_dispatch", deploy, "deploy.yml", inputs=dispatch["inputs"])
+        self.assertIn("deployed by the answer", going.log, going.told)
+        self.assertRegex(self.statuses(sha)["ll-loop/deploy"], "^success")
+
+
+    def test_until_done_goes_on_with_what_was_handed_off(self):
+        github = self.act.github
+        sha = self.repository(SLOW)
+        page = f"https://github.com/{REPOSITORY}/actions/runs/70"
+        github.statuses.append({
+            "sha": sha, "state": "pending", "context": "ll-loop/tidy", "description": "handed off",
+            "target_url": f"{page}#ll-loop:tidy-20251120T234847-1f2e:1@job@commit@h-deadline:pending",
+        })  # fmt: skip
+        own = {"id": 1}
+        github.runs[70] = {"path": ".github/workflows/chain.yml", "repository": own, "head_repository": own}
+        played = self.call("schedule", "until-done.yml")
+        self.assertEqual([step for step in played.steps if "checkout" in step], [])
+        (dispatch,) = github.dispatches
+        self.assertEqual(dispatch["workflow"], "chain.yml", played.told)
+        self.assertEqual(dispatch["inputs"], {"resume-from": "run:70", "chain-depth": "1", "sha": sha})
+        self.assertRegex(self.statuses(sha)["ll-loop/tidy"], "^pending: handed off: goes on in run")
+
+
+class Asking(dict):
+    """Runs, of which the first is always the one that asks."""
+
+    def __init__(self, asking):
+        super().__init__({1: asking})
+        self.asking = asking
+
+    def __setitem__(self, number, run):
+        super().__setitem__(number, self.asking if number == 1 else run)
 
 
 class Servers(OnAct):

@@ -282,6 +282,12 @@ class Rest(Part):
     def repository(self, request, name):
         return self.guarded(request, name) or Response(200, {"id": REPOSITORY_ID, "full_name": name})
 
+    @route("GET", r"/repos/([^/]+/[^/]+)/actions/runs")
+    def runs(self, request, name):
+        rows = [run for run in self.github.runs.values() if run.get("event") == request.query.get("event")]
+        refusal = self.guarded(request, name, "actions: read")
+        return refusal or Response(200, {"total_count": len(rows), "workflow_runs": rows})
+
     @route("GET", r"/repos/([^/]+/[^/]+)/actions/runs/(\d+)")
     def run(self, request, name, run_id):
         refusal = self.guarded(request, name, "actions: read")
@@ -382,9 +388,76 @@ class Pulls(Part):
         owner, _, branch = request.query.get("head", "").partition(":")
         rows = [
             pull for pull in self.github.pulls
-            if pull["head"]["ref"] == branch and pull["head"]["repo"]["full_name"].startswith(f"{owner}/")
+            if "head" not in request.query
+            or (pull["head"]["ref"] == branch and pull["head"]["repo"]["full_name"].startswith(f"{owner}/"))
         ]  # fmt: skip
         return self.guarded(request, name) or Response(200, rows)
+
+
+class Conversation(Part):
+    """The comments of pull requests, and who may write. Nobody has edited anything."""
+
+    @route("GET", r"/repos/([^/]+/[^/]+)/issues/comments/(\d+)")
+    def one(self, request, name, number):
+        return self.guarded(request, name) or self.found(self.github.comments.get(int(number)))
+
+    @route("GET", r"/repos/([^/]+/[^/]+)/issues/(\d+)/comments")
+    def all(self, request, name, number):
+        rows = [row for row in self.github.comments.values() if row["issue_url"].endswith(f"/issues/{number}")]
+        return self.guarded(request, name) or Response(200, rows)
+
+    @route("POST", r"/repos/([^/]+/[^/]+)/issues/(\d+)/comments")
+    def write(self, request, name, number):
+        refusal = self.guarded(request, name, "pull-requests: write")
+        return refusal or Response(201, self.github.comment(int(number), "github-actions[bot]", request.json()["body"]))
+
+    @route("PATCH", r"/repos/([^/]+/[^/]+)/issues/comments/(\d+)")
+    def rewrite(self, request, name, number):
+        refusal = self.guarded(request, name, "pull-requests: write")
+        if refusal:
+            return refusal
+        self.github.comments[int(number)]["body"] = request.json()["body"]
+        return Response(200, self.github.comments[int(number)])
+
+    @route("POST", r"/repos/([^/]+/[^/]+)/issues/comments/(\d+)/reactions")
+    def react(self, request, name, number):
+        refusal = self.guarded(request, name, "pull-requests: write")
+        if not refusal:
+            self.github.reactions.append((int(number), request.json()["content"]))
+        return refusal or Response(201, {"id": 1})
+
+    @route("POST", r"/graphql")
+    def edited(self, request):
+        return self.guarded(request, REPOSITORY) or Response(200, {"data": {"node": {"lastEditedAt": None}}})
+
+    @route("GET", r"/user")
+    def user(self, request):
+        return message(403, "Resource not accessible by integration")
+
+    @route("GET", r"/repos/([^/]+/[^/]+)/pulls/(\d+)")
+    def pull(self, request, name, number):
+        pulls = [pull for pull in self.github.pulls if pull["number"] == int(number)]
+        return self.guarded(request, name) or self.found(pulls[0] if pulls else None)
+
+    @route("GET", r"/repos/([^/]+/[^/]+)/collaborators/([^/]+)/permission")
+    def permission(self, request, name, login):
+        level = "write" if login in self.github.writers else "read"
+        user = {"id": account(login), "login": login}
+        return self.guarded(request, name) or Response(200, {"permission": level, "user": user})
+
+    @route("GET", r"/repos/([^/]+/[^/]+)/contents/(.+)")
+    def contents(self, request, name, path):
+        text = self.github.contents.get((request.query.get("ref"), path))
+        row = text if text is None else {"content": base64.b64encode(text.encode()).decode()}
+        return self.guarded(request, name) or self.found(row)
+
+    def found(self, row):
+        return message(404, "Not Found") if row is None else Response(200, row)
+
+
+def account(login):
+    """The id of an account."""
+    return int.from_bytes(hashlib.sha256(login.encode()).digest()[:4])
 
 
 class GitData(Part):
@@ -445,7 +518,7 @@ class Dispatches(Part):
         return Response(200, {"workflow_run_id": run_id, "run_url": page, "html_url": page})
 
 
-PARTS = [ArtifactService, Storage, Rest, Statuses, Pulls, GitData, Dispatches]
+PARTS = [ArtifactService, Storage, Rest, Statuses, Pulls, Conversation, GitData, Dispatches]
 
 
 class GitHub:
@@ -460,6 +533,11 @@ class GitHub:
         self.permissions = None
         self.artifacts = {}
         self.pulls = []
+        self.comments = {}
+        self.reactions = []
+        # The names of those who may write, and the text of files, by branch and path.
+        self.writers = set()
+        self.contents = {}
         # What is said of runs of workflows, by their number.
         self.runs = {}
         self.statuses = []
@@ -509,6 +587,17 @@ class GitHub:
             environment["ACTIONS_RUNTIME_TOKEN"] = job_token(f"run-{run_id}", "job")
             environment["ACTIONS_RESULTS_URL"] = self.address + "/"
         return environment
+
+    def comment(self, pull, login, body):
+        """Adds a comment to a pull request, and returns it."""
+        number, at = 500 + len(self.comments), time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        kind = "Bot" if login.endswith("[bot]") else "User"
+        self.comments[number] = {
+            "id": number, "node_id": f"IC_{number}", "body": body, "created_at": at, "updated_at": at,
+            "user": {"id": account(login), "login": login, "type": kind}, "performed_via_github_app": None,
+            "issue_url": f"https://api.github.com/repos/{REPOSITORY}/issues/{pull}",
+        }  # fmt: skip
+        return self.comments[number]
 
     def permits(self, permission):
         scope, _, level = permission.partition(": ")

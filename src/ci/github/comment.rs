@@ -10,6 +10,7 @@ use super::shared::{Rank, ReportMark, if_known, marked, sentence, stands};
 use super::target::ReportTarget;
 use crate::ci::reported::FinalReport;
 use crate::forge::github::api::ApiError;
+use crate::forge::github::pull_comments;
 use crate::report::formats::{markdown, summary};
 
 /// GitHub refuses a comment of more than 65,536 characters.
@@ -64,7 +65,7 @@ impl Channel for CommentChannel {
         // What stands for a run that came out worse, and whose own comment may have been written over.
         let mut stand_in: Option<StandingText> = None;
         let mut another: Option<String> = None;
-        let us = author(target)?;
+        let us = pull_comments::own_name(target.api())?;
         let mut there = find(target, number, &marker, &us)?;
         for _ in 0..TRIES {
             let theirs = there.as_ref().and_then(|(_, there)| worse(there, own, target));
@@ -221,15 +222,6 @@ fn find(
         }
     }
     Ok(None)
-}
-
-/// Returns the name under which the token writes. The token of a job may not ask that.
-fn author(target: &ReportTarget) -> Result<String, ApiError> {
-    match target.api().get::<CommentAuthor>("/user", &[]) {
-        Ok(user) => Ok(user.login),
-        Err(ApiError::Denied { .. } | ApiError::NotFound { .. }) => Ok(target.bot().to_owned()),
-        Err(error) => Err(error),
-    }
 }
 
 #[cfg(test)]

@@ -13,13 +13,15 @@ use super::target::ReportTarget;
 use crate::base::text::one_line;
 use crate::ci::reported::FinalReport;
 use crate::engine::outcome::TerminatedBy;
-use crate::forge::github::api::ApiError;
+use crate::forge::github::api::{Api, ApiError};
+use crate::forge::github::repository::RepositoryName;
+use crate::people::run_wait::RunWait;
 use crate::report::Outcome;
 use crate::report::digest::changed_tree::Caveat;
 use crate::report::digest::{Digest, EndKind};
 
 /// GitHub answers 422 to a longer description.
-const MAX_DESCRIPTION: usize = 140;
+pub(super) const MAX_DESCRIPTION: usize = 140;
 
 /// The most statuses of a commit that are read. GitHub keeps 1,000 of a name.
 const MAX_READ: usize = 2000;
@@ -53,11 +55,18 @@ impl Channel for StatusChannel {
 
     fn end(&mut self, target: &ReportTarget, report: &FinalReport) -> Result<Option<String>, ApiError> {
         let (digest, sha) = (&report.digest, target.sha());
+        let target = &target.waiting(wait(digest).as_ref());
         match awaited(digest, sha).filter(|_| target.delivers()) {
             Some(what) => settle(target, "pending", &format!("{WAITS}{what}"), target.url()),
             None => settle(target, state(digest, sha), &description(digest, sha), target.url()),
         }
     }
+}
+
+/// Returns what a run waits for that was handed off.
+fn wait(digest: &Digest) -> Option<RunWait> {
+    let reason = digest.handoff_reason().filter(|_| digest.end_kind() == EndKind::HandedOff)?;
+    Some(RunWait::of(digest.awaiting(), reason))
 }
 
 /// Returns what a later job can deliver of a success that is not one of the commit.
@@ -104,15 +113,25 @@ pub(super) fn end_pending(target: &ReportTarget, text: &str) -> Result<(), ApiEr
 
 /// Reads the statuses of the commit, the newest first where the server knows that order.
 fn listed(target: &ReportTarget, most: usize) -> Result<Vec<ListedStatus>, ApiError> {
-    let path = target.path(&format!("/commits/{}/statuses", target.sha()));
-    // GitHub begins with the newest without being asked.
-    let query: &[_] = if target.server().lists_newest_first() { &[] } else { &[("sort", "highestindex")] };
     let mut all = Vec::new();
-    for listed in target.api().list::<Vec<ListedStatus>>(&path, query).take(most) {
+    for listed in statuses(target.api(), target.repository(), target.sha(), most) {
         let Some(listed) = if_known(listed.map(Some))? else { break };
         all.push(listed);
     }
     Ok(all)
+}
+
+/// Asks for so many statuses of a commit.
+pub(super) fn statuses(
+    api: &Api,
+    repository: &RepositoryName,
+    sha: &str,
+    most: usize,
+) -> Vec<Result<ListedStatus, ApiError>> {
+    let path = repository.path(&format!("/commits/{sha}/statuses"));
+    // GitHub begins with the newest without being asked.
+    let query: &[_] = if api.server().lists_newest_first() { &[] } else { &[("sort", "highestindex")] };
+    api.list::<Vec<ListedStatus>>(&path, query).take(most).collect()
 }
 
 /// Sets the status of the commit of a job, whatever other runs reported.
@@ -295,19 +314,20 @@ impl OtherStatuses {
 
 /// A status, as the list has it.
 #[derive(Debug, Deserialize)]
-struct ListedStatus {
+pub(super) struct ListedStatus {
     #[serde(default)]
-    id: u64,
-    context: String,
+    pub(super) id: u64,
+    pub(super) context: String,
     /// Gitea calls it `status` here.
     #[serde(alias = "status")]
-    state: String,
+    pub(super) state: String,
     description: Option<String>,
     target_url: Option<String>,
+    pub(super) created_at: Option<String>,
 }
 
 impl ListedStatus {
-    fn link(&self) -> &str {
+    pub(super) fn link(&self) -> &str {
         self.target_url.as_deref().unwrap_or("")
     }
 }
@@ -336,7 +356,7 @@ pub(super) fn description(digest: &Digest, sha: &str) -> String {
     }
     match digest.end() {
         Some(_) if let Some(awaiting) = digest.awaiting() => {
-            format!("waiting for a person: {}", awaiting.shown())
+            format!("waiting for a person ({}): {}", awaiting.code, awaiting.shown())
         }
         Some(end) if end.outcome == Outcome::Handoff => {
             format!("handed off: saved in `{}`, to be resumed", end.final_state)
@@ -356,7 +376,6 @@ mod tests {
     use wiremock::{Mock, ResponseTemplate};
 
     use super::*;
-    use crate::forge::github::api::Api;
     use crate::forge::github::http::Transport;
     use crate::forge::github::testing::{Pauses, TestServer};
     use crate::report::testing::{Journal, not_run, succeeding};

@@ -1,14 +1,15 @@
 //! Continues a run that was handed off in another run of the same workflow. The length of such a chain is limited,
 //! because a loop that never ends would run up costs for ever.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::commit_status;
 use super::target::ReportTarget;
 use crate::base::explanation::Explanation;
-use crate::base::text::{one_line, percent_encoded};
+use crate::base::text::one_line;
 use crate::ci::chain::{ChainLink, NextRun};
 use crate::forge::github::api::ApiError;
+use crate::forge::github::workflow_control::{self, DispatchedRun};
 use crate::forge::github::workflow_run;
 
 /// Starts the next run of the chain.
@@ -23,24 +24,13 @@ pub(super) fn go_on(target: &ReportTarget, link: ChainLink) -> NextRun {
     let Some(git_ref) = target.dispatch_ref() else {
         return NextRun::NotStarted("this job is on no branch or tag of the repository".to_owned());
     };
-    let path = target.path(&format!("/actions/workflows/{}/dispatches", percent_encoded(&workflow)));
     let inputs = json!({
         "resume-from": format!("run:{}", target.run()),
         "chain-depth": (link.depth + 1).to_string(),
         "sha": target.sha(),
     });
-    let plain = json!({"ref": git_ref, "inputs": inputs});
-    let mut detailed = plain.clone();
-    detailed["return_run_details"] = json!(true);
-    let answer = match target.api().post::<Value>(&path, &detailed) {
-        // Older servers do not know the last field. What else they refuse, they refuse again.
-        Err(ApiError::Refused { status: 400 | 422, .. }) => target.api().post::<Value>(&path, &plain),
-        answer => answer,
-    };
-    match answer {
-        Ok(answer) => {
-            let number = answer.get("workflow_run_id").and_then(Value::as_u64);
-            let page = answer.get("html_url").and_then(Value::as_str).map(str::to_owned);
+    match workflow_control::dispatch(target.api(), target.repository(), &workflow, git_ref, &inputs) {
+        Ok(DispatchedRun { number, page }) => {
             NextRun::Started { number, page: page.or_else(|| Some(target.url_of(number?))) }
         }
         Err(error) => NextRun::NotStarted(said(error)),
@@ -87,6 +77,7 @@ pub(super) fn tell(target: &ReportTarget, next: &NextRun) -> Result<(), ApiError
 
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
     use wiremock::matchers::{method, path};
     use wiremock::{Mock, ResponseTemplate};
 

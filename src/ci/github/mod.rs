@@ -12,6 +12,7 @@ pub mod gate;
 pub mod relay;
 pub mod reporter;
 mod shared;
+pub mod standing_runs;
 pub mod target;
 
 use std::io::{self, Write};

@@ -54,6 +54,8 @@ pub(super) struct ReportMark<'m> {
     attempt: &'m str,
     /// Where it comes from, where the runner said it.
     origin: Option<MarkOrigin<'m>>,
+    /// What the run waits for, if it does.
+    waits: Option<&'m str>,
     /// How the run itself came out.
     pub(super) own: &'m str,
 }
@@ -77,18 +79,41 @@ const COMMIT_DIGITS: usize = 12;
 impl<'m> ReportMark<'m> {
     fn of(target: &'m ReportTarget, page: &'m str, own: &'m str) -> Self {
         let attempt = target.place().unwrap_or(target.attempt());
-        Self { page, instance: target.instance(), attempt, origin: MarkOrigin::of(target), own }
+        let (instance, origin) = (target.instance(), MarkOrigin::of(target));
+        Self { page, instance, attempt, origin, waits: target.waits(), own }
+    }
+
+    /// Returns the page of the run of the workflow.
+    pub(super) fn page(&self) -> &'m str {
+        self.page
+    }
+
+    /// Returns the id of the run.
+    pub(super) fn instance(&self) -> &'m str {
+        self.instance
+    }
+
+    /// Returns what the run waits for, if it does.
+    pub(super) fn waits(&self) -> Option<&'m str> {
+        self.waits
+    }
+
+    /// Returns the link without how the run came out and what it waits for.
+    pub(super) fn without_end(&self) -> String {
+        let Self { page, instance, attempt, origin, .. } = self;
+        let origin = origin.map_or_else(String::new, |MarkOrigin { job, commit }| format!("@{job}@{commit}"));
+        format!("{page}{MARK}{instance}:{attempt}{origin}")
     }
 
     /// Reads the link of a report.
-    fn parse(link: &'m str) -> Option<Self> {
+    pub(super) fn parse(link: &'m str) -> Option<Self> {
         let (page, rest) = link.split_once(MARK)?;
         let mut parts = rest.rsplitn(3, ':');
         let (own, place, instance) = (parts.next()?, parts.next()?, parts.next()?);
         let mut places = place.split('@');
         let attempt = places.next()?;
         let origin = places.next().zip(places.next()).map(|(job, commit)| MarkOrigin { job, commit });
-        Some(Self { page, instance, attempt, origin, own })
+        Some(Self { page, instance, attempt, origin, waits: places.next(), own })
     }
 
     /// Reads the link of a report, if that is of this attempt of the CI run.
@@ -144,9 +169,13 @@ fn is_place(attempt: &str) -> bool {
 
 /// Returns a link with the mark of the run of this job.
 pub(super) fn marked(page: &str, target: &ReportTarget, own: &str) -> String {
-    let ReportMark { instance, attempt, origin, .. } = ReportMark::of(target, page, own);
-    let origin = origin.map_or_else(String::new, |MarkOrigin { job, commit }| format!("@{job}@{commit}"));
-    format!("{page}{MARK}{instance}:{attempt}{origin}:{own}")
+    let ReportMark { instance, attempt, origin, waits, .. } = ReportMark::of(target, page, own);
+    // What a run waits for has its place behind the origin, known or not.
+    let unknown = waits.map(|_| MarkOrigin { job: "", commit: "" });
+    let origin =
+        origin.or(unknown).map_or_else(String::new, |MarkOrigin { job, commit }| format!("@{job}@{commit}"));
+    let waits = waits.map_or_else(String::new, |waits| format!("@{waits}"));
+    format!("{page}{MARK}{instance}:{attempt}{origin}{waits}:{own}")
 }
 
 /// Returns the reports of other jobs, workflows and events about this commit that stand, of all reports under one name, the

@@ -9,6 +9,7 @@ use crate::forge::github::repository::RepositoryName;
 use crate::forge::github::server::{Flavour, GithubServer};
 use crate::forge::github::workflow_event::WorkflowEvent;
 use crate::forge::github::workflow_job::WorkflowJob;
+use crate::people::run_wait::RunWait;
 
 /// GitHub accepts longer names; the page of a commit shows less than this.
 const MAX_CONTEXT: usize = 200;
@@ -17,7 +18,6 @@ const MAX_CONTEXT: usize = 200;
 #[derive(Clone, Debug)]
 pub struct ReportTarget {
     api: Api,
-    flavour: Flavour,
     repository: RepositoryName,
     sha: String,
     names_its_commit: bool,
@@ -31,6 +31,7 @@ pub struct ReportTarget {
     context: String,
     delivers: bool,
     origin: Option<String>,
+    waits: Option<String>,
 }
 
 /// Another run of a workflow, as far as its reports need it.
@@ -82,7 +83,6 @@ impl ReportTarget {
         let server = server.trim_end_matches('/');
         Ok(Self {
             api: Api::from_env(env, Some(token.to_owned())).map_err(NoTarget::Network)?,
-            flavour,
             url: format!("{server}/{repository}/actions/runs/{}", run_of_page(flavour, &job)),
             run: job.run_id.unwrap_or_default(),
             attempt: job.run_attempt.unwrap_or_else(|| "1".to_owned()),
@@ -99,6 +99,7 @@ impl ReportTarget {
             },
             subject: subject.clone(),
             delivers: options.delivers,
+            waits: None,
         })
     }
 
@@ -111,7 +112,6 @@ impl ReportTarget {
     ) -> Self {
         let Elsewhere { run, attempt, url, sha, origin } = run;
         Self {
-            flavour: api.server().flavour(),
             run: run.to_string(),
             attempt: attempt.to_string(),
             url,
@@ -124,6 +124,7 @@ impl ReportTarget {
             subject,
             delivers: false,
             origin,
+            waits: None,
             api,
             repository,
         }
@@ -138,6 +139,16 @@ impl ReportTarget {
     pub(super) fn at(&self, run: Elsewhere) -> Self {
         let Elsewhere { run, attempt, url, sha, origin } = run;
         Self { run: run.to_string(), attempt: attempt.to_string(), url, sha, origin, ..self.clone() }
+    }
+
+    /// Returns the same for a run that waits for this, which its reports tell other programs.
+    pub(super) fn waiting(&self, waits: Option<&RunWait>) -> Self {
+        Self { waits: waits.map(ToString::to_string), ..self.clone() }
+    }
+
+    /// Returns what the run waits for, if it does.
+    pub(super) fn waits(&self) -> Option<&str> {
+        self.waits.as_deref()
     }
 
     /// Returns the same on a pull request.
@@ -240,15 +251,6 @@ impl ReportTarget {
     pub(super) fn context(&self) -> &str {
         &self.context
     }
-
-    /// Returns the name under which the token of a job writes.
-    pub(super) fn bot(&self) -> &'static str {
-        match self.flavour {
-            Flavour::Github => "github-actions[bot]",
-            Flavour::Gitea => "gitea-actions",
-            Flavour::Forgejo => "forgejo-actions",
-        }
-    }
 }
 
 /// Returns the name under which a run stands that nobody named: that of its loop, and its key where it has one that
@@ -322,7 +324,6 @@ impl ReportTarget {
     pub(super) fn in_test(api: Api) -> Self {
         Self {
             api,
-            flavour: Flavour::Github,
             repository: RepositoryName::parse("octo/project").expect("it is a name"),
             sha: "2".repeat(40),
             names_its_commit: false,
@@ -341,6 +342,7 @@ impl ReportTarget {
             context: "ll-loop/fix-types".to_owned(),
             delivers: false,
             origin: None,
+            waits: None,
         }
     }
 

@@ -8,6 +8,7 @@ use super::contents::decoded;
 use super::graphql::Document;
 use super::repository::RepositoryName;
 use super::server::Flavour;
+use super::workflow_run;
 use crate::base::text::percent_encoded;
 use crate::base::time::Timestamp;
 use crate::people::ruling::{Account, CommentFacts, PermissionFacts, PullFacts};
@@ -27,6 +28,8 @@ pub struct FoundAnswer {
     pub permission: PermissionFacts,
     /// The pull request that it is on.
     pub pull: PullFacts,
+    /// The branch that it proposes.
+    pub head_branch: String,
     /// The branches whose loop files say who may answer: that which the pull request is for, and the default one. Whoever
     /// opens another pull request chooses its base, and not the default branch.
     pub branches: Vec<String>,
@@ -93,11 +96,6 @@ struct EditedCommentNode {
 }
 
 #[derive(Deserialize)]
-struct StartedRun {
-    actor: Option<AnsweringUser>,
-}
-
-#[derive(Deserialize)]
 struct BranchFile {
     content: String,
 }
@@ -144,11 +142,12 @@ pub fn find(api: &Api, repository: &RepositoryName, id: u64) -> Result<FoundAnsw
         author: pull.user.map_or(0, |user| user.id),
         head: pull.head.sha,
     };
+    let head_branch = pull.head.name;
     let default = pull.base.repo.and_then(|repo| repo.default_branch);
     let default = default.ok_or_else(|| unreadable("the server does not name the default branch"))?;
     let mut branches = vec![pull.base.name, default];
     branches.dedup();
-    Ok(FoundAnswer { comment, permission, pull: facts, branches })
+    Ok(FoundAnswer { comment, permission, pull: facts, head_branch, branches })
 }
 
 /// Returns who started a run of a workflow, where the server says it.
@@ -156,8 +155,7 @@ pub fn find(api: &Api, repository: &RepositoryName, id: u64) -> Result<FoundAnsw
 /// # Errors
 /// The server does not answer.
 pub fn started_by(api: &Api, repository: &RepositoryName, run: u64) -> Result<Option<u64>, ApiError> {
-    let started: StartedRun = api.get(&repository.path(&format!("/actions/runs/{run}")), &[])?;
-    Ok(started.actor.map(|actor| actor.id))
+    Ok(workflow_run::get(api, repository, run)?.actor.map(|actor| actor.id))
 }
 
 /// Returns the text of a file at a branch; nothing where it is not there.

@@ -14,7 +14,9 @@ pub mod gitea;
 mod graphql;
 pub mod http;
 pub mod other_run;
+pub mod pull_comments;
 pub mod pull_head;
+pub mod pull_list;
 pub mod repository;
 pub mod results;
 pub mod review;
@@ -22,6 +24,7 @@ pub mod server;
 pub mod takeover;
 #[cfg(test)]
 pub(crate) mod testing;
+pub mod workflow_control;
 pub mod workflow_event;
 pub mod workflow_job;
 pub(crate) mod workflow_run;

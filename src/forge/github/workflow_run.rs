@@ -18,6 +18,10 @@ pub(crate) struct WorkflowRun {
     /// The attempt that it is in; nothing or 0 where the server counts none.
     #[serde(default)]
     pub(crate) run_attempt: u32,
+    /// Who set it off.
+    pub(crate) actor: Option<Id>,
+    /// The commit that it is of, where the server says it.
+    pub(crate) head_sha: Option<String>,
     /// The repository of the run.
     pub(crate) repository: Option<Id>,
     /// The repository of the code.
@@ -60,6 +64,14 @@ impl WorkflowRun {
         // GitHub has workflows without a file as well.
         let is_file = matches!(file.strip_suffix(name), Some("" | ".github/workflows/"));
         is_file.then_some(name)
+    }
+
+    /// Tells whether the code that ran is that of the repository itself, and no fork's.
+    pub(crate) fn is_of_own_code(&self) -> bool {
+        match (self.head_repository, self.repository) {
+            (HeadRepository::Is(head), Some(own)) => head == own.id,
+            (HeadRepository::Is(_) | HeadRepository::Gone | HeadRepository::Untold, _) => false,
+        }
     }
 
     /// Returns the number of the pull request that it is for, where the server says it in this way.

@@ -2,8 +2,10 @@
 
 pub(crate) mod asked_flips;
 pub(crate) mod awaiting;
+pub(crate) mod branch_approvers;
 pub mod choose;
 pub mod fetch;
+pub(crate) mod job_server;
 pub mod listed_runs;
 pub(crate) mod page_detail;
 pub(crate) mod printed;

@@ -2,25 +2,20 @@
 
 use std::path::Path;
 
-use crate::definition::load;
+use crate::ci::github::standing_runs::StandingRuns;
 use crate::engine::question::{AnswerKind, AnswerWay, Awaiting, OpenQuestion};
 use crate::forge::github::answers::{self, FoundAnswer};
-use crate::forge::github::api::{Api, ApiError};
-use crate::forge::github::repository::RepositoryName;
-use crate::forge::github::workflow_job::WorkflowJob;
 use crate::git::call::Call;
-use crate::machine::{Approvers, answerers};
-use crate::people::ruling::{AnswerFacts, are_enough, decide};
+use crate::machine::Approvers;
+use crate::people::asked::AskedAtHead;
+use crate::people::command;
+use crate::people::ruling::{AnswerFacts, QuestionFacts, are_enough, decide};
 use crate::session::context::Session;
-use crate::session::error::{Error, Kind};
+use crate::session::error::Error;
 use crate::session::git;
 use crate::session::options::{AnswerOptions, CommentOptions};
-
-/// A server and the repository that the job is of.
-struct AnswerServer {
-    api: Api,
-    repository: RepositoryName,
-}
+use crate::session::read::branch_approvers::{BranchApprovers, on_branch};
+use crate::session::read::job_server::{JobServer, unanswered};
 
 /// Makes answers of comments, or says why one of them is none. `file` is the loop file below `root`.
 pub(crate) fn read(
@@ -32,7 +27,7 @@ pub(crate) fn read(
     let Some(OpenQuestion { awaiting, .. }) = question else {
         return Err(Error::refused("the run does not wait for an answer"));
     };
-    let asked = AnswerServer::of_job(session)?;
+    let asked = JobServer::of_job(session, "a comment answers", "pull-requests: read")?;
     let prefix = git::at(root, session).line(&Call::new("rev-parse").with(&["--show-prefix"]));
     let prefix =
         prefix.map_err(|error| Error::failed("cannot tell where the loop is in its repository", &error))?;
@@ -43,8 +38,10 @@ pub(crate) fn read(
     let mut min = 1;
     for id in &comments.ids {
         let found = answers::find(&asked.api, &asked.repository, *id).map_err(|error| unanswered(&error))?;
-        let FoundAnswer { comment, permission, pull, branches } = found;
-        let mut facts = AnswerFacts { comment, permission, pull, started_by, approvers: None };
+        let FoundAnswer { comment, permission, pull, branches, .. } = found;
+        let asked_there = asked.questions(&comment.body, &pull.head)?;
+        let mut facts =
+            AnswerFacts { comment, permission, pull, started_by, approvers: None, asked: asked_there };
         for branch in &branches {
             facts.approvers = asked.approvers((&file, branch), awaiting)?;
             min = min.max(facts.approvers.as_ref().map_or(1, |approvers| approvers.min));
@@ -57,7 +54,7 @@ pub(crate) fn read(
 /// Returns what a comment says, or why that counts for nothing.
 fn answer(facts: &AnswerFacts, awaiting: &Awaiting) -> Result<AnswerOptions, Error> {
     let id = facts.comment.id;
-    let written = decide(facts, awaiting).map_err(|refusal| {
+    let ruled = decide(facts, QuestionFacts::of(awaiting)).map_err(|refusal| {
         Error::refused(format!(
             "the comment {id} does not answer the question `{}`: {refusal}",
             awaiting.code
@@ -67,9 +64,9 @@ fn answer(facts: &AnswerFacts, awaiting: &Awaiting) -> Result<AnswerOptions, Err
         who: facts.comment.author.name.clone(),
         id: Some(facts.comment.author.id),
         comment: Some(id),
-        verdict: written.kind,
-        text: written.text,
-        code: Some(written.code),
+        verdict: ruled.kind,
+        text: ruled.text,
+        code: Some(awaiting.code.clone()),
         by: AnswerWay::Comment,
     })
 }
@@ -93,20 +90,16 @@ fn enough(mut given: Vec<AnswerOptions>, min: u32) -> Result<Vec<AnswerOptions>,
     Ok(given)
 }
 
-impl AnswerServer {
-    fn of_job(session: &Session<'_>) -> Result<Self, Error> {
-        let env = &session.env.lookup();
-        let repository = WorkflowJob::read(env).repository.as_deref().and_then(RepositoryName::parse);
-        let repository = repository.ok_or_else(|| {
-            Error::refused("a comment answers in a job of GitHub Actions, Gitea or Forgejo alone")
-                .with_hint("elsewhere, `ll-loop answer RUN TEXT` does")
-        })?;
-        let token = session.env.token().ok_or_else(|| {
-            Error::refused("there is no token to read the comment with")
-                .with_hint("give it in `LL_TOKEN` or `GITHUB_TOKEN`; it needs `pull-requests: read`")
-        })?;
-        let api = Api::from_env(env, Some(token.to_owned())).map_err(|error| unanswered(&error))?;
-        Ok(Self { api, repository })
+impl JobServer {
+    /// Returns the questions at the head of the pull request, on which it depends what a comment without a code means.
+    fn questions(&self, body: &str, head: &str) -> Result<Vec<AskedAtHead>, Error> {
+        match command::read(body) {
+            Ok(written) if written.code().is_none() => {
+                let standing = StandingRuns::at(&self.api, &self.repository, head);
+                Ok(standing.map_err(|error| unanswered(&error))?.asked())
+            }
+            Ok(_) | Err(_) => Ok(Vec::new()),
+        }
     }
 
     /// Returns who may answer, as the loop file of a branch says it: the change itself does not.
@@ -115,36 +108,30 @@ impl AnswerServer {
         (file, branch): (&str, &str),
         awaiting: &Awaiting,
     ) -> Result<Option<Approvers>, Error> {
-        let text = answers::file_at(&self.api, &self.repository, file, branch)
-            .map_err(|error| unanswered(&error))?;
         let help =
             "answer with `ll-loop answer RUN TEXT` on a machine, or bring the loop to that branch first";
-        let text = text.ok_or_else(|| {
-            let message = format!("the branch `{branch}` has no {file}, which would say who may answer");
-            Error::refused(message).with_hint(help)
-        })?;
-        let loaded = load::decode(file, &text, String::new()).map_err(|_| {
-            let message =
-                format!("{file} on the branch `{branch}` cannot be read alone, and would say who may answer");
-            Error::refused(message).with_hint(
-                "a loop with `from` or `import` is answered with `ll-loop answer RUN TEXT` on a machine",
-            )
-        })?;
-        let answerers = answerers::of_state(&loaded.definition, &awaiting.state).ok_or_else(|| {
-            let state = &awaiting.state;
-            let message = format!(
-                "no state `{state}` asks in {file} on the branch `{branch}`, which would say who may answer"
-            );
-            Error::refused(message).with_hint(help)
-        })?;
-        Ok(answerers.named)
-    }
-}
-
-fn unanswered(error: &ApiError) -> Error {
-    let failed = Error::failed("cannot ask the server about the answer", error).of_kind(Kind::Unavailable);
-    match error.help() {
-        Some(help) => failed.with_hint(help),
-        None => failed,
+        let said = on_branch(&self.api, &self.repository, (file, branch), &awaiting.state);
+        match said.map_err(|error| unanswered(&error))? {
+            BranchApprovers::Named(named) => Ok(named),
+            BranchApprovers::NoFile => {
+                let message = format!("the branch `{branch}` has no {file}, which would say who may answer");
+                Err(Error::refused(message).with_hint(help))
+            }
+            BranchApprovers::NotAlone => {
+                let message = format!(
+                    "{file} on the branch `{branch}` cannot be read alone, and would say who may answer"
+                );
+                Err(Error::refused(message).with_hint(
+                    "a loop with `from` or `import` is answered with `ll-loop answer RUN TEXT` on a machine",
+                ))
+            }
+            BranchApprovers::AsksNobody => {
+                let state = &awaiting.state;
+                let message = format!(
+                    "no state `{state}` asks in {file} on the branch `{branch}`, which would say who may answer"
+                );
+                Err(Error::refused(message).with_hint(help))
+            }
+        }
     }
 }

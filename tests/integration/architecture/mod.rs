@@ -82,7 +82,7 @@ const ROOMS: &[Room] = &[
         &["base", "board", "evaluate", "files", "machine", "engine"],
         &["base64", "chrono", "console", "flate2", "indicatif", "quick_junit", "regex", "sha2", "shlex"],
     ),
-    pure("people", &["base", "engine", "machine"], &[]),
+    pure("people", &["base", "engine", "machine", "report"], &[]),
     impure(
         "journal",
         &["base", "board", "evaluate", "engine", "files"],
@@ -141,7 +141,7 @@ const ROOMS: &[Room] = &[
     ),
     impure(
         "ci",
-        &["base", "engine", "files", "report", "forge"],
+        &["base", "engine", "files", "report", "people", "forge"],
         &["chrono", "console", "fs_err", "http", "sha2", "uuid"],
     ),
     impure(
@@ -192,6 +192,11 @@ const ROOMS: &[Room] = &[
         ],
         &["aho_corasick", "base64", "flate2", "fs_err", "regex", "tempfile", "toml", "uuid"],
         &["body.rs", "caveats.rs", "leaks/", "delivery_plan.rs", "policy.rs"],
+    ),
+    impure(
+        "steering",
+        &["base", "files", "engine", "machine", "process", "people", "forge", "ci", "session"],
+        &[],
     ),
     mixed(
         "shelf",
@@ -371,6 +376,7 @@ const ROOMS: &[Room] = &[
             "ci",
             "session",
             "deliver",
+            "steering",
             "shelf",
             "fanout",
             "inspect",

@@ -2,3 +2,5 @@
 
 mod comments;
 mod questions;
+mod steering;
+mod until_done;

@@ -1,0 +1,173 @@
+//! The runs of loops at a commit, as their statuses tell it: which there were, how each came out, and what one waits for. All
+//! of it is what whoever may set a status says; who acts by it asks the server about the run, and the run about itself.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::commit_status::{self, ListedStatus};
+use super::shared::ReportMark;
+use crate::base::text::one_line;
+use crate::base::time::Timestamp;
+use crate::ci::chain::NextRun;
+use crate::forge::github::api::{Api, ApiError};
+use crate::forge::github::repository::RepositoryName;
+use crate::people::asked::AskedAtHead;
+use crate::people::names::RunNames;
+use crate::people::run_wait::RunWait;
+
+/// The most statuses that are read.
+const MAX_READ: usize = 500;
+
+/// What one status says of a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StandingRun {
+    /// The names of the run.
+    pub names: RunNames,
+    /// How it came out: the state of a status.
+    pub state: String,
+    /// What it waits for, if it does.
+    pub wait: Option<RunWait>,
+    /// When the status was set.
+    pub at: Option<Timestamp>,
+    /// Whether it is the last word under its name.
+    pub is_last: bool,
+    /// The name of the status.
+    context: String,
+    /// Its link, without how the run came out and what it waits for.
+    link: String,
+}
+
+/// What the statuses of a commit tell, the newest first.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StandingRuns(Vec<StandingRun>);
+
+impl StandingRuns {
+    /// Reads the statuses of a commit.
+    ///
+    /// # Errors
+    /// The server does not answer.
+    pub fn at(api: &Api, repository: &RepositoryName, sha: &str) -> Result<Self, ApiError> {
+        let listed = commit_status::statuses(api, repository, sha, MAX_READ);
+        let mut listed: Vec<ListedStatus> = listed.into_iter().collect::<Result<_, _>>()?;
+        listed.sort_by_key(|status| std::cmp::Reverse(status.id));
+        let mut seen = BTreeMap::new();
+        let runs = listed.iter().filter_map(|status| {
+            let mut run = StandingRun::of(status, repository)?;
+            run.is_last = seen.insert(status.context.to_ascii_lowercase(), ()).is_none();
+            Some(run)
+        });
+        Ok(Self(runs.collect()))
+    }
+
+    /// Returns what was said last under each name.
+    pub fn last(&self) -> impl Iterator<Item = &StandingRun> {
+        self.0.iter().filter(|run| run.is_last)
+    }
+
+    /// Returns the questions that were asked at the commit.
+    pub fn asked(&self) -> Vec<AskedAtHead> {
+        let question = |run: &StandingRun| match &run.wait {
+            Some(RunWait::Answer(question)) => Some(question.clone()),
+            Some(RunWait::Resume(_)) | None => None,
+        };
+        let asked = |run: &StandingRun| {
+            let names = run.names.clone();
+            Some(AskedAtHead { names, question: question(run)?, is_open: self.is_latest_of_run(run) })
+        };
+        self.0.iter().filter_map(asked).collect()
+    }
+
+    /// Returns in how many runs of workflows a run was until now.
+    pub fn links_of(&self, run: &StandingRun) -> u32 {
+        let of_run = self.0.iter().filter(|other| other.names.instance == run.names.instance);
+        let mut numbers: Vec<u64> = of_run.map(|other| other.names.run).collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        u32::try_from(numbers.len()).unwrap_or(u32::MAX)
+    }
+
+    fn is_latest_of_run(&self, run: &StandingRun) -> bool {
+        self.0.iter().find(|other| other.names.instance == run.names.instance) == Some(run)
+    }
+}
+
+impl StandingRun {
+    fn of(status: &ListedStatus, repository: &RepositoryName) -> Option<Self> {
+        let mark = ReportMark::parse(status.link())?;
+        let names = RunNames::of_status(&status.context, mark.instance(), number(mark.page(), repository)?);
+        let at = status.created_at.clone().and_then(|at| Timestamp::try_from(at).ok());
+        Some(Self {
+            names,
+            state: mark.own.to_owned(),
+            wait: mark.waits().and_then(RunWait::parse),
+            at,
+            is_last: false,
+            context: status.context.clone(),
+            link: mark.without_end(),
+        })
+    }
+
+    /// Ends the status of the run.
+    ///
+    /// # Errors
+    /// The token may not.
+    pub fn end(&self, api: &Api, repository: &RepositoryName, sha: &str, why: &str) -> Result<(), ApiError> {
+        self.set(api, repository, sha, NewStatus { state: "error", said: why, page: None })
+    }
+
+    /// Says in the status of the run that another one goes on with it, on this page where that is known.
+    ///
+    /// # Errors
+    /// The token may not.
+    pub fn hand_on(
+        &self,
+        api: &Api,
+        repository: &RepositoryName,
+        sha: &str,
+        page: Option<&str>,
+        number: Option<u64>,
+    ) -> Result<(), ApiError> {
+        let next = NextRun::Started { number, page: page.map(str::to_owned) };
+        self.set(api, repository, sha, NewStatus { state: "pending", said: &next.sentence(), page })
+    }
+
+    /// Returns the link for the run, which waits for nothing.
+    fn link(&self, state: &str, page: Option<&str>) -> String {
+        let (own, mark) = self.link.split_at(self.link.find('#').unwrap_or(self.link.len()));
+        format!("{}{mark}:{state}", page.unwrap_or(own))
+    }
+
+    fn set(
+        &self,
+        api: &Api,
+        repository: &RepositoryName,
+        sha: &str,
+        new: NewStatus<'_>,
+    ) -> Result<(), ApiError> {
+        let body = json!({
+            "state": new.state,
+            "context": self.context,
+            "description": one_line(new.said, commit_status::MAX_DESCRIPTION),
+            "target_url": self.link(new.state, new.page),
+        });
+        let written = api.post_again::<Value>(&repository.path(&format!("/statuses/{sha}")), &body);
+        written.map(drop).map_err(|error| error.needing("statuses: write"))
+    }
+}
+
+/// What somebody else says of a run.
+#[derive(Clone, Copy)]
+struct NewStatus<'s> {
+    state: &'s str,
+    said: &'s str,
+    /// The page of the run of a workflow that it is in now; the one before where that is not known.
+    page: Option<&'s str>,
+}
+
+/// Returns the number of the run of a workflow that has this page, if it is one of the repository.
+fn number(page: &str, repository: &RepositoryName) -> Option<u64> {
+    let (before, number) = page.rsplit_once("/actions/runs/")?;
+    let own = format!("/{repository}").to_ascii_lowercase();
+    number.parse().ok().filter(|_| before.to_ascii_lowercase().ends_with(&own))
+}

@@ -1,0 +1,44 @@
+//! `ll-loop command`: follows the command that somebody wrote in a comment on a pull request.
+
+use clap::Args;
+
+use crate::ci::Provider;
+use crate::cli::output::Output;
+use crate::session::context::Session;
+use crate::session::error::Error;
+use crate::steering::{DeliveryOrder, SteerOptions, Steered};
+
+/// The arguments of `command`.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct SteerArgs {
+    /// The id of the comment. The default is the one that set off this job (`on: issue_comment`)
+    #[arg(long, value_name = "ID")]
+    pub(super) comment: Option<u64>,
+    /// The workflow that `/ll-loop fix` starts
+    #[arg(long, value_name = "FILE", default_value = "fix.yml")]
+    pub(super) fix_workflow: String,
+}
+
+pub(in crate::cli) fn steer(args: &SteerArgs, session: &Session<'_>, output: &Output) -> Result<u8, Error> {
+    let options = SteerOptions { comment: args.comment, fix_workflow: args.fix_workflow.clone() };
+    let steered = session.steer(&options)?;
+    let (word, said, delivery) = match steered {
+        Steered::Nothing(why) => ("nothing", why, None),
+        Steered::Refused(why) => ("refused", why, None),
+        Steered::Done { result, delivery } => ("done", result, delivery),
+    };
+    output.data(&format!("{word}: {said}\n"));
+    let mut outputs = vec![("command", word.to_owned())];
+    if let Some(DeliveryOrder { run, instance, base }) = delivery {
+        outputs.extend([
+            ("deliver-from", run.to_string()),
+            ("deliver-run", instance),
+            ("deliver-base", base),
+        ]);
+    }
+    let provider = Provider::detect(&session.env.lookup());
+    if let Err(error) = provider.announce(&outputs) {
+        output.warning(&format!("cannot give {} all results: {error}", provider.name()));
+    }
+    Ok(0)
+}

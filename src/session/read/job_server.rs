@@ -1,0 +1,45 @@
+//! The server that a job is of, and the repository there: for what a job asks beside its run.
+
+use crate::forge::github::api::{Api, ApiError};
+use crate::forge::github::repository::RepositoryName;
+use crate::forge::github::workflow_job::WorkflowJob;
+use crate::session::context::Session;
+use crate::session::error::{Error, Kind};
+
+/// A server and the repository that a job is of.
+pub(crate) struct JobServer {
+    /// The server.
+    pub(crate) api: Api,
+    /// The repository.
+    pub(crate) repository: RepositoryName,
+}
+
+impl JobServer {
+    /// Reads them from the environment. `what` is what only such a job can do, and `permission` what that needs.
+    ///
+    /// # Errors
+    /// This is no such job, or it has no token.
+    pub(crate) fn of_job(session: &Session<'_>, what: &str, permission: &str) -> Result<Self, Error> {
+        let env = &session.env.lookup();
+        let repository = WorkflowJob::read(env).repository.as_deref().and_then(RepositoryName::parse);
+        let repository = repository.ok_or_else(|| {
+            Error::refused(format!("{what} in a job of GitHub Actions, Gitea or Forgejo alone"))
+                .with_hint("elsewhere, `ll-loop answer RUN TEXT` answers a run")
+        })?;
+        let token = session.env.token().ok_or_else(|| {
+            Error::refused("there is no token to ask the server with")
+                .with_hint(format!("give it in `LL_TOKEN` or `GITHUB_TOKEN`; it needs `{permission}`"))
+        })?;
+        let api = Api::from_env(env, Some(token.to_owned())).map_err(|error| unanswered(&error))?;
+        Ok(Self { api, repository })
+    }
+}
+
+/// Says that the server could not be asked.
+pub(crate) fn unanswered(error: &ApiError) -> Error {
+    let failed = Error::failed("cannot ask the server", error).of_kind(Kind::Unavailable);
+    match error.help() {
+        Some(help) => failed.with_hint(help),
+        None => failed,
+    }
+}

@@ -1,0 +1,116 @@
+//! Does what a command means, after it was found that it may be done.
+
+use serde_json::Value;
+
+use super::desk::{DeliveryOrder, Desk};
+use super::refusal::{NotDone, SteeringRefusal};
+use crate::ci::github::standing_runs::StandingRun;
+use crate::forge::github::api::ApiError;
+use crate::forge::github::workflow_control::{self, DispatchedRun};
+use crate::people::command::WrittenCommand;
+use crate::people::command_log::{CommandLog, HeardCommand};
+use crate::session::read::job_server::JobServer;
+
+/// What is to be done.
+#[derive(Debug)]
+pub(super) enum Order {
+    /// A workflow is started on the branch of the pull request.
+    Start { workflow: String, inputs: Value, says: &'static str },
+    /// The failed jobs of a run are run again, or else its workflow is started.
+    Repeat { run: u64, or_start: Option<String> },
+    /// A run is cancelled, and its statuses end.
+    Stop { run: u64, statuses: Vec<StandingRun> },
+    /// A later job delivers what a run has fixed.
+    Deliver { run: u64, instance: String },
+    /// Something is said, and nothing is done.
+    Tell(String),
+    /// What can be said is told.
+    Help,
+}
+
+/// What was done.
+#[derive(Debug, Default)]
+pub(super) struct Done {
+    pub(super) result: String,
+    pub(super) delivery: Option<DeliveryOrder>,
+    pub(super) is_help: bool,
+}
+
+impl Done {
+    fn so(result: impl Into<String>) -> Self {
+        Self { result: result.into(), ..Self::default() }
+    }
+}
+
+impl Desk<'_> {
+    /// Follows a command, unless it was followed already or there were too many.
+    pub(super) fn follow(
+        &self,
+        written: &WrittenCommand,
+        log: &CommandLog,
+        heard: &HeardCommand,
+    ) -> Result<Done, NotDone> {
+        let order = self.plan(written)?;
+        log.admits(heard)?;
+        match order {
+            Order::Start { workflow, inputs, says } => self.start(&workflow, &inputs, says),
+            Order::Repeat { run, or_start } => self.repeat(run, or_start.as_deref()),
+            Order::Stop { run, statuses } => self.stopped(run, &statuses),
+            Order::Deliver { run, instance } => {
+                let base = self.found.branches.first().cloned().unwrap_or_default();
+                let result = format!("a job delivers what the run `{instance}` has fixed");
+                Ok(Done { delivery: Some(DeliveryOrder { run, instance, base }), ..Done::so(result) })
+            }
+            Order::Tell(result) => Ok(Done::so(result)),
+            Order::Help => Ok(Done { is_help: true, ..Done::so("see below") }),
+        }
+    }
+
+    fn start(&self, workflow: &str, inputs: &Value, says: &str) -> Result<Done, NotDone> {
+        let JobServer { api, repository } = self.server;
+        let git_ref = format!("refs/heads/{}", self.found.head_branch);
+        match workflow_control::dispatch(api, repository, workflow, &git_ref, inputs) {
+            Ok(DispatchedRun { page: Some(page), .. }) => Ok(Done::so(format!("{says}: {page}"))),
+            Ok(DispatchedRun { page: None, .. }) => Ok(Done::so(format!("{says} in `{workflow}`"))),
+            Err(error) if error.is_unavailable() => Err(error.into()),
+            Err(reason) => {
+                let inputs =
+                    inputs.as_object().into_iter().flat_map(|inputs| inputs.keys().cloned()).collect();
+                Err(SteeringRefusal::NotStarted { workflow: workflow.to_owned(), inputs, reason }.into())
+            }
+        }
+    }
+
+    fn repeat(&self, run: u64, or_start: Option<&str>) -> Result<Done, NotDone> {
+        let JobServer { api, repository } = self.server;
+        match workflow_control::rerun_failed(api, repository, run) {
+            Ok(()) => Ok(Done::so(format!("the failed jobs of the run {run} run again"))),
+            // One that is too old, or a server that repeats nothing.
+            Err(
+                ApiError::Denied { .. }
+                | ApiError::NotFound { .. }
+                | ApiError::Refused { .. }
+                | ApiError::Gone { .. },
+            ) if let Some(workflow) = or_start => {
+                self.start(workflow, &serde_json::json!({}), "it runs again")
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn stopped(&self, run: u64, statuses: &[StandingRun]) -> Result<Done, NotDone> {
+        let JobServer { api, repository } = self.server;
+        let why = format!("stopped by {}", self.found.comment.author.name);
+        // A run that waits is over already for the server.
+        let is_on = statuses.iter().any(|status| status.wait.is_none());
+        match is_on.then(|| workflow_control::cancel(api, repository, run)) {
+            None | Some(Ok(()) | Err(ApiError::Refused { status: 409, .. })) => {}
+            Some(Err(error)) => return Err(error.into()),
+        }
+        for status in statuses {
+            status.end(api, repository, &self.found.pull.head, &why)?;
+        }
+        let what = if is_on { "is cancelled" } else { "waits no more" };
+        Ok(Done::so(format!("the run {run} {what}, and its status has ended")))
+    }
+}

@@ -1,0 +1,184 @@
+//! Goes on with runs that nobody is there for: what was handed off by a deadline or a quota is started again until it is over,
+//! questions that nobody answered take their verdict, and those of closed pull requests end.
+
+use serde_json::json;
+
+use crate::base::time::Timestamp;
+use crate::ci::github::standing_runs::{StandingRun, StandingRuns};
+use crate::forge::github::api::ApiError;
+use crate::forge::github::pull_list::{self, ListedPull};
+use crate::forge::github::workflow_control::{self, DispatchedRun};
+use crate::forge::github::workflow_job::WorkflowJob;
+use crate::forge::github::workflow_run;
+use crate::people::next_step::{NextStep, WaitingFacts, next_step};
+use crate::process::clock::Clock;
+use crate::session::context::Session;
+use crate::session::error::Error;
+use crate::session::read::job_server::{JobServer, unanswered};
+
+/// The most closed pull requests that are looked at, the last ones.
+const MOST_CLOSED: usize = 30;
+
+/// How runs are gone on with.
+#[derive(Clone, Debug)]
+pub struct UntilDoneOptions {
+    /// The loops that are meant; without any, all.
+    pub loops: Vec<String>,
+    /// How many runs of workflows may continue the first one of a run.
+    pub max_chain: u32,
+    /// How many are started at most, by this call.
+    pub max_starts: u32,
+    /// How many runs of the repository a day may start by dispatch, whoever asks for them.
+    pub max_day: Option<u64>,
+}
+
+/// A commit at which runs may wait.
+struct WatchedHead {
+    /// How people know it.
+    shown: String,
+    /// The branch on which a workflow is started.
+    git_ref: String,
+    sha: String,
+    is_closed: bool,
+}
+
+/// One walk through the commits.
+struct Round<'r> {
+    server: JobServer,
+    options: &'r UntilDoneOptions,
+    now: Timestamp,
+    /// How many may be started still.
+    left: u32,
+    /// What was done, a line for each.
+    lines: Vec<String>,
+}
+
+impl Session<'_> {
+    /// Goes on with what waits at the heads of pull requests and of the branch of this job. Returns what was done, a line for
+    /// each.
+    ///
+    /// # Errors
+    /// This is no job that could, or the server does not answer.
+    pub fn until_done(&self, options: &UntilDoneOptions) -> Result<Vec<String>, Error> {
+        let server = JobServer::of_job(self, "runs are gone on with", "actions: write")?;
+        let now = Clock::start().now();
+        let mut left = options.max_starts;
+        if let Some(max) = options.max_day {
+            let JobServer { api, repository } = &server;
+            let day = now.to_string().chars().take(10).collect::<String>();
+            let started =
+                pull_list::dispatched_since(api, repository, &day).map_err(|error| unanswered(&error))?;
+            left = left.min(u32::try_from(max.saturating_sub(started)).unwrap_or(u32::MAX));
+        }
+        let heads =
+            heads(&server, &WorkflowJob::read(&self.env.lookup())).map_err(|error| unanswered(&error))?;
+        let mut round = Round { server, options, now, left, lines: Vec::new() };
+        for head in &heads {
+            round.at(head).map_err(|error| unanswered(&error))?;
+        }
+        Ok(round.lines)
+    }
+}
+
+/// Returns the commits at which runs may wait: of the branch of the job, of open pull requests, and of those closed lately.
+/// What a fork proposes goes on nowhere.
+fn heads(server: &JobServer, job: &WorkflowJob) -> Result<Vec<WatchedHead>, ApiError> {
+    let JobServer { api, repository } = server;
+    let of_branch =
+        job.git_ref.clone().zip(job.sha.clone()).filter(|(name, _)| name.starts_with("refs/heads/"));
+    let mut heads: Vec<WatchedHead> = of_branch
+        .map(|(git_ref, sha)| WatchedHead { shown: git_ref.clone(), git_ref, sha, is_closed: false })
+        .into_iter()
+        .collect();
+    for (are_open, most) in [(true, usize::MAX), (false, MOST_CLOSED)] {
+        let own = pull_list::list(api, repository, are_open, most)?.into_iter().filter(|pull| pull.is_own);
+        for ListedPull { number, branch, sha, .. } in own {
+            // A branch may be proposed twice, and one that is merged be that of the job.
+            if heads.iter().all(|known| known.sha != sha) {
+                let (shown, git_ref) = (format!("#{number}"), format!("refs/heads/{branch}"));
+                heads.push(WatchedHead { shown, git_ref, sha, is_closed: !are_open });
+            }
+        }
+    }
+    Ok(heads)
+}
+
+impl Round<'_> {
+    fn at(&mut self, head: &WatchedHead) -> Result<(), ApiError> {
+        let standing = StandingRuns::at(&self.server.api, &self.server.repository, &head.sha)?;
+        for run in standing.last() {
+            let Some(wait) = run.wait.as_ref().filter(|_| self.is_meant(run)) else { continue };
+            let facts = WaitingFacts {
+                is_closed: head.is_closed,
+                links: standing.links_of(run),
+                max_chain: self.options.max_chain,
+                now: self.now,
+            };
+            match next_step(wait, facts) {
+                NextStep::Wait => {}
+                NextStep::GoOn => self.start(head, run, facts.links, "goes on")?,
+                NextStep::TakeTimeout => self.start(head, run, 0, "takes `timeout`, as nobody answered")?,
+                NextStep::EndChain => {
+                    let why = format!(
+                        "handed off, and nothing goes on: the chain had its {} further runs",
+                        facts.max_chain
+                    );
+                    self.end(head, run, &why)?;
+                }
+                NextStep::Cancel => self.end(head, run, "cancelled: the pull request is closed")?,
+            }
+        }
+        Ok(())
+    }
+
+    fn is_meant(&self, run: &StandingRun) -> bool {
+        let loops = &self.options.loops;
+        loops.is_empty() || loops.contains(&run.names.loop_name)
+    }
+
+    /// Starts the workflow of a run again, and says so in its status, so that nobody starts it twice.
+    fn start(
+        &mut self,
+        head: &WatchedHead,
+        run: &StandingRun,
+        depth: u32,
+        what: &str,
+    ) -> Result<(), ApiError> {
+        let JobServer { api, repository } = &self.server;
+        if self.left == 0 {
+            self.say(head, run, "waits: as many runs were started as may be");
+            return Ok(());
+        }
+        let number = run.names.run;
+        let of = workflow_run::get(api, repository, number)?;
+        let Some(workflow) = of.workflow().filter(|_| of.is_of_own_code()) else {
+            self.say(head, run, "waits: its workflow is none of this repository's own code");
+            return Ok(());
+        };
+        let mut inputs = json!({"resume-from": format!("run:{number}"), "sha": head.sha});
+        if depth > 0 {
+            inputs["chain-depth"] = json!(depth.to_string());
+        }
+        match workflow_control::dispatch(api, repository, workflow, &head.git_ref, &inputs) {
+            Ok(DispatchedRun { number: next, page }) => {
+                run.hand_on(api, repository, &head.sha, page.as_deref(), next)?;
+                self.left -= 1;
+                let page = page.map_or_else(String::new, |page| format!(": {page}"));
+                self.say(head, run, &format!("{what}{page}"));
+            }
+            Err(error) if error.is_unavailable() => return Err(error),
+            Err(error) => self.say(head, run, &format!("waits: `{workflow}` is not started: {error}")),
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, head: &WatchedHead, run: &StandingRun, why: &str) -> Result<(), ApiError> {
+        run.end(&self.server.api, &self.server.repository, &head.sha, why)?;
+        self.say(head, run, why);
+        Ok(())
+    }
+
+    fn say(&mut self, head: &WatchedHead, run: &StandingRun, what: &str) {
+        self.lines.push(format!("{}: {} ({}): {what}", head.shown, run.names.loop_name, run.names.instance));
+    }
+}
