@@ -309,6 +309,9 @@ fn traced(events: &[Event]) -> String {
             Event::Sandbox(_) => write!(out, " (confined)"),
             Event::ClosingPassStart(start) => writeln!(out, "closing pass: {}", start.checks.join(", ")),
             Event::ClosingPassCheck(check) => writeln!(out, "{} → {}", check.check, check.verdict),
+            Event::ClosingPassProof(proof) => {
+                writeln!(out, "{} without the work → {}", proof.check, proof.verdict)
+            }
             Event::ClosingPassEnd(end) => writeln!(out, "closing pass: {:?}", end.result),
             Event::Stall { state, window, seen } => write!(out, " stall: {}", seen.sentence(state, *window)),
             Event::Warning { message, .. } => write!(out, " warning: {message}"),

@@ -13,7 +13,7 @@ use wiremock::matchers::any;
 use wiremock::{Mock, Request, Respond, ResponseTemplate};
 
 use crate::ci::ci_mode::outputs;
-use crate::ci::reported::Github;
+use crate::ci::reported::{Github, committed};
 use crate::common::{Project, Ran, git, signal};
 
 /// Saved before it begins to work, because no agent may be asked.
@@ -55,6 +55,8 @@ struct State {
     /// The pull request of the run.
     pull: Value,
     is_expired: bool,
+    /// Statuses of commits, oldest first.
+    statuses: Vec<Value>,
     /// Whether another job stores under the same name in the same moment, and is the last.
     has_racer: bool,
     /// Permissions that the token lacks.
@@ -202,7 +204,16 @@ impl Played {
             ("POST", "/actions/workflows/fix.yml/dispatches") => ResponseTemplate::new(204),
             ("POST", at) if at.starts_with("/statuses/") => {
                 let needed = if self.imitates() { "contents: write" } else { "statuses: write" };
-                if lacks(needed) { refused(403) } else { answer(201, json!({})) }
+                if lacks(needed) {
+                    return refused(403);
+                }
+                let mut status = body.clone();
+                status["id"] = json!(state.statuses.len());
+                state.statuses.push(status);
+                answer(201, json!({}))
+            }
+            ("GET", at) if at.starts_with("/commits/") && at.ends_with("/statuses") => {
+                answer(200, state.statuses.iter().rev().cloned().collect())
             }
             ("POST", "/git/tags") if !self.imitates() => {
                 state.tags.push(body.clone());
@@ -567,6 +578,36 @@ fn a_chain_goes_on_and_one_job_has_the_run() {
         };
         assert!(ran.stderr.contains("another job has taken the run main-"), "{kind:?}: {}", ran.all());
         assert!(ran.stderr.contains(&format!("{page}\n")), "{kind:?}: {}", ran.all());
+    }
+}
+
+#[test]
+fn a_failure_stands_until_the_same_job_says_otherwise() {
+    const ASKED: &str = "name: main\ninitial: a\nstates:\n  a: {action: 'test $SAYS = yes', on_yes: done, on_no: failed}\n  failed: {terminal: true}\n  done: {terminal: true}\n";
+    let scene = Scene::of(Kind::Github);
+    let (mut project, _sha) = committed(scene.job(Project::with_loop(ASKED), "7", "JOB"));
+    let (red, green, covered) = ("failure: ", "success: ", "until that job runs again");
+    for (run, says, event, file, expected) in [
+        ("7", "no", "schedule", "fix", red),
+        // Another event, and another workflow, are other jobs.
+        ("8", "yes", "push", "fix", covered),
+        ("9", "yes", "schedule", "other", covered),
+        ("10", "yes", "schedule", "fix", green),
+        // It takes back what it said itself, and nothing else.
+        ("11", "no", "push", "fix", red),
+        ("12", "yes", "schedule", "fix", covered),
+        ("13", "yes", "push", "fix", green),
+    ] {
+        let workflow = format!("o/r/.github/workflows/{file}.yml@refs/heads/main");
+        project = project
+            .env("GITHUB_RUN_ID", run)
+            .env("SAYS", says)
+            .env("GITHUB_EVENT_NAME", event)
+            .env("GITHUB_WORKFLOW_REF", workflow);
+        let _ended = project.run(&["run", "main", "--status"]);
+        let said = scene.github.statuses().pop().unwrap();
+        assert!(said.contains(expected), "run {run}: {said}");
+        assert_eq!(said.starts_with(green), expected == green, "run {run}: {said}");
     }
 }
 
