@@ -139,7 +139,8 @@ pub(super) enum Command {
     /// Set the status of a pull request whose own job may not, from what its run left
     Publish(PublishArgs),
     /// Follow the command in a comment on a pull request: approve, answer, retry, stop and others
-    Command(SteerArgs),
+    #[command(name = "command")]
+    Steer(SteerArgs),
     /// Go on with runs that were handed off, until they are over or a person is needed
     UntilDone(UntilDoneArgs),
     /// Bring what a run has fixed to people: as a pull request, a commit, suggestions or a patch

@@ -55,7 +55,7 @@ pub(super) fn folders(params: &InitializeParams) -> Vec<PathBuf> {
 }
 
 /// Returns what the server offers.
-pub(super) fn answer(abilities: &ClientAbilities) -> InitializeResult {
+pub(super) fn answer(abilities: ClientAbilities) -> InitializeResult {
     let sync = TextDocumentSyncOptions {
         open_close: Some(true),
         change: Some(TextDocumentSyncKind::INCREMENTAL),

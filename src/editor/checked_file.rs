@@ -18,5 +18,5 @@ pub(crate) struct UnreadableFile {
     pub(crate) asked: String,
     /// The file, where that is known.
     pub(crate) path: Option<PathBuf>,
-    pub(crate) error: Error,
+    pub(crate) error: Box<Error>,
 }

@@ -54,7 +54,9 @@ impl OpenDocuments {
         let path = file_of(uri)?;
         let open = self.0.get_mut(&path)?;
         open.version = version;
-        changes.into_iter().for_each(|change| open.document.apply(change, unit));
+        for change in changes {
+            open.document.apply(change, unit);
+        }
         Some(path)
     }
 

@@ -89,7 +89,11 @@ pub(crate) fn check(
             Ok(file) if !file.checked.is_ours && !subject.is_named => {}
             Ok(file) => whole.push((file, subject.is_named)),
             Err(error) => {
-                project.unread.push(UnreadableFile { asked: subject.asked, path: subject.path, error });
+                project.unread.push(UnreadableFile {
+                    asked: subject.asked,
+                    path: subject.path,
+                    error: Box::new(error),
+                });
             }
         }
     }
@@ -132,7 +136,7 @@ pub(crate) fn check_again(
             facts.add_to(&mut file, !facts.same.contains_key(path), options);
             Ok(file)
         }
-        Err(error) => Err(UnreadableFile { asked, path: Some(path.to_owned()), error }),
+        Err(error) => Err(UnreadableFile { asked, path: Some(path.to_owned()), error: Box::new(error) }),
     }
 }
 

@@ -100,9 +100,8 @@ fn listen(from: &mut impl BufRead, to: &Sender<Message>) {
                     return;
                 }
             }
-            Ok(None) => return,
             Err(error) if error.kind() == ErrorKind::InvalidData => malformed += 1,
-            Err(_) => return,
+            Ok(None) | Err(_) => return,
         }
     }
 }

@@ -170,7 +170,7 @@ impl<W: Write> Server<W> {
         for folder in capabilities::folders(&params) {
             self.workspace.open_folder(folder);
         }
-        self.client.answer(id, &capabilities::answer(&self.abilities));
+        self.client.answer(id, &capabilities::answer(self.abilities));
         self.phase = Phase::Working;
     }
 
@@ -221,9 +221,9 @@ impl<W: Write> Server<W> {
             }
             "workspace/didChangeWatchedFiles" => {
                 if let Ok(params) = read::<DidChangeWatchedFilesParams>(params) {
-                    let files: Vec<_> =
-                        params.changes.iter().filter_map(|change| file_of(&change.uri)).collect();
-                    files.iter().for_each(|path| self.workspace.touch(path));
+                    for path in params.changes.iter().filter_map(|change| file_of(&change.uri)) {
+                        self.workspace.touch(&path);
+                    }
                 }
             }
             "workspace/didChangeWorkspaceFolders" => {

@@ -39,7 +39,7 @@ pub(super) fn check(place: TestPlace, session: &Session<'_>) -> CheckedTestFile 
             CheckedTestFile { file: Ok(CheckedFile { path, checked: file }), tested: checked.loop_file }
         }
         Err(error) => {
-            let file = Err(UnreadableFile { asked: shown, path: Some(path), error });
+            let file = Err(UnreadableFile { asked: shown, path: Some(path), error: Box::new(error) });
             CheckedTestFile { file, tested: None }
         }
     }

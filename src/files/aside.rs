@@ -354,7 +354,9 @@ fn swap(directory: &Path, path: &Path, standing: Option<&Occupant>, bytes: &[u8]
             && before.as_secs() == now.as_secs()
         {
             // Less than a second, once for all files that are swapped together: what they replace was there before.
-            std::thread::sleep(Duration::from_secs(1) - Duration::from_nanos(now.subsec_nanos().into()));
+            std::thread::sleep(
+                Duration::from_secs(1).saturating_sub(Duration::from_nanos(now.subsec_nanos().into())),
+            );
             durable(&new, bytes)?;
         }
         fs_err::set_permissions(&new, std::fs::Permissions::from_mode(standing.mode))?;

@@ -50,7 +50,7 @@ pub struct AskedAtHead {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotMeant {
     /// There is none.
-    #[error("no question is open at this commit{}", of(.0))]
+    #[error("no question is open at this commit{}", of(.0.as_deref()))]
     NoneOpen(Option<String>),
     /// There is more than one.
     #[error("more than one question is open here: name the code, {}", listed(.0, "or"))]
@@ -60,8 +60,8 @@ pub enum NotMeant {
     AskedAgain(String),
 }
 
-fn of(name: &Option<String>) -> String {
-    name.as_ref().map_or_else(String::new, |name| format!(" that `{name}` is the name of"))
+fn of(name: Option<&str>) -> String {
+    name.map_or_else(String::new, |name| format!(" that `{name}` is the name of"))
 }
 
 /// Finds the question that a comment without a code means: the only one that is open, of all or of those with this name,

@@ -2,6 +2,7 @@
 
 use super::asked::{AskedAtHead, NotMeant, meant};
 use super::command::{self, CommandFault, Verb, WrittenCommand};
+use crate::base::object::ObjectId;
 use crate::base::text::listed;
 use crate::base::time::Timestamp;
 use crate::engine::question::{AnswerKind, Awaiting};
@@ -93,7 +94,7 @@ impl<'a> QuestionFacts<'a> {
     /// Takes them from the question that a run was saved with.
     pub fn of(awaiting: &'a Awaiting) -> Self {
         let Awaiting { code, asked_at, until, sha, .. } = awaiting;
-        Self { code, asked_at: *asked_at, until: *until, sha: sha.as_ref().map(|sha| sha.as_str()) }
+        Self { code, asked_at: *asked_at, until: *until, sha: sha.as_ref().map(ObjectId::as_str) }
     }
 }
 

@@ -90,22 +90,22 @@ fn those(codes: &[String]) -> String {
 /// Why a command is not done: refused, or the server cannot be asked now, and it may be tried again.
 #[derive(Debug)]
 pub(super) enum NotDone {
-    Refused(SteeringRefusal),
-    Unavailable(ApiError),
+    Refused(Box<SteeringRefusal>),
+    Unavailable(Box<ApiError>),
 }
 
 impl<R: Into<SteeringRefusal>> From<R> for NotDone {
     fn from(refusal: R) -> Self {
-        Self::Refused(refusal.into())
+        Self::Refused(Box::new(refusal.into()))
     }
 }
 
 impl From<ApiError> for NotDone {
     fn from(error: ApiError) -> Self {
         if error.is_unavailable() {
-            Self::Unavailable(error)
+            Self::Unavailable(Box::new(error))
         } else {
-            Self::Refused(SteeringRefusal::Server(error))
+            Self::Refused(Box::new(SteeringRefusal::Server(error)))
         }
     }
 }

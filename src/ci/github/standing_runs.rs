@@ -1,7 +1,7 @@
 //! The runs of loops at a commit, as their statuses tell it: which there were, how each came out, and what one waits for. All
 //! of it is what whoever may set a status says; who acts by it asks the server about the run, and the run about itself.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
@@ -51,10 +51,10 @@ impl StandingRuns {
         let listed = commit_status::statuses(api, repository, sha, MAX_READ);
         let mut listed: Vec<ListedStatus> = listed.into_iter().collect::<Result<_, _>>()?;
         listed.sort_by_key(|status| std::cmp::Reverse(status.id));
-        let mut seen = BTreeMap::new();
+        let mut seen = BTreeSet::new();
         let runs = listed.iter().filter_map(|status| {
             let mut run = StandingRun::of(status, repository)?;
-            run.is_last = seen.insert(status.context.to_ascii_lowercase(), ()).is_none();
+            run.is_last = seen.insert(status.context.to_ascii_lowercase());
             Some(run)
         });
         Ok(Self(runs.collect()))
