@@ -124,10 +124,10 @@ mod tests {
     fn a_reply_fits_into_a_comment() {
         let mut log = CommandLog::default();
         for id in 0..100 {
-            let mut long = heard(id, id, &id.to_string(), true);
-            long.result = "é".repeat(300);
-            long.said = "x".repeat(200);
-            log.add(long);
+            let mut text = heard(id, id, &id.to_string(), true);
+            text.result = "é".repeat(300);
+            text.said = "x".repeat(200);
+            log.add(text);
         }
         assert!(render(&log, true).chars().count() < 65_000);
     }

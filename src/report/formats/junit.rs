@@ -457,7 +457,9 @@ fn attribute(text: &str) -> String {
 
 /// Returns the text without escapes and without what XML 1.0 cannot hold; quick-junit lets the last two through.
 fn clean(text: &str) -> String {
-    plain(text).replace("\r\n", "\n").replace('\r', "\n").replace(['\u{fffe}', '\u{ffff}'], "\u{fffd}")
+    let text = plain(text).replace("\r\n", "\n").replace('\r', "\n");
+    // The library takes tabs for control characters and drops them, which would join the words of a diff.
+    text.replace('\t', "    ").replace(['\u{fffe}', '\u{ffff}'], "\u{fffd}")
 }
 
 /// What is left of a case's bytes.
@@ -511,6 +513,14 @@ mod tests {
         let allowed = |c: char| matches!(c, '\t' | '\n' | '\r' | ' '..='\u{d7ff}' | '\u{e000}'..='\u{fffd}' | '\u{10000}'..='\u{10ffff}');
         assert!(xml.chars().all(allowed));
         Report::deserialize_from_str(xml).unwrap()
+    }
+
+    #[test]
+    fn tabs_stay_visible() {
+        let mut journal = Journal::start();
+        journal.step(("check", 1), "go vet", (1, "-\told := 1\n+\tnew := 2\n"), "no", "failed");
+        let text = render(&journal.end(Outcome::Failure, TerminatedBy::Terminal, "failed", false).digest());
+        assert!(text.contains("-    old := 1\n+    new := 2"), "{text}");
     }
 
     #[test]

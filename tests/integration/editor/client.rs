@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::common::Project;
 
 /// So long a test waits before it fails instead.
-const PATIENCE: Duration = Duration::from_secs(300);
+const PATIENCE: Duration = Duration::from_mins(5);
 
 /// A conversation with the server.
 pub(super) struct Client {

@@ -73,7 +73,9 @@ fn by_validate(project: &Project, arguments: &[&str]) -> BTreeMap<String, Vec<St
             of_file.push(line.to_owned());
         }
     }
-    all.values_mut().for_each(|of_file| of_file.sort());
+    for of_file in all.values_mut() {
+        of_file.sort();
+    }
     all
 }
 

@@ -465,7 +465,7 @@ const FORGERIES: &[Forgery] = &[
         scene.pull["user"]["id"] = json!(7);
     }),
     ("a base that asks nobody", |scene| {
-        scene.base = Some(ASKS.replace("  ask:", "  asks:").replace("next: ask", "next: asks"))
+        scene.base = Some(ASKS.replace("  ask:", "  asks:").replace("next: ask", "next: asks"));
     }),
     ("a base that is no loop", |scene| scene.base = Some("[".to_owned())),
     ("another issue", |scene| {
