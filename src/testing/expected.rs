@@ -12,7 +12,7 @@ use crate::base::path::DocPath;
 use crate::base::text::one_line;
 use crate::deliver::policy::{self, Accepted};
 use crate::engine::changes::{ChangedFile, Changes, FileMode};
-use crate::engine::event::{Event, LoopComplete, Stamped};
+use crate::engine::event::{Event, LoopComplete, RouteReason, Stamped};
 use crate::engine::outcome::TerminatedBy;
 use crate::evaluate::number_bounds::ExitStatus;
 use crate::forge::change::{FileChange, FileSide};
@@ -76,7 +76,7 @@ pub trait Snapshots {
     fn is_updated(&self) -> bool;
 }
 
-/// Returns the states that a run entered, with the terminal that it came to.
+/// Returns the states that a run entered, with the terminal that it came to, and those of earlier rounds.
 pub fn path(events: &[Stamped]) -> Vec<String> {
     let mut path: Vec<String> = Vec::new();
     let outer = events.iter().filter(|stamped| stamped.depth == 0);
@@ -85,7 +85,11 @@ pub fn path(events: &[Stamped]) -> Vec<String> {
         if let Event::StateEnter { state, .. } = &stamped.event {
             path.push(state.to_string());
             came = None;
-        } else if let Event::Route { to, .. } = &stamped.event {
+        } else if let Event::Route { from, to, reason, .. } = &stamped.event {
+            // The end of a round: a terminal that is left again is not entered as other states are.
+            if *reason == RouteReason::Maintain {
+                path.push(from.to_string());
+            }
             came = Some(to.as_str());
         } else if let Event::LoopComplete(end) = &stamped.event
             && came == Some(end.final_state.as_str())

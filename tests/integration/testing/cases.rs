@@ -282,6 +282,34 @@ fn a_case_in_the_middle_can_be_resumed_and_knows_no_past() {
 }
 
 #[test]
+fn the_ends_of_earlier_rounds_are_entered_too() {
+    let text = "name: tidy\ninitial: check\nmaintain: true\nstates:\n  check: { action: make check, on_yes: done, \
+                on_no: failed }\n  done: { terminal: true }\n  failed: { terminal: true }\n";
+    let project = Project::new().file(".loops/tidy.yaml", text);
+    for (expected, code) in [
+        ("{path: [check, failed, check, done], visits: {failed: 1, done: 1}}", 0),
+        ("{never: [failed]}", 1),
+        ("{path: [check, check, done]}", 1),
+    ] {
+        let case =
+            format!("{{name: rounds, mocks: {{check: [{{exit: 1}}, {{exit: 0}}]}}, expect: {expected}}}");
+        project.write(".loops/tests/tidy.test.yaml", &only(&case));
+        project.run(&["test"]).code(code);
+    }
+}
+
+#[test]
+fn the_files_of_a_run_are_no_change() {
+    let text = "name: tidy\ninitial: fix\nstates:\n  fix: { action: make fix, next: check }\n  check: { action: make \
+                check, on_yes: done }\n  done: { terminal: true }\n";
+    let case = "{name: own, mocks: {fix: {writes: {.loops/.running/test.dir/count: \"1\", notes.md: x}}, check: {exit: 0}}, \
+                expect: {outcome: success, changed: [notes.md]}}";
+    let project = Project::new().file(".loops/tidy.yaml", text);
+    project.write(".loops/tests/tidy.test.yaml", &only(case));
+    project.run(&["test"]).code(0);
+}
+
+#[test]
 fn calls_are_counted_for_the_host_that_is_asked() {
     let text = "name: tidy\ninitial: fix\nstates:\n  fix: { action_type: prompt, action: mend it, next: check }\n  check: { \
                 action: make check, on_yes: done, on_no: fix }\n  done: { terminal: true }\n";
