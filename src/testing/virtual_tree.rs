@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::base::file_mode::FileMode;
 use crate::base::object::ObjectId;
+use crate::base::own::is_own;
 use crate::base::sum::Sum;
 use crate::engine::changes::{
     ChangeKind, ChangedFile, ChangedSince, Changes, KnownStart, LineCount, MadeCommit, Measured, TreeChanges,
@@ -23,6 +24,8 @@ type Files = BTreeMap<String, FileAt>;
 #[derive(Clone, Debug)]
 pub struct VirtualTree {
     files: Files,
+    /// The files of ll-loop itself, such as those of the run: they are never work.
+    own: Files,
     committed: Files,
     commit: ObjectId,
     commits: Vec<MadeCommit>,
@@ -61,26 +64,28 @@ fn id_of(what: &str, files: &Files) -> ObjectId {
 impl VirtualTree {
     /// Makes the tree of a commit with these files.
     pub fn of<'f>(files: impl IntoIterator<Item = (&'f String, &'f String)>) -> Self {
-        let files: Files = files.into_iter().map(|(path, text)| (path.clone(), file(text))).collect();
+        let files = files.into_iter().map(|(path, text)| (path.clone(), file(text)));
+        let (own, files): (Files, Files) = files.partition(|(path, _)| is_own(path.as_bytes()));
         let commit = id_of("commit", &files);
         let committed = files.clone();
-        Self { files, committed, commit, commits: Vec::new(), seen: BTreeMap::new(), aside: None }
+        Self { files, own, committed, commit, commits: Vec::new(), seen: BTreeMap::new(), aside: None }
     }
 
     /// Returns its files as an action would write them.
     pub fn given(&self) -> TreeEffects {
         let text = |file: &FileAt| String::from_utf8_lossy(&file.bytes).into_owned();
-        let writes = self.files.iter().map(|(path, file)| (path.clone(), text(file))).collect();
+        let all = self.files.iter().chain(&self.own);
+        let writes = all.map(|(path, file)| (path.clone(), text(file))).collect();
         TreeEffects { writes, ..TreeEffects::default() }
     }
 
     /// Does what an action does.
     pub fn take(&mut self, effects: &TreeEffects) {
         for (path, text) in &effects.writes {
-            self.files.insert(path.clone(), file(text));
+            self.part_with(path).insert(path.clone(), file(text));
         }
         for path in &effects.deletes {
-            self.files.remove(path);
+            self.part_with(path).remove(path);
         }
         if let Some(message) = &effects.commits {
             self.committed = self.files.clone();
@@ -90,9 +95,15 @@ impl VirtualTree {
         }
     }
 
+    fn part_with(&mut self, path: &str) -> &mut Files {
+        if is_own(path.as_bytes()) { &mut self.own } else { &mut self.files }
+    }
+
     /// Returns the content of a file.
     pub fn read(&self, path: &str) -> Option<Vec<u8>> {
-        self.files.get(path.strip_prefix("./").unwrap_or(path)).map(|file| file.bytes.clone())
+        let path = path.strip_prefix("./").unwrap_or(path);
+        let found = self.files.get(path).or_else(|| self.own.get(path));
+        found.map(|file| file.bytes.clone())
     }
 
     /// Looks at the tree, and remembers what was seen.
@@ -300,6 +311,18 @@ mod tests {
         tree.take(&writes("a", "1"));
         tree.take(&TreeEffects { deletes: vec!["new".to_owned()], ..TreeEffects::default() });
         assert!(measured(&mut tree, &start).is_nothing());
+    }
+
+    #[test]
+    fn what_a_run_keeps_for_itself_is_no_change() {
+        let mut tree = tree(&[(".loop/state.json", "{}")]);
+        let start = tree.start();
+        let history = ".loops/.running/x.dir/history";
+        tree.take(&writes(history, "3"));
+        tree.take(&writes(".loop/state.json", "[]"));
+        assert!(measured(&mut tree, &start).is_nothing());
+        assert_eq!(tree.read(history).as_deref(), Some(&b"3"[..]));
+        assert_eq!(tree.read("./.loop/state.json").as_deref(), Some(&b"[]"[..]));
     }
 
     #[test]
