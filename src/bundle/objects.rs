@@ -63,7 +63,8 @@ impl<E: Into<TreeError>> From<E> for ObjectsError {
 
 /// Looks at all objects without putting one into the repository.
 pub(super) fn check(
-    (git, top): (&Git, &Path),
+    git: &Git,
+    top: &Path,
     saved: &SavedTree,
     path: &Path,
     protected: &Protected,

@@ -89,7 +89,7 @@ pub fn keep_made(made: &MadeTree, redactor: &Redactor, target: &Path) -> Result<
     }
     let changed = base_tree != *tree && missing.is_none();
     if changed {
-        write_objects(git, base, (&commit, None), target)?;
+        write_objects(git, base, &commit, None, target)?;
     }
     let (base, head, tree) = (base.clone(), base.clone(), tree.clone());
     Ok(BundledTree {
@@ -190,7 +190,7 @@ impl<'w> TreeKeeper<'w> {
         let is_base = |tree: &ObjectId| *tree == self.base_tree;
         let changed = self.head != self.base || !is_base(&tree) || !staged.as_ref().is_none_or(is_base);
         if changed && missing.is_none() {
-            let size = write_objects(&self.git, &self.base, (&commit, index.as_ref()), target)?;
+            let size = write_objects(&self.git, &self.base, &commit, index.as_ref(), target)?;
             if size > MOST_BYTES {
                 fs::remove_file(target)?;
                 let (size, most) = (size >> 20, MOST_BYTES >> 20);
@@ -327,7 +327,8 @@ fn tree_of(git: &Git, commit: &ObjectId) -> Result<ObjectId, GitError> {
 fn write_objects(
     git: &Git,
     base: &ObjectId,
-    (commit, index): (&ObjectId, Option<&ObjectId>),
+    commit: &ObjectId,
+    index: Option<&ObjectId>,
     target: &Path,
 ) -> Result<u64, TreeError> {
     let mut file = std::fs::File::create(target)?;
@@ -415,7 +416,7 @@ pub fn check(
     match objects {
         Some(path) if saved.changed => {
             let protected = Protected::new(&top, definition);
-            objects::check((&git, &top), saved, path, &protected).map_err(refused)
+            objects::check(&git, &top, saved, path, &protected).map_err(refused)
         }
         None if !saved.changed => Ok(()),
         Some(_) | None => {
@@ -437,7 +438,7 @@ pub fn take(
         let odd = || RestoreError::Damaged("its objects are not the ones that its manifest names".to_owned());
         return is_base.then_some(()).ok_or_else(odd);
     };
-    objects::check((git, repository), saved, path, &Protected::default()).map_err(refused)?;
+    objects::check(git, repository, saved, path, &Protected::default()).map_err(refused)?;
     objects::unpack(git, saved, path, true).map_err(damaged)
 }
 

@@ -18,7 +18,8 @@ use crate::session::prepare::lock::{Lock, LockRequest};
 
 /// Locks what a delivery changes, if it is to be locked and anything is to be written.
 pub(super) fn lock(
-    (changes, run): (&[FileChange], &str),
+    changes: &[FileChange],
+    run: &str,
     server: &DeliveryServer,
     options: &DeliverOptions,
     session: &Session<'_>,

@@ -100,8 +100,8 @@ impl Session<'_> {
         let mut offered = Offered::new(&source.bundle, &server, options, self);
         let brought = match &mut offered {
             Ok(offered) => offered.check(options).and_then(|standing| {
-                let of = (offered.changes.as_slice(), offered.bundle.manifest.instance.as_str());
-                offered.lock = locked::lock(of, &server, options, self)?;
+                let run = offered.bundle.manifest.instance.as_str();
+                offered.lock = locked::lock(&offered.changes, run, &server, options, self)?;
                 let brought = self.by_its_way(offered, standing, &server, options);
                 for warning in offered.lock.take().map(Lock::release).into_iter().flatten() {
                     self.talk.warning(&warning);

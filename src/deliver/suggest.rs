@@ -165,7 +165,7 @@ fn fixed(change: &FileChange, shown: &[PullFile], workspace: &Workspace) -> Resu
     }
     let blob = |id| workspace.blob(id).map_err(broken);
     let diff = workspace.plain_diff(&old.id, &new.id).map_err(broken)?;
-    Ok(FixedFile::new(path, &old.id, (blob(&old.id)?, blob(&new.id)?), &diff))
+    Ok(FixedFile::new(path, &old.id, blob(&old.id)?, blob(&new.id)?, &diff))
 }
 
 fn notes(suggestions: &Suggestions) -> String {

@@ -133,7 +133,7 @@ impl Session<'_> {
             [leg] => leg.key.to_string(),
             _ => "rerun".to_owned(),
         };
-        let run = LegRun::new((&plan, name, items), earlier, options, self)?;
+        let run = LegRun::new(&plan, name, items, earlier, options, self)?;
         let ends = run.items()?;
         run.tell(&ends)
     }
@@ -256,7 +256,9 @@ impl ItemEnd {
 
 impl<'r> LegRun<'r> {
     fn new(
-        (plan, name, items): (&'r Plan, String, Vec<&'r ItemId>),
+        plan: &'r Plan,
+        name: String,
+        items: Vec<&'r ItemId>,
         earlier: Option<Earlier>,
         options: &'r LegOptions,
         session: &'r Session<'r>,

@@ -344,7 +344,7 @@ fn item(
     let given: Vec<(String, String)> =
         params.iter().map(|(name, value)| (name.to_string(), value.clone())).collect();
     let begin = BeginOptions { params: given, context: options.context.clone(), ..BeginOptions::default() };
-    let context = resolve(&one.prepared, (&begin, files), session)?;
+    let context = resolve(&one.prepared, &begin, files, session)?;
     let territory = territory(one, &params, &context, options, session)?;
     let Some(id) = namer.name(&one.planned.name.file_stem(), &params) else { return Ok(None) };
     let item = Item {

@@ -309,8 +309,7 @@ impl MergeResult<'_> {
         let provider = publisher(&run).unwrap_or_else(|| Provider::detect(&|_| None));
         let bundler = Bundler::of_merge(self.made(), scratch.path().join(DIRECTORY), session);
         let root = session.cwd.clone();
-        let mut publication =
-            Publication::new(&run, provider, (&root, &name), &files, Some(bundler), session);
+        let mut publication = Publication::new(&run, provider, &root, &name, &files, Some(bundler), session);
         publication.has_pages_of(pages);
         let artifact = publication.artifact_name().to_owned();
         publication.begin(&run, name.as_str(), Stage::Over, session);

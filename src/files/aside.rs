@@ -201,11 +201,11 @@ fn undone(directory: &Path, is_certain: bool) -> io::Result<Vec<String>> {
     // A link comes back when the directory that stood in its place is gone.
     let (ways, files): (Vec<_>, Vec<_>) =
         record.files.iter().enumerate().partition(|(_, file)| file.was_in_the_way);
-    undo((directory, is_certain), &record.top, files, &mut edited)?;
+    undo(directory, is_certain, &record.top, files, &mut edited)?;
     for folder in record.made.iter().rev() {
         let _not_empty = std::fs::remove_dir(folder);
     }
-    undo((directory, is_certain), &record.top, ways, &mut edited)?;
+    undo(directory, is_certain, &record.top, ways, &mut edited)?;
     // The record goes first: without it, nothing is put back again.
     fs_err::remove_file(directory.join(RECORD))?;
     let _best_effort = std::fs::remove_dir_all(directory);
@@ -213,7 +213,8 @@ fn undone(directory: &Path, is_certain: bool) -> io::Result<Vec<String>> {
 }
 
 fn undo(
-    (directory, is_certain): (&Path, bool),
+    directory: &Path,
+    is_certain: bool,
     top: &Path,
     files: Vec<(usize, &AsideFile)>,
     edited: &mut Vec<String>,

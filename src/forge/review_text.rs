@@ -125,7 +125,7 @@ mod tests {
     fn facts(rest: Vec<LeftChange>, ask: impl FnOnce(ReviewFacts<'_>) -> String) -> String {
         let id = ObjectId::parse(&"2".repeat(40)).unwrap();
         let diff = b"@@ -1 +1 @@\n-a\n+A\n";
-        let fix = FixedFile::new("a", &id, (b"a\n".to_vec(), b"A\n".to_vec()), diff);
+        let fix = FixedFile::new("a", &id, b"a\n".to_vec(), b"A\n".to_vec(), diff);
         let shown =
             PullFile { path: "a".to_owned(), id: Some(id.clone()), hunks: hunks(b"@@ -0,0 +1 @@\n+a") };
         let comments = Suggestions::new(&[fix], &[shown]).comments;

@@ -163,7 +163,7 @@ impl FixedFile {
     }
 
     /// Takes a file with both of its contents, and their diff without lines around (`git diff -U0`).
-    pub fn new(path: &str, id: &ObjectId, (old, new): (Vec<u8>, Vec<u8>), diff: &[u8]) -> Self {
+    pub fn new(path: &str, id: &ObjectId, old: Vec<u8>, new: Vec<u8>, diff: &[u8]) -> Self {
         let content = (|| {
             let text = |bytes| String::from_utf8(bytes).map_err(|_| NotSuggested::Binary);
             let (old, new) = (text(old)?, text(new)?);
@@ -397,8 +397,7 @@ mod tests {
 
     fn fixed(old: &str, new: &str, edits: &[Hunk]) -> FixedFile {
         let diff = diff(&lines(old), &lines(new), edits);
-        let contents = (old.as_bytes().to_vec(), new.as_bytes().to_vec());
-        FixedFile::new(PATH, &id("1"), contents, diff.as_bytes())
+        FixedFile::new(PATH, &id("1"), old.as_bytes().to_vec(), new.as_bytes().to_vec(), diff.as_bytes())
     }
 
     fn edit(old: Range<usize>, new: Range<usize>) -> Hunk {
@@ -521,21 +520,22 @@ mod tests {
         check(("a\nb", "A\nb"), &all, &[0..2], &[(1, 1, "```suggestion\nA\n```")], &[]);
         // New lines behind the last one, where that has no end.
         check(("a", "a\nb"), &[edit(0..1, 0..2)], &[0..1], &[], &[(NotSuggested::LastLine, 1)]);
-        let latin = FixedFile::new(PATH, &id("1"), (b"a\n".to_vec(), b"\xe9\n".to_vec()), b"");
+        let latin = FixedFile::new(PATH, &id("1"), b"a\n".to_vec(), b"\xe9\n".to_vec(), b"");
         assert_eq!(Suggestions::new(&[latin], &[shown(&[0..9])]).rest[0].why, NotSuggested::Binary);
     }
 
     #[test]
     fn a_diff_that_does_not_make_the_fix_is_not_suggested() {
-        let contents = || (b"a\nb\n".to_vec(), b"a\nc\n".to_vec());
+        let file_of =
+            |diff: &[u8]| FixedFile::new(PATH, &id("1"), b"a\nb\n".to_vec(), b"a\nc\n".to_vec(), diff);
         for diff in
             ["", "Binary files a/x and b/x differ\n", "@@ -1 +1 @@\n-a\n+c\n", "@@ -9 +9 @@\n-b\n+c\n"]
         {
-            let file = FixedFile::new(PATH, &id("1"), contents(), diff.as_bytes());
+            let file = file_of(diff.as_bytes());
             let made = Suggestions::new(&[file], &[shown(&[0..9])]);
             assert_eq!((made.comments.len(), made.left()), (0, 1), "{diff:?}");
         }
-        let file = FixedFile::new(PATH, &id("1"), contents(), b"@@ -2 +2 @@ x\n-b\n+c\n");
+        let file = file_of(b"@@ -2 +2 @@ x\n-b\n+c\n");
         assert_eq!(Suggestions::new(&[file], &[shown(&[0..9])]).comments.len(), 1);
     }
 

@@ -80,7 +80,7 @@ impl Host for Codex {
             }
             Access::ReadOnly => "-s read-only",
         };
-        call(rights, terms.settings, prompt.model, (prompt.answer, prompt.session), prompt.text)
+        call(rights, terms.settings, prompt.model, prompt.answer, prompt.session, prompt.text)
     }
 
     fn listen(&self, _: &Terms) -> Box<dyn Listener> {
@@ -88,9 +88,8 @@ impl Host for Codex {
     }
 
     fn judge(&self, question: &Question, _: Option<u32>, _: &Terms) -> Invocation {
-        let form = (Some(&question.schema), None);
-        let rights = "-s read-only --ephemeral";
-        call(rights, HostSettings::User, question.model.as_deref(), form, &question.prompt)
+        let (rights, model) = ("-s read-only --ephemeral", question.model.as_deref());
+        call(rights, HostSettings::User, model, Some(&question.schema), None, &question.prompt)
     }
 
     fn answer(&self, stdout: &str, exit_code: i32) -> (Result<Value, Failure>, Usage) {
@@ -102,7 +101,8 @@ fn call(
     rights: &str,
     settings: HostSettings,
     model: Option<&str>,
-    (schema, session): (Option<&Value>, Option<&str>),
+    schema: Option<&Value>,
+    session: Option<&str>,
     text: &str,
 ) -> Invocation {
     let mut argv = words("codex exec --json --skip-git-repo-check");

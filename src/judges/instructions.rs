@@ -303,7 +303,7 @@ impl Follow<'_> {
     fn called(&mut self, program: &str, directory: &str, depth: usize) {
         if program.contains('/') {
             if let Some(path) = resolved(directory, program) {
-                self.program(&path, &InstructionPart::Whole, true, (directory, depth));
+                self.program(&path, &InstructionPart::Whole, true, directory, depth);
             }
             return;
         }
@@ -321,7 +321,7 @@ impl Follow<'_> {
             before.filter(|place| !is_outside(place)).map(|folder| joined(folder, program)).collect();
         for path in inside {
             let part = InstructionPart::Program(elsewhere.clone());
-            self.program(&path, &part, true, (directory, depth));
+            self.program(&path, &part, true, directory, depth);
         }
     }
 
@@ -337,7 +337,7 @@ impl Follow<'_> {
             "source" | "." => {
                 let file = arguments.first().and_then(|file| resolved(directory, file));
                 if let Some(path) = file {
-                    self.program(&path, &InstructionPart::Sourced, true, (directory, depth));
+                    self.program(&path, &InstructionPart::Sourced, true, directory, depth);
                 }
                 true
             }
@@ -377,13 +377,7 @@ impl Follow<'_> {
     }
 
     /// Adds a program of the tree, and follows it where a shell reads it. A link is followed to where it leads.
-    fn program(
-        &mut self,
-        path: &str,
-        part: &InstructionPart,
-        is_shell: bool,
-        (directory, depth): (&str, usize),
-    ) {
+    fn program(&mut self, path: &str, part: &InstructionPart, is_shell: bool, directory: &str, depth: usize) {
         let mut path = path.to_owned();
         if self.is_compared && *part == InstructionPart::Whole && !is_named_as_a_check(&path) {
             return;
@@ -411,7 +405,7 @@ impl Follow<'_> {
     /// Adds a script and follows it; tells whether it is there.
     fn script(&mut self, file: &str, is_shell: bool, directory: &str, depth: usize) -> bool {
         let Some(path) = resolved(directory, file) else { return false };
-        self.program(&path, &InstructionPart::Whole, is_shell, (directory, depth));
+        self.program(&path, &InstructionPart::Whole, is_shell, directory, depth);
         self.tree.file(&path).is_some()
     }
 

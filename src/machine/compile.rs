@@ -439,7 +439,7 @@ impl<'d> Compiler<'d> {
                     .push(Diagnostic::warning("no-effect", place, message).help("add `terminal: true`"));
             }
         }
-        let is_check = self.is_check(state, (action.as_ref(), evaluate.as_ref()), path);
+        let is_check = self.is_check(state, action.as_ref(), evaluate.as_ref(), path);
         let step = Step {
             name: name.clone(),
             description: state.description.clone(),
@@ -470,7 +470,8 @@ impl<'d> Compiler<'d> {
     fn is_check(
         &mut self,
         state: &State,
-        (action, evaluate): (Option<&Action>, Option<&Evaluate>),
+        action: Option<&Action>,
+        evaluate: Option<&Evaluate>,
         path: &DocPath,
     ) -> bool {
         let repeatable = observations::repeatable(action, evaluate);

@@ -99,25 +99,25 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(name: Option<&str>, all: &[AskedAtHead], expected: Result<&str, NotMeant>) {
+    fn check(name: Option<&str>, all: &[AskedAtHead], expected: &Result<&str, NotMeant>) {
         let found = meant(name, all).map(|asked| asked.question.code.as_str());
-        assert_eq!(found, expected);
+        assert_eq!(found, *expected);
     }
 
     #[test]
     fn a_comment_without_a_code_means_the_only_question() {
         let (a, b) = (asked("a", "0123abcd", true), asked("b", "89abcdef", true));
         let over = asked("a", "77777777", false);
-        check(None, &[], Err(NotMeant::NoneOpen(None)));
-        check(None, std::slice::from_ref(&a), Ok("0123abcd"));
-        check(Some("a"), &[a.clone(), b.clone()], Ok("0123abcd"));
-        check(Some("70"), std::slice::from_ref(&a), Ok("0123abcd"));
-        check(Some("c"), &[a.clone(), b.clone()], Err(NotMeant::NoneOpen(Some("c".to_owned()))));
+        check(None, &[], &Err(NotMeant::NoneOpen(None)));
+        check(None, std::slice::from_ref(&a), &Ok("0123abcd"));
+        check(Some("a"), &[a.clone(), b.clone()], &Ok("0123abcd"));
+        check(Some("70"), std::slice::from_ref(&a), &Ok("0123abcd"));
+        check(Some("c"), &[a.clone(), b.clone()], &Err(NotMeant::NoneOpen(Some("c".to_owned()))));
         let codes = vec!["0123abcd".to_owned(), "89abcdef".to_owned()];
-        check(None, &[a.clone(), b.clone()], Err(NotMeant::Several(codes)));
-        check(None, &[a.clone(), over.clone()], Err(NotMeant::AskedAgain("0123abcd".to_owned())));
-        check(Some("b"), &[a, over.clone(), b], Ok("89abcdef"));
-        check(None, &[over], Err(NotMeant::NoneOpen(None)));
+        check(None, &[a.clone(), b.clone()], &Err(NotMeant::Several(codes)));
+        check(None, &[a.clone(), over.clone()], &Err(NotMeant::AskedAgain("0123abcd".to_owned())));
+        check(Some("b"), &[a, over.clone(), b], &Ok("89abcdef"));
+        check(None, &[over], &Err(NotMeant::NoneOpen(None)));
     }
 
     #[test]

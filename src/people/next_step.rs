@@ -65,13 +65,12 @@ mod tests {
             RunWait::Answer(QuestionMark { code: "0123abcd".to_owned(), until, state: "ask".to_owned() })
         };
         let resume = RunWait::Resume;
-        use HandoffReason::{Deadline, LlmDisabled, Quota, Signal};
         for (wait, links, expected) in [
-            (resume(Deadline), 1, NextStep::GoOn),
-            (resume(Quota), 2, NextStep::GoOn),
-            (resume(Deadline), 3, NextStep::EndChain),
-            (resume(Signal), 1, NextStep::Wait),
-            (resume(LlmDisabled), 1, NextStep::Wait),
+            (resume(HandoffReason::Deadline), 1, NextStep::GoOn),
+            (resume(HandoffReason::Quota), 2, NextStep::GoOn),
+            (resume(HandoffReason::Deadline), 3, NextStep::EndChain),
+            (resume(HandoffReason::Signal), 1, NextStep::Wait),
+            (resume(HandoffReason::LlmDisabled), 1, NextStep::Wait),
             (question(1001), 1, NextStep::Wait),
             (question(1000), 9, NextStep::TakeTimeout),
         ] {

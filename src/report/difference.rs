@@ -98,7 +98,7 @@ impl Trail {
             Event::StateEnter { state, step, .. } => {
                 // A journal that somebody changed may begin in a sub-loop.
                 if depth <= self.open.len() {
-                    self.enter((depth, stamped.depth), *step, state.as_str());
+                    self.enter(depth, stamped.depth, *step, state.as_str());
                 }
             }
             Event::ActionComplete(complete) => {
@@ -146,7 +146,7 @@ impl Trail {
         }
     }
 
-    fn enter(&mut self, (at, depth): (usize, u32), number: u32, state: &str) {
+    fn enter(&mut self, at: usize, depth: u32, number: u32, state: &str) {
         let state = self.word(state);
         let entered = TrailStep { depth, number, state, word: None, to: None, duration_ms: 0 };
         // A step that was cut off, and begins again after a resume, is the same one; what its sub-loop did stays.

@@ -190,7 +190,7 @@ async fn prompt(request: &PromptRequest, world: &mut World) -> (Observation, Usa
             Err(seen) => return (*seen, spent),
         };
         let settings = if request.heeds_project { HostSettings::Project } else { HostSettings::User };
-        let terms = match terms(host, settings, (request.budget, &spent), world).await {
+        let terms = match terms(host, settings, request.budget, &spent, world).await {
             Ok(terms) => terms,
             Err(seen) => return (*seen, spent),
         };
@@ -234,7 +234,7 @@ async fn question(request: &AskRequest, world: &mut World) -> ModelAnswer {
             Ok(host) => host,
             Err(seen) => return not_made(*seen, usage),
         };
-        let terms = match terms(host, HostSettings::User, (request.budget, &usage), world).await {
+        let terms = match terms(host, HostSettings::User, request.budget, &usage, world).await {
             Ok(terms) => terms,
             Err(seen) => return not_made(*seen, usage),
         };
@@ -243,8 +243,8 @@ async fn question(request: &AskRequest, world: &mut World) -> ModelAnswer {
         let limit = (request.budget, &usage);
         let (mut called, pass) = match program(invocation, &setting, (host, limit), world) {
             Ok(call) => {
-                let of = (&request.question, &terms);
-                (asked(host, of, (&call.program, &setting), world).await, call.pass)
+                let question = &request.question;
+                (asked(host, question, &terms, &call.program, &setting, world).await, call.pass)
             }
             Err(why) => (not_called(why.into()), None),
         };
@@ -266,7 +266,8 @@ async fn question(request: &AskRequest, world: &mut World) -> ModelAnswer {
 async fn terms(
     host: &'static dyn Host,
     settings: HostSettings,
-    (left, spent): (Budget, &Usage),
+    left: Budget,
+    spent: &Usage,
     world: &mut World,
 ) -> Result<Terms, Box<Observation>> {
     let unavailable = |why: String| {
@@ -681,8 +682,10 @@ fn heard(seen: Observation, listener: &mut dyn Listener, is_answer: bool) -> Cal
 
 async fn asked(
     host: &'static dyn Host,
-    (question, terms): (&Question, &Terms),
-    (program, setting): (&Program, &Setting),
+    question: &Question,
+    terms: &Terms,
+    program: &Program,
+    setting: &Setting,
     world: &mut World,
 ) -> CallResult<Value> {
     if let Some(agent) = host.talks() {

@@ -335,7 +335,8 @@ pub(super) fn judged(
     request: &JudgingRequest,
     changes: JudgedChanges<'_>,
     git: &Git,
-    (place, files): (&JudgingPlace<'_>, &RunFiles),
+    place: &JudgingPlace<'_>,
+    files: &RunFiles,
 ) -> JudgesFound {
     let mut paths: BTreeSet<String> = changes.touched.into_iter().collect();
     let (ids, ignored) = (&changes.start.ids, changes.start.ignored.as_slice());

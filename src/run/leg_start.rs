@@ -91,7 +91,8 @@ impl ItemStart {
     pub fn set_programs_aside(
         &self,
         judging: &JudgingRequest,
-        (git, root): (&Git, &Path),
+        git: &Git,
+        root: &Path,
         env: &BTreeMap<String, String>,
     ) -> Result<(), Explanation> {
         let Some(around) = gitdir::around(root) else { return Ok(()) };

@@ -70,7 +70,8 @@ pub async fn start(
     area: &Area,
     files: &RunFiles,
     judging: Option<&JudgingRequest>,
-    (env, cancel): (BTreeMap<String, String>, Cancel),
+    env: BTreeMap<String, String>,
+    cancel: Cancel,
 ) -> StartTree {
     let git = GitCalls::new(env.clone(), cancel, LIMIT);
     let mut measurer = Measurer { git, root, area, files, own: None, known_index: None };
@@ -217,7 +218,7 @@ pub(super) async fn end(request: &MeasureRequest, world: &mut World) -> Measured
                 (Some(judging), Some((untracked, touched))) => {
                     let (start, end) = (&request.start, &changes.end);
                     let changes = JudgedChanges { start, end, touched, untracked, moments };
-                    Some(measurer.judged(judging, changes, (&own_env, variables)).await)
+                    Some(measurer.judged(judging, changes, &own_env, variables).await)
                 }
                 (Some(_), None) => Some(unknown_judges()),
                 (None, _) => None,
@@ -317,12 +318,13 @@ impl Measurer<'_> {
         &mut self,
         request: &JudgingRequest,
         changes: JudgedChanges<'_>,
-        (env, variables): (&BTreeMap<String, String>, SearchVariables),
+        env: &BTreeMap<String, String>,
+        variables: SearchVariables,
     ) -> JudgesFound {
         let Ok((git, top)) = self.reader(env).await else { return unknown_judges() };
         let Ok(inside) = self.inside(&top) else { return unknown_judges() };
         let place = JudgingPlace { top: &top, inside: &inside, env: variables };
-        judging::judged(request, changes, &git, (&place, self.files))
+        judging::judged(request, changes, &git, &place, self.files)
     }
 
     /// Describes what git does not track and decides what checks say, and keeps it.

@@ -97,7 +97,7 @@ impl<'f> Replay<'f> {
         let Stamped { ts, seq, at, depth, event, .. } = stamped;
         let depth = depth as usize;
         if let Event::LoopStart(start) = event {
-            return self.begin(start, depth, (ts, seq, at));
+            return self.begin(start, depth, ts, seq, at);
         }
         let below = (depth + 1).min(self.levels.len());
         let (outer, inner) = self.levels.split_at_mut(below);
@@ -128,7 +128,9 @@ impl<'f> Replay<'f> {
         &mut self,
         start: LoopStart,
         depth: usize,
-        (ts, seq, at): (Timestamp, u64, Duration),
+        ts: Timestamp,
+        seq: u64,
+        at: Duration,
     ) -> Result<(), ReplayError> {
         let around = depth.checked_sub(1).map(|above| self.levels.get(above));
         let (known, captured, step, name) = match around {

@@ -119,7 +119,7 @@ impl Desk<'_> {
         let mut named = Vec::new();
         for branch in &self.found.branches {
             let state = StateName::parse(&asked.question.state).map_err(|_| nobody_knows(branch))?;
-            match on_branch(api, repository, (&file, branch), &state)? {
+            match on_branch(api, repository, &file, branch, &state)? {
                 BranchApprovers::Named(approvers) => named.push(approvers),
                 // A loop file elsewhere is known to the job that goes on, which asks again.
                 BranchApprovers::NoFile => {}

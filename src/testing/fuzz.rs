@@ -325,7 +325,8 @@ impl FuzzedLoop {
 pub(crate) fn run(
     subject: &mut LoopUnderTest,
     always: &[Always],
-    (walks, seed): (u64, u64),
+    walks: u64,
+    seed: u64,
 ) -> Result<FuzzReport, Explanation> {
     let clock = Clock::start();
     let mut fuzzed = FuzzedLoop::of(subject)?;
@@ -338,7 +339,7 @@ pub(crate) fn run(
         report.steps += played.events.len() as u64;
         report.unplayed += u64::from(matches!(played.end, PlayedEnd::Gap(_)));
         if let Some(what) = fuzzed.violation(&played, always) {
-            report.failure = Some(shrunk(&mut fuzzed, subject, always, (walk, what, choices)));
+            report.failure = Some(shrunk(&mut fuzzed, subject, always, walk, what, &choices));
             break;
         }
     }
@@ -351,7 +352,9 @@ fn shrunk(
     fuzzed: &mut FuzzedLoop,
     subject: &mut LoopUnderTest,
     always: &[Always],
-    (walk, what, choices): (u64, String, Choices),
+    walk: u64,
+    what: String,
+    choices: &Choices,
 ) -> FuzzFailure {
     let mut best = choices.taken().to_vec();
     let mut what = what;

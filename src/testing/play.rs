@@ -413,7 +413,7 @@ impl Playing<'_> {
         });
         let answer = self.script.work(place, work)?;
         let WorkAnswer { seen, usage, effects, takes, is_late, interruption } = answer;
-        let seen = bounded(seen, (takes, is_late), work.setting());
+        let seen = bounded(seen, takes, is_late, work.setting());
         self.now += seen.duration;
         self.tree.take(&effects);
         self.interrupt(place, interruption)?;
@@ -537,7 +537,7 @@ fn stopped_after(takes: Duration, limit: Option<Duration>) -> (bool, Duration) {
 }
 
 /// Stops work that takes too long.
-fn bounded(seen: Observation, (takes, is_late): (Duration, bool), setting: &Setting) -> Observation {
+fn bounded(seen: Observation, takes: Duration, is_late: bool, setting: &Setting) -> Observation {
     let late = |stop: Stop, duration: Duration| Observation {
         stop: Some(stop),
         duration,

@@ -79,7 +79,7 @@ impl Script for RealScript<'_, '_> {
                 if is_new && !place.in_closing_pass && answer.interruption.is_none() {
                     let (real, _) = self.worktree.run(request);
                     let from = self.mocks.origin(&place);
-                    all.push(compared(self.case, place, request, (&answer.seen, &real), from));
+                    all.push(compared(self.case, place, request, &answer.seen, &real, from));
                 }
                 self.write(&place, request.text.as_str(), &effects)?;
                 Ok(answer)
@@ -104,7 +104,8 @@ fn compared(
     case: &str,
     place: AskedPlace<'_>,
     request: &ActionRequest,
-    (mock, real): (&Observation, &Observation),
+    mock: &Observation,
+    real: &Observation,
     from: Option<String>,
 ) -> ComparedMock {
     let verdict = |seen: &Observation| {
@@ -143,7 +144,8 @@ fn shape(text: &str) -> String {
 /// Plays a case with this state run truly, and counts how often that was.
 pub(crate) fn real(
     test: &ReadyTest,
-    (state, count): (&str, &mut usize),
+    state: &str,
+    count: &mut usize,
     subject: &mut LoopUnderTest,
     worktree: &TestWorktree<'_>,
 ) -> Result<Played, Explanation> {

@@ -379,7 +379,7 @@ pub(crate) fn run(
     for test in &ready {
         let truly = options.real.as_deref().zip(worktree.as_ref());
         let truly = truly.map(|(state, worktree)| TrueWork { state, worktree, count: &mut report.ran_truly });
-        report.cases.push(played(test, truly, (subject, &always), &mut kept, &mut report.coverage));
+        report.cases.push(played(test, truly, subject, &always, &mut kept, &mut report.coverage));
     }
     if options.verifies_mocks
         && let Some(worktree) = &worktree
@@ -396,8 +396,8 @@ pub(crate) fn run(
         let selection = selection(mutants, subject, &base)?;
         report.mutants = Some(mutate::run(&ready, subject, &always, &kept, &selection));
     }
-    if let Some(fuzz) = options.fuzz {
-        match fuzz::run(subject, &always, fuzz) {
+    if let Some((walks, seed)) = options.fuzz {
+        match fuzz::run(subject, &always, walks, seed) {
             Ok(fuzzed) => report.fuzz = Some(fuzzed),
             Err(why) => report.notes.push(format!("no walks were taken: {why}")),
         }
@@ -472,7 +472,8 @@ struct TrueWork<'t, 's> {
 fn played(
     test: &ReadyTest,
     truly: Option<TrueWork<'_, '_>>,
-    (subject, always): (&mut LoopUnderTest, &[Always]),
+    subject: &mut LoopUnderTest,
+    always: &[Always],
     snapshots: &mut KeptSnapshots,
     coverage: &mut Coverage,
 ) -> CaseReport {
@@ -480,7 +481,7 @@ fn played(
     let machine = Rc::clone(&own.machine);
     let mut report = CaseReport::new(&test.case.name, test.line, test.is_generated);
     let played = match truly {
-        Some(TrueWork { state, worktree, count }) => real(test, (state, count), subject, worktree),
+        Some(TrueWork { state, worktree, count }) => real(test, state, count, subject, worktree),
         None => test.play(&own, subject, MOST_TURNS),
     };
     let played = match played {

@@ -61,7 +61,7 @@ impl Run {
                     Some(Target::Step(id)) => Some(id),
                     Some(Target::End(_)) | None => None,
                 };
-                self.enter(id, state, (*iteration, *step, *attempt));
+                self.enter(id, state, *iteration, *step, *attempt);
             }
             Event::ActionStart { state, action, session, kind, .. } => match machine.find(state) {
                 Some(Target::Step(id)) => {
@@ -105,7 +105,7 @@ impl Run {
             Event::Signal { state, signal, text } => self.signalled(state, *signal, text),
             Event::Evaluate { verdict, observes, details, memory, tree, warnings, .. } => {
                 self.warnings.extend(warnings.iter().cloned());
-                self.evaluate(machine, (verdict, *observes), details, (memory.as_ref(), tree.as_ref()));
+                self.evaluate(machine, verdict, *observes, details, memory.as_ref(), tree.as_ref());
             }
             // A run that is cut off in the middle of it makes it again.
             Event::ClosingPassStart(_)
@@ -121,7 +121,7 @@ impl Run {
                 self.visit = SpecialVisit::Noted;
             }
             Event::Route { from, to, verdict, reason } => {
-                self.route(machine, (from, to), verdict.as_ref(), *reason);
+                self.route(machine, from, to, verdict.as_ref(), *reason);
             }
             Event::Backoff { duration_ms, .. } => {
                 if let Phase::Deciding(Deciding::Arrive { to, .. }) = self.phase {
@@ -266,7 +266,9 @@ impl Run {
         &mut self,
         id: Option<StepId>,
         state: &StateName,
-        (iteration, step, attempt): (u32, u32, u32),
+        iteration: u32,
+        step: u32,
+        attempt: u32,
     ) {
         if iteration != self.iteration {
             self.visited.clear();
@@ -386,9 +388,11 @@ impl Run {
     fn evaluate(
         &mut self,
         machine: &Machine,
-        (verdict, observes): (&Verdict, Option<Observes>),
+        verdict: &Verdict,
+        observes: Option<Observes>,
         details: &Map<String, Value>,
-        (memory, tree): (Option<&Value>, Option<&TreeState>),
+        memory: Option<&Value>,
+        tree: Option<&TreeState>,
     ) {
         // An action that was never judged comes here with `Act`, a judged one with `Judge`.
         if let Phase::Deciding(Deciding::Judge(id) | Deciding::Act(id)) = self.phase {
@@ -432,7 +436,8 @@ impl Run {
     pub(in crate::engine) fn route(
         &mut self,
         machine: &Machine,
-        (from, to): (&StateName, &StateName),
+        from: &StateName,
+        to: &StateName,
         verdict: Option<&Verdict>,
         reason: RouteReason,
     ) {

@@ -290,9 +290,9 @@ mod tests {
 
     fn suggestions() -> Vec<Suggestion> {
         let id = ObjectId::parse(BLOB).unwrap();
-        let contents = (b"a\nb\nc\nd\n".to_vec(), b"A\nb\nC\nD\n".to_vec());
+        let (old, new) = (b"a\nb\nc\nd\n".to_vec(), b"A\nb\nC\nD\n".to_vec());
         let diff = b"@@ -1 +1 @@\n-a\n+A\n@@ -3,2 +3,2 @@\n-c\n-d\n+C\n+D\n";
-        let fix = FixedFile::new("a.txt", &id, contents, diff);
+        let fix = FixedFile::new("a.txt", &id, old, new, diff);
         let shown = PullFile {
             path: "a.txt".to_owned(),
             id: Some(id),

@@ -215,8 +215,7 @@ fn report(
     let RunMaterials { root, loops } = material;
     let bundler = bundler(&loops, session);
     let provider = publisher(options).unwrap_or_else(|| Provider::detect(&|_| None));
-    let mut publication =
-        Publication::new(options, provider, (&root, &began.r#loop), files, bundler, session);
+    let mut publication = Publication::new(options, provider, &root, &began.r#loop, files, bundler, session);
     let directory = publication.directory(files);
     if is_told {
         publication.announce(session);

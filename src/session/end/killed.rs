@@ -65,8 +65,8 @@ pub(crate) fn report(
     let files = &run.files;
     let RunMaterials { root, loops } = RunMaterials::find(files, began, session);
     let provider = publisher(&options).unwrap_or_else(|| Provider::detect(&|_| None));
-    let of = (root.as_path(), &began.r#loop);
-    let mut publication = Publication::new(&options, provider, of, files, bundler(&loops, session), session);
+    let (name, bundler) = (&began.r#loop, bundler(&loops, session));
+    let mut publication = Publication::new(&options, provider, &root, name, files, bundler, session);
     let shown = publication.directory(files);
     if is_told {
         publication.begin(&options, began.r#loop.as_str(), Stage::Over, session);

@@ -101,7 +101,8 @@ impl Publication {
     pub(crate) fn new(
         options: &RunOptions,
         provider: Provider,
-        (root, name): (&Path, &LoopName),
+        root: &Path,
+        name: &LoopName,
         files: &RunFiles,
         bundler: Option<Bundler>,
         session: &Session<'_>,

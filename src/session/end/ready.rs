@@ -158,8 +158,8 @@ impl Launch<'_> {
         let name = prepared.machine.name.clone();
         let mut publication = publisher(&options).map(|provider| {
             let bundler = Bundler::new(&prepared, &territory, session).working_on(options.assignment.clone());
-            let of = (prepared.located.root.as_path(), &name);
-            Publication::new(&options, provider, of, &files, Some(bundler), session)
+            let root = prepared.located.root.as_path();
+            Publication::new(&options, provider, root, &name, &files, Some(bundler), session)
         });
         if let Some(publication) = &mut publication {
             publication.announce(session);

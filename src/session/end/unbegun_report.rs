@@ -37,7 +37,7 @@ impl Session<'_> {
             options.report_dir = None;
         }
         let files = RunFiles::fresh(&root.join(DIRECTORY), loop_name, Clock::start().now());
-        let publication = Publication::new(&options, provider, (root, loop_name), &files, None, self);
+        let publication = Publication::new(&options, provider, root, loop_name, &files, None, self);
         let unbegun = Unbegun {
             loop_name: loop_name.to_string(),
             file: about.file,
@@ -70,7 +70,7 @@ impl Session<'_> {
         let files = RunFiles::of(&root.join(DIRECTORY), run);
         let files =
             files.unwrap_or_else(|| RunFiles::fresh(&root.join(DIRECTORY), loop_name, Clock::start().now()));
-        let mut publication = Publication::new(&options, provider, (root, loop_name), &files, None, self);
+        let mut publication = Publication::new(&options, provider, root, loop_name, &files, None, self);
         publication.begin(&options, loop_name.as_str(), Stage::Over, self);
         let killed = Unbegun {
             loop_name: loop_name.to_string(),

@@ -51,7 +51,9 @@ const DIGITS: usize = 16;
 /// Decides from the command line and the environment, and warns of the consequences for this loop and its sub-loops.
 pub(crate) fn decide(
     options: &LlmOptions,
-    (located, loaded, machine): (&Located, &Loaded, &Machine),
+    located: &Located,
+    loaded: &Loaded,
+    machine: &Machine,
     library: &mut Library,
     in_ci: bool,
     session: &Session<'_>,
@@ -87,7 +89,7 @@ pub(crate) fn decide(
     let subject = Consent { repository: links::repository(&located.root, None), loaded, library };
     for one in all() {
         if llm == Llm::On && !one.llm.is_forbidden {
-            consent(options, (one, &subject), in_ci, session);
+            consent(options, one, &subject, in_ci, session);
             unheeded(host, one, session);
         } else if llm != Llm::Replay {
             preflight(one, one.name != machine.name, session);
@@ -394,7 +396,8 @@ impl Consent<'_> {
 /// as consent.
 fn consent(
     options: &LlmOptions,
-    (machine, subject): (&Machine, &Consent<'_>),
+    machine: &Machine,
+    subject: &Consent<'_>,
     in_ci: bool,
     session: &Session<'_>,
 ) {

@@ -18,7 +18,8 @@ use crate::session::talk::Findings;
 /// Resolves the variables of a run, and refuses a loop that needs one that was not given.
 pub(crate) fn resolve(
     prepared: &Prepared,
-    (options, files): (&BeginOptions, &RunFiles),
+    options: &BeginOptions,
+    files: &RunFiles,
     session: &Session<'_>,
 ) -> Result<Map<String, Value>, Error> {
     let provided = prepared.provided(files).at_most(options.max_iterations);

@@ -27,7 +27,8 @@ pub(crate) enum BranchApprovers {
 pub(crate) fn on_branch(
     api: &Api,
     repository: &RepositoryName,
-    (file, branch): (&str, &str),
+    file: &str,
+    branch: &str,
     state: &StateName,
 ) -> Result<BranchApprovers, ApiError> {
     let Some(text) = answers::file_at(api, repository, file, branch)? else {

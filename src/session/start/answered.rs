@@ -13,7 +13,8 @@ use crate::session::options::AnswerOptions;
 pub(crate) fn given(
     question: Option<&OpenQuestion>,
     options: &[AnswerOptions],
-    (now, in_ci): (Timestamp, bool),
+    now: Timestamp,
+    in_ci: bool,
 ) -> Result<Vec<GivenAnswer>, Error> {
     if options.is_empty() {
         return Ok(Vec::new());
@@ -22,13 +23,14 @@ pub(crate) fn given(
         let help = "`ll-loop list --awaiting` lists the runs that do";
         return Err(Error::refused("the run does not wait for an answer").with_hint(help));
     };
-    options.iter().map(|option| answer(option, awaiting, (now, in_ci))).collect()
+    options.iter().map(|option| answer(option, awaiting, now, in_ci)).collect()
 }
 
 fn answer(
     option: &AnswerOptions,
     awaiting: &Awaiting,
-    (now, in_ci): (Timestamp, bool),
+    now: Timestamp,
+    in_ci: bool,
 ) -> Result<GivenAnswer, Error> {
     let AnswerOptions { who, id, comment, verdict, text, code, by } = option.clone();
     if let Some(code) = code.filter(|code| *code != awaiting.code) {

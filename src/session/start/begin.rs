@@ -75,7 +75,7 @@ impl Prepared {
         let (llm, in_ci) = (&options.run.llm, options.run.audience.is_ci());
         let host = consent::host_of(llm, in_ci, session)?;
         key_holder::withhold(llm, &self.machine, host, in_ci, session)?;
-        let context = resolve(&self, (&options, &files), session)?;
+        let context = resolve(&self, &options, &files, session)?;
         self.settle(&context, session)?;
         if let Some(limit) = options.max_iterations {
             self.machine.limits.iterations.limit = limit;
@@ -147,8 +147,7 @@ impl<'s> BoundLoop<'s> {
         };
         let options = BeginOptions { run: options.run.settled(), ..options };
         let Prepared { located, loaded, machine, library, .. } = &mut prepared;
-        let of = (&*located, &*loaded, &*machine);
-        let decided = consent::decide(&options.run.llm, of, library, in_ci, session)?;
+        let decided = consent::decide(&options.run.llm, located, loaded, machine, library, in_ci, session)?;
         let interrupts = Interrupts::listen(&session.stop_by)?;
         let beginning = ConfiguredRun { session, prepared, options, files, context, decided };
         let launch = interrupts.block_on(beginning.launch(night, interrupts.cancel()))?;
@@ -213,9 +212,9 @@ impl<'s> ConfiguredRun<'s> {
         if let Some(start) = &options.run.item_start {
             let root = &prepared.located.root;
             let git = git::at(root, session);
-            start.set_programs_aside(&judging, (&git, root), &session.env.for_ourselves()).map_err(
-                |why| Error::refused(format!("what another item left cannot be put aside: {why}")),
-            )?;
+            start.set_programs_aside(&judging, &git, root, &session.env.for_ourselves()).map_err(|why| {
+                Error::refused(format!("what another item left cannot be put aside: {why}"))
+            })?;
         }
         let of = (&files, &*options, &judging);
         let looked = start_tree::start(prepared, &area, of, worktree.is_some(), &cancel, session).await;
@@ -353,8 +352,8 @@ impl SkippedRun<'_> {
         if let Err(error) = files.make_directory() {
             session.talk.warning(&format!("cannot write reports: {error}"));
         }
-        let of = (prepared.located.root.as_path(), name);
-        let mut publication = Publication::new(&options, provider, of, &files, None, session);
+        let root = prepared.located.root.as_path();
+        let mut publication = Publication::new(&options, provider, root, name, &files, None, session);
         publication.begin(&options, name.as_str(), Stage::Beginning, session);
         for warning in publication.publish_none(not_run, session) {
             session.talk.warning(&warning);

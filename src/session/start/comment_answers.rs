@@ -21,7 +21,8 @@ use crate::session::read::job_server::{JobServer, unanswered};
 pub(crate) fn read(
     comments: &CommentOptions,
     question: Option<&OpenQuestion>,
-    (root, file): (&Path, &str),
+    root: &Path,
+    file: &str,
     session: &Session<'_>,
 ) -> Result<Vec<AnswerOptions>, Error> {
     let Some(OpenQuestion { awaiting, .. }) = question else {
@@ -43,7 +44,7 @@ pub(crate) fn read(
         let mut facts =
             AnswerFacts { comment, permission, pull, started_by, approvers: None, asked: asked_there };
         for branch in &branches {
-            facts.approvers = asked.approvers((&file, branch), awaiting)?;
+            facts.approvers = asked.approvers(&file, branch, awaiting)?;
             min = min.max(facts.approvers.as_ref().map_or(1, |approvers| approvers.min));
             given.push(answer(&facts, awaiting)?);
         }
@@ -103,14 +104,10 @@ impl JobServer {
     }
 
     /// Returns who may answer, as the loop file of a branch says it: the change itself does not.
-    fn approvers(
-        &self,
-        (file, branch): (&str, &str),
-        awaiting: &Awaiting,
-    ) -> Result<Option<Approvers>, Error> {
+    fn approvers(&self, file: &str, branch: &str, awaiting: &Awaiting) -> Result<Option<Approvers>, Error> {
         let help =
             "answer with `ll-loop answer RUN TEXT` on a machine, or bring the loop to that branch first";
-        let said = on_branch(&self.api, &self.repository, (file, branch), &awaiting.state);
+        let said = on_branch(&self.api, &self.repository, file, branch, &awaiting.state);
         match said.map_err(|error| unanswered(&error))? {
             BranchApprovers::Named(named) => Ok(named),
             BranchApprovers::NoFile => {

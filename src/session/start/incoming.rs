@@ -136,7 +136,8 @@ impl Incoming {
     pub(crate) fn check(
         &self,
         prepared: &Prepared,
-        (source, name): (&str, Option<&str>),
+        source: &str,
+        name: Option<&str>,
         accept: bool,
         session: &Session<'_>,
     ) -> Result<(), Error> {

@@ -109,7 +109,7 @@ impl<'s> Session<'s> {
         let mut prepared = self.at(&found.root).prepare(reaching(located, outside))?;
         settle(&found.began, &options, &mut prepared, self)?;
         if let (Some(incoming), Which::From { name, source, .. }) = (&found.incoming, which) {
-            incoming.check(&prepared, (source, name.as_deref()), options.accept_changes, self)?;
+            incoming.check(&prepared, source, name.as_deref(), options.accept_changes, self)?;
         }
         let worktree = if found.files.worktree().is_dir() {
             let worktree = Worktree::plan(&prepared.located.root, &found.files, self)?;
@@ -204,7 +204,7 @@ impl<'s> UnclaimedRun<'s> {
             None => None,
         };
         let projection = Projection::new(&self.prepared.located.root, files.instance());
-        let opened = self.open((&files, of_another), decided, &projection, &clock).and_then(|opened| {
+        let opened = self.open(&files, of_another, decided, &projection, &clock).and_then(|opened| {
             adjust(&mut self.prepared.machine, &opened.resumed.start.event);
             criteria::claim(&projection, &self.prepared.machine, &context, session)?;
             Ok(opened)
@@ -271,13 +271,14 @@ impl<'s> UnclaimedRun<'s> {
     fn rehearse(&mut self, files: &RunFiles) -> Result<Decided, Error> {
         let accept = self.options.accept_changes;
         let folded = fold(files, &mut self.prepared, accept, &mut Sinks::default())?;
-        self.continued((files, None), folded.left, None).map(|continued| continued.decided)
+        self.continued(files, None, folded.left, None).map(|continued| continued.decided)
     }
 
     /// Folds the journal and checks that the run can go on, before it writes anything.
     fn open(
         &mut self,
-        (files, of_another): (&RunFiles, Option<(&Rewound, &Worktree)>),
+        files: &RunFiles,
+        of_another: Option<(&Rewound, &Worktree)>,
         decided: Option<Decided>,
         projection: &Projection,
         clock: &Clock,
@@ -286,7 +287,7 @@ impl<'s> UnclaimedRun<'s> {
         let accept = self.options.accept_changes;
         let Folded { whole, left, last, elapsed } = fold(files, &mut self.prepared, accept, &mut sinks)?;
         let Continued { level, left, how, answers, event, decided } =
-            self.continued((files, of_another), left, decided)?;
+            self.continued(files, of_another, left, decided)?;
         let taken = level.past.elapsed();
         let start = assemble(event, level.at, taken, files, &self.options.run, &decided, self.session);
         let rested = last.map(|last| clock.now().since(last)).unwrap_or_default();
@@ -297,7 +298,8 @@ impl<'s> UnclaimedRun<'s> {
     /// Works out how a run whose journal was folded goes on, or why it cannot.
     fn continued(
         &mut self,
-        (files, of_another): (&RunFiles, Option<(&Rewound, &Worktree)>),
+        files: &RunFiles,
+        of_another: Option<(&Rewound, &Worktree)>,
         mut left: Left,
         decided: Option<Decided>,
     ) -> Result<Continued, Error> {
@@ -311,15 +313,16 @@ impl<'s> UnclaimedRun<'s> {
         }
         let mut event = level.past.start().clone();
         let in_ci = self.options.run.audience.is_ci();
-        let now = (Clock::start().now(), in_ci);
+        let now = Clock::start().now();
         if !self.options.comments.ids.is_empty() {
             // Read once, although a bundle is folded twice.
             let comments = std::mem::take(&mut self.options.comments);
-            let at = (self.prepared.located.root.as_path(), event.source.file.as_str());
-            let read = comment_answers::read(&comments, level.past.run().question(), at, self.session)?;
+            let root = self.prepared.located.root.as_path();
+            let question = level.past.run().question();
+            let read = comment_answers::read(&comments, question, root, &event.source.file, self.session)?;
             self.options.answers.extend(read);
         }
-        let answers = answered::given(level.past.run().question(), &self.options.answers, now)?;
+        let answers = answered::given(level.past.run().question(), &self.options.answers, now, in_ci)?;
         let asked = with_overrides(&self.options.run.llm, &event.overrides);
         let host = consent::host_of(&asked, in_ci, self.session)?;
         key_holder::withhold(&asked, &self.prepared.machine, host, in_ci, self.session)?;
@@ -335,7 +338,7 @@ impl<'s> UnclaimedRun<'s> {
         let Prepared { located, loaded, machine, library, .. } = &mut self.prepared;
         let decided = match decided {
             Some(decided) => decided,
-            None => consent::decide(&asked, (&*located, &*loaded, &*machine), library, in_ci, self.session)?,
+            None => consent::decide(&asked, &*located, &*loaded, &*machine, library, in_ci, self.session)?,
         };
         how.changes.llm = Some(decided.llm).filter(|llm| *llm != event.llm);
         event.change(&how);

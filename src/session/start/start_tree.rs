@@ -52,7 +52,7 @@ pub(crate) async fn now(
 ) -> Option<TreeIds> {
     let env = session.env.for_ourselves();
     let env = if in_worktree { Worktree::env(env) } else { env };
-    match measure::start(&prepared.located.root, area, files, None, (env, cancel.clone())).await {
+    match measure::start(&prepared.located.root, area, files, None, env, cancel.clone()).await {
         StartTree::Known(found) => Some(found.ids),
         StartTree::Unknown { .. } => None,
     }
@@ -70,7 +70,7 @@ pub(crate) async fn start(
     let env = session.env.for_ourselves();
     let env = if in_worktree { Worktree::env(env) } else { env };
     let root = &prepared.located.root;
-    let mut tree = measure::start(root, area, files, Some(judging), (env, cancel.clone())).await;
+    let mut tree = measure::start(root, area, files, Some(judging), env, cancel.clone()).await;
     if let StartTree::Known(start) = &mut tree {
         start.stands_for = stands_for(start, session);
     }

@@ -58,8 +58,9 @@ impl WholeTree {
         made.map_err(|error| Error::failed("cannot look at the working tree", &error))?;
         // Whoever ends the job is heard before and after: it takes no longer than a `git status`.
         let interrupts = Interrupts::listen(&StopBy::Nobody)?;
-        let of = (session.env.for_ourselves(), interrupts.cancel());
-        let looked = interrupts.block_on(measure::start(root, &Area { territory, own }, &files, None, of));
+        let (area, env) = (Area { territory, own }, session.env.for_ourselves());
+        let looked = measure::start(root, &area, &files, None, env, interrupts.cancel());
+        let looked = interrupts.block_on(looked);
         let start = match looked {
             StartTree::Known(start) => *start,
             StartTree::Unknown { unknown: why } => return Err(unknown(why)),
