@@ -277,6 +277,9 @@ impl LoopMutant {
 
     /// Shows what was done as a difference of the loop file, where it is written there.
     pub fn difference(&self, tree: &Node, sources: &Sources) -> Option<String> {
+        if !is_written(&self.place, tree, sources) {
+            return None;
+        }
         let mut cuts: BTreeMap<FileId, Vec<(std::ops::Range<usize>, String)>> = BTreeMap::new();
         for edit in &self.edits {
             let (span, text) = cut(edit, tree, sources)?;
@@ -300,6 +303,20 @@ impl LoopMutant {
 }
 
 /// Finds what of a file a change takes away, and what comes in its place.
+/// Tells whether a file itself says this key and its value. What a paradigm, `flow` or a parameter of a fragment stands for
+/// has the place of something else.
+fn is_written(path: &DocPath, tree: &Node, sources: &Sources) -> bool {
+    let (Some(key), Some(node)) = (tree.key_span(path), tree.at(path)) else { return false };
+    let says = |span: &Span, text: &str| {
+        let written = sources.get(span.file).and_then(|source| source.text().get(span.range.clone()));
+        written.is_some_and(|written| written.trim_matches(['"', '\'']) == text)
+    };
+    let name = last(path);
+    // The classic dialect has another word for it.
+    let is_key = says(key, &name) || (name == "evaluate" && says(key, "check_condition"));
+    is_key && node.as_scalar().is_none_or(|scalar| says(&node.span, &scalar.text))
+}
+
 fn cut(edit: &TreeEdit, tree: &Node, sources: &Sources) -> Option<(Span, String)> {
     match edit {
         TreeEdit::Set(path, text) => Some((tree.at(path)?.span.clone(), text.clone())),
@@ -465,6 +482,19 @@ states:
             let shown = load::decode("demo.yaml", &text, String::new()).unwrap_or_else(|_| panic!("{diff}"));
             assert_eq!(shown.definition, definition, "{diff}");
         }
+    }
+
+    #[test]
+    fn what_a_paradigm_stands_for_is_no_change_of_what_is_written() {
+        let text = "paradigm: invariants\nname: clean\nmax_iterations: 5\n\
+                    constraints: [{ name: lint, check: lint, fix: mend }]\n";
+        let loaded = load::decode("clean.yaml", text, String::new()).unwrap();
+        let machine = compile(&loaded.definition).0.unwrap();
+        let all = mutants(&loaded.tree, &machine);
+        let shown = all.iter().filter(|mutant| mutant.difference(&loaded.tree, &loaded.sources).is_some());
+        let shown: Vec<&str> = shown.map(|mutant| mutant.what.as_str()).collect();
+        assert_eq!(shown, ["`max_iterations` of the loop is dropped"]);
+        assert!(all.len() > 3, "{all:?}");
     }
 
     /// Applies a difference to the loop.
