@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::base::diagnostic::{Diagnostic, Diagnostics, FindingPlace};
 use crate::base::name::StateName;
 use crate::base::path::DocPath;
+use crate::board::OperationKind;
 use crate::definition::schema::Loop;
 use crate::engine::event::{Event, RouteReason, Stamped};
 use crate::engine::outcome::TerminatedBy;
@@ -12,7 +13,7 @@ use crate::evaluate::verdict::Verdict;
 use crate::machine::check::place_of_way;
 use crate::machine::explore::{BOUND, Exploration, Situation, explore};
 use crate::machine::routing::{ActionEnd, Move, Reason, RouteKey, moves};
-use crate::machine::{EndId, Machine, Step, StepId, Target, routing};
+use crate::machine::{Action, EndId, Machine, Step, StepId, Target, routing};
 
 /// What stands in place of a state where any of them can be left.
 const ANYWHERE: &str = "(any state)";
@@ -100,6 +101,7 @@ pub fn edges(machine: &Machine, definition: &Loop) -> Vec<LoopEdge> {
                 None => state(&step.name),
             };
             let to = machine.name_of(to).clone();
+            let is_reachable = is_reachable && !is_never_answered(machine, step, &word);
             add(LoopEdge { id: EdgeId::new(step.name.as_str(), word), to, key, is_reachable });
         }
     }
@@ -110,6 +112,22 @@ pub fn edges(machine: &Machine, definition: &Loop) -> Vec<LoopEdge> {
     }
     handlers(machine, &all).into_iter().for_each(add);
     edges
+}
+
+/// Tells whether the board never answers this: it always finds what comes next, splits no task where none may be, and
+/// aborts only what a supervisor judges.
+fn is_never_answered(machine: &Machine, step: &Step, word: &str) -> bool {
+    let Some(Action::Board(board)) = &step.action else { return false };
+    match board.kind {
+        OperationKind::Next | OperationKind::Recover => word == Verdict::error().as_str(),
+        OperationKind::Fail if word == "replan" => machine.board.depth == 0,
+        OperationKind::Fail | OperationKind::Tick => word == "abort" && !board.params.contains_key("level"),
+        OperationKind::Load
+        | OperationKind::Approve
+        | OperationKind::Pass
+        | OperationKind::Split
+        | OperationKind::GiveUp => false,
+    }
 }
 
 fn state(name: &StateName) -> DocPath {
