@@ -10,6 +10,8 @@ pub mod asked;
 pub mod count;
 pub mod dollars;
 mod door;
+#[cfg(test)]
+mod fault_tests;
 pub mod host_row;
 pub mod ledger;
 pub mod meter;
