@@ -107,6 +107,8 @@ record! {
         host_settings: HostSettings = HostSettings::User,
         /// Who holds the key of the service that agents ask: ll-loop, where it can, or their CLIs; in CI, ll-loop.
         broker: Option<BrokerUse>,
+        /// Whether what actions leave running stays when the run has ended.
+        leaves_running: bool = false,
         /// Whether a run may succeed that changed tracked files; the default depends on what the loop is for.
         on_change: Option<OnChange>,
         /// Whether checks whose verdict fell on another tree are run once more before a success.

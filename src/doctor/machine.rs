@@ -2,9 +2,10 @@
 
 use super::program_answers::{self, ToolAnswer};
 use super::row::{DoctorRow, RowState};
+use crate::base::sandbox::SandboxEngine;
 use crate::base::text::one_line;
 use crate::files::links;
-use crate::sandbox::capability;
+use crate::sandbox::engines::Engines;
 use crate::session::context::Session;
 
 const AREA: &str = "machine";
@@ -119,15 +120,15 @@ fn bubblewrap(version: ToolAnswer, confined: ToolAnswer) -> DoctorRow {
     }
 }
 
-/// Tells which modes of `sandbox` can be had for the loops here, by having one.
+/// Tells which modes of `sandbox` can be had for the loops here, and by what, by having one.
 fn modes(session: &Session<'_>) -> DoctorRow {
     let root = links::repository(&session.cwd, None);
-    match capability::bwrap(&root, session.env.get("PATH")) {
+    let engines = Engines::new(&root, &|name| session.env.get(name).map(str::to_owned));
+    match engines.ready(SandboxEngine::Auto) {
         Ok(ready) => {
-            let user = ready.user.map(|user| format!(", as the user {}", user.uid)).unwrap_or_default();
-            let said = format!(
-                "`workspace` and `strict`, by bubblewrap{user}; `container` and `landlock` are not there yet"
-            );
+            let user =
+                ready.other_user().map(|user| format!(", as the user {}", user.uid)).unwrap_or_default();
+            let said = format!("`workspace` and `strict`, by `engine: {}`{user}", ready.word().word());
             DoctorRow::new(AREA, "sandbox", RowState::Works, said)
         }
         Err(lack) => DoctorRow::new(AREA, "sandbox", RowState::Fails, format!("no mode but `off`: {lack}"))

@@ -485,6 +485,12 @@ pub struct Overrides {
     /// `--on-handoff`.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub on_handoff: Option<String>,
+    /// `--broker`.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub broker: Option<String>,
+    /// `--sandbox`.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub sandbox: Option<String>,
     /// `--model`.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub model: Option<String>,

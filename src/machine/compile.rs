@@ -167,6 +167,7 @@ impl<'d> Compiler<'d> {
             on_handoff: definition.on_handoff,
             heeds_project: definition.host_settings == HostSettings::Project,
             broker: definition.broker,
+            leaves_running: definition.leaves_running,
             on_change: definition.on_change,
             judges: judges(definition),
             makes_closing_pass: definition.closing_pass,

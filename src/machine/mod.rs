@@ -111,6 +111,8 @@ pub struct Machine {
     pub heeds_project: bool,
     /// Who holds the key of the service that agents ask, where the loop says so.
     pub broker: Option<BrokerUse>,
+    /// Whether what actions leave running stays when the run has ended.
+    pub leaves_running: bool,
     /// Whether a run may succeed that changed tracked files, where the loop says so.
     pub on_change: Option<OnChange>,
     /// What the loop says of its judges.

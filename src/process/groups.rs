@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use super::proc_table::{Process, ProcessNamespace, processes};
 
 /// The variable by which processes of a run are known, also those whose start could not be recorded any more.
-const MARK: &str = "LL_LOOP_RUN";
+pub(super) const MARK: &str = "LL_LOOP_RUN";
 
 /// How often processes that are to end are looked for.
 const BETWEEN: Duration = Duration::from_millis(20);
@@ -70,6 +70,11 @@ impl Groups {
     pub(super) fn ended(&self, group: Option<u32>) {
         let Some(group) = group.and_then(|group| i32::try_from(group).ok()) else { return };
         self.alive.lock().unwrap_or_else(PoisonError::into_inner).remove(&group);
+    }
+
+    /// Tells whether a group has begun and not ended.
+    pub(super) fn has(&self, group: i32) -> bool {
+        self.alive.lock().unwrap_or_else(PoisonError::into_inner).contains_key(&group)
     }
 
     /// Writes the record over the one before.

@@ -58,6 +58,11 @@ impl Guard {
         self.say('-', group);
     }
 
+    /// Tells whether the run has started a group that has not ended. Without a record, that is not known, and each is one.
+    pub(super) fn has(&self, group: i32) -> bool {
+        self.record.as_ref().is_none_or(|record| record.has(group))
+    }
+
     fn say(&self, what: char, group: Option<u32>) {
         if let Some(group) = group {
             self.write(&format!("{what}{group}\n"));

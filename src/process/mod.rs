@@ -10,6 +10,7 @@ pub mod groups;
 pub mod guard_pipe;
 pub mod life;
 pub mod memory_bounds;
+pub mod orphans;
 pub mod owner;
 pub mod patience;
 pub mod private;

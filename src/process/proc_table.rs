@@ -32,6 +32,8 @@ impl ProcessNamespace {
 /// A process that lives.
 pub(super) struct Process {
     pub(super) id: i32,
+    /// Who started it, or has taken it over.
+    pub(super) parent: i32,
     /// Zero if its leader is outside of this namespace, as for what `docker exec` starts in a container.
     pub(super) group: i32,
     /// Zero if its leader is outside of this namespace.
@@ -56,12 +58,18 @@ impl Process {
     fn parse(id: i32, stat: &str) -> Option<Self> {
         let (_, rest) = stat.rsplit_once(')')?;
         let words: Vec<&str> = rest.split_whitespace().collect();
-        let [status, _parent, group, session, ..] = words[..] else { return None };
+        let [status, parent, group, session, ..] = words[..] else { return None };
         if matches!(status, "Z" | "X") {
             return None;
         }
-        let (group, session) = (group.parse().ok()?, session.parse().ok()?);
-        Some(Self { id, group, session, start: words.get(19)?.parse().ok()? })
+        let (parent, group, session) = (parent.parse().ok()?, group.parse().ok()?, session.parse().ok()?);
+        Some(Self { id, parent, group, session, start: words.get(19)?.parse().ok()? })
+    }
+
+    /// Returns the name of its program.
+    pub(super) fn name(&self) -> String {
+        let name = std::fs::read_to_string(format!("/proc/{}/comm", self.id)).unwrap_or_default();
+        name.trim().to_owned()
     }
 
     /// Tells whether a variable had this value when its program was started.
@@ -78,15 +86,29 @@ pub(super) fn processes() -> impl Iterator<Item = Process> {
     entries.filter_map(|entry| Process::of(entry.file_name().to_str()?.parse().ok()?))
 }
 
+/// Returns the numbers of the children of this process's first thread, to which processes come that lost their parent; those
+/// that have ended and were not buried are among them. Where the kernel does not list them, all processes are looked at.
+pub(super) fn child_ids(of: i32) -> Vec<i32> {
+    match std::fs::read_to_string(format!("/proc/{of}/task/{of}/children")) {
+        Ok(list) => list.split_whitespace().filter_map(|id| id.parse().ok()).collect(),
+        Err(_) => children(of).iter().map(|child| child.id).collect(),
+    }
+}
+
+/// Returns the children of a process that live.
+pub(super) fn children(of: i32) -> Vec<Process> {
+    processes().filter(|process| process.parent == of).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn a_name_can_hold_anything() {
-        let stat = "7 (a) Z 1 (b) S 1 70 71 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 12345 0 0";
+        let stat = "7 (a) Z 1 (b) S 6 70 71 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 12345 0 0";
         let process = Process::parse(7, stat).unwrap();
-        assert_eq!((process.group, process.session, process.start), (70, 71, 12345));
+        assert_eq!((process.parent, process.group, process.session, process.start), (6, 70, 71, 12345));
         let attached = Process::parse(7, &stat.replace("70 71", "0 0")).unwrap();
         assert_eq!((attached.group, attached.session), (0, 0));
         assert!(Process::parse(7, "7 (a) Z 1 70 71").is_none() && Process::parse(7, "").is_none());

@@ -78,8 +78,8 @@ impl ConfinedActions {
     /// Says what was missing, put back and denied, each as a sentence of its own.
     pub fn remarks(&self) -> Vec<String> {
         let named = |names: &IndexSet<String>| {
-            let quoted: Vec<String> = names.iter().take(MOST_NAMED).map(|name| format!("`{name}`")).collect();
-            listed(&quoted, "and")
+            let names: Vec<&str> = names.iter().take(MOST_NAMED).map(String::as_str).collect();
+            listed(&names, "and")
         };
         let missing = self.missing.iter().map(|what| format!("not enforced: {what}"));
         let put_back = (!self.put_back.is_empty())

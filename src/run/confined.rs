@@ -13,7 +13,6 @@ use crate::process::spawn::Program;
 use crate::sandbox::capability::Lack;
 use crate::sandbox::confine::{Confined, Confinement, Wish};
 use crate::sandbox::household::is_telemetry;
-use crate::sandbox::plan::{enforced, left_open};
 
 /// Changed files that a line names.
 const MOST_NAMED: usize = 8;
@@ -35,18 +34,19 @@ impl World {
         let unavailable = |why: String| {
             Box::new(Observation { stop: Some(Stop::Unavailable), ..Observation::not_started(why) })
         };
-        if let Err(lack) = self.make_confinement() {
-            if let Confinable::Prompt(host, _) = what
-                && may_be_left_to(host, &rules)
-            {
-                self.sandbox.told.push(left_to_host(&rules));
-                return Ok((program, None));
+        let at = match self.make_confinement(rules.engine) {
+            Ok(at) => at,
+            Err(lack) => {
+                if let Confinable::Prompt(host, _) = what
+                    && may_be_left_to(host, &rules)
+                {
+                    self.sandbox.told.push(left_to_host(&rules));
+                    return Ok((program, None));
+                }
+                return Err(unavailable(format!("{lack}; {}", lack.remedy())));
             }
-            return Err(unavailable(format!("{lack}; {}", lack.remedy())));
-        }
-        let Some(confinement) = &self.sandbox.confinement else {
-            return Err(unavailable("nothing confines it".to_owned()));
         };
+        let confinement = &self.sandbox.confinements[at];
         let scope: Vec<PathBuf> =
             self.area.territory.paths.iter().map(|path| PathBuf::from(path.to_string())).collect();
         // A sub-loop in a worktree of its own works there alone.
@@ -62,42 +62,45 @@ impl World {
         let run_dir = self.files.scratch();
         let wish =
             Wish { rules: &rules, root: &self.root, scope: &scope, run_dir: &run_dir, host, read: &read };
-        match confinement.confine(program, &wish) {
+        let confined = confinement.confine(program, &wish).and_then(|(program, confined)| {
+            confined.masks().note(&self.sandbox.masks)?;
+            Ok((program, confined))
+        });
+        match confined {
             Ok((program, confined)) => Ok((program, Some(confined))),
             Err(error) => Err(unavailable(format!("the sandbox cannot be set up: {error}"))),
         }
     }
 
-    fn make_confinement(&mut self) -> Result<(), Lack> {
-        if self.sandbox.confinement.is_some() {
-            return Ok(());
+    /// Returns which of the confinements of the run is by an engine. It is made where there is none yet.
+    fn make_confinement(&mut self, engine: SandboxEngine) -> Result<usize, Lack> {
+        let ready = self.sandbox.engines.ready(engine)?;
+        let made = &mut self.sandbox.confinements;
+        if let Some(at) = made.iter().position(|made| made.engine() == ready.word()) {
+            return Ok(at);
         }
-        let ready = self.sandbox.engines.bwrap()?;
         let home = self.env.get("HOME").map(PathBuf::from);
-        let made = Confinement::new(ready, home, self.sandbox.leading_out.clone())
+        let confinement = Confinement::new(ready, home, self.sandbox.leading_out.clone())
             .map_err(|error| Lack::Unmade(error.to_string()))?;
-        self.sandbox.confinement = Some(made);
-        Ok(())
+        made.push(confinement);
+        Ok(made.len() - 1)
     }
 
     /// Looks at what a confined action left, tells it, and makes of one that changed protected files one that failed.
     pub(super) fn release(&mut self, confined: Option<Confined>, seen: Observation) -> Observation {
         let Some(confined) = confined else { return seen };
-        let (mode, net, is_partial) = (confined.mode(), confined.net().clone(), confined.is_partial());
+        let (engine, mode) = (confined.engine(), confined.mode());
+        let (enforced, missing) = (confined.enforced(), confined.missing());
         let end = confined.end();
-        let mut missing = left_open(&net);
-        if is_partial {
-            missing.push("protected files deep in a working tree with this many directories".to_owned());
-        }
         let reached = end.reached.iter();
         let net_of = |(host, (allowed, denied)): (&String, &(u64, u64))| {
             let (allowed, denied, is_telemetry) = (*allowed, *denied, is_telemetry(host));
             (host.clone(), HostCount { allowed, denied, is_telemetry })
         };
         let told = SandboxEvent {
-            engine: SandboxEngine::Bwrap.word().to_owned(),
+            engine: engine.word().to_owned(),
             mode: mode.word().to_owned(),
-            enforced: enforced(mode, &net),
+            enforced,
             missing,
             net: reached.map(net_of).collect(),
             put_back: end.put_back.clone(),

@@ -73,7 +73,10 @@ pub async fn conduct(engine: &mut Engine<'_>, world: &mut World) -> Ended {
     }
     world.sandbox.around.clone_from(&engine.machine().sandbox);
     world.sandbox.has_prompted = engine.run().usage().calls > 0;
-    match drive(engine, world).await {
+    world.leftovers.stays = engine.machine().leaves_running;
+    let driven = drive(engine, world).await;
+    world.leftovers.end(&world.guard, world.files.instance());
+    match driven {
         Ok(complete) => Ended { complete, lost: None },
         Err(error) => world.end_unsaved(engine, error),
     }
@@ -149,6 +152,10 @@ async fn drive(engine: &mut Engine<'_>, world: &mut World) -> Result<LoopComplet
             }
         };
         world.cancel.catch_up().await;
+        if matches!(input, Input::ActionDone(_) | Input::PromptDone(..) | Input::Answered(_)) {
+            let left = world.leftovers.look(&world.guard, world.files.instance());
+            world.remarks.extend(left.map(|left| world.redactor.text(&left).into_owned()));
+        }
         let now = world.elapsed().saturating_sub(begun);
         let asker = world.cancel.asker().map(asker_named);
         let strangers = world.agents.broker.as_ref().and_then(Brokerage::strangers);

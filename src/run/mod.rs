@@ -21,6 +21,7 @@ mod installed;
 mod installed_programs;
 mod judging;
 mod learning;
+pub mod leftovers;
 pub mod leg_start;
 mod lines;
 mod look_error;

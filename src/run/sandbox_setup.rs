@@ -6,8 +6,8 @@ use crate::base::sandbox::{SandboxEngine, SandboxMode, SandboxRules};
 use crate::engine::request::Setting;
 use crate::engine::sandbox_event::SandboxEvent;
 use crate::host::Host;
-use crate::sandbox::capability::Engines;
 use crate::sandbox::confine::Confinement;
+use crate::sandbox::engines::Engines;
 use crate::sandbox::household::LEADING_OUT;
 
 /// What confines the actions of a run whose loop says nothing.
@@ -35,8 +35,9 @@ pub struct SandboxSetup {
     pub told: Vec<SandboxEvent>,
     /// What can confine them here.
     pub(super) engines: Engines,
-    pub(super) confinement: Option<Confinement>,
+    pub(super) confinements: Vec<Confinement>,
     pub(super) leading_out: Vec<String>,
+    pub(super) masks: PathBuf,
 }
 
 /// What is to be confined, with the files that it reads.
@@ -49,9 +50,15 @@ pub(super) enum Confinable {
 
 impl SandboxSetup {
     /// Makes what confines the actions of a run. `env` finds a variable of the run.
-    pub fn new(default: SandboxDefault, engines: Engines, env: &dyn Fn(&str) -> Option<String>) -> Self {
+    /// What actions find in the working tree in the place of protected paths is noted in the file `masks`.
+    pub fn new(
+        default: SandboxDefault,
+        engines: Engines,
+        masks: PathBuf,
+        env: &dyn Fn(&str) -> Option<String>,
+    ) -> Self {
         let leading_out = LEADING_OUT.into_iter().filter_map(env).collect();
-        Self { default, engines, leading_out, ..Self::default() }
+        Self { default, engines, masks, leading_out, ..Self::default() }
     }
 
     /// Enters a loop below: where it says nothing, what was said around it holds. Returns what held before.

@@ -11,6 +11,7 @@ use super::brokerage::Brokerage;
 use super::checkpoint::Checkpoints;
 use super::helper::Helper;
 use super::host_patience::Patience;
+use super::leftovers::Leftovers;
 use super::recording::Recording;
 use super::replay::Left;
 use super::rules::Rules;
@@ -80,6 +81,8 @@ pub struct World {
     pub surprises: Surprises,
     /// What keeps actions in.
     pub sandbox: SandboxSetup,
+    /// What they have left running.
+    pub leftovers: Leftovers,
     /// What the work of the run is judged by.
     pub rules: Rules,
     /// What became of the artifact of the run, if it has one.

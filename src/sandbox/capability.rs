@@ -1,6 +1,5 @@
-//! What confines actions on this machine, found out by doing it, and what to do where nothing can.
+//! Bubblewrap on this machine, found out by doing it, and what to do where actions cannot be confined.
 
-use std::cell::OnceCell;
 use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
@@ -27,29 +26,6 @@ pub struct BwrapReady {
     pub user: Option<GateUser>,
 }
 
-/// The engines of this machine, each tried out when it is first asked for.
-#[derive(Debug, Default)]
-pub struct Engines {
-    root: PathBuf,
-    path: Option<String>,
-    bwrap: OnceCell<Result<BwrapReady, Lack>>,
-}
-
-impl Engines {
-    /// Knows a working tree, and the `PATH` on which programs are looked for. Nothing is tried yet.
-    pub fn new(root: &Path, path: Option<&str>) -> Self {
-        Self { root: root.to_owned(), path: path.map(str::to_owned), ..Self::default() }
-    }
-
-    /// Returns the bubblewrap that confines actions in this working tree.
-    ///
-    /// # Errors
-    /// There is none.
-    pub fn bwrap(&self) -> Result<BwrapReady, Lack> {
-        self.bwrap.get_or_init(|| bwrap(&self.root, self.path.as_deref())).clone()
-    }
-}
-
 /// Why actions cannot be confined here.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Lack {
@@ -73,6 +49,15 @@ pub enum Lack {
         /// What keeps it from starting.
         by: RefusedBy,
     },
+    /// There is no client of docker.
+    #[error("`docker` is not on PATH")]
+    NoDocker,
+    /// Docker does not do what is asked of it.
+    #[error("docker cannot confine actions here: {0}")]
+    Docker(String),
+    /// There is no Landlock, or an older one.
+    #[error("Landlock cannot confine actions here: {0}")]
+    Landlock(String),
     /// What is private to a run cannot be made.
     #[error("what is private to a run cannot be made: {0}")]
     Unmade(String),
@@ -102,7 +87,7 @@ impl Lack {
             Self::Absent => INSTALL.to_owned(),
             Self::Old(_) => format!("{INSTALL}, in a version of 0.6 or later"),
             Self::RootOwned(root) => format!(
-                "run it as another user, or give the working tree to one: `chown -R 1000:1000 {}`",
+                "run it as another user, or give the working tree to one: `chown -R 1000:1000 {}`; or write `engine: container`",
                 root.display()
             ),
             Self::Refused { by: RefusedBy::AppArmor, .. } => format!("give bubblewrap a profile: {APPARMOR}"),
@@ -118,6 +103,15 @@ impl Lack {
             }
             Self::Refused { by: RefusedBy::Unknown, .. } => {
                 "`ll-loop doctor` shows what works here".to_owned()
+            }
+            Self::NoDocker => "install docker, or write `engine: auto`".to_owned(),
+            Self::Docker(_) => {
+                "start its service on this machine, and let this user ask it; or write `engine: auto`"
+                    .to_owned()
+            }
+            Self::Landlock(_) => {
+                "use a kernel of 6.7 or later that was started with `landlock` among its `lsm`, or write `engine: auto`"
+                    .to_owned()
             }
             Self::Unmade(_) => {
                 "look at the temporary directory: `TMPDIR`, and the room that is left".to_owned()
@@ -161,7 +155,7 @@ fn version(said: &str) -> Option<(u32, u32)> {
 }
 
 /// Returns as whom actions run: as root, as the owner of the working tree. An action that stays root reads what root reads.
-fn user(root: &Path) -> Result<Option<GateUser>, Lack> {
+pub(super) fn user(root: &Path) -> Result<Option<GateUser>, Lack> {
     if !rustix::process::getuid().is_root() {
         return Ok(None);
     }
@@ -225,7 +219,10 @@ mod tests {
             refused(RefusedBy::Sysctl),
             refused(RefusedBy::Container),
             refused(RefusedBy::Unknown),
-            Lack::Engine("container"),
+            Lack::Engine("host"),
+            Lack::Landlock("no".to_owned()),
+            Lack::NoDocker,
+            Lack::Docker("no".to_owned()),
         ] {
             assert!(!lack.remedy().is_empty() && !lack.to_string().is_empty());
         }

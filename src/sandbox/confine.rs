@@ -2,17 +2,21 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::os::unix::fs::{PermissionsExt as _, chown};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-use super::capability::BwrapReady;
+use super::container_flags::{ContainerFacts, container_flags};
+use super::engines::{LandlockReady, ReadyEngine};
 use super::household::{CREDENTIALS, LEADING_OUT, OPENED, addresses, identity, of_host};
-use super::order::{GATE, GateOrder, GateReport, Reached, disguised};
-use super::plan::{PROXY_PORT, PlanFacts, bwrap_options, is_below, plan};
+use super::landlock_rules::{self, landlock_rules};
+use super::order::{
+    EngineCall, FiltersBy, GATE, GateOrder, GateReport, Reached, WARDEN, disguised, proxy_address,
+};
+use super::plan::{self, DOORS, PROGRAM, PROXY_PORT, PlanFacts, bwrap_options, is_below, plan};
 use super::protected::{self, CONTINUATION, Masks, Protected};
-use crate::base::sandbox::{HostPattern, SandboxMode, SandboxNet, SandboxRules};
+use crate::base::sandbox::{HostPattern, SandboxEngine, SandboxMode, SandboxNet, SandboxRules};
 use crate::files::gitdir::{self, GitDirectory};
 use crate::files::read::{self, MIB};
 use crate::files::replace::create;
@@ -22,7 +26,7 @@ use crate::process::spawn::Program;
 /// What confines the actions of a run.
 #[derive(Debug)]
 pub struct Confinement {
-    ready: BwrapReady,
+    ready: ReadyEngine,
     /// The program of ll-loop.
     program: PathBuf,
     home: Option<PathBuf>,
@@ -61,6 +65,9 @@ pub struct Confined {
     report: PathBuf,
     net: SandboxNet,
     mode: SandboxMode,
+    engine: SandboxEngine,
+    /// Where Landlock alone confines it, how far that goes.
+    landlock: Option<LandlockReady>,
     /// Holds the sockets of this action.
     _own: TempDir,
 }
@@ -83,7 +90,7 @@ impl Confinement {
     ///
     /// # Errors
     /// It cannot be made.
-    pub fn new(ready: BwrapReady, home: Option<PathBuf>, leading_out: Vec<String>) -> io::Result<Self> {
+    pub fn new(ready: ReadyEngine, home: Option<PathBuf>, leading_out: Vec<String>) -> io::Result<Self> {
         let private = transient::directory("ll-sandbox-")?;
         let home = home.and_then(|home| home.canonicalize().ok()).filter(|home| home.parent().is_some());
         let this = Self {
@@ -115,7 +122,7 @@ impl Confinement {
 
     /// Where actions run as somebody else, lets that user pass through our own directories, whose names nobody guesses.
     fn open_to_user(&self) -> io::Result<()> {
-        if self.ready.user.is_some() {
+        if self.ready.other_user().is_some() {
             for directory in self.private.path().ancestors().take(2) {
                 fs_err::set_permissions(directory, std::fs::Permissions::from_mode(0o711))?;
             }
@@ -129,7 +136,7 @@ impl Confinement {
             fs_err::create_dir_all(path)?;
             fs_err::set_permissions(path, std::fs::Permissions::from_mode(0o700))?;
         }
-        match self.ready.user {
+        match self.ready.other_user() {
             Some(user) => chown(path, Some(user.uid), Some(user.gid)),
             None => Ok(()),
         }
@@ -137,7 +144,7 @@ impl Confinement {
 
     /// Returns what is seen of a home. As somebody else, nothing of it is.
     fn entries(&self, home: &Path) -> Vec<String> {
-        if self.ready.user.is_some() {
+        if self.ready.other_user().is_some() {
             return Vec::new();
         }
         let mut entries = Vec::new();
@@ -167,9 +174,11 @@ impl Confinement {
     pub fn confine(&self, action: Program, wish: &Wish<'_>) -> io::Result<(Program, Confined)> {
         let root = wish.root.canonicalize()?;
         let git = git_directories(&root);
-        let protected = Protected::look(&root, &git)?;
+        let is_shared = matches!(self.ready, ReadyEngine::Landlock(_));
+        let look = if is_shared { Protected::copied } else { Protected::look };
+        let protected = look(&root, &git)?;
         let own = transient::directory("ll-gate-")?;
-        if self.ready.user.is_some() {
+        if self.ready.other_user().is_some() {
             fs_err::set_permissions(own.path(), std::fs::Permissions::from_mode(0o711))?;
         }
         let doors = own.path().join("doors");
@@ -178,13 +187,20 @@ impl Confinement {
         for file in wish.read {
             self.own(file, false)?;
         }
-        let masks = protected::absent(&root);
-        let exclude = exclude(&root, &masks, own.path())?;
+        // Without mounts, nothing stands in for what is not there: what appears is found afterwards.
+        let masks = if is_shared { Masks::default() } else { protected::absent(&root) };
+        let exclude = if is_shared { None } else { exclude(&root, &masks, own.path())? };
         let mut env: BTreeMap<String, String> = action.env.into_iter().collect();
         let reach = Reach::of(wish, &action.argv, &env);
         let hidden = self.hidden(&mut env, &root, wish);
         reach.tell(&mut env);
-        env.insert("TMPDIR".to_owned(), "/tmp".to_owned());
+        let (tmp, home) = if is_shared {
+            (text(&self.at("tmp")), Some(text(&self.at("home"))))
+        } else {
+            ("/tmp".to_owned(), None)
+        };
+        env.insert("TMPDIR".to_owned(), tmp);
+        env.extend(home.map(|home| ("HOME".to_owned(), home)));
         let (mut facts, copied) = self.of_host(wish, &env);
         for (from, to) in copied {
             let copy = self.at("home").join(to);
@@ -220,6 +236,10 @@ impl Confinement {
         let (directories, files) = hidden;
         facts.hidden_directories = directories;
         facts.hidden_files = files;
+        for path in self.roots_own() {
+            if Path::new(&path).is_dir() { &mut facts.hidden_directories } else { &mut facts.hidden_files }
+                .push(path);
+        }
         facts.more.extend(wish.rules.write.iter().filter_map(|path| self.named(path, &root)));
         let hide = wish.rules.hide.iter().filter_map(|path| self.named(path, &root));
         for path in hide {
@@ -228,13 +248,9 @@ impl Confinement {
         }
         let report = own.path().join("report");
         let cwd = action.cwd.clone().map_or_else(|| root.clone(), |cwd| cwd.canonicalize().unwrap_or(cwd));
-        let mut argv = vec![text(&self.ready.program)];
-        argv.extend(self.ready.forbids_namespaces.then(|| "--disable-userns".to_owned()));
-        argv.extend(bwrap_options(&plan(wish.rules.mode, &reach.net, &facts)));
         let order = GateOrder {
             parent: std::process::id(),
-            user: self.ready.user,
-            argv,
+            engine: self.call((wish.rules.mode, &reach), &facts, &text(&cwd)),
             doors: text(&doors),
             hosts: reach.hosts(),
             forward: reach.ports.iter().copied().collect(),
@@ -260,9 +276,79 @@ impl Confinement {
             report,
             net: reach.net,
             mode: wish.rules.mode,
+            engine: self.engine(),
+            landlock: match self.ready {
+                ReadyEngine::Landlock(ready) => Some(ready),
+                ReadyEngine::Bwrap(_) | ReadyEngine::Container(_) => None,
+            },
             _own: own,
         };
         Ok((program, confined))
+    }
+
+    /// Returns what confines them.
+    pub fn engine(&self) -> SandboxEngine {
+        self.ready.word()
+    }
+
+    /// Says how the engine is started.
+    fn call(&self, (mode, reach): (SandboxMode, &Reach), facts: &PlanFacts, cwd: &str) -> EngineCall {
+        let plan = &plan(mode, &reach.net, facts);
+        let warden = [PROGRAM, WARDEN, DOORS].map(str::to_owned);
+        match &self.ready {
+            ReadyEngine::Bwrap(ready) => {
+                let mut argv = vec![text(&ready.program)];
+                argv.extend(ready.forbids_namespaces.then(|| "--disable-userns".to_owned()));
+                argv.extend(bwrap_options(plan));
+                argv.extend(["--chdir", cwd].map(str::to_owned));
+                let warden = std::iter::once("--".to_owned()).chain(warden).collect();
+                EngineCall { argv, warden, user: ready.user, ..EngineCall::default() }
+            }
+            ReadyEngine::Landlock(ready) => {
+                let ports: Vec<u16> = reach.ports.iter().copied().collect();
+                let of = (ports.as_slice(), ready.is_scoped);
+                EngineCall {
+                    argv: vec![text(&self.program)],
+                    warden: vec![WARDEN.to_owned(), facts.doors.clone()],
+                    user: ready.user,
+                    env: Vec::new(),
+                    filters: FiltersBy::Warden,
+                    landlock: Some(landlock_rules(mode, &reach.net, of, &directories_at_root(), facts)),
+                }
+            }
+            ReadyEngine::Container(ready) => {
+                let facts = ContainerFacts {
+                    user: Some(ready.user),
+                    top: ready.top.clone(),
+                    mounted: mounted(),
+                    is_recent: ready.is_recent,
+                };
+                let mut argv = vec![text(&ready.program)];
+                argv.extend(container_flags(plan, &facts));
+                let warden = std::iter::once(ready.image.clone()).chain(warden).collect();
+                let env = ready.env.clone();
+                EngineCall { argv, warden, env, filters: FiltersBy::Warden, ..EngineCall::default() }
+            }
+        }
+    }
+
+    /// Returns what root alone reads in the configuration of the machine, where actions run as root without its rights: as
+    /// the owner of these files they would read them.
+    fn roots_own(&self) -> Vec<String> {
+        let is_root = matches!(&self.ready, ReadyEngine::Container(ready) if ready.user.uid == 0);
+        let mut found = Vec::new();
+        let mut open = if is_root { vec![PathBuf::from("/etc")] } else { Vec::new() };
+        while let Some(directory) = open.pop() {
+            for entry in std::fs::read_dir(&directory).into_iter().flatten().flatten() {
+                let Ok(metadata) = entry.metadata() else { continue };
+                if metadata.is_dir() && metadata.mode() & 0o005 == 0o005 {
+                    open.push(entry.path());
+                } else if !metadata.is_symlink() && metadata.mode() & 0o004 == 0 {
+                    found.push(text(&entry.path()));
+                }
+            }
+        }
+        found
     }
 
     /// Returns what is hidden, and takes what leads there out of the environment.
@@ -309,7 +395,7 @@ impl Confinement {
     /// Returns the directories below the home that programs are started from.
     fn programs(&self, env: &BTreeMap<String, String>) -> Vec<String> {
         let Some(home) = &self.home else { return Vec::new() };
-        if self.ready.user.is_some() {
+        if self.ready.other_user().is_some() {
             return Vec::new();
         }
         let below = on_path(env).map(Path::new);
@@ -340,7 +426,7 @@ impl Confinement {
         let (Some(host), Some(home)) = (wish.host.and_then(of_host), &self.home) else {
             return (facts, Vec::new());
         };
-        if self.ready.user.is_some() {
+        if self.ready.other_user().is_some() {
             return (facts, Vec::new());
         }
         let elsewhere = host.variable.and_then(|name| env.get(name)).map(PathBuf::from);
@@ -461,7 +547,7 @@ impl Reach {
         }
         if self.hosts().is_some() {
             for name in ["http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"] {
-                env.insert(name.to_owned(), format!("http://127.0.0.1:{PROXY_PORT}"));
+                env.insert(name.to_owned(), proxy_address(PROXY_PORT));
             }
             for name in ["no_proxy", "NO_PROXY"] {
                 env.insert(name.to_owned(), "127.0.0.1,localhost,::1".to_owned());
@@ -492,19 +578,39 @@ impl Confined {
         ConfinedEnd { failure, reached: report.reached, put_back, not_put_back }
     }
 
+    /// Returns what stands in for protected paths while it runs.
+    pub fn masks(&self) -> &Masks {
+        &self.masks
+    }
+
     /// Returns how far it is confined.
     pub fn mode(&self) -> SandboxMode {
         self.mode
     }
 
-    /// Returns what it may reach.
-    pub fn net(&self) -> &SandboxNet {
-        &self.net
+    /// Returns what of it is enforced.
+    pub fn enforced(&self) -> Vec<String> {
+        match self.landlock {
+            Some(ready) => landlock_rules::enforced(self.mode, &self.net, ready.is_scoped),
+            None => plan::enforced(self.mode, &self.net),
+        }
     }
 
-    /// Tells whether protected files of it were not all looked for.
-    pub fn is_partial(&self) -> bool {
-        self.protected.is_partial
+    /// Returns what stays open.
+    pub fn missing(&self) -> Vec<String> {
+        let mut missing = match self.landlock {
+            Some(ready) => landlock_rules::left_open(&self.net, ready.is_scoped),
+            None => plan::left_open(&self.net),
+        };
+        if self.protected.is_partial {
+            missing.push("protected files deep in a working tree with this many directories".to_owned());
+        }
+        missing
+    }
+
+    /// Returns what confines it.
+    pub fn engine(&self) -> SandboxEngine {
+        self.engine
     }
 }
 
@@ -536,10 +642,30 @@ fn kept_of_run(net: &SandboxNet) -> Vec<String> {
     kept.filter(|path| Path::new(path).exists()).map(str::to_owned).collect()
 }
 
-/// Returns the paths of sockets that somebody listens on.
+/// Returns the directories at the root.
+fn directories_at_root() -> Vec<String> {
+    let entries = std::fs::read_dir("/").into_iter().flatten().flatten();
+    let directories = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+    directories.map(|entry| text(&entry.path())).collect()
+}
+
+/// Returns the places where something is mounted.
+fn mounted() -> Vec<String> {
+    let table = read::text(Path::new("/proc/self/mountinfo"), 16 * MIB).unwrap_or_default();
+    let place = |line: &str| {
+        let octal = [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")];
+        let place = line.split(' ').nth(4)?.to_owned();
+        Some(octal.into_iter().fold(place, |place, (code, sign)| place.replace(code, sign)))
+    };
+    table.lines().filter_map(place).collect()
+}
+
+/// Returns the paths of sockets that somebody listens on, without links: `/var/run` is one on most systems.
 fn sockets() -> Vec<String> {
     let table = read::text(Path::new("/proc/net/unix"), 16 * MIB).unwrap_or_default();
-    table.lines().filter_map(|line| line.find(" /").map(|at| line[at + 1..].to_owned())).collect()
+    let named = table.lines().filter_map(|line| line.find(" /").map(|at| Path::new(&line[at + 1..])));
+    let real = |socket: &Path| Some(socket.parent()?.canonicalize().ok()?.join(socket.file_name()?));
+    named.filter_map(real).map(|socket| text(&socket)).collect()
 }
 
 fn format_line(path: &Path) -> String {

@@ -7,13 +7,29 @@ use seccompiler::{
     SeccompRule, TargetArch,
 };
 
-/// The filters, each in the bytes that the kernel reads.
+/// The filters.
 #[derive(Clone, Debug)]
 pub(super) struct CallFilters {
     /// What is refused.
-    pub(super) refused: Vec<u8>,
+    refused: BpfProgram,
     /// What is not there: programs then take another way.
-    pub(super) absent: Vec<u8>,
+    absent: BpfProgram,
+}
+
+impl CallFilters {
+    /// Returns them in the bytes that the kernel reads.
+    pub(super) fn in_bytes(&self) -> [Vec<u8>; 2] {
+        [bytes(&self.refused), bytes(&self.absent)]
+    }
+
+    /// Lets them hold for this thread, and for what it starts from now on.
+    ///
+    /// # Errors
+    /// The kernel does not take them.
+    pub(super) fn apply(&self) -> Result<(), seccompiler::Error> {
+        seccompiler::apply_filter(&self.absent)?;
+        seccompiler::apply_filter(&self.refused)
+    }
 }
 
 /// The numbers of x32 calls begin here. That ABI shares the architecture, so its calls have to be named, too.
@@ -39,8 +55,8 @@ const TIOCLINUX: u64 = 0x541c;
 /// The architecture is not known, so nothing can be filtered.
 pub(super) fn filters() -> Result<CallFilters, BackendError> {
     Ok(CallFilters {
-        refused: bytes(&compiled(refused()?, libc::EPERM.unsigned_abs())?),
-        absent: bytes(&compiled(absent(), libc::ENOSYS.unsigned_abs())?),
+        refused: compiled(refused()?, libc::EPERM.unsigned_abs())?,
+        absent: compiled(absent(), libc::ENOSYS.unsigned_abs())?,
     })
 }
 

@@ -21,8 +21,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::filter::filters;
 use super::forward::carry;
-use super::order::{self, GateOrder, GateReport, VARIABLE, WardenOrder, WardenSaid};
-use super::plan::{DOORS, PROGRAM};
+use super::order::{self, EngineCall, FiltersBy, GateOrder, GateReport, VARIABLE, WardenOrder, WardenSaid};
 use super::proxy::Proxy;
 use crate::base::sandbox::HostPattern;
 use crate::files::read::{self, MIB};
@@ -120,7 +119,13 @@ fn open_doors(
 ) -> io::Result<JoinHandle<()>> {
     let doors = Path::new(&order.doors);
     let control = listen(&doors.join(order::CONTROL))?;
-    let told = WardenOrder { env: variables(), action: order.action.clone(), cwd: order.cwd.clone() };
+    let told = WardenOrder {
+        env: variables(),
+        action: order.action.clone(),
+        cwd: order.cwd.clone(),
+        has_filters: order.engine.filters == FiltersBy::Warden,
+        landlock: order.engine.landlock.clone(),
+    };
     let seen = Arc::clone(seen);
     let hearing = thread::spawn(move || hear_warden(&control, &told, &seen));
     if order.hosts.is_some() {
@@ -224,23 +229,27 @@ async fn attend(order: &GateOrder, seen: &Arc<Mutex<ActionSeen>>) -> io::Result<
     }
 }
 
-/// Starts bubblewrap. The filters have to stay open until then.
-fn start(order: &GateOrder) -> io::Result<(Child, [File; 2])> {
-    let (program, options) = order.argv.split_first().ok_or(io::ErrorKind::InvalidInput)?;
-    let calls = filters().map_err(io::Error::other)?;
-    let filters = [inherited(&calls.refused)?, inherited(&calls.absent)?];
+/// Starts the engine. Filters that it takes have to stay open until then.
+fn start(order: &GateOrder) -> io::Result<(Child, Vec<File>)> {
+    let EngineCall { argv, warden, user, env, filters: by, landlock: _ } = &order.engine;
+    let (program, options) = argv.split_first().ok_or(io::ErrorKind::InvalidInput)?;
+    let taken = match by {
+        FiltersBy::Engine => filters().map_err(io::Error::other)?.in_bytes().to_vec(),
+        FiltersBy::Warden => Vec::new(),
+    };
+    let taken: Vec<File> = taken.iter().map(|filter| inherited(filter)).collect::<io::Result<_>>()?;
     let mut command = Command::new(program);
     command.args(options);
-    for filter in &filters {
+    for filter in &taken {
         command.arg("--add-seccomp-fd").arg(filter.as_raw_fd().to_string());
     }
-    command.args(["--chdir", &order.cwd, "--", PROGRAM, order::WARDEN, DOORS]);
+    command.args(warden);
     // In a group of its own, it is not ended by what asks the action to end.
-    command.env_clear().process_group(0);
-    if let Some(user) = order.user {
+    command.env_clear().envs(env.iter().cloned()).process_group(0);
+    if let Some(user) = user {
         command.uid(user.uid).gid(user.gid);
     }
-    Ok((command.spawn()?, filters))
+    Ok((command.spawn()?, taken))
 }
 
 /// Makes a file in memory that a child inherits.

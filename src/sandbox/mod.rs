@@ -5,15 +5,23 @@
 
 pub mod capability;
 pub mod confine;
+pub mod container;
+pub mod container_flags;
+pub mod engines;
 #[cfg(target_os = "linux")]
 mod filter;
 mod forward;
 #[cfg(target_os = "linux")]
 pub mod gate;
 pub mod household;
+pub mod landlock_rules;
 #[cfg(not(target_os = "linux"))]
 mod no_gate;
+#[cfg(not(target_os = "linux"))]
+mod no_limits;
 pub mod order;
+#[cfg(target_os = "linux")]
+mod own_limits;
 pub mod plan;
 pub mod protected;
 mod proxy;
@@ -22,3 +30,5 @@ pub mod warden;
 
 #[cfg(not(target_os = "linux"))]
 pub use no_gate as gate;
+#[cfg(not(target_os = "linux"))]
+use no_limits as own_limits;

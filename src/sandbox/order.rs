@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::landlock_rules::LandlockRules;
+
 /// What the names of the action's variables begin with while they are in the gate's environment: under their own names,
 /// some of them would change what the gate and the engine do, outside of the sandbox.
 pub const VARIABLE: &str = "LL_SANDBOX_ENV_";
@@ -25,10 +27,8 @@ pub const PROXY: &str = "proxy";
 pub struct GateOrder {
     /// The process that ordered it. The gate ends with it.
     pub parent: u32,
-    /// As whom the action runs, where that is somebody else.
-    pub user: Option<GateUser>,
-    /// The program bubblewrap, and its options.
-    pub argv: Vec<String>,
+    /// What it starts, which in turn starts the warden.
+    pub engine: EngineCall,
     /// The directory of its sockets, which no other user can look into.
     pub doors: String,
     /// The hosts that the proxy reaches; without, there is no proxy.
@@ -41,6 +41,33 @@ pub struct GateOrder {
     pub cwd: String,
     /// The action.
     pub action: Vec<String>,
+}
+
+/// How the process is started that the warden is in.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EngineCall {
+    /// The program of the engine, and its options.
+    pub argv: Vec<String>,
+    /// What follows behind the options: the warden, as it is called inside.
+    pub warden: Vec<String>,
+    /// As whom it is started, where that is somebody else.
+    pub user: Option<GateUser>,
+    /// Its environment. That of the action comes to the warden in another way.
+    pub env: Vec<(String, String)>,
+    /// Who hands the filters of system calls to the kernel.
+    pub filters: FiltersBy,
+    /// What the warden keeps to, where it shares the file system and the network of the machine.
+    pub landlock: Option<LandlockRules>,
+}
+
+/// Who hands the filters of system calls to the kernel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum FiltersBy {
+    /// The engine, which gets them as descriptors, in the options of bubblewrap.
+    #[default]
+    Engine,
+    /// The warden, before it starts the action.
+    Warden,
 }
 
 /// A user by number.
@@ -75,6 +102,10 @@ pub struct WardenOrder {
     pub action: Vec<String>,
     /// Its directory.
     pub cwd: String,
+    /// Whether the warden has to hand the filters of system calls to the kernel.
+    pub has_filters: bool,
+    /// What it keeps to, where it shares the file system and the network of the machine.
+    pub landlock: Option<LandlockRules>,
 }
 
 /// What the warden says.
@@ -87,6 +118,11 @@ pub enum WardenSaid {
     NotStarted(String),
     /// A signal has ended it.
     Signalled(i32),
+}
+
+/// The address of the proxy, as programs are told it.
+pub fn proxy_address(port: u16) -> String {
+    format!("http://127.0.0.1:{port}")
 }
 
 /// The socket of a port of this machine's loopback.

@@ -227,7 +227,7 @@ pub fn bwrap_options(plan: &Plan) -> Vec<String> {
     options
 }
 
-/// Says what a plan of this mode enforces where bubblewrap carries it out.
+/// Says what a plan of this mode enforces where it is carried out as a whole.
 pub fn enforced(mode: SandboxMode, net: &SandboxNet) -> Vec<String> {
     let mut enforced = vec!["writes", "protected files", "processes", "devices", "sockets", "system calls"];
     if mode == SandboxMode::Strict {

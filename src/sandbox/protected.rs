@@ -4,8 +4,10 @@
 //! bind, or because a link led elsewhere, is found here before anything of ours looks at the tree.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
 use std::fs::Metadata;
 use std::io;
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
@@ -41,6 +43,8 @@ pub struct Protected {
     linked: BTreeMap<PathBuf, FileCopy>,
     /// Whether there were too many directories to look into all.
     pub is_partial: bool,
+    /// Whether everything is copied, because no mount protects it.
+    copies_all: bool,
 }
 
 /// A file as it was.
@@ -57,7 +61,19 @@ impl Protected {
     /// # Errors
     /// The working tree cannot be read.
     pub fn look(root: &Path, git: &[PathBuf]) -> io::Result<Self> {
-        let mut found = Self::default();
+        Self::default().found(root, git)
+    }
+
+    /// The same, with a copy of everything, for an engine that prevents nothing of it.
+    ///
+    /// # Errors
+    /// The working tree cannot be read.
+    pub fn copied(root: &Path, git: &[PathBuf]) -> io::Result<Self> {
+        Self { copies_all: true, ..Self::default() }.found(root, git)
+    }
+
+    fn found(self, root: &Path, git: &[PathBuf]) -> io::Result<Self> {
+        let mut found = self;
         let mut left = MOST_DIRECTORIES;
         let mut stack = vec![(root.to_owned(), String::new())];
         while let Some((directory, shown)) = stack.pop() {
@@ -114,7 +130,8 @@ impl Protected {
     fn note(&mut self, path: PathBuf) {
         for entry in all_below(&path) {
             let Ok(metadata) = entry.symlink_metadata() else { continue };
-            if (metadata.is_symlink() || (metadata.is_file() && metadata.nlink() > 1))
+            let is_second = metadata.is_file() && (metadata.nlink() > 1 || self.copies_all);
+            if (metadata.is_symlink() || is_second)
                 && let Ok(copy) = FileCopy::of(&entry, &metadata)
             {
                 self.linked.insert(entry, copy);
@@ -147,6 +164,9 @@ impl Protected {
         for (path, copy) in &self.linked {
             let now = path.symlink_metadata().and_then(|metadata| FileCopy::of(path, &metadata));
             if now.ok().as_ref() != Some(copy) {
+                if let Some(directory) = path.parent() {
+                    fs_err::create_dir_all(directory)?;
+                }
                 copy.restore(path)?;
                 changed.push(shown(path, root));
             }
@@ -244,6 +264,37 @@ impl Masks {
             // It is not removed where something is in it, or where it is no directory.
             let _in_use = std::fs::remove_dir(mask);
         }
+    }
+
+    /// Notes in a file which they are, before they are made: who is killed removes none.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn note(&self, file: &Path) -> io::Result<()> {
+        let mut note = Vec::new();
+        for (kind, masks) in [(b'f', &self.files), (b'd', &self.directories)] {
+            for mask in masks {
+                note.push(kind);
+                note.extend_from_slice(mask.as_os_str().as_bytes());
+                note.push(0);
+            }
+        }
+        // They are the same before most actions.
+        if read::bytes(file, MIB).is_ok_and(|known| known == note) { Ok(()) } else { create(file, note) }
+    }
+
+    /// Reads such a note; there are none where it cannot be read.
+    pub fn noted(file: &Path) -> Self {
+        let mut masks = Self::default();
+        let note = read::bytes(file, MIB).unwrap_or_default();
+        for line in note.split(|byte| *byte == 0) {
+            match line {
+                [b'f', path @ ..] => masks.files.push(OsStr::from_bytes(path).into()),
+                [b'd', path @ ..] => masks.directories.push(OsStr::from_bytes(path).into()),
+                _ => {}
+            }
+        }
+        masks
     }
 }
 
@@ -407,7 +458,10 @@ mod tests {
         fs_err::write(tree.path().join(".envrc"), "x").unwrap();
         fs_err::create_dir(tree.path().join(".codex")).unwrap();
         fs_err::create_dir_all(tree.path().join(".qwen/mine")).unwrap();
-        absent.remove();
+        let note = tree.path().join("note");
+        absent.note(&note).unwrap();
+        assert_eq!(Masks::noted(&note), absent);
+        Masks::noted(&note).remove();
         let is_there = [".npmrc", ".envrc", ".codex", ".qwen"].map(|path| tree.path().join(path).exists());
         assert_eq!(is_there, [false, true, false, true]);
     }

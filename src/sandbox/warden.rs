@@ -8,14 +8,16 @@ use std::os::unix::ffi::OsStringExt as _;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Child, Command, ExitStatus};
 use std::thread;
 
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, WaitOptions, kill_process_group, wait};
 
 use super::forward::carry;
 use super::order::{self, WardenOrder, WardenSaid};
+use super::own_limits;
 use super::plan::PROXY_PORT;
+use crate::process::orphans;
 
 /// Starts the action and waits for it; returns its exit code.
 ///
@@ -26,8 +28,22 @@ pub fn warden(doors: &Path) -> io::Result<u8> {
     let mut told = BufReader::new(control.try_clone()?);
     let mut line = String::new();
     told.read_line(&mut line)?;
-    let order: WardenOrder = serde_json::from_str(&line)?;
-    open_doors(doors)?;
+    let mut order: WardenOrder = serde_json::from_str(&line)?;
+    let is_shared = order.landlock.is_some();
+    let proxy = open_doors(doors, is_shared)?;
+    if let Some(mut rules) = order.landlock.take() {
+        // Whoever loses its parent comes here, and ends with the action.
+        orphans::adopt()?;
+        if let Some(port) = proxy {
+            tell_proxy(&mut order.env, port);
+            rules.connect.iter_mut().for_each(|ports| ports.push(port));
+        }
+        own_limits::keep_to(&rules)?;
+    }
+    if order.has_filters {
+        // Threads that were there before keep what they may: they are ours.
+        own_limits::filter_calls()?;
+    }
     let (program, arguments) = order.action.split_first().ok_or(io::ErrorKind::InvalidInput)?;
     let text = |bytes: Vec<u8>| OsString::from_vec(bytes);
     let mut command = Command::new(program);
@@ -52,12 +68,36 @@ pub fn warden(doors: &Path) -> io::Result<u8> {
     say(&mut control, &WardenSaid::Running)?;
     let group = Pid::from_child(&action);
     thread::spawn(move || pass_on(told, group));
-    let status = action.wait()?;
+    let status = ended(&mut action)?;
+    if is_shared {
+        orphans::end_all();
+    }
     if let Some(number) = status.signal() {
         say(&mut control, &WardenSaid::Signalled(number))?;
     }
     let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(1);
     Ok(u8::try_from(code).unwrap_or(u8::MAX))
+}
+
+/// Tells programs of a proxy that listens at another port than usual.
+fn tell_proxy(env: &mut [(Vec<u8>, Vec<u8>)], port: u16) {
+    let usual = order::proxy_address(PROXY_PORT);
+    for (_, value) in env {
+        if *value == usual.as_bytes() {
+            *value = order::proxy_address(port).into_bytes();
+        }
+    }
+}
+
+/// Waits for the action. Where whoever lost its parent comes here, they are buried as well.
+fn ended(action: &mut Child) -> io::Result<ExitStatus> {
+    let id = Pid::from_child(action);
+    loop {
+        match wait(WaitOptions::empty())? {
+            Some((ended, status)) if ended == id => return Ok(ExitStatus::from_raw(status.as_raw())),
+            Some(_) | None => {}
+        }
+    }
 }
 
 fn say(control: &mut UnixStream, said: &WardenSaid) -> io::Result<()> {
@@ -76,16 +116,22 @@ fn pass_on(told: BufReader<UnixStream>, group: Pid) {
     let _gone = kill_process_group(group, Signal::KILL);
 }
 
-/// Listens where programs look for what is outside.
-fn open_doors(doors: &Path) -> io::Result<()> {
+/// Listens where programs look for what is outside, and returns the port of the proxy. On the loopback of the machine, it is
+/// any that is free, and ports of the machine are reached as they are.
+fn open_doors(doors: &Path, is_shared: bool) -> io::Result<Option<u16>> {
+    let mut proxy = None;
     for entry in fs_err::read_dir(doors)? {
         let name = entry?.file_name().to_string_lossy().into_owned();
+        let is_proxy = name == order::PROXY;
         let port = match name.strip_prefix("port-") {
-            Some(port) => port.parse().ok(),
-            None => (name == order::PROXY).then_some(PROXY_PORT),
+            Some(port) => port.parse().ok().filter(|_| !is_shared),
+            None => is_proxy.then_some(if is_shared { 0 } else { PROXY_PORT }),
         };
         let Some(port) = port else { continue };
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))?;
+        if is_proxy {
+            proxy = Some(listener.local_addr()?.port());
+        }
         let door = doors.join(name);
         thread::spawn(move || {
             for client in listener.incoming().flatten() {
@@ -96,5 +142,5 @@ fn open_doors(doors: &Path) -> io::Result<()> {
             }
         });
     }
-    Ok(())
+    Ok(proxy)
 }

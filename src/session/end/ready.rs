@@ -30,6 +30,7 @@ use crate::report::reading_place::Reader;
 use crate::report::{Sinks, advice};
 use crate::run::area::Area;
 use crate::run::checkpoint::Checkpoints;
+use crate::run::leftovers::Leftovers;
 use crate::run::projection::Projection;
 use crate::run::replay::Left;
 use crate::run::sandbox_setup::SandboxSetup;
@@ -193,9 +194,13 @@ impl Launch<'_> {
             remarks: sandbox.open,
             moments: RunMoments::default(),
             surprises: Surprises::default(),
-            sandbox: SandboxSetup::new(sandbox.default, sandbox.engines, &|name| {
-                session.env.get(name).map(str::to_owned)
-            }),
+            sandbox: SandboxSetup::new(
+                sandbox.default,
+                sandbox.engines,
+                left_behind::masks(&files),
+                &|name| session.env.get(name).map(str::to_owned),
+            ),
+            leftovers: Leftovers::new(),
             rules: Rules::default(),
             artifact: None,
             state_failure: None,

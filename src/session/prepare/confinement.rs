@@ -9,7 +9,8 @@ use crate::forge::github::workflow_event::WorkflowEvent;
 use crate::host::Host;
 use crate::machine::{Action, Machine, Step};
 use crate::run::sandbox_setup::{SandboxDefault, may_be_left_to};
-use crate::sandbox::capability::{Engines, Lack};
+use crate::sandbox::capability::Lack;
+use crate::sandbox::engines::Engines;
 use crate::session::context::Session;
 use crate::session::error::{Error, Kind};
 
@@ -46,7 +47,7 @@ pub(crate) fn settle(
 ) -> Result<SandboxDecision, Error> {
     let mut decision = SandboxDecision {
         default: SandboxDefault::Nothing,
-        engines: Engines::new(&run.located.root, session.env.get("PATH")),
+        engines: Engines::new(&run.located.root, &|name| session.env.get(name).map(str::to_owned)),
         open: Vec::new(),
     };
     decision.default = decide(run, machine, below, &mut decision, session)?;
@@ -63,15 +64,16 @@ fn decide(
 ) -> Result<SandboxDefault, Error> {
     let event = WorkflowEvent::read(&session.env.lookup());
     let is_of_strangers = event.has_texts_of_strangers();
-    let (mut is_needed, mut is_wanted) = (false, false);
+    // Each with whether the host's own sandbox does in its place.
+    let mut needed: Vec<(SandboxEngine, bool)> = Vec::new();
     for machine in std::iter::once(machine).chain(below.iter().map(Rc::as_ref)) {
         for (_, step) in machine.steps() {
             let Some(rules) = rules_of(step, machine) else { continue };
             decision.open.extend(permitted(rules, step, &event)?);
             match engine_of(rules, step, run)? {
                 NeededEngine::None => {}
-                NeededEngine::Bwrap => is_needed = true,
-                NeededEngine::BwrapOrHost => is_wanted = true,
+                NeededEngine::System => needed.push((rules.engine, false)),
+                NeededEngine::SystemOrHost => needed.push((rules.engine, true)),
             }
         }
     }
@@ -92,7 +94,7 @@ fn decide(
             SandboxDefault::Nothing
         }
         Some(mode @ (SandboxMode::Workspace | SandboxMode::Strict)) => {
-            is_needed = true;
+            needed.push((SandboxEngine::Auto, false));
             SandboxDefault::Everything(SandboxRules::of(mode))
         }
         Some(SandboxMode::ReadOnly) | None if run.in_ci && asks => {
@@ -100,25 +102,30 @@ fn decide(
         }
         Some(SandboxMode::ReadOnly) | None => SandboxDefault::Nothing,
     };
-    let is_by_default = matches!(default, SandboxDefault::Prompts(_));
-    if !is_needed && !is_wanted && !is_by_default {
+    for (engine, is_left_to_host) in needed {
+        let Err(lack) = decision.engines.ready(engine) else { continue };
+        if !is_left_to_host || is_of_strangers {
+            return Err(unavailable(&lack));
+        }
+        let name = run.host.map_or("the host", Host::name);
+        let remedy = lack.remedy();
+        let said = format!(
+            "`{name}` is left to its own sandbox, as nothing else confines it here: {lack}; {remedy}"
+        );
+        if !decision.open.contains(&said) {
+            decision.open.push(said);
+        }
+    }
+    if !matches!(default, SandboxDefault::Prompts(_)) {
         return Ok(default);
     }
-    match decision.engines.bwrap() {
+    match decision.engines.ready(SandboxEngine::Auto) {
         Ok(_) => Ok(default),
-        Err(lack) if is_needed || is_of_strangers => Err(unavailable(&lack)),
-        Err(lack) if !is_by_default => {
-            let name = run.host.map_or("the host", Host::name);
-            decision.open.push(format!(
-                "`{name}` is left to its own sandbox, as nothing else confines it here: {lack}; {}",
-                lack.remedy()
-            ));
-            Ok(default)
-        }
+        Err(lack) if is_of_strangers => Err(unavailable(&lack)),
         Err(lack) => {
+            let remedy = lack.remedy();
             decision.open.push(format!(
-                "agents are not confined here, because {lack}; {}; `--sandbox workspace` refuses to run without",
-                lack.remedy()
+                "agents are not confined here, because {lack}; {remedy}; `--sandbox workspace` refuses to run without"
             ));
             Ok(SandboxDefault::Nothing)
         }
@@ -167,9 +174,10 @@ fn of_strangers(what: &str, event: &WorkflowEvent) -> Error {
 /// What has to confine a step.
 enum NeededEngine {
     None,
-    Bwrap,
-    /// Bubblewrap, or the host's own sandbox where that is not there.
-    BwrapOrHost,
+    /// An engine of the system.
+    System,
+    /// An engine of the system, or the host's own sandbox where there is none.
+    SystemOrHost,
 }
 
 /// Tells what has to confine a step; refuses engines that cannot.
@@ -179,16 +187,19 @@ fn engine_of(rules: &SandboxRules, step: &Step, run: &ConfinedRun<'_>) -> Result
         return Ok(NeededEngine::None);
     }
     match rules.engine {
+        SandboxEngine::Landlock if !rules.hide.is_empty() => {
+            let message = format!("`{}` hides paths, which Landlock cannot do", step.name);
+            Err(Error::refused(message)
+                .with_hint("write `engine: auto`, or remove `hide`")
+                .of_kind(Kind::Unavailable))
+        }
         SandboxEngine::Auto if is_prompt && run.host.is_some_and(|host| may_be_left_to(host, rules)) => {
-            Ok(NeededEngine::BwrapOrHost)
+            Ok(NeededEngine::SystemOrHost)
         }
         // Where nobody is asked, there is nothing to confine.
-        SandboxEngine::Auto | SandboxEngine::Bwrap if is_prompt && run.llm != Llm::On => {
-            Ok(NeededEngine::None)
-        }
-        SandboxEngine::Auto | SandboxEngine::Bwrap => Ok(NeededEngine::Bwrap),
-        SandboxEngine::Container | SandboxEngine::Landlock => {
-            Err(unavailable(&Lack::Engine(rules.engine.word())))
+        SandboxEngine::Auto | SandboxEngine::Bwrap | SandboxEngine::Container | SandboxEngine::Landlock => {
+            let is_asked = !is_prompt || run.llm == Llm::On;
+            Ok(if is_asked { NeededEngine::System } else { NeededEngine::None })
         }
         SandboxEngine::Host => {
             if is_prompt && run.host.is_none_or(|host| may_be_left_to(host, rules)) {

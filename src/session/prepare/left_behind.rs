@@ -1,4 +1,5 @@
-//! What runs leave behind that are killed: processes that work on. They are on record while a run lives, and are ended
+//! What runs leave behind that are killed: processes that work on, and what stood in for protected paths while one of them
+//! was confined. They are on record while a run lives, and are ended
 //! before the next run begins, so that never two agents work in one tree.
 
 use std::collections::BTreeSet;
@@ -13,10 +14,13 @@ use crate::journal::files::RunFiles;
 use crate::process::groups::{self, Groups};
 use crate::process::guard_pipe::Guard;
 use crate::process::spawn::GRACE;
+use crate::sandbox::protected::Masks;
 use crate::session::context::Session;
 use crate::session::git::worktree;
 
 const RECORD: &str = ".groups";
+
+const MASKS: &str = ".masks";
 
 /// The largest record that is read, in bytes.
 const MAX_RECORD: u64 = read::MIB;
@@ -24,6 +28,11 @@ const MAX_RECORD: u64 = read::MIB;
 /// Names the record of a run. It lies with the claims, out of the reach of actions that clean the working tree.
 fn record(files: &RunFiles) -> PathBuf {
     claim_place::of(&RunFiles::running(files.loops())).join(format!("{}{RECORD}", files.instance()))
+}
+
+/// Names the note of what stands in for protected paths.
+pub(crate) fn masks(files: &RunFiles) -> PathBuf {
+    record(files).with_extension(MASKS.trim_start_matches('.'))
 }
 
 /// Has what a run starts recorded. Without a record, what a killed run leaves behind is its guard's to end.
@@ -37,6 +46,7 @@ pub(crate) fn recorded(guard: Guard, files: &RunFiles) -> Guard {
 /// Removes the record of a run that has ended.
 pub(crate) fn forget(files: &RunFiles) {
     let _absent = std::fs::remove_file(record(files));
+    let _absent = std::fs::remove_file(masks(files));
 }
 
 /// Finds the process groups that a killed run has left behind.
@@ -97,6 +107,10 @@ pub(crate) fn end(running: &Path, own: &str, session: &Session<'_>) {
             let what = if count == 1 { "an action was".to_owned() } else { format!("{count} actions were") };
             session.talk.warning(&format!("the run {run} was killed, and {what} still at work: ended"));
         }
+        // Once nothing of it works any more, nothing is mounted there.
+        let note = path.with_extension(MASKS.trim_start_matches('.'));
+        Masks::noted(&note).remove();
+        let _absent = std::fs::remove_file(note);
         if ended.is_some() || run == own {
             let _gone = std::fs::remove_file(path);
         }

@@ -319,6 +319,8 @@ fn overrides(options: &BeginOptions) -> Overrides {
         max_tokens: llm.budget.tokens,
         max_llm_calls: llm.budget.calls,
         on_handoff: llm.on_handoff.map(|behavior| behavior.word().to_owned()),
+        broker: llm.broker.map(|broker| broker.word().to_owned()),
+        sandbox: llm.sandbox.map(|mode| mode.word().to_owned()),
         model: options.model.clone(),
         llm_model: options.llm_model.clone(),
     }

@@ -11,6 +11,7 @@ use super::incoming::Incoming;
 use super::rewind_origin::{Made, Rewound};
 use super::{answered, comment_answers, start_tree};
 use crate::base::name::StateName;
+use crate::base::sandbox::SandboxMode;
 use crate::base::text::one_line;
 use crate::base::time::human;
 use crate::definition::load;
@@ -22,7 +23,7 @@ use crate::journal::files::RunFiles;
 use crate::journal::known::KnownRun;
 use crate::journal::reader::Whole;
 use crate::journal::writer::Journal;
-use crate::machine::{Budget, Machine, OnHandoff};
+use crate::machine::{BrokerUse, Budget, Machine, OnHandoff};
 use crate::process::clock::Clock;
 use crate::process::signal::Cancel;
 use crate::report::Sinks;
@@ -384,6 +385,9 @@ fn with_overrides(options: &LlmOptions, overrides: &Overrides) -> LlmOptions {
             allows_unpriced,
         },
         on_handoff: options.on_handoff.or_else(|| OnHandoff::by_word(overrides.on_handoff.as_deref()?)),
+        // What kept its agents in, and the key from them, does so in every part of a run.
+        broker: options.broker.or_else(|| BrokerUse::by_word(overrides.broker.as_deref()?)),
+        sandbox: options.sandbox.or_else(|| SandboxMode::by_word(overrides.sandbox.as_deref()?)),
         ..options.clone()
     }
 }

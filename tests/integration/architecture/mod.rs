@@ -63,8 +63,8 @@ const ROOMS: &[Room] = &[
     mixed(
         "sandbox",
         &["base", "files", "process"],
-        &["fs_err", "libc", "rustix", "seccompiler", "tempfile", "tokio"],
-        &["household.rs", "plan.rs"],
+        &["fs_err", "landlock", "libc", "rustix", "seccompiler", "tempfile", "tokio"],
+        &["container_flags.rs", "household.rs", "landlock_rules.rs", "order.rs", "plan.rs"],
     ),
     pure("host", &["base", "evaluate"], &["agent_client_protocol_schema", "shlex"]),
     pure("guidance", &["base"], &["shlex"]),

@@ -145,7 +145,7 @@ fn a_killed_run_holds_nothing() {
 
 #[test]
 fn what_outlives_a_run_holds_no_claim() {
-    let text = "name: main\ndescription: d\ninitial: a\nstates:\n  a: {action: 'setsid sh -c \"echo \\$\\$ >> pid; touch apart; exec sleep 300\" > /dev/null 2>&1 & until rm apart; do sleep 0.05; done; ls -l /proc/self/fd > fds', next: done}\n  done: {terminal: true}\n";
+    let text = "name: main\ndescription: d\nleaves_running: true\ninitial: a\nstates:\n  a: {action: 'setsid sh -c \"echo \\$\\$ >> pid; touch apart; exec sleep 300\" > /dev/null 2>&1 & until rm apart; do sleep 0.05; done; ls -l /proc/self/fd > fds', next: done}\n  done: {terminal: true}\n";
     let project = Project::with_loop(text);
     project.run(&["run", "main"]).code(0);
     let fds = project.read("fds");

@@ -301,3 +301,26 @@ fn actions_stay_in_the_working_tree() {
     project.run(&["run", "main"]).code(0);
     assert!(project.read("sub/dir/here").trim().ends_with("sub/dir"));
 }
+
+/// What leaves its group and its session, in the first of two states.
+const LEAVES: &str = "name: main\ndescription: d\nKEY\ninitial: a\nstates:\n  a: {action: 'setsid sh -c \"echo \\$\\$ > pid; touch apart; exec sleep 300\" > /dev/null 2>&1 & until test -e apart; do sleep 0.05; done', next: b}\n  b: {action: 'true', next: done}\n  done: {terminal: true}\n";
+
+#[cfg(target_os = "linux")]
+#[test]
+fn what_an_action_leaves_running_is_named_once_and_ended_with_the_run() {
+    for (key, stays) in [("category: x", false), ("leaves_running: true", true)] {
+        let project = Project::with_loop(&LEAVES.replace("KEY", key));
+        let ran = project.run(&["run", "main"]).code(0);
+        let said = ran.all();
+        let warnings = project.events().into_iter().filter(|event| event["event"] == "warning");
+        let named = warnings
+            .filter(|event| event["message"].to_string().contains("left a process running: `sleep ("));
+        assert_eq!(named.count(), 1, "{said}");
+        assert_eq!(said.contains("as the loop says `leaves_running`"), stays, "{said}");
+        let pid = Pid::from_raw(project.read("pid").trim().parse().unwrap()).unwrap();
+        assert_eq!(rustix::process::test_kill_process(pid).is_ok(), stays, "{said}");
+        if stays {
+            rustix::process::kill_process(pid, Signal::KILL).unwrap();
+        }
+    }
+}

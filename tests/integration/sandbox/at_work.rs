@@ -122,3 +122,49 @@ fn a_program_on_path_is_found_wherever_it_lies() {
         assert!(output_of(&project).contains("found"));
     }
 }
+
+#[test]
+fn what_stood_in_for_protected_files_is_gone_after_a_run_that_was_killed() {
+    for who in possible() {
+        let project = project(&one("workspace", "touch begun; if test -e second; then exit 0; fi; sleep 60"));
+        give_away(&project);
+        let mut command = project.command(&["run", "main", "--no-ci"]);
+        if who == As::Somebody && rustix::process::getuid().is_root() {
+            use std::os::unix::process::CommandExt as _;
+            command.uid(super::SOMEBODY).gid(super::SOMEBODY);
+        }
+        let mut run = command.spawn().unwrap();
+        wait_for(|| project.exists("begun") || run.try_wait().unwrap().is_some());
+        run.kill().unwrap();
+        run.wait().unwrap();
+        project.write("second", "");
+        run_as(project.command(&["run", "main", "--no-ci"]), who).code(0);
+        for mask in [".npmrc", ".codex", "AGENTS.md"] {
+            assert!(!project.exists(mask), "{mask} is left");
+        }
+    }
+}
+
+#[test]
+fn what_the_command_line_asked_for_holds_when_the_run_is_resumed() {
+    for who in possible() {
+        let text = one("workspace", "touch begun; test -e second || exec sleep 60");
+        let text = text.replace("    sandbox: workspace\n", "");
+        let project = project(&text);
+        give_away(&project);
+        let mut command = project.command(&["run", "main", "--no-ci", "--sandbox", "strict"]);
+        if who == As::Somebody && rustix::process::getuid().is_root() {
+            use std::os::unix::process::CommandExt as _;
+            command.uid(super::SOMEBODY).gid(super::SOMEBODY);
+        }
+        let mut run = command.spawn().unwrap();
+        wait_for(|| project.exists("begun") || run.try_wait().unwrap().is_some());
+        let pid = rustix::process::Pid::from_child(&run);
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+        run.wait().unwrap();
+        project.write("second", "");
+        run_as(project.command(&["resume", "main", "--no-ci"]), who).code(0);
+        assert!(confined(&project).iter().all(|event| event["mode"] == "strict"));
+        assert_eq!(confined(&project).len(), 2);
+    }
+}

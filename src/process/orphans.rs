@@ -1,0 +1,138 @@
+//! Processes that lost their parent: they come to this one, so that nothing that it has started is out of its reach.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::thread::sleep;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, kill_process_group, wait, waitpid};
+
+use super::groups::MARK;
+use super::guard_pipe::Guard;
+use super::proc_table::{Process, child_ids, children};
+
+/// How often those are looked for that come when others have ended.
+const ROUNDS: usize = 1_000;
+
+/// How long they may take to end once they were asked to.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// How often it is looked whether they have.
+const BETWEEN: Duration = Duration::from_millis(20);
+
+/// Lets them come here from now on, where the system can do that.
+///
+/// # Errors
+/// The system refuses.
+pub fn adopt() -> io::Result<()> {
+    #[cfg(target_os = "linux")]
+    rustix::process::set_child_subreaper(Some(getpid()))?;
+    Ok(())
+}
+
+/// Ends every process below this one at once, each as soon as it has come here.
+pub fn end_all() {
+    for _ in 0..ROUNDS {
+        let left = children(own());
+        if left.is_empty() {
+            return;
+        }
+        for child in left.iter().filter_map(|child| Pid::from_raw(child.id)) {
+            let _gone = kill_process(child, Signal::KILL);
+        }
+        if wait(WaitOptions::empty()).is_err() {
+            return;
+        }
+    }
+}
+
+fn own() -> i32 {
+    getpid().as_raw_nonzero().get()
+}
+
+/// A process that an action has left running.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeftProcess {
+    /// Its number.
+    pub id: i32,
+    /// The name of its program.
+    pub name: String,
+}
+
+/// The processes that the actions of a run have left running, as far as they came here.
+#[derive(Debug, Default)]
+pub struct Orphans {
+    /// Whether they come here at all.
+    is_adopting: bool,
+    /// When each began.
+    known: BTreeMap<i32, u64>,
+    /// Those that had ended when they were looked for last, and that nobody had buried.
+    dead: BTreeSet<i32>,
+}
+
+impl Orphans {
+    /// Lets them come here from now on. Where the system cannot do that, there are none.
+    pub fn adopted() -> Self {
+        Self { is_adopting: cfg!(target_os = "linux") && adopt().is_ok(), ..Self::default() }
+    }
+
+    /// Returns those that are new. What the run itself has started is told to its guard until it has ended.
+    pub fn come(&mut self, guard: &Guard, run: &str) -> Vec<LeftProcess> {
+        if !self.is_adopting {
+            return Vec::new();
+        }
+        let mut new = Vec::new();
+        let mut dead = BTreeSet::new();
+        for id in child_ids(own()) {
+            let Some(process) = Process::of(id) else {
+                self.bury(id, &mut dead);
+                continue;
+            };
+            let is_ours = guard.has(process.group) || !process.has_in_its_environment(MARK, run);
+            if !is_ours && self.known.insert(id, process.start) != Some(process.start) {
+                new.push(LeftProcess { id, name: process.name() });
+            }
+        }
+        self.dead = dead;
+        new
+    }
+
+    /// Buries one that has ended. What this process waits for itself is gone before it is looked for a second time.
+    fn bury(&self, id: i32, dead: &mut BTreeSet<i32>) {
+        if self.known.contains_key(&id) || self.dead.contains(&id) {
+            let _buried = Pid::from_raw(id).map(|pid| waitpid(Some(pid), WaitOptions::NOHANG));
+        } else {
+            dead.insert(id);
+        }
+    }
+
+    /// Ends them, and those that come when they have ended: asks them to, and after a while lets nothing survive.
+    pub fn end(&mut self, guard: &Guard, run: &str) {
+        let mut waited = Duration::ZERO;
+        let mut asked = BTreeSet::new();
+        for _ in 0..ROUNDS {
+            let _more = self.come(guard, run);
+            let is_left =
+                |id: &i32, start: &u64| Process::of(*id).is_some_and(|process| process.start == *start);
+            self.known.retain(|id, start| is_left(id, start));
+            if self.known.is_empty() {
+                return;
+            }
+            let is_late = waited >= GRACE;
+            for id in self.known.keys().copied() {
+                if is_late || asked.insert(id) {
+                    signal(id, if is_late { Signal::KILL } else { Signal::TERM });
+                }
+            }
+            sleep(BETWEEN);
+            waited += BETWEEN;
+        }
+    }
+}
+
+/// Signals a process, and its group where it leads one.
+fn signal(id: i32, signal: Signal) {
+    let Some(pid) = Pid::from_raw(id) else { return };
+    let leads = Process::of(id).is_some_and(|process| process.group == id);
+    let _gone = if leads { kill_process_group(pid, signal) } else { kill_process(pid, signal) };
+}
