@@ -12,6 +12,7 @@ use crate::ci::reported::ReportOptions;
 use crate::ci::{Provider, is_ci};
 use crate::files::read;
 use crate::forge::github::workflow_event::is_sha;
+use crate::machine::notified::is_address;
 use crate::machine::{BrokerUse, Budget, OnHandoff};
 use crate::report::console::Verbosity;
 use crate::run::recording::Mode;
@@ -91,6 +92,9 @@ pub(super) struct RunFlags {
     /// Let actions see the token of the job, such as `GITHUB_TOKEN` or `CI_JOB_TOKEN`
     #[arg(long)]
     pub(super) pass_token: bool,
+    /// Post a JSON document to this address when the outcome of the loop on the branch changes; in CI alone
+    #[arg(long, value_name = "URL", value_parser = address)]
+    pub(super) notify: Option<String>,
     /// Show what actions print
     #[arg(long, short, conflicts_with = "quiet")]
     pub(super) verbose: bool,
@@ -303,6 +307,12 @@ pub(super) fn sha(text: &str) -> Result<String, String> {
         .ok_or_else(|| "write the full name of a commit".to_owned())
 }
 
+/// Reads an address that something is posted to.
+pub(super) fn address(text: &str) -> Result<String, String> {
+    let text = text.trim();
+    is_address(text).then(|| text.to_owned()).ok_or_else(|| "write an address, https://…".to_owned())
+}
+
 /// Reads an amount of money.
 pub(super) fn positive(text: &str) -> Result<f64, String> {
     match text.trim_start_matches('$').parse::<f64>() {
@@ -365,6 +375,7 @@ pub(super) fn told(flags: &RunFlags, env: &Environment) -> RunOptions {
         assignment: None,
         item_start: None,
         beside: Vec::new(),
+        notify: flags.notify.clone(),
         chain: (report.go_on == GoOn::Dispatch).then(|| link(&report.chain)),
     }
 }

@@ -117,6 +117,8 @@ record! {
         max_handoffs: Count = Count::of(10),
         /// Who may answer its questions for people, where those are answered on a server.
         approvers: Option<Approvers>,
+        /// Who is told in CI when the outcome of the loop on a branch changes.
+        notify: Option<Notify>,
         /// The limits of the task board, for a loop that plans its own work.
         board: Option<BoardLimits>,
         /// What a run that did not fail copies out of its directory into the working tree.
@@ -644,6 +646,25 @@ record! {
         min: Count = Count::of(1),
         /// Whether neither the author of the pull request nor whoever started the run may answer.
         not_author: bool = true,
+    }
+}
+
+choice! {
+    /// What the document looks like that somebody is told.
+    pub enum NotifyShape { Plain = "plain", Slack = "slack", Teams = "teams" }
+}
+
+record! {
+    /// Who is told when the outcome of the loop changes: one of an address, a variable and a command.
+    pub struct Notify {
+        /// The address that a document is posted to.
+        url: Option<String>,
+        /// The variable of the environment that holds the address.
+        url_from: Option<String>,
+        /// The command line that reads the document from its standard input.
+        command: Option<String>,
+        /// What the document looks like; told by the host of the address when absent.
+        shape: Option<NotifyShape>,
     }
 }
 

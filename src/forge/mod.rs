@@ -12,3 +12,4 @@ pub mod names;
 pub mod review_text;
 pub mod standing;
 pub mod suggestion;
+pub mod webhook;

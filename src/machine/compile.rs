@@ -12,7 +12,7 @@ use super::{
     Action, ActionSetting, Artifact, Binding, BoardAction, Budget, Cap, End, EndId, Fallback, JudgedBy, Llm,
     LoopLimits, Machine, Maintain, Meaning, Params, PromptAction, Retry, Routes, ShellAction, Stall, Step,
     StepId, SubLoopAction, SubLoopInput, Target, TokenPrice, ToolAction, action, answerers, asking_states,
-    graph, observations,
+    graph, notified, observations,
 };
 use crate::base::decode;
 use crate::base::diagnostic::{Diagnostic, Diagnostics, FindingPlace, Severity, nearest};
@@ -136,6 +136,7 @@ impl<'d> Compiler<'d> {
             on_blocked: self.optional(definition.on_blocked.as_ref(), &root.key("on_blocked")),
         };
         answerers::check_loop(definition, self.is_whole, &mut self.problems);
+        let notify = notified::notify(definition, &mut self.problems);
         let limits = self.limits();
         let stall = self.stall();
         let (llm, budget, board) = (self.llm(), self.budget(), self.board());
@@ -172,6 +173,7 @@ impl<'d> Compiler<'d> {
             judges: judges(definition),
             makes_closing_pass: definition.closing_pass,
             sandbox: definition.sandbox.clone(),
+            notify,
             artifact: self.artifact(),
             max_handoffs: definition.max_handoffs.get(),
             board,

@@ -14,7 +14,7 @@ use crate::base::template::Template;
 use crate::base::text::one_line;
 use crate::board;
 use crate::definition::schema::Parameter;
-pub use crate::definition::schema::{BrokerUse, OnChange, OnHandoff, Phase, SignalKind};
+pub use crate::definition::schema::{BrokerUse, NotifyShape, OnChange, OnHandoff, Phase, SignalKind};
 use crate::evaluate::Evaluate;
 use crate::evaluate::field::Field;
 use crate::evaluate::verdict::{Observes, Verdict};
@@ -32,6 +32,7 @@ pub mod explore;
 pub mod graph;
 pub mod known_checks;
 pub mod most_calls;
+pub mod notified;
 pub mod observations;
 pub mod provided;
 pub mod routing;
@@ -41,6 +42,7 @@ pub use action::{
     Action, ActionSetting, ApprovalAction, Approvers, Binding, BoardAction, JudgedBy, LearningAction, Params,
     PromptAction, ShellAction, SubLoopAction, SubLoopInput, ToolAction,
 };
+pub use notified::{Notify, NotifyTarget};
 
 /// A file that a run copies into the working tree at its end.
 #[derive(Clone, Debug, PartialEq)]
@@ -123,6 +125,8 @@ pub struct Machine {
     pub sandbox: Option<SandboxRules>,
     /// How often a run may hand off to a new session by itself.
     pub max_handoffs: u32,
+    /// Who is told when the outcome of the loop changes.
+    pub notify: Option<Notify>,
     /// What a run copies into the working tree at its end.
     pub artifact: Option<Artifact>,
     /// The limits of the task board.

@@ -6,6 +6,7 @@ pub mod command;
 pub mod command_log;
 pub mod names;
 pub mod next_step;
+pub mod notice;
 pub mod reply;
 pub mod ruling;
 pub mod run_wait;

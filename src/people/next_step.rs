@@ -10,7 +10,7 @@ use crate::engine::event::HandoffReason;
 pub struct WaitingFacts {
     /// Whether its pull request is closed.
     pub is_closed: bool,
-    /// In how many runs of workflows it was until now.
+    /// In how many runs of workflows, or attempts of one, it was until now.
     pub links: u32,
     /// How many may continue the first one.
     pub max_chain: u32,
@@ -25,6 +25,8 @@ pub enum NextStep {
     Wait,
     /// Another run continues it.
     GoOn,
+    /// The jobs of its run that failed run again.
+    Repeat,
     /// Another run continues it by the verdict `timeout`, as nobody answered in time.
     TakeTimeout,
     /// It was continued as often as may be.
@@ -40,10 +42,13 @@ pub fn next_step(wait: &RunWait, facts: WaitingFacts) -> NextStep {
     }
     match wait {
         RunWait::Answer(question) if facts.now >= question.until => NextStep::TakeTimeout,
-        RunWait::Answer(_) => NextStep::Wait,
-        RunWait::Resume(HandoffReason::Deadline | HandoffReason::Quota) if facts.links > facts.max_chain => {
+        RunWait::Answer(_) | RunWait::Budget => NextStep::Wait,
+        RunWait::Resume(HandoffReason::Deadline | HandoffReason::Quota) | RunWait::Legs
+            if facts.links > facts.max_chain =>
+        {
             NextStep::EndChain
         }
+        RunWait::Legs => NextStep::Repeat,
         RunWait::Resume(HandoffReason::Deadline | HandoffReason::Quota) => NextStep::GoOn,
         RunWait::Resume(HandoffReason::Signal | HandoffReason::LlmDisabled | HandoffReason::Question) => {
             NextStep::Wait
@@ -69,6 +74,8 @@ mod tests {
             (resume(HandoffReason::Deadline), 1, NextStep::GoOn),
             (resume(HandoffReason::Quota), 2, NextStep::GoOn),
             (resume(HandoffReason::Deadline), 3, NextStep::EndChain),
+            (RunWait::Legs, 2, NextStep::Repeat),
+            (RunWait::Legs, 3, NextStep::EndChain),
             (resume(HandoffReason::Signal), 1, NextStep::Wait),
             (resume(HandoffReason::LlmDisabled), 1, NextStep::Wait),
             (question(1001), 1, NextStep::Wait),

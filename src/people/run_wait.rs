@@ -7,6 +7,12 @@ use super::asked::QuestionMark;
 use crate::engine::event::HandoffReason;
 use crate::engine::question::Awaiting;
 
+/// The word for legs.
+const LEGS: &str = "l-again";
+
+/// The word for a budget.
+const BUDGET: &str = "b-over";
+
 /// What a run waits for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RunWait {
@@ -14,6 +20,10 @@ pub enum RunWait {
     Answer(QuestionMark),
     /// To be resumed, for this reason.
     Resume(HandoffReason),
+    /// For its legs, some of which were handed off: they run again in the same run of the workflow.
+    Legs,
+    /// For nobody: it is over, because its budget was used up.
+    Budget,
 }
 
 impl RunWait {
@@ -32,6 +42,11 @@ impl RunWait {
         if let Some(question) = word.strip_prefix("q-") {
             return QuestionMark::parse(question).map(Self::Answer);
         }
+        match word {
+            BUDGET => return Some(Self::Budget),
+            LEGS => return Some(Self::Legs),
+            _ => {}
+        }
         let reason = word.strip_prefix("h-")?;
         HandoffReason::ALL.into_iter().find(|known| word_for(*known) == reason).map(Self::Resume)
     }
@@ -42,6 +57,8 @@ impl fmt::Display for RunWait {
         match self {
             Self::Answer(question) => write!(f, "q-{question}"),
             Self::Resume(reason) => write!(f, "h-{}", word_for(*reason)),
+            Self::Legs => f.write_str(LEGS),
+            Self::Budget => f.write_str(BUDGET),
         }
     }
 }
@@ -68,7 +85,11 @@ mod tests {
             until: Timestamp::from_millis(1_790_000_000_123),
             state: "ask: who".to_owned(),
         };
-        let waits = HandoffReason::ALL.map(RunWait::Resume).into_iter().chain([RunWait::Answer(question)]);
+        let waits = HandoffReason::ALL.map(RunWait::Resume).into_iter().chain([
+            RunWait::Answer(question),
+            RunWait::Legs,
+            RunWait::Budget,
+        ]);
         for wait in waits {
             let word = wait.to_string();
             assert_eq!(RunWait::parse(&word), Some(wait));

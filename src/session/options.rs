@@ -57,6 +57,8 @@ pub struct RunOptions {
     pub item_start: Option<ItemStart>,
     /// Files that are not work of it, wherever they lie, such as the plan.
     pub beside: Vec<PathBuf>,
+    /// An address that is told when the outcome of the loop on the branch changes.
+    pub notify: Option<String>,
     /// Its position in a chain of runs, if another run of the workflow continues after a hand-off.
     pub chain: Option<ChainLink>,
 }

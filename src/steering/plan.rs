@@ -187,8 +187,7 @@ impl Desk<'_> {
 
     /// Runs again what failed: with the rights that it had, where that is possible.
     fn retry(&self, written: &WrittenCommand) -> Result<Order, NotDone> {
-        let (number, _) =
-            self.one(written, "failed", |run| matches!(run.state.as_str(), "failure" | "error"))?;
+        let (number, _) = self.one(written, "failed", can_repeat)?;
         let JobServer { api, repository } = self.server;
         let run = workflow_run::get(api, repository, number)?;
         let is_at_head = run.head_sha.as_ref().is_none_or(|sha| *sha == self.found.pull.head);
@@ -259,6 +258,11 @@ impl Desk<'_> {
         }
         Ok((number, found))
     }
+}
+
+/// Tells whether jobs of the run of a workflow have failed: it has, or legs of it were handed off.
+fn can_repeat(run: &StandingRun) -> bool {
+    matches!(run.state.as_str(), "failure" | "error") || run.wait == Some(RunWait::Legs)
 }
 
 fn several(runs: &[StandingRun]) -> SteeringRefusal {

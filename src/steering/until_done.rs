@@ -11,6 +11,7 @@ use crate::forge::github::workflow_control::{self, DispatchedRun};
 use crate::forge::github::workflow_job::WorkflowJob;
 use crate::forge::github::workflow_run;
 use crate::people::next_step::{NextStep, WaitingFacts, next_step};
+use crate::people::run_wait::RunWait;
 use crate::process::clock::Clock;
 use crate::session::context::Session;
 use crate::session::error::Error;
@@ -110,13 +111,18 @@ impl Round<'_> {
             let Some(wait) = run.wait.as_ref().filter(|_| self.is_meant(run)) else { continue };
             let facts = WaitingFacts {
                 is_closed: head.is_closed,
-                links: standing.links_of(run),
+                links: if *wait == RunWait::Legs {
+                    standing.attempts_of(run)
+                } else {
+                    standing.links_of(run)
+                },
                 max_chain: self.options.max_chain,
                 now: self.now,
             };
             match next_step(wait, facts) {
                 NextStep::Wait => {}
                 NextStep::GoOn => self.start(head, run, facts.links, "goes on")?,
+                NextStep::Repeat => self.repeat(head, run)?,
                 NextStep::TakeTimeout => self.start(head, run, 0, "takes `timeout`, as nobody answered")?,
                 NextStep::EndChain => {
                     let why = format!(
@@ -168,6 +174,25 @@ impl Round<'_> {
             }
             Err(error) if error.is_unavailable() => return Err(error),
             Err(error) => self.say(head, run, &format!("waits: `{workflow}` is not started: {error}")),
+        }
+        Ok(())
+    }
+
+    /// Runs the failed legs of a run again, each of which goes on with what it has handed off.
+    fn repeat(&mut self, head: &WatchedHead, run: &StandingRun) -> Result<(), ApiError> {
+        let JobServer { api, repository } = &self.server;
+        if self.left == 0 {
+            self.say(head, run, "waits: as many runs were started as may be");
+            return Ok(());
+        }
+        match workflow_control::rerun_failed(api, repository, run.names.run) {
+            Ok(()) => {
+                run.hand_on(api, repository, &head.sha, None, Some(run.names.run))?;
+                self.left -= 1;
+                self.say(head, run, "its legs go on in the same run");
+            }
+            Err(error) if error.is_unavailable() => return Err(error),
+            Err(error) => self.say(head, run, &format!("waits: its legs do not run again: {error}")),
         }
         Ok(())
     }

@@ -65,6 +65,12 @@ impl Channel for StatusChannel {
 
 /// Returns what a run waits for that was handed off.
 fn wait(digest: &Digest) -> Option<RunWait> {
+    if digest.end().is_some_and(|end| end.outcome == Outcome::OverBudget) {
+        return Some(RunWait::Budget);
+    }
+    if digest.is_merge() && digest.end_kind() == EndKind::HandedOff {
+        return Some(RunWait::Legs);
+    }
     let reason = digest.handoff_reason().filter(|_| digest.end_kind() == EndKind::HandedOff)?;
     Some(RunWait::of(digest.awaiting(), reason))
 }

@@ -14,6 +14,7 @@ use crate::forge::github::api::{Api, ApiError};
 use crate::forge::github::repository::RepositoryName;
 use crate::people::asked::AskedAtHead;
 use crate::people::names::RunNames;
+use crate::people::notice::BranchOutcome;
 use crate::people::run_wait::RunWait;
 
 /// The most statuses that are read.
@@ -36,6 +37,17 @@ pub struct StandingRun {
     context: String,
     /// Its link, without how the run came out and what it waits for.
     link: String,
+}
+
+/// A run of which it is asked how its loop stood before.
+#[derive(Clone, Copy, Debug)]
+pub struct LastOutcome<'a> {
+    /// Its loop.
+    pub loop_name: &'a str,
+    /// Its key, where it has one that people see.
+    pub key: Option<&'a str>,
+    /// Its id.
+    pub instance: &'a str,
 }
 
 /// What the statuses of a commit tell, the newest first.
@@ -69,7 +81,7 @@ impl StandingRuns {
     pub fn asked(&self) -> Vec<AskedAtHead> {
         let question = |run: &StandingRun| match &run.wait {
             Some(RunWait::Answer(question)) => Some(question.clone()),
-            Some(RunWait::Resume(_)) | None => None,
+            Some(RunWait::Resume(_) | RunWait::Legs | RunWait::Budget) | None => None,
         };
         let asked = |run: &StandingRun| {
             let names = run.names.clone();
@@ -85,6 +97,37 @@ impl StandingRuns {
         numbers.sort_unstable();
         numbers.dedup();
         u32::try_from(numbers.len()).unwrap_or(u32::MAX)
+    }
+
+    /// Returns how the same loop stood before a run, as its last other run says it that is over.
+    pub fn before(&self, of: &LastOutcome<'_>) -> Option<BranchOutcome> {
+        let outcome = |run: &StandingRun| match (run.state.as_str(), &run.wait) {
+            (_, Some(RunWait::Budget)) => Some(BranchOutcome::OverBudget),
+            ("success", _) => Some(BranchOutcome::Green),
+            ("failure" | "error", _) => Some(BranchOutcome::Red),
+            _ => None,
+        };
+        let is_same = |run: &&StandingRun| {
+            run.names.loop_name == of.loop_name
+                && run.names.key.as_deref() == of.key
+                && run.names.instance != of.instance
+        };
+        self.0.iter().filter(is_same).find_map(outcome)
+    }
+
+    /// Returns in how many attempts of its run of a workflow a merge of legs was until now.
+    pub fn attempts_of(&self, run: &StandingRun) -> u32 {
+        let waits = |other: &&StandingRun| {
+            other.names.run == run.names.run
+                && other.names.loop_name == run.names.loop_name
+                && other.wait == Some(RunWait::Legs)
+        };
+        u32::try_from(self.0.iter().filter(waits).count()).unwrap_or(u32::MAX)
+    }
+
+    /// Returns how often a question was reported.
+    pub fn times_asked(&self, code: &str) -> usize {
+        self.asked().iter().filter(|asked| asked.question.code == code).count()
     }
 
     fn is_latest_of_run(&self, run: &StandingRun) -> bool {

@@ -140,6 +140,27 @@ impl OtherRun {
     }
 }
 
+/// Returns so many commits before one, the newest first.
+///
+/// # Errors
+/// The server does not answer.
+pub fn ancestors(
+    api: &Api,
+    repository: &RepositoryName,
+    sha: &str,
+    most: usize,
+) -> Result<Vec<String>, ApiError> {
+    #[derive(Deserialize)]
+    struct ListedCommit {
+        sha: String,
+    }
+    let path = repository.path("/commits");
+    let listed: Vec<ListedCommit> =
+        api.list::<Vec<ListedCommit>>(&path, &[("sha", sha)]).take(most + 1).collect::<Result<_, _>>()?;
+    let all = listed.into_iter().map(|commit| commit.sha);
+    Ok(all.filter(|other| other != sha && is_sha(other)).take(most).collect())
+}
+
 /// Tells whether a commit is a merge of another one, such as the server makes for a pull request.
 ///
 /// # Errors

@@ -7,6 +7,7 @@ pub mod job_record;
 pub mod kept_nights;
 pub mod killed;
 pub mod next_run;
+mod notify;
 pub mod publication;
 pub mod ready;
 pub mod run_guard;

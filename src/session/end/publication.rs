@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use super::bundler::{Bundler, Saver, file_name};
 use super::next_run::{UNSTORED, subject};
+use super::notify::NoticeFacts;
 use super::upload::Uploader;
 use super::{kept_nights, whereabouts};
 use crate::base::advised_command;
@@ -95,6 +96,8 @@ pub(crate) struct Published {
     pub(crate) more: Vec<String>,
     /// Where the run is read about, now that it is known what there is.
     pub(crate) reader: Reader,
+    /// What others may be told of it.
+    pub(super) news: Option<NoticeFacts>,
 }
 
 impl Publication {
@@ -350,12 +353,13 @@ impl Publication {
             digest.end().is_some_and(LoopComplete::is_verified_success),
         );
         let reader = digest.reader.clone();
+        let news = NoticeFacts::of(&digest);
         if let Some(reporter) = self.reporter.take() {
             let all = annotations::all(&digest, &tree);
             warnings.extend(self.end(reporter, FinalReport { digest, annotations: all }, session));
         }
         let uploaded = stored_by_us.map(|stored| stored.is_ok());
-        Published { warnings, uploaded, is_whole, more, reader }
+        Published { warnings, uploaded, is_whole, more, reader, news }
     }
 
     /// Returns the output by which a later step of the action knows that it has to upload the reports, and as what.

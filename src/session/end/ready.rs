@@ -1,10 +1,12 @@
 //! Drives a run that is ready to start, and does what follows its end: archive, report, hand off.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use super::bundler::Bundler;
 use super::next_run::{UNSTORED, dispatch, subject};
+use super::notify::Telling;
 use super::publication::{self, Publication, Stage, publisher};
 use super::run_guard::Watchman;
 use super::whereabouts::reader;
@@ -21,7 +23,7 @@ use crate::host::Host;
 use crate::journal::claim::Claim;
 use crate::journal::files::RunFiles;
 use crate::journal::writer::Journal;
-use crate::machine::Machine;
+use crate::machine::{Machine, Notify};
 use crate::process::clock::Clock;
 use crate::process::signal::Cancel;
 use crate::report::digest::ReportPaths;
@@ -173,6 +175,7 @@ impl Launch<'_> {
         let Prepared { located, machine, mut library, .. } = prepared;
         let (reader, shown) = (reader(&located.root, &files, &options, session), located.shown);
         let branches = Branches::new(&located.root, &files, session);
+        let (notify, root, mut told) = (machine.notify.clone(), located.root.clone(), cancel.clone());
         let (mut engine, before, left) = position.engine(&machine);
         let mut world = World {
             checkpoints: checkpoints(&options, publication.as_ref(), session),
@@ -238,8 +241,10 @@ impl Launch<'_> {
             lost,
             reader,
             shown,
+            notify,
+            root,
         };
-        end.follow(&files, &name, publication)
+        end.follow(&files, &name, publication, &mut told).await
     }
 }
 
@@ -277,19 +282,23 @@ struct RunEnd<'s> {
     reader: Reader,
     /// The loop file, as people know it.
     shown: String,
+    /// Whom the loop tells of its outcome.
+    notify: Option<Notify>,
+    root: PathBuf,
 }
 
 impl RunEnd<'_> {
     /// Archives, reports and hands off, in this order: if this process dies on the way, the next command does the
     /// rest.
-    fn follow(
+    async fn follow(
         self,
         files: &RunFiles,
         name: &LoopName,
         publication: Option<Publication>,
+        cancel: &mut Cancel,
     ) -> Result<EndedRun, Error> {
         let Self { session, options, watchman, claim, lock, worktree, host, handoff, .. } = self;
-        let Self { complete, lost, reader, shown, .. } = self;
+        let Self { complete, lost, reader, shown, notify, root, .. } = self;
         files.release();
         let files = archived(files, &complete, session);
         // Even after the journal failed: the reports show the run as far as it was written.
@@ -309,9 +318,9 @@ impl RunEnd<'_> {
             let places = ReportPaths { run_id: files.instance().to_owned(), ..ReportPaths::default() };
             advice::more(&reader, &places, complete.is_verified_success())
         };
-        let (more, reader) = match published {
-            Some(published) => (published.more, published.reader),
-            None => (beside(), reader),
+        let (more, reader, news) = match published {
+            Some(published) => (published.more, published.reader, published.news),
+            None => (beside(), reader, None),
         };
         if let Some(worktree) = &worktree {
             worktree.close(!complete.is_resumable(), session);
@@ -336,6 +345,12 @@ impl RunEnd<'_> {
                 dispatch(provider, &wanted, &subject, link, session);
             }
             successor::spawn(handoff.as_ref(), host, &files, session);
+        }
+        if let Some(news) = news {
+            let key = key::of_run(&options, files.stem(), session);
+            let instance = files.instance();
+            let (notify, key, root) = (notify.as_ref(), key.as_ref(), root.as_path());
+            Telling { notify, options: &options, instance, key, root }.tell(news, cancel, session).await;
         }
         for line in more {
             session.talk.closing(&line, &options.audience);

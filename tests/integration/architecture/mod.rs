@@ -82,7 +82,7 @@ const ROOMS: &[Room] = &[
         &["base", "board", "evaluate", "files", "machine", "engine"],
         &["base64", "chrono", "console", "flate2", "indicatif", "quick_junit", "regex", "sha2", "shlex"],
     ),
-    pure("people", &["base", "engine", "machine", "report"], &[]),
+    pure("people", &["base", "definition", "engine", "machine", "report"], &[]),
     impure(
         "journal",
         &["base", "board", "evaluate", "engine", "files"],

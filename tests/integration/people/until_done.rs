@@ -38,6 +38,8 @@ fn until_done(statuses: &[(&str, Vec<Value>)], run: &Value, arguments: &[&str]) 
     let started =
         json!({"workflow_run_id": 80, "html_url": "https://github.com/octo/project/actions/runs/80"});
     github.mount(Mock::given(method("POST")).and(path_regex("/dispatches$")).respond_with(answer(&started)));
+    let rerun = Mock::given(method("POST")).and(path_regex("/rerun-failed-jobs$"));
+    github.mount(rerun.respond_with(ResponseTemplate::new(201)));
     let set = Mock::given(method("POST")).and(path_regex("/statuses/"));
     github.mount(set.respond_with(ResponseTemplate::new(201).set_body_json(json!({"id": 1}))));
     let project =
@@ -80,6 +82,20 @@ fn what_was_handed_off_by_a_deadline_or_a_quota_goes_on() {
         drop(ran.code(0).says("nothing waits"));
         assert_eq!(requests(&github), Vec::<String>::new());
     }
+}
+
+#[test]
+fn legs_that_were_handed_off_run_again_in_the_same_run() {
+    let waits = |id: u64| status(id, "plan", 70, "merge-20251120T234847-70", "@l-again:pending");
+    let (ran, github) = until_done(&[(SHA, vec![waits(9)])], &of_own_code(), &[]);
+    drop(ran.code(0).says("its legs go on in the same run"));
+    let rerun = "POST /repos/octo/project/actions/runs/70/rerun-failed-jobs".to_owned();
+    assert_eq!(requests(&github), [rerun, format!("POST /repos/octo/project/statuses/{SHA}")]);
+    let body = &github.changes()[1].1;
+    assert_eq!(body["description"], "handed off: goes on in run 70");
+    let (ran, github) = until_done(&[(SHA, vec![waits(9), waits(8)])], &of_own_code(), &["--max-chain", "1"]);
+    drop(ran.code(0).says("nothing goes on"));
+    assert_eq!(requests(&github), [format!("POST /repos/octo/project/statuses/{SHA}")]);
 }
 
 #[test]
