@@ -94,15 +94,17 @@ fn serve(mut stream: &TcpStream, account: &Account) -> Option<()> {
         "over" => json!({"input_tokens": input, "output_tokens": output + 1_000_000}),
         _ => json!({"input_tokens": input, "output_tokens": output}),
     };
-    let text: String = [
+    let events = [
         json!({"type": "message_start", "message": {"model": "small", "usage": usage}}),
         json!({"type": "content_block_delta", "delta": {"type": "text_delta", "text": "so it is"}}),
         json!({"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": usage}),
         json!({"type": "message_stop"}),
-    ]
-    .iter()
-    .map(|event| format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap_or_default()))
-    .collect();
+    ];
+    let mut text = String::new();
+    for event in &events {
+        let kind = event["type"].as_str().unwrap();
+        text.extend([format!("event: {kind}\ndata: {event}\n\n")]);
+    }
     let length = match way {
         "cut" => text.len() / 2,
         "cut-early" => 3,
@@ -167,7 +169,7 @@ fn ended(pass: super::CallPass) -> WireReport {
 /// Makes a call of some requests, and checks what it came to.
 fn call(broker: &Broker, service: u16, account: &Account, number: usize) {
     let pass = broker.admit(terms(service));
-    for at in 0..1 + number % 4 {
+    for at in 0..=(number % 4) {
         let way = WAYS[(number * 7 + at * 3) % WAYS.len()];
         let is_stranger = (number + at) % 13 == 5;
         let token = if is_stranger { "ll-of-another" } else { pass.token() };

@@ -76,6 +76,7 @@ pub enum Target {
 
 /// A loop, ready to run.
 #[derive(Clone, Debug, PartialEq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a key of the loop about something else")]
 pub struct Machine {
     /// The loop's name.
     pub name: LoopName,

@@ -58,7 +58,7 @@ impl SandboxSetup {
         env: &dyn Fn(&str) -> Option<String>,
     ) -> Self {
         let leading_out = LEADING_OUT.into_iter().filter_map(env).collect();
-        Self { default, engines, masks, leading_out, ..Self::default() }
+        Self { default, engines, leading_out, masks, ..Self::default() }
     }
 
     /// Enters a loop below: where it says nothing, what was said around it holds. Returns what held before.

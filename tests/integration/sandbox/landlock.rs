@@ -1,6 +1,7 @@
 //! Actions that Landlock alone confines: what it prevents, what is found afterwards, and that the rest is said. Where the
 //! kernel has no Landlock, this says so and passes.
 
+use std::fmt::Write as _;
 use std::net::TcpListener;
 
 use super::{As, Outside, confined, give_away, one, output_of, possible, project, run_as};
@@ -47,9 +48,11 @@ fn landlock_keeps_writes_and_connections_in_and_says_what_it_leaves() {
         ];
         let mut script = String::new();
         for attempt in &tries {
-            script.push_str(&format!(
-                "if ({attempt}) > /dev/null 2>&1; then echo 'OPEN {attempt}'; else echo denied; fi\n"
-            ));
+            writeln!(
+                script,
+                "if ({attempt}) > /dev/null 2>&1; then echo 'OPEN {attempt}'; else echo denied; fi"
+            )
+            .unwrap();
         }
         script.push_str("echo more >> src/work.txt; git add -A; git commit -qm one; echo of-tmp > $TMPDIR/x; cat $TMPDIR/x\n");
         script.push_str(
