@@ -412,6 +412,12 @@ mod tests {
 
     #[track_caller]
     fn check(digest: Digest, state: &str, description: &str) {
+        check_with(digest, state, description, "");
+    }
+
+    /// The mark of the link says what the run waits for, too.
+    #[track_caller]
+    fn check_with(digest: Digest, state: &str, description: &str, waits: &str) {
         let server = TestServer::start();
         server.mount(answer(201));
         assert_eq!(StatusChannel.end(&target(&server, &Pauses::none()), &report(digest)), Ok(None));
@@ -419,7 +425,7 @@ mod tests {
             "state": state,
             "context": "ll-loop/fix-types",
             "description": description,
-            "target_url": format!("https://github.com/octo/project/actions/runs/77#ll-loop:fix-types-20251120T234847-1f2e:1:{state}"),
+            "target_url": format!("https://github.com/octo/project/actions/runs/77#ll-loop:fix-types-20251120T234847-1f2e:1{waits}:{state}"),
         });
         assert_eq!(server.changes(), [(format!("POST {PATH}"), body)]);
     }
@@ -444,7 +450,8 @@ mod tests {
         check(ending(Outcome::Stopped, By::LoopStop, false), "failure", "stopped: in `fix`");
         check(ending(Outcome::Blocked, By::Blocked, false), "failure", "blocked: `check` said no");
         check(ending(Outcome::Error, By::FatalError, false), "error", "error: `fix`:");
-        check(ending(Outcome::OverBudget, By::Budget, false), "error", "over_budget: in `fix`");
+        let over = ending(Outcome::OverBudget, By::Budget, false);
+        check_with(over, "error", "over_budget: in `fix`", "@@@b-over");
         check(ending(Outcome::Unavailable, By::Unavailable, false), "error", "unavailable: in `fix`");
         check(ending(Outcome::Timeout, By::Timeout, false), "error", "timeout: in `fix` after 2.3s");
         check(ending(Outcome::Interrupted, By::Interrupted, false), "error", "interrupted: SIGTERM in `fix`");

@@ -271,6 +271,7 @@ mod tests {
             "input_tokens": 0,
             "output_tokens": 0
           },
+          "sandbox": [],
           "max_iterations": 20,
           "nights": null,
           "outputs": {
