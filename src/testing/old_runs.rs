@@ -4,10 +4,13 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use serde_json::{Map, Value};
+
 use super::asked::GapReason;
 use super::expected::path;
 use super::old_run_report::{OldRunReport, OldRunResult};
 use super::play::{MOST_TURNS, Play, Played, PlayedEnd, play};
+use super::prepare::RUN_DIR;
 use super::recorded_run::{JournalScript, RecordedRun, RecordedWork};
 use super::tested_loop::LoopUnderTest;
 use crate::base::explanation::Explanation;
@@ -20,10 +23,12 @@ use crate::evaluate::observation::{StoredText, Stream, Text};
 use crate::forge::github::artifacts::RunsMeant;
 use crate::journal::reader;
 use crate::journal::streams::Streams;
-use crate::machine::{Action, Machine, Target};
+use crate::machine::provided::Provided;
+use crate::machine::{Action, Machine, Target, run_variables};
 use crate::run::replay::{KnownMachine, Replay};
 use crate::session::context::Session;
 use crate::session::error::Error;
+use crate::session::prepare::variables::given_again;
 use crate::session::read::fetch::{ArtifactRequest, artifact};
 use crate::session::read::listed_runs::Places;
 use crate::session::read::run_ref;
@@ -158,7 +163,7 @@ pub(crate) fn check(run: &OldRun, subject: &mut LoopUnderTest, session: &Session
         result: OldRunResult::Same,
     };
     if recorded.is_left()
-        && let Err(why) = can_go_on(run, subject)
+        && let Err(why) = variables(run, subject, session).and_then(|_| can_go_on(run, subject))
     {
         report.result = OldRunResult::NotResumable(why.into());
         return report;
@@ -172,6 +177,26 @@ pub(crate) fn check(run: &OldRun, subject: &mut LoopUnderTest, session: &Session
     };
     report.result = compared(run, &played, &script, &subject.own.machine);
     report
+}
+
+/// Returns the variables of a run with the loop as it is now, as a resume makes them: those that it had, where the loop is
+/// the same.
+fn variables(
+    run: &OldRun,
+    subject: &LoopUnderTest,
+    session: &Session<'_>,
+) -> Result<Map<String, Value>, Explanation> {
+    let start = &run.recorded.start;
+    if start.definition_sha256 == subject.loaded.digest {
+        return Ok(start.context.clone());
+    }
+    let (machine, overrides) = (&subject.own.machine, &start.overrides);
+    let provided = Provided::new(&subject.texts(), RUN_DIR).at_most(overrides.max_iterations);
+    let given = given_again(overrides, &overrides.context, machine.input_key.as_str(), provided);
+    run_variables::resolve(machine, &given, &session.env.for_templates()).map_err(|errors| {
+        let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        Explanation::new(errors.join("; "))
+    })
 }
 
 /// Tells whether a run that was left could go on with the loop as it is now, or why not.
@@ -207,8 +232,12 @@ fn again(
     session: &Session<'_>,
 ) -> Result<(Played, JournalScript), Explanation> {
     let recorded = &run.recorded;
-    let event =
-        LoopStart { definition_sha256: subject.loaded.digest.clone(), tree: None, ..recorded.start.clone() };
+    let event = LoopStart {
+        definition_sha256: subject.loaded.digest.clone(),
+        tree: None,
+        context: variables(run, subject, session)?,
+        ..recorded.start.clone()
+    };
     let mut start = Start::of(event, run.events[0].ts, &recorded.start.run_id);
     start.env = session.env.for_templates();
     let settled = subject.own.settled(&start)?;
@@ -249,11 +278,20 @@ fn compared(run: &OldRun, played: &Played, script: &JournalScript, machine: &Mac
         return OldRunResult::Unknown(why);
     }
     let state = |path: &[String]| path.get(at).cloned();
+    // What a sub-loop would do that the journal does not tell of is on no path.
+    let elsewhere = match &played.end {
+        PlayedEnd::Gap(gap) if gap.why == GapReason::Parted => Some(gap.state.clone()),
+        PlayedEnd::Complete(_)
+        | PlayedEnd::Gap(_)
+        | PlayedEnd::Killed
+        | PlayedEnd::Endless
+        | PlayedEnd::NotResumable(_) => None,
+    };
     OldRunResult::Parts {
         step: at + 1,
         after: at.checked_sub(1).and_then(|at| then.get(at).cloned()),
         then: state(&then),
-        now: state(&now),
+        now: state(&now).or(elsewhere),
     }
 }
 

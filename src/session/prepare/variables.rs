@@ -1,5 +1,6 @@
 //! Resolves the variables of a run before it begins, so that a missing one is reported at once.
 
+use indexmap::IndexMap;
 use serde_json::{Map, Value, json};
 
 use super::mistakes::mistakes;
@@ -7,8 +8,10 @@ use super::prepared::{Prepared, unusable};
 use crate::base::diagnostic::{Diagnostic, Diagnostics, FindingPlace};
 use crate::base::path::{DocPath, Segment};
 use crate::base::template::{Namespace, TemplateFallback, walk};
+use crate::engine::event::Overrides;
 use crate::journal::files::RunFiles;
 use crate::machine::Machine;
+use crate::machine::provided::Provided;
 use crate::machine::run_variables::{self, ContextError, Given};
 use crate::session::context::Session;
 use crate::session::error::Error;
@@ -45,6 +48,23 @@ pub(crate) fn resolve(
     }
     session.show(&missing, &prepared.loaded);
     Err(unusable(&prepared.located, &Findings::of(&missing, &prepared.loaded), &session.cwd))
+}
+
+/// Returns what a run was given when it began, with the variables of the command line that hold now.
+pub(crate) fn given_again(
+    overrides: &Overrides,
+    context: &IndexMap<String, String>,
+    input_key: &str,
+    provided: Provided,
+) -> Given {
+    let params = overrides.param.iter().filter(|(name, _)| !context.contains_key(name.as_str()));
+    Given {
+        input: overrides.input.clone().filter(|_| !context.contains_key(input_key)),
+        context: context.iter().map(|(name, value)| (name.clone(), value.clone())).collect(),
+        params: params.map(|(name, value)| (name.clone(), json!(value))).collect(),
+        provided,
+        ..Given::default()
+    }
 }
 
 /// Returns the errors as findings, at the declaration of each variable where the file has one.

@@ -9,12 +9,13 @@ use crate::base::time::millis;
 use crate::engine::event::{LoopStart, ResumeChanges};
 use crate::journal::files::RunFiles;
 use crate::machine::provided::{self, Provided};
-use crate::machine::run_variables::{self, Given};
+use crate::machine::run_variables;
 use crate::session::context::Session;
 use crate::session::error::Error;
 use crate::session::options::ResumeOptions;
 use crate::session::prepare::claim;
 use crate::session::prepare::prepared::{Prepared, changed};
+use crate::session::prepare::variables::given_again;
 
 /// Works out what changes from now on.
 pub(crate) fn changes(
@@ -79,15 +80,7 @@ fn variables(
         return Err(Error::refused(format!("the value of `{name}` was a secret, and secrets are not kept"))
             .with_hint(format!("give it again: `--context {name}=…`")));
     }
-    let params = overrides.param.iter().filter(|(name, _)| !context.contains_key(*name));
-    let params = params.map(|(name, value)| (name.clone(), json!(value))).collect();
-    let given = Given {
-        input: input.cloned(),
-        context: context.clone().into_iter().collect(),
-        params,
-        provided,
-        ..Given::default()
-    };
+    let given = given_again(overrides, &context, input_key, provided);
     let now = run_variables::resolve(&prepared.machine, &given, &session.env.for_templates()).map_err(
         |errors| {
             let errors: Vec<_> = errors.iter().map(ToString::to_string).collect();
