@@ -62,7 +62,7 @@ pub fn keep(wanted: &TreeOptions<'_>, target: &Path) -> Result<Option<BundledTre
     let ask = RepositoryPaths::call(&["HEAD^{commit}", "HEAD^{tree}"]);
     let Ok(printed) = wanted.git.bytes(&ask, &[]) else { return Ok(None) };
     let (paths, [commit, tree]) = RepositoryPaths::read(&printed)?;
-    TreeKeeper::new(wanted, paths, Head { commit, tree })?.keep(target).map(Some)
+    TreeKeeper::new(wanted, paths, HeadCommit { commit, tree })?.keep(target).map(Some)
 }
 
 /// A tree that was made of objects alone, on top of a commit.
@@ -107,7 +107,7 @@ fn head_commit() -> Call {
 }
 
 /// The commit that a repository is at, and its tree.
-struct Head {
+struct HeadCommit {
     commit: ObjectId,
     tree: ObjectId,
 }
@@ -127,7 +127,7 @@ struct TreeKeeper<'w> {
 }
 
 impl<'w> TreeKeeper<'w> {
-    fn new(wanted: &'w TreeOptions<'w>, paths: RepositoryPaths, head: Head) -> Result<Self, TreeError> {
+    fn new(wanted: &'w TreeOptions<'w>, paths: RepositoryPaths, head: HeadCommit) -> Result<Self, TreeError> {
         let RepositoryPaths { top, objects, index } = paths;
         let git = wanted.git.at(&top);
         let place = transient::directory("ll-tree-")?;

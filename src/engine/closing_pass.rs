@@ -13,7 +13,7 @@ use super::event::{
     ClosingPassCheck, ClosingPassEnd, ClosingPassProof, ClosingPassStart, Event, LoopComplete, PassResult,
     TAIL,
 };
-use super::going_pass::{Pass, Proof, RefusedCheck};
+use super::going_pass::{Pass, ProofRun, RefusedCheck};
 use super::outcome::{Outcome, TerminatedBy};
 use super::request::{ActionRequest, AsideRequest, Recheck, RestoreRequest};
 use super::verification::{CheckRecord, Confirmed, JudgesStanding, Reason, Verification};
@@ -151,7 +151,7 @@ impl Engine<'_> {
 
     /// Returns how the tests that were added are run without the work of the run, where somebody wants to know and the
     /// checks that run them can be made once more.
-    fn proof(&self, verification: &Verification, judges: &JudgesFound) -> Option<Proof> {
+    fn proof(&self, verification: &Verification, judges: &JudgesFound) -> Option<ProofRun> {
         let wanted = judges.to_prove.as_ref()?;
         let Some(StartTree::Known(start)) = &self.start.event.tree else { return None };
         let is_meant = |check: &&CheckRecord| {
@@ -166,7 +166,7 @@ impl Engine<'_> {
             hide: wanted.others.clone(),
             in_part: Vec::new(),
         };
-        let proof = Proof { tests: wanted.tests.clone(), start, checks, passed: 0, is_answered: true };
+        let proof = ProofRun { tests: wanted.tests.clone(), start, checks, passed: 0, is_answered: true };
         (!proof.checks.is_empty()).then_some(proof)
     }
 

@@ -27,9 +27,9 @@ pub(super) struct Pass {
     /// was put aside before. None where that is of no use, or was done.
     pub(super) again: Option<AsideRequest>,
     /// The tests that were added and are still to be run without the work of the run.
-    pub(super) proofs: VecDeque<Proof>,
+    pub(super) proofs: VecDeque<ProofRun>,
     /// Those that are run so now, with what was seen so far.
-    pub(super) proving: Option<Proof>,
+    pub(super) proving: Option<ProofRun>,
     /// The tests that pass without the work.
     pub(super) proves_nothing: Vec<String>,
     /// Whether the judges of the start are in their places.
@@ -95,7 +95,7 @@ const MOST_ALONE: usize = 8;
 
 /// Tests that a run has added, run without its work: those that pass prove nothing.
 #[derive(Clone)]
-pub(super) struct Proof {
+pub(super) struct ProofRun {
     pub(super) tests: Vec<AddedTest>,
     /// The work, which is as it was at the start meanwhile, and the other tests, which are out of the way.
     pub(super) start: AsideRequest,
@@ -106,7 +106,7 @@ pub(super) struct Proof {
     pub(super) is_answered: bool,
 }
 
-impl Proof {
+impl ProofRun {
     /// Returns a proof for each of the files, in which the others are out of the way, too.
     fn alone(&self) -> Vec<Self> {
         let one = |test: &AddedTest| {
