@@ -8,6 +8,8 @@ use serde_json::{Map, Value, json};
 use super::mock_witness::mock;
 use super::proof::WalkStep;
 use super::test_file::GENERATED;
+use crate::base::path::Segment;
+use crate::base::template::{Namespace, Template, TemplateFallback};
 use crate::definition::schema::{Parameter, ParameterType};
 use crate::machine::{Machine, Target};
 
@@ -114,11 +116,25 @@ pub fn given(machine: &Machine) -> Map<String, Value> {
     let has_param = |name: &str| machine.parameters.keys().any(|known| known.as_str() == name);
     let inputs = machine.required_inputs.iter().filter(|name| !has_param(name.as_str()));
     let context: Map<String, Value> = inputs.map(|name| (name.to_string(), "text".into())).collect();
-    let all = [("params", params), ("context", context)];
+    let all = [("params", params), ("context", context), ("env", environment(machine))];
     all.into_iter()
         .filter(|(_, map)| !map.is_empty())
         .map(|(key, map)| (key.to_owned(), map.into()))
         .collect()
+}
+
+/// Returns values for the variables of the environment without which the loop has no context.
+fn environment(machine: &Machine) -> Map<String, Value> {
+    let texts = machine.context.values().filter_map(Value::as_str);
+    let templates: Vec<Template> = texts.filter_map(|text| Template::parse(text).ok()).collect();
+    let named = templates.iter().flat_map(Template::expressions).filter(|expression| {
+        expression.namespace == Namespace::Env && expression.fallback == TemplateFallback::Required
+    });
+    let names = named.filter_map(|expression| match expression.path.first() {
+        Some(Segment::Key(name)) => Some(name.clone()),
+        Some(Segment::Index(_)) | None => None,
+    });
+    names.map(|name| (name, "text".into())).collect()
 }
 
 fn example(parameter: &Parameter) -> Value {

@@ -164,6 +164,17 @@ fn a_run_that_is_killed_again_is_resumed_again() {
 }
 
 #[test]
+fn walks_are_given_what_a_loop_needs() {
+    let text = "name: tidy\ninitial: show\nparameters: { times: { type: integer, required: true } }\ncontext: { home: \
+                \"${env.HOME}\", from: \"${env.HERE:-here}\" }\nstates:\n  show: { action: \"echo ${context.times} \
+                ${context.home:shell} ${context.from:shell}\", on_yes: done }\n  done: { terminal: true }\n";
+    let cases = only("{name: shows, given: {params: {times: 1}, env: {HOME: /}}, mocks: {show: {exit: 0}}}");
+    let project = Project::new().file(".loops/tidy.yaml", text).file(".loops/tests/tidy.test.yaml", &cases);
+    let ran = project.run(&["test", "--fuzz", "20"]).code(0);
+    assert!(ran.stdout.contains("20 walks"), "{}", ran.stdout);
+}
+
+#[test]
 fn walks_do_not_resume_for_ever_what_has_spent_its_budget() {
     let text = "name: tidy\ninitial: fix\nbudget: { llm_calls: 2 }\nstates:\n  fix: { action_type: prompt, action: mend it, \
                 next: check }\n  check: { action: make check, on_yes: done, on_no: fix }\n  done: { terminal: true }\n";
