@@ -45,6 +45,11 @@ impl Answered {
         Self { field: None, yes: owned(&YES), no: owned(&NO), zero: Vec::new(), source: None }
     }
 
+    /// Tells whether it reads a word as `yes` or `no`.
+    pub fn reads(&self, word: &str) -> bool {
+        self.yes.iter().chain(&self.no).any(|known| known == word)
+    }
+
     /// Returns what a word of the answer means.
     fn verdict(&self, word: &str) -> Option<Verdict> {
         let is_in = |words: &[String]| words.iter().any(|known| known == word);

@@ -9,6 +9,7 @@ use crate::board::OperationKind;
 use crate::definition::schema::Loop;
 use crate::engine::event::{Event, RouteReason, Stamped};
 use crate::engine::outcome::TerminatedBy;
+use crate::evaluate::Evaluate;
 use crate::evaluate::verdict::Verdict;
 use crate::machine::check::place_of_way;
 use crate::machine::explore::{BOUND, Exploration, Situation, explore};
@@ -101,7 +102,8 @@ pub fn edges(machine: &Machine, definition: &Loop) -> Vec<LoopEdge> {
                 None => state(&step.name),
             };
             let to = machine.name_of(to).clone();
-            let is_reachable = is_reachable && !is_never_answered(machine, step, &word);
+            let is_never = is_never_answered(machine, step, &word) || is_read_otherwise(step, &one, &word);
+            let is_reachable = is_reachable && !is_never;
             add(LoopEdge { id: EdgeId::new(step.name.as_str(), word), to, key, is_reachable });
         }
     }
@@ -128,6 +130,13 @@ fn is_never_answered(machine: &Machine, step: &Step, word: &str) -> bool {
         | OperationKind::Split
         | OperationKind::GiveUp => false,
     }
+}
+
+/// Tells whether a word that stands for any other never falls, because answers with it are read as `yes` or `no`.
+fn is_read_otherwise(step: &Step, one: &Move, word: &str) -> bool {
+    let Some(Evaluate::Answer(answered)) = &step.evaluate else { return false };
+    let is_any_other = one.way.as_ref().is_some_and(|way| matches!(way.key, RouteKey::AnyOther));
+    is_any_other && answered.reads(word)
 }
 
 fn state(name: &StateName) -> DocPath {

@@ -120,9 +120,6 @@ fn every_loop_in_the_documentation_is_tested() {
 /// Returns how much of a loop its tests have to take and to notice.
 fn bounds(shown: &str) -> &'static [&'static str] {
     match shown {
-        // The board never aborts where no supervisor judges, and the form of an answer leaves no word but those that are
-        // read as `yes` and `no`. The model knows neither.
-        "language/add-login" => &["--min-edges", "95", "--mutate", "--min-killed", "90"],
         // They have the states of `language/add-login`, and tests for what is particular to them.
         "agents/add-auth" | "agents/narrow" | "agents/limited" => &[],
         _ => &["--min-edges", "100", "--mutate", "--min-killed", "90"],
