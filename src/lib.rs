@@ -17,6 +17,7 @@
 //!         ├── ci        providers: log, detection, status, check, comment
 //!         ├── bundle    a run in one file
 //!         ├── forge     servers that keep repositories
+//!         ├── reuse     what need not be run again
 //!         └── run       the driver: performs what the engine asks
 //!              ├── git       git, called in one way
 //!              ├── host      the CLIs of agents
@@ -131,6 +132,7 @@ mod machine;
 mod people;
 mod process;
 mod report;
+mod reuse;
 mod run;
 mod sandbox;
 mod session;
@@ -247,6 +249,9 @@ pub mod internals {
     }
     pub mod report {
         pub use crate::report::*;
+    }
+    pub mod reuse {
+        pub use crate::reuse::*;
     }
     pub mod run {
         pub use crate::run::*;

@@ -1,7 +1,7 @@
 //! Knows by their paths the files that ll-loop itself writes into a working tree: they are never work of a run.
 
 /// What ll-loop writes into `.loops`.
-const IN_LOOPS: [&[u8]; 4] = [b".running", b".history", b".worktrees", b".gitignore"];
+const IN_LOOPS: [&[u8]; 5] = [b".running", b".history", b".worktrees", b".reuse", b".gitignore"];
 
 /// What the names of bundles end with.
 const BUNDLE: &[u8] = b".llz";

@@ -317,6 +317,8 @@ mod tests {
         ##teamcity[setParameter name='ll-loop.outcome' value='failure']
         ##teamcity[setParameter name='ll-loop.exit-code' value='1']
         ##teamcity[setParameter name='ll-loop.verified' value='false']
+        ##teamcity[setParameter name='ll-loop.reused' value='false']
+        ##teamcity[setParameter name='ll-loop.reused-from' value='']
         ##teamcity[setParameter name='ll-loop.final-state' value='failed']
         ##teamcity[setParameter name='ll-loop.iterations' value='3']
         ##teamcity[setParameter name='ll-loop.steps' value='5']

@@ -33,6 +33,7 @@ use super::commands::replay::ReplayArgs;
 use super::commands::report::ReportArgs;
 use super::commands::repro::ReproArgs;
 use super::commands::resume::ResumeArgs;
+use super::commands::reuse::ReuseArgs;
 use super::commands::rewind::RewindArgs;
 use super::commands::run::RunArgs;
 use super::commands::schema::SchemaArgs;
@@ -99,6 +100,9 @@ pub(super) enum Command {
     List(ListArgs),
     /// Plan the items of loops over many jobs, such as one for each package of a repository
     Plan(PlanArgs),
+    /// Show what a run need not do again: its key, and the results that are kept by their keys
+    #[command(subcommand)]
+    Reuse(ReuseArgs),
     /// Make one result of what the legs of a plan have left
     Merge(Box<MergeArgs>),
     /// Write a first loop for this repository, from its own checks, and the workflow that runs it
@@ -191,7 +195,7 @@ const GROUPS: [(&str, &[&str]); 7] = [
     ("Look", &["status", "logs", "history", "why", "report", "diff", "stats", "replay"]),
     ("Go on", &["stop", "resume", "answer", "rewind", "repro"]),
     ("Share", &["bundle", "deliver", "publish", "artifact"]),
-    ("CI", &["plan", "merge", "command", "until-done"]),
+    ("CI", &["plan", "merge", "reuse", "command", "until-done"]),
     ("Agents", &["criteria", "hook"]),
     ("The program", &["lsp", "completions", "man", "schema", "version", "help"]),
 ];

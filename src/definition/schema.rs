@@ -113,6 +113,8 @@ record! {
         on_change: Option<OnChange>,
         /// Whether checks whose verdict fell on another tree are run once more before a success.
         closing_pass: bool = true,
+        /// When the result of a run stands for later ones: nothing that its checks read has changed since.
+        reuse: Option<Reuse>,
         /// How often a run may hand off to a new session by itself.
         max_handoffs: Count = Count::of(10),
         /// Who may answer its questions for people, where those are answered on a server.
@@ -520,6 +522,26 @@ impl Decode for StallAction {
         json!({"anyOf": [{"const": "stop"}, Early::<StateName>::schema(definitions)]})
     }
 }
+
+record! {
+    /// What the checks of a loop read, so that a run need not be made again while none of it changes.
+    pub struct Reuse {
+        /// Patterns of files, as in `.gitignore`, from the root of the repository. They may hold `${context.…}` and
+        /// `${param.…}`.
+        inputs: Vec<Template>,
+        /// Commands whose output says which tools there are, such as `rustc -V`. No shell reads them.
+        tools: Vec<String> = Vec::new(),
+        /// Names of variables of the environment.
+        env: Vec<String> = Vec::new(),
+        /// How long the result of a run is used.
+        max_age: Duration = crate::definition::schema::STANDARD_AGE,
+        /// One run in so many is made although it could have been reused, to see whether it comes to the same.
+        verify_every: Count = Count::of(50),
+    }
+}
+
+/// How long the result of a run is used where the loop does not say it: 30 days.
+const STANDARD_AGE: Duration = Duration::from_hours(30 * 24);
 
 record! {
     /// How often in a row a state has to pass before it is left: it is entered again until then. A verdict that does not pass

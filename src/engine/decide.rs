@@ -82,6 +82,7 @@ impl Engine<'_> {
             | Event::ClosingPassStart(_)
             | Event::ClosingPassCheck(_)
             | Event::ClosingPassProof(_)
+            | Event::Reused(_)
             | Event::ClosingPassEnd(_)
             | Event::SubLoopStart { .. }
             | Event::SubLoopComplete(_)

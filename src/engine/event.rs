@@ -13,6 +13,7 @@ use super::changes::{Changes, SeenTree, StartTree, TreeEntry, unsettled};
 use super::night::Night;
 use super::outcome::{Outcome, Signal, TerminatedBy};
 use super::question::{Awaiting, GivenAnswer};
+use super::reused::ReusedRun;
 use super::sandbox_event::SandboxEvent;
 use super::state_result::StateResult;
 use super::verification::{Reason, Verification};
@@ -37,6 +38,8 @@ pub const TAIL: usize = 8 * 1024;
 pub enum Event {
     /// The run began.
     LoopStart(LoopStart),
+    /// An earlier run stands for this one: nothing is run.
+    Reused(Box<ReusedRun>),
     /// The run goes on after it was left.
     LoopResume(LoopResume),
     /// A person answered the question that the run was saved with.

@@ -40,6 +40,8 @@ pub mod outcome;
 pub mod past;
 pub mod question;
 pub mod request;
+pub mod reused;
+mod reused_end;
 pub mod run;
 pub mod sandbox_event;
 mod scope;
@@ -58,6 +60,7 @@ use outcome::Asker;
 use past::Past;
 use question::{GivenAnswer, MergedHead, People};
 use request::{ActionRequest, Input, MeasureRequest, Next, Recheck, UnexpectedInput};
+use reused::ReusedRun;
 use run::placed::Placement;
 use run::{Pending, Phase, Run};
 use state_result::StateResult;
@@ -98,6 +101,8 @@ pub struct Start {
     pub captured: IndexMap<String, StateResult>,
     /// Whether a sub-loop works on the tree of the run around it, and that one is known.
     pub shares_tree: bool,
+    /// The earlier run that stands for this one, which then does nothing.
+    pub reused: Option<Box<ReusedRun>>,
 }
 
 impl Start {
@@ -118,6 +123,7 @@ impl Start {
             people: People::Here,
             captured: IndexMap::new(),
             shares_tree: false,
+            reused: None,
         }
     }
 }
@@ -294,6 +300,11 @@ impl<'m> Engine<'m> {
                 self.record(Event::LoopStart(self.start.event.clone()), events);
                 if let Some(placement) = self.placement.take() {
                     self.run.place_at(self.machine, *placement);
+                }
+                if let Some(reused) = &self.start.reused {
+                    let (reused, end) = (reused.clone(), self.reused_end(reused));
+                    self.record(Event::Reused(reused), events);
+                    self.record(Event::LoopComplete(end), events);
                 }
             }
             (Waiting::Resume(how), Input::Begin) => {

@@ -76,6 +76,7 @@ fn start(strict: bool) -> Start {
             schema: event::SCHEMA,
         },
         shares_tree: false,
+        reused: None,
         at: Timestamp::from_millis(0),
         context: Map::new(),
         env: BTreeMap::from([("HOME".to_owned(), "/home/x".to_owned())]),
@@ -276,6 +277,7 @@ fn traced(events: &[Event]) -> String {
     for event in events {
         let _ = match event {
             Event::LoopStart(_) | Event::LoopResume(_) => Ok(()),
+            Event::Reused(reused) => write!(out, "{}", reused.words()),
             Event::Approval(given) => write!(out, " {}", given.sentence()),
             Event::StateEnter { state, iteration, step, attempt } => {
                 write!(

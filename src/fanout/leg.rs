@@ -45,7 +45,9 @@ use crate::session::start::begin::Begun;
 use crate::session::start::resume::Resumption;
 
 /// The outputs that one run has, and a leg has not.
-const OF_ONE: [&str; 13] = [
+const OF_ONE: [&str; 15] = [
+    "reused",
+    "reused-from",
     "final-state",
     "iterations",
     "steps",

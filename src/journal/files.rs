@@ -52,7 +52,7 @@ fn keep_others_out(directory: &Path, loops: &Path) -> io::Result<()> {
 }
 
 /// The directories in `.loops` that no commit should have.
-const OURS: [&str; 3] = [".running", ".history", ".worktrees"];
+const OURS: [&str; 4] = [".running", ".history", ".worktrees", ".reuse"];
 
 /// Adds the directories of runs to those that this clone ignores, in `info/exclude`, which no action commits or cleans.
 fn exclude(loops: &Path) -> io::Result<()> {

@@ -12,7 +12,7 @@ use super::{
     Action, ActionSetting, Artifact, Binding, BoardAction, Budget, Cap, End, EndId, Fallback, JudgedBy, Llm,
     LoopLimits, Machine, Maintain, Meaning, Params, PromptAction, Retry, Routes, ShellAction, Stall, Step,
     StepId, SubLoopAction, SubLoopInput, Target, TokenPrice, ToolAction, action, answerers, asking_states,
-    graph, notified, observations,
+    graph, notified, observations, reusable,
 };
 use crate::base::decode;
 use crate::base::diagnostic::{Diagnostic, Diagnostics, FindingPlace, Severity, nearest};
@@ -172,6 +172,7 @@ impl<'d> Compiler<'d> {
             on_change: definition.on_change,
             judges: judges(definition),
             makes_closing_pass: definition.closing_pass,
+            reuse: definition.reuse.clone(),
             sandbox: definition.sandbox.clone(),
             notify,
             artifact: self.artifact(),
@@ -187,6 +188,7 @@ impl<'d> Compiler<'d> {
         };
         machine.referred = referred(&machine);
         machine.repeating = graph::repeating(&machine);
+        reusable::check(&machine, &mut self.problems);
         if self.is_whole {
             self.problems.extend(unknown_names::unknown(&machine));
         } else {

@@ -14,7 +14,7 @@ use crate::base::template::Template;
 use crate::base::text::one_line;
 use crate::board;
 use crate::definition::schema::Parameter;
-pub use crate::definition::schema::{BrokerUse, NotifyShape, OnChange, OnHandoff, Phase, SignalKind};
+pub use crate::definition::schema::{BrokerUse, NotifyShape, OnChange, OnHandoff, Phase, Reuse, SignalKind};
 use crate::evaluate::Evaluate;
 use crate::evaluate::field::Field;
 use crate::evaluate::verdict::{Observes, Verdict};
@@ -35,6 +35,7 @@ pub mod most_calls;
 pub mod notified;
 pub mod observations;
 pub mod provided;
+pub mod reusable;
 pub mod routing;
 pub mod run_variables;
 
@@ -122,6 +123,8 @@ pub struct Machine {
     pub judges: Declared,
     /// Whether checks whose verdict fell on another tree are run once more before a success.
     pub makes_closing_pass: bool,
+    /// What its checks read, where its results stand for later runs.
+    pub reuse: Option<Reuse>,
     /// How actions are confined, where the loop says so for all of them.
     pub sandbox: Option<SandboxRules>,
     /// How often a run may hand off to a new session by itself.

@@ -149,7 +149,9 @@ impl CiLog {
                 self.levels.verdict_due = true;
                 self.close_group()
             }
-            Event::Route { reason: RouteReason::Maintain, .. } | Event::ClosingPassEnd(_) => {
+            Event::Route { reason: RouteReason::Maintain, .. }
+            | Event::ClosingPassEnd(_)
+            | Event::Reused(_) => {
                 self.close_group()?;
                 self.say(event)
             }

@@ -183,6 +183,7 @@ impl Console {
             | Event::ClosingPassCheck(_)
             | Event::ClosingPassProof(_)
             | Event::ClosingPassEnd(_)
+            | Event::Reused(_)
             | Event::Stall { .. } => self.note(event),
             Event::Evaluate { .. } | Event::Route { .. } if by_task => self.stage(),
             Event::Evaluate { .. } => {

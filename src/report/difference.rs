@@ -133,6 +133,7 @@ impl Trail {
             | Event::ClosingPassStart(_)
             | Event::ClosingPassCheck(_)
             | Event::ClosingPassProof(_)
+            | Event::Reused(_)
             | Event::ClosingPassEnd(_)
             | Event::Backoff { .. }
             | Event::Warning { .. }

@@ -32,6 +32,7 @@ use crate::engine::event::{
 };
 use crate::engine::outcome::{Outcome, TerminatedBy};
 use crate::engine::question::{Awaiting, GivenAnswer};
+use crate::engine::reused::ReusedRun;
 use crate::evaluate::model::Usage;
 use crate::evaluate::verdict::Observes;
 
@@ -191,10 +192,16 @@ pub struct Digest {
     passes: Passes,
     end: Option<LoopComplete>,
     closing_pass: Vec<ClosingPassCheck>,
+    reused: Option<Box<ReusedRun>>,
     fold: Fold,
 }
 
 impl Digest {
+    /// Returns the earlier run that stands for this one, if one does.
+    pub fn reused(&self) -> Option<&ReusedRun> {
+        self.reused.as_deref()
+    }
+
     /// Returns the checks that were made once more at the end.
     pub fn closing_pass(&self) -> &[ClosingPassCheck] {
         &self.closing_pass
@@ -338,6 +345,7 @@ impl Digest {
                     self.warn(None, &message);
                 }
             }
+            Event::Reused(reused) => self.reused = Some(reused.clone()),
             Event::Approval(approval) => self.approvals.push(approval.clone()),
             Event::LoopResume(resume) => {
                 if let Some(start) = &mut self.start {

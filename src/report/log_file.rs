@@ -99,6 +99,7 @@ impl Sink for LogFile {
             | Event::ClosingPassStart(_)
             | Event::ClosingPassCheck(_)
             | Event::ClosingPassProof(_)
+            | Event::Reused(_)
             | Event::ClosingPassEnd(_)
             | Event::Backoff { .. }
             | Event::Warning { .. }

@@ -127,6 +127,7 @@ fn mark(stamped: &Stamped) -> Option<u64> {
         | Event::ClosingPassStart(_)
         | Event::ClosingPassCheck(_)
         | Event::ClosingPassProof(_)
+        | Event::Reused(_)
         | Event::ClosingPassEnd(_)
         | Event::Judge { .. }
         | Event::Sandbox(_)

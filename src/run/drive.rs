@@ -92,7 +92,8 @@ async fn drive(engine: &mut Engine<'_>, world: &mut World) -> Result<LoopComplet
         tokio::task::yield_now().await;
         let input = match engine.next() {
             Next::Done(complete) => {
-                if !is_measured {
+                // A run that was reused has made nothing to leave.
+                if !is_measured && engine.start().reused.is_none() {
                     artifact_copy::leave(engine, world);
                 }
                 return Ok(complete.clone());

@@ -305,6 +305,17 @@ fn commands<'a>(request: &'a JudgingRequest, placed: &'a [PlacedCommand]) -> Vec
     of.collect()
 }
 
+/// Returns the paths of what the checks of a loop run or obey in a working tree, there or not. `inside` is the directory of the
+/// run, from the top of the tree, and `env` what actions inherit.
+pub fn obeyed(
+    request: &JudgingRequest,
+    top: &Path,
+    inside: &str,
+    env: &BTreeMap<String, String>,
+) -> Vec<String> {
+    programs(request, &JudgingPlace { top, inside, env: SearchVariables::of(env) })
+}
+
 /// Returns the paths of what checks run or obey, there or not.
 pub(super) fn programs(request: &JudgingRequest, place: &JudgingPlace<'_>) -> Vec<String> {
     let placed: Vec<PlacedCommand> = request.commands.iter().map(|command| place.placed(command)).collect();

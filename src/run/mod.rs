@@ -19,7 +19,7 @@ pub mod host_patience;
 mod ignored;
 mod installed;
 mod installed_programs;
-mod judging;
+pub mod judging;
 mod learning;
 pub mod leftovers;
 pub mod leg_start;

@@ -184,8 +184,22 @@ pub struct BeginOptions {
     pub no_closing_pass: bool,
     /// The paths that it claims, instead of those that the loop says.
     pub scope: Option<Vec<String>>,
+    /// Whether an earlier run may stand for it.
+    pub reuse: ReuseUse,
     /// How it behaves.
     pub run: RunOptions,
+}
+
+/// Whether an earlier run may stand for one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ReuseUse {
+    /// Where the loop says what its checks read.
+    #[default]
+    Allowed,
+    /// Never: it is run.
+    Never,
+    /// Without one, nothing is run.
+    Only,
 }
 
 /// How a run is resumed. The options of its beginning still hold.

@@ -11,7 +11,7 @@ from runner import ROOT
 ACTIONS = ["action.yml", "deliver/action.yml", "docker/action.yml", "merge/action.yml", "plan/action.yml", "setup/action.yml"]
 # The contract of the program: what it writes to GITHUB_OUTPUT.
 OUTPUTS = {
-    "outcome", "exit-code", "verified", "final-state", "iterations", "steps", "duration-ms", "run-id", "handoff",
+    "outcome", "exit-code", "verified", "reused", "reused-from", "final-state", "iterations", "steps", "duration-ms", "run-id", "handoff",
     "awaiting", "continuation", "key", "artifact-name", "resume-from", "report-dir", "junit", "summary", "cost-usd", "changed-files", "patch",
 }  # fmt: skip
 

@@ -30,6 +30,7 @@ pub(crate) mod replay;
 pub(crate) mod report;
 pub(crate) mod repro;
 pub(crate) mod resume;
+pub(crate) mod reuse;
 pub(crate) mod rewind;
 pub(crate) mod run;
 pub(crate) mod sandbox;

@@ -18,7 +18,7 @@ use crate::session::audience::Audience;
 use crate::session::context::Session;
 use crate::session::environment::Environment;
 use crate::session::error::Error;
-use crate::session::options::BeginOptions;
+use crate::session::options::{BeginOptions, ReuseUse};
 use crate::session::start::begin::{Begun, BoundLoop, SkippedRun};
 
 /// What is run of other repositories.
@@ -28,6 +28,27 @@ pub(super) struct CopyFlags {
     /// `.loops/lock.json` does not name
     #[arg(long)]
     accept_changes: bool,
+}
+
+/// Whether an earlier run may stand for one.
+#[derive(Clone, Debug, Default, Args)]
+pub(super) struct ReuseFlags {
+    /// Run the loop even where an earlier run has verified the same
+    #[arg(long, conflicts_with = "reuse_only")]
+    no_reuse: bool,
+    /// Run nothing: succeed where an earlier run has verified the same, and exit with 2 otherwise
+    #[arg(long)]
+    reuse_only: bool,
+}
+
+impl ReuseFlags {
+    fn wanted(&self) -> ReuseUse {
+        match (self.no_reuse, self.reuse_only) {
+            (true, _) => ReuseUse::Never,
+            (false, true) => ReuseUse::Only,
+            (false, false) => ReuseUse::Allowed,
+        }
+    }
 }
 
 /// Which items of a plan are run.
@@ -96,6 +117,8 @@ pub(in crate::cli) struct RunArgs {
     /// Never make checks once more at the end, whatever the file says: where that would be needed, the run is not verified
     #[arg(long)]
     pub(super) no_closing_pass: bool,
+    #[command(flatten)]
+    pub(super) reuse: ReuseFlags,
     #[command(flatten)]
     pub(super) copies: CopyFlags,
     /// The model for prompts of states that name none, also in loops that this one runs
@@ -192,6 +215,7 @@ fn options(args: &RunArgs, env: &Environment) -> Result<BeginOptions, Error> {
         on_change: args.on_change.as_deref().and_then(OnChange::by_word),
         no_closing_pass: args.no_closing_pass,
         scope: None,
+        reuse: args.reuse.wanted(),
         run: flags::run(&args.run, env)?,
     })
 }

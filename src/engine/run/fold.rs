@@ -111,6 +111,7 @@ impl Run {
             Event::ClosingPassStart(_)
             | Event::ClosingPassCheck(_)
             | Event::ClosingPassProof(_)
+            | Event::Reused(_)
             | Event::ClosingPassEnd(_)
             | Event::Sandbox(_) => {}
             Event::VerdictTree { state, tree } => self.place_verdict(state, tree),

@@ -51,6 +51,9 @@ impl Digest {
             Outcome::Success if end.verified && self.is_until_clean() => {
                 sentence.words(&text::one_line(&end.reason, 300))
             }
+            Outcome::Success if end.verified && self.reused().is_some() => {
+                sentence.words(&text::one_line(&end.reason, 300))
+            }
             Outcome::Success if end.verified => match self.tracker.passing() {
                 Some(step) => sentence.name(&step.state).words(" ").words(&step.said()),
                 None => sentence.words("ended at ").name(&end.final_state),

@@ -27,7 +27,9 @@ pub fn render(digest: &Digest) -> String {
         let value = head(kept.trim(), MAX_VALUE);
         let mut line = String::new();
         let _ = writeln!(line, "LL_LOOP_{}={value}", name.replace('-', "_").to_uppercase());
-        if !value.is_empty() && out.len() + line.len() <= MAX_BYTES {
+        // GitLab takes 20 variables, and this one says nothing then.
+        let is_said = !value.is_empty() && (name, value) != ("reused", "false");
+        if is_said && out.len() + line.len() <= MAX_BYTES {
             out.push_str(&line);
         }
     }

@@ -12,6 +12,7 @@ use crate::base::time::Timestamp;
 use crate::board::{Task, TaskId, TaskStatus};
 use crate::engine::event::ClosingPassCheck;
 use crate::engine::outcome::Outcome;
+use crate::engine::reused::{ReusedRun, ReusedState};
 use crate::report::board_work::BoardWork;
 use crate::report::digest::{Digest, EndKind, StateCount, green};
 use crate::report::shown_steps;
@@ -177,6 +178,10 @@ fn properties(digest: &Digest) -> Vec<Property> {
     if let Some(green) = digest.green() {
         properties.push(Property::new("ll.verification", clean(&green)));
     }
+    if let Some(reused) = digest.reused() {
+        properties.push(Property::new("ll.reused_from", clean(&one_line(&reused.run, 200))));
+        properties.push(Property::new("ll.reused_commit", reused.commit.as_str()));
+    }
     if digest.omitted() > 0 {
         properties.push(Property::new("ll.steps_omitted", digest.omitted().to_string()));
     }
@@ -198,11 +203,24 @@ fn cases(digest: &Digest) -> Vec<(TestCase, usize)> {
     let only_begun = digest.unfinished().or_else(cut).map(|step| &step.state);
     let only_begun = only_begun.filter(|state| !digest.states().contains_key(*state));
     let never = StateCount::default();
+    if let Some(reused) = digest.reused() {
+        return reused.states.iter().map(|state| reused_case(digest, reused, state)).collect();
+    }
     let states = digest.states().iter().chain(only_begun.map(|state| (state, &never)));
     states
         .filter(|(state, _)| is_shown(digest, state))
         .map(|(state, count)| state_case(digest, state, count))
         .collect()
+}
+
+/// Returns the case of a state of an earlier run that stands for this one.
+fn reused_case(digest: &Digest, reused: &ReusedRun, state: &ReusedState) -> (TestCase, usize) {
+    let mut case = TestCase::new(clean(state.state.as_str()), TestCaseStatus::success());
+    place(&mut case, digest, Some(&state.state));
+    case.set_time(Duration::ZERO);
+    case.add_property(Property::new("ll.reused_from", attribute(&reused.run)));
+    case.add_property(Property::new("ll.reused_duration_ms", state.duration_ms.to_string()));
+    (case, 2 * MARKUP)
 }
 
 /// Tells whether a state has a case: one that has only kept a task board was not there to be tested.

@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use crate::base::text::is_line_end;
+use crate::base::text::{is_line_end, one_line};
 use crate::base::time::millis;
 use crate::engine::event::LoopComplete;
 use crate::engine::outcome::Outcome;
@@ -25,6 +25,8 @@ pub fn outputs(digest: &Digest) -> Vec<(&'static str, String)> {
         ("outcome", digest.outcome_word().to_owned()),
         ("exit-code", of_end(end.map(|end| end.exit_code).or(none_code).map(|code| code.to_string()))),
         ("verified", of_run(digest.verified_word().map(str::to_owned), "false")),
+        ("reused", of_run(end.map(|_| digest.reused().is_some().to_string()), "false")),
+        ("reused-from", digest.reused().map(|reused| one_line(&reused.run, 200)).unwrap_or_default()),
         ("final-state", of_end(end.map(|end| end.final_state.to_string()))),
         ("iterations", digest.iterations().to_string()),
         ("steps", digest.step_count().to_string()),
@@ -72,6 +74,8 @@ mod tests {
         outcome=failure
         exit-code=1
         verified=false
+        reused=false
+        reused-from=
         final-state=failed
         iterations=3
         steps=5
@@ -94,6 +98,8 @@ mod tests {
         outcome=success
         exit-code=0
         verified=false
+        reused=false
+        reused-from=
         final-state=
         iterations=0
         steps=0
@@ -116,6 +122,8 @@ mod tests {
         outcome=incomplete
         exit-code=
         verified=
+        reused=
+        reused-from=
         final-state=
         iterations=1
         steps=1

@@ -56,6 +56,9 @@ pub fn render(digest: &Digest) -> String {
             .map(|warning| json!({"state": warning.state, "message": warning.message})).collect::<Vec<_>>(),
         "warnings_omitted": digest.more_warnings(),
     });
+    if let Some(reused) = digest.reused() {
+        value["reused"] = json!(reused);
+    }
     if let (Some(work), Some(fields)) = (digest.work(), value.as_object_mut()) {
         fields.extend(on_the_board(digest, work));
     }

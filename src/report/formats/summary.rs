@@ -118,6 +118,10 @@ fn headline(digest: &Digest, out: &mut String) {
         }
         facts.push(format!("exit code {}", end.exit_code));
     }
+    if let Some(reused) = digest.reused() {
+        let took = human(Duration::from_millis(reused.duration_ms));
+        facts.push(format!("reused from run {}, which took {took}", code(&reused.run, 200)));
+    }
     if !digest.run_id().is_empty() {
         facts.push(format!("run {}", code(digest.run_id(), 200)));
     }

@@ -134,6 +134,7 @@ impl Tracker {
             | Event::ClosingPassStart(_)
             | Event::ClosingPassCheck(_)
             | Event::ClosingPassProof(_)
+            | Event::Reused(_)
             | Event::ClosingPassEnd(_)
             | Event::Backoff { .. }
             | Event::Warning { .. }

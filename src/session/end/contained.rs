@@ -67,10 +67,12 @@ enum OutputKind {
 }
 
 /// The outputs of the action, in their order, and the one with which a later step uploads.
-const KNOWN: [(&str, OutputKind); 21] = [
+const KNOWN: [(&str, OutputKind); 23] = [
     ("outcome", OutputKind::Ending),
     ("exit-code", OutputKind::Code),
     ("verified", OutputKind::Verified),
+    ("reused", OutputKind::Saved),
+    ("reused-from", OutputKind::Label),
     ("final-state", OutputKind::Line),
     ("iterations", OutputKind::Count),
     ("steps", OutputKind::Count),

@@ -5,6 +5,7 @@ pub mod contained;
 pub mod finish;
 pub mod job_record;
 pub mod kept_nights;
+mod kept_reuse;
 pub mod killed;
 pub mod next_run;
 mod notify;

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::bundler::Bundler;
+use super::kept_reuse::{self, EndedReuse};
 use super::next_run::{UNSTORED, dispatch, subject};
 use super::notify::Telling;
 use super::publication::{self, Publication, Stage, publisher};
@@ -14,6 +15,7 @@ use super::{finish, successor};
 use crate::base::advised_command;
 use crate::base::name::LoopName;
 use crate::base::territory::Territory;
+use crate::ci::job_page;
 use crate::engine::event::{Handoff, LoopComplete, LoopResume};
 use crate::engine::outcome::Outcome;
 use crate::engine::past::Past;
@@ -51,6 +53,7 @@ use crate::session::prepare::confinement::SandboxDecision;
 use crate::session::prepare::left_behind;
 use crate::session::prepare::lock::Lock;
 use crate::session::prepare::prepared::Prepared;
+use crate::session::prepare::reuse_decision::PendingReuse;
 use crate::session::talk::Watched;
 
 /// A run that can start: it has its scope, its files and its journal.
@@ -80,6 +83,8 @@ pub(crate) struct Launch<'s> {
     pub(crate) worktree: Option<Worktree>,
     /// Whether the working tree is kept as it is before each step.
     pub(crate) snapshots: bool,
+    /// What is kept of it for later runs.
+    pub(crate) reuse: Option<Box<PendingReuse>>,
 }
 
 /// Where a run starts.
@@ -156,6 +161,7 @@ impl Launch<'_> {
             lock,
             worktree,
             snapshots,
+            reuse,
             ..
         } = self;
         let name = prepared.machine.name.clone();
@@ -224,6 +230,12 @@ impl Launch<'_> {
             session.talk.warning(&warning);
         }
         let run::Ended { complete, lost } = conduct(&mut engine, &mut world).await;
+        if let Some(pending) = reuse.filter(|_| lost.is_none()) {
+            let (id, journal) = (files.instance(), files.journal());
+            let (now, link) = (world.clock.now(), job_page::of_job(&session.env.lookup()));
+            let ended = EndedReuse { id, name: &name, complete: &complete, journal: &journal, now, link };
+            kept_reuse::settle(*pending, &ended, &world.cancel, session).await;
+        }
         say_the_rest(&mut world, session);
         let host = world.agents.host;
         let handoff = engine.run().handoff().cloned();

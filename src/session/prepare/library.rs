@@ -24,6 +24,7 @@ use crate::files::unsaved::UnsavedTexts;
 use crate::machine::check::{injection, unknown_names};
 use crate::machine::early::KnownValues;
 use crate::machine::provided::{self, Provided};
+use crate::machine::reusable::{self, Obstacle};
 use crate::machine::run_variables::{self, Given};
 use crate::machine::{Action, Machine, Step, SubLoopAction, SubLoopInput, compile, graph};
 use crate::run::sub_loop::DEEPEST;
@@ -225,6 +226,15 @@ impl Library {
         Some((Rc::clone(&known.machine), known.file.clone()))
     }
 
+    /// Says which of the loops below a machine keeps it from being reused, if one does.
+    pub(crate) fn obstacle(&mut self, machine: &Machine) -> Option<String> {
+        let of_below = self.below(machine).into_iter().find_map(|below| {
+            let Obstacle { state, does } = reusable::obstacle(&below)?;
+            Some(format!("`{state}` of the loop `{}`, which it runs, {does}", below.name))
+        });
+        of_below.or_else(|| self.untold(machine))
+    }
+
     /// Returns the files of the loops that were looked up so far: their names and texts.
     pub(crate) fn texts(&self) -> impl Iterator<Item = (String, String)> {
         self.known.values().flatten().flat_map(|known| known.texts.iter().cloned())
@@ -285,6 +295,7 @@ impl Library {
                 captured,
                 // A tree of its own is not the one that the run around it ends on.
                 shares_tree: request.worktree.is_none() && around.sees_tree(),
+                reused: None,
             },
             machine,
             workplace: None,
@@ -308,6 +319,12 @@ impl Library {
             }
         }
         self.check_copies(machine, &mut findings);
+        if let Some(why) = machine.reuse.as_ref().and_then(|_| self.obstacle(machine)) {
+            let place = FindingPlace::Key(DocPath::root().key("reuse"));
+            let help = "leave `reuse` out, or move the checks into a loop of their own";
+            let message = format!("the loop cannot be reused: {why}");
+            findings.push(Diagnostic::error(reusable::CODE, place, message).help(help));
+        }
         self.check_recursion(machine, &mut findings);
         findings.extend(self.injections(machine, &BTreeSet::new(), ForeignTexts::HandedOn));
         findings

@@ -1,8 +1,8 @@
 //! Checks a loop file without running it.
 
-use super::guidance;
 use super::library::Library;
 use super::prepared::{all_findings, refused};
+use super::{guidance, reuse_findings};
 use crate::base::diagnostic::Diagnostics;
 use crate::base::node::Node;
 use crate::definition::load::{self, LoadError, Located, Rejected};
@@ -64,6 +64,8 @@ impl Checker {
             let mut library = Library::after(self.library.take(), located);
             findings.extend(library.check(&machine));
             findings.extend(guidance::findings(&machine, &guidance::of_tree(&located.root)));
+            let scope = &loaded.definition.scope;
+            findings.extend(reuse_findings::findings(&machine, scope, &located.root));
             self.library = Some(library);
         }
         let name = Some(loaded.definition.name.to_string());

@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
-use super::guidance;
 use super::library::{Library, texts};
 use super::mistakes::mistakes;
+use super::{guidance, reuse_findings};
 use crate::base::diagnostic::{Diagnostics, Severity};
 use crate::base::text::plural;
 use crate::definition::builtin::is_builtin;
@@ -143,6 +143,7 @@ impl Session<'_> {
             findings.extend(check::check(machine, &loaded.definition));
             findings.extend(library.check(machine));
             findings.extend(guidance::findings(machine, &guidance::of_tree(&located.root)));
+            findings.extend(reuse_findings::findings(machine, &loaded.definition.scope, &located.root));
         }
         let Some(machine) = machine.filter(|_| !findings.has_errors()) else {
             let findings = without_notes(findings);

@@ -9,6 +9,7 @@ use super::entering::{assemble, open};
 use super::{changed_since, start_tree};
 use crate::base::advised_command;
 use crate::base::diagnostic::Severity;
+use crate::base::territory::Territory;
 use crate::base::text::plural;
 use crate::definition::load::DIRECTORY;
 use crate::engine::changes::StartTree;
@@ -21,6 +22,8 @@ use crate::process::clock::Clock;
 use crate::process::signal::Cancel;
 use crate::report::digest::{Digest, NotRun};
 use crate::report::graph;
+use crate::reuse::key::KeyParts;
+use crate::run::area::Area;
 use crate::run::projection::Projection;
 use crate::session::audience::Audience;
 use crate::session::context::Session;
@@ -33,10 +36,12 @@ use crate::session::error::Error;
 use crate::session::git::worktree::Worktree;
 use crate::session::git::{self};
 use crate::session::interrupts::Interrupts;
-use crate::session::options::{BeginOptions, RunOptions};
+use crate::session::options::{BeginOptions, ReuseUse, RunOptions};
 use crate::session::prepare::consent::Decided;
 use crate::session::prepare::lock::LeasedRun;
 use crate::session::prepare::prepared::Prepared;
+use crate::session::prepare::reuse_decision::{self, ReusableRun, ReuseDecision};
+use crate::session::prepare::reuse_key::{KeyQuestion, KeyedRun, no_key};
 use crate::session::prepare::variables::resolve;
 use crate::session::prepare::{claim, consent, key_holder, left_behind, lock, trust};
 use crate::session::read::fetch::Local;
@@ -116,6 +121,30 @@ impl<'s> BoundLoop<'s> {
         out.push_str(&graph::text(&graph::Graph::of_machine(machine)));
         out.push_str("\nnothing was run\n");
         out
+    }
+
+    /// Makes the key of the run, from everything that it would read.
+    ///
+    /// # Errors
+    /// The loop does not say what it reads, or something of that is not known.
+    pub(crate) fn reuse_key(self) -> Result<KeyParts, Error> {
+        let Self { session, mut prepared, options, files, context } = self;
+        let in_ci = options.run.audience.is_ci();
+        let Prepared { located, loaded, machine, library, .. } = &mut prepared;
+        let decided = consent::decide(&options.run.llm, located, loaded, machine, library, in_ci, session)?;
+        let mut run = ConfiguredRun { session, prepared, options, files, context, decided };
+        let territory = claim::territory(&run.prepared, &run.context, session, &session.redactor)?;
+        let area = start_tree::area(&territory, &run.options.run, session);
+        let Some(question) = run.key_question(&territory, &area, &Clock::start()) else {
+            return Err(Error::refused(format!(
+                "`{}` says nothing about `reuse`",
+                run.prepared.machine.name
+            ))
+            .with_hint("`reuse: {inputs: […]}` names the files that its checks read"));
+        };
+        let interrupts = Interrupts::listen(&session.stop_by)?;
+        let found = interrupts.block_on(question.ask(&interrupts.cancel()));
+        found.map(|found| found.parts).map_err(|why| Error::refused(no_key(&why).to_string()))
     }
 
     /// Claims the scope of the run, and makes its files.
@@ -208,7 +237,7 @@ impl<'s> ConfiguredRun<'s> {
         }
         let area = start_tree::area(&territory, &options.run, session);
         let judging = self.judging(&files, &clock);
-        let Self { prepared, options, context, .. } = &mut self;
+        let Self { prepared, options, .. } = &mut self;
         if let Some(start) = &options.run.item_start {
             let root = &prepared.located.root;
             let git = git::at(root, session);
@@ -223,6 +252,13 @@ impl<'s> ConfiguredRun<'s> {
                 worktree.close(true, session);
             }
         })?;
+        let unfit = match &tree {
+            _ if worktree.is_some() => Some("it works in a worktree of its own"),
+            StartTree::Known(_) => None,
+            StartTree::Unknown { unknown } => Some(unknown.as_str()),
+        };
+        let reuse = self.reuse((&territory, &area), unfit, &clock, &cancel).await?;
+        let Self { prepared, options, context, .. } = &mut self;
         let projection = Projection::new(&prepared.located.root, files.instance());
         let claimed = criteria::claim(&projection, &prepared.machine, context, session);
         let journal = claimed.and_then(|()| open(&files, &options.run, session)).inspect_err(|_| {
@@ -238,7 +274,15 @@ impl<'s> ConfiguredRun<'s> {
         let mut before = before.unwrap_or_default();
         before.warnings.extend(warnings);
         let sinks = sinks(prepared, &files, &options.run, &projection, session);
-        let start = self.start(&files, before, tree, &clock);
+        let mut start = self.start(&files, before, tree, &clock);
+        let reuse = match reuse {
+            ReuseDecision::Hit(reused) => {
+                start.reused = Some(reused);
+                None
+            }
+            ReuseDecision::Make(pending) => Some(pending),
+            ReuseDecision::None => None,
+        };
         let Self { session, prepared, options, decided, .. } = self;
         let root = &prepared.located.root;
         let snapshots = run_snapshots::are_kept(&options.run, decided.llm, root, session);
@@ -259,7 +303,39 @@ impl<'s> ConfiguredRun<'s> {
             lock,
             worktree,
             snapshots,
+            reuse,
         })
+    }
+
+    /// Decides whether an earlier run stands for this one.
+    async fn reuse(
+        &mut self,
+        (territory, area): (&Territory, &Area),
+        unfit: Option<&str>,
+        clock: &Clock,
+        cancel: &Cancel,
+    ) -> Result<ReuseDecision, Error> {
+        let wanted = self.options.reuse;
+        let Some(question) = self.key_question(territory, area, clock) else {
+            return match wanted {
+                ReuseUse::Only => Err(reuse_decision::unsaid(&self.prepared.machine.name)),
+                ReuseUse::Allowed | ReuseUse::Never => Ok(ReuseDecision::None),
+            };
+        };
+        let in_ci = self.options.run.audience.is_ci();
+        let run = ReusableRun { id: self.files.instance(), machine: &self.prepared.machine, in_ci, wanted };
+        if let Some(why) = unfit {
+            return reuse_decision::unfit(&run, why, self.session);
+        }
+        question.decide(&run, cancel, self.session).await
+    }
+
+    /// Returns what the key of the run is made of; nothing where the loop does not say what it reads.
+    fn key_question(&mut self, territory: &Territory, area: &Area, clock: &Clock) -> Option<KeyQuestion> {
+        self.prepared.machine.reuse.as_ref()?;
+        let judging = self.judging(&self.files, clock);
+        let Self { session, prepared, options, context, .. } = self;
+        KeyQuestion::of(prepared, KeyedRun { options, context, judging, territory, area }, session)
     }
 
     /// Returns what has to be known to tell which files judge the run, as far as it is known before it begins.

@@ -265,6 +265,8 @@ impl<'s> UnclaimedRun<'s> {
             lock,
             worktree,
             snapshots,
+            // What its first part has found may have changed since.
+            reuse: None,
         })
     }
 

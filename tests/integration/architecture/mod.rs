@@ -95,6 +95,22 @@ const ROOMS: &[Room] = &[
         &["call.rs", "raw_diff.rs", "error.rs", "status.rs"],
     ),
     mixed(
+        "reuse",
+        &["base", "files", "evaluate", "judges", "machine", "engine", "process", "git"],
+        &["fs_err", "sha2", "shlex"],
+        &[
+            "chosen_files.rs",
+            "eviction.rs",
+            "input_patterns.rs",
+            "key.rs",
+            "no_key.rs",
+            "origin.rs",
+            "record.rs",
+            "record_difference.rs",
+            "verifying.rs",
+        ],
+    ),
+    mixed(
         "forge",
         &["base", "files", "engine", "report", "people"],
         &["base64", "chrono", "console", "fs_err", "http", "sha1", "sha2", "tempfile", "ureq", "uuid", "zip"],
@@ -166,6 +182,8 @@ const ROOMS: &[Room] = &[
             "forge",
             "broker",
             "bundle",
+            "reuse",
+            "shell",
             "run",
             "ci",
         ],
@@ -383,6 +401,7 @@ const ROOMS: &[Room] = &[
             "doctor",
             "testing",
             "editor",
+            "reuse",
         ],
         &[
             "clap",
@@ -457,6 +476,7 @@ const EXCEPTIONS: &[(&str, &[&str])] = &[
     ("git/error.rs", &["std::io"]),
     // An address is read as one, and nobody is asked.
     ("broker/host_row.rs", &["std::net::IpAddr"]),
+    ("reuse/no_key.rs", &["std::io"]),
     // A stack that is large enough for what a stranger writes.
     ("evaluate/jq.rs", &["std::thread"]),
     ("report/annotations.rs", &["std::path"]),

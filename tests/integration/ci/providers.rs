@@ -131,6 +131,8 @@ fn a_run_on_azure() {
     ##vso[task.setvariable variable=outcome;isOutput=true;]failure
     ##vso[task.setvariable variable=exit_code;isOutput=true;]1
     ##vso[task.setvariable variable=verified;isOutput=true;]false
+    ##vso[task.setvariable variable=reused;isOutput=true;]false
+    ##vso[task.setvariable variable=reused_from;isOutput=true;]
     ##vso[task.setvariable variable=final_state;isOutput=true;]failed
     ##vso[task.setvariable variable=iterations;isOutput=true;]1
     ##vso[task.setvariable variable=steps;isOutput=true;]1
@@ -180,6 +182,8 @@ fn a_run_on_teamcity() {
     ##teamcity[setParameter name='ll-loop.outcome' value='failure']
     ##teamcity[setParameter name='ll-loop.exit-code' value='1']
     ##teamcity[setParameter name='ll-loop.verified' value='false']
+    ##teamcity[setParameter name='ll-loop.reused' value='false']
+    ##teamcity[setParameter name='ll-loop.reused-from' value='']
     ##teamcity[setParameter name='ll-loop.final-state' value='failed']
     ##teamcity[setParameter name='ll-loop.iterations' value='1']
     ##teamcity[setParameter name='ll-loop.steps' value='1']

@@ -1,0 +1,68 @@
+//! Ends a run that was not made: with what the earlier one verified, on the tree that there is now.
+
+use super::Engine;
+use super::changes::{Changes, KnownStart, StartTree, TreeChanges};
+use super::event::LoopComplete;
+use super::outcome::{Outcome, TerminatedBy};
+use super::reused::ReusedRun;
+use super::verification::{CheckRecord, Confirmed, JudgesRecord, Verification, VerifiedExtent};
+use crate::base::time::millis;
+
+impl Engine<'_> {
+    /// Ends a run for which an earlier one stands.
+    pub(super) fn reused_end(&self, reused: &ReusedRun) -> LoopComplete {
+        let start = match &self.start.event.tree {
+            Some(StartTree::Known(start)) => Some(&**start),
+            Some(StartTree::Unknown { .. }) | None => None,
+        };
+        let confirmed = |check: &CheckRecord| CheckRecord { confirmed: Confirmed::Reused, ..check.clone() };
+        let verification = Verification {
+            tree: start.map(|start| start.ids.tree.clone()),
+            checks: reused.checks.iter().map(confirmed).collect(),
+            judges: JudgesRecord::unchanged(),
+            suppressions: Vec::new(),
+            proves_nothing: Vec::new(),
+            reasons: Vec::new(),
+            stale: Vec::new(),
+            unknown: None,
+            dirty_start: None,
+            extent: VerifiedExtent::Whole,
+            spoils_success: false,
+        };
+        LoopComplete {
+            outcome: Outcome::Success,
+            terminated_by: TerminatedBy::Terminal,
+            final_state: reused.final_state.clone(),
+            iterations: 0,
+            steps: 0,
+            cycles: 0,
+            duration_ms: millis(self.now),
+            verified: true,
+            exit_code: Outcome::Success.exit_code(None),
+            signal: None,
+            reason: reused.words(),
+            changes: start.map(|start| Changes::Known(Box::new(unchanged(start, reused.has_uncommitted)))),
+            verification: Some(Box::new(verification)),
+        }
+    }
+}
+
+/// Returns what a run changes that does nothing.
+fn unchanged(start: &KnownStart, has_uncommitted: bool) -> TreeChanges {
+    let mut unseen = start.unseen.clone();
+    if has_uncommitted {
+        unseen.push("some of the inputs are in no commit".to_owned());
+    }
+    TreeChanges {
+        start: start.ids.clone(),
+        end: start.ids.clone(),
+        files: Vec::new(),
+        more: 0,
+        commits: Vec::new(),
+        before: start.before.clone(),
+        as_committed: start.entries.iter().all(|entry| !entry.tracked),
+        patch: None,
+        no_patch: None,
+        unseen,
+    }
+}

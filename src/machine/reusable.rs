@@ -1,0 +1,106 @@
+//! Which loops may be reused: those whose checks come to the same wherever they find the same. An agent, a person or a server
+//! may answer otherwise the next time, so a loop that asks one is refused.
+
+use crate::base::diagnostic::{Diagnostic, Diagnostics, FindingPlace};
+use crate::base::name::StateName;
+use crate::base::path::{DocPath, Segment};
+use crate::base::template::{Expression, Namespace};
+use crate::base::text::one_line;
+use crate::evaluate::Evaluate;
+use crate::machine::{Action, Machine, Reuse};
+
+/// The code of findings about `reuse`.
+pub const CODE: &str = "reuse";
+
+/// What keeps a loop from being reused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Obstacle {
+    /// The state.
+    pub state: StateName,
+    /// What it does, after its name.
+    pub does: &'static str,
+}
+
+/// Returns what keeps a loop from being reused, if something does. What the loops do that it runs is asked of them.
+pub fn obstacle(machine: &Machine) -> Option<Obstacle> {
+    let of_steps =
+        machine.steps().map(|(_, step)| (&step.name, step.action.as_ref(), step.evaluate.as_ref()));
+    let of_ends = machine.ends().map(|(_, end)| (&end.name, end.closing.as_ref(), None));
+    of_steps.chain(of_ends).find_map(|(state, action, evaluate)| {
+        let does = action.and_then(by_action).or_else(|| evaluate.and_then(by_evaluator))?;
+        Some(Obstacle { state: state.clone(), does })
+    })
+}
+
+fn by_action(action: &Action) -> Option<&'static str> {
+    match action {
+        Action::Prompt(_) | Action::Learning(_) => Some("asks an agent"),
+        Action::Tool(_) => Some("calls a tool of a server"),
+        Action::Approval(_) => Some("asks a person, whose answer is for one commit"),
+        Action::Board(_) => Some("plans its own work"),
+        Action::Shell(_) | Action::SubLoop(_) => None,
+    }
+}
+
+fn by_evaluator(evaluate: &Evaluate) -> Option<&'static str> {
+    if evaluate.asks() {
+        return Some("is judged by a model");
+    }
+    matches!(evaluate, Evaluate::Criteria(_)).then_some("reads the state of a piece of work")
+}
+
+/// Refuses a loop that cannot be reused, and patterns that are made of what is not known before a run.
+pub fn check(machine: &Machine, problems: &mut Diagnostics) {
+    let Some(reuse) = &machine.reuse else { return };
+    let path = DocPath::root().key("reuse");
+    if let Some(Obstacle { state, does }) = obstacle(machine) {
+        let message = format!("the loop cannot be reused: `{state}` {does}");
+        let help = "leave `reuse` out, or move the checks into a loop of their own";
+        let place = FindingPlace::Value(DocPath::root().key("states").key(state.as_str()));
+        let finding = Diagnostic::error(CODE, FindingPlace::Key(path.clone()), message).help(help);
+        problems.push(finding.related(place, "this state"));
+    }
+    inputs(machine, reuse, &path.key("inputs"), problems);
+    let is_name = |name: &&String| name.is_empty() || name.contains(['=', '\0']);
+    if let Some(name) = reuse.env.iter().find(is_name) {
+        let message = format!("`{}` is no name of a variable", one_line(name, 60));
+        problems.push(Diagnostic::error(CODE, FindingPlace::Value(path.key("env")), message));
+    }
+}
+
+fn inputs(machine: &Machine, reuse: &Reuse, path: &DocPath, problems: &mut Diagnostics) {
+    if reuse.inputs.is_empty() {
+        let message = "without inputs, every run would be the same as the first one";
+        let help = "name the files that the checks read: `inputs: [src/, tests/, pyproject.toml]`";
+        problems.push(Diagnostic::error(CODE, FindingPlace::Value(path.clone()), message).help(help));
+    }
+    for (at, input) in reuse.inputs.iter().enumerate() {
+        let unknown = input.expressions().find(|expression| !is_known_before(machine, expression));
+        if let Some(expression) = unknown {
+            let place = FindingPlace::Within(path.index(at), expression.span.clone());
+            let message = format!("`${{{expression}}}` is not known before a run");
+            let help = "inputs can be made of `${context.…}` and of `${param.…}`";
+            problems.push(Diagnostic::error(CODE, place, message).help(help));
+        }
+    }
+}
+
+fn is_known_before(machine: &Machine, expression: &Expression) -> bool {
+    let first = match expression.path.first() {
+        Some(Segment::Key(name)) => name.as_str(),
+        Some(Segment::Index(_)) | None => return false,
+    };
+    match expression.namespace {
+        Namespace::Context => true,
+        Namespace::Param => machine.parameters.keys().any(|name| name.as_str() == first),
+        Namespace::Captured
+        | Namespace::Prev
+        | Namespace::Result
+        | Namespace::State
+        | Namespace::Loop
+        | Namespace::Env
+        | Namespace::Messages
+        | Namespace::Criteria
+        | Namespace::Board => false,
+    }
+}

@@ -1,0 +1,191 @@
+//! Reads the files that a key is made of as they lie in the working tree. Which files there are is for git to say; what is in
+//! them is read by us, for an index can say of a file what is not so. Nothing but regular files and links is read, so that
+//! neither a pipe nor a device holds us up.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::io::{self, ErrorKind, Read as _};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest as _, Sha256};
+
+use super::chosen_files::{ChosenFiles, ListedTree};
+use super::key::KeyFile;
+use super::no_key::NoKey;
+use crate::base::file_mode::FileMode;
+use crate::base::gitpath;
+use crate::base::object::ObjectId;
+use crate::base::sum::Sum;
+use crate::files::read;
+use crate::git::call::Call;
+use crate::git::error::GitError;
+use crate::git::repository_paths::RepositoryPaths;
+use crate::git::runner::Git;
+
+/// Files from which on it pays to read them in several threads.
+const WORTH_THREADS: usize = 256;
+
+/// The most threads that read files.
+const MOST_THREADS: usize = 8;
+
+/// The files of a key with their contents.
+pub struct ReadFiles {
+    /// The inputs that are there.
+    pub inputs: BTreeMap<String, KeyFile>,
+    /// The judges, there or not.
+    pub judges: BTreeMap<String, Option<KeyFile>>,
+}
+
+/// Returns the top of the working tree that a directory is in, with all links followed.
+///
+/// # Errors
+/// There is no repository, or git does not say.
+pub fn top(git: &Git) -> Result<PathBuf, NoKey> {
+    let printed = git.bytes(&RepositoryPaths::call(&[]), &[])?;
+    let (RepositoryPaths { top, .. }, []) = RepositoryPaths::read(&printed)?;
+    let unreadable = |why| NoKey::Unreadable { path: top.display().to_string(), why };
+    top.canonicalize().map_err(unreadable)
+}
+
+/// Lists the files of the working tree that a key may be made of. `git` looks at its top. Ignored files are listed at these
+/// paths alone.
+///
+/// # Errors
+/// Git does not say.
+pub fn listed<'l>(git: &Git, literals: impl Iterator<Item = &'l str>) -> Result<ListedTree, NoKey> {
+    let mut tree = ListedTree::default();
+    for entry in paths(&git.bytes(&Call::new("ls-files").with(&["--stage", "-z"]), &[])?) {
+        // `100644 ID STAGE<tab>PATH`
+        let Some((head, path)) = entry.split_once('\t') else { continue };
+        let mut words = head.split(' ');
+        match (words.next(), words.next()) {
+            (Some("160000"), Some(id)) => {
+                let commit = ObjectId::parse(id).map_err(GitError::from)?;
+                tree.submodules.insert(path.to_owned(), commit);
+            }
+            _ => drop(tree.tracked.insert(path.to_owned())),
+        }
+    }
+    let others = Call::new("ls-files").with(&["--others", "--exclude-standard", "-z"]);
+    for path in paths(&git.bytes(&others, &[])?) {
+        match path.strip_suffix('/') {
+            Some(repository) => tree.nested.insert(repository.to_owned()),
+            None => tree.untracked.insert(path),
+        };
+    }
+    let literals: Vec<String> = literals.map(str::to_owned).collect();
+    if !literals.is_empty() {
+        let ignored = Call::new("ls-files").with(&["--others", "--ignored", "--exclude-standard", "-z"]);
+        let printed = git.bytes(&ignored.paths(literals).literal(), &[])?;
+        tree.named = paths(&printed).into_iter().filter(|path| !path.ends_with('/')).collect();
+    }
+    Ok(tree)
+}
+
+fn paths(printed: &[u8]) -> Vec<String> {
+    let entries = printed.split(|byte| *byte == 0).filter(|entry| !entry.is_empty());
+    entries.map(gitpath::to_text).collect()
+}
+
+/// Reads files below the top of a working tree.
+///
+/// # Errors
+/// One of them cannot be read, or a submodule is not what its commit says.
+pub fn read_all(git: &Git, top: &Path, chosen: &ChosenFiles) -> Result<ReadFiles, NoKey> {
+    let mut inputs: BTreeMap<String, KeyFile> =
+        each(top, &chosen.inputs)?.into_iter().filter_map(|(path, file)| Some((path, file?))).collect();
+    for (path, commit) in &chosen.submodules {
+        inputs.insert(path.clone(), submodule(git, top, path, commit)?);
+    }
+    Ok(ReadFiles { inputs, judges: each(top, &chosen.judges)?.into_iter().collect() })
+}
+
+/// Reads a submodule by its commit. One that is not checked out is the one that the index has.
+fn submodule(git: &Git, top: &Path, path: &str, commit: &ObjectId) -> Result<KeyFile, NoKey> {
+    let directory = place(top, path);
+    let file = |commit: &ObjectId| KeyFile {
+        mode: FileMode::Repository,
+        content: Sum::of(commit.as_str().as_bytes()),
+    };
+    if directory.join(".git").symlink_metadata().is_err() {
+        let is_empty = fs_err::read_dir(&directory).map_or(true, |mut entries| entries.next().is_none());
+        return if is_empty { Ok(file(commit)) } else { Err(NoKey::DirtySubmodule(path.to_owned())) };
+    }
+    let inside = git.of(&directory);
+    let status =
+        Call::new("status").with(&["--porcelain", "-z", "--untracked-files=all", "--ignore-submodules=none"]);
+    if !inside.bytes(&status, &[])?.is_empty() {
+        return Err(NoKey::DirtySubmodule(path.to_owned()));
+    }
+    let head = Call::new("rev-parse").with(&["--verify", "--quiet"]).revision("HEAD^{commit}");
+    Ok(file(&inside.id(&head)?))
+}
+
+type ReadFile = (String, Option<KeyFile>);
+
+/// Reads files, several at a time where there are many.
+fn each(top: &Path, paths: &BTreeSet<String>) -> Result<Vec<ReadFile>, NoKey> {
+    let paths: Vec<&String> = paths.iter().collect();
+    let several = std::thread::available_parallelism().map_or(1, |count| count.get().min(MOST_THREADS));
+    if paths.len() < WORTH_THREADS || several == 1 {
+        return in_order(top, &paths);
+    }
+    let share = paths.len().div_ceil(several);
+    std::thread::scope(|scope| {
+        let begin = |some| scope.spawn(move || in_order(top, some));
+        let threads: Vec<_> = paths.chunks(share).map(begin).collect();
+        let mut all = Vec::with_capacity(paths.len());
+        for thread in threads {
+            all.extend(thread.join().expect("reading files does not panic")?);
+        }
+        Ok(all)
+    })
+}
+
+fn in_order(top: &Path, paths: &[&String]) -> Result<Vec<ReadFile>, NoKey> {
+    let mut buffer = vec![0; 64 * 1024];
+    let read = |path: &&String| match look(&place(top, path), &mut buffer) {
+        Ok(file) => Ok(((*path).clone(), file)),
+        Err(why) => Err(NoKey::Unreadable { path: (*path).clone(), why }),
+    };
+    paths.iter().map(read).collect()
+}
+
+fn place(top: &Path, path: &str) -> PathBuf {
+    top.join(OsStr::from_bytes(&gitpath::to_bytes(path)))
+}
+
+/// Reads what stands in a place; nothing where there is neither a file nor a link.
+fn look(place: &Path, buffer: &mut [u8]) -> io::Result<Option<KeyFile>> {
+    let metadata = match place.symlink_metadata() {
+        Ok(metadata) => metadata,
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            return Ok(None);
+        }
+        Err(error) => return Err(error),
+    };
+    if metadata.is_symlink() {
+        let target = place.read_link()?;
+        let content = Sum::of(target.as_os_str().as_bytes());
+        return Ok(Some(KeyFile { mode: FileMode::Link, content }));
+    }
+    if metadata.is_dir() {
+        // What is in it is listed by itself.
+        return Ok(None);
+    }
+    let mut file = read::unlinked(place)?;
+    let mut digest = Sha256::new();
+    loop {
+        match file.read(buffer) {
+            Ok(0) => break,
+            Ok(count) => digest.update(&buffer[..count]),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    let is_executable = metadata.permissions().mode() & 0o111 != 0;
+    let mode = if is_executable { FileMode::Executable } else { FileMode::File };
+    Ok(Some(KeyFile { mode, content: Sum::end(digest) }))
+}

@@ -1,0 +1,206 @@
+//! Which files a loop names as its inputs: patterns as in `.gitignore`, with the values of the run in them.
+
+use std::borrow::Cow;
+
+use serde_json::Value;
+
+use super::no_key::NoKey;
+use crate::base::path::Segment;
+use crate::base::template::{Found, Missing, Namespace, Scope, Template, walk};
+use crate::judges::pattern::{PathPattern, PathSet};
+
+/// The signs that mean more than themselves in a pattern.
+const SIGNS: [char; 7] = ['*', '?', '[', ']', '{', '}', '\\'];
+
+/// The patterns of the inputs of a run.
+pub struct InputPatterns {
+    all: PathSet,
+    each: Vec<InputPattern>,
+}
+
+struct InputPattern {
+    /// With the values of the run, as people read it.
+    source: String,
+    set: PathSet,
+    /// What every path begins with that it can hold, without a slash at the end; none for one that can hold a path anywhere.
+    reach: Option<String>,
+    /// The path itself, where no sign stands for anything else.
+    literal: Option<String>,
+}
+
+impl InputPatterns {
+    /// Inserts the values of a run into patterns. A value stands for itself: its stars and brackets match nothing else.
+    ///
+    /// # Errors
+    /// A value is missing, or makes no pattern.
+    pub fn of(inputs: &[Template], context: &Value) -> Result<Self, NoKey> {
+        let scope = EscapedScope { context };
+        let render = |input: &Template| {
+            input.render(&scope).map_err(|error| NoKey::Value { input: input.source().to_owned(), error })
+        };
+        let rendered: Result<Vec<String>, NoKey> = inputs.iter().map(render).collect();
+        Self::parse(&rendered?)
+    }
+
+    /// Reads patterns.
+    ///
+    /// # Errors
+    /// One of them is none.
+    pub fn parse(inputs: &[String]) -> Result<Self, NoKey> {
+        let parse = |input: &String| {
+            PathPattern::parse(input).map_err(|error| NoKey::Pattern { input: input.clone(), error })
+        };
+        let patterns: Vec<PathPattern> = inputs.iter().map(parse).collect::<Result<_, _>>()?;
+        let each = inputs.iter().zip(&patterns).map(|(input, pattern)| InputPattern {
+            source: input.clone(),
+            set: PathSet::of([pattern]),
+            reach: reach(input),
+            literal: literal(input),
+        });
+        Ok(Self { each: each.collect(), all: PathSet::of(&patterns) })
+    }
+
+    /// Tells whether the file at a path is an input.
+    pub fn hold(&self, path: &str) -> bool {
+        self.all.matches(path)
+    }
+
+    /// Tells whether some file at or below a path can be an input.
+    pub fn may_reach(&self, folder: &str) -> bool {
+        let meets = |reach: &str| is_within(folder, reach) || is_within(reach, folder);
+        self.each.iter().any(|pattern| pattern.reach.as_deref().is_none_or(meets))
+    }
+
+    /// Returns the paths that are named by themselves: they count although git ignores them.
+    pub fn literals(&self) -> impl Iterator<Item = &str> {
+        self.each.iter().filter_map(|pattern| pattern.literal.as_deref())
+    }
+
+    /// Returns the patterns that hold none of these files.
+    pub fn without_files<'p>(&self, paths: impl Iterator<Item = &'p str> + Clone) -> Vec<String> {
+        let holds_none = |pattern: &&InputPattern| !paths.clone().any(|path| pattern.set.matches(path));
+        let without = self.each.iter().filter(holds_none);
+        without.map(|pattern| pattern.source.clone()).collect()
+    }
+}
+
+/// Tells whether a path is a folder or lies in it; an empty folder is the whole tree.
+pub(super) fn is_within(path: &str, folder: &str) -> bool {
+    path.strip_prefix(folder)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with('/') || folder.is_empty())
+}
+
+/// Returns what every path begins with that a pattern can hold.
+fn reach(input: &str) -> Option<String> {
+    let is_local = input.starts_with("./");
+    let plain = input.trim_start_matches("./").trim_end_matches('/');
+    if !is_local && !plain.contains('/') {
+        // It holds in every folder.
+        return None;
+    }
+    let plain = plain.trim_start_matches('/');
+    let mut fixed: Vec<String> = Vec::new();
+    for part in plain.split('/') {
+        match unescaped(part) {
+            Some(part) => fixed.push(part),
+            None => break,
+        }
+    }
+    (!fixed.is_empty()).then(|| fixed.join("/"))
+}
+
+/// Returns the path that a pattern is, where no sign stands for anything else.
+fn literal(input: &str) -> Option<String> {
+    let plain = input.trim_start_matches("./").trim_start_matches('/').trim_end_matches('/');
+    unescaped(plain)
+}
+
+/// Returns a text without the backslashes in front of its signs; none where a sign means more than itself.
+fn unescaped(text: &str) -> Option<String> {
+    let mut plain = String::with_capacity(text.len());
+    let mut signs = text.chars();
+    while let Some(sign) = signs.next() {
+        match sign {
+            '\\' => plain.push(signs.next()?),
+            sign if SIGNS.contains(&sign) => return None,
+            sign => plain.push(sign),
+        }
+    }
+    Some(plain)
+}
+
+/// The values of a run, as patterns that match nothing but them.
+struct EscapedScope<'v> {
+    context: &'v Value,
+}
+
+impl Scope for EscapedScope<'_> {
+    fn get(&self, namespace: Namespace, path: &[Segment]) -> Result<Found<'_>, Missing> {
+        match namespace {
+            Namespace::Context | Namespace::Param => {
+                let found = walk(namespace.word(), self.context, path)?;
+                let text = Found::Json(Cow::Borrowed(found)).into_text().into_owned();
+                Ok(Found::Text(Cow::Owned(escaped(&text))))
+            }
+            Namespace::Captured
+            | Namespace::Prev
+            | Namespace::Result
+            | Namespace::State
+            | Namespace::Loop
+            | Namespace::Env
+            | Namespace::Messages
+            | Namespace::Criteria
+            | Namespace::Board => Err(Missing::default()),
+        }
+    }
+}
+
+fn escaped(text: &str) -> String {
+    text.chars().flat_map(|sign| SIGNS.contains(&sign).then_some('\\').into_iter().chain([sign])).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn patterns(inputs: &[&str]) -> InputPatterns {
+        let inputs: Vec<String> = inputs.iter().map(|input| (*input).to_owned()).collect();
+        InputPatterns::parse(&inputs).unwrap_or_else(|why| panic!("{why}"))
+    }
+
+    #[test]
+    fn a_value_stands_for_itself() {
+        let input = Template::parse("${param.path}/src/*.ts").unwrap();
+        let of = |path: &str| InputPatterns::of(std::slice::from_ref(&input), &json!({"path": path}));
+        let page = of("app/[id]").unwrap_or_else(|why| panic!("{why}"));
+        assert!(page.hold("app/[id]/src/a.ts"));
+        assert!(!page.hold("app/i/src/a.ts"));
+        assert!(!of("*").unwrap_or_else(|why| panic!("{why}")).hold("app/src/a.ts"));
+        assert!(of("../elsewhere").is_err());
+        let absent = InputPatterns::of(&[input], &json!({}));
+        assert!(matches!(absent, Err(NoKey::Value { .. })));
+    }
+
+    #[test]
+    fn a_pattern_reaches_what_it_can_hold() {
+        let here = patterns(&["src/api/**", "/docs/*.md"]);
+        for folder in ["src", "src/api", "src/api/deep", "docs"] {
+            assert!(here.may_reach(folder), "{folder}");
+        }
+        for folder in ["src/app", "srcs", "vendor", "docs2"] {
+            assert!(!here.may_reach(folder), "{folder}");
+        }
+        assert!(patterns(&["*.rs"]).may_reach("vendor"));
+        assert!(patterns(&["**/x/y"]).may_reach("vendor"));
+    }
+
+    #[test]
+    fn what_is_named_by_itself_and_what_names_nothing() {
+        let some = patterns(&[".env", "src/*.rs", "a/b\\*", "gen/"]);
+        assert_eq!(some.literals().collect::<Vec<_>>(), [".env", "a/b*", "gen"]);
+        let files = ["src/a.rs", "gen/x"];
+        assert_eq!(some.without_files(files.into_iter()), [".env", "a/b\\*"]);
+    }
+}

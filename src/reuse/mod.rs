@@ -1,0 +1,23 @@
+//! What a run need not do again: the key over everything that its checks read, the results of earlier runs by their keys, and
+//! whether one of them may stand for a new run.
+//!
+//! ```text
+//!   a loop's `reuse:` ──▶ which files, tools and variables ──▶ KeyParts ──▶ ReuseKey
+//!                                                                             │
+//!   .loops/.reuse/ ──▶ ReuseRecord, as untrusted data ──▶ may it be taken? ◀──┘
+//! ```
+//!
+//! The rules are pure files; [`input_files`], [`tool_output`] and [`store`] read and write what they are about.
+
+pub mod chosen_files;
+pub mod eviction;
+pub mod input_files;
+pub mod input_patterns;
+pub mod key;
+pub mod no_key;
+pub mod origin;
+pub mod record;
+pub mod record_difference;
+pub mod store;
+pub mod tool_output;
+pub mod verifying;

@@ -1,0 +1,318 @@
+//! The store: `.loops/.reuse/LOOP/DEFINITION-KEY-ORIGIN.json`. Nothing is read there through a link, and no file that git
+//! tracks, for whoever wrote the commit would have written the record.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use super::eviction::{StoredFile, evicted};
+use super::key::KeyParts;
+use super::record::{LARGEST, NotTaken, ReuseRecord, WantedRecord};
+use super::record_difference::RecordDifference;
+use crate::base::name::LoopName;
+use crate::base::sum::Sum;
+use crate::files::read;
+use crate::files::replace::{create, replace};
+use crate::git::call::Call;
+use crate::git::error::GitError;
+use crate::git::runner::Git;
+
+/// The folder in `.loops`.
+pub const FOLDER: &str = ".reuse";
+
+/// How many records of a loop are compared, the newest first, to say what differs.
+const MOST_COMPARED: usize = 8;
+
+/// How many digits of the digest of a definition stand in a name.
+const DIGITS: usize = 16;
+
+/// What keeps git from taking records for the user's files.
+const IGNORE: &str = "# Written by ll-loop: results of runs are not part of the repository.\n*\n";
+
+/// The store of a directory with loops.
+pub struct ReuseStore {
+    loops: PathBuf,
+    git: Git,
+}
+
+/// What was found for a key.
+pub enum FoundRecord {
+    /// A record that may be taken.
+    Hit(Box<ReuseRecord>),
+    /// None.
+    Miss {
+        /// Why each record of this key was not taken.
+        refused: Vec<NotTaken>,
+        /// What differs from the nearest other one.
+        nearest: Option<RecordDifference>,
+    },
+}
+
+/// A record as `reuse list` shows it.
+pub struct ListedRecord {
+    /// Its file, below the store.
+    pub file: String,
+    /// What is in it.
+    pub record: Result<ReuseRecord, NotTaken>,
+}
+
+impl ReuseStore {
+    /// Makes the store of `.loops`, whose repository git looks at.
+    pub fn new(loops: &Path, git: &Git) -> Self {
+        Self { loops: loops.to_owned(), git: git.at(loops.parent().unwrap_or(loops)) }
+    }
+
+    /// Returns the folder.
+    pub fn folder(&self) -> PathBuf {
+        self.loops.join(FOLDER)
+    }
+
+    /// Looks for a record that a run may take.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn find(&self, wanted: &WantedRecord<'_>, parts: &KeyParts) -> Result<FoundRecord, StoreError> {
+        let name = &wanted.machine.name;
+        let folder = self.folder().join(name.file_stem());
+        let mut files = self.files(&folder)?;
+        if files.is_empty() {
+            return Ok(FoundRecord::Miss { refused: Vec::new(), nearest: None });
+        }
+        let tracked = self.tracked()?;
+        files.sort_by_key(|file| std::cmp::Reverse(file.written));
+        let key = wanted.key.to_string();
+        let mut refused = Vec::new();
+        let mut hit: Option<ReuseRecord> = None;
+        for file in files.iter().filter(|file| file_name(&file.place).contains(&key)) {
+            let taken =
+                self.taken(&file.place, &tracked).and_then(|record| record.check(wanted).map(|()| record));
+            match taken {
+                Ok(record) if hit.as_ref().is_none_or(|known| known.run.when < record.run.when) => {
+                    hit = Some(record)
+                }
+                Ok(_) => {}
+                Err(why) => refused.push(why),
+            }
+        }
+        if let Some(hit) = hit {
+            return Ok(FoundRecord::Hit(Box::new(hit)));
+        }
+        let others =
+            files.iter().take(MOST_COMPARED).filter_map(|file| self.taken(&file.place, &tracked).ok());
+        let others = others.filter(|record| wanted.origin.may_take(&record.origin));
+        let differences = others.filter_map(|record| RecordDifference::between(&record, parts));
+        Ok(FoundRecord::Miss { refused, nearest: differences.min_by_key(RecordDifference::count) })
+    }
+
+    fn taken(&self, file: &Path, tracked: &BTreeSet<PathBuf>) -> Result<ReuseRecord, NotTaken> {
+        if tracked.contains(file) {
+            return Err(NotTaken::Tracked);
+        }
+        ReuseRecord::parse(&content(file).map_err(|why| NotTaken::Unreadable(why.to_string()))?)
+    }
+
+    /// Keeps a record, and lets the oldest ones go where there is no more room.
+    ///
+    /// # Errors
+    /// It cannot be written, or git tracks what is in its place.
+    pub fn keep(&self, record: &ReuseRecord) -> Result<(), StoreError> {
+        let name = LoopName::parse(&record.r#loop).map_err(|_| StoreError::NoName)?;
+        let folder = self.folder().join(name.file_stem());
+        self.make(&folder)?;
+        let class = record.origin.class();
+        let sum = record.sums.definition.to_string();
+        let file = folder.join(format!("{}-{}-{class}.json", &sum[..DIGITS], record.key()));
+        if self.tracked()?.contains(&file) {
+            return Err(StoreError::Tracked);
+        }
+        let text = record.to_bytes().map_err(io::Error::from)?;
+        if text.len() as u64 > LARGEST {
+            return Err(StoreError::TooLarge);
+        }
+        replace(&file, text)?;
+        for gone in evicted(self.all()?) {
+            let _absent = fs_err::remove_file(gone.place);
+        }
+        Ok(())
+    }
+
+    /// Removes every record of a definition. Returns how many there were.
+    ///
+    /// # Errors
+    /// The store cannot be read, or a record cannot be removed.
+    pub fn drop_definition(&self, name: &LoopName, definition: Sum) -> Result<usize, StoreError> {
+        let folder = self.folder().join(name.file_stem());
+        let sum = definition.to_string();
+        let tracked = self.tracked()?;
+        let mut count = 0;
+        for file in self.files(&folder)? {
+            if file_name(&file.place).starts_with(&sum[..DIGITS]) && !tracked.contains(&file.place) {
+                fs_err::remove_file(&file.place)?;
+                count += 1;
+            }
+        }
+        Ok(count)
+    }
+
+    /// Returns every record, by loop and file.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn list(&self) -> Result<Vec<ListedRecord>, StoreError> {
+        let tracked = self.tracked()?;
+        let below = self.folder();
+        let mut all: Vec<ListedRecord> = self
+            .all()?
+            .into_iter()
+            .map(|file| ListedRecord {
+                file: file.place.strip_prefix(&below).unwrap_or(&file.place).to_string_lossy().into_owned(),
+                record: self.taken(&file.place, &tracked),
+            })
+            .collect();
+        all.sort_by(|one, other| one.file.cmp(&other.file));
+        Ok(all)
+    }
+
+    /// Removes the records that `goes` says. Returns how many.
+    ///
+    /// # Errors
+    /// The store cannot be read, or a record cannot be removed.
+    pub fn prune(&self, goes: impl Fn(&Result<ReuseRecord, NotTaken>) -> bool) -> Result<usize, StoreError> {
+        let tracked = self.tracked()?;
+        let mut count = 0;
+        for file in self.all()? {
+            if !tracked.contains(&file.place) && goes(&self.taken(&file.place, &tracked)) {
+                fs_err::remove_file(&file.place)?;
+                count += 1;
+            }
+        }
+        Ok(count)
+    }
+
+    /// Makes the folder of a loop. A link in its place leads elsewhere, and is left alone.
+    fn make(&self, folder: &Path) -> Result<(), StoreError> {
+        fs_err::create_dir_all(folder)?;
+        for directory in [self.loops.as_path(), &self.folder(), folder] {
+            unlinked_directory(directory)?;
+        }
+        create(&self.folder().join(".gitignore"), IGNORE)?;
+        Ok(())
+    }
+
+    /// Returns the files of all loops.
+    fn all(&self) -> Result<Vec<StoredFile<PathBuf>>, StoreError> {
+        let below = self.folder();
+        let mut all = Vec::new();
+        for entry in entries(&below)? {
+            if entry.symlink_metadata().is_ok_and(|metadata| metadata.is_dir()) {
+                all.extend(self.files(&entry)?);
+            }
+        }
+        Ok(all)
+    }
+
+    /// Returns the files of a folder.
+    fn files(&self, folder: &Path) -> Result<Vec<StoredFile<PathBuf>>, StoreError> {
+        for directory in [self.loops.as_path(), &self.folder(), folder] {
+            match unlinked_directory(directory) {
+                Ok(()) => {}
+                Err(StoreError::Io(error)) if error.kind() == io::ErrorKind::NotFound => {
+                    return Ok(Vec::new());
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        let files = entries(folder)?.into_iter().filter(|path| path.extension() == Some(OsStr::new("json")));
+        let stored = files.filter_map(|place| {
+            let metadata = place.symlink_metadata().ok().filter(std::fs::Metadata::is_file)?;
+            let written =
+                metadata.mtime().saturating_mul(1000).saturating_add(metadata.mtime_nsec() / 1_000_000);
+            Some(StoredFile { place, bytes: metadata.len(), written })
+        });
+        Ok(stored.collect())
+    }
+
+    /// Returns the files of the store that git tracks: by its index, or by the commit, in case somebody took them out of the
+    /// index.
+    fn tracked(&self) -> Result<BTreeSet<PathBuf>, StoreError> {
+        let root = self.loops.parent().unwrap_or(&self.loops);
+        let below = self.folder();
+        let inside = below.strip_prefix(root).unwrap_or(&below).to_string_lossy().into_owned();
+        let by_index = Call::new("ls-files").with(&["-z"]).path(inside.clone()).literal();
+        let by_commit =
+            Call::new("ls-tree").with(&["-r", "-z", "--name-only"]).revision("HEAD").path(inside).literal();
+        let mut tracked = BTreeSet::new();
+        let printed =
+            [self.git.bytes(&by_index, &[])?, self.git.bytes(&by_commit, &[]).or_else(unless_empty)?];
+        for path in printed.iter().flat_map(|printed| printed.split(|byte| *byte == 0)) {
+            tracked.insert(root.join(OsStr::from_bytes(path)));
+        }
+        // A submodule that is the folder, or holds it, is as good as tracked files.
+        if below.ancestors().take_while(|above| *above != root).any(|above| tracked.contains(above)) {
+            return Err(StoreError::Tracked);
+        }
+        Ok(tracked)
+    }
+}
+
+/// Where there is no commit yet, none has a record.
+fn unless_empty(error: GitError) -> Result<Vec<u8>, GitError> {
+    match error {
+        GitError::Failed(_) => Ok(Vec::new()),
+        error => Err(error),
+    }
+}
+
+/// Why the store cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The system refuses.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// Git does not say which files it tracks.
+    #[error("git does not say which files it tracks: {0}")]
+    Git(#[from] GitError),
+    /// It would be read or written through a link.
+    #[error("`{0}` is a link")]
+    Link(String),
+    /// Git tracks it.
+    #[error("git tracks files of it")]
+    Tracked,
+    /// A record would be larger than any that is read.
+    #[error("the record is larger than 4 MiB")]
+    TooLarge,
+    /// The loop has no name.
+    #[error("the loop has no name")]
+    NoName,
+}
+
+fn unlinked_directory(directory: &Path) -> Result<(), StoreError> {
+    let metadata = fs_err::symlink_metadata(directory)?;
+    if metadata.is_symlink() {
+        return Err(StoreError::Link(directory.display().to_string()));
+    }
+    if metadata.is_dir() { Ok(()) } else { Err(io::Error::from(io::ErrorKind::NotADirectory).into()) }
+}
+
+fn entries(directory: &Path) -> Result<Vec<PathBuf>, StoreError> {
+    match fs_err::read_dir(directory) {
+        Ok(entries) => Ok(entries.filter_map(|entry| Some(entry.ok()?.path())).collect()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Reads a record that is no link.
+fn content(file: &Path) -> io::Result<Vec<u8>> {
+    use std::io::Read as _;
+    let mut bytes = Vec::new();
+    read::unlinked(file)?.take(LARGEST + 1).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+fn file_name(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}

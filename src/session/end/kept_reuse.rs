@@ -1,0 +1,152 @@
+//! Keeps what a run has verified, for later ones that find the same; and takes back what an earlier one has left, where this
+//! one comes to something else.
+
+use std::path::Path;
+
+use crate::base::text::plural;
+use crate::base::time::{Timestamp, millis};
+use crate::engine::changes::{Changes, TreeChanges};
+use crate::engine::event::LoopComplete;
+use crate::engine::outcome::Outcome;
+use crate::engine::reused::{ReusedRun, ReusedState};
+use crate::engine::verification::JudgesStanding;
+use crate::journal::reader;
+use crate::process::signal::Cancel;
+use crate::report::digest::Digest;
+use crate::reuse::key::{KeyParts, MEANING};
+use crate::reuse::record::{FileTable, ReuseRecord};
+use crate::session::context::Session;
+use crate::session::prepare::reuse_decision::{PendingReuse, unreachable};
+
+/// A run that has ended.
+pub(super) struct EndedReuse<'r> {
+    /// Its id.
+    pub(super) id: &'r str,
+    /// Its loop.
+    pub(super) name: &'r crate::base::name::LoopName,
+    /// How it ended.
+    pub(super) complete: &'r LoopComplete,
+    /// Its journal.
+    pub(super) journal: &'r Path,
+    /// When it ended.
+    pub(super) now: Timestamp,
+    /// The page of its job.
+    pub(super) link: Option<String>,
+}
+
+/// Keeps the result of a run, or takes back that of the one that it was to prove right.
+pub(super) async fn settle(
+    pending: PendingReuse,
+    run: &EndedReuse<'_>,
+    cancel: &Cancel,
+    session: &Session<'_>,
+) {
+    if let Some(verified) = verified(run.complete) {
+        if let Some(why) = &pending.unkept {
+            session.talk.note(&format!("the result is not kept for later runs: {why}"));
+            return;
+        }
+        keep(&pending, verified, run, cancel, session).await;
+    } else if let Some(known) = pending.verifies.as_ref().filter(|_| is_another_verdict(run.complete)) {
+        let dropped = pending.store.drop_definition(run.name, known.sums.definition);
+        let gone = match dropped {
+            Ok(count) => format!(
+                "{} of this loop {} removed",
+                plural(count as u64, "result"),
+                if count == 1 { "was" } else { "were" }
+            ),
+            Err(why) => unreachable(&why),
+        };
+        session.talk.warning(&format!(
+            "run {} had verified the same inputs, and this one does not: either `inputs`, `tools` and `env` do not name all that the checks read, or a check is flaky; {gone}",
+            known.run.run
+        ));
+    }
+}
+
+/// Returns the tree of a run whose success holds for later ones: it is verified, and has changed nothing.
+fn verified(complete: &LoopComplete) -> Option<&TreeChanges> {
+    let is_verified = complete.outcome == Outcome::Success && complete.verified;
+    let verification = complete.verification.as_deref().filter(|_| is_verified)?;
+    let is_of_judges = verification.judges.state == JudgesStanding::Unchanged;
+    let is_plain = verification.holds() && is_of_judges && verification.suppressions.is_empty();
+    let changes = complete.changes.as_ref().and_then(Changes::known).filter(|_| is_plain)?;
+    (changes.is_nothing() && changes.files.is_empty() && changes.unseen.is_empty()).then_some(changes)
+}
+
+/// Tells whether a run came to another verdict, and was not only kept from coming to one.
+fn is_another_verdict(complete: &LoopComplete) -> bool {
+    match complete.outcome {
+        Outcome::Failure | Outcome::Exhausted | Outcome::Blocked | Outcome::Success => true,
+        Outcome::Error
+        | Outcome::Stopped
+        | Outcome::OverBudget
+        | Outcome::Unavailable
+        | Outcome::Timeout
+        | Outcome::Interrupted
+        | Outcome::LeaseLost
+        | Outcome::Handoff => false,
+    }
+}
+
+async fn keep(
+    pending: &PendingReuse,
+    changes: &TreeChanges,
+    run: &EndedReuse<'_>,
+    cancel: &Cancel,
+    session: &Session<'_>,
+) {
+    let after = match pending.question.ask(cancel).await {
+        Ok(found) => found.parts,
+        Err(why) => {
+            session.talk.note(&format!("the result is not kept for later runs: {why}"));
+            return;
+        }
+    };
+    if after.key() != pending.before.key() {
+        session
+            .talk
+            .note("the result is not kept for later runs: what its checks read has changed meanwhile");
+        return;
+    }
+    if let Err(why) = pending.store.keep(&record(pending, &after, changes, run)) {
+        session.talk.warning(&format!("the result is not kept for later runs: {why}"));
+    }
+}
+
+fn record(
+    pending: &PendingReuse,
+    parts: &KeyParts,
+    changes: &TreeChanges,
+    run: &EndedReuse<'_>,
+) -> ReuseRecord {
+    let mut digest = Digest::without_steps(0);
+    let _as_far_as_it_goes = reader::read(run.journal, |event| digest.event(&event));
+    let states = digest
+        .states()
+        .iter()
+        .map(|(state, count)| ReusedState { state: state.clone(), duration_ms: millis(count.duration) });
+    let checks = run.complete.verification.as_deref().map(|verification| verification.checks.clone());
+    ReuseRecord {
+        meaning: MEANING,
+        sums: parts.sums(),
+        origin: pending.origin.clone(),
+        r#loop: run.name.to_string(),
+        files: FileTable::of(parts),
+        tools: parts.tools.clone(),
+        run: ReusedRun {
+            key: parts.key().sum(),
+            run: run.id.to_owned(),
+            commit: changes.start.commit.clone(),
+            tree: changes.end.tree.clone(),
+            is_dirty: !changes.as_committed,
+            when: run.now,
+            duration_ms: run.complete.duration_ms,
+            link: run.link.clone().filter(|link| link.starts_with("https://")),
+            final_state: run.complete.final_state.clone(),
+            checks: checks.unwrap_or_default(),
+            states: states.collect(),
+            has_uncommitted: false,
+        },
+    }
+}

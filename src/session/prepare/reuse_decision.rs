@@ -1,0 +1,191 @@
+//! Decides whether an earlier run stands for one that is about to begin, and what is to be kept of one that is made.
+
+use std::path::Path;
+
+use super::reuse_key::{FoundKey, KeyQuestion, no_key};
+use super::reuse_origin;
+use crate::base::name::LoopName;
+use crate::base::text::one_line;
+use crate::definition::load::DIRECTORY;
+use crate::engine::reused::ReusedRun;
+use crate::machine::Machine;
+use crate::process::clock::Clock;
+use crate::process::signal::Cancel;
+use crate::reuse::key::KeyParts;
+use crate::reuse::origin::{OriginEvent, RunOrigin};
+use crate::reuse::record::{ReuseRecord, WantedRecord};
+use crate::reuse::store::{FoundRecord, ReuseStore, StoreError};
+use crate::reuse::verifying::is_due;
+use crate::session::context::Session;
+use crate::session::error::Error;
+use crate::session::git;
+use crate::session::options::ReuseUse;
+
+/// What is known of the reuse of a run when it begins.
+#[derive(Default)]
+pub(crate) enum ReuseDecision {
+    /// The loop says nothing of it, or the run has no key.
+    #[default]
+    None,
+    /// An earlier run stands for it.
+    Hit(Box<ReusedRun>),
+    /// It is made, and its result kept where it is a success.
+    Make(Box<PendingReuse>),
+}
+
+/// A run whose result may be kept.
+pub(crate) struct PendingReuse {
+    /// How its key is made again.
+    pub(crate) question: KeyQuestion,
+    /// What its key was made of when it began.
+    pub(crate) before: KeyParts,
+    /// Where it is made.
+    pub(crate) origin: RunOrigin,
+    /// Where results are kept.
+    pub(crate) store: ReuseStore,
+    /// The record that it proves right or wrong, where it could have been reused.
+    pub(crate) verifies: Option<Box<ReuseRecord>>,
+    /// Why nothing of it is kept, if so.
+    pub(crate) unkept: Option<String>,
+}
+
+/// A run that is about to begin.
+pub(crate) struct ReusableRun<'r> {
+    /// Its id.
+    pub(crate) id: &'r str,
+    /// Its machine.
+    pub(crate) machine: &'r Machine,
+    /// Whether it is in CI.
+    pub(crate) in_ci: bool,
+    /// Whether an earlier run may stand for it.
+    pub(crate) wanted: ReuseUse,
+}
+
+impl Session<'_> {
+    /// Returns where the results of runs of this directory are kept.
+    pub(crate) fn reuse_store(&self) -> ReuseStore {
+        let has_loops = |root: &&Path| root.join(DIRECTORY).is_dir();
+        let root = self.cwd.ancestors().find(has_loops).unwrap_or(&self.cwd);
+        ReuseStore::new(&root.join(DIRECTORY), &git::at(root, self))
+    }
+}
+
+impl KeyQuestion {
+    /// Looks for an earlier run that stands for this one.
+    ///
+    /// # Errors
+    /// There is none, and without one nothing is to be run.
+    pub(crate) async fn decide(
+        self,
+        run: &ReusableRun<'_>,
+        cancel: &Cancel,
+        session: &Session<'_>,
+    ) -> Result<ReuseDecision, Error> {
+        let found = match self.ask(cancel).await {
+            Ok(found) => found,
+            Err(why) => {
+                let why = no_key(&why).to_string();
+                return without(run, &why, || session.talk.warning(&why));
+            }
+        };
+        let store = self.store();
+        let Some(origin) = reuse_origin::of_run(run.in_ci, self.git(), session) else {
+            let why = "nothing is reused or kept: a shallow clone does not know which repository it is of";
+            return without(run, why, || session.talk.warning(why));
+        };
+        let mut verifies = None;
+        if run.wanted == ReuseUse::Never {
+            return Ok(self.made(found.parts, origin, store, None, session));
+        }
+        let wanted = WantedRecord {
+            key: found.parts.key(),
+            origin: &origin,
+            machine: run.machine,
+            now: Clock::start().now(),
+            max_age: self.rules().max_age,
+        };
+        match store.find(&wanted, &found.parts) {
+            Ok(FoundRecord::Hit(record)) => {
+                let is_scheduled = origin.event == OriginEvent::Schedule;
+                let every = self.rules().verify_every.get();
+                let is_verifying = is_scheduled || is_due(wanted.key, run.id, every);
+                if !is_verifying || run.wanted == ReuseUse::Only {
+                    return Ok(ReuseDecision::Hit(Box::new(stands(*record, &found))));
+                }
+                let why = if is_scheduled { "scheduled runs always are" } else { "one in so many is" };
+                session.talk.note(&format!(
+                    "run {} has verified the same; this one is made to prove it, as {why}",
+                    one_line(&record.run.run, 120)
+                ));
+                verifies = Some(record);
+            }
+            Ok(FoundRecord::Miss { refused, nearest }) => {
+                for why in &refused {
+                    session.talk.warning(&format!("a record of the same key is not taken: {why}"));
+                }
+                let why = nearest.map(|nearest| format!("not reused: {}", nearest.sentence()));
+                let why = why.unwrap_or_else(|| "not reused: no earlier run is known".to_owned());
+                without(run, &why, || session.talk.note(&why))?;
+            }
+            Err(why) => {
+                let why = unreachable(&why);
+                without(run, &why, || session.talk.warning(&why))?;
+            }
+        }
+        Ok(self.made(found.parts, origin, store, verifies, session))
+    }
+
+    fn made(
+        self,
+        before: KeyParts,
+        origin: RunOrigin,
+        store: ReuseStore,
+        verifies: Option<Box<ReuseRecord>>,
+        session: &Session<'_>,
+    ) -> ReuseDecision {
+        let unkept = reuse_origin::strangers(session).filter(|_| origin.event != OriginEvent::Local);
+        ReuseDecision::Make(Box::new(PendingReuse {
+            question: self,
+            before,
+            origin,
+            store,
+            verifies,
+            unkept,
+        }))
+    }
+}
+
+/// Goes on without an earlier run, where the tree of the run is none that a key can be made of.
+///
+/// # Errors
+/// Without one, nothing is to be run.
+pub(crate) fn unfit(run: &ReusableRun<'_>, why: &str, session: &Session<'_>) -> Result<ReuseDecision, Error> {
+    let why = format!("nothing is reused or kept, because the run has no key: {}", one_line(why, 200));
+    without(run, &why, || session.talk.warning(&why))
+}
+
+/// Goes on without an earlier run, and says why; or refuses to, where nothing is to be run without one.
+fn without(run: &ReusableRun<'_>, why: &str, say: impl FnOnce()) -> Result<ReuseDecision, Error> {
+    if run.wanted == ReuseUse::Only {
+        return Err(Error::refused(format!("nothing was run: {why}"))
+            .with_hint("leave out `--reuse-only` to run the loop"));
+    }
+    say();
+    Ok(ReuseDecision::None)
+}
+
+/// Says that the store could not be read, which is a miss.
+pub(crate) fn unreachable(why: &StoreError) -> String {
+    format!("the results of earlier runs cannot be used: {why}")
+}
+
+/// Returns what a record says, for a run that finds the same.
+fn stands(record: ReuseRecord, found: &FoundKey) -> ReusedRun {
+    ReusedRun { has_uncommitted: found.has_uncommitted, ..record.run }
+}
+
+/// Refuses to go on without an earlier run where the loop says nothing of reuse.
+pub(crate) fn unsaid(name: &LoopName) -> Error {
+    Error::refused(format!("`{name}` says nothing about `reuse`, so that no run stands for another one"))
+        .with_hint("`reuse: {inputs: […]}` names the files that its checks read")
+}

@@ -1,0 +1,93 @@
+//! Tells where a run is made, as far as it decides whose records it may take, and whether strangers have set it off.
+
+use crate::ci::strangers::why_nobody_is_asked;
+use crate::forge::github::workflow_event::WorkflowEvent;
+use crate::forge::github::workflow_job::WorkflowJob;
+use crate::git::call::Call;
+use crate::git::runner::Git;
+use crate::reuse::origin::{OriginEvent, RunOrigin};
+use crate::session::context::Session;
+
+/// Variables by which CI systems name the repository, each in its own way.
+const REPOSITORIES: [&str; 8] = [
+    "CI_PROJECT_URL",
+    "BUILDKITE_REPO",
+    "CIRCLE_REPOSITORY_URL",
+    "BUILD_REPOSITORY_URI",
+    "BITBUCKET_GIT_HTTP_ORIGIN",
+    "TRAVIS_REPO_SLUG",
+    "DRONE_REPO_LINK",
+    "GIT_URL",
+];
+
+/// Returns where a run is made; nothing where nobody knows which repository it is.
+pub(crate) fn of_run(in_ci: bool, git: &Git, session: &Session<'_>) -> Option<RunOrigin> {
+    let env = &session.env.lookup();
+    let job = WorkflowJob::read(env);
+    let (event, branch) = if in_ci { of_job(&job, session) } else { (OriginEvent::Local, None) };
+    let of_github = || Some(format!("{}/{}", job.server_url.as_deref()?, job.repository.as_deref()?));
+    let of_others = || REPOSITORIES.iter().find_map(|name| session.env.get(name).map(without_password));
+    let named = if in_ci { of_github().or_else(of_others) } else { None };
+    let repository = named.or_else(|| first_commit(git))?;
+    Some(RunOrigin { repository, event, branch })
+}
+
+/// Says why a run keeps nothing, where strangers may have set it off.
+pub(crate) fn strangers(session: &Session<'_>) -> Option<String> {
+    let env = &session.env.lookup();
+    why_nobody_is_asked(env).map(|_| "strangers may have set off this job".to_owned())
+}
+
+fn of_job(job: &WorkflowJob, session: &Session<'_>) -> (OriginEvent, Option<String>) {
+    if let Some(name) = &job.event_name {
+        let event = match name.as_str() {
+            "push" => OriginEvent::Push,
+            "merge_group" => OriginEvent::MergeGroup,
+            "schedule" => OriginEvent::Schedule,
+            "workflow_dispatch" | "repository_dispatch" => OriginEvent::Dispatch,
+            name if name.starts_with("pull_request") => OriginEvent::PullRequest,
+            _ => OriginEvent::Other,
+        };
+        let request = WorkflowEvent::read(&session.env.lookup()).pull_request;
+        let branch = match event {
+            OriginEvent::PullRequest => request.map(|number| format!("#{number}")),
+            _ => job.git_ref.clone(),
+        };
+        return (event, branch);
+    }
+    let get = |name: &str| session.env.get(name).map(str::to_owned);
+    match get("CI_PIPELINE_SOURCE").as_deref() {
+        Some("push") => (OriginEvent::Push, get("CI_COMMIT_BRANCH")),
+        Some("schedule") => (OriginEvent::Schedule, get("CI_COMMIT_BRANCH")),
+        Some("web" | "api" | "trigger") => (OriginEvent::Dispatch, get("CI_COMMIT_BRANCH")),
+        Some("merge_request_event")
+            if get("CI_MERGE_REQUEST_EVENT_TYPE").as_deref() == Some("merge_train") =>
+        {
+            (OriginEvent::MergeGroup, None)
+        }
+        Some("merge_request_event") => {
+            (OriginEvent::PullRequest, get("CI_MERGE_REQUEST_IID").map(|number| format!("!{number}")))
+        }
+        Some(_) | None => (OriginEvent::Other, None),
+    }
+}
+
+/// Leaves out of an address what stands before its host.
+fn without_password(address: &str) -> String {
+    match address.split_once("://").and_then(|(scheme, rest)| Some((scheme, rest.split_once('@')?.1))) {
+        Some((scheme, rest)) => format!("{scheme}://{rest}"),
+        None => address.to_owned(),
+    }
+}
+
+/// Returns the first commit of the history, by which a repository is known wherever it lies; nothing in a shallow clone,
+/// which does not have it.
+fn first_commit(git: &Git) -> Option<String> {
+    let shallow = Call::new("rev-parse").with(&["--is-shallow-repository"]);
+    if git.line(&shallow).ok()? != "false" {
+        return None;
+    }
+    let roots = Call::new("rev-list").with(&["--max-parents=0", "--first-parent"]).revision("HEAD");
+    let first = git.line(&roots).ok()?;
+    Some(first.lines().last()?.to_owned())
+}

@@ -1,0 +1,198 @@
+//! When an earlier run stands for a new one, what others see of that, and when none does.
+
+use std::os::unix::fs::PermissionsExt;
+
+use serde_json::Value;
+
+use super::{git, made, project};
+use crate::common::Project;
+
+#[test]
+fn a_run_that_finds_the_same_is_not_made_and_reports_like_any_other() {
+    let project = project();
+    let first = project.run(&["run", "main"]).code(0);
+    assert!(first.all().contains("no earlier run is known"), "{}", first.all());
+    let second = project.run(&["run", "main", "--report-dir", "../reports"]).code(0);
+    assert_eq!(made(&project), 1, "{}", second.all());
+    assert!(
+        second.all().contains("verified at ") && second.all().contains("same inputs"),
+        "{}",
+        second.all()
+    );
+    let reports = project.path().parent().unwrap().join("reports");
+    let read = |name: &str| std::fs::read_to_string(reports.join(name)).unwrap();
+    let result: Value = serde_json::from_str(&read("result.json")).unwrap();
+    assert_eq!(result["verified"], true);
+    assert_eq!(result["verification"]["checks"][0]["confirmed"], "reused");
+    assert_eq!(result["outputs"]["reused"], "true");
+    assert_eq!(result["outputs"]["reused-from"], result["reused"]["run"]);
+    assert!(
+        read("junit.xml").contains("<testcase name=\"check\"") && !read("junit.xml").contains("<skipped")
+    );
+    assert!(read("outputs.env").contains("reused=true\n"));
+    assert!(read("summary.md").contains("reused from run"));
+    std::fs::remove_dir_all(reports).unwrap();
+    // The journal of a run that was not made is one like any other.
+    project.run(&["why"]).code(0);
+    let history = project.run(&["history", "main"]).code(0);
+    assert!(history.stdout.contains("success"), "{}", history.all());
+}
+
+/// Changes something, and expects that the check is made again, or that it is not.
+#[track_caller]
+fn after(project: &Project, what: &str, is_made: bool, change: impl FnOnce(&Project)) {
+    change(project);
+    let before = made(project);
+    let ran = project.run(&["run", "main"]).code(0);
+    assert_eq!(made(project) > before, is_made, "{what}: {}", ran.all());
+    if is_made {
+        project.run(&["run", "main", "--reuse-only"]).code(0);
+        assert_eq!(made(project), before + 1, "{what}");
+    }
+}
+
+#[test]
+fn whatever_the_check_may_read_is_in_the_key() {
+    let project = project();
+    let mode = |path: &str, mode| {
+        std::fs::set_permissions(project.at(path), PermissionsExt::from_mode(mode)).unwrap();
+    };
+    after(&project, "the first run", true, |_| {});
+    after(&project, "what is no input", false, |p| p.write("other.md", "y\n"));
+    after(&project, "an input", true, |p| p.write("src/b.txt", "c\n"));
+    after(&project, "back", false, |p| p.write("src/b.txt", "b\n"));
+    after(&project, "line ends alone", true, |p| p.write("src/b.txt", "b\r\n"));
+    after(&project, "a mode", true, |_| mode("src/b.txt", 0o755));
+    after(&project, "a new file", true, |p| p.write("src/deep/new.txt", ""));
+    after(&project, "it goes", false, |p| std::fs::remove_file(p.at("src/deep/new.txt")).unwrap());
+    after(&project, "a link in its place", true, |p| {
+        std::fs::remove_file(p.at("src/b.txt")).unwrap();
+        std::os::unix::fs::symlink("a.txt", p.at("src/b.txt")).unwrap();
+    });
+    after(&project, "an ignored file that is named", true, |p| p.write("local.env", "A=2\n"));
+    after(&project, "the script of the check", true, |p| {
+        p.write("check.sh", &format!("{}# x\n", super::CHECK))
+    });
+    after(&project, "a test that nobody named", true, |p| p.write("tests/test_new.py", "assert True\n"));
+    after(&project, "a tool", true, |p| p.write("tool.version", "2\n"));
+    after(&project, "a comment in the loop", false, |p| {
+        p.write(".loops/main.yaml", &format!("# said\n{}", super::LOOP));
+    });
+    after(&project, "a sentence in the loop", true, |p| {
+        p.write(".loops/main.yaml", &super::LOOP.replace("description: checks", "description: checks all"));
+    });
+    // What the index says is not believed.
+    git(&project, &["add", "-A"]);
+    git(&project, &["commit", "-q", "-m", "all"]);
+    after(&project, "a commit of the same", false, |_| {});
+    git(&project, &["update-index", "--assume-unchanged", "src/a.txt"]);
+    after(&project, "a file that git is told not to look at", true, |p| p.write("src/a.txt", "good too\n"));
+}
+
+#[test]
+fn values_variables_and_options_are_in_the_key() {
+    let project = project();
+    project.run(&["run", "main"]).code(0);
+    for arguments in [
+        &["run", "main", "--reuse-only", "--param", "level=2"][..],
+        &["run", "main", "--reuse-only", "--context", "x=1"],
+        &["run", "main", "--reuse-only", "-n", "7"],
+    ] {
+        let ran = project.run(arguments).code(2);
+        assert!(ran.all().contains("nothing was run: not reused"), "{}", ran.all());
+    }
+    project.run(&["run", "main", "--reuse-only", "--param", "level=1"]).code(0);
+    let project = project.env("MODE", "fast");
+    let ran = project.run(&["run", "main", "--reuse-only"]).code(2);
+    assert!(ran.all().contains("a variable of the environment"), "{}", ran.all());
+    project.env("OTHER", "x").run(&["run", "main"]).code(0);
+}
+
+#[test]
+fn a_miss_says_what_differs() {
+    let project = project();
+    project.run(&["run", "main"]).code(0);
+    project.write("src/b.txt", "more\n");
+    let ran = project.run(&["run", "main"]).code(0);
+    assert!(ran.all().contains("not reused: src/b.txt changed since run main-"), "{}", ran.all());
+}
+
+#[test]
+fn what_is_not_known_makes_no_key_and_nothing_is_kept() {
+    for (what, change, said) in [
+        ("a pattern without a file", "rm -r src; mkdir -p x; echo good > x/a", "holds no file"),
+        ("a tool that fails", "echo exit 3 >> tool", "failed with exit code 3"),
+        ("a tool that is gone", "rm tool", "cannot be started"),
+        ("a pipe", "rm src/b.txt; mkfifo src/b.txt", "b.txt"),
+        ("a repository inside", "git init -q src/inner; touch src/inner/x", "a repository of its own"),
+    ] {
+        let project = project();
+        let changed = project.program("sh", &["-ec", change]).output().unwrap();
+        assert!(changed.status.success(), "{what}");
+        for _ in 0..2 {
+            let ran = project.run(&["run", "main"]);
+            assert!(ran.all().contains(said) && ran.all().contains("no key"), "{what}: {}", ran.all());
+        }
+        assert_eq!(made(&project), 2, "{what}");
+        assert!(!project.exists(".loops/.reuse"), "{what}");
+        assert!(project.run(&["reuse", "key", "main"]).code(2).all().contains(said), "{what}");
+    }
+}
+
+#[test]
+fn a_run_that_changes_something_or_is_not_verified_is_not_kept() {
+    for (what, action) in [
+        ("a change", "sh check.sh && echo x >> other.md"),
+        ("a change of an input", "sh check.sh && echo x >> src/b.txt"),
+        ("a failure", "sh check.sh && false"),
+    ] {
+        let project = project();
+        let text = super::LOOP.replace("sh check.sh", action);
+        project.write(".loops/main.yaml", &text);
+        let _ran = project.run(&["run", "main"]);
+        assert!(made(&project) > 0, "{what}");
+        assert!(project.run(&["reuse", "list"]).code(0).stdout.is_empty(), "{what}");
+    }
+}
+
+#[test]
+fn it_proves_itself_and_takes_back_what_was_wrong() {
+    let project = project();
+    let text = super::LOOP
+        .replace("1000000000", "1")
+        .replace("sh check.sh", "sh check.sh && test ! -e .git/undeclared");
+    project.write(".loops/main.yaml", &text);
+    project.run(&["run", "main"]).code(0);
+    let ran = project.run(&["run", "main"]).code(0);
+    assert_eq!(made(&project), 2);
+    assert!(ran.all().contains("this one is made to prove it"), "{}", ran.all());
+    project.write(".git/undeclared", "");
+    let ran = project.run(&["run", "main"]).code(1);
+    assert!(ran.all().contains("do not name all that the checks read"), "{}", ran.all());
+    assert!(project.run(&["reuse", "list"]).code(0).stdout.is_empty());
+    std::fs::remove_file(project.at(".git/undeclared")).unwrap();
+    let ran = project.run(&["run", "main"]).code(0);
+    assert!(ran.all().contains("no earlier run is known"), "{}", ran.all());
+}
+
+#[test]
+fn a_loop_that_asks_somebody_cannot_be_reused() {
+    for (state, said) in [
+        ("check: {action: 'fix it', action_type: prompt, on_yes: done, on_no: done}", "asks an agent"),
+        (
+            "check: {action: x, evaluate: {type: llm_structured}, on_yes: done, on_no: done}",
+            "judged by a model",
+        ),
+        ("check: {action: 'ok?', action_type: human_approval, on_yes: done, on_no: done}", "asks a person"),
+        ("check: {action: 's/t', action_type: mcp_tool, on_yes: done, on_no: done}", "a tool of a server"),
+        ("check: {loop: other, on_yes: done, on_no: done}", "which it runs, asks an agent"),
+    ] {
+        let text = format!(
+            "name: main\ndescription: x\ninitial: check\nreuse: {{inputs: [src/]}}\nstates:\n  {state}\n  done: {{terminal: true}}\n"
+        );
+        let other = "name: other\ndescription: x\ninitial: a\nstates:\n  a: {action: x, action_type: prompt, on_yes: b, on_no: b}\n  b: {terminal: true}\n";
+        let project = Project::with_loop(&text).file(".loops/other.yaml", other);
+        let ran = project.run(&["validate", "main"]).code(2);
+        assert!(ran.all().contains("cannot be reused") && ran.all().contains(said), "{said}: {}", ran.all());
+    }
+}
