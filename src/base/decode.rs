@@ -11,12 +11,12 @@ use std::time::Duration;
 use indexmap::IndexMap;
 use serde_json::{Map, Value, json};
 
-use super::diagnostic::{Diagnostic, Diagnostics, FindingPlace, nearest};
+use super::diagnostic::{Diagnostic, Diagnostics, FindingPlace, Repair, nearest};
 use super::explanation::Explanation;
 use super::name::{LoopName, MAX_LENGTH, StateName, VarName};
 use super::node::{Entry, Node, NodeValue, Scalar, ScalarStyle, ScalarValue};
 use super::path::{DocPath, Segment};
-use super::template::Template;
+use super::template::{Template, TemplateErrorKind};
 use super::text::one_line;
 use super::time::{DurationError, MAX_DURATION, duration_from_secs, parse_duration};
 
@@ -117,11 +117,16 @@ pub fn wrong_type(node: &Node, path: &DocPath, expected: &str, out: &mut Diagnos
             let is_number = expected.contains("number");
             finding = finding.help(if is_number { NO_TEMPLATE } else { NO_TEMPLATE_HERE });
         } else if expected.contains("true") && is_truth && scalar.style == ScalarStyle::Quoted {
-            finding = finding.help("remove the quotes");
+            finding =
+                finding.help("remove the quotes").repair(Repair::Rewrite(scalar.text.trim().to_owned()));
         } else if expected.contains("true") {
             match scalar.text.to_lowercase().as_str() {
-                "yes" | "on" | "y" | "1" => finding = finding.help("write `true`"),
-                "no" | "off" | "n" | "0" => finding = finding.help("write `false`"),
+                "yes" | "on" | "y" | "1" => {
+                    finding = finding.help("write `true`").repair(Repair::Rewrite("true".to_owned()));
+                }
+                "no" | "off" | "n" | "0" => {
+                    finding = finding.help("write `false`").repair(Repair::Rewrite("false".to_owned()));
+                }
                 _ => {}
             }
         }
@@ -399,7 +404,15 @@ pub fn template(source: &str, path: &DocPath, out: &mut Diagnostics) -> Option<T
     };
     for error in errors {
         let place = FindingPlace::Within(path.clone(), error.span);
-        out.push(Diagnostic::error("template", place, error.kind.to_string()).help(error.kind.help()));
+        let finding = Diagnostic::error("template", place, error.kind.to_string());
+        out.push(match &error.kind {
+            TemplateErrorKind::UnknownNamespace { word, nearest: Some(near) } => finding.meant(word, near),
+            TemplateErrorKind::UnknownNamespace { nearest: None, .. }
+            | TemplateErrorKind::Nested
+            | TemplateErrorKind::Unclosed
+            | TemplateErrorKind::Path(_)
+            | TemplateErrorKind::Suffix(_) => finding.help(error.kind.help()),
+        });
     }
     None
 }
@@ -791,7 +804,8 @@ impl Vocabulary {
     fn finding(&self, key: &str, place: FindingPlace, advise: bool) -> Diagnostic {
         let shown = one_line(key, 60);
         if self.ignores(key) {
-            return Diagnostic::note("no-effect", place, format!("`{shown}` has no effect here"));
+            let message = format!("`{shown}` has no effect here");
+            return Diagnostic::note("no-effect", place, message).repair(Repair::Remove);
         }
         if let Some((_, missed)) = self.missed.iter().find(|(missed, _)| *missed == key) {
             let message = format!("`{shown}` has no effect here: {missed}");
@@ -809,7 +823,7 @@ impl Vocabulary {
         let of_others = OF_OTHERS.iter().filter(|(other, _)| *other == key).map(|(_, ours)| *ours);
         let meant = of_others.into_iter().find(|ours| self.known.contains(ours));
         if let Some(near) = meant.or_else(|| nearest(key, others())) {
-            return finding.help(format!("did you mean `{near}`?"));
+            return finding.meant(key, near);
         }
         let mut known = self.known.to_vec();
         known.sort_unstable();
@@ -851,13 +865,13 @@ pub fn unknown_word(word: &str, known: &[&'static str], path: &DocPath, out: &mu
     let message = format!("{} cannot be `{shown}`", subject(path));
     let words: Vec<_> = known.iter().map(|word| format!("`{word}`")).collect();
     let near = if word.len() > MAX_LENGTH { None } else { nearest(word, known.iter().copied()) };
-    let help = match (near, words.as_slice()) {
-        _ if word.contains("${") => NO_TEMPLATE_HERE.to_owned(),
-        (Some(near), _) => format!("did you mean `{near}`?"),
-        (None, [word]) => format!("the only value is {word}"),
-        (None, words) => format!("the values are {}", words.join(", ")),
-    };
-    out.push(Diagnostic::error("unknown-word", place, message).help(help));
+    let finding = Diagnostic::error("unknown-word", place, message);
+    out.push(match (near, words.as_slice()) {
+        _ if word.contains("${") => finding.help(NO_TEMPLATE_HERE),
+        (Some(near), _) => finding.meant(word, near),
+        (None, [word]) => finding.help(format!("the only value is {word}")),
+        (None, words) => finding.help(format!("the values are {}", words.join(", "))),
+    });
 }
 
 /// Reads the `type` of a tagged record; the position in `names` tells which record follows.

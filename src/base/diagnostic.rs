@@ -32,6 +32,29 @@ pub enum FindingPlace {
     File,
 }
 
+/// An edit of the text that takes a finding away, where there is one answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Repair {
+    /// Writes a part of what is marked in another way: the first that is `old`.
+    Replace {
+        /// The part as it is written.
+        old: String,
+        /// What is meant.
+        new: String,
+    },
+    /// Writes all of what is marked in another way.
+    Rewrite(String),
+    /// Takes the entry of the marked key away.
+    Remove,
+    /// Adds an entry to the mapping of the marked key.
+    Add {
+        /// Its key.
+        key: &'static str,
+        /// Its value.
+        value: &'static str,
+    },
+}
+
 /// One finding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
@@ -49,6 +72,8 @@ pub struct Diagnostic {
     pub related: Option<(FindingPlace, String)>,
     /// What to do.
     pub help: Option<String>,
+    /// The edit that does it, where there is one answer.
+    pub repair: Option<Repair>,
     /// The name that the finding is about, where code has to know it.
     pub about: Option<String>,
 }
@@ -78,6 +103,7 @@ impl Diagnostic {
             label: None,
             related: None,
             help: None,
+            repair: None,
             about: None,
         }
     }
@@ -100,6 +126,20 @@ impl Diagnostic {
     #[must_use]
     pub fn about(mut self, name: impl Into<String>) -> Self {
         self.about = Some(name.into());
+        self
+    }
+
+    /// Adds which name is probably meant by another one, and the edit that writes it.
+    #[must_use]
+    pub fn meant(self, old: &str, near: &str) -> Self {
+        let repair = Repair::Replace { old: old.to_owned(), new: near.to_owned() };
+        self.help(format!("did you mean `{near}`?")).repair(repair)
+    }
+
+    /// Adds the edit that takes the finding away.
+    #[must_use]
+    pub fn repair(mut self, repair: impl Into<Option<Repair>>) -> Self {
+        self.repair = repair.into();
         self
     }
 

@@ -18,6 +18,7 @@ use super::commands::deliver::DeliverArgs;
 use super::commands::diff::DiffArgs;
 use super::commands::doctor::DoctorArgs;
 use super::commands::explain::ExplainArgs;
+use super::commands::fmt::FmtArgs;
 use super::commands::go_on::ContinueArgs;
 use super::commands::history::HistoryArgs;
 use super::commands::hook::HookArgs;
@@ -86,6 +87,8 @@ pub(super) enum Command {
     /// Check loop files without running anything
     #[command(visible_alias = "val")]
     Validate(ValidateArgs),
+    /// Write loop files in one form, with their comments
+    Fmt(FmtArgs),
     /// Test loops: play the cases of test files, with mocks in place of all commands and agents
     Test(Box<TestArgs>),
     /// Explain a finding by its code
@@ -188,8 +191,8 @@ const GROUPS: [(&str, &[&str]); 7] = [
     (
         "Start",
         &[
-            "init", "catalog", "add", "update", "list", "show", "validate", "test", "explain", "compile",
-            "run", "doctor",
+            "init", "catalog", "add", "update", "list", "show", "validate", "fmt", "test", "explain",
+            "compile", "run", "doctor",
         ],
     ),
     ("Look", &["status", "logs", "history", "why", "report", "diff", "stats", "replay"]),

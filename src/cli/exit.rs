@@ -19,6 +19,9 @@ pub(super) const ERROR: u8 = 4;
 /// A chain of runs reached its limit before the work was done.
 pub(super) const NOT_CONTINUED: u8 = 1;
 
+/// A file would change that was only to be checked.
+pub(super) const WOULD_CHANGE: u8 = 1;
+
 /// A criterion is not met.
 pub(super) const UNMET: u8 = 1;
 

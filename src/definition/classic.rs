@@ -52,11 +52,11 @@ fn check_condition(state: &mut Node, sources: &HashSet<String>, out: &mut Diagno
         if !sources.contains(&source) {
             let message = format!("the state `{source}` is not defined");
             let near = nearest(&source, sources.iter().map(String::as_str));
-            let help = match near {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => "name the state whose result decides".to_owned(),
-            };
-            out.push(Diagnostic::error("unknown-state", FindingPlace::At(span), message).help(help));
+            let finding = Diagnostic::error("unknown-state", FindingPlace::At(span), message);
+            out.push(match near {
+                Some(near) => finding.meant(&source, near),
+                None => finding.help("name the state whose result decides"),
+            });
         }
         if let Some(entry) = entries_mut(&mut condition.value).iter_mut().find(|entry| entry.key == "source")
         {

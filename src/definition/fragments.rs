@@ -41,7 +41,7 @@ pub(super) fn check_library(tree: &Node, sources: &Sources) -> Diagnostics {
         } else {
             let finding = Diagnostic::error("unknown-key", place, format!("unknown key `{key}`"));
             out.push(match nearest(key, OF_LIBRARIES) {
-                Some(near) => finding.help(format!("did you mean `{near}`?")),
+                Some(near) => finding.meant(key, near),
                 None => finding.help("a library has `description` and `fragments`"),
             });
         }
@@ -119,13 +119,13 @@ fn parameters_in(node: &Node, path: &DocPath, known: &[&str], out: &mut Diagnost
                 }
                 let place = FindingPlace::Within(path.clone(), expression.span.clone());
                 let message = format!("the fragment declares no parameter `{wanted}`");
-                let help = match nearest(wanted, known.iter().copied()) {
-                    Some(near) => format!("did you mean `param.{near}`?"),
-                    None => {
-                        format!("declare it: `parameters: {{{wanted}: {{type: string, required: true}}}}`")
-                    }
-                };
-                out.push(Diagnostic::error("unknown-param", place, message).help(help));
+                let finding = Diagnostic::error("unknown-param", place, message);
+                out.push(match nearest(wanted, known.iter().copied()) {
+                    Some(near) => finding.meant(&format!("param.{wanted}"), &format!("param.{near}")),
+                    None => finding.help(format!(
+                        "declare it: `parameters: {{{wanted}: {{type: string, required: true}}}}`"
+                    )),
+                });
             }
         }
     }

@@ -5,7 +5,7 @@ use annotate_snippets::{Annotation, AnnotationKind, Group, Level, Origin, Render
 use serde_json::{Value, json};
 
 use super::source_text::{SourceFile, Sources};
-use crate::base::diagnostic::{Diagnostic, Diagnostics, FindingPlace, Severity};
+use crate::base::diagnostic::{Diagnostic, Diagnostics, FindingPlace, Repair, Severity};
 use crate::base::node::{FileId, Node, Span};
 use crate::base::text::screen;
 
@@ -146,6 +146,8 @@ pub struct PlacedFinding {
     pub span: Span,
     /// What explains it, with a remark.
     pub related: Option<(Span, String)>,
+    /// What takes it away, where there is one answer.
+    pub repair: Option<Repair>,
 }
 
 /// Returns what [`to_json`] does, with places for programs that do not count characters.
@@ -158,10 +160,11 @@ pub fn placed(findings: &Diagnostics, sources: &Sources, tree: Option<&Node>) ->
             .related
             .as_ref()
             .map(|(at, remark)| (sources.locate(at, tree).unwrap_or_else(whole), remark.clone())),
+        repair: finding.repair.clone(),
     };
     let mut all: Vec<PlacedFinding> = in_order(findings, sources, tree).into_iter().map(place).collect();
     let rest = rest(findings.total() - all.len());
-    all.extend(rest.map(|object| PlacedFinding { object, span: whole(), related: None }));
+    all.extend(rest.map(|object| PlacedFinding { object, span: whole(), related: None, repair: None }));
     all
 }
 

@@ -20,7 +20,7 @@ use super::yaml::{self, MAX_SIZE};
 use super::{classic, fragments, paradigm};
 use crate::base::advised_command::CommandLine;
 use crate::base::decode::{Decode, MAX_ADVICE, Record};
-use crate::base::diagnostic::{Diagnostic, Diagnostics, FindingPlace, Severity, nearest};
+use crate::base::diagnostic::{Diagnostic, Diagnostics, FindingPlace, Repair, Severity, nearest};
 use crate::base::explanation::Explanation;
 use crate::base::name::VarName;
 use crate::base::node::{Entry, FileId, Node, NodeValue, Scalar, Span};
@@ -376,7 +376,7 @@ impl Resolver<'_, '_> {
         for (key, near) in wrong {
             let Some(entry) = take(tree, &key) else { continue };
             let finding = error("unknown-key", &entry.key_span, format!("unknown key `{key}`"));
-            self.push(finding.help(format!("did you mean `{near}`?")));
+            self.push(finding.meant(&key, near));
             // It would have given what is missing now.
             self.complete = false;
         }
@@ -639,7 +639,8 @@ impl Resolver<'_, '_> {
                 let list = listed_in_part(known.clone());
                 match (nearest(&name, known), library.is_empty()) {
                     (Some(near), _) => {
-                        finding.help(format!("did you mean `{near}`? The fragments are {list}"))
+                        let help = format!("did you mean `{near}`? The fragments are {list}");
+                        finding.meant(&name, near).help(help)
                     }
                     (None, false) => finding.help(format!("the fragments are {list}")),
                     (None, true) => {
@@ -755,8 +756,10 @@ impl Resolver<'_, '_> {
         let known: Vec<_> = fragment.parameters.keys().map(VarName::as_str).collect();
         let finding = error("unknown-parameter", &binding.key_span, message);
         let finding = match nearest(&binding.key, known.iter().copied()) {
-            Some(near) => finding.help(format!("did you mean `{near}`?")),
-            None if known.is_empty() => finding.help("it declares no `parameters`; remove the line"),
+            Some(near) => finding.meant(&binding.key, near),
+            None if known.is_empty() => {
+                finding.help("it declares no `parameters`; remove the line").repair(Repair::Remove)
+            }
             None => {
                 let list = listed_in_part(&known);
                 finding.help(format!("its parameters are {list}"))

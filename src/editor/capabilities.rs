@@ -3,11 +3,12 @@
 use std::path::PathBuf;
 
 use ls_types::{
-    DiagnosticOptions, DiagnosticServerCapabilities, DidChangeWatchedFilesRegistrationOptions,
-    FileSystemWatcher, InitializeParams, InitializeResult, OneOf, Registration, RegistrationParams,
-    SaveOptions, ServerCapabilities, ServerInfo, TextDocumentSyncCapability, TextDocumentSyncKind,
-    TextDocumentSyncOptions, TextDocumentSyncSaveOptions, WorkspaceFoldersServerCapabilities,
-    WorkspaceServerCapabilities,
+    CodeActionKind, CodeActionOptions, CodeActionProviderCapability, CompletionOptions, DiagnosticOptions,
+    DiagnosticServerCapabilities, DidChangeWatchedFilesRegistrationOptions, FileSystemWatcher,
+    HoverProviderCapability, InitializeParams, InitializeResult, OneOf, Registration, RegistrationParams,
+    RenameOptions, SaveOptions, ServerCapabilities, ServerInfo, TextDocumentSyncCapability,
+    TextDocumentSyncKind, TextDocumentSyncOptions, TextDocumentSyncSaveOptions, WorkDoneProgressOptions,
+    WorkspaceFoldersServerCapabilities, WorkspaceServerCapabilities,
 };
 use serde_json::Value;
 
@@ -25,6 +26,8 @@ pub(super) struct ClientAbilities {
     pub(super) refreshes: bool,
     /// Whether it says when files change on disk.
     pub(super) watches: bool,
+    /// Whether another server says what the schema says.
+    pub(super) mutes_schema: bool,
 }
 
 impl ClientAbilities {
@@ -41,6 +44,10 @@ impl ClientAbilities {
             pulls,
             refreshes: pulls && refreshes == Some(true),
             watches: watches == Some(true),
+            mutes_schema: params
+                .initialization_options
+                .as_ref()
+                .is_some_and(|given| given["mute"] == "schema"),
         }
     }
 }
@@ -76,6 +83,23 @@ pub(super) fn answer(abilities: ClientAbilities) -> InitializeResult {
         capabilities: ServerCapabilities {
             position_encoding: Some(abilities.unit.kind()),
             text_document_sync: Some(TextDocumentSyncCapability::Options(sync)),
+            hover_provider: Some(HoverProviderCapability::Simple(true)),
+            definition_provider: Some(OneOf::Left(true)),
+            references_provider: Some(OneOf::Left(true)),
+            rename_provider: Some(OneOf::Right(RenameOptions {
+                prepare_provider: Some(true),
+                work_done_progress_options: WorkDoneProgressOptions::default(),
+            })),
+            code_action_provider: Some(CodeActionProviderCapability::Options(CodeActionOptions {
+                code_action_kinds: Some(vec![CodeActionKind::QUICKFIX]),
+                ..CodeActionOptions::default()
+            })),
+            document_formatting_provider: Some(OneOf::Left(true)),
+            document_symbol_provider: Some(OneOf::Left(true)),
+            completion_provider: Some(CompletionOptions {
+                trigger_characters: Some([":", " ", ".", "{"].map(str::to_owned).to_vec()),
+                ..CompletionOptions::default()
+            }),
             diagnostic_provider: abilities.pulls.then_some(diagnostics),
             workspace: Some(WorkspaceServerCapabilities {
                 workspace_folders: Some(folders),

@@ -9,6 +9,8 @@ use ls_types::{
 };
 use serde_json::{Value, json};
 
+use super::fix;
+use super::repair_edit::TextChange;
 use super::text_document::{ColumnUnit, LineStarts};
 use crate::base::node::{FileId, Span};
 use crate::definition::builtin::is_builtin;
@@ -33,6 +35,8 @@ pub(super) struct DiagnosticsBuilder<'c> {
     /// The directory that the names of files count from.
     cwd: &'c Path,
     unit: ColumnUnit,
+    /// Whether what the schema says is left out in files that name it.
+    mutes_schema: bool,
     /// Tells whether the text of a file begins with a byte order mark, which findings do not count.
     has_mark: &'c dyn Fn(&Path) -> bool,
     /// What was collected; a file without findings is there as well.
@@ -41,8 +45,13 @@ pub(super) struct DiagnosticsBuilder<'c> {
 
 impl<'c> DiagnosticsBuilder<'c> {
     /// Begins with nothing.
-    pub(super) fn new(cwd: &'c Path, unit: ColumnUnit, has_mark: &'c dyn Fn(&Path) -> bool) -> Self {
-        Self { cwd, unit, has_mark, found: FileDiagnostics::new() }
+    pub(super) fn new(
+        cwd: &'c Path,
+        unit: ColumnUnit,
+        mutes_schema: bool,
+        has_mark: &'c dyn Fn(&Path) -> bool,
+    ) -> Self {
+        Self { cwd, unit, mutes_schema, has_mark, found: FileDiagnostics::new() }
     }
 
     /// Adds what was found in a file, and in those that it takes over.
@@ -52,6 +61,12 @@ impl<'c> DiagnosticsBuilder<'c> {
         for finding in render::placed(&checked.findings, &checked.sources, checked.tree.as_ref()) {
             // What comes with the program is nobody's to mend here.
             let Some(file) = self.file(&checked.sources, finding.span.file, path) else { continue };
+            if self.mutes_schema
+                && is_of_schema(&finding)
+                && names_schema(&checked.sources, finding.span.file)
+            {
+                continue;
+            }
             let diagnostic = self.diagnostic(finding, &checked.sources, &texts, path);
             let all = self.found.entry(file).or_default();
             // Several loops may take over the file.
@@ -59,6 +74,17 @@ impl<'c> DiagnosticsBuilder<'c> {
                 all.push(diagnostic);
             }
         }
+    }
+
+    /// Returns the findings of a file that can be repaired in it, each with the change.
+    pub(super) fn with_repairs(&self, path: &Path, checked: &Checked) -> Vec<(Diagnostic, TextChange)> {
+        let texts = PlacedTexts::new(&checked.sources);
+        let found = render::placed(&checked.findings, &checked.sources, checked.tree.as_ref()).into_iter();
+        let repaired = found.filter_map(|finding| {
+            let change = fix::change(&finding, checked)?;
+            Some((self.diagnostic(finding, &checked.sources, &texts, path), change))
+        });
+        repaired.collect()
     }
 
     /// Adds that a file cannot be read.
@@ -109,6 +135,20 @@ impl<'c> DiagnosticsBuilder<'c> {
         }
         range
     }
+}
+
+/// What the JSON Schema of loop files finds as well.
+const OF_SCHEMA: [&str; 4] = ["missing-key", "unknown-key", "unknown-word", "wrong-type"];
+
+fn is_of_schema(finding: &PlacedFinding) -> bool {
+    finding.object["code"].as_str().is_some_and(|code| OF_SCHEMA.contains(&code))
+}
+
+/// Tells whether a file names its schema for yaml-language-server.
+fn names_schema(sources: &Sources, file: FileId) -> bool {
+    let text = sources.get(file).map_or("", |source| source.text());
+    let comments = text.lines().take_while(|line| line.starts_with('#') || line.trim().is_empty());
+    comments.into_iter().any(|line| line.contains("yaml-language-server:") && line.contains("$schema="))
 }
 
 /// The texts of a definition with their lines.

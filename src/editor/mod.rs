@@ -2,11 +2,21 @@
 
 mod capabilities;
 pub(crate) mod checked_file;
+mod completion;
+mod cursor_place;
 mod documents;
 mod findings;
+pub(crate) mod fix;
+pub(crate) mod format;
+pub(crate) mod formatted_files;
+mod key_meanings;
 mod loop_names;
+mod navigation;
+mod outline;
 pub(crate) mod project_check;
 mod protocol;
+mod queries;
+mod repair_edit;
 pub(crate) mod server;
 mod tests_of_loops;
 mod text_document;

@@ -19,6 +19,7 @@ use serde_json::{Value, json};
 use super::capabilities::{self, ClientAbilities};
 use super::documents::file_of;
 use super::protocol::Client;
+use super::queries::{self, Refusal, read};
 use super::workspace::Workspace;
 use crate::session::environment::Environment;
 
@@ -152,7 +153,7 @@ impl<W: Write> Server<W> {
             }
             (Phase::Working, method) => match self.asked(method, params) {
                 Ok(answer) => self.client.answer(id, &answer),
-                Err(why) => self.client.refuse(id, why.code(), why.to_string()),
+                Err(why) => self.client.refuse(id, code_of(&why), why.to_string()),
             },
         }
     }
@@ -167,6 +168,7 @@ impl<W: Write> Server<W> {
         };
         self.abilities = ClientAbilities::of(&params);
         self.workspace.unit = self.abilities.unit;
+        self.workspace.mutes_schema = self.abilities.mutes_schema;
         for folder in capabilities::folders(&params) {
             self.workspace.open_folder(folder);
         }
@@ -181,7 +183,7 @@ impl<W: Write> Server<W> {
                 let params: DocumentDiagnosticParams = read(params)?;
                 Ok(self.diagnostics_of(&params.text_document.uri))
             }
-            _ => Err(Refusal::UnknownMethod(method.to_owned())),
+            method => queries::answer(method, params, &self.workspace),
         }
     }
 
@@ -255,24 +257,10 @@ impl<W: Write> Server<W> {
     }
 }
 
-/// Why a request has no answer.
-#[derive(Debug, thiserror::Error)]
-enum Refusal {
-    #[error("there is no method `{0}`")]
-    UnknownMethod(String),
-    #[error("cannot understand the parameters: {0}")]
-    BadParameters(#[from] serde_json::Error),
-}
-
-impl Refusal {
-    fn code(&self) -> ErrorCode {
-        match self {
-            Self::UnknownMethod(_) => ErrorCode::MethodNotFound,
-            Self::BadParameters(_) => ErrorCode::InvalidParams,
-        }
+fn code_of(refusal: &Refusal) -> ErrorCode {
+    match refusal {
+        Refusal::UnknownMethod(_) => ErrorCode::MethodNotFound,
+        Refusal::BadParameters(_) => ErrorCode::InvalidParams,
+        Refusal::Rename(_) => ErrorCode::RequestFailed,
     }
-}
-
-fn read<P: DeserializeOwned>(params: Value) -> Result<P, Refusal> {
-    Ok(serde_json::from_value(params)?)
 }

@@ -113,7 +113,6 @@ impl TextDocument {
     }
 
     /// Returns the positions of a range of bytes.
-    #[cfg(test)]
     pub(super) fn range(&self, bytes: &Range<usize>, unit: ColumnUnit) -> LspRange {
         self.lines.range(&self.text, bytes, unit)
     }

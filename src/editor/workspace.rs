@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use ls_types::{Diagnostic, TextEdit};
+
 use super::documents::OpenDocuments;
 use super::findings::{DiagnosticsBuilder, FileDiagnostics};
 use super::project_check::{self, CheckOptions, CheckedProject, ProjectFacts};
@@ -21,6 +23,8 @@ pub(super) struct Workspace {
     folders: BTreeSet<PathBuf>,
     pub(super) documents: OpenDocuments,
     pub(super) unit: ColumnUnit,
+    /// Whether another server says what the schema says, in files that name it.
+    pub(super) mutes_schema: bool,
     known: BTreeMap<PathBuf, KnownProject>,
     /// The projects in which something has changed since they were checked.
     stale: BTreeSet<PathBuf>,
@@ -42,6 +46,7 @@ impl Workspace {
             folders: BTreeSet::new(),
             documents: OpenDocuments::default(),
             unit: ColumnUnit::default(),
+            mutes_schema: false,
             known: BTreeMap::new(),
             stale: BTreeSet::new(),
         }
@@ -122,13 +127,34 @@ impl Workspace {
         }
         let session = self.session(&project)?;
         let has_mark = |path: &Path| self.has_mark(path);
-        let mut builder = DiagnosticsBuilder::new(&project, self.unit, &has_mark);
+        let mut builder = DiagnosticsBuilder::new(&project, self.unit, self.mutes_schema, &has_mark);
         match project_check::check_again(path, &known.facts, &self.options(), &session) {
             Ok(file) => builder.add(&file.path, &file.checked),
             Err(unread) => builder.add_unreadable(path, unread.error.message()),
         }
         builder.found.retain(|file, _| file == path);
         Some(builder.found)
+    }
+
+    /// Returns the repairs of what is found in a document, each with its finding.
+    pub(super) fn repairs(&self, path: &Path) -> Vec<(Diagnostic, TextEdit)> {
+        let project = self.project_of(path);
+        let (Some(session), Some(open)) = (self.session(&project), self.documents.get(path)) else {
+            return Vec::new();
+        };
+        let facts = self.known.get(&project).map(|known| known.facts.clone()).unwrap_or_default();
+        let facts = if facts.knows(path) { facts } else { ProjectFacts::default() };
+        let Ok(file) = project_check::check_again(path, &facts, &self.options(), &session) else {
+            return Vec::new();
+        };
+        let has_mark = |path: &Path| self.has_mark(path);
+        let builder = DiagnosticsBuilder::new(&project, self.unit, self.mutes_schema, &has_mark);
+        let mark = if self.has_mark(path) { '\u{feff}'.len_utf8() } else { 0 };
+        let edits = builder.with_repairs(path, &file.checked).into_iter().map(|(diagnostic, change)| {
+            let bytes = change.range.start + mark..change.range.end + mark;
+            (diagnostic, TextEdit { range: open.document.range(&bytes, self.unit), new_text: change.text })
+        });
+        edits.collect()
     }
 
     /// Returns what was found when all was looked at, for each file.
@@ -148,7 +174,7 @@ impl Workspace {
         let options = self.options();
         let CheckedProject { files, unread, facts } = project_check::check(&options, &session, goes_on)?;
         let has_mark = |path: &Path| self.has_mark(path);
-        let mut builder = DiagnosticsBuilder::new(project, self.unit, &has_mark);
+        let mut builder = DiagnosticsBuilder::new(project, self.unit, self.mutes_schema, &has_mark);
         for file in &files {
             builder.add(&file.path, &file.checked);
         }
@@ -176,4 +202,161 @@ impl Workspace {
 fn project_of_folder(folder: &Path) -> PathBuf {
     let above = load::ancestors(folder).into_iter().find(|above| above.join(DIRECTORY).is_dir());
     above.unwrap_or_else(|| folder.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use ls_types::{Position, Range, TextDocumentContentChangeEvent, TextDocumentItem, Uri};
+
+    use super::*;
+
+    /// Files that take each other over, by every way there is.
+    const FILES: [(&str, &str); 5] = [
+        (
+            ".loops/main.yaml",
+            "name: main\ndescription: d\ninitial: a\nimport: [lib/parts.yaml]\nstates:\n  a: {fragment: run, on_yes: b, on_no: a}\n  b: {loop: sub, on_yes: c, on_no: a}\n  c: {terminal: true}\n",
+        ),
+        (
+            ".loops/sub.yaml",
+            "name: sub\nfrom: base\nstates:\n  fix: {action: \"echo 🐎 ${captured.check}\", next: check}\n",
+        ),
+        (
+            ".loops/base.yaml",
+            "name: base\ninitial: check\nstates:\n  check: {action: make, on_yes: done, on_no: fix}\n  done: {terminal: true}\n",
+        ),
+        (".loops/lib/parts.yaml", "fragments:\n  run:\n    action: |\n      make é\n    on_error: c\n"),
+        (
+            ".loops/tests/main.test.yaml",
+            "loop: main\ncases:\n  - name: x\n    states: {a: {exit: 0}}\n    expect: {ends: success}\n",
+        ),
+    ];
+
+    /// What somebody types, pastes or leaves half written.
+    const PIECES: [&str; 14] = [
+        "",
+        "",
+        "",
+        "a",
+        ": ",
+        "\n",
+        "  ",
+        "on_no: b",
+        "${captured.a}",
+        "\"",
+        "{",
+        "]",
+        "🐎\r\n",
+        "terminal: true\n",
+    ];
+
+    /// Numbers that look like chance, the same in each run.
+    struct Chance(u64);
+
+    impl Chance {
+        fn below(&mut self, end: usize) -> usize {
+            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            usize::try_from(self.0 >> 33).unwrap() % end.max(1)
+        }
+    }
+
+    fn uri(path: &Path) -> Uri {
+        Uri::from_file_path(path).unwrap()
+    }
+
+    fn item(path: &Path, text: &str) -> TextDocumentItem {
+        TextDocumentItem::new(uri(path), "yaml".to_owned(), 1, text.to_owned())
+    }
+
+    fn workspace(root: &Path) -> Workspace {
+        let mut workspace = Workspace::new(Environment::of(BTreeMap::new()), Vec::new());
+        workspace.open_folder(root.to_owned());
+        workspace
+    }
+
+    /// Returns what a server finds that has just been started on these texts.
+    fn fresh(root: &Path, texts: &[(PathBuf, String)]) -> FileDiagnostics {
+        let mut workspace = workspace(root);
+        for (path, text) in texts {
+            workspace.documents.open(item(path, text)).unwrap();
+        }
+        assert!(workspace.check(&mut || true));
+        workspace.found()
+    }
+
+    #[test]
+    fn after_ten_thousand_edits_everything_is_as_if_it_were_read_for_the_first_time() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = fs_err::canonicalize(directory.path()).unwrap();
+        let mut texts: Vec<(PathBuf, String)> =
+            FILES.iter().map(|(path, text)| (root.join(path), (*text).to_owned())).collect();
+        for (path, text) in &texts {
+            fs_err::create_dir_all(path.parent().unwrap()).unwrap();
+            fs_err::write(path, text).unwrap();
+        }
+        let mut edited = workspace(&root);
+        for (path, text) in &texts {
+            edited.documents.open(item(path, text)).unwrap();
+        }
+        let mut chance = Chance(42);
+        for edit in 0..10_000 {
+            let which = chance.below(texts.len());
+            let (path, text) = &mut texts[which];
+            if text.len() > 600 || chance.below(60) == 0 {
+                // Somebody takes everything back.
+                let original = FILES[which].1.to_owned();
+                let whole = TextDocumentContentChangeEvent {
+                    range: None,
+                    range_length: None,
+                    text: original.clone(),
+                };
+                edited.documents.change(&uri(path), edit, vec![whole], ColumnUnit::Utf16).unwrap();
+                *text = original;
+            } else {
+                let lines = super::super::text_document::LineStarts::of(text);
+                let start = chance.below(text.len() + 1);
+                let end = (start + chance.below(5)).min(text.len());
+                let range = lines.range(text, &(start..end), ColumnUnit::Utf16);
+                let piece = PIECES[chance.below(PIECES.len())];
+                let bytes = lines.byte(text, range.start, ColumnUnit::Utf16)
+                    ..lines.byte(text, range.end, ColumnUnit::Utf16);
+                text.replace_range(bytes.start..bytes.end.max(bytes.start), piece);
+                let change = TextDocumentContentChangeEvent {
+                    range: Some(range),
+                    range_length: None,
+                    text: piece.to_owned(),
+                };
+                edited.documents.change(&uri(path), edit, vec![change], ColumnUnit::Utf16).unwrap();
+            }
+            let path = path.clone();
+            edited.touch(&path);
+            assert_eq!(edited.documents.get(&path).unwrap().document.text(), texts[which].1, "edit {edit}");
+            if edit % 25 != 0 {
+                continue;
+            }
+            let first = edited.check_first(&path);
+            assert!(edited.check(&mut || true));
+            let found = edited.found();
+            assert_eq!(found, fresh(&root, &texts), "edit {edit}");
+            // What is said at once about the file under the cursor is said again when all is looked at, unless another one
+            // decides about it.
+            let at_once = first.and_then(|mut first| first.remove(&path)).unwrap_or_default();
+            let later = &found[&path];
+            let is_of_others = |code: &ls_types::NumberOrString| matches!(code, ls_types::NumberOrString::String(code) if code == "untested" || code == "missing-key");
+            let own = at_once.iter().filter(|one| !one.code.as_ref().is_some_and(is_of_others));
+            for one in own {
+                assert!(later.contains(one), "edit {edit}: {one:?}");
+            }
+        }
+        // As typed is as saved.
+        for (path, text) in &texts {
+            fs_err::write(path, text).unwrap();
+        }
+        assert_eq!(fresh(&root, &[]), fresh(&root, &texts));
+        assert_eq!(edited.documents.ours().count(), FILES.len());
+        let nowhere = Range::new(Position::new(u32::MAX, 0), Position::new(0, u32::MAX));
+        let change =
+            TextDocumentContentChangeEvent { range: Some(nowhere), range_length: None, text: "x".to_owned() };
+        edited.documents.change(&uri(&texts[0].0), 1, vec![change], ColumnUnit::Utf16).unwrap();
+        assert!(edited.documents.get(&texts[0].0).unwrap().document.text().ends_with('x'));
+    }
 }

@@ -1,7 +1,7 @@
 //! Compiles the states that ask somebody before the run goes on: a person, or an agent that finds out what is not known.
 
 use super::{Action, ActionSetting, ApprovalAction, LearningAction, Routes, answerers};
-use crate::base::diagnostic::{Diagnostic, Diagnostics, FindingPlace};
+use crate::base::diagnostic::{Diagnostic, Diagnostics, FindingPlace, Repair};
 use crate::base::path::DocPath;
 use crate::base::template::Template;
 use crate::definition::schema::{self, ActionType, Learning, State};
@@ -45,7 +45,9 @@ pub(super) fn learning<'s>(
     if let Some((key, help)) = idle {
         let place = FindingPlace::Key(path.key(key));
         let message = format!("`{key}` has no effect here");
-        problems.push(Diagnostic::note("no-effect", place, message).help(help));
+        let finding = Diagnostic::note("no-effect", place, message).help(help);
+        let repair = Repair::Add { key: "type", value: "learning" };
+        problems.push(finding.repair((key == "learning").then_some(repair)));
     }
     let learning = state.learning.as_ref().filter(|_| is_learning)?;
     for (key, given) in [("action", state.action.is_some()), ("loop", state.r#loop.is_some())] {

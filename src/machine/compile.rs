@@ -15,7 +15,7 @@ use super::{
     graph, notified, observations, reusable,
 };
 use crate::base::decode;
-use crate::base::diagnostic::{Diagnostic, Diagnostics, FindingPlace, Severity, nearest};
+use crate::base::diagnostic::{Diagnostic, Diagnostics, FindingPlace, Repair, Severity, nearest};
 use crate::base::name::{StateName, VarName};
 use crate::base::path::{DocPath, Segment};
 use crate::base::sandbox::SandboxMode;
@@ -440,8 +440,9 @@ impl<'d> Compiler<'d> {
             if given {
                 let message = format!("`{key}` has no effect, because `{name}` is not terminal");
                 let place = FindingPlace::Key(path.key(key));
-                self.problems
-                    .push(Diagnostic::warning("no-effect", place, message).help("add `terminal: true`"));
+                let repair = Repair::Add { key: "terminal", value: "true" };
+                let finding = Diagnostic::warning("no-effect", place, message).help("add `terminal: true`");
+                self.problems.push(finding.repair(repair));
             }
         }
         let is_check = self.is_check(state, action.as_ref(), evaluate.as_ref(), path);
@@ -544,14 +545,14 @@ impl<'d> Compiler<'d> {
         }
         let message = format!("`${{{expression}}}` has no value here");
         let near = nearest(&wanted, params.keys().map(VarName::as_str));
-        let help = match near {
-            Some(near) => format!("did you mean `param.{near}`?"),
-            None => format!(
-                "declare it in the `parameters` of a fragment and give it with `with: {{{wanted}: …}}`"
-            ),
-        };
         let place = FindingPlace::Within(at.clone(), expression.span.clone());
-        self.problems.push(Diagnostic::error("unknown-param", place, message).help(help));
+        let finding = Diagnostic::error("unknown-param", place, message);
+        self.problems.push(match near {
+            Some(near) => finding.meant(&format!("param.{wanted}"), &format!("param.{near}")),
+            None => finding.help(format!(
+                "declare it in the `parameters` of a fragment and give it with `with: {{{wanted}: …}}`"
+            )),
+        });
         false
     }
 
@@ -683,7 +684,8 @@ impl<'d> Compiler<'d> {
         if text.source().trim().is_empty() {
             let place = FindingPlace::Value(path.key("action"));
             let help = "remove the key for a state that runs nothing";
-            self.problems.push(Diagnostic::error("empty-action", place, "the action is empty").help(help));
+            let finding = Diagnostic::error("empty-action", place, "the action is empty").help(help);
+            self.problems.push(finding.repair(Repair::Remove));
         }
         let kind = kind(state, &text);
         self.idle_keys(state, kind, path);
@@ -800,12 +802,14 @@ impl<'d> Compiler<'d> {
         let Some(kind) = board::OperationKind::parse(word) else {
             let words = || board::OperationKind::ALL.iter().map(|kind| kind.word());
             let message = format!("`{}` is not an operation on the board", one_line(word, 60));
-            let help = match nearest(word, words()) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => format!("the operations are {}", words().collect::<Vec<_>>().join(", ")),
-            };
             let place = FindingPlace::Value(path.key("action"));
-            self.problems.push(Diagnostic::error("operation", place, message).help(help));
+            let finding = Diagnostic::error("operation", place, message);
+            self.problems.push(match nearest(word, words()) {
+                Some(near) => finding.meant(word, near),
+                None => {
+                    finding.help(format!("the operations are {}", words().collect::<Vec<_>>().join(", ")))
+                }
+            });
             return None;
         };
         let mut params = IndexMap::new();
@@ -872,9 +876,8 @@ impl<'d> Compiler<'d> {
             let at = path.key(format!("on_{word}"));
             if let Some(meant) = misspelt(word, state) {
                 let message = format!("unknown key `on_{word}`");
-                let help = format!("did you mean `on_{meant}`?");
-                self.problems
-                    .push(Diagnostic::error("unknown-key", FindingPlace::Key(at), message).help(help));
+                let finding = Diagnostic::error("unknown-key", FindingPlace::Key(at), message);
+                self.problems.push(finding.meant(&format!("on_{word}"), &format!("on_{meant}")));
                 continue;
             }
             let target = self.target(name, target, &at);
@@ -1040,18 +1043,16 @@ impl<'d> Compiler<'d> {
         if found.is_none() {
             self.problems.push_with(Severity::Error, || {
                 let known = self.targets.keys().map(|name| name.as_str());
-                let help = match nearest(name.as_str(), known.clone()) {
-                    Some(near) => format!("did you mean `{near}`?"),
-                    None => format!("the states are {}", listed_in_part(known)),
-                };
                 let from = made.as_template().map(|made| format!(", which `{}` becomes,", made.source()));
                 let message = format!("the state `{name}`{} is not defined", from.unwrap_or_default());
                 let label = "no state has this name";
                 let place = FindingPlace::Value(path.clone());
-                Diagnostic::error("unknown-state", place, message)
-                    .label(label)
-                    .help(help)
-                    .about(name.as_str())
+                let finding = Diagnostic::error("unknown-state", place, message).label(label);
+                let finding = finding.about(name.as_str());
+                match nearest(name.as_str(), known.clone()) {
+                    Some(near) => finding.meant(name.as_str(), near),
+                    None => finding.help(format!("the states are {}", listed_in_part(known))),
+                }
             });
         }
         found

@@ -3,15 +3,20 @@
 use std::fmt::Write as _;
 
 use clap::{Args, ValueEnum};
+use serde_json::Value;
 
 use crate::base::advised_command;
 use crate::base::text::plural;
 use crate::cli::flags::ReachFlags;
 use crate::cli::output::Output;
+use crate::definition::load::Located;
+use crate::definition::render;
 use crate::report::digest::Digest;
 use crate::report::graph::{self, Graph};
+use crate::report::html::playground::{self, ShownFinding};
 use crate::session::context::Session;
 use crate::session::error::{Error, Kind};
+use crate::session::prepare::loop_check::Checker;
 use crate::session::prepare::prepared::Prepared;
 use crate::session::start::incoming::no_run;
 
@@ -27,6 +32,9 @@ pub(in crate::cli) struct ShowArgs {
     /// Draw the way of a run into it: a run of this loop, or a bundle of one
     #[arg(long, value_name = "RUN|BUNDLE")]
     pub(super) run: Option<String>,
+    /// Print a page without network on which the loop can be walked: choose verdicts, and see where they lead
+    #[arg(long, conflicts_with_all = ["format", "run"])]
+    pub(super) html: bool,
     #[command(flatten)]
     pub(super) reach: ReachFlags,
 }
@@ -45,7 +53,12 @@ pub(in crate::cli) enum GraphFormat {
 }
 
 pub(in crate::cli) fn show(args: &ShowArgs, session: &Session<'_>, output: &Output) -> Result<u8, Error> {
-    let prepared = session.prepare(session.find(&args.name, args.reach.allow_outside)?)?;
+    let located = session.find(&args.name, args.reach.allow_outside)?;
+    if args.html {
+        output.data(&page(located, session)?);
+        return Ok(0);
+    }
+    let prepared = session.prepare(located)?;
     let mut drawn = Graph::of_machine(&prepared.machine);
     if let Some(run) = &args.run {
         drawn = drawn.with_run(&walked(run, &prepared, session)?);
@@ -58,6 +71,25 @@ pub(in crate::cli) fn show(args: &ShowArgs, session: &Session<'_>, output: &Outp
     };
     output.data(&text);
     Ok(0)
+}
+
+/// Makes the page on which a loop can be walked, with what the check finds in it.
+fn page(located: Located, session: &Session<'_>) -> Result<String, Error> {
+    let checked = Checker::default().check(&located, true)?;
+    let found = render::to_json(&checked.findings, &checked.sources, checked.tree.as_ref());
+    let word = |finding: &Value, key: &str| finding[key].as_str().unwrap_or_default().to_owned();
+    let shown = found.iter().map(|finding| {
+        let help = finding["help"].as_str().map(|help| format!("; {help}")).unwrap_or_default();
+        ShownFinding {
+            severity: word(finding, "severity"),
+            code: word(finding, "code"),
+            message: format!("{}{help}", word(finding, "message")),
+            place: format!("{}:{}", word(finding, "file"), finding["line"]),
+        }
+    });
+    let shown: Vec<ShownFinding> = shown.collect();
+    let prepared = session.prepare(located)?;
+    Ok(playground::playground(&prepared.machine, &shown))
 }
 
 /// Reads what a run of this loop did.

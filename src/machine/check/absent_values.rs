@@ -47,22 +47,22 @@ pub(super) fn undefined(subject: &CheckedLoop<'_>, findings: &mut Diagnostics) {
         let Some(Segment::Key(first)) = expression.path.first() else { continue };
         let place = one.place();
         if expression.namespace == Namespace::Context && !known.contains(first.as_str()) {
-            let help = match nearest(first, known.iter().copied()) {
-                Some(near) => format!("did you mean `context.{near}`?"),
-                None => format!("add it to `context`, or give it with `--context {first}=…`"),
-            };
             let message = format!("`${{{expression}}}` is not defined in this file");
-            findings.push(Diagnostic::warning("undefined-context", place, message).help(help));
+            let finding = Diagnostic::warning("undefined-context", place, message);
+            findings.push(match nearest(first, known.iter().copied()) {
+                Some(near) => finding.meant(&format!("context.{first}"), &format!("context.{near}")),
+                None => finding.help(format!("add it to `context`, or give it with `--context {first}=…`")),
+            });
         } else if expression.namespace == Namespace::Captured && !captures.contains(first.as_str()) {
-            let help = match nearest(first, captures.iter().copied()) {
-                _ if silent.contains(first.as_str()) => {
-                    format!("`{first}` runs no action, so there is nothing to capture")
-                }
-                Some(near) => format!("did you mean `captured.{near}`?"),
-                None => format!("add `capture: {first}` to the state whose output it is"),
-            };
             let message = format!("`${{{expression}}}` is captured by no state");
-            findings.push(Diagnostic::warning("undefined-capture", place, message).help(help));
+            let finding = Diagnostic::warning("undefined-capture", place, message);
+            findings.push(match nearest(first, captures.iter().copied()) {
+                _ if silent.contains(first.as_str()) => {
+                    finding.help(format!("`{first}` runs no action, so there is nothing to capture"))
+                }
+                Some(near) => finding.meant(&format!("captured.{first}"), &format!("captured.{near}")),
+                None => finding.help(format!("add `capture: {first}` to the state whose output it is")),
+            });
         }
     }
 }

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::absent_values::captured_by;
 use super::checked_machine::{CheckedLoop, state};
 use super::flow::FlowGraph;
-use crate::base::diagnostic::{Diagnostic, Diagnostics, FindingPlace};
+use crate::base::diagnostic::{Diagnostic, Diagnostics, FindingPlace, Repair};
 use crate::base::name::{StateName, VarName, captured_variable};
 use crate::base::path::Segment;
 use crate::base::template::{Expression, Namespace, Template};
@@ -58,7 +58,9 @@ pub fn injections(machine: &Machine, outside: &BTreeSet<String>) -> Diagnostics 
     let mut findings = Diagnostics::default();
     for shown in search.all() {
         let place = FindingPlace::Within(state(shown.state).key("action"), shown.expression.span.clone());
-        findings.push(finding(place, shown.message, shown.help));
+        let quoted = Repair::Replace { old: "}".to_owned(), new: ":shell}".to_owned() };
+        let finding = finding(place, shown.message, shown.help);
+        findings.push(finding.repair(shown.is_unquoted.then_some(quoted)));
     }
     findings
 }
@@ -111,6 +113,8 @@ struct InjectedTemplate<'m> {
     expression: &'m Expression,
     message: String,
     help: String,
+    /// Whether nothing has to be done but to quote it.
+    is_unquoted: bool,
 }
 
 /// Where a text is used.
@@ -167,7 +171,8 @@ impl<'m> InjectionSearch<'m> {
         for (expression, around) in shell.text.expressions().zip(around) {
             let Some(origin) = self.origin(at, expression) else { continue };
             if let Some((message, help)) = explained(expression, &origin, around, language) {
-                found.push(InjectedTemplate { state: at.state, expression, message, help });
+                let is_unquoted = around == TemplateQuotes::Nothing && language.is_none();
+                found.push(InjectedTemplate { state: at.state, expression, message, help, is_unquoted });
             }
         }
     }

@@ -74,12 +74,13 @@ fn finding(
     let path = key.split('.').fold(root, |path, key| path.key(key));
     let UnknownName { prefix, name, known } = wrong;
     let message = format!("`${{{expression}}}` cannot have a value: `{prefix}` has no `{name}`");
-    let help = match nearest(name, known.iter().copied()) {
-        Some(near) => format!("did you mean `{prefix}.{near}`?"),
-        None if known.is_empty() => format!("write `${{{prefix}}}`"),
-        None => format!("`{prefix}` has {}", listed(known.iter().copied(), "and")),
-    };
-    Diagnostic::error("unknown-name", FindingPlace::Within(path, expression.span.clone()), message).help(help)
+    let place = FindingPlace::Within(path, expression.span.clone());
+    let finding = Diagnostic::error("unknown-name", place, message);
+    match nearest(name, known.iter().copied()) {
+        Some(near) => finding.meant(&format!("{prefix}.{name}"), &format!("{prefix}.{near}")),
+        None if known.is_empty() => finding.help(format!("write `${{{prefix}}}`")),
+        None => finding.help(format!("`{prefix}` has {}", listed(known.iter().copied(), "and"))),
+    }
 }
 
 /// Returns an error for every name that would be a capture of a sub-loop of this state, and that this loop does not

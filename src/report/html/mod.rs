@@ -4,14 +4,13 @@
 mod blocks;
 mod colours;
 mod page;
+mod page_head;
 mod parts;
+pub mod playground;
 mod steps;
 
-use base64::Engine as _;
-use base64::prelude::BASE64_STANDARD;
 use blocks::Blocks;
 use page::{HtmlPage, NAME, PageSections, brief};
-use sha2::{Digest as _, Sha256};
 
 use super::detail::Detail;
 use super::digest::Digest;
@@ -76,25 +75,8 @@ impl HtmlPage<'_> {
     }
 
     fn head(&self, out: &mut Markup) {
-        let hash = |parts: &[&str]| {
-            let mut hasher = Sha256::new();
-            for part in parts {
-                hasher.update(part);
-            }
-            BASE64_STANDARD.encode(hasher.finalize())
-        };
-        let policy = format!(
-            "default-src 'none'; base-uri 'none'; form-action 'none'; style-src 'sha256-{}'; script-src 'sha256-{}'",
-            hash(&[STYLE, graph::CSS]),
-            hash(&[SCRIPT])
-        );
         let title = format!("{} {}: {}", self.mark(), self.outcome(), brief(self.digest.loop_name(), NAME));
-        out.ours("\n<head>\n<meta charset=\"utf-8\">\n");
-        out.open("meta", &[("http-equiv", "Content-Security-Policy"), ("content", &policy)]).ours("\n");
-        out.open("meta", &[("name", "viewport"), ("content", "width=device-width, initial-scale=1")]);
-        out.open("meta", &[("name", "color-scheme"), ("content", "light dark")]).ours("\n");
-        out.leaf("title", &[], &title);
-        out.ours("<style>").ours(STYLE).ours(graph::CSS).ours("</style>\n</head>\n");
+        page_head::write(&title, &[STYLE, graph::CSS], &[SCRIPT], out);
     }
 
     fn main(&self, rows: &[Markup], out: &mut Markup) {

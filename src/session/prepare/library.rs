@@ -602,12 +602,12 @@ fn check_bindings(child: &Machine, given: &SubLoopInput, path: &DocPath, finding
     for name in bindings.into_iter().flatten().map(|(name, _)| name) {
         if !child.parameters.contains_key(name) {
             let message = format!("the loop `{}` has no parameter `{name}`", child.name);
-            let help = match nearest(name.as_str(), declared()) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => "`with` gives values to the `parameters` that the loop declares".to_owned(),
-            };
             let place = FindingPlace::Key(path.key("with").key(name.as_str()));
-            findings.push(Diagnostic::error("binding", place, message).help(help));
+            let finding = Diagnostic::error("binding", place, message);
+            findings.push(match nearest(name.as_str(), declared()) {
+                Some(near) => finding.meant(name.as_str(), near),
+                None => finding.help("`with` gives values to the `parameters` that the loop declares"),
+            });
         }
     }
     let needed = child.parameters.iter().filter(|(_, parameter)| parameter.required);

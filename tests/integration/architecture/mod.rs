@@ -371,7 +371,16 @@ const ROOMS: &[Room] = &[
         "editor",
         &["base", "files", "definition", "machine", "session", "testing"],
         &["ls_types", "lsp_server"],
-        &["text_document.rs"],
+        &[
+            "completion.rs",
+            "cursor_place.rs",
+            "format/",
+            "key_meanings.rs",
+            "navigation.rs",
+            "outline.rs",
+            "repair_edit.rs",
+            "text_document.rs",
+        ],
     ),
     impure(
         "cli",

@@ -218,3 +218,21 @@ fn files_elsewhere_and_files_that_are_not_there_yet_are_checked_when_they_are_op
     assert!(!client.has_heard("textDocument/publishDiagnostics"));
     client.leave();
 }
+
+#[test]
+fn what_the_schema_says_is_left_out_where_it_is_named_and_that_is_asked() {
+    let named = format!("# yaml-language-server: $schema=x.json\n{}", RIGHT.replace("action", "actoin"));
+    let project = Project::new()
+        .file(".loops/right.yaml", &named)
+        .file(".loops/plain.yaml", &RIGHT.replace("right", "plain").replace("action", "actoin"));
+    let mut client = Client::silent(&project);
+    let folder = json!({"uri": uri(project.path()), "name": "project"});
+    let mute = json!({"mute": "schema"});
+    let params = json!({"processId": null, "capabilities": {}, "workspaceFolders": [folder], "initializationOptions": mute});
+    client.ask("initialize", &params);
+    client.say("initialized", &json!({}));
+    client.published_with(&project.at(".loops/plain.yaml"), "unknown-key");
+    let left = client.published(&project.at(".loops/right.yaml"));
+    assert!(!left.is_empty() && left.iter().all(|finding| finding["code"] != "unknown-key"), "{left:?}");
+    client.leave();
+}

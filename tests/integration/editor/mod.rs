@@ -2,4 +2,7 @@
 
 mod client;
 mod diagnostics;
+mod fixes;
+mod formatting;
 mod hostile_clients;
+mod navigation;

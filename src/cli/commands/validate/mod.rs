@@ -7,6 +7,7 @@ use crate::ci::Provider;
 use crate::cli::exit;
 use crate::cli::flags::ReachFlags;
 use crate::cli::output::Output;
+use crate::editor::fix::{self, FixScope, MadeRepair};
 use crate::editor::project_check::{self, CheckOptions};
 use crate::report::reading_place::Reader;
 use crate::session::context::Session;
@@ -52,6 +53,12 @@ pub(in crate::cli) struct ValidateArgs {
     /// Show no warnings, no notes, and no files without errors
     #[arg(long, conflicts_with = "strict")]
     pub(super) errors_only: bool,
+    /// Repair what has one answer, where a run does the same afterwards, and write the files
+    #[arg(long)]
+    pub(super) fix: bool,
+    /// With --fix: also make repairs that change what a run does, such as quoting a text for the shell
+    #[arg(long = "unsafe", requires = "fix")]
+    pub(super) is_unsafe: bool,
     #[command(flatten)]
     pub(super) reach: ReachFlags,
 }
@@ -96,6 +103,13 @@ pub(in crate::cli) fn validate(
         strict: args.strict,
         commands,
     };
+    if args.fix {
+        let scope = if args.is_unsafe { FixScope::All } else { FixScope::Same };
+        for made in fix::fix(&options, scope, session)? {
+            let MadeRepair { file, line, message, code } = made;
+            session.talk.note(&format!("repaired {file}:{line}: {message} [{code}]"));
+        }
+    }
     let project = project_check::check(&options, session, &mut || true).unwrap_or_default();
     if project.files.is_empty() && project.unread.is_empty() {
         return Err(no_loops());

@@ -1,0 +1,188 @@
+//! Repairs of findings, tried before they are made: a change stays only if its finding is gone with it, and unless one asks for
+//! more, only if a run does the same afterwards.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::checked_file::CheckedFile;
+use super::project_check::{self, CheckOptions};
+use super::repair_edit::{self, TextChange};
+use crate::base::diagnostic::Repair;
+use crate::base::node::FileId;
+use crate::definition::load;
+use crate::definition::render::{self, PlacedFinding};
+use crate::definition::vendored::CopiedFile;
+use crate::definition::yaml::MAX_SIZE;
+use crate::files::place::resolved;
+use crate::files::replace;
+use crate::files::unsaved::UnsavedTexts;
+use crate::machine::{Machine, compile};
+use crate::session::context::Session;
+use crate::session::error::Error;
+use crate::session::prepare::loop_check::Checked;
+
+/// More repairs than this are not made in one file.
+const MOST: usize = 1_000;
+
+/// Which repairs are made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FixScope {
+    /// Those after which a run does the same. A file that cannot be loaded is not run, so all of its repairs are among them.
+    Same,
+    /// All that have one answer.
+    All,
+}
+
+/// A repair that was made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct MadeRepair {
+    /// The file as people know it.
+    pub(crate) file: String,
+    /// The line, from 1, as it was when the repair was made.
+    pub(crate) line: u64,
+    /// What was found.
+    pub(crate) message: String,
+    /// The code of the finding.
+    pub(crate) code: String,
+}
+
+/// A file that may be repaired, with its text as it is by now.
+struct RepairedText<'f, 's> {
+    path: &'f Path,
+    text: String,
+    session: &'f Session<'s>,
+    options: &'f CheckOptions<'f>,
+}
+
+/// Repairs the loops and tests that are named, or those of a project, and writes them. Copies of other repositories are left as
+/// they are.
+///
+/// # Errors
+/// A file cannot be written.
+pub(crate) fn fix(
+    options: &CheckOptions<'_>,
+    scope: FixScope,
+    session: &Session<'_>,
+) -> Result<Vec<MadeRepair>, Error> {
+    let project = project_check::check(options, session, &mut || true).unwrap_or_default();
+    let mut made = Vec::new();
+    for CheckedFile { path, checked } in &project.files {
+        let is_ours = CopiedFile::at(path).is_none() && path.is_file();
+        if !is_ours || !has_repairs(checked) {
+            continue;
+        }
+        let Ok(text) = session.unsaved.text(path, MAX_SIZE as u64) else { continue };
+        let mut file = RepairedText { path, text: text.clone(), session, options };
+        let of_file = file.repair(scope);
+        if file.text != text {
+            write(path, &file.text)?;
+        }
+        made.extend(of_file);
+    }
+    Ok(made)
+}
+
+fn write(path: &Path, text: &str) -> Result<(), Error> {
+    // A link stays one.
+    replace::replace(&resolved(path), text)
+        .map_err(|error| Error::failed(format!("cannot write `{}`", path.display()), &error))
+}
+
+fn has_repairs(checked: &Checked) -> bool {
+    checked.findings.iter().any(|finding| finding.repair.is_some())
+}
+
+/// Returns the change that takes a finding in the checked file itself away.
+pub(crate) fn change(finding: &PlacedFinding, checked: &Checked) -> Option<TextChange> {
+    let repair = finding.repair.as_ref()?;
+    let source = checked.sources.get(FileId(0)).filter(|_| finding.span.file == FileId(0))?;
+    repair_edit::change(source.text(), &finding.span.range, repair)
+}
+
+/// What a check says that decides about a repair.
+struct Verdict {
+    checked: Checked,
+    /// What a run would do, if the file can be run.
+    machine: Option<Machine>,
+}
+
+impl RepairedText<'_, '_> {
+    /// Makes the repairs one after the other; each is tried on what those before it have left.
+    fn repair(&mut self, scope: FixScope) -> Vec<MadeRepair> {
+        let mut made = Vec::new();
+        let mut refused: Vec<(String, Repair)> = Vec::new();
+        let Some(mut before) = self.checked(&self.text) else { return made };
+        while made.len() < MOST {
+            let found = render::placed(
+                &before.checked.findings,
+                &before.checked.sources,
+                before.checked.tree.as_ref(),
+            );
+            let next = found.iter().find_map(|finding| {
+                let key = (identity(finding), finding.repair.clone()?);
+                (!refused.contains(&key)).then_some(())?;
+                Some((finding, key, change(finding, &before.checked)))
+            });
+            let Some((finding, key, change)) = next else { break };
+            let changed = change.map(|change| self.with_mark(&change));
+            let after = changed.and_then(|text| Some((self.checked(&text)?, text)));
+            match after
+                .filter(|(after, _)| is_gone(finding, &before, after) && is_allowed(&before, after, scope))
+            {
+                Some((after, text)) => {
+                    made.push(MadeRepair {
+                        file: before.checked.shown.clone(),
+                        line: finding.object["line"].as_u64().unwrap_or(1),
+                        message: finding.object["message"].as_str().unwrap_or_default().to_owned(),
+                        code: finding.object["code"].as_str().unwrap_or_default().to_owned(),
+                    });
+                    self.text = text;
+                    before = after;
+                }
+                None => refused.push(key),
+            }
+        }
+        made
+    }
+
+    /// Returns the text with a change, which counts from behind a byte order mark.
+    fn with_mark(&self, change: &TextChange) -> String {
+        match self.text.strip_prefix('\u{feff}') {
+            Some(text) => format!("\u{feff}{}", change.apply(text)),
+            None => change.apply(&self.text),
+        }
+    }
+
+    fn checked(&self, text: &str) -> Option<Verdict> {
+        let unsaved = UnsavedTexts::of([(self.path.to_owned(), Arc::from(text))]);
+        let session = self.session.clone().beneath(unsaved.clone());
+        let facts = project_check::ProjectFacts::default();
+        let file = project_check::check_again(self.path, &facts, self.options, &session).ok()?;
+        let located = load::unsaved(&self.path.display().to_string(), self.path, &session.cwd).ok()?;
+        let loaded = load::load(&located.beneath(unsaved)).ok();
+        let machine = loaded.and_then(|loaded| compile::compile(&loaded.definition).0);
+        Some(Verdict { checked: file.checked, machine })
+    }
+}
+
+/// Returns what makes a finding the same one in another text.
+fn identity(finding: &PlacedFinding) -> String {
+    format!("{} {}", finding.object["code"], finding.object["message"])
+}
+
+/// Tells whether a finding is there less often than before.
+fn is_gone(finding: &PlacedFinding, before: &Verdict, after: &Verdict) -> bool {
+    let code = finding.object["code"].as_str().unwrap_or_default();
+    let message = finding.object["message"].as_str().unwrap_or_default();
+    let count = |verdict: &Verdict| {
+        verdict.checked.findings.iter().filter(|found| found.code == code && found.message == message).count()
+    };
+    count(after) < count(before)
+}
+
+/// Tells whether a run does the same afterwards, or need not.
+fn is_allowed(before: &Verdict, after: &Verdict, scope: FixScope) -> bool {
+    let could_run = before.machine.is_some() && !before.checked.findings.has_errors();
+    let stays_whole = !could_run || !after.checked.findings.has_errors();
+    stays_whole && (scope == FixScope::All || !could_run || before.machine == after.machine)
+}

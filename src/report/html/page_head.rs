@@ -1,0 +1,32 @@
+//! The head of every page: it forbids whatever is not of the page itself, scripts and styles by their digests.
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use sha2::{Digest as _, Sha256};
+
+use crate::report::markup::Markup;
+
+/// Writes the head of a page with a title, with these parts of its one style and of its one script.
+pub(super) fn write(title: &str, styles: &[&'static str], scripts: &[&'static str], out: &mut Markup) {
+    let policy = format!(
+        "default-src 'none'; base-uri 'none'; form-action 'none'; style-src 'sha256-{}'; script-src 'sha256-{}'",
+        hash(styles),
+        hash(scripts)
+    );
+    out.ours("\n<head>\n<meta charset=\"utf-8\">\n");
+    out.open("meta", &[("http-equiv", "Content-Security-Policy"), ("content", &policy)]).ours("\n");
+    out.open("meta", &[("name", "viewport"), ("content", "width=device-width, initial-scale=1")]);
+    out.open("meta", &[("name", "color-scheme"), ("content", "light dark")]).ours("\n");
+    out.leaf("title", &[], title);
+    out.ours("<style>");
+    styles.iter().copied().for_each(|style| {
+        out.ours(style);
+    });
+    out.ours("</style>\n</head>\n");
+}
+
+fn hash(parts: &[&str]) -> String {
+    let mut hasher = Sha256::new();
+    parts.iter().for_each(|part| hasher.update(part));
+    BASE64_STANDARD.encode(hasher.finalize())
+}
