@@ -37,14 +37,15 @@ pub(super) fn at(
     document: &TextDocument,
     byte: usize,
     unit: ColumnUnit,
+    meanings: KeyMeanings<'static>,
     loops: &dyn Fn() -> Vec<String>,
 ) -> Vec<CompletionItem> {
     let Some(place) = cursor_place::at(document.text(), byte) else { return Vec::new() };
     let names = NamesInText::read(document.text());
     let offers = match &place.wanted {
         Wanted::Template => in_template(&document.text()[place.written.clone()], &names),
-        Wanted::Key { present } => keys(&place, present, &names),
-        Wanted::Value => values(&place, &names, loops),
+        Wanted::Key { present } => keys(&place, present, &names, meanings),
+        Wanted::Value => values(&place, &names, meanings, loops),
     };
     let written = match place.wanted {
         // Only what follows the last dot is replaced.
@@ -71,7 +72,12 @@ pub(super) fn at(
     offers.into_iter().enumerate().map(item).collect()
 }
 
-fn keys(place: &CursorPlace, present: &[String], names: &NamesInText) -> Vec<Offer> {
+fn keys(
+    place: &CursorPlace,
+    present: &[String],
+    names: &NamesInText<'_>,
+    meanings: KeyMeanings<'static>,
+) -> Vec<Offer> {
     let keys: Vec<&str> = place.keys.iter().map(String::as_str).collect();
     let mut offers: Vec<Offer> = match keys.as_slice() {
         // States that others lead to, and that nobody has written.
@@ -79,7 +85,7 @@ fn keys(place: &CursorPlace, present: &[String], names: &NamesInText) -> Vec<Off
         [.., "route"] => Offer::all(VERDICTS, CompletionItemKind::ENUM_MEMBER),
         _ => Vec::new(),
     };
-    let known = KeyMeanings::of_loops().keys(&keys, place.kind.as_deref()).into_iter();
+    let known = meanings.keys(&keys, place.kind.as_deref()).into_iter();
     offers.extend(
         known.map(|key| Offer { meaning: key.meaning, ..Offer::new(key.name, CompletionItemKind::PROPERTY) }),
     );
@@ -88,9 +94,14 @@ fn keys(place: &CursorPlace, present: &[String], names: &NamesInText) -> Vec<Off
     offers
 }
 
-fn values(place: &CursorPlace, names: &NamesInText, loops: &dyn Fn() -> Vec<String>) -> Vec<Offer> {
+fn values(
+    place: &CursorPlace,
+    names: &NamesInText<'_>,
+    meanings: KeyMeanings<'static>,
+    loops: &dyn Fn() -> Vec<String>,
+) -> Vec<Offer> {
     let keys: Vec<&str> = place.keys.iter().map(String::as_str).collect();
-    let words = KeyMeanings::of_loops().words(&keys);
+    let words = meanings.words(&keys);
     let mut offers = match keys.as_slice() {
         ["fragments" | "states" | "state_defs", _, "fragment"] => {
             Offer::all(names.of(NameKind::Fragment), CompletionItemKind::MODULE)
@@ -103,7 +114,7 @@ fn values(place: &CursorPlace, names: &NamesInText, loops: &dyn Fn() -> Vec<Stri
     };
     let is_evaluator = matches!(keys.as_slice(), [.., "evaluate" | "condition" | "check_condition", "type"]);
     offers.extend(words.into_iter().map(|word| Offer {
-        meaning: KeyMeanings::of_loops().of_evaluator(word).filter(|_| is_evaluator).map(str::to_owned),
+        meaning: meanings.of_evaluator(word).filter(|_| is_evaluator).map(str::to_owned),
         ..Offer::new(word, CompletionItemKind::ENUM_MEMBER)
     }));
     offers
@@ -217,7 +228,9 @@ mod tests {
     fn offered(text: &str) -> Vec<String> {
         let byte = text.find('‸').unwrap();
         let document = TextDocument::new(text.replacen('‸', "", 1));
-        let items = at(&document, byte, ColumnUnit::Utf8, &|| vec!["tidy".to_owned(), "web/tidy".to_owned()]);
+        let items = at(&document, byte, ColumnUnit::Utf8, KeyMeanings::of_loops(), &|| {
+            vec!["tidy".to_owned(), "web/tidy".to_owned()]
+        });
         items.into_iter().map(|item| item.label).collect()
     }
 

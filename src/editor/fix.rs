@@ -7,14 +7,13 @@ use std::sync::Arc;
 use super::checked_file::CheckedFile;
 use super::project_check::{self, CheckOptions};
 use super::repair_edit::{self, TextChange};
+use super::write_back;
 use crate::base::diagnostic::Repair;
 use crate::base::node::FileId;
 use crate::definition::load;
 use crate::definition::render::{self, PlacedFinding};
 use crate::definition::vendored::CopiedFile;
 use crate::definition::yaml::MAX_SIZE;
-use crate::files::place::resolved;
-use crate::files::replace;
 use crate::files::unsaved::UnsavedTexts;
 use crate::machine::{Machine, compile};
 use crate::session::context::Session;
@@ -75,17 +74,11 @@ pub(crate) fn fix(
         let mut file = RepairedText { path, text: text.clone(), session, options };
         let of_file = file.repair(scope);
         if file.text != text {
-            write(path, &file.text)?;
+            write_back::write(path, &file.text)?;
         }
         made.extend(of_file);
     }
     Ok(made)
-}
-
-fn write(path: &Path, text: &str) -> Result<(), Error> {
-    // A link stays one.
-    replace::replace(&resolved(path), text)
-        .map_err(|error| Error::failed(format!("cannot write `{}`", path.display()), &error))
 }
 
 fn has_repairs(checked: &Checked) -> bool {

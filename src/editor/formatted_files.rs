@@ -7,8 +7,6 @@ use crate::definition::builtin::is_builtin;
 use crate::definition::load;
 use crate::definition::vendored::CopiedFile;
 use crate::definition::yaml::MAX_SIZE;
-use crate::files::place::resolved;
-use crate::files::replace;
 use crate::session::context::Session;
 use crate::session::error::Error;
 use crate::testing::suite;
@@ -62,14 +60,4 @@ pub(crate) fn formatted(file: &Path, session: &Session<'_>) -> Result<FormattedF
         Ok(made) => FormattedFile::Changed(made),
         Err(why) => FormattedFile::Left(why),
     })
-}
-
-/// Writes a file in its form.
-///
-/// # Errors
-/// The file cannot be written.
-pub(crate) fn write(file: &Path, text: &str) -> Result<(), Error> {
-    // A link stays one.
-    replace::replace(&resolved(file), text)
-        .map_err(|error| Error::failed(format!("cannot write `{}`", file.display()), &error))
 }

@@ -27,6 +27,11 @@ impl KeyMeanings<'static> {
     pub(super) fn of_loops() -> Self {
         Self(&OF_LOOPS)
     }
+
+    /// Returns those of another kind of file, by its schema.
+    pub(super) fn of(schema: &'static Value) -> Self {
+        Self(schema)
+    }
 }
 
 impl<'s> KeyMeanings<'s> {

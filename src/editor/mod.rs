@@ -21,3 +21,4 @@ pub(crate) mod server;
 mod tests_of_loops;
 mod text_document;
 mod workspace;
+pub(crate) mod write_back;

@@ -25,12 +25,17 @@ pub(super) struct ReadDocument<'d> {
     document: &'d TextDocument,
     outline: LoopOutline,
     unit: ColumnUnit,
+    meanings: KeyMeanings<'static>,
 }
 
 impl<'d> ReadDocument<'d> {
     /// Reads a document. In one that cannot be parsed nothing is known.
-    pub(super) fn of(document: &'d TextDocument, unit: ColumnUnit) -> Option<Self> {
-        Some(Self { document, outline: LoopOutline::of(document.text())?, unit })
+    pub(super) fn of(
+        document: &'d TextDocument,
+        unit: ColumnUnit,
+        meanings: KeyMeanings<'static>,
+    ) -> Option<Self> {
+        Some(Self { document, outline: LoopOutline::of(document.text())?, unit, meanings })
     }
 
     fn range(&self, bytes: &Range<usize>) -> LspRange {
@@ -178,7 +183,7 @@ impl<'d> ReadDocument<'d> {
     fn about_key(&self, byte: usize) -> Option<(String, Range<usize>)> {
         let found = key_at(&self.outline.tree, byte, &mut Vec::new())?;
         let keys: Vec<&str> = found.keys.iter().map(String::as_str).collect();
-        let meanings = KeyMeanings::of_loops();
+        let meanings = self.meanings;
         let word =
             found.value.filter(|_| keys.last() == Some(&"type")).and_then(|word| meanings.of_evaluator(word));
         let meaning = word.or_else(|| meanings.meaning(&keys).filter(|_| found.value.is_none()))?;
@@ -325,7 +330,7 @@ states:
 
     fn hover(at: &str) -> String {
         let document = TextDocument::new(TEXT.to_owned());
-        let read = ReadDocument::of(&document, ColumnUnit::Utf8).unwrap();
+        let read = ReadDocument::of(&document, ColumnUnit::Utf8, KeyMeanings::of_loops()).unwrap();
         let found = read.hover(TEXT.find(at).unwrap());
         match found.map(|hover| hover.contents) {
             Some(HoverContents::Markup(markup)) => markup.value,
@@ -348,7 +353,7 @@ states:
 
     fn renamed(at: &str, to: &str) -> Result<String, RenameError> {
         let document = TextDocument::new(TEXT.to_owned());
-        let read = ReadDocument::of(&document, ColumnUnit::Utf8).unwrap();
+        let read = ReadDocument::of(&document, ColumnUnit::Utf8, KeyMeanings::of_loops()).unwrap();
         let edits = read.rename(TEXT.find(at).unwrap(), to)?;
         let mut text = TEXT.to_owned();
         for edit in edits.into_iter().rev() {
@@ -372,7 +377,8 @@ states:
     #[test]
     fn the_symbols_are_the_states() {
         let document = TextDocument::new(TEXT.to_owned());
-        let symbols = ReadDocument::of(&document, ColumnUnit::Utf8).unwrap().symbols();
+        let symbols =
+            ReadDocument::of(&document, ColumnUnit::Utf8, KeyMeanings::of_loops()).unwrap().symbols();
         let names: Vec<_> = symbols[0].children.iter().flatten().map(|symbol| symbol.name.as_str()).collect();
         assert_eq!(names, ["check", "done"]);
     }

@@ -1,6 +1,7 @@
 //! What a client asks about a place in a document, and what it gets.
 
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 use ls_types::{
     CodeAction, CodeActionKind, CodeActionOrCommand, CodeActionParams, CompletionParams, Diagnostic,
@@ -13,6 +14,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::documents::{OpenDocument, file_of};
+use super::key_meanings::KeyMeanings;
 use super::navigation::{ReadDocument, RenameError};
 use super::outline::NameKind;
 use super::text_document::ColumnUnit;
@@ -21,6 +23,11 @@ use super::{completion, format};
 use crate::base::text::one_line;
 use crate::definition::builtin::is_builtin;
 use crate::definition::load;
+use crate::testing;
+use crate::testing::suite::is_test_file;
+
+/// The keys of test files.
+static OF_TESTS: LazyLock<Value> = LazyLock::new(testing::json_schema);
 
 /// Why a request has no answer.
 #[derive(Debug, thiserror::Error)]
@@ -97,7 +104,7 @@ pub(super) fn answer(method: &str, params: Value, workspace: &Workspace) -> Resu
             let place = Place::of(&params.text_document_position, workspace);
             json(&place.map(|place| {
                 let loops = || load::names(&workspace.project_of(&place.path));
-                completion::at(&place.open.document, place.byte, workspace.unit, &loops)
+                completion::at(&place.open.document, place.byte, workspace.unit, place.meanings(), &loops)
             }))
         }
         _ => Err(Refusal::UnknownMethod(method.to_owned())),
@@ -166,7 +173,12 @@ impl<'w> Place<'w> {
     }
 
     fn read(&self) -> Option<ReadDocument<'w>> {
-        ReadDocument::of(&self.open.document, self.workspace.unit)
+        ReadDocument::of(&self.open.document, self.workspace.unit, self.meanings())
+    }
+
+    /// Returns what keys mean in a file like this one.
+    fn meanings(&self) -> KeyMeanings<'static> {
+        if is_test_file(&self.path) { KeyMeanings::of(&OF_TESTS) } else { KeyMeanings::of_loops() }
     }
 
     fn located(&self, range: LspRange) -> Location {

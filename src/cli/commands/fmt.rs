@@ -5,6 +5,7 @@ use clap::Args;
 use crate::cli::exit;
 use crate::cli::output::Output;
 use crate::editor::formatted_files::{self, FormattedFile};
+use crate::editor::write_back;
 use crate::session::context::Session;
 use crate::session::error::Error;
 
@@ -29,7 +30,7 @@ pub(in crate::cli) fn fmt(args: &FmtArgs, session: &Session<'_>, output: &Output
             Ok(FormattedFile::Changed(text)) => {
                 changed += 1;
                 if !args.check {
-                    formatted_files::write(file, &text)?;
+                    write_back::write(file, &text)?;
                 }
                 output.data(&format!("{shown}\n"));
             }

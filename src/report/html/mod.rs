@@ -110,6 +110,10 @@ impl HtmlPage<'_> {
 mod tests {
     use std::fmt::Write as _;
 
+    use base64::Engine as _;
+    use base64::prelude::BASE64_STANDARD;
+    use sha2::{Digest as _, Sha256};
+
     use super::*;
     use crate::report::detail::Printed;
     use crate::report::testing::{Journal, failing, succeeding};

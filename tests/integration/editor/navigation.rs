@@ -93,3 +93,16 @@ fn states_are_symbols_and_are_offered_while_the_text_is_broken() {
     assert_eq!(client.ask("textDocument/hover", &place), Value::Null);
     client.leave();
 }
+
+#[test]
+fn a_test_file_has_keys_of_its_own() {
+    let (project, mut client) = opened();
+    let file = project.at(".loops/tests/main.test.yaml");
+    client.open(&file, "loop: main\n");
+    let place = json!({"textDocument": {"uri": uri(&file)}, "position": {"line": 1, "character": 0}});
+    let offered = client.ask("textDocument/completion", &place);
+    let labels: Vec<_> =
+        offered.as_array().unwrap().iter().map(|item| item["label"].as_str().unwrap()).collect();
+    assert!(labels.contains(&"cases") && !labels.contains(&"max_iterations"), "{labels:?}");
+    client.leave();
+}
