@@ -99,7 +99,9 @@ fn every_slip_in_a_good_loop_is_taken_back_to_the_letter() {
     let mut expected = Vec::new();
     for (name, text) in corpus() {
         for (index, (right, wrong)) in SLIPS.iter().enumerate() {
-            if text.contains(right) {
+            // What a value of `context` names is resolved when a run starts, and not before.
+            let is_open = name == "context" && *right == "${context.";
+            if text.contains(right) && !is_open {
                 let file = format!(".loops/{name}-{index}.yaml");
                 project.write(&file, &text.replacen(right, wrong, 1));
                 expected.push((file, text.clone()));
