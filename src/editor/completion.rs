@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use ls_types::{CompletionItem, CompletionItemKind, CompletionTextEdit, Documentation, TextEdit};
 
-use super::cursor_place::{self, CursorPlace, Wanted};
+use super::cursor_place::{self, CursorPlace, CursorWish};
 use super::key_meanings::KeyMeanings;
 use super::outline::{LoopOutline, NameKind};
 use super::text_document::{ColumnUnit, TextDocument};
@@ -14,7 +14,7 @@ use crate::base::template::{Namespace, RESULT_FIELDS};
 const VERDICTS: [&str; 7] = ["yes", "no", "error", "timeout", "blocked", "_", "_error"];
 
 /// Something that may be written.
-struct Offer {
+struct CompletionOffer {
     label: String,
     kind: CompletionItemKind,
     /// What is written behind it.
@@ -22,7 +22,7 @@ struct Offer {
     meaning: Option<String>,
 }
 
-impl Offer {
+impl CompletionOffer {
     fn new(label: impl Into<String>, kind: CompletionItemKind) -> Self {
         Self { label: label.into(), kind, tail: "", meaning: None }
     }
@@ -43,20 +43,20 @@ pub(super) fn at(
     let Some(place) = cursor_place::at(document.text(), byte) else { return Vec::new() };
     let names = NamesInText::read(document.text());
     let offers = match &place.wanted {
-        Wanted::Template => in_template(&document.text()[place.written.clone()], &names),
-        Wanted::Key { present } => keys(&place, present, &names, meanings),
-        Wanted::Value => values(&place, &names, meanings, loops),
+        CursorWish::Template => in_template(&document.text()[place.written.clone()], &names),
+        CursorWish::Key { present } => keys(&place, present, &names, meanings),
+        CursorWish::Value => values(&place, &names, meanings, loops),
     };
     let written = match place.wanted {
         // Only what follows the last dot is replaced.
-        Wanted::Template => {
+        CursorWish::Template => {
             let text = &document.text()[place.written.clone()];
             place.written.start + text.rfind('.').map_or(0, |dot| dot + 1)..place.written.end
         }
-        Wanted::Key { .. } | Wanted::Value => place.written,
+        CursorWish::Key { .. } | CursorWish::Value => place.written,
     };
     let range = document.range(&written, unit);
-    let item = |(index, offer): (usize, Offer)| CompletionItem {
+    let item = |(index, offer): (usize, CompletionOffer)| CompletionItem {
         kind: Some(offer.kind),
         documentation: offer.meaning.map(Documentation::String),
         // The order is that of the language, and not of the alphabet.
@@ -77,18 +77,19 @@ fn keys(
     present: &[String],
     names: &NamesInText<'_>,
     meanings: KeyMeanings<'static>,
-) -> Vec<Offer> {
+) -> Vec<CompletionOffer> {
     let keys: Vec<&str> = place.keys.iter().map(String::as_str).collect();
-    let mut offers: Vec<Offer> = match keys.as_slice() {
+    let mut offers: Vec<CompletionOffer> = match keys.as_slice() {
         // States that others lead to, and that nobody has written.
-        ["states"] => Offer::all(names.missing_states(), CompletionItemKind::CLASS),
-        [.., "route"] => Offer::all(VERDICTS, CompletionItemKind::ENUM_MEMBER),
+        ["states"] => CompletionOffer::all(names.missing_states(), CompletionItemKind::CLASS),
+        [.., "route"] => CompletionOffer::all(VERDICTS, CompletionItemKind::ENUM_MEMBER),
         _ => Vec::new(),
     };
     let known = meanings.keys(&keys, place.kind.as_deref()).into_iter();
-    offers.extend(
-        known.map(|key| Offer { meaning: key.meaning, ..Offer::new(key.name, CompletionItemKind::PROPERTY) }),
-    );
+    offers.extend(known.map(|key| CompletionOffer {
+        meaning: key.meaning,
+        ..CompletionOffer::new(key.name, CompletionItemKind::PROPERTY)
+    }));
     offers.retain(|offer| !present.contains(&offer.label));
     offers.iter_mut().for_each(|offer| offer.tail = ": ");
     offers
@@ -99,23 +100,23 @@ fn values(
     names: &NamesInText<'_>,
     meanings: KeyMeanings<'static>,
     loops: &dyn Fn() -> Vec<String>,
-) -> Vec<Offer> {
+) -> Vec<CompletionOffer> {
     let keys: Vec<&str> = place.keys.iter().map(String::as_str).collect();
     let words = meanings.words(&keys);
     let mut offers = match keys.as_slice() {
         ["fragments" | "states" | "state_defs", _, "fragment"] => {
-            Offer::all(names.of(NameKind::Fragment), CompletionItemKind::MODULE)
+            CompletionOffer::all(names.of(NameKind::Fragment), CompletionItemKind::MODULE)
         }
         ["fragments" | "states" | "state_defs", _, "loop"] | ["from"] => {
-            Offer::all(loops(), CompletionItemKind::FILE)
+            CompletionOffer::all(loops(), CompletionItemKind::FILE)
         }
-        keys if is_target(keys) => Offer::all(names.of(NameKind::State), CompletionItemKind::CLASS),
+        keys if is_target(keys) => CompletionOffer::all(names.of(NameKind::State), CompletionItemKind::CLASS),
         _ => Vec::new(),
     };
     let is_evaluator = matches!(keys.as_slice(), [.., "evaluate" | "condition" | "check_condition", "type"]);
-    offers.extend(words.into_iter().map(|word| Offer {
+    offers.extend(words.into_iter().map(|word| CompletionOffer {
         meaning: meanings.of_evaluator(word).filter(|_| is_evaluator).map(str::to_owned),
-        ..Offer::new(word, CompletionItemKind::ENUM_MEMBER)
+        ..CompletionOffer::new(word, CompletionItemKind::ENUM_MEMBER)
     }));
     offers
 }
@@ -131,27 +132,27 @@ fn is_target(keys: &[&str]) -> bool {
     }
 }
 
-fn in_template(written: &str, names: &NamesInText) -> Vec<Offer> {
+fn in_template(written: &str, names: &NamesInText) -> Vec<CompletionOffer> {
     let parts: Vec<&str> = written.split('.').collect();
     match parts.as_slice() {
         [_] => {
-            let namespace = |namespace: Namespace| Offer {
+            let namespace = |namespace: Namespace| CompletionOffer {
                 tail: if namespace == Namespace::Messages { "" } else { "." },
-                ..Offer::new(namespace.word(), CompletionItemKind::MODULE)
+                ..CompletionOffer::new(namespace.word(), CompletionItemKind::MODULE)
             };
             Namespace::ALL.into_iter().map(namespace).collect()
         }
         ["captured", _] => {
             let all = names.of(NameKind::Capture).into_iter().chain(names.of(NameKind::State));
             let all: BTreeSet<String> = all.collect();
-            Offer::all(all, CompletionItemKind::VARIABLE)
+            CompletionOffer::all(all, CompletionItemKind::VARIABLE)
         }
-        ["captured", _, _] => Offer::all(RESULT_FIELDS, CompletionItemKind::FIELD),
-        ["context", _] => Offer::all(names.of(NameKind::Variable), CompletionItemKind::VARIABLE),
+        ["captured", _, _] => CompletionOffer::all(RESULT_FIELDS, CompletionItemKind::FIELD),
+        ["context", _] => CompletionOffer::all(names.of(NameKind::Variable), CompletionItemKind::VARIABLE),
         [namespace, _] => {
             let known = Namespace::ALL.into_iter().find(|known| known.word() == *namespace);
             let fields = known.and_then(Namespace::fields).unwrap_or_default();
-            Offer::all(fields.iter().copied(), CompletionItemKind::FIELD)
+            CompletionOffer::all(fields.iter().copied(), CompletionItemKind::FIELD)
         }
         _ => Vec::new(),
     }

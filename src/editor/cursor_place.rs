@@ -4,7 +4,7 @@ use std::ops::Range;
 
 /// What can be written at a cursor.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Wanted {
+pub(super) enum CursorWish {
     /// A key, beside these.
     Key { present: Vec<String> },
     /// The value of the last key, or an item of the list there.
@@ -18,7 +18,7 @@ pub(super) enum Wanted {
 pub(super) struct CursorPlace {
     /// The keys around the place, the outermost first.
     pub(super) keys: Vec<String>,
-    pub(super) wanted: Wanted,
+    pub(super) wanted: CursorWish,
     /// What is written of it so far, before the cursor.
     pub(super) written: Range<usize>,
     /// What stands under `type` beside it.
@@ -35,10 +35,10 @@ pub(super) fn at(text: &str, byte: usize) -> Option<CursorPlace> {
     if let Some(open) = before.rfind("${").filter(|open| !before[..*open].ends_with('$')) {
         if !before[open..].contains('}') {
             let written = start + open + 2..byte;
-            return Some(CursorPlace { keys: Vec::new(), wanted: Wanted::Template, written, kind: None });
+            return Some(CursorPlace { keys: Vec::new(), wanted: CursorWish::Template, written, kind: None });
         }
     }
-    let line = Line::of(before);
+    let line = CursorLine::of(before);
     let above = around(&text[..start], line.limit())?;
     let content = start + line.content;
     match key_of(&text[content..byte]) {
@@ -52,14 +52,14 @@ pub(super) fn at(text: &str, byte: usize) -> Option<CursorPlace> {
             let kind = siblings.iter().find(|(key, _)| key == "type").map(|(_, value)| value.clone());
             let present = siblings.into_iter().map(|(key, _)| key).collect();
             // A list of words is as possible as one of mappings.
-            let wanted = if line.is_item { Wanted::Value } else { Wanted::Key { present } };
+            let wanted = if line.is_item { CursorWish::Value } else { CursorWish::Key { present } };
             Some(CursorPlace { keys: above, wanted, written: content..byte, kind })
         }
     }
 }
 
 /// A line, cut into its indentation, its dashes and what follows.
-struct Line {
+struct CursorLine {
     /// Where the first dash or the content begins.
     indent: usize,
     /// Where the content begins, behind all dashes.
@@ -67,7 +67,7 @@ struct Line {
     is_item: bool,
 }
 
-impl Line {
+impl CursorLine {
     fn of(line: &str) -> Self {
         let indent = line.len() - line.trim_start_matches(' ').len();
         let mut content = indent;
@@ -91,7 +91,7 @@ fn around(above: &str, limit: usize) -> Option<Vec<String>> {
         if limit == 0 {
             break;
         }
-        let line = Line::of(text);
+        let line = CursorLine::of(text);
         let content = &text[line.content..];
         if content.trim().is_empty() || content.starts_with('#') {
             continue;
@@ -134,13 +134,13 @@ fn key_of(content: &str) -> Option<(&str, usize)> {
 /// Returns the keys beside a place in a mapping of several lines, with their values as far as they are on the same line.
 fn siblings(text: &str, start: usize, indent: usize) -> Vec<(String, String)> {
     let entry = |line: &str| {
-        let content = line.get(Line::of(line).content..)?;
+        let content = line.get(CursorLine::of(line).content..)?;
         let (key, value) = key_of(content)?;
         let value = content[value..].split(" #").next().unwrap_or_default();
         Some((key.to_owned(), value.trim().to_owned()))
     };
-    let is_within = |line: &&str| line.trim().is_empty() || Line::of(line).content >= indent;
-    let is_own = |line: &&str| Line::of(line).content == indent;
+    let is_within = |line: &&str| line.trim().is_empty() || CursorLine::of(line).content >= indent;
+    let is_own = |line: &&str| CursorLine::of(line).content == indent;
     let end = text[start..].find('\n').map_or(text.len(), |end| start + end + 1);
     let above = text[..start].lines().rev().take_while(is_within).filter(is_own).filter_map(entry);
     let below = text[end..].lines().take_while(is_within).filter(is_own).filter_map(entry);
@@ -194,14 +194,14 @@ fn in_flow(text: &str, from: usize, byte: usize, mut keys: Vec<String>) -> Optio
     let written = text[token..byte].trim_start();
     let written = byte - written.len()..byte;
     let last = open.len();
-    let mut wanted = Wanted::Value;
+    let mut wanted = CursorWish::Value;
     let mut kind = None;
     for (index, bracket) in open.into_iter().enumerate() {
         match bracket {
             Open::Map { key: Some(key), .. } => keys.push(key),
             Open::Map { key: None, present } if index + 1 == last => {
                 kind = present.iter().find(|(key, _)| key == "type").map(|(_, value)| value.clone());
-                wanted = Wanted::Key { present: present.into_iter().map(|(key, _)| key).collect() };
+                wanted = CursorWish::Key { present: present.into_iter().map(|(key, _)| key).collect() };
             }
             Open::Map { key: None, .. } | Open::List => {}
         }
@@ -222,9 +222,9 @@ mod tests {
         let text = text.replacen('‸', "", 1);
         let shown = at(&text, byte).map(|place| {
             let wanted = match place.wanted {
-                Wanted::Key { present } => format!("key beside {present:?}"),
-                Wanted::Value => "value".to_owned(),
-                Wanted::Template => "template".to_owned(),
+                CursorWish::Key { present } => format!("key beside {present:?}"),
+                CursorWish::Value => "value".to_owned(),
+                CursorWish::Template => "template".to_owned(),
             };
             let kind = place.kind.map(|kind| format!(" ({kind})")).unwrap_or_default();
             format!("{}: {wanted}{kind} {:?}", place.keys.join("."), &text[place.written])

@@ -10,7 +10,7 @@ use ls_types::{
 use serde_json::{Value, json};
 
 use super::fix;
-use super::repair_edit::TextChange;
+use super::repair_edit::RepairEdit;
 use super::text_document::{ColumnUnit, LineStarts};
 use crate::base::node::{FileId, Span};
 use crate::definition::builtin::is_builtin;
@@ -77,7 +77,7 @@ impl<'c> DiagnosticsBuilder<'c> {
     }
 
     /// Returns the findings of a file that can be repaired in it, each with the change.
-    pub(super) fn with_repairs(&self, path: &Path, checked: &Checked) -> Vec<(Diagnostic, TextChange)> {
+    pub(super) fn with_repairs(&self, path: &Path, checked: &Checked) -> Vec<(Diagnostic, RepairEdit)> {
         let texts = PlacedTexts::new(&checked.sources);
         let found = render::placed(&checked.findings, &checked.sources, checked.tree.as_ref()).into_iter();
         let repaired = found.filter_map(|finding| {

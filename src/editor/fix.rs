@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::checked_file::CheckedFile;
 use super::project_check::{self, CheckOptions};
-use super::repair_edit::{self, TextChange};
+use super::repair_edit::{self, RepairEdit};
 use super::write_back;
 use crate::base::diagnostic::Repair;
 use crate::base::node::FileId;
@@ -86,14 +86,14 @@ fn has_repairs(checked: &Checked) -> bool {
 }
 
 /// Returns the change that takes a finding in the checked file itself away.
-pub(crate) fn change(finding: &PlacedFinding, checked: &Checked) -> Option<TextChange> {
+pub(crate) fn change(finding: &PlacedFinding, checked: &Checked) -> Option<RepairEdit> {
     let repair = finding.repair.as_ref()?;
     let source = checked.sources.get(FileId(0)).filter(|_| finding.span.file == FileId(0))?;
     repair_edit::change(source.text(), &finding.span.range, repair)
 }
 
 /// What a check says that decides about a repair.
-struct Verdict {
+struct CheckedText {
     checked: Checked,
     /// What a run would do, if the file can be run.
     machine: Option<Machine>,
@@ -139,14 +139,14 @@ impl RepairedText<'_, '_> {
     }
 
     /// Returns the text with a change, which counts from behind a byte order mark.
-    fn with_mark(&self, change: &TextChange) -> String {
+    fn with_mark(&self, change: &RepairEdit) -> String {
         match self.text.strip_prefix('\u{feff}') {
             Some(text) => format!("\u{feff}{}", change.apply(text)),
             None => change.apply(&self.text),
         }
     }
 
-    fn checked(&self, text: &str) -> Option<Verdict> {
+    fn checked(&self, text: &str) -> Option<CheckedText> {
         let unsaved = UnsavedTexts::of([(self.path.to_owned(), Arc::from(text))]);
         let session = self.session.clone().beneath(unsaved.clone());
         let facts = project_check::ProjectFacts::default();
@@ -154,7 +154,7 @@ impl RepairedText<'_, '_> {
         let located = load::unsaved(&self.path.display().to_string(), self.path, &session.cwd).ok()?;
         let loaded = load::load(&located.beneath(unsaved)).ok();
         let machine = loaded.and_then(|loaded| compile::compile(&loaded.definition).0);
-        Some(Verdict { checked: file.checked, machine })
+        Some(CheckedText { checked: file.checked, machine })
     }
 }
 
@@ -164,17 +164,17 @@ fn identity(finding: &PlacedFinding) -> String {
 }
 
 /// Tells whether a finding is there less often than before.
-fn is_gone(finding: &PlacedFinding, before: &Verdict, after: &Verdict) -> bool {
+fn is_gone(finding: &PlacedFinding, before: &CheckedText, after: &CheckedText) -> bool {
     let code = finding.object["code"].as_str().unwrap_or_default();
     let message = finding.object["message"].as_str().unwrap_or_default();
-    let count = |verdict: &Verdict| {
+    let count = |verdict: &CheckedText| {
         verdict.checked.findings.iter().filter(|found| found.code == code && found.message == message).count()
     };
     count(after) < count(before)
 }
 
 /// Tells whether a run does the same afterwards, or need not.
-fn is_allowed(before: &Verdict, after: &Verdict, scope: FixScope) -> bool {
+fn is_allowed(before: &CheckedText, after: &CheckedText, scope: FixScope) -> bool {
     let could_run = before.machine.is_some() && !before.checked.findings.has_errors();
     let stays_whole = !could_run || !after.checked.findings.has_errors();
     stays_whole && (scope == FixScope::All || !could_run || before.machine == after.machine)

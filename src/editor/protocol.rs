@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 const MOST_MALFORMED: usize = 100;
 
 /// A client: what it has said and was not answered yet, and the way to it.
-pub(super) struct Client<W> {
+pub(super) struct EditorClient<W> {
     incoming: Receiver<Message>,
     waiting: VecDeque<Message>,
     out: W,
@@ -23,7 +23,7 @@ pub(super) struct Client<W> {
     asked: u32,
 }
 
-impl<W: Write> Client<W> {
+impl<W: Write> EditorClient<W> {
     /// Listens in a thread of its own, so that a message is seen while another one is worked at.
     pub(super) fn new(from: impl std::io::Read + Send + 'static, out: W) -> Self {
         let (sender, incoming) = channel();

@@ -9,14 +9,14 @@ use crate::definition::yaml;
 
 /// A part of a text, and what is written in its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct TextChange {
+pub(crate) struct RepairEdit {
     /// The bytes that are replaced.
     pub(crate) range: Range<usize>,
     /// What is written there.
     pub(crate) text: String,
 }
 
-impl TextChange {
+impl RepairEdit {
     /// Returns the text with the change.
     pub(crate) fn apply(&self, text: &str) -> String {
         let mut changed = text.to_owned();
@@ -27,15 +27,15 @@ impl TextChange {
 
 /// Returns the change that a repair of what is marked in a text makes, unless the text is not written as the finding has it, for
 /// instance because an alias stands there.
-pub(crate) fn change(text: &str, marked: &Range<usize>, repair: &Repair) -> Option<TextChange> {
+pub(crate) fn change(text: &str, marked: &Range<usize>, repair: &Repair) -> Option<RepairEdit> {
     let written = text.get(marked.clone())?;
     match repair {
         Repair::Replace { old, new } => {
             let at = marked.start + written.find(old.as_str()).filter(|_| !old.is_empty())?;
-            Some(TextChange { range: at..at + old.len(), text: new.clone() })
+            Some(RepairEdit { range: at..at + old.len(), text: new.clone() })
         }
         Repair::Rewrite(new) => {
-            (!written.is_empty()).then(|| TextChange { range: marked.clone(), text: new.clone() })
+            (!written.is_empty()).then(|| RepairEdit { range: marked.clone(), text: new.clone() })
         }
         Repair::Remove => {
             let tree = parse(text)?;
@@ -78,7 +78,7 @@ fn end_of(entry: &Entry) -> usize {
 }
 
 /// Takes an entry out: its lines, or in brackets also one comma.
-fn without(text: &str, mapping: &Node, index: usize) -> TextChange {
+fn without(text: &str, mapping: &Node, index: usize) -> RepairEdit {
     let all = entries(mapping);
     let entry = &all[index];
     let (start, end) = (entry.key_span.range.start, end_of(entry));
@@ -86,7 +86,7 @@ fn without(text: &str, mapping: &Node, index: usize) -> TextChange {
     let line_end = text[end..].find('\n').map_or(text.len(), |at| end + at + 1);
     let is_flow = text[mapping.span.range.clone()].starts_with('{');
     if !is_flow && text[line..start].trim().is_empty() {
-        return TextChange { range: line..line_end, text: String::new() };
+        return RepairEdit { range: line..line_end, text: String::new() };
     }
     let range = match (all.get(index + 1), index.checked_sub(1).and_then(|before| all.get(before))) {
         // Behind a dash, or in brackets, the next one takes its place.
@@ -94,11 +94,11 @@ fn without(text: &str, mapping: &Node, index: usize) -> TextChange {
         (None, Some(before)) if is_flow => end_of(before)..end,
         (None, _) => start..end,
     };
-    TextChange { range, text: String::new() }
+    RepairEdit { range, text: String::new() }
 }
 
 /// Adds an entry in front of another one, written as that.
-fn with(text: &str, mapping: &Node, index: usize, key: &str, value: &str) -> TextChange {
+fn with(text: &str, mapping: &Node, index: usize, key: &str, value: &str) -> RepairEdit {
     let start = entries(mapping)[index].key_span.range.start;
     let line = text[..start].rfind('\n').map_or(0, |end| end + 1);
     let is_flow = text[mapping.span.range.clone()].starts_with('{');
@@ -106,7 +106,7 @@ fn with(text: &str, mapping: &Node, index: usize, key: &str, value: &str) -> Tex
     let end =
         if text[line..].lines().next().is_some_and(|line| line.ends_with('\r')) { "\r\n" } else { "\n" };
     let behind = if is_flow { ", ".to_owned() } else { format!("{end}{indent}") };
-    TextChange { range: start..start, text: format!("{key}: {value}{behind}") }
+    RepairEdit { range: start..start, text: format!("{key}: {value}{behind}") }
 }
 
 #[cfg(test)]

@@ -18,9 +18,9 @@ use serde_json::{Value, json};
 
 use super::capabilities::{self, ClientAbilities};
 use super::documents::file_of;
-use super::protocol::Client;
-use super::queries::{self, Refusal, read};
-use super::workspace::Workspace;
+use super::editor_queries::{self, RequestRefusal, read};
+use super::protocol::EditorClient;
+use super::workspace::EditorWorkspace;
 use crate::session::environment::Environment;
 
 /// What the server reads of the environment; all the rest could change what is found from one editor to the next.
@@ -30,14 +30,14 @@ const VARIABLES: [&str; 1] = ["LL_LOOP_POLICY"];
 /// warning.
 pub(crate) fn serve(commands: Vec<String>, env: &Environment) -> bool {
     let read = VARIABLES.iter().filter_map(|name| Some(((*name).to_owned(), env.get(name)?.to_owned())));
-    let workspace = Workspace::new(Environment::of(read.collect()), commands);
-    let client = Client::new(std::io::stdin(), std::io::stdout());
+    let workspace = EditorWorkspace::new(Environment::of(read.collect()), commands);
+    let client = EditorClient::new(std::io::stdin(), std::io::stdout());
     Server::new(client, workspace).run()
 }
 
 /// How far a conversation is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
+enum ConversationPhase {
     /// The client has not said what it can.
     Greeting,
     Working,
@@ -46,9 +46,9 @@ enum Phase {
 }
 
 struct Server<W> {
-    client: Client<W>,
-    workspace: Workspace,
-    phase: Phase,
+    client: EditorClient<W>,
+    workspace: EditorWorkspace,
+    phase: ConversationPhase,
     abilities: ClientAbilities,
     /// What the client was told of each file.
     published: BTreeMap<PathBuf, Vec<Diagnostic>>,
@@ -57,11 +57,11 @@ struct Server<W> {
 }
 
 impl<W: Write> Server<W> {
-    fn new(client: Client<W>, workspace: Workspace) -> Self {
+    fn new(client: EditorClient<W>, workspace: EditorWorkspace) -> Self {
         Self {
             client,
             workspace,
-            phase: Phase::Greeting,
+            phase: ConversationPhase::Greeting,
             abilities: ClientAbilities::default(),
             published: BTreeMap::new(),
             changed: None,
@@ -71,15 +71,17 @@ impl<W: Write> Server<W> {
     /// Works until the client leaves. Returns whether it did so as agreed.
     fn run(mut self) -> bool {
         loop {
-            if self.phase == Phase::Working && !self.client.is_waiting() {
+            if self.phase == ConversationPhase::Working && !self.client.is_waiting() {
                 self.look();
             }
             match self.client.next() {
                 Some(Message::Request(request)) => self.request(request),
                 Some(Message::Notification(note)) if note.method == "exit" => {
-                    return self.phase == Phase::Leaving;
+                    return self.phase == ConversationPhase::Leaving;
                 }
-                Some(Message::Notification(note)) if self.phase == Phase::Working => self.notification(note),
+                Some(Message::Notification(note)) if self.phase == ConversationPhase::Working => {
+                    self.notification(note)
+                }
                 // What we ask is answered with nothing that matters.
                 Some(Message::Notification(_) | Message::Response(_)) => {}
                 None => return false,
@@ -137,21 +139,21 @@ impl<W: Write> Server<W> {
     fn request(&mut self, request: Request) {
         let Request { id, method, params } = request;
         match (self.phase, method.as_str()) {
-            (Phase::Greeting, "initialize") => self.initialize(id, params),
-            (Phase::Greeting, _) => {
+            (ConversationPhase::Greeting, "initialize") => self.initialize(id, params),
+            (ConversationPhase::Greeting, _) => {
                 self.client.refuse(id, ErrorCode::ServerNotInitialized, "`initialize` has to come first");
             }
-            (Phase::Leaving, _) => {
+            (ConversationPhase::Leaving, _) => {
                 self.client.refuse(id, ErrorCode::InvalidRequest, "the server is shutting down");
             }
-            (Phase::Working, "shutdown") => {
-                self.phase = Phase::Leaving;
+            (ConversationPhase::Working, "shutdown") => {
+                self.phase = ConversationPhase::Leaving;
                 self.client.answer(id, &Value::Null);
             }
-            (Phase::Working, "initialize") => {
+            (ConversationPhase::Working, "initialize") => {
                 self.client.refuse(id, ErrorCode::InvalidRequest, "`initialize` may come once");
             }
-            (Phase::Working, method) => match self.asked(method, params) {
+            (ConversationPhase::Working, method) => match self.asked(method, params) {
                 Ok(answer) => self.client.answer(id, &answer),
                 Err(why) => self.client.refuse(id, code_of(&why), why.to_string()),
             },
@@ -173,17 +175,17 @@ impl<W: Write> Server<W> {
             self.workspace.open_folder(folder);
         }
         self.client.answer(id, &capabilities::answer(self.abilities));
-        self.phase = Phase::Working;
+        self.phase = ConversationPhase::Working;
     }
 
     /// Answers what a client asks in the course of its work.
-    fn asked(&mut self, method: &str, params: Value) -> Result<Value, Refusal> {
+    fn asked(&mut self, method: &str, params: Value) -> Result<Value, RequestRefusal> {
         match method {
             "textDocument/diagnostic" => {
                 let params: DocumentDiagnosticParams = read(params)?;
                 Ok(self.diagnostics_of(&params.text_document.uri))
             }
-            method => queries::answer(method, params, &self.workspace),
+            method => editor_queries::answer(method, params, &self.workspace),
         }
     }
 
@@ -212,7 +214,7 @@ impl<W: Write> Server<W> {
             }),
             "textDocument/didChange" => self.with(params, |server, params: DidChangeTextDocumentParams| {
                 let (document, unit) = (params.text_document, server.workspace.unit);
-                let Workspace { documents, .. } = &mut server.workspace;
+                let EditorWorkspace { documents, .. } = &mut server.workspace;
                 documents.change(&document.uri, document.version, params.content_changes, unit)
             }),
             "textDocument/didClose" => self.with(params, |server, params: DidCloseTextDocumentParams| {
@@ -257,10 +259,10 @@ impl<W: Write> Server<W> {
     }
 }
 
-fn code_of(refusal: &Refusal) -> ErrorCode {
+fn code_of(refusal: &RequestRefusal) -> ErrorCode {
     match refusal {
-        Refusal::UnknownMethod(_) => ErrorCode::MethodNotFound,
-        Refusal::BadParameters(_) => ErrorCode::InvalidParams,
-        Refusal::Rename(_) => ErrorCode::RequestFailed,
+        RequestRefusal::UnknownMethod(_) => ErrorCode::MethodNotFound,
+        RequestRefusal::BadParameters(_) => ErrorCode::InvalidParams,
+        RequestRefusal::Rename(_) => ErrorCode::RequestFailed,
     }
 }

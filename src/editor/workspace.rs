@@ -15,7 +15,7 @@ use crate::session::environment::Environment;
 use crate::session::talk::Silence;
 
 /// The projects, the open documents, and what is known of them.
-pub(super) struct Workspace {
+pub(super) struct EditorWorkspace {
     env: Environment,
     /// The words that name commands.
     commands: Vec<String>,
@@ -37,7 +37,7 @@ struct KnownProject {
     found: FileDiagnostics,
 }
 
-impl Workspace {
+impl EditorWorkspace {
     /// Makes one without folders and documents. Loops with names among `commands` get a warning.
     pub(super) fn new(env: Environment, commands: Vec<String>) -> Self {
         Self {
@@ -250,9 +250,9 @@ mod tests {
     ];
 
     /// Numbers that look like chance, the same in each run.
-    struct Chance(u64);
+    struct EditChance(u64);
 
-    impl Chance {
+    impl EditChance {
         fn below(&mut self, end: usize) -> usize {
             self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             usize::try_from(self.0 >> 33).unwrap() % end.max(1)
@@ -267,8 +267,8 @@ mod tests {
         TextDocumentItem::new(uri(path), "yaml".to_owned(), 1, text.to_owned())
     }
 
-    fn workspace(root: &Path) -> Workspace {
-        let mut workspace = Workspace::new(Environment::of(BTreeMap::new()), Vec::new());
+    fn workspace(root: &Path) -> EditorWorkspace {
+        let mut workspace = EditorWorkspace::new(Environment::of(BTreeMap::new()), Vec::new());
         workspace.open_folder(root.to_owned());
         workspace
     }
@@ -297,7 +297,7 @@ mod tests {
         for (path, text) in &texts {
             edited.documents.open(item(path, text)).unwrap();
         }
-        let mut chance = Chance(42);
+        let mut chance = EditChance(42);
         for edit in 0..10_000 {
             let which = chance.below(texts.len());
             let (path, text) = &mut texts[which];

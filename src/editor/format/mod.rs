@@ -2,11 +2,11 @@
 //! comments, anchors, the order of keys and every text stay, and what is made is compared with what was there.
 
 mod brackets;
-mod lines;
+mod indented_lines;
 mod long_text;
 mod quoted;
 
-use lines::LineFormatter;
+use indented_lines::LineFormatter;
 use long_text::long_texts;
 
 use crate::base::diagnostic::Diagnostics;

@@ -18,7 +18,7 @@ use super::key_meanings::KeyMeanings;
 use super::navigation::{ReadDocument, RenameError};
 use super::outline::NameKind;
 use super::text_document::ColumnUnit;
-use super::workspace::Workspace;
+use super::workspace::EditorWorkspace;
 use super::{completion, format};
 use crate::base::text::one_line;
 use crate::definition::builtin::is_builtin;
@@ -31,7 +31,7 @@ static OF_TESTS: LazyLock<Value> = LazyLock::new(testing::json_schema);
 
 /// Why a request has no answer.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Refusal {
+pub(super) enum RequestRefusal {
     #[error("there is no method `{0}`")]
     UnknownMethod(String),
     #[error("cannot understand the parameters: {0}")]
@@ -41,32 +41,36 @@ pub(super) enum Refusal {
 }
 
 /// Reads the parameters of a request.
-pub(super) fn read<P: DeserializeOwned>(params: Value) -> Result<P, Refusal> {
+pub(super) fn read<P: DeserializeOwned>(params: Value) -> Result<P, RequestRefusal> {
     Ok(serde_json::from_value(params)?)
 }
 
 /// Answers a question about a document. One that is not open has no answers.
-pub(super) fn answer(method: &str, params: Value, workspace: &Workspace) -> Result<Value, Refusal> {
+pub(super) fn answer(
+    method: &str,
+    params: Value,
+    workspace: &EditorWorkspace,
+) -> Result<Value, RequestRefusal> {
     match method {
         "textDocument/hover" => {
             let params: HoverParams = read(params)?;
-            let place = Place::of(&params.text_document_position_params, workspace);
+            let place = DocumentPlace::of(&params.text_document_position_params, workspace);
             json(&place.and_then(|place| place.read()?.hover(place.byte)))
         }
         "textDocument/definition" => {
             let params: GotoDefinitionParams = read(params)?;
-            let place = Place::of(&params.text_document_position_params, workspace);
+            let place = DocumentPlace::of(&params.text_document_position_params, workspace);
             json(&place.map(|place| place.definitions(workspace)).unwrap_or_default())
         }
         "textDocument/references" => {
             let params: ReferenceParams = read(params)?;
             let with_definitions = params.context.include_declaration;
-            let place = Place::of(&params.text_document_position, workspace);
+            let place = DocumentPlace::of(&params.text_document_position, workspace);
             json(&place.map(|place| place.references(with_definitions)).unwrap_or_default())
         }
         "textDocument/prepareRename" => {
             let params: TextDocumentPositionParams = read(params)?;
-            let place = Place::of(&params, workspace);
+            let place = DocumentPlace::of(&params, workspace);
             json(&place.and_then(|place| {
                 let read = place.read()?;
                 let (range, name) = read.renamed(place.byte)?;
@@ -75,7 +79,8 @@ pub(super) fn answer(method: &str, params: Value, workspace: &Workspace) -> Resu
         }
         "textDocument/rename" => {
             let params: RenameParams = read(params)?;
-            let place = Place::of(&params.text_document_position, workspace).ok_or(RenameError::NoName)?;
+            let place =
+                DocumentPlace::of(&params.text_document_position, workspace).ok_or(RenameError::NoName)?;
             let read = place.read().ok_or(RenameError::NoName)?;
             let edits = read.rename(place.byte, &params.new_name)?;
             let changes = [(place.open.uri.clone(), edits)].into();
@@ -87,7 +92,7 @@ pub(super) fn answer(method: &str, params: Value, workspace: &Workspace) -> Resu
                 text_document: params.text_document,
                 position: Position::default(),
             };
-            let place = Place::of(&start, workspace);
+            let place = DocumentPlace::of(&start, workspace);
             json(&place.and_then(|place| Some(place.read()?.symbols())).unwrap_or_default())
         }
         "textDocument/formatting" => {
@@ -101,13 +106,13 @@ pub(super) fn answer(method: &str, params: Value, workspace: &Workspace) -> Resu
         }
         "textDocument/completion" => {
             let params: CompletionParams = read(params)?;
-            let place = Place::of(&params.text_document_position, workspace);
+            let place = DocumentPlace::of(&params.text_document_position, workspace);
             json(&place.map(|place| {
                 let loops = || load::names(&workspace.project_of(&place.path));
                 completion::at(&place.open.document, place.byte, workspace.unit, place.meanings(), &loops)
             }))
         }
-        _ => Err(Refusal::UnknownMethod(method.to_owned())),
+        _ => Err(RequestRefusal::UnknownMethod(method.to_owned())),
     }
 }
 
@@ -126,7 +131,7 @@ fn formatting(open: &OpenDocument, unit: ColumnUnit) -> Option<Vec<TextEdit>> {
 }
 
 /// Returns the repairs of what is found in a part of a document.
-fn repairs(params: &CodeActionParams, workspace: &Workspace) -> Vec<CodeActionOrCommand> {
+fn repairs(params: &CodeActionParams, workspace: &EditorWorkspace) -> Vec<CodeActionOrCommand> {
     let uri = &params.text_document.uri;
     let is_wanted = params.context.only.as_ref().is_none_or(|only| {
         only.iter().any(|kind| CodeActionKind::QUICKFIX.as_str().starts_with(kind.as_str()))
@@ -152,20 +157,20 @@ fn repairs(params: &CodeActionParams, workspace: &Workspace) -> Vec<CodeActionOr
     found.map(action).collect()
 }
 
-fn json(answer: &impl Serialize) -> Result<Value, Refusal> {
+fn json(answer: &impl Serialize) -> Result<Value, RequestRefusal> {
     Ok(serde_json::to_value(answer)?)
 }
 
 /// A place in a document that is open.
-struct Place<'w> {
+struct DocumentPlace<'w> {
     path: PathBuf,
     open: &'w OpenDocument,
     byte: usize,
-    workspace: &'w Workspace,
+    workspace: &'w EditorWorkspace,
 }
 
-impl<'w> Place<'w> {
-    fn of(params: &TextDocumentPositionParams, workspace: &'w Workspace) -> Option<Self> {
+impl<'w> DocumentPlace<'w> {
+    fn of(params: &TextDocumentPositionParams, workspace: &'w EditorWorkspace) -> Option<Self> {
         let path = file_of(&params.text_document.uri)?;
         let open = workspace.documents.get(&path)?;
         let byte = open.document.byte(params.position, workspace.unit);
@@ -191,7 +196,7 @@ impl<'w> Place<'w> {
     }
 
     /// Returns where a name is made: in this document, or in the file that it names.
-    fn definitions(&self, workspace: &Workspace) -> Vec<Location> {
+    fn definitions(&self, workspace: &EditorWorkspace) -> Vec<Location> {
         let Some(read) = self.read() else { return Vec::new() };
         let file = read.name_at(self.byte).and_then(|name| match name.kind {
             NameKind::Loop => load::find_beside(&name.name, &workspace.project_of(&self.path), &self.path)
