@@ -29,7 +29,7 @@ FROM ${BASE_IMAGE}
 # Versions are those of the Debian release that the digest above belongs to, with its security fixes.
 # hadolint ignore=DL3008
 RUN apt-get update \
-  && apt-get install --yes --no-install-recommends bash ca-certificates coreutils curl git jq \
+  && apt-get install --yes --no-install-recommends bash bubblewrap ca-certificates coreutils curl git jq \
   && rm -rf /var/lib/apt/lists/*
 COPY --from=binary /ll-loop /usr/local/bin/ll-loop
 

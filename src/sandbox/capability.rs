@@ -98,7 +98,8 @@ impl Lack {
             }
             Self::Refused { by: RefusedBy::Container, .. } => {
                 "start the container with `docker run --security-opt seccomp=unconfined --security-opt \
-                 systempaths=unconfined`, and `apparmor=unconfined` in the same way where AppArmor is on"
+                 systempaths=unconfined`, and `apparmor=unconfined` in the same way where AppArmor is on; or write \
+                 `engine: landlock`, which leaves more open"
                     .to_owned()
             }
             Self::Refused { by: RefusedBy::Unknown, .. } => {

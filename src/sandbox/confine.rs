@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-use super::container_flags::{ContainerFacts, container_flags};
+use super::container_flags::{MountFacts, container_flags};
 use super::engines::{LandlockReady, ReadyEngine};
 use super::household::{CREDENTIALS, LEADING_OUT, OPENED, addresses, identity, of_host};
 use super::landlock_rules::{self, landlock_rules};
@@ -317,7 +317,7 @@ impl Confinement {
                 }
             }
             ReadyEngine::Container(ready) => {
-                let facts = ContainerFacts {
+                let facts = MountFacts {
                     user: Some(ready.user),
                     top: ready.top.clone(),
                     mounted: mounted(),

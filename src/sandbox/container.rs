@@ -55,7 +55,7 @@ pub fn container(root: &Path, env: &[(String, String)]) -> Result<ContainerReady
     }
     let path = env.iter().find(|(name, _)| name == "PATH").map(|(_, path)| path.as_str());
     let program = spawn::find("docker", path).ok_or(Lack::NoDocker)?;
-    let client = Client { program: &program, env };
+    let client = DockerClient { program: &program, env };
     let failed = |error: &io::Error| Lack::Docker(one_line(&error.to_string(), 300));
     let owner = root.metadata().map_err(|error| failed(&error))?;
     let me = GateUser { uid: rustix::process::getuid().as_raw(), gid: rustix::process::getgid().as_raw() };
@@ -93,12 +93,12 @@ impl Top {
 }
 
 /// The client of docker.
-struct Client<'c> {
+struct DockerClient<'c> {
     program: &'c Path,
     env: &'c [(String, String)],
 }
 
-impl Client<'_> {
+impl DockerClient<'_> {
     fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(self.program);
         command

@@ -14,7 +14,7 @@ const MADE: [&str; 3] = ["/dev", "/proc", "/sys"];
 
 /// What is known of the machine.
 #[derive(Clone, Debug, Default)]
-pub struct ContainerFacts {
+pub struct MountFacts {
     /// As whom actions run.
     pub user: Option<GateUser>,
     /// Directories at the root that are no links.
@@ -26,7 +26,7 @@ pub struct ContainerFacts {
 }
 
 /// Returns the options of `docker run` that carry a plan out, without the image.
-pub fn container_flags(plan: &Plan, facts: &ContainerFacts) -> Vec<String> {
+pub fn container_flags(plan: &Plan, facts: &MountFacts) -> Vec<String> {
     let user = facts.user.unwrap_or(GateUser { uid: 65534, gid: 65534 });
     let network = if plan.has_own_net { "none" } else { "host" };
     let mut flags: Vec<String> = [
@@ -58,7 +58,7 @@ pub fn container_flags(plan: &Plan, facts: &ContainerFacts) -> Vec<String> {
 }
 
 /// Writes everything out that a mount of a plan brings along, each place once.
-fn settled(plan: &Plan, facts: &ContainerFacts) -> Vec<Mount> {
+fn settled(plan: &Plan, facts: &MountFacts) -> Vec<Mount> {
     let mut settled: Vec<Mount> = Vec::new();
     for mount in &plan.mounts {
         for one in with_what_is_below(mount, facts) {
@@ -69,7 +69,7 @@ fn settled(plan: &Plan, facts: &ContainerFacts) -> Vec<Mount> {
     settled
 }
 
-fn with_what_is_below(mount: &Mount, facts: &ContainerFacts) -> Vec<Mount> {
+fn with_what_is_below(mount: &Mount, facts: &MountFacts) -> Vec<Mount> {
     let is_own = |path: &str| MADE.iter().any(|made| is_below(path, made));
     let below = |path: &str, of: fn(String) -> Mount| {
         let is_in = |place: &&String| place.as_str() != path && is_below(place, path) && !is_own(place);
@@ -134,8 +134,8 @@ mod tests {
         of.iter().map(ToString::to_string).collect()
     }
 
-    fn facts(uid: u32) -> ContainerFacts {
-        ContainerFacts {
+    fn facts(uid: u32) -> MountFacts {
+        MountFacts {
             user: Some(GateUser { uid, gid: 5 }),
             top: texts(&["/etc", "/home", "/proc", "/srv", "/usr", "/w"]),
             mounted: texts(&["/", "/proc", "/srv/data", "/w/cache", "/w/b/deep"]),
