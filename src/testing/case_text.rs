@@ -127,10 +127,10 @@ pub fn given(machine: &Machine) -> Map<String, Value> {
 fn environment(machine: &Machine) -> Map<String, Value> {
     let texts = machine.context.values().filter_map(Value::as_str);
     let templates: Vec<Template> = texts.filter_map(|text| Template::parse(text).ok()).collect();
-    let named = templates.iter().flat_map(Template::expressions).filter(|expression| {
+    let needed = templates.iter().flat_map(Template::expressions).filter(|expression| {
         expression.namespace == Namespace::Env && expression.fallback == TemplateFallback::Required
     });
-    let names = named.filter_map(|expression| match expression.path.first() {
+    let names = needed.filter_map(|expression| match expression.path.first() {
         Some(Segment::Key(name)) => Some(name.clone()),
         Some(Segment::Index(_)) | None => None,
     });
