@@ -103,8 +103,8 @@ fn with(text: &str, mapping: &Node, index: usize, key: &str, value: &str) -> Rep
     let line = text[..start].rfind('\n').map_or(0, |end| end + 1);
     let is_flow = text[mapping.span.range.clone()].starts_with('{');
     let indent: String = text[line..start].chars().map(|c| if c == '-' { ' ' } else { c }).collect();
-    let end =
-        if text[line..].lines().next().is_some_and(|line| line.ends_with('\r')) { "\r\n" } else { "\n" };
+    let is_crlf = text[line..].split('\n').next().is_some_and(|line| line.ends_with('\r'));
+    let end = if is_crlf { "\r\n" } else { "\n" };
     let behind = if is_flow { ", ".to_owned() } else { format!("{end}{indent}") };
     RepairEdit { range: start..start, text: format!("{key}: {value}{behind}") }
 }

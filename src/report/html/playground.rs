@@ -273,7 +273,7 @@ mod tests {
             })
             .collect();
         assert_eq!(ways, ["yes → done", "no → fix", "no, and `max_iterations` is met → tell"]);
-        assert_eq!(nodes[0]["dead"], json!(["error", "timeout"]));
+        assert_eq!(nodes[0]["dead"], json!(["error"]));
         let done = nodes.iter().find(|node| name(node) == "done").unwrap();
         assert_eq!((&done["verified"], &done["ways"]), (&json!(true), &json!([])));
     }
