@@ -43,7 +43,7 @@ pub use action::{
     Action, ActionSetting, ApprovalAction, Approvers, Binding, BoardAction, JudgedBy, LearningAction, Params,
     PromptAction, ShellAction, SubLoopAction, SubLoopInput, ToolAction,
 };
-pub use notified::{Notify, NotifyTarget};
+pub use notified::{NotifyRule, NotifyTarget};
 
 /// A file that a run copies into the working tree at its end.
 #[derive(Clone, Debug, PartialEq)]
@@ -130,7 +130,7 @@ pub struct Machine {
     /// How often a run may hand off to a new session by itself.
     pub max_handoffs: u32,
     /// Who is told when the outcome of the loop changes.
-    pub notify: Option<Notify>,
+    pub notify: Option<NotifyRule>,
     /// What a run copies into the working tree at its end.
     pub artifact: Option<Artifact>,
     /// The limits of the task board.

@@ -6,7 +6,7 @@ use crate::definition::schema::{self, Loop, NotifyShape};
 
 /// Who is told, and how.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Notify {
+pub struct NotifyRule {
     /// Who.
     pub to: NotifyTarget,
     /// What the document looks like, where the loop says so.
@@ -25,7 +25,7 @@ pub enum NotifyTarget {
 }
 
 /// Reads whom a loop tells. What it says in a wrong way is a problem.
-pub(super) fn notify(definition: &Loop, problems: &mut Diagnostics) -> Option<Notify> {
+pub(super) fn notify(definition: &Loop, problems: &mut Diagnostics) -> Option<NotifyRule> {
     let schema::Notify { url, url_from, command, shape } = definition.notify.as_ref()?;
     let mut problem = |message: &str, help: &str| {
         let place = FindingPlace::Key(DocPath::root().key("notify"));
@@ -57,7 +57,7 @@ pub(super) fn notify(definition: &Loop, problems: &mut Diagnostics) -> Option<No
             "write a command line, which reads JSON from its standard input",
         ),
         NotifyTarget::Url(_) | NotifyTarget::Variable(_) | NotifyTarget::Command(_) => {
-            Some(Notify { to, shape: *shape })
+            Some(NotifyRule { to, shape: *shape })
         }
     }
 }

@@ -63,7 +63,7 @@ impl Verb {
 
 /// Which question or run a command is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Subject {
+pub enum CommandSubject {
     /// The question with this code.
     Code(String),
     /// The loop, the run or the key with this name.
@@ -76,7 +76,7 @@ pub struct WrittenCommand {
     /// What is wanted.
     pub verb: Verb,
     /// What it is about, where it says so.
-    pub subject: Option<Subject>,
+    pub subject: Option<CommandSubject>,
     /// The commit that it is about, or the beginning of its name.
     pub sha: Option<String>,
     /// With which words an answer is given.
@@ -87,14 +87,14 @@ impl WrittenCommand {
     /// Returns the code of the question, where it names one.
     pub fn code(&self) -> Option<&str> {
         match &self.subject {
-            Some(Subject::Code(code)) => Some(code),
-            Some(Subject::Name(_)) | None => None,
+            Some(CommandSubject::Code(code)) => Some(code),
+            Some(CommandSubject::Name(_)) | None => None,
         }
     }
 
     /// Returns the name of what it is about. A name may look like a code.
     pub fn name(&self) -> Option<&str> {
-        let (Subject::Code(name) | Subject::Name(name)) = self.subject.as_ref()?;
+        let (CommandSubject::Code(name) | CommandSubject::Name(name)) = self.subject.as_ref()?;
         Some(name)
     }
 
@@ -149,7 +149,7 @@ pub fn read(body: &str) -> Result<WrittenCommand, CommandFault> {
 fn answer(verb: Verb, rest: &str) -> Result<WrittenCommand, CommandFault> {
     let (code, text) = first(rest);
     let (subject, text) =
-        if is_code(code) { (Some(Subject::Code(code.to_owned())), text) } else { (None, rest) };
+        if is_code(code) { (Some(CommandSubject::Code(code.to_owned())), text) } else { (None, rest) };
     let text = text.trim();
     let text = if text.is_empty() { Err(CommandFault::NoText) } else { Ok(text.to_owned()) };
     Ok(WrittenCommand { verb, subject, sha: None, text: Some(text?) })
@@ -162,8 +162,8 @@ fn plain(verb: Verb, rest: &str) -> Result<WrittenCommand, CommandFault> {
     let subject = match named {
         "" => None,
         _ if is_whole_sha(named) => None,
-        code if is_code(code) => Some(Subject::Code(code.to_owned())),
-        name if is_name(name) => Some(Subject::Name(name.to_owned())),
+        code if is_code(code) => Some(CommandSubject::Code(code.to_owned())),
+        name if is_name(name) => Some(CommandSubject::Name(name.to_owned())),
         _ => return Err(CommandFault::NoName),
     };
     if !(sha.is_empty() || is_sha(sha)) || !rest.trim().is_empty() {
@@ -212,13 +212,13 @@ mod tests {
     use super::*;
 
     fn written(kind: AnswerKind, sha: Option<&str>, text: Option<&str>) -> WrittenCommand {
-        let subject = Some(Subject::Code("0123abcd".to_owned()));
+        let subject = Some(CommandSubject::Code("0123abcd".to_owned()));
         let (sha, text) = (sha.map(str::to_owned), text.map(str::to_owned));
         WrittenCommand { verb: Verb::Answer(kind), subject, sha, text }
     }
 
     fn named(verb: Verb, name: Option<&str>) -> WrittenCommand {
-        let subject = name.map(|name| Subject::Name(name.to_owned()));
+        let subject = name.map(|name| CommandSubject::Name(name.to_owned()));
         WrittenCommand { verb, subject, sha: None, text: None }
     }
 

@@ -58,6 +58,8 @@ pub struct PermissionFacts {
     pub account: u64,
     /// Whether it may write to the repository.
     pub may_write: bool,
+    /// Whether somebody has made it a collaborator: everybody may read a public repository.
+    pub is_collaborator: bool,
 }
 
 /// Everything that the server knows of an answer.
@@ -236,7 +238,8 @@ fn may_answer(facts: &AnswerFacts) -> Result<(), AnswerRefusal> {
     if (author.is_bot || comment.is_by_app) && !is_named {
         return Err(AnswerRefusal::Program);
     }
-    if !permission.may_write {
+    // Whom the loop names need only be somebody here: a name that was given up can be taken by a stranger.
+    if !permission.may_write && !(is_named && permission.is_collaborator) {
         return Err(AnswerRefusal::NoWriteAccess);
     }
     if let (Some(named), false) = (named, is_named) {
@@ -299,7 +302,7 @@ mod tests {
                 created: Timestamp::from_millis(ASKED + 10_000),
                 is_edited: false,
             },
-            permission: PermissionFacts { account: 7, may_write: true },
+            permission: PermissionFacts { account: 7, may_write: true, is_collaborator: true },
             pull: PullFacts { number: 3, is_open: true, head: HEAD.to_owned(), is_of_fork: false, author: 8 },
             started_by: Some(9),
             approvers: None,
@@ -336,6 +339,12 @@ mod tests {
                     created: Timestamp::from_millis(ASKED / 1000 * 1000),
                     ..facts().comment
                 },
+                ..facts()
+            },
+            // Whom the loop names need not write.
+            AnswerFacts {
+                permission: PermissionFacts { account: 7, may_write: false, is_collaborator: true },
+                approvers: Some(named(&["ada"], &[])),
                 ..facts()
             },
             // Without `approvers`, the author may as well.
@@ -398,6 +407,10 @@ mod tests {
         ("closed", |facts| facts.pull.is_open = false),
         ("fork", |facts| facts.pull.is_of_fork = true),
         ("no writer", |facts| facts.permission.may_write = false),
+        ("a reader who is named", |facts| {
+            facts.permission = PermissionFacts { account: 7, may_write: false, is_collaborator: false };
+            facts.approvers = Some(named(&["ada"], &[]));
+        }),
         ("renamed account", |facts| facts.permission.account = 70),
         ("freed name", |facts| facts.comment.author.id = 70),
         ("not named", |facts| facts.approvers = Some(named(&["grace"], &[]))),

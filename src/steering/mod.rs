@@ -15,7 +15,7 @@ use std::path::PathBuf;
 
 pub(crate) use desk::DeliveryOrder;
 use desk::Desk;
-use orders::Done;
+use orders::Followed;
 use refusal::NotDone;
 use serde_json::Value;
 
@@ -107,7 +107,7 @@ impl Session<'_> {
             Err(NotDone::Refused(refusal)) => {
                 (Steered::Refused(one_line(&refusal.to_string(), LONGEST_RESULT)), false)
             }
-            Ok(Done { result, delivery, is_help }) => {
+            Ok(Followed { result, delivery, is_help }) => {
                 (Steered::Done { result: one_line(&result, LONGEST_RESULT), delivery }, is_help)
             }
         };

@@ -30,13 +30,13 @@ pub(super) enum Order {
 
 /// What was done.
 #[derive(Debug, Default)]
-pub(super) struct Done {
+pub(super) struct Followed {
     pub(super) result: String,
     pub(super) delivery: Option<DeliveryOrder>,
     pub(super) is_help: bool,
 }
 
-impl Done {
+impl Followed {
     fn so(result: impl Into<String>) -> Self {
         Self { result: result.into(), ..Self::default() }
     }
@@ -49,7 +49,7 @@ impl Desk<'_> {
         written: &WrittenCommand,
         log: &CommandLog,
         heard: &HeardCommand,
-    ) -> Result<Done, NotDone> {
+    ) -> Result<Followed, NotDone> {
         let order = self.plan(written)?;
         log.admits(heard)?;
         match order {
@@ -59,19 +59,19 @@ impl Desk<'_> {
             Order::Deliver { run, instance } => {
                 let base = self.found.branches.first().cloned().unwrap_or_default();
                 let result = format!("a job delivers what the run `{instance}` has fixed");
-                Ok(Done { delivery: Some(DeliveryOrder { run, instance, base }), ..Done::so(result) })
+                Ok(Followed { delivery: Some(DeliveryOrder { run, instance, base }), ..Followed::so(result) })
             }
-            Order::Tell(result) => Ok(Done::so(result)),
-            Order::Help => Ok(Done { is_help: true, ..Done::so("see below") }),
+            Order::Tell(result) => Ok(Followed::so(result)),
+            Order::Help => Ok(Followed { is_help: true, ..Followed::so("see below") }),
         }
     }
 
-    fn start(&self, workflow: &str, inputs: &Value, says: &str) -> Result<Done, NotDone> {
+    fn start(&self, workflow: &str, inputs: &Value, says: &str) -> Result<Followed, NotDone> {
         let JobServer { api, repository } = self.server;
         let git_ref = format!("refs/heads/{}", self.found.head_branch);
         match workflow_control::dispatch(api, repository, workflow, &git_ref, inputs) {
-            Ok(DispatchedRun { page: Some(page), .. }) => Ok(Done::so(format!("{says}: {page}"))),
-            Ok(DispatchedRun { page: None, .. }) => Ok(Done::so(format!("{says} in `{workflow}`"))),
+            Ok(DispatchedRun { page: Some(page), .. }) => Ok(Followed::so(format!("{says}: {page}"))),
+            Ok(DispatchedRun { page: None, .. }) => Ok(Followed::so(format!("{says} in `{workflow}`"))),
             Err(error) if error.is_unavailable() => Err(error.into()),
             Err(reason) => {
                 let inputs =
@@ -81,10 +81,10 @@ impl Desk<'_> {
         }
     }
 
-    fn repeat(&self, run: u64, or_start: Option<&str>) -> Result<Done, NotDone> {
+    fn repeat(&self, run: u64, or_start: Option<&str>) -> Result<Followed, NotDone> {
         let JobServer { api, repository } = self.server;
         match workflow_control::rerun_failed(api, repository, run) {
-            Ok(()) => Ok(Done::so(format!("the failed jobs of the run {run} run again"))),
+            Ok(()) => Ok(Followed::so(format!("the failed jobs of the run {run} run again"))),
             // One that is too old, or a server that repeats nothing.
             Err(
                 ApiError::Denied { .. }
@@ -98,7 +98,7 @@ impl Desk<'_> {
         }
     }
 
-    fn stopped(&self, run: u64, statuses: &[StandingRun]) -> Result<Done, NotDone> {
+    fn stopped(&self, run: u64, statuses: &[StandingRun]) -> Result<Followed, NotDone> {
         let JobServer { api, repository } = self.server;
         let why = format!("stopped by {}", self.found.comment.author.name);
         // A run that waits is over already for the server.
@@ -111,6 +111,6 @@ impl Desk<'_> {
             status.end(api, repository, &self.found.pull.head, &why)?;
         }
         let what = if is_on { "is cancelled" } else { "waits no more" };
-        Ok(Done::so(format!("the run {run} {what}, and its status has ended")))
+        Ok(Followed::so(format!("the run {run} {what}, and its status has ended")))
     }
 }

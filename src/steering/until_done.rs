@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::base::time::Timestamp;
 use crate::ci::github::standing_runs::{StandingRun, StandingRuns};
 use crate::forge::github::api::ApiError;
-use crate::forge::github::pull_list::{self, ListedPull};
+use crate::forge::github::pull_list::{self, WatchedPull};
 use crate::forge::github::workflow_control::{self, DispatchedRun};
 use crate::forge::github::workflow_job::WorkflowJob;
 use crate::forge::github::workflow_run;
@@ -93,7 +93,7 @@ fn heads(server: &JobServer, job: &WorkflowJob) -> Result<Vec<WatchedHead>, ApiE
         .collect();
     for (are_open, most) in [(true, usize::MAX), (false, MOST_CLOSED)] {
         let own = pull_list::list(api, repository, are_open, most)?.into_iter().filter(|pull| pull.is_own);
-        for ListedPull { number, branch, sha, .. } in own {
+        for WatchedPull { number, branch, sha, .. } in own {
             // A branch may be proposed twice, and one that is merged be that of the job.
             if heads.iter().all(|known| known.sha != sha) {
                 let (shown, git_ref) = (format!("#{number}"), format!("refs/heads/{branch}"));

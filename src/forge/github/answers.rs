@@ -128,9 +128,11 @@ pub fn find(api: &Api, repository: &RepositoryName, id: u64) -> Result<FoundAnsw
         created: found.created_at,
         is_edited,
     };
+    let may_write = matches!(permission.permission.as_str(), "admin" | "write" | "owner");
     let permission = PermissionFacts {
         account: permission.user.map_or(0, |user| user.id),
-        may_write: matches!(permission.permission.as_str(), "admin" | "write" | "owner"),
+        may_write,
+        is_collaborator: may_write || is_collaborator(api, repository, &login)?,
     };
     let home = repository.to_string();
     let is_own =
@@ -148,6 +150,15 @@ pub fn find(api: &Api, repository: &RepositoryName, id: u64) -> Result<FoundAnsw
     let mut branches = vec![pull.base.name, default];
     branches.dedup();
     Ok(FoundAnswer { comment, permission, pull: facts, head_branch, branches })
+}
+
+/// Tells whether an account is a collaborator, which is not said to every token.
+fn is_collaborator(api: &Api, repository: &RepositoryName, login: &str) -> Result<bool, ApiError> {
+    match api.get::<serde_json::Value>(&repository.path(&format!("/collaborators/{login}")), &[]) {
+        Ok(_) => Ok(true),
+        Err(ApiError::NotFound { .. } | ApiError::Denied { .. } | ApiError::Refused { .. }) => Ok(false),
+        Err(error) => Err(error),
+    }
 }
 
 /// Returns who started a run of a workflow, where the server says it.

@@ -12,7 +12,7 @@ const MOST: usize = 100;
 
 /// A pull request of the list.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ListedPull {
+pub struct WatchedPull {
     /// Its number.
     pub number: u64,
     /// The branch that it proposes.
@@ -51,7 +51,7 @@ pub fn list(
     repository: &RepositoryName,
     are_open: bool,
     most: usize,
-) -> Result<Vec<ListedPull>, ApiError> {
+) -> Result<Vec<WatchedPull>, ApiError> {
     let state = if are_open { "open" } else { "closed" };
     let query = [("state", state), ("sort", "updated"), ("direction", "desc")];
     let path = repository.path("/pulls");
@@ -59,7 +59,7 @@ pub fn list(
     let rows: Vec<PullRow> =
         rows.collect::<Result<_, _>>().map_err(|error| error.needing("pull-requests: read"))?;
     let home = repository.to_string();
-    let listed = rows.into_iter().filter(|row| is_sha(&row.head.sha)).map(|row| ListedPull {
+    let listed = rows.into_iter().filter(|row| is_sha(&row.head.sha)).map(|row| WatchedPull {
         number: row.number,
         is_own: row.head.repo.is_some_and(|repo| repo.full_name.eq_ignore_ascii_case(&home)),
         branch: row.head.branch,

@@ -17,7 +17,7 @@ use crate::forge::github::other_run::ancestors;
 use crate::forge::github::workflow_event::WorkflowEvent;
 use crate::forge::github::workflow_job::WorkflowJob;
 use crate::forge::webhook::{self, WebhookFault};
-use crate::machine::{Notify, NotifyShape, NotifyTarget};
+use crate::machine::{NotifyRule, NotifyShape, NotifyTarget};
 use crate::people::notice::{BranchOutcome, Notice, shape_for};
 use crate::process::guard_pipe::Guard;
 use crate::process::signal::Cancel;
@@ -73,15 +73,15 @@ enum Receiver<'r> {
 }
 
 /// Who is told of a run, and which run that is.
-pub(super) struct Telling<'t> {
-    pub(super) notify: Option<&'t Notify>,
+pub(super) struct NoticeSender<'t> {
+    pub(super) notify: Option<&'t NotifyRule>,
     pub(super) options: &'t RunOptions,
     pub(super) instance: &'t str,
     pub(super) key: Option<&'t RunKey>,
     pub(super) root: &'t Path,
 }
 
-impl Telling<'_> {
+impl NoticeSender<'_> {
     /// Tells whoever wants to know, if it is news. What goes wrong is a warning.
     pub(super) async fn tell(self, facts: NoticeFacts, cancel: &mut Cancel, session: &Session<'_>) {
         if !matches!(self.options.audience, Audience::Ci(_)) {
@@ -124,8 +124,8 @@ impl Telling<'_> {
         let of_run = LastOutcome { loop_name: &name, key: key.as_deref(), instance: self.instance };
         let found = commit.as_deref().map(|sha| before(&of_run, sha, code.as_deref(), session));
         let before = match found {
-            Some(Ok(Before::Asked)) => return None,
-            Some(Ok(Before::Outcome(before))) => before,
+            Some(Ok(KnownBefore::Asked)) => return None,
+            Some(Ok(KnownBefore::Outcome(before))) => before,
             // What cannot be found out is not known, and somebody is told rather once too often.
             Some(Err(_)) | None => None,
         };
@@ -201,7 +201,7 @@ enum NotTold {
 }
 
 /// What is known of the time before a run.
-enum Before {
+enum KnownBefore {
     /// How the loop stood, where that is known.
     Outcome(Option<BranchOutcome>),
     /// The same question was asked already.
@@ -214,22 +214,22 @@ fn before(
     sha: &str,
     code: Option<&str>,
     session: &Session<'_>,
-) -> Result<Before, ApiError> {
+) -> Result<KnownBefore, ApiError> {
     let Ok(JobServer { api, repository }) = JobServer::of_job(session, "others are told", "statuses: read")
     else {
-        return Ok(Before::Outcome(None));
+        return Ok(KnownBefore::Outcome(None));
     };
     let at_commit = StandingRuns::at(&api, &repository, sha)?;
     if code.is_some_and(|code| at_commit.times_asked(code) > 1) {
-        return Ok(Before::Asked);
+        return Ok(KnownBefore::Asked);
     }
     if let Some(before) = at_commit.before(of) {
-        return Ok(Before::Outcome(Some(before)));
+        return Ok(KnownBefore::Outcome(Some(before)));
     }
     for earlier in ancestors(&api, &repository, sha, MOST_COMMITS)? {
         if let Some(before) = StandingRuns::at(&api, &repository, &earlier)?.before(of) {
-            return Ok(Before::Outcome(Some(before)));
+            return Ok(KnownBefore::Outcome(Some(before)));
         }
     }
-    Ok(Before::Outcome(None))
+    Ok(KnownBefore::Outcome(None))
 }

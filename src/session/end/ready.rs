@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::bundler::Bundler;
 use super::kept_reuse::{self, EndedReuse};
 use super::next_run::{UNSTORED, dispatch, subject};
-use super::notify::Telling;
+use super::notify::NoticeSender;
 use super::publication::{self, Publication, Stage, publisher};
 use super::run_guard::Watchman;
 use super::whereabouts::reader;
@@ -25,7 +25,7 @@ use crate::host::Host;
 use crate::journal::claim::Claim;
 use crate::journal::files::RunFiles;
 use crate::journal::writer::Journal;
-use crate::machine::{Machine, Notify};
+use crate::machine::{Machine, NotifyRule};
 use crate::process::clock::Clock;
 use crate::process::signal::Cancel;
 use crate::report::digest::ReportPaths;
@@ -295,7 +295,7 @@ struct RunEnd<'s> {
     /// The loop file, as people know it.
     shown: String,
     /// Whom the loop tells of its outcome.
-    notify: Option<Notify>,
+    notify: Option<NotifyRule>,
     root: PathBuf,
 }
 
@@ -362,7 +362,7 @@ impl RunEnd<'_> {
             let key = key::of_run(&options, files.stem(), session);
             let instance = files.instance();
             let (notify, key, root) = (notify.as_ref(), key.as_ref(), root.as_path());
-            Telling { notify, options: &options, instance, key, root }.tell(news, cancel, session).await;
+            NoticeSender { notify, options: &options, instance, key, root }.tell(news, cancel, session).await;
         }
         for line in more {
             session.talk.closing(&line, &options.audience);

@@ -166,6 +166,14 @@ fn the_base_says_who_may_answer_and_not_the_change() {
     Scene::of(&only("ada"))
         .changed(|scene| scene.pull["user"]["id"] = json!(7))
         .refused("the author of the change");
+    // Whom the base names need not write, and has to be a collaborator.
+    let reader = || Scene::of(&only("ada")).changed(|scene| scene.permission["permission"] = json!("read"));
+    reader().refused("no write access");
+    let named = reader();
+    let is_one = Mock::given(method("GET")).and(path("/repos/octo/project/collaborators/ada"));
+    named.github.mount(is_one.respond_with(ResponseTemplate::new(204)));
+    let (ran, ..) = named.resume();
+    drop(ran.code(0));
     let two = only("ada, grace").replace("grace]", "grace], min: 2");
     Scene::of(&two).refused("2 different people have to answer");
     let (ran, ..) = Scene::of(&only("Ada")).resume();
