@@ -24,7 +24,7 @@ const HELP: &str = "\
 | `/ll-loop retry` | runs what failed again |
 | `/ll-loop resume` | goes on with a run from where it ended |
 | `/ll-loop stop` | ends a run, or its question |
-| `/ll-loop deliver` | brings what a run has fixed to the branch of this pull request |
+| `/ll-loop deliver` | brings what a run has fixed to the base of this pull request |
 | `/ll-loop fix` | runs the fix workflow of this repository on the head |
 
 The name of a loop, the id of a run or its key may follow each, and then the commit that is meant. Only the first line counts.

@@ -43,7 +43,11 @@ struct AnsweringComment {
     user: Option<AnsweringUser>,
     created_at: Timestamp,
     updated_at: Timestamp,
+    #[serde(default)]
     issue_url: String,
+    /// Where Gitea and Forgejo have the pull request; the other one is empty then.
+    #[serde(default)]
+    pull_request_url: String,
     performed_via_github_app: Option<serde::de::IgnoredAny>,
 }
 
@@ -109,7 +113,8 @@ pub fn find(api: &Api, repository: &RepositoryName, id: u64) -> Result<FoundAnsw
     let found: AnsweringComment = api.get(&path, &[])?;
     let unreadable =
         |reason: &str| ApiError::Unreadable { request: format!("GET {path}"), reason: reason.to_owned() };
-    let number = of_this_repository(&found.issue_url, repository);
+    let place = if found.issue_url.is_empty() { &found.pull_request_url } else { &found.issue_url };
+    let number = of_this_repository(place, repository);
     let number = number.ok_or_else(|| unreadable("the comment is not one of this repository"))?;
     let user = found.user.ok_or_else(|| unreadable("the comment has no author"))?;
     if found.id != id {

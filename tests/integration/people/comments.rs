@@ -147,6 +147,15 @@ fn what_the_server_says_against_a_comment_counts() {
         .changed(|scene| scene.comment["performed_via_github_app"] = json!({"id": 1}))
         .refused("a program wrote it");
     scene().changed(|scene| scene.base = None).refused("has no .loops/main.yaml");
+    // Gitea names the pull request in another place.
+    let elsewhere = json!("https://gitea.example/octo/project/pulls/3");
+    let (ran, ..) = scene()
+        .changed(|scene| {
+            scene.comment["issue_url"] = json!("");
+            scene.comment["pull_request_url"] = elsewhere;
+        })
+        .resume();
+    drop(ran.code(0));
     // A comment of another repository or another id is none.
     let elsewhere = json!("https://api.github.com/repos/octo/project2/issues/3");
     let (ran, ..) = scene().changed(|scene| scene.comment["issue_url"] = elsewhere).resume();
