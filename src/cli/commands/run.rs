@@ -37,7 +37,7 @@ pub(super) struct ReuseFlags {
     #[arg(long, conflicts_with = "reuse_only")]
     no_reuse: bool,
     /// Run nothing: succeed where an earlier run has verified the same, and exit with 2 otherwise
-    #[arg(long)]
+    #[arg(long, conflicts_with = "worktree")]
     reuse_only: bool,
 }
 
