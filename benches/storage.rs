@@ -141,6 +141,7 @@ fn start(machine: &Machine) -> Start {
         merged_head: None,
         captured: IndexMap::new(),
         shares_tree: false,
+        reused: None,
     }
 }
 

@@ -74,6 +74,7 @@ pub fn told(event: LoopStart) -> Start {
         people: People::Here,
         merged_head: None,
         shares_tree: false,
+        reused: None,
         captured: indexmap(),
         event,
     }

@@ -16,6 +16,7 @@ use super::documents::file_of;
 use super::text_document::ColumnUnit;
 
 /// What the client said that it can.
+#[expect(clippy::struct_excessive_bools, reason = "each is an ability of its own in the protocol")]
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ClientAbilities {
     /// What its columns count.

@@ -91,7 +91,9 @@ fn keys(
         ..CompletionOffer::new(key.name, CompletionItemKind::PROPERTY)
     }));
     offers.retain(|offer| !present.contains(&offer.label));
-    offers.iter_mut().for_each(|offer| offer.tail = ": ");
+    for offer in &mut offers {
+        offer.tail = ": ";
+    }
     offers
 }
 
@@ -124,9 +126,8 @@ fn values(
 /// Tells whether a value under these keys is the name of a state.
 fn is_target(keys: &[&str]) -> bool {
     match keys {
-        ["stall", "action"] => true,
         [key] => *key == "initial" || (key.starts_with("on_") && !matches!(*key, "on_handoff" | "on_change")),
-        [.., "route", _] => true,
+        ["stall", "action"] | [.., "route", _] => true,
         ["fragments" | "states" | "state_defs", _, key] => *key == "next" || key.starts_with("on_"),
         _ => false,
     }

@@ -32,11 +32,11 @@ pub(super) fn at(text: &str, byte: usize) -> Option<CursorPlace> {
     if before.trim_start().starts_with('#') {
         return None;
     }
-    if let Some(open) = before.rfind("${").filter(|open| !before[..*open].ends_with('$')) {
-        if !before[open..].contains('}') {
-            let written = start + open + 2..byte;
-            return Some(CursorPlace { keys: Vec::new(), wanted: CursorWish::Template, written, kind: None });
-        }
+    if let Some(open) = before.rfind("${").filter(|open| !before[..*open].ends_with('$'))
+        && !before[open..].contains('}')
+    {
+        let written = start + open + 2..byte;
+        return Some(CursorPlace { keys: Vec::new(), wanted: CursorWish::Template, written, kind: None });
     }
     let line = CursorLine::of(before);
     let above = around(&text[..start], line.limit())?;
@@ -96,15 +96,15 @@ fn around(above: &str, limit: usize) -> Option<Vec<String>> {
         if content.trim().is_empty() || content.starts_with('#') {
             continue;
         }
-        if line.content < limit {
-            if let Some((key, value)) = key_of(content) {
-                let value = content[value..].trim();
-                if value.starts_with(['|', '>']) {
-                    return None;
-                }
-                keys.push(key.to_owned());
-                limit = line.content;
+        if line.content < limit
+            && let Some((key, value)) = key_of(content)
+        {
+            let value = content[value..].trim();
+            if value.starts_with(['|', '>']) {
+                return None;
             }
+            keys.push(key.to_owned());
+            limit = line.content;
         }
         if line.is_item && line.indent < limit {
             limit = line.indent + 1;
@@ -163,7 +163,6 @@ fn in_flow(text: &str, from: usize, byte: usize, mut keys: Vec<String>) -> Optio
         let next = from + at + c.len_utf8();
         match (quote, c) {
             (Some(mark), _) if c == mark => quote = None,
-            (Some(_), _) => {}
             (None, '"' | '\'') if text[token..from + at].trim().is_empty() => quote = Some(c),
             // What follows is a comment.
             (None, '#') if value[..at].ends_with(' ') => return None,
@@ -188,7 +187,7 @@ fn in_flow(text: &str, from: usize, byte: usize, mut keys: Vec<String>) -> Optio
                     token = next;
                 }
             }
-            (None, _) => {}
+            (Some(_) | None, _) => {}
         }
     }
     let written = text[token..byte].trim_start();

@@ -128,8 +128,7 @@ impl<'d> ReadDocument<'d> {
             NameKind::Capture => {
                 let makers =
                     self.outline.definitions(NameKind::Capture).filter(|other| other.name == name.name);
-                let makers: Vec<String> =
-                    makers.filter_map(NameUse::within).map(|state| code(state)).collect();
+                let makers: Vec<String> = makers.filter_map(NameUse::within).map(code).collect();
                 (!makers.is_empty())
                     .then(|| format!("**{}**: what {} printed", screened(&name.name), makers.join(" or ")))
             }

@@ -151,7 +151,9 @@ impl OutlineReader<'_> {
                     }
                 }
                 "context" | "parameters" => {
-                    entries(value).iter().for_each(|variable| self.key(NameKind::Variable, variable, &keys));
+                    for variable in entries(value) {
+                        self.key(NameKind::Variable, variable, &keys);
+                    }
                 }
                 "stall" => value.get("action").into_iter().for_each(|action| self.target(action, &keys)),
                 "artifact_output" => self.of_artifact(value, &keys),

@@ -114,44 +114,44 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(text: &str, marked: &str, repair: Repair, expected: &str) {
+    fn check(text: &str, marked: &str, repair: &Repair, expected: &str) {
         let start = text.find(marked).unwrap();
-        let changed = change(text, &(start..start + marked.len()), &repair).map(|change| change.apply(text));
+        let changed = change(text, &(start..start + marked.len()), repair).map(|change| change.apply(text));
         assert_eq!(changed.as_deref(), Some(expected), "{text}");
     }
 
     #[test]
     fn a_part_of_what_is_marked_is_written_in_another_way() {
         let meant = |old: &str, new: &str| Repair::Replace { old: old.to_owned(), new: new.to_owned() };
-        check("on_sucess: a # x", "on_sucess", meant("on_sucess", "on_success"), "on_success: a # x");
-        check("a: 'dne' # x", "'dne'", meant("dne", "done"), "a: 'done' # x");
-        check("a: ${contxt.contxt}", "${contxt.contxt}", meant("contxt", "context"), "a: ${context.contxt}");
+        check("on_sucess: a # x", "on_sucess", &meant("on_sucess", "on_success"), "on_success: a # x");
+        check("a: 'dne' # x", "'dne'", &meant("dne", "done"), "a: 'done' # x");
+        check("a: ${contxt.contxt}", "${contxt.contxt}", &meant("contxt", "context"), "a: ${context.contxt}");
         check(
             "a: b ${captured.x?} c",
             "${captured.x?}",
-            meant("}", ":shell}"),
+            &meant("}", ":shell}"),
             "a: b ${captured.x?:shell} c",
         );
-        check("a: \"true\" # x", "\"true\"", Repair::Rewrite("true".to_owned()), "a: true # x");
+        check("a: \"true\" # x", "\"true\"", &Repair::Rewrite("true".to_owned()), "a: true # x");
         assert_eq!(change("a: *x", &(3..5), &meant("dne", "done")), None);
     }
 
     #[test]
     fn an_entry_goes_with_its_lines_and_nothing_else() {
         let text = "a:\n  # one\n  x: 1 # of x\n  y: |\n    two\n    three\n\n  # four\n  z: 3\n";
-        check(text, "x", Repair::Remove, "a:\n  # one\n  y: |\n    two\n    three\n\n  # four\n  z: 3\n");
-        check(text, "y", Repair::Remove, "a:\n  # one\n  x: 1 # of x\n\n  # four\n  z: 3\n");
-        check("a: {x: 1, y: 2}", "x", Repair::Remove, "a: {y: 2}");
-        check("a: {x: 1, y: 2}", "y", Repair::Remove, "a: {x: 1}");
-        check("a: {y: 2}", "y", Repair::Remove, "a: {}");
-        check("l:\n- x: 1\n  y: 2\n", "x", Repair::Remove, "l:\n- y: 2\n");
+        check(text, "x", &Repair::Remove, "a:\n  # one\n  y: |\n    two\n    three\n\n  # four\n  z: 3\n");
+        check(text, "y", &Repair::Remove, "a:\n  # one\n  x: 1 # of x\n\n  # four\n  z: 3\n");
+        check("a: {x: 1, y: 2}", "x", &Repair::Remove, "a: {y: 2}");
+        check("a: {x: 1, y: 2}", "y", &Repair::Remove, "a: {x: 1}");
+        check("a: {y: 2}", "y", &Repair::Remove, "a: {}");
+        check("l:\n- x: 1\n  y: 2\n", "x", &Repair::Remove, "l:\n- y: 2\n");
     }
 
     #[test]
     fn an_entry_is_added_in_the_way_of_its_neighbour() {
         let terminal = Repair::Add { key: "terminal", value: "true" };
-        check("a:\n  x: 1\n", "x", terminal.clone(), "a:\n  terminal: true\n  x: 1\n");
-        check("a: {x: 1}\n", "x", terminal.clone(), "a: {terminal: true, x: 1}\n");
-        check("l:\r\n- x: 1\r\n", "x", terminal, "l:\r\n- terminal: true\r\n  x: 1\r\n");
+        check("a:\n  x: 1\n", "x", &terminal, "a:\n  terminal: true\n  x: 1\n");
+        check("a: {x: 1}\n", "x", &terminal, "a: {terminal: true, x: 1}\n");
+        check("l:\r\n- x: 1\r\n", "x", &terminal, "l:\r\n- terminal: true\r\n  x: 1\r\n");
     }
 }

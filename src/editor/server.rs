@@ -80,7 +80,7 @@ impl<W: Write> Server<W> {
                     return self.phase == ConversationPhase::Leaving;
                 }
                 Some(Message::Notification(note)) if self.phase == ConversationPhase::Working => {
-                    self.notification(note)
+                    self.notification(note);
                 }
                 // What we ask is answered with nothing that matters.
                 Some(Message::Notification(_) | Message::Response(_)) => {}

@@ -320,12 +320,12 @@ mod tests {
                 let bytes = lines.byte(text, range.start, ColumnUnit::Utf16)
                     ..lines.byte(text, range.end, ColumnUnit::Utf16);
                 text.replace_range(bytes.start..bytes.end.max(bytes.start), piece);
-                let change = TextDocumentContentChangeEvent {
+                let typed = TextDocumentContentChangeEvent {
                     range: Some(range),
                     range_length: None,
                     text: piece.to_owned(),
                 };
-                edited.documents.change(&uri(path), edit, vec![change], ColumnUnit::Utf16).unwrap();
+                edited.documents.change(&uri(path), edit, vec![typed], ColumnUnit::Utf16).unwrap();
             }
             let path = path.clone();
             edited.touch(&path);
@@ -354,9 +354,9 @@ mod tests {
         assert_eq!(fresh(&root, &[]), fresh(&root, &texts));
         assert_eq!(edited.documents.ours().count(), FILES.len());
         let nowhere = Range::new(Position::new(u32::MAX, 0), Position::new(0, u32::MAX));
-        let change =
+        let typed =
             TextDocumentContentChangeEvent { range: Some(nowhere), range_length: None, text: "x".to_owned() };
-        edited.documents.change(&uri(&texts[0].0), 1, vec![change], ColumnUnit::Utf16).unwrap();
+        edited.documents.change(&uri(&texts[0].0), 1, vec![typed], ColumnUnit::Utf16).unwrap();
         assert!(edited.documents.get(&texts[0].0).unwrap().document.text().ends_with('x'));
     }
 }

@@ -239,7 +239,7 @@ fn may_answer(facts: &AnswerFacts) -> Result<(), AnswerRefusal> {
         return Err(AnswerRefusal::Program);
     }
     // Whom the loop names need only be somebody here: a name that was given up can be taken by a stranger.
-    if !permission.may_write && !(is_named && permission.is_collaborator) {
+    if !(permission.may_write || is_named && permission.is_collaborator) {
         return Err(AnswerRefusal::NoWriteAccess);
     }
     if let (Some(named), false) = (named, is_named) {

@@ -87,7 +87,7 @@ pub fn chosen(tree: &ListedTree, choice: &Choice<'_>) -> Result<ChosenFiles, NoK
 /// One of them holds none.
 pub fn each_holds_some<'p>(
     inputs: &InputPatterns,
-    there: impl Iterator<Item = &'p str> + Clone,
+    there: &(impl Iterator<Item = &'p str> + Clone),
 ) -> Result<(), NoKey> {
     let without = inputs.without_files(there);
     if without.is_empty() { Ok(()) } else { Err(NoKey::NoFile(without)) }
@@ -331,7 +331,7 @@ mod tests {
         let choice =
             Choice { inputs: &inputs, declared: &Declared::default(), obeyed: &[], scope: &[], own: &[] };
         let mut tree = ListedTree { tracked: ["src/a".to_owned()].into(), ..ListedTree::default() };
-        let wrong = each_holds_some(&inputs, ["src/a"].into_iter()).unwrap_err();
+        let wrong = each_holds_some(&inputs, &["src/a"].into_iter()).unwrap_err();
         assert_eq!(wrong.to_string(), "`scr/` holds no file");
         tree.nested.insert("src/vendor".to_owned());
         assert!(matches!(chosen(&tree, &choice), Err(NoKey::NestedRepository(_))));

@@ -207,7 +207,9 @@ impl PartDigest {
             Value::Array(items) => {
                 self.text("list");
                 self.bytes(&(items.len() as u64).to_le_bytes());
-                items.iter().for_each(|item| self.value(item));
+                for item in items {
+                    self.value(item);
+                }
             }
             Value::Object(entries) => {
                 self.text("map");

@@ -351,9 +351,10 @@ mod tests {
     /// Each is right but for one thing, and has the right digest.
     #[test]
     fn a_record_that_is_wrong_in_one_part_is_not_taken() {
+        type Spoiling<'s> = (&'s str, &'s dyn Fn(&mut ReuseRecord));
         let hours = |hours: i64| Timestamp::from_millis(NOW + hours * 3_600_000);
         let name = |name: &str| StateName::parse(name).unwrap();
-        let wrong: [(&str, &dyn Fn(&mut ReuseRecord)); 15] = [
+        let wrong: [Spoiling<'_>; 15] = [
             ("another version", &|record| record.meaning += 1),
             ("a part of another key", &|record| record.sums.inputs = of_texts(["other"])),
             ("another key", &|record| record.run.key = of_texts(["other"])),
@@ -392,9 +393,9 @@ mod tests {
 
         /// A thousand records that are damaged somewhere: none is taken.
         #[test]
-        fn a_damaged_record_is_not_taken(at in 0.0..1.0, byte in any::<u8>(), kind in 0..4u8, count in 1..40usize) {
+        fn a_damaged_record_is_not_taken(at in any::<prop::sample::Index>(), byte in any::<u8>(), kind in 0..4u8, count in 1..40usize) {
             let whole = record().to_bytes().unwrap();
-            let place = (at * whole.len() as f64) as usize;
+            let place = at.index(whole.len());
             let mut bytes = whole.clone();
             match kind {
                 0 => bytes[place] = byte,

@@ -88,10 +88,10 @@ impl ReuseStore {
         let mut hit: Option<ReuseRecord> = None;
         for file in files.iter().filter(|file| file_name(&file.place).contains(&key)) {
             let taken =
-                self.taken(&file.place, &tracked).and_then(|record| record.check(wanted).map(|()| record));
+                Self::taken(&file.place, &tracked).and_then(|record| record.check(wanted).map(|()| record));
             match taken {
                 Ok(record) if hit.as_ref().is_none_or(|known| known.run.when < record.run.when) => {
-                    hit = Some(record)
+                    hit = Some(record);
                 }
                 Ok(_) => {}
                 Err(why) => refused.push(why),
@@ -101,13 +101,13 @@ impl ReuseStore {
             return Ok(FoundRecord::Hit(Box::new(hit)));
         }
         let others =
-            files.iter().take(MOST_COMPARED).filter_map(|file| self.taken(&file.place, &tracked).ok());
+            files.iter().take(MOST_COMPARED).filter_map(|file| Self::taken(&file.place, &tracked).ok());
         let others = others.filter(|record| wanted.origin.may_take(&record.origin));
         let differences = others.filter_map(|record| RecordDifference::between(&record, parts));
         Ok(FoundRecord::Miss { refused, nearest: differences.min_by_key(RecordDifference::count) })
     }
 
-    fn taken(&self, file: &Path, tracked: &BTreeSet<PathBuf>) -> Result<ReuseRecord, NotTaken> {
+    fn taken(file: &Path, tracked: &BTreeSet<PathBuf>) -> Result<ReuseRecord, NotTaken> {
         if tracked.contains(file) {
             return Err(NotTaken::Tracked);
         }
@@ -169,7 +169,7 @@ impl ReuseStore {
             .into_iter()
             .map(|file| ListedRecord {
                 file: file.place.strip_prefix(&below).unwrap_or(&file.place).to_string_lossy().into_owned(),
-                record: self.taken(&file.place, &tracked),
+                record: Self::taken(&file.place, &tracked),
             })
             .collect();
         all.sort_by(|one, other| one.file.cmp(&other.file));
@@ -184,7 +184,7 @@ impl ReuseStore {
         let tracked = self.tracked()?;
         let mut count = 0;
         for file in self.all()? {
-            if !tracked.contains(&file.place) && goes(&self.taken(&file.place, &tracked)) {
+            if !tracked.contains(&file.place) && goes(&Self::taken(&file.place, &tracked)) {
                 fs_err::remove_file(&file.place)?;
                 count += 1;
             }
@@ -260,10 +260,7 @@ impl ReuseStore {
 
 /// Where there is no commit yet, none has a record.
 fn unless_empty(error: GitError) -> Result<Vec<u8>, GitError> {
-    match error {
-        GitError::Failed(_) => Ok(Vec::new()),
-        error => Err(error),
-    }
+    if matches!(error, GitError::Failed(_)) { Ok(Vec::new()) } else { Err(error) }
 }
 
 /// Why the store cannot be used.

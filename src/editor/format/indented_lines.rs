@@ -211,7 +211,7 @@ impl<'t> LineFormatter<'t> {
         head.push_str(colon);
         head.push_str(&properties);
         if let Some((LongText::Folded, last)) = self.long.get(&at).copied() {
-            return self.folded(at, value, last, indent, &head, level);
+            return Some(self.folded(at, value, last, indent, &head, level));
         }
         let (written, comment) = cut(value);
         let written = if quoted::end(written) == Some(written.len()) {
@@ -243,8 +243,8 @@ impl<'t> LineFormatter<'t> {
         let (from, to) = if has_indent { (level.before, level.now) } else { (own, level.now + STEP) };
         let mut end = last;
         if header.contains('+') {
-            let blank = |at: &usize| self.lines.get(*at).is_some_and(|line| line.trim().is_empty());
-            end = (last + 1..).take_while(blank).last().unwrap_or(last);
+            let behind = self.lines.iter().skip(last + 1);
+            end += behind.take_while(|line| line.trim().is_empty()).count();
         }
         for at in at + 1..=end {
             let line = self.lines[at];
@@ -265,7 +265,7 @@ impl<'t> LineFormatter<'t> {
         indent: usize,
         head: &str,
         level: Level,
-    ) -> Option<usize> {
+    ) -> usize {
         let has_key = head.contains(':');
         let inner = if has_key { level.now + STEP } else { level.now };
         if has_key {
@@ -281,7 +281,7 @@ impl<'t> LineFormatter<'t> {
             self.push_line(inner, &content);
         }
         self.push_line(inner, &end);
-        Some(last + 1)
+        last + 1
     }
 
     /// Writes what is in brackets, which may go over several lines.

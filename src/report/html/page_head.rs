@@ -27,6 +27,8 @@ pub(super) fn write(title: &str, styles: &[&'static str], scripts: &[&'static st
 
 fn hash(parts: &[&str]) -> String {
     let mut hasher = Sha256::new();
-    parts.iter().for_each(|part| hasher.update(part));
+    for part in parts {
+        hasher.update(part);
+    }
     BASE64_STANDARD.encode(hasher.finalize())
 }

@@ -256,21 +256,14 @@ mod tests {
     fn every_way_of_the_check_can_be_walked() {
         let data = data(&page(LOOP));
         let nodes = data["nodes"].as_array().unwrap();
-        let name = |node: &Value| {
-            data["states"][node["state"].as_u64().unwrap() as usize]["name"].as_str().unwrap().to_owned()
-        };
+        let index = |number: &Value| usize::try_from(number.as_u64().unwrap()).unwrap();
+        let name = |node: &Value| data["states"][index(&node["state"])]["name"].as_str().unwrap().to_owned();
         assert_eq!(name(&nodes[0]), "check");
         let ways: Vec<String> = nodes[0]["ways"]
             .as_array()
             .unwrap()
             .iter()
-            .map(|way| {
-                format!(
-                    "{} → {}",
-                    way["words"].as_str().unwrap(),
-                    name(&nodes[way["to"].as_u64().unwrap() as usize])
-                )
-            })
+            .map(|way| format!("{} → {}", way["words"].as_str().unwrap(), name(&nodes[index(&way["to"])])))
             .collect();
         assert_eq!(ways, ["yes → done", "no → fix", "no, and `max_iterations` is met → tell"]);
         assert_eq!(nodes[0]["dead"], json!(["error"]));

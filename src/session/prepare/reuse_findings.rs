@@ -53,7 +53,7 @@ fn unheld(machine: &Machine, reuse: &Reuse, root: &Path, top: &Path, findings: &
         let cwd = shell.setting.cwd.as_ref().and_then(Template::as_literal).unwrap_or_default();
         let directory = real(&root.join(cwd.as_ref()));
         let all = commands(shell.text.source());
-        let named = all.iter().flat_map(|command| command.values()).flatten();
+        let named = all.iter().flat_map(crate::shell::command::SimpleCommand::values).flatten();
         let mut unheld: Vec<String> = named
             .filter(|word| !word.is_empty() && !word.starts_with('-') && !word.contains("${"))
             .filter_map(|word| {

@@ -91,8 +91,8 @@ impl KeyQuestion {
         let machines: Vec<&Machine> =
             std::iter::once(&prepared.machine).chain(below.iter().map(std::rc::Rc::as_ref)).collect();
         judging.commands.extend(below.iter().flat_map(|machine| commands_of(machine)));
-        let named = machines.iter().flat_map(|machine| env_of(machine));
-        let names = reuse.env.iter().cloned().chain(named).collect();
+        let of_actions = machines.iter().flat_map(|machine| env_of(machine));
+        let names = reuse.env.iter().cloned().chain(of_actions).collect();
         let mut context = context.clone();
         provided::rebase(&mut context, RUN_DIR);
         Some(Self {
@@ -148,7 +148,7 @@ impl KeyQuestion {
         let chosen = chosen(&listed, &choice)?;
         let read = input_files::read_all(&git, &top, &chosen)?;
         if chosen.submodules.is_empty() {
-            each_holds_some(&inputs, read.inputs.keys().map(String::as_str))?;
+            each_holds_some(&inputs, &read.inputs.keys().map(String::as_str))?;
         }
         let tools = tool_output::ask_all(&self.reuse.tools, &self.root, &self.env, cancel).await?;
         let value = |name: &String| {
@@ -186,7 +186,7 @@ impl KeyQuestion {
 
     fn platform(&self) -> BTreeMap<String, String> {
         let release = read::bytes(std::path::Path::new(OS_RELEASE), MOST_OF_RELEASE);
-        let release = release.map(|bytes| Sum::of(&bytes).to_string()).unwrap_or_else(|_| "none".to_owned());
+        let release = release.map_or_else(|_| "none".to_owned(), |bytes| Sum::of(&bytes).to_string());
         let fixed = [
             ("os", std::env::consts::OS.to_owned()),
             ("architecture", std::env::consts::ARCH.to_owned()),

@@ -49,9 +49,10 @@ fn of_job(job: &WorkflowJob, session: &Session<'_>) -> (OriginEvent, Option<Stri
             _ => OriginEvent::Other,
         };
         let request = WorkflowEvent::read(&session.env.lookup()).pull_request;
-        let branch = match event {
-            OriginEvent::PullRequest => request.map(|number| format!("#{number}")),
-            _ => job.git_ref.clone(),
+        let branch = if event == OriginEvent::PullRequest {
+            request.map(|number| format!("#{number}"))
+        } else {
+            job.git_ref.clone()
         };
         return (event, branch);
     }

@@ -71,7 +71,7 @@ fn whatever_the_check_may_read_is_in_the_key() {
     });
     after(&project, "an ignored file that is named", true, |p| p.write("local.env", "A=2\n"));
     after(&project, "the script of the check", true, |p| {
-        p.write("check.sh", &format!("{}# x\n", super::CHECK))
+        p.write("check.sh", &format!("{}# x\n", super::CHECK));
     });
     after(&project, "a test that nobody named", true, |p| p.write("tests/test_new.py", "assert True\n"));
     after(&project, "a tool", true, |p| p.write("tool.version", "2\n"));
