@@ -310,6 +310,8 @@ mod tests {
         ##vso[task.setvariable variable=outcome;isOutput=true;]failure
         ##vso[task.setvariable variable=exit_code;isOutput=true;]1
         ##vso[task.setvariable variable=verified;isOutput=true;]false
+        ##vso[task.setvariable variable=reused;isOutput=true;]false
+        ##vso[task.setvariable variable=reused_from;isOutput=true;]
         ##vso[task.setvariable variable=final_state;isOutput=true;]failed
         ##vso[task.setvariable variable=iterations;isOutput=true;]3
         ##vso[task.setvariable variable=steps;isOutput=true;]5

@@ -351,10 +351,11 @@ fn swap(directory: &Path, path: &Path, standing: Option<&Occupant>, bytes: &[u8]
         symlink(OsStr::from_bytes(bytes), &new)?;
     } else {
         durable(&new, bytes)?;
-        if let (Some(before), Some(now)) = (changed_at(path), changed_at(&new))
+        // Less than a second, once for all files that are swapped together: what they replace was there before. The clock of
+        // a file system may be some milliseconds late.
+        while let (Some(before), Some(now)) = (changed_at(path), changed_at(&new))
             && before.as_secs() == now.as_secs()
         {
-            // Less than a second, once for all files that are swapped together: what they replace was there before.
             std::thread::sleep(
                 Duration::from_secs(1).saturating_sub(Duration::from_nanos(now.subsec_nanos().into())),
             );

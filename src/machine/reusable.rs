@@ -9,9 +9,6 @@ use crate::base::text::one_line;
 use crate::evaluate::Evaluate;
 use crate::machine::{Action, Machine, Reuse};
 
-/// The code of findings about `reuse`.
-pub const CODE: &str = "reuse";
-
 /// What keeps a loop from being reused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Obstacle {
@@ -57,14 +54,14 @@ pub fn check(machine: &Machine, problems: &mut Diagnostics) {
         let message = format!("the loop cannot be reused: `{state}` {does}");
         let help = "leave `reuse` out, or move the checks into a loop of their own";
         let place = FindingPlace::Value(DocPath::root().key("states").key(state.as_str()));
-        let finding = Diagnostic::error(CODE, FindingPlace::Key(path.clone()), message).help(help);
+        let finding = Diagnostic::error("reuse", FindingPlace::Key(path.clone()), message).help(help);
         problems.push(finding.related(place, "this state"));
     }
     inputs(machine, reuse, &path.key("inputs"), problems);
     let is_name = |name: &&String| name.is_empty() || name.contains(['=', '\0']);
     if let Some(name) = reuse.env.iter().find(is_name) {
         let message = format!("`{}` is no name of a variable", one_line(name, 60));
-        problems.push(Diagnostic::error(CODE, FindingPlace::Value(path.key("env")), message));
+        problems.push(Diagnostic::error("reuse", FindingPlace::Value(path.key("env")), message));
     }
 }
 
@@ -72,7 +69,7 @@ fn inputs(machine: &Machine, reuse: &Reuse, path: &DocPath, problems: &mut Diagn
     if reuse.inputs.is_empty() {
         let message = "without inputs, every run would be the same as the first one";
         let help = "name the files that the checks read: `inputs: [src/, tests/, pyproject.toml]`";
-        problems.push(Diagnostic::error(CODE, FindingPlace::Value(path.clone()), message).help(help));
+        problems.push(Diagnostic::error("reuse", FindingPlace::Value(path.clone()), message).help(help));
     }
     for (at, input) in reuse.inputs.iter().enumerate() {
         let unknown = input.expressions().find(|expression| !is_known_before(machine, expression));
@@ -80,7 +77,7 @@ fn inputs(machine: &Machine, reuse: &Reuse, path: &DocPath, problems: &mut Diagn
             let place = FindingPlace::Within(path.index(at), expression.span.clone());
             let message = format!("`${{{expression}}}` is not known before a run");
             let help = "inputs can be made of `${context.…}` and of `${param.…}`";
-            problems.push(Diagnostic::error(CODE, place, message).help(help));
+            problems.push(Diagnostic::error("reuse", place, message).help(help));
         }
     }
 }

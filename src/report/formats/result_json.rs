@@ -281,6 +281,8 @@ mod tests {
             "outcome": "incomplete",
             "exit-code": "",
             "verified": "",
+            "reused": "",
+            "reused-from": "",
             "final-state": "",
             "iterations": "1",
             "steps": "2",

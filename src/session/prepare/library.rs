@@ -323,7 +323,7 @@ impl Library {
             let place = FindingPlace::Key(DocPath::root().key("reuse"));
             let help = "leave `reuse` out, or move the checks into a loop of their own";
             let message = format!("the loop cannot be reused: {why}");
-            findings.push(Diagnostic::error(reusable::CODE, place, message).help(help));
+            findings.push(Diagnostic::error("reuse", place, message).help(help));
         }
         self.check_recursion(machine, &mut findings);
         findings.extend(self.injections(machine, &BTreeSet::new(), ForeignTexts::HandedOn));

@@ -9,7 +9,6 @@ use crate::base::path::DocPath;
 use crate::base::template::Template;
 use crate::base::text::one_line;
 use crate::files::links::{real, repository};
-use crate::machine::reusable::CODE;
 use crate::machine::{Action, Machine, Reuse};
 use crate::reuse::input_patterns::InputPatterns;
 use crate::shell::command::commands;
@@ -38,7 +37,7 @@ fn outside(scope: &[Template], root: &Path, top: &Path, findings: &mut Diagnosti
                 one_line(&path, 120)
             );
             let help = "what lies there is in no key; leave `reuse` out";
-            findings.push(Diagnostic::error(CODE, place, message).help(help));
+            findings.push(Diagnostic::error("reuse", place, message).help(help));
         }
     }
 }
