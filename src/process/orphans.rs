@@ -59,13 +59,20 @@ pub struct LeftProcess {
     pub name: String,
 }
 
+/// A process that came here.
+#[derive(Clone, Copy, Debug)]
+struct KnownOrphan {
+    start: u64,
+    is_told: bool,
+}
+
 /// The processes that the actions of a run have left running, as far as they came here.
 #[derive(Debug, Default)]
 pub struct Orphans {
     /// Whether they come here at all.
     is_adopting: bool,
-    /// When each began.
-    known: BTreeMap<i32, u64>,
+    /// When each began, and whether that was said.
+    known: BTreeMap<i32, KnownOrphan>,
     /// Those that had ended when they were looked for last, and that nobody had buried.
     dead: BTreeSet<i32>,
 }
@@ -76,30 +83,57 @@ impl Orphans {
         Self { is_adopting: cfg!(target_os = "linux") && adopt().is_ok(), ..Self::default() }
     }
 
-    /// Returns those that are new. What the run itself has started is told to its guard until it has ended.
+    /// Returns those that were not returned before. What the run itself has started is told to its guard until it has
+    /// ended.
     pub fn come(&mut self, guard: &Guard, run: &str) -> Vec<LeftProcess> {
-        if !self.is_adopting {
-            return Vec::new();
-        }
-        let mut new = Vec::new();
+        let gone = self.notice(guard, run);
         let mut dead = BTreeSet::new();
-        for id in child_ids(own()) {
-            let Some(process) = Process::of(id) else {
-                self.bury(id, &mut dead);
-                continue;
-            };
-            let is_ours = guard.has(process.group) || !process.has_in_its_environment(MARK, run);
-            if !is_ours && self.known.insert(id, process.start) != Some(process.start) {
-                new.push(LeftProcess { id, name: process.name() });
-            }
+        for id in gone {
+            self.bury(id, &mut dead);
         }
         self.dead = dead;
+        let mut new = Vec::new();
+        for (id, known) in self.known.iter_mut().filter(|(_, known)| !known.is_told) {
+            if let Some(process) = Process::of(*id).filter(|process| process.start == known.start) {
+                known.is_told = true;
+                new.push(LeftProcess { id: *id, name: process.name() });
+            }
+        }
         new
+    }
+
+    /// Looks who came here, and buries those of them that have ended since: nobody else does while an action goes on, and
+    /// what is not buried counts against the processes that a user may have. Returns the other children that have ended,
+    /// for which somebody else may wait.
+    pub fn notice(&mut self, guard: &Guard, run: &str) -> Vec<i32> {
+        let mut others = Vec::new();
+        if !self.is_adopting {
+            return others;
+        }
+        for id in child_ids(own()) {
+            let Some(process) = Process::of(id) else {
+                if self.known.contains_key(&id) {
+                    let _buried = Pid::from_raw(id).map(|pid| waitpid(Some(pid), WaitOptions::NOHANG));
+                } else {
+                    others.push(id);
+                }
+                continue;
+            };
+            let start = process.start;
+            if self.known.get(&id).is_some_and(|known| known.start == start) {
+                continue;
+            }
+            self.known.remove(&id);
+            if !guard.has(process.group) && process.has_in_its_environment(MARK, run) {
+                self.known.insert(id, KnownOrphan { start, is_told: false });
+            }
+        }
+        others
     }
 
     /// Buries one that has ended. What this process waits for itself is gone before it is looked for a second time.
     fn bury(&self, id: i32, dead: &mut BTreeSet<i32>) {
-        if self.known.contains_key(&id) || self.dead.contains(&id) {
+        if self.dead.contains(&id) {
             let _buried = Pid::from_raw(id).map(|pid| waitpid(Some(pid), WaitOptions::NOHANG));
         } else {
             dead.insert(id);
@@ -112,9 +146,8 @@ impl Orphans {
         let mut asked = BTreeSet::new();
         for _ in 0..ROUNDS {
             let _more = self.come(guard, run);
-            let is_left =
-                |id: &i32, start: &u64| Process::of(*id).is_some_and(|process| process.start == *start);
-            self.known.retain(|id, start| is_left(id, start));
+            self.known
+                .retain(|id, known| Process::of(*id).is_some_and(|process| process.start == known.start));
             if self.known.is_empty() {
                 return;
             }

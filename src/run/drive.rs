@@ -125,7 +125,11 @@ async fn drive(engine: &mut Engine<'_>, world: &mut World) -> Result<LoopComplet
             Next::ReadContinuation => Input::Continuation(continuation::read(&world.root)),
             Next::Run(request) => {
                 world.moments.last_action = Some(world.clock.now());
-                Input::ActionDone(action::perform(request, world).await)
+                let (guard, run) = (world.guard.clone(), world.files.instance().to_owned());
+                let mut leftovers = std::mem::take(&mut world.leftovers);
+                let seen = leftovers.while_it_works(action::perform(request, world), &guard, &run).await;
+                world.leftovers = leftovers;
+                Input::ActionDone(seen)
             }
             Next::Survey(request) => Input::Surveyed(tree_survey::look(request, world).await),
             Next::Query(request) => Input::Queried(query_process::perform(request, world).await),

@@ -1,9 +1,16 @@
 //! What actions leave running when they have ended: it is named once, and ended with the run unless the loop says that it
 //! stays.
 
+use std::time::Duration;
+
+use tokio::time::MissedTickBehavior;
+
 use crate::base::text::listed;
 use crate::process::guard_pipe::Guard;
 use crate::process::orphans::{LeftProcess, Orphans};
+
+/// How often those are buried that have ended while an action goes on.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
 
 /// Processes that a warning names.
 const MOST_NAMED: usize = 8;
@@ -25,6 +32,26 @@ impl Leftovers {
     /// Says what an action of a run has left running, once.
     pub(super) fn look(&mut self, guard: &Guard, run: &str) -> Option<String> {
         said(&self.orphans.come(guard, run), self.stays)
+    }
+
+    /// Waits for the end of an action, and buries meanwhile what it has left behind and what has ended.
+    pub(super) async fn while_it_works<T>(
+        &mut self,
+        work: impl Future<Output = T>,
+        guard: &Guard,
+        run: &str,
+    ) -> T {
+        let mut work = std::pin::pin!(work);
+        let mut looks = tokio::time::interval(BETWEEN_LOOKS);
+        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                done = &mut work => return done,
+                _ = looks.tick() => {
+                    let _waited_for_by_others = self.orphans.notice(guard, run);
+                }
+            }
+        }
     }
 
     /// Ends what is left of a run, unless it stays.

@@ -5,6 +5,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use super::bounded_answer::{ANSWER, answer_within};
 use super::order::GateUser;
 use crate::base::text::one_line;
 use crate::files::read::{self, MIB};
@@ -136,7 +137,7 @@ pub fn bwrap(root: &Path, path: Option<&str>) -> Result<BwrapReady, Lack> {
         return Err(Lack::NotLinux);
     }
     let program = crate::process::spawn::find("bwrap", path).ok_or(Lack::Absent)?;
-    let said = Command::new(&program).arg("--version").env_clear().output();
+    let said = answer_within(Command::new(&program).arg("--version").env_clear(), ANSWER);
     let said = said.map(|output| one_line(&String::from_utf8_lossy(&output.stdout), 80)).unwrap_or_default();
     let version =
         version(&said).filter(|version| *version >= OLDEST).ok_or_else(|| Lack::Old(said.clone()))?;
@@ -178,7 +179,7 @@ fn try_out(ready: &BwrapReady) -> Result<(), String> {
     if let Some(user) = ready.user {
         command.uid(user.uid).gid(user.gid);
     }
-    let output = command.output().map_err(|error| error.to_string())?;
+    let output = answer_within(&mut command, ANSWER).map_err(|error| error.to_string())?;
     if output.status.success() {
         Ok(())
     } else {

@@ -6,6 +6,7 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
+use super::bounded_answer::{ANSWER, WORK, answer_within};
 use super::capability::Lack;
 use super::order::GateUser;
 use crate::base::text::one_line;
@@ -111,7 +112,7 @@ impl DockerClient<'_> {
     }
 
     fn ask(&self, arguments: &[&str]) -> io::Result<String> {
-        said(&self.command(arguments).output()?)
+        said(&answer_within(&mut self.command(arguments), ANSWER)?)
     }
 
     /// Returns the image, which is made where it is not there. Its name says what lies at the root.
@@ -131,7 +132,7 @@ impl DockerClient<'_> {
             .stderr(Stdio::null())
             .spawn()?;
         let packed = tar.stdout.take().ok_or(io::ErrorKind::BrokenPipe)?;
-        let made = self.command(&["import", "-", &image]).stdin(packed).output();
+        let made = answer_within(self.command(&["import", "-", &image]).stdin(packed), WORK);
         let _reaped = tar.wait();
         said(&made?)?;
         Ok(image)
@@ -159,7 +160,7 @@ impl DockerClient<'_> {
             arguments.extend(["--mount", place]);
         }
         arguments.extend([image, "/bin/sh", "-c", "test -d /mnt/of-this-machine"]);
-        let output = self.command(&arguments).output()?;
+        let output = answer_within(&mut self.command(&arguments), WORK)?;
         match (output.status.code(), said(&output)) {
             (Some(1), _) => Err(io::Error::other("it does not see the files of this machine")),
             (_, said) => said.map(drop),

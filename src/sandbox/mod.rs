@@ -3,6 +3,7 @@
 //! Beside a confined action, ll-loop runs twice more. The [`gate`] stays outside, starts the engine, and is the other end
 //! of what leads out; the [`warden`] is inside, starts the action when the gate says so, and has no more rights than it.
 
+mod bounded_answer;
 pub mod capability;
 pub mod confine;
 pub mod container;

@@ -8,8 +8,8 @@ use super::landlock_rules::LandlockRules;
 ///
 /// # Errors
 /// Always.
-pub(super) fn landlock_is_scoped() -> Result<bool, String> {
-    Err("only Linux has it".to_owned())
+pub(super) fn landlock_is_scoped() -> io::Result<bool> {
+    Err(io::Error::new(io::ErrorKind::Unsupported, "only Linux has it"))
 }
 
 /// Refuses: there is nothing to hand filters to.

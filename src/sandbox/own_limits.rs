@@ -21,9 +21,9 @@ const SCOPED: ABI = ABI::V6;
 ///
 /// # Errors
 /// It does not.
-pub(super) fn landlock_is_scoped() -> Result<bool, String> {
+pub(super) fn landlock_is_scoped() -> io::Result<bool> {
     let made = ruleset(true, false).and_then(Ruleset::create);
-    made.map_err(|error| error.to_string())?;
+    made.map_err(io::Error::other)?;
     Ok(ruleset(true, true).and_then(Ruleset::create).is_ok())
 }
 

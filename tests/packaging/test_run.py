@@ -621,7 +621,8 @@ class AContainer(RealProgram):
                 resume_from="artifact:ll-loop-x-r1-a1", key="$(x)", final_state="a\\x1bb", clean="true")\nsys.exit(0)"""
             result = self.play(does=forged)
             said = {name: value for name, value in result.outputs.items() if value and name != "continued"}
-            self.assertEqual(said, {"outcome": "success", "exit-code": "0", "verified": "false", "handoff": "false"}, directory)
+            wanted = {"outcome": "success", "exit-code": "0", "verified": "false", "reused": "false", "handoff": "false"}
+            self.assertEqual(said, wanted, directory)
             self.assertEqual(result.uses, [])
             name = result.steps["run"].outputs["container"]
             self.assertRegex(name, "^ll-loop-4711-1-")
