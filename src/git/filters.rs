@@ -122,13 +122,7 @@ impl Walk {
 
     /// Asks only which directories the system trusts, for calls that read no files.
     pub fn about_trust(directory: &Path, env: BTreeMap<String, String>) -> Self {
-        let mut walk = Self { is_about_trust: true, ..Self::new(directory, env) };
-        let known = TRUSTED.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(trusted) = known.get(&SystemFile::of(&walk.env)) {
-            walk.found.trusted.clone_from(trusted);
-            walk.step = WalkStep::Over;
-        }
-        walk
+        Self { is_about_trust: true, ..Self::new(directory, env) }
     }
 
     /// Returns the call that comes next, whose answer [`Walk::answer`] wants. No directory is entered in which git would
@@ -136,8 +130,8 @@ impl Walk {
     pub fn question(&mut self) -> Result<Option<WalkQuestion>, GitError> {
         if matches!(self.step, WalkStep::Next) {
             self.step = match self.enter()? {
-                Some(directory) => WalkStep::Configuration(directory),
-                None => WalkStep::Over,
+                Some(directory) if !self.knows_trust() => WalkStep::Configuration(directory),
+                Some(_) | None => WalkStep::Over,
             };
         }
         let ask = |directory: &PathBuf, env, call, filters| {
@@ -160,6 +154,14 @@ impl Walk {
             }
             WalkStep::Next | WalkStep::Over => None,
         })
+    }
+
+    /// Tells whether nothing but the trust is asked for and that is known already. The directory is entered all the same:
+    /// git may wait for somebody there.
+    fn knows_trust(&mut self) -> bool {
+        let known = TRUSTED.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = known.get(&SystemFile::of(&self.env)).filter(|_| self.is_about_trust);
+        known.map(|trusted| self.found.trusted.clone_from(trusted)).is_some()
     }
 
     /// Takes what git printed.
