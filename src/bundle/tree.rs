@@ -98,14 +98,6 @@ pub fn keep_made(made: &MadeTree, redactor: &Redactor, target: &Path) -> Result<
     })
 }
 
-fn top_level() -> Call {
-    Call::new("rev-parse").with(&["--show-toplevel"])
-}
-
-fn head_commit() -> Call {
-    Call::new("rev-parse").with(&["--verify", "--quiet"]).revision("HEAD^{commit}")
-}
-
 /// The commit that a repository is at, and its tree.
 struct HeadCommit {
     commit: ObjectId,
@@ -455,15 +447,16 @@ fn damaged(why: impl std::fmt::Display) -> RestoreError {
 
 /// Returns git at the top of the checkout, the top, and the commit that it is at.
 fn place(git: &Git, saved: &SavedTree) -> Result<(Git, PathBuf, ObjectId), RestoreError> {
-    let top = git.line(&top_level()).map_err(|_| RestoreError::NoRepository)?;
-    let git = git.at(Path::new(&top));
-    let head = git.id(&head_commit()).map_err(|_| RestoreError::NoRepository)?;
+    let ask = RepositoryPaths::call(&["HEAD^{commit}"]);
+    let said = git.bytes(&ask, &[]).and_then(|printed| RepositoryPaths::read(&printed));
+    let (RepositoryPaths { top, .. }, [head]) = said.map_err(|_| RestoreError::NoRepository)?;
+    let git = git.at(&top);
     if head != saved.base && head != saved.head {
         return Err(RestoreError::Elsewhere { base: saved.base.clone(), found: head });
     }
     match &saved.missing {
         Some(missing) => Err(RestoreError::Missing(missing.clone())),
-        None => Ok((git, top.into(), head)),
+        None => Ok((git, top, head)),
     }
 }
 

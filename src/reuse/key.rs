@@ -90,6 +90,22 @@ pub struct PartSums {
 }
 
 impl PartSums {
+    /// Makes one whose parts all have this digest.
+    #[cfg(test)]
+    pub(super) fn all(sum: Sum) -> Self {
+        Self {
+            definition: sum,
+            values: sum,
+            options: sum,
+            inputs: sum,
+            judges: sum,
+            tools: sum,
+            env: sum,
+            platform: sum,
+            sandbox: sum,
+        }
+    }
+
     /// Returns the digests by the names that people read.
     pub fn named(&self) -> [(&'static str, Sum); 9] {
         let Self { definition, values, options, inputs, judges, tools, env, platform, sandbox } = *self;

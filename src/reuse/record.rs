@@ -282,18 +282,7 @@ mod tests {
     }
 
     fn sums() -> PartSums {
-        let sum = of_texts(["part"]);
-        PartSums {
-            definition: sum,
-            values: sum,
-            options: sum,
-            inputs: sum,
-            judges: sum,
-            tools: sum,
-            env: sum,
-            platform: sum,
-            sandbox: sum,
-        }
+        PartSums::all(of_texts(["part"]))
     }
 
     fn record() -> ReuseRecord {

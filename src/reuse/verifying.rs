@@ -17,19 +17,7 @@ mod tests {
 
     #[test]
     fn about_one_in_so_many_is_due() {
-        let sum = of_texts([]);
-        let key = PartSums {
-            definition: sum,
-            values: sum,
-            options: sum,
-            inputs: sum,
-            judges: sum,
-            tools: sum,
-            env: sum,
-            platform: sum,
-            sandbox: sum,
-        }
-        .key();
+        let key = PartSums::all(of_texts([])).key();
         let due = |every| (0..5000).filter(|run| is_due(key, &format!("run-{run}"), every)).count();
         assert_eq!(due(1), 5000);
         assert!((60..140).contains(&due(50)), "{}", due(50));
