@@ -28,6 +28,7 @@ pub(super) struct Protected(BTreeSet<String>);
 impl Protected {
     /// Names files below the top of a repository, by their own paths and by those that links lead to.
     pub(super) fn new(top: &Path, files: &[PathBuf]) -> Self {
+        // The system may name the checkout by a link, as macOS does with `/tmp`.
         let tops = [Some(top.to_owned()), top.canonicalize().ok()];
         let paths = files.iter().flat_map(|file| [Some(file.clone()), file.canonicalize().ok()]).flatten();
         let below = |path: PathBuf| {
@@ -35,6 +36,7 @@ impl Protected {
                 tops.iter().flatten().find_map(|top| path.strip_prefix(top).ok().map(Path::to_owned))?;
             normal(below.to_str()?)
         };
+        // On file systems that ignore case, `LOOPS/a.yaml` is the same file.
         Self(paths.filter_map(below).map(|path| path.to_lowercase()).collect())
     }
 
@@ -54,6 +56,8 @@ fn normal(path: &str) -> Option<String> {
     for part in path.split('/') {
         match part {
             "" | "." => {}
+            // A `..` that leads above the top is refused, not clipped: clipping would name another
+            // file.
             ".." => drop(parts.pop()?),
             part => parts.push(part),
         }
@@ -100,6 +104,7 @@ impl TreeChange {
     /// Returns the line for `git update-index -z --index-info` that takes the change back.
     pub(super) fn taken_back(&self) -> Vec<u8> {
         let (mode, id) = &self.old;
+        // `update-index --index-info` removes an entry by mode `0`.
         let mode = if mode == "000000" { "0" } else { mode };
         [format!("{mode} {id}\t").as_bytes(), &self.path, b"\0"].concat()
     }
@@ -187,6 +192,8 @@ fn of_path(path: &[u8], kind: FileKind) -> Option<&'static str> {
     let (at, _) = parts.iter().enumerate().find(|(_, part)| is_like(part, ".loops"))?;
     let below = &parts[at + 1..];
     let is_ours = below.first().is_some_and(|first| OURS.iter().any(|ours| is_like(first, ours)));
+    // NTFS drops dots and spaces at the end of a name, and takes what follows a colon for a stream
+    // of the file.
     let name = String::from_utf8_lossy(parts.last().copied().unwrap_or(&[])).to_lowercase();
     let name = name.split(':').next().unwrap_or("").trim_end_matches(['.', ' ']);
     let is_loop = name.rsplit_once('.').is_some_and(|(_, ending)| matches!(ending, "yaml" | "yml"));
@@ -210,6 +217,7 @@ fn of_link(
     const OUT: Option<&str> = Some("it is a link that may lead out of the repository");
     let Some(target) = resolved(path, target) else { return OUT };
     let through = prefixes(&target).any(|prefix| links.contains(prefix));
+    // A link may also lead to a link that stays as it is, and where that leads was never looked at.
     if through || (links.contains(&target) && !changed.contains(&target)) {
         return OUT;
     }
@@ -224,10 +232,12 @@ fn of_link(
 /// Returns where a link leads, as seen from the top.
 fn resolved(path: &[u8], target: &[u8]) -> Option<String> {
     let (path, target) = (std::str::from_utf8(path).ok()?, std::str::from_utf8(target).ok()?);
+    // An absolute target means another file on every machine.
     if target.starts_with('/') || target.is_empty() {
         return None;
     }
     let down = target.split('/').skip_while(|part| matches!(*part, ".." | "." | ""));
+    // `a/../b` depends on whether `a` is a link, which the path does not tell.
     if down.clone().any(|part| part == "..") {
         return None;
     }
@@ -288,6 +298,7 @@ fn links(
         .collect();
     let asked: Vec<String> = asked.into_iter().filter(|path| !path.is_empty()).collect();
     let mut found = BTreeSet::new();
+    // A command line holds only so many bytes, on Linux about 2 MiB in all.
     for some in asked.chunks(500) {
         let list =
             Call::new("ls-tree").with(&["--full-tree", "-z"]).id(tree).paths(some.iter().cloned()).literal();

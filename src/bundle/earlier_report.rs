@@ -34,6 +34,7 @@ pub fn read(path: &Path, name: &str, most: u64) -> Result<Option<Vec<u8>>, OpenE
     let mut archive = archive(path, LIMITS)?;
     match of_artifact(&mut archive, name, most)? {
         Some(bytes) => Ok(Some(bytes)),
+        // An artifact may hold a bundle next to other files.
         None => of_bundle(path, name, most),
     }
 }

@@ -160,14 +160,17 @@ pub fn repository(url: &str) -> Option<String> {
     let url = url.trim();
     let rest = match url.split_once("://") {
         Some((_, rest)) => rest.to_owned(),
+        // `git@host:path`, as people clone over ssh.
         // What git makes of `host:path`.
         None => url.split_once(':').map(|(host, path)| format!("{host}/{path}"))?,
     };
     let (host, path) = rest.split_once('/')?;
+    // The port and the name of the user depend on the way, not on the repository.
     let host = host.rsplit('@').next().unwrap_or(host).split(':').next().unwrap_or(host);
     let path = path.trim_matches('/');
     let path = path.strip_suffix(".git").unwrap_or(path);
     let is_named = !host.is_empty() && !path.is_empty();
+    // Hosts and forges take a name in any case.
     is_named.then(|| format!("{host}/{path}").to_ascii_lowercase())
 }
 

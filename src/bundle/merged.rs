@@ -18,9 +18,11 @@ const MAX_RESULT: u64 = 64 * read::MIB;
 pub fn bundle_of(directory: &Path) -> Option<String> {
     let text = read::bytes(&directory.join(RESULT), MAX_RESULT).ok()?;
     let result: Value = serde_json::from_slice(&text).ok()?;
+    // A result of a run has no `plan_id`, and may name no bundle as that of a merge.
     result.get("plan_id")?;
     let name = result.get("bundle")?.as_str()?.to_owned();
     let is_plain =
+        // The result may be a stranger's: a name with a slash would lead elsewhere.
         Path::new(&name).extension().is_some_and(|end| end == EXTENSION) && StateName::parse(&name).is_ok();
     is_plain.then_some(name)
 }

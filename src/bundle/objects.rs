@@ -22,6 +22,8 @@ pub(super) const INDEX: &str = "refs/ll-loop/index";
 
 /// Writes what stands before the objects.
 pub(super) fn header(base: &ObjectId, commit: &ObjectId, index: Option<&ObjectId>) -> String {
+    // Version 2 of the format knows SHA-1 only; the length of an id tells which hash the repository
+    // uses.
     let version = match base.as_str().len() {
         40 => "# v2 git bundle\n",
         _ => "# v3 git bundle\n@object-format=sha256\n",
@@ -74,6 +76,8 @@ pub(super) fn check(
     let apart = git
         .with("GIT_OBJECT_DIRECTORY", place.path())
         .with("GIT_ALTERNATE_OBJECT_DIRECTORIES", alternate(&objects.to_string_lossy()));
+    // Strictly here, so that broken objects and links are found before anything reaches the
+    // repository.
     unpack(&apart, saved, path, true)?;
     if apart.id(&Call::new("rev-parse").with(&["--verify", "--quiet"]).ids("", &saved.commit, "^{tree}"))?
         != saved.tree
@@ -82,12 +86,15 @@ pub(super) fn check(
     }
     let ancestor = Call::new("merge-base").with(&["--is-ancestor"]).id(&saved.base).id(&saved.head);
     if saved.base != saved.head && apart.line(&ancestor).is_err() {
+        // Without this, the pack could bring any history, and the branch of the run would become
+        // it.
         return Err(ObjectsError::Damaged(
             "it does not go on from the commit where the run began".to_owned(),
         ));
     }
     for commit in std::iter::once(&saved.commit).chain(&saved.index) {
         let parents = Call::new("rev-list").with(&["--parents", "--max-count=1"]).id(commit);
+        // A second parent could bring history that nobody looked at.
         if apart.line(&parents)? != format!("{commit} {}", saved.head) {
             return Err(ObjectsError::Damaged(
                 "it does not go on from the commit where the run was left".to_owned(),
@@ -95,6 +102,7 @@ pub(super) fn check(
         }
     }
     for tree in
+        // Only what a checkout of the base does not have yet can bring something.
         [&saved.commit, &saved.head].into_iter().chain(&saved.index).filter(|tree| **tree != saved.base)
     {
         if let Some(found) = unfit(&apart, &saved.base, tree, protected)?.first() {

@@ -92,6 +92,8 @@ impl From<UnzipError> for OpenError {
 pub fn locate(path: &Path, scratch: &Path, limits: UnzipLimits) -> Result<PathBuf, OpenError> {
     if fs::metadata(path)?.is_dir() {
         let mut found = Vec::new();
+        // `gh run download` and the like put each artifact into a directory of its own; deeper lies
+        // somebody else's tree.
         below(path, 3, &mut found)?;
         return match found.as_slice() {
             [one] => Ok(one.clone()),
@@ -202,6 +204,7 @@ impl<R: Read + Seek> Bundle<R> {
         }
         for file in archive.entries().iter().filter(|file| file.name != names::MANIFEST) {
             let shown = one_line(&file.name, 200);
+            // A directory is listed by no manifest of ours, and so is foreign.
             match listed.remove(file.name.as_str()).filter(|_| !file.is_directory) {
                 Some(entry) if entry.size == file.size => {}
                 Some(entry) => {
@@ -212,6 +215,7 @@ impl<R: Read + Seek> Bundle<R> {
             }
         }
         if let Some(name) = listed.keys().next() {
+            // What is listed and not there would be noticed only by the run that needs it.
             return Err(OpenError::Damaged(format!("`{}` is missing", one_line(name, 200))));
         }
         if !manifest.files.iter().any(|entry| entry.name.as_str() == names::JOURNAL) {
@@ -222,6 +226,7 @@ impl<R: Read + Seek> Bundle<R> {
 
     /// Compares every file with its digest, and writes those that a run goes on with below an empty directory.
     pub fn extract(mut self, target: &Path) -> Result<Manifest, OpenError> {
+        // Only this bit of a mode is taken over: set-uid and the like are nobody's to bring.
         let is_executable = |file: &&unzip::ArchiveEntry| file.mode.is_some_and(|mode| mode & 0o111 != 0);
         let executable = self.archive.entries().iter().filter(is_executable);
         let executable: HashSet<String> = executable.map(|file| file.name.clone()).collect();
@@ -278,6 +283,8 @@ impl<R: Read> Read for Tee<'_, R> {
         let read = self.reader.read(buffer)?;
         io::Write::write_all(&mut Hashing(self.digest), &buffer[..read])?;
         if let Some(line) = &mut self.line {
+            // The longest line that may still grow starts behind the last end of a line in the
+            // buffer.
             let rest = buffer[..read].iter().rposition(|byte| *byte == b'\n');
             *line = rest.map_or(*line + read as u64, |at| (read - at - 1) as u64);
             if *line > MOST_LINE {

@@ -33,6 +33,8 @@ impl OpenedBundle {
     pub(crate) fn open(path: &Path) -> Result<Self, OpenError> {
         let (found, unpacked) = (transient::directory("")?, transient::directory("")?);
         let file = open::locate(path, found.path(), LIMITS)?;
+        // The digest is that of the bundle, which is what was signed or recorded, not that of the
+        // artifact around it.
         let sum = open::digest(&file)?;
         let manifest = Bundle::open(&file, LIMITS)?.extract(unpacked.path())?;
         let mut digest = Digest::default();

@@ -89,6 +89,7 @@ pub fn pack(contents: &BundleContents<'_>, target: &Path) -> Result<PackedBundle
     let (tree, mut left_out) = match kept {
         Ok(Some(kept)) => (Some(kept.saved), kept.left_out),
         Ok(None) => (None, Vec::new()),
+        // A run can go on without its tree: whoever resumes it is told what is missing.
         Err(why) => (None, vec![LeftOut::new(".", &format!("the working tree: {why}"))]),
     };
     let stands = scratch.path().join("snapshots");
@@ -99,6 +100,7 @@ pub fn pack(contents: &BundleContents<'_>, target: &Path) -> Result<PackedBundle
     });
     let snapshots = match snapshots {
         Ok((saved, without)) => {
+            // The same file is mostly left out of the tree as well, and is named once.
             left_out.extend(without.into_iter().filter(|left| !left_out.contains(left)).collect::<Vec<_>>());
             saved
         }
@@ -146,6 +148,7 @@ pub fn pack(contents: &BundleContents<'_>, target: &Path) -> Result<PackedBundle
     }
     let manifest =
         manifest(contents, tree, snapshots, left_out, kept.iter().map(|(entry, _)| entry.clone()).collect())?;
+    // Within the scratch directory beside the target, so that the last step is a rename.
     let part = scratch.path().join("part");
     write(&part, &manifest, &kept)?;
     fs::rename(&part, target)?;
@@ -221,6 +224,7 @@ fn walk(directory: &Path, prefix: &str, found: &mut Vec<(String, PathBuf)>) -> i
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(error),
     };
+    // So the same run makes the same list on every file system.
     entries.sort_by_key(fs::DirEntry::file_name);
     for entry in entries {
         let name = format!("{prefix}{}", entry.file_name().to_string_lossy());
@@ -303,6 +307,7 @@ fn write(target: &Path, manifest: &Manifest, kept: &[(ManifestEntry, PackedFile)
     for (entry, source) in kept {
         let file = read::open(&source.path).map_err(io::Error::from)?;
         let executable = file.metadata()?.permissions().mode() & 0o111 != 0;
+        // An entry of 4 GiB or more needs ZIP64, which has to be said before its data.
         let options = options.large_file(entry.size > u64::from(u32::MAX)).unix_permissions(if executable {
             0o755
         } else {

@@ -52,6 +52,8 @@ pub(super) fn keep(
     }
     let mut packer = Packer::new(wanted)?;
     let mut refs = packer.fit_all();
+    // One look for all of them is the usual case; only where it finds something is each looked at
+    // alone.
     if packer.hold_secret(refs.values())? {
         let distinct: BTreeSet<ObjectId> = refs.values().cloned().collect();
         let mut secret = BTreeSet::new();
@@ -153,6 +155,7 @@ impl<'s> Packer<'s> {
     }
 
     fn hold_secret<'c>(&self, commits: impl IntoIterator<Item = &'c ObjectId>) -> Result<bool, TreeError> {
+        // Snapshots of steps that changed nothing are the same commit.
         let tips: BTreeSet<&ObjectId> = commits.into_iter().collect();
         tree::hold_secret(&self.git, self.wanted.redactor, &tips, self.wanted.base)
     }
@@ -248,6 +251,7 @@ pub fn take(git: &Git, saved: &SavedSnapshots, path: &Path, definition: &[PathBu
     }
     for parent in &parents {
         stands_on(&apart, &saved.base, parent)?;
+        // The parent is a commit of the run, and so as foreign as the snapshot itself.
         refuse(&apart, &saved.base, parent, &protected)?;
     }
     git.read_from(&index, pack(path, saved)?)?;

@@ -144,9 +144,13 @@ impl<'w> TreeKeeper<'w> {
         let write_tree = Call::new("write-tree");
         // Fails while a merge is not finished; the files themselves are kept all the same.
         let staged = self.git.id(&write_tree).ok();
+        // `add --update` takes tracked files alone; of others, only those in the scope are the
+        // work.
         self.git.line(&Call::new("add").with(&["--update"]).path(":/"))?;
         self.add_untracked()?;
         let aside = aside::to_put_back(self.wanted.aside)?;
+        // Before what was put aside returns: that is looked at by itself, since it does not stand
+        // in the tree.
         self.take_out_secrets()?;
         self.put_back(aside)?;
         let mut tree = self.git.id(&write_tree)?;
@@ -204,6 +208,7 @@ impl<'w> TreeKeeper<'w> {
         let ours: Vec<_> =
             self.wanted.ours.iter().filter_map(|path| self.pathspec(",exclude", path)).collect();
         let list = Call::new("ls-files").with(&["--others", "--exclude-standard", "-z"]).paths(scope);
+        // A bundle that lies in the checkout would carry itself.
         let list = list.path(format!(":(top,exclude,glob)**/*.{EXTENSION}")).paths(ours);
         let mut added = Vec::new();
         for path in self.git.bytes(&list, &[])?.split(|byte| *byte == 0).filter(|path| !path.is_empty()) {
@@ -245,6 +250,7 @@ impl<'w> TreeKeeper<'w> {
                     let id = String::from_utf8_lossy(&id).trim().to_owned();
                     there.extend([format!("{} {id}\t", mode.word()).as_bytes(), &path, b"\0"].concat());
                 }
+                // The lines that remove come first: a file may stand where a directory was.
                 None => gone.extend([format!("0 {}\t", "0".repeat(40)).as_bytes(), &path, b"\0"].concat()),
             }
         }
@@ -255,6 +261,7 @@ impl<'w> TreeKeeper<'w> {
 
     /// Names a path for git; nothing when it is outside of the tree.
     fn pathspec(&self, magic: &str, path: &Path) -> Option<String> {
+        // Git names the top with its links followed, and the scope may not.
         let top = self.top.canonicalize().ok()?;
         let inside = path.strip_prefix(&top).or_else(|_| path.strip_prefix(&self.top)).ok()?.to_str()?;
         Some(format!(":(top,literal{magic}){inside}"))
@@ -361,6 +368,7 @@ pub(super) fn hold_secret(
         return Ok(false);
     }
     let found = transient::file("", "")?;
+    // The contents may be larger than memory, so they are searched in a file.
     let file = found.reopen()?;
     git.write_to(&Call::new("cat-file").with(&["--batch"]), &objects, file)?;
     holds_secret(redactor, found.path()).map_err(TreeError::from)
@@ -470,11 +478,13 @@ pub fn restore(git: &Git, saved: &SavedTree, objects: Option<&Path>) -> Result<(
     // A kill may have come between the tree and the files of the run.
     if !is_there(git, top, saved).map_err(damaged)? {
         // A file with another time or owner than the index knows is not a change, but would be taken for one.
+        // The exit code of `--refresh` only says that some file differs.
         let _differs = git.line(&refresh);
         let merge = Call::new("read-tree").with(&["-m", "-u"]).id(head).id(&saved.commit);
         git.line(&merge).map_err(|why| RestoreError::Dirty(why.to_string()))?;
     }
     let index = saved.index.as_ref().unwrap_or(&saved.head);
+    // `read-tree --reset` without `-u` moves the index alone, and touches no file.
     git.line(&Call::new("read-tree").with(&["--reset"]).id(index)).map_err(damaged)?;
     // Its exit code only tells that some file differs from the index.
     let _differs = git.line(&refresh);
@@ -509,6 +519,7 @@ fn is_there(git: &Git, top: &Path, saved: &SavedTree) -> Result<bool, TreeError>
         return Ok(false);
     }
     let gone =
+        // A file that the run removed must be gone; files that were never tracked may lie about.
         Call::new("diff-tree").with(&["-r", "-z", "--raw", "--no-renames", "--no-abbrev", "--diff-filter=D"]);
     let gone = brought::changes(&git.bytes(&gone.id(&saved.base).id(&saved.commit), &[])?)?;
     Ok(!gone.iter().any(|change| change.below(top).symlink_metadata().is_ok()))

@@ -84,6 +84,7 @@ pub fn place(incoming: &RunFiles, files: &RunFiles) -> io::Result<()> {
     ];
     for (from, to) in moves {
         if from.exists() {
+            // A rename does not replace a directory that has files in it.
             if to.is_dir() {
                 fs::remove_dir_all(&to)?;
             }

@@ -117,6 +117,7 @@ pub fn put_aside(directory: &Path, top: &Path, all: &[Placed]) -> io::Result<()>
         let was = was.map(|(standing, _)| standing);
         let usual = was.as_ref().filter(|was| !was.is_link).map_or(0o644, |was| was.mode & !0o111);
         let standing = placed.content.as_ref().map(|(mode, bytes)| {
+            // Executable for whoever may read it, as a checkout by git would make it.
             let bits =
                 if *mode == FileMode::Executable { usual | (((usual >> 2) | 0o100) & 0o111) } else { usual };
             let is_link = *mode == FileMode::Link;
@@ -134,6 +135,7 @@ pub fn put_aside(directory: &Path, top: &Path, all: &[Placed]) -> io::Result<()>
         record.files.push(AsideFile { path: placed.path.clone(), was, placed: standing, was_in_the_way });
     }
     durable(&directory.join(RECORD), &serde_json::to_vec(&record)?)?;
+    // A file survives a crash of the machine only if the entry in its directory does.
     read::directory(directory)?.sync_all()?;
     for (file, placed) in record.files.iter().zip(&all) {
         if let Some(folder) = at(top, &file.path).parent().filter(|_| file.placed.is_some()) {
@@ -286,6 +288,7 @@ impl AtWork {
         fs_err::create_dir_all(path.parent().unwrap_or(Path::new(".")))?;
         let mut options = fs_err::OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false);
+        // Through a planted link, the lock would be made in a place of somebody else's choice.
         let file = read::open_with(&path, &mut options, rustix::fs::OFlags::NOFOLLOW)?;
         match file.try_lock() {
             Ok(()) => Ok(Some(Self { path, _file: file })),

@@ -25,6 +25,8 @@ pub(super) fn opened_by(configs: &[PathBuf], root: &Path) -> Vec<PathBuf> {
         at += 1;
         let Ok(text) = read::text(&config, MAX_CONFIG) else { continue };
         let values = text.lines().filter_map(file_named);
+        // What a relative path counts from depends on the setting. Looking at a path too many does
+        // no harm.
         for file in values.flat_map(|value| [config.with_file_name(&value), root.join(&value)]) {
             if !open.contains(&file) {
                 open.push(file.clone());
@@ -36,6 +38,7 @@ pub(super) fn opened_by(configs: &[PathBuf], root: &Path) -> Vec<PathBuf> {
 }
 
 /// Returns the file that a line of a configuration names.
+// A value may follow the section on one line: `[include] path = FILE`.
 fn file_named(line: &str) -> Option<String> {
     let (before, value) = line.split_once('=')?;
     let name = before.rsplit([']', ' ', '\t']).find(|word| !word.is_empty())?;

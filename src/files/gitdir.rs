@@ -73,6 +73,7 @@ fn branch(git: &GitDirectory) -> Option<PathBuf> {
     // Another kind of file is found above.
     let text = head.is_file().then(|| read::text(&head, MAX_LINK).ok()).flatten()?;
     let name = text.strip_prefix("ref: ")?.trim();
+    // `HEAD` is written by actions too; a name outside of `refs` would lead the look anywhere.
     name.starts_with("refs/").then(|| git.shared.join(name))
 }
 
@@ -86,6 +87,7 @@ pub fn around(directory: &Path) -> Option<GitDirectory> {
 pub fn named(directory: &Path) -> Option<GitDirectory> {
     let root = place::repository(directory)?;
     let link = root.join(".git");
+    // In a worktree and a submodule, `.git` is a file that names the directory.
     let own = if link.is_dir() {
         link
     } else {

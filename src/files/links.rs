@@ -29,6 +29,7 @@ pub fn repository(directory: &Path, workspace: Option<&Path>) -> PathBuf {
 
 /// Follows the links of a path as far as it exists.
 pub fn followed(path: &Path) -> PathBuf {
+    // A path that does not exist cannot be canonicalized, so what stands above it is.
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let there = absolute.ancestors().find_map(|there| Some((there, there.canonicalize().ok()?)));
     match there {

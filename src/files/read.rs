@@ -94,6 +94,7 @@ pub fn append(path: &Path) -> io::Result<File> {
 
 /// Opens a directory, to lock it or to ask what it is.
 pub fn directory(path: &Path) -> io::Result<File> {
+    // Without NONBLOCK, a pipe that took the place of the directory would hold up the open.
     let flags = OFlags::DIRECTORY | OFlags::NONBLOCK;
     let opened = fs_err::OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path)?;
     Ok(opened.into_parts().0)
@@ -109,6 +110,8 @@ pub fn copy(from: &Path, to: &Path) -> io::Result<()> {
 }
 
 fn checked(path: &Path, options: &mut fs_err::OpenOptions, flags: OFlags) -> Result<File, Unread> {
+    // A pipe that took the place of the file since the look would hold up the open, and a terminal
+    // would become ours.
     let flags = flags | OFlags::NONBLOCK | OFlags::NOCTTY;
     let file = options.custom_flags(flags.bits().cast_signed()).open(path)?;
     is_file(&file.metadata()?)?;
@@ -121,6 +124,7 @@ pub fn bytes(path: &Path, limit: u64) -> Result<Vec<u8>, Unread> {
     if file.metadata()?.len() > limit {
         return Err(Unread::TooLarge { limit });
     }
+    // One byte more than allowed, because the file may have grown since its length was asked.
     let bytes = taken(file, limit.saturating_add(1))?;
     if bytes.len() as u64 > limit { Err(Unread::TooLarge { limit }) } else { Ok(bytes) }
 }

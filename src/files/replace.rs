@@ -22,6 +22,7 @@ pub fn replace_with(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>
         io::Error::new(error.kind(), format!("cannot write `{}`: {error}", path.display()))
     };
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    // Beside its place, not among the temporary files: a rename does not cross file systems.
     let mut file = transient::file_in(0o666, directory).map_err(named)?;
     write(file.as_file_mut()).map_err(named)?;
     // Who may read a file stays the same; what a link leads to says nothing about its place.
@@ -34,6 +35,7 @@ pub fn replace_with(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>
 
 /// Makes a file, unless the name exists already, even as a dangling link.
 pub fn create(path: &Path, content: impl AsRef<[u8]>) -> io::Result<()> {
+    // `create_new` also fails at a dangling link, which a plain create would follow.
     match fs_err::OpenOptions::new().write(true).create_new(true).open(path) {
         Ok(mut file) => file.write_all(content.as_ref()),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
@@ -45,6 +47,8 @@ pub fn create(path: &Path, content: impl AsRef<[u8]>) -> io::Result<()> {
 pub fn deliver(path: &Path, content: impl AsRef<[u8]>) -> io::Result<()> {
     let is_stream = fs_err::symlink_metadata(path).is_ok_and(|found| {
         let kind = found.file_type();
+        // `/dev/stdout` is a link to the output of this process; any other link is replaced, never
+        // followed.
         let is_of_the_system = path.starts_with("/dev") || path.starts_with("/proc");
         kind.is_fifo() || kind.is_char_device() || (kind.is_symlink() && is_of_the_system)
     });
@@ -68,6 +72,7 @@ fn stream(path: &Path) -> io::Result<File> {
         }
         error => error.into(),
     })?;
+    // It was non-blocking for the open alone; the reader may well be slower than the writer.
     fcntl_setfl(&file, fcntl_getfl(&file)? - OFlags::NONBLOCK)?;
     Ok(file.into())
 }

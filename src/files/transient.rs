@@ -60,6 +60,7 @@ impl TempRoot {
             let mark = path.file_name().and_then(OsStr::to_str).and_then(|name| name.strip_prefix(HOMES));
             let Some(mark) = mark.map(str::to_owned) else { continue };
             let Ok(held) = read::directory(&path) else { continue };
+            // A sweep may have taken the directory for a dead one's before the lock was held.
             if held.try_lock().is_err() || !is_at(&held, &path) {
                 continue;
             }
@@ -84,7 +85,9 @@ impl TempRoot {
 
 /// Does something with the directory of this process, which is made when it is needed.
 fn with_home<R>(what: impl FnOnce(&mut TempRoot) -> io::Result<R>) -> io::Result<R> {
+    // A panic elsewhere leaves the list of directories as good as it was.
     let mut home = HOME.lock().unwrap_or_else(PoisonError::into_inner);
+    // An action, or the system on its rounds through `/tmp`, may have removed it.
     if home.as_ref().is_none_or(|home| !home.path.is_dir()) {
         *home = Some(TempRoot::make()?);
     }
@@ -133,6 +136,7 @@ fn marked(prefix: &str, directory: &Path) -> String {
 pub fn leave() {
     let home = HOME.lock().unwrap_or_else(PoisonError::into_inner).take();
     if let Some(home) = home {
+        // The next command sweeps what could not be removed.
         let _left_to_others = std::fs::remove_dir_all(&home.path);
     }
 }
@@ -154,6 +158,7 @@ fn sweep_home(path: &Path, mark: &str) -> io::Result<()> {
         return Ok(());
     }
     let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    // In `/tmp` anybody can put a link in the place of a directory.
     let held = File::from(rustix::fs::open(path, flags, rustix::fs::Mode::empty())?);
     match held.try_lock() {
         Ok(()) => {}

@@ -93,6 +93,8 @@ pub struct Archive<R> {
 impl<R: Read + Seek> Archive<R> {
     /// Looks at every entry of an archive.
     pub fn open(mut reader: R, limits: UnzipLimits) -> Result<Self, UnzipError> {
+        // The end of a ZIP archive is looked for from behind, so other content may stand in front
+        // of it. Tools that read from the front would see another file.
         check_magic(&mut reader)?;
         let mut zip = ZipArchive::new(reader)?;
         if zip.len() > limits.entries {
@@ -102,6 +104,8 @@ impl<R: Read + Seek> Archive<R> {
             return Err(UnzipError::Duplicate);
         }
         let entries: Vec<ArchiveEntry> =
+            // `by_index_raw` reads the header without a decoder, so nothing is decompressed before
+            // the limits are known.
             (0..zip.len()).map(|index| entry(&zip.by_index_raw(index)?)).collect::<Result<_, _>>()?;
         // `a` and `a/` are two names of one path.
         let mut paths = HashSet::new();
@@ -160,6 +164,7 @@ fn entry<R: Read>(file: &ZipFile<'_, R>) -> Result<ArchiveEntry, UnzipError> {
 /// Returns a name without the slash that ends the name of a directory, if it leads downwards on every system.
 fn safe_name(raw: &[u8]) -> Result<&str, &'static str> {
     let name = std::str::from_utf8(raw).map_err(|_| "its name is not UTF-8")?;
+    // On Windows a backslash separates directories.
     if name.contains('\\') || name.chars().any(char::is_control) {
         return Err("its name holds a backslash or a control character");
     }
@@ -185,6 +190,7 @@ impl<R: Read> Read for ZipContent<'_, R> {
             .left
             .checked_sub(read as u64)
             .ok_or_else(|| wrong("a file is longer than its entry says"))?;
+        // An empty buffer reads nothing, which is not the end.
         if read == 0 && self.left > 0 && !buffer.is_empty() {
             return Err(wrong("a file is shorter than its entry says"));
         }

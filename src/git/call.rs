@@ -45,12 +45,15 @@ const SETTINGS: [&str; 27] = [
     // there would write the configuration of the repository.
     "core.protectHFS=true",
     "core.protectNTFS=true",
+    // Each helper is a program; the empty value clears those that other files of the configuration
+    // name.
     "credential.helper=",
     // Signing and showing signatures start a program, which may ask for a passphrase that nobody is there to give.
     "commit.gpgSign=false",
     "log.showSignature=false",
     // It is a file of the tree, which may be a pipe.
     "log.mailmap=false",
+    // Checking a signature would start this program.
     "gpg.program=",
     // A partial clone or a submodule would be fetched in the middle of a call that is meant to read what is here.
     "protocol.allow=never",
@@ -59,6 +62,7 @@ const SETTINGS: [&str; 27] = [
     // Both go on in the background after the call, and hold files of a worktree that is removed next.
     "gc.auto=0",
     "maintenance.auto=false",
+    // A program that lists the refs of alternates: a fetch or a push would start it.
     "core.alternateRefsCommand=",
     // What it says about `GIT_GRAFT_FILE` would stand before every reason.
     "advice.graftFileDeprecated=false",
@@ -142,11 +146,16 @@ const SET: [(&str, &str); 9] = [
     // Git must not translate its messages, nor prompt for a password.
     ("LC_ALL", "C"),
     ("GIT_TERMINAL_PROMPT", "0"),
+    // `git status` would refresh the index in passing, and so hold its lock against somebody's
+    // commit.
     ("GIT_OPTIONAL_LOCKS", "0"),
+    // What the system configures may name filters and hooks. Which directories it trusts is asked
+    // for, and handed over as a setting.
     ("GIT_CONFIG_NOSYSTEM", "1"),
     ("GIT_ATTR_NOSYSTEM", "1"),
     // Wins over `protocol.<name>.allow`, which wins over `protocol.allow`.
     ("GIT_ALLOW_PROTOCOL", "none"),
+    // In a partial clone, the look at an object that is missing would start a fetch.
     ("GIT_NO_LAZY_FETCH", "1"),
     // What an id names is what it was made of.
     ("GIT_NO_REPLACE_OBJECTS", "1"),
@@ -303,6 +312,8 @@ impl Call {
             add(&["-c", &setting]);
         }
         add(&[self.command]);
+        // An attribute of the tree chooses a diff driver, for which the configuration may name a
+        // program.
         if self.command.starts_with("diff") {
             // What the repository says of its submodules hides none that moved, also where two trees are compared.
             add(&["--no-ext-diff", "--no-textconv", "--ignore-submodules=none"]);
@@ -322,6 +333,7 @@ impl Call {
 
 /// Returns the environment of every call, made from that of this process.
 pub fn environment(mut env: BTreeMap<String, String>) -> BTreeMap<String, String> {
+    // `GIT_TRACE` and its kin name files that git then writes, with arguments and headers in them.
     env.retain(|name, _| !UNSET.contains(&name.as_str()) && !name.starts_with("GIT_TRACE"));
     env.extend(SET.into_iter().chain(SILENT).map(|(name, value)| (name.to_owned(), value.to_owned())));
     env
@@ -329,6 +341,7 @@ pub fn environment(mut env: BTreeMap<String, String>) -> BTreeMap<String, String
 
 /// Writes a directory for `GIT_ALTERNATE_OBJECT_DIRECTORIES`, in which a colon separates two.
 pub fn alternate(path: &str) -> String {
+    // Git removes quotes only from an entry that begins with one, so a plain path must stay plain.
     if !path.contains([':', '"', '\\']) {
         return path.to_owned();
     }

@@ -76,8 +76,11 @@ impl std::error::Error for GitFailure {}
 /// What git says where something does not exist.
 const ABSENT: [(&str, Absent); 4] = [
     ("not a git repository", Absent::Repository),
+    // Said by the server, when it is asked for an object by its id.
     ("not our ref", Absent::AtServer),
+    // Said by `fetch`, when it is asked for a name.
     ("couldn't find remote ref", Absent::AtServer),
+    // Said by `fetch-pack` in the same case.
     ("no such remote ref", Absent::AtServer),
 ];
 

@@ -60,6 +60,8 @@ impl Filters {
 
     /// Returns the settings.
     pub(super) fn settings(&self) -> impl Iterator<Item = String> {
+        // A filter that is required and has no command makes git refuse every file that goes
+        // through it.
         let off = ["clean=", "smudge=", "process=", "required=false"];
         let trusted = self.trusted.iter().map(|directory| format!("safe.directory={directory}"));
         let modes: &[&str] =
@@ -141,6 +143,8 @@ impl Walk {
         Ok(match &self.step {
             WalkStep::Configuration(directory) => {
                 let call = Call::new("config").with(&["--list", "-z", "--show-scope"]);
+                // Only the scope tells what the system says from what a repository says about
+                // itself.
                 ask(directory, with_system(env), call, Filters::default())
             }
             // Of the whole repository, wherever in it the walk begins.
@@ -210,6 +214,7 @@ impl Walk {
             )));
         }
         let next = self.open.pop_front();
+        // Git opens these files without looking at what they are: before a pipe it waits for ever.
         match next.as_deref().and_then(gitdir::waited_for) {
             Some(path) => Err(GitError::Unsafe(format!(
                 "git would wait for `{}`, which is not a file",
@@ -233,6 +238,7 @@ impl Walk {
         let mut fields = printed.split('\0');
         while let (Some(scope), Some(entry)) = (fields.next(), fields.next()) {
             let (key, value) = entry.split_once('\n').unwrap_or((entry, ""));
+            // A repository may call itself safe. Git does not believe it, and this must not either.
             if key == "safe.directory" && scope == "system" {
                 self.found.trusted.push(value.to_owned());
             }
@@ -240,6 +246,8 @@ impl Walk {
                 let Some((name, _)) = key.strip_prefix(section).and_then(|rest| rest.rsplit_once('.')) else {
                     continue;
                 };
+                // `-c KEY=VALUE` ends the key at the first `=`; a name that is not UTF-8 was
+                // replaced when it was read, so nothing that is written here would be its name.
                 if name.contains(['=', '\n', char::REPLACEMENT_CHARACTER]) {
                     let name = one_line(name, 80);
                     return Err(GitError::Unsafe(format!(
@@ -257,6 +265,7 @@ impl Walk {
     fn listed(&mut self, top: &Path, printed: &[u8]) {
         for path in gitlinks(printed) {
             let inside = top.join(OsStr::from_bytes(path));
+            // A submodule that is not checked out has neither a configuration nor files.
             if inside.join(".git").exists() {
                 self.open.push_back(inside);
             }

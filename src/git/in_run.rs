@@ -137,6 +137,8 @@ impl GitCalls {
         let limits = ProcessLimits { end: Some((self.left()?, Stop::Timeout)), idle: None, first: None };
         let mut printed = Vec::new();
         let mut keep = |stream: Stream, bytes: &[u8]| {
+            // What goes beyond the limit is still read: git would stop at a full pipe, and seem to
+            // take too long.
             if stream == Stream::Stdout && printed.len() <= MOST_OUTPUT {
                 printed.extend_from_slice(bytes);
             }

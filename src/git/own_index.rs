@@ -33,6 +33,8 @@ impl OwnIndex {
         let env = BTreeMap::from([
             ("GIT_INDEX_FILE".to_owned(), text(index)?),
             ("GIT_OBJECT_DIRECTORY".to_owned(), text(objects)?),
+            // With an object directory of its own, git no longer sees the objects of the
+            // repository.
             ("GIT_ALTERNATE_OBJECT_DIRECTORIES".to_owned(), alternate(&text(known)?)),
         ]);
         Ok(Self { env, _place: None })
@@ -84,6 +86,8 @@ impl SavedIndex {
         let place = transient::directory("ll-index-")?;
         let copy = place.path().join("index");
         copy_index(&index, &copy)?;
+        // The other part of a split index lies in the repository, where it may change or expire
+        // before this one is put back.
         if is_split(&copy)? {
             git.with("GIT_INDEX_FILE", &copy).line(&joining())?;
         }
@@ -102,6 +106,8 @@ impl SavedIndex {
             return Ok(());
         }
         let folder = self.index.parent().unwrap_or(Path::new("."));
+        // In the same folder, because only a rename within one file system is atomic: git never
+        // sees half an index.
         let new = tempfile::Builder::new().prefix("index.ll-").tempfile_in(folder)?;
         copy_index(&self.copy, new.path())?;
         new.persist(&self.index).map_err(|error| error.error)?;
@@ -118,6 +124,8 @@ const SPLIT: &[u8] = b"link";
 /// Tells whether an index may be split.
 pub(crate) fn is_split(index: &Path) -> std::io::Result<bool> {
     match read::bytes(index, LARGEST) {
+        // The word may also stand in a path. That costs one call more, and saves a parser of the
+        // index.
         Ok(bytes) => Ok(bytes.windows(SPLIT.len()).any(|window| window == SPLIT)),
         Err(Unread::Absent) => Ok(false),
         Err(error) => Err(error.into()),

@@ -24,6 +24,7 @@ impl RepositoryPaths {
     /// Asks for the places, and for the ids of objects besides, in this order.
     pub fn call(objects: &[&'static str]) -> Call {
         let paths = ["--show-toplevel", "--git-path", "objects", "--git-path", "index"];
+        // `--path-format` holds for the options behind it only.
         Call::new("rev-parse").with(&["--path-format=absolute"]).with(&paths).with(objects)
     }
 

@@ -61,6 +61,7 @@ impl TimeBound {
         };
         (waited >= limit).then(|| {
             if !matches!(self, Self::Caller { .. }) {
+                // What hung once will hang again, so the next call gets less time.
                 patience::spend();
             }
             GitError::TooLong(limit)
@@ -90,6 +91,7 @@ impl Git {
         let fixed = [
             ("LC_ALL", "C"),
             ("GIT_TERMINAL_PROMPT", "0"),
+            // Without `ext`, for which an address is a command line.
             ("GIT_ALLOW_PROTOCOL", "file:git:http:https:ssh"),
         ];
         env.extend(fixed.into_iter().chain(SILENT).map(|(name, value)| (name.to_owned(), value.to_owned())));
@@ -140,7 +142,9 @@ impl Git {
         let let_in = format!("http.{url}.extraHeader");
         let settings = [
             (let_in.as_str(), header),
+            // The header would go with a redirect, to whatever server that names.
             ("http.followRedirects", "false"),
+            // Git on its own waits for ever when a connection stalls.
             ("http.lowSpeedLimit", "1"),
             ("http.lowSpeedTime", "60"),
         ];
@@ -156,6 +160,7 @@ impl Git {
             ("GIT_CONFIG_COUNT", settings.len().to_string()),
             ("GIT_CONFIG_GLOBAL", "/dev/null".to_owned()),
             ("GIT_CONFIG_NOSYSTEM", "1".to_owned()),
+            // curl looks for a `.netrc` there.
             ("HOME", nowhere.clone()),
             ("XDG_CONFIG_HOME", nowhere),
             ("GIT_ALLOW_PROTOCOL", "http:https".to_owned()),
@@ -334,6 +339,8 @@ impl GitProcess<'_> {
         let mut command = Command::new(program);
         command.args(arguments).current_dir(self.directory).env_clear().envs(self.env);
         command.stdin(stdin).stdout(output).stderr(Stdio::piped());
+        // A group can be killed as a whole. But in a group of its own a call cannot read from the
+        // terminal: the system stops it.
         if !matches!(self.bound, TimeBound::AtTerminal) {
             command.process_group(0);
         }

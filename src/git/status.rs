@@ -22,10 +22,14 @@ pub(crate) fn call(untracked: Untracked) -> Call {
         "--porcelain=v2",
         "-z",
         "--branch",
+        // Counting the commits ahead and behind takes long in a large history, and nobody asks for
+        // them.
         "--no-ahead-behind",
         untracked,
         "--ignored=no",
+        // A rename is a line with two paths. Whoever compares trees wants both, each on its own.
         "--no-renames",
+        // `.gitmodules` may say `ignore = all`, and then a submodule that moved is not listed.
         "--ignore-submodules=none",
     ])
 }
@@ -114,6 +118,7 @@ pub(crate) fn read(status: &[u8]) -> (Option<String>, Vec<StatusLine<'_>>) {
     for line in status.split(|byte| *byte == 0).filter(|line| !line.is_empty()) {
         // `1 XY sub mH mI mW hH hI path`, `u XY sub m1 m2 m3 mW h1 h2 h3 path`, `? path`
         let fields = match line[0] {
+            // `# branch.oid (initial)` is what git says before the first commit.
             b'#' => {
                 let text = String::from_utf8_lossy(line);
                 if let Some(id) = text.strip_prefix("# branch.oid ").filter(|id| *id != "(initial)") {
@@ -124,6 +129,7 @@ pub(crate) fn read(status: &[u8]) -> (Option<String>, Vec<StatusLine<'_>>) {
             b'1' => 9,
             b'u' => 11,
             b'?' => 2,
+            // Lines of type `2` (renames) and `!` (ignored files) are not asked for.
             _ => continue,
         };
         let parts: Vec<_> = line.splitn(fields, |byte| *byte == b' ').collect();
@@ -132,6 +138,8 @@ pub(crate) fn read(status: &[u8]) -> (Option<String>, Vec<StatusLine<'_>>) {
         let standing = match fields {
             2 => FileStanding::Untracked,
             _ if letter(2, 0) == Some(b'S') => {
+                // The field is `S<c><m><u>`: whether its commit moved, its files changed, and it
+                // has untracked files.
                 FileStanding::Submodule { is_dirty: letter(2, 2) == Some(b'M') || letter(2, 3) == Some(b'U') }
             }
             9 => FileStanding::Tracked {

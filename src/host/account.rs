@@ -93,6 +93,7 @@ pub struct HostAccount {
 
 /// Tells which account the host of this name uses where these variables are set.
 pub fn account(host: &str, is_set: &dyn Fn(&str) -> bool) -> HostAccount {
+    // `acp:` takes a command line, of which the first word is the program.
     let command = host.strip_prefix("acp:").and_then(shlex::split);
     let program = command.as_ref().and_then(|words| words.first()).map_or(host, String::as_str);
     let file = program.rsplit('/').next().unwrap_or(program);
@@ -110,6 +111,7 @@ pub fn account(host: &str, is_set: &dyn Fn(&str) -> bool) -> HostAccount {
         );
         return HostAccount { sentence, is_ambiguous: false };
     };
+    // Only the first two can be in doubt: whatever comes later loses to both.
     let doubt = others.first().and_then(|second| {
         let between = [first.all[0], second.all[0]];
         Some((second, known.doubts.iter().find(|doubt| doubt.between == between)?))

@@ -302,6 +302,7 @@ impl AcpTalk {
         self.words.push('\n');
     }
 
+    // The id is given back as it came: agents number by text or by number.
     fn respond(&mut self, id: Value, key: &str, value: Value) {
         // JSON-RPC knows these ids; whoever sends another one gets it back all the same, and knows it again.
         let mut message = Map::from_iter([("jsonrpc".to_owned(), Value::from("2.0")), ("id".to_owned(), id)]);
@@ -320,6 +321,8 @@ impl AcpTalk {
             let message = "a request for permission has a `toolCall` and a list of `options`";
             return self.respond(id, "error", json!({"code": INVALID_PARAMS, "message": message}));
         };
+        // After a cancellation, the protocol wants every open request for permission answered with
+        // `cancelled`.
         if self.is_leaving {
             return self.respond(id, "result", json!({"outcome": {"outcome": "cancelled"}}));
         }
@@ -358,6 +361,8 @@ impl AcpTalk {
         let name = text(call.get("name")).or_else(|| text(call.pointer("/_meta/claudeCode/toolName")));
         let told = call.get("kind").and_then(read::<ToolKind>);
         let id = call.get("toolCallId").and_then(Value::as_str);
+        // A request may leave out the kind that an earlier message gave to the same call. The
+        // latest word counts.
         let known =
             || self.kinds.iter().rev().find(|(known, _)| Some(known.as_str()) == id).map(|(_, kind)| *kind);
         let kind = told.or_else(known);
@@ -387,6 +392,7 @@ impl AcpTalk {
     }
 
     fn remember(&mut self, id: String, kind: ToolKind) {
+        // A conversation of hours must not grow without end.
         if self.kinds.len() >= REMEMBERED {
             self.kinds.pop_front();
         }
@@ -415,13 +421,16 @@ impl AcpTalk {
 
     /// Takes the sum of what the session has cost. How full its context is, which comes with it, is not a cost.
     fn costs(&mut self, update: &UsageUpdate) {
+        // Only dollars can be held against `max_cost_usd`.
         let Some(cost) = update.cost.as_ref().filter(|cost| cost.currency.eq_ignore_ascii_case("USD")) else {
             return;
         };
         let Some(sum) = model::price(cost.amount) else { return };
+        // Before the prompt, the sum is that of earlier calls in the same session.
         if self.usage.is_nothing() && matches!(self.phase, AcpPhase::Loading(_) | AcpPhase::Choosing(_)) {
             self.cost_before = sum;
         } else {
+            // A sum that shrinks is the agent's mistake, not money that came back.
             self.usage.cost_usd = Some((sum - self.cost_before).max(0.0));
         }
     }
@@ -457,6 +466,8 @@ impl AcpTalk {
                 self.name = words.join(" ");
             }
         }
+        // The agent may answer with the version that it speaks; going on would be a guess at what
+        // its messages mean.
         if version != json!(ProtocolVersion::V1) {
             let version = excerpt(&version.to_string());
             return self.broken(Failure::Unavailable(format!(
@@ -558,6 +569,7 @@ impl AcpTalk {
         }
         if matches!(self.phase, AcpPhase::Loading(_)) {
             say(&format!("the session cannot go on ({why}), so a new one begins"));
+            // The sum that was told while the old session was loaded is of no use for a new one.
             self.cost_before = 0.0;
             return self.open();
         }
@@ -637,6 +649,7 @@ impl Listener for AcpTalk {
             return;
         }
         let Ok(Value::Object(mut message)) = serde_json::from_str(line) else {
+            // What was started may not be an agent at all, and its first line says best what it is.
             self.stray.get_or_insert_with(|| excerpt(line));
             return say(&crate::base::text::plain(&crate::base::text::one_line(line, 2000)));
         };
@@ -646,6 +659,7 @@ impl Listener for AcpTalk {
             (Some(Value::String(method)), None) if method == CLIENT_METHOD_NAMES.session_update => {
                 self.update(&params, say);
             }
+            // Anything with another id answers a request that is no longer awaited.
             (None, id) if id == Some(self.awaited.into()) => self.answered(message, say),
             (Some(_) | None, _) => {}
         }

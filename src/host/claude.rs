@@ -77,6 +77,8 @@ impl Host for Claude {
 
     fn prompt(&self, prompt: &Prompt<'_>, terms: &Terms) -> Invocation {
         let mut argv = called(terms.settings);
+        // Nobody is there to ask. What may be done is bounded by the tools, and by the sandbox of
+        // the run.
         argv.push("--dangerously-skip-permissions".to_owned());
         let schema = prompt.answer.map(Value::to_string);
         let tools = prompt.tools.join(",");
@@ -102,12 +104,14 @@ impl Host for Claude {
 
     fn judge(&self, question: &Question, max_tokens: Option<u32>, terms: &Terms) -> Invocation {
         let mut argv = called(HostSettings::User);
+        // An empty list is no tools at all. Without the option, it would be all of them.
         let schema = question.schema.to_string();
         argv.extend(options(&[
             ("--tools", Some("")),
             ("--json-schema", Some(schema.as_str())),
             ("--model", question.model.as_deref()),
         ]));
+        // Nobody goes on with a question, so nothing of it need be kept in the home of the user.
         argv.push("--no-session-persistence".to_owned());
         argv.extend(bounds(terms));
         let longest = max_tokens.map(|tokens| variable(LONGEST_ANSWER, &tokens.to_string()));
@@ -134,6 +138,7 @@ impl Host for Claude {
 
 /// Returns the call without what it is for.
 fn called(settings: HostSettings) -> Vec<String> {
+    // `stream-json` needs `--verbose` together with `-p`.
     let mut argv = words("claude -p --output-format stream-json --verbose");
     if settings == HostSettings::User {
         argv.extend(words("--setting-sources user --strict-mcp-config"));
@@ -153,6 +158,7 @@ fn limits(access: Access) -> Option<&'static str> {
 /// Returns the options that bound a call from outside.
 fn bounds(terms: &Terms) -> Vec<String> {
     let cost = terms.cost_usd.map(|cost| cost.to_string());
+    // An unknown version is taken for the newest, which knows the option.
     let nobody = terms.version.is_none_or(|version| version >= ASKS_NOBODY).then_some("none");
     options(&[("--max-budget-usd", cost.as_deref()), ("--permission-prompts", nobody)]).collect()
 }
@@ -183,6 +189,7 @@ fn refusal(result: &Map<String, Value>, class: Option<&str>, quota: Option<Met>)
     }
     match word("startup_failure_reason") {
         Some("org_config_required_unavailable" | "worktree_unverified") => {
+            // These pass by themselves, so trying again can help.
             return Err(Failure::Transient(why));
         }
         Some(reason) => return Err(Failure::Unavailable(format!("{why}; {}", cure(reason)))),
@@ -191,6 +198,8 @@ fn refusal(result: &Map<String, Value>, class: Option<&str>, quota: Option<Met>)
     let class = class.or_else(|| word("api_error"));
     let status = result.get("api_error_status").and_then(Value::as_u64);
     Err(match (status, class) {
+        // A 429 is also what an overloaded service says. Only with a quota that was met is it
+        // useless to try again soon.
         (Some(429), _) | (_, Some("rate_limit" | "usage_limit_reached")) => match quota {
             Some(Met { resets_at }) => Failure::Quota(why, resets_at),
             None => Failure::Transient(why),
@@ -310,12 +319,14 @@ impl StreamFormat for ClaudeMessages {
             }
             (Some("rate_limit_event"), _) => {
                 let info = event.get("rate_limit_info");
+                // Only `rejected` stops calls; other statuses warn that the limit is near.
                 let is_met = info.and_then(|info| info.get("status")?.as_str()) == Some("rejected");
                 let resets_at = info.and_then(|info| info.get("resetsAt")?.as_i64());
                 self.quota = is_met.then_some(Met { resets_at });
             }
             (Some("result"), _) => {
                 if let Err(cost) = price(event) {
+                    // The price decides when the budget is spent, so one that is not used is said.
                     say(&plain(&format!(
                         "the price of the call is ignored: it was given as {}",
                         excerpt(&cost.to_string())
@@ -456,6 +467,7 @@ impl ClaudeMessages {
         usage.calls = 1;
         usage.cost_usd = price(result).ok().flatten();
         let models =
+            // Where this has nothing but zeros, `usage` tells more.
             by_models(result.get("modelUsage")).filter(|sum| sum.input_tokens > 0 || sum.output_tokens > 0);
         if let Some(sum) = models {
             (usage.input_tokens, usage.output_tokens) = (sum.input_tokens, sum.output_tokens);
@@ -504,12 +516,14 @@ impl ClaudeMessages {
         }
         let Some(message) = event.get("message") else { return };
         let model = message.get("model").and_then(Value::as_str);
+        // Messages that the CLI makes itself, such as those about errors, are by `<synthetic>`.
         if let Some(model) = model.filter(|model| is_main && *model != "<synthetic>") {
             so_far.usage.model = Some(model.to_owned());
         }
         self.watch(message, so_far);
         let blocks = message.get("content").and_then(Value::as_array);
         if is_main {
+            // Whatever it said before is not its last word when it goes on.
             self.last = None;
         }
         for block in blocks.into_iter().flatten() {
@@ -540,8 +554,10 @@ impl ClaudeMessages {
         let said: usize = blocks.map(length).sum();
         let id = message.get("id").and_then(Value::as_str).map(str::to_owned);
         let known = self.seen.len();
+        // Without an id no two messages can be told to be the same, so each counts for itself.
         let of = self.seen.entry(id.unwrap_or_else(|| format!("#{known}"))).or_default();
         let before = *of;
+        // Events of one message repeat its counts and raise them; the sum takes only what is new.
         of.input_tokens = of.input_tokens.max(given.input_tokens);
         of.output_tokens = of.output_tokens.saturating_add(said as u64 / 4).max(given.output_tokens);
         let usage = &mut so_far.usage;

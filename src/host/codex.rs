@@ -105,8 +105,11 @@ fn call(
     session: Option<&str>,
     text: &str,
 ) -> Invocation {
+    // Outside of a git repository it would end with 1.
     let mut argv = words("codex exec --json --skip-git-repo-check");
     if settings == HostSettings::User {
+        // `AGENTS.md` is handed over by ll-loop, the same for every host; the document that codex
+        // finds itself would come twice.
         argv.extend(words("--ignore-user-config --ignore-rules -c project_doc_max_bytes=0"));
     }
     argv.extend(words(rights));
@@ -117,9 +120,11 @@ fn call(
         argv.push(String::new());
         Attachment { argument: argv.len() - 1, suffix: ".json", text: schema.to_string() }
     });
+    // The options of `exec` have to stand before `resume`.
     argv.extend(session.into_iter().flat_map(|session| ["resume", session]).map(str::to_owned));
     argv.push(STDIN.to_owned());
     let text = match schema {
+        // A schema that the service would refuse is asked for in the prompt instead.
         Some(schema) if file.is_none() => super::host_call::with_form(text, schema),
         Some(_) | None => text.to_owned(),
     };
@@ -182,6 +187,7 @@ impl StreamFormat for CodexTurn {
                 say(&plain(self.error.as_deref().unwrap_or("")));
             }
             Some("turn.failed") => {
+                // A `turn.failed` without a message comes after an `error` event that has one.
                 self.error = message(event.get("error")).or(self.error.take());
                 self.has_failed = true;
                 so_far.is_done = true;

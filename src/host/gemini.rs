@@ -126,6 +126,8 @@ fn reader() -> StreamReader<GeminiSession> {
 /// Returns what an exit code says.
 fn failure_of(exit_code: i32) -> Option<Kind> {
     match exit_code {
+        // Its own codes: 41 and 44 are about login and sandbox, 52 and 55 about configuration and
+        // trust.
         41 | 44 | 52 | 55 => Some(Failure::Unavailable),
         53 => Some(Failure::OutOfTurns),
         // A status of the service, modulo 256.

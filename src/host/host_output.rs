@@ -7,6 +7,7 @@ use crate::base::text::{json_in, one_line};
 /// Reads the JSON document that a whole output is, or else its last line that is not blank.
 pub(super) fn document(stdout: &str) -> Option<Value> {
     let whole = serde_json::from_str(stdout.trim()).ok();
+    // Some hosts print notes before the document.
     whole.or_else(|| serde_json::from_str(stdout.lines().rev().find(|line| !line.trim().is_empty())?).ok())
 }
 

@@ -38,6 +38,7 @@ impl LeaseFence {
 
     /// Returns when the next renewal is due.
     pub fn renew_at(&self) -> Duration {
+        // After a renewal that failed there is time for another before the end is asked for.
         self.good + self.ttl / 3
     }
 
@@ -49,6 +50,7 @@ impl LeaseFence {
 
     /// Returns when actions are killed: so early that nothing is left of them when others may begin.
     pub fn now_at(&self) -> Duration {
+        // The last twelfth of the time is left for the kill to take effect.
         self.good + self.ttl.saturating_sub(self.ttl / 12)
     }
 
@@ -73,6 +75,7 @@ impl LeaseFence {
 
     /// Tells how urgent the end is now.
     pub fn at(&mut self, now: Duration) -> Urgency {
+        // Kept, because actions that were told to end cannot be told to go on.
         self.is_lost |= now >= self.gently_at();
         match (self.is_taken || now >= self.now_at(), self.is_lost) {
             (true, _) => Urgency::Now,

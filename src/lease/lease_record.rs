@@ -96,6 +96,7 @@ impl LeaseRecord {
     ///
     /// # Errors
     /// Others would not read it.
+    // A record that others would refuse locks nothing, so it is never written.
     pub fn to_text(&self) -> Result<String, RecordError> {
         let text = serde_json::to_string(self).unwrap_or_default();
         Self::parse(text.as_bytes()).map(|_| text)
@@ -103,6 +104,7 @@ impl LeaseRecord {
 
     /// Returns for how long it holds without being renewed.
     pub fn ttl(&self) -> Duration {
+        // A stranger could write zero, and be taken for gone at once, or a century.
         Duration::from_secs(self.ttl_s).clamp(SHORTEST, LONGEST)
     }
 

@@ -39,6 +39,8 @@ impl Scopes {
         let mut all = Vec::new();
         for path in &territory.paths {
             let seen = path.seen_from(top);
+            // `/` or a parent of the repository is absolute, and would meet nobody who locks a path
+            // inside.
             if seen.starts_with('/') && path.holds(top) {
                 all.push(".".to_owned());
             }

@@ -122,6 +122,8 @@ impl Race {
             .partition(|found| self.watch.is_gone(found, self.ttl, began));
         let is_first = |own: &Own| live.iter().all(|found| comes_after(found, &own.oid));
         self.act = match (&self.own, gone.into_iter().next()) {
+            // One at a time: after each removal the others may have changed, so all are looked at
+            // again.
             (None, Some(gone)) if live.is_empty() => Act::Remove(gone.name, gone.oid),
             (None, None) if live.is_empty() => Act::Make,
             (None, _) => self.give_up(live.clone()),
@@ -162,6 +164,7 @@ impl Race {
     /// Takes what the own ref points at after its first renewal, if that was made by what began then.
     pub fn confirmed(&mut self, oid: Option<ObjectId>, began: Duration) {
         self.own = None;
+        // Somebody moved or removed the ref meanwhile; only a new look tells who is there.
         self.act = match oid {
             Some(oid) => Act::Hold(Held { oid, good: began }),
             None => Act::Look,
@@ -202,6 +205,8 @@ impl LeaseWatch {
         let before = std::mem::take(&mut self.0);
         let since = |found: &FoundLease| match before.get(&found.name) {
             Some((oid, since)) if *oid == found.oid => *since,
+            // From the end of the look: when within it the ref was read is not known, and the later
+            // moment is the safe one.
             Some(_) | None => ended,
         };
         self.0 = found.iter().map(|found| (found.name.clone(), (found.oid.clone(), since(found)))).collect();
@@ -211,6 +216,8 @@ impl LeaseWatch {
     /// has the time of the own one.
     fn is_gone(&self, found: &FoundLease, ttl: Duration, began: Duration) -> bool {
         let ttl = found.record.as_ref().map_or(ttl, super::lease_record::LeaseRecord::ttl);
+        // From the beginning of the look, for the same reason. So the span between is never counted
+        // too long.
         self.0.get(&found.name).is_some_and(|(_, since)| began.saturating_sub(*since) >= ttl)
     }
 }

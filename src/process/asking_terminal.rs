@@ -21,6 +21,7 @@ pub fn typed() -> io::Result<Option<String>> {
         return Ok(None);
     }
     let mut line = [0; LINE];
+    // Past the buffer of `Stdin`: what lies in there, `poll` does not see.
     let read = rustix::io::read(&stdin, &mut line)?;
     Ok(Some(String::from_utf8_lossy(&line[..read]).into_owned()))
 }

@@ -41,9 +41,12 @@ impl Capture {
         let truncated = self.total > self.kept.len() as u64;
         let mut bytes = Vec::from(self.kept);
         if truncated {
+            // The cut may go through a character. Up to three bytes of it can be left.
             let cut = bytes.iter().take(3).take_while(|byte| **byte & 0xC0 == 0x80).count();
             bytes.drain(..cut);
         }
+        // Text that is valid, as it nearly always is, is taken over without a copy of its
+        // megabytes.
         let text = String::from_utf8(bytes)
             .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
         if truncated { Text::end_of(text, self.total) } else { Text::whole(text) }

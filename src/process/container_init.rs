@@ -29,6 +29,7 @@ pub async fn supervise(
     let mut command = Command::new(std::env::current_exe()?);
     command
         .args(arguments)
+        // In the environment that a child inherits, the values that were hidden are asterisks.
         .envs(super::private::hidden().cloned())
         .envs(environment.iter().map(|(key, value)| (key, value)));
     if getuid().is_root()
@@ -64,6 +65,7 @@ pub async fn supervise(
 /// Reaps every child that ended, ours and adopted ones; returns the exit code when ours did.
 fn reap(ours: Pid) -> Option<u8> {
     let mut code = None;
+    // Signals of one kind merge while they wait: one SIGCHLD may stand for many children.
     while let Ok(Some((pid, status))) = wait(WaitOptions::NOHANG) {
         if pid == ours {
             let status = std::process::ExitStatus::from_raw(status.as_raw());

@@ -80,6 +80,8 @@ impl Groups {
     /// Writes the record over the one before.
     fn write(&self, groups: &BTreeMap<i32, u64>) -> io::Result<()> {
         let record = GroupRecord { here: self.here.clone(), session: self.session, groups: groups.clone() };
+        // Written over what was there, not truncated first: a kill in between would leave an empty
+        // record.
         self.file.write_all_at(&serde_json::to_vec(&record)?, 0)
     }
 }

@@ -109,6 +109,8 @@ pub fn listen(run: impl BufRead) -> Option<LeftBehind> {
     let mut left = LeftBehind::default();
     for line in run.lines() {
         let Ok(line) = line else { break };
+        // Zero would mean the group of the guard itself, and one everybody: to signal group 1 is
+        // `kill(-1)`.
         let group = || line[1..].parse().ok().filter(|group| *group > 1);
         match line.as_bytes().first() {
             Some(b'+') => left.groups.extend(group()),

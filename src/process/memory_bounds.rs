@@ -24,6 +24,7 @@ pub fn apply(bounds: ProcessBounds) -> io::Result<()> {
     let limits = [
         (Resource::As, bounds.memory),
         (Resource::Cpu, bounds.processor.as_secs()),
+        // No regular file can be written then, whatever the process is made to do.
         (Resource::Fsize, 0),
         (Resource::Core, 0),
     ];

@@ -32,6 +32,7 @@ pub fn adopt() -> io::Result<()> {
 
 /// Ends every process below this one at once, each as soon as it has come here.
 pub fn end_all() {
+    // Bounded, because a process may fork faster than its children are killed.
     for _ in 0..ROUNDS {
         let left = children(own());
         if left.is_empty() {

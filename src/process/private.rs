@@ -57,6 +57,7 @@ fn overwrite(variables: &[(String, String)]) -> io::Result<()> {
 fn environment_start(stat: &str) -> Option<u64> {
     // The name of the program, in parentheses, may have anything in it. Behind it comes the third field.
     let (_, fields) = stat.rsplit_once(')')?;
+    // `env_start` is field 50 in proc(5); what stands behind the name begins with field 3.
     fields.split_whitespace().nth(50 - 3)?.parse().ok().filter(|start| *start > 0)
 }
 

@@ -63,6 +63,7 @@ impl Process {
             return None;
         }
         let (parent, group, session) = (parent.parse().ok()?, group.parse().ok()?, session.parse().ok()?);
+        // `starttime` is field 22 in proc(5); these words begin with field 3.
         Some(Self { id, parent, group, session, start: words.get(19)?.parse().ok()? })
     }
 

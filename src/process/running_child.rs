@@ -46,6 +46,7 @@ impl RunningService {
     /// Ends it: it has a moment by itself, then SIGTERM, a grace, and SIGKILL to its group, which nothing survives.
     /// Somebody in a hurry gets it at once.
     pub async fn end(mut self, cancel: &mut Cancel) {
+        // Servers that are talked to by standard input take its end as the request to leave.
         self.stdin = None;
         if timeout(FAREWELL, self.gone(cancel)).await.is_err() {
             self.ask_to_end(cancel).await;

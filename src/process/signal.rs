@@ -164,6 +164,8 @@ pub fn listen() -> io::Result<Cancel> {
     let mut int = signal(SignalKind::interrupt())?;
     let mut term = signal(SignalKind::terminate())?;
     let mut quit = signal(SignalKind::quit())?;
+    // By default this signal kills with a core dump. Once it is listened for, the write fails
+    // instead, and the run can say why it ends.
     let mut xfsz = signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()))?;
     let mut hup = if ignores_hangup() { None } else { Some(signal(SignalKind::hangup())?) };
     let listening = Listening::begin();
@@ -191,6 +193,7 @@ pub fn listen() -> io::Result<Cancel> {
 
 /// Reads the mask of ignored signals, where the system shows it.
 fn ignores_hangup() -> bool {
+    // Signal 1 is the lowest bit of the mask.
     const HANGUP_BIT: u64 = 1;
     fs_err::read_to_string("/proc/self/status")
         .ok()

@@ -121,6 +121,7 @@ pub(super) fn spawn(program: &Program, stdin: Stdio) -> io::Result<Child> {
         command.current_dir(cwd);
     }
     command
+        // The path was looked up; programs such as busybox go by the name that they were called by.
         .arg0(name)
         .args(arguments)
         .env_clear()
@@ -146,8 +147,10 @@ impl Program {
 
 /// Finds a program on a `PATH`, or on that of a system where none is set.
 pub fn find(name: &str, path: Option<&str>) -> Option<PathBuf> {
+    // An empty entry of `PATH` means the working directory, and so a program of the checkout.
     let directories = path.unwrap_or("/usr/bin:/bin").split(':').filter(|directory| !directory.is_empty());
     let mut candidates = directories.map(|directory| Path::new(directory).join(name));
+    // To `access`, a directory that may be entered is executable.
     candidates.find(|path| rustix::fs::access(path, Access::EXEC_OK).is_ok() && path.is_file())
 }
 
@@ -235,6 +238,7 @@ impl Running {
         loop {
             let finished = self.status.is_some() && stdout.is_closed() && stderr.is_closed();
             if finished {
+                // A child of it that closed its outputs may still be in the group.
                 self.left_others |= self.kill_group();
                 break;
             }
@@ -334,6 +338,7 @@ impl Running {
                 EndRequest::Now(_),
                 ChildPhase::Running | ChildPhase::Done { .. } | ChildPhase::Asked { .. },
             ) => {
+                // A timeout that came before the signal stays the reason.
                 self.stop.get_or_insert(Stop::Cancelled);
                 self.kill_group();
                 self.phase = ChildPhase::Killed { give_up_at: Instant::now() + REAP };
@@ -374,6 +379,7 @@ impl Running {
         use std::os::unix::process::ExitStatusExt as _;
         let signal = match self.status {
             Some(status) => status.signal(),
+            // It did not even vanish when it was killed.
             None => Some(Signal::KILL.as_raw()),
         };
         let code =
