@@ -101,8 +101,8 @@ pub(super) fn check(
             ));
         }
     }
+    // Only what a checkout of the base does not have yet can bring something.
     for tree in
-        // Only what a checkout of the base does not have yet can bring something.
         [&saved.commit, &saved.head].into_iter().chain(&saved.index).filter(|tree| **tree != saved.base)
     {
         if let Some(found) = unfit(&apart, &saved.base, tree, protected)?.first() {

@@ -28,11 +28,13 @@ pub(super) const PROVIDER: ProviderRow = ProviderRow {
 };
 
 /// Credentials of the agent and of service connections.
+// An entry is the beginning of a name: the agent puts each credential into a variable of its own.
 const WITHHELD: &[&str] = &[
     "ENDPOINT_",
     "SECUREFILE_",
     "SYSTEM_OIDCREQUESTURI",
     "VSTS_SECRET_VARIABLES",
+    // `--token` of the agent, as its container images take it.
     "AZP_TOKEN",
     "VSTS_AGENT_INPUT_",
 ];
@@ -88,6 +90,7 @@ impl CiService for Azure {
                 let properties = [("variable", name.replace('-', "_")), ("isOutput", "true".to_owned())];
                 writeln!(log, "{}", command("task.setvariable", &properties, &value))?;
             }
+            // Whether there is a summary is known by its place: the file was written before.
             if !digest.places.summary.is_empty() {
                 let path = absolute(&self.job, tree, &digest.places.summary);
                 writeln!(log, "{}", command("task.uploadsummary", &[], &path))?;

@@ -27,6 +27,7 @@ pub enum DefaultBase {
 /// The job is of a tag, or of something else that has no branch.
 pub fn default_base(env: Lookup<'_>) -> Result<DefaultBase, Explanation> {
     let given = |name: &str| env(name).filter(|value| !value.is_empty());
+    // First, since a GitLab job has variables that no other system sets, and none of GitHub's.
     if given("GITLAB_CI").is_some() {
         let named = given("CI_MERGE_REQUEST_TARGET_BRANCH_NAME").or_else(|| given("CI_COMMIT_BRANCH"));
         return match (named, given("CI_COMMIT_TAG")) {
@@ -36,6 +37,7 @@ pub fn default_base(env: Lookup<'_>) -> Result<DefaultBase, Explanation> {
         };
     }
     let (job, event) = (WorkflowJob::read(env), WorkflowEvent::read(env));
+    // A job of `workflow_run` runs on the default branch, and is about the branch of the other run.
     if let Some(run) = OtherRun::of_event(env) {
         return match run.own_branch(env) {
             Some(name) => branch(name),

@@ -90,10 +90,12 @@ impl Dialect for Headings {
     }
 
     fn between_groups(&self, line: String) -> String {
+        // A closed heading, which ends the group before it and folds what follows.
         format!("~~~ {line}")
     }
 
     fn in_the_open(&self, line: String) -> String {
+        // An open heading, so that a reader sees what follows without a click.
         format!("+++ {line}")
     }
 

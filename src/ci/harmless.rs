@@ -32,6 +32,7 @@ impl Syntax {
 pub fn harmless<'t>(text: &'t str, syntax: Syntax, dialect: &dyn Dialect) -> Cow<'t, str> {
     let is_harmless = |line: &str| dialect.disarmed(line) == line;
     if text.lines().all(is_harmless) {
+        // Rarely is there anything to do, and then the text is not copied.
         return Cow::Borrowed(text);
     }
     let mut out = String::with_capacity(text.len() + 64);
@@ -39,6 +40,7 @@ pub fn harmless<'t>(text: &'t str, syntax: Syntax, dialect: &dyn Dialect) -> Cow
         let disarmed = dialect.disarmed(line);
         match syntax {
             Syntax::Text => out.push_str(&disarmed),
+            // In JSON and markup a sign that is put in would change the value.
             Syntax::Json | Syntax::Markup => escaped(line, &disarmed, syntax, &mut out),
         }
     }
@@ -83,6 +85,7 @@ impl HarmlessLines {
 impl Write for HarmlessLines {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.begun.extend_from_slice(bytes);
+        // Part of a line waits, because a mark may come in two writes.
         let whole = self.begun.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
         if whole > 0 {
             self.release(whole)?;
@@ -97,6 +100,7 @@ impl Write for HarmlessLines {
 
 impl Drop for HarmlessLines {
     fn drop(&mut self) {
+        // The last line may have no end.
         let _closed = self.release(self.begun.len()).and_then(|()| self.out.flush());
     }
 }

@@ -86,12 +86,15 @@ impl Job {
     /// limit is not known.
     pub fn time_left(&self, now: Timestamp) -> Option<Duration> {
         // A limit that has passed was wrong: this job still runs.
+        // The clock of the server that said it may also be another one than ours.
         let left = self.limit.map(|limit| limit.since(now)).filter(|left| !left.is_zero())?;
+        // In a short job, the minute for uploads would be most of what is left.
         Some(left.saturating_sub(AFTERWARDS).max(left / 2))
     }
 }
 
 fn clean(text: &str) -> String {
+    // A matrix puts any character into the name of a job.
     let kept = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
     text.chars().map(|c| if kept(c) { c } else { '-' }).collect()
 }

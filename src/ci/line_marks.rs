@@ -6,6 +6,7 @@ use std::borrow::Cow;
 /// Breaks every `##name[` with one of these names by a blank, also one with characters of no width in it: runners
 /// compare as their culture says, and in most cultures such characters do not count.
 pub(super) fn without_markers<'a>(text: &'a str, names: &[&str]) -> Cow<'a, str> {
+    // Nearly every line of output takes this way.
     if !text.contains('[') || !text.contains('#') {
         return Cow::Borrowed(text);
     }
@@ -15,6 +16,7 @@ pub(super) fn without_markers<'a>(text: &'a str, names: &[&str]) -> Cow<'a, str>
     for c in text.chars() {
         match c {
             '#' => {
+                // `#` within a name begins another mark.
                 hashes = if name.is_empty() { hashes + 1 } else { 1 };
                 name.clear();
             }
@@ -23,7 +25,9 @@ pub(super) fn without_markers<'a>(text: &'a str, names: &[&str]) -> Cow<'a, str>
                 hashes = 0;
                 name.clear();
             }
+            // Kept in the text, and not counted in the name.
             c if is_skipped(c) => {}
+            // Names of commands are compared without regard to case.
             c if hashes >= 2 && name.len() < MAX_NAME => name.extend(c.to_lowercase()),
             _ => {
                 hashes = 0;
@@ -56,6 +60,7 @@ const MAX_NAME: usize = 16;
 
 /// Tells whether a comparison of texts may skip a character (`Default_Ignorable_Code_Point`, and combining marks).
 pub(super) fn is_skipped(c: char) -> bool {
+    // The width alone misses what a culture skips and a terminal draws.
     console::measure_text_width(c.encode_utf8(&mut [0; 4])) == 0
         || matches!(c,
             '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'

@@ -66,6 +66,7 @@ impl Dialect for Plain {
             place.push_str(": ");
         }
         let said = one_line(&annotation.message, 1000);
+        // `error: error: …` would be read as two faults.
         // Compilers say themselves how bad it is.
         let level = if said.to_lowercase().starts_with(level) { String::new() } else { format!("{level}: ") };
         self.untrusted(&format!("{place}{level}{said}")).into_owned()
@@ -78,6 +79,7 @@ pub(super) fn one_clean_line(text: &str) -> Cow<'_, str> {
     if !clean.chars().any(|c| is_line_end(c) || is_direction(c)) {
         return clean;
     }
+    // A line end becomes a blank, not nothing, so that words stay apart.
     let kept = clean.chars().filter(|c| !is_direction(*c));
     Cow::Owned(kept.map(|c| if is_line_end(c) { ' ' } else { c }).collect())
 }

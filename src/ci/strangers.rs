@@ -18,6 +18,7 @@ pub fn why_nobody_is_asked(env: Lookup<'_>) -> Option<String> {
 /// Tells whether another CI system says that the job is about a fork.
 fn is_of_fork(env: Lookup<'_>) -> bool {
     let value = |name: &str| env(name).filter(|value| !value.is_empty());
+    // Absent where the job is about no merge request.
     let differ = |one: Option<String>, other: Option<String>| one.is_some() && one != other;
     let is_set = |name: &str| value(name).is_some_and(|value| !value.eq_ignore_ascii_case("false"));
     differ(value("CI_MERGE_REQUEST_SOURCE_PROJECT_ID"), value("CI_PROJECT_ID"))

@@ -72,6 +72,7 @@ impl CiService for Teamcity {
             if !matches!(digest.end_kind(), EndKind::Success | EndKind::NotRun | EndKind::HandedOff) {
                 let identity = format!("ll-loop {}", digest.loop_name());
                 let sentence = head(&digest.sentence(), MAX_DESCRIPTION).to_owned();
+                // The server takes an identity of at most 60 characters.
                 let problem = [("description", sentence), ("identity", head(&identity, 60).to_owned())];
                 writeln!(log, "{}", message("buildProblem", &problem))?;
             }
@@ -144,6 +145,7 @@ fn escaped(text: &str) -> String {
             '|' | '\'' | '[' | ']' => out.extend(['|', c]),
             '\n' => out.push_str("|n"),
             '\r' => out.push_str("|r"),
+            // TeamCity ends a line at these, too.
             '\u{85}' | '\u{2028}' | '\u{2029}' => {
                 let _ = write!(out, "|0x{:04x}", u32::from(c));
             }

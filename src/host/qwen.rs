@@ -68,6 +68,7 @@ impl Host for Qwen {
             Access::ReadShell => Some(EDITS),
             Access::ReadOnly => Some(ALL_BUT_READING),
         };
+        // An unknown version is taken for the newest.
         let knows_fallback = terms.version.is_none_or(|version| version >= TAKES_FALLBACK);
         let more = [
             ("--model", prompt.model),
@@ -90,6 +91,8 @@ impl Host for Qwen {
             ("--model", question.model.as_deref()),
             ("--json-schema", Some(schema.as_str())),
         ];
+        // A verdict needs no tools that ask, and nobody goes on with the question, so nothing is
+        // recorded.
         call("--chat-recording=false", HostSettings::User, &more, &question.prompt)
     }
 
@@ -114,6 +117,7 @@ fn reader() -> StreamReader<ClaudeMessages> {
 fn failure_of(exit_code: i32) -> Option<Kind> {
     match exit_code {
         41 | 44 | 52 => Some(Failure::Unavailable),
+        // These two come without a result, so the exit code is all there is.
         53 => Some(Failure::OutOfTurns),
         55 => Some(Failure::OverBudget),
         _ => None,
@@ -125,6 +129,7 @@ fn failure_of(exit_code: i32) -> Option<Kind> {
 fn refusal(result: &Map<String, Value>, said: &str) -> Option<Failure> {
     let is_error = result.get("is_error").and_then(Value::as_bool) == Some(true);
     let status = said.strip_prefix("[API Error: ").and_then(|rest| rest.get(..3)?.parse().ok());
+    // Without a single turn, the service was not even asked: no account, or a wrong key.
     let has_begun = result.get("num_turns").and_then(Value::as_u64) != Some(0);
     let unbegun = || (!has_begun).then_some(Failure::Unavailable as Kind);
     let failure = status.and_then(status_failure).or_else(unbegun).filter(|_| is_error)?;

@@ -59,6 +59,7 @@ impl Role {
             (At::Unreadable, _) | (_, At::Unreadable) => Some(JudgeChange::Unreadable.into()),
             (At::Nothing, At::Nothing) => None,
             (At::File(_), At::Nothing) => {
+                // Of a file that is a judge in parts only, what is gone may not have been a judge.
                 self.is_a_whole().then(|| JudgeChange::Removed.into()).or_else(|| {
                     let gone = FileAt { mode: FileMode::File, bytes: Vec::new(), is_ignored: false };
                     self.assess(path, start, &At::File(gone), tree).map(|_| JudgeChange::Removed.into())
@@ -104,6 +105,8 @@ impl Role {
     /// A file that was not there at the start.
     fn of_new(&self, path: &str, end: &FileAt, tree: &dyn Tree) -> Option<Assessed> {
         let kind = match self {
+            // What the check makes itself has no say in it, but what was there already and is newer
+            // than its sources is not made again.
             Self::Product if !tree.was_made_at_last(path) => {
                 let also = Some("it was there before the check that passed would have made it".to_owned());
                 return Some(Assessed { kind: JudgeChange::Shadows, also });
@@ -121,6 +124,7 @@ impl Role {
             }
             // Another name for the program that was run until now.
             Self::Program(Some(elsewhere))
+                // A link to the very program that was run before changes nothing.
                 if end.mode == FileMode::Link && end.bytes == elsewhere.as_bytes() =>
             {
                 JudgeChange::Installed
@@ -139,10 +143,12 @@ impl Role {
             }
             Self::Shadow | Self::Library | Self::Named(JudgeKind::Shadow) => JudgeChange::Shadows,
             Self::Named(JudgeKind::Config) => JudgeChange::Weakens,
+            // What git ignores is in no commit, so it is not the work either.
             Self::Declared | Self::Named(JudgeKind::Test | JudgeKind::Workflow) if end.is_ignored => {
                 return None;
             }
             Self::Named(JudgeKind::Test) => return Some(of_new_test(path, end)),
+            // A new configuration has no state of the start to be compared with.
             // What the commit's own checks name already and lack: to make it is the work.
             Self::Instruction
             | Self::Product
@@ -178,6 +184,7 @@ impl Role {
             && start.mode == FileMode::Executable
             && end.mode == FileMode::File;
         let is_kept = |mode: FileMode| mode == FileMode::File || mode == FileMode::Executable;
+        // A file that became a link, or the other way round, may now be anything.
         if start.mode != end.mode && (is_program || is_disarmed || !is_kept(start.mode) || !is_kept(end.mode))
         {
             return Some(JudgeChange::Mode.into());
@@ -185,6 +192,7 @@ impl Role {
         if start.bytes == end.bytes {
             return None;
         }
+        // Bytes that are not text can only be the same or not.
         let (Ok(old), Ok(new)) = (str::from_utf8(&start.bytes), str::from_utf8(&end.bytes)) else {
             return Some(JudgeChange::Edited.into());
         };
@@ -226,6 +234,7 @@ fn is_of_dependencies(path: &str) -> bool {
 /// Tells whether two texts of a configuration differ in how they are laid out alone.
 fn says_the_same(path: &str, old: &str, new: &str) -> bool {
     let json = |text: &str| serde_json::from_str::<Value>(text).ok();
+    // Order and layout of a configuration say nothing, so a formatter must not look like a cheat.
     let toml = |text: &str| toml::from_str::<toml::Table>(text).ok();
     match extension(path) {
         Some("json") => json(old).is_some_and(|old| Some(old) == json(new)),
@@ -236,6 +245,7 @@ fn says_the_same(path: &str, old: &str, new: &str) -> bool {
 
 /// Tells whether a list of exceptions has lost some, and nothing else happened to it.
 fn are_fewer(start: &str, end: &str) -> bool {
+    // Baselines list an exception with how often it occurs.
     let count = |line: &str| line.chars().filter(char::is_ascii_digit).collect::<String>().parse::<u64>();
     let words = |line: &str| line.chars().filter(|sign| !sign.is_ascii_digit()).collect::<String>();
     // Of the same exception, as often or less often.
@@ -243,6 +253,7 @@ fn are_fewer(start: &str, end: &str) -> bool {
         old == new
             || (words(old) == words(new) && count(old).is_ok_and(|old| count(new).is_ok_and(|new| new < old)))
     };
+    // In the same order, so that an exception that was added never passes for one that was there.
     let mut rest = start.lines();
     end.lines().all(|line| rest.any(|old| is_left(old, line)))
 }
@@ -250,6 +261,7 @@ fn are_fewer(start: &str, end: &str) -> bool {
 /// A new test, or something else among the tests: a helper, a hook and a package are code that may have a say in all of them.
 fn of_new_test(path: &str, end: &FileAt) -> Assessed {
     let text = String::from_utf8_lossy(&end.bytes);
+    // A script that can be run may be a runner or a hook, whatever its name.
     let is_script = end.mode == FileMode::Executable || text.starts_with("#!");
     let is_case = CATALOG.is_case_or_data(path) && (CATALOG.language(path).is_some() || !is_script);
     if let Some(why) = of_others(path, &text) {
@@ -284,6 +296,7 @@ fn of_parts(old: &str, new: &str, wanted: &PartSelection<'_>, grows: bool) -> Op
     let of = |text: &str| if text.is_empty() { Some(Vec::new()) } else { parts(text, wanted) };
     let is_same = match (of(old), of(new)) {
         (Some(old), Some(mut new)) => {
+            // Only what a whole set of lints is inherited by is known to take nothing away.
             new.retain(|part| old.contains(part) || !INHERITED.contains(&part.as_str()));
             if grows { is_grown(&old, &new) } else { old == new }
         }

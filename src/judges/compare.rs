@@ -57,12 +57,15 @@ pub fn is_by_name(path: &str) -> bool {
 /// Tells what became of the judges.
 pub fn look(comparison: &TreeComparison<'_>) -> JudgesFound {
     let known = KnownJudges::of(comparison);
+    // In order and each once, so that the same trees always give the same answer.
     let paths: BTreeSet<&String> = comparison.changed.iter().collect();
     let mut counts = MarkCounts::default();
     let mut looked = JudgeSearch::new();
     for path in paths {
         let (start, end) = (comparison.start.at(path), comparison.end.at(path));
         let roles = known.roles(path);
+        // Also where the file is no judge: a suppression within the work keeps a check from
+        // looking.
         counts.count(path, of_file(path, &start, &roles), of_file(path, &end, &roles));
         looked.take(path, &roles, &start, &end, comparison.end);
     }
@@ -80,6 +83,7 @@ fn of_file(path: &str, at: &At, roles: &[JudgeRole]) -> Vec<SuppressionMark> {
     let mut found = marks(path, &text, !roles.is_empty());
     let of_make: Option<Vec<_>> = roles.iter().map(|judge| judge.role.rules(path, &text)).collect();
     if let Some(lines) = of_make.filter(|_| !roles.is_empty()) {
+        // A suppression in a rule that nobody runs suppresses nothing.
         // Of a Makefile, only what checks run is a judge.
         found.retain(|mark| lines.iter().flatten().any(|line| line.trim().starts_with(&mark.text)));
     }
@@ -173,6 +177,7 @@ impl<'a> KnownJudges<'a> {
     }
 
     fn by_name(&self, path: &str, roles: &mut Vec<JudgeRole>) {
+        // Without a command that could be told to be a tester, every check may be one.
         // Without commands nobody knows who asks.
         let has_testers = !self.testers.is_empty() || self.states.is_empty();
         let of_testers = |role, why| JudgeRole { role, why, checks: self.testers.clone() };
@@ -181,6 +186,8 @@ impl<'a> KnownJudges<'a> {
             Some((kind @ JudgeKind::Test, what)) if has_testers => {
                 roles.push(of_testers(Role::Named(kind), what.clone()));
             }
+            // A module of Python is found by whatever program of Python a test starts, but a
+            // formatter loads none.
             Some((kind @ JudgeKind::Shadow, what)) if extension(path) == Some("py") => {
                 if has_testers {
                     roles.push(of_testers(Role::Named(kind), what.clone()));
@@ -268,6 +275,7 @@ struct FileInPart {
 
 impl FileInPart {
     fn of(path: &str, roles: &[JudgeRole], start: &At, end: &At) -> Option<Self> {
+        // A file that is also a judge as a whole is put back as a whole.
         if roles.iter().any(|judge| judge.role.selection(path).is_none()) {
             return None;
         }
@@ -322,6 +330,7 @@ impl JudgeSearch {
         }
         for judge in roles {
             let Some(assessed) = judge.role.assess(path, start, end, tree) else { continue };
+            // Whether it was there decides between putting back and taking out of the way.
             if *start == At::Nothing {
                 self.new.insert(path.to_owned());
             }
@@ -338,6 +347,7 @@ impl JudgeSearch {
 
     fn of(&mut self, path: &str) -> Option<&mut JudgeFile> {
         // They come by path.
+        // Paths come in order, so the last file is the only one that can be meant.
         self.found.files.last_mut().filter(|file| file.path == path)
     }
 
@@ -413,6 +423,7 @@ impl JudgeSearch {
     /// Returns the tests that were added, where they may need something that is put back or hidden.
     fn added(&self) -> AddedTests {
         if self.found.nothing_to_put_back() {
+            // Where nothing is put back or hidden, a second try would be the first one again.
             return AddedTests::default();
         }
         let is_in_part =
@@ -434,6 +445,7 @@ impl JudgeSearch {
             self.sources.insert(path.to_owned());
             return;
         };
+        // A suppression in a test weakens it, even where the test only grew.
         if file.kind.state() < JudgesState::Changed {
             file.kind = JudgeChange::Weakens;
             file.why.push_str("; it has a suppression");

@@ -52,17 +52,21 @@ pub(super) fn is_compared(command: &SimpleCommand, all: &[SimpleCommand], text: 
     let Some(last) = last_of_pipeline(command, all) else { return false };
     let is_piped = last.range != command.range;
     if is_piped && counts(last) {
+        // `… | grep -c x` asks how much there is of something, and not what it ought to be.
         return false;
     }
     match &command.output {
         CommandOutput::Shown => is_piped && compares(last),
         CommandOutput::Written(file) => {
             let behind = all.iter().filter(|other| other.range.start > command.range.end);
+            // All that reads the file has to compare it. One `cat` more, and it may be anything.
             let mut reading = behind.filter(|other| other.values().contains(&Some(file))).peekable();
             reading.peek().is_some() && reading.all(compares)
         }
         CommandOutput::Substituted => match around(command, all) {
             Some(around) => compares(around),
+            // What is printed becomes part of a word; only the command around that word can compare
+            // it.
             None => variable(command, text).is_some_and(|name| is_variable_compared(name, all, text)),
         },
     }
@@ -104,6 +108,7 @@ fn is_variable_compared(name: &str, all: &[SimpleCommand], text: &str) -> bool {
     };
     let is_shown = |command: &SimpleCommand| {
         matches!(command.values().first(), Some(Some("echo" | "printf" | "cat")))
+            // Printed to the log, for people, says nothing about the check.
             && command.after != Some(ShellOperator::Pipe)
     };
     let asking = all.iter().filter(|command| text.get(command.range.clone()).is_some_and(names));
@@ -118,6 +123,8 @@ fn compares(command: &SimpleCommand) -> bool {
     let program = program.rsplit('/').next().unwrap_or(program);
     let is_comparer =
         COMPARERS.contains(&program) || COMPARING.iter().any(|begin| program.starts_with(begin));
+    // Compared with nothing, or with a word for success, the output is a verdict and its command a
+    // judge.
     is_comparer && !counts(command) && !values[1..].iter().flatten().any(|word| is_verdict(word))
 }
 
@@ -134,6 +141,7 @@ fn is_verdict(word: &str) -> bool {
 fn counts(command: &SimpleCommand) -> bool {
     let values = command.values();
     let is_counting = |word: &&str| {
+        // Short options may come together, as in `-qv`.
         matches!(*word, "--count" | "--invert-match")
             || word
                 .strip_prefix('-')

@@ -98,6 +98,7 @@ impl Decode for Declared {
             NodeValue::List(items) => {
                 let files = Vec::decode(node, path, out)?;
                 let rules = JudgeRules { files, ..Self::default().rules };
+                // `judges: []` is the way to say that there are none.
                 Some(Self { rules, are_none: items.is_empty() })
             }
             NodeValue::Map(_) => {

@@ -204,6 +204,7 @@ impl JudgesFound {
         let changed = self.files.iter().filter(|file| file.kind.state() >= JudgesState::Changed);
         let named: Vec<&str> = changed.flat_map(|file| &file.checks).map(String::as_str).collect();
         let is_doubted = |state: &&str| !self.suppressions.is_empty() || named.contains(state);
+        // A suppression has no check that it belongs to.
         all.iter().map(String::as_str).filter(is_doubted).collect()
     }
 

@@ -6,14 +6,17 @@ use super::pattern::{PathPattern, PathSet};
 /// and it speaks of what is below its folder.
 pub(super) fn hides<'t>(path: &str, start: &str, end: &str, tracked: &'t [String]) -> Option<&'t str> {
     let folder = match path {
+        // It lies in the git directory and speaks of the whole tree.
         ".git/info/exclude" => "",
         _ => path.rsplit_once('/').map_or("", |(folder, _)| folder),
     };
     let known: Vec<&str> = entries(start).collect();
     let new: Vec<PathPattern> = entries(end)
+        // A negated entry shows more and hides nothing.
         .filter(|entry| !known.contains(entry) && !entry.starts_with('!'))
         .filter_map(|entry| PathPattern::parse(entry).ok())
         .collect();
+    // But one that is gone may hide what it showed.
     let is_gone = |entry: &&str| entry.starts_with('!') && !entries(end).any(|other| other == *entry);
     let shown_before: Vec<PathPattern> = known
         .iter()

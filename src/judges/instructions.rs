@@ -212,6 +212,8 @@ struct Follow<'f> {
 
 impl Follow<'_> {
     fn add(&mut self, path: String, part: InstructionPart) {
+        // Whatever comes after is not looked for; the number only keeps a hostile tree from holding
+        // up the run.
         if self.found.all.len() < MOST {
             self.found.all.insert(Instruction { path, part, state: self.command.state.to_owned() });
         }
@@ -236,6 +238,7 @@ impl Follow<'_> {
     /// Follows a text of shell that is run in a directory.
     fn text(&mut self, text: &str, directory: &str, depth: usize) {
         let place = (directory.to_owned(), text.to_owned(), self.search.clone());
+        // A script may call itself, and two may call each other.
         if depth > DEEPEST || !self.seen.insert(place) {
             return;
         }
@@ -244,6 +247,8 @@ impl Follow<'_> {
         for command in &all {
             // A word that depends on something is none that leads anywhere.
             let words: Vec<&str> = command.values().iter().map(|value| value.unwrap_or("\0")).collect();
+            // A `cd` to where nobody knows stays where it is: guessing another place would miss
+            // everything below.
             if let ["cd" | "pushd", to] = words[..] {
                 directory = resolved(&directory, to).unwrap_or(directory);
                 continue;
@@ -268,6 +273,7 @@ impl Follow<'_> {
 
     /// Follows the words of a command.
     fn words(&mut self, words: &[&str], directory: &str, depth: usize) {
+        // `uv run` and the like are programs too, and may lie in the tree.
         let (behind, folders) = behind_wrappers(words);
         if let (Some(wrapper), true) = (words.first(), behind.len() < words.len()) {
             self.called(wrapper, directory, depth);
@@ -294,6 +300,7 @@ impl Follow<'_> {
             }
         }
         let around = self.search.clone();
+        // In front of the rest: a wrapper looks into its own folder before `PATH`.
         self.search.splice(0..0, places);
         follow(self);
         self.search = around;
@@ -308,6 +315,7 @@ impl Follow<'_> {
             return;
         }
         // A word that depends on something is none that is looked for.
+        // The value of a template or a variable is not known before the run.
         if program.contains('\0') {
             return;
         }
@@ -316,6 +324,7 @@ impl Follow<'_> {
             |place: &String| Some(format!("{place}/{program}")).filter(|path| self.tree.file(path).is_some());
         let outside = self.search.iter().position(|place| is_outside(&place) && there(place).is_some());
         let elsewhere = outside.and_then(|at| there(&self.search[at]));
+        // Directories behind the one where the program was found outside are never reached.
         let before = self.search[..outside.unwrap_or(self.search.len())].iter();
         let inside: Vec<String> =
             before.filter(|place| !is_outside(place)).map(|folder| joined(folder, program)).collect();
@@ -327,6 +336,7 @@ impl Follow<'_> {
 
     fn run(&mut self, words: &[&str], directory: &str, depth: usize) {
         let Some((program, arguments)) = words.split_first() else { return };
+        // `find -exec` runs what stands behind it.
         if let Some(at) = arguments.iter().position(|word| matches!(*word, "-exec" | "-execdir" | "-ok")) {
             self.words(&arguments[at + 1..], directory, depth);
         }
@@ -334,6 +344,7 @@ impl Follow<'_> {
         self.called(program, directory, depth);
         let name = plain_name(program);
         let is_followed = match name {
+            // It is run within the shell, and an `exit` in it ends the whole check.
             "source" | "." => {
                 let file = arguments.first().and_then(|file| resolved(directory, file));
                 if let Some(path) = file {
@@ -379,9 +390,11 @@ impl Follow<'_> {
     /// Adds a program of the tree, and follows it where a shell reads it. A link is followed to where it leads.
     fn program(&mut self, path: &str, part: &InstructionPart, is_shell: bool, directory: &str, depth: usize) {
         let mut path = path.to_owned();
+        // Its output is compared, so it is the work, unless its path says that it checks.
         if self.is_compared && *part == InstructionPart::Whole && !is_named_as_a_check(&path) {
             return;
         }
+        // Links are followed a few times, as links can go in a circle.
         for _ in 0..DEEPEST {
             let is_product = *part == InstructionPart::Whole && self.products.contains(&path);
             self.add(path.clone(), if is_product { InstructionPart::Product } else { part.clone() });
@@ -396,6 +409,7 @@ impl Follow<'_> {
         let Some(text) = self.content(&path) else { return };
         let shebang = text.lines().next().unwrap_or_default();
         let is_of_shell = |word: &str| SHELLS.contains(&word.rsplit('/').next().unwrap_or_default());
+        // Without a first line that says otherwise, the shell reads a program itself.
         let is_named = !shebang.starts_with("#!") || shebang[2..].split_whitespace().any(is_of_shell);
         if is_shell && is_named {
             self.text(&text, directory, depth + 1);
@@ -418,12 +432,15 @@ impl Follow<'_> {
                     let Some(module) = words.next() else { return false };
                     return self.module(module, arguments, directory, depth);
                 }
+                // `-c` and its kin, such as `-ec`: the text follows.
                 _ if is_shell && word.starts_with('-') && !word.starts_with("--") && word.ends_with('c') => {
                     let Some(text) = words.next() else { return false };
                     self.text(text, directory, depth + 1);
                     return true;
                 }
+                // A program within the words has no file.
                 "-e" | "-c" | "--eval" if !is_shell => return false,
+                // `-o pipefail`: the option takes a word.
                 _ if is_shell && word.starts_with('-') && word.ends_with('o') => drop(words.next()),
                 "-O" | "-W" | "-X" | "-r" | "--require" | "--import" | "-I" => drop(words.next()),
                 "run" if matches!(name, "deno" | "bun") => {}
@@ -437,6 +454,7 @@ impl Follow<'_> {
     /// Adds a module of Python that lies in the tree. Any other one is a tool.
     fn module(&mut self, module: &str, arguments: &[&str], directory: &str, depth: usize) -> bool {
         let path = module.replace('.', "/");
+        // `-m` runs the `__main__` of a package, or a module; the `__init__` of a package runs before both.
         let places = [format!("{path}/__main__.py"), format!("{path}.py"), format!("{path}/__init__.py")];
         let mut is_there = false;
         for place in places {
@@ -447,6 +465,8 @@ impl Follow<'_> {
         }
         if !is_there {
             let behind = arguments.iter().skip_while(|word| **word != module).copied().collect::<Vec<_>>();
+            // As deep as can be: a tool behind `-m` is looked up, and not followed into other
+            // scripts.
             self.words(&behind, directory, depth + DEEPEST);
         }
         true
@@ -461,6 +481,7 @@ impl Follow<'_> {
                 "-C" | "--directory" => {
                     directory = words.next().and_then(|to| resolved(&directory, to)).unwrap_or(directory);
                 }
+                // `-j 4`, but also `-j` alone with a target behind it.
                 "-j" | "-l" => drop(words.next_if(|next| next.starts_with(|c: char| c.is_ascii_digit()))),
                 "-o" | "-W" | "-I" => drop(words.next()),
                 _ if word.starts_with('-') || word.contains('=') || word == "\0" => {}
@@ -469,8 +490,10 @@ impl Follow<'_> {
         }
         let names = match &file {
             Some(name) => vec![name.as_str()],
+            // The order in which GNU make looks for its file.
             None => vec!["GNUmakefile", "makefile", "Makefile"],
         };
+        // All are added: a `GNUmakefile` that is new takes the place of the `Makefile`.
         for name in names {
             let Some(path) = resolved(&directory, name) else { continue };
             let Some(text) = self.content(&path) else {
@@ -478,6 +501,7 @@ impl Follow<'_> {
                 self.add(path, InstructionPart::Shadow);
                 continue;
             };
+            // Not the whole file: a rule that no check needs is the work.
             self.add(path, InstructionPart::Targets(targets.clone()));
             let mut included = BTreeSet::new();
             let parsed = Makefile::parse(&self.with_included(&text, &directory, &mut included));
@@ -488,9 +512,12 @@ impl Follow<'_> {
             for path in included {
                 self.add(path, InstructionPart::Targets(all.clone()));
             }
+            // A rule without a recipe makes nothing.
             let makes = needed.iter().filter(|rule| !rule.recipe.is_empty()).flat_map(|rule| &rule.targets);
             self.products.extend(makes.filter_map(|target| resolved(&directory, target)));
             for line in needed.iter().flat_map(|rule| &rule.recipe) {
+                // Signs in front of a recipe's line are for make: not to print it, and not to mind
+                // its failure.
                 let line = line.trim_start_matches(['@', '-', '+']);
                 // `$$` is a dollar of the shell, `$(…)` a text of make's own.
                 let line = line
@@ -515,6 +542,7 @@ impl Follow<'_> {
                 whole.extend([line, "\n"]);
             }
             for path in paths {
+                // A file may include itself.
                 let is_new = included.len() < MOST && included.insert(path.clone());
                 if let Some(text) = self.content(&path).filter(|_| is_new) {
                     whole.push_str(&self.with_included(&text, directory, included));
@@ -552,6 +580,7 @@ impl Follow<'_> {
                 }
                 "-w" | "--workspace" | "-F" | "--filter" => drop(words.next()),
                 "--" => break,
+                // `npm run test` and `npm test` are the same.
                 "run" | "run-script" => {}
                 _ if word.starts_with('-') => {}
                 "t" | "tst" => names.push("test"),
@@ -569,6 +598,7 @@ impl Follow<'_> {
             }
             return is_program;
         }
+        // npm runs `pretest` and `posttest` around `test`.
         let names = [format!("pre{name}"), (*name).to_owned(), format!("post{name}")];
         let keys = names.iter().map(|name| format!("scripts.{name}")).collect();
         self.add(path, InstructionPart::Keys(keys));
@@ -604,6 +634,7 @@ impl Follow<'_> {
         let script = &scripts[name];
         let lines = script.as_array().map_or(std::slice::from_ref(script), Vec::as_slice);
         for line in lines.iter().filter_map(Value::as_str).filter(|_| depth < DEEPEST) {
+            // In composer, `@name` calls another script.
             match line.strip_prefix('@') {
                 Some(called) if !scripts[called].is_null() => {
                     self.commands_of_composer(scripts, called, directory, depth + 1);
@@ -673,6 +704,7 @@ impl Follow<'_> {
 
     /// Adds what `go run` builds of the tree.
     fn go(&mut self, arguments: &[&str], directory: &str) -> bool {
+        // Any other command of `go` runs what is installed or builds the work.
         let ["run", rest @ ..] = arguments else { return false };
         let package = rest.iter().find(|word| word.starts_with('.'));
         if let Some(path) = package.and_then(|package| resolved(directory, package)) {
@@ -749,6 +781,7 @@ fn behind_wrappers<'w>(words: &'w [&'w str]) -> (&'w [&'w str], Vec<&'static str
         let mut at = wrapper.words.len();
         while let Some(word) = words.get(at) {
             let is_set = crate::shell::command::is_assignment(word);
+            // An option of the wrapper, with the word that it takes, is not the program.
             match wrapper.valued.contains(word) {
                 true => at += 2,
                 false if word.starts_with('-') || is_set => at += 1,
@@ -786,6 +819,8 @@ fn below<'t>(text: &'t str, name: &str) -> Vec<&'t str> {
 pub(super) fn plain_name(program: &str) -> &str {
     let name = program.rsplit('/').next().unwrap_or(program);
     let plain = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+    // Only interpreters carry their version in their names; `md5sum` and `7z` are names as they
+    // stand.
     if matches!(plain, "python" | "pypy" | "ruby" | "php" | "perl" | "lua") { plain } else { name }
 }
 
@@ -796,6 +831,8 @@ fn joined(folder: &str, name: &str) -> String {
 /// Returns a path from the root of the repository, of one that is read in a directory; none for one that leads out of it.
 pub(super) fn resolved(directory: &str, path: &str) -> Option<String> {
     if path.starts_with(['/', '~', '-']) || path.is_empty() || path.contains(['\0', '$', '*']) {
+        // What leads out of the repository is not the run's to change. With a variable in it,
+        // nobody knows where it leads.
         return None;
     }
     let mut parts: Vec<&str> = directory.split('/').filter(|part| !part.is_empty()).collect();

@@ -358,6 +358,7 @@ impl JudgeCatalog {
     /// Returns the row of a judge as a whole, the most telling kind first.
     pub(super) fn file(&self, path: &str) -> Option<&FileRow> {
         let all = self.files.iter().filter(|row| row.means(path));
+        // The kinds are declared in this order: what can do most comes first.
         let first = all.min_by_key(|row| row.kind)?;
         // A configuration among the files that a test reads configures nothing.
         let is_example = is_material(path) && first.kind != JudgeKind::Test;

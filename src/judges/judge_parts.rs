@@ -76,10 +76,12 @@ fn at_key(value: &Value, way: &[&str], at: &mut String, found: &mut Vec<String>)
     let Some((first, rest)) = way.split_first() else {
         // Items of a list are parts of their own, so that more of them can be told from less.
         match value {
+            // So that a list that only grew can be told from one that lost an item.
             Value::Array(items) => found.extend(items.iter().map(|item| format!("{at} = {item}"))),
             Value::Object(entries) if !entries.is_empty() => {
                 let mut entries: Vec<_> =
                     entries.iter().map(|(key, item)| format!("{at}.{key} = {item}")).collect();
+                // Keys of a mapping have no order that means anything.
                 entries.sort();
                 found.extend(entries);
             }
@@ -166,6 +168,7 @@ pub(super) fn block_ranges(text: &str, pattern: &Regex, language: Option<&Langua
 }
 
 fn tag(begin: &str) -> Option<&str> {
+    // Components of markup keep scripts and tests within tags.
     begin.strip_prefix('<')
 }
 
@@ -187,6 +190,7 @@ fn end_of_braces(lines: &[String], from: usize, column: usize) -> usize {
                 '}' => depth = depth.saturating_sub(1),
                 '(' | '[' => brackets += 1,
                 ')' | ']' => brackets = brackets.saturating_sub(1),
+                // A declaration such as `mod tests;` ends before any brace.
                 ';' if !is_open && brackets == 0 => return at,
                 _ => {}
             }
@@ -195,6 +199,7 @@ fn end_of_braces(lines: &[String], from: usize, column: usize) -> usize {
             }
         }
     }
+    // Never closed: the rest of the file may be part of it.
     if is_open { lines.len() - 1 } else { from }
 }
 
@@ -238,6 +243,7 @@ pub(super) fn prompt_ranges(text: &str, pattern: &Regex) -> Vec<Range<usize>> {
     let mut found: Vec<Range<usize>> = Vec::new();
     let mut is_inside = false;
     for (at, line) in text.lines().enumerate() {
+        // A blank line or the end of the docstring ends what is expected.
         let ends = line.trim().is_empty() || line.contains("\"\"\"") || line.contains("'''");
         let goes_on = is_inside && !ends;
         is_inside = pattern.is_match(line) || goes_on;

@@ -29,6 +29,7 @@ const SPECIAL: [&str; 6] = [".IGNORE", ".ONESHELL", ".POSIX", ".DEFAULT", ".DELE
 impl Makefile {
     /// Reads one. A line that goes on below is one line.
     pub(super) fn parse(text: &str) -> Self {
+        // A backslash at the end joins lines before anything else is read.
         let joined = text.replace("\\\r\n", " ").replace("\\\n", " ");
         let mut file = Self::default();
         for line in joined.lines() {
@@ -38,6 +39,7 @@ impl Makefile {
     }
 
     fn take(&mut self, line: &str) {
+        // Without a rule above it, make refuses the line, so it is nobody's.
         if let Some(command) = line.strip_prefix('\t') {
             if let Some(rule) = self.rules.last_mut() {
                 rule.recipe.push(command.trim().to_owned());
@@ -53,6 +55,7 @@ impl Makefile {
                 self.variables.entry(name.to_owned()).or_default().push(plain.to_owned());
             }
             LineKind::Rule(targets, rest) => {
+                // What stands behind a semicolon is the first line of the recipe.
                 let (needs, recipe) = rest.split_once(';').unwrap_or((rest, ""));
                 let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
                 let recipe = Some(recipe.trim()).filter(|recipe| !recipe.is_empty());
@@ -65,6 +68,7 @@ impl Makefile {
 
     /// Returns the rules that some targets need, themselves included; those of the first target where none is named.
     pub(super) fn needed(&self, targets: &[String]) -> Vec<&MakeRule> {
+        // A target that begins with a dot is never the default one.
         let first = self.rules.iter().flat_map(|rule| &rule.targets).find(|target| !target.starts_with('.'));
         let mut waiting: Vec<&str> = match targets {
             [] => first.map(String::as_str).into_iter().collect(),
@@ -75,6 +79,7 @@ impl Makefile {
             for (at, rule) in self.rules.iter().enumerate() {
                 if rule.makes(target) && known.insert(at) {
                     waiting.extend(rule.needs.iter().map(String::as_str));
+                    // A recipe may call make again for other targets of the same file.
                     waiting.extend(rule.recipe.iter().flat_map(|line| made_by(line)));
                 }
             }
@@ -85,6 +90,7 @@ impl Makefile {
     /// Returns the variables that texts read, and those that these read in turn.
     fn read<'t>(&self, texts: impl Iterator<Item = &'t str>) -> BTreeSet<&str> {
         let mut waiting: Vec<String> = texts.flat_map(names).collect();
+        // Nobody has to name these for them to count.
         waiting.extend(OF_ALL.map(str::to_owned));
         let mut known = BTreeSet::new();
         while let Some(name) = waiting.pop() {
@@ -102,6 +108,7 @@ impl MakeRule {
         let is_special = |made: &String| SPECIAL.contains(&made.as_str());
         let fits = |made: &String| match made.split_once('%') {
             Some((start, end)) => {
+                // The stem of a pattern has at least one character.
                 target.len() > start.len() + end.len() && target.starts_with(start) && target.ends_with(end)
             }
             None => made == target,
@@ -122,6 +129,7 @@ fn kind(line: &str) -> LineKind<'_> {
     let equals = words.find('=');
     match (colon, equals) {
         (colon, Some(equals))
+            // `a: b = c` sets a variable for one target; `a := b` sets one for all.
             if colon.is_none_or(|colon| equals <= colon + 3 && is_assigned(&words[colon..]))
                 || colon > Some(equals) =>
         {
@@ -162,6 +170,7 @@ pub(super) fn included(line: &str) -> impl Iterator<Item = &str> {
     let plain = line.split('#').next().unwrap_or("");
     let mut words = plain.split_whitespace();
     let includes = matches!(words.next(), Some("include" | "-include" | "sinclude"));
+    // A line that begins with a tab is a recipe.
     words.filter(move |_| includes && !line.starts_with('\t'))
 }
 

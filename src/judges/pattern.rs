@@ -45,6 +45,8 @@ impl PathPattern {
         }
         let (trimmed, is_local) = source.strip_prefix("./").map_or((source, false), |rest| (rest, true));
         let plain = trimmed.trim_end_matches('/');
+        // As git has it: with a slash in front of its last part, a pattern holds from the root
+        // alone.
         let is_anchored = is_local || plain.contains('/');
         let plain = plain.strip_prefix('/').unwrap_or(plain);
         if plain.is_empty() {
@@ -54,6 +56,7 @@ impl PathPattern {
             return Err(PatternError::Outside);
         }
         let glob = if is_anchored { plain.to_owned() } else { format!("**/{plain}") };
+        // A folder means all that is in it.
         let mut globs = vec![compiled(&format!("{glob}/**"))?];
         if !trimmed.ends_with('/') {
             globs.push(compiled(&glob)?);
@@ -63,6 +66,7 @@ impl PathPattern {
 }
 
 fn compiled(glob: &str) -> Result<Glob, PatternError> {
+    // Without this, `*` would match a slash as well.
     let built = GlobBuilder::new(glob).literal_separator(true).backslash_escape(true).build();
     built.map_err(|error| PatternError::Glob(error.kind().to_string()))
 }
@@ -110,6 +114,7 @@ impl PathSet {
         for glob in patterns.into_iter().flat_map(|pattern| &pattern.globs) {
             builder.add(glob.clone());
         }
+        // Each pattern was compiled alone before, so only their sum can be too large.
         Self(builder.build().unwrap_or_else(|_| GlobSet::empty()))
     }
 

@@ -43,6 +43,7 @@ fn json(text: &str) -> Option<Value> {
 /// Reads TOML as JSON. A date has no form there.
 fn of_toml(text: &str) -> Option<Value> {
     let table: toml::Table = toml::from_str(text).ok()?;
+    // JSON has no dates, so one would come back as a text: another value.
     let has_date = text.contains('T') && table.values().any(holds_date);
     if has_date { None } else { serde_json::to_value(table).ok() }
 }
@@ -118,12 +119,15 @@ fn of_sections(start: &str, end: &str, keys: &[String]) -> String {
         }
         found
     };
+    // Behind the file, since the place where a section stood may be gone. Only its name counts.
     lines(end, false) + &lines(start, true)
 }
 
 /// Puts each part of the start in the place of the one that follows as many others at the end.
 fn one_by_one(start: &str, end: &str, ranges: &dyn Fn(&str) -> Vec<Range<usize>>) -> Option<String> {
     let (old, new) = (ranges(start), ranges(end));
+    // As many as before, so each knows its place. With more or fewer, which belongs to which is a
+    // guess.
     if old.len() != new.len() {
         return None;
     }
@@ -146,6 +150,8 @@ fn one_by_one(start: &str, end: &str, ranges: &dyn Fn(&str) -> Vec<Range<usize>>
 fn at_the_end(start: &str, end: &str, ranges: &dyn Fn(&str) -> Vec<Range<usize>>) -> Option<String> {
     let (old, new) = (ranges(start), ranges(end));
     let (start, end): (Vec<&str>, Vec<&str>) = (start.lines().collect(), end.lines().collect());
+    // Within something else, such as a class, a block at the end of the file would be another
+    // thing.
     let is_outermost = |lines: &[&str], range: &Range<usize>| !lines[range.start].starts_with([' ', '\t']);
     let are_outermost = old.iter().all(|range| is_outermost(&start, range))
         && new.iter().all(|range| is_outermost(&end, range));

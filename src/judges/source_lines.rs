@@ -63,6 +63,7 @@ impl<'t> Cutter<'t> {
                 self.inside = Inside::Code;
                 self.skip(close.len());
             }
+            // Before the end of the text is looked for, as an escaped quote does not end it.
             Inside::Text { escape, .. } if !escape.is_empty() && self.rest().starts_with(escape) => {
                 self.take_text();
                 self.take_text();
@@ -79,11 +80,14 @@ impl<'t> Cutter<'t> {
     /// Takes what opens a comment or a text, if something here does.
     fn opens(&mut self, language: &'t Language) -> bool {
         let rest = self.rest();
+        // Block comments come first: in many languages their sign begins like that of a line
+        // comment.
         if let Some([open, close]) = language.block.iter().find(|[open, _]| rest.starts_with(open.as_str())) {
             self.skip(open.len());
             self.inside = Inside::Comment { close };
             return true;
         }
+        // Long texts come first: `"""` begins with `"`.
         let long = language.long.iter().map(|text| (text, true));
         let short = language.texts.iter().map(|text| (text, false));
         if let Some(([open, close, escape], is_long)) =
@@ -94,6 +98,7 @@ impl<'t> Cutter<'t> {
             return true;
         }
         let before = self.text[..self.at].chars().next_back();
+        // In a shell, `a#b` has no comment in it.
         let may_begin = !language.begins || before.is_none_or(char::is_whitespace);
         if let Some(open) = language.line.iter().find(|open| may_begin && rest.starts_with(open.as_str())) {
             self.skip(open.len());
@@ -138,6 +143,8 @@ impl<'t> Cutter<'t> {
         let Some(sign) = self.rest().chars().next() else { return };
         match (sign, self.inside) {
             ('\n', Inside::LineComment | Inside::Text { is_long: false, .. }) => {
+                // A text that is not closed on its line is closed by it, so that one stray quote
+                // does not swallow the file.
                 self.end_line();
                 self.inside = Inside::Code;
             }
@@ -163,6 +170,8 @@ fn letter(rest: &str) -> Option<usize> {
     let (_, first) = signs.next()?;
     let end = if first == '\\' {
         signs.next()?;
+        // At most an escape such as `'\u{10ffff}'`. Without a bound, a lifetime of Rust would look
+        // for its end all through the file.
         signs.take(9).find(|(_, sign)| *sign == '\'')?.0
     } else {
         signs.next().filter(|(_, sign)| *sign == '\'')?.0

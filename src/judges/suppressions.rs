@@ -36,6 +36,8 @@ pub(super) fn marks(path: &str, text: &str, is_judge: bool) -> Vec<SuppressionMa
         Some(SuppressionMark {
             line: at + 1,
             text: shown.chars().take(SHOWN).collect(),
+            // In code, the words within quotes do not count: a text that speaks of a suppression is
+            // none.
             sign: squeezed(if row.place == Where::Comment { &line.comment } else { &line.bare }),
             words: words(&line.code),
         })
@@ -79,6 +81,7 @@ impl MarkCounts {
     pub(super) fn count(&mut self, path: &str, start: Vec<SuppressionMark>, end: Vec<SuppressionMark>) {
         let mut left = start;
         for mark in end {
+            // Moved or indented anew, it is the same.
             let same = left.iter().position(|old| squeezed(&old.text) == squeezed(&mark.text));
             match same {
                 Some(at) => drop(left.remove(at)),
@@ -95,6 +98,7 @@ impl MarkCounts {
         let is_new = |(_, mark): &(String, SuppressionMark)| {
             let Some(gone) = self.gone.get_mut(&mark.sign) else { return true };
             let Some(at) = gone.iter().position(|old| is_alike(old, mark)) else { return true };
+            // Each old one excuses one new one, so that copies of a suppression are new.
             gone.remove(at);
             false
         };
@@ -107,6 +111,7 @@ fn is_alike(one: &SuppressionMark, other: &SuppressionMark) -> bool {
     let common = one.words.iter().filter(|word| other.words.contains(word)).count();
     let all = one.words.len() + other.words.len() - common;
     // Markers in lines of their own have few words, and stand where they stood.
+    // At least two fifths of all words are common.
     common * 5 >= all * 2
 }
 

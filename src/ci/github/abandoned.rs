@@ -48,10 +48,12 @@ struct CancelledRuns {
 }
 
 fn end_cancelled(target: &ReportTarget) -> Result<(), ApiError> {
+    // `limit` is what Gitea and Forgejo call `per_page`.
     let query = [("status", "cancelled"), ("limit", MOST)];
     let runs: CancelledRuns = target.api().get(&target.path("/actions/runs"), &query)?;
     let mut seen = BTreeSet::new();
     for run in runs.workflow_runs {
+        // A run that was tried again is listed once for each attempt.
         if !seen.insert(run.id) || run.id.to_string() == target.run() {
             continue;
         }

@@ -67,6 +67,7 @@ impl Channel for CheckChannel {
     }
 
     fn end(&mut self, target: &ReportTarget, report: &FinalReport) -> Result<Option<String>, ApiError> {
+        // GitHub refuses a request with more annotations than a batch.
         let annotations: Vec<Value> = report.annotations.iter().filter_map(annotated).collect();
         let mut batches = annotations.chunks(BATCH);
         let output = CheckOutput::of(&report.digest, target.sha());
@@ -101,6 +102,7 @@ impl Channel for CheckChannel {
             beside.correct(id, beside.worded(&output), target)?;
         }
         // Of several check runs with one name, people see the newest.
+        // One of this CI run sees that by itself, as the later of two looks after it has written.
         for better in beside.better.iter().filter(|better| !better.is_elsewhere || better.id > id) {
             let output = CheckOutput { title: beside.sentence(), summary: better.summary.clone() };
             beside.correct(better.id, output, target)?;
@@ -147,6 +149,7 @@ impl NeighbourCheck {
         let mut beside = Self::nobody(own);
         let mut checks: Vec<ListedCheck> = Vec::new();
         for listed in target.api().list::<CheckList>(&path, &query).take(MAX_READ) {
+            // A server without check runs has none that could be better.
             let Some(check) = if_known(listed.map(Some))? else { break };
             // One that is not over corrects this one, where it has to.
             checks.extend(Some(check).filter(|check| check.conclusion.is_some()));
@@ -316,6 +319,7 @@ fn annotated(annotation: &Annotation) -> Option<Value> {
         "message": head(&annotation.message, MAX_MESSAGE),
     });
     if let (Some(column), Some(fields)) = (location.column, value.as_object_mut()) {
+        // An annotation with columns has to begin and end on one line.
         fields.insert("start_column".to_owned(), json!(column));
         fields.insert("end_column".to_owned(), json!(column));
     }

@@ -47,10 +47,13 @@ impl Dialect for WorkflowCommands {
     }
 
     fn disarmed<'a>(&self, line: &'a str) -> Cow<'a, str> {
+        // A line of ours may begin with text from outside, such as the name of a file.
         not_at_start(without_markers(line, MARKERS), &["::"])
     }
 
     fn block_start(&mut self, token: Option<String>) -> Option<String> {
+        // A replay prints the tokens of the log that it repeats; a run takes one that no action
+        // could know.
         let token = token.unwrap_or_else(random);
         let line = format!("::stop-commands::{token}");
         self.token = Some(token);
@@ -78,12 +81,14 @@ impl Dialect for WorkflowCommands {
         let mut properties = Vec::new();
         if let Some(location) = &annotation.location {
             properties.push(("file", location.file.clone()));
+            // Without a line, GitHub drops the columns.
             if let Some(line) = location.line {
                 properties.push(("line", line.to_string()));
                 properties.extend(location.column.map(|column| ("col", column.to_string())));
             }
         }
         properties.push(("title", annotation.title.clone()));
+        // Properties first lose the marks of the older grammar: escapes do not hide `##[`.
         let properties: Vec<String> = properties
             .iter()
             .map(|(key, value)| format!("{key}={}", escape_property(&without_markers(value, MARKERS))))
@@ -96,17 +101,21 @@ impl Dialect for WorkflowCommands {
     }
 
     fn mask(&self, value: &str) -> Option<String> {
+        // GitHub warns of an empty mask, and one blank would mask every blank of the log.
         (!value.trim().is_empty()).then(|| format!("::add-mask::{}", escape_data(value)))
     }
 }
 
 /// Escapes the data of a command.
 pub fn escape_data(text: &str) -> String {
+    // The percent sign as well, since the runner decodes what it reads.
     escaped(text, &['%', '\r', '\n'])
 }
 
 /// Escapes the value of a property; what the older grammar needs is escaped as well.
 pub fn escape_property(text: &str) -> String {
+    // The comma and the colon end a property; the older grammar also knows the semicolon and the
+    // bracket.
     escaped(text, &['%', '\r', '\n', ':', ',', ';', ']'])
 }
 

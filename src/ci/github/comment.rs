@@ -67,6 +67,7 @@ impl Channel for CommentChannel {
         let mut another: Option<String> = None;
         let us = pull_comments::own_name(target.api())?;
         let mut there = find(target, number, &marker, &us)?;
+        // Bounded, because each of many legs writes the same comment, and all of them look again.
         for _ in 0..TRIES {
             let theirs = there.as_ref().and_then(|(_, there)| worse(there, own, target));
             let theirs = theirs.or_else(|| stand_in.clone());
@@ -79,6 +80,7 @@ impl Channel for CommentChannel {
                     let now = read(target, id)?.unwrap_or_else(|| there_then.clone());
                     if now != there_then {
                         there = Some((id, now));
+                        // The newer text may be one that must stay, so it is judged again.
                         continue;
                     }
                     let path = target.path(&format!("/issues/comments/{id}"));
@@ -91,6 +93,8 @@ impl Channel for CommentChannel {
                     let Some(id) = made.get("id").and_then(Value::as_u64) else { break };
                     // Another run may have made one since the list was read: the first stays.
                     match find(target, number, &marker, &us)? {
+                        // Of two, every run keeps the first, so that all of them agree without a
+                        // word to each other.
                         Some(first) if first.0 < id => {
                             target.api().delete(&target.path(&format!("/issues/comments/{id}")))?;
                             there = Some(first);
@@ -108,6 +112,7 @@ impl Channel for CommentChannel {
                 }
                 // No server writes a comment on condition of what stands there. A run that came out worse may have written
                 // its own between our last look and our write, and does not look again; its status came before, and stays.
+                // Without an answer, the words of this run stand; they are true of it.
                 let Some(other) = commit_status::worse_run(target, own).ok().flatten() else { break };
                 stand_in = Some(in_place_of(&other, &marker, report.digest.loop_name()));
             }
@@ -142,6 +147,7 @@ fn worse(text: &str, own: &str, target: &ReportTarget) -> Option<StandingText> {
     let link = link(text)?;
     let mark = ReportMark::of_elsewhere(link, target)?;
     let is_failure = is_worse(&mark) && Rank::of(mark.own) == Rank::Bad;
+    // In that case a comment of a later job that passed would never turn green.
     // The comment has one report alone. Where statuses say that it was taken back since, it does not stand.
     let is_standing = is_failure && !commit_status::is_taken_back(link, target);
     is_standing.then(|| with(stands(WHAT)))
@@ -183,6 +189,8 @@ fn with_note(text: &str, why: &str) -> String {
 
 /// Returns the pull request of the event; a run that continues in a later job finds it by its commit (`--sha`).
 fn pull_request(target: &ReportTarget) -> Result<Option<u64>, ApiError> {
+    // An event without a pull request is about a branch. Only `--sha` says that another event began
+    // the run.
     if target.pull_request().is_some() || !target.names_its_commit() {
         return Ok(target.pull_request());
     }
@@ -194,6 +202,7 @@ fn pull_request(target: &ReportTarget) -> Result<Option<u64>, ApiError> {
 /// Returns the line that a comment of ours begins with, and no reader sees.
 fn marker(target: &ReportTarget) -> String {
     // Two hyphens in a row, or an angle bracket, could end the comment of HTML.
+    // Also at the end: the marker ends with a hyphen of its own.
     let name = target.subject_name().replace(['<', '>'], "-");
     let name = name.split('-').filter(|part| !part.is_empty()).collect::<Vec<_>>().join("-");
     format!("<!-- {name} -->")
@@ -203,6 +212,8 @@ fn body(marker: &str, summary: &str, url: &str) -> String {
     let (start, end) = (format!("{marker}\n"), format!("\n\n[The run]({url})\n"));
     let room = MAX_COMMENT.saturating_sub(start.len() + end.len());
     let summary = cut(summary, room, CUT);
+    // Cut before it is put together, because the end holds the link by which the next run knows
+    // this one.
     format!("{start}{}{end}", summary.as_deref().unwrap_or(CUT).trim_end())
 }
 
@@ -214,6 +225,7 @@ fn find(
     us: &str,
 ) -> Result<Option<(u64, String)>, ApiError> {
     let path = target.path(&format!("/issues/{number}/comments"));
+    // From the oldest on, so that of two the first is found.
     for comment in target.api().list::<Vec<WrittenComment>>(&path, &[]) {
         let WrittenComment { id, body, user } = comment?;
         let body = body.filter(|body| body.lines().next().is_some_and(|line| line.trim_end() == marker));

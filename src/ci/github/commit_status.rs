@@ -94,6 +94,7 @@ pub(super) fn end_waiting(target: &ReportTarget, text: &str) -> Result<(), ApiEr
     };
     let mut newest: BTreeMap<String, ListedStatus> = BTreeMap::new();
     for status in listed(target, MAX_READ)? {
+        // The newest under each name tells how the run stands; earlier ones are its history.
         if ReportMark::of_same_run(status.link(), target).is_some()
             && newest.get(&status.context).is_none_or(|known| known.id < status.id)
         {
@@ -109,8 +110,10 @@ pub(super) fn end_waiting(target: &ReportTarget, text: &str) -> Result<(), ApiEr
 /// Ends the status of a run that is over and could not do it itself, if its status is still what the run began with.
 pub(super) fn end_pending(target: &ReportTarget, text: &str) -> Result<(), ApiError> {
     let there = listed(target, MAX_READ_OF_OWN)?;
+    // GitHub takes names that differ in case alone for one.
     let ours = there.iter().filter(|listed| listed.context.eq_ignore_ascii_case(target.context()));
     let Some(newest) = ours.max_by_key(|listed| listed.id) else { return Ok(()) };
+    // A status that says anything else was ended by the run itself, or by somebody who knew more.
     if newest.state == "pending" && ReportMark::of_this_page(newest.link(), target).is_some() {
         set(target, "error", text, target.url())?;
     }
@@ -134,9 +137,11 @@ pub(super) fn statuses(
     sha: &str,
     most: usize,
 ) -> Vec<Result<ListedStatus, ApiError>> {
+    // Gitea begins with the oldest unless it is asked for the highest index first.
     let path = repository.path(&format!("/commits/{sha}/statuses"));
     // GitHub begins with the newest without being asked.
     let query: &[_] = if api.server().lists_newest_first() { &[] } else { &[("sort", "highestindex")] };
+    // Asked for page by page, so that no more are read than are wanted.
     api.list::<Vec<ListedStatus>>(&path, query).take(most).collect()
 }
 
@@ -157,10 +162,13 @@ pub(super) fn settle(
     let mut sent = None;
     let mut from_elsewhere = None;
     // Nothing is worse, so the others need not be asked before.
+    // A status that is bad cannot become better by what others say, so it is set before the look at
+    // them, which may fail.
     if Rank::of(state) == Rank::Bad {
         own.send(target, url)?;
         sent = Some(own.clone());
     }
+    // Each round may find that another run has written since; after so many, that run sees ours.
     for _ in 0..MOST {
         let there = match OtherStatuses::read(target) {
             Ok(there) => there,
@@ -175,6 +183,7 @@ pub(super) fn settle(
         from_elsewhere =
             worst(&there.runs).filter(|other| other.is_elsewhere).map(|other| other.link.clone());
         // Another run may have reported between our look at the others and our report.
+        // The list may have been read before the write of another run arrived.
         let stands = there.shown.as_ref().is_none_or(|there| Rank::of(there) == Rank::of(&shown.state));
         if sent.as_ref() == Some(&shown) && stands {
             break;
@@ -215,6 +224,7 @@ impl ShownStatus {
             return self.clone();
         };
         let description = match Rank::of(&worst.own) {
+            // The words of a run that goes on are about itself.
             Rank::Open => "another run is not over",
             Rank::Good | Rank::Neutral | Rank::Bad => &worst.description,
         };
@@ -241,6 +251,7 @@ impl ShownStatus {
             "target_url": marked(url, target, &self.own),
         });
         // A second one with the same words takes the place of the first.
+        // So a request that may have arrived is simply made again.
         target
             .api()
             .post_again::<Value>(&target.path(&format!("/statuses/{}", target.sha())), &body)
@@ -262,6 +273,7 @@ pub(super) struct Other {
 
 /// Returns the run that shares the status and came out worse, if one did.
 pub(super) fn worse_run(target: &ReportTarget, own: &str) -> Result<Option<Other>, ApiError> {
+    // A run that is itself bad stands for itself.
     let runs = OtherStatuses::read(target)?.runs;
     Ok(worst(&runs).cloned().filter(|worst| Rank::of(&worst.own) == Rank::Bad && Rank::of(own) != Rank::Bad))
 }
@@ -296,6 +308,8 @@ impl OtherStatuses {
     fn read(target: &ReportTarget) -> Result<Self, ApiError> {
         let mut others = Self::default();
         // A name with a key is shared by mistake alone, and a matrix of 256 has to stay below the rate limit.
+        // Each page is a request, and a job token of GitHub has 1,000 an hour for the whole
+        // repository.
         let most = if target.has_own_name() { MAX_READ_OF_OWN } else { MAX_READ };
         let mut ours = listed(target, most)?;
         ours.retain(|listed| listed.context.eq_ignore_ascii_case(target.context()));
@@ -305,6 +319,8 @@ impl OtherStatuses {
         });
         let mut seen: Vec<ReportMark<'_>> = Vec::new();
         for listed in &ours {
+            // What is not ours or has no mark was set by people or other programs, and is left
+            // alone.
             let Some(mark) = ReportMark::of_another(listed.link(), target) else { continue };
             if !seen.iter().any(|later| mark.is_followed_by(later)) {
                 others.runs.push(Other::of(listed, mark.own, false));
@@ -368,6 +384,7 @@ pub(super) fn description(digest: &Digest, sha: &str) -> String {
             format!("handed off: saved in `{}`, to be resumed", end.final_state)
         }
         Some(end) if end.terminated_by == TerminatedBy::Killed => {
+            // The state of the status says that much.
             digest.sentence().trim_start_matches("interrupted: ").to_owned()
         }
         Some(_) | None => digest.sentence(),

@@ -16,12 +16,14 @@ pub(super) fn cut<'t>(markdown: &'t str, limit: usize, note: &str) -> Option<Cow
         if end > room {
             break;
         }
+        // The fence of CommonMark: at least three backquotes, closed by at least as many.
         let ticks = line.bytes().take_while(|byte| *byte == b'`').count();
         fence = match fence {
             None if ticks >= 3 => Some(ticks),
             Some(open) if ticks >= open && line.trim_end().len() == ticks => None,
             open => open,
         };
+        // A place to cut is only where no block of code is open.
         if fence.is_none() {
             kept = end;
         }

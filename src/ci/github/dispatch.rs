@@ -15,6 +15,7 @@ use crate::forge::github::workflow_run;
 /// Starts the next run of the chain.
 pub(super) fn go_on(target: &ReportTarget, link: ChainLink) -> NextRun {
     if link.depth >= link.max {
+        // A chain without an end would go on spending, with nobody looking.
         return NextRun::ChainEnded { max: link.max };
     }
     let workflow = match workflow(target) {
@@ -25,8 +26,10 @@ pub(super) fn go_on(target: &ReportTarget, link: ChainLink) -> NextRun {
         return NextRun::NotStarted("this job is on no branch or tag of the repository".to_owned());
     };
     let inputs = json!({
+        // By its number, so that the next run takes the files of this run and no other.
         "resume-from": format!("run:{}", target.run()),
         "chain-depth": (link.depth + 1).to_string(),
+        // The branch may have moved; the next run reports at the same commit as this one.
         "sha": target.sha(),
     });
     match workflow_control::dispatch(target.api(), target.repository(), &workflow, git_ref, &inputs) {
@@ -40,6 +43,7 @@ pub(super) fn go_on(target: &ReportTarget, link: ChainLink) -> NextRun {
 /// Returns the name of the workflow's file, as the runner says it, or else the server: not every runner does.
 fn workflow(target: &ReportTarget) -> Result<String, Explanation> {
     if let Some(workflow) = target.workflow() {
+        // act and Gitea set no `GITHUB_WORKFLOW_REF`.
         return Ok(workflow.to_owned());
     }
     let unnamed = || Explanation::new("this job does not name a workflow of this repository");
@@ -68,6 +72,7 @@ fn state(next: &NextRun) -> &'static str {
 pub(super) fn tell(target: &ReportTarget, next: &NextRun) -> Result<(), ApiError> {
     let page = match next {
         NextRun::Started { page: Some(page), .. } => page,
+        // Where there is no next run, this one is all that people can look at.
         NextRun::Started { page: None, .. } | NextRun::ChainEnded { .. } | NextRun::NotStarted(_) => {
             target.url()
         }

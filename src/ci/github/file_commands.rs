@@ -21,6 +21,7 @@ pub fn append_outputs(path: &Path, outputs: &[(&'static str, String)]) -> io::Re
 
 /// Appends Markdown to the file behind `GITHUB_STEP_SUMMARY`, as much as the runner takes.
 pub fn append_summary(path: &Path, markdown: &str) -> io::Result<()> {
+    // Other commands of the same step may have written to it, and the limit holds for all of it.
     let there = match fs_err::metadata(path) {
         Ok(metadata) => metadata.len(),
         Err(error) if error.kind() == io::ErrorKind::NotFound => 0,
@@ -41,6 +42,7 @@ fn fitting(markdown: &str, room: u64) -> Option<String> {
 
 /// Writes one output as a block between delimiters that no value can hold.
 fn output(name: &str, value: &str) -> String {
+    // From a fixed word, an action could end the block early and set outputs of its own.
     let delimiter = format!("ghadelimiter_{}", Uuid::new_v4());
     format!("{name}<<{delimiter}\n{value}\n{delimiter}\n")
 }

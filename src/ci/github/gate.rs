@@ -28,6 +28,7 @@ impl<'g> LogGate<'g> {
     pub fn pass(&mut self, line: &str) -> Option<String> {
         let line = line.trim_end_matches(['\r', '\n']);
         if let Some(token) = &self.stopped {
+            // Only the exact token ends it, as for the runner.
             if line.strip_prefix("::").and_then(|rest| rest.strip_suffix("::")) == Some(token) {
                 self.stopped = None;
                 return None;
@@ -47,7 +48,9 @@ impl<'g> LogGate<'g> {
     }
 
     fn is_mask(&self, data: &str) -> bool {
+        // The percent sign last, or `%250A` would become a line end.
         let decoded = data.replace("%0A", "\n").replace("%0D", "\r").replace("%25", "%");
+        // Escaped anew it has to be the same, so that nothing hides in another spelling.
         (self.is_known)(&decoded) && escape_data(&decoded) == data
     }
 }
@@ -55,6 +58,7 @@ impl<'g> LogGate<'g> {
 /// Returns the name and the data of a command.
 fn command(line: &str) -> Option<(&str, &str)> {
     let is_one_line = !line.chars().any(char::is_control);
+    // A control character could end the line for the runner, and begin another.
     let (info, data) = line.strip_prefix("::").filter(|_| is_one_line)?.split_once("::")?;
     Some((info.split(' ').next().unwrap_or(info), data))
 }
@@ -62,6 +66,7 @@ fn command(line: &str) -> Option<(&str, &str)> {
 /// Returns a line that no runner takes for a command, with its colours where it was none before.
 fn harmless(line: &str) -> String {
     let is_command = |text: &str| {
+        // The runner trims white space in front, and compares as its culture says.
         let mut visible = text.chars().filter(|c| !is_skipped(*c) && !c.is_whitespace());
         visible.next() == Some(':') && visible.next() == Some(':')
     };

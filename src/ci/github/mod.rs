@@ -56,6 +56,7 @@ const WITHHELD: &[&str] = &[
     "ACTIONS_RESULTS_URL",
     "ACTIONS_ORCHESTRATION_ID",
     "ACTIONS_CACHE_",
+    // `ACTIONS_ID_TOKEN_REQUEST_TOKEN` is the same token as that of the runtime.
     "ACTIONS_ID_TOKEN_REQUEST_",
     "INPUT_",
     "STATE_",
@@ -153,6 +154,7 @@ impl CiService for Github {
             self.output.as_deref().map(|path| file_commands::append_outputs(path, &outputs::outputs(digest)));
         let summary =
             self.summary.as_deref().map(|path| file_commands::append_summary(path, &summary::render(digest)));
+        // One that fails does not keep the others from being written.
         [Some(annotated), output, summary].into_iter().flatten().filter_map(Result::err).collect()
     }
 
@@ -174,6 +176,7 @@ impl CiService for Github {
             channels.push(Box::new(CommentChannel));
         }
         let is_reported = !channels.is_empty();
+        // Only those take the token of a job away when it is cancelled.
         if self.flavour != Flavour::Github && !request.is_over {
             channels.push(Box::new(AbandonedChannel));
         }
@@ -185,6 +188,7 @@ impl CiService for Github {
                 GithubReporter::of_end(target, channels).map_err(Explanation::from)
             }
             Ok(target) => GithubReporter::begin(target, channels).map_err(Explanation::from),
+            // Nobody asked for a report, so a laptop without a token gets no warning.
             Err(NoTarget::Token) if !options.is_asked() => return (None, warnings),
             Err(_) if !is_reported => return (None, warnings),
             Err(error) => Err(error.into()),
@@ -213,6 +217,7 @@ impl CiService for Github {
             Err(NoTarget::Token) => return Ok(()),
             Err(error) => return Err(error.into()),
         };
+        // A job of `workflow_run` delivers for another run, whose commit waits.
         let target = match OtherRun::of_event(request.env) {
             Some(run) => run.target(here.api(), here.repository(), request.subject.clone()),
             None => here,
@@ -238,6 +243,7 @@ impl CiService for Github {
 /// Tells whether a run sets the status of its commit. Where the clock or a person sets off the job, nobody waits for a
 /// verdict about the commit; who names a commit does.
 fn has_status(request: ReportRequest<'_>) -> bool {
+    // Jobs that a clock or a person sets off are about the repository, not about one commit.
     let event = (request.env)("GITHUB_EVENT_NAME");
     let is_about_a_commit = !matches!(event.as_deref(), Some("schedule" | "workflow_dispatch"));
     request.options.status.unwrap_or(is_about_a_commit || request.options.sha.is_some())

@@ -42,6 +42,7 @@ impl OtherRun {
         let target = self.target(api, repository, subject);
         let (state, text, digest) = self.verdict(claim);
         let permission = target.server().permission("statuses: write").to_owned();
+        // `settle`, and not `set`: other legs of the same workflow run report under the same name.
         let shared = commit_status::settle(&target, state, &text, target.url());
         let shared = shared.map_err(|error| error.needing(&permission))?;
         // The pull request is looked up for a comment alone: it needs another permission.
@@ -82,6 +83,8 @@ impl OtherRun {
         let commit = digest.commit().unwrap_or(&self.head_sha).to_owned();
         let (state, text) = (state(&digest, &commit), commit_status::description(&digest, &commit));
         let conclusion = self.conclusion.as_deref().unwrap_or("no conclusion");
+        // A report that only its own job contradicts was made by whoever wrote the workflow of the
+        // pull request.
         if state == "success" && conclusion != SUCCESS {
             let text =
                 format!("the report says success, and the run of the workflow ended with {conclusion}");

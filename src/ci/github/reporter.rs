@@ -50,6 +50,7 @@ impl GithubReporter {
         let (sender, unreported) = channel();
         let server = target.server().clone();
         thread::Builder::new().name("reporter".to_owned()).spawn(move || {
+            // Dropped without a report, the run ended in a way that the next process tells.
             if let Some(found) = work(&target, channels, begins, &next) {
                 // The receiver may have given up waiting.
                 let _if_received = sender.send(found);
@@ -83,6 +84,7 @@ fn work(
 ) -> Option<Unreported> {
     let mut begun: Vec<(Box<dyn Channel>, Result<(), ApiError>)> = Vec::new();
     for mut channel in channels {
+        // A run that is over has no beginning to report; a `pending` would stay if the end failed.
         let came = if begins { channel.begin(target) } else { Ok(()) };
         begun.push((channel, came));
     }
@@ -91,6 +93,7 @@ fn work(
     let mut unreported = Unreported::default();
     for (mut channel, came) in begun {
         let came = match came {
+            // What the token may not at the start, it may not at the end.
             Err(error) if is_denied(&error) => Err(error),
             Ok(()) | Err(_) => channel.end(target, &report),
         };
@@ -116,6 +119,7 @@ fn work(
 
 /// Without the permission, GitHub says that it is missing or that there is no such thing.
 fn is_denied(error: &ApiError) -> bool {
+    // So that nobody learns of a private repository, GitHub answers 404 in the place of 403.
     matches!(error, ApiError::Denied { .. } | ApiError::NotFound { .. })
 }
 

@@ -41,6 +41,8 @@ impl Rank {
             "success" | "skipped" => Self::Good,
             "neutral" => Self::Neutral,
             "pending" | "queued" | "in_progress" => Self::Open,
+            // A word that is not known may be of a later version of the server, and must not look
+            // green.
             _ => Self::Bad,
         }
     }
@@ -69,6 +71,7 @@ struct MarkOrigin<'m> {
 
 impl<'m> MarkOrigin<'m> {
     fn of(target: &'m ReportTarget) -> Option<Self> {
+        // A prefix is enough: it only has to differ among the commits of one page.
         Some(Self { job: target.origin()?, commit: head(target.sha(), COMMIT_DIGITS) })
     }
 }
@@ -78,6 +81,7 @@ const COMMIT_DIGITS: usize = 12;
 
 impl<'m> ReportMark<'m> {
     fn of(target: &'m ReportTarget, page: &'m str, own: &'m str) -> Self {
+        // Gitea does not count attempts.
         let attempt = target.place().unwrap_or(target.attempt());
         let (instance, origin) = (target.instance(), MarkOrigin::of(target));
         Self { page, instance, attempt, origin, waits: target.waits(), own }
@@ -110,6 +114,7 @@ impl<'m> ReportMark<'m> {
         let (page, rest) = link.split_once(MARK)?;
         let mut parts = rest.rsplitn(3, ':');
         let (own, place, instance) = (parts.next()?, parts.next()?, parts.next()?);
+        // Parts were added over time, so an older mark has fewer.
         let mut places = place.split('@');
         let attempt = places.next()?;
         let origin = places.next().zip(places.next()).map(|(job, commit)| MarkOrigin { job, commit });
@@ -144,6 +149,7 @@ impl<'m> ReportMark<'m> {
 
     fn is_elsewhere(&self, target: &ReportTarget) -> bool {
         let Some((theirs, ours)) = self.origin.zip(MarkOrigin::of(target)) else { return false };
+        // Another commit says nothing about this one.
         theirs.commit == ours.commit
             && theirs.job != ours.job
             && self.instance != target.instance()
@@ -158,6 +164,8 @@ impl<'m> ReportMark<'m> {
     /// Tells whether what the later one says takes the place of this: of the same run, which may have been continued, or
     /// of the same place in a CI run that runs again.
     pub(super) fn is_followed_by(&self, later: &ReportMark<'_>) -> bool {
+        // The same run may report again after a resume, and a job that is run again replaces what
+        // it said.
         self.instance == later.instance || is_place(self.attempt) && self.attempt == later.attempt
     }
 }
@@ -187,6 +195,7 @@ pub(super) fn standing_elsewhere<'m>(
 ) -> Vec<(usize, ReportMark<'m>)> {
     let all: Vec<Option<ReportMark<'m>>> = links.iter().map(|link| ReportMark::parse(link)).collect();
     let began = |mark: &ReportMark<'m>| {
+        // The list is the newest first, so the oldest comes last.
         let oldest = all.iter().rev().flatten().find(|other| other.instance == mark.instance);
         oldest.and_then(|oldest| oldest.origin).map(|origin| origin.job)
     };
@@ -206,6 +215,7 @@ pub(super) fn standing_elsewhere<'m>(
         let job = began(mark).filter(|job| mark.is_elsewhere(target) && Some(*job) != target.origin());
         let Some(job) = job else { continue };
         let attempt = if is_place(mark.attempt) { "" } else { mark.attempt };
+        // The first one seen of a job is its last attempt; earlier attempts are history.
         let is_last = *last.entry(job).or_insert((mark.page, attempt)) == (mark.page, attempt);
         if is_last && Rank::of(mark.own) == Rank::Bad {
             standing.push((place, mark.clone()));

@@ -66,6 +66,7 @@ impl StandingRuns {
         let mut seen = BTreeSet::new();
         let runs = listed.iter().filter_map(|status| {
             let mut run = StandingRun::of(status, repository)?;
+            // Names differ in case alone for nobody but us.
             run.is_last = seen.insert(status.context.to_ascii_lowercase());
             Some(run)
         });
@@ -177,6 +178,7 @@ impl StandingRun {
 
     /// Returns the link for the run, which waits for nothing.
     fn link(&self, state: &str, page: Option<&str>) -> String {
+        // The mark is kept, since by it the run is found again.
         let (own, mark) = self.link.split_at(self.link.find('#').unwrap_or(self.link.len()));
         format!("{}{mark}:{state}", page.unwrap_or(own))
     }

@@ -85,6 +85,7 @@ impl ReportTarget {
             api: Api::from_env(env, Some(token.to_owned())).map_err(NoTarget::Network)?,
             url: format!("{server}/{repository}/actions/runs/{}", run_of_page(flavour, &job)),
             run: job.run_id.unwrap_or_default(),
+            // Gitea sets it to an empty text, and act always to 1.
             attempt: job.run_attempt.unwrap_or_else(|| "1".to_owned()),
             workflow: job.workflow_ref.and_then(|name| workflow(&name, &repository)),
             origin,
@@ -94,6 +95,7 @@ impl ReportTarget {
             names_its_commit: options.sha.is_some(),
             pull_request: event.pull_request,
             context: match &options.context {
+                // Whoever names a status answers for its being unique.
                 Some(context) => one_line(context, MAX_CONTEXT),
                 None => subject_name(subject),
             },
@@ -234,6 +236,7 @@ impl ReportTarget {
     /// Returns the page of another workflow run of the repository, where its address is that of this one but for the
     /// number.
     pub(super) fn url_of(&self, run: u64) -> String {
+        // The number is the last part of the address on every one of these servers.
         let site = self.url.rsplit_once('/').map_or(self.url.as_str(), |(site, _)| site);
         format!("{site}/{run}")
     }
@@ -270,6 +273,8 @@ fn subject_name(subject: &ReportedRun) -> String {
 /// attempt. Two pull requests with one head are merged with other commits, and are not the same.
 fn origin_of_job(job: &WorkflowJob, event: &WorkflowEvent) -> Option<String> {
     let workflow = job.workflow_ref.as_ref().or(job.workflow.as_ref())?;
+    // It names the ref behind the `@`, and a branch must not make another origin of the same
+    // workflow.
     // What follows is the branch or tag.
     let file = workflow.split('@').next().unwrap_or("");
     Some(origin(&[file, &event.name, job.job.as_ref()?], event.pull_request))
@@ -277,6 +282,7 @@ fn origin_of_job(job: &WorkflowJob, event: &WorkflowEvent) -> Option<String> {
 
 /// Makes a short name of what tells one origin of reports from others.
 pub(super) fn origin(parts: &[&str], pull_request: Option<u64>) -> String {
+    // As JSON, because joined texts could be joined in two ways to the same.
     let text = serde_json::to_string(&(parts, pull_request)).expect("texts and a number are JSON");
     head(&Sum::of(text.as_bytes()).to_string(), ORIGIN_DIGITS).to_owned()
 }
@@ -293,6 +299,7 @@ pub fn page(env: Lookup<'_>) -> Option<String> {
     job.run_id.as_ref()?;
     let page = format!("{server}/{repository}/actions/runs/{}", run_of_page(flavour, &job));
     Some(match (flavour, job.run_attempt) {
+        // GitHub shows a later attempt otherwise.
         (Flavour::Github, attempt) => format!("{page}/attempts/{}", attempt.as_deref().unwrap_or("1")),
         (Flavour::Gitea | Flavour::Forgejo, _) => page,
     })
@@ -314,6 +321,7 @@ fn workflow(name: &str, repository: &RepositoryName) -> Option<String> {
     let (place, file) = file.rsplit_once('/')?;
     let is_ours = place
         .strip_suffix("/.github/workflows")
+        // GitHub takes names in any case.
         .is_some_and(|of| of.eq_ignore_ascii_case(&repository.to_string()));
     (is_ours && !file.is_empty()).then(|| file.to_owned())
 }

@@ -100,6 +100,8 @@ impl Dialect for LogSections {
     fn group_start(&mut self, title: &str, at: Timestamp) -> String {
         self.count += 1;
         let name = format!("step_{}_{}", self.count, at.as_millis());
+        // The log shows the last state of a line, so the mark is cleared before the title is
+        // written.
         let line = format!("{CLEAR}section_start:{}:{name}[collapsed=true]\r{CLEAR}{title}", seconds(at));
         self.open = Some(name);
         line
@@ -121,6 +123,7 @@ impl Dialect for LogSections {
         if ["section_start:", "section_end:"].iter().all(|word| !line.contains(word)) {
             return Cow::Borrowed(line);
         }
+        // A blank is enough: the pattern of GitLab has none there.
         Cow::Owned(line.replace("section_start:", "section_start :").replace("section_end:", "section_end :"))
     }
 
