@@ -93,6 +93,7 @@ pub fn pack_with(paths: &[PathBuf], comment: &str, into: &mut File) -> Result<Pa
         let options = SimpleFileOptions::default()
             .compression_method(CompressionMethod::Deflated)
             .unix_permissions(metadata.permissions().mode() & 0o777)
+            // From 4 GiB on an entry needs ZIP64, which has to be said before its data.
             .large_file(metadata.len() >= u64::from(u32::MAX));
         zip.start_file(name.as_str(), options)?;
         io::copy(&mut file, &mut zip)?;
@@ -163,10 +164,13 @@ pub fn unpack(zip: &mut File, into: &Path, limits: UnzipLimits) -> Result<Vec<Pa
     let paths: Vec<PathBuf> = files.into_iter().map(|entry| entry.name.into()).collect();
     let mut missing = Vec::new();
     for path in &paths {
+        // All are looked at before the first is moved, so that a refusal leaves nothing behind.
         if is_missing(into, path, unpacked.path())? {
             missing.push(path);
         }
     }
+    // A directory of the archive may stand where a link or a file is, and creating it would follow
+    // the link.
     for directory in &directories {
         check_way(into, directory)?;
     }
@@ -188,9 +192,12 @@ fn extract(
 ) -> Result<(), ArchiveError> {
     let target = into.join(&entry.name);
     target.parent().map_or(Ok(()), fs_err::create_dir_all)?;
+    // `create_new` also refuses what another entry of this archive has made.
     let mut file = OpenOptions::new().write(true).create_new(true).open(&target)?;
     io::copy(&mut archive.read(&entry.name)?, &mut file).map_err(UnzipError::from)?;
     if let Some(mode) = entry.mode {
+        // The owner keeps the right to read and write; set-uid, and writing by others, are not
+        // taken over.
         file.set_permissions(Permissions::from_mode(mode & 0o755 | 0o600))?;
     }
     Ok(())

@@ -28,6 +28,7 @@ impl GitRemote {
     /// Returns how git reaches a repository with the token of the API; nothing where there is no token, or the address
     /// cannot be told.
     pub fn with_token(api: &Api, repository: &RepositoryName, env: Lookup<'_>) -> Option<Self> {
+        // A job names its site; outside of one it follows from the address of the API.
         let site = WorkflowJob::read(env).server_url.or_else(|| site(api))?;
         Self::at(&site, &repository.to_string(), api.basic()?)
     }

@@ -55,6 +55,8 @@ pub fn remote(env: Lookup<'_>, holder: TokenHolder, token: &str) -> Result<GitRe
     let set = |name: &str| env(name).filter(|value| !value.is_empty());
     let site = set("CI_SERVER_URL").ok_or_else(|| Explanation::new("`CI_SERVER_URL` names no server"))?;
     let path = set("CI_PROJECT_PATH").ok_or_else(|| Explanation::new(NO_PROJECT))?;
+    // `gitlab-ci-token` goes with the token of a job. For any other token GitLab takes any name, by
+    // custom this one.
     let name = match holder {
         TokenHolder::Job => "gitlab-ci-token",
         TokenHolder::Other => "oauth2",
@@ -79,11 +81,13 @@ pub fn push_options(new: &NewPull) -> Vec<String> {
 
 /// Writes a text on one line: lines become breaks, and headings would swallow the rest.
 fn description_in_a_line(body: &str) -> String {
+    // One option of a push is one line.
     let lines = body.split(is_line_end).map(|line| line.trim_start_matches('#').trim());
     let lines: Vec<&str> = lines.filter(|line| !line.is_empty()).collect();
     let line: String = lines.join("<br>").chars().filter(|c| !c.is_control()).collect();
     let clean = calm(&line);
     if clean.len() <= MAX_DESCRIPTION {
+        // Too long a description would have the push refused as a whole.
         return clean;
     }
     format!("{}{CUT}", head(&clean, MAX_DESCRIPTION - CUT.len()))
@@ -138,6 +142,7 @@ impl MergeRequests {
         match self.api.list::<Vec<MergeRequest>>(&self.path(""), &[("state", "opened")]).next() {
             None | Some(Ok(_)) => Ok(true),
             Some(Err(
+                // Some answer 404, so as not to say that a project exists.
                 ApiError::Unauthorized { .. } | ApiError::Denied { .. } | ApiError::NotFound { .. },
             )) => Ok(false),
             Some(Err(error)) => Err(fault(error)),
@@ -175,6 +180,7 @@ impl Pulls for MergeRequests {
         let mut found: Vec<MergeRequest> = Vec::new();
         for request in self.api.list::<Vec<MergeRequest>>(&self.path(""), &query) {
             let request = request.map_err(fault)?;
+            // A fork can have a branch of the same name.
             if request.is_of(branch, base) {
                 found.push(request);
             }
@@ -263,6 +269,7 @@ impl MergeRequest {
     }
 
     fn known(self) -> Pull {
+        // It can no longer be changed.
         // One that is locked is being merged.
         let is_being_merged = self.state == "locked";
         let state = match self.state.as_str() {

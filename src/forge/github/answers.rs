@@ -117,6 +117,8 @@ pub fn find(api: &Api, repository: &RepositoryName, id: u64) -> Result<FoundAnsw
     let number = of_this_repository(place, repository);
     let number = number.ok_or_else(|| unreadable("the comment is not one of this repository"))?;
     let user = found.user.ok_or_else(|| unreadable("the comment has no author"))?;
+    // A server that answers about another comment would have a stranger's words taken for an
+    // answer.
     if found.id != id {
         return Err(unreadable("it is another comment"));
     }
@@ -133,8 +135,11 @@ pub fn find(api: &Api, repository: &RepositoryName, id: u64) -> Result<FoundAnsw
         created: found.created_at,
         is_edited,
     };
+    // `maintain` is told as `write`, and `triage` as `read`, by GitHub; Gitea has `owner` as well.
     let may_write = matches!(permission.permission.as_str(), "admin" | "write" | "owner");
     let permission = PermissionFacts {
+        // Compared with the author later: a login can be given up and taken by somebody else
+        // meanwhile, an id cannot.
         account: permission.user.map_or(0, |user| user.id),
         may_write,
         is_collaborator: may_write || is_collaborator(api, repository, &login)?,
@@ -145,6 +150,8 @@ pub fn find(api: &Api, repository: &RepositoryName, id: u64) -> Result<FoundAnsw
     let facts = PullFacts {
         number: pull.number,
         is_open: pull.state == "open",
+        // A pull request whose repository is gone counts as a fork's, since nobody can say that it
+        // was not.
         is_of_fork: !is_own(&pull.head),
         author: pull.user.map_or(0, |user| user.id),
         head: pull.head.sha,
@@ -153,6 +160,7 @@ pub fn find(api: &Api, repository: &RepositoryName, id: u64) -> Result<FoundAnsw
     let default = pull.base.repo.and_then(|repo| repo.default_branch);
     let default = default.ok_or_else(|| unreadable("the server does not name the default branch"))?;
     let mut branches = vec![pull.base.name, default];
+    // The base often is the default branch, and need not be read twice.
     branches.dedup();
     Ok(FoundAnswer { comment, permission, pull: facts, head_branch, branches })
 }
@@ -161,6 +169,7 @@ pub fn find(api: &Api, repository: &RepositoryName, id: u64) -> Result<FoundAnsw
 fn is_collaborator(api: &Api, repository: &RepositoryName, login: &str) -> Result<bool, ApiError> {
     match api.get::<serde_json::Value>(&repository.path(&format!("/collaborators/{login}")), &[]) {
         Ok(_) => Ok(true),
+        // Not to know is not to be one: the other answer would let somebody in.
         Err(ApiError::NotFound { .. } | ApiError::Denied { .. } | ApiError::Refused { .. }) => Ok(false),
         Err(error) => Err(error),
     }
@@ -212,6 +221,7 @@ fn was_edited(api: &Api, node: Option<&str>) -> Result<bool, ApiError> {
 /// Returns the number of the issue that an address names, if it is one of this repository.
 fn of_this_repository(issue: &str, repository: &RepositoryName) -> Option<u64> {
     let (before, number) = issue.rsplit_once('/')?;
+    // Gitea names the pull request, GitHub the issue that it is.
     let before = before.strip_suffix("/issues").or_else(|| before.strip_suffix("/pulls"))?;
     let name = format!("/{repository}");
     let is_own = before.to_lowercase().ends_with(&name.to_lowercase());

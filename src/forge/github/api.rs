@@ -260,6 +260,7 @@ pub(crate) struct ApiAnswer {
 impl Api {
     /// Makes a client of the API at this address. The token goes with every request, and nowhere else.
     pub fn new(base: &str, token: Option<String>, transport: Transport) -> Self {
+        // A request that trickles for ever would pass the limit for silence.
         let client = transport.client(Some(WHOLE));
         let (base, token) = (base.trim_end_matches('/').to_owned(), token.map(Token::new));
         Self { base, server: GithubServer::default(), headers: HEADERS, token, client, transport }
@@ -355,7 +356,9 @@ impl Api {
 
     /// Deletes something. What is gone already is deleted.
     pub fn delete(&self, path: &str) -> Result<(), ApiError> {
+        // A second delete does nothing, so a lost answer is no reason to give up.
         let call = ApiCall { method: "DELETE", repeat: RetrySafety::Harmless, ..ApiCall::get(path, &[]) };
+        // After a lost answer, the next try finds nothing to delete.
         match self.exchange(call) {
             Ok(_) | Err(ApiError::NotFound { .. }) => Ok(()),
             Err(error) => Err(error),
@@ -364,6 +367,8 @@ impl Api {
 
     /// Returns where a redirect leads. What is there is for a client without the token.
     pub fn location(&self, path: &str) -> Result<String, ApiError> {
+        // Any other client would follow, and so hand the token to the storage, which refuses a
+        // request with two credentials.
         let call = ApiCall { wanted: Some(302), ..ApiCall::get(path, &[]) };
         let answer = self.exchange(call)?;
         let location = answer.headers.get("location").and_then(|location| location.to_str().ok());
@@ -454,6 +459,7 @@ fn failed(lost: LostAnswer, call: ApiCall<'_>) -> Failed<ApiError> {
 /// Judges an unsuccessful answer.
 fn refused(server: &GithubServer, status: u16, answer: &ApiAnswer, call: ApiCall<'_>) -> Failed<ApiError> {
     let (request, message, server) = (call.name(), message(&answer.body), server.clone());
+    // Limits come with 403 as well, and are no missing permission.
     if let Some(wait) = limit(status, &answer.headers, &message) {
         return limited(server, wait);
     }
@@ -467,6 +473,7 @@ fn refused(server: &GithubServer, status: u16, answer: &ApiAnswer, call: ApiCall
             let reason = format!("status {status}");
             return Failed { error: ApiError::Unavailable { request, reason }, again };
         }
+        // Redirects are among them: the token does not follow to another address.
         status => ApiError::Refused { server, request, status, message },
     };
     Failed::for_good(error)
@@ -475,6 +482,7 @@ fn refused(server: &GithubServer, status: u16, answer: &ApiAnswer, call: ApiCall
 /// Judges an answer that is about a limit.
 pub(crate) fn limited(server: GithubServer, wait: Duration) -> Failed<ApiError> {
     let again = if wait <= LONGEST_WAIT { Again::After(wait) } else { Again::Never };
+    // A run that waits for an hour on a status would hold up its job.
     Failed { error: ApiError::Limited { server, wait }, again }
 }
 
@@ -526,6 +534,7 @@ pub(crate) fn limit(status: u16, headers: &HeaderMap, message: &str) -> Option<D
         // The server's own clock, since that of the machine may be another.
         let wait =
             number("x-ratelimit-reset").zip(date(headers)).map(|(reset, now)| reset.saturating_sub(now) + 1);
+        // One second more, as both times are cut to whole seconds.
         return Some(wait.map_or(LONGEST_WAIT, Duration::from_secs));
     }
     // Without these headers, the documentation asks for at least a minute ("Rate limits for the REST API").

@@ -132,6 +132,7 @@ pub enum ArtifactOrigin {
 /// that was deleted since is foreign.
 pub fn origin(found: &FoundArtifact, own: Option<u64>) -> ArtifactOrigin {
     match (found.repository_id, found.head) {
+        // Untold is not foreign: Gitea says it of the run, which is asked next.
         (_, HeadRepository::Untold) => ArtifactOrigin::Unknown,
         (Some(of), HeadRepository::Is(head)) if of == head && own.is_none_or(|own| own == of) => {
             ArtifactOrigin::Own
@@ -163,6 +164,7 @@ impl<'a> Origins<'a> {
         if let Some(known) = known {
             return Ok(known);
         }
+        // A run that is gone can say nothing about its artifacts.
         let asked = match self.of_run(run) {
             Err(ApiError::NotFound { .. }) => Ok(ArtifactOrigin::Unknown),
             asked => asked.map_err(needing),
@@ -195,6 +197,7 @@ impl<'a> Origins<'a> {
                     is_own(pull.head.repo.map(|repo| repo.id))
                 })
             }
+            // Whatever else set a run off, strangers may have.
             (_, _) => Ok(ArtifactOrigin::Unknown),
         }
     }
@@ -280,6 +283,7 @@ impl RunsMeant {
         let (rest, key) = (name.strip_prefix(&self.prefix).map(without_job), key.to_string());
         match rest {
             // Without a loop, what is left begins with one.
+            // The name of a loop may hold hyphens, so the key is looked for from the end.
             Some(rest) if self.prefix == PREFIX => {
                 rest.strip_suffix(&key).is_some_and(|of_loop| of_loop.ends_with('-'))
             }
@@ -313,6 +317,8 @@ impl RunsMeant {
             names.into_iter().collect()
         };
         if let Some(key) = &self.key {
+            // In the same job, earlier steps count up from one; in another job, only the same place
+            // can be meant.
             let earlier = if is_this_job { 1 } else { key.number() };
             let meant = (earlier..=key.number()).rev().map(|number| key.clone().nth(number));
             let mut of_key = meant.map(|key| latest(&|name| self.has_key(name, &key)));
@@ -389,6 +395,7 @@ pub fn named(
         collect(api.list::<ArtifactList>(&repository.path("/actions/artifacts"), &[("name", name)]))?;
     // A server that does not know the parameter gives everything.
     found.retain(|found| found.name == name);
+    // Ids grow with every artifact.
     found.sort_by_key(|found| std::cmp::Reverse(found.id));
     Ok(found)
 }
@@ -399,10 +406,12 @@ pub fn named(
 pub fn newest(origins: &Origins<'_>, runs: &RunsMeant) -> Result<Option<FoundArtifact>, ArtifactError> {
     let Origins { api, repository, .. } = origins;
     let mut of_another_key = None;
+    // The list is lazy, so no page is asked for beyond the one that has the answer.
     for found in api.list::<ArtifactList>(&repository.path("/actions/artifacts"), &[]) {
         let found = found.map_err(needing)?;
         let may_be_meant = found.name.starts_with(&runs.prefix) && !found.expired;
         if !may_be_meant || origins.of(&found)? != ArtifactOrigin::Own {
+            // Asked before the key is compared, because a foreign artifact may have any name.
             continue;
         }
         if runs.include(&found.name) && is_of_series(&found, runs, origins)? {
@@ -426,6 +435,7 @@ fn is_of_series(
     let (Some(series), Some(run)) = (&runs.series, found.run_id) else { return Ok(true) };
     match workflow_run::get(api, repository, run) {
         Ok(run) => Ok(series.include(&run)),
+        // What the server does not say is no difference.
         Err(ApiError::NotFound { .. }) => Ok(true),
         Err(error) => Err(needing(error)),
     }

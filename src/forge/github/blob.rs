@@ -15,6 +15,7 @@ use super::http::{Again, Failed, RetryPolicy, Transport, is_trouble, read, send,
 use crate::base::text::{hex, one_line, percent_decoded};
 
 const STORE: RetryPolicy = RetryPolicy { tries: 5, first: Duration::from_secs(3), growth: 1.5 };
+// As the official client: five tries, five seconds apart.
 const FETCH: RetryPolicy = RetryPolicy { tries: 5, first: Duration::from_secs(5), growth: 1.0 };
 
 /// The version of the storage's protocol.
@@ -74,12 +75,16 @@ pub(super) struct Blobs {
 
 impl Blobs {
     pub(super) fn new(transport: Transport) -> Self {
+        // Without a limit for the whole: an artifact may take as long as it takes, as long as
+        // something comes.
         Self { client: transport.client(None), transport }
     }
 
     /// Stores one block. All ids of a blob have the same length.
     pub(super) fn put_block(&self, to: &Signed, id: &str, bytes: &[u8]) -> Result<(), ArtifactError> {
         let address = to.with(&format!("comp=block&blockid={id}"));
+        // No `Authorization` either: Azure refuses a request that has one besides the signature in
+        // its address.
         self.put(&address, &[("Content-Type", "application/octet-stream")], bytes)
     }
 
@@ -158,6 +163,7 @@ fn stream(answer: Response<Body>, into: &mut File, limit: u64) -> Result<Fetched
     if body.length().is_some_and(|length| length > limit) {
         return Err(ArtifactError::TooLarge { limit }.into());
     }
+    // The try before may have left a part.
     into.set_len(0)?;
     into.seek(SeekFrom::Start(0))?;
     let mut reader = body.into_reader();
@@ -171,6 +177,7 @@ fn stream(answer: Response<Body>, into: &mut File, limit: u64) -> Result<Fetched
             return Ok(FetchedBlob { size, digest: format!("sha256:{}", hex(&hash.finalize())) });
         }
         size += count as u64;
+        // The length that the server named is only what it says.
         if size > limit {
             return Err(ArtifactError::TooLarge { limit }.into());
         }
@@ -197,6 +204,7 @@ fn refused(what: &'static str, status: u16, answer: &mut Response<Body>) -> Fail
     let header = answer.headers().get("x-ms-error-code").and_then(|code| code.to_str().ok());
     let message = match header.map(str::to_owned) {
         Some(code) => code,
+        // The whole answer may hold the signed address, so only the code is taken from it.
         None => read(answer, MAX_ERROR)
             .map_or_else(|_| String::new(), |body| code(&String::from_utf8_lossy(&body))),
     };

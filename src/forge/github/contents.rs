@@ -161,6 +161,7 @@ pub fn server(env: Lookup<'_>, token: Option<String>) -> Result<(Api, String), A
         Some(format!("{}://{}", uri.scheme_str()?, uri.authority()?))
     };
     let of_server = server.as_ref().filter(|server| host(server).is_none_or(|host| !is_of_github(&host)));
+    // GitHub Enterprise Server has its API below `/api/v3` of the same host.
     let Some(base) = api.clone().or_else(|| of_server.map(|server| format!("{server}/api/v3"))) else {
         return Ok((Api::from_env(env, token)?, server.unwrap_or_else(|| GITHUB.to_owned())));
     };
@@ -249,6 +250,8 @@ impl<'a> ServerRepository<'a> {
         };
         let repository = parsed(name)?;
         let found: RepositoryAnswer = api.get(&repository.path(""), &[])?;
+        // Whoever trusted the old name has not trusted the new one, and a name that was given up
+        // can be taken by somebody else.
         if !found.full_name.eq_ignore_ascii_case(name) {
             let (asked, now) = (name.to_owned(), one_line(&found.full_name, 200));
             return Err(ContentsError::Renamed { asked, now, server: api.server().clone() });
@@ -278,6 +281,7 @@ impl<'a> ServerRepository<'a> {
         match (branch, tag) {
             (Some(_), Some(_)) => Err(ContentsError::Ambiguous(one_line(name, 200))),
             (Some(meant), None) | (None, Some(meant)) => Ok(meant),
+            // A branch or a tag with such a name was looked for first.
             (None, None) if name.len() >= 4 && lower.bytes().all(is_hex) => {
                 Err(ContentsError::Short(name.to_owned()))
             }
@@ -297,11 +301,13 @@ impl<'a> ServerRepository<'a> {
         if found.name != name {
             return Ok(None);
         }
+        // An annotated tag is an object of its own, which names another.
         let mut object = found.object;
         for _ in 0..DEEPEST_TAG {
             if object.kind != "tag" {
                 break;
             }
+            // The id becomes part of an address, and comes from the server.
             let id = checked(&object.sha)?;
             object =
                 self.api.get::<TagAnswer>(&self.repository.path(&format!("/git/tags/{id}")), &[])?.object;
@@ -356,6 +362,7 @@ impl<'a> ServerRepository<'a> {
         let path = self.repository.path(&format!("/compare/{}...{}", checked(later)?, checked(commit)?));
         match self.api.get::<CommitComparison>(&path, &[("per_page", "1")]) {
             Ok(compared) => Ok(matches!(compared.status.as_str(), "identical" | "behind")),
+            // Of two histories without a common commit there is no comparison.
             // They have nothing in common, or there is no such commit.
             Err(ApiError::NotFound { .. }) => Ok(false),
             Err(error) => Err(error.into()),
@@ -394,6 +401,7 @@ impl CommitFiles<'_> {
     pub fn file(&self, path: &str, limit: u64) -> Result<Option<Vec<u8>>, ContentsError> {
         let Some(item) = self.item(path)? else { return Ok(None) };
         let too_large = || ContentsError::TooLarge { path: one_line(path, 200), limit };
+        // Said before the content is fetched.
         if item.size.is_some_and(|size| size > limit) {
             return Err(too_large());
         }
@@ -411,6 +419,7 @@ impl CommitFiles<'_> {
         if bytes.len() as u64 > limit {
             return Err(too_large());
         }
+        // The id vouches for the content, whoever sent it.
         if id_of(&bytes, id.len()) != id {
             return Err(odd("what came is not what its id says"));
         }
@@ -452,6 +461,7 @@ impl CommitFiles<'_> {
             }
             let path = self.origin.repository.path(&format!("/git/trees/{tree}"));
             let answer: TreeAnswer = self.origin.api.get(&path, &[])?;
+            // A part of a listing would make a file that is there look absent.
             if answer.truncated {
                 let why =
                     "the server does not list all files of a directory that the loop is in, or looks into";
@@ -467,6 +477,7 @@ impl CommitFiles<'_> {
 
 /// Returns the id that git gives to a file.
 fn id_of(bytes: &[u8], digits: usize) -> String {
+    // Git hashes a header with the length in front of the content.
     let header = format!("blob {}\0", bytes.len());
     if digits == 64 {
         hex(&Sha256::new().chain_update(header).chain_update(bytes).finalize())

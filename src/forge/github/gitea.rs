@@ -95,6 +95,7 @@ impl GiteaPulls {
         // The header with the number of entries counts those of the page.
         for page in 1..=MAX_PAGES {
             let query = [("limit", "50"), ("page", &page.to_string())];
+            // A server answers `null` in the place of an empty list.
             let entries: Option<Vec<TimelineEntry>> =
                 self.api.get(&path, &query).map_err(|error| fault(error, READS_HISTORY))?;
             let entries = entries.unwrap_or_default();
@@ -130,6 +131,7 @@ impl Pulls for GiteaPulls {
         found
             .into_iter()
             .map(|pull| {
+                // Only open ones: the history is one request for each.
                 let merges_itself = pull.state() == PullState::Open && self.merges_itself(pull.number)?;
                 Ok(pull.known(merges_itself))
             })
@@ -152,6 +154,7 @@ impl Pulls for GiteaPulls {
             }
             fault(error, WRITES)
         })?;
+        // The words that make a draft are a setting of the server.
         if new.is_draft && !made.draft {
             // A pull request that can be merged must not stay.
             self.change(made.number, &json!({ "state": "closed" }))?;
@@ -167,6 +170,7 @@ impl Pulls for GiteaPulls {
     }
 
     fn edit(&self, pull: &Pull, wanted: &NewPull, makes_ready: bool) -> Result<(), ForgeError> {
+        // A draft that a person made ready, or made, stays what the person wants.
         let is_draft = pull.is_draft && (wanted.is_draft || !makes_ready);
         let change = json!({ "title": title(&wanted.title, is_draft), "body": wanted.body });
         self.change(pull.number, &change).map(drop)
@@ -265,6 +269,7 @@ impl GiteaPull {
     /// Tells whether it is from one branch of this repository into another.
     fn is_of(&self, branch: &BranchName, base: &BranchName) -> bool {
         self.head.repo_id == self.base.repo_id
+            // The label is the name of the branch even after the branch is gone.
             && self.head.label == branch.as_str()
             && self.base.name == base.as_str()
     }

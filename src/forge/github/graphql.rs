@@ -96,6 +96,8 @@ fn data(server: &GithubServer, answer: &ApiAnswer, document: Document) -> Result
             ApiError::Denied { server, request, message, needs: None }
         }
         Some("NOT_FOUND") => ApiError::NotFound { server, request, message },
+        // GitHub says `Something went wrong while executing your query` in its own trouble, without
+        // a type.
         kind if kind == Some("SERVICE_UNAVAILABLE") || message.starts_with("Something went wrong") => {
             let again = if document.repeat == RetrySafety::Harmless { Again::Soon } else { Again::Never };
             return Err(Failed { error: ApiError::Unavailable { request, reason: message }, again });

@@ -47,6 +47,7 @@ impl Transport {
         let first = set("LL_RETRY_WAIT").and_then(|wait| parse_duration(&wait).ok());
         let plain = Self { first, ..Self::default() };
         let Some((name, address)) = PROXIES.iter().find_map(|name| Some((*name, set(name)?))) else {
+            // Without a proxy, the list of exceptions means nothing.
             return Ok(plain);
         };
         let except = set("NO_PROXY").or_else(|| set("no_proxy")).unwrap_or_default();
@@ -206,6 +207,7 @@ pub(crate) fn tries<T, E>(
                 transport.pause.wait(next.mul_f64(jitter()));
                 next = next.mul_f64(patience.growth);
             }
+            // A server that names a time wants exactly that, so it is not stretched.
             Err(Failed { again: Again::After(time), .. }) => transport.pause.wait(time),
             Err(Failed { error, again: Again::Never }) => return Err(error),
         }
@@ -215,6 +217,7 @@ pub(crate) fn tries<T, E>(
 
 /// Returns a random factor from 1 to 1.5.
 fn jitter() -> f64 {
+    // 510 is twice 255: a byte becomes a fraction of up to a half.
     1.0 + f64::from(Uuid::new_v4().as_bytes()[0]) / 510.0
 }
 

@@ -65,12 +65,14 @@ impl OtherRun {
         })
     }
 
+    // The commit becomes part of addresses.
     fn checked(run: Value) -> Option<Self> {
         serde_json::from_value(run).ok().filter(|run: &Self| is_sha(&run.head_sha))
     }
 
     /// Returns the attempt, counted from 1.
     pub fn attempt(&self) -> u32 {
+        // Gitea counts none and says 0.
         self.run_attempt.max(1)
     }
 
@@ -89,6 +91,7 @@ impl OtherRun {
     pub fn own_branch(&self, env: Lookup<'_>) -> Option<&str> {
         let own = WorkflowJob::read(env).repository?;
         let is_own = self.head_repository().is_some_and(|head| head.eq_ignore_ascii_case(&own));
+        // The branch of a pull request is what its author calls it.
         let is_of_pull = self.event.as_ref().is_none_or(|event| event.starts_with("pull_request"));
         self.head_branch.as_deref().filter(|_| is_own && !is_of_pull)
     }
@@ -132,6 +135,7 @@ impl OtherRun {
         api: &Api,
         repository: &RepositoryName,
     ) -> Result<Vec<P>, ApiError> {
+        // `head` means a branch only together with its owner.
         let owner = self.head_repository().and_then(|name| name.split_once('/')).map(|(owner, _)| owner);
         let Some((owner, branch)) = owner.zip(self.head_branch.as_ref()) else { return Ok(Vec::new()) };
         let head = format!("{owner}:{branch}");
@@ -156,6 +160,7 @@ pub fn ancestors(
     }
     let path = repository.path("/commits");
     let listed: Vec<ListedCommit> =
+        // One more, because the list begins with the commit itself.
         api.list::<Vec<ListedCommit>>(&path, &[("sha", sha)]).take(most + 1).collect::<Result<_, _>>()?;
     let all = listed.into_iter().map(|commit| commit.sha);
     Ok(all.filter(|other| other != sha && is_sha(other)).take(most).collect())

@@ -82,6 +82,7 @@ pub fn own<'c>(
     looks_like_it: impl Fn(&str) -> bool,
 ) -> Result<Option<&'c PullComment>, ApiError> {
     let mut alike = comments.iter().filter(|comment| looks_like_it(comment.body())).peekable();
+    // Most often there is none, and then nobody has to be asked who we are.
     if alike.peek().is_none() {
         return Ok(None);
     }
@@ -96,6 +97,7 @@ pub fn own<'c>(
 pub fn own_name(api: &Api) -> Result<String, ApiError> {
     match api.get::<CommentingUser>("/user", &[]) {
         Ok(user) => Ok(user.login),
+        // A job's token belongs to an app, which has no user to ask for.
         Err(ApiError::Denied { .. } | ApiError::NotFound { .. }) => {
             Ok(bot(api.server().flavour()).to_owned())
         }
@@ -129,6 +131,7 @@ pub fn react(
     };
     let path = repository.path(&format!("/issues/comments/{comment}/reactions"));
     let body = json!({ "content": content });
+    // A second reaction of one kind is the first one again, so a lost answer does no harm.
     api.post_again::<Value>(&path, &body).map(drop).map_err(|error| error.needing(NEEDS))
 }
 

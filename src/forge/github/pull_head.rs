@@ -71,6 +71,7 @@ struct NamedRepository {
 impl PullHead {
     fn new(raw: PullReply, ours: &RepositoryName) -> Self {
         let repository = raw.head.repo.map(|repo| repo.full_name);
+        // Names of repositories are the same in any case.
         let is_ours = |name: &String| name.eq_ignore_ascii_case(&ours.to_string());
         let state = match raw.state.as_str() {
             "open" => PullState::Open,
@@ -82,6 +83,7 @@ impl PullHead {
             url: raw.html_url,
             branch: raw.head.r#ref,
             sha: raw.head.sha,
+            // One that is gone is another one: nothing is pushed to it.
             is_foreign: !repository.as_ref().is_some_and(is_ours),
             repository,
             base: raw.base.r#ref,
@@ -136,6 +138,7 @@ impl PullHead {
         let mut of_branch =
             pulls.into_iter().map(|raw| Self::new(raw, repository)).filter(is_from).peekable();
         let is_there = of_branch.peek().is_some();
+        // The branch may have moved since that run, and then the fix is for something else.
         let mut found: Vec<Self> = of_branch.filter(|pull| pull.sha.as_str() == run.head_sha).collect();
         match (found.pop(), found.as_slice()) {
             (Some(one), []) => Ok(one),

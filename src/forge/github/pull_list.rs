@@ -75,6 +75,7 @@ pub fn list(
 pub fn dispatched_since(api: &Api, repository: &RepositoryName, day: &str) -> Result<u64, ApiError> {
     let path = repository.path("/actions/runs");
     let since = format!(">={day}");
+    // One item, because only the number of all is wanted.
     let query = [("event", "workflow_dispatch"), ("created", since.as_str()), ("per_page", "1")];
     let answer: Value = api.get(&path, &query).map_err(|error| error.needing("actions: read"))?;
     let reason = || "it does not say how many runs there are".to_owned();

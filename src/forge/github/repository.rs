@@ -11,6 +11,7 @@ impl RepositoryName {
     pub fn parse(text: &str) -> Option<Self> {
         let is_part = |part: &str| {
             let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+            // `..` would lead to another path of the API.
             !part.is_empty() && !matches!(part, "." | "..") && part.chars().all(plain)
         };
         let (owner, name) = text.split_once('/')?;

@@ -169,6 +169,7 @@ impl Results {
         let (Some(scheme), Some(authority)) = (uri.scheme_str(), uri.authority()) else {
             return Err(access("`ACTIONS_RESULTS_URL` is not a URL"));
         };
+        // As the official client does: the path of that address is dropped.
         let origin = format!("{scheme}://{authority}");
         let ids = ids(&token)
             .ok_or_else(|| access("`ACTIONS_RUNTIME_TOKEN` does not name a run with artifacts"))?;
@@ -202,8 +203,11 @@ impl Results {
     ) -> Result<Uploaded, ArtifactError> {
         check_name(name)?;
         let mut file = crate::files::read::open(zip).map_err(std::io::Error::from)?;
+        // No `mime_type`, which later versions of the protocol know: act and Gitea refuse unknown
+        // fields.
         let mut create = request(&self.ids, json!({"name": name, "version": VERSION}));
         if let Some(time) = expires_at {
+            // Only when it is wanted: without it, the setting of the repository holds.
             create["expires_at"] = json!(time);
         }
         let created: Created = self.call("CreateArtifact", "creating the artifact", name, &create)?;
@@ -236,6 +240,7 @@ impl Results {
             size += block.len() as u64;
             ids.push(id);
         }
+        // The list makes the blob; blocks alone are thrown away after a while.
         self.blobs.put_list(to, &ids)?;
         Ok((size, format!("sha256:{}", hex(&hash.finalize()))))
     }
@@ -248,6 +253,7 @@ impl Results {
             return Ok(());
         }
         let mut there = tempfile::tempfile()?;
+        // No more than what was stored, as more would be something else.
         match self.download(name, &mut there, size) {
             Ok(there) if there.digest == digest => Ok(()),
             Ok(_) | Err(ArtifactError::TooLarge { .. }) => {
@@ -260,6 +266,7 @@ impl Results {
 
     fn finalize(&self, name: &str, size: u64, digest: &str) -> Result<u64, ArtifactError> {
         const WHAT: &str = "finalizing the artifact";
+        // 64-bit numbers are texts in the JSON of this protocol.
         let fields = json!({"name": name, "size": size.to_string(), "hash": digest});
         let result = self
             .call("FinalizeArtifact", WHAT, name, &request(&self.ids, fields))
@@ -296,7 +303,9 @@ impl Results {
         )?;
         let mut newest = BTreeMap::<String, ListedArtifact>::new();
         for listed in found.artifacts {
+            // act and Gitea may have several of one name.
             let older = newest.get(&listed.name).is_none_or(|known| known.id < listed.id);
+            // Not every server heeds the filter.
             if older && name.is_none_or(|name| name == listed.name) {
                 newest.insert(listed.name.clone(), listed);
             }
@@ -355,6 +364,7 @@ impl Results {
                 send(&self.client, "POST", &address, &headers, Some(body.as_bytes())).map_err(failed)?;
             let bytes = read(&mut answer, MAX_BODY).map_err(failed)?;
             match answer.status().as_u16() {
+                // A page of a proxy in the place of an answer is trouble that passes.
                 200..=299 => serde_json::from_slice(&bytes).map_err(|error| Failed {
                     error: ArtifactError::Unavailable { what, reason: format!("unreadable answer: {error}") },
                     again: Again::Soon,
@@ -399,6 +409,7 @@ pub fn absent(env: Lookup<'_>) -> &'static str {
 /// Tells whether this is a server of GitHub's that somebody else runs.
 fn is_enterprise_server(env: Lookup<'_>) -> bool {
     let imitates = ["GITEA_ACTIONS", "FORGEJO_ACTIONS"].iter().any(|name| env(name).is_some());
+    // Their jobs set GitHub's variables with the address of another host.
     let host = env("GITHUB_SERVER_URL")
         .and_then(|address| address.parse::<Uri>().ok()?.host().map(str::to_ascii_lowercase))
         .unwrap_or_else(|| "github.com".to_owned());
@@ -408,6 +419,7 @@ fn is_enterprise_server(env: Lookup<'_>) -> bool {
 /// Returns when something expires that is kept for so many days, or as long as the repository keeps anything.
 pub fn expiry(days: u32, env: Lookup<'_>, now: Timestamp) -> Timestamp {
     const DAY: i64 = 24 * 60 * 60 * 1000;
+    // The service refuses a longer time than the repository allows.
     let most = env("GITHUB_RETENTION_DAYS").and_then(|days| days.parse().ok()).unwrap_or(u32::MAX);
     Timestamp::from_millis(now.as_millis().saturating_add(i64::from(days.min(most)).saturating_mul(DAY)))
 }
@@ -484,6 +496,7 @@ fn refused(
     };
     let name = || name.to_owned();
     let error = match status {
+        // A quota comes with a status that says less than its words.
         _ if message.to_ascii_lowercase().contains("insufficient usage") => ArtifactError::Quota { message },
         429 => {
             let wait = headers.get("retry-after").and_then(|value| value.to_str().ok()?.parse().ok());
@@ -498,7 +511,9 @@ fn refused(
         }
         409 => ArtifactError::Conflict { name: name() },
         401 | 403 => ArtifactError::Denied { message },
+        // Any other 404 is of a server that has no such service.
         404 if text("code") != "not_found" => ArtifactError::Unsupported,
+        // After a lost answer, `FinalizeArtifact` finds the artifact done, which is no absence.
         404 if method != "FinalizeArtifact" => ArtifactError::Absent(format!("`{}` in this run", name())),
         status => ArtifactError::Refused { what, status, message },
     };

@@ -72,6 +72,7 @@ impl<'c> ReviewComment<'c> {
     const SIDE: &'static str = "RIGHT";
 
     fn new(suggestion: &'c Suggestion) -> Self {
+        // GitHub refuses a range of one line.
         let start = (suggestion.first < suggestion.last).then_some(suggestion.first);
         Self {
             path: &suggestion.path,
@@ -124,6 +125,7 @@ impl Reviews<'_> {
         }
         let path = self.path("/files");
         let files = self.api.list::<Vec<ChangedPullFile>>(&path, &[]);
+        // Lines of a removed file have no right side to comment on.
         let files = files.filter(|file| file.as_ref().map_or(true, |file| file.status != "removed"));
         let read = files.map(|file| {
             let ChangedPullFile { filename, sha, patch, .. } = file.map_err(|error| error.needing(NEEDS))?;
@@ -147,6 +149,7 @@ impl Reviews<'_> {
         for review in self.api.list::<Vec<WrittenReview>>(&self.path("/reviews"), &[]) {
             let WrittenReview { html_url, body, commit_id, user } =
                 review.map_err(|error| error.needing(NEEDS))?;
+            // A review of an earlier head says nothing about this one.
             let is_of_head = commit_id.is_some_and(|commit| commit == self.pull.sha.as_str());
             let there = Marker::find(&body.unwrap_or_default());
             let is_same = there.is_some_and(|there| there.patch == marker.patch);
@@ -173,6 +176,8 @@ impl Reviews<'_> {
         let review = json!({ "commit_id": head, "event": "COMMENT", "body": text, "comments": comments });
         let mut tried = 1;
         loop {
+            // Looked at before each try, because a review of an old head is shown as outdated at
+            // once.
             self.check()?;
             let error = match self.api.post::<Value>(&self.path("/reviews"), &review) {
                 Ok(made) => {
@@ -190,6 +195,7 @@ impl Reviews<'_> {
             if !matches!(error, ApiError::Unavailable { .. }) {
                 return Err(error.needing(NEEDS).into());
             }
+            // The answer was lost, and the review may be there.
             if let Some(url) = self.there(marker)? {
                 return Ok(url);
             }
@@ -203,6 +209,8 @@ impl Reviews<'_> {
     fn author(&self) -> Result<Author, ForgeError> {
         match self.api.get::<ReviewAuthor>("/user", &[]) {
             Ok(user) => Ok(Author::User(user.login)),
+            // An app's token belongs to no user. Reviews by any bot count then: a stranger cannot
+            // be one.
             Err(ApiError::Denied { .. } | ApiError::NotFound { .. }) => Ok(Author::Bot),
             Err(error) => Err(error.into()),
         }

@@ -102,6 +102,7 @@ impl fmt::Display for GithubServer {
 /// Tells whether GitHub itself runs a host, as its own clients ask.
 pub(crate) fn is_of_github(host: &str) -> bool {
     let is_below = |domain: &str| host.strip_suffix(domain).is_some_and(|name| name.ends_with('.'));
+    // The list of hosts that GitHub's own artifact client takes for GitHub.
     host == "github.com" || is_below("github.com") || is_below("ghe.com") || is_below("localhost")
 }
 

@@ -131,6 +131,7 @@ pub fn take(
         let Ok(holder) = serde_json::from_str::<TakingJob>(&theirs) else {
             return Err(TakeoverError::Odd { name, reason: "does not name a job" });
         };
+        // The answer to the first try was lost, and the ref is ours.
         if holder == *us {
             return Ok(TakeoverOutcome::Ours);
         }
@@ -149,9 +150,11 @@ pub fn take(
 fn is_over(api: &Api, repository: &RepositoryName, holder: &TakingJob, us: &TakingJob) -> bool {
     // A person at a terminal has no job whose end could be seen.
     let Ok(run) = holder.run.parse() else { return false };
+    // Of one run of a workflow, a later attempt begins only when the earlier one is over.
     if holder.run == us.run {
         return holder.attempt < us.attempt;
     }
+    // What the server does not say is not over.
     workflow_run::get(api, repository, run)
         .is_ok_and(|run| run.status.as_deref() == Some("completed") || holder.attempt < run.run_attempt)
 }
@@ -215,6 +218,7 @@ impl RefServer for ApiRefs<'_> {
             Err(error) => return Err(needing(error).into()),
         }
         let short = name.strip_prefix("refs/").unwrap_or(name);
+        // The reply to a ref that exists does not say what it points at.
         let there: Ref = api.get(&repository.path(&format!("/git/ref/{short}")), &[])?;
         if there.object.sha == sha {
             return Ok(RefCreation::Made);

@@ -33,6 +33,7 @@ pub fn dispatch(
     let plain = json!({"ref": git_ref, "inputs": inputs});
     let mut detailed = plain.clone();
     detailed["return_run_details"] = json!(true);
+    // Without the details there is no number, and nobody could be shown where it goes on.
     let answer = match api.post::<Value>(&path, &detailed) {
         // Older servers do not know the last field. What else they refuse, they refuse again.
         Err(ApiError::Refused { status: 400 | 422, .. }) => api.post::<Value>(&path, &plain),

@@ -72,11 +72,13 @@ impl WorkflowEvent {
         let name = job.event_name.unwrap_or_default();
         let chosen = job.sha.filter(|sha| is_sha(sha));
         let payload = payload.and_then(|text| serde_json::from_str(text).ok()).unwrap_or(Value::Null);
+        // Everything in the payload may be absent, and some of it is written by strangers.
         let seen = Payload(&payload);
         let own = job.repository.or_else(|| seen.text("/repository/full_name"));
         let known = job.git_ref.filter(|name| is_branch_or_tag(name));
         let head = |at: &str, repository: &str| {
             let repository = seen.text(repository);
+            // A repository that was deleted is foreign: its code was never in this one.
             let is_foreign = repository.is_none() || !same(repository.as_deref(), own.as_deref());
             seen.sha(at).map(|sha| Head { sha, repository, is_foreign })
         };
@@ -112,6 +114,7 @@ impl WorkflowEvent {
             "issue_comment" => {
                 let is_of_pull_request = seen.0.pointer("/issue/pull_request").is_some();
                 Self {
+                    // The runner's own commit is that of the default branch here.
                     sha: chosen,
                     pull_request: seen.number("/issue/number").filter(|_| is_of_pull_request),
                     dispatch_ref: known,
@@ -138,6 +141,8 @@ impl WorkflowEvent {
     /// off the event, or its job has neither secrets nor a token that writes, there is nothing to ask.
     pub fn doubt(&self, checked_out: &str) -> Option<String> {
         let trusted = [&self.chosen, &self.base];
+        // The commit that the runner chose is the base, and nobody but a writer can have changed
+        // that.
         if !self.is_open_to_outsiders() || trusted.iter().any(|sha| sha.as_deref() == Some(checked_out)) {
             return None;
         }
@@ -172,6 +177,7 @@ impl WorkflowEvent {
     /// Tells whether strangers may have written what a job reads: titles, comments, names of branches, the code
     /// itself. In doubt, they have.
     pub fn has_texts_of_strangers(&self) -> bool {
+        // Where nothing says whose the head is, it is a stranger's.
         let is_of_fork = || self.head.as_ref().is_none_or(|head| head.is_foreign);
         self.is_open_to_outsiders()
             || OPEN_TO_TEXTS.contains(&self.name.as_str())
@@ -195,6 +201,7 @@ pub fn short(sha: &str) -> &str {
 pub fn is_sha(text: &str) -> bool {
     matches!(text.len(), 40 | 64)
         && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+        // A push that deletes a branch has zeros in the place of a commit.
         && text.bytes().any(|byte| byte != b'0')
 }
 

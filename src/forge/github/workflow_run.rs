@@ -62,6 +62,7 @@ impl WorkflowRun {
         let (file, _) = self.at();
         let name = file.rsplit('/').next().filter(|name| !name.is_empty())?;
         // GitHub has workflows without a file as well.
+        // Such as those of code scanning and of Pages, which GitHub makes itself.
         let is_file = matches!(file.strip_suffix(name), Some("" | ".github/workflows/"));
         is_file.then_some(name)
     }

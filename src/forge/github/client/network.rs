@@ -50,12 +50,16 @@ impl Client {
     /// Makes a client. A request ends with the answer to it, whatever that is; `idle` is how long nothing may come or
     /// go, and `whole` is how long it may take altogether.
     pub(crate) fn new(proxy: Option<&Proxy>, idle: Duration, whole: Option<Duration>) -> Self {
+        // The certificates of the system, as companies with an inspecting proxy have their own
+        // authority there.
         let tls = TlsConfig::builder().root_certs(RootCerts::PlatformVerifier).build();
         let agent = Agent::config_builder()
             .proxy(proxy.map(|proxy| proxy.0.clone()))
             .tls_config(tls)
             .user_agent(USER_AGENT)
+            // Callers read the body of an error, which says more than its status.
             .http_status_as_error(false)
+            // A redirect would carry the token to another host.
             .max_redirects(0)
             .timeout_resolve(Some(CONNECT))
             .timeout_connect(Some(CONNECT))
@@ -70,6 +74,7 @@ impl Client {
     pub(crate) fn send(&self, request: Request<Option<&[u8]>>) -> Result<Response<Body>, LostAnswer> {
         let (parts, body) = request.into_parts();
         let answer = match body {
+            // A `GET` has no body, which is not the same as an empty one.
             Some(body) => self.0.run(Request::from_parts(parts, body)),
             None => self.0.run(Request::from_parts(parts, ())),
         };
@@ -119,6 +124,7 @@ fn lost(error: ureq::Error) -> LostAnswer {
         }
         Error::ConnectProxyFailed(_) => LostAnswer::Unsent("the proxy cannot connect".to_owned()),
         Error::Timeout(Timeout::Resolve | Timeout::Connect) => {
+            // Until there is a connection, nothing was sent, and any request can be made again.
             LostAnswer::Unsent("no connection in time".to_owned())
         }
         Error::Timeout(_) => LostAnswer::Unanswered("no answer in time".to_owned()),

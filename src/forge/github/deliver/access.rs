@@ -49,6 +49,7 @@ impl RepositoryAccess<'_> {
             ForgeErrorKind::Failed
         };
         let message = error.to_string();
+        // The token of a job can never change workflow files, whatever permissions the job has.
         let help = if is_about_workflows(&message) {
             Some(
                 "use the token of an app or a person with the permission `workflows`: \

@@ -59,6 +59,7 @@ impl<'a> GithubForge<'a> {
         let name = temporary.name();
         let id =
             signed_commit::on_branch(self.access, &self.refs, temporary.branch(), &name, commit, contents)?;
+        // Read back, because the server may make other files of it than were wanted.
         let made = signed_commit::get(self.access, &id)?;
         let is_wanted = is_wanted(&made, commit);
         Ok((FoundRef { name, id }, is_wanted.then_some(made)))
@@ -76,6 +77,8 @@ impl<'a> GithubForge<'a> {
         let written = self.commit_on(&temporary, commit, contents).and_then(|(branch, made)| {
             let made = match made {
                 Some(made) => made,
+                // What a branch did not take as it is goes once more as objects, which are stored
+                // as they are.
                 None => signed_commit::get(
                     self.access,
                     &signed_commit::from_objects(self.access, commit, contents)?,
@@ -84,6 +87,7 @@ impl<'a> GithubForge<'a> {
             self.publish(&made, commit, moves, Some(&branch))
         });
         written.map_err(|error| {
+            // Only a faster delivery clears the branches of others.
             if error.kind == ForgeErrorKind::Failed && temporary.is_gone() {
                 return ForgeError::new(ForgeErrorKind::Raced, "another delivery was faster");
             }
@@ -107,6 +111,8 @@ impl<'a> GithubForge<'a> {
                 format!("{server} made a commit with other files: tree {tree} in place of {wanted}");
             return Err(ForgeError::new(ForgeErrorKind::Failed, message));
         }
+        // Before any ref moves, so that a commit that must not be used is not left where people see
+        // it.
         if commit.require_signed && !made.signed {
             let message = format!("{server} does not sign commits that are made with this token");
             return Err(ForgeError::new(ForgeErrorKind::Declined, message)
@@ -152,6 +158,7 @@ impl Forge for GithubForge<'_> {
             let id = signed_commit::from_objects(self.access, commit, contents)?;
             self.publish(&signed_commit::get(self.access, &id)?, commit, moves, None)
         }?;
+        // Also those that earlier deliveries left when they were killed.
         temporary::clear(&self.refs, temporary);
         Ok(written)
     }
@@ -174,6 +181,8 @@ impl Forge for GithubForge<'_> {
             .api
             .graphql(VIEWER, &json!({}))
             .map_err(|error| self.access.failed(error, Permission::Contents))?;
+        // Workflows are not started by what this user does, or they would start each other for
+        // ever.
         Ok(data.viewer.login != TOKEN_OF_JOB)
     }
 

@@ -60,6 +60,7 @@ struct Repo {
 
 impl ListedPull {
     fn is_from(&self, branch: &BranchName, base: &BranchName) -> bool {
+        // The name of the branch says nothing about whose it is.
         let id = |side: &PullBranch| side.repo.as_ref().map(|repo| repo.id);
         // A fork can belong to the same owner.
         self.head.branch == branch.as_str()
@@ -138,12 +139,14 @@ impl<'a> GithubPulls<'a> {
     fn make_ready(&self, number: u64) -> Result<(), ForgeError> {
         let path = self.access.path(&format!("/pulls/{number}"));
         let mut last = None;
+        // A lost answer may have done the work, so the draft itself is asked.
         for _ in 0..=TRIES {
             let pull: ListedPull = self.access.api.get(&path, &[]).map_err(|error| self.failed(error))?;
             if !pull.draft {
                 return Ok(());
             }
             match last.take() {
+                // Trouble of the service is tried again; anything else will not change.
                 None | Some(ApiError::Unavailable { .. }) => {}
                 Some(error) => return Err(self.failed(error)),
             }
@@ -164,6 +167,8 @@ impl Pulls for GithubPulls<'_> {
             (self.access.path("/pulls"), format!("{}:{branch}", self.access.repository.owner()));
         let query = [
             ("state", "all"),
+            // `head` wants the owner in front of the branch, or the server takes the filter for
+            // none.
             ("head", head.as_str()),
             ("base", base.as_str()),
             ("sort", "created"),
@@ -183,6 +188,7 @@ impl Pulls for GithubPulls<'_> {
         let mut tried = 0;
         loop {
             tried += 1;
+            // Not again by itself: a second request could open a second pull request.
             let error = match self.access.api.post::<ListedPull>(&self.access.path("/pulls"), &body) {
                 Ok(opened) => return Ok(opened.pull()),
                 Err(error) => error,

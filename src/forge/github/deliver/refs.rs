@@ -45,6 +45,8 @@ struct RefTarget {
 /// Describes how a ref is moved; `None` where it is not there.
 fn update(name: &str, from: Option<&ObjectId>, to: Option<&ObjectId>) -> Value {
     let id = |id: Option<&ObjectId>| id.map_or(ABSENT, ObjectId::as_str).to_owned();
+    // Forced, as the new commit need not go on from the old one; `beforeOid` alone keeps others
+    // from being overwritten.
     json!({ "name": name, "beforeOid": id(from), "afterOid": id(to), "force": true })
 }
 
@@ -124,6 +126,7 @@ impl<'a> Refs<'a> {
         let mut lost = None;
         for _ in 0..TRIES {
             let Err(error) = self.access.api.graphql::<Value>(UPDATE, &input) else { return Ok(()) };
+            // Where not even that can be seen, the first error is the one to tell.
             let Ok(outcome) = self.outcome(moves, to, temporary) else { return Err(failed(error)) };
             match outcome {
                 MoveOutcome::Moved => {
@@ -140,6 +143,7 @@ impl<'a> Refs<'a> {
                         format!("refs were moved by somebody else: {error}"),
                     ));
                 }
+                // Nothing was moved, so the same request can be made again.
                 MoveOutcome::Untouched if matches!(error, ApiError::Unavailable { .. }) => lost = Some(error),
                 MoveOutcome::Untouched if is_unknown(&error) => {
                     return Err(ForgeError::new(
@@ -186,6 +190,8 @@ impl<'a> Refs<'a> {
         }
         let is_ours = match temporary {
             Some(temporary) => self.find(&temporary.name)?.as_ref() == Some(&temporary.id),
+            // Without a temporary branch there is nothing that only a success of ours would have
+            // removed.
             None => true,
         };
         let is_untouched = is_ours && moves.iter().zip(&stand).all(|(moved, id)| moved.from == *id);
@@ -211,6 +217,7 @@ impl<'a> Refs<'a> {
 
     /// Returns a ref beside which git cannot have the other one: one is a directory for it.
     fn in_the_way_of(&self, name: &str) -> Result<Option<String>, ApiError> {
+        // `refs` and the kind below it are directories always.
         let ends = name.match_indices('/').map(|(at, _)| at).skip(2);
         for end in ends {
             let above = &name[..end];

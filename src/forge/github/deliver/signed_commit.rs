@@ -75,6 +75,7 @@ pub(super) fn get(access: RepositoryAccess<'_>, id: &ObjectId) -> Result<FoundCo
 /// Tells whether a branch can take the changes: `createCommitOnBranch` knows only files that nobody executes.
 pub(super) fn fits_branch(changes: &[FileChange]) -> bool {
     let sides = changes.iter().flat_map(|change| [&change.old, &change.new]).flatten();
+    // GitHub writes every addition as a plain file, so modes and links would be lost.
     sides.into_iter().all(|side| side.mode == FileMode::File)
 }
 
@@ -108,9 +109,11 @@ pub(super) fn on_branch(
             None => deletions.push(json!({ "path": change.path })),
         }
     }
+    // GraphQL wants the headline and the body apart, and puts an empty line between them.
     let (headline, body) = commit.message.split_once('\n').unwrap_or((commit.message, ""));
     let input = json!({ "input": {
         "branch": { "repositoryNameWithOwner": access.repository.to_string(), "branchName": branch },
+        // The branch is new, and only a commit of ours can have moved it.
         "expectedHeadOid": commit.parent,
         "message": { "headline": headline, "body": body.trim_matches('\n') },
         "fileChanges": { "additions": additions, "deletions": deletions },
@@ -155,9 +158,11 @@ pub(super) fn from_objects(
     for FileChange { path, old, new } in commit.changes {
         let Some(new) = new else {
             let mode = old.as_ref().map_or(FileMode::File, |old| old.mode);
+            // A null removes the path from the tree.
             entries.push(json!({ "path": path, "mode": mode.word(), "type": kind(mode), "sha": null }));
             continue;
         };
+        // A submodule is a commit of another repository, and so no object here.
         if new.mode != FileMode::Repository && there.insert(new.id.as_str()) {
             let blob = json!({ "content": encoded(contents, new)?, "encoding": "base64" });
             post("/git/blobs", &blob)?;
@@ -165,6 +170,7 @@ pub(super) fn from_objects(
         entries.push(json!({ "path": path, "mode": new.mode.word(), "type": kind(new.mode), "sha": new.id }));
     }
     let tree = post("/git/trees", &json!({ "base_tree": base, "tree": entries }))?;
+    // Neither author nor committer, or GitHub would not sign.
     post("/git/commits", &json!({ "message": commit.message, "tree": tree, "parents": [commit.parent] }))
 }
 

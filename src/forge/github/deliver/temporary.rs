@@ -16,6 +16,7 @@ pub(super) struct Temporary<'r> {
 impl<'r> Temporary<'r> {
     /// Makes a branch below a prefix.
     pub(super) fn create(refs: &'r Refs<'r>, prefix: &str, at: &ObjectId) -> Result<Self, ForgeError> {
+        // A name of its own for each delivery, as many may be made at once.
         let random = Uuid::new_v4().simple().to_string();
         let this = Self { refs, branch: format!("{prefix}{}", &random[..12]) };
         match refs.create(&this.name(), at) {
