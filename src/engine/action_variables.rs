@@ -37,6 +37,8 @@ pub(super) fn variables(engine: &Engine<'_>) -> Vec<(String, String)> {
     let captured = run.captured().iter().map(|(name, result)| (captured_variable(name), result));
     for (name, result) in prev.into_iter().chain(captured) {
         let value = variable(result);
+        // A value that does not fit is left out, not cut: an action that reads it would take a part
+        // for the whole.
         if value.len() <= left && !all.iter().any(|(known, _)| *known == name) {
             left -= value.len();
             all.push((name, value));
@@ -52,10 +54,12 @@ pub(super) fn key(engine: &Engine<'_>) -> String {
 }
 
 fn variable(result: &StateResult) -> String {
+    // The end is kept, because that is where tools say what happened.
     value(tail(result.seen.stdout.without_line_end(), ONE))
 }
 
 /// Makes of what somebody printed or answered what a variable can hold, which is anything but a NUL.
 pub(super) fn value(text: &str) -> String {
+    // A NUL would end the variable for whoever reads it; the kernel takes none.
     text.replace('\0', "")
 }

@@ -31,10 +31,12 @@ impl Engine<'_> {
         if let Some(refused) = self.refuse(id) {
             return refused;
         }
+        // The longer of both waits holds for both of their reasons.
         let wait = self.wait_before(id).into_iter().chain(self.wait_before_retry(id)).max();
         if let Some(wait) = wait.filter(|_| !waited) {
             return Event::Backoff { state: self.machine.step(id).name.clone(), duration_ms: millis(wait) };
         }
+        // Announced before it is entered, so that the journal says why the state comes once more.
         self.retry(id).unwrap_or_else(|| self.enter(id))
     }
 
@@ -78,6 +80,7 @@ impl Engine<'_> {
             return Some(Event::LoopTimeout { state: name.clone(), elapsed_ms: millis(self.now) });
         }
         if self.start.deadline.is_some_and(|deadline| self.now >= deadline) {
+            // A hand-off and no failure: the job has no time left, the loop may have.
             return Some(self.hand_off(name));
         }
         None
@@ -88,6 +91,7 @@ impl Engine<'_> {
             // The handler of a cap runs although the cap is met.
             return None;
         }
+        // Asked of the state that would come next, so that a terminal is never refused.
         if let Some(cap) = self.run.cap_before(self.machine, id) {
             return Some(self.cap_met(cap, name));
         }
@@ -122,6 +126,8 @@ impl Engine<'_> {
             (Some(handler), Some(from)) => Event::Route {
                 from: from.clone(),
                 to: self.machine.name_of(handler).clone(),
+                // A handler belongs to the state that met its cap. Before the first state there is
+                // nothing to lead away from.
                 verdict: None,
                 reason: RouteReason::Cap,
             },
@@ -145,6 +151,7 @@ impl Engine<'_> {
         let limit = self.machine.limits.edge_revisits?;
         let from = self.run.current()?;
         let used = *self.run.edges().get(&(from.clone(), to.clone()))?;
+        // The fold counted this way already when it was taken.
         (used > limit).then(|| {
             self.complete(Ending {
                 outcome: Outcome::Exhausted,
@@ -169,6 +176,7 @@ impl Engine<'_> {
     fn wait_before_retry(&self, id: StepId) -> Option<Duration> {
         let retry = self.machine.step(id).retry.as_ref()?;
         let tries = self.run.tries().checked_sub(1).filter(|_| self.run.is_another_try(id))?;
+        // The shift is bounded before it is made, or it would overflow after many tries.
         let wait = retry.delay.saturating_mul(1 << tries.min(16)).min(LONGEST_RETRY);
         (wait > Duration::ZERO).then_some(wait)
     }

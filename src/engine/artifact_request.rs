@@ -60,6 +60,7 @@ impl Engine<'_> {
         let name = from.rsplit('/').next().unwrap_or("");
         let ending = name.rsplit_once('.').map_or_else(String::new, |(_, ending)| format!(".{ending}"));
         let start = &self.start.event;
+        // The id of the run keeps two runs from writing over each other's file.
         format!("artifacts/{}-{}{ending}", start.run_id, start.r#loop.file_stem())
     }
 }

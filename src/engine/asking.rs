@@ -39,10 +39,13 @@ impl Engine<'_> {
         let Some(Target::Step(id)) = self.machine.find(state) else {
             return self.asked(approval, state, None);
         };
+        // What the question is about has to be seen before it is asked, or an answer could be given
+        // for another tree.
         let Some(about) = &evidence.about else {
             return Ok(Decision::Lacks(id, MissingEvidence::AskedAbout));
         };
         let asking = self.awaiting(approval, state, about)?;
+        // An answer to another question, or about another tree, is none to this one.
         match question.filter(|question| question.awaiting.digest == asking.digest) {
             Some(OpenQuestion { answer: Some(answer), .. }) => {
                 self.asked(approval, state, Some(Reply::Given(answer.clone())))
@@ -76,10 +79,12 @@ impl Engine<'_> {
         state: &StateName,
         about: &AskedAbout,
     ) -> Result<Awaiting, RenderError> {
+        // It stands in events, statuses and comments, so it is bounded once, here.
         let question = head(&self.render(&approval.text)?, LONGEST_QUESTION).to_owned();
         let AskedAbout { at, tree, .. } = about;
         let sha = about.sha.as_ref().map(|sha| self.start.commit_shown(sha));
         let asked =
+            // Whatever an approval depends on. A change of any of it makes another question.
             json!(["ll-loop question", 1, question, self.start.key, state, self.run.step(), sha, tree]);
         let digest = Sum::of(asked.to_string().as_bytes());
         Ok(Awaiting {
@@ -90,6 +95,7 @@ impl Engine<'_> {
             tree: tree.clone(),
             sha: sha.cloned(),
             digest,
+            // Short enough to type. Whoever takes an answer compares the whole digest.
             code: digest.to_string()[..8].to_owned(),
             approvers: approval.approvers.clone(),
             until: at.after(approval.stays_open.unwrap_or(STAYS_OPEN)),

@@ -51,6 +51,7 @@ pub(super) fn in_event(text: &str) -> Cow<'_, str> {
     if text.len() <= IN_EVENT {
         return Cow::Borrowed(text);
     }
+    // The digest tells two long texts apart whose ends are the same.
     let (length, digest) = (text.len(), hex(&Sha256::digest(text)));
     let (begin, end) = (head(text, IN_EVENT / 2), tail(text, IN_EVENT / 2));
     Cow::Owned(format!("{begin}\n… cut: {length} bytes, SHA-256 {digest} …\n{end}"))
@@ -65,6 +66,7 @@ pub(super) fn details(mut details: Map<String, Value>) -> Map<String, Value> {
 
 fn fit(value: &mut Value, room: &mut usize) {
     match value {
+        // Any scalar counts for a few bytes, so that a list of millions of them ends too.
         Value::Null | Value::Bool(_) | Value::Number(_) => *room = room.saturating_sub(8),
         Value::String(text) => {
             if text.len() > *room {

@@ -19,7 +19,10 @@ impl Engine<'_> {
     /// state made no call, or one that was answered: then its routes decide.
     pub(super) fn broken(&self, step: &Step, verdict: &Verdict) -> Option<Event> {
         let call = step.call()?;
+        // A call that was answered is judged as always, whatever the answer.
         let seen = self.run.seen().filter(|_| verdict.is_error() || verdict.is_timeout())?;
+        // The failure was counted by an event of its own before, so that a resumed run counts the
+        // same.
         if self.run.is_call_counted() {
             let reason = self.run.calls().given_up(call, step.retry.as_ref().map(|retry| retry.max))?;
             let (outcome, by) = (Outcome::Unavailable, TerminatedBy::Unavailable);
@@ -41,6 +44,8 @@ impl Engine<'_> {
                 let late = crate::base::time::human(seen.duration);
                 ("timeout".to_owned(), format!("it took too long: {late}"))
             }
+            // The process may have said that it succeeded, and still have no answer that can be
+            // used.
             (None, false) if seen.succeeded() => {
                 (FORM.to_owned(), said.unwrap_or("there is no usable answer").to_owned())
             }

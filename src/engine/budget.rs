@@ -36,6 +36,8 @@ pub(super) fn met(budget: Budget, spent: &Usage, dearest: &Usage) -> Option<Stri
         return Some(format!("stopped at {} of {cap} model calls", spent.calls));
     }
     if let (Some(cap), Some(rest)) = (budget.tokens, left.tokens)
+        // The dearest call so far is the best guess at the next one: begun with less, it would pass
+        // the cap in the middle.
         && (rest == 0 || rest < dearest.tokens())
     {
         let why = reserve(rest > 0, &format!("{} tokens", dearest.tokens()));
@@ -43,6 +45,8 @@ pub(super) fn met(budget: Budget, spent: &Usage, dearest: &Usage) -> Option<Stri
     }
     if let (Some(cap), Some(rest)) = (budget.cost_usd, left.cost_usd) {
         let Some(cost) = spent.cost_usd else {
+            // A price that is not known cannot be held against a cap, and zero would be a guess in
+            // the wrong direction.
             let unknown = spent.calls > 0 && !budget.allows_unpriced;
             let why = "a call had no price, so the cap on cost cannot be kept";
             return unknown.then(|| format!("{why}; `unpriced: allow` under `budget` lets it go on"));

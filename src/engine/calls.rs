@@ -61,6 +61,7 @@ impl Calls {
         if *in_a_row >= ENOUGH {
             return Some(format!("the {role} gave no usable answer {in_a_row} times in a row: {error}"));
         }
+        // At least as many as for one cause, even where a state is retried once.
         let most = repeated?.saturating_add(1).max(ENOUGH);
         (*in_all >= most)
             .then(|| format!("the {role} gave no usable answer in {in_all} calls, the last time: {error}"))
@@ -77,6 +78,7 @@ pub(super) fn stable(message: &str) -> String {
     const WORDS: usize = 12;
     let line = message.lines().find(|line| !line.trim().is_empty()).unwrap_or("");
     let words = line.split_whitespace().take(WORDS);
+    // Ids, times and ports differ from call to call, and would make each failure a new cause.
     let words = words.map(|word| if word.contains(|c: char| c.is_ascii_digit()) { "#" } else { word });
     words.collect::<Vec<_>>().join(" ")
 }

@@ -138,6 +138,7 @@ impl StartTree {
             Self::Known(start) => start,
             Self::Unknown { unknown } => return Some(unknown.clone()),
         };
+        // It began on the commit itself, which no plan contradicts.
         if start.entries.is_empty() {
             return None;
         }
@@ -380,6 +381,7 @@ impl TreeChanges {
     /// Tells whether the run ended on a tree that the commit does not have: tracked files of its own differ both from
     /// those at the start and from those of the commit, or another commit is checked out.
     pub fn are_uncommitted(&self) -> bool {
+        // What another live run wrote in its own scope is not this run's.
         let is_own = |file: &ChangedFile| file.tracked && file.run.is_none();
         self.head_moved() || (!self.as_committed && self.files.iter().any(is_own))
     }
@@ -404,6 +406,7 @@ impl TreeChanges {
 /// Returns why a success does not stand, given what the run did to the tree: the one that succeeded is not the one that
 /// was to be checked.
 pub(super) fn unsettled(mode: OnChange, outcome: Outcome, changes: &Changes) -> Option<String> {
+    // What is not known is dealt with elsewhere, as a doubt and not as a change.
     let changes = changes.known().filter(|changes| changes.are_uncommitted())?;
     let is_meant = outcome == Outcome::Success && mode == OnChange::Fail;
     is_meant.then(|| passes_only_with(changes))

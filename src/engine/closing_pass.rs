@@ -43,6 +43,7 @@ impl Engine<'_> {
 
     /// Returns how the verdict of a state can be confirmed, if it can.
     fn rechecks_of(&self, state: &StateName) -> Option<Vec<Recheck>> {
+        // The checks of a loop that a state runs confirm that state.
         let step = self.step_of(state)?;
         if let Some(inner) = self.inner.get(state) {
             let around = |inner: &Recheck| Recheck {
@@ -57,6 +58,8 @@ impl Engine<'_> {
         }
         let request = match self.requests.get(state) {
             Some(request) => request.clone(),
+            // After a resume, the request is not in memory, and is made again from what the journal
+            // has.
             // An earlier part of the run made it.
             None => self.request_again(step)?,
         };
@@ -98,6 +101,7 @@ impl Engine<'_> {
             Reason::Unobserved | Reason::TreeUnknown | Reason::NotConfirmed | Reason::DirtyStart => false,
         };
         let is_wanted = end.outcome == Outcome::Success
+            // A run that was asked to end makes no more checks.
             && self.cancel.is_none()
             && self.machine.makes_closing_pass
             && !self.start.event.no_closing_pass
@@ -112,6 +116,7 @@ impl Engine<'_> {
         for check in &verification.checks {
             let again = || self.rechecks_of(&check.state).filter(|checks| !checks.is_empty());
             let is_stale = is_stale(verification, &check.state);
+            // A check that no judge concerns is asked as things stand, even where it is stale.
             if doubted.contains(&check.state) && (is_stale || check.confirmed != Confirmed::No) {
                 with_judges.extend(again()?);
             } else if is_stale {
@@ -120,6 +125,7 @@ impl Engine<'_> {
             }
         }
         let aside = are_changed.then(|| self.aside(judges)).flatten();
+        // Only for those that say no: most fixes need no second try.
         let again = aside.clone().filter(|_| !judges.second_try.are_none()).map(|mut again| {
             again.put_back.extend(judges.second_try.to_put_back.iter().cloned());
             again.hide.extend(judges.second_try.to_hide.iter().cloned());
@@ -185,6 +191,7 @@ impl Engine<'_> {
     pub(super) fn set_aside(&mut self, placed: Result<(), Explanation>) {
         if let Some(pass) = self.pass.as_mut() {
             match placed {
+                // A proof tells something about tests, and never fails a run.
                 // It decides nothing.
                 Err(_) if pass.proving.is_some() => pass.leave_proofs(),
                 placed => pass.failed = placed.err().map(|why| why.to_string()),
@@ -215,10 +222,12 @@ impl Engine<'_> {
         if is_late || is_cancelled {
             pass.leave_proofs();
         }
+        // A pass without a check that is still to be made is over, and cannot be cut short.
         if pass.cut.is_none() && !(pass.left.is_empty() && pass.with_judges.is_empty()) {
             pass.cut = if is_cancelled { Some(Stop::Cancelled) } else { is_late.then_some(Stop::Deadline) };
         }
         let is_next_stage = pass.cut.is_none() && pass.failed.is_none() && pass.left.is_empty();
+        // The judges are put aside only when all checks that are asked as things stand were asked.
         if let Some(aside) = is_next_stage.then(|| pass.next_aside()).flatten() {
             return Some(Waiting::Closing(PassWork::SetAside(aside)));
         }
@@ -246,6 +255,7 @@ impl Engine<'_> {
             pass.made.push(check.state.clone());
         }
         let stop = seen.stop.filter(|stop| match stop {
+            // An own timeout is a verdict on the check; all others end the run.
             Stop::Timeout | Stop::IdleTimeout => false,
             Stop::LoopTimeout
             | Stop::Deadline
@@ -287,6 +297,7 @@ impl Engine<'_> {
     /// Takes the end of a check that was made without the work of the run.
     fn tried(&mut self, check: &Recheck, seen: &Observation, events: &mut Vec<Event>) {
         let judged = self.judged_again(check, seen);
+        // A check that was ended from outside proves neither.
         let passed = seen.stop.is_none() && check.step.observes(&judged.verdict) == Observes::Passing;
         let Some(proof) = self.pass.as_mut().and_then(|pass| pass.proving.as_mut()) else { return };
         proof.passed += usize::from(passed);
@@ -349,6 +360,8 @@ impl Engine<'_> {
         );
         if let Some(stop) = cut {
             self.cut_off(stop, &end.final_state, events);
+            // What cuts a pass short decides the end of the run; the pass is made again when it
+            // goes on.
             return;
         }
         end.duration_ms = millis(self.now);
@@ -401,12 +414,14 @@ impl Verification {
     /// Takes what the closing pass came to: every verdict that was stale is confirmed now, but for those of these states.
     fn after_pass(&mut self, made: &[StateName], refused: &[StateName]) {
         let with_judges = self.reasons.contains(&Reason::JudgesChanged);
+        // Whatever came of them, these two reasons are answered now.
         self.reasons.retain(|reason| !matches!(reason, Reason::Stale | Reason::JudgesChanged));
         if !refused.is_empty() {
             self.reasons.push(Reason::NotConfirmed);
         } else if with_judges {
             self.judges.state = JudgesStanding::Confirmed;
             let asked =
+                // A check that the pass did not ask keeps what it had.
                 |check: &&mut CheckRecord| check.confirmed == Confirmed::InRun && made.contains(&check.state);
             for check in self.checks.iter_mut().filter(asked) {
                 check.confirmed = Confirmed::ClosingPass;
@@ -430,6 +445,8 @@ fn is_stale(verification: &Verification, state: &StateName) -> bool {
 fn last_line(seen: &Observation) -> &str {
     let of = |text: &str| text.trim_end().lines().next_back().map_or(0, str::len);
     let (out, err) = (seen.stdout.as_str().trim_end(), seen.stderr.as_str().trim_end());
+    // Tools complain on their error output; only without that is the last line of the other one
+    // told.
     let text = if err.is_empty() { out } else { err };
     &text[text.len() - of(text)..]
 }

@@ -41,5 +41,7 @@ pub(super) fn describe(seen: &Observation) -> String {
 /// Tells whether a text looks like words for somebody, and not like a command.
 pub(super) fn is_prose(text: &str) -> bool {
     let begins = text.trim_start().starts_with(|c: char| c.is_ascii_uppercase());
+    // A shell command rarely begins with a capital letter, and hardly ever has four words without a
+    // sign of the shell.
     begins && text.split_whitespace().count() > 3 && !text.contains(['|', ';', '&', '$', '<', '>', '=', '/'])
 }

@@ -16,11 +16,15 @@ use crate::machine::{Step, StepId, Target};
 impl Engine<'_> {
     /// Makes the decision that is due, with what the world gave to the judgement that is going on.
     pub(super) fn decide(&self, deciding: Deciding, evidence: &Evidence) -> Decision {
+        // One event at a time: the warning moves the fold, and the decision that was due is made
+        // after it.
         if let Some(warning) = self.due_warning() {
             return Decision::Happens(warning);
         }
         if let Some(id) = self.weighed_now(&deciding) {
             let step = self.machine.step(id);
+            // What ends the run around a state comes before its own signals, and both before the
+            // judgement.
             let first = self.ended_around(step, evidence).map(Ok).or_else(|| self.signal(step, evidence));
             match first {
                 Some(Ok(event)) => return Decision::Happens(event),
@@ -59,6 +63,7 @@ impl Engine<'_> {
     /// A request to end that comes before the last event wins over every other end of the run. What would have ended
     /// it otherwise is decided again when the run is resumed. An end that is already in the journal stays.
     pub(super) fn unless_asked_to_end(&self, event: Event) -> Event {
+        // What is already decided stands in the journal, and a resume would read it back.
         let is_decided = matches!(self.run.phase(), Phase::Deciding(Deciding::End(_)));
         let state = match &event {
             Event::LoopComplete(end) if !matches!(end.outcome, Outcome::Interrupted | Outcome::LeaseLost) => {
@@ -103,6 +108,7 @@ impl Engine<'_> {
     fn weighed_now(&self, deciding: &Deciding) -> Option<StepId> {
         match deciding {
             Deciding::Judge(id) => Some(*id),
+            // A state without an action is judged as soon as it is entered.
             Deciding::Act(id) if self.machine.step(*id).action.is_none() => Some(*id),
             Deciding::Arrive { .. }
             | Deciding::Again(_)

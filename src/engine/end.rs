@@ -23,6 +23,8 @@ impl Engine<'_> {
         };
         self.begin_closing(action, &end.name).unwrap_or_else(|why| {
             let message = format!("the closing action was not run: {why}");
+            // The run has come to its end already. A closing action that cannot run changes nothing
+            // about that.
             Decision::Happens(Event::Warning { state: Some(end.name.clone()), message })
         })
     }
@@ -44,6 +46,7 @@ impl Engine<'_> {
     pub(super) fn closed(&self, id: EndId) -> Event {
         let (seen, name) = (self.run.seen(), &self.machine.end(id).name);
         let was_cut_short = seen.is_some_and(Observation::was_cut_short);
+        // Cut off by the end of the run, it is made up for when the run goes on.
         if let Some(interrupted) = self.interrupted(name).filter(|_| was_cut_short) {
             return interrupted;
         }
@@ -65,6 +68,7 @@ impl Engine<'_> {
 
     pub(super) fn finish(&self, id: EndId) -> Event {
         let end = self.machine.end(id);
+        // A cap was met, and its handler led here: the outcome is that of the cap.
         if let Some(cap) = self.run.capped() {
             return self.complete(Ending { state: end.name.clone(), ..self.exhausted(cap, &end.name) });
         }
@@ -78,6 +82,7 @@ impl Engine<'_> {
         let name = &end.name;
         let verified = self.run.is_verified();
         let (outcome, reason) = match (end.meaning, verified) {
+            // A declared failure is one even where everything passed.
             (Meaning::Failure, _) => (Outcome::Failure, explained(end, "")),
             (Meaning::Blocked, _) => (Outcome::Blocked, explained(end, ": a person is needed")),
             (Meaning::Success | Meaning::DeclaredSuccess, true) => (Outcome::Success, self.succeeded(end)),
@@ -85,6 +90,8 @@ impl Engine<'_> {
                 (Outcome::Success, format!("ended in `{name}`, which the loop declares a success"))
             }
             (Meaning::Success, false) => {
+                // Nothing failed, but nothing was seen to pass either. `--strict` asks for the
+                // proof.
                 let outcome = if self.start.event.strict { Outcome::Failure } else { Outcome::Success };
                 let since = if self.run.is_doubted() { " since the last failing observation" } else { "" };
                 (outcome, format!("ended in `{name}` unverified: nothing passed{since}"))
@@ -170,6 +177,7 @@ impl Engine<'_> {
             exit_code: ending.outcome.exit_code(ending.signal),
             signal: ending.signal,
             reason: ending.reason,
+            // Only the look at the tree on which the run ends can tell these.
             changes: None,
             verification: None,
         })

@@ -55,6 +55,7 @@ impl Engine<'_> {
         }
         let Some(action) = &step.action else { return Decision::Happens(self.judge(id, evidence)) };
         let tree = if self.compares_tree(id) { evidence.survey(&[]) } else { None };
+        // A look costs a `git status`, so only states that may be flaky get one.
         if self.compares_tree(id) && tree.is_none() {
             let limit = self.timeout().map(|limit| limit.saturating_sub(self.now));
             let request = SurveyRequest { scope: Vec::new(), limit };
@@ -72,6 +73,7 @@ impl Engine<'_> {
 
     /// Says that the work of a state cannot be made. Where nothing leads on from there, the run ends.
     fn unmade(&self, step: &Step, key: &str, error: &str) -> Event {
+        // Without a way for it, this is a fault of the loop, which ends the run with its place.
         if routing::unmade(self.machine, step).is_none() {
             return error_in(&step.name, key, error);
         }
@@ -118,6 +120,7 @@ impl Engine<'_> {
     pub(super) fn may_ask(&self) -> bool {
         match self.start.event.llm {
             Llm::Off => false,
+            // A recording answers without asking anybody, so no rule about models forbids it.
             Llm::Replay => true,
             Llm::On => !self.machine.llm.is_forbidden,
         }
@@ -179,6 +182,7 @@ impl Engine<'_> {
         for target in &learning.targets {
             targets.push(self.render_within(&mut room, target)?);
         }
+        // One room for all targets, so that their sum is bounded.
         if let Some(listed) = &learning.listed {
             let listed = self.render_within(&mut room, listed)?;
             targets.extend(listed.split(',').map(str::to_owned));
@@ -197,6 +201,7 @@ impl Engine<'_> {
         let event = self.announced(state, ActionKind::Learning, shown, None);
         let (setting, budget) = (self.setting(&learning.setting)?, self.budget_left());
         let (may_ask, heeds_project) = (self.may_ask(), self.machine.heeds_project);
+        // Names that nothing leads to are left out, so that a list may end with a comma.
         let request = LearningRequest { targets, tries, may_ask, heeds_project, setting, budget };
         Ok(Decision::Begins(event, WorkRequest::Learning(Box::new(request))))
     }
@@ -226,6 +231,7 @@ impl Engine<'_> {
     }
 
     fn begin_call(&self, call: &ToolAction, text: &str, state: &StateName) -> Result<Decision, Unmade> {
+        // The name stands in a template, and only at run time is it known whether it names both.
         let Some((server, tool)) = text.trim().split_once('/') else {
             return Err(Unmade { key: None, why: format!("`{}` is not SERVER/TOOL", one_line(text, 60)) });
         };
@@ -282,6 +288,7 @@ impl Engine<'_> {
         let before = self.run.board();
         let mut operation = action.kind.with(&params);
         if let Ok(Operation::Recover { is_changed }) = &mut operation {
+            // Only the run knows whether the tree was changed since; the board asks for it.
             *is_changed = self.run.is_tree_changed();
         }
         let (after, word, notes) = match operation {
@@ -308,6 +315,8 @@ impl Engine<'_> {
             text.append(self.compose_within(&mut room, value)?);
         }
         let continuation = self.run.own_continuation().filter(|_| !names_continuation(&prompt.text));
+        // The session that goes on has to hear what the one before it left to say, unless the loop
+        // says it itself.
         if let Some(continuation) = continuation {
             // A slash command is one only at the start of a prompt.
             if text.bounded().starts_with('/') {
@@ -353,6 +362,7 @@ impl Engine<'_> {
             agent: rendered(&prompt.agent)?,
             tools: prompt.tools.clone(),
             sandbox: prompt.sandbox,
+            // The model cannot be its own replacement.
             fallback_model: fallback_model.filter(|fallback| Some(fallback) != model.as_ref()),
             model,
             answer: prompt.answer.as_ref().map(|form| form.schema().clone()),
@@ -372,6 +382,7 @@ impl Engine<'_> {
         for (name, value) in self.machine.env.iter().chain(&setting.env) {
             env.push((name.clone(), action_variables::value(&self.render_within(&mut room, value)?)));
         }
+        // Nothing comes after the action of a terminal that could notice that it hangs.
         let closes = matches!(self.run.phase(), Phase::Deciding(Deciding::Arrive { .. }));
         let timeout = setting.timeout.or(closes.then_some(CLOSING_TIME));
         Ok(Setting {
@@ -409,6 +420,7 @@ impl Engine<'_> {
                 }
             }
         }
+        // An empty branch means none, so that a template can decide whether there is one.
         let worktree = sub.worktree.as_ref().map(|branch| self.render(branch)).transpose()?;
         let worktree = worktree.map(|branch| branch.trim().to_owned()).filter(|branch| !branch.is_empty());
         let left = |end: Duration| end.saturating_sub(self.now);
@@ -438,6 +450,8 @@ impl Engine<'_> {
         let own = timeout.map(|timeout| (timeout, Stop::Timeout));
         let run = self.timeout().map(|end| (left(end), Stop::LoopTimeout));
         let job = self.start.deadline.map(|end| (left(end), Stop::Deadline));
+        // Of two that end at the same time the first one in this order is told: the state's own
+        // limit.
         own.into_iter().chain(run).chain(job).min_by_key(|(after, _)| *after)
     }
 }

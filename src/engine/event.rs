@@ -886,9 +886,12 @@ impl From<ActionCompleteWire> for ActionComplete {
     fn from(wire: ActionCompleteWire) -> Self {
         let text = |tail: String, bytes: u64, stored: Option<u64>, sum: Option<Sum>| match stored {
             Some(length) => {
+                // `truncated` speaks of both streams; this one was cut only if it had more than is
+                // stored.
                 let truncated = wire.truncated && bytes > length;
                 Text::stored(tail, bytes, truncated, StoredText { event: 0, length, sum })
             }
+            // Longer than the tail and not stored: the rest is gone, and the text says so.
             None if bytes > TAIL as u64 => Text::end_of(tail, bytes),
             None => Text::whole(tail),
         };

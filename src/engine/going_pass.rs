@@ -50,6 +50,7 @@ pub(super) struct Pass {
 impl Pass {
     /// Returns what has to be put aside next, and goes on with the checks that are made then.
     pub(super) fn next_aside(&mut self) -> Option<AsideRequest> {
+        // Refused as things stand, it is refused whatever is put aside, and nothing more is asked.
         if let Some(aside) = self.aside.take().filter(|_| self.refused.is_empty()) {
             self.left = std::mem::take(&mut self.with_judges);
             self.is_aside = true;
@@ -57,6 +58,8 @@ impl Pass {
         }
         // One that says no on the tree as it is says so whatever is put aside.
         self.with_judges.clear();
+        // Only after the judges of the start were in place can the added tests have missed
+        // something.
         if let Some(again) = self.again.take().filter(|_| !self.refused.is_empty() && self.is_aside) {
             self.without_added = true;
             self.left = self.refused.drain(..).map(|refused| refused.check).collect();
@@ -74,6 +77,7 @@ impl Pass {
     /// Takes what the checks said without the work. Where tests of several files together say no, each file is asked alone.
     fn conclude_proof(&mut self) {
         let Some(proof) = self.proving.take() else { return };
+        // All of them passed without the work, so none of these tests needs it.
         if proof.passed == proof.checks.len() {
             self.proves_nothing.extend(proof.tests.iter().flat_map(AddedTest::names));
         } else if proof.is_answered && proof.tests.len() > 1 && proof.tests.len() <= MOST_ALONE {

@@ -44,9 +44,11 @@ impl Engine<'_> {
             && matches!(step.routes, Routes::ByVerdict { .. })
             && self.run.seen().and_then(unjudged_verdict).is_none();
         let is_judged = has_evaluator || self.run.sub_loop().is_some();
+        // Without a verdict to be found, nothing need be looked at.
         if !is_judged || self.is_without_model(step) {
             return Ok(None);
         }
+        // In the order of their price: a look at the tree, a file, a query, and a model last.
         if let Some(scope) = self.look(step, evidence)? {
             let limit = self.end_of_action(None).map(|(left, _)| left);
             return Ok(Some(MissingEvidence::Survey(SurveyRequest { scope, limit })));
@@ -104,6 +106,7 @@ impl Engine<'_> {
         let asking = step.evaluate.as_ref().filter(|evaluate| evaluate.asks() && evidence.answer.is_none());
         let Some(evaluate) = asking else { return Ok(None) };
         let name = &step.name;
+        // The same look as before an action: asking a model may take as long as one.
         let refused =
             self.interrupted(name).or_else(|| self.out_of_time(name)).or_else(|| self.over_budget(name));
         if let Some(event) = refused {
@@ -116,6 +119,7 @@ impl Engine<'_> {
             None => return Ok(None),
         };
         let llm = &self.machine.llm;
+        // The evaluator's own model, then that of the command line, then that of the loop.
         let given = || self.start.event.overrides.llm_model.clone();
         let model = match (question.model.clone().or_else(given), &llm.model) {
             (None, Some(model)) => Some(self.render(model).map_err(|error| unresolved(error.to_string()))?),
@@ -208,6 +212,8 @@ impl Engine<'_> {
                     Err(FieldError::Render(error)) => {
                         return error_in(&step.name, "evaluate", &error.to_string());
                     }
+                    // A field that cannot be read is a result of the check; a template without a
+                    // value is a fault of the loop.
                     Err(unreadable @ FieldError::Unreadable { .. }) => Judged::error(unreadable.to_string()),
                 };
                 let Judged { verdict, details, memory, warnings } = judged;
@@ -246,6 +252,7 @@ impl Engine<'_> {
     pub(super) fn ended_around(&self, step: &Step, evidence: &Evidence) -> Option<Event> {
         if let Some(sub) = self.run.sub_loop() {
             let own = self.interrupted(&step.name).or_else(|| self.out_of_time(&step.name));
+            // The sub-loop was ended by the same request or the same limit.
             return own.or_else(|| Some(self.halted(step, sub.halt.as_ref()?)));
         }
         let answer = evidence.answer.as_ref();
@@ -288,6 +295,7 @@ impl Engine<'_> {
         let way = routing::way(self.machine, step, &Verdict::error(), ActionEnd::Badly);
         way.is_some_and(|way| match way.key {
             RouteKey::On(_) | RouteKey::AnyError => true,
+            // These lead on from everything, and say nothing about errors.
             RouteKey::Next
             | RouteKey::AnyOther
             | RouteKey::Loop(_)
@@ -314,9 +322,12 @@ impl Engine<'_> {
     /// Returns the signal that the action of a step printed, if the loop obeys it, or what has to be known to tell. A
     /// sub-loop obeys its own. A hand-off without a word is one where something was written down for the next session.
     pub(super) fn signal(&self, step: &Step, evidence: &Evidence) -> Option<Result<Event, MissingEvidence>> {
+        // A signal in a sub-loop's output was for that sub-loop.
         let seen = self.run.seen().filter(|_| self.run.sub_loop().is_none())?;
         let obeyed = &self.machine.signals;
         let mut found = signals::find(seen.stdout.as_str(), obeyed)?;
+        // The word alone may be a mention. With something written down for the next session it is
+        // meant.
         if found.signal == SignalKind::Handoff && found.text.is_empty() {
             match evidence.is_continued {
                 None => return Some(Err(MissingEvidence::Continuation)),
@@ -335,8 +346,10 @@ impl Engine<'_> {
     /// The hand-off that an action asked for. What it says itself comes before what was written to a file.
     pub(super) fn signalled_handoff(&self, state: &StateName, text: &str, written: Option<String>) -> Event {
         let wanted = self.start.on_handoff.unwrap_or(self.machine.on_handoff);
+        // Each spawned session may spawn the next one; the cap keeps that from going on for ever.
         let too_many = self.run.handoffs() > self.machine.max_handoffs;
         let behavior = if wanted == OnHandoff::Spawn && too_many { OnHandoff::Pause } else { wanted };
+        // The standard words of the signal say nothing to the session that goes on.
         let own = Some(text.to_owned()).filter(|text| !signals::is_standard(text));
         let continuation = own.or(written).or_else(|| Some(text.to_owned()).filter(|text| !text.is_empty()));
         let what =

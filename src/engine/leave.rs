@@ -14,10 +14,12 @@ use crate::machine::{Step, StepId, Target};
 impl Engine<'_> {
     pub(super) fn leave(&self, id: StepId, verdict: &Verdict) -> Event {
         let step = self.machine.step(id);
+        // Work that could not be made has nothing to say and no visit to compare.
         if self.run.is_unmade() {
             return self.route(id, verdict);
         }
         self.noted(step).unwrap_or_else(|| {
+            // The message comes first and the route after it, one decision each.
             let route = self.route(id, verdict);
             self.stall(id, &route).unwrap_or(route)
         })
@@ -26,6 +28,7 @@ impl Engine<'_> {
     /// Returns what is done in place of going on in the same way once more. A terminal may always be entered.
     fn stall(&self, id: StepId, route: &Event) -> Option<Event> {
         let stall = self.machine.stall?;
+        // A retry or a cap has bounds of its own.
         let Event::Route { from, to, verdict, reason: RouteReason::Verdict | RouteReason::Error } = route
         else {
             return None;
@@ -33,6 +36,7 @@ impl Engine<'_> {
         let goes_on = matches!(self.machine.find(to), Some(Target::Step(_)));
         let streak = self.run.streak(id).filter(|streak| goes_on && streak.visits >= stall.window)?;
         let state = from.clone();
+        // The way out was taken already, and the same happened again.
         let Some(way) = stall.to.filter(|_| self.run.is_stalling()) else {
             return Some(Event::Stall { state, window: stall.window, seen: streak.seen.clone() });
         };
@@ -46,6 +50,7 @@ impl Engine<'_> {
 
     /// The state's message, once.
     pub(super) fn noted(&self, step: &Step) -> Option<Event> {
+        // Once, because deciding comes back here after each event.
         let message = step.message.as_ref().filter(|_| !self.run.is_noted())?;
         Some(match self.render(message) {
             Ok(text) => {
@@ -63,6 +68,7 @@ impl Engine<'_> {
     /// Takes the way out of a state, or the one in its place when there were enough tries.
     pub(super) fn route(&self, id: StepId, verdict: &Verdict) -> Event {
         let step = self.machine.step(id);
+        // A host that does not answer ends the run before its routes send the next call.
         if let Some(event) = self.broken(step, verdict) {
             return event;
         }
@@ -79,6 +85,7 @@ impl Engine<'_> {
             routing::without_model(self.machine, step)
         } else {
             routing::unjudged(step, id, verdict, rounds.unjudged)
+                // In this order: nobody could judge, it has to pass again, and then the routes.
                 .or_else(|| routing::repeated(step, id, verdict, rounds.passes))
                 .or_else(|| routing::way(self.machine, step, verdict, ended))
         };
@@ -145,6 +152,7 @@ impl Engine<'_> {
             (Some(Evaluate::ExitCode(by)), Some(code)) => by.advice(code).map(|advice| (advice, code)),
             _ => None,
         };
+        // `127` is how a shell says that it found no command.
         if code == Some(NOT_FOUND_CODE) {
             let text = self.run.action().unwrap_or("");
             let prompt = if is_prose(text) { "; if it is a prompt, write `action_type: prompt`" } else { "" };

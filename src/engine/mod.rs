@@ -167,6 +167,7 @@ pub struct Engine<'m> {
 impl<'m> Engine<'m> {
     /// Makes a run that has not begun.
     pub fn new(machine: &'m Machine, mut start: Start) -> Self {
+        // The engine counts by the machine, so the first event says that number.
         start.event.max_iterations = machine.limits.iterations.limit;
         let mut run = Run::new();
         run.inherit(start.captured.clone());
@@ -254,6 +255,7 @@ impl<'m> Engine<'m> {
     /// Takes the answer to [`Engine::next`], `now` after the start, and returns what follows from it. Any other input is
     /// refused and changes nothing.
     pub fn handle(&mut self, input: Input, now: Duration) -> Result<Vec<Event>, UnexpectedInput> {
+        // Time that is told out of order must not go back.
         self.now = self.now.max(now);
         let mut events = Vec::new();
         let evidence = self.take(input, &mut events)?;
@@ -265,6 +267,7 @@ impl<'m> Engine<'m> {
     /// to its own end.
     pub fn cancel(&mut self, asker: impl Into<Asker>, now: Duration) -> Vec<Event> {
         self.now = self.now.max(now);
+        // The first request names the outcome.
         self.cancel.get_or_insert(asker.into());
         let mut events = Vec::new();
         self.waiting = match std::mem::take(&mut self.waiting) {
@@ -301,6 +304,7 @@ impl<'m> Engine<'m> {
                 if let Some(placement) = self.placement.take() {
                     self.run.place_at(self.machine, *placement);
                 }
+                // With a run that stands for this one, the start is also the end.
                 if let Some(reused) = &self.start.reused {
                     let (reused, end) = (reused.clone(), self.reused_end(reused));
                     self.record(Event::Reused(reused), events);
@@ -313,6 +317,8 @@ impl<'m> Engine<'m> {
                     self.record(Event::Approval(approval), events);
                 }
             }
+            // Kept with its templates resolved, because a check that is made once more has to be
+            // the same.
             (Waiting::Work(WorkRequest::Action(request)), Input::ActionDone(seen)) => {
                 self.keep_request(request);
                 let event = self.never_begun(&seen).unwrap_or_else(|| self.completed(seen, None));
@@ -328,6 +334,7 @@ impl<'m> Engine<'m> {
                 self.record(self.completed(seen, Some(usage)), events);
             }
             (Waiting::Work(WorkRequest::SubLoop(state, request)), Input::SubLoopDone(end)) => {
+                // Where a check of it cannot be made again, none of them confirms the state.
                 match end.as_ref().ok().and_then(|end| end.rechecks.clone()) {
                     Some(rechecks) => drop(self.inner.insert(state.clone(), rechecks)),
                     None => drop(self.inner.remove(&state)),
@@ -346,6 +353,7 @@ impl<'m> Engine<'m> {
                 self.found.insert(state, tree);
             }
             (Waiting::Looking(LookFor::End(end)), Input::Looked(tree)) => {
+                // The look may have found what turns the end into another one.
                 let end = self.still_wanted(*end);
                 self.conclude(end, &FinalTree::from(tree), Grounding::default(), events);
             }
@@ -379,6 +387,8 @@ impl<'m> Engine<'m> {
             }
             (Waiting::Judging(id, MissingEvidence::Answer(_), before), Input::Answered(answer)) => {
                 let state = self.machine.step(id).name.clone();
+                // The cost is an event of its own, so that it counts even if the run is killed
+                // before the judgement.
                 let (usage, error) = (answer.usage.clone(), answer.reply.as_ref().err().cloned());
                 evidence = Evidence { answer: Some(answer), ..before };
                 self.record(Event::Judge { state, usage, error: error.map(Into::into) }, events);
@@ -445,6 +455,7 @@ impl<'m> Engine<'m> {
         }
         loop {
             let deciding = match self.run.phase() {
+                // Cloned, because recording an event changes the run.
                 Phase::Deciding(deciding) => deciding.clone(),
                 Phase::Done(end) => return Waiting::Nothing(end.clone()),
                 Phase::Pending(Pending::Start) => return Waiting::Start,
@@ -466,6 +477,7 @@ impl<'m> Engine<'m> {
                     unreachable!("work begins with its request, and is begun once more where a run goes on")
                 }
             };
+            // A batch ends here, so that the world can save it, look at the time and hear signals.
             if events.len() >= TURN {
                 return Waiting::Turn(evidence);
             }
@@ -478,6 +490,7 @@ impl<'m> Engine<'m> {
                         },
                         None => self.unless_asked_to_end(event),
                     };
+                    // What was gathered is about the visit before.
                     if matches!(event, Event::StateEnter { .. }) {
                         evidence = Evidence::default();
                     }
@@ -504,6 +517,8 @@ impl<'m> Engine<'m> {
     /// Ends the run, or waits for a look at the tree on which it ends, where the one on which it began is known.
     fn end_with(&mut self, end: LoopComplete, events: &mut Vec<Event>) -> Option<Waiting> {
         let changes = match &self.start.event.tree {
+            // The end is written only when the tree is known, because that may turn a success into
+            // a failure.
             Some(StartTree::Known(start)) => {
                 let request = MeasureRequest {
                     start: KnownStart::clone(start),
@@ -526,6 +541,7 @@ impl<'m> Engine<'m> {
     fn keep_request(&mut self, request: ActionRequest) {
         let acting = self.run.acting().map(|id| self.machine.step(id));
         if let Some(step) = acting.filter(|step| step.is_check) {
+            // An action that is no check is never made again.
             self.requests.insert(step.name.clone(), request);
         }
     }

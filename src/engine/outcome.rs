@@ -76,6 +76,7 @@ impl Outcome {
             Self::Error => 4,
             Self::Blocked => 5,
             Self::OverBudget => 6,
+            // 69, 73 and 75 are those of sysexits.h; 124 is what timeout(1) uses.
             Self::Unavailable => 69,
             Self::LeaseLost => 73,
             Self::Handoff => 75,

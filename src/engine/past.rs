@@ -77,12 +77,14 @@ impl Past {
     pub fn standing(&self, machine: &Machine) -> Standing {
         let run = &self.run;
         let outcome = run.resumable_end();
+        // An outcome that can be gone on with is not over, although its last event is there.
         if let (Phase::Done(end), None) = (run.phase(), outcome) {
             return Standing::Over(end.clone());
         }
         if let Some(state) = run.lost() {
             return Standing::Lost(state.clone());
         }
+        // A run that was killed before its first state begins at the beginning.
         let from = run.place(machine).unwrap_or_else(|| machine.name_of(machine.initial));
         let reason = outcome.and_then(ResumeReason::of).unwrap_or(ResumeReason::Crash);
         self.open(from, reason)
@@ -108,6 +110,7 @@ impl Past {
         match self.standing(machine) {
             Standing::Open(how) => Standing::Open(Box::new(LoopResume {
                 reason: ResumeReason::Rewound,
+                // What was left to say belongs to what came after that step.
                 continuation: None,
                 ..*how
             })),
@@ -151,6 +154,7 @@ impl Past {
         &mut self,
         mut read: impl FnMut(StoredText, Stream) -> Result<Arc<String>, E>,
     ) -> Result<(), E> {
+        // Only texts that somebody can still ask for are read back; a journal has many more.
         for (stream, text) in self.run.texts_mut() {
             if let Some(stored) = text.elsewhere() {
                 text.restore(read(stored, stream)?);
@@ -171,6 +175,7 @@ impl LoopStart {
         let changes = resume.changes.clone();
         self.max_iterations = changes.max_iterations.unwrap_or(self.max_iterations);
         self.overrides.max_iterations = changes.max_iterations.or(self.overrides.max_iterations);
+        // Kept among the options, because a further resume goes by these.
         self.overrides.timeout_ms = changes.timeout_ms.or(self.overrides.timeout_ms);
         self.strict = changes.strict.unwrap_or(self.strict);
         self.llm = changes.llm.unwrap_or(self.llm);

@@ -202,6 +202,7 @@ impl OpenQuestion {
 
     /// Takes an answer, if it is one to this question.
     pub(super) fn take(&mut self, approval: &GivenAnswer) {
+        // A late answer to an earlier question must not answer this one.
         if approval.digest == self.awaiting.digest {
             self.answer = Some(approval.clone());
         }
