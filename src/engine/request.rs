@@ -223,6 +223,7 @@ pub struct SubLoopRequest {
 impl SubLoopRequest {
     /// Returns the longest time of one that has taken so much already.
     pub fn limit(&self, taken: Duration) -> Option<Duration> {
+        // The state's limit counts from the start of the sub-loop, what is left from now on.
         self.timeout.into_iter().chain(self.left.map(|left| taken + left)).min()
     }
 }

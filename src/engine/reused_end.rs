@@ -60,6 +60,7 @@ fn unchanged(start: &KnownStart, has_uncommitted: bool) -> TreeChanges {
         more: 0,
         commits: Vec::new(),
         before: start.before.clone(),
+        // Untracked files are in no commit, so they are no difference to it.
         as_committed: start.entries.iter().all(|entry| !entry.tracked),
         patch: None,
         no_patch: None,

@@ -45,6 +45,7 @@ pub struct HostCount {
 /// Says which hosts were denied, with the line that would allow them; nothing where there are none.
 pub fn denied(net: &HostCounts) -> Option<String> {
     let denied: Vec<_> =
+        // CLIs try to reach their vendor's statistics; that they cannot is what people want.
         net.iter().filter(|(_, count)| count.denied > 0 && !count.is_telemetry).take(MOST_NAMED).collect();
     let times = |count: u64| if count == 1 { "once".to_owned() } else { format!("{count} times") };
     let said: Vec<_> = denied.iter().map(|(host, count)| format!("{host} {}", times(count.denied))).collect();

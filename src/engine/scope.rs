@@ -68,6 +68,7 @@ impl Scope for RunScope<'_, '_> {
         };
         let Some(StateResult { seen, .. }) = result else { return false };
         match key(field) {
+            // The whole output, as text or as JSON, may be cut.
             None | Some("output" | "json") => seen.stdout.is_truncated(),
             Some("stderr") => seen.stderr.is_truncated(),
             Some(_) => false,
@@ -76,6 +77,8 @@ impl Scope for RunScope<'_, '_> {
 
     fn is_printed(&self, namespace: Namespace, path: &[Segment]) -> bool {
         match namespace {
+            // Whatever an action or an agent may have written is bounded in prompts, and marked
+            // there as not ours.
             Namespace::Captured
             | Namespace::Prev
             | Namespace::Result
@@ -98,6 +101,7 @@ impl RunScope<'_, '_> {
         let Some((first, rest)) = path.split_first() else {
             return Ok(Found::Json(Cow::Owned(Value::Object(context.clone()))));
         };
+        // A key may look like a number: `context.7`.
         let name = match first {
             Segment::Key(name) => name.clone(),
             Segment::Index(index) => index.to_string(),
@@ -173,6 +177,7 @@ impl RunScope<'_, '_> {
             let near = nearest(&name, run.capture_names()).map(|near| format!("captured.{near}"));
             Missing { nearest: near, why: Some(format!("`{name}` was not captured on the way here")) }
         })?;
+        // The answer of a person has fields of its own, which hide those of a result.
         if let Some(found) = self.approval_field(result, &path[1..]) {
             return Ok(found);
         }
@@ -196,6 +201,7 @@ impl RunScope<'_, '_> {
             Some(other) => other,
             None => "",
         };
+        // Only where nothing comes behind it: these are texts.
         match (key(path), path.len()) {
             (Some("verdict"), 1) => Some(text(word.to_owned())),
             (Some("edit"), 1) => Some(Found::Text(Cow::Borrowed(seen.stdout.without_line_end()))),
@@ -219,6 +225,8 @@ impl RunScope<'_, '_> {
                 };
                 let value = evaluation.details.get(name).ok_or_else(|| {
                     let keys = evaluation.details.keys().map(String::as_str);
+                    // With no name near it, the first one at least shows what such a name looks
+                    // like.
                     let near = nearest(name, keys.clone()).or_else(|| keys.clone().next());
                     Missing { nearest: near.map(|near| format!("result.details.{near}")), why: None }
                 })?;
@@ -277,6 +285,7 @@ impl RunScope<'_, '_> {
             None => messages,
             Some(call) => {
                 let count = last_messages(call).ok_or_else(|| among("messages", Some(call), &["last(3)"]))?;
+                // Fewer than were asked for are simply all of them.
                 &messages[messages.len().saturating_sub(count)..]
             }
         };
@@ -319,6 +328,7 @@ fn timeout_kind(seen: &Observation) -> &'static str {
 
 /// Returns the kind of a failure, in the words of little-loops: whether another try may help.
 fn failure_type(seen: &Observation) -> &'static str {
+    // A limit of an action and a failed one are told apart by `timeout_kind`.
     match seen.cause {
         _ if seen.succeeded() => "",
         Some(Cause::Transient | Cause::Quota) => "transient",
@@ -335,6 +345,7 @@ fn sub_loop_field<'r>(
     path: &[Segment],
 ) -> Result<Found<'r>, Missing> {
     result_field(prefix, result, path)
+        // A field of the result comes first; a capture of the sub-loop may have the same name.
         .or_else(|missing| given_back(prefix, sub, path).unwrap_or(Err(missing)))
 }
 
@@ -348,6 +359,7 @@ fn given_back<'r>(
     let name = key(path)?;
     let below = format!("{prefix}.{name}");
     let result = sub.captured.get(name);
+    // A capture has the name that the sub-loop gave it, and stands for the state that made it.
     let state = result.map_or(name, |result| result.state.as_str());
     let inner = sub.sub_loops.iter().find(|(ran, _)| ran.as_str() == state).map(|(_, inner)| inner);
     match (result, inner) {
@@ -367,6 +379,7 @@ fn document<'f>(prefix: &str, output: &str, path: &[Segment]) -> Result<Found<'f
         };
         Missing { nearest: Some(format!("{prefix}.output")), why: Some(why) }
     })?;
+    // As one line of JSON, whatever blanks and fences stood around it.
     if path.is_empty() {
         return Ok(text(document.to_string()));
     }

@@ -23,8 +23,10 @@ pub(super) struct PrintedSignal {
 /// behind it, up to the end of the line, is its text. Of one kind, the first one that says something counts.
 pub(super) fn find(output: &str, obeyed: &[SignalKind]) -> Option<PrintedSignal> {
     PATTERNS.iter().filter(|(signal, _)| obeyed.contains(signal)).find_map(|(signal, marker)| {
+        // Only at the start of a line: a mention in the middle of a text asks for nothing.
         let mut texts = output.lines().filter_map(|line| line.strip_prefix(marker)).map(str::trim);
         let first = texts.next()?;
+        // A script may print the bare word first and the reason later.
         let text = if first.is_empty() { texts.find(|text| !text.is_empty()).unwrap_or("") } else { first };
         Some(PrintedSignal { signal: *signal, text: text.to_owned() })
     })

@@ -41,6 +41,7 @@ pub(super) fn completed(
             state,
             r#loop: request.name,
             verdict: Verdict::error(),
+            // The exit code of a command that was called wrongly: the sub-loop never began.
             exit_code: 2,
             outcome: None,
             final_state: None,
@@ -63,6 +64,7 @@ pub(super) fn completed(
 fn halt(end: &SubLoopEnd) -> Option<Halt> {
     let complete = &end.complete;
     match (complete.terminated_by, &end.handoff) {
+        // What asks for more time or another session asks for it of the whole run.
         (TerminatedBy::Handoff, Some(handoff)) => Some(Halt::Handoff(handoff.clone())),
         (
             terminated_by @ (TerminatedBy::FatalError

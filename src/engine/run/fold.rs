@@ -52,6 +52,7 @@ impl Run {
             }
             Event::LoopResume(resume) => self.resume(machine, resume),
             Event::Approval(approval) => {
+                // An answer without a question is one to a state that was left meanwhile.
                 if let Some(question) = &mut self.question {
                     question.take(approval);
                 }
@@ -70,6 +71,8 @@ impl Run {
                         self.continuation_reader = ContinuationReader::Nobody;
                     }
                     self.action = Some(action.clone());
+                    // The text is enough to make a check once more after a resume, when its request
+                    // is gone.
                     if machine.step(id).is_check {
                         self.texts.insert(state.clone(), action.clone());
                     }
@@ -90,7 +93,9 @@ impl Run {
             }
             Event::SubLoopStart { state, .. } => {
                 self.act();
+                // Until it ends, nothing may refer to how it ended before.
                 self.sub_loops.shift_remove(state);
+                // What it costs is counted as it goes on, and once more in the sum at its end.
                 self.before_sub_loop = Some((self.step, self.usage.clone()));
                 if let Some(Target::Step(id)) = machine.find(state) {
                     self.phase = Phase::Pending(Pending::SubLoop(id));
@@ -130,6 +135,7 @@ impl Run {
                     self.phase = Phase::Pending(Pending::Backoff { to, wait });
                 }
             }
+            // A warning without a state is one of those with which the run began.
             Event::Warning { state: None, .. } => self.warned += 1,
             Event::Warning { state: Some(_), .. } => match self.unsaid() {
                 Some(bound) => drop(self.exceeded.insert(bound, true)),
@@ -154,6 +160,8 @@ impl Run {
             }
             Event::LoopComplete(complete) => {
                 self.suspend_at(complete);
+                // The end may name a terminal that was not entered yet; a resume goes on from where
+                // the run stood.
                 self.stood = self.current.replace(complete.final_state.clone());
                 self.phase = Phase::Done(complete.clone());
             }
@@ -165,6 +173,8 @@ impl Run {
         self.message_bytes += text.len();
         self.message_count += 1;
         let (mut dropped, mut bytes) = (0, 0);
+        // Counted first and drained once: removing from the front one by one would move all others
+        // each time.
         while self.messages.len() - dropped > MOST_MESSAGES || self.message_bytes - bytes > ALL_MESSAGES {
             bytes += self.messages[dropped].len();
             dropped += 1;
@@ -214,6 +224,7 @@ impl Run {
         };
         self.suspend();
         self.end(outcome, TerminatedBy::Handoff, &handoff.state, &handoff.message);
+        // `end` comes first, as it may set what was left to say.
         self.left_to_say.clone_from(&handoff.continuation);
         self.question = handoff.awaiting.as_deref().map(|awaiting| Box::new(OpenQuestion::of(awaiting)));
         self.handoff = Some(handoff.clone());
@@ -233,6 +244,7 @@ impl Run {
     fn converse(&mut self, seen: &Observation, usage: Option<&Usage>) {
         let Some(name) = self.session.take() else { return };
         let known = usage.and_then(|usage| Some((usage.session.clone()?, usage.session_total)));
+        // A failed call may have left the conversation in the middle of something.
         match known.filter(|_| seen.succeeded()) {
             Some((id, total)) => self.sessions.insert(name, KnownConversation { id, total }),
             None => self.sessions.remove(&name),
@@ -246,6 +258,8 @@ impl Run {
         };
         let verdict = Verdict::error();
         self.observe(state, &verdict, Observes::Failing);
+        // The first state of a run has no result before it, and templates of its error route may
+        // ask for one.
         if self.prev.is_none() {
             let (seen, verdict) = (Observation::not_started(error), Some(verdict.clone()));
             self.prev = Some(StateResult { state: state.clone(), seen, verdict });
@@ -271,6 +285,7 @@ impl Run {
         step: u32,
         attempt: u32,
     ) {
+        // A pass is a visit to a state that was visited in it before.
         if iteration != self.iteration {
             self.visited.clear();
         }
@@ -280,6 +295,7 @@ impl Run {
         self.current = Some(state.clone());
         (self.iteration, self.step, self.attempt) = (iteration, step, attempt);
         self.rounds.is_due = false;
+        // The rounds are those of visits in a row.
         if attempt == 1 {
             self.rounds.all = 0;
         }
@@ -332,6 +348,7 @@ impl Run {
         let result = StateResult { state: step.name.clone(), seen, verdict: None };
         if !complete.is_cut_short() {
             for (name, result) in &complete.captured {
+                // Before the state's own result, which is the newer one.
                 self.captured.insert(name.clone(), result.clone());
             }
             // A loop around this one may ask for what no template here refers to.
@@ -350,6 +367,7 @@ impl Run {
         if let Some(name) = &step.capture {
             self.captured.insert(name.to_string(), result.clone());
         }
+        // The tail is enough for what `why` and the reports show of it.
         let kept = if machine.refers_to(step.name.as_str()) {
             result.clone()
         } else {
@@ -366,6 +384,7 @@ impl Run {
         let all = || self.captured.values().chain(self.results.values()).chain(nested());
         let mut taken: u64 = all().map(StateResult::length).sum();
         if taken <= ALL_CAPTURES {
+            // Nearly always there is room, and nothing has to be sorted.
             return;
         }
         let names = self.captured.iter_mut().map(|(name, result)| (name.as_str(), result));
@@ -373,9 +392,11 @@ impl Run {
         let (asked, spare): (Vec<_>, Vec<_>) =
             self.sub_loops.iter_mut().partition(|(state, _)| machine.refers_to(state.as_str()));
         let (asked, spare) = (asked.into_iter().flat_map(given_back), spare.into_iter().flat_map(given_back));
+        // In the order in which they are missed least.
         for (name, result) in spare.chain(names).chain(states).chain(asked) {
             let is_new =
                 name == step.name.as_str() || step.capture.as_ref().is_some_and(|own| own.as_str() == name);
+            // Cut or not, a result that is new is what the next state asks for.
             if taken <= ALL_CAPTURES || is_new {
                 continue;
             }
@@ -414,6 +435,7 @@ impl Run {
 
     /// Continues the row of visits that were all the same, or begins a new one.
     fn compare(&mut self, id: StepId, verdict: &Verdict, details: &Map<String, Value>, tree: &TreeState) {
+        // The names under which the evaluators that compare values keep them.
         let metric = ["value", "current", "score"].iter().find_map(|key| details.get(*key)).cloned();
         let seen = StallSeen { verdict: verdict.clone(), metric, tree: tree.clone() };
         let visits = match self.streaks.get(&id) {
@@ -443,6 +465,7 @@ impl Run {
         reason: RouteReason,
     ) {
         *self.edges.entry((from.clone(), to.clone())).or_default() += 1;
+        // Leaving the state that asked makes its question pointless.
         self.question = None;
         self.rounds = self.rounds.after(reason);
         match reason {
@@ -475,6 +498,7 @@ impl Run {
 
     fn restart(&mut self) {
         self.cycle += 1;
+        // A new cycle is a new run in all that counts towards its end.
         self.attempt = 0;
         self.rounds = Rounds::default();
         self.streaks.clear();
@@ -514,6 +538,7 @@ impl Run {
     ) {
         let Some(Target::Step(id)) = machine.find(from) else { return };
         if let Some(call) = machine.step(id).call()
+            // A visit whose failure was counted was not answered.
             && !self.is_call_counted
         {
             self.calls.answered(call);
@@ -522,6 +547,7 @@ impl Run {
         if self.streaks.get(&id).is_some_and(|streak| streak.step != self.step) {
             self.streaks.remove(&id);
         }
+        // Taken, not copied: the streams may have megabytes.
         if let Some(mut result) = self.seen.take() {
             let step = machine.step(id);
             self.judge_unevaluated(step, &result.seen, verdict);
@@ -533,6 +559,7 @@ impl Run {
 
     /// An action that no evaluator looked at still speaks when it fails: by its exit code, its timeout, its absence.
     fn judge_unevaluated(&mut self, step: &Step, seen: &Observation, verdict: Option<&Verdict>) {
+        // `next` leads on from a failure as well, and the failure would leave no trace otherwise.
         let failed_silently = matches!(step.routes, Routes::Always { .. }) && !seen.succeeded();
         if seen.timed_out() || seen.failure.is_some() {
             let verdict = verdict.cloned().unwrap_or_else(Verdict::error);
@@ -561,6 +588,7 @@ impl Run {
 
     /// An action begins, and whatever was not looked at before it will not be.
     fn act(&mut self) {
+        // From here on, the action may change the tree on which that verdict fell.
         for last in self.verdicts.values_mut().filter(|last| last.tree == VerdictTree::Standing) {
             last.tree = VerdictTree::Passed;
         }

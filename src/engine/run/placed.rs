@@ -32,9 +32,11 @@ impl Run {
     pub(in crate::engine) fn place_at(&mut self, machine: &Machine, placement: Placement) {
         let Placement { state, iteration, steps, retries, is_verified, captures, prev, board } = placement;
         let to = state.as_ref().and_then(|state| machine.find(state)).unwrap_or(machine.initial);
+        // Passes count from 1, and an author may leave it out.
         self.iteration = iteration.max(1);
         self.step = steps;
         self.trust = Trust { is_verified, is_doubted: false };
+        // As if the state had been entered so often already.
         if let (Target::Step(id), true) = (to, retries > 0) {
             (self.last_entered, self.attempt) = (Some(id), retries);
         }

@@ -53,6 +53,7 @@ impl Run {
             // The events of its end could not be written.
             Phase::Pending(Pending::Action(id) | Pending::SubLoop(id)) => Some(Deciding::Again(*id)),
             Phase::Pending(Pending::Closing(id)) => {
+                // Waited already: the action of a terminal needs no wait of its own.
                 Some(Deciding::Arrive { to: Target::End(*id), waited: true })
             }
             Phase::Pending(Pending::Start) => None,
@@ -79,6 +80,7 @@ impl Run {
         // What a part of the run was told when it began still holds for a step of that part.
         let is_rewound = resume.reason == ResumeReason::Rewound;
         // A rewind puts the tree back as it was.
+        // Nobody knows what happened to the tree meanwhile, so no verdict may count for it unseen.
         if !is_rewound && (resume.tree_changed || !self.ended_on_known_tree()) {
             self.lose_sight();
         }
@@ -91,6 +93,7 @@ impl Run {
         if !resume.keeps_sessions {
             self.sessions.clear();
         }
+        // A resume is a new try at whatever did not answer.
         self.calls = Calls::default();
         for (name, text) in &resume.changes.captured {
             self.set(machine, name, text);
@@ -115,6 +118,7 @@ impl Run {
         let due = match due {
             // The same call, as if it had not been made.
             Some(_) if let Some(id) = asked => {
+                // As no entry of it, so that the call is not one more try.
                 self.last_entered = None;
                 Some(Deciding::Arrive { to: Target::Step(id), waited: true })
             }
@@ -130,6 +134,8 @@ impl Run {
             due,
             Some(Deciding::Arrive { to: Target::End(_), .. } | Deciding::Closed(_) | Deciding::Finish(_))
         );
+        // A call that is repeated and a board that waits go on where they were, whatever
+        // `on_resume` says.
         let goes_on_there = asked.is_some() && self.board.is_only_waiting();
         let is_elsewhere = due.is_some() && !is_over && !goes_on_there && !is_rewound;
         let entry = machine.on_resume.filter(|_| is_elsewhere);
@@ -168,6 +174,8 @@ impl Run {
         let seen = known.as_ref().map_or_else(|| Observation::exited(0, ""), |result| result.seen.clone());
         let seen = Observation { stdout: Text::whole(text), ..seen };
         let result = StateResult { verdict: known.and_then(|result| result.verdict), seen, state };
+        // A capture goes before the result of a state with the same name, as it does where it is
+        // read.
         if self.captured.contains_key(name) || capturing(machine, name).is_some() {
             self.captured.insert(name.to_owned(), result);
         } else {
@@ -194,6 +202,7 @@ impl Run {
     /// Takes the run up again. What counted towards its end counts afresh, but for the caps of the loop.
     fn reopen(&mut self, machine: &Machine) -> Deciding {
         let to = self.reopening(machine);
+        // What was due then led to the end that is taken back.
         self.due = None;
         self.last_entered = None;
         self.capped = None;
@@ -216,6 +225,7 @@ impl Run {
     /// Tells whether the work of the current state came to no result because the run ended around it.
     pub(super) fn was_cut_short(&self, end: Option<Outcome>) -> bool {
         match (&self.sub_loop, &self.seen) {
+            // A timeout of both is the one of the run around it, which ended the sub-loop as well.
             (Some(sub), _) => sub.is_cut_short() || (sub.outcome == end && end == Some(Outcome::Timeout)),
             (None, Some(result)) => result.seen.was_cut_short(),
             (None, None) => false,
