@@ -55,6 +55,8 @@ pub(super) async fn talk(
     else {
         return (Observation::not_started("its pipes are not there"), conversation);
     };
+    // In a cell, because the sinks are shown lines in one branch of a wait and told of the time in
+    // another.
     let sinks = RefCell::new(&mut world.sinks);
     let mut pump = Pump {
         conversation,
@@ -121,6 +123,7 @@ impl Pump<'_, '_> {
             }
         };
         tokio::pin!(ending);
+        // It is read while it ends, or a full pipe would keep it from ending.
         loop {
             tokio::select! {
                 () = &mut ending => break,
@@ -130,6 +133,7 @@ impl Pump<'_, '_> {
         self.drain().await;
         self.finish();
         let exit_code = match (stop, status) {
+            // The codes of a shell, so that this end looks like that of any other action.
             (Some(Stop::Cancelled), _) => 130,
             (Some(Stop::Budget), _) => 1,
             (Some(_), _) => TIMEOUT_CODE,
@@ -152,6 +156,8 @@ impl Pump<'_, '_> {
         let mut left = None;
         let mut known = EndRequest::None;
         loop {
+            // One that answered while it was told to stop has answered, and still counts as
+            // stopped.
             if self.conversation.is_done() {
                 return (left.map(|(stop, _)| stop), None);
             }
@@ -165,12 +171,14 @@ impl Pump<'_, '_> {
                 }
                 status = service.ended() => {
                     self.drain().await;
+                    // An agent may have answered in the last thing that it printed.
                     let broke_off = !self.conversation.is_done();
                     return (left.map(|(stop, _)| stop), broke_off.then(|| status.map_or(1, code)));
                 }
                 request = cancel.differs_from(known) => {
                     known = request;
                     match request {
+                        // A second request does not wait for an answer to the first.
                         EndRequest::Now(_) => return (Some(Stop::Cancelled), None),
                         EndRequest::Gently(_) | EndRequest::None if left.is_some() => {}
                         EndRequest::Gently(_) => stop = Some(Stop::Cancelled),
@@ -185,6 +193,8 @@ impl Pump<'_, '_> {
                 }
             }
             if let Some(stop) = stop {
+                // Told to stop, it can still say what it did; the process is ended only if it does
+                // not.
                 if !self.conversation.leave() {
                     return (Some(stop), None);
                 }
@@ -227,6 +237,7 @@ impl Pump<'_, '_> {
     async fn exchange(&mut self) {
         let words = self.conversation.words();
         if self.stdin.is_some() {
+            // Without its input, nobody will read these words.
             self.unread.extend_from_slice(words.as_bytes());
         }
         if self.unread.len() > MOST_UNREAD {
@@ -315,5 +326,6 @@ async fn complain(
 /// Returns the exit code of a process, or what a shell makes of the signal that ended it.
 fn code(status: std::process::ExitStatus) -> i32 {
     use std::os::unix::process::ExitStatusExt as _;
+    // A process that a signal ended has no exit code of its own.
     status.code().or_else(|| Some(128 + status.signal()?)).unwrap_or(1)
 }

@@ -50,6 +50,7 @@ async fn run(request: &ActionRequest, world: &mut World) -> Observation {
     };
     let limits = ProcessLimits { end: request.setting.end, idle: request.setting.idle, first: None };
     let redactor = &world.redactor;
+    // In a cell, because the sinks are shown lines and told of the time within one wait.
     let sinks = RefCell::new(&mut world.sinks);
     let mut streams = [LineCollector::new(), LineCollector::new()];
     let mut output = |stream: Stream, bytes: &[u8]| {
@@ -58,14 +59,17 @@ async fn run(request: &ActionRequest, world: &mut World) -> Observation {
     };
     let running = spawn::run_group(&program, limits, &mut world.cancel, &mut output);
     let ProcessEnd { seen, left_others } = while_ticking(&sinks, running).await;
+    // The file of the command is removed once nothing reads it any more.
     drop(script);
     for stream in [Stream::Stdout, Stream::Stderr] {
         streams[index(stream)].finish(redactor, &mut |text| show(&sinks, stream, text));
     }
     let Surprises { background, input, .. } = &mut world.surprises;
+    // Once in a run is enough to learn it.
     if left_others && !std::mem::replace(background, true) {
         world.remarks.push(IN_THE_BACKGROUND.to_owned());
     }
+    // A `read` that found nothing and did no harm is none of our business.
     let asked_nobody = !seen.succeeded() && reads_input(&request.text);
     if asked_nobody && !std::mem::replace(input, true) {
         world.remarks.push(WITHOUT_INPUT.to_owned());
@@ -89,6 +93,7 @@ fn index(stream: Stream) -> usize {
 /// Prepares the process, with the file that holds its text where the text is too long for an argument.
 fn program(request: &ActionRequest, world: &World) -> Result<(Program, Option<TempPath>), Explanation> {
     let mut argv = request.shell.clone();
+    // Only after `-c` is the next word the command itself; a shell takes a file without it.
     let script = if request.text.len() > ARGUMENT && argv.last().is_some_and(|word| word == "-c") {
         argv.pop();
         let script = script(&request.text, world);
@@ -108,6 +113,7 @@ fn program(request: &ActionRequest, world: &World) -> Result<(Program, Option<Te
 /// Writes a text to a file that only we can read and that goes when the action has ended.
 fn script(text: &str, world: &World) -> io::Result<TempPath> {
     let mut file =
+        // In the directory of the run: there it is private, and a confined action may read it.
         tempfile::Builder::new().prefix("action-").suffix(".sh").tempfile_in(world.files.scratch())?;
     file.write_all(text.as_bytes())?;
     Ok(file.into_temp_path())

@@ -54,10 +54,13 @@ struct CallResult<T> {
 pub(super) async fn perform(request: &PromptRequest, world: &mut World) -> (Observation, Usage) {
     let Some(recording) = &world.agents.recording else { return watched(request, world).await };
     let replays = recording.replays();
+    // Looked up before the call is made: afterwards the files that are part of its key may be
+    // others.
     let call = match recorded::of_prompt(request, world).await {
         Ok(call) => call,
         Err(why) => return (not_asked(why.as_str(), replays, world), Usage::default()),
     };
+    // A replay asks nobody, also where the recording has no answer.
     if replays {
         return recorded::replay_prompt(call, world).await;
     }
@@ -118,6 +121,7 @@ fn not_kept(why: &str, world: &mut World) -> (Stop, String) {
 fn not_recorded(why: &str, world: &mut World) -> (Stop, String) {
     let why = world.redactor.text(why).into_owned();
     show(&RefCell::new(&mut world.sinks), Stream::Stderr, &why);
+    // A run that is to end anyway is not told to be faulty.
     let stop = if world.cancel.is_asked() { Stop::Cancelled } else { Stop::NotRecorded };
     (stop, why)
 }
@@ -205,6 +209,7 @@ async fn prompt(request: &PromptRequest, world: &mut World) -> (Observation, Usa
             }
             Err(why) => (not_called(why.into()), Counting::Call, None),
         };
+        // Hosts count in their own ways, so what each says is brought to one meaning first.
         let (usage, warning) = tally.count(called.usage.clone(), counting);
         let usage = at_the_wire(pass, &mut called, usage, world).await;
         if let Some(warning) = warning {
@@ -234,6 +239,7 @@ async fn question(request: &AskRequest, world: &mut World) -> ModelAnswer {
             Ok(host) => host,
             Err(seen) => return not_made(*seen, usage),
         };
+        // A question is about what it contains, so nothing of the checkout belongs to it.
         let terms = match terms(host, HostSettings::User, request.budget, &usage, world).await {
             Ok(terms) => terms,
             Err(seen) => return not_made(*seen, usage),
@@ -279,6 +285,7 @@ async fn terms(
     if settings == HostSettings::User {
         installed::account(host, world).await.map_err(|why| unavailable(why.to_string()))?;
     }
+    // Not negative, and not zero: a host refuses a budget of nothing.
     let left = left.cost_usd.map(|left| (left - spent.cost_usd.unwrap_or_default()).max(SMALLEST_CAP));
     Ok(Terms { version, settings, cost_usd: left.filter(|_| host.prices()) })
 }
@@ -311,6 +318,7 @@ async fn settle<T>(
     let CallResult { mut seen, result, usage } = called;
     let failure = match result {
         Ok(result) => return SettledCall::Done(seen, Some(result)),
+        // It was ended from outside, and says nothing about the service.
         Err(_) if seen.stop.is_some() => return SettledCall::Done(seen, None),
         Err(failure) => failure,
     };
@@ -328,6 +336,7 @@ async fn settle<T>(
             (why, Cause::Misunderstood, None)
         }
         Failure::Transient(why) => {
+            // Without a token, the service was not even reached.
             let futile = if usage.tokens() == 0 { seen.duration } else { Duration::ZERO };
             if let Some(wait) = patience.next_wait(futile) {
                 return waited(wait, &why, name, seen, world).await;
@@ -335,6 +344,7 @@ async fn settle<T>(
             (format!("{why}; tried {}", patience.tried()), Cause::Transient, Some(Stop::Unavailable))
         }
         Failure::Quota(why, resets_at) => match patience.until(resets_at, world) {
+            // A quota that is back in time is waited for; the run is saved for any other.
             Some(wait) => return waited(wait, &why, name, seen, world).await,
             None => (why, Cause::Quota, Some(Stop::Quota)),
         },
@@ -342,6 +352,7 @@ async fn settle<T>(
     seen.failure = Some(format!("{name}: {why}"));
     seen.cause = Some(cause);
     seen.stop = stop;
+    // Some hosts end well and say in their output that they failed.
     if seen.exit_code == 0 {
         seen.exit_code = 1;
     }
@@ -415,6 +426,7 @@ impl Retries {
             return None;
         }
         let chance = f64::from(uuid::Uuid::new_v4().as_fields().0) / f64::from(u32::MAX);
+        // From half to one and a half of the wait.
         let wait = self.wait.mul_f64(0.5 + chance);
         self.wait *= 2;
         (self.attempts < ATTEMPTS && self.fits(wait)).then_some(wait)
@@ -423,6 +435,7 @@ impl Retries {
     /// Returns the wait until a quota is there again, if the run has the time for it.
     fn until(&self, resets_at: Option<i64>, world: &World) -> Option<Duration> {
         let wait = until_reset(resets_at?, world.clock.now().as_millis() / 1000);
+        // Without an end of its own, a run must not sleep for a night.
         let is_short = self.end.is_some() || wait <= LONGEST_WAIT;
         (self.attempts < ATTEMPTS && is_short && self.fits(wait)).then_some(wait)
     }
@@ -456,6 +469,7 @@ fn program(
     let mut files = Vec::new();
     if let Some(Attachment { argument, suffix, text }) = invocation.file.take() {
         let file = file_of_call(suffix, &text)?;
+        // The path is known only now, and stands in the arguments where the host expects it.
         if let Some(place) = invocation.argv.get_mut(argument) {
             *place = file.path().to_string_lossy().into_owned();
         }
@@ -469,8 +483,10 @@ fn program(
         let admitted = broker.admit(brokerage::caps(left, spent, host.prices()));
         let AdmittedAgent { pass: admitted, told } =
             admitted.map_err(|error| Explanation::new(format!("the broker cannot be opened: {error}")))?;
+        // The CLI gets a token of its call alone; the key stays here.
         env.retain(|name, _| broker::credentials().all(|credential| credential != name));
         env.extend(told.variables);
+        // Some hosts take options only in front of a subcommand, so the place is theirs to say.
         let (at, arguments) = told.arguments;
         let at = at.min(argv.len());
         argv.splice(at..at, arguments);
@@ -496,10 +512,12 @@ async fn at_the_wire<T>(
     world: &mut World,
 ) -> Usage {
     let Some(pass) = pass else { return said };
+    // Ended before it is read, or a process that lives on could still ask.
     let wire = pass.end().await;
     world.remarks.extend(wire.warnings());
     let difference = world.agents.broker.as_mut().and_then(|broker| broker.difference(&said, &wire));
     world.remarks.extend(difference);
+    // What happened at the wire explains more than what the host makes of it.
     if let Err(failure) = &mut called.result {
         *failure = brokerage::why(failure.clone(), &wire);
     }
@@ -525,12 +543,14 @@ impl Ear {
         let Self { listener, watch, out, err } = self;
         match stream {
             Stream::Stdout => out.push(bytes, &mut |line| listener.line(line, say)),
+            // Error output is not part of the stream, but some hosts tell of trouble nowhere else.
             Stream::Stderr => err.push(bytes, &mut |line| listener.complaint(line)),
         }
         match (stream, listener.pulse()) {
             (Stream::Stdout, pulse) | (Stream::Stderr, pulse @ Pulse::Retrying) => {
                 Heard::Before(watch.heard(pulse))
             }
+            // What is printed there while it works says nothing about the service.
             (Stream::Stderr, Pulse::Calling | Pulse::Thinking | Pulse::Working) => Heard::More,
         }
     }
@@ -544,6 +564,7 @@ impl Ear {
 
     /// Returns the result of a call, or what is known of one that was stopped because it was silent.
     fn unless_silent<T>(&self, seen: &mut Observation, result: Result<T, Failure>) -> Result<T, Failure> {
+        // Its other ends were seen by the process, and not by this watch.
         if seen.stop != Some(Stop::Unavailable) {
             return result;
         }
@@ -577,6 +598,8 @@ impl Tally {
             Counting::Conversation(total) => {
                 let before = self.last.replace(total);
                 match before {
+                    // The first total of a conversation that this run did not begin holds what came
+                    // before it, too.
                     Some(before) => (since(before, said), None),
                     None => (said, self.goes_on.then_some(unsure)),
                 }
@@ -592,6 +615,7 @@ impl Tally {
 
 /// Returns what a call took of a conversation that took so much before. A count that went down has begun anew.
 fn since(before: ConversationUsage, said: Usage) -> Usage {
+    // Another process of the host may have begun to count anew.
     let tokens = |before: u64, now: u64| now.checked_sub(before).unwrap_or(now);
     let cost_usd = said.cost_usd.map(|now| if now < before.cost_usd { now } else { now - before.cost_usd });
     Usage {
@@ -610,6 +634,8 @@ async fn prompted(
     world: &mut World,
 ) -> (CallResult<String>, Counting) {
     let place = directory(&call.program, world);
+    // A sandbox shows the agent only what is named to it, and these files lie in a place of their
+    // own.
     let read = call.files.iter().map(|file| file.path().to_owned()).collect();
     let what = Confinable::Prompt(host, read);
     let (program, confined) = match world.confine(call.program.clone(), setting, what) {
@@ -620,6 +646,8 @@ async fn prompted(
         let over = |usage: &Usage| is_over(budget, spent, usage);
         let conversation = agent.prompted(prompt, &place);
         let (seen, mut conversation) =
+            // Boxed, as the future of a conversation is large and would make every caller's as
+            // large.
             Box::pin(acp_lines::talk(conversation, &program, setting, &over, world)).await;
         let seen = match released(confined, seen, world) {
             Ok(seen) => seen,
@@ -628,6 +656,7 @@ async fn prompted(
         return (heard(seen, conversation.as_mut(), prompt.answer.is_some()), Counting::Call);
     }
     let patience = world.agents.patience;
+    // Silence before the first word is a service that is not reached, not an agent that thinks.
     let limits = ProcessLimits { end: setting.end, idle: setting.idle, first: Some(patience.unreached) };
     let (redactor, sinks) = (&world.redactor, RefCell::new(&mut world.sinks));
     let mut ear = Ear::new(host.listen(terms), patience);
@@ -639,6 +668,7 @@ async fn prompted(
         let mut said = |said: &str| spoken.line(said, redactor, &mut |text| show(&sinks, stream, text));
         let until = ear.hear(stream, bytes, &mut said);
         match ear.listener.is_done() {
+            // The process may go on although the agent is done.
             true => Heard::Enough,
             false if is_over(budget, spent, ear.listener.usage()) => Heard::Stop(Stop::Budget),
             false => until,

@@ -46,6 +46,7 @@ impl Dialog {
                 return Err(None);
             }
             let text = lines.join("\n");
+            // Who opens the editor and leaves it empty has nothing to change.
             return Ok(if text.trim().is_empty() {
                 ApprovalAnswer::Approved
             } else {
@@ -87,6 +88,7 @@ pub(super) async fn perform(request: &ApprovalRequest, world: &mut World) -> Obs
     if !asking_terminal::is_there() {
         return late(Stop::Timeout, "headless");
     }
+    // Through the sinks, so that the question has its place among the lines of the run.
     let sinks = RefCell::new(&mut world.sinks);
     show(&sinks, Stream::Stdout, &request.text);
     show(&sinks, Stream::Stdout, CHOICE);
@@ -132,6 +134,8 @@ async fn answer(sinks: &RefCell<&mut Sinks>) -> Option<ApprovalAnswer> {
     let mut dialog = Dialog::default();
     loop {
         match asking_terminal::typed() {
+            // An empty line of the terminal has its end in it; without one, the terminal was
+            // closed.
             Ok(Some(line)) if line.is_empty() => return None,
             Err(_) => return None,
             Ok(None) => tokio::time::sleep(LOOK).await,

@@ -30,6 +30,8 @@ fn copy(request: &ArtifactRequest, root: &Path) -> Result<String, Explanation> {
         return Err(Explanation::new("`artifact_mode: template` is not supported"));
     }
     let from = below(&root.join(&request.run_dir), &request.from, "the directory of the run")?;
+    // Both places may be links that an action made, so all of them are followed before anything is
+    // read or written.
     let to = below(root, &request.to, "the working tree")?;
     let failed =
         |error: io::Error| Explanation::new(format!("`{}` to `{}`: {error}", request.from, request.to));
@@ -39,6 +41,7 @@ fn copy(request: &ArtifactRequest, root: &Path) -> Result<String, Explanation> {
     // Whoever looks sees all of it or nothing.
     let mut target = transient::file_in(0o600, directory).map_err(failed)?;
     io::copy(&mut source, &mut target).map_err(failed)?;
+    // Whoever may read the file in the directory of the run may read the copy.
     let readers = source.metadata().map_err(failed)?.permissions();
     target.as_file().set_permissions(readers).map_err(failed)?;
     target.persist(&to).map_err(|error| failed(error.error))?;
@@ -53,6 +56,7 @@ fn below(directory: &Path, path: &str, what: &str) -> Result<PathBuf, Explanatio
     let place = resolved(&directory.join(relative.as_str()));
     let inside = place.strip_prefix(resolved(directory)).ok();
     match inside {
+        // A hook that lies there would run with the next command of git.
         Some(inside) if !inside.components().any(|part| part.as_os_str() == ".git") => Ok(place),
         Some(_) => Err(Explanation::new(refused("a link on the way to it leads into `.git`"))),
         None => Err(Explanation::new(refused(&format!("a link on the way to it leads out of {what}")))),

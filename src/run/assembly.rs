@@ -14,6 +14,7 @@ impl Assembly {
     pub(super) fn push(&mut self, bytes: &[u8], take: &mut dyn FnMut(&str)) {
         for part in bytes.split_inclusive(|byte| *byte == b'\n') {
             if self.line.len() + part.len() > LONGEST_LINE {
+                // The rest of the line is passed over, too: half an event may mean something else.
                 self.is_too_long = true;
                 self.line.clear();
             }

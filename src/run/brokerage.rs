@@ -37,6 +37,7 @@ impl Brokerage {
 
     /// Lets a call ask for what is left of a budget.
     pub(super) fn admit(&mut self, caps: WireCaps) -> io::Result<AdmittedAgent> {
+        // Opened only when somebody asks: most runs ask nobody.
         let broker = match self.broker.take() {
             Some(broker) => broker,
             None => Broker::open(self.upstream.clone())?,
@@ -51,6 +52,7 @@ impl Brokerage {
             prices: Arc::clone(&self.prices),
         };
         let pass = broker.admit(terms);
+        // Loopback alone: nobody outside of the machine is to reach it.
         let told = self.wiring.told(&format!("http://127.0.0.1:{}", broker.port()), pass.token());
         Ok(AdmittedAgent { pass, told })
     }
@@ -92,7 +94,9 @@ pub(super) fn together(host: Usage, wire: &WireReport) -> Usage {
         return Usage { cost_usd: host.cost_usd.or(nothing), wire: seen, ..host };
     }
     Usage {
+        // What asked has made a call, whatever its host counts.
         calls: host.calls.max(1),
+        // The service bills by its own counts, so these win over what the CLI says.
         input_tokens: wire.counts.read(),
         output_tokens: wire.counts.output,
         cost_usd: wire.cost.map(Dollars::usd).or(host.cost_usd),
@@ -129,6 +133,7 @@ fn difference(host: &Usage, wire: &WireReport) -> Option<String> {
         ));
     }
     let (said, known) = (host.cost_usd?, wire.cost?.usd());
+    // A hundredth more or less is rounding.
     ((said - known).abs() > 0.01 * known.max(0.000_1)).then(|| {
         format!("it says that it cost ${said:.6}; by the prices that are known here it was ${known:.6}, which counts")
     })

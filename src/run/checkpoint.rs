@@ -22,6 +22,7 @@ impl Checkpoints {
     pub(super) fn save_if_due(&mut self, now: Duration) {
         if let Some(schedule) = self.0.as_mut().filter(|schedule| now >= schedule.next) {
             (schedule.save)();
+            // From now, not from when it was due: after a long step, one save is enough.
             schedule.next = now + schedule.every;
         }
     }

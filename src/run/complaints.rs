@@ -42,6 +42,7 @@ impl Complaints {
         let Ok(count @ 1..) = stderr.read(&mut buffer).await else { return false };
         self.last = Instant::now();
         self.kept.push_str(&String::from_utf8_lossy(&buffer[..count]));
+        // Cut at twice the size, so that not every read moves all of it.
         if self.kept.len() > 2 * COMPLAINTS {
             let cut = self.kept.len() - tail(&self.kept, COMPLAINTS).len();
             self.kept.drain(..cut);

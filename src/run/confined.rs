@@ -36,6 +36,8 @@ impl World {
         };
         let at = match self.make_confinement(rules.engine) {
             Ok(at) => at,
+            // A host with a sandbox of its own may be trusted with it, where the loop did not ask
+            // for a certain one.
             Err(lack) => {
                 if let Confinable::Prompt(host, _) = what
                     && may_be_left_to(host, &rules)
@@ -43,6 +45,8 @@ impl World {
                     self.sandbox.told.push(left_to_host(&rules));
                     return Ok((program, None));
                 }
+                // Never without it: an action that was to be confined and is not is worse than one
+                // that did not run.
                 return Err(unavailable(format!("{lack}; {}", lack.remedy())));
             }
         };
@@ -63,6 +67,8 @@ impl World {
         let wish =
             Wish { rules: &rules, root: &self.root, scope: &scope, run_dir: &run_dir, host, read: &read };
         let confined = confinement.confine(program, &wish).and_then(|(program, confined)| {
+            // Noted before the process starts, so that a later command can remove them after a
+            // kill.
             confined.masks().note(&self.sandbox.masks)?;
             Ok((program, confined))
         });
@@ -76,6 +82,7 @@ impl World {
     fn make_confinement(&mut self, engine: SandboxEngine) -> Result<usize, Lack> {
         let ready = self.sandbox.engines.ready(engine)?;
         let made = &mut self.sandbox.confinements;
+        // Finding out whether an engine works costs a process, so each is tried once in a run.
         if let Some(at) = made.iter().position(|made| made.engine() == ready.word()) {
             return Ok(at);
         }
@@ -105,6 +112,7 @@ impl World {
             net: reached.map(net_of).collect(),
             put_back: end.put_back.clone(),
         };
+        // The action chose these names, and may have put a secret into one.
         let denied = sandbox_event::denied(&told.net).map(|line| self.redactor.text(&line).into_owned());
         self.remarks.extend(denied);
         self.sandbox.told.push(told);
@@ -121,6 +129,7 @@ impl World {
         };
         let why = self.redactor.text(&broken).into_owned();
         self.remarks.push(why.clone());
+        // Even one that ended well has not done what it was asked.
         Observation { failure: Some(why), exit_code: seen.exit_code.max(1), ..seen }
     }
 }

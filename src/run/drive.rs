@@ -69,6 +69,7 @@ pub async fn conduct(engine: &mut Engine<'_>, world: &mut World) -> Ended {
     if !world.before.is_zero() {
         // What was there in an earlier part of the run is not known any more.
         world.doubt();
+        // Git's index may have been written by an action of the earlier part.
         measure::know_index(world).await;
     }
     world.sandbox.around.clone_from(&engine.machine().sandbox);
@@ -76,6 +77,7 @@ pub async fn conduct(engine: &mut Engine<'_>, world: &mut World) -> Ended {
     world.leftovers.stays = engine.machine().leaves_running;
     let driven = drive(engine, world).await;
     world.leftovers.end(&world.guard, world.files.instance());
+    // Also after an error, as no other process knows of them.
     match driven {
         Ok(complete) => Ended { complete, lost: None },
         Err(error) => world.end_unsaved(engine, error),
@@ -85,10 +87,13 @@ pub async fn conduct(engine: &mut Engine<'_>, world: &mut World) -> Ended {
 /// Runs a loop to its end, and returns how it ended.
 async fn drive(engine: &mut Engine<'_>, world: &mut World) -> Result<LoopComplete, JournalError> {
     let begun = world.elapsed().saturating_sub(engine.elapsed());
+    // Measuring copies the artifact already, and it must not be copied twice.
     let mut is_measured = false;
     let mut is_set_aside = false;
     loop {
         // Signals are heard while this waits, and not everything below waits.
+        // Once in each turn: a loop of states without actions would never give the runtime its
+        // turn.
         tokio::task::yield_now().await;
         let input = match engine.next() {
             Next::Done(complete) => {
@@ -110,6 +115,7 @@ async fn drive(engine: &mut Engine<'_>, world: &mut World) -> Result<LoopComplet
                 Input::SubLoopDone(perform(request, around, world).await?)
             }
             Next::Prompt(request) => {
+                // Whatever programs appear from here on, the agent may have put there.
                 world.doubt();
                 world.sandbox.has_prompted = true;
                 let (seen, usage) = agent::perform(request, world).await;
@@ -124,6 +130,8 @@ async fn drive(engine: &mut Engine<'_>, world: &mut World) -> Result<LoopComplet
             Next::Ask(request) => Input::Answered(agent::ask(request, world).await),
             Next::ReadContinuation => Input::Continuation(continuation::read(&world.root)),
             Next::Run(request) => {
+                // The moment by which a check that makes its own program is told from one that was
+                // given it.
                 world.moments.last_action = Some(world.clock.now());
                 let (guard, run) = (world.guard.clone(), world.files.instance().to_owned());
                 let mut leftovers = std::mem::take(&mut world.leftovers);
@@ -136,6 +144,8 @@ async fn drive(engine: &mut Engine<'_>, world: &mut World) -> Result<LoopComplet
             Next::SetAside(request) => {
                 is_set_aside = true;
                 let placed = Box::pin(measure::set_aside(request, world)).await;
+                // Boxed here and below, so that the future of a step does not hold those of all
+                // kinds of work.
                 Input::SetAside(placed.map_err(Explanation::from))
             }
             Next::Restore(request) => {
@@ -156,6 +166,7 @@ async fn drive(engine: &mut Engine<'_>, world: &mut World) -> Result<LoopComplet
                 Input::FileRead(shared_file::read(&world.root.join(path)).map_err(Explanation::from))
             }
         };
+        // A signal that arrived with the end of the action counts before the next decision.
         world.cancel.catch_up().await;
         if matches!(input, Input::ActionDone(_) | Input::PromptDone(..) | Input::Answered(_)) {
             let left = world.leftovers.look(&world.guard, world.files.instance());
@@ -170,6 +181,7 @@ async fn drive(engine: &mut Engine<'_>, world: &mut World) -> Result<LoopComplet
         let said = |message| Event::Warning { state: state.clone(), message };
         let mut events: Vec<_> = world.sandbox.told.drain(..).map(Event::Sandbox).collect();
         events.extend(world.remarks.drain(..).map(said));
+        // Cancelled first, so that the decision that follows the input knows it.
         events.extend(asker.map(|asker| engine.cancel(asker, now)).unwrap_or_default());
         match engine.handle(input, now) {
             Ok(followed) => events.extend(followed),
@@ -180,11 +192,13 @@ async fn drive(engine: &mut Engine<'_>, world: &mut World) -> Result<LoopComplet
         if events.iter().any(is_a_look) {
             world.doubt();
         }
+        // Before the events are consumed by the journal.
         let moments = snapshot_moments::of(&events, &world.around);
         world.record(engine, events)?;
         snapshot_moments::keep(&moments, world).await;
         // Nothing runs now, so the working tree is what the journal says of it.
         // In a closing pass it may hold the judges of the start.
+        // A checkpoint in the middle would save a tree that is not that of the run.
         if !is_set_aside {
             world.checkpoints.save_if_due(world.clock.elapsed());
         }
@@ -211,6 +225,7 @@ async fn perform(
     let outside = workplace.as_ref().map(|workplace| world.move_to(&workplace.root));
     let around_it = world.sandbox.enter(engine.machine().sandbox.as_ref());
     let ended = Box::pin(drive(&mut engine, world)).await;
+    // Also where it ended with an error: the run around it goes on with its own rules.
     world.sandbox.around = around_it;
     world.path.pop();
     world.around.pop();
@@ -245,6 +260,8 @@ impl World {
         let now = self.clock.now();
         let opening = match events.first() {
             Some(event @ (Event::LoopStart(_) | Event::LoopResume(_))) if self.path.len() == 1 => {
+                // Kept for the case that the journal cannot take it: the last word then comes after
+                // a beginning.
                 Some(Box::new(event.clone()))
             }
             _ => None,
@@ -255,6 +272,7 @@ impl World {
             self.sinks.ends();
         }
         self.journal.remember(self.sinks.shown(is_over));
+        // The journal has it before any sink shows it: nobody sees what a kill could take back.
         let written = self.journal.append(events, EventTime { now, elapsed: self.elapsed() }, &self.path);
         let written = written.map_err(|source| JournalError { source, opening })?;
         if self.path.len() == 1 {
@@ -286,7 +304,9 @@ impl World {
     /// Ends a run whose journal cannot take what happened: with an error, in the state that the journal tells last.
     fn end_unsaved(&mut self, engine: &mut Engine<'_>, error: JournalError) -> Ended {
         let journal = self.files.journal();
+        // What was half written is cut off first, so that the last word can be read.
         let _best_effort = self.journal.restore();
+        // The engine has gone on in memory; the journal says how far the run is known.
         let place = journal_ends::ends(&journal).ok().and_then(|ends| ends.place);
         let mut digest = Digest::without_steps(0);
         let _as_far_as_it_goes = reader::read(&journal, |event| digest.event(&event));
@@ -296,6 +316,7 @@ impl World {
             outcome: Outcome::Error,
             terminated_by: TerminatedBy::JournalLost,
             final_state: state.unwrap_or_else(|| machine.name_of(machine.initial).clone()),
+            // The next run goes on from what is written, so the end must not claim more.
             iterations: place.as_ref().map_or(0, |place| place.iteration),
             steps: place.as_ref().map_or(0, |place| place.step),
             cycles: digest.cycles(),

@@ -32,6 +32,7 @@ pub(super) async fn settle(
 ) -> Result<Option<Untold>, LookError> {
     let asked: Vec<u8> =
         lines.iter().filter(|line| line.is_unhashed()).flat_map(|line| [line.path, b"\0"].concat()).collect();
+    // Without filters, `status` has told the truth, and the files need no other look.
     if asked.is_empty() || !git.has_filters(top).await? {
         return Ok(None);
     }
@@ -41,6 +42,7 @@ pub(super) async fn settle(
     let filters: BTreeMap<&[u8], String> = fields
         .chunks_exact(3)
         .map(|field| (field[0], String::from_utf8_lossy(field[2]).into_owned()))
+        // These are no names of filters, but what `check-attr` says where there is none.
         .filter(|(_, name)| !["unspecified", "unset", "set", ""].contains(&name.as_str()))
         .collect();
     let (mut kept, mut paths, mut names) = (Vec::new(), Vec::new(), Vec::new());
@@ -69,6 +71,7 @@ pub(super) async fn settle(
 /// Tells whether the index has the pointer that Git LFS makes of a file.
 async fn is_pointed_to(git: &mut GitCalls, top: &Path, line: &StatusLine<'_>) -> Result<bool, LookError> {
     let Some(known) = line.in_index() else { return Ok(false) };
+    // It was removed or replaced since, and that is a change.
     let Ok(mut file) = read::open(&top.join(OsStr::from_bytes(line.path))) else { return Ok(false) };
     let (mut digest, mut length) = (Sha256::new(), 0);
     let take = |piece: &[u8]| {
@@ -77,6 +80,7 @@ async fn is_pointed_to(git: &mut GitCalls, top: &Path, line: &StatusLine<'_>) ->
     };
     git.read(&mut file, take).await?;
     let oid = hex(&digest.finalize());
+    // The pointer has exactly this form (git-lfs, `docs/spec.md`), so its id can be computed.
     let pointer = format!("version https://git-lfs.github.com/spec/v1\noid sha256:{oid}\nsize {length}\n");
     let hash = Call::new("hash-object").with(&["--stdin"]);
     let id = git.feed(top, &hash, pointer.into_bytes()).await?;

@@ -39,6 +39,7 @@ impl Helper {
 /// Writes a query as the helper reads it: who asks and the length of the expression in a line, the expression, the
 /// document.
 pub(super) fn written(query: &Query) -> String {
+    // The length stands in front, because the expression and the document may hold anything.
     format!("{} {}\n{}{}", std::process::id(), query.filter.len(), query.filter, query.text)
 }
 
@@ -55,6 +56,7 @@ pub fn serve(mut input: impl Read, mut output: impl Write) -> io::Result<()> {
     let mut text = String::new();
     input.read_to_string(&mut text)?;
     let (parent, filter, document) = understood(&text).ok_or(io::ErrorKind::InvalidInput)?;
+    // Before a single byte of the expression is parsed.
     memory_bounds::apply(ProcessBounds { parent, memory: MEMORY, processor: LONGEST })?;
     let answer = jq::run(filter, document);
     serde_json::to_writer(&mut output, &answer)?;

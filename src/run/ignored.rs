@@ -75,6 +75,7 @@ pub(super) async fn untracked(git: &mut GitCalls, root: &Path) -> Result<Vec<u8>
 /// Returns the files of such a list that are obeyed because of their names, from the top of the tree.
 pub(super) fn by_name(untracked: &[u8], top: &Path) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
+    // It has no entry in git's list, and is obeyed all the same.
     // Tools that ask git what to leave out heed this list, too. Without entries it is none, whatever comments the git of
     // this machine put there.
     if read::text(&place(top, EXCLUDE), LONGEST).is_ok_and(|text| lists_something(&text)) {
@@ -103,10 +104,12 @@ fn look_into(folder: &Path, top: &Path, left: &mut usize, found: &mut BTreeSet<S
             continue;
         }
         for entry in std::fs::read_dir(top.join(&folder)).into_iter().flatten().flatten() {
+            // The count is for all folders together, so that a hostile tree cannot multiply it.
             let Some(fewer) = left.checked_sub(1) else { return };
             *left = fewer;
             let path = folder.join(entry.file_name());
             match entry.file_type() {
+                // Links to folders are not followed; a link itself may be a file that is obeyed.
                 Ok(kind) if kind.is_dir() => open.push((path, depth + 1)),
                 Ok(_) => found.extend(obeyed(path.as_os_str().as_bytes())),
                 Err(_) => {}
@@ -122,11 +125,14 @@ pub(super) fn kept<'p>(
     store: &Path,
 ) -> std::io::Result<Vec<IgnoredFile>> {
     let keep = |path: &String| {
+        // A file that is too long is known by its digest alone.
         let found = FileOnDisk::at(&place(top, path))?;
         if let Some(FileOnDisk { file, bytes: Some(bytes) }) = &found {
             fs_err::create_dir_all(store)?;
             // What git does not track may hold what nobody else is to read.
             fs_err::set_permissions(store, std::fs::Permissions::from_mode(0o700))?;
+            // By its digest, so that equal files are kept once, and one that is there already is
+            // the right one.
             replace::create(&store.join(&file.sha256), bytes)?;
         }
         Ok(IgnoredFile { path: path.clone(), found: found.map(|found| found.file) })
@@ -138,6 +144,7 @@ pub(super) fn kept<'p>(
 pub(super) fn changed(ignored: &[IgnoredFile], named: &BTreeSet<String>, top: &Path) -> BTreeSet<String> {
     let differs = |path: &str, was: Option<&KeptFile>| match FileOnDisk::at(&place(top, path)) {
         Ok(found) => found.as_ref().map(|found| &found.file) != was,
+        // What cannot be read may have changed.
         Err(_) => true,
     };
     let known: BTreeMap<&str, Option<&KeptFile>> =
@@ -179,12 +186,14 @@ pub(super) fn at_end(path: &str, top: &Path) -> At {
 /// cannot.
 pub(super) fn changed_since(path: &str, top: &Path, moment: Timestamp) -> bool {
     let Ok(metadata) = place(top, path).symlink_metadata() else { return false };
+    // In milliseconds, the unit of the moments of a run.
     let changed = metadata.ctime().saturating_mul(1000).saturating_add(metadata.ctime_nsec() / 1_000_000);
     Timestamp::from_millis(changed) >= moment
 }
 
 /// Tells what stands outside of the tree: a program, by its path alone.
 pub(super) fn outside(path: &str) -> At {
+    // Followed, since a program outside is what runs, whatever names lead to it.
     let metadata = Path::new(path).metadata();
     let is_program = |metadata: std::fs::Metadata| metadata.is_file() && metadata.mode() & 0o111 != 0;
     if metadata.is_ok_and(is_program) {
@@ -238,6 +247,7 @@ impl FileOnDisk {
         };
         let digest = match &bytes {
             Some(bytes) => Sha256::digest(bytes),
+            // `ctime` moves with every change, whatever an action does to the other times.
             None => Sha256::digest(format!(
                 "{} {} {}.{} {}.{}",
                 metadata.len(),

@@ -58,12 +58,15 @@ pub(super) async fn account(host: &dyn Host, world: &mut World) -> Result<(), Ex
     };
     // An account may be a key in the environment, which the host is called with as well.
     let env = world.env.clone();
+    // Without an answer there is no reason to believe that there is no account; the call will tell.
     let Some(seen) = asked(&installed.identity.0, preflight.arguments, env, world).await else {
         return Ok(());
     };
+    // Only the known answer counts: a host that fails otherwise may still have an account.
     if seen.exit_code == 1 && seen.stderr.as_str().lines().any(|line| line.trim() == preflight.denial) {
         return Err(Explanation::new(preflight.advice.to_owned()));
     }
+    // Asked once; an account does not go away in the middle of a run.
     world.agents.installed = Some(Installed { has_account: true, ..installed });
     Ok(())
 }
@@ -76,6 +79,7 @@ async fn look(host: &dyn Host, world: &mut World) -> Option<Installed> {
     if let Some(known) = world.agents.installed.as_ref().filter(|known| known.identity == identity) {
         return Some(known.clone());
     }
+    // With our environment, which has no secrets: a version needs none.
     let seen = asked(&identity.0, &["--version"], world.own_env.clone(), world).await?;
     let said = if seen.succeeded() { one_line(seen.stdout.as_str(), 60) } else { String::new() };
     let version = host.release().read(&said);
@@ -98,6 +102,7 @@ async fn asked(
     mut env: BTreeMap<String, String>,
     world: &mut World,
 ) -> Option<Observation> {
+    // In an empty directory, so that nothing of a project counts or runs.
     let nowhere = transient::directory("").ok()?;
     let path = path.to_str()?.to_owned();
     env.insert("PWD".to_owned(), nowhere.path().to_string_lossy().into_owned());
@@ -110,5 +115,6 @@ async fn asked(
     };
     let limits = ProcessLimits { end: Some((ANSWER_TIME, Stop::Timeout)), ..ProcessLimits::default() };
     let mut ignored = |_: Stream, _: &[u8]| Heard::More;
+    // Whatever it prints is none of the run.
     Some(spawn::run(&program, limits, &mut world.cancel, &mut ignored).await)
 }

@@ -32,6 +32,7 @@ pub(super) fn is_known_to_a_package(path: &str, top: &Path) -> bool {
     };
     let known = match folder.file_name().and_then(OsStr::to_str) {
         Some(".bin") => of_javascript(&program, folder),
+        // `pyvenv.cfg` marks a virtual environment, whose layout is known.
         Some("bin") if folder.join("../pyvenv.cfg").is_file() => of_python(&program, folder, name),
         Some("bin") => of_composer(folder, name),
         _ => None,
@@ -46,9 +47,11 @@ fn of_python(program: &Path, folder: &Path, name: &str) -> Option<()> {
         let target = program.canonicalize().ok()?;
         return (!target.starts_with(folder.parent()?.parent()?.canonicalize().ok()?)).then_some(());
     }
+    // pip writes scripts as files; a link was made by somebody else.
     if program.is_symlink() {
         return None;
     }
+    // The digest, because a package that names a program says nothing about what stands there now.
     let digest = URL_SAFE_NO_PAD.encode(Sha256::digest(read::bytes(program, LONGEST).ok()?));
     let wanted = format!("/bin/{name},sha256={digest},");
     let libraries = entries(folder.parent()?.join("lib"));
@@ -61,10 +64,12 @@ fn of_python(program: &Path, folder: &Path, name: &str) -> Option<()> {
 /// A link to a file that the manifest of an installed package names among its programs.
 fn of_javascript(program: &Path, folder: &Path) -> Option<()> {
     let modules = folder.parent()?;
+    // Without a state, nothing shows that a package manager was here at all.
     STATES.iter().any(|state| modules.join(state).is_file()).then_some(())?;
     let target = program.is_symlink().then(|| program.canonicalize().ok()).flatten()?;
     let home = modules.parent()?.canonicalize().ok()?;
     let package = target.ancestors().skip(1).find(|place| place.join("package.json").is_file())?;
+    // A package of the project itself is work, not an installation.
     (package.starts_with(&home) && package != home).then_some(())?;
     let manifest: Value =
         serde_json::from_str(&read::text(&package.join("package.json"), LONGEST).ok()?).ok()?;
@@ -94,6 +99,7 @@ fn of_composer(folder: &Path, name: &str) -> Option<()> {
         return (program.canonicalize().ok()? == real).then_some(());
     }
     let text = read::text(&program, read::MIB).ok()?;
+    // A proxy is a text that Composer makes, with its name in it.
     text.contains("Composer").then_some(())
 }
 

@@ -71,6 +71,7 @@ impl GitTree {
     /// Reads files ahead, in two calls of git for all of them. What cannot be read so is read when it is asked for.
     fn read_ahead(&self, paths: &BTreeSet<String>) {
         let entries = paths.iter().filter_map(|path| Some((path, self.entry(path).ok()??)));
+        // A submodule has no blob.
         let entries: Vec<_> = entries.filter(|(_, (mode, _))| *mode != FileMode::Repository).collect();
         let ids = |entries: &[(&String, (FileMode, ObjectId))]| -> Vec<u8> {
             entries.iter().flat_map(|(_, (_, id))| format!("{id}\n").into_bytes()).collect()
@@ -78,6 +79,7 @@ impl GitTree {
         let sizes = Call::new("cat-file").with(&["--batch-check=%(objectsize)"]);
         let Ok(printed) = self.git.bytes(&sizes, &ids(&entries)) else { return };
         let printed = String::from_utf8_lossy(&printed).into_owned();
+        // What has no size is taken for too long, and read alone.
         let sizes = printed.lines().map(|line| line.parse().unwrap_or(u64::MAX));
         let mut left = MOST_AHEAD;
         let short: Vec<_> = entries
@@ -95,6 +97,7 @@ impl GitTree {
         };
         let mut rest = printed.as_slice();
         for (path, (mode, _)) in short {
+            // An answer that is cut short leaves the rest to be read when it is asked for.
             let Some((bytes, behind)) = first_object(rest) else { return };
             let file = FileAt { mode, bytes: bytes.to_vec(), is_ignored: false };
             self.read.borrow_mut().insert(path.clone(), At::File(file));
@@ -160,6 +163,7 @@ impl<'a> JudgedStart<'a> {
 impl Tree for JudgedStart<'_> {
     fn at(&self, path: &str) -> At {
         match self.ignored.get(path) {
+            // Only what the tree does not have is looked for outside of it.
             _ if path.starts_with('/') => ignored::outside(path),
             Some(file) => ignored::at_start(*file, &self.store),
             None => self.git.at(path),
@@ -184,6 +188,7 @@ impl Tree for JudgedEnd<'_> {
             return ignored::outside(path);
         }
         match self.git.at(path) {
+            // Ignored by git, and there all the same.
             At::Nothing => ignored::at_end(path, self.top),
             known @ (At::File(_) | At::Unreadable) => known,
         }
@@ -195,6 +200,7 @@ impl Tree for JudgedEnd<'_> {
 
     fn is_installed(&self, path: &str) -> bool {
         let first_doubt = self.moments.first_doubt;
+        // Without a check that has looked, there is nothing that a fix could have known to please.
         let was_there = first_doubt.is_none_or(|doubt| !ignored::changed_since(path, self.top, doubt));
         was_there || is_known_to_a_package(path, self.top)
     }
@@ -230,6 +236,7 @@ pub(super) struct JudgingPlace<'a> {
 impl JudgingPlace<'_> {
     /// Returns a path of the run from the top of the tree.
     fn joined(&self, path: &str) -> String {
+        // A path of a loop may begin with `./`; git's do not.
         let path = path.trim_start_matches("./").trim_end_matches('/');
         match (self.inside, path) {
             ("", "." | "") => String::new(),
@@ -245,6 +252,7 @@ impl JudgingPlace<'_> {
         let here = self.top.join(OsStr::from_bytes(&gitpath::to_bytes(directory)));
         let one = |entry: &str| {
             let path = here.join(entry);
+            // A virtual environment may be reached through a link, and is inside all the same.
             let path = path.canonicalize().unwrap_or(path);
             match path.strip_prefix(self.top) {
                 Ok(inside) => gitpath::to_text(inside.as_os_str().as_bytes()),
@@ -257,6 +265,7 @@ impl JudgingPlace<'_> {
     fn placed(&self, command: &ObservingCommand) -> PlacedCommand {
         let directory = self.joined(command.cwd.as_deref().unwrap_or_default());
         let value = |wanted: &str| {
+            // The last one wins, as in an environment.
             let set = command.env.iter().rev().find(|(name, _)| name == wanted).map(|(_, value)| value);
             set.or_else(|| self.env.0.get(wanted)).cloned()
         };
@@ -355,6 +364,7 @@ pub(super) fn judged(
     let end =
         JudgedEnd { git: GitTree::new(git, &changes.end.tree), top: place.top, moments: changes.moments };
     // What the scope holds is in the trees.
+    // A path that is in a tree was compared there already.
     let is_seen = |path: &String| {
         !paths.contains(path)
             && (matches!(start.git.entry(path), Ok(Some(_))) || matches!(end.git.entry(path), Ok(Some(_))))
@@ -363,6 +373,7 @@ pub(super) fn judged(
     let others: Vec<String> = others.into_iter().filter(|path| !is_seen(path)).collect();
     paths.extend(others);
     if paths.is_empty() {
+        // Most runs change no file outside of the tree, and then no process is started.
         return JudgesFound::unchanged();
     }
     start.git.read_ahead(&paths);
@@ -391,6 +402,7 @@ pub(super) fn set_aside(
     let mut all = Vec::new();
     for path in &request.put_back {
         let content = match start.at(path) {
+            // A submodule is a repository, which is not put back file by file.
             At::File(file) if file.mode != FileMode::Repository => Some((file.mode, file.bytes)),
             At::Nothing => None,
             At::File(_) | At::Unreadable => {
@@ -400,6 +412,7 @@ pub(super) fn set_aside(
         all.push(Placed { path: path.clone(), content });
     }
     for file in &request.in_part {
+        // Only its judges are put back, so whether it can be executed stays as the run left it.
         let is_executable = match ignored::at_end(&file.path, top) {
             At::File(now) => now.mode == FileMode::Executable,
             At::Nothing | At::Unreadable => false,
@@ -407,10 +420,12 @@ pub(super) fn set_aside(
         let mode = if is_executable { FileMode::Executable } else { FileMode::File };
         all.push(Placed { path: file.path.clone(), content: Some((mode, file.text.clone().into_bytes())) });
     }
+    // One that is put back is not hidden as well.
     let hidden = request.hide.iter().filter(|path| !request.put_back().any(|placed| placed == *path));
     all.extend(hidden.map(|path| Placed { path: path.clone(), content: None }));
     let directory = files.aside();
     // What an earlier try of the same pass has put aside comes first.
+    // What is left of a pass that was cut short would be taken for the work.
     let edited = aside::take_back(&directory)?;
     if !edited.is_empty() {
         return Err(LookError::unfit(format!("`{}` was edited while checks were made once more", edited[0])));
