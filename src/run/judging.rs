@@ -364,7 +364,6 @@ pub(super) fn judged(
     let end =
         JudgedEnd { git: GitTree::new(git, &changes.end.tree), top: place.top, moments: changes.moments };
     // What the scope holds is in the trees.
-    // A path that is in a tree was compared there already.
     let is_seen = |path: &String| {
         !paths.contains(path)
             && (matches!(start.git.entry(path), Ok(Some(_))) || matches!(end.git.entry(path), Ok(Some(_))))
@@ -425,7 +424,6 @@ pub(super) fn set_aside(
     all.extend(hidden.map(|path| Placed { path: path.clone(), content: None }));
     let directory = files.aside();
     // What an earlier try of the same pass has put aside comes first.
-    // What is left of a pass that was cut short would be taken for the work.
     let edited = aside::take_back(&directory)?;
     if !edited.is_empty() {
         return Err(LookError::unfit(format!("`{}` was edited while checks were made once more", edited[0])));

@@ -61,6 +61,7 @@ pub(super) async fn perform(request: &LearningRequest, world: &mut World) -> (Ob
                 }
                 TargetStatus::Unknown => {}
             }
+            // Asked after the record was looked at: what is known needs no agent.
             if let Some(why) = hindrance(request, tries, world) {
                 let _ = writeln!(told, "{shown}: unknown");
                 let reason = format!("`{shown}` is not known: {why}");
@@ -78,6 +79,7 @@ pub(super) async fn perform(request: &LearningRequest, world: &mut World) -> (Ob
             spent.add(&usage);
             dearest.raise_to(&usage);
             if seen.stop.is_some() {
+                // Whatever ended the call ends the rest, too.
                 return (seen, spent);
             }
         }
@@ -121,6 +123,7 @@ fn question(request: &LearningRequest, target: &str, budget: crate::machine::Bud
 
 /// Returns where the record of a target is; nothing if its name has no letter or digit.
 fn record(root: &Path, target: &str) -> Option<PathBuf> {
+    // A name of hyphens alone would make the same file for several targets.
     let slug = slug(target);
     slug.contains(char::is_alphanumeric).then(|| root.join(RECORDS).join(format!("{slug}.md")))
 }
@@ -139,7 +142,9 @@ fn status(record: &Path) -> TargetStatus {
         return TargetStatus::Unknown;
     }
     let matter = lines.take_while(|line| line.trim_end() != "---");
+    // Of a key that is given twice, YAML readers mostly keep the last.
     let said = matter.filter_map(|line| line.strip_prefix("status:")).last().unwrap_or("");
+    // A comment may stand behind the value.
     let said = said.split(" #").next().unwrap_or("").trim().trim_matches(['"', '\'']);
     match said.to_lowercase().as_str() {
         "proven" => TargetStatus::Proven,

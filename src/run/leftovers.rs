@@ -43,11 +43,13 @@ impl Leftovers {
     ) -> T {
         let mut work = std::pin::pin!(work);
         let mut looks = tokio::time::interval(BETWEEN_LOOKS);
+        // An action may hold up the thread; missed looks are not made up for.
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
                 done = &mut work => return done,
                 _ = looks.tick() => {
+                    // Other children that have ended are waited for by whoever started them.
                     let _waited_for_by_others = self.orphans.notice(guard, run);
                 }
             }

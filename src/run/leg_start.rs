@@ -52,6 +52,7 @@ impl IgnoredJudges {
         let known: BTreeMap<&str, &IgnoredFile> =
             self.known.iter().map(|file| (file.path.as_str(), file)).collect();
         let changed = ignored::changed(&self.known, &named(git, &self.top)?, &self.top);
+        // In a worktree the list belongs to the repository, and so to other checkouts as well.
         let is_there = |path: &String| path != EXCLUDE || self.top.join(".git").is_dir();
         let placed = changed.into_iter().filter(is_there).map(|path| {
             let found = known.get(path.as_str()).and_then(|file| file.found.as_ref());
@@ -103,6 +104,7 @@ impl ItemStart {
         let mut paths = judging::programs(judging, &place);
         paths.retain(|path| {
             !path.starts_with('/')
+                // Those are put back by their content, not taken away.
                 && !is_obeyed_by_name(path)
                 && ignored::changed_since(path, &top, self.since)
                 && !is_known_to_a_package(path, &top)
@@ -110,6 +112,7 @@ impl ItemStart {
         if paths.is_empty() {
             return Ok(());
         }
+        // Asked of git in one call, as a file that it tracks is work of the commit.
         let list = Call::new("ls-files").with(&["-z"]).paths(paths.iter().cloned()).literal();
         let tracked = git.at(&top).bytes(&list, &[])?;
         let tracked: BTreeSet<String> =

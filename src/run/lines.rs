@@ -28,6 +28,8 @@ impl LineCollector {
                 Err(error) => {
                     let (valid, behind) = rest.split_at(error.valid_up_to());
                     self.text(&String::from_utf8_lossy(valid), redactor, line);
+                    // A character may be cut by the end of a chunk; its rest comes with the next
+                    // one.
                     let Some(length) = error.error_len() else {
                         self.begun = behind.to_vec();
                         return;
@@ -47,6 +49,7 @@ impl LineCollector {
 
     /// Hands on what has no line end, or waited for what would come.
     pub(super) fn finish(&mut self, redactor: &Redactor, line: &mut dyn FnMut(&str)) {
+        // The beginning of a character that never came.
         if !std::mem::take(&mut self.begun).is_empty() {
             self.text("\u{fffd}", redactor, line);
         }
@@ -62,6 +65,7 @@ impl LineCollector {
     /// Writes every line end as `\n`.
     fn with_one_line_end<'t>(&mut self, text: &'t str) -> Cow<'t, str> {
         let mut rest = text;
+        // A `\r` at the end of a chunk ended the line already, and this `\n` belongs to it.
         if !rest.is_empty() && std::mem::take(&mut self.after_return) {
             rest = rest.strip_prefix('\n').unwrap_or(rest);
         }

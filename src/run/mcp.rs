@@ -85,6 +85,7 @@ pub(super) async fn call(request: &ToolRequest, world: &mut World) -> Observatio
 
 /// Adds how a server ended that broke a call off, if it did.
 async fn explained(why: String, service: &mut RunningService) -> String {
+    // The line is dead before the process is; half a second tells how it ended.
     match tokio::time::timeout(Duration::from_millis(500), service.ended()).await {
         Ok(Some(status)) => format!("{why}; the server ended ({status})"),
         Ok(None) | Err(_) => why,
@@ -120,8 +121,10 @@ async fn attended(
     let sinks = RefCell::new(&mut world.sinks);
     let talk = talk(request, stdin, stdout);
     tokio::pin!(talk);
+    // Once it is closed, it is not asked again: it would be ready at once, for ever.
     let mut is_silent = false;
     loop {
+        // The complaints are a sign of life, as the answer comes in one piece.
         let idle = request.setting.idle.map(|limit| (complaints.last + limit, Stop::IdleTimeout));
         let wake = end.into_iter().chain(idle).min_by_key(|(at, _)| *at);
         tokio::select! {
@@ -152,6 +155,7 @@ async fn talk(request: &ToolRequest, stdin: ChildStdin, stdout: ChildStdout) -> 
             ));
         }
     };
+    // A server that does not list its tools may have this one all the same.
     if let Ok(tools) = client.list_all_tools().await
         && !tools.iter().any(|tool| tool.name == request.tool)
     {
@@ -163,6 +167,7 @@ async fn talk(request: &ToolRequest, stdin: ChildStdin, stdout: ChildStdout) -> 
             request.server, request.tool
         ));
     }
+    // The arguments are checked by the server, who knows their schema.
     let params = CallToolRequestParams::new(request.tool.clone()).with_arguments(request.params.clone());
     let answer = client.call_tool(params).await;
     // The transport goes with the client; a server that takes its time to end is the business of who started it.
@@ -172,6 +177,7 @@ async fn talk(request: &ToolRequest, stdin: ChildStdin, stdout: ChildStdout) -> 
             let is_error = result.is_error.unwrap_or(false);
             match serde_json::to_value(&result) {
                 Ok(mut envelope) => {
+                    // Written also where it is false, so that expressions can rely on it.
                     envelope["isError"] = is_error.into();
                     ToolEnd::Answer(envelope, is_error)
                 }

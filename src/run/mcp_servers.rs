@@ -56,6 +56,7 @@ fn listed(text: &str, name: &str, env: &BTreeMap<String, String>) -> Result<Serv
         let help = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
         return Err(ServerProblem::Absent(format!("{FILE} lists no server `{name}`{help}")));
     };
+    // Without a `type`, the file means a program.
     let kind = server.get("type").and_then(Value::as_str).unwrap_or("stdio");
     let command = server.get("command").and_then(Value::as_str);
     let Some(command) = command.filter(|_| kind == "stdio") else {
@@ -77,6 +78,7 @@ fn expanded(text: &str, env: &BTreeMap<String, String>) -> String {
     let mut out = String::new();
     let mut rest = text;
     while let Some(start) = rest.find("${") {
+        // Text that is not closed is no variable.
         let Some(end) = rest[start..].find('}').map(|end| start + end) else { break };
         let inside = &rest[start + 2..end];
         let (name, default) = match inside.split_once(":-") {
@@ -85,6 +87,7 @@ fn expanded(text: &str, env: &BTreeMap<String, String>) -> String {
         };
         out.push_str(&rest[..start]);
         let value = env.get(name).map(String::as_str).or(default);
+        // As other readers of the file do, so that an error names the variable that is missing.
         out.push_str(value.unwrap_or(&rest[start..=end]));
         rest = &rest[end + 1..];
     }

@@ -79,6 +79,7 @@ pub async fn start(
     let is_of_a_run = judging.is_some();
     let judging = judging.filter(|judging| !judging.commands.is_empty());
     let mut for_judges = measurer.git.clone();
+    // A clone, so that both can walk the tree at the same time.
     let untracked = async {
         if judging.is_some() { ignored::untracked(&mut for_judges, root).await } else { Ok(Vec::new()) }
     };
@@ -91,6 +92,7 @@ pub async fn start(
     match looked {
         Ok((found, ignored)) => {
             let known_index = if is_of_a_run {
+                // Where it cannot be kept, every file is read at the end instead.
                 Box::pin(measurer.keep_index(&found.repository)).await.ok().flatten()
             } else {
                 None
@@ -157,6 +159,7 @@ pub(super) async fn know_index(world: &mut World) {
     let git = GitCalls::new(world.own_env.clone(), world.cancel.clone(), LIMIT);
     let known = KnownPlace::of(world);
     let Some(index) = &known.index else { return };
+    // A run that goes on elsewhere has no copy of the index, so one is made that can be believed.
     if let Ok(Some(made)) = known.measurer(git).make_index(index).await {
         world.rules.know_index(made);
     }
@@ -164,6 +167,7 @@ pub(super) async fn know_index(world: &mut World) {
 
 /// Puts the judges of the start in their places, for the checks that are made once more.
 pub(super) async fn set_aside(request: &AsideRequest, world: &mut World) -> Result<(), LookError> {
+    // A run that is to end still puts its tree back.
     let (_never, uncancelled) = Cancel::channel();
     let git = GitCalls::new(world.own_env.clone(), uncancelled, LIMIT);
     let known = KnownPlace::of(world);
@@ -203,6 +207,7 @@ pub(super) async fn end(request: &MeasureRequest, world: &mut World) -> Measured
             None => Ok(Vec::new()),
         }
     };
+    // Listing the untracked files takes as long as the comparison, so both go on at once.
     let both = async { tokio::join!(measurer.compare(request, &redactor), untracked) };
     let asked = world.cancel.clone();
     let both = async {
@@ -214,6 +219,7 @@ pub(super) async fn end(request: &MeasureRequest, world: &mut World) -> Measured
     let (compared, untracked) = while_ticking(&sinks, Box::pin(both)).await;
     match compared {
         Ok(ComparedTrees { changes, since, touched }) => {
+            // One look that failed makes the judges unknown: what was not seen is not unchanged.
             let judges = match (&request.judging, untracked.ok().zip(touched)) {
                 (Some(judging), Some((untracked, touched))) => {
                     let (start, end) = (&request.start, &changes.end);
@@ -261,6 +267,7 @@ impl Measurer<'_> {
         let own = if look.ids.tree == start.ids.tree {
             None
         } else {
+            // Kept from the look, which has put the files into an index of our own already.
             let place = self.place().await?;
             let own = match self.own.take() {
                 Some(own) => own,
@@ -276,11 +283,13 @@ impl Measurer<'_> {
         let commits = self.commits(&look.top, &start.ids.commit, &look.ids.commit).await?;
         for file in files.iter_mut().filter(|file| file.not_in_patch.is_none() && file.size.is_some()) {
             let path = look.top.join(OsStr::from_bytes(&gitpath::to_bytes(&file.path)));
+            // Where the file cannot be read, nobody knows that it holds none.
             if path.is_file() && !path.is_symlink() && holds_secret(redactor, &path).unwrap_or(true) {
                 file.not_in_patch = Some(SECRET.to_owned());
             }
         }
         // An earlier part of the run may have left one.
+        // It would be taken for the patch of this part.
         let _absent = std::fs::remove_file(self.files.patch());
         let patch = match &own {
             Some(own) => self.patch(own, start, &look, &files, redactor).await,
@@ -292,6 +301,7 @@ impl Measurer<'_> {
         };
         files.sort_by(|one, other| (!one.tracked, &one.path).cmp(&(!other.tracked, &other.path)));
         let touched = files.iter().flat_map(|file| [Some(&file.path), file.from.as_ref()]).flatten();
+        // Before the list is cut: judges are told from all files.
         let touched = (!look.are_judges_unseen).then(|| touched.cloned().collect());
         let more = files.len().saturating_sub(MOST_LISTED) as u64;
         files.truncate(MOST_LISTED);
@@ -345,6 +355,7 @@ impl Measurer<'_> {
 
     /// Makes what reads the objects of the repository and those of the run, and names the top of the working tree.
     async fn reader(&mut self, env: &BTreeMap<String, String>) -> Result<(Git, PathBuf), LookError> {
+        // The objects of the run lie beside its journal; git finds them as alternates.
         let place = self.place().await?;
         let objects = self.files.objects();
         fs_err::create_dir_all(&objects)?;
@@ -374,15 +385,18 @@ impl Measurer<'_> {
             let path = look.top.join(OsStr::from_bytes(&gone.path));
             fs_err::remove_file(path)?;
         }
+        // Through an index of our own, so that the user's stays as it is.
         // A file that is written anew has a new time: tools that build would trust what they made of the other content.
         let index = own.another()?;
         self.git.run_in(&index, &look.top, &Call::new("read-tree").id(&wanted.tree), None).await?;
         let there = differences.iter().filter(|difference| difference.new.is_some());
         let paths: Vec<u8> = there.flat_map(|one| [one.path.as_slice(), b"\0"].concat()).collect();
         if !paths.is_empty() {
+            // `--force`, because what stands there is what a check left.
             let write = Call::new("checkout-index").with(&["--force", "-z", "--stdin"]);
             self.git.run_in(&index, &look.top, &write, Some(paths)).await?;
         }
+        // It knows the files as they were before.
         self.own = None;
         let after = Box::pin(self.look()).await?;
         if after.ids.holds_same_files(wanted) {
@@ -400,6 +414,7 @@ impl Measurer<'_> {
                 let place = self.place().await?;
                 self.own = Some(self.own(&place)?);
             }
+            // Taken for the call, since both are parts of the same measurer.
             let Some(own) = self.own.take() else { continue };
             let names = Call::new("diff-tree").with(&["-r", "-z", "--name-only", "--no-renames"]);
             let names = names.id(tree).id(&look.ids.tree);
@@ -429,6 +444,8 @@ impl Measurer<'_> {
         self.git.run_in(&scratch, top, &read, None).await?;
         let add = Call::new("update-index").with(&["-z", "--index-info"]);
         self.git.run_in(&scratch, top, &add, Some(lines)).await?;
+        // The content of files that were never objects here is missing, and its id is all that is
+        // needed.
         let tree = self.git.id_in(&scratch, top, &Call::new("write-tree").with(&["--missing-ok"])).await?;
         if tree == start.ids.tree {
             Ok(())
@@ -447,6 +464,7 @@ impl Measurer<'_> {
         let call = |renames: &'static str| {
             Call::new("diff-tree").with(&RAW).with(&[renames]).id(&start.ids.tree).id(&look.ids.tree)
         };
+        // Finding renames reads both contents, which another machine may have.
         let found = self.git.run_in(own, &look.top, &call("--find-renames"), None).await;
         let printed = if let Ok(printed) = found {
             printed
@@ -470,6 +488,7 @@ impl Measurer<'_> {
         let ours = live.iter().find(|run| run.instance == self.files.instance());
         let around: Vec<String> =
             ours.and_then(|run| run.record.as_ref()).map_or_else(Vec::new, |record| record.ancestors.clone());
+        // Runs of other repositories have paths of other trees.
         let tree = &self.area.territory.tree;
         let others: Vec<_> = live
             .iter()
@@ -479,6 +498,7 @@ impl Measurer<'_> {
             .collect();
         for file in files {
             let path = top.join(OsStr::from_bytes(&gitpath::to_bytes(&file.path)));
+            // By whole components, as scopes do.
             let path = ScopePath::from(path.to_string_lossy().into_owned());
             let other =
                 others.iter().find(|(_, record)| record.territory.paths.iter().any(|held| held.holds(&path)));
@@ -517,12 +537,15 @@ impl Measurer<'_> {
     ) -> Result<Option<u64>, LookError> {
         let left_out = files.iter().filter(|file| file.not_in_patch.is_some());
         let left_out = left_out.flat_map(|file| [Some(&file.path), file.from.as_ref()]).flatten();
+        // Everything but what is left out; with exclusions alone, git takes the directory that it
+        // stands in.
         let mut paths = vec![":/".to_owned()];
         for path in left_out {
             let path = String::from_utf8(gitpath::to_bytes(path))
                 .map_err(|_| LookError::unfit("a path is not text"))?;
             paths.push(format!(":(top,exclude,literal){path}"));
         }
+        // Each of these has a setting that would change the patch.
         let call = Call::new("diff-tree").with(&[
             "-r",
             "-p",
@@ -542,6 +565,7 @@ impl Measurer<'_> {
         if patch.is_empty() {
             return Ok(None);
         }
+        // Contexts of a patch show lines that the run did not write.
         if redactor.finds(&patch) {
             return Err(LookError::unfit("a line that was there before holds a secret"));
         }
@@ -581,6 +605,7 @@ fn index_line(entry: &TreeEntry) -> Option<Vec<u8>> {
     let head = match &entry.content {
         EntryContent::Gone => format!("0 {}\t", "0".repeat(40)),
         EntryContent::Object { mode, id } => format!("{} {id}\t", mode.word()),
+        // A digest is of what no index can hold.
         EntryContent::Digest(_) => return None,
     };
     Some([head.as_bytes(), &path, b"\0"].concat())

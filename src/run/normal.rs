@@ -39,12 +39,15 @@ impl Normal {
         let both = paths.into_iter().flat_map(|(path, name)| {
             [Some(path.to_owned()), real(path)].into_iter().flatten().map(move |path| (path, name))
         });
+        // The name of the run stands in paths of its own files.
         let known = both.map(|(path, name)| (path.to_string_lossy().into_owned(), name));
         Self::new(known.chain([(world.files.instance().to_owned(), "<run>")]).collect())
     }
 
     fn new(mut known: Vec<(String, &'static str)>) -> Self {
+        // A root such as `/` would take every slash away.
         known.retain(|(text, _)| text.len() > 1);
+        // The longest first: the directory of a run lies in that of the loop.
         known.sort_by_key(|(text, _)| std::cmp::Reverse(text.len()));
         Self { known }
     }
@@ -61,6 +64,8 @@ impl Normal {
     /// Returns what the question for a judge is known by.
     pub(super) fn question(&self, prompt: &str) -> String {
         match prompt.split_once(SHOWN_TO_JUDGE) {
+            // What an action printed is shown to a judge behind this mark; the author's words are
+            // in front of it.
             Some((own, shown)) => {
                 let shown = self.printed(shown, own.contains(CUT_FOR_JUDGE));
                 format!("{}{SHOWN_TO_JUDGE}{shown}", self.own(own))
@@ -75,6 +80,7 @@ impl Normal {
     }
 
     fn printed(&self, text: &str, is_end: bool) -> String {
+        // Colours and control characters differ between terminals.
         let normal = normal(&self.own(&plain(text)));
         if is_end || is_cut(text) || normal.len() > WHOLE { tail(&normal, END).to_owned() } else { normal }
     }
@@ -139,6 +145,7 @@ fn normal(text: &str) -> String {
         }
     });
     let laid_out = LAYOUT.replace_all(&varied, |found: &Captures<'_>| {
+        // After times, since what separates them depends on their widths.
         let of = |name: &str| found.name(name).map(|part| part.as_str());
         match (of("times"), of("rule")) {
             (Some(_), _) => Cow::Borrowed("<time>"),

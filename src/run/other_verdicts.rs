@@ -85,6 +85,7 @@ impl<'f> Suppositions<'f> {
             self.begin(start, depth, stamped.at);
             return;
         }
+        // Counted also where nothing is looked at, so that the last ones are known.
         self.verdicts += u64::from(is_verdict(&stamped.event));
         if let Some(number) = number.filter(|number| self.is_looked_at(number))
             && let Some(moment) = self.moment(depth, &stamped.event)
@@ -113,12 +114,14 @@ impl<'f> Suppositions<'f> {
     }
 
     fn begin(&mut self, start: &LoopStart, depth: usize, at: Duration) {
+        // A loop within one that was passed over is not followed.
         if depth > self.levels.len() {
             return;
         }
         self.levels.truncate(depth);
         let known = match depth.checked_sub(1).map(|above| &self.levels[above]) {
             None => Ok(self.outermost.clone()),
+            // The variables of the loop around it decide which loop is meant.
             Some(RejudgedLoop { past: Some(past), runs: Some(name), .. }) => {
                 (self.find)(name, past.start(), start)
             }
@@ -172,6 +175,7 @@ impl<'f> Suppositions<'f> {
         let actual = actual.and_then(|course| self.outward(depth, course));
         for (instead, course) in others {
             let Some(course) = self.outward(depth, course) else { continue };
+            // The actual course is worked out in the same way, so that like is compared with like.
             if actual.as_ref().is_some_and(|actual| actual.is_like(&course)) {
                 continue;
             }
@@ -184,6 +188,7 @@ impl<'f> Suppositions<'f> {
     /// Follows the end of a sub-loop into the loops around it.
     fn outward(&self, depth: usize, mut course: Course) -> Option<Course> {
         for level in self.levels[..depth].iter().rev() {
+            // Only an end leads outwards; a state that is entered stays within its loop.
             let Course::Ends(end) = &course else { return Some(course) };
             course = around(level.past.as_ref()?, &level.known.as_ref()?.machine, end)?;
         }
@@ -194,6 +199,7 @@ impl<'f> Suppositions<'f> {
         let (flips, event) = (self.flips.len(), &stamped.event);
         let is_resume = matches!(event, Event::LoopResume(_));
         let end = if let Event::LoopComplete(end) = event { Some(end) } else { None };
+        // A resume takes the end back that came before it.
         if depth == 0 && (is_resume || end.is_some()) {
             self.end = end.cloned();
         }

@@ -53,6 +53,7 @@ impl Projection {
     /// knows it already, or else at its beginning.
     pub fn claim(&self, beginning: CriteriaState) -> io::Result<Result<(), Anothers>> {
         let mut kept = self.0.borrow_mut();
+        // A run that goes on knows the state from its past events.
         kept.state.get_or_insert((beginning, 0));
         kept.claim()
     }
@@ -60,6 +61,7 @@ impl Projection {
 
 impl ProjectedFile {
     fn claim(&mut self) -> io::Result<Result<(), Anothers>> {
+        // Others write the file as well, and wait for the same lock.
         let file = LockedStateFile::wait_for(&self.path)?;
         if let Some(anothers) = self.anothers(&file, |holder| *holder != WorkHolder::Nobody)? {
             return Ok(Err(anothers));
@@ -89,6 +91,7 @@ impl ProjectedFile {
     ) -> io::Result<Option<Anothers>> {
         let Some(Ok(state)) = file.read()?.map(|bytes| CriteriaState::read(&bytes)) else { return Ok(None) };
         let holder = WorkHolder::of(&state);
+        // What cannot be read is nobody's work.
         let run = match &holder {
             WorkHolder::Gone(_) => return Ok(None),
             WorkHolder::Run(run) if run.instance == self.owner.instance => return Ok(None),
@@ -142,6 +145,7 @@ impl Sink for Projection {
             return kept.show();
         }
         if let Event::LoopComplete(complete) = &stamped.event
+            // A sub-loop's end leaves the file only if the work was its own.
             && kept.state.as_ref().is_some_and(|(_, depth)| stamped.depth <= *depth)
         {
             return kept.leave(complete.outcome);

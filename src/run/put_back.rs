@@ -123,6 +123,7 @@ impl RepositoryBefore {
                 Some(kept)
             }
             Err(why) => {
+                // Outside of a repository nobody expects that anything is put back.
                 if is_in_repository(world) {
                     say(&format!("what changes now cannot be put back: {why}"), world);
                 }
@@ -135,6 +136,7 @@ impl RepositoryBefore {
         let mut git = calls(world);
         let trees = WorkingTrees::open(&mut git, &world.root).await?;
         let before = seen(&mut git, &trees, world).await?;
+        // In a part of the repository, somebody else may commit at the same time.
         let commits = if claims_all(world, &trees.top) {
             Some(Commits::look(calls(world), &trees.top).await?)
         } else {
@@ -205,6 +207,7 @@ impl RepositoryBefore {
 
     /// Returns the files in the scope of the run that are not as they were.
     async fn changes(&mut self, world: &World) -> Result<Vec<FileDifference>, LookError> {
+        // Each look has its time, as the call in between may have taken hours.
         self.git.clock = Clock::start();
         let after = seen(&mut self.git, &self.trees, world).await?;
         let call = Call::new("diff-tree").with(&["-r", "-z", "--raw", "--no-renames"]);
@@ -225,6 +228,7 @@ impl RepositoryBefore {
                 changes.iter().filter(|change| !change.is_new).map(|c| c.path.clone()).collect();
             let is_in_the_way =
                 |path: &[u8]| others.iter().any(|other| is_below(path, other) || is_below(other, path));
+            // Files in the way go first: a directory may stand where a file was.
             changes.into_iter().partition(|change| {
                 !change.is_new || change.path.ends_with(b".gitignore") || is_in_the_way(&change.path)
             })
@@ -238,6 +242,7 @@ impl RepositoryBefore {
         if let Err(why) = self.git.run(&self.trees.top, &forget).await {
             return Err((first, why.into()));
         }
+        // Each time something is put back, files may appear that were ignored until then.
         for _ in 0..LOOKS {
             let more = match self.changes(world).await {
                 Ok(more) if more.is_empty() => break,
@@ -257,6 +262,7 @@ impl RepositoryBefore {
 
     async fn put_files_back(&mut self, changes: &[FileDifference], world: &World) -> Result<(), LookError> {
         if let Some(change) = changes.iter().find(|change| change.is_repository) {
+            // Its content is not in our objects.
             return Err(LookError::unfit(format!("{} is a repository of its own", shown(&change.path))));
         }
         for change in changes.iter().filter(|change| change.is_new) {
@@ -264,6 +270,7 @@ impl RepositoryBefore {
         }
         let top = self.trees.top.clone();
         let others: Vec<_> = changes.iter().filter(|change| !change.is_new).collect();
+        // Several patches, because all paths of one have to fit into a command line.
         for some in others.chunks(AT_ONCE) {
             let name = |change: &&FileDifference| {
                 let name = String::from_utf8(change.path.clone());
@@ -287,16 +294,19 @@ impl Commits {
         let (branch, head) = stand(&mut git, top).await;
         let staged = staged(&mut git, top).await?;
         let bytes = crate::files::read::bytes(&index, u64::MAX).ok();
+        // Other working trees have branches of their own, which are not this run's to put back.
         let references =
             if has_one_tree(&mut git, top).await? { Some(references(&mut git, top).await?) } else { None };
         let directory = index.parent().unwrap_or(top);
         let locks = ["index.lock", "HEAD.lock"].map(|lock| directory.join(lock));
+        // A lock that was there before belongs to somebody else.
         let unlocked = locks.into_iter().filter(|lock| !lock.exists()).collect();
         Ok(Self { git, top: top.to_owned(), branch, head, index, staged, bytes, references, unlocked })
     }
 
     /// Puts the branch, its commit and the index back; tells whether a commit was made, or another one checked out.
     async fn put_back(&mut self) -> Result<bool, LookError> {
+        // Git would refuse every step below as long as a lock is left.
         for lock in self.unlocked.iter().filter(|lock| lock.exists()) {
             fs_err::remove_file(lock)?;
         }
@@ -305,6 +315,7 @@ impl Commits {
         let (branch, head) = stand(git, top).await;
         let has_moved = (&branch, &head) != (&self.branch, &self.head);
         if has_moved {
+            // Moved first, or the branch that is set below would be another one.
             if let Some(branch) = self.branch.as_ref().filter(|_| branch != self.branch) {
                 let call = Call::new("symbolic-ref").revision("HEAD").named(branch, "");
                 git.run(top, &call).await?;
@@ -313,6 +324,7 @@ impl Commits {
             let call = match (&self.branch, &self.head) {
                 (Some(branch), Some(head)) => set.named(branch, "").named(head.as_str(), ""),
                 (Some(branch), None) => set.with(&["-d"]).named(branch, ""),
+                // Without a branch, `HEAD` itself names the commit.
                 (None, Some(head)) => set.with(&["--no-deref"]).revision("HEAD").named(head.as_str(), ""),
                 (None, None) => return Err(LookError::unfit("there was no commit")),
             };
@@ -348,6 +360,7 @@ async fn references(git: &mut GitCalls, top: &Path) -> Result<References, LookEr
 
 /// Makes every reference name again what it did.
 async fn restore(git: &mut GitCalls, top: &Path, before: &References) -> Result<(), LookError> {
+    // Dropping the newest shows the one before it; bounded, as an agent may have made any number.
     for _ in 0..MOST_STASHES {
         let now = references(git, top).await?;
         let Some(stash) = now.get(STASH).filter(|stash| before.get(STASH) != Some(stash)) else { break };
@@ -372,12 +385,14 @@ async fn restore(git: &mut GitCalls, top: &Path, before: &References) -> Result<
 /// Tells whether nobody else may work in the repository while the run goes on.
 fn claims_all(world: &World, top: &Path) -> bool {
     let is_top =
+        // By their real paths: a scope may be named through a link.
         |path: &Path| matches!((path.canonicalize(), top.canonicalize()), (Ok(path), Ok(top)) if path == top);
     world.surroundings.scope.iter().any(|scope| is_top(&world.root.join(scope)))
 }
 
 /// Makes calls that end by themselves: what was changed is put back even when the run is to end.
 fn calls(world: &World) -> GitCalls {
+    // A channel that nobody holds never asks.
     let (_nobody, cancel) = Cancel::channel();
     GitCalls::new(world.own_env.clone(), cancel, LIMIT)
 }
@@ -426,6 +441,7 @@ fn is_below(path: &[u8], directory: &[u8]) -> bool {
 
 fn is_ours(path: &[u8]) -> bool {
     let path = format!("/{}", String::from_utf8_lossy(path));
+    // Some of these lie in a loop directory further down.
     OURS.iter().any(|own| path.contains(own))
 }
 
@@ -434,6 +450,7 @@ fn remove(top: &Path, path: &[u8]) -> Result<(), LookError> {
     let path = top.join(OsStr::from_bytes(path));
     fs_err::remove_file(&path)?;
     for directory in path.ancestors().skip(1).take_while(|directory| *directory != top) {
+        // The first one that is not empty ends it.
         if fs_err::remove_dir(directory).is_err() {
             break;
         }
@@ -454,6 +471,7 @@ fn shown(path: &[u8]) -> String {
 
 /// Makes of a call one that failed, unless it had already.
 fn failed(call: Observation, why: &str) -> Observation {
+    // The call failed first for its own reason.
     let exit_code = if call.exit_code == 0 { 1 } else { call.exit_code };
     let failure = call.failure.map_or_else(|| why.to_owned(), |first| format!("{first}; {why}"));
     Observation { exit_code, failure: Some(failure), ..call }

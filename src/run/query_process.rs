@@ -33,14 +33,17 @@ pub(super) async fn perform(request: &QueryRequest, world: &mut World) -> Querie
     };
     let limits = ProcessLimits { end: request.end, idle: None, first: None };
     let mut answer = Vec::new();
+    // Not shown, and not kept as an observation: the answer may be long, and is JSON for us alone.
     let mut keep = |stream: Stream, bytes: &[u8]| {
         if stream == Stream::Stdout {
             answer.extend_from_slice(bytes);
         }
+        // A process that writes without end is stopped like one that runs without end.
         if answer.len() > LONGEST_ANSWER { Heard::Stop(Stop::Timeout) } else { Heard::More }
     };
     let sinks = RefCell::new(&mut world.sinks);
     let seen = while_ticking(&sinks, spawn::run(&program, limits, &mut world.cancel, &mut keep)).await;
+    // A limit of the query itself is its answer; one of the run ends the run.
     let stop = seen.stop.filter(|stop| stop.is_end_of_run());
     Queried { result: read(&seen, &answer, request), stop }
 }
@@ -52,6 +55,7 @@ fn read(seen: &Observation, answer: &[u8], request: &QueryRequest) -> Result<Val
     if let Some(why) = &seen.failure {
         return failed(&format!("was not answered: {why}"));
     }
+    // Before the stop, which is only how it came to an end.
     if answer.len() > LONGEST_ANSWER {
         return failed("was answered at too great length");
     }
@@ -59,6 +63,7 @@ fn read(seen: &Observation, answer: &[u8], request: &QueryRequest) -> Result<Val
         let limit = request.end.map_or_else(String::new, |(limit, _)| human(limit));
         return failed(&format!("was stopped after {limit}"));
     }
+    // An answer counts even if the process was ended after it.
     if let Ok(answer) = serde_json::from_slice::<Result<Value, Explanation>>(answer) {
         return answer;
     }

@@ -65,6 +65,7 @@ pub(super) async fn of_question(request: &AskRequest, world: &World) -> Result<R
 impl RecordedCall {
     /// Fails where there is a repository and git cannot look at the working tree: half a recording would be replayed as a whole one.
     async fn new(mut request: Value, known_by: String, world: &World) -> Result<Self, Explanation> {
+        // A recording is committed, and read by others.
         world.redactor.json(&mut request);
         let known_by = world.redactor.text(&known_by).into_owned();
         let before = match look(world).await {
@@ -103,12 +104,14 @@ pub(super) async fn keep_prompt(
     usage: &Usage,
     world: &mut World,
 ) -> Result<(), Explanation> {
+    // What is not an answer must not be given as one later.
     if seen.stop.is_some_and(|stop| !stop.is_own_timeout()) {
         // The run was stopped around it; the next one will ask again.
         return Ok(());
     }
     let patch = match call.before {
         Some((mut git, trees, before)) => {
+            // The call may have taken longer than the time for looks.
             git.clock = Clock::start();
             let after = again(&mut git, &trees, world).await?;
             trees.patch(&mut git, &before, &after).await?
@@ -154,6 +157,7 @@ fn keep(
 ) -> Result<(), Explanation> {
     let Some(recording) = &mut world.agents.recording else { return Ok(()) };
     let text = String::from_utf8_lossy(patch);
+    // A patch cannot be redacted: with another text it would not apply.
     if world.redactor.text(&text) != text {
         return Err(Explanation::new("what the agent changed holds a secret"));
     }
@@ -166,6 +170,8 @@ pub(super) async fn replay_prompt(call: RecordedCall, world: &mut World) -> (Obs
         Ok(recorded) => recorded,
         Err(why) => return (missed(why.into()), Usage::default()),
     };
+    // First the change, then the words: a replay that cannot change the tree must not look like an
+    // answer.
     if let Some(name) = &recorded.patch
         && let Err(why) = change(name, call, world).await
     {

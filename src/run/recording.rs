@@ -61,6 +61,7 @@ impl RecordedRequest {
 
 fn name(request: &Value, tree: &str) -> String {
     let whole = json!([request, tree]).to_string();
+    // 96 bits, short enough for the name of a file.
     hex(&Sha256::digest(whole.as_bytes()))[..24].to_owned()
 }
 
@@ -78,6 +79,7 @@ impl Recording {
         if mode == Mode::Record {
             fs_err::create_dir_all(directory)?;
         }
+        // Made absolute, because it is compared with paths of the working tree.
         let directory = fs_err::canonicalize(directory)?;
         fs_err::read_dir(&directory)?;
         Ok(Self { directory, mode, made: HashMap::new() })
@@ -117,6 +119,7 @@ impl Recording {
         let mut answers = match self.made.get(&key) {
             Some(_) => read(&file)?.answers,
             None => {
+                // A run that goes on adds to its answers; another run replaces them.
                 read(&file).ok().filter(|before| before.run == run).map_or_else(Vec::new, |one| one.answers)
             }
         };
@@ -128,6 +131,7 @@ impl Recording {
             replace(&self.directory.join(&name), patch)?;
             answer.patch = Some(name);
         }
+        // What an earlier attempt of this turn left does not count.
         answers.truncate(turn);
         answers.push(answer);
         let content = RecordingFile { schema: SCHEMA, run: run.to_owned(), request, tree, answers };
@@ -141,6 +145,7 @@ impl Recording {
         let Some(key) = keys.into_iter().find(|key| self.file(key).exists()) else { return Ok(None) };
         let answers = read(&self.file(key))?.answers;
         let made = self.made.entry(key.clone()).or_default();
+        // Counted even where there is no answer, so that the next question is the next turn.
         let answer = answers.get(*made).cloned();
         *made += 1;
         let too_often =
@@ -217,6 +222,7 @@ fn difference(directory: &Path, asked: &RecordedRequest) -> (String, Vec<String>
     let recorded = recorded.filter_map(|path| Some((path.clone(), read(&path).ok()?)));
     let request = pretty(&asked.request);
     let likeness = |other: &RecordingFile| TextDiff::from_words(&pretty(&other.request), &request).ratio();
+    // The most alike, by the words of the request.
     let nearest = recorded.max_by(|(_, one), (_, other)| likeness(one).total_cmp(&likeness(other)));
     let Some((path, nearest)) = nearest else {
         return ("no recorded answer: nothing is recorded there".to_owned(), Vec::new());

@@ -103,9 +103,11 @@ impl<'f> Replay<'f> {
         let (outer, inner) = self.levels.split_at_mut(below);
         let Some(level) = outer.get_mut(depth) else { return Err(ReplayError::Nowhere { seq }) };
         let event = if let Event::ActionComplete(complete) = event {
+            // The number of the event names the files that hold its longer streams.
             Event::ActionComplete(complete.numbered(seq))
         } else if let Event::SubLoopComplete(mut complete) = event {
             let gives_back = level.runs.as_ref().is_some_and(|runs| runs.given.gives_back());
+            // What a sub-loop gave back is not written; its own events say it.
             if let (Some(inner), Some(_)) = (inner.first(), complete.outcome) {
                 inner.past.tell(&mut complete, gives_back);
             }
@@ -144,9 +146,11 @@ impl<'f> Replay<'f> {
             }
             Some(_) => return Err(ReplayError::Nowhere { seq }),
         };
+        // Named once, however often it was run.
         if depth > 0 && start.definition_sha256 != known.digest && !self.changed.contains(&name) {
             self.changed.push(name.clone());
         }
+        // A loop begins anew: what was below it is left.
         self.levels.truncate(depth);
         let mut past = Past::new(&known.machine, start, captured);
         if let Some(placement) = self.placement.take() {
@@ -176,6 +180,7 @@ impl<'f> Replay<'f> {
     {
         let mut levels = VecDeque::from(self.levels);
         for level in &mut levels {
+            // Only at the end, as later events replace most of what is stored.
             level.past.restore(&mut read)?;
         }
         Ok(Left(levels))

@@ -54,6 +54,7 @@ impl Rules {
         let is_between = |c: char| c.is_whitespace() || "\"'`;|&()<>={}".contains(c);
         let words = command.split(is_between).map(|word| word.strip_prefix("./").unwrap_or(word));
         let is_path =
+            // Options, absolute paths and those that lead outside name nothing of the work.
             |word: &&str| !word.is_empty() && !word.starts_with(['-', '/', '.', '$']) && !word.contains("..");
         self.named.extend(words.filter(is_path).take(MOST_WORDS).map(str::to_owned));
     }
@@ -73,12 +74,14 @@ impl Rules {
     /// said yet. `git` sees the working tree as it is, in an index of our own.
     pub(super) async fn look(&mut self, git: &mut GitCalls, top: &Path, root: &Path) -> Vec<String> {
         let Some(start) = &self.start else { return Vec::new() };
+        // The run may be reached through a link, and git names paths from the real top.
         let (Ok(root), Ok(real_top)) = (root.canonicalize(), top.canonicalize()) else { return Vec::new() };
         let Ok(prefix) = root.strip_prefix(&real_top) else { return Vec::new() };
         let below = |file: &String| prefix.join(file).to_string_lossy().into_owned();
         let files = std::iter::once(&self.loop_file).chain(&self.named);
         let files = files.filter(|file| !file.is_empty() && Path::new(file).is_relative());
         let files: Vec<_> = files.map(below).collect();
+        // A hint that cannot be had fails nothing.
         let Ok(changed) = changed(git, top, start, &files).await else { return Vec::new() };
         let loop_file = below(&self.loop_file);
         let new = changed.iter().filter(|file| !self.changed.contains(file));
@@ -110,6 +113,7 @@ async fn changed(
     let is_changed = |file: &&String| {
         let committed = then.iter().find(|entry| entry.path == **file);
         let now = now.iter().find(|entry| entry.path == **file);
+        // A file that differed from the commit at the start is compared with what it was then.
         let started = start.entries.iter().find(|entry| entry.path == **file).map(|entry| &entry.content);
         match started {
             None => now.map(RulesEntry::id) != committed.map(RulesEntry::id),
@@ -117,6 +121,7 @@ async fn changed(
             Some(EntryContent::Object { mode, id }) => {
                 now.map(RulesEntry::id) != Some((mode.word(), id.as_str()))
             }
+            // Too large or a repository: its content was never read.
             Some(EntryContent::Digest(_)) => false,
         }
     };

@@ -57,6 +57,7 @@ impl SandboxSetup {
         masks: PathBuf,
         env: &dyn Fn(&str) -> Option<String>,
     ) -> Self {
+        // Files and sockets that lead out of a sandbox are named by these variables.
         let leading_out = LEADING_OUT.into_iter().filter_map(env).collect();
         Self { default, engines, leading_out, masks, ..Self::default() }
     }
@@ -64,6 +65,7 @@ impl SandboxSetup {
     /// Enters a loop below: where it says nothing, what was said around it holds. Returns what held before.
     pub(super) fn enter(&mut self, said: Option<&SandboxRules>) -> Option<SandboxRules> {
         let before = self.around.clone();
+        // A loop without a word leaves what holds around it.
         if said.is_some() {
             self.around = said.cloned();
         }
@@ -78,6 +80,7 @@ impl SandboxSetup {
         match (&self.default, what) {
             (SandboxDefault::Everything(rules), _)
             | (SandboxDefault::Prompts(rules), Confinable::Prompt(..)) => Some(rules.clone()),
+            // From the first prompt on, an agent may have written what a command runs.
             (SandboxDefault::Prompts(rules), Confinable::Command(_)) if self.has_prompted => {
                 Some(rules.clone())
             }
@@ -90,5 +93,6 @@ impl SandboxSetup {
 /// host has to have one.
 pub fn may_be_left_to(host: &dyn Host, rules: &SandboxRules) -> bool {
     let is_said = rules.engine == SandboxEngine::Host;
+    // Whoever asked for certain rules gets them or nothing.
     (is_said || *rules == SandboxRules::of(SandboxMode::Workspace)) && host.keeps_inside()
 }

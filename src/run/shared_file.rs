@@ -14,6 +14,7 @@ const HOME: &str = ".loop";
 /// Reads the file, if there is one; of one with more than [`MAX_BYTES`] one byte more. Nothing that stands in its place
 /// is waited for.
 pub fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
+    // A link in the repository could lead the write anywhere.
     place::stays_at_home(path, HOME)?;
     match read::head(path, MAX_BYTES as u64 + 1) {
         Ok(bytes) => Ok(Some(bytes)),

@@ -17,6 +17,7 @@ pub(super) fn of(events: &[Event], around: &[u32]) -> Vec<Moment> {
         if let Event::StateEnter { step, .. } = event {
             return Some(Moment::Before(StepNumber::inside(around, *step)));
         }
+        // The end of a sub-loop is followed by another step of the run.
         let is_end = matches!(event, Event::LoopComplete(_)) && around.is_empty();
         is_end.then_some(Moment::End)
     };
@@ -29,6 +30,7 @@ pub(super) async fn keep(moments: &[Moment], world: &mut World) {
     if moments.is_empty() {
         return;
     }
+    // Taken out meanwhile, since the sinks and the clock are borrowed from the same world.
     let Some(mut snapshots) = world.snapshots.take() else { return };
     let (root, area) = (world.root.clone(), world.area.clone());
     let git = || GitCalls::new(world.own_env.clone(), world.cancel.clone(), LIMIT);
@@ -44,10 +46,12 @@ pub(super) async fn keep(moments: &[Moment], world: &mut World) {
     };
     let mut warnings: Vec<String> = tree.left_out.drain(..).collect();
     if let Err(why) = kept
+        // A run that is to end does not wait for a snapshot.
         && world.cancel.request() == EndRequest::None
     {
         warnings.push(format!("the working tree could not be kept: {}", one_line(&why.to_string(), 300)));
     }
+    // A large file is left out of each of them, and said once.
     warnings.retain(|warning| snapshots.said.insert(warning.clone()));
     world.remarks.extend(warnings);
     snapshots.trees.insert(root, tree);

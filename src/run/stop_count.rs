@@ -32,6 +32,7 @@ struct SessionBlocks {
 /// Counts that a session wants to stop and may not, in the first of some directories that takes the count. `at` is what
 /// it may not stop at. Returns how often in a row that was so, this time included; nothing if it cannot be counted.
 pub fn count(directories: &[PathBuf], session: &str, at: &str) -> Option<u32> {
+    // By its digest, because the name of a session comes from outside.
     let name = format!("{}.json", hex(&Sha256::digest(session)));
     directories.iter().find_map(|directory| count_in(directory, &name, at).ok())
 }
@@ -44,6 +45,7 @@ fn count_in(directory: &Path, name: &str, at: &str) -> io::Result<u32> {
     }
     let path = directory.join(name);
     // Whatever else stands in its place says nothing, and is replaced.
+    // Neither a link nor a pipe is followed or read.
     let file = std::fs::symlink_metadata(&path).ok().filter(std::fs::Metadata::is_file);
     let text = file.and_then(|_| read::bytes(&path, MAX_BYTES).ok());
     let kept = text.as_deref().and_then(|text| serde_json::from_slice::<SessionBlocks>(text).ok());
@@ -51,6 +53,7 @@ fn count_in(directory: &Path, name: &str, at: &str) -> io::Result<u32> {
     let before = kept.filter(|kept| kept.at == at).map_or(0, |kept| kept.blocks);
     let blocks = before.saturating_add(1);
     replace::replace(&path, serde_json::to_vec(&SessionBlocks { at, blocks })?)?;
+    // Only a new session can make one too many.
     if text.is_none() {
         forget_oldest(directory);
     }

@@ -42,6 +42,7 @@ pub(super) fn prepare(
     }
     let mut sub = (world.sub_loops)(request, around.start)?;
     sub.start.at = world.clock.now();
+    // Only the loop that this very step was running is gone on with.
     Ok((sub, world.left.take(&request.name, around.step)))
 }
 
@@ -84,13 +85,16 @@ fn again<'s>(
     let standing = level.standing();
     let before = level.past.elapsed();
     let now = &sub.start.event;
+    // What may be asked and what counts as verified follows the run around it.
     let event = LoopStart { llm: now.llm, strict: now.strict, ..level.past.start().clone() };
     let mut context = redact::filled(&level.past.start().context, &sub.start.context);
+    // The directory of a run may be another one where it goes on.
     provided::rebase(&mut context, &sub.start.run_dir);
     let start = Start {
         context,
         event,
         at: level.at,
+        // Its time goes on from what it had taken.
         timeout: request.limit(before),
         deadline: request.deadline.map(|deadline| before + deadline),
         ..sub.start.clone()
@@ -102,6 +106,7 @@ fn again<'s>(
             let answers = request.answer.iter().cloned().collect();
             Ok(Engine::resume(&sub.machine, start, level.past, how, Duration::ZERO).answered(answers))
         }
+        // It ended, and the run was killed before it heard of it.
         Standing::Over(end) => Ok(Engine::ended(&sub.machine, start, level.past, end)),
         Standing::Lost(state) => {
             Err(Explanation::new(format!("it was left in `{state}`, which it does not have any more")))

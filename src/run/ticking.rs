@@ -32,6 +32,7 @@ pub(super) async fn while_ticking<T>(sinks: &RefCell<&mut Sinks>, work: impl Fut
 /// Tells the sinks that time passes, for ever.
 pub(super) async fn tick(sinks: &RefCell<&mut Sinks>) -> Infallible {
     let began = Instant::now();
+    // Not at once: most steps end before anybody could see that time passes.
     let mut interval = tokio::time::interval_at(began + FIRST_TICK, TICK);
     loop {
         let now = interval.tick().await;

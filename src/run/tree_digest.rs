@@ -56,6 +56,7 @@ impl WorkingTrees {
         except: &Path,
     ) -> Result<WorkingTree, LookError> {
         git.run(&self.top, &Call::new("add").with(&["-A"]).path(":/")).await?;
+        // A recording within the tree grows with each call, and would make every tree another one.
         if let Ok(inside) = except.strip_prefix(&self.top) {
             if inside.as_os_str().is_empty() {
                 return Err(LookError::unfit("the recording is the whole working tree"));
@@ -66,6 +67,8 @@ impl WorkingTrees {
         }
         let id = git.run(&self.top, &Call::new("write-tree")).await?;
         let id = ObjectId::parse(String::from_utf8_lossy(&id).trim())?;
+        // The digest is that of the scope; what lies outside must not decide whether a call is
+        // known.
         let list = Call::new("ls-files").with(&["-s", "-z"]).paths(scope).literal();
         let listed = git.run(root, &list).await?;
         Ok(WorkingTree { id, digest: hex(&Sha256::digest(&listed)) })
@@ -90,6 +93,7 @@ impl WorkingTrees {
         let file = self.place.path().join("patch");
         fs_err::write(&file, patch)?;
         let file = file.to_string_lossy().into_owned();
+        // Without this, git warns about blanks that were there before.
         let apply = Call::new("apply").with(&["--whitespace=nowarn"]).path(file);
         git.run(&self.top, &apply).await?;
         Ok(())

@@ -130,6 +130,7 @@ impl KeptTree {
         let mut known = self.known(root).await?;
         let taken = self.commit(&mut known, area).await;
         // What an attempt that failed left in the index is not known.
+        // So the next one begins with a new copy.
         self.known = taken.is_ok().then_some(known);
         taken
     }
@@ -138,6 +139,7 @@ impl KeptTree {
     /// tracks may be something else now.
     async fn known(&mut self, root: &Path) -> Result<KnownTree, LookError> {
         if let Some(known) = self.known.take() {
+            // A changed index may track other files.
             if known.identity == identity(&known.index) {
                 return Ok(known);
             }
@@ -153,6 +155,7 @@ impl KeptTree {
 
     fn copied(top: PathBuf, index: PathBuf, last: Option<LastSnapshot>) -> Result<KnownTree, LookError> {
         let identity = identity(&index);
+        // With a fixed author and time, the same tree on the same commit is the same object.
         let own = OwnIndex::of_repository(&index)?.with(AUTHOR);
         Ok(KnownTree { top, index, identity, own, is_used: false, last })
     }
@@ -164,6 +167,7 @@ impl KeptTree {
         let (head, mut lines) = status::read(&printed);
         let head = head.ok_or_else(|| LookError::unfit("there is no commit yet"))?;
         let head = ObjectId::parse(&head)?;
+        // Files of a run change with every step.
         lines.retain(|line| !is_own(line.path) && !area.is_own(&top.join(OsStr::from_bytes(line.path))));
         let untold = filtered::settle(&mut self.git, top, &mut lines).await?;
         self.left_out.extend(untold.map(|untold| format!("in tree snapshots, {}", untold.sentence)));
@@ -173,6 +177,7 @@ impl KeptTree {
                 changed.extend([line.path, b"\0"].concat());
             }
         }
+        // Where nothing changed since, the commit is there already, and no process is started.
         if let Some(last) = last.as_ref().filter(|last| was_used && changed.is_empty() && last.head == head) {
             return Ok(last.commit.clone());
         }
@@ -215,6 +220,7 @@ impl KeptTree {
 
     /// Changes refs.
     pub(super) async fn refer(&mut self, root: &Path, lines: Vec<u8>) -> Result<(), LookError> {
+        // All refs at once, and only if all of them can be.
         let update = Call::new("update-ref").with(&["--stdin"]);
         self.git.feed(root, &update, lines).await?;
         Ok(())

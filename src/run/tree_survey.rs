@@ -55,6 +55,7 @@ impl Surveyor {
         let mut open = VecDeque::from([root.to_owned()]);
         while let Some(directory) = open.pop_front() {
             let is_first = seen.is_empty();
+            // Two submodules may lead to the same place by a link.
             if !seen.insert(directory.clone()) {
                 continue;
             }
@@ -66,6 +67,7 @@ impl Surveyor {
             if !is_first && !directory.is_dir() {
                 continue;
             }
+            // A directory without a repository of its own answers with the one around it.
             let top = self.top(&directory).await?;
             if !is_first && top != directory.canonicalize()? {
                 // A submodule that is not checked out.
@@ -84,6 +86,7 @@ impl Surveyor {
                     self.add_content(&mut digest, &path).await?;
                 }
             }
+            // Only the outer commit is told; that of a submodule is part of its status line.
             if is_first {
                 head = commit;
             }

@@ -50,6 +50,7 @@ pub(super) fn between(
     let was_untracked = before.contains(from.as_ref().unwrap_or(&path));
     let is_untracked = after.contains(&path);
     let kind = match (&difference.old, &difference.new) {
+        // The kind goes by the paths; what else changed stands in the lines.
         _ if from.is_some() => ChangeKind::Renamed,
         (None, _) if is_untracked => ChangeKind::Untracked,
         (None, _) => ChangeKind::Added,
@@ -69,6 +70,7 @@ pub(super) fn between(
         ChangeKind::Deleted => !was_untracked,
         ChangeKind::Added => true,
         ChangeKind::Modified | ChangeKind::Mode | ChangeKind::Type => !is_untracked,
+        // One side that git tracks is enough to be work.
         ChangeKind::Renamed => !was_untracked || !is_untracked,
     };
     ChangedFile {
@@ -114,6 +116,7 @@ pub(super) fn digests(start: &KnownStart, look: &Look, files: &mut Vec<ChangedFi
         }
         let tracked = was.or(is).is_some_and(|(_, tracked)| *tracked);
         let full = look.top.join(OsStr::from_bytes(&gitpath::to_bytes(path)));
+        // These two are what a digest stands for.
         let why = if full.is_dir() { A_REPOSITORY } else { TOO_LARGE };
         if let Some(known) = files.iter_mut().find(|file| file.path == *path) {
             known.kind = ChangeKind::Modified;

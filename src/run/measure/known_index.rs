@@ -32,6 +32,7 @@ impl Measurer<'_> {
         copy_index(place.index(), &copy)?;
         let is_split = is_split(&copy)?;
         // Of one that is split, the digest says nothing about the other part.
+        // An empty digest is one that no index has, so the comparison is always made.
         let sha256 = of_file(&copy).filter(|_| !is_split).unwrap_or_default();
         if is_split {
             let own = OwnIndex::at(&copy, place.objects(), &self.files.objects())?;
@@ -61,6 +62,7 @@ impl Measurer<'_> {
 
     /// Returns lines of a status for the files of which the index cannot be believed.
     pub(super) async fn doubted(&self, git: &mut GitCalls, place: &Place) -> Result<Vec<u8>, LookError> {
+        // Another repository has come in the place of the one that is known.
         let Some(known) = self.known_index.filter(|known| known.place == named(place)) else {
             return Ok(Vec::new());
         };
@@ -72,6 +74,7 @@ impl Measurer<'_> {
         let list = Call::new("ls-files").with(&["-v", "-s", "-z"]);
         let now = git.run(place.top(), &list).await?;
         let now = entries(&now);
+        // Without the copy nothing in the index can be believed, so every file is read.
         if !is_kept {
             return Ok(now.iter().flat_map(|(path, entry)| entry.line(path)).collect());
         }
@@ -81,6 +84,7 @@ impl Measurer<'_> {
         let touched = Call::new("diff-files").with(&["-z", "--name-only"]);
         let touched = git.run_in(&own, place.top(), &touched, None).await?;
         let touched: BTreeSet<&[u8]> = touched.split(|byte| *byte == 0).collect();
+        // Seen by git at the start, with the same entry, and with the times that it had then.
         let is_believed = |path: &[u8], entry: &IndexEntry<'_>| {
             then.get(path).is_some_and(|was| was.is_seen() && was.content == entry.content)
                 && !touched.contains(path)
@@ -99,6 +103,7 @@ struct IndexEntry<'p> {
 impl IndexEntry<'_> {
     /// Tells whether git looks at its file.
     fn is_seen(&self) -> bool {
+        // Lower case is `assume-unchanged`, and `S` is `skip-worktree`.
         self.tag.is_ascii_uppercase() && self.tag != b'S'
     }
 
@@ -112,6 +117,7 @@ impl IndexEntry<'_> {
             return Vec::new();
         }
         // `1 XY sub mH mI mW hH hI path`
+        // Written as git writes it, so that one reader takes both.
         [b"1 .M N...", mode, mode, mode, id, id, path].join(&b' ').into_iter().chain([0]).collect()
     }
 }

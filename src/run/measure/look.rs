@@ -175,6 +175,7 @@ impl Measurer<'_> {
         let (_, mut lines) = status::read(&printed);
         let (_, doubted) = status::read(&doubted);
         let doubted_paths: BTreeSet<&[u8]> = doubted.iter().map(|line| line.path).collect();
+        // What the index hides is added anew, as a line that says that it may be anything.
         lines.retain(|line| !doubted_paths.contains(line.path) || !line.is_of_a_file());
         lines.extend(doubted);
         // A file of ours that somebody has committed is work of the repository; that of the criteria stays ours.
@@ -199,6 +200,7 @@ impl Measurer<'_> {
         }
         let tree_place = TreePlace { inside, left_out: flagged.left_out, untold: rest(&raw) };
         let rest = rest(raw.iter().chain(&digested));
+        // Nothing differs: the tree is that of the commit, and no index has to be made.
         if lines.is_empty() && others.hashed.is_empty() && flagged.present.is_empty() {
             let (commit, tree) = (place.commit, place.tree);
             let ids = TreeIds { commit, tree: tree.clone(), index: Some(tree), rest };
@@ -224,6 +226,7 @@ impl Measurer<'_> {
             lines.iter().filter(|line| is_to_be_hashed(line, &place.top)).map(|line| line.path.to_vec());
         let seen: Vec<u8> =
             flagged.present.iter().flat_map(|path| [path.as_slice(), b"\0"].concat()).collect();
+        // A flag keeps `update-index` from looking, so both are cleared in our index first.
         for flag in ["--no-assume-unchanged", "--no-skip-worktree"] {
             if !seen.is_empty() {
                 let clear = Call::new("update-index").with(&["-z", flag, "--stdin"]);
@@ -242,6 +245,7 @@ impl Measurer<'_> {
             let remove = Call::new("update-index").with(&["-z", "--force-remove", "--stdin"]);
             self.git.run_in(&own, &place.top, &remove, Some(list(gone))).await?;
         }
+        // `--replace`, since a file may stand where the index has a directory.
         let add = Call::new("update-index").with(&["-z", "--add", "--remove", "--replace", "--stdin"]);
         self.git.run_in(&own, &place.top, &add, Some(list(files))).await?;
         let tree = self.git.id_in(&own, &place.top, &write_tree).await?;
@@ -287,6 +291,7 @@ impl Measurer<'_> {
         let mut digest = Sha256::new();
         match crate::files::read::open(&top.join(OsStr::from_bytes(path))) {
             Ok(mut file) => self.git.read(&mut file, |piece| digest.update(piece)).await?,
+            // That it cannot be read is part of what is known of it.
             Err(error) => digest.update(error.to_string()),
         }
         let content = EntryContent::Digest(hex(&digest.finalize()));
@@ -295,6 +300,7 @@ impl Measurer<'_> {
 
     /// Tells whether a path can be work of the run.
     fn counts(&self, top: &Path, path: &[u8]) -> bool {
+        // What ll-loop writes is no work, wherever it lies.
         !is_own(path) && !self.area.is_own(&top.join(OsStr::from_bytes(path)))
     }
 
@@ -307,6 +313,7 @@ impl Measurer<'_> {
     ) -> Result<Others, LookError> {
         let tracked: BTreeSet<&[u8]> = tracked.iter().map(|line| line.path).collect();
         let mut others = Others::default();
+        // The bound is for all of them, so that many large files end too.
         let mut bytes = 0;
         // A file that only the index no longer has is tracked by the commit.
         let mut paths: Vec<Vec<u8>> =
@@ -330,6 +337,7 @@ impl Measurer<'_> {
                 others.digested.push(self.repository(top, &path, false).await?);
                 continue;
             }
+            // It vanished since it was listed, as if it had not been there.
             let Ok(metadata) = top.join(OsStr::from_bytes(&path)).symlink_metadata() else { continue };
             if metadata.len() > LONGEST || bytes + metadata.len() > MOST_BYTES {
                 others.digested.push(TreeEntry {
@@ -368,6 +376,7 @@ async fn untracked(git: &mut GitCalls, area: &Area, top: &Path) -> Result<BTreeS
     let scope = area.territory.paths.iter();
     let scope = scope.filter(|path| here.holds(path) || path.holds(&here));
     let scope: Vec<String> =
+        // A scope above the repository is all of it; one below is named from its top.
         scope.map(|path| if path.holds(&here) { ".".to_owned() } else { path.seen_from(&here) }).collect();
     if scope.is_empty() {
         return Ok(BTreeSet::new());
@@ -385,6 +394,7 @@ async fn flagged(git: &mut GitCalls, top: &Path) -> Result<Flagged, LookError> {
     let mut is_whole = true;
     for line in printed.split(|byte| *byte == 0) {
         let [tag, b' ', path @ ..] = line else { continue };
+        // Both flags have letters of their own, and either may come with the other.
         let is_sparse = tag.eq_ignore_ascii_case(&b's');
         if is_sparse && top.join(OsStr::from_bytes(path)).symlink_metadata().is_err() {
             left_out.update(path);
@@ -409,9 +419,11 @@ fn rest<'e>(digested: impl IntoIterator<Item = &'e TreeEntry>) -> Option<String>
             EntryContent::Gone | EntryContent::Object { .. } => None,
         })
         .collect();
+    // In the order of paths, so that the digest does not depend on the order of calls.
     parts.sort_unstable();
     for (path, content) in &parts {
         for part in [path, content] {
+            // With its length in front, or two lists could read as the same.
             digest.update(part.len().to_le_bytes());
             digest.update(part);
         }
