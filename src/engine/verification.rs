@@ -400,6 +400,8 @@ impl Verification {
 
     /// Tells whether something passed, and yet the success does not stand: no outcome that a loop declares excuses that.
     pub fn is_refuted(&self) -> bool {
+        // A route that nobody observed is a weaker success by its name, and not one that was
+        // contradicted.
         self.reasons.iter().any(|reason| *reason != Reason::Unobserved)
     }
 

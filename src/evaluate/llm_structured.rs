@@ -82,6 +82,7 @@ impl LlmStructured {
         let Some(said) = answer.get("verdict").and_then(Value::as_str).and_then(Verdict::parse) else {
             return Ok(Judged::error("the answer has no `verdict` that is a word"));
         };
+        // A form of the loop's own need not ask how sure the model is.
         let confidence = answer.get("confidence").and_then(Value::as_f64).unwrap_or(1.0);
         let confident = confidence >= self.min_confidence.resolve(judging.scope)?.get();
         let mut details = json!({
@@ -90,6 +91,7 @@ impl LlmStructured {
             "reason": answer.get("reason").and_then(Value::as_str).unwrap_or(""),
             "raw": kept(answer),
         });
+        // A text from elsewhere is judged whatever the action of this state did.
         let failed = judging.seen.filter(|seen| self.source.is_none() && !seen.succeeded());
         if let Some(seen) = failed.filter(|_| !said.is_failing()) {
             // A model cannot make an action succeed that failed.
@@ -188,6 +190,7 @@ fn told(seen: &Observation) -> String {
 
 /// Shows the end of a text as data: nothing in it closes the fence.
 fn fenced(text: &str) -> String {
+    // The end of an output says how it came out.
     let (start, _) = text.char_indices().rev().nth(SHOWN - 1).unwrap_or_default();
     let shown = text[start..].replace("</action_output", "<\\/action_output");
     let cut = if start > 0 { format!(" (the last {SHOWN} characters)") } else { String::new() };

@@ -131,7 +131,9 @@ impl Usage {
         }
         self.cost_usd = match (self.calls, self.cost_usd, other.cost_usd) {
             (0, _, cost) => cost,
+            // Infinity cannot be written as JSON.
             (_, Some(one), Some(more)) => Some((one + more).min(f64::MAX)),
+            // A sum with an unknown part is unknown: a cap must not take it for less than it is.
             (_, None, _) | (_, _, None) => None,
         };
         self.calls = self.calls.saturating_add(other.calls);

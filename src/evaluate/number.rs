@@ -47,6 +47,7 @@ fn last_assignment<'t>(text: &'t str, key: &str) -> Option<&'t str> {
 
 /// Writes a number as JSON, whole ones without a fraction.
 pub(super) fn number(value: f64) -> Value {
+    // Up to there every whole number is exact.
     #[expect(clippy::cast_possible_truncation, reason = "the value is whole and far from the limits")]
     if value.fract() == 0.0 && value.abs() < 1e15 { json!(value as i64) } else { json!(value) }
 }

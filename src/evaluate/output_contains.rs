@@ -178,8 +178,11 @@ impl OutputPattern {
         if pattern.len() > LONGEST_PATTERN {
             return Err(too_large());
         }
+        // The linear engine comes first: no text makes it slow. Only what it cannot express takes
+        // the other.
         match RegexBuilder::new(pattern).size_limit(largest).build() {
             Ok(linear) => return Ok(Self::Linear(linear)),
+            // The other engine would be asked in vain: it gives its parts to this one.
             Err(regex::Error::CompiledTooBig(_)) => return Err(too_large()),
             Err(_) => {}
         }

@@ -72,6 +72,7 @@ impl Score {
         };
         let own = level(review.score, issues, review.approval);
         let claimed = said(answer, "escalationLevel").and_then(ScoreLevel::parse);
+        // A reviewer may ask for more than our rule does, and not for less.
         let claimed = claimed.filter(|_| review.approval != Approval::Approved);
         let level = claimed.map_or(own, |claimed| claimed.max(own));
         let feedback = said(answer, "feedback").map(|text| format!("{}{text}", level.start()));

@@ -78,6 +78,7 @@ fn asked_once(step: &Step, next: Target) -> Step {
         verdicts.map(|verdict| (verdict.clone(), leads(&verdict))).collect();
     Step {
         routes: Routes::ByVerdict { table, error: Some(REFUSED), otherwise: Some(REFUSED) },
+        // One answer is asked for: trying again until a check passes would prove nothing.
         retry: None,
         message: None,
         unused: Vec::new(),

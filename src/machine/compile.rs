@@ -142,10 +142,13 @@ impl<'d> Compiler<'d> {
         let (llm, budget, board) = (self.llm(), self.budget(), self.board());
         self.sandbox_of_all();
         let on_resume = self.optional(definition.on_resume.as_ref(), &root.key("on_resume"));
+        // A loop with errors has no machine, but names that cannot exist are said together with the
+        // rest.
         if self.problems.has_errors() {
             self.names(&steps, &ends);
             return None;
         }
+        // An end stands for what only a run can know, so that each route leads somewhere.
         ends.extend(self.open.keys().map(|made| End::open(made)));
         let mut machine = Machine {
             name: definition.name.clone(),
@@ -306,6 +309,7 @@ impl<'d> Compiler<'d> {
         }
         let said = definition.context.iter().find(|(name, _)| name.as_str() == "artifact_mode");
         let is_template = definition.artifact_mode == Some(schema::ArtifactMode::Template)
+            // Loops of the predecessor may say it among their values.
             || said.is_some_and(|(_, mode)| mode == "template");
         let schema::Artifact { from, to, on } = artifact.clone();
         Some(Artifact { from, to, on, is_template })
@@ -891,6 +895,7 @@ impl<'d> Compiler<'d> {
         if let Some(next) = &state.next {
             let next = self.target(name, next, &path.key("next"))?;
             let (on_error, on_timeout) = (way(Verdict::error()).or(error), way(Verdict::timeout()));
+            // Only a prompt can be blocked before it has run: where no model may be asked.
             let on_blocked = way(Verdict::blocked()).filter(|_| is_prompt(state));
             for (verdict, (_, at)) in &table {
                 let is_blocked = on_blocked.is_some() && *verdict == Verdict::blocked();
@@ -1061,6 +1066,7 @@ impl<'d> Compiler<'d> {
     /// Returns what stands for a target that is known only when a run begins.
     fn open<T>(&mut self, made: &Field<T>) -> Target {
         let made = made.as_template().map_or("", Template::source).to_owned();
+        // `machine` puts these behind the ends that the file declares.
         let declared = self.targets.values().filter(|target| matches!(target, Target::End(_))).count();
         let next = EndId(declared + self.open.len());
         Target::End(*self.open.entry(made).or_insert(next))
@@ -1080,6 +1086,7 @@ impl<'d> Compiler<'d> {
     /// Works out a value that is needed before the run, and says why where it cannot be.
     fn early<T: FromText + Clone>(&mut self, value: &Early<T>, path: &DocPath) -> Worked<T> {
         let source = value.field().as_template().map(Template::source).unwrap_or_default();
+        // A run with another context may then be another machine, which a resume has to know.
         self.depends |= !source.is_empty();
         let expressions = value.field().as_template().into_iter().flat_map(Template::expressions);
         let params = std::mem::take(&mut self.params);

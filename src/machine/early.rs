@@ -90,6 +90,7 @@ fn written(definition: &Loop) -> Map<String, Value> {
     let defaults = definition.parameters.iter();
     let defaults = defaults.filter_map(|(name, parameter)| Some((name, parameter.default.as_ref()?)));
     let all = defaults.chain(&definition.context);
+    // An empty value is the usual sign for one that the command line has to give.
     let is_known = |value: &Value| !(value.is_null() || value == "" || needs_others(value));
     all.filter(|(_, value)| is_known(value)).map(|(name, value)| (name.to_string(), value.clone())).collect()
 }

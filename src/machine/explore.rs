@@ -63,6 +63,8 @@ pub fn explore(machine: &Machine, bound: usize) -> Exploration {
     let mut walk = SituationWalk { bound, ..SituationWalk::default() };
     walk.visit(Situation { at: machine.initial, verified: false, capped: false }, None);
     // A run can be interrupted, and resumed, in any state.
+    // Whether something was verified before the interruption is not known here, so both are
+    // followed.
     for verified in [true, false] {
         if let Some(at) = machine.on_resume {
             walk.visit(Situation { at, verified, capped: false }, None);
@@ -213,6 +215,7 @@ fn caps_before(
     let limits = machine.limits;
     let iterations = limits.iterations.handler.map(|at| (at, "max_iterations"));
     let steps = limits.steps.and_then(|cap| cap.handler).map(|at| (at, "max_steps"));
+    // An end costs no pass, so no cap can stand before it.
     let is_step = matches!(to, Target::Step(_));
     let handlers = iterations.into_iter().chain(steps).filter(move |_| is_step);
     handlers.map(move |(at, word)| (Situation { at, verified, capped: true }, word))

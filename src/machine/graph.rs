@@ -124,6 +124,7 @@ pub fn can_end(machine: &Machine) -> BTreeSet<Target> {
 /// Tells whether some run can end without entering any of these steps.
 pub fn can_end_without(machine: &Machine, avoided: &BTreeSet<StepId>) -> bool {
     let is_avoided = |target: Target| matches!(target, Target::Step(id) if avoided.contains(&id));
+    // Without a way out of the avoided steps, whatever is reached was reached past them.
     let edges = edges(machine).into_iter().filter(|edge| !is_avoided(edge.from));
     let starts = std::iter::once(machine.initial).chain(machine.on_resume).collect();
     let reached = spread(starts, edges.map(|edge| (edge.from, edge.to)));

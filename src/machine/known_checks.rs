@@ -45,10 +45,12 @@ const OF_GIT: [&str; 16] = [
 /// about a tree that is not there any more when it ends.
 pub fn writes(text: &str) -> bool {
     let redirects = tokens(text).into_iter().flatten().any(|token| {
+        // The number of a file descriptor may stand before the sign: `2>errors`.
         let target = text[token.range.clone()].trim_start_matches(|sign: char| sign.is_ascii_digit());
         let target = target.strip_prefix("&>").or_else(|| target.strip_prefix('>'));
         let target = target.map(|target| target.trim_start_matches(['>', '|']).trim_start());
         matches!(token.kind, TokenKind::Redirection { .. })
+            // Another descriptor, or a device, is not a file of the tree.
             && target.is_some_and(|target| !target.starts_with('&') && !target.starts_with("/dev/"))
     });
     redirects || commands(text).iter().any(command_writes)
@@ -61,6 +63,7 @@ fn command_writes(command: &SimpleCommand) -> bool {
             rest.iter().find(|word| !word.starts_with('-')).is_some_and(|word| OF_GIT.contains(word))
         }
         ["sed" | "perl", rest @ ..] => {
+            // `-i` may have a suffix for a backup behind it.
             rest.iter().any(|word| word.starts_with("-i") || word.starts_with("--in-place"))
         }
         [program, ..] => WRITERS.contains(program),

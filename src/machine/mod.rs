@@ -375,11 +375,13 @@ pub enum Meaning {
 impl End {
     /// Returns what stands for a target that is known only when a run begins.
     fn open(made: &str) -> Self {
+        // Braces in the name would be read as a template where it is printed.
         let name = one_line(&made.replace("${", "‹").replace('}', "›"), 60);
         let unnamed = || StateName::parse("‹open›").expect("it is a name");
         Self {
             name: StateName::parse(&name).unwrap_or_else(|_| unnamed()),
             description: None,
+            // Declared, so that no rule complains about an end that may turn out to be anything.
             meaning: Meaning::DeclaredSuccess,
             closing: None,
             on_maintain: None,

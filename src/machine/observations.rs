@@ -52,6 +52,7 @@ pub(super) fn is_known_check(shell: &ShellAction) -> bool {
 /// Tells whether some way from a verdict of `of` that leads to `to` comes to a success past an action, and past no
 /// further observation of the same state: only then does it matter on which tree the verdict fell.
 pub fn matters(machine: &Machine, of: StepId, to: Target) -> bool {
+    // With open targets any way is possible.
     if !machine.is_decided() {
         return true;
     }
@@ -63,11 +64,14 @@ pub fn matters(machine: &Machine, of: StepId, to: Target) -> bool {
             continue;
         }
         let has_acted = match at {
+            // The state looks again before anything else counts, so this verdict decides nothing
+            // any more.
             Target::Step(id) if id == of => continue,
             Target::Step(id) => has_acted || acts(machine.step(id)),
             Target::End(id) => {
                 let end = machine.end(id);
                 let is_success = matches!(end.meaning, Meaning::Success | Meaning::DeclaredSuccess);
+                // The action of an end runs after the last observation.
                 if is_success && (has_acted || end.closing.is_some()) {
                     return true;
                 }

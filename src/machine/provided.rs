@@ -39,6 +39,8 @@ impl Provided {
     /// Provides what the texts of a loop mention, with the directory of its run.
     pub fn new(texts: &[&str], run_dir: &str) -> Self {
         let is_mentioned = |name: &&str| {
+            // The text is searched without being parsed; a mention too many only provides what
+            // nobody reads.
             let mention = format!("context.{name}");
             texts.iter().any(|text| text.contains(&mention))
         };
@@ -63,6 +65,8 @@ impl Provided {
             RUN_DIR => Some(json!(self.run_dir)),
             "max_steps" => Some(json!(machine.limits.steps.map_or(iterations, |cap| cap.limit))),
             "max_iterations" => Some(json!(iterations)),
+            // The thresholds and the empty texts below are what little-loops gives without a
+            // configuration.
             "readiness_threshold" => Some(json!(85)),
             "outcome_threshold" => Some(json!(65)),
             "include" | "design_tokens_context" | "design_guidance_context" => Some(json!("")),
@@ -93,6 +97,7 @@ impl Provided {
 pub fn rebase(context: &mut Map<String, Value>, run_dir: &str) {
     let Some(old) = context.get(RUN_DIR).and_then(Value::as_str).map(str::to_owned) else { return };
     let new = with_slash(run_dir);
+    // Only a directory that a run was given is moved: one of somebody's own stays where it is.
     if is_of_a_run(&old) && old != new {
         for value in context.values_mut() {
             replace(value, &old, &new);

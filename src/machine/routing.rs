@@ -131,6 +131,7 @@ fn by_verdict(machine: &Machine, step: &Step, verdict: &Verdict) -> Option<WayOu
         reason: Reason::Error,
         key,
     };
+    // Of any other evaluator `not_found` is a word as good as others.
     let is_missing_tool = verdict.as_str() == "not_found" && calls_tool(step);
     let is_failure = verdict.is_error() || verdict.is_timeout() || verdict.is_unjudged() || is_missing_tool;
     let named = |verdict: &Verdict| own(verdict).or_else(|| own(&alias(step, verdict)?));
@@ -154,6 +155,7 @@ fn by_verdict(machine: &Machine, step: &Step, verdict: &Verdict) -> Option<WayOu
             return Some(as_error((to, RouteKey::Loop("on_error"))));
         }
     }
+    // `_` is for words that were said, and nobody said one.
     if let Some(to) = otherwise.filter(|_| !verdict.is_unjudged()) {
         return Some(as_said((to, RouteKey::AnyOther)));
     }
@@ -251,6 +253,7 @@ pub fn may_exhaust(machine: &Machine, step: &Step, way: &WayOut) -> Option<Targe
 }
 
 fn is_again(machine: &Machine, step: &Step, way: &WayOut) -> bool {
+    // Both have counts of their own, which `max_retries` must not use up.
     let is_by_itself = matches!(way.key, RouteKey::Repeat | RouteKey::Unjudged);
     !is_by_itself && machine.name_of(way.to) == &step.name
 }

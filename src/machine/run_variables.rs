@@ -115,6 +115,8 @@ pub fn resolve(
     let provided: Vec<_> = given.provided.values(machine, &raw).collect();
     let mut free: Vec<String> = provided.iter().map(|(name, _)| (*name).to_owned()).collect();
     raw.extend(provided.into_iter().map(|(name, value)| (name.to_owned(), value)));
+    // Each replaces what came before: the file, what is provided, the loop around, the input, the
+    // command line.
     raw.extend(given.inherited.clone());
     raw.extend(given.input.iter().map(|input| (machine.input_key.to_string(), json!(input))));
     raw.extend(given.context.iter().map(|(name, value)| (name.clone(), json!(value))));
@@ -158,6 +160,7 @@ pub fn resolve(
             let is_bound = error.is_bound();
             errors.push(error);
             if is_bound {
+                // Every further value would have the same error.
                 break;
             }
         }

@@ -182,6 +182,8 @@ impl KeptTree {
             return Ok(last.commit.clone());
         }
         if !changed.is_empty() {
+            // A file may have become a directory, or the other way round: without `--replace` git
+            // refuses both.
             let add = Call::new("update-index").with(&["-z", "--add", "--remove", "--replace", "--stdin"]);
             self.git.run_in(own, top, &add, Some(changed)).await?;
         }

@@ -30,6 +30,7 @@ use crate::git::status::{Untracked, read};
 const LIMIT: Duration = Duration::from_secs(30);
 
 /// Repositories inside the repository that are looked at.
+// Each costs two processes, and a survey is made for a single verdict.
 const MOST_REPOSITORIES: usize = 64;
 
 /// Looks at what a request names. A request to end the run ends this, too.
@@ -73,6 +74,7 @@ impl Surveyor {
                 // A submodule that is not checked out.
                 continue;
             }
+            // The paths of the scope are those of the outer repository.
             let scope = if is_first { scope } else { &[] };
             let status = self.status(&directory, scope).await?;
             let (commit, changes) = read(&status);
@@ -113,6 +115,7 @@ impl Surveyor {
     /// Adds what a file holds, so that no two contents look the same. One that vanishes is as good as deleted.
     async fn add_content(&self, digest: &mut Sha256, path: &Path) -> Result<(), LookError> {
         let Ok(metadata) = path.symlink_metadata() else {
+            // Said as a word, so that a file that vanished differs from an empty one.
             add(digest, b"gone");
             return Ok(());
         };
@@ -126,6 +129,7 @@ impl Surveyor {
             add(digest, b"other");
             return Ok(());
         }
+        // The one bit of the mode that git keeps.
         let is_executable = metadata.permissions().mode() & 0o100 != 0;
         add(digest, if is_executable { b"executable" } else { b"file" });
         let mut content = Sha256::new();

@@ -32,6 +32,8 @@ pub fn find(directory: &Path, project: Option<&Path>) -> (PathBuf, io::Result<Op
     let directory = place::named(directory);
     let root = place::repository(&directory);
     let above = directory.ancestors().take_while(|above| root.is_none_or(|root| above.starts_with(root)));
+    // Outside of a repository nothing says where a project ends, so only the directory itself
+    // counts.
     let above = above.take(if root.is_some() { usize::MAX } else { 1 });
     let places = above.chain(project).map(|directory| directory.join(STATE));
     for path in places {
@@ -77,6 +79,7 @@ impl WorkHolder {
     pub fn of(state: &CriteriaState) -> Self {
         match state.owner() {
             _ if state.has_ended() => Self::Nobody,
+            // A pid says something only on the host that gave it.
             Some(Owner::Run(run)) if run.host == life::host() && life::is_over(run.pid, &run.started) => {
                 Self::Gone(run)
             }
@@ -159,6 +162,7 @@ fn locked(file: File) -> io::Result<File> {
 
 /// Removes what writers left behind that were killed: nobody else writes now.
 fn sweep(directory: &Path) {
+    // Elsewhere a file of that name may be somebody's own.
     if !directory.ends_with(".loop") {
         return;
     }

@@ -192,6 +192,7 @@ impl Outside {
 impl World {
     /// Lets actions run in another directory, where git finds the repository by that alone.
     pub(super) fn move_to(&mut self, root: &Path) -> Outside {
+        // `GIT_DIR` and its like would win over the directory, and name the repository around it.
         let env = without_repository(self.env.clone());
         let own_env = without_repository(self.own_env.clone());
         Outside {
@@ -235,6 +236,7 @@ fn directory(root: &Path, cwd: &str) -> Result<PathBuf, Explanation> {
         return Err(outside());
     }
     let directory = root.join(path);
+    // Compared with links followed: a link in the tree may lead out of it.
     match (directory.canonicalize(), root.canonicalize()) {
         (Ok(real), Ok(real_root)) if real.starts_with(&real_root) => Ok(real),
         (Ok(_), _) => Err(outside()),

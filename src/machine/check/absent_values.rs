@@ -94,6 +94,7 @@ pub(super) fn unset(subject: &CheckedLoop<'_>, findings: &mut Diagnostics) {
         };
         wanted.entry(what).or_default().push(one);
     }
+    // A warning that is missing is a lesser evil than a check that takes minutes.
     if wanted.len().saturating_mul(targets.len()) > MAX_WORK {
         return;
     }

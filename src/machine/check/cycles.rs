@@ -18,10 +18,12 @@ fn without_evaluation(subject: &CheckedLoop<'_>, findings: &mut Diagnostics) {
     for cycle in next_cycles(machine) {
         let steps = || cycle.iter().map(|id| machine.step(*id));
         let can_leave = steps().any(|step| {
+            // A judgement cannot be part of such a cycle, so it counts as a way out.
             let Routes::Always { on_error, on_timeout, .. } = &step.routes else { return true };
             let out = [*on_error, *on_timeout].into_iter().flatten().any(|to| !is_in(&cycle, to));
             (out && step.action.is_some()) || (step.retry.is_some() && cycle.len() == 1)
         });
+        // The rule for cycles that run nothing says it better.
         if can_leave || steps().all(|step| step.action.is_none()) {
             continue;
         }
@@ -58,6 +60,7 @@ fn without_work(subject: &CheckedLoop<'_>, findings: &mut Diagnostics) {
 /// Generate → evaluate → generate: when the evaluation itself does not work, generating anew mends nothing.
 fn without_use(subject: &CheckedLoop<'_>, findings: &mut Diagnostics) {
     let machine = subject.machine;
+    // Either limit ends such a cycle soon enough.
     if machine.limits.edge_revisits.is_some() || machine.limits.steps.is_some() {
         return;
     }
@@ -69,6 +72,7 @@ fn without_use(subject: &CheckedLoop<'_>, findings: &mut Diagnostics) {
             continue;
         }
         let Some(cycle) = chain(machine, generator, id) else { continue };
+        // Where the evaluation can be reached without the generator, it may judge something else.
         let comes_first = {
             let paths = subject.flow.paths(|target| target == Target::Step(generator));
             subject.flow.path_to(&paths, Target::Step(id)).is_none()

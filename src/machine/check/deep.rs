@@ -21,6 +21,7 @@ pub(super) fn walk(subject: &CheckedLoop<'_>, findings: &mut Diagnostics) {
     endless(subject, &all, findings);
     dead_ends(subject, &all, findings);
     unverified(subject, &all, findings);
+    // With targets that are known only when a run begins, any state may be entered.
     if all.is_complete() && subject.machine.is_decided() {
         never_entered(subject, &all, findings);
     }
@@ -28,6 +29,7 @@ pub(super) fn walk(subject: &CheckedLoop<'_>, findings: &mut Diagnostics) {
 
 /// Where a run gets to and can end by a limit only.
 fn endless(subject: &CheckedLoop<'_>, all: &Exploration, findings: &mut Diagnostics) {
+    // What was not looked at may be the way to an end.
     if !all.is_complete() {
         return;
     }
@@ -65,6 +67,7 @@ fn dead_ends(subject: &CheckedLoop<'_>, all: &Exploration, findings: &mut Diagno
                 let help = "add `_` to `route`, for any other word";
                 ("any other", Diagnostic::warning("dead-end", place, message).help(help))
             }
+            // An outcome of its own, and often what is meant; therefore a note.
             "error" | "timeout" => {
                 let message = format!("an error in `{name}` ends the run: {path}");
                 let help = "that is an outcome of its own (exit 4); add `on_error` if there is more to do";

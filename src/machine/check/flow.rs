@@ -83,6 +83,7 @@ impl FlowGraph {
             Target::End(EndId(id)) => steps + id,
         };
         let mut next: Vec<Vec<usize>> =
+            // A move without a target ends the run, so nothing follows.
             moves.iter().map(|moves| moves.iter().filter_map(|one| one.to.map(index)).collect()).collect();
         next.extend(machine.ends().map(|(_, end)| {
             let again = machine.maintain.map(|_| end.on_maintain.unwrap_or(machine.initial));
@@ -249,6 +250,8 @@ fn copy(nodes: &mut Vec<Target>, next: &mut Vec<Vec<usize>>, target: Target, aft
 
 /// Tells for each node the strongly connected part that it is in.
 fn components(next: &[Vec<usize>]) -> Vec<usize> {
+    // Kosaraju's two walks, with stacks of our own: recursion would be as deep as the loop has
+    // states.
     let mut order = Vec::with_capacity(next.len());
     let mut seen = vec![false; next.len()];
     for start in 0..next.len() {

@@ -82,6 +82,8 @@ pub fn handed_on(
     let at = Site { state: &step.name, step: Some(step) };
     match &sub.given {
         SubLoopInput::Nothing => BTreeSet::new(),
+        // A sub-loop sees all of the values around it, so whatever is foreign here is foreign
+        // there.
         SubLoopInput::Everything => {
             let names = machine.context.keys().chain(machine.parameters.keys()).map(VarName::as_str);
             let names = names.filter(|name| search.in_context(name, 0).is_some());
@@ -212,6 +214,7 @@ impl<'m> InjectionSearch<'m> {
     /// Returns the origin of foreign text in a value of the context, which is made of others as deeply as `depth`.
     fn in_context(&self, name: &str, depth: usize) -> Option<TextOrigin> {
         if self.outside.contains(name) || depth > DEEPEST {
+            // What is nested too deeply to be followed is taken for foreign.
             return Some(TextOrigin { by: format!("context.{name}"), is_quoted: false });
         }
         if let Some(known) = self.known.borrow().get(name) {
@@ -264,6 +267,8 @@ impl<'m> InjectionSearch<'m> {
                 _ => true,
             },
             Namespace::Loop => path == [Segment::Key("continuation".to_owned())],
+            // A variable of a job may be the name of a stranger's branch, or the title of a pull
+            // request.
             // Messages are made of what states printed, tasks of what agents answered, criteria of a file.
             Namespace::Env | Namespace::Messages | Namespace::Board | Namespace::Criteria => true,
             Namespace::Context | Namespace::State | Namespace::Param => false,
@@ -335,6 +340,8 @@ fn explained(
 ) -> Option<(String, String)> {
     let shown = expression.to_string();
     let brings = (origin.by != shown).then(|| format!("`${{{shown}}}` brings `${{{}}}`", origin.by));
+    // Quoting for a shell helps nothing in another language, so this comes before the question of
+    // quotes.
     if let Some(language) = language {
         let message = match brings {
             Some(brings) => format!("{brings} into a program for `{language}`"),

@@ -46,9 +46,11 @@ fn is_judged_by_code(step: &Step) -> bool {
 fn in_text(text: &str, shell: &[String]) -> Vec<Masked> {
     let mut words = shell.iter().map(String::as_str);
     let is_shell = |word: &str| SHELLS.contains(&word.rsplit('/').next().unwrap_or(""));
+    // Another program may read the text by other rules.
     if !words.by_ref().any(is_shell) {
         return Vec::new();
     }
+    // Words after the shell, such as `-euo pipefail`, set options before the text begins.
     let options = Options::default().after(&words.collect::<Vec<_>>());
     let tokens = lexer::tokens(text).unwrap_or_default();
     masked_commands::masked(text, &tokens, options)

@@ -174,6 +174,7 @@ impl<'t> CommandWalk<'t> {
             if self.is_closed() {
                 break;
             }
+            // Taken before the command, which may itself be the `set` that changes it.
             let errexit = self.options.errexit;
             let joined = self.joined()?;
             if let Some((before, was_fatal)) = last.take() {
@@ -182,6 +183,7 @@ impl<'t> CommandWalk<'t> {
             if self.is(ShellOperator::Background) {
                 self.at += 1;
                 self.left_behind(&joined, errexit);
+                // `&` itself succeeds at once.
                 let result = Upshot::Succeeds;
                 last = Some((Joined { result, replaced: None, piped: Vec::new(), ..joined }, errexit));
                 continue;
@@ -271,6 +273,7 @@ impl<'t> CommandWalk<'t> {
     fn pipeline(&mut self) -> Option<(Upshot, Vec<Range<usize>>)> {
         let mut is_asked = false;
         while let Some(word @ ("!" | "time")) = self.plain() {
+            // Whoever asks with `!` reads the answer, and `set -e` passes over it.
             is_asked |= word == "!";
             self.at += 1;
         }
@@ -282,6 +285,7 @@ impl<'t> CommandWalk<'t> {
             if !self.is(ShellOperator::Pipe) {
                 let fails = !hidden.is_empty() && self.options.pipefail && result == Upshot::Succeeds;
                 let result = if fails { Upshot::CanFail } else { result };
+                // Each part of a pipeline is a subshell, and `exit` leaves only that.
                 let result = if parts > 1 { result.of_another_shell() } else { result };
                 let seen = is_asked || self.options.pipefail;
                 return Some((
@@ -311,6 +315,7 @@ impl<'t> CommandWalk<'t> {
         let result = match (self.kind()?, self.plain()) {
             (TokenKind::Operator(ShellOperator::Open), _) => {
                 self.at += 1;
+                // A subshell cannot change the options of the shell around it.
                 let options = self.options;
                 let list = self.list()?;
                 self.options = options;
@@ -464,6 +469,7 @@ impl<'t> CommandWalk<'t> {
                 result_of(name, arguments)
             }
         };
+        // Opening a file for a redirection can fail, and so can a command within a word.
         Some(if result == Upshot::Succeeds && (opens || runs) { Upshot::CanFail } else { result })
     }
 
@@ -471,6 +477,7 @@ impl<'t> CommandWalk<'t> {
     fn obey(&mut self, name: &str, arguments: &[&str]) {
         match name {
             "set" => self.options = self.options.after(arguments),
+            // A trap for errors sees what `set -e` would end on.
             "trap" if arguments.last() == Some(&"ERR") => self.options.errexit = arguments[0] != "-",
             _ => {}
         }
@@ -490,6 +497,7 @@ impl Options {
             for letter in word[1..].chars() {
                 match letter {
                     'e' => self.errexit = is_on,
+                    // `-o` takes the next word, also at the end of letters such as `-euo`.
                     'o' => match words.next() {
                         Some(&"errexit") => self.errexit = is_on,
                         Some(&"pipefail") => self.pipefail = is_on,
