@@ -232,6 +232,7 @@ struct Seen {
 }
 
 fn perform(checks: &[&str], directory: &Path, timeout: Duration, session: &Session<'_>) -> io::Result<Seen> {
+    // The commands are somebody's own, as actions are; they get what actions get.
     let env: Vec<_> = session.env.for_actions(false).into_iter().collect();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {

@@ -52,6 +52,7 @@ pub(crate) struct Interrupts {
 
 impl Interrupts {
     pub(crate) fn listen(to: &StopBy) -> Result<Self, Error> {
+        // One thread: what a run works with is not made for several.
         let runtime = Builder::new_current_thread()
             .enable_all()
             .build()

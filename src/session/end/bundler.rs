@@ -138,6 +138,7 @@ impl Bundler {
             start.as_ref().and_then(|start| start.assignment.as_ref()).and_then(|_| reports.parent());
         let ours: Vec<PathBuf> = ours.into_iter().chain(of_leg.map(Path::to_owned)).collect();
         let base = start.and_then(|start| ObjectId::parse(&start.commit?).ok());
+        // A bundle without snapshots still lets the run go on.
         let found = run_snapshots::all(&self.git, files.instance()).unwrap_or_default();
         let named =
             |(moment, id): (Moment, ObjectId)| Some((SnapshotName::parse(&moment.to_string()).ok()?, id));

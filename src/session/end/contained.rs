@@ -246,6 +246,8 @@ impl ContainerFacts {
         let wanted = session.env.get("INPUT_REPORT_DIR").filter(|given| !given.is_empty());
         let anything = RunKey::new(Some("x"), "");
         let suffix = provider.job().id.map(|id| id.name_for(&anything).trim_start_matches('x').to_owned());
+        // The name of an artifact is made for a key. What follows the key is the same for every run
+        // of the job.
         Self {
             code: None,
             has_later_step: true,
@@ -273,6 +275,7 @@ impl ContainerFacts {
     fn holds(&self, kind: OutputKind, value: &str, reports: &Path) -> bool {
         let is_text = |c: char| !c.is_control() || matches!(c, '\n' | '\t');
         match kind {
+            // These are known from the exit code alone.
             OutputKind::Ending | OutputKind::Code | OutputKind::Verified | OutputKind::Saved => false,
             OutputKind::Count => {
                 (1..=20).contains(&value.len()) && value.bytes().all(|byte| byte.is_ascii_digit())
@@ -322,6 +325,8 @@ impl ContainerFacts {
     }
 
     fn is_artifact(&self, name: &str) -> bool {
+        // Otherwise a container could have the artifact of another job stored, or fetched, as its
+        // own.
         name.starts_with(PREFIX) && is_label(name) && name.ends_with(&self.suffix)
     }
 

@@ -214,6 +214,7 @@ fn report(
 ) -> (PathBuf, bool) {
     let RunMaterials { root, loops } = material;
     let bundler = bundler(&loops, session);
+    // With nobody to tell, the reports are the same files, and no system is spoken to.
     let provider = publisher(options).unwrap_or_else(|| Provider::detect(&|_| None));
     let mut publication = Publication::new(options, provider, &root, &began.r#loop, files, bundler, session);
     let directory = publication.directory(files);
@@ -304,6 +305,7 @@ fn state(
     let mut folded = fold(&run.files, prepared, false, &mut Sinks::default()).ok()?;
     let level = folded.left.take_outermost()?;
     let event = level.past.start().clone();
+    // Events folded by another machine would make a state that never was.
     if event.definition_sha256 != prepared.loaded.digest {
         return None;
     }

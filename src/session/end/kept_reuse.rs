@@ -48,6 +48,7 @@ pub(super) async fn settle(
         }
         keep(&pending, verified, run, cancel, session).await;
     } else if let Some(known) = pending.verifies.as_ref().filter(|_| is_another_verdict(run.complete)) {
+        // All records of this loop go: whatever its key leaves out is missing in each of them.
         let dropped = pending.store.drop_definition(run.name, known.sums.definition);
         let gone = match dropped {
             Ok(count) => format!(
@@ -96,6 +97,8 @@ async fn keep(
     cancel: &Cancel,
     session: &Session<'_>,
 ) {
+    // Asked once more: the run itself may have changed what its key is made of, or somebody beside
+    // it.
     let after = match pending.question.ask(cancel).await {
         Ok(found) => found.parts,
         Err(why) => {
@@ -142,6 +145,7 @@ fn record(
             is_dirty: !changes.as_committed,
             when: run.now,
             duration_ms: run.complete.duration_ms,
+            // Later runs show the link, so it may not be of any other kind.
             link: run.link.clone().filter(|link| link.starts_with("https://")),
             final_state: run.complete.final_state.clone(),
             checks: checks.unwrap_or_default(),

@@ -41,7 +41,9 @@ pub(crate) fn report(
     session: &Session<'_>,
 ) -> Result<(), Error> {
     let Some((_, began)) = run.ends.start.as_ref().filter(|_| is_killed(run)) else { return Ok(()) };
+    // The guard of the run may be setting the status at this moment.
     run_guard::wait_for(&run.files);
+    // Read after the guard has ended, which notes there whether it has set the status.
     let Some(mut pending) = due(&run.files).filter(|pending| pending.reports) else { return Ok(()) };
     let of_job = pending.job.as_ref().filter(|_| telling != Telling::Files);
     let of_job = of_job.and_then(|job| job.options(session));

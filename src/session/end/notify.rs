@@ -32,6 +32,7 @@ use crate::session::read::job_server::JobServer;
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// How many commits back an earlier outcome is looked for.
+// Each commit is a request to the server.
 const MOST_COMMITS: usize = 10;
 
 /// What a notice says of the run.
@@ -98,6 +99,7 @@ impl NoticeSender<'_> {
         if receivers.is_empty() || self.options.assignment.is_some() {
             return;
         }
+        // Strangers could have their words sent to the receiver.
         if why_nobody_is_asked(&session.env.lookup()).is_some() {
             session.talk.note("nobody is notified: strangers can set off this event with what runs here");
             return;

@@ -187,6 +187,8 @@ impl Launch<'_> {
             checkpoints: checkpoints(&options, publication.as_ref(), session),
             journal,
             sinks,
+            // The time of the lease is looked at with every look at the signals: a process that was
+            // stopped for an hour learns of it before it does anything.
             cancel: cancel.fenced(lock.as_ref().map(Lock::fence)),
             guard: left_behind::recorded(watchman.as_ref().map(Watchman::pipe).unwrap_or_default(), &files),
             agents,
@@ -239,6 +241,7 @@ impl Launch<'_> {
         say_the_rest(&mut world, session);
         let host = world.agents.host;
         let handoff = engine.run().handoff().cloned();
+        // Closes the journal and the log, which are moved next.
         drop(world);
         let end = RunEnd {
             session,
@@ -358,6 +361,7 @@ impl RunEnd<'_> {
             }
             successor::spawn(handoff.as_ref(), host, &files, session);
         }
+        // After everything else: it takes time and decides nothing.
         if let Some(news) = news {
             let key = key::of_run(&options, files.stem(), session);
             let instance = files.instance();

@@ -117,6 +117,7 @@ impl Watchman {
 
 impl Drop for Watchman {
     fn drop(&mut self) {
+        // Without a goodbye the guard takes the run for killed, which it is.
         if thread::panicking() {
             return;
         }
@@ -212,6 +213,7 @@ impl Session<'_> {
             Some(state) => format!("killed in state `{state}`"),
             None => "killed before the first step".to_owned(),
         };
+        // While the processes are ended: the runner may not leave time for one after the other.
         let is_telling = last_word.is_some();
         if let Some(say) = last_word {
             thread::spawn(move || {

@@ -39,6 +39,7 @@ impl Branches {
         let prefix = self.git.line(&Call::new("rev-parse").with(&["--show-prefix"]));
         let prefix = prefix.map_err(|why| failed(why.into()))?;
         let root = path.join(prefix);
+        // Git keeps no empty directories, so the branch need not have the one of the loop.
         fs_err::create_dir_all(&root).map_err(|error| failed(error.into()))?;
         let git = self.git.at(&self.root);
         Ok(Some(Workplace { root, leave: Box::new(move || Ok(remove(&git, &path)?)) }))

@@ -54,6 +54,7 @@ impl RefServer for PushedRefs {
             .named(&format!("{commit}:{name}"), "");
         let Err(refused) = self.scratch.connected.line(&push) else { return Ok(RefCreation::Made) };
         let Some(there) = self.find(name)? else { return Err(failed("push")(refused)) };
+        // The push got through, and only its answer did not.
         if there == *commit {
             return Ok(RefCreation::Made);
         }

@@ -28,6 +28,7 @@ impl Scratch {
         env.extend(AUTHOR.map(|(name, value)| (name.to_owned(), value.to_owned())));
         let git = Git::new(directory.path(), env);
         let format = if is_sha256 { "--object-format=sha256" } else { "--object-format=sha1" };
+        // Without a template, no hook of the user comes into it.
         git.line(&Call::new("init").with(&["--quiet", "--bare", "--template=", format]))?;
         let connected = match &remote.header {
             Some(header) => git.connected(&remote.url, header),

@@ -118,6 +118,7 @@ impl Workspace {
             Some(session.cwd.join(printed))
         };
         let Some(objects) = path("objects").filter(|objects| is_whole(objects)) else { return Ok(()) };
+        // The file has one path a line, and git reads one that begins with a quote as quoted.
         let Some(line) = objects.to_str().filter(|line| !line.contains('\n') && !line.starts_with('"'))
         else {
             return Ok(());
@@ -277,6 +278,7 @@ impl Workspace {
                     .with_hint("it needs git 2.38 or newer"),
             )
         })?;
+        // The tree comes first, and then the names of files in conflict.
         let mut fields = merged.printed.split(|byte| *byte == 0).map(String::from_utf8_lossy);
         let tree = fields.next().unwrap_or_default();
         if !merged.is_yes {
@@ -331,6 +333,7 @@ impl Workspace {
     /// Returns the id of the difference between two trees.
     pub(crate) fn patch_id(&self, from: &ObjectId, to: &ObjectId) -> Result<PatchId, DeliveryStop> {
         let patch = self.git.bytes(&patch(from, to), &[]).map_err(broken)?;
+        // Blanks count: in some languages they are the change.
         let call = Call::new("patch-id").with(&["--verbatim"]);
         let printed = self.git.bytes(&call, &patch).map_err(|why| {
             DeliveryStop::Failed(

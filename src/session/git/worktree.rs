@@ -165,8 +165,10 @@ impl Worktree {
     fn found(&self) -> Result<String, TreeError> {
         let there = self.git.of(&self.path);
         let changes =
+            // What git ignores may be work as well, and is nowhere else.
             there.line(&Call::new("status").with(&["--porcelain", "--ignored", "--untracked-files=all"]))?;
         let count = Call::new("rev-list").with(&["--count"]).ids("^", &self.base, "");
+        // The run may have left its branch for another one, or for none.
         let commits = there.line(&count.clone().revision("HEAD"))?;
         let on_branch = self.git.line(&count.named(&self.branch(), ""))?;
         let mut found = Vec::new();

@@ -94,6 +94,7 @@ fn decide(
             SandboxDefault::Nothing
         }
         Some(mode @ (SandboxMode::Workspace | SandboxMode::Strict)) => {
+            // Whoever asks on the command line means the system, and not the sandbox of a host.
             needed.push((SandboxEngine::Auto, false));
             SandboxDefault::Everything(SandboxRules::of(mode))
         }
@@ -104,6 +105,7 @@ fn decide(
     };
     for (engine, is_left_to_host) in needed {
         let Err(lack) = decision.engines.ready(engine) else { continue };
+        // On events of strangers the word of a host is not enough.
         if !is_left_to_host || is_of_strangers {
             return Err(unavailable(&lack));
         }

@@ -96,6 +96,7 @@ struct TreeTexts {
 impl Texts for TreeTexts {
     fn text(&self, path: &str) -> Option<String> {
         let file = real(&self.top.join(path));
+        // Nothing in `.git` is a text of the repository, and its configuration may hold a token.
         // A link may lead to another file of the repository, and nowhere else.
         let inside = file.strip_prefix(&self.top).ok().filter(|inside| !inside.starts_with(".git"))?;
         read::text(&self.top.join(inside), LONGEST).ok()
@@ -139,6 +140,7 @@ impl CommitTexts {
         let listed = String::from_utf8_lossy(&listed).into_owned();
         let blob = |entry: &str| {
             let (facts, path) = entry.split_once('\t')?;
+            // Only regular files: what a link leads to may be outside of the commit.
             let id = facts.strip_prefix("100").and_then(|facts| facts.rsplit(' ').next())?;
             Some((ObjectId::parse(id).ok()?, path.to_owned()))
         };

@@ -281,6 +281,7 @@ impl Library {
                     overrides: Box::new(around.event.overrides.below()),
                     ..around.event.clone()
                 },
+                // Set by the driver when the loop begins.
                 at: Timestamp::from_millis(0),
                 context,
                 env: around.env.clone(),
@@ -611,6 +612,7 @@ fn check_bindings(child: &Machine, given: &SubLoopInput, path: &DocPath, finding
         }
     }
     let needed = child.parameters.iter().filter(|(_, parameter)| parameter.required);
+    // The program gives these itself, where nobody else does.
     for (name, _) in needed.filter(|(name, _)| !provided::NAMES.contains(&name.as_str())) {
         if bindings.is_none_or(|bindings| !bindings.contains_key(name)) {
             let message = format!("the loop `{}` needs the parameter `{name}`", child.name);

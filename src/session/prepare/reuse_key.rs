@@ -152,6 +152,7 @@ impl KeyQuestion {
         }
         let tools = tool_output::ask_all(&self.reuse.tools, &self.root, &self.env, cancel).await?;
         let value = |name: &String| {
+            // Only the digest goes into the record, for a value may be a secret.
             let sum = self.env.get(name).map(|value| Sum::of(value.as_bytes()));
             (name.clone(), sum)
         };

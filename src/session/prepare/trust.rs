@@ -145,6 +145,7 @@ const MOST_FILES: usize = 10_000;
 impl Trusted {
     /// Compares the files that were read, and all files in the directories of loops, which a run could still read.
     fn doubt(&self, read: &[(PathBuf, String)], directories: &[PathBuf]) -> Option<TreeError> {
+        // Loop files are read without the mark at their beginning.
         let as_read = |text: &str| text.strip_prefix('\u{feff}').unwrap_or(text).to_owned();
         let of_files = read.iter().find_map(|(file, text)| {
             let found = self.follow(file).and_then(|path| self.content(&path, "100"));
@@ -260,6 +261,7 @@ impl Trusted {
             })
             .collect();
         let input: String = paths.iter().flat_map(|path| [path.as_str(), "\n"]).collect();
+        // A filter that the checkout names could make any content that of the commit.
         let hash = Call::new("hash-object").with(&["--no-filters", "--stdin-paths"]);
         let hashes = self.git.bytes(&hash, input.as_bytes()).map_err(|why| unknown(why.into()))?;
         let hashes = String::from_utf8_lossy(&hashes);

@@ -228,6 +228,8 @@ impl Renewer {
             let oid = {
                 let mut state = self.shared.state();
                 state.trouble.get_or_insert_with(|| Explanation::new("the server did not answer"));
+                // Before the ref is moved: if this process is killed in between, the guard knows
+                // both places.
                 state.guard.holds(new.as_str());
                 state.oid.clone()
             };

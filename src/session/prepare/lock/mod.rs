@@ -334,6 +334,7 @@ impl Contender {
         let scopes = self.record.scopes.clone();
         let mut race = Race::new(scopes, self.record.ttl(), self.queue);
         let raced = self.steps(&mut race, notes);
+        // What was made is taken back, or others would wait until its time is over.
         if raced.is_err()
             && let Some(own) = race.own()
         {

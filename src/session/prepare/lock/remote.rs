@@ -72,10 +72,12 @@ impl LeaseRemote {
         let name = asked.unwrap_or(DEFAULT);
         let away = |message: String| Error::refused(message).of_kind(Kind::Unavailable);
         let hint = "write `--lock git=REMOTE` with a remote of the repository, or an address";
+        // Git would read it as an option.
         if name.starts_with('-') {
             return Err(Error::refused(format!("invalid remote `{}`", one_line(name, 100))).with_hint(hint));
         }
         let top = checkout.line(&Call::new("rev-parse").with(&["--show-toplevel"]));
+        // Leases are pushed, and for that a remote may have an address of its own.
         let configured = checkout.line(&Call::new("remote").with(&["get-url", "--push"]).named(name, ""));
         // `HOST:PATH` is not a path.
         let is_address = asked.is_some() && name.contains(['/', ':']);
@@ -90,6 +92,7 @@ impl LeaseRemote {
                 return Err(away(message).with_hint(hint));
             }
         };
+        // Git works in the scratch repository, and would look for a relative path from there.
         let is_path = !url.contains("://") && !url.split('/').next().unwrap_or("").contains(':');
         let url = if is_path { base.join(url).display().to_string() } else { url };
         let shown = shown(&url);
@@ -185,6 +188,7 @@ impl LeaseRemote {
                 "--no-auto-gc",
                 "--no-recurse-submodules",
             ])
+            // What was fetched before must not outlive what the server has now.
             .with(&["--force", "--prune", "--depth=1"])
             .named(&self.url, "")
             .named(&format!("+{PREFIX}*:{PREFIX}*"), "");
@@ -228,6 +232,7 @@ impl LeaseRemote {
         let printed = String::from_utf8_lossy(&printed).into_owned();
         for (oid, line) in new.into_iter().zip(printed.lines()) {
             let size = line.strip_prefix("commit ").and_then(|size| size.parse::<usize>().ok());
+            // Anybody may push there: what is larger than a record can be is not read.
             let record = size.filter(|size| *size <= MAX_RECORD + HEAD).and_then(|_| self.record(oid));
             self.read.borrow_mut().insert(oid.clone(), record);
         }
