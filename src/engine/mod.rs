@@ -35,6 +35,7 @@ pub mod execution;
 mod going_pass;
 mod judge;
 mod leave;
+pub mod loop_stack;
 pub mod night;
 pub mod outcome;
 pub mod past;

@@ -12,6 +12,7 @@ use super::step::tracker::Tracker;
 use super::step::{Step, StepStanding, Tail};
 use crate::base::text;
 use crate::engine::event::{ActionKind, Event, Stamped};
+use crate::engine::loop_stack::LoopStack;
 
 /// How many steps are kept of a state from its first visits, and from its last ones.
 const OF_STATE: usize = 500;
@@ -21,9 +22,6 @@ const FAILING: usize = 200;
 
 /// How many steps are kept in all.
 const MOST: usize = 6_000;
-
-/// Loops that run each other are followed so deep; no run has more.
-const DEEPEST: usize = 32;
 
 /// How much is kept of what a step printed, in bytes of each stream.
 pub const STREAM: usize = 64 * 1024;
@@ -132,7 +130,7 @@ pub struct Detail {
     more_left_out: u64,
     streams: usize,
     numbering: Numbering,
-    levels: Vec<DetailedLoop>,
+    levels: LoopStack<DetailedLoop>,
 }
 
 impl Detail {
@@ -157,21 +155,15 @@ impl Detail {
 
     /// Takes the next event. With one that begins an action comes what that printed, as far as it is known.
     pub fn event(&mut self, stamped: &Stamped, printed: Printed) {
-        let depth = stamped.depth as usize;
-        if depth >= DEEPEST {
-            return;
-        }
+        let depth = stamped.depth;
         let number = self.numbering.event(stamped);
         if let Event::LoopStart(start) = &stamped.event {
-            if depth <= self.levels.len() {
-                self.levels.truncate(depth);
-                let name = (depth > 0).then(|| Arc::from(start.r#loop.as_str()));
-                let (tracker, is_merge) = (Tracker::at(stamped.depth), start.merges.is_some());
-                self.levels.push(DetailedLoop { name, tracker, is_merge, ..DetailedLoop::default() });
-            }
-            return;
+            let name = (depth > 0).then(|| Arc::from(start.r#loop.as_str()));
+            let (tracker, is_merge) = (Tracker::at(depth), start.merges.is_some());
+            let begun = DetailedLoop { name, tracker, is_merge, ..DetailedLoop::default() };
+            return self.levels.begin(depth, begun);
         }
-        let Some(level) = self.levels.get_mut(depth) else { return };
+        let Some(level) = self.levels.at_mut(depth) else { return };
         let (before, was_inherited) = (level.current.clone(), level.inherited);
         if matches!(stamped.event, Event::StateEnter { .. }) {
             (level.current, level.inherited) = (number, stamped.inherited);
@@ -189,13 +181,13 @@ impl Detail {
         }
         if matches!(stamped.event, Event::Route { .. }) {
             // The state is left, and with it the loop that it ran.
-            self.levels.truncate(depth + 1);
+            self.levels.leave_inner(depth);
         }
     }
 
     /// Says that there are no more events: what was running is shown as far as it came.
     pub fn finish(&mut self) {
-        for mut level in std::mem::take(&mut self.levels) {
+        for mut level in std::mem::take(&mut self.levels).into_levels() {
             if let Some((step, number)) = level.tracker.current().cloned().zip(level.current.take()) {
                 let printed = std::mem::take(&mut level.printed);
                 self.keep(level.entry(step, number, printed, level.inherited));

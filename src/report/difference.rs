@@ -14,6 +14,7 @@ use super::taken_edges::{MAX_STATES, count, has_room};
 use crate::base::text::{head, one_line, plural};
 use crate::base::time::{human, millis};
 use crate::engine::event::{Event, Stamped};
+use crate::engine::loop_stack::LoopStack;
 
 /// Characters of a name, of the words of a verdict, and of the end of a capture, that are shown.
 const NAME: usize = 80;
@@ -40,7 +41,7 @@ pub struct Trail {
     steps: Vec<TrailStep>,
     words: HashMap<Word, String>,
     /// The steps that are not left, each in the sub-loop of the one before.
-    open: Vec<usize>,
+    open: LoopStack<usize>,
     is_cut: bool,
 }
 
@@ -93,12 +94,11 @@ impl<'t> ComparedStep<'t> {
 impl Trail {
     /// Takes the next event.
     pub fn event(&mut self, stamped: &Stamped) {
-        let depth = usize::try_from(stamped.depth).unwrap_or(usize::MAX);
+        let depth = stamped.depth;
         match &stamped.event {
             Event::StateEnter { state, step, .. } => {
-                // A journal that somebody changed may begin in a sub-loop.
-                if depth <= self.open.len() {
-                    self.enter(depth, stamped.depth, *step, state.as_str());
+                if self.open.reaches(depth) {
+                    self.enter(depth, *step, state.as_str());
                 }
             }
             Event::ActionComplete(complete) => {
@@ -106,7 +106,7 @@ impl Trail {
                 self.set(depth, millis(complete.seen.duration), &exit);
             }
             Event::SubLoopComplete(complete) => {
-                self.open.truncate(depth.saturating_add(1));
+                self.open.leave_inner(depth);
                 self.set(depth, complete.duration_ms, complete.verdict.as_str());
             }
             Event::Evaluate { verdict, .. } => self.say(depth, verdict.as_str()),
@@ -147,38 +147,36 @@ impl Trail {
         }
     }
 
-    fn enter(&mut self, at: usize, depth: u32, number: u32, state: &str) {
+    fn enter(&mut self, depth: u32, number: u32, state: &str) {
         let state = self.word(state);
         let entered = TrailStep { depth, number, state, word: None, to: None, duration_ms: 0 };
         // A step that was cut off, and begins again after a resume, is the same one; what its sub-loop did stays.
-        let again = self.open.get(at).copied();
-        if let Some(again) = again.filter(|again| self.steps[*again].number == number) {
-            self.steps[again] = entered;
-            self.open.truncate(at + 1);
+        if let Some(again) = self.at(depth).filter(|step| step.number == number) {
+            *again = entered;
+            self.open.leave_inner(depth);
             return;
         }
-        self.open.truncate(at);
-        if self.steps.len() == MAX_STEPS {
-            self.is_cut = true;
-            return;
+        // Where there is no room for it, what follows in it is no other step's.
+        self.open.begin(depth, self.steps.len());
+        self.is_cut |= self.steps.len() == MAX_STEPS;
+        if !self.is_cut {
+            self.steps.push(entered);
         }
-        self.open.push(self.steps.len());
-        self.steps.push(entered);
     }
 
-    fn at(&mut self, depth: usize) -> Option<&mut TrailStep> {
-        let step = *self.open.get(depth)?;
+    fn at(&mut self, depth: u32) -> Option<&mut TrailStep> {
+        let step = *self.open.at(depth)?;
         self.steps.get_mut(step)
     }
 
-    fn set(&mut self, depth: usize, duration_ms: u64, word: &str) {
+    fn set(&mut self, depth: u32, duration_ms: u64, word: &str) {
         if let Some(step) = self.at(depth) {
             step.duration_ms = duration_ms;
         }
         self.say(depth, word);
     }
 
-    fn say(&mut self, depth: usize, word: &str) {
+    fn say(&mut self, depth: u32, word: &str) {
         let word = self.word(word);
         if let Some(step) = self.at(depth) {
             step.word = Some(word);

@@ -6,6 +6,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::engine::event::{Event, Stamped};
+use crate::engine::loop_stack::LoopStack;
 
 /// The number of a step: those of the steps that ran the sub-loops on the way to it, the outermost first, and its own.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -94,22 +95,19 @@ impl FromStr for StepNumber {
 /// Numbers the steps of a run while its events pass.
 #[derive(Clone, Debug, Default)]
 pub struct Numbering {
-    entered: Vec<u32>,
+    entered: LoopStack<u32>,
 }
 
 impl Numbering {
     /// Takes the next event; returns the step that it belongs to, if one was entered.
     pub fn event(&mut self, stamped: &Stamped) -> Option<StepNumber> {
-        let depth = usize::try_from(stamped.depth).unwrap_or(usize::MAX);
         if let Event::StateEnter { step, .. } = &stamped.event {
-            // A journal that somebody changed may begin in a sub-loop.
-            if depth > self.entered.len() {
+            if !self.entered.reaches(stamped.depth) {
                 return None;
             }
-            self.entered.truncate(depth);
-            self.entered.push(*step);
+            self.entered.begin(stamped.depth, *step);
         }
-        let (own, around) = self.entered.get(..=depth).unwrap_or(&self.entered).split_last()?;
+        let (own, around) = self.entered.path(stamped.depth).split_last()?;
         Some(StepNumber { around: around.to_vec(), own: *own })
     }
 }

@@ -9,6 +9,7 @@ use indexmap::IndexMap;
 use super::replay::{Find, KnownMachine};
 use crate::base::name::StateName;
 use crate::engine::event::{Event, LoopComplete, LoopStart, Stamped};
+use crate::engine::loop_stack::LoopStack;
 use crate::engine::outcome::TerminatedBy;
 use crate::engine::past::Past;
 use crate::engine::suppose::{Course, VerdictMoment, around};
@@ -19,9 +20,6 @@ use crate::report::numbers::{Numbering, StepNumber};
 
 /// How many verdicts are looked at, the last ones.
 pub const MOST: u64 = 200;
-
-/// Loops that run each other are followed so deep.
-const DEEPEST: usize = 32;
 
 /// Which verdicts are looked at.
 #[derive(Clone, Debug)]
@@ -50,7 +48,7 @@ pub struct Suppositions<'f> {
     find: &'f mut Find<'f>,
     looked: ExaminedVerdicts,
     numbering: Numbering,
-    levels: Vec<RejudgedLoop>,
+    levels: LoopStack<RejudgedLoop>,
     verdicts: u64,
     flips: Vec<Flip>,
     /// How the run ended.
@@ -66,7 +64,7 @@ impl<'f> Suppositions<'f> {
             find,
             looked,
             numbering: Numbering::default(),
-            levels: Vec::new(),
+            levels: LoopStack::default(),
             verdicts: 0,
             flips: Vec::new(),
             end: None,
@@ -76,10 +74,7 @@ impl<'f> Suppositions<'f> {
 
     /// Takes the next event of the journal.
     pub fn event(&mut self, stamped: &Stamped) {
-        let depth = stamped.depth as usize;
-        if depth >= DEEPEST {
-            return;
-        }
+        let depth = stamped.depth;
         let number = self.numbering.event(stamped);
         if let Event::LoopStart(start) = &stamped.event {
             self.begin(start, depth, stamped.at);
@@ -113,20 +108,19 @@ impl<'f> Suppositions<'f> {
         Otherwise { flips, earlier, unknown: self.unknown }
     }
 
-    fn begin(&mut self, start: &LoopStart, depth: usize, at: Duration) {
-        // A loop within one that was passed over is not followed.
-        if depth > self.levels.len() {
+    fn begin(&mut self, start: &LoopStart, depth: u32, at: Duration) {
+        if !self.levels.reaches(depth) {
             return;
         }
-        self.levels.truncate(depth);
-        let known = match depth.checked_sub(1).map(|above| &self.levels[above]) {
+        let around = self.levels.around(depth).next();
+        let known = match around {
             None => Ok(self.outermost.clone()),
             // The variables of the loop around it decide which loop is meant.
             Some(RejudgedLoop { past: Some(past), runs: Some(name), .. }) => {
                 (self.find)(name, past.start(), start)
             }
             // Why it is passed over is said already.
-            Some(_) => return self.levels.push(RejudgedLoop::passed_over(at)),
+            Some(_) => return self.levels.begin(depth, RejudgedLoop::passed_over(at)),
         };
         let level = match known {
             Ok(known) if known.digest == start.definition_sha256 => {
@@ -143,12 +137,12 @@ impl<'f> Suppositions<'f> {
                 RejudgedLoop::passed_over(at)
             }
         };
-        self.levels.push(level);
+        self.levels.begin(depth, level);
     }
 
     /// Returns the verdict that falls with this event, and what there was before.
-    fn moment(&mut self, depth: usize, event: &Event) -> Option<VerdictMoment> {
-        let level = self.levels.get_mut(depth)?;
+    fn moment(&mut self, depth: u32, event: &Event) -> Option<VerdictMoment> {
+        let level = self.levels.at_mut(depth)?;
         let (known, past) = (level.known.as_ref()?, level.past.as_ref()?);
         if let Event::ActionComplete(complete) = event {
             level.unjudged = VerdictMoment::unjudged(past, &known.machine, complete);
@@ -166,8 +160,9 @@ impl<'f> Suppositions<'f> {
         }
     }
 
-    fn suppose(&mut self, depth: usize, number: &StepNumber, moment: &VerdictMoment) {
-        let Some(machine) = self.levels[depth].known.as_ref().map(|known| Rc::clone(&known.machine)) else {
+    fn suppose(&mut self, depth: u32, number: &StepNumber, moment: &VerdictMoment) {
+        let known = self.levels.at(depth).and_then(|level| level.known.as_ref());
+        let Some(machine) = known.map(|known| Rc::clone(&known.machine)) else {
             return;
         };
         let others = moment.otherwise(&machine);
@@ -186,8 +181,8 @@ impl<'f> Suppositions<'f> {
     }
 
     /// Follows the end of a sub-loop into the loops around it.
-    fn outward(&self, depth: usize, mut course: Course) -> Option<Course> {
-        for level in self.levels[..depth].iter().rev() {
+    fn outward(&self, depth: u32, mut course: Course) -> Option<Course> {
+        for level in self.levels.around(depth) {
             // Only an end leads outwards; a state that is entered stays within its loop.
             let Course::Ends(end) = &course else { return Some(course) };
             course = around(level.past.as_ref()?, &level.known.as_ref()?.machine, end)?;
@@ -195,7 +190,7 @@ impl<'f> Suppositions<'f> {
         Some(course)
     }
 
-    fn take(&mut self, depth: usize, stamped: &Stamped) {
+    fn take(&mut self, depth: u32, stamped: &Stamped) {
         let (flips, event) = (self.flips.len(), &stamped.event);
         let is_resume = matches!(event, Event::LoopResume(_));
         let end = if let Event::LoopComplete(end) = event { Some(end) } else { None };
@@ -203,7 +198,7 @@ impl<'f> Suppositions<'f> {
         if depth == 0 && (is_resume || end.is_some()) {
             self.end = end.cloned();
         }
-        let Some(level) = self.levels.get_mut(depth) else { return };
+        let Some(level) = self.levels.at_mut(depth) else { return };
         if let (Some(known), Some(past)) = (&mut level.known, &mut level.past) {
             past.event(&known.machine, event, stamped.at.saturating_sub(level.began));
             if is_resume && past.start().definition_sha256 != known.digest {
@@ -219,7 +214,7 @@ impl<'f> Suppositions<'f> {
             (level.visit, level.unjudged) = (flips, None);
         } else if let Event::Route { .. } = event {
             // The state is left, and with it whatever loop it ran.
-            self.levels.truncate(depth + 1);
+            self.levels.leave_inner(depth);
         } else if end.is_some_and(|end| {
             matches!(
                 end.terminated_by,

@@ -11,6 +11,7 @@ use crate::base::explanation::Explanation;
 use crate::base::name::StateName;
 use crate::base::time::Timestamp;
 use crate::engine::event::{Event, LoopStart, Stamped};
+use crate::engine::loop_stack::LoopStack;
 use crate::engine::past::{Past, Standing};
 use crate::engine::run::placed::Placement;
 use crate::evaluate::observation::{StoredText, Stream};
@@ -52,7 +53,7 @@ pub enum ReplayError {
 pub struct Replay<'f> {
     outermost: KnownMachine,
     find: &'f mut Find<'f>,
-    levels: Vec<LeftLoop>,
+    levels: LoopStack<LeftLoop>,
     changed: Vec<String>,
     placement: Option<Placement>,
 }
@@ -83,7 +84,7 @@ struct Runs {
 impl<'f> Replay<'f> {
     /// Begins with the machine of the run itself.
     pub fn new(outermost: KnownMachine, find: &'f mut Find<'f>) -> Self {
-        Self { outermost, find, levels: Vec::new(), changed: Vec::new(), placement: None }
+        Self { outermost, find, levels: LoopStack::default(), changed: Vec::new(), placement: None }
     }
 
     /// Begins where the run began that was placed in the middle, if it was.
@@ -95,20 +96,19 @@ impl<'f> Replay<'f> {
     /// Takes the next event of the journal.
     pub fn event(&mut self, stamped: Stamped) -> Result<(), ReplayError> {
         let Stamped { ts, seq, at, depth, event, .. } = stamped;
-        let depth = depth as usize;
         if let Event::LoopStart(start) = event {
             return self.begin(start, depth, ts, seq, at);
         }
-        let below = (depth + 1).min(self.levels.len());
-        let (outer, inner) = self.levels.split_at_mut(below);
-        let Some(level) = outer.get_mut(depth) else { return Err(ReplayError::Nowhere { seq }) };
+        let Some((level, inner)) = self.levels.with_inner(depth) else {
+            return Err(ReplayError::Nowhere { seq });
+        };
         let event = if let Event::ActionComplete(complete) = event {
             // The number of the event names the files that hold its longer streams.
             Event::ActionComplete(complete.numbered(seq))
         } else if let Event::SubLoopComplete(mut complete) = event {
             let gives_back = level.runs.as_ref().is_some_and(|runs| runs.given.gives_back());
             // What a sub-loop gave back is not written; its own events say it.
-            if let (Some(inner), Some(_)) = (inner.first(), complete.outcome) {
+            if let (Some(inner), Some(_)) = (inner, complete.outcome) {
                 inner.past.tell(&mut complete, gives_back);
             }
             Event::SubLoopComplete(complete)
@@ -121,7 +121,7 @@ impl<'f> Replay<'f> {
         level.take(&event, at);
         if matches!(event, Event::Route { .. }) {
             // The state is left, and with it whatever loop it ran.
-            self.levels.truncate(depth + 1);
+            self.levels.leave_inner(depth);
         }
         Ok(())
     }
@@ -129,42 +129,32 @@ impl<'f> Replay<'f> {
     fn begin(
         &mut self,
         start: LoopStart,
-        depth: usize,
+        depth: u32,
         ts: Timestamp,
         seq: u64,
         at: Duration,
     ) -> Result<(), ReplayError> {
-        let around = depth.checked_sub(1).map(|above| self.levels.get(above));
-        let (known, captured, step, name) = match around {
-            None => (self.outermost.clone(), IndexMap::new(), 0, String::new()),
-            Some(Some(LeftLoop { past, runs: Some(runs), .. })) => {
+        let (known, captured, step, name) = match self.levels.around(depth).next() {
+            None if depth == 0 => (self.outermost.clone(), IndexMap::new(), 0, String::new()),
+            Some(LeftLoop { past, runs: Some(runs), .. }) => {
                 let known = (self.find)(&runs.name, past.start(), &start);
                 let known = known.map_err(|why| ReplayError::SubLoop { name: runs.name.clone(), why })?;
                 let captured =
                     if runs.given.sees_around() { past.run().captured().clone() } else { IndexMap::new() };
                 (known, captured, past.run().step(), runs.name.clone())
             }
-            Some(_) => return Err(ReplayError::Nowhere { seq }),
+            _ => return Err(ReplayError::Nowhere { seq }),
         };
         // Named once, however often it was run.
         if depth > 0 && start.definition_sha256 != known.digest && !self.changed.contains(&name) {
             self.changed.push(name.clone());
         }
-        // A loop begins anew: what was below it is left.
-        self.levels.truncate(depth);
         let mut past = Past::new(&known.machine, start, captured);
         if let Some(placement) = self.placement.take() {
             past.place_at(&known.machine, placement);
         }
-        self.levels.push(LeftLoop {
-            machine: known.machine,
-            past,
-            at: ts,
-            step,
-            name,
-            began: at,
-            runs: None,
-        });
+        let begun = LeftLoop { machine: known.machine, past, at: ts, step, name, began: at, runs: None };
+        self.levels.begin(depth, begun);
         Ok(())
     }
 
@@ -178,7 +168,7 @@ impl<'f> Replay<'f> {
     where
         R: FnMut(StoredText, Stream) -> io::Result<std::sync::Arc<String>>,
     {
-        let mut levels = VecDeque::from(self.levels);
+        let mut levels = VecDeque::from(self.levels.into_levels());
         for level in &mut levels {
             // Only at the end, as later events replace most of what is stored.
             level.past.restore(&mut read)?;

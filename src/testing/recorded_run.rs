@@ -10,6 +10,7 @@ use super::mock::Interruption;
 use super::virtual_tree::TreeEffects;
 use crate::base::explanation::Explanation;
 use crate::engine::event::{Event, LoopComplete, LoopStart, Stamped, TreeState};
+use crate::engine::loop_stack::LoopStack;
 use crate::engine::outcome::Signal;
 use crate::engine::request::{AskRequest, SubLoopRequest};
 use crate::evaluate::model::{ModelAnswer, Usage};
@@ -73,7 +74,7 @@ impl RecordedRun {
     /// Reads the events of a run; none where it did not begin.
     pub fn of(events: &[Stamped]) -> Option<Self> {
         let Event::LoopStart(start) = &events.first()?.event else { return None };
-        let mut reading = RunReading { states: Vec::new(), works: Vec::new(), open: None, last: Vec::new() };
+        let mut reading = RunReading::default();
         let (mut end, mut signals, mut resumes) = (None, Vec::new(), 0);
         for stamped in events {
             reading.take(stamped);
@@ -98,28 +99,29 @@ impl RecordedRun {
 }
 
 /// A journal that is being read.
+#[derive(Default)]
 struct RunReading {
-    /// The state that each loop is in.
-    states: Vec<String>,
+    loops: LoopStack<ReadState>,
     works: Vec<RecordedWork>,
     /// The work that goes on.
     open: Option<usize>,
-    /// The last work of each loop.
-    last: Vec<Option<usize>>,
+}
+
+/// The state that a loop is in.
+struct ReadState {
+    name: String,
+    /// Its last work.
+    last: Option<usize>,
 }
 
 impl RunReading {
     fn take(&mut self, stamped: &Stamped) {
-        let depth = stamped.depth as usize;
+        let depth = stamped.depth;
         if let Event::StateEnter { state, .. } = &stamped.event {
-            self.states.truncate(depth);
-            self.states.resize(depth, String::new());
-            self.states.push(state.to_string());
-            self.last.truncate(depth);
-            self.last.resize(depth + 1, None);
+            self.loops.begin(depth, ReadState { name: state.to_string(), last: None });
         } else if let Event::ActionStart { state, action, .. } = &stamped.event {
-            let around = self.states.iter().take(depth).cloned();
-            let key = around.chain([state.to_string()]).collect::<Vec<_>>().join("/");
+            let around = self.loops.levels().iter().take(depth as usize).map(|around| around.name.as_str());
+            let key = around.chain([state.as_str()]).collect::<Vec<_>>().join("/");
             self.begin(depth, key, action.clone(), stamped);
         } else if let Event::ActionComplete(complete) = &stamped.event {
             if let Some(work) = self.open.take().and_then(|at| self.works.get_mut(at)) {
@@ -135,8 +137,7 @@ impl RunReading {
                 work.reply = error.clone().map(|why| Err(Explanation::new(why)));
             }
         } else if let Event::Evaluate { verdict, confidence, details, tree, .. } = &stamped.event {
-            let Some(work) = self.last.get(depth).copied().flatten().and_then(|at| self.works.get_mut(at))
-            else {
+            let Some(work) = self.last(depth).and_then(|at| self.works.get_mut(at)) else {
                 return;
             };
             work.verdict = Some(verdict.to_string());
@@ -152,7 +153,12 @@ impl RunReading {
         }
     }
 
-    fn begin(&mut self, depth: usize, key: String, text: String, stamped: &Stamped) {
+    /// Returns the last work of the state that a loop is in.
+    fn last(&self, depth: u32) -> Option<usize> {
+        self.loops.at(depth)?.last
+    }
+
+    fn begin(&mut self, depth: u32, key: String, text: String, stamped: &Stamped) {
         let at = self.works.len();
         self.works.push(RecordedWork {
             key,
@@ -165,16 +171,18 @@ impl RunReading {
             at: stamped.ts.to_string(),
         });
         self.open = Some(at);
-        self.last.resize(self.last.len().max(depth + 1), None);
-        self.last[depth] = Some(at);
+        if let Some(state) = self.loops.at_mut(depth) {
+            state.last = Some(at);
+        }
     }
 
     /// Returns the work that a judge is asked about: that of the state, or none but the question itself.
-    fn current(&mut self, depth: usize, stamped: &Stamped) -> usize {
-        if let Some(at) = self.last.get(depth).copied().flatten() {
+    fn current(&mut self, depth: u32, stamped: &Stamped) -> usize {
+        if let Some(at) = self.last(depth) {
             return at;
         }
-        let key = self.states.iter().take(depth + 1).cloned().collect::<Vec<_>>().join("/");
+        let key =
+            self.loops.path(depth).iter().map(|state| state.name.as_str()).collect::<Vec<_>>().join("/");
         self.begin(depth, key, String::new(), stamped);
         self.open = None;
         self.works.len() - 1

@@ -4,14 +4,12 @@
 use std::sync::Arc;
 
 use crate::engine::event::{Event, HandoffReason, LoopComplete, Source, Stamped};
+use crate::engine::loop_stack::LoopStack;
 use crate::engine::outcome::{Outcome, TerminatedBy};
 use crate::evaluate::verdict::Observes;
 use crate::report::numbers::{Numbering, StepNumber};
 use crate::report::step::Step;
 use crate::report::step::tracker::Tracker;
-
-/// Loops that run each other are followed so deep; no run has more.
-const DEEPEST: usize = 32;
 
 /// A step of the run, and what the loop came to that it ran.
 #[derive(Clone, Debug)]
@@ -62,7 +60,7 @@ struct AskedStep {
 #[derive(Clone, Debug, Default)]
 pub struct Fold {
     numbering: Numbering,
-    levels: Vec<VisitedLoop>,
+    levels: LoopStack<VisitedLoop>,
     asked: Option<AskedStep>,
     verdicts: u64,
 }
@@ -80,25 +78,19 @@ impl Fold {
 
     /// Takes the next event.
     pub fn event(&mut self, stamped: &Stamped) {
-        let depth = stamped.depth as usize;
-        if depth >= DEEPEST {
-            return;
-        }
+        let depth = stamped.depth;
         self.verdicts += u64::from(is_verdict(&stamped.event));
         let number = self.numbering.event(stamped);
         if let Event::LoopStart(start) = &stamped.event {
-            if depth <= self.levels.len() {
-                self.levels.truncate(depth);
-                self.levels.push(VisitedLoop {
-                    loop_name: start.r#loop.to_string(),
-                    source: Arc::new(start.source.clone()),
-                    tracker: Tracker::at(stamped.depth),
-                    ..VisitedLoop::default()
-                });
-            }
-            return;
+            let begun = VisitedLoop {
+                loop_name: start.r#loop.to_string(),
+                source: Arc::new(start.source.clone()),
+                tracker: Tracker::at(depth),
+                ..VisitedLoop::default()
+            };
+            return self.levels.begin(depth, begun);
         }
-        let Some(level) = self.levels.get_mut(depth) else { return };
+        let Some(level) = self.levels.at_mut(depth) else { return };
         if let Event::LoopResume(resume) = &stamped.event {
             (level.end, level.saved) = (None, None);
             if let Some(source) = &resume.changes.source {
@@ -124,12 +116,12 @@ impl Fold {
         if let Event::LoopComplete(end) = &stamped.event {
             level.end = Some(end.clone());
             let account = Arc::new(level.account());
-            if let Some(around) = depth.checked_sub(1).and_then(|around| self.levels.get_mut(around)) {
+            if let Some(around) = depth.checked_sub(1).and_then(|around| self.levels.at_mut(around)) {
                 around.inner = Some(account);
             }
         } else if matches!(stamped.event, Event::Route { .. }) {
             // The state is left, and with it the loop that it ran.
-            self.levels.truncate(depth + 1);
+            self.levels.leave_inner(depth);
         }
     }
 
@@ -140,7 +132,7 @@ impl Fold {
 
     /// Returns what the run came to.
     pub(crate) fn account(&self) -> Option<LoopAccount> {
-        let (inner, outer) = self.levels.split_last()?;
+        let (inner, outer) = self.levels.levels().split_last()?;
         // Where the journal stops in the middle of a loop that a step ran, that is where it stops.
         let mut account = inner.account();
         for level in outer.iter().rev() {
@@ -154,7 +146,7 @@ impl Fold {
     pub(crate) fn found(&self) -> Option<(Arc<Visit>, Arc<Source>)> {
         let asked = self.asked.as_ref()?;
         let unfinished = || {
-            let level = self.levels.get(asked.number.depth())?;
+            let level = self.levels.levels().get(asked.number.depth())?;
             let visit = level.unfinished().filter(|visit| visit.number == asked.number)?;
             Some((Arc::new(visit), Arc::clone(&level.source)))
         };

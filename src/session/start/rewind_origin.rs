@@ -14,6 +14,7 @@ use crate::base::object::ObjectId;
 use crate::base::text::{listed, one_line, plural};
 use crate::base::time::Timestamp;
 use crate::engine::event::{Event, LoopStart, Parent, Stamped};
+use crate::engine::loop_stack::LoopStack;
 use crate::engine::run::Run;
 use crate::files::read;
 use crate::git::error::TreeError;
@@ -132,14 +133,14 @@ impl Origin {
     /// Names the steps from there on that ran an action which should run once: what a rewind does once more.
     pub(super) fn repeated(&self, cut: &Cut, prepared: &mut Prepared) -> Result<Repeated, Error> {
         let Prepared { machine, library, .. } = prepared;
-        let mut actions = Actions { machine, library, levels: Vec::new() };
+        let mut actions = Actions { machine, library, levels: LoopStack::default() };
         let (mut numbering, mut repeated) = (Numbering::default(), Repeated::default());
         self.read(|stamped| {
             let number = numbering.event(&stamped);
             actions.event(&stamped);
             if let (Event::ActionStart { state, .. }, Some(number)) = (&stamped.event, number)
                 && stamped.seq > cut.seq
-                && !actions.may_be_repeated(state, stamped.depth as usize)
+                && !actions.may_be_repeated(state, stamped.depth)
             {
                 repeated.add(&number, state);
             }
@@ -246,7 +247,7 @@ impl Repeated {
 struct Actions<'p> {
     machine: &'p Machine,
     library: &'p mut Library,
-    levels: Vec<RunningLoop>,
+    levels: LoopStack<RunningLoop>,
 }
 
 /// One of them.
@@ -269,19 +270,16 @@ enum FoundOrigin {
 
 impl Actions<'_> {
     fn event(&mut self, stamped: &Stamped) {
-        let depth = stamped.depth as usize;
         if let Event::LoopStart(start) = &stamped.event {
-            self.levels.truncate(depth);
-            let start = start.clone();
-            self.levels.push(RunningLoop {
-                start,
+            let begun = RunningLoop {
+                start: start.clone(),
                 state: None,
                 runs: String::new(),
                 machine: FoundOrigin::NotYet,
-            });
-            return;
+            };
+            return self.levels.begin(stamped.depth, begun);
         }
-        let Some(level) = self.levels.get_mut(depth) else { return };
+        let Some(level) = self.levels.at_mut(stamped.depth) else { return };
         if let Event::LoopResume(resume) = &stamped.event {
             level.start.change(resume);
         } else if let Event::StateEnter { state, .. } = &stamped.event {
@@ -292,28 +290,22 @@ impl Actions<'_> {
     }
 
     /// Tells whether the action of a state may run twice: because the state says so, or one that runs its loop.
-    fn may_be_repeated(&mut self, state: &StateName, depth: usize) -> bool {
+    fn may_be_repeated(&mut self, state: &StateName, depth: u32) -> bool {
         (0..=depth).any(|at| {
-            let here = if at == depth { Some(state.clone()) } else { self.state_at(at) };
+            let around = || self.levels.at(at).and_then(|level| level.state.clone());
+            let here = if at == depth { Some(state.clone()) } else { around() };
             here.is_some_and(|state| self.says_so(&state, at))
         })
     }
 
-    fn state_at(&self, depth: usize) -> Option<StateName> {
-        self.levels.get(depth)?.state.clone()
-    }
-
-    fn says_so(&mut self, state: &StateName, depth: usize) -> bool {
+    fn says_so(&mut self, state: &StateName, depth: u32) -> bool {
         let says = |machine: &Machine| match machine.find(state) {
             Some(Target::Step(id)) => machine.step(id).is_idempotent,
             Some(Target::End(id)) => machine.end(id).is_idempotent,
             None => false,
         };
-        if depth == 0 {
-            return says(self.machine);
-        }
-        let Some((outer, inner)) = self.levels.split_at_mut_checked(depth) else { return false };
-        let (Some(around), Some(level)) = (outer.last(), inner.first_mut()) else { return false };
+        let Some(outside) = depth.checked_sub(1) else { return says(self.machine) };
+        let Some((around, Some(level))) = self.levels.with_inner(outside) else { return false };
         if matches!(level.machine, FoundOrigin::NotYet) {
             let found = self.library.find(&around.runs, &around.start, &level.start.context);
             level.machine = found.map_or(FoundOrigin::Gone, |known| FoundOrigin::There(known.machine));
