@@ -44,7 +44,7 @@ use crate::report::{self, html};
 use crate::session::audience::Audience;
 use crate::session::context::Session;
 use crate::session::end::bundler::{Bundler, file_name};
-use crate::session::end::publication::{Publication, Stage, publisher};
+use crate::session::end::publication::{Ending, Publication, Stage, publisher};
 use crate::session::error::Error;
 use crate::session::options::{RunOptions, Storing};
 use crate::session::read::page_detail;
@@ -313,10 +313,7 @@ impl MergeResult<'_> {
         publication.has_pages_of(pages);
         let artifact = publication.artifact_name().to_owned();
         publication.begin(&run, name.as_str(), Stage::Over, session);
-        let published = publication.publish(&files, None, session);
-        for warning in &published.warnings {
-            session.talk.warning(warning);
-        }
+        publication.tell(Ending::Journaled { files: &files, unwritten: None }, session);
         self.write_rest(&directory, &files, session);
         self.tell(options, &directory, &artifact, session)
     }

@@ -26,6 +26,7 @@ use crate::files::replace::{replace, replace_with};
 use crate::files::{links, read};
 use crate::forge::github::artifacts::PREFIX;
 use crate::journal::files::RunFiles;
+use crate::journal::reader::ReadError;
 use crate::journal::{fault, reader};
 use crate::report::advice;
 use crate::report::annotations::{self, Annotation, AnnotationLevel, Checkout};
@@ -84,10 +85,48 @@ pub(crate) enum Stage {
     Over,
 }
 
+/// How a run ended, as far as its reports are concerned.
+pub(crate) enum Ending<'e> {
+    /// As its journal says, and the last event, where that could not be written to it.
+    Journaled { files: &'e RunFiles, unwritten: Option<&'e Stamped> },
+    /// Its process was killed after what its journal says.
+    Killed { files: &'e RunFiles },
+    /// It was not needed.
+    NotNeeded(NotRun),
+    /// It could not begin.
+    Unbegun(Unbegun),
+}
+
+impl Ending<'_> {
+    /// Folds what is known of it, with the reason if the journal cannot be read to its end.
+    fn digest(self) -> (Digest, Option<ReadError>) {
+        let read = |files: &RunFiles| {
+            let mut digest = Digest::default();
+            let read = reader::read(&files.journal(), |event| digest.event(&event));
+            if let Err(error) = &read {
+                digest.breaks_off(error.place());
+            }
+            (digest, read.err())
+        };
+        match self {
+            Self::Journaled { files, unwritten } => {
+                let (mut digest, incomplete) = read(files);
+                unwritten.iter().for_each(|event| digest.event(event));
+                (digest, incomplete)
+            }
+            Self::Killed { files } => {
+                let (mut digest, incomplete) = read(files);
+                digest.was_killed();
+                (digest, incomplete)
+            }
+            Self::NotNeeded(not_run) => (Digest::of_none(not_run), None),
+            Self::Unbegun(unbegun) => (Digest::of_unbegun(unbegun), None),
+        }
+    }
+}
+
 /// The result of publishing a run.
 pub(crate) struct Published {
-    /// Warnings about what could not be published.
-    pub(crate) warnings: Vec<String>,
     /// Whether the files were uploaded; absent if uploading was not asked for.
     pub(crate) uploaded: Option<bool>,
     /// Whether every report was written.
@@ -202,73 +241,41 @@ impl Publication {
         kept_nights::keep(&Digest::of([&began]), &self.directory(&self.running), &self.nights)
     }
 
-    /// Writes every format and informs the CI system. `unwritten` is the last event of the
-    /// run, if it could not be written to the journal.
-    pub(crate) fn publish(
-        self,
-        files: &RunFiles,
-        unwritten: Option<&Stamped>,
-        session: &Session<'_>,
-    ) -> Published {
-        let mut digest = Digest::default();
-        let read = reader::read(&files.journal(), |event| digest.event(&event));
-        if let Err(error) = &read {
-            digest.breaks_off(error.place());
-        }
-        if let Some(event) = unwritten {
-            digest.event(event);
-        }
-        let mut published = self.tell(digest, unwritten, files, session);
-        published.warnings.extend(read.err().map(|error| format!("the reports are incomplete: {error}")));
+    /// Tells how a run ended: writes every format, informs the CI system, and reports it at the commit. Says what could not
+    /// be told.
+    pub(crate) fn tell(self, ending: Ending<'_>, session: &Session<'_>) -> Published {
+        let (files, unwritten) = match &ending {
+            Ending::Journaled { files, unwritten } => ((*files).clone(), *unwritten),
+            Ending::Killed { files } => ((*files).clone(), None),
+            // Its reports go where those of archived runs are.
+            Ending::NotNeeded(_) | Ending::Unbegun(_) => (self.running.archived(), None),
+        };
+        let mut warnings = Vec::new();
+        let (digest, incomplete) = ending.digest();
+        let published = self.publish(digest, unwritten, &files, &mut warnings, session);
+        warnings.extend(incomplete.map(|error| format!("the reports are incomplete: {error}")));
+        warnings.iter().for_each(|warning| session.talk.warning(warning));
         published
     }
 
-    /// The same for a run whose process was killed.
-    pub(crate) fn publish_killed(self, files: &RunFiles, session: &Session<'_>) -> Published {
-        let mut digest = Digest::default();
-        let read = reader::read(&files.journal(), |event| digest.event(&event));
-        if let Err(error) = &read {
-            digest.breaks_off(error.place());
+    /// Tells how a run ended at the commit alone, and writes nothing.
+    pub(crate) fn tell_commit(mut self, unbegun: Unbegun, session: &Session<'_>) {
+        let Some(reporter) = self.reporter.take() else { return };
+        let report = FinalReport { digest: Digest::of_unbegun(unbegun), annotations: Vec::new() };
+        for warning in self.end(reporter, report, session) {
+            session.talk.warning(&warning);
         }
-        digest.was_killed();
-        let mut published = self.tell(digest, None, files, session);
-        published.warnings.extend(read.err().map(|error| format!("the reports are incomplete: {error}")));
-        published
     }
 
-    /// The same for a run that was not needed. Its reports go where those of archived runs are.
-    pub(crate) fn publish_none(self, not_run: NotRun, session: &Session<'_>) -> Vec<String> {
-        let files = self.running.archived();
-        self.tell(Digest::of_none(not_run), None, &files, session).warnings
-    }
-
-    /// The same for a run that could not begin.
-    pub(crate) fn publish_unbegun(
-        mut self,
-        unbegun: Unbegun,
-        options: &RunOptions,
-        session: &Session<'_>,
-    ) -> Vec<String> {
-        let files = self.running.archived();
-        self.begin(options, &unbegun.loop_name, Stage::Over, session);
-        self.tell(Digest::of_unbegun(unbegun), None, &files, session).warnings
-    }
-
-    /// Reports an end at the commit, and writes nothing.
-    pub(crate) fn tell_end(mut self, digest: Digest, session: &Session<'_>) -> Vec<String> {
-        let Some(reporter) = self.reporter.take() else { return Vec::new() };
-        self.end(reporter, FinalReport { digest, annotations: Vec::new() }, session)
-    }
-
-    /// Writes and tells it all. An event that could not be written comes beside the digest that has it.
-    fn tell(
+    /// Writes and says it all. An event that could not be written comes beside the digest that has it.
+    fn publish(
         mut self,
         mut digest: Digest,
         unwritten: Option<&Stamped>,
         files: &RunFiles,
+        warnings: &mut Vec<String>,
         session: &Session<'_>,
     ) -> Published {
-        let mut warnings = Vec::new();
         let directory = self.directory(files);
         digest.places = self.places(&directory);
         digest.reader = self.reader.clone();
@@ -325,7 +332,7 @@ impl Publication {
         for error in failed {
             warnings.push(format!("cannot give {} all results: {error}", self.provider.name()));
         }
-        let stored_by_us = self.store(&directory, &mut warnings, session);
+        let stored_by_us = self.store(&directory, warnings, session);
         match &stored_by_us {
             Some(Ok(())) => {
                 digest.places = stored;
@@ -359,7 +366,7 @@ impl Publication {
             warnings.extend(self.end(reporter, FinalReport { digest, annotations: all }, session));
         }
         let uploaded = stored_by_us.map(|stored| stored.is_ok());
-        Published { warnings, uploaded, is_whole, more, reader, news }
+        Published { uploaded, is_whole, more, reader, news }
     }
 
     /// Returns the output by which a later step of the action knows that it has to upload the reports, and as what.

@@ -8,7 +8,7 @@ use super::bundler::Bundler;
 use super::kept_reuse::{self, EndedReuse};
 use super::next_run::{UNSTORED, dispatch, subject};
 use super::notify::NoticeSender;
-use super::publication::{self, Publication, Stage, publisher};
+use super::publication::{self, Ending, Publication, Stage, publisher};
 use super::run_guard::Watchman;
 use super::whereabouts::reader;
 use super::{finish, successor};
@@ -318,13 +318,11 @@ impl RunEnd<'_> {
         let files = archived(files, &complete, session);
         // Even after the journal failed: the reports show the run as far as it was written.
         let unwritten = lost.as_ref().and_then(|lost| lost.unwritten.as_ref());
-        let published = publication.map(|publication| publication.publish(&files, unwritten, session));
+        let ending = Ending::Journaled { files: &files, unwritten };
+        let published = publication.map(|publication| publication.tell(ending, session));
         // Everybody who has to know how it ended does.
         drop(watchman);
         left_behind::forget(&files);
-        for warning in published.iter().flat_map(|published| &published.warnings) {
-            session.talk.warning(warning);
-        }
         if published.as_ref().is_none_or(|published| published.is_whole) {
             finish::end(&files);
         }

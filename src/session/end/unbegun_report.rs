@@ -3,13 +3,12 @@
 
 use std::path::Path;
 
-use super::publication::{Publication, Stage, publisher};
+use super::publication::{Ending, Publication, Stage, publisher};
 use crate::base::name::{InstanceName, LoopName};
 use crate::ci::reported::ReportOptions;
 use crate::definition::load::{self, DIRECTORY, LoadError, Located};
 use crate::journal::files::RunFiles;
 use crate::process::clock::Clock;
-use crate::report::digest::Digest;
 use crate::report::unbegun_run::{Hindrance, Mistake, Unbegun};
 use crate::session::context::Session;
 use crate::session::error::{Error, Kind};
@@ -37,7 +36,8 @@ impl Session<'_> {
             options.report_dir = None;
         }
         let files = RunFiles::fresh(&root.join(DIRECTORY), loop_name, Clock::start().now());
-        let publication = Publication::new(&options, provider, root, loop_name, &files, None, self);
+        let mut publication = Publication::new(&options, provider, root, loop_name, &files, None, self);
+        publication.begin(&options, loop_name.as_str(), Stage::Over, self);
         let unbegun = Unbegun {
             loop_name: loop_name.to_string(),
             file: about.file,
@@ -47,9 +47,7 @@ impl Session<'_> {
             help: error.hint().map(|hint| self.redactor.text(hint).into_owned()),
             mistakes: error.mistakes().iter().map(|mistake| self.redacted(mistake)).collect(),
         };
-        for warning in publication.publish_unbegun(unbegun, &options, self) {
-            self.talk.warning(&warning);
-        }
+        publication.tell(Ending::Unbegun(unbegun), self);
     }
 
     /// Says at the commit that a run was killed in its container. Whatever is said is known from the job: the container may
@@ -81,9 +79,7 @@ impl Session<'_> {
             help: None,
             mistakes: Vec::new(),
         };
-        for warning in publication.tell_end(Digest::of_unbegun(killed), self) {
-            self.talk.warning(&warning);
-        }
+        publication.tell_commit(killed, self);
     }
 
     /// Tells whether a text holds a secret.

@@ -29,7 +29,7 @@ use crate::session::audience::Audience;
 use crate::session::context::Session;
 use crate::session::criteria;
 use crate::session::end::kept_nights::EarlierNights;
-use crate::session::end::publication::{Publication, Stage, publisher};
+use crate::session::end::publication::{Ending, Publication, Stage, publisher};
 use crate::session::end::ready::{Launch, Ready, StartPosition, sinks};
 use crate::session::end::{bundler, kept_nights};
 use crate::session::error::Error;
@@ -433,9 +433,7 @@ impl SkippedRun<'_> {
         let root = prepared.located.root.as_path();
         let mut publication = Publication::new(&options, provider, root, name, &files, None, session);
         publication.begin(&options, name.as_str(), Stage::Beginning, session);
-        for warning in publication.publish_none(not_run, session) {
-            session.talk.warning(&warning);
-        }
+        publication.tell(Ending::NotNeeded(not_run), session);
     }
 }
 
