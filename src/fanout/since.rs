@@ -7,10 +7,10 @@ use crate::base::own::is_own;
 use crate::base::territory::ScopePath;
 use crate::git::call::Call;
 use crate::git::error::GitError;
+use crate::git::unwatched::UnwatchedPaths;
 use crate::session::error::Error;
 use crate::session::git::changed;
 use crate::session::start::changed_since::{Base, LoopRepository, committed_since, uncommitted};
-use crate::session::start::unwatched::UnwatchedPaths;
 
 /// What changed since a commit.
 pub(super) struct ChangesSinceCommit {

@@ -10,3 +10,4 @@ pub(crate) mod raw_diff;
 pub mod repository_paths;
 pub mod runner;
 pub(crate) mod status;
+pub(crate) mod unwatched;

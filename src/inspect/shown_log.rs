@@ -17,12 +17,12 @@ use crate::report::console::Verbosity;
 use crate::report::numbers::{Numbering, StepNumber};
 use crate::report::reading_place::{Reader, RunDownload};
 use crate::report::{OutputLine, Sink, Stream, log_file};
+use crate::run::printed_log::PrintedLog;
 use crate::session::audience::Audience;
 use crate::session::context::Session;
 use crate::session::end::whereabouts::reader;
 use crate::session::error::Error;
 use crate::session::options::RunOptions;
-use crate::session::read::printed::PrintedLog;
 use crate::session::read::run_ref::RunRef;
 use crate::session::start::incoming::unusable;
 

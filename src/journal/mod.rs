@@ -1,5 +1,6 @@
 //! Makes events durable: each is written before anything follows from it, so that a killed run can be resumed.
 
+pub(crate) mod awaiting;
 pub mod claim;
 pub mod fault;
 pub mod files;

@@ -30,6 +30,7 @@ mod mcp_servers;
 pub mod measure;
 mod normal;
 pub mod other_verdicts;
+pub(crate) mod printed_log;
 pub mod projection;
 mod put_back;
 mod query_process;

@@ -11,13 +11,13 @@ use crate::base::time::{Timestamp, human};
 use crate::board::Board;
 use crate::cli::output::Output;
 use crate::engine::execution;
+use crate::journal::awaiting::awaiting;
 use crate::journal::claim::ClaimStanding;
 use crate::journal::known::{KnownRun, RunStatus, state_now, state_problem};
 use crate::journal::reader;
 use crate::report::board_work::BoardWork;
 use crate::report::digest::Digest;
 use crate::report::stages;
-use crate::session::read::awaiting::awaiting;
 
 /// The most tasks that are listed.
 const MAX_TASKS: usize = 100;

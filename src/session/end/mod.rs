@@ -12,7 +12,6 @@ mod notify;
 pub mod publication;
 pub mod ready;
 pub mod run_guard;
-pub mod successor;
 pub mod unbegun_report;
 pub mod upload;
 pub mod whereabouts;

@@ -5,13 +5,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::bundler::Bundler;
+use super::finish;
 use super::kept_reuse::{self, EndedReuse};
-use super::next_run::{UNSTORED, dispatch, subject};
+use super::next_run::{UNSTORED, dispatch, spawn_session, subject};
 use super::notify::NoticeSender;
 use super::publication::{self, Ending, Publication, Stage, publisher};
 use super::run_guard::Watchman;
 use super::whereabouts::reader;
-use super::{finish, successor};
 use crate::base::advised_command;
 use crate::base::name::LoopName;
 use crate::base::territory::Territory;
@@ -357,7 +357,7 @@ impl RunEnd<'_> {
                 let subject = subject(name.as_str(), files.instance(), key.as_ref(), session);
                 dispatch(provider, &wanted, &subject, link, session);
             }
-            successor::spawn(handoff.as_ref(), host, &files, session);
+            spawn_session(handoff.as_ref(), host, &files, session);
         }
         // After everything else: it takes time and decides nothing.
         if let Some(news) = news {

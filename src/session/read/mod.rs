@@ -1,14 +1,12 @@
 //! Reads runs that are there: which there are, and what each of them did.
 
 pub(crate) mod asked_flips;
-pub(crate) mod awaiting;
 pub(crate) mod branch_approvers;
 pub mod choose;
 pub mod fetch;
 pub(crate) mod job_server;
 pub mod listed_runs;
 pub(crate) mod page_detail;
-pub(crate) mod printed;
 pub mod refolded;
 pub(crate) mod run_ref;
 pub(crate) mod run_snapshots;

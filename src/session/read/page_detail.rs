@@ -4,7 +4,6 @@
 use std::path::Path;
 
 use super::asked_flips::{self, Subject};
-use super::printed::PrintedLog;
 use super::run_snapshots::DiffLimits;
 use crate::bundle::opened::OpenedBundle;
 use crate::engine::event::Stamped;
@@ -14,6 +13,7 @@ use crate::report::detail::{Detail, Printed as PrintedTails, TailOfLines};
 use crate::report::digest::Digest;
 use crate::report::graph::Graph;
 use crate::report::{Stream, log_file};
+use crate::run::printed_log::PrintedLog;
 use crate::session::context::Session;
 
 /// How much of what steps changed is shown.

@@ -15,6 +15,7 @@ use crate::forge::github::workflow_event::{WorkflowEvent, is_sha, short};
 use crate::git::call::Call;
 use crate::git::error::TreeError;
 use crate::git::runner::Git;
+use crate::git::unwatched::UnwatchedPaths;
 use crate::report::digest::NotRun;
 use crate::session::context::Session;
 use crate::session::error::Error;
@@ -22,7 +23,6 @@ use crate::session::git;
 use crate::session::git::changed;
 use crate::session::prepare::claim;
 use crate::session::prepare::prepared::Prepared;
-use crate::session::start::unwatched::UnwatchedPaths;
 
 /// The value of `--changed-since` that stands for the base of the event.
 const AUTO: &str = "auto";

@@ -11,5 +11,4 @@ pub mod resume;
 mod rewind_origin;
 pub mod rewound_run;
 mod start_tree;
-pub(crate) mod unwatched;
 pub(crate) mod whole_tree;
