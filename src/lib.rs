@@ -14,6 +14,9 @@
 //!    ├── deliver    what is brought to people of a run, and whether
 //!    ├── steering   people steer runs from a pull request
 //!    └── session    a run from the name of its loop to its reports
+//!         ├── lock      scopes of runs, where several machines could work on them
+//!         ├── repository  git in the directories of a session: working trees, scratch repositories
+//!         ├── context   what a session works with: environment, options, errors, whom it tells
 //!         ├── ci        providers: log, detection, status, check, comment
 //!         ├── bundle    a run in one file
 //!         ├── forge     servers that keep repositories
@@ -111,6 +114,7 @@ mod broker;
 mod bundle;
 mod ci;
 mod cli;
+mod context;
 mod criteria;
 mod definition;
 mod deliver;
@@ -128,10 +132,12 @@ mod inspect;
 mod journal;
 mod judges;
 mod lease;
+mod lock;
 mod machine;
 mod people;
 mod process;
 mod report;
+mod repository;
 mod reuse;
 mod run;
 mod sandbox;
@@ -150,6 +156,13 @@ pub use ci::chain::ChainLink;
 pub use ci::reported::ReportOptions;
 /// Runs the program: arguments without the program's name first.
 pub use cli::main as run_command_line;
+pub use context::Session;
+pub use context::audience::Audience;
+pub use context::environment::Environment;
+pub use context::error::{Error, Kind};
+pub use context::interrupts::{StopBy, StopHandle, Stopped};
+pub use context::options::{BeginOptions, LlmOptions, ResumeOptions, RunOptions, Upload, Which};
+pub use context::talk::{Findings, Silence, Talk, Watched};
 pub use definition::load::Located;
 pub use definition::source_text::Sources;
 pub use engine::event::{Event, LoopComplete, Stamped};
@@ -161,18 +174,11 @@ pub use report::formats::{FORMATS, ReportFormat};
 pub use report::{OutputLine, Sink};
 pub use run::recording::Mode;
 pub use run::{Helper, serve as answer_query};
-pub use session::audience::Audience;
-pub use session::context::Session;
 pub use session::end::ready::{EndedRun, Ready};
-pub use session::environment::Environment;
-pub use session::error::{Error, Kind};
-pub use session::interrupts::{StopBy, StopHandle, Stopped};
-pub use session::options::{BeginOptions, LlmOptions, ResumeOptions, RunOptions, Upload, Which};
 pub use session::prepare::loop_check::{Checked, Checker};
 pub use session::prepare::prepared::Prepared;
 pub use session::start::begin::{Begun, BoundLoop, SkippedRun};
 pub use session::start::resume::Resumption;
-pub use session::talk::{Findings, Silence, Talk, Watched};
 
 /// What our own tests, benchmarks and fuzz targets look at. Nothing here is promised.
 #[cfg(feature = "internals")]

@@ -14,14 +14,14 @@ use tokio::process::{Child, Command};
 use crate::base::advised_command;
 use crate::cli::exit;
 use crate::cli::output::Output;
+use crate::context::Session;
+use crate::context::environment::{DETACHED, Environment};
+use crate::context::error::{Error, Kind};
+use crate::context::interrupts::Interrupts;
+use crate::context::talk::Watched;
 use crate::engine::event::Stamped;
 use crate::process::signal::{Cancel, EndRequest, EndSignal, StopAsker};
 use crate::report::Sink;
-use crate::session::context::Session;
-use crate::session::environment::{DETACHED, Environment};
-use crate::session::error::{Error, Kind};
-use crate::session::interrupts::Interrupts;
-use crate::session::talk::Watched;
 
 /// The message of the process in the background when its first event is written.
 #[derive(Debug, Serialize, Deserialize)]

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use crate::session::error::{Error, Kind};
+use crate::context::error::{Error, Kind};
 
 /// Nothing was run: wrong usage, an invalid loop file, or a refusal.
 pub(super) const INVALID: u8 = 2;

@@ -10,16 +10,16 @@ use crate::base::time::parse_duration;
 use crate::ci::chain::ChainLink;
 use crate::ci::reported::ReportOptions;
 use crate::ci::{Provider, is_ci};
+use crate::context::audience::Audience;
+use crate::context::environment::Environment;
+use crate::context::error::Error;
+use crate::context::options::{KeyOption, LlmOptions, LockOptions, RunOptions, Storing, Upload};
 use crate::files::read;
 use crate::forge::github::workflow_event::is_sha;
 use crate::machine::notified::is_address;
 use crate::machine::{BrokerUse, Budget, OnHandoff};
 use crate::report::console::Verbosity;
 use crate::run::recording::Mode;
-use crate::session::audience::Audience;
-use crate::session::environment::Environment;
-use crate::session::error::Error;
-use crate::session::options::{KeyOption, LlmOptions, LockOptions, RunOptions, Storing, Upload};
 
 /// When to use colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

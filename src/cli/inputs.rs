@@ -7,10 +7,10 @@ use clap::ValueEnum as _;
 use super::flags::{self, ChainFlags, CommitFlags, GoOn, LockedBy, RunFlags, UploadFlags};
 use crate::base::text::listed;
 use crate::base::time::parse_duration;
+use crate::context::environment::Environment;
+use crate::context::error::Error;
 use crate::forge::github::results::is_offered;
 use crate::machine::OnChange;
-use crate::session::environment::Environment;
-use crate::session::error::Error;
 
 /// How much of the action this step does.
 #[derive(Clone, Copy, PartialEq, Eq)]

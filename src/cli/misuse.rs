@@ -7,8 +7,8 @@ use clap::Parser as _;
 use super::args::{Args, Command};
 use super::exit;
 use super::flags::{self, RunFlags};
-use crate::session::context::Session;
-use crate::session::error::Error;
+use crate::context::Session;
+use crate::context::error::Error;
 
 /// Options with a value that say where a run is reported.
 const WITH_VALUE: [&str; 3] = ["--report-dir", "--status-context", "--sha"];

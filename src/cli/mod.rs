@@ -28,11 +28,11 @@ use clap::CommandFactory as _;
 use clap::error::{ContextKind, ContextValue};
 use output::Output;
 
+use crate::context::Session;
+use crate::context::environment::Environment;
+use crate::context::error::Error;
+use crate::context::interrupts::StopBy;
 use crate::files::transient;
-use crate::session::context::Session;
-use crate::session::environment::Environment;
-use crate::session::error::Error;
-use crate::session::interrupts::StopBy;
 
 /// Runs the program: arguments without the program's name first.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {

@@ -11,16 +11,16 @@ use crate::base::redact::Redactor;
 use crate::base::text::{screen, screen_drawn, screen_json};
 use crate::ci::Provider;
 use crate::ci::harmless::{HarmlessLines, Syntax, harmless};
+use crate::context::audience::Audience;
+use crate::context::environment::Environment;
+use crate::context::error::Error;
+use crate::context::talk::{Findings, Talk, Watched};
 use crate::definition::render;
 use crate::engine::event::Shown;
 use crate::inspect::shown_log::Part;
 use crate::report::Sink;
 use crate::report::ci_log::CiLog;
 use crate::report::console::{Console, ConsoleOptions, Verbosity};
-use crate::session::audience::Audience;
-use crate::session::environment::Environment;
-use crate::session::error::Error;
-use crate::session::talk::{Findings, Talk, Watched};
 
 /// Standard output and standard error, and what they can show.
 #[derive(Debug)]

@@ -6,8 +6,8 @@ use std::path::Path;
 use super::args::commands;
 use super::predecessor;
 use crate::base::diagnostic::nearest;
+use crate::context::error::Error;
 use crate::definition::load::{self, LoadError};
-use crate::session::error::Error;
 
 /// A word that is neither a command nor a loop.
 pub(super) struct UnknownWord {

@@ -3,10 +3,10 @@
 use super::background;
 use super::output::Output;
 use crate::ci::Provider;
+use crate::context::audience::Audience;
+use crate::context::talk::{Findings, Talk, Watched};
 use crate::report::Sink;
 use crate::report::console::Verbosity;
-use crate::session::audience::Audience;
-use crate::session::talk::{Findings, Talk, Watched};
 
 /// The output of a command that shows a run.
 pub(super) struct Terminal<'a> {

@@ -1,9 +1,9 @@
 //! Reports errors of commands that run loops in the same places as runs, where somebody asked for reports.
 
 use super::exit;
-use crate::session::context::Session;
-use crate::session::error::Error;
-use crate::session::options::RunOptions;
+use crate::context::Session;
+use crate::context::error::Error;
+use crate::context::options::RunOptions;
 
 /// Returns the result; reports an error first, as that of a run that could not begin. `name` is the loop or run, as
 /// the caller named it.

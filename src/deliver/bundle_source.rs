@@ -4,15 +4,15 @@ use std::path::Path;
 
 use crate::bundle::merged::bundle_of;
 use crate::bundle::opened::OpenedBundle;
+use crate::context::Session;
+use crate::context::error::{Error, Kind};
 use crate::files::transient;
 use crate::forge::github::artifacts::RunsMeant;
 use crate::forge::github::other_run::OtherRun;
 use crate::forge::github::workflow_job::WorkflowJob;
 use crate::journal::known::{KnownRun, RunStatus};
-use crate::session::context::Session;
 use crate::session::end::bundler::{Bundler, file_name};
 use crate::session::end::finish;
-use crate::session::error::{Error, Kind};
 use crate::session::read::fetch::{ArtifactRequest, Local, artifact};
 use crate::session::read::run_ref::RunRef;
 use crate::session::start::incoming::unusable;

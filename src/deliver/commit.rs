@@ -7,13 +7,13 @@ use super::servers::DeliveryServer;
 use super::texts::Texts;
 use super::way::{Brought, DeliverOptions};
 use crate::base::object::ObjectId;
+use crate::context::Session;
 use crate::forge::forge_trait::{Checks, Forge, NewCommit, PullState, RefMove};
 use crate::forge::github::pull_head::PullHead;
 use crate::forge::message;
 use crate::forge::names::StickyNames;
 use crate::forge::standing::FixStanding;
-use crate::session::context::Session;
-use crate::session::git::delivery_stop::DeliveryStop;
+use crate::repository::delivery_stop::DeliveryStop;
 
 /// So many commits of ours on top of each other are two bots that undo each other's work.
 const MOST_IN_A_ROW: usize = 3;

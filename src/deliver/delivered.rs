@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use crate::base::object::ObjectId;
 use crate::base::sum::Sum;
 use crate::base::text::one_line;
+use crate::context::error::Error;
 use crate::forge::forge_trait::Checks;
 use crate::forge::standing::Refusal;
-use crate::session::error::Error;
 
 /// The most files that are named.
 const MOST_NAMED: usize = 20;

@@ -6,15 +6,15 @@ use std::collections::BTreeMap;
 use super::servers::DeliveryServer;
 use super::way::{DeliverOptions, Destination};
 use crate::base::object::ObjectId;
+use crate::context::Session;
+use crate::context::error::Error;
 use crate::forge::change::FileChange;
 use crate::forge::forge_trait::{
     Commit, FileContents, Forge, ForgeError, ForgeErrorKind, NewCommit, Pulls, RefMove, WrittenCommit,
 };
 use crate::lease::lease_record::MAX_SCOPES;
 use crate::lease::lease_scope::Scopes;
-use crate::session::context::Session;
-use crate::session::error::Error;
-use crate::session::prepare::lock::{Lock, LockRequest};
+use crate::lock::{Lock, LockRequest};
 
 /// Locks what a delivery changes, if it is to be locked and anything is to be written.
 pub(super) fn lock(

@@ -40,11 +40,11 @@ use way::Brought;
 pub use way::{DeliverOptions, Destination};
 
 use crate::ci::Provider;
+use crate::context::Session;
+use crate::context::error::{Error, Kind};
 use crate::forge::standing::FixStanding;
-use crate::session::context::Session;
-use crate::session::error::{Error, Kind};
-use crate::session::git::delivery_stop::DeliveryStop;
-use crate::session::prepare::lock::Lock;
+use crate::lock::Lock;
+use crate::repository::delivery_stop::DeliveryStop;
 
 /// How often a delivery is begun anew because another one was faster.
 const TRIES: usize = 3;

@@ -13,6 +13,8 @@ use super::way::{DeliverOptions, Destination};
 use crate::base::object::ObjectId;
 use crate::bundle::names;
 use crate::bundle::opened::OpenedBundle;
+use crate::context::Session;
+use crate::context::error::Error;
 use crate::definition::load::{self, DIRECTORY};
 use crate::forge::change::FileChange;
 use crate::forge::forge_trait::Forge;
@@ -20,12 +22,10 @@ use crate::forge::message::PatchId;
 use crate::forge::names::BranchName;
 use crate::forge::standing::{FixStanding, Refusal};
 use crate::journal::files::RunFiles;
-use crate::session::context::Session;
-use crate::session::error::Error;
-use crate::session::git;
-use crate::session::git::delivery_stop::DeliveryStop;
-use crate::session::git::workspace::{Fix, Workspace};
-use crate::session::prepare::lock::Lock;
+use crate::lock::Lock;
+use crate::repository;
+use crate::repository::delivery_stop::DeliveryStop;
+use crate::repository::workspace::{Fix, Workspace};
 
 /// The parts of a bundle that are not of the working tree.
 const BESIDE_THE_TREE: [&str; 4] = [names::STREAMS, names::RUN_DIR, names::REPORTS, names::LOOPS];
@@ -71,7 +71,7 @@ impl<'b> Offered<'b> {
                 "the bundle does not hold what the run changed: {why}"
             )));
         }
-        let checkout = git::at(&session.cwd, session);
+        let checkout = repository::at(&session.cwd, session);
         let workspace = Workspace::new(&saved.base, &checkout, server.remote(), session)?;
         let fix = workspace.take(saved, bundle.objects().as_deref())?;
         let changes = workspace.changes(&fix.base_tree, &fix.tree)?;

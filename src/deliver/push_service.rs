@@ -1,14 +1,14 @@
 //! What servers that take pushes can do besides: keep pull requests, check signatures, start checks.
 
 use crate::base::object::ObjectId;
+use crate::context::Session;
+use crate::context::error::Error;
 use crate::forge::forge_trait::{ForgeError, NewPull, Pulls};
 use crate::forge::github::gitea::GiteaPulls;
 use crate::forge::gitlab;
 use crate::forge::gitlab::{MergeRequests, TokenHolder};
-use crate::session::context::Session;
-use crate::session::error::Error;
-use crate::session::git::delivery_stop::DeliveryStop;
-use crate::session::git::workspace::Remote;
+use crate::repository::delivery_stop::DeliveryStop;
+use crate::repository::workspace::Remote;
 
 /// What a server can do besides taking pushes.
 #[derive(Clone)]

@@ -6,14 +6,14 @@ use std::collections::BTreeMap;
 use super::push_service::DeliveryService;
 use crate::base::object::ObjectId;
 use crate::base::text::one_line;
+use crate::context::Session;
 use crate::forge::forge_trait::{
     Commit, FileContents, Forge, ForgeError, ForgeErrorKind, NewCommit, Pulls, RefMove, WrittenCommit,
 };
 use crate::git::call::Call;
 use crate::git::error::GitError;
 use crate::process::clock::Clock;
-use crate::session::context::Session;
-use crate::session::git::workspace::{Remote, Workspace};
+use crate::repository::workspace::{Remote, Workspace};
 
 /// The identity of commits for which the environment names nobody.
 const NAME: &str = "ll-loop";

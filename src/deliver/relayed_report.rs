@@ -14,6 +14,8 @@ use crate::bundle::open::{Bundle, LIMITS};
 use crate::bundle::opened::OpenedBundle;
 use crate::ci::github::relay::RelayedRun;
 use crate::ci::reported::ReportedRun;
+use crate::context::Session;
+use crate::context::error::{Error, Kind};
 use crate::files::transient;
 use crate::forge::github::api::Api;
 use crate::forge::github::artifacts;
@@ -24,8 +26,6 @@ use crate::forge::github::other_run::OtherRun;
 use crate::forge::github::repository::RepositoryName;
 use crate::forge::github::workflow_job::WorkflowJob;
 use crate::report::digest::Digest;
-use crate::session::context::Session;
-use crate::session::error::{Error, Kind};
 use crate::session::read::fetch::{fault, mask};
 
 /// The most bytes of an artifact that is fetched.

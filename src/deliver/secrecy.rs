@@ -11,13 +11,13 @@ use super::leaks;
 use super::leaks::{Leak, LeakPlace};
 use crate::base::object::ObjectId;
 use crate::base::text::{one_line, plural};
+use crate::context::Session;
 use crate::engine::changes::FileMode;
 use crate::forge::change::{FileChange, FileSide};
 use crate::forge::standing::Refusal;
 use crate::forge::suggestion::hunks;
-use crate::session::context::Session;
-use crate::session::git::delivery_stop::DeliveryStop;
-use crate::session::git::workspace::{Workspace, broken};
+use crate::repository::delivery_stop::DeliveryStop;
+use crate::repository::workspace::{Workspace, broken};
 
 /// The most bytes of a file that is searched.
 const MOST_SEARCHED: u64 = 64 << 20;

@@ -7,6 +7,8 @@ use super::way::{DeliverOptions, Destination};
 use crate::base::text::one_line;
 use crate::bundle::manifest;
 use crate::ci::base_branch::{DefaultBase, default_base};
+use crate::context::Session;
+use crate::context::error::Error;
 use crate::forge::forge_trait::{Forge, ForgeError};
 use crate::forge::git_remote::GitRemote;
 use crate::forge::github::api::Api;
@@ -19,12 +21,10 @@ use crate::forge::github::workflow_job::WorkflowJob;
 use crate::forge::names::BranchName;
 use crate::git::call::Call;
 use crate::process::address::without_credential;
-use crate::session::context::Session;
+use crate::repository;
+use crate::repository::delivery_stop::DeliveryStop;
+use crate::repository::workspace::{Remote, Workspace};
 use crate::session::end::bundler::here;
-use crate::session::error::Error;
-use crate::session::git;
-use crate::session::git::delivery_stop::DeliveryStop;
-use crate::session::git::workspace::{Remote, Workspace};
 
 /// A server that takes deliveries, or none.
 pub(crate) struct DeliveryServer {
@@ -45,7 +45,7 @@ enum ServerKind {
 
 /// Finds the server.
 pub(crate) fn find(options: &DeliverOptions, session: &Session<'_>) -> Result<DeliveryServer, Error> {
-    let checkout = git::at(&session.cwd, session);
+    let checkout = repository::at(&session.cwd, session);
     if let Some(remote) = &options.remote {
         let url = checkout.line(&Call::new("remote").with(&["get-url", "--push"]).named(remote, ""));
         let url = url.unwrap_or_else(|_| remote.clone());
@@ -160,7 +160,7 @@ impl DeliveryServer {
             return Ok(pull?.base);
         }
         let head = Call::new("symbolic-ref").with(&["--quiet", "--short"]).revision("HEAD");
-        let here = git::at(&session.cwd, session).line(&head).ok();
+        let here = repository::at(&session.cwd, session).line(&head).ok();
         here.and_then(|name| BranchName::parse(&name).ok())
             .ok_or_else(|| unknown("it is not known which branch is to have the fix".to_owned()))
     }

@@ -8,11 +8,11 @@ use super::secrecy::check_texts;
 use super::servers::DeliveryServer;
 use super::texts::Texts;
 use super::way::{Brought, DeliverOptions, Destination};
+use crate::context::Session;
 use crate::forge::forge_trait::{Checks, Forge, ForgeError, ForgeErrorKind, NewCommit, NewPull};
 use crate::forge::names::StickyNames;
 use crate::forge::standing::FixStanding;
-use crate::session::context::Session;
-use crate::session::git::delivery_stop::DeliveryStop;
+use crate::repository::delivery_stop::DeliveryStop;
 
 /// Delivers to the branch of a loop and a base, and keeps its pull request.
 pub(super) fn deliver(

@@ -9,6 +9,7 @@ use super::secrecy::check_texts;
 use super::servers::DeliveryServer;
 use super::way::{Brought, DeliverOptions};
 use crate::base::text::one_line;
+use crate::context::Session;
 use crate::forge::change::FileChange;
 use crate::forge::forge_trait::{FileContents as _, ForgeError};
 use crate::forge::github::api::Api;
@@ -22,9 +23,8 @@ use crate::forge::marker::Marker;
 use crate::forge::review_text::{LeftArtifact, ReviewFacts, review_body};
 use crate::forge::standing::FixStanding;
 use crate::forge::suggestion::{FixedFile, NotSuggested, PullFile, Suggestion, Suggestions};
-use crate::session::context::Session;
-use crate::session::git::delivery_stop::DeliveryStop;
-use crate::session::git::workspace::{Workspace, broken};
+use crate::repository::delivery_stop::DeliveryStop;
+use crate::repository::workspace::{Workspace, broken};
 use crate::session::read::fetch;
 
 /// The largest file whose lines are compared.

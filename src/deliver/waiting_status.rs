@@ -3,8 +3,8 @@
 use super::delivered::{Delivery, Done};
 use crate::ci::Provider;
 use crate::ci::reported::{ReportOptions, ReportRequest, ReportedRun};
-use crate::session::context::Session;
-use crate::session::error::Error;
+use crate::context::Session;
+use crate::context::error::Error;
 
 /// Returns what the status says after a delivery. None of it is a success: the commit of the run is not what was verified.
 pub(super) fn text(delivered: &Result<Delivery, Error>) -> String {

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use super::delivered::Done;
 use super::leaks::LeakPlace;
 use crate::base::object::ObjectId;
+use crate::context::options::LockOptions;
 use crate::forge::forge_trait::Checks;
-use crate::session::options::LockOptions;
 
 /// Where a fix goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,11 +6,11 @@ use std::path::PathBuf;
 use super::row::{DoctorRow, RowState};
 use crate::base::text::{one_line, plural};
 use crate::ci::{Provider, is_ci};
+use crate::context::Session;
 use crate::definition::load::{self, DIRECTORY, LoadError};
 use crate::git::call::Call;
 use crate::machine::{Action, compile};
-use crate::session::context::Session;
-use crate::session::git;
+use crate::repository;
 use crate::shell::command::commands;
 use crate::tools::{Tool, recognise};
 
@@ -141,7 +141,7 @@ fn state(loops: PathBuf, needs: &Needs, session: &Session<'_>) -> DoctorRow {
 }
 
 fn repository(needs: &Needs, session: &Session<'_>) -> DoctorRow {
-    let git = git::at(&session.cwd, session);
+    let git = repository::at(&session.cwd, session);
     let row = |state, said: String| DoctorRow::new(AREA, "repository", state, said);
     let inside = git.line(&Call::new("rev-parse").with(&["--is-inside-work-tree"]));
     let row = match inside.as_deref() {
@@ -149,7 +149,7 @@ fn repository(needs: &Needs, session: &Session<'_>) -> DoctorRow {
             let branch = git.line(&Call::new("symbolic-ref").with(&["--quiet", "--short", "HEAD"]));
             let branch = branch.map_or_else(|_| "no branch".to_owned(), |branch| one_line(&branch, 60));
             let status = git.line(&Call::new("status").with(&["--porcelain", "-z", "--no-renames"]));
-            let changed = status.map(|status| plural(git::changed(&status).count() as u64, "change"));
+            let changed = status.map(|status| plural(repository::changed(&status).count() as u64, "change"));
             let listed = git.line(&Call::new("worktree").with(&["list", "--porcelain"])).unwrap_or_default();
             let trees = listed.lines().filter(|line| line.starts_with("worktree ")).count() as u64;
             let gone = listed.lines().filter(|line| line.starts_with("prunable")).count() as u64;

@@ -4,9 +4,9 @@ use super::program_answers::{self, ToolAnswer};
 use super::row::{DoctorRow, RowState};
 use crate::base::sandbox::SandboxEngine;
 use crate::base::text::one_line;
+use crate::context::Session;
 use crate::files::links;
 use crate::sandbox::engines::Engines;
-use crate::session::context::Session;
 
 const AREA: &str = "machine";
 

@@ -8,7 +8,7 @@ mod tools;
 
 pub(crate) use row::{DoctorRow, RowState};
 
-use crate::session::context::Session;
+use crate::context::Session;
 
 /// Looks at everything.
 pub(crate) fn examine(session: &Session<'_>) -> Vec<DoctorRow> {

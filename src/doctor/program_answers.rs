@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use crate::base::explanation::Explanation;
 use crate::base::text::one_line;
+use crate::context::Session;
 use crate::evaluate::observation::{Observation, Stop};
 use crate::files::transient;
 use crate::process::guard_pipe::Guard;
 use crate::process::signal::Cancel;
 use crate::process::spawn::{self, Heard, ProcessLimits, Program};
-use crate::session::context::Session;
 
 /// How long a program may take. One that is written for Node.js takes seconds to start.
 const LIMIT: Duration = Duration::from_secs(10);

@@ -4,11 +4,11 @@ use super::here::Needs;
 use super::program_answers::{self, ToolAnswer};
 use super::row::{DoctorRow, RowState};
 use crate::base::text::{listed, one_line};
+use crate::context::Session;
 use crate::git::call::{Call, PROGRAM};
 use crate::host::{self, Host};
 use crate::process::spawn;
-use crate::session::context::Session;
-use crate::session::git;
+use crate::repository;
 
 /// The variables that hold tokens and keys. Their values are never read.
 const TOKENS: [&str; 18] = [
@@ -43,7 +43,7 @@ pub(super) fn rows(needs: &Needs, session: &Session<'_>) -> Vec<DoctorRow> {
         ],
         session,
     );
-    let version = git::at(&session.cwd, session).line(&Call::new("version"));
+    let version = repository::at(&session.cwd, session).line(&Call::new("version"));
     let git = version
         .map_or_else(|why| ToolAnswer::Failed(why.to_string()), |said| ToolAnswer::Said(one_line(&said, 80)));
     let mut rows = vec![

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::session::error::Error;
+use crate::context::error::Error;
 use crate::session::prepare::loop_check::Checked;
 
 /// A file with what was found in it.

@@ -10,14 +10,14 @@ use super::repair_edit::{self, RepairEdit};
 use super::write_back;
 use crate::base::diagnostic::Repair;
 use crate::base::node::FileId;
+use crate::context::Session;
+use crate::context::error::Error;
 use crate::definition::load;
 use crate::definition::render::{self, PlacedFinding};
 use crate::definition::vendored::CopiedFile;
 use crate::definition::yaml::MAX_SIZE;
 use crate::files::unsaved::UnsavedTexts;
 use crate::machine::{Machine, compile};
-use crate::session::context::Session;
-use crate::session::error::Error;
 use crate::session::prepare::loop_check::Checked;
 
 /// More repairs than this are not made in one file.

@@ -3,12 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use super::format::{self, Unformatted};
+use crate::context::Session;
+use crate::context::error::Error;
 use crate::definition::builtin::is_builtin;
 use crate::definition::load;
 use crate::definition::vendored::CopiedFile;
 use crate::definition::yaml::MAX_SIZE;
-use crate::session::context::Session;
-use crate::session::error::Error;
 use crate::testing::suite;
 
 /// What formatting makes of a file.

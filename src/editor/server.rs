@@ -21,7 +21,7 @@ use super::documents::file_of;
 use super::editor_queries::{self, RequestRefusal, read};
 use super::protocol::EditorClient;
 use super::workspace::EditorWorkspace;
-use crate::session::environment::Environment;
+use crate::context::environment::Environment;
 
 /// What the server reads of the environment; all the rest could change what is found from one editor to the next.
 const VARIABLES: [&str; 1] = ["LL_LOOP_POLICY"];

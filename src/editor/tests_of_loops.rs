@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::checked_file::{CheckedFile, UnreadableFile};
 use crate::base::diagnostic::{Diagnostic, FindingPlace};
 use crate::base::path::DocPath;
-use crate::session::context::Session;
+use crate::context::Session;
 use crate::session::prepare::loop_check::Checked;
 use crate::testing::suite::{self, TestPlace};
 

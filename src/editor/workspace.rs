@@ -9,10 +9,10 @@ use super::documents::OpenDocuments;
 use super::findings::{DiagnosticsBuilder, FileDiagnostics};
 use super::project_check::{self, CheckOptions, CheckedProject, ProjectFacts};
 use super::text_document::ColumnUnit;
+use crate::context::Session;
+use crate::context::environment::Environment;
+use crate::context::talk::Silence;
 use crate::definition::load::{self, DIRECTORY};
-use crate::session::context::Session;
-use crate::session::environment::Environment;
-use crate::session::talk::Silence;
 
 /// The projects, the open documents, and what is known of them.
 pub(super) struct EditorWorkspace {

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
+use crate::context::error::Error;
 use crate::files::place::resolved;
 use crate::files::replace;
-use crate::session::error::Error;
 
 /// Writes a file whole. A link stays one, and the file that it leads to is written.
 ///

@@ -17,6 +17,8 @@ use crate::bundle::merged::RESULT;
 use crate::bundle::open::LIMITS;
 use crate::bundle::opened::OpenedBundle;
 use crate::bundle::{EXTENSION, names};
+use crate::context::Session;
+use crate::context::error::Error;
 use crate::engine::changes::{StartTree, TreeIds};
 use crate::engine::event::LoopComplete;
 use crate::engine::verification::Verification;
@@ -29,8 +31,6 @@ use crate::files::unzip::{Archive, UnzipError};
 use crate::files::{read, transient};
 use crate::report::digest::Digest;
 use crate::report::formats::junit;
-use crate::session::context::Session;
-use crate::session::error::Error;
 
 /// How deep bundles may lie in the directories that are given.
 const DEPTH: usize = 8;

@@ -15,6 +15,8 @@ use crate::base::name::LoopName;
 use crate::base::sum::Sum;
 use crate::base::text::{head, listed_in_part};
 use crate::base::time::Timestamp;
+use crate::context::Session;
+use crate::context::error::Error;
 use crate::definition::load::DIRECTORY;
 use crate::engine::changes::{EntryContent, TreeEntry};
 use crate::files::aside::{self, Placed};
@@ -24,10 +26,8 @@ use crate::git::call::Call;
 use crate::git::own_index::SavedIndex;
 use crate::journal::files::RunFiles;
 use crate::process::clock::Clock;
+use crate::repository;
 use crate::run::leg_start::{IgnoredJudges, ItemStart};
-use crate::session::context::Session;
-use crate::session::error::Error;
-use crate::session::git;
 use crate::session::start::whole_tree::WholeTree;
 
 /// The record of what items left, in the directory in which it is put aside.
@@ -93,7 +93,7 @@ impl<'s> LegTree<'s> {
         let name = LoopName::parse("leg").expect("it is a name");
         // What the first run would write into the list of ignored files is there from the beginning.
         let _best_effort = RunFiles::fresh(&root.join(DIRECTORY), &name, since).make_directory();
-        let git = git::at(root, session);
+        let git = repository::at(root, session);
         let index =
             SavedIndex::of(&git).map_err(|why| Error::refused(format!("the index is not known: {why}")))?;
         let began = WholeTree::look(root, own, session)?;
@@ -152,7 +152,7 @@ impl<'s> LegTree<'s> {
     }
 
     fn set_ignored_aside(&self, item: &ItemId) -> Result<(), Error> {
-        let left = self.ignored.left(&git::at(&self.root, self.session));
+        let left = self.ignored.left(&repository::at(&self.root, self.session));
         let left = left.map_err(|why| Error::refused(format!("what git ignores is not known: {why}")))?;
         if left.is_empty() {
             return Ok(());
@@ -222,7 +222,7 @@ impl<'s> LegTree<'s> {
     /// Checks out the commit and the index with which the leg began. Commits that an item made are in its bundle.
     fn check_out(&self, now: &WholeTree) -> Result<(), Error> {
         let (began, now) = (&self.began.start.ids, &now.start.ids);
-        let git = git::at(&self.root, self.session);
+        let git = repository::at(&self.root, self.session);
         let run = |call: Call| {
             git.line(&call).map(drop).map_err(|why| {
                 Error::refused(format!(

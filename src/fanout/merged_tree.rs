@@ -8,6 +8,8 @@ use crate::base::gitpath;
 use crate::base::object::ObjectId;
 use crate::base::territory::ScopePath;
 use crate::bundle::opened::OpenedBundle;
+use crate::context::Session;
+use crate::context::error::Error;
 use crate::definition::load::{self, DIRECTORY};
 use crate::engine::changes::{EntryContent, KnownStart, LineCount, StartTree};
 use crate::fanout::item::ItemId;
@@ -18,11 +20,9 @@ use crate::git::call::Call;
 use crate::git::error::TreeError;
 use crate::git::raw_diff;
 use crate::git::runner::Git;
-use crate::session::context::Session;
-use crate::session::error::Error;
-use crate::session::git;
-use crate::session::git::delivery_stop::DeliveryStop;
-use crate::session::git::workspace::Workspace;
+use crate::repository;
+use crate::repository::delivery_stop::DeliveryStop;
+use crate::repository::workspace::Workspace;
 
 /// The tree that the changes of verified items make together.
 pub(super) struct MergedTree {
@@ -57,7 +57,7 @@ pub(super) enum Untaken {
 impl MergedTree {
     /// Begins with the commit of a plan.
     pub(super) fn new(plan: &Plan, session: &Session<'_>) -> Result<Self, Error> {
-        let checkout = git::at(&session.cwd, session);
+        let checkout = repository::at(&session.cwd, session);
         let workspace = Workspace::new(&plan.commit, &checkout, None, session)?;
         let absent = |_| {
             Error::refused(format!("the commit {} of the plan is not in this repository", plan.commit))
@@ -254,7 +254,7 @@ fn root() -> ScopePath {
 fn prefix(session: &Session<'_>) -> String {
     let mut roots = load::ancestors(&session.cwd).into_iter();
     let root = roots.find(|root| root.join(DIRECTORY).is_dir());
-    let git = git::at(root.as_deref().unwrap_or(&session.cwd), session);
+    let git = repository::at(root.as_deref().unwrap_or(&session.cwd), session);
     // Without a repository nothing is merged.
     git.line(&Call::new("rev-parse").with(&["--show-prefix"])).unwrap_or_default()
 }

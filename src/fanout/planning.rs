@@ -16,6 +16,9 @@ use crate::base::territory::{ScopePath, Territory};
 use crate::base::text::{listed, listed_in_part, one_line, plural};
 use crate::bundle::earlier_report;
 use crate::bundle::merged::RESULT;
+use crate::context::Session;
+use crate::context::error::{Error, Kind};
+use crate::context::options::BeginOptions;
 use crate::definition::load::DIRECTORY;
 use crate::definition::vendored::Copies;
 use crate::engine::changes::TreeEntry;
@@ -35,10 +38,7 @@ use crate::git::call::Call;
 use crate::git::runner::Git;
 use crate::journal::files::RunFiles;
 use crate::process::clock::Clock;
-use crate::session::context::Session;
-use crate::session::error::{Error, Kind};
-use crate::session::git::{self, changed};
-use crate::session::options::BeginOptions;
+use crate::repository::{self, changed};
 use crate::session::prepare::claim;
 use crate::session::prepare::prepared::Prepared;
 use crate::session::prepare::variables::resolve;
@@ -86,8 +86,8 @@ impl Session<'_> {
     pub(crate) fn plan(&self, options: &PlanOptions) -> Result<Plan, Error> {
         let loops = self.loops_of(options)?;
         let root = one_root(&loops)?;
-        let git = git::at(root, self);
-        let commit = git.id(&git::head()).map_err(|why| {
+        let git = repository::at(root, self);
+        let commit = git.id(&repository::head()).map_err(|why| {
             Error::refused(format!(
                 "a plan names the commit that its legs check out, and there is none: {why}"
             ))
@@ -148,7 +148,7 @@ impl Session<'_> {
 
     /// Returns the working directory as seen from the top of the repository: empty, or with a slash at its end.
     pub(crate) fn prefix(&self) -> Result<String, Error> {
-        git::at(&self.cwd, self)
+        repository::at(&self.cwd, self)
             .line(&Call::new("rev-parse").with(&["--show-prefix"]))
             .map_err(|why| Error::refused(format!("cannot see where in the repository this is: {why}")))
     }
@@ -521,5 +521,5 @@ fn warn_of_one_leg(items: &[Item], groups: usize, session: &Session<'_>) {
 
 /// The id of the commit that a checkout is at.
 pub(super) fn head(root: &Path, session: &Session<'_>) -> Option<ObjectId> {
-    git::at(root, session).id(&git::head()).ok()
+    repository::at(root, session).id(&repository::head()).ok()
 }

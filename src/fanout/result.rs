@@ -22,6 +22,10 @@ use crate::bundle::merged::{RESULT, bundle_of};
 use crate::bundle::opened::OpenedBundle;
 use crate::bundle::tree::MadeTree;
 use crate::ci::Provider;
+use crate::context::Session;
+use crate::context::audience::Audience;
+use crate::context::error::Error;
+use crate::context::options::{RunOptions, Storing};
 use crate::definition::load::DIRECTORY;
 use crate::engine::changes::{ChangeKind, ChangedFile, Changes, KnownStart, TreeChanges, TreeIds};
 use crate::engine::verification::{Reason, Verification, VerifiedExtent};
@@ -41,12 +45,8 @@ use crate::report::digest::green::EACH_ALONE;
 use crate::report::formats::junit;
 use crate::report::reading_place::RunDownload;
 use crate::report::{self, html};
-use crate::session::audience::Audience;
-use crate::session::context::Session;
 use crate::session::end::bundler::{Bundler, file_name};
 use crate::session::end::publication::{Ending, Publication, Stage, publisher};
-use crate::session::error::Error;
-use crate::session::options::{RunOptions, Storing};
 use crate::session::read::page_detail;
 
 /// Of how many items there are pages, and how many bytes of them.

@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 use crate::base::object::ObjectId;
 use crate::base::own::is_own;
 use crate::base::territory::ScopePath;
+use crate::context::error::Error;
 use crate::git::call::Call;
 use crate::git::error::GitError;
 use crate::git::unwatched::UnwatchedPaths;
-use crate::session::error::Error;
-use crate::session::git::changed;
+use crate::repository::changed;
 use crate::session::start::changed_since::{Base, LoopRepository, committed_since, uncommitted};
 
 /// What changed since a commit.

@@ -9,6 +9,9 @@ use globset::GlobBuilder;
 use crate::base::name::VarName;
 use crate::base::text::{one_line, plural};
 use crate::base::time::human;
+use crate::context::Session;
+use crate::context::error::{Error, Kind};
+use crate::context::interrupts::Interrupts;
 use crate::evaluate::observation::{Observation, Stop, Stream};
 use crate::fanout::MOST_ITEMS;
 use crate::fanout::each::{Each, ValueSource, of_file, of_lines};
@@ -18,9 +21,6 @@ use crate::git::call::Call;
 use crate::git::runner::Git;
 use crate::process::guard_pipe::Guard;
 use crate::process::spawn::{self, Heard, ProcessLimits, Program};
-use crate::session::context::Session;
-use crate::session::error::{Error, Kind};
-use crate::session::interrupts::Interrupts;
 
 /// The most bytes of values.
 const MAX: u64 = 16 * MIB;

@@ -2,12 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::context::Session;
+use crate::context::error::Error;
 use crate::journal::known::KnownRun;
-use crate::session::context::Session;
 use crate::session::end::bundler::{Bundler, file_name, warnings};
 use crate::session::end::finish;
 use crate::session::end::killed::{self, Telling};
-use crate::session::error::Error;
 use crate::session::read::choose::{Chosen, choose, never_began};
 
 impl Session<'_> {

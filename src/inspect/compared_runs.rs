@@ -7,14 +7,14 @@ use serde_json::{Map, Value};
 use crate::bundle::names;
 use crate::bundle::open::{Bundle, LIMITS, OpenError};
 use crate::bundle::opened::OpenedBundle;
+use crate::context::Session;
+use crate::context::error::Error;
 use crate::files::read::MIB;
 use crate::journal::known::{KnownRun, state_now};
 use crate::journal::reader;
 use crate::report::difference::{Compared, Trail};
 use crate::report::digest::Digest;
-use crate::session::context::Session;
 use crate::session::end::killed;
-use crate::session::error::Error;
 use crate::session::read::run_ref::{self, RunRef};
 use crate::session::start::incoming::unusable;
 

@@ -12,12 +12,11 @@ use crate::base::redact::MASK;
 use crate::base::sum::Sum;
 use crate::base::template::shell_quote;
 use crate::base::text::{one_line, screen};
+use crate::context::error::Error;
+use crate::context::{Session, secrets};
 use crate::git::call::Call;
 use crate::git::error::GitError;
 use crate::git::runner::Git;
-use crate::session::context::Session;
-use crate::session::error::Error;
-use crate::session::secrets;
 
 /// Tools whose versions are told where a command names them.
 const TOOLS: [&str; 23] = [

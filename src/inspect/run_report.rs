@@ -3,6 +3,9 @@
 use std::path::Path;
 
 use crate::bundle::opened::OpenedBundle;
+use crate::context::Session;
+use crate::context::error::Error;
+use crate::context::options::RunOptions;
 use crate::files::replace::deliver;
 use crate::journal::files::RunFiles;
 use crate::journal::known::KnownRun;
@@ -11,12 +14,9 @@ use crate::report::detail::Detail;
 use crate::report::difference::Against;
 use crate::report::digest::Digest;
 use crate::report::reading_place::RunDownload;
-use crate::session::context::Session;
 use crate::session::end::killed::Telling;
 use crate::session::end::whereabouts::reader;
 use crate::session::end::{finish, killed};
-use crate::session::error::Error;
-use crate::session::options::RunOptions;
 use crate::session::read::run_ref::RunRef;
 use crate::session::read::{asked_flips, page_detail};
 use crate::session::start::incoming::unusable;

@@ -9,6 +9,8 @@ use std::time::Duration;
 use crate::base::explanation::Explanation;
 use crate::base::object::ObjectId;
 use crate::base::text::listed;
+use crate::context::Session;
+use crate::context::error::Error;
 use crate::engine::event::{Event, LoopStart};
 use crate::engine::past::Standing;
 use crate::engine::request::{Input, Next, Setting};
@@ -21,12 +23,10 @@ use crate::journal::reader;
 use crate::journal::streams::Streams;
 use crate::report::digest::Digest;
 use crate::report::numbers::{Numbering, StepNumber};
+use crate::repository;
 use crate::run::replay::{KnownMachine, LeftLoop, Replay};
 use crate::run::tree_snapshots::Moment;
-use crate::session::context::Session;
 use crate::session::end::finish;
-use crate::session::error::Error;
-use crate::session::git;
 use crate::session::prepare::prepared::Prepared;
 use crate::session::read::run_ref::RunRef;
 use crate::session::read::run_snapshots;
@@ -88,20 +88,21 @@ impl Session<'_> {
             RunRef::Here(run) => {
                 let files = run.files;
                 let root = files.loops().parent().unwrap_or(files.loops()).to_owned();
-                let found = run_snapshots::all(&git::at(&root, self), files.instance()).map_err(failed)?;
+                let found =
+                    run_snapshots::all(&repository::at(&root, self), files.instance()).map_err(failed)?;
                 (root, read(&files, step)?, found)
             }
             RunRef::Brought { path, shown } => {
                 let brought = incoming.insert(Incoming::open(&path, &shown, self)?);
                 let told = read(brought.there(), step)?;
                 let (prepared, _) = finish::read_again(&brought.files, &told.began, self)?;
-                let git = git::at(&brought.root, self);
+                let git = repository::at(&brought.root, self);
                 let found = brought.take_snapshots(&git, &prepared.definition()).map_err(failed)?;
                 (brought.root.clone(), told, found)
             }
             RunRef::Artifact(what) => return Err(RunRef::not_fetched(&what)),
         };
-        let git = git::at(&root, self);
+        let git = repository::at(&root, self);
         let instance = told.files.instance().to_owned();
         // Where a worktree is made, and what a run has for itself, is beside the runs of this checkout.
         let files = incoming.as_ref().map_or(&told.files, |incoming| &incoming.files).clone();

@@ -3,15 +3,15 @@
 use std::path::Path;
 
 use crate::bundle::opened::OpenedBundle;
+use crate::context::Session;
+use crate::context::error::Error;
 use crate::journal::known::KnownRun;
 use crate::journal::reader::{self, ReadError};
 use crate::report::digest::Digest;
 use crate::report::numbers::StepNumber;
 use crate::report::why::Why;
 use crate::run::other_verdicts::ExaminedVerdicts;
-use crate::session::context::Session;
 use crate::session::end::killed;
-use crate::session::error::Error;
 use crate::session::read::asked_flips;
 use crate::session::read::asked_flips::Subject;
 use crate::session::read::run_ref::RunRef;

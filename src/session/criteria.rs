@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-use super::context::Session;
-use super::environment::Environment;
-use super::error::{Error, Kind};
 use crate::base::advised_command;
 use crate::base::template::Template;
 use crate::base::text::one_line;
+use crate::context::Session;
+use crate::context::environment::Environment;
+use crate::context::error::{Error, Kind};
 use crate::criteria::work_owner::{Owner, OwningRun};
 use crate::criteria::{CriteriaState, advance};
 use crate::engine::outcome::Signal;

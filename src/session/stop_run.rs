@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
-use super::error::{Error, Kind};
+use crate::context::error::{Error, Kind};
 use crate::journal::claim::{self, Live};
 use crate::journal::known::KnownRun;
 use crate::process::owner::{self, Sent};

@@ -9,6 +9,8 @@ use super::formatter_ignores;
 use crate::base::advised_command;
 use crate::base::diagnostic::nearest;
 use crate::base::name::VarName;
+use crate::context::Session;
+use crate::context::error::Error;
 use crate::definition::builtin::Builtin;
 use crate::definition::load::{self, DIRECTORY};
 use crate::definition::schema::{ActionType, Loop, Parameter};
@@ -16,8 +18,6 @@ use crate::definition::source_text::SourceFile;
 use crate::files::place;
 use crate::files::read::{self, MIB};
 use crate::files::replace::create;
-use crate::session::context::Session;
-use crate::session::error::Error;
 
 /// The endings of loop files.
 const EXTENSIONS: [&str; 2] = ["yaml", "yml"];

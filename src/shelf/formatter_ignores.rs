@@ -3,11 +3,11 @@
 
 use std::path::Path;
 
+use crate::context::Session;
+use crate::context::error::Error;
 use crate::definition::load::DIRECTORY;
 use crate::files::read;
 use crate::files::replace::replace;
-use crate::session::context::Session;
-use crate::session::error::Error;
 
 /// The file, at the top of a repository.
 pub(super) const FILE: &str = ".gitignore";

@@ -21,6 +21,8 @@ use serde_json::Value;
 
 use crate::base::sum::Sum;
 use crate::base::text::one_line;
+use crate::context::Session;
+use crate::context::error::{Error, Kind};
 use crate::engine::question::AnswerKind;
 use crate::files::read;
 use crate::forge::github::answers::{self, FoundAnswer};
@@ -31,8 +33,6 @@ use crate::people::command::{self, CommandFault, Verb, WrittenCommand};
 use crate::people::command_log::{CommandLog, HeardCommand};
 use crate::people::reply;
 use crate::process::clock::Clock;
-use crate::session::context::Session;
-use crate::session::error::{Error, Kind};
 use crate::session::read::job_server::{JobServer, unanswered};
 
 /// The largest payload of an event that is read, in bytes.

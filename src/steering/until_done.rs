@@ -5,6 +5,8 @@ use serde_json::json;
 
 use crate::base::time::Timestamp;
 use crate::ci::github::standing_runs::{StandingRun, StandingRuns};
+use crate::context::Session;
+use crate::context::error::Error;
 use crate::forge::github::api::ApiError;
 use crate::forge::github::pull_list::{self, WatchedPull};
 use crate::forge::github::workflow_control::{self, DispatchedRun};
@@ -13,8 +15,6 @@ use crate::forge::github::workflow_run;
 use crate::people::next_step::{NextStep, WaitingFacts, next_step};
 use crate::people::run_wait::RunWait;
 use crate::process::clock::Clock;
-use crate::session::context::Session;
-use crate::session::error::Error;
 use crate::session::read::job_server::{JobServer, unanswered};
 
 /// The most closed pull requests that are looked at, the last ones.

@@ -3,10 +3,10 @@
 use std::ops::RangeInclusive;
 use std::path::Path;
 
+use crate::context::Session;
+use crate::context::error::Error;
 use crate::git::call::Call;
-use crate::session::context::Session;
-use crate::session::error::Error;
-use crate::session::git::at;
+use crate::repository::at;
 
 /// Returns the lines that are not as in this commit, for each file of these.
 ///

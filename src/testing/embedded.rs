@@ -3,9 +3,9 @@
 use super::file_report::SuiteReport;
 use super::results_text;
 use super::suite::{SuiteOptions, TestPlace, TestedFile, run};
+use crate::context::Session;
+use crate::context::error::Error;
 use crate::process::clock::Clock;
-use crate::session::context::Session;
-use crate::session::error::Error;
 
 /// What came of cases.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,9 +5,9 @@ use std::path::Path;
 
 use super::expected::Snapshots;
 use super::snapshot_file::{Snapshot, SnapshotKey, read, write};
+use crate::context::error::Error;
 use crate::files::read::{self as files, MIB};
 use crate::files::replace::replace;
-use crate::session::error::Error;
 
 /// The texts that are kept beside a test file.
 pub(crate) struct KeptSnapshots {

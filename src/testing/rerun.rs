@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use super::suite::{TestPlace, TestedFile, find_tests};
-use crate::session::context::Session;
-use crate::session::error::Error;
-use crate::session::talk::Silence;
+use crate::context::Session;
+use crate::context::error::Error;
+use crate::context::talk::Silence;
 
 /// How often is looked whether a file has changed.
 const LOOK: Duration = Duration::from_millis(40);

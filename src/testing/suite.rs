@@ -28,14 +28,14 @@ use super::written::TestFile;
 use super::{fuzz, mutate};
 use crate::base::diagnostic::{Diagnostic, Diagnostics, FindingPlace};
 use crate::base::path::DocPath;
+use crate::context::Session;
+use crate::context::error::Error;
+use crate::context::talk::Silence;
 use crate::definition::builtin::is_builtin;
 use crate::definition::load::{self, DIRECTORY};
 use crate::files::read::{self as files, MIB};
 use crate::report::digest::Digest;
 use crate::report::why::{Why, chain_text};
-use crate::session::context::Session;
-use crate::session::error::Error;
-use crate::session::talk::Silence;
 
 /// The directory in `.loops` that holds test files.
 const TESTS: &str = "tests";

@@ -10,6 +10,9 @@ use super::virtual_tree::TreeEffects;
 use crate::base::explanation::Explanation;
 use crate::base::object::ObjectId;
 use crate::base::relative::RelativePath;
+use crate::context::Session;
+use crate::context::error::Error;
+use crate::context::interrupts::Interrupts;
 use crate::engine::request::ActionRequest;
 use crate::evaluate::observation::{Observation, Stop, Stream, Text};
 use crate::files::links::real;
@@ -21,10 +24,7 @@ use crate::git::error::GitError;
 use crate::git::runner::Git;
 use crate::process::guard_pipe::Guard;
 use crate::process::spawn::{self, Heard, ProcessLimits, Program};
-use crate::session::context::Session;
-use crate::session::error::Error;
-use crate::session::git::{at, changed, head};
-use crate::session::interrupts::Interrupts;
+use crate::repository::{at, changed, head};
 
 /// How long a command may take.
 const LIMIT: Duration = Duration::from_mins(10);

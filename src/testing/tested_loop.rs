@@ -5,6 +5,8 @@ use std::rc::Rc;
 use super::play::Loops;
 use super::prepare::TestedLoop;
 use crate::base::explanation::Explanation;
+use crate::context::Session;
+use crate::context::error::Error;
 use crate::definition::load::{Loaded, Located};
 use crate::definition::schema::Loop;
 use crate::engine::Start;
@@ -15,8 +17,6 @@ use crate::machine::compile::compile_with;
 use crate::machine::early::KnownValues;
 use crate::run::SubLoop;
 use crate::run::replay::KnownMachine;
-use crate::session::context::Session;
-use crate::session::error::Error;
 use crate::session::prepare::library::{Library, texts};
 use crate::session::prepare::prepared::Prepared;
 

@@ -12,11 +12,11 @@ use super::play::MOST_TURNS;
 use super::suite::{GenerateTo, TestPlace, TestedFile, find_tests};
 use super::test_file::LoadedTests;
 use super::tested_loop::LoopUnderTest;
+use crate::context::Session;
+use crate::context::error::Error;
 use crate::definition::load::DIRECTORY;
 use crate::files::read::{self, MIB};
 use crate::files::replace::replace;
-use crate::session::context::Session;
-use crate::session::error::Error;
 
 /// What was written, or is to be printed.
 pub(crate) enum WrittenCases {

@@ -19,11 +19,11 @@ use crate::cli::inputs::{
 };
 use crate::cli::output::Output;
 use crate::cli::{exit, unbegun};
-use crate::session::context::Session;
+use crate::context::Session;
+use crate::context::environment::Environment;
+use crate::context::error::{Error, Kind};
+use crate::context::options::Upload;
 use crate::session::end::contained::SIGNALLED;
-use crate::session::environment::Environment;
-use crate::session::error::{Error, Kind};
-use crate::session::options::Upload;
 
 /// The directory in which a container leaves its outputs and its summary.
 const LEFT: &str = "LL_LEFT";

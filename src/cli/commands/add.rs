@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use crate::cli::output::Output;
+use crate::context::Session;
+use crate::context::error::Error;
 use crate::definition::load;
 use crate::definition::vendored::Copies;
-use crate::session::context::Session;
-use crate::session::error::Error;
 use crate::shelf::catalogue::Added;
 use crate::shelf::{catalogue, copies};
 

@@ -6,11 +6,11 @@ use crate::cli::flags::{self, RunFlags, pair};
 use crate::cli::output::Output;
 use crate::cli::terminal::Terminal;
 use crate::cli::unbegun;
+use crate::context::Session;
+use crate::context::environment::Environment;
+use crate::context::error::Error;
+use crate::context::options::{AnswerOptions, CommentOptions, ResumeOptions, Which};
 use crate::engine::question::{AnswerKind, AnswerWay};
-use crate::session::context::Session;
-use crate::session::environment::Environment;
-use crate::session::error::Error;
-use crate::session::options::{AnswerOptions, CommentOptions, ResumeOptions, Which};
 use crate::session::start::resume::Resumption;
 
 /// The arguments of `answer`. Options of the first command line still hold.

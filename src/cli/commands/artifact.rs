@@ -9,14 +9,14 @@ use globset::Glob;
 
 use crate::base::text::plural;
 use crate::cli::output::Output;
+use crate::context::Session;
+use crate::context::error::{Error, Kind};
 use crate::files::transient;
 use crate::files::unzip::{UnzipError, UnzipLimits};
 use crate::forge::archive::{ArchiveError, pack, unpack};
 use crate::forge::github::artifacts::RunsMeant;
 use crate::forge::github::results::{Results, absent, check_name, expiry};
 use crate::process::clock::Clock;
-use crate::session::context::Session;
-use crate::session::error::{Error, Kind};
 use crate::session::read::fetch::{ArtifactRequest, fault, mask, say_undigested};
 
 const LIMITS: UnzipLimits = UnzipLimits { entries: 100_000, bytes: 16 << 30 };

@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 
 use crate::base::name::VarName;
 use crate::cli::output::Output;
+use crate::context::Session;
+use crate::context::error::Error;
 use crate::definition::schema::Parameter;
-use crate::session::context::Session;
-use crate::session::error::Error;
 use crate::shelf::catalogue;
 use crate::shelf::catalogue::CatalogueEntry;
 

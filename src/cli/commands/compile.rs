@@ -6,10 +6,10 @@ use clap::Args;
 
 use crate::cli::flags::ReachFlags;
 use crate::cli::output::Output;
+use crate::context::Session;
+use crate::context::error::Error;
 use crate::definition::emit;
 use crate::files::replace::deliver;
-use crate::session::context::Session;
-use crate::session::error::Error;
 
 /// The arguments of `compile`.
 #[derive(Debug, Args)]

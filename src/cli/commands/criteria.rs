@@ -13,6 +13,8 @@ use crate::cli::exit;
 use crate::cli::misread::Misread;
 use crate::cli::output::Output;
 use crate::cli::work::{LINE, names, result, shown};
+use crate::context::Session;
+use crate::context::error::Error;
 use crate::criteria::decision::STUCK_AFTER;
 use crate::criteria::edit::NewCriterion;
 use crate::criteria::exact_json::Json;
@@ -21,9 +23,7 @@ use crate::criteria::{CriteriaDecision, CriteriaState, Progress, decide};
 use crate::evaluate::observation::Observation;
 use crate::files::read;
 use crate::run::work_file::{self, WorkHolder};
-use crate::session::context::Session;
 use crate::session::criteria::{CheckRound, StateFile, this_session};
-use crate::session::error::Error;
 
 /// What is done to a piece of work, and where its state is.
 #[derive(Debug, Args)]

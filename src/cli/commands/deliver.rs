@@ -6,10 +6,10 @@ use clap::{Args, ValueEnum};
 
 use crate::cli::flags::LockFlags;
 use crate::cli::output::Output;
+use crate::context::Session;
+use crate::context::error::Error;
 use crate::deliver::leaks::LeakPlace;
 use crate::deliver::{DeliverOptions, Destination, Done};
-use crate::session::context::Session;
-use crate::session::error::Error;
 
 /// It is not delivered.
 const REFUSED: u8 = 5;

@@ -7,9 +7,9 @@ use serde_json::json;
 
 use crate::cli::exit;
 use crate::cli::output::Output;
+use crate::context::Session;
 use crate::doctor;
 use crate::doctor::DoctorRow;
-use crate::session::context::Session;
 
 /// The arguments of `doctor`.
 #[derive(Debug, Args)]

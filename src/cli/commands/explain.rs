@@ -6,7 +6,7 @@ use clap::Args;
 
 use crate::base::diagnostic::nearest;
 use crate::cli::output::Output;
-use crate::session::error::Error;
+use crate::context::error::Error;
 
 /// What is said of loop files.
 const FINDINGS: &str = include_str!("../../../docs/diagnostics.md");

@@ -4,10 +4,10 @@ use clap::Args;
 
 use crate::cli::exit;
 use crate::cli::output::Output;
+use crate::context::Session;
+use crate::context::error::Error;
 use crate::editor::formatted_files::{self, FormattedFile};
 use crate::editor::write_back;
-use crate::session::context::Session;
-use crate::session::error::Error;
 
 /// The arguments of `fmt`.
 #[derive(Debug, Args)]

@@ -8,14 +8,13 @@ use crate::ci::Provider;
 use crate::ci::chain::NextRun;
 use crate::cli::exit;
 use crate::cli::flags::{self, ChainFlags, CommitFlags, KeyFlag};
+use crate::context::error::Error;
+use crate::context::{Session, key};
 use crate::engine::outcome::Outcome;
 use crate::journal::awaiting::awaiting;
 use crate::journal::known::{KnownRun, RunStatus};
-use crate::session::context::Session;
 use crate::session::end::next_run::{dispatch, subject};
 use crate::session::end::publication::wanted;
-use crate::session::error::Error;
-use crate::session::key;
 use crate::session::read::run_ref;
 
 /// The runner's word for a step that succeeded.

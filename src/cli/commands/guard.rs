@@ -4,8 +4,8 @@ use std::io;
 
 use super::query;
 use crate::cli::background;
-use crate::session::context::Session;
-use crate::session::error::Error;
+use crate::context::Session;
+use crate::context::error::Error;
 
 /// The name of the command.
 const COMMAND: &str = "guard";

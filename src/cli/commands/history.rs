@@ -10,6 +10,8 @@ use crate::base::advised_command;
 use crate::base::text::{one_line, plural};
 use crate::base::time::{Timestamp, human, parse_duration};
 use crate::cli::output::Output;
+use crate::context::Session;
+use crate::context::error::{Error, Kind};
 use crate::engine::event::{Event, LoopResume, Parent, ResumeReason};
 use crate::engine::outcome::Outcome;
 use crate::journal::known::KnownRun;
@@ -19,8 +21,6 @@ use crate::process::clock::Clock;
 use crate::report::digest::Digest;
 use crate::report::formats::text_report;
 use crate::report::lineage;
-use crate::session::context::Session;
-use crate::session::error::{Error, Kind};
 use crate::session::read::listed_runs::Places;
 
 /// The arguments of `history`.

@@ -3,8 +3,8 @@
 use clap::{Args, ValueEnum};
 
 use crate::cli::output::Output;
-use crate::session::context::Session;
-use crate::session::error::Error;
+use crate::context::Session;
+use crate::context::error::Error;
 use crate::shelf::init;
 use crate::shelf::init::{Ci, InitOptions, WantedCi};
 

@@ -12,12 +12,12 @@ use super::runs::show;
 use crate::base::text::{one_line, plural};
 use crate::cli::flags::ReachFlags;
 use crate::cli::output::Output;
+use crate::context::Session;
+use crate::context::error::Error;
 use crate::definition::load::{self, DIRECTORY, LoadError, Loaded, Located};
 use crate::journal::awaiting::awaiting;
 use crate::journal::known::KnownRun;
 use crate::process::clock::Clock;
-use crate::session::context::Session;
-use crate::session::error::Error;
 use crate::session::prepare::prepared::reaching;
 use crate::session::read::listed_runs::{Places, known_as};
 

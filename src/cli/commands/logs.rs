@@ -6,9 +6,9 @@ use clap::Args;
 
 use crate::cli::follow;
 use crate::cli::output::Output;
+use crate::context::Session;
+use crate::context::error::{Error, Kind};
 use crate::journal::known::KnownRun;
-use crate::session::context::Session;
-use crate::session::error::{Error, Kind};
 use crate::session::read::listed_runs::Places;
 
 /// The arguments of `logs`.

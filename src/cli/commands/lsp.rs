@@ -2,8 +2,8 @@
 
 use clap::Args;
 
+use crate::context::Session;
 use crate::editor::server;
-use crate::session::context::Session;
 
 /// The arguments of `lsp`.
 #[derive(Debug, Args)]

@@ -8,10 +8,10 @@ use clap_mangen::Man;
 
 use crate::base::time::Timestamp;
 use crate::cli::output::Output;
+use crate::context::environment::Environment;
+use crate::context::error::Error;
 use crate::files::replace::replace;
 use crate::process::clock::Clock;
-use crate::session::environment::Environment;
-use crate::session::error::Error;
 
 /// The time of what is built, in seconds since 1970, for builds that give the same files again.
 const BUILT: &str = "SOURCE_DATE_EPOCH";

@@ -8,9 +8,9 @@ use crate::cli::flags::{self, RunFlags};
 use crate::cli::inputs::{self, ActionPart};
 use crate::cli::output::Output;
 use crate::cli::terminal::Terminal;
+use crate::context::Session;
+use crate::context::error::Error;
 use crate::fanout::result::MergeOptions;
-use crate::session::context::Session;
-use crate::session::error::Error;
 
 /// The arguments of `merge`.
 #[derive(Debug, Args)]

@@ -13,6 +13,8 @@ use crate::ci::Provider;
 use crate::cli::flags::{ReachFlags, pair};
 use crate::cli::misread::Misread;
 use crate::cli::output::Output;
+use crate::context::Session;
+use crate::context::error::Error;
 use crate::definition::vendored::Copies;
 use crate::fanout::each::{Each, words as split};
 use crate::fanout::item_plan::{Plan, WeightFrom};
@@ -20,8 +22,6 @@ use crate::fanout::lock::concurrency;
 use crate::fanout::matrix::{FORMATS, Fleet, MatrixFormat, Place};
 use crate::fanout::partition::Partition;
 use crate::fanout::planning::PlanOptions;
-use crate::session::context::Session;
-use crate::session::error::Error;
 
 /// Beyond so many, the rest of the items that need not run is counted.
 const SHOWN: usize = 10;

@@ -3,9 +3,9 @@
 use clap::Args;
 
 use crate::cli::output::Output;
+use crate::context::Session;
+use crate::context::error::Error;
 use crate::deliver::relayed_report::RelayOptions;
-use crate::session::context::Session;
-use crate::session::error::Error;
 
 /// The arguments of `publish`.
 #[derive(Debug, Args)]

@@ -3,8 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::context::error::Error;
 use crate::run::{Helper, serve};
-use crate::session::error::Error;
 
 /// The name of the command.
 const COMMAND: &str = "answer-query";

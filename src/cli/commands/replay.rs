@@ -6,9 +6,9 @@ use clap::Args;
 
 use crate::ci::Provider;
 use crate::cli::output::Output;
+use crate::context::Session;
+use crate::context::error::Error;
 use crate::report::numbers::StepNumber;
-use crate::session::context::Session;
-use crate::session::error::Error;
 
 /// The arguments of `replay`.
 #[derive(Debug, Args)]

@@ -8,12 +8,12 @@ use clap::builder::PossibleValuesParser;
 use crate::ci::Provider;
 use crate::cli::exit;
 use crate::cli::output::Output;
+use crate::context::Session;
+use crate::context::error::Error;
 use crate::files::links::repository;
 use crate::report::annotations::{Checkout, annotations};
 use crate::report::digest::Digest;
 use crate::report::formats::{self, FORMATS, ReportFormat};
-use crate::session::context::Session;
-use crate::session::error::Error;
 
 /// Annotations for the log of GitHub Actions: a format that the report directory has no file for.
 const GITHUB: &str = "github";

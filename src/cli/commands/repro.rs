@@ -7,10 +7,10 @@ use clap::Args;
 use crate::base::template::shell_quote;
 use crate::base::text::one_line;
 use crate::cli::output::Output;
+use crate::context::Session;
+use crate::context::error::Error;
 use crate::process::asking_terminal;
 use crate::report::numbers::StepNumber;
-use crate::session::context::Session;
-use crate::session::error::Error;
 
 /// The arguments of `repro`.
 #[derive(Debug, Args)]

@@ -9,10 +9,10 @@ use crate::cli::flags::{self, RunFlags, pair};
 use crate::cli::output::Output;
 use crate::cli::terminal::Terminal;
 use crate::cli::unbegun;
-use crate::session::context::Session;
-use crate::session::environment::Environment;
-use crate::session::error::Error;
-use crate::session::options::{CommentOptions, ResumeOptions, Which};
+use crate::context::Session;
+use crate::context::environment::Environment;
+use crate::context::error::Error;
+use crate::context::options::{CommentOptions, ResumeOptions, Which};
 use crate::session::start::resume::Resumption;
 
 /// The arguments of `resume`. Options of the first command line still hold.

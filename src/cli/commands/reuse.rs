@@ -10,13 +10,13 @@ use crate::base::text::{one_line, plural};
 use crate::base::time::parse_duration;
 use crate::cli::flags::{ReachFlags, pair};
 use crate::cli::output::Output;
+use crate::context::Session;
+use crate::context::error::Error;
+use crate::context::options::BeginOptions;
 use crate::process::clock::Clock;
 use crate::reuse::key::{KeyFile, KeyParts};
 use crate::reuse::record::{NotTaken, ReuseRecord};
 use crate::reuse::store::{ListedRecord, StoreError};
-use crate::session::context::Session;
-use crate::session::error::Error;
-use crate::session::options::BeginOptions;
 
 /// The commands about reuse.
 #[derive(Debug, Subcommand)]

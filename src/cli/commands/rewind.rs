@@ -9,10 +9,10 @@ use crate::cli::flags::{self, RunFlags, pair};
 use crate::cli::misread::Misread;
 use crate::cli::output::Output;
 use crate::cli::terminal::Terminal;
+use crate::context::Session;
+use crate::context::error::Error;
+use crate::context::options::{CommentOptions, ResumeOptions};
 use crate::report::numbers::StepNumber;
-use crate::session::context::Session;
-use crate::session::error::Error;
-use crate::session::options::{CommentOptions, ResumeOptions};
 use crate::session::start::rewound_run::RewindOptions;
 
 /// The arguments of `rewind`. Options of the run that it comes from still hold.

@@ -10,15 +10,15 @@ use crate::cli::flags::{self, RunFlags, pair};
 use crate::cli::output::Output;
 use crate::cli::terminal::Terminal;
 use crate::cli::{background, exit, unbegun};
+use crate::context::Session;
+use crate::context::audience::Audience;
+use crate::context::environment::Environment;
+use crate::context::error::Error;
+use crate::context::options::{BeginOptions, ReuseUse};
 use crate::definition::vendored::Copies;
 use crate::fanout::leg::{LegOptions, LoopReach};
 use crate::machine::OnChange;
 use crate::report::console::Verbosity;
-use crate::session::audience::Audience;
-use crate::session::context::Session;
-use crate::session::environment::Environment;
-use crate::session::error::Error;
-use crate::session::options::{BeginOptions, ReuseUse};
 use crate::session::start::begin::{Begun, BoundLoop, SkippedRun};
 
 /// What is run of other repositories.

@@ -4,10 +4,10 @@ use clap::Args;
 
 use crate::base::time::Since;
 use crate::cli::output::Output;
+use crate::context::Session;
+use crate::context::error::Error;
 use crate::inspect::stats_sources::RunsAsked;
 use crate::report::run_stats::stats_report;
-use crate::session::context::Session;
-use crate::session::error::Error;
 
 /// The arguments of `stats`.
 #[derive(Debug, Args)]

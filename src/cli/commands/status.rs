@@ -7,10 +7,10 @@ use serde_json::Value;
 
 use super::runs::{details, json};
 use crate::cli::output::Output;
+use crate::context::Session;
+use crate::context::error::Error;
 use crate::journal::known::KnownRun;
 use crate::process::clock::Clock;
-use crate::session::context::Session;
-use crate::session::error::Error;
 use crate::session::read::listed_runs::Places;
 
 /// How often `--watch` looks for changes.

@@ -4,8 +4,8 @@ use clap::Args;
 
 use crate::ci::Provider;
 use crate::cli::output::Output;
-use crate::session::context::Session;
-use crate::session::error::Error;
+use crate::context::Session;
+use crate::context::error::Error;
 use crate::steering::{DeliveryOrder, SteerOptions, Steered};
 
 /// The arguments of `command`.

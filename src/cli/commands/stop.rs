@@ -6,9 +6,9 @@ use super::runs::line;
 use crate::base::advised_command;
 use crate::base::text::plural;
 use crate::cli::output::Output;
+use crate::context::Session;
+use crate::context::error::{Error, Kind};
 use crate::journal::known::KnownRun;
-use crate::session::context::Session;
-use crate::session::error::{Error, Kind};
 use crate::session::read::listed_runs::{Places, RunQuery};
 use crate::session::stop_run;
 

@@ -4,8 +4,8 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use crate::cli::exit;
+use crate::context::environment::{Environment, SUPERVISED};
 use crate::process::container_init;
-use crate::session::environment::{Environment, SUPERVISED};
 
 /// Never returns before the supervised process has ended.
 pub(in crate::cli) fn supervise(arguments: &[OsString], env: &Environment) -> ExitCode {

@@ -6,11 +6,11 @@ use clap::{Args, ValueEnum};
 
 use crate::ci::github::commands::WorkflowCommands;
 use crate::cli::output::Output;
+use crate::context::Session;
+use crate::context::error::Error;
 use crate::files::replace::replace;
 use crate::process::clock::Clock;
 use crate::report::dialect::Dialect as _;
-use crate::session::context::Session;
-use crate::session::error::Error;
 use crate::testing::rerun::watch;
 use crate::testing::suite::{self, GenerateTo, MutantOptions, SuiteOptions, TestedFile};
 use crate::testing::writing::{self, WrittenCases};

@@ -6,9 +6,9 @@ use clap::Args;
 
 use crate::base::time::parse_duration;
 use crate::cli::output::Output;
+use crate::context::Session;
+use crate::context::error::Error;
 use crate::definition::vendored::Copies;
-use crate::session::context::Session;
-use crate::session::error::Error;
 use crate::shelf::copies;
 use crate::shelf::copies::update_copies;
 use crate::shelf::copies::update_copies::UpdateOptions;

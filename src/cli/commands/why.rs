@@ -3,10 +3,10 @@
 use clap::Args;
 
 use crate::cli::output::Output;
+use crate::context::Session;
+use crate::context::error::Error;
 use crate::report::numbers::StepNumber;
 use crate::report::why::chain_text;
-use crate::session::context::Session;
-use crate::session::error::Error;
 
 /// The arguments of `why`.
 #[derive(Debug, Args)]

@@ -10,8 +10,8 @@ use super::commands::completions::{CompleteLineArgs, CompletionShell, Completion
 use super::output::Output;
 use super::shorthand;
 use crate::base::text::one_line;
+use crate::context::Session;
 use crate::definition::load;
-use crate::session::context::Session;
 use crate::session::read::listed_runs::Places;
 
 /// The longest help in a line of what is offered.

@@ -15,6 +15,7 @@ use crate::bundle::pack::{BundleContents, PackError, PackedBundle, pack};
 use crate::bundle::tree::{MadeTree, TreeOptions};
 use crate::bundle::{EXTENSION, IS_A_LOOP};
 use crate::ci::job_page;
+use crate::context::Session;
 use crate::definition::load::DIRECTORY;
 use crate::engine::event::Assignment;
 use crate::forge::github::workflow_job::WorkflowJob;
@@ -23,9 +24,8 @@ use crate::git::runner::Git;
 use crate::journal::files::RunFiles;
 use crate::journal::{fault, journal_ends};
 use crate::process::clock::Clock;
+use crate::repository;
 use crate::run::tree_snapshots::Moment;
-use crate::session::context::Session;
-use crate::session::git;
 use crate::session::prepare::library;
 use crate::session::prepare::prepared::Prepared;
 use crate::session::read::run_snapshots;
@@ -35,8 +35,8 @@ const NAMED: usize = 5;
 
 /// Returns the commit of the checkout.
 pub(crate) fn commit(prepared: &Prepared, session: &Session<'_>) -> Option<String> {
-    let git = git::at(&prepared.located.root, session);
-    git.line(&git::head()).ok()
+    let git = repository::at(&prepared.located.root, session);
+    git.line(&repository::head()).ok()
 }
 
 /// Returns the name of a run's bundle.
@@ -64,7 +64,7 @@ pub(crate) struct Bundler {
 impl Bundler {
     pub(crate) fn new(prepared: &Prepared, territory: &Territory, session: &Session<'_>) -> Self {
         let root = &prepared.located.root;
-        let git = git::at(root, session);
+        let git = repository::at(root, session);
         let mut texts = library::texts(&prepared.loaded.sources);
         texts.extend(prepared.library.texts());
         texts.sort();
@@ -87,7 +87,7 @@ impl Bundler {
 
     /// Writes the bundle of what several runs have left together. The repository is that of the checkout.
     pub(crate) fn of_merge(made: Option<MadeTree>, loops: PathBuf, session: &Session<'_>) -> Self {
-        let git = git::at(&session.cwd, session);
+        let git = repository::at(&session.cwd, session);
         Self {
             scope: Vec::new(),
             loops,

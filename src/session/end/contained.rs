@@ -13,12 +13,12 @@ use crate::base::text::one_line;
 use crate::ci::Provider;
 use crate::ci::github::file_commands::MAX_SUMMARY;
 use crate::ci::github::gate::LogGate;
+use crate::context::Session;
+use crate::context::error::Error;
 use crate::engine::outcome::Outcome;
 use crate::files::read;
 use crate::forge::github::artifacts::PREFIX;
 use crate::process::relayed;
-use crate::session::context::Session;
-use crate::session::error::Error;
 
 /// The file with the outputs, in the directory that the container may write to.
 const OUTPUTS: &str = "output";

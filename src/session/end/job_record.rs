@@ -7,12 +7,11 @@ use super::publication::wanted;
 use crate::base::run_key::RunKey;
 use crate::ci::Provider;
 use crate::ci::reported::ReportOptions;
+use crate::context::audience::Audience;
+use crate::context::options::{KeyOption, RunOptions, Storing};
+use crate::context::{Session, key};
 use crate::forge::github::workflow_event::WorkflowEvent;
 use crate::journal::files::RunFiles;
-use crate::session::audience::Audience;
-use crate::session::context::Session;
-use crate::session::key;
-use crate::session::options::{KeyOption, RunOptions, Storing};
 
 /// A CI job, and where it reports a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -11,6 +11,9 @@ use crate::base::text::{head, one_line};
 use crate::base::time::Timestamp;
 use crate::bundle::earlier_report;
 use crate::ci::Provider;
+use crate::context::error::Kind;
+use crate::context::options::{BeginOptions, RunOptions};
+use crate::context::{Session, key};
 use crate::engine::night::Night;
 use crate::files::replace::replace;
 use crate::forge::github::artifacts::{RunsMeant, Series};
@@ -19,10 +22,6 @@ use crate::forge::github::workflow_job::WorkflowJob;
 use crate::journal::files::RunFiles;
 use crate::report::digest::Digest;
 use crate::report::nights::{FILE, History, MAX_FILE, of};
-use crate::session::context::Session;
-use crate::session::error::Kind;
-use crate::session::key;
-use crate::session::options::{BeginOptions, RunOptions};
 use crate::session::read::fetch::{ArtifactRequest, Local, artifact};
 
 /// How often a scheduled job is expected to run, unless `--every` says otherwise.

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use crate::base::text::plural;
 use crate::base::time::{Timestamp, millis};
+use crate::context::Session;
 use crate::engine::changes::{Changes, TreeChanges};
 use crate::engine::event::LoopComplete;
 use crate::engine::outcome::Outcome;
@@ -15,7 +16,6 @@ use crate::process::signal::Cancel;
 use crate::report::digest::Digest;
 use crate::reuse::key::{KeyParts, MEANING};
 use crate::reuse::record::{FileTable, ReuseRecord};
-use crate::session::context::Session;
 use crate::session::prepare::reuse_decision::{PendingReuse, unreachable};
 
 /// A run that has ended.

@@ -8,13 +8,13 @@ use super::job_record::RecoveredReports;
 use super::publication::{Ending, Publication, Stage, publisher};
 use super::run_guard;
 use crate::ci::Provider;
+use crate::context::Session;
+use crate::context::error::Error;
+use crate::context::options::RunOptions;
+use crate::context::talk::{Findings, Talk, Watched};
 use crate::journal::known::{KnownRun, RunStatus};
 use crate::report::Sink;
-use crate::session::context::Session;
-use crate::session::error::Error;
-use crate::session::options::RunOptions;
 use crate::session::read::choose::{Chosen, choose};
-use crate::session::talk::{Findings, Talk, Watched};
 
 /// Whom the reports of a killed run are for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,6 +10,7 @@ use crate::base::text::one_line;
 use crate::ci::Provider;
 use crate::ci::chain::{ChainLink, NextRun};
 use crate::ci::reported::{ReportOptions, ReportRequest, ReportedRun};
+use crate::context::Session;
 use crate::engine::event::Handoff;
 use crate::files::read;
 use crate::files::replace::replace;
@@ -18,7 +19,6 @@ use crate::host::{Host, Prompt, Terms};
 use crate::journal::files::RunFiles;
 use crate::machine::OnHandoff;
 use crate::report::annotations::{Annotation, AnnotationLevel};
-use crate::session::context::Session;
 
 /// Names a run for reports.
 pub(crate) fn subject(

@@ -10,6 +10,9 @@ use crate::base::text::one_line;
 use crate::ci::github::standing_runs::{LastOutcome, StandingRuns};
 use crate::ci::job_page;
 use crate::ci::strangers::why_nobody_is_asked;
+use crate::context::Session;
+use crate::context::audience::Audience;
+use crate::context::options::RunOptions;
 use crate::engine::outcome::Outcome;
 use crate::evaluate::observation::Stop;
 use crate::forge::github::api::ApiError;
@@ -23,9 +26,6 @@ use crate::process::guard_pipe::Guard;
 use crate::process::signal::Cancel;
 use crate::process::spawn::{self, Heard, ProcessLimits, Program};
 use crate::report::digest::{Digest, EndKind};
-use crate::session::audience::Audience;
-use crate::session::context::Session;
-use crate::session::options::RunOptions;
 use crate::session::read::job_server::JobServer;
 
 /// How long a command that is told may take.

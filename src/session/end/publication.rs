@@ -19,6 +19,10 @@ use crate::bundle::names;
 use crate::ci::Provider;
 use crate::ci::job::Job;
 use crate::ci::reported::{FinalReport, ReportOptions, ReportRequest, Reporter};
+use crate::context::audience::Audience;
+use crate::context::environment::PARENT;
+use crate::context::options::{RunOptions, Storing};
+use crate::context::{Session, key};
 use crate::engine::Start;
 use crate::engine::event::{Event, LoopComplete, Stamped};
 use crate::engine::outcome::Outcome;
@@ -36,11 +40,6 @@ use crate::report::formats::FORMATS;
 use crate::report::formats::outputs::outputs;
 use crate::report::reading_place::{Reader, RunDownload};
 use crate::report::unbegun_run::{Hindrance, Unbegun};
-use crate::session::audience::Audience;
-use crate::session::context::Session;
-use crate::session::environment::PARENT;
-use crate::session::key;
-use crate::session::options::{RunOptions, Storing};
 use crate::session::read::{asked_flips, page_detail};
 
 /// How long the end of a run waits for the network.

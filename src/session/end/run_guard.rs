@@ -18,19 +18,18 @@ use super::next_run::subject;
 use super::publication::wanted;
 use crate::ci::Provider;
 use crate::ci::reported::{ReportOptions, ReportRequest, ReportedRun};
+use crate::context::audience::Audience;
+use crate::context::options::RunOptions;
+use crate::context::{Session, key};
 use crate::engine::event::{Event, Stamped};
 use crate::files::read;
 use crate::journal::claim::claim_place;
 use crate::journal::files::RunFiles;
+use crate::lock::{LeaseCharge, Lock};
 use crate::process::guard_pipe::{self, Guard};
 use crate::process::spawn::GRACE;
 use crate::report::Sink;
-use crate::session::audience::Audience;
-use crate::session::context::Session;
-use crate::session::key;
-use crate::session::options::RunOptions;
 use crate::session::prepare::left_behind;
-use crate::session::prepare::lock::{LeaseCharge, Lock};
 
 /// How long the guard tries to set the status, counted from the kill. Then it is gone.
 const PATIENCE: Duration = Duration::from_secs(9);

@@ -6,15 +6,14 @@ use std::path::Path;
 use super::publication::{Ending, Publication, Stage, publisher};
 use crate::base::name::{InstanceName, LoopName};
 use crate::ci::reported::ReportOptions;
+use crate::context::error::{Error, Kind};
+use crate::context::mistakes::shown;
+use crate::context::options::{KeyOption, RunOptions};
+use crate::context::{Session, key};
 use crate::definition::load::{self, DIRECTORY, LoadError, Located};
 use crate::journal::files::RunFiles;
 use crate::process::clock::Clock;
 use crate::report::unbegun_run::{Hindrance, Mistake, Unbegun};
-use crate::session::context::Session;
-use crate::session::error::{Error, Kind};
-use crate::session::key;
-use crate::session::options::{KeyOption, RunOptions};
-use crate::session::prepare::mistakes::shown;
 
 /// How a loop is called of which nothing is known.
 const NAMELESS: &str = "loop";

@@ -9,14 +9,14 @@ use std::thread::JoinHandle;
 use crate::base::explanation::Explanation;
 use crate::base::time::Timestamp;
 use crate::ci::Provider;
+use crate::context::Session;
+use crate::context::error::{Error, Kind};
+use crate::context::options::{Storing, Upload};
 use crate::files::{read, transient};
 use crate::forge::archive::{comment, pack_with};
 use crate::forge::github::artifact_fault::ArtifactError;
 use crate::forge::github::results::{Results, Uploaded, expiry, uncounted_job};
 use crate::process::clock::Clock;
-use crate::session::context::Session;
-use crate::session::error::{Error, Kind};
-use crate::session::options::{Storing, Upload};
 
 /// The most bytes of an artifact that is fetched to see whose it is.
 const MAX_LOOK: u64 = 1 << 30;

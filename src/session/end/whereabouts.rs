@@ -4,16 +4,15 @@ use std::path::{Component, Path, PathBuf};
 
 use super::bundler;
 use crate::ci::{Provider, is_ci};
+use crate::context::audience::Audience;
+use crate::context::options::{RunOptions, Storing};
+use crate::context::{Session, key};
 use crate::definition::load;
 use crate::files::links::{followed, repository};
 use crate::forge::github::results::is_offered;
 use crate::forge::github::workflow_job::WorkflowJob;
 use crate::journal::files::RunFiles;
 use crate::report::reading_place::{Reader, RunDownload};
-use crate::session::audience::Audience;
-use crate::session::context::Session;
-use crate::session::key;
-use crate::session::options::{RunOptions, Storing};
 
 /// The address of the API of github.com.
 const GITHUB: &str = "https://api.github.com";

@@ -15,6 +15,9 @@ use crate::base::redact::Redactor;
 use crate::base::sum::Sum;
 use crate::base::territory::{ScopePath, Territory};
 use crate::base::time::{Timestamp, human};
+use crate::context::Session;
+use crate::context::environment::PARENT;
+use crate::context::error::{Error, Kind};
 use crate::files::links::real;
 use crate::journal::claim::{
     self, Claim, ClaimRecord, ClaimRequest, ClaimStanding, Live, Pass, QueueTurn, Taken, Ticket,
@@ -26,9 +29,6 @@ use crate::machine::run_variables;
 use crate::process::clock::Clock;
 use crate::process::life::host;
 use crate::process::signal::{Cancel, EndRequest};
-use crate::session::context::Session;
-use crate::session::environment::PARENT;
-use crate::session::error::{Error, Kind};
 
 /// Resolves the scope of a loop to the paths that it means in this run.
 pub(crate) fn territory(

@@ -3,6 +3,8 @@
 use std::rc::Rc;
 
 use crate::base::sandbox::{SandboxEngine, SandboxMode, SandboxNet, SandboxRules};
+use crate::context::Session;
+use crate::context::error::{Error, Kind};
 use crate::definition::load::Located;
 use crate::engine::event::Llm;
 use crate::forge::github::workflow_event::WorkflowEvent;
@@ -11,8 +13,6 @@ use crate::machine::{Action, Machine, Step};
 use crate::run::sandbox_setup::{SandboxDefault, may_be_left_to};
 use crate::sandbox::capability::Lack;
 use crate::sandbox::engines::Engines;
-use crate::session::context::Session;
-use crate::session::error::{Error, Kind};
 
 /// What a run is, as far as its sandbox depends on it.
 pub(crate) struct ConfinedRun<'r> {

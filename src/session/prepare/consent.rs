@@ -12,6 +12,9 @@ use crate::base::sum::Sum;
 use crate::base::text::{head, listed};
 use crate::base::time::parse_duration;
 use crate::broker::KeyHolder;
+use crate::context::Session;
+use crate::context::error::{Error, Kind};
+use crate::context::options::LlmOptions;
 use crate::definition::load::{Loaded, Located};
 use crate::engine::event::Llm;
 use crate::files::links;
@@ -24,9 +27,6 @@ use crate::process::spawn;
 use crate::run::host_patience::Patience;
 use crate::run::recording::{Mode, Recording};
 use crate::run::{AgentSetup, access};
-use crate::session::context::Session;
-use crate::session::error::{Error, Kind};
-use crate::session::options::LlmOptions;
 
 /// The decisions about agents for a run.
 pub(crate) struct Decided {

@@ -7,6 +7,7 @@ use crate::base::diagnostic::{Diagnostic, Diagnostics, FindingPlace};
 use crate::base::object::ObjectId;
 use crate::base::path::DocPath;
 use crate::base::text::{listed, one_line};
+use crate::context::Session;
 use crate::files::links::real;
 use crate::files::{place, read};
 use crate::forge::github::workflow_event::{WorkflowEvent, short};
@@ -14,8 +15,7 @@ use crate::git::call::Call;
 use crate::git::runner::Git;
 use crate::guidance::{Guidance, Texts};
 use crate::machine::{Action, Machine};
-use crate::session::context::Session;
-use crate::session::git;
+use crate::repository;
 
 /// The longest file that is read, in bytes: what is longer is cut, and more than twice of it is not text for anybody.
 const LONGEST: u64 = 128 * 1024;
@@ -30,7 +30,7 @@ pub(super) fn of_run(root: &Path, session: &Session<'_>) -> Guidance {
         return of_tree(root);
     }
     let top = place::repository(root).unwrap_or(root);
-    let git = git::at(top, session);
+    let git = repository::at(top, session);
     let own = event.own_commit().and_then(|sha| ObjectId::parse(sha).ok());
     let known = own.filter(|id| git.line(&Call::new("cat-file").with(&["-t"]).id(id)).is_ok());
     if let Some(commit) = known {

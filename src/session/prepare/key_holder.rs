@@ -5,15 +5,15 @@ use std::path::Path;
 use serde_json::Value;
 
 use crate::broker::{GivenPrice, KeyHolder, NeededSetting, PriceList, Upstream, as_of, holder};
+use crate::context::Session;
+use crate::context::error::Error;
+use crate::context::options::LlmOptions;
 use crate::files::read;
 use crate::forge::github::http::Transport;
 use crate::forge::github::workflow_event::WorkflowEvent;
 use crate::host::Host;
 use crate::machine::{BrokerUse, Machine};
 use crate::run::brokerage::Brokerage;
-use crate::session::context::Session;
-use crate::session::error::Error;
-use crate::session::options::LlmOptions;
 
 /// The largest file of settings that is read.
 const MOST_SETTINGS: u64 = read::MIB;

@@ -7,6 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::base::text::listed_in_part;
+use crate::context::Session;
 use crate::definition::load::DIRECTORY;
 use crate::files::{aside, read};
 use crate::journal::claim::{self, claim_place};
@@ -14,9 +15,8 @@ use crate::journal::files::RunFiles;
 use crate::process::groups::{self, Groups};
 use crate::process::guard_pipe::Guard;
 use crate::process::spawn::GRACE;
+use crate::repository::worktree;
 use crate::sandbox::protected::Masks;
-use crate::session::context::Session;
-use crate::session::git::worktree;
 
 const RECORD: &str = ".groups";
 

@@ -5,10 +5,10 @@ use super::prepared::{all_findings, refused};
 use super::{guidance, reuse_findings};
 use crate::base::diagnostic::Diagnostics;
 use crate::base::node::Node;
+use crate::context::error::Error;
 use crate::definition::load::{self, LoadError, Located, Rejected};
 use crate::definition::source_text::Sources;
 use crate::machine::{check, compile};
-use crate::session::error::Error;
 
 /// A loop file and its findings.
 pub struct Checked {

@@ -5,10 +5,13 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value};
 
 use super::library::{Library, texts};
-use super::mistakes::mistakes;
 use super::{guidance, reuse_findings};
 use crate::base::diagnostic::{Diagnostics, Severity};
 use crate::base::text::plural;
+use crate::context::Session;
+use crate::context::error::{Error, Kind};
+use crate::context::mistakes::mistakes;
+use crate::context::talk::Findings;
 use crate::definition::builtin::is_builtin;
 use crate::definition::load::{self, LoadError, Loaded, Located, Reach, Rejected};
 use crate::definition::source_text;
@@ -17,9 +20,6 @@ use crate::journal::files::RunFiles;
 use crate::machine::early::KnownValues;
 use crate::machine::provided::Provided;
 use crate::machine::{Machine, check, compile};
-use crate::session::context::Session;
-use crate::session::error::{Error, Kind};
-use crate::session::talk::Findings;
 
 /// A loop that can run.
 pub struct Prepared {
@@ -118,7 +118,7 @@ impl Session<'_> {
         Ok(reaching(located, outside).beneath(self.unsaved.clone()))
     }
 
-    /// Reads, compiles and checks a loop. Its findings go to the session's [`Talk`](crate::session::talk::Talk).
+    /// Reads, compiles and checks a loop. Its findings go to the session's [`Talk`](crate::context::talk::Talk).
     ///
     /// # Errors
     /// The file cannot be read, or has errors.

@@ -6,20 +6,20 @@ use super::reuse_key::{FoundKey, KeyQuestion, no_key};
 use super::reuse_origin;
 use crate::base::name::LoopName;
 use crate::base::text::one_line;
+use crate::context::Session;
+use crate::context::error::Error;
+use crate::context::options::ReuseUse;
 use crate::definition::load::DIRECTORY;
 use crate::engine::reused::ReusedRun;
 use crate::machine::Machine;
 use crate::process::clock::Clock;
 use crate::process::signal::Cancel;
+use crate::repository;
 use crate::reuse::key::KeyParts;
 use crate::reuse::origin::{OriginEvent, RunOrigin};
 use crate::reuse::record::{ReuseRecord, WantedRecord};
 use crate::reuse::store::{FoundRecord, ReuseStore, StoreError};
 use crate::reuse::verifying::is_due;
-use crate::session::context::Session;
-use crate::session::error::Error;
-use crate::session::git;
-use crate::session::options::ReuseUse;
 
 /// What is known of the reuse of a run when it begins.
 #[derive(Default)]
@@ -66,7 +66,7 @@ impl Session<'_> {
     pub(crate) fn reuse_store(&self) -> ReuseStore {
         let has_loops = |root: &&Path| root.join(DIRECTORY).is_dir();
         let root = self.cwd.ancestors().find(has_loops).unwrap_or(&self.cwd);
-        ReuseStore::new(&root.join(DIRECTORY), &git::at(root, self))
+        ReuseStore::new(&root.join(DIRECTORY), &repository::at(root, self))
     }
 }
 

@@ -11,6 +11,8 @@ use crate::base::gitpath;
 use crate::base::sum::Sum;
 use crate::base::template::{Namespace, Template};
 use crate::base::territory::{ScopePath, Territory};
+use crate::context::Session;
+use crate::context::options::BeginOptions;
 use crate::definition::emit;
 use crate::definition::load::DIRECTORY;
 use crate::engine::request::{JudgingRequest, ObservingCommand};
@@ -18,6 +20,7 @@ use crate::files::read;
 use crate::git::runner::Git;
 use crate::machine::{Action, Machine, Reuse, provided};
 use crate::process::signal::Cancel;
+use crate::repository;
 use crate::reuse::chosen_files::{Choice, chosen, each_holds_some};
 use crate::reuse::input_patterns::InputPatterns;
 use crate::reuse::key::{KeyParts, of_texts, of_value};
@@ -26,9 +29,6 @@ use crate::reuse::store::ReuseStore;
 use crate::reuse::{input_files, tool_output};
 use crate::run::area::Area;
 use crate::run::judging;
-use crate::session::context::Session;
-use crate::session::git;
-use crate::session::options::BeginOptions;
 use crate::session::prepare::prepared::Prepared;
 
 /// Where a system says which one it is, and how much of that is read.
@@ -104,7 +104,7 @@ impl KeyQuestion {
             territory: territory.clone(),
             own: area.own.clone(),
             root: prepared.located.root.clone(),
-            git: git::at(&prepared.located.root, session),
+            git: repository::at(&prepared.located.root, session),
             env: session.env.for_actions(options.run.pass_token),
             reuse,
             names,

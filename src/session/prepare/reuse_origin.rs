@@ -1,12 +1,12 @@
 //! Tells where a run is made, as far as it decides whose records it may take, and whether strangers have set it off.
 
 use crate::ci::strangers::why_nobody_is_asked;
+use crate::context::Session;
 use crate::forge::github::workflow_event::WorkflowEvent;
 use crate::forge::github::workflow_job::WorkflowJob;
 use crate::git::call::Call;
 use crate::git::runner::Git;
 use crate::reuse::origin::{OriginEvent, RunOrigin};
-use crate::session::context::Session;
 
 /// Variables by which CI systems name the repository, each in its own way.
 const REPOSITORIES: [&str; 8] = [

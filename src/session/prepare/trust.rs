@@ -8,11 +8,14 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value};
 
 use super::library::{ForeignTexts, can_write};
-use super::mistakes::mistakes;
 use super::prepared::Prepared;
 use crate::base::object::ObjectId;
 use crate::base::own::is_of_runs;
 use crate::base::text::plural;
+use crate::context::Session;
+use crate::context::error::Error;
+use crate::context::mistakes::mistakes;
+use crate::context::talk::Findings;
 use crate::definition::load::{self, DIRECTORY};
 use crate::files::links::real;
 use crate::forge::github::workflow_event::{WorkflowEvent, short};
@@ -20,11 +23,8 @@ use crate::git::call::Call;
 use crate::git::error::TreeError;
 use crate::git::runner::Git;
 use crate::machine::check::injection;
-use crate::session::context::Session;
-use crate::session::error::Error;
-use crate::session::git;
-use crate::session::git::changed;
-use crate::session::talk::Findings;
+use crate::repository;
+use crate::repository::changed;
 
 const ADVICE: &str = "leave `ref` and `repository` out of actions/checkout, so that the repository's own branch is \
     run; or, when you know what is run, agree with `--allow-untrusted` (input `allow-untrusted: true`)";
@@ -95,9 +95,9 @@ fn check_origin(
 
 fn doubt(event: &WorkflowEvent, session: &Session<'_>, prepared: &Prepared) -> Option<String> {
     let root = &prepared.located.root;
-    let git = git::at(root, session);
+    let git = repository::at(root, session);
     let top_level = Call::new("rev-parse").with(&["--show-toplevel"]);
-    let (head, top) = match git.id(&git::head()).and_then(|head| Ok((head, git.line(&top_level)?))) {
+    let (head, top) = match git.id(&repository::head()).and_then(|head| Ok((head, git.line(&top_level)?))) {
         Ok(found) => found,
         Err(why) => return Some(format!("cannot find out what is checked out in {}: {why}", root.display())),
     };

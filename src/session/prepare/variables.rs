@@ -3,20 +3,20 @@
 use indexmap::IndexMap;
 use serde_json::{Map, Value, json};
 
-use super::mistakes::mistakes;
 use super::prepared::{Prepared, unusable};
 use crate::base::diagnostic::{Diagnostic, Diagnostics, FindingPlace};
 use crate::base::path::{DocPath, Segment};
 use crate::base::template::{Namespace, TemplateFallback, walk};
+use crate::context::Session;
+use crate::context::error::Error;
+use crate::context::mistakes::mistakes;
+use crate::context::options::BeginOptions;
+use crate::context::talk::Findings;
 use crate::engine::event::Overrides;
 use crate::journal::files::RunFiles;
 use crate::machine::Machine;
 use crate::machine::provided::Provided;
 use crate::machine::run_variables::{self, ContextError, Given};
-use crate::session::context::Session;
-use crate::session::error::Error;
-use crate::session::options::BeginOptions;
-use crate::session::talk::Findings;
 
 /// Resolves the variables of a run, and refuses a loop that needs one that was not given.
 pub(crate) fn resolve(

@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use crate::base::explanation::Explanation;
 use crate::bundle::opened::OpenedBundle;
+use crate::context::Session;
 use crate::definition::load::{self, Located};
 use crate::engine::event::{LoopStart, SCHEMA};
 use crate::files::read::MIB;
@@ -14,7 +15,6 @@ use crate::report::digest::Digest;
 use crate::report::digest::flips::Otherwise;
 use crate::run::other_verdicts::{ExaminedVerdicts, Suppositions};
 use crate::run::replay::KnownMachine;
-use crate::session::context::Session;
 use crate::session::prepare::prepared::Prepared;
 
 /// Of a longer journal, only `why` says what another verdict would have led to: reports are not kept waiting.

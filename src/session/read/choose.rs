@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use super::listed_runs::{ambiguous, known_as};
 use crate::base::advised_command;
 use crate::base::diagnostic::nearest;
+use crate::context::Session;
+use crate::context::error::{Error, Kind};
 use crate::definition::load::{self, DIRECTORY};
 use crate::engine::event::LoopComplete;
 use crate::engine::outcome::Outcome;
@@ -12,8 +14,6 @@ use crate::journal::claim;
 use crate::journal::files::RunFiles;
 use crate::journal::known::{self, KnownRun, RunStatus};
 use crate::report::advice::loop_of;
-use crate::session::context::Session;
-use crate::session::error::{Error, Kind};
 
 /// A run to resume, or one that ended and only has to be finished.
 pub(crate) enum Chosen {

@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
 use crate::ci::Provider;
+use crate::context::Session;
+use crate::context::error::{Error, Kind};
 use crate::files::transient;
 use crate::forge::github::api::Api;
 use crate::forge::github::artifact_fault::ArtifactError;
@@ -17,8 +19,6 @@ use crate::forge::github::artifacts::{
 use crate::forge::github::repository::RepositoryName;
 use crate::forge::github::results::{Downloaded, Results, check_name};
 use crate::forge::github::workflow_job::WorkflowJob;
-use crate::session::context::Session;
-use crate::session::error::{Error, Kind};
 
 /// The most bytes of a zip file that are fetched.
 const MAX_ZIP: u64 = 4 << 30;

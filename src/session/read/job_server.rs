@@ -1,10 +1,10 @@
 //! The server that a job is of, and the repository there: for what a job asks beside its run.
 
+use crate::context::Session;
+use crate::context::error::{Error, Kind};
 use crate::forge::github::api::{Api, ApiError};
 use crate::forge::github::repository::RepositoryName;
 use crate::forge::github::workflow_job::WorkflowJob;
-use crate::session::context::Session;
-use crate::session::error::{Error, Kind};
 
 /// A server and the repository that a job is of.
 pub(crate) struct JobServer {

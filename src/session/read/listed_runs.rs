@@ -4,11 +4,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::base::name::LoopName;
+use crate::context::Session;
+use crate::context::error::{Error, Kind};
 use crate::definition::load::{self, DIRECTORY};
 use crate::files::read;
 use crate::journal::known::{self, KnownRun};
-use crate::session::context::Session;
-use crate::session::error::{Error, Kind};
 use crate::session::prepare::prepared::refused;
 
 /// The directories whose runs are listed.

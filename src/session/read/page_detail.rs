@@ -6,6 +6,7 @@ use std::path::Path;
 use super::asked_flips::{self, Subject};
 use super::run_snapshots::DiffLimits;
 use crate::bundle::opened::OpenedBundle;
+use crate::context::Session;
 use crate::engine::event::Stamped;
 use crate::journal::files::RunFiles;
 use crate::journal::reader;
@@ -14,7 +15,6 @@ use crate::report::digest::Digest;
 use crate::report::graph::Graph;
 use crate::report::{Stream, log_file};
 use crate::run::printed_log::PrintedLog;
-use crate::session::context::Session;
 
 /// How much of what steps changed is shown.
 const DIFFS: DiffLimits = DiffLimits { each: 64 * 1024, all: 1 << 20 };

@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use crate::base::advised_command;
 use crate::base::time::Timestamp;
+use crate::context::error::{Error, Kind};
 use crate::engine::event::LoopStart;
 use crate::journal::files::RunFiles;
 use crate::journal::reader::{ReadError, Whole, read_whole};
 use crate::journal::streams::Streams;
 use crate::report::Sinks;
 use crate::run::replay::{KnownMachine, Left, Replay, ReplayError};
-use crate::session::error::{Error, Kind};
 use crate::session::prepare::prepared::{Prepared, changed};
 
 /// An unfinished run, read from its journal.

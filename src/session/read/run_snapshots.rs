@@ -6,6 +6,9 @@ use std::path::{Path, PathBuf};
 
 use crate::base::object::ObjectId;
 use crate::base::text::head;
+use crate::context::Session;
+use crate::context::error::Error;
+use crate::context::options::RunOptions;
 use crate::engine::event::Llm;
 use crate::files::transient;
 use crate::git::call::Call;
@@ -14,24 +17,21 @@ use crate::git::runner::Git;
 use crate::journal::files::RunFiles;
 use crate::report::detail::StepDiff;
 use crate::report::numbers::StepNumber;
+use crate::repository;
+use crate::repository::worktree::{fill, make_directory, parent_of};
 use crate::run::tree_snapshots::{Moment, refs_of};
-use crate::session::context::Session;
-use crate::session::error::Error;
-use crate::session::git;
-use crate::session::git::worktree::{fill, make_directory, parent_of};
-use crate::session::options::RunOptions;
 
 /// Refuses a run whose tree is to be kept where it cannot be.
 pub(crate) fn check(options: &RunOptions, root: &Path, session: &Session<'_>) -> Result<(), Error> {
     if options.snapshots != Some(true) {
         return Ok(());
     }
-    let git = git::at(root, session);
+    let git = repository::at(root, session);
     git.line(&Call::new("rev-parse").with(&["--show-toplevel"])).map_err(|why| {
         Error::refused(format!("`--snapshots` needs a git repository: {why}"))
             .with_hint("make one with `git init` and a first commit, or run without `--snapshots`")
     })?;
-    git.line(&git::head()).map(drop).map_err(|_| {
+    git.line(&repository::head()).map(drop).map_err(|_| {
         Error::refused("a tree snapshot stands on the last commit, and there is none yet")
             .with_hint("commit first, or run without `--snapshots`")
     })
@@ -42,7 +42,7 @@ pub(crate) fn check(options: &RunOptions, root: &Path, session: &Session<'_>) ->
 pub(crate) fn are_kept(options: &RunOptions, llm: Llm, root: &Path, session: &Session<'_>) -> bool {
     options.snapshots.unwrap_or_else(|| {
         let by_default = options.audience.is_ci() && llm == Llm::On;
-        by_default && git::at(root, session).line(&git::head()).is_ok()
+        by_default && repository::at(root, session).line(&repository::head()).is_ok()
     })
 }
 
@@ -54,7 +54,7 @@ pub(crate) fn are_kept_again(
     files: &RunFiles,
     session: &Session<'_>,
 ) -> bool {
-    let git = git::at(root, session);
+    let git = repository::at(root, session);
     let before = || all(&git, files.instance()).is_ok_and(|found| !found.is_empty());
     are_kept(options, llm, root, session) || options.snapshots.is_none() && before()
 }
@@ -166,7 +166,7 @@ impl SnapshotWorktree {
     }
 
     fn compared(&self) -> Result<bool, TreeError> {
-        let head = self.git.id(&git::head())?;
+        let head = self.git.id(&repository::head())?;
         let top = self.git.line(&Call::new("rev-parse").with(&["--show-toplevel"]))?;
         let is_here = Path::new(&top).canonicalize().ok() == self.path.canonicalize().ok();
         if !is_here || head != parent_of(&self.git, &self.commit)? {
@@ -263,7 +263,7 @@ fn is_elsewhere(steps: &[(Option<&StepNumber>, &ObjectId)], at: usize) -> bool {
 impl Session<'_> {
     /// Returns what each step of a run changed, as far as its tree snapshots tell; nothing where it has none.
     pub(crate) fn step_diffs(&self, files: &RunFiles, limits: DiffLimits) -> Vec<StepDiff> {
-        let git = git::at(files.loops().parent().unwrap_or(files.loops()), self);
+        let git = repository::at(files.loops().parent().unwrap_or(files.loops()), self);
         let found = all(&git, files.instance()).unwrap_or_default();
         diffs(&git, &found, limits).unwrap_or_default()
     }
@@ -273,7 +273,7 @@ impl Session<'_> {
     /// # Errors
     /// Git cannot remove them.
     pub(crate) fn forget_snapshots(&self, files: &RunFiles) -> Result<(), Error> {
-        let git = git::at(files.loops().parent().unwrap_or(files.loops()), self);
+        let git = repository::at(files.loops().parent().unwrap_or(files.loops()), self);
         forget(files, &git).map_err(|why| {
             Error::refused(format!("cannot forget the snapshots of {}: {why}", files.instance()))
         })

@@ -3,11 +3,11 @@
 use crate::base::object::ObjectId;
 use crate::base::text::one_line;
 use crate::base::time::Timestamp;
+use crate::context::error::Error;
+use crate::context::options::AnswerOptions;
 use crate::engine::question::{AnswerKind, AnswerWay, Awaiting, GivenAnswer, OpenQuestion};
 use crate::forge::github::workflow_event::short;
 use crate::machine::Approvers;
-use crate::session::error::Error;
-use crate::session::options::AnswerOptions;
 
 /// Makes answers of what people said, or says why they answer nothing.
 pub(crate) fn given(

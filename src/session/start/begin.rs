@@ -11,39 +11,40 @@ use crate::base::advised_command;
 use crate::base::diagnostic::Severity;
 use crate::base::territory::Territory;
 use crate::base::text::plural;
+use crate::context::Session;
+use crate::context::audience::Audience;
+use crate::context::error::Error;
+use crate::context::interrupts::Interrupts;
+use crate::context::options::{BeginOptions, ReuseUse, RunOptions};
 use crate::definition::load::DIRECTORY;
 use crate::engine::changes::StartTree;
 use crate::engine::event::{LoopStart, Overrides, SCHEMA};
 use crate::engine::request::JudgingRequest;
 use crate::engine::{Engine, Start};
 use crate::journal::files::RunFiles;
+use crate::lock;
+use crate::lock::LeasedRun;
 use crate::machine::most_calls;
 use crate::process::clock::Clock;
 use crate::process::signal::Cancel;
 use crate::report::digest::{Digest, NotRun};
 use crate::report::graph;
+use crate::repository::worktree::Worktree;
+use crate::repository::{self};
 use crate::reuse::key::KeyParts;
 use crate::run::area::Area;
 use crate::run::projection::Projection;
-use crate::session::audience::Audience;
-use crate::session::context::Session;
 use crate::session::criteria;
 use crate::session::end::kept_nights::EarlierNights;
 use crate::session::end::publication::{Ending, Publication, Stage, publisher};
 use crate::session::end::ready::{Launch, Ready, StartPosition, sinks};
 use crate::session::end::{bundler, kept_nights};
-use crate::session::error::Error;
-use crate::session::git::worktree::Worktree;
-use crate::session::git::{self};
-use crate::session::interrupts::Interrupts;
-use crate::session::options::{BeginOptions, ReuseUse, RunOptions};
 use crate::session::prepare::consent::Decided;
-use crate::session::prepare::lock::LeasedRun;
 use crate::session::prepare::prepared::Prepared;
 use crate::session::prepare::reuse_decision::{self, ReusableRun, ReuseDecision};
 use crate::session::prepare::reuse_key::{KeyQuestion, KeyedRun, no_key};
 use crate::session::prepare::variables::resolve;
-use crate::session::prepare::{claim, consent, key_holder, left_behind, lock, trust};
+use crate::session::prepare::{claim, consent, key_holder, left_behind, trust};
 use crate::session::read::fetch::Local;
 use crate::session::read::run_snapshots;
 
@@ -240,7 +241,7 @@ impl<'s> ConfiguredRun<'s> {
         let Self { prepared, options, .. } = &mut self;
         if let Some(start) = &options.run.item_start {
             let root = &prepared.located.root;
-            let git = git::at(root, session);
+            let git = repository::at(root, session);
             start.set_programs_aside(&judging, &git, root, &session.env.for_ourselves()).map_err(|why| {
                 Error::refused(format!("what another item left cannot be put aside: {why}"))
             })?;

@@ -10,6 +10,8 @@ use crate::base::object::ObjectId;
 use crate::base::own::is_own;
 use crate::base::redact::Redactor;
 use crate::base::territory::ScopePath;
+use crate::context::Session;
+use crate::context::error::Error;
 use crate::files::links;
 use crate::forge::github::workflow_event::{WorkflowEvent, is_sha, short};
 use crate::git::call::Call;
@@ -17,10 +19,8 @@ use crate::git::error::TreeError;
 use crate::git::runner::Git;
 use crate::git::unwatched::UnwatchedPaths;
 use crate::report::digest::NotRun;
-use crate::session::context::Session;
-use crate::session::error::Error;
-use crate::session::git;
-use crate::session::git::changed;
+use crate::repository;
+use crate::repository::changed;
 use crate::session::prepare::claim;
 use crate::session::prepare::prepared::Prepared;
 
@@ -114,7 +114,7 @@ pub(crate) struct Base {
 
 impl LoopRepository {
     pub(crate) fn of(prepared: &Prepared, session: &Session<'_>) -> Result<Self, Error> {
-        let git = git::at(&prepared.located.root, session);
+        let git = repository::at(&prepared.located.root, session);
         let ask = |words: &[&'static str]| git.line(&Call::new("rev-parse").with(words));
         let top = ask(&["--show-toplevel"]).map_err(|why| {
             Error::refused(format!("`--changed-since` needs a git repository: {why}"))

@@ -6,13 +6,13 @@ use serde_json::{Map, Value, json};
 
 use crate::base::redact;
 use crate::base::time::millis;
+use crate::context::Session;
+use crate::context::error::Error;
+use crate::context::options::ResumeOptions;
 use crate::engine::event::{LoopStart, ResumeChanges};
 use crate::journal::files::RunFiles;
 use crate::machine::provided::{self, Provided};
 use crate::machine::run_variables;
-use crate::session::context::Session;
-use crate::session::error::Error;
-use crate::session::options::ResumeOptions;
 use crate::session::prepare::claim;
 use crate::session::prepare::prepared::{Prepared, changed};
 use crate::session::prepare::variables::given_again;

@@ -3,6 +3,9 @@
 use std::path::Path;
 
 use crate::ci::github::standing_runs::StandingRuns;
+use crate::context::Session;
+use crate::context::error::Error;
+use crate::context::options::{AnswerOptions, CommentOptions};
 use crate::engine::question::{AnswerKind, AnswerWay, Awaiting, OpenQuestion};
 use crate::forge::github::answers::{self, FoundAnswer};
 use crate::git::call::Call;
@@ -10,10 +13,7 @@ use crate::machine::Approvers;
 use crate::people::asked::AskedAtHead;
 use crate::people::command;
 use crate::people::ruling::{AnswerFacts, QuestionFacts, are_enough, decide};
-use crate::session::context::Session;
-use crate::session::error::Error;
-use crate::session::git;
-use crate::session::options::{AnswerOptions, CommentOptions};
+use crate::repository;
 use crate::session::read::branch_approvers::{BranchApprovers, on_branch};
 use crate::session::read::job_server::{JobServer, unanswered};
 
@@ -29,7 +29,7 @@ pub(crate) fn read(
         return Err(Error::refused("the run does not wait for an answer"));
     };
     let asked = JobServer::of_job(session, "a comment answers", "pull-requests: read")?;
-    let prefix = git::at(root, session).line(&Call::new("rev-parse").with(&["--show-prefix"]));
+    let prefix = repository::at(root, session).line(&Call::new("rev-parse").with(&["--show-prefix"]));
     let prefix =
         prefix.map_err(|error| Error::failed("cannot tell where the loop is in its repository", &error))?;
     let file = format!("{}{file}", prefix.trim());

@@ -5,6 +5,10 @@ use std::time::Duration;
 
 use crate::base::time::Timestamp;
 use crate::ci::strangers::why_nobody_is_asked;
+use crate::context::Session;
+use crate::context::audience::Audience;
+use crate::context::error::Error;
+use crate::context::options::RunOptions;
 use crate::engine::Start;
 use crate::engine::event::LoopStart;
 use crate::engine::question::People;
@@ -12,11 +16,7 @@ use crate::files::replace::replace;
 use crate::journal::fault;
 use crate::journal::files::RunFiles;
 use crate::journal::writer::Journal;
-use crate::session::audience::Audience;
-use crate::session::context::Session;
 use crate::session::end::finish;
-use crate::session::error::Error;
-use crate::session::options::RunOptions;
 use crate::session::prepare::claim::cannot_save;
 use crate::session::prepare::consent::Decided;
 

@@ -10,13 +10,15 @@ use crate::base::advised_command;
 use crate::base::name::LoopName;
 use crate::base::object::ObjectId;
 use crate::base::text::one_line;
-use crate::bundle;
 use crate::bundle::manifest::{Manifest, SnapshotName};
 use crate::bundle::names;
 use crate::bundle::open::{self, Bundle, LIMITS, OpenError};
 use crate::bundle::tree::{self, RestoreError};
 use crate::bundle::unpacked_files::{RunComparison, arrange, compare, place};
 use crate::ci::job_page;
+use crate::context::error::{Error, Kind};
+use crate::context::options::RunOptions;
+use crate::context::{Session, key};
 use crate::definition::load::{self, DIRECTORY};
 use crate::engine::event::LoopStart;
 use crate::engine::outcome::Outcome;
@@ -33,16 +35,13 @@ use crate::journal::files::RunFiles;
 use crate::journal::journal_ends;
 use crate::process::life::host;
 use crate::report::advice::loop_of;
+use crate::repository::pushed_refs::PushedRefs;
 use crate::run::tree_snapshots::Moment;
-use crate::session::context::Session;
 use crate::session::end::bundler::here;
-use crate::session::error::{Error, Kind};
-use crate::session::git::pushed_refs::PushedRefs;
-use crate::session::options::RunOptions;
 use crate::session::prepare::prepared::{Prepared, changed};
 use crate::session::read::fetch::{ArtifactRequest, artifact};
 use crate::session::read::run_snapshots;
-use crate::session::{git, key};
+use crate::{bundle, repository};
 
 /// A run that was unpacked, and not yet moved to the directory of runs.
 pub(crate) struct Incoming {
@@ -164,7 +163,7 @@ impl Incoming {
             .of_kind(Kind::Over)
             .with_hint(format!("start a new one with `{}`", advised_command::run(name))));
         }
-        let git = git::at(&self.root, session);
+        let git = repository::at(&self.root, session);
         if let (Some(theirs), Some(ours)) = (repository, here(&git, session))
             && theirs.as_str() != ours
             && !accept
@@ -221,7 +220,7 @@ impl Incoming {
             }
         }
         // First, so that a run that is refused here stays free for another job.
-        let git = git::at(&self.root, session);
+        let git = repository::at(&self.root, session);
         let objects = self.unpacked.path().join(names::TREE);
         let objects = objects.exists().then_some(objects.as_path());
         if let Some(saved) = &self.manifest.tree

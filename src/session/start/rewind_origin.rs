@@ -13,6 +13,8 @@ use crate::base::name::StateName;
 use crate::base::object::ObjectId;
 use crate::base::text::{listed, one_line, plural};
 use crate::base::time::Timestamp;
+use crate::context::Session;
+use crate::context::error::{Error, Kind};
 use crate::engine::event::{Event, LoopStart, Parent, Stamped};
 use crate::engine::loop_stack::LoopStack;
 use crate::engine::run::Run;
@@ -24,11 +26,9 @@ use crate::journal::inherit::inherit;
 use crate::journal::reader;
 use crate::machine::{Machine, Target};
 use crate::report::numbers::{Numbering, StepNumber};
+use crate::repository;
+use crate::repository::worktree::Worktree;
 use crate::run::tree_snapshots::Moment;
-use crate::session::context::Session;
-use crate::session::error::{Error, Kind};
-use crate::session::git;
-use crate::session::git::worktree::Worktree;
 use crate::session::prepare::library::Library;
 use crate::session::prepare::prepared::Prepared;
 use crate::session::read::run_ref::RunRef;
@@ -161,12 +161,12 @@ impl Origin {
         prepared: &Prepared,
         session: &Session<'_>,
     ) -> Result<(Rewound, ObjectId), Error> {
-        let git = git::at(&self.root, session);
+        let git = repository::at(&self.root, session);
         let instance = self.instance().to_owned();
         let failed = |why: TreeError| {
             Error::refused(format!("the tree snapshots of {instance} cannot be used: {why}"))
         };
-        if let Err(why) = git.line(&git::head()) {
+        if let Err(why) = git.line(&repository::head()) {
             // Git says nothing where there is a repository and no commit.
             let is_empty = why.failure().is_some_and(|failure| failure.said.is_empty());
             let what =

@@ -4,16 +4,16 @@ use std::collections::BTreeMap;
 
 use super::resume::{FoundRun, UnclaimedRun, settle};
 use super::rewind_origin::Origin;
+use crate::context::Session;
+use crate::context::error::Error;
+use crate::context::options::ResumeOptions;
 use crate::definition::load;
 use crate::definition::load::DIRECTORY;
 use crate::journal::files::RunFiles;
 use crate::process::clock::Clock;
 use crate::report::numbers::StepNumber;
-use crate::session::context::Session;
+use crate::repository::worktree::Worktree;
 use crate::session::end::ready::Ready;
-use crate::session::error::Error;
-use crate::session::git::worktree::Worktree;
-use crate::session::options::ResumeOptions;
 use crate::session::prepare::prepared::{reaching, refused};
 
 /// Where a run is rewound to.

@@ -5,6 +5,9 @@ use std::path::{Path, PathBuf};
 use crate::base::object::ObjectId;
 use crate::base::territory::Territory;
 use crate::base::text::{listed_in_part, one_line, plural};
+use crate::context::Session;
+use crate::context::error::{Error, Kind};
+use crate::context::options::{BeginOptions, RunOptions};
 use crate::engine::changes::{KnownStart, StartTree, TreeIds};
 use crate::engine::event::Llm;
 use crate::engine::request::JudgingRequest;
@@ -13,12 +16,9 @@ use crate::forge::github::workflow_job::WorkflowJob;
 use crate::journal::files::RunFiles;
 use crate::machine::{Machine, OnChange};
 use crate::process::signal::Cancel;
+use crate::repository::worktree::Worktree;
 use crate::run::area::Area;
 use crate::run::measure;
-use crate::session::context::Session;
-use crate::session::error::{Error, Kind};
-use crate::session::git::worktree::Worktree;
-use crate::session::options::{BeginOptions, RunOptions};
 use crate::session::prepare::prepared::Prepared;
 
 /// Returns what of the working tree is the work of a run.

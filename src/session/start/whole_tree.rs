@@ -10,6 +10,9 @@ use crate::base::gitpath;
 use crate::base::name::LoopName;
 use crate::base::object::ObjectId;
 use crate::base::territory::{ScopePath, Territory};
+use crate::context::Session;
+use crate::context::error::Error;
+use crate::context::interrupts::{Interrupts, StopBy};
 use crate::definition::load::DIRECTORY;
 use crate::engine::changes::{EntryContent, KnownStart, StartTree};
 use crate::files::{links, transient};
@@ -17,12 +20,9 @@ use crate::git::call::{Call, alternate};
 use crate::git::runner::Git;
 use crate::journal::files::RunFiles;
 use crate::process::clock::Clock;
+use crate::repository;
 use crate::run::area::Area;
 use crate::run::measure;
-use crate::session::context::Session;
-use crate::session::error::Error;
-use crate::session::git;
-use crate::session::interrupts::{Interrupts, StopBy};
 
 /// A working tree as it was at one moment.
 pub(crate) struct WholeTree {
@@ -40,7 +40,7 @@ impl WholeTree {
     /// Looks at the tree around a directory. What lies below `own` is none of it.
     pub(crate) fn look(root: &Path, own: &[PathBuf], session: &Session<'_>) -> Result<Self, Error> {
         let unknown = |why: String| Error::refused(format!("the working tree is not known: {why}"));
-        let git = git::at(root, session);
+        let git = repository::at(root, session);
         let ask = |option: &'static [&'static str]| {
             git.line(&Call::new("rev-parse").with(option)).map_err(|error| unknown(error.to_string()))
         };

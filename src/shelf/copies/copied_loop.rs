@@ -9,6 +9,9 @@ use super::store::{self, LoopChange};
 use super::{RequestedLoop, copy_summary, failed, home, server};
 use crate::base::sum::Sum;
 use crate::base::text::{one_line, plural};
+use crate::context::Session;
+use crate::context::error::{Error, Kind};
+use crate::context::talk::Silence;
 use crate::definition::load::name_below;
 use crate::definition::vendored::{COPY, CopiedFile, Copies, LockedLoop, REMOTE, SharedName};
 use crate::forge::github::contents::{MeantCommit, ServerRepository};
@@ -16,10 +19,7 @@ use crate::forge::github::workflow_event::short;
 use crate::git::call::Call;
 use crate::machine::abilities::Abilities;
 use crate::process::clock::Clock;
-use crate::session::context::Session;
-use crate::session::error::{Error, Kind};
-use crate::session::git;
-use crate::session::talk::Silence;
+use crate::repository;
 
 /// Copies the loop that a text names, and returns what a person has to know about it. `accept` takes also what a tag
 /// leads to that has moved.
@@ -98,7 +98,7 @@ pub(crate) fn add(text: &str, accept: Copies, session: &Session<'_>) -> Result<S
 fn is_ignored(loops: &Path, session: &Session<'_>) -> bool {
     let ask = Call::new("check-ignore").with(&["-q"]).path(VENDORED);
     let root = loops.parent().unwrap_or(loops);
-    git::at(root, session).judged(&ask).is_ok_and(|judged| judged.is_yes)
+    repository::at(root, session).judged(&ask).is_ok_and(|judged| judged.is_yes)
 }
 
 /// A file as copies are.

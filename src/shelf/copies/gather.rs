@@ -10,6 +10,9 @@ use crate::base::diagnostic::Severity;
 use crate::base::explanation::Explanation;
 use crate::base::relative::RelativePath;
 use crate::base::text::{is_direction, one_line, plural};
+use crate::context::Session;
+use crate::context::error::Error;
+use crate::context::talk::Findings;
 use crate::definition::builtin::Builtin;
 use crate::definition::load;
 use crate::definition::resolve::{Fetched, Reference, ReferenceKind};
@@ -19,11 +22,8 @@ use crate::forge::github::contents::{CommitFiles, ContentsError};
 use crate::machine::abilities::Abilities;
 use crate::machine::compile;
 use crate::machine::early::KnownValues;
-use crate::session::context::Session;
-use crate::session::error::Error;
 use crate::session::prepare::library::sub_loops;
 use crate::session::prepare::prepared::all_findings;
-use crate::session::talk::Findings;
 
 /// A loop is made of at most so many files.
 const MAX_FILES: usize = 20;

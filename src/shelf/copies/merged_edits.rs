@@ -4,11 +4,11 @@ use std::path::Path;
 
 use crate::base::explanation::Explanation;
 use crate::base::text::one_line;
+use crate::context::Session;
+use crate::context::error::Error;
 use crate::files::transient;
 use crate::git::call::Call;
 use crate::git::runner::Git;
-use crate::session::context::Session;
-use crate::session::error::Error;
 
 /// A file in three versions.
 pub(super) struct Versions<'v> {

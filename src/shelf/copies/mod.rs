@@ -12,13 +12,13 @@ use std::path::PathBuf;
 
 use crate::base::text::one_line;
 use crate::ci::Provider;
+use crate::context::Session;
+use crate::context::error::{Error, Kind};
 use crate::definition::load::{self, DIRECTORY};
 use crate::definition::vendored::{CopyError, REMOTE, SharedName};
 use crate::forge::github::api::Api;
 use crate::forge::github::contents;
 use crate::forge::github::contents::ContentsError;
-use crate::session::context::Session;
-use crate::session::error::{Error, Kind};
 
 /// The most bytes of the name of a branch or tag.
 const MAX_REF: usize = 250;

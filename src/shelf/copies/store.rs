@@ -8,11 +8,11 @@ use super::gather::is_twin;
 use super::unusable;
 use crate::base::sum::Sum;
 use crate::base::text::one_line;
+use crate::context::error::{Error, Kind};
 use crate::definition::vendored::{CopiedFile, LOCK, LockFile, LockedLoop, SharedName};
 use crate::files::place::{named, resolved};
 use crate::files::read::{self, MIB, Unread};
 use crate::files::replace;
-use crate::session::error::{Error, Kind};
 
 /// A loop that is added, or taken anew.
 pub(super) struct LoopChange {

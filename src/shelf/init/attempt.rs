@@ -6,15 +6,15 @@ use std::time::{Duration, SystemTime};
 
 use crate::base::text::one_line;
 use crate::base::time::human;
+use crate::context::Session;
+use crate::context::error::{Error, Kind};
+use crate::context::interrupts::Interrupts;
 use crate::evaluate::observation::{Observation, Stop, Stream};
 use crate::files::{read, transient};
 use crate::git::call::Call;
 use crate::process::guard_pipe::Guard;
 use crate::process::spawn::{self, Heard, ProcessLimits, Program};
-use crate::session::context::Session;
-use crate::session::error::{Error, Kind};
-use crate::session::git;
-use crate::session::interrupts::Interrupts;
+use crate::repository;
 use crate::shelf::upkeep::{Check, Planned, Repository, Trials, Tried, install_of};
 use crate::tools::{CouldNotRun, Lack, could_not_run};
 
@@ -214,8 +214,11 @@ impl CheckTrial<'_, '_> {
     /// not belong to it.
     fn seen(&self, copy: &Path) -> SeenFiles {
         let list = Call::new("ls-files").with(&["-z", "--cached", "--others", "--exclude-standard"]);
-        let listed =
-            copy.join(".git").exists().then(|| git::at(copy, self.session).bytes(&list, &[]).ok()).flatten();
+        let listed = copy
+            .join(".git")
+            .exists()
+            .then(|| repository::at(copy, self.session).bytes(&list, &[]).ok())
+            .flatten();
         let paths: Vec<PathBuf> = match listed {
             Some(bytes) => String::from_utf8_lossy(&bytes)
                 .split('\0')

@@ -17,12 +17,12 @@ use super::upkeep::{
 };
 use crate::base::text::one_line;
 use crate::base::time::{human, millis};
+use crate::context::Session;
+use crate::context::error::Error;
 use crate::definition::load::DIRECTORY;
 use crate::files::place;
 use crate::files::read::{self, MIB};
 use crate::files::replace::replace;
-use crate::session::context::Session;
-use crate::session::error::Error;
 
 /// What somebody wants of it.
 #[derive(Clone, Copy, Debug)]

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
+use crate::context::Session;
+use crate::context::error::Error;
 use crate::files::read;
-use crate::session::context::Session;
-use crate::session::error::Error;
 use crate::shelf::upkeep::Repository;
 
 /// Directories that belong to others, or are made.
@@ -57,7 +57,7 @@ pub(super) fn read(root: &Path, session: &Session<'_>) -> Result<Repository, Err
     let mut bytes = 0;
     let entries = fs_err::read_dir(root);
     entries.map_err(|error| {
-        Error::failed("cannot look into the repository", &error).of_kind(crate::session::error::Kind::Refused)
+        Error::failed("cannot look into the repository", &error).of_kind(crate::context::error::Kind::Refused)
     })?;
     while let Some((directory, depth)) = open.pop() {
         let Ok(entries) = fs_err::read_dir(&directory) else { continue };

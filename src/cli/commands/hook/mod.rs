@@ -16,6 +16,8 @@ use serde_json::{Value, json};
 
 use crate::base::advised_command::{self, CommandLine};
 use crate::cli::output::Output;
+use crate::context::environment::Environment;
+use crate::context::error::Error;
 use crate::criteria::hook::HookDialect;
 use crate::criteria::state::Invalid;
 use crate::criteria::{CriteriaDecision, CriteriaState, resume_message};
@@ -24,8 +26,6 @@ use crate::files::read::MIB;
 use crate::run::work_file::{self, WorkHolder};
 use crate::run::{shared_file, stop_count};
 use crate::session::criteria::project;
-use crate::session::environment::Environment;
-use crate::session::error::Error;
 
 /// How long to wait for the caller's input. A busy one may take a while; one that says nothing leaves the pipe open.
 const PATIENCE: Duration = Duration::from_secs(2);

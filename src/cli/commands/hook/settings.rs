@@ -7,8 +7,8 @@ use serde_json::{Map, Value, json};
 
 use crate::base::explanation::Explanation;
 use crate::cli::output::Output;
+use crate::context::error::Error;
 use crate::run::shared_file;
-use crate::session::error::Error;
 
 /// The shared settings of a project, relative to its directory.
 const PLACE: &str = ".claude/settings.json";

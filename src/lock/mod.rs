@@ -23,6 +23,9 @@ use crate::base::territory::Territory;
 use crate::base::text::{listed_in_part, plural};
 use crate::base::time::human;
 use crate::ci::job_page;
+use crate::context::Session;
+use crate::context::error::{Error, Kind};
+use crate::context::options::{LockOptions, RunOptions};
 use crate::git::call::Call;
 use crate::journal::claim::Claim;
 use crate::lease::lease_record::{FoundLease, LeaseName, LeaseRecord, MAX_SCOPES};
@@ -32,11 +35,8 @@ use crate::process::clock::steady;
 use crate::process::guard_pipe::Guard;
 use crate::process::life::host;
 use crate::process::signal::{self, Cancel, EndRequest};
-use crate::session::context::Session;
-use crate::session::error::{Error, Kind};
-use crate::session::git;
-use crate::session::git::workspace::Remote;
-use crate::session::options::{LockOptions, RunOptions};
+use crate::repository;
+use crate::repository::workspace::Remote;
 
 /// How long a call of git may take before the lease is held.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -121,7 +121,7 @@ pub(crate) async fn of_run(
 /// Works out what a run claims as every machine sees it: relative to the top of the repository. `home` is a directory of
 /// the repository, and the run works in its counterpart, which is the tree of its territory.
 fn scopes(territory: &Territory, home: &Path, session: &Session<'_>) -> Result<Scopes, Error> {
-    let prefix = git::at(home, session).line(&Call::new("rev-parse").with(&["--show-prefix"]));
+    let prefix = repository::at(home, session).line(&Call::new("rev-parse").with(&["--show-prefix"]));
     let prefix = prefix.map_err(|why| {
         Error::refused(format!("`--lock git` needs a git repository: {why}"))
             .of_kind(Kind::Unavailable)
@@ -306,7 +306,7 @@ impl Contender {
             session.talk.note("nothing is locked for other machines: the loop claims no path");
             return Ok(None);
         }
-        let checkout = git::at(checkout, session);
+        let checkout = repository::at(checkout, session);
         let remote = match (&options.remote, otherwise) {
             (None, Some(known)) => LeaseRemote::known(known, &checkout, session)?,
             (asked, _) => LeaseRemote::find(asked.as_deref(), &checkout, session)?,

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
+use crate::context::talk::Findings;
 use crate::definition::load::Located;
 use crate::definition::render;
 use crate::report::unbegun_run::Mistake;
-use crate::session::talk::Findings;
 
 /// Returns the errors among findings, with their places as seen from the directory of the loop.
 pub(crate) fn mistakes(located: &Located, findings: &Findings<'_>, cwd: &Path) -> Vec<Mistake> {

@@ -1,16 +1,16 @@
 //! Calls git for one directory, and leaves out of its answers the files that ll-loop itself writes.
 
-pub mod branch;
+pub(crate) mod branch;
 pub(crate) mod delivery_stop;
 pub(crate) mod pushed_refs;
 pub(crate) mod scratch;
 pub(crate) mod workspace;
-pub mod worktree;
+pub(crate) mod worktree;
 
 use std::path::Path;
 
-use super::context::Session;
 use crate::base::own::is_own;
+use crate::context::Session;
 use crate::git::call::Call;
 use crate::git::runner::Git;
 

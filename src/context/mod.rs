@@ -1,10 +1,21 @@
 //! Holds what a session works with, so that no other code reads the environment or the directory of the process.
 
+pub(crate) mod audience;
+pub(crate) mod environment;
+pub(crate) mod error;
+pub(crate) mod interrupts;
+pub(crate) mod key;
+pub(crate) mod mistakes;
+pub(crate) mod options;
+pub(crate) mod secrets;
+pub(crate) mod talk;
+
 use std::path::{Path, PathBuf};
 
-use super::environment::Environment;
-use super::interrupts::StopBy;
-use super::talk::Talk;
+use environment::Environment;
+use interrupts::StopBy;
+use talk::Talk;
+
 use crate::base::redact::Redactor;
 use crate::files::unsaved::UnsavedTexts;
 use crate::run::Helper;

@@ -7,8 +7,8 @@ use std::sync::OnceLock;
 
 use uuid::Uuid;
 
+use super::Session;
 use super::audience::Audience;
-use super::context::Session;
 use super::environment::PARENT;
 use super::options::{KeyOption, RunOptions};
 use crate::base::run_key::RunKey;

@@ -5,10 +5,10 @@ use std::cell::OnceCell;
 
 use super::scratch::Scratch;
 use crate::base::object::ObjectId;
+use crate::context::Session;
 use crate::forge::git_remote::GitRemote;
 use crate::forge::github::takeover::{RefCreation, RefServer, TakeoverError};
 use crate::git::call::Call;
-use crate::session::context::Session;
 
 /// Refs of a remote repository.
 pub(crate) struct PushedRefs {

@@ -4,13 +4,13 @@
 use std::path::{Path, PathBuf};
 
 use super::worktree;
+use crate::context::Session;
 use crate::engine::request::SubLoopRequest;
 use crate::git::call::Call;
 use crate::git::error::TreeError;
 use crate::git::runner::Git;
 use crate::journal::files::RunFiles;
 use crate::run::Workplace;
-use crate::session::context::Session;
 
 /// Makes worktrees for the sub-loops of a run.
 pub(crate) struct Branches {

@@ -13,6 +13,8 @@ use crate::base::explanation::Explanation;
 use crate::base::object::ObjectId;
 use crate::bundle::manifest::SavedTree;
 use crate::bundle::tree::{self, RestoreError};
+use crate::context::Session;
+use crate::context::error::{Error, Kind};
 use crate::engine::changes::FileMode;
 use crate::files::{read, transient};
 use crate::forge::change::{FileChange, FileSide};
@@ -24,8 +26,6 @@ use crate::git::error::{Absent, GitError, TreeError};
 use crate::git::raw_diff;
 use crate::git::raw_diff::Difference;
 use crate::git::runner::Git;
-use crate::session::context::Session;
-use crate::session::error::{Error, Kind};
 
 /// Who makes commits that nobody sees.
 const WHO: [(&str, &str); 6] = [

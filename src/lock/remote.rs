@@ -16,6 +16,8 @@ use super::charge::LeaseCharge;
 use crate::base::explanation::Explanation;
 use crate::base::object::ObjectId;
 use crate::base::text::{one_line, percent_decoded};
+use crate::context::Session;
+use crate::context::error::{Error, Kind};
 use crate::forge::git_remote::GitRemote;
 use crate::forge::github::api::Api;
 use crate::forge::github::repository::RepositoryName;
@@ -26,10 +28,8 @@ use crate::git::call::Call;
 use crate::git::runner::Git;
 use crate::lease::lease_record::{FoundLease, LeaseName, LeaseRecord, MAX_RECORD, PREFIX};
 use crate::process::address::without_credential;
-use crate::session::context::Session;
-use crate::session::error::{Error, Kind};
-use crate::session::git::scratch::Scratch;
-use crate::session::git::workspace::Remote;
+use crate::repository::scratch::Scratch;
+use crate::repository::workspace::Remote;
 
 /// The remote that is meant where none is named.
 const DEFAULT: &str = "origin";

@@ -5,11 +5,11 @@ use tempfile::TempDir;
 
 use super::workspace::Remote;
 use crate::base::object::ObjectId;
+use crate::context::Session;
 use crate::files::transient;
 use crate::git::call::{AUTHOR, Call};
 use crate::git::error::TreeError;
 use crate::git::runner::Git;
-use crate::session::context::Session;
 
 /// A repository that is removed when it is dropped.
 pub(crate) struct Scratch {

@@ -1,8 +1,8 @@
 //! Why a delivery stops before its end.
 
+use crate::context::error::{Error, Kind};
 use crate::forge::forge_trait::{ForgeError, ForgeErrorKind};
 use crate::forge::standing::Refusal;
-use crate::session::error::{Error, Kind};
 
 /// Why a delivery stops.
 #[derive(Clone, Debug)]

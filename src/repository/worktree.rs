@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 
 use crate::base::object::ObjectId;
 use crate::base::text::{listed, plural};
+use crate::context::Session;
+use crate::context::error::Error;
 use crate::files::replace;
 use crate::git::call::{Call, without_repository};
 use crate::git::error::TreeError;
 use crate::git::runner::Git;
 use crate::journal::files::RunFiles;
-use crate::session::context::Session;
-use crate::session::error::Error;
 
 /// What the names of branches begin with.
 const BRANCHES: &str = "ll-loop/";
