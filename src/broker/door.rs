@@ -143,6 +143,7 @@ async fn serve(listener: TcpListener, shared: Arc<Shared>) {
             tokio::time::sleep(Duration::from_millis(20)).await;
             continue;
         };
+        // Answers come in small pieces, which are not to wait for each other.
         let _slower = stream.set_nodelay(true);
         let shared = Arc::clone(&shared);
         tokio::spawn(async move {
@@ -169,6 +170,7 @@ async fn answer(request: Request<Incoming>, shared: &Shared) -> Response<Answer>
         let what = format!("the broker of ll-loop forwards no `{} {path}`", request.method());
         return refused(api, StatusCode::NOT_FOUND, &what);
     };
+    // Nobody knows what a packed request asks for.
     if request.headers().contains_key(CONTENT_ENCODING) {
         return refused(api, StatusCode::BAD_REQUEST, "the broker of ll-loop takes no packed body");
     }

@@ -86,6 +86,7 @@ impl Ledger {
         if let Some(shortage) = self.shortage(hold, Hold::default()) {
             return Admission::Never(shortage);
         }
+        // What is on its way may take less than is kept for it.
         if self.shortage(hold, self.held).is_some() {
             return Admission::Later;
         }

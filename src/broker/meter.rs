@@ -82,6 +82,7 @@ impl Meter {
             self.is_over = true;
             return;
         }
+        // `sage` stands in `usage`, in `usageMetadata` and in `message`.
         let says = |word: &[u8]| data.windows(word.len()).any(|window| window == word);
         if says(b"sage") || says(b"_stop") {
             match serde_json::from_slice(data) {

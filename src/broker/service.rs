@@ -273,6 +273,7 @@ pub fn request_headers(of: &HeaderMap, key: &ServiceKey) -> HeaderMap {
             headers.append(name.clone(), value.clone());
         }
     }
+    // What is packed could not be read on the way.
     headers.insert("accept-encoding", HeaderValue::from_static("identity"));
     headers.extend(key.header());
     headers

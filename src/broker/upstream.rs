@@ -46,6 +46,7 @@ impl Upstream {
     }
 
     fn send(&self, request: Request<Option<&[u8]>>) -> Result<Response<Body>, LostAnswer> {
+        // What is on this machine is not asked through a proxy.
         let is_near = request.uri().host().is_some_and(is_loopback);
         let client = if is_near { &self.near } else { &self.client };
         client.send(request)
@@ -150,6 +151,8 @@ impl Passage {
         let Self { call, open, endpoint, head, pieces } = self;
         let (parts, body) = answer.into_parts();
         let status = parts.status;
+        // Without either, an answer ends where its connection does, and nobody can tell one that
+        // was cut.
         let has_end = [CONTENT_LENGTH, TRANSFER_ENCODING].iter().any(|name| parts.headers.contains_key(name));
         let content_type = parts.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
         let mut meter = Meter::new(endpoint, content_type);

@@ -338,6 +338,7 @@ fn sentence(digest: &Digest) -> String {
 /// Returns an address as a link that shows where it leads, and anything else as code.
 fn link(job: &str) -> String {
     let is_address = job.starts_with("https://") || job.starts_with("http://");
+    // Nothing that could end the link, or be read as other Markdown.
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-._~:/?#@!$&+,;=%".contains(c);
     if is_address && job.len() <= 500 && job.chars().all(is_plain) {
         format!("<{job}>")

@@ -44,6 +44,7 @@ pub(crate) fn identity(session: &Session<'_>) -> (String, String) {
 
 impl PushForge<'_> {
     fn failed(&self, what: &str, why: &str) -> ForgeError {
+        // Git has no codes for these. Its words are English, because calls run with `LC_ALL=C`.
         let is_away = [
             "Could not resolve host",
             "Failed to connect",
@@ -96,6 +97,7 @@ impl PushForge<'_> {
     /// Says what a push that was not taken means.
     fn refused(&self, printed: &str, said: &str, moves: &[RefMove]) -> ForgeError {
         let rows = || printed.lines().filter_map(|line| line.strip_prefix("!\t"));
+        // So git says that a lease does not hold.
         let is_raced = |row: &str| row.contains("(stale info)") || row.contains("(fetch first)");
         if rows().any(is_raced) {
             return ForgeError::new(ForgeErrorKind::Raced, "a ref was moved meanwhile");
@@ -199,6 +201,8 @@ impl Forge for PushForge<'_> {
             ));
         }
         let made = self.make(commit)?;
+        // All refs move, or none: a branch without its mark would be taken for one that a person
+        // works on.
         let mut push = Call::new("push").with(&["--porcelain", "--atomic", "--no-verify"]);
         for option in commit.pull.map_or_else(Vec::new, |pull| self.service.push_options(pull)) {
             push = push.option_value("--push-option=", &option);
@@ -253,6 +257,7 @@ impl Forge for PushForge<'_> {
         push = push.named(&self.remote.url, "");
         for RefMove { name, from } in moves {
             if let Some(from) = from {
+                // Git pushes only what it has, also a commit that the server has had before.
                 self.commit(from)?;
             }
             push = push.named(&format!("{}:{name}", from.as_ref().map_or("", ObjectId::as_str)), "");

@@ -66,6 +66,7 @@ pub(crate) fn find(options: &DeliverOptions, session: &Session<'_>) -> Result<De
         });
     }
     let repository = here(&checkout, session);
+    // A patch needs no server, and no token for one.
     if options.way != Destination::Patch
         && let Some(PushServer { name, remote, service }) = push_service::gitlab(session)?
     {

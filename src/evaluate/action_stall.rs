@@ -41,6 +41,7 @@ impl Evaluator for ActionStall {
     fn judge(&self, judging: Judging<'_>) -> Result<Judged, FieldError> {
         let max_repeat = self.max_repeat.resolve(judging.scope)?.get();
         let mut digest = Sha256::new();
+        // With its length, so that no two lists of values look the same.
         let mut add = |value: &str| {
             digest.update(value.len().to_le_bytes());
             digest.update(value);

@@ -159,6 +159,7 @@ fn ask(
     let mut run = options.run.clone();
     run.report_dir = Some(options.directory.join("confirmed").join(item.id.as_str()));
     run.key = KeyOption::Given(Some(item.id.to_string()));
+    // The merge reports, and nothing of this is told beside it.
     run.storing = Storing::Nobody;
     run.commit.status = Some(false);
     (run.commit.check, run.commit.comment) = (false, false);

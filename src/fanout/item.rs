@@ -59,6 +59,7 @@ impl Namer {
             return None;
         }
         let values: Vec<&str> = params.values().map(String::as_str).collect();
+        // `a_b` beside `c` would be called as `a` beside `b_c` is.
         let is_ambiguous =
             values.len() > 1 && values.iter().any(|value| value.is_empty() || value.contains('_'));
         let readable = match values.as_slice() {

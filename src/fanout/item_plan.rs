@@ -222,6 +222,7 @@ impl Plan {
         struct PlanVersion {
             schema: u32,
         }
+        // Read by itself: a plan of another version may have other fields.
         let PlanVersion { schema } = serde_json::from_slice(text)?;
         if schema != SCHEMA {
             return Err(PlanError::Schema { found: schema });

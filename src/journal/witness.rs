@@ -151,6 +151,7 @@ pub(super) fn open(path: &Path) -> io::Result<File> {
 }
 
 fn changed(metadata: &Metadata) -> (i64, i64) {
+    // The time of change, because nobody can set it back as that of modification can be.
     (metadata.ctime(), metadata.ctime_nsec())
 }
 

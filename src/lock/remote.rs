@@ -180,6 +180,8 @@ impl LeaseRemote {
 
     /// Returns all leases.
     pub(super) fn look(&self, limit: Duration) -> Result<Vec<FoundLease>, Explanation> {
+        // Nothing is fetched or left behind but these refs, whatever the settings of the user say:
+        // no tags, no submodules, and no `gc` in the background.
         let fetch = Call::new("fetch")
             .with(&[
                 "--quiet",
@@ -255,6 +257,7 @@ impl LeaseRemote {
     ) -> Result<Swapped, Explanation> {
         let from_word = from.map_or("", ObjectId::as_str);
         let to_word = to.map_or("", ObjectId::as_str);
+        // Settings of the user could run a hook, or push tags and submodules along.
         let push = Call::new("push")
             .with(&["--quiet", "--no-verify", "--no-follow-tags", "--recurse-submodules=no"])
             .option_value("--force-with-lease=", &format!("{name}:{from_word}"))

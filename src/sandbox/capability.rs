@@ -146,6 +146,7 @@ pub fn bwrap(root: &Path, path: Option<&str>) -> Result<BwrapReady, Lack> {
     let strict = with(version >= FORBIDS);
     match try_out(&strict) {
         Ok(()) => Ok(strict),
+        // The filters of system calls forbid further namespaces as well.
         Err(_) if strict.forbids_namespaces && try_out(&with(false)).is_ok() => Ok(with(false)),
         Err(said) => Err(Lack::Refused { by: by(&said), said }),
     }

@@ -363,6 +363,8 @@ impl Confinement {
         let of_action: Vec<_> = LEADING_OUT.into_iter().filter_map(|name| env.remove(name)).collect();
         for value in of_action.iter().chain(&self.leading_out) {
             let path = PathBuf::from(value.strip_prefix("unix://").unwrap_or(value));
+            // The runner of GitHub has all of these files in one directory, those of other steps
+            // too.
             let is_runners = path.parent().is_some_and(|parent| parent.ends_with("_runner_file_commands"));
             if is_runners {
                 directories.extend(path.parent().map(text));
@@ -370,6 +372,7 @@ impl Confinement {
                 files.insert(text(&path));
             }
         }
+        // Where it is not a link to `/run`, which is empty inside, it has the sockets of services.
         if !Path::new("/var/run").is_symlink() && Path::new("/var/run").is_dir() {
             directories.insert("/var/run".to_owned());
         }
@@ -485,6 +488,7 @@ fn exclude(root: &Path, masks: &Masks, own: &Path) -> io::Result<Option<(String,
     let file = own.join("exclude");
     create(&file, content)?;
     fs_err::set_permissions(&file, std::fs::Permissions::from_mode(0o444))?;
+    // A mount needs something to lie on.
     if !place.exists() {
         create(&place, "")?;
     }
@@ -541,6 +545,7 @@ impl Reach {
         if self.net == SandboxNet::Any {
             return;
         }
+        // The proxies of the machine cannot be reached from inside.
         for name in ["http_proxy", "https_proxy", "all_proxy", "no_proxy"] {
             env.remove(name);
             env.remove(&name.to_uppercase());

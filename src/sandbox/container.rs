@@ -65,6 +65,7 @@ pub fn container(root: &Path, env: &[(String, String)]) -> Result<ContainerReady
     // Without a server there is nothing to say of it, which is an error.
     let versions = client.ask(&["version", "--format", "{{.Client.Version}} {{.Server.Version}}"]);
     let versions = versions.map_err(|error| failed(&error))?;
+    // From 25 on, `bind-recursive` says what `bind-nonrecursive` said before.
     let is_recent =
         versions.split('.').next().and_then(|major| major.parse().ok()).is_some_and(|major: u32| major >= 25);
     let image = client.image(&directories, &links).map_err(|error| failed(&error))?;
@@ -146,6 +147,8 @@ impl DockerClient<'_> {
         fs_err::create_dir(seen.path().join("of-this-machine"))?;
         fs_err::set_permissions(seen.path(), std::fs::Permissions::from_mode(0o755))?;
         let as_user = format!("{}:{}", user.uid, user.gid);
+        // `--pull never`: no registry is asked for an image of this name, which anybody could have
+        // put there.
         let mut arguments =
             vec!["run", "--rm", "--pull", "never", "--network", "none", "--read-only", "--cap-drop", "ALL"];
         arguments.extend(["--user", &as_user, "--log-driver", "none", "--mount"]);

@@ -74,21 +74,26 @@ fn compiled(mut rules: Rules, error: u32) -> Result<BpfProgram, BackendError> {
 /// Without conditions, a call is refused whatever its arguments are.
 fn refused() -> Result<Rules, BackendError> {
     let always = [
+        // Other processes, and their memory.
         libc::SYS_ptrace,
         libc::SYS_process_vm_readv,
         libc::SYS_process_vm_writev,
         libc::SYS_kcmp,
+        // Keyrings belong to no namespace.
         libc::SYS_keyctl,
         libc::SYS_add_key,
         libc::SYS_request_key,
+        // Parts of the kernel through which it was broken before.
         libc::SYS_userfaultfd,
         libc::SYS_bpf,
         libc::SYS_perf_event_open,
+        // What would lead out of the mounts and the namespaces.
         libc::SYS_mount,
         libc::SYS_umount2,
         libc::SYS_pivot_root,
         libc::SYS_chroot,
         libc::SYS_setns,
+        // Opens files by a number, past every mount.
         libc::SYS_open_by_handle_at,
         libc::SYS_quotactl,
         libc::SYS_swapon,
@@ -96,6 +101,8 @@ fn refused() -> Result<Rules, BackendError> {
     ];
     let mut rules: Rules =
         always.into_iter().chain(REFUSED_EVERYWHERE).map(|call| (call, Vec::new())).collect();
+    // In a user namespace of its own an action has all capabilities, and reaches what they open in
+    // the kernel.
     let new_user = i64::from(libc::CLONE_NEWUSER).unsigned_abs();
     rules.insert(libc::SYS_unshare, vec![SeccompRule::new(vec![has_bits(0, new_user)?])?]);
     rules.insert(libc::SYS_clone, vec![SeccompRule::new(vec![has_bits(0, new_user)?])?]);
@@ -116,6 +123,7 @@ fn sockets() -> Result<Vec<SeccompRule>, BackendError> {
         let family = u64::from(family.unsigned_abs());
         rules.push(SeccompRule::new(vec![is(0, family)?])?);
     }
+    // 0 is `NETLINK_ROUTE`.
     let not_route = SeccompCondition::new(2, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, 0)?;
     rules.push(SeccompRule::new(vec![is(0, u64::from(libc::AF_NETLINK.unsigned_abs()))?, not_route])?);
     Ok(rules)

@@ -84,6 +84,7 @@ fn lock(seen: &Mutex<ActionSeen>) -> std::sync::MutexGuard<'_, ActionSeen> {
 
 /// Ends as the action did, so that whoever waits for the gate sees the same.
 fn die_like(number: i32) -> u8 {
+    // A core would be that of the gate, and not of the action.
     let none = rustix::process::Rlimit { current: Some(0), maximum: Some(0) };
     let _as_it_is = rustix::process::setrlimit(rustix::process::Resource::Core, none);
     if let Some(signal) = Signal::from_named_raw(number) {
@@ -254,6 +255,7 @@ fn start(order: &GateOrder) -> io::Result<(Child, Vec<File>)> {
 
 /// Makes a file in memory that a child inherits.
 fn inherited(content: &[u8]) -> io::Result<File> {
+    // Without `CLOEXEC`, for the engine reads it.
     let mut file = File::from(rustix::fs::memfd_create("filter", rustix::fs::MemfdFlags::empty())?);
     file.write_all(content)?;
     file.rewind()?;

@@ -131,6 +131,7 @@ pub fn plan(mode: SandboxMode, net: &SandboxNet, facts: &PlanFacts) -> Plan {
         .extend(facts.exclude.iter().map(|(from, to)| Mount::ReadAs { from: from.clone(), to: to.clone() }));
     mounts.extend(facts.written.iter().cloned().map(Mount::Write));
     mounts.push(Mount::Write(facts.run_dir.clone()));
+    // After everything that can be written: what is hidden stays hidden, whatever the scope is.
     mounts.extend(facts.hidden_directories.iter().cloned().map(Mount::Nothing));
     let hidden = facts.hidden_files.iter();
     mounts.extend(hidden.map(|path| Mount::ReadAs { from: facts.blank.clone(), to: path.clone() }));
@@ -192,6 +193,7 @@ pub fn is_below(path: &str, directory: &str) -> bool {
 
 /// Returns the options of bubblewrap that carry a plan out.
 pub fn bwrap_options(plan: &Plan) -> Vec<String> {
+    // A session of its own keeps an action from typing into the terminal of the user.
     let mut options: Vec<String> = [
         "--unshare-user",
         "--unshare-pid",

@@ -112,6 +112,7 @@ impl Protected {
             // A link file: who changes it leads our git elsewhere.
             return self.note(path.to_owned());
         }
+        // Each of these can name a program that git starts, or lead git to another repository.
         for name in ["hooks", "config", "config.worktree", "commondir", "gitdir", "info/attributes"] {
             let part = path.join(name);
             if part.symlink_metadata().is_ok() {
@@ -130,6 +131,7 @@ impl Protected {
     fn note(&mut self, path: PathBuf) {
         for entry in all_below(&path) {
             let Ok(metadata) = entry.symlink_metadata() else { continue };
+            // Under another name, the same file can be written past the mount.
             let is_second = metadata.is_file() && (metadata.nlink() > 1 || self.copies_all);
             if (metadata.is_symlink() || is_second)
                 && let Ok(copy) = FileCopy::of(&entry, &metadata)

@@ -153,6 +153,7 @@ impl Proxy {
             return Err(Refusal::Host(host.to_owned()));
         }
         let away = || Refusal::Away(host.to_owned());
+        // Looked up once: a second answer could lead elsewhere than the one that was looked at.
         let addresses: Vec<SocketAddr> = (host, port).to_socket_addrs().map_err(|_| away())?.collect();
         let public: Vec<&SocketAddr> = addresses
             .iter()

@@ -87,6 +87,7 @@ fn authority(text: &str, usual: Option<u16>) -> Result<(String, u16), NotAsked> 
         return Err(NotAsked::Form);
     }
     let last = host.rsplit('.').next().unwrap_or_default();
+    // Resolvers take `2130706433` and `127.0x1` for addresses as well.
     if last.bytes().all(|byte| byte.is_ascii_digit()) || last.starts_with("0x") {
         return Err(NotAsked::Address);
     }
@@ -151,6 +152,7 @@ fn hello(handshake: &[u8]) -> Option<Greeting> {
 const MOST_HELLO: usize = 64 * 1024;
 
 fn named(body: &[u8]) -> Option<String> {
+    // Behind the version and the random bytes stand the session, the ciphers and the compression.
     let mut rest = Reader(body.get(2 + 32..)?);
     rest.vector(1)?;
     rest.vector(2)?;

@@ -128,6 +128,7 @@ fn is_cased(value: &[u8]) -> bool {
     turns * 4 >= cases.len()
 }
 
+// Tokens of GitHub and of npm end with this checksum: six digits, with zeros in front.
 fn is_crc(body: &[u8], sum: &[u8]) -> bool {
     let mut crc = Crc::new();
     crc.update(body);
@@ -169,6 +170,7 @@ fn is_signed_token(value: &[u8]) -> bool {
     let decoded = BASE64_URL_SAFE_NO_PAD.decode(header).ok();
     let fields = decoded.and_then(|json| serde_json::from_slice::<Map<String, Value>>(&json).ok());
     let algorithm = fields.as_ref().and_then(|fields| fields.get("alg")?.as_str());
+    // A token that nobody signed opens nothing.
     algorithm.is_some_and(|name| !name.eq_ignore_ascii_case("none"))
 }
 
@@ -235,12 +237,14 @@ fn is_login(value: &[u8]) -> bool {
     let Ok(decoded) = BASE64_STANDARD.decode(value) else { return false };
     let colon = decoded.iter().position(|byte| *byte == b':');
     let is_text = decoded.iter().all(|byte| (b' '..=b'~').contains(byte) && *byte != b' ');
+    // A host that is not an example, so that the password alone decides.
     colon.is_some_and(|at| is_text && is_password(&decoded[..at], &decoded[at + 1..], b"registry.io"))
 }
 
 fn is_discord(value: &[u8]) -> bool {
     let id = value.split(|byte| *byte == b'.').next().unwrap_or(&[]);
     let decoded = BASE64_URL_SAFE_NO_PAD.decode(id);
+    // A token of Discord begins with the id of its account, which has so many digits.
     let is_number = |id: Vec<u8>| (17..=20).contains(&id.len()) && id.iter().all(u8::is_ascii_digit);
     is_plausible(value) && decoded.is_ok_and(is_number)
 }

@@ -99,6 +99,7 @@ fn json(value: &DeValue<'_>) -> Value {
 }
 
 fn compile(pattern: &str) -> Regex {
+    // Bytes of any kind are searched, also those that are not UTF-8.
     RegexBuilder::new(pattern).unicode(false).build().expect("a test compiles each pattern of the file")
 }
 

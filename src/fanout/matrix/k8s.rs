@@ -77,6 +77,7 @@ impl MatrixFormat for Kubernetes {
                         "onExitCodes": { "containerName": CONTAINER, "operator": "In", "values": FINAL },
                     },
                     {
+                        // A pod that the cluster takes away has not failed.
                         "action": "Ignore",
                         "onPodConditions": [{ "type": "DisruptionTarget", "status": "True" }],
                     },

@@ -235,6 +235,7 @@ pub fn dead(directory: &Path) -> io::Result<Vec<String>> {
 /// Blocks on the lock of a run until it has ended. Returns early if the system cannot wait, or if
 /// the run leaves the queue at this moment, so the caller has to check again.
 pub fn watch(directory: &Path, run: &Live) {
+    // Shared: many may wait for the end of the same run.
     let waited =
         read::open(&file(directory, run)).map_err(io::Error::from).and_then(|file| file.lock_shared());
     if waited.is_err_and(|error| error.kind() != io::ErrorKind::NotFound) {
@@ -275,6 +276,7 @@ struct LockedClaim {
 
 impl LockedClaim {
     fn create(directory: &Path, record: &ClaimRecord, suffix: &str) -> io::Result<Self> {
+        // Readable and writable as the umask says: other users open it too, to wait for its lock.
         let mut unborn = tempfile::Builder::new()
             .prefix(UNBORN)
             .permissions(std::fs::Permissions::from_mode(0o666))
@@ -359,6 +361,7 @@ fn look(path: &Path, instance: &str, standing: ClaimStanding) -> io::Result<Opti
         Err(Unread::Absent) => return Ok(None),
         Err(unread) => return Err(unusable(path, unread)),
     };
+    // Shared, so that two that look at once do not take each other for the run.
     let is_live = match file.try_lock_shared() {
         Ok(()) => false,
         Err(TryLockError::WouldBlock) => true,

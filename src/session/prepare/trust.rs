@@ -260,6 +260,7 @@ impl Trusted {
                 entry.starts_with("100").then_some((path, entry.rsplit(' ').next()?))
             })
             .collect();
+        // `hash-object` reads one path a line; a path with a line break was refused above.
         let input: String = paths.iter().flat_map(|path| [path.as_str(), "\n"]).collect();
         // A filter that the checkout names could make any content that of the commit.
         let hash = Call::new("hash-object").with(&["--no-filters", "--stdin-paths"]);

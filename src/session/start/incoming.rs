@@ -247,6 +247,7 @@ impl Incoming {
         for left_out in &self.manifest.left_out {
             session.talk.warning(&format!("not carried over: {}: {}", left_out.path, left_out.why));
         }
+        // Last: with its files in place the run is here, and another process could go on with it.
         place(&self.there, &self.files).map_err(failed)?;
         let job = self.manifest.job.as_ref().map_or_else(String::new, |job| format!(", left by {job}"));
         session.talk.note(&format!("took over {instance} from {}{job}", self.shown));
