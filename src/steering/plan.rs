@@ -10,6 +10,8 @@ use crate::base::time::Timestamp;
 use crate::ci::github::standing_runs::{StandingRun, StandingRuns};
 use crate::engine::question::AnswerKind;
 use crate::forge::github::answers::{self, FoundAnswer};
+use crate::forge::github::api::ApiError;
+use crate::forge::github::code_origin::{self, CodeOrigin};
 use crate::forge::github::workflow_run::{self, WorkflowRun};
 use crate::machine::Approvers;
 use crate::people::asked::{AskedAtHead, meant};
@@ -91,7 +93,7 @@ impl Desk<'_> {
         let inputs = json!({
             "resume-from": format!("run:{number}"), "answer": ids.join(" "), "sha": self.found.pull.head,
         });
-        start(&question.run, number, inputs, "the run goes on")
+        start(&question.run, number, inputs)
     }
 
     /// Finds the question that is answered, the run that asks it, and who may answer.
@@ -113,9 +115,7 @@ impl Desk<'_> {
             SteeringRefusal::NobodyKnows { file, branch }
         };
         let run = workflow_run::get(api, repository, asked.names.run)?;
-        if !run.is_of_own_code() {
-            return Err(SteeringRefusal::ForeignRun(asked.names.run).into());
-        }
+        self.require_own_code(&run, asked.names.run)?;
         let mut named = Vec::new();
         for branch in &self.found.branches {
             let state = StateName::parse(&asked.question.state).map_err(|_| nobody_knows(branch))?;
@@ -192,10 +192,13 @@ impl Desk<'_> {
         let run = workflow_run::get(api, repository, number)?;
         let is_at_head = run.head_sha.as_ref().is_none_or(|sha| *sha == self.found.pull.head);
         // What a fork may, its own event says alone.
-        let workflow = run.workflow().filter(|_| !self.found.pull.is_of_fork && run.is_of_own_code());
+        let may_start = !self.found.pull.is_of_fork && self.is_of_own_code(&run)?;
+        let workflow = run.workflow().filter(|_| may_start).map(str::to_owned);
         match (is_at_head, workflow) {
-            (true, workflow) => Ok(Order::Repeat { run: number, or_start: workflow.map(str::to_owned) }),
-            (false, Some(_)) => start(&run, number, json!({}), "it runs again"),
+            (true, or_start) => Ok(Order::Repeat { run: number, or_start }),
+            (false, Some(workflow)) => {
+                Ok(Order::Start { workflow, inputs: json!({}), says: "it runs again" })
+            }
             (false, None) => Err(SteeringRefusal::ForeignRun(number).into()),
         }
     }
@@ -207,8 +210,9 @@ impl Desk<'_> {
         let (number, _) = self.one(written, "failed or was handed off", can_go_on)?;
         let JobServer { api, repository } = self.server;
         let run = workflow_run::get(api, repository, number)?;
+        self.require_own_code(&run, number)?;
         let inputs = json!({"resume-from": format!("run:{number}"), "sha": self.found.pull.head});
-        start(&run, number, inputs, "the run goes on")
+        start(&run, number, inputs)
     }
 
     fn stop(&self, written: &WrittenCommand) -> Result<Order, NotDone> {
@@ -226,6 +230,16 @@ impl Desk<'_> {
     fn fix(&self, written: &WrittenCommand) -> Order {
         let inputs = written.name().map_or_else(|| json!({}), |name| json!({ "loop": name }));
         Order::Start { workflow: self.fix_workflow.to_owned(), inputs, says: "the fix runs" }
+    }
+
+    /// Tells whether a run ran the code of the repository itself, and no fork's.
+    fn is_of_own_code(&self, run: &WorkflowRun) -> Result<bool, ApiError> {
+        let JobServer { api, repository } = self.server;
+        Ok(code_origin::of_run(api, repository, None, run)? == CodeOrigin::Own)
+    }
+
+    fn require_own_code(&self, run: &WorkflowRun, number: u64) -> Result<(), NotDone> {
+        if self.is_of_own_code(run)? { Ok(()) } else { Err(SteeringRefusal::ForeignRun(number).into()) }
     }
 
     fn standing(&self) -> Result<StandingRuns, NotDone> {
@@ -269,11 +283,8 @@ fn several(runs: &[StandingRun]) -> SteeringRefusal {
     SteeringRefusal::SeveralRuns(runs.iter().map(|run| run.names.instance.clone()).collect())
 }
 
-/// Starts the workflow of a run on the head of the pull request.
-fn start(run: &WorkflowRun, number: u64, inputs: Value, says: &'static str) -> Result<Order, NotDone> {
-    if !run.is_of_own_code() {
-        return Err(SteeringRefusal::ForeignRun(number).into());
-    }
+/// Starts the workflow of a run on the head of the pull request, to go on with the run.
+fn start(run: &WorkflowRun, number: u64, inputs: Value) -> Result<Order, NotDone> {
     let workflow = run.workflow().ok_or(SteeringRefusal::NoWorkflow(number))?.to_owned();
-    Ok(Order::Start { workflow, inputs, says })
+    Ok(Order::Start { workflow, inputs, says: "the run goes on" })
 }

@@ -8,6 +8,7 @@ use crate::ci::github::standing_runs::{StandingRun, StandingRuns};
 use crate::context::Session;
 use crate::context::error::Error;
 use crate::forge::github::api::ApiError;
+use crate::forge::github::code_origin::{self, CodeOrigin};
 use crate::forge::github::pull_list::{self, WatchedPull};
 use crate::forge::github::workflow_control::{self, DispatchedRun};
 use crate::forge::github::workflow_job::WorkflowJob;
@@ -157,7 +158,8 @@ impl Round<'_> {
         }
         let number = run.names.run;
         let of = workflow_run::get(api, repository, number)?;
-        let Some(workflow) = of.workflow().filter(|_| of.is_of_own_code()) else {
+        let is_own = code_origin::of_run(api, repository, None, &of)? == CodeOrigin::Own;
+        let Some(workflow) = of.workflow().filter(|_| is_own) else {
             self.say(head, run, "waits: its workflow is none of this repository's own code");
             return Ok(());
         };

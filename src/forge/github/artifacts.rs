@@ -13,6 +13,7 @@ use serde::{Deserialize, Deserializer};
 use super::api::{Api, ApiError, Page};
 use super::artifact_fault::ArtifactError;
 use super::blob::{Blobs, Signed, is_sha256};
+use super::code_origin::{self, CodeOrigin};
 use super::repository::RepositoryName;
 use super::results::{Downloaded, ListedArtifact};
 pub use super::workflow_run::HeadRepository;
@@ -117,28 +118,17 @@ impl Page for ArtifactList {
     }
 }
 
-/// Whose code made an artifact.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ArtifactOrigin {
-    /// The code of this repository.
-    Own,
-    /// The code of another one, be it a fork.
-    Foreign,
-    /// The server does not say.
-    Unknown,
-}
-
 /// Returns whose code made an artifact, for the repository with this id, where that stands beside it. Code of a fork
 /// that was deleted since is foreign.
-pub fn origin(found: &FoundArtifact, own: Option<u64>) -> ArtifactOrigin {
+pub fn origin(found: &FoundArtifact, own: Option<u64>) -> CodeOrigin {
     match (found.repository_id, found.head) {
         // Untold is not foreign: Gitea says it of the run, which is asked next.
-        (_, HeadRepository::Untold) => ArtifactOrigin::Unknown,
+        (_, HeadRepository::Untold) => CodeOrigin::Unknown,
         (Some(of), HeadRepository::Is(head)) if of == head && own.is_none_or(|own| own == of) => {
-            ArtifactOrigin::Own
+            CodeOrigin::Own
         }
-        (None, HeadRepository::Is(head)) if own == Some(head) => ArtifactOrigin::Own,
-        (_, HeadRepository::Is(_) | HeadRepository::Gone) => ArtifactOrigin::Foreign,
+        (None, HeadRepository::Is(head)) if own == Some(head) => CodeOrigin::Own,
+        (_, HeadRepository::Is(_) | HeadRepository::Gone) => CodeOrigin::Foreign,
     }
 }
 
@@ -147,7 +137,7 @@ pub struct Origins<'a> {
     api: &'a Api,
     repository: &'a RepositoryName,
     own: u64,
-    runs: RefCell<HashMap<u64, ArtifactOrigin>>,
+    runs: RefCell<HashMap<u64, CodeOrigin>>,
 }
 
 impl<'a> Origins<'a> {
@@ -157,69 +147,25 @@ impl<'a> Origins<'a> {
     }
 
     /// Returns whose code made an artifact.
-    pub fn of(&self, found: &FoundArtifact) -> Result<ArtifactOrigin, ArtifactError> {
+    pub fn of(&self, found: &FoundArtifact) -> Result<CodeOrigin, ArtifactError> {
         let told = origin(found, Some(self.own));
-        let Some(run) = found.run_id.filter(|_| told == ArtifactOrigin::Unknown) else { return Ok(told) };
+        let Some(run) = found.run_id.filter(|_| told == CodeOrigin::Unknown) else { return Ok(told) };
         let known = self.runs.borrow().get(&run).copied();
         if let Some(known) = known {
             return Ok(known);
         }
         // A run that is gone can say nothing about its artifacts.
         let asked = match self.of_run(run) {
-            Err(ApiError::NotFound { .. }) => Ok(ArtifactOrigin::Unknown),
+            Err(ApiError::NotFound { .. }) => Ok(CodeOrigin::Unknown),
             asked => asked.map_err(needing),
         }?;
         self.runs.borrow_mut().insert(run, asked);
         Ok(asked)
     }
 
-    fn of_run(&self, run: u64) -> Result<ArtifactOrigin, ApiError> {
+    fn of_run(&self, run: u64) -> Result<CodeOrigin, ApiError> {
         let run = workflow_run::get(self.api, self.repository, run)?;
-        let is_own = |of: Option<u64>| {
-            if of == Some(self.own) { ArtifactOrigin::Own } else { ArtifactOrigin::Foreign }
-        };
-        match run.head_repository {
-            HeadRepository::Is(head) => return Ok(is_own(Some(head))),
-            HeadRepository::Gone => return Ok(ArtifactOrigin::Foreign),
-            HeadRepository::Untold => {}
-        }
-        match (run.event.as_deref(), run.pull_request()) {
-            // Only people who may write to the repository set these off, and what they run is in it.
-            (Some("push" | "schedule" | "workflow_dispatch"), _) => {
-                Ok(is_own(Some(run.repository.map_or(self.own, |of| of.id))))
-            }
-            (Some("pull_request" | "pull_request_sync"), Some(number)) => {
-                let pull: PullRequest =
-                    self.api.get(&self.repository.path(&format!("/pulls/{number}")), &[])?;
-                Ok(if pull.head.is_pushed_for_review() {
-                    ArtifactOrigin::Foreign
-                } else {
-                    is_own(pull.head.repo.map(|repo| repo.id))
-                })
-            }
-            // Whatever else set a run off, strangers may have.
-            (_, _) => Ok(ArtifactOrigin::Unknown),
-        }
-    }
-}
-
-#[derive(Deserialize)]
-struct PullRequest {
-    head: PullRequestHead,
-}
-
-#[derive(Deserialize)]
-struct PullRequestHead {
-    #[serde(default, rename = "ref")]
-    name: String,
-    repo: Option<workflow_run::Id>,
-}
-
-impl PullRequestHead {
-    /// Tells whether there is no branch: on Gitea, whoever may read a repository can push to `refs/for/…` of it, and
-    /// the pull request that this makes names the repository itself as its head.
-    fn is_pushed_for_review(&self) -> bool {
-        self.name.is_empty() || self.name.starts_with("refs/")
+        code_origin::of_run(self.api, self.repository, Some(self.own), &run)
     }
 }
 
@@ -410,8 +356,7 @@ pub fn newest(origins: &Origins<'_>, runs: &RunsMeant) -> Result<Option<FoundArt
     for found in api.list::<ArtifactList>(&repository.path("/actions/artifacts"), &[]) {
         let found = found.map_err(needing)?;
         let may_be_meant = found.name.starts_with(&runs.prefix) && !found.expired;
-        if !may_be_meant || origins.of(&found)? != ArtifactOrigin::Own {
-            // Asked before the key is compared, because a foreign artifact may have any name.
+        if !may_be_meant || origins.of(&found)? != CodeOrigin::Own {
             continue;
         }
         if runs.include(&found.name) && is_of_series(&found, runs, origins)? {
@@ -494,6 +439,7 @@ mod tests {
 
     use super::super::fake::{FakeService, Fault, Style};
     use super::super::http::Transport;
+    use super::super::server::GithubServer;
     use super::super::testing::{Pauses, TestServer};
     use super::*;
 
@@ -503,6 +449,11 @@ mod tests {
 
     fn api(address: &str, pauses: &Pauses) -> Api {
         Api::new(address, Some("ghs_geheim".into()), Transport::default().pause(pauses.pause()))
+    }
+
+    fn gitea(address: &str) -> Api {
+        let is_gitea = |name: &str| (name == "GITEA_ACTIONS").then(|| "true".to_owned());
+        api(address, &Pauses::none()).of(GithubServer::of(&is_gitea))
     }
 
     /// A row as GitHub writes it.
@@ -588,7 +539,7 @@ mod tests {
     }
 
     #[track_caller]
-    fn check_origin(of: Option<u64>, head: HeadRepository, own: Option<u64>, expect: ArtifactOrigin) {
+    fn check_origin(of: Option<u64>, head: HeadRepository, own: Option<u64>, expect: CodeOrigin) {
         let found = FoundArtifact { repository_id: of, head, ..FoundArtifact::default() };
         assert_eq!(origin(&found, own), expect);
     }
@@ -596,24 +547,24 @@ mod tests {
     #[test]
     fn code_of_a_fork_is_foreign() {
         use HeadRepository::{Gone, Is, Untold};
-        check_origin(Some(1), Is(1), Some(1), ArtifactOrigin::Own);
-        check_origin(Some(1), Is(1), None, ArtifactOrigin::Own);
-        check_origin(None, Is(1), Some(1), ArtifactOrigin::Own);
-        check_origin(Some(1), Is(2), Some(1), ArtifactOrigin::Foreign);
-        check_origin(Some(1), Is(2), None, ArtifactOrigin::Foreign);
-        check_origin(Some(2), Is(2), Some(1), ArtifactOrigin::Foreign);
-        check_origin(Some(1), Gone, Some(1), ArtifactOrigin::Foreign);
-        check_origin(None, Gone, Some(1), ArtifactOrigin::Foreign);
-        check_origin(None, Is(2), Some(1), ArtifactOrigin::Foreign);
-        check_origin(None, Is(2), None, ArtifactOrigin::Foreign);
-        check_origin(None, Untold, Some(1), ArtifactOrigin::Unknown);
-        check_origin(Some(1), Untold, Some(1), ArtifactOrigin::Unknown);
-        check_origin(None, Untold, None, ArtifactOrigin::Unknown);
+        check_origin(Some(1), Is(1), Some(1), CodeOrigin::Own);
+        check_origin(Some(1), Is(1), None, CodeOrigin::Own);
+        check_origin(None, Is(1), Some(1), CodeOrigin::Own);
+        check_origin(Some(1), Is(2), Some(1), CodeOrigin::Foreign);
+        check_origin(Some(1), Is(2), None, CodeOrigin::Foreign);
+        check_origin(Some(2), Is(2), Some(1), CodeOrigin::Foreign);
+        check_origin(Some(1), Gone, Some(1), CodeOrigin::Foreign);
+        check_origin(None, Gone, Some(1), CodeOrigin::Foreign);
+        check_origin(None, Is(2), Some(1), CodeOrigin::Foreign);
+        check_origin(None, Is(2), None, CodeOrigin::Foreign);
+        check_origin(None, Untold, Some(1), CodeOrigin::Unknown);
+        check_origin(Some(1), Untold, Some(1), CodeOrigin::Unknown);
+        check_origin(None, Untold, None, CodeOrigin::Unknown);
     }
 
     /// Whose code made an artifact of which the server says no more than its run, as Gitea does.
     #[track_caller]
-    fn check_asked(run: &ResponseTemplate, pull: Value, expect: Result<ArtifactOrigin, ()>) {
+    fn check_asked(run: &ResponseTemplate, pull: Value, expect: Result<CodeOrigin, ()>) {
         let server = TestServer::start();
         let of_run = Mock::given(path("/repos/o/r/actions/runs/42"));
         server.mount(of_run.respond_with(run.clone()));
@@ -622,7 +573,7 @@ mod tests {
         let mut row = row(5, "ll-loop-a", None);
         row["workflow_run"] = json!({"id": 42, "repository_id": 1, "head_sha": "abc"});
         let found: FoundArtifact = serde_json::from_value(row).unwrap();
-        let (api, repository) = (api(&server.address(), &Pauses::none()), repository());
+        let (api, repository) = (gitea(&server.address()), repository());
         let origins = Origins::new(&api, &repository, 1);
         assert_eq!(origins.of(&found).map_err(drop), expect, "{run:?}");
         let asked = server.requests();
@@ -640,28 +591,28 @@ mod tests {
         let main = "refs/heads/main";
         let nothing = || json!({});
         for event in ["push", "schedule", "workflow_dispatch"] {
-            check_asked(&run(event, main), nothing(), Ok(ArtifactOrigin::Own));
+            check_asked(&run(event, main), nothing(), Ok(CodeOrigin::Own));
         }
         for event in ["issue_comment", "pull_request_target", "release", "repository_dispatch", ""] {
-            check_asked(&run(event, main), nothing(), Ok(ArtifactOrigin::Unknown));
+            check_asked(&run(event, main), nothing(), Ok(CodeOrigin::Unknown));
         }
         let pull = |repo: Value| json!({"head": {"ref": "fix", "repo": repo}});
         let of_pull = || run("pull_request", "refs/pull/2/head");
-        check_asked(&of_pull(), pull(json!({"id": 1})), Ok(ArtifactOrigin::Own));
-        check_asked(&of_pull(), pull(json!({"id": 7})), Ok(ArtifactOrigin::Foreign));
-        check_asked(&of_pull(), pull(Value::Null), Ok(ArtifactOrigin::Foreign));
+        check_asked(&of_pull(), pull(json!({"id": 1})), Ok(CodeOrigin::Own));
+        check_asked(&of_pull(), pull(json!({"id": 7})), Ok(CodeOrigin::Foreign));
+        check_asked(&of_pull(), pull(Value::Null), Ok(CodeOrigin::Foreign));
         // Pushed to `refs/for/main` by somebody who may only read.
         let for_review = json!({"head": {"ref": "refs/pull/2/head", "label": "", "repo": {"id": 1}}});
-        check_asked(&of_pull(), for_review, Ok(ArtifactOrigin::Foreign));
+        check_asked(&of_pull(), for_review, Ok(CodeOrigin::Foreign));
         // A branch can have a name like that, and the ref of a pull request cannot be another one.
-        check_asked(&run("pull_request", main), pull(json!({"id": 1})), Ok(ArtifactOrigin::Unknown));
-        check_asked(&run("push", "refs/heads/a@refs/pull/2/head"), nothing(), Ok(ArtifactOrigin::Own));
-        check_asked(&answer(404, nothing()), nothing(), Ok(ArtifactOrigin::Unknown));
+        check_asked(&run("pull_request", main), pull(json!({"id": 1})), Ok(CodeOrigin::Unknown));
+        check_asked(&run("push", "refs/heads/a@refs/pull/2/head"), nothing(), Ok(CodeOrigin::Own));
+        check_asked(&answer(404, nothing()), nothing(), Ok(CodeOrigin::Unknown));
         check_asked(&answer(403, nothing()), nothing(), Err(()));
         let forked = json!({"id": 42, "event": "push", "head_repository": {"id": 9}});
-        check_asked(&answer(200, forked), nothing(), Ok(ArtifactOrigin::Foreign));
+        check_asked(&answer(200, forked), nothing(), Ok(CodeOrigin::Foreign));
         let gone = json!({"id": 42, "event": "pull_request", "head_repository": null});
-        check_asked(&answer(200, gone), nothing(), Ok(ArtifactOrigin::Foreign));
+        check_asked(&answer(200, gone), nothing(), Ok(CodeOrigin::Foreign));
     }
 
     fn stored(names: &[&str]) -> Vec<FoundArtifact> {

@@ -6,6 +6,7 @@ pub mod artifact_fault;
 pub mod artifacts;
 mod blob;
 pub(crate) mod client;
+pub mod code_origin;
 pub mod contents;
 pub mod deliver;
 #[cfg(test)]

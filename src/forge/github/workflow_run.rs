@@ -67,14 +67,6 @@ impl WorkflowRun {
         is_file.then_some(name)
     }
 
-    /// Tells whether the code that ran is that of the repository itself, and no fork's.
-    pub(crate) fn is_of_own_code(&self) -> bool {
-        match (self.head_repository, self.repository) {
-            (HeadRepository::Is(head), Some(own)) => head == own.id,
-            (HeadRepository::Is(_) | HeadRepository::Gone | HeadRepository::Untold, _) => false,
-        }
-    }
-
     /// Returns the number of the pull request that it is for, where the server says it in this way.
     pub(crate) fn pull_request(&self) -> Option<u64> {
         let (_, git_ref) = self.at();

@@ -14,8 +14,9 @@ use crate::forge::github::api::Api;
 use crate::forge::github::artifact_fault::ArtifactError;
 use crate::forge::github::artifacts;
 use crate::forge::github::artifacts::{
-    ArtifactOrigin, FoundArtifact, Origins, RunsMeant, named, newest, of_run, repository_id,
+    FoundArtifact, Origins, RunsMeant, named, newest, of_run, repository_id,
 };
+use crate::forge::github::code_origin::CodeOrigin;
 use crate::forge::github::repository::RepositoryName;
 use crate::forge::github::results::{Downloaded, Results, check_name};
 use crate::forge::github::workflow_job::WorkflowJob;
@@ -193,14 +194,14 @@ impl ArtifactRequest<'_> {
         // An artifact of this very run is as trustworthy as the run.
         let is_of_this_run = found.run_id.is_some() && found.run_id == self.this_run();
         match origins.of(&found).map_err(|error| self.failed(&error))? {
-            ArtifactOrigin::Own => {}
-            ArtifactOrigin::Foreign | ArtifactOrigin::Unknown if is_of_this_run || self.allow_untrusted => {}
-            ArtifactOrigin::Unknown => {
+            CodeOrigin::Own => {}
+            CodeOrigin::Foreign | CodeOrigin::Unknown if is_of_this_run || self.allow_untrusted => {}
+            CodeOrigin::Unknown => {
                 let message = format!("{} does not say whose code made `{}`", api.server(), found.name);
                 let help = "a pull request from a fork stores its artifacts here too; look at the run first; a resume takes it with `--allow-untrusted`";
                 return Err(Error::refused(message).with_hint(help));
             }
-            ArtifactOrigin::Foreign => {
+            CodeOrigin::Foreign => {
                 let message = format!("`{}` was made by code that is not that of `{repository}`", found.name);
                 let help = "a pull request from a fork stores its artifacts here too; look at the run before you use them";
                 return Err(Error::refused(message).with_hint(help));
@@ -229,7 +230,7 @@ impl ArtifactRequest<'_> {
                 let ranked = found.into_iter().map(|found| {
                     let is_of_this = this.is_some() && found.run_id == this;
                     Ok((
-                        (origins.of(&found)? == ArtifactOrigin::Own, !found.expired, is_of_this, found.id),
+                        (origins.of(&found)? == CodeOrigin::Own, !found.expired, is_of_this, found.id),
                         found,
                     ))
                 });

@@ -31,6 +31,8 @@ pub(super) struct Scene {
     /// What comes of a re-run.
     pub(super) repeated: ResponseTemplate,
     pub(super) arguments: Vec<&'static str>,
+    /// Variables of the job.
+    pub(super) env: Vec<(&'static str, &'static str)>,
 }
 
 /// What came of a comment.
@@ -92,6 +94,7 @@ impl Scene {
             })),
             repeated: ResponseTemplate::new(201),
             arguments: vec!["command"],
+            env: Vec::new(),
         }
     }
 
@@ -140,6 +143,10 @@ impl Scene {
     /// Lets the program follow the comment in a job that it set off.
     pub(super) fn steer(self) -> Steered {
         let github = self.mounted();
+        self.steered_on(github)
+    }
+
+    fn steered_on(self, github: Github) -> Steered {
         let project = github.job(Project::new());
         let event = project.at("event.json").to_string_lossy().into_owned();
         let project = project
@@ -148,6 +155,7 @@ impl Scene {
             .env("GITHUB_EVENT_PATH", event)
             .env("LL_TOKEN", "ghs_0123456789")
             .env("LL_RETRY_WAIT", "1ms");
+        let project = self.env.iter().fold(project, |project, (name, value)| project.env(name, *value));
         let ran = project.run(&self.arguments);
         Steered { ran, project, github }
     }
@@ -234,6 +242,61 @@ fn an_answer_starts_the_workflow_of_the_run_in_at_most_twelve_requests() {
         assert!(announced.contains("\ndone\n"), "{announced}");
         assert!(!steered.project.exists("pwned"));
     }
+}
+
+/// Gitea says of a run neither whose code it ran nor who answered: event and pull request tell the one, the times of the
+/// comment the other.
+fn on_gitea(body: &str, event: &str, git_ref: &str) -> Scene {
+    Scene::of(body).changed(|scene| {
+        scene.env.push(("GITEA_ACTIONS", "true"));
+        scene.comment["issue_url"] = json!("");
+        scene.comment["pull_request_url"] = json!("https://gitea.example/octo/project/pulls/3");
+        scene.pull["head"]["repo"]["id"] = json!(1);
+        scene.run["event"] = json!(event);
+        scene.run["path"] = json!(format!("deploy.yml@{git_ref}"));
+        scene.run.as_object_mut().unwrap().remove("head_repository");
+    })
+}
+
+#[test]
+fn where_a_run_names_no_head_repository_its_event_and_its_pull_request_tell_whose_code_it_ran() {
+    let head = "refs/pull/3/head";
+    for (event, git_ref) in [
+        ("pull_request", head),
+        ("pull_request_sync", head),
+        ("push", "refs/heads/change"),
+        ("schedule", "refs/heads/main"),
+        ("workflow_dispatch", "refs/heads/change"),
+    ] {
+        let steered = on_gitea("/ll-loop approve 0123abcd", event, git_ref).steer();
+        let steered = steered.does(DISPATCH, &going_on("501"));
+        let requests = steered.github.received();
+        let dispatched = requests.iter().position(|(request, _)| request == DISPATCH).unwrap();
+        assert!(dispatched < 12, "{requests:?}");
+    }
+    let foreign = "not one of this repository's own code";
+    for (event, git_ref) in [
+        ("pull_request_target", "refs/heads/main"),
+        ("issue_comment", "refs/heads/main"),
+        ("pull_request", "refs/heads/main"),
+        ("", head),
+    ] {
+        drop(on_gitea("/ll-loop approve 0123abcd", event, git_ref).steer().refuses(foreign));
+    }
+    // Another pull request, of a fork, has the same head.
+    let other = on_gitea("/ll-loop approve 0123abcd", "pull_request", "refs/pull/4/head");
+    let mut of_fork = other.pull.clone();
+    of_fork["head"]["repo"]["id"] = json!(2);
+    let github = other.mounted();
+    let at = Mock::given(method("GET")).and(path("/repos/octo/project/pulls/4"));
+    github.mount(at.respond_with(ResponseTemplate::new(200).set_body_json(of_fork)));
+    drop(other.steered_on(github).refuses(foreign));
+    let gone = on_gitea("/ll-loop approve 0123abcd", "push", "refs/heads/change");
+    drop(gone.changed(|scene| scene.run["head_repository"] = Value::Null).steer().refuses(foreign));
+    // GitHub always says it.
+    let untold = Scene::of("/ll-loop approve 0123abcd")
+        .changed(|scene| drop(scene.run.as_object_mut().unwrap().remove("head_repository")));
+    drop(untold.steer().refuses(foreign));
 }
 
 #[test]

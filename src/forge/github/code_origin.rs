@@ -1,0 +1,112 @@
+//! Whose code the run of a workflow ran: that of the repository, or a stranger's. GitHub says it of every run. Gitea and
+//! Forgejo do not, and there the event and the pull request tell.
+
+use serde::Deserialize;
+
+use super::api::{Api, ApiError};
+use super::repository::RepositoryName;
+use super::server::Flavour;
+use super::workflow_run::{HeadRepository, Id, WorkflowRun};
+
+/// Whose code it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CodeOrigin {
+    /// The code of this repository.
+    Own,
+    /// The code of another one, be it a fork.
+    Foreign,
+    /// The server does not say.
+    Unknown,
+}
+
+impl CodeOrigin {
+    fn of(repository: Option<u64>, own: u64) -> Self {
+        if repository == Some(own) { Self::Own } else { Self::Foreign }
+    }
+}
+
+#[derive(Deserialize)]
+struct ProposedBranch {
+    head: BranchSide,
+}
+
+#[derive(Deserialize)]
+struct BranchSide {
+    #[serde(default, rename = "ref")]
+    name: String,
+    repo: Option<Id>,
+}
+
+impl BranchSide {
+    /// Tells whether there is no branch: on Gitea, whoever may read a repository can push to `refs/for/…` of it, and
+    /// the pull request that this makes names the repository itself as its head.
+    fn is_pushed_for_review(&self) -> bool {
+        self.name.is_empty() || self.name.starts_with("refs/")
+    }
+}
+
+/// Finds out whose code a run ran. `own` is the id of the repository, where it is known from elsewhere than the run.
+///
+/// # Errors
+/// The server does not answer what it is asked about a pull request.
+pub(crate) fn of_run(
+    api: &Api,
+    repository: &RepositoryName,
+    own: Option<u64>,
+    run: &WorkflowRun,
+) -> Result<CodeOrigin, ApiError> {
+    let of_run = run.repository.map(|of| of.id);
+    let Some(own) = own.or(of_run) else { return Ok(CodeOrigin::Unknown) };
+    match run.head_repository {
+        HeadRepository::Is(head) => return Ok(CodeOrigin::of(Some(head), own)),
+        HeadRepository::Gone => return Ok(CodeOrigin::Foreign),
+        HeadRepository::Untold => {}
+    }
+    // GitHub always says it, so an answer without it is none to rely on.
+    if api.server().flavour() == Flavour::Github {
+        return Ok(CodeOrigin::Unknown);
+    }
+    match (run.event.as_deref(), run.pull_request()) {
+        // Only people who may write to the repository set these off, and what they run is in it.
+        (Some("push" | "schedule" | "workflow_dispatch"), _) => Ok(CodeOrigin::of(of_run.or(Some(own)), own)),
+        (Some("pull_request" | "pull_request_sync"), Some(number)) => {
+            let pull: ProposedBranch = api.get(&repository.path(&format!("/pulls/{number}")), &[])?;
+            Ok(if pull.head.is_pushed_for_review() {
+                CodeOrigin::Foreign
+            } else {
+                CodeOrigin::of(pull.head.repo.map(|repo| repo.id), own)
+            })
+        }
+        // Whatever else set a run off, strangers may have.
+        (_, _) => Ok(CodeOrigin::Unknown),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::http::Transport;
+    use super::*;
+
+    /// GitHub answers with the repository of the code, and an answer without it is not completed by guesses.
+    #[test]
+    fn what_github_does_not_say_is_unknown() {
+        let api = Api::new("http://127.0.0.1:9", None, Transport::default());
+        let repository = RepositoryName::parse("o/r").unwrap();
+        for (told, expected) in [
+            (json!({}), CodeOrigin::Unknown),
+            (json!({"head_repository": null}), CodeOrigin::Foreign),
+            (json!({"head_repository": {"id": 2}}), CodeOrigin::Foreign),
+            (json!({"head_repository": {"id": 1}}), CodeOrigin::Own),
+        ] {
+            let mut run =
+                json!({"event": "push", "path": ".github/workflows/a.yml", "repository": {"id": 1}});
+            run.as_object_mut().unwrap().extend(told.as_object().unwrap().clone());
+            let run: WorkflowRun = serde_json::from_value(run).unwrap();
+            assert_eq!(of_run(&api, &repository, None, &run), Ok(expected), "{told}");
+        }
+        let nameless: WorkflowRun = serde_json::from_value(json!({"head_repository": {"id": 1}})).unwrap();
+        assert_eq!(of_run(&api, &repository, None, &nameless), Ok(CodeOrigin::Unknown));
+    }
+}
