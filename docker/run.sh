@@ -15,7 +15,7 @@
 # Read from the environment:
 #   LL_BIN                      the program, a static one
 #   LL_IMAGE LL_NETWORK LL_ENV  the inputs `image`, `network`, `env`
-#   LL_TOKEN                    the input `token`
+#   LL_TOKEN LL_TEAM_TOKEN      the inputs `token`, `team-token`
 #   INPUT_…                     the other inputs, passed on as they are
 set -euo pipefail
 
@@ -93,7 +93,7 @@ Use a Linux runner with docker, and no \`container:\` on the job; or leave \`ima
   fi
   # Without a network nobody can be told, and it would only be tried for a while.
   if [[ ${LL_NETWORK:-} != none ]]; then
-    options+=(--env LL_TOKEN)
+    options+=(--env LL_TOKEN --env LL_TEAM_TOKEN)
   fi
 
   # Names only: the values go through docker's own environment and stay out of the process list.

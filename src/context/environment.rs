@@ -25,11 +25,15 @@ pub(crate) const PARENT: &str = "LL_LOOP_PARENT";
 /// runner passes to containers as `INPUT_*`. No action and no template sees it.
 const OWN_TOKEN: [&str; 2] = ["LL_TOKEN", "INPUT_TOKEN"];
 
+/// The token that may read the members of teams, named in the same two ways.
+const TEAM_TOKEN: [&str; 2] = ["LL_TEAM_TOKEN", "INPUT_TEAM-TOKEN"];
+
 /// A copy of the environment.
 #[derive(Clone)]
 pub struct Environment {
     variables: BTreeMap<String, String>,
     token: Option<String>,
+    team_token: Option<String>,
     /// Variables that nothing of a run sees, because the broker holds what is in them.
     brokered: OnceLock<BTreeSet<&'static str>>,
 }
@@ -37,9 +41,12 @@ pub struct Environment {
 impl Environment {
     /// Makes an environment of these variables.
     pub fn of(mut variables: BTreeMap<String, String>) -> Self {
-        let tokens = OWN_TOKEN.map(|name| variables.remove(name).map(|token| token.trim().to_owned()));
-        let token = tokens.into_iter().flatten().find(|token| !token.is_empty());
-        Self { variables, token, brokered: OnceLock::new() }
+        let mut taken = |names: [&str; 2]| {
+            let tokens = names.map(|name| variables.remove(name).map(|token| token.trim().to_owned()));
+            tokens.into_iter().flatten().find(|token| !token.is_empty())
+        };
+        let (token, team_token) = (taken(OWN_TOKEN), taken(TEAM_TOKEN));
+        Self { variables, token, team_token, brokered: OnceLock::new() }
     }
 
     /// Returns a variable that is set and not empty.
@@ -55,6 +62,11 @@ impl Environment {
     /// Returns ll-loop's own token: on servers other than GitHub, the job's has another name.
     pub(crate) fn own_token(&self) -> Option<&str> {
         self.token.as_deref()
+    }
+
+    /// Returns the token that may read the members of teams.
+    pub(crate) fn team_token(&self) -> Option<&str> {
+        self.team_token.as_deref()
     }
 
     /// Returns the directory in which programs keep for this user what is neither settings nor data.
@@ -150,7 +162,7 @@ impl Environment {
     pub(crate) fn secrets(&self) -> Vec<String> {
         let held = self.variables.iter().filter(|(_, value)| value.len() >= MIN_SECRET);
         let named = held.flat_map(|(name, value)| secrets::of(name, value, self.is_masked(name)));
-        self.token.iter().cloned().chain(named).collect()
+        self.token.iter().chain(&self.team_token).cloned().chain(named).collect()
     }
 
     /// Returns the variables that hold secrets.
@@ -160,7 +172,9 @@ impl Environment {
             is_key || !secrets::of(name, value, self.is_masked(name)).is_empty()
         };
         let of = self.variables.iter().filter(|(name, value)| is_secret(name, value));
-        let own = OWN_TOKEN.iter().filter_map(|name| Some(((*name).to_owned(), self.token.clone()?)));
+        let own = OWN_TOKEN.map(|name| (name, &self.token));
+        let taken = own.into_iter().chain(TEAM_TOKEN.map(|name| (name, &self.team_token)));
+        let own = taken.filter_map(|(name, token)| Some((name.to_owned(), token.clone()?)));
         of.map(|(name, value)| (name.clone(), value.clone())).chain(own).collect()
     }
 
@@ -240,6 +254,11 @@ mod tests {
         assert_eq!(full.for_templates().keys().collect::<Vec<_>>(), ["GITHUB_TOKEN"]);
         assert_eq!(env(&[("INPUT_TOKEN", "other")]).token(), Some("other"));
         assert_eq!(env(&[("LL_TOKEN", " "), ("GITHUB_TOKEN", "job's")]).token(), Some("job's"));
+        for name in TEAM_TOKEN {
+            let teams = env(&[(name, "teams")]);
+            assert_eq!((teams.team_token(), teams.token(), teams.get(name)), (Some("teams"), None, None));
+            assert_eq!(teams.for_actions(true), BTreeMap::new());
+        }
         assert_eq!(env(&[]).token(), None);
     }
 

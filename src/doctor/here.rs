@@ -9,7 +9,7 @@ use crate::ci::{Provider, is_ci};
 use crate::context::Session;
 use crate::definition::load::{self, DIRECTORY, LoadError};
 use crate::git::call::Call;
-use crate::machine::{Action, compile};
+use crate::machine::{Action, ApprovalAction, compile};
 use crate::repository;
 use crate::shell::command::commands;
 use crate::tools::{Tool, recognise};
@@ -27,6 +27,8 @@ pub(super) struct Needs {
     broken: Option<(String, u64)>,
     /// Why an agent is needed.
     pub(super) agent: Option<String>,
+    /// The first loop that lets teams answer.
+    pub(super) teams: Option<String>,
     /// Why a repository of git is needed.
     pub(super) worktree: Option<String>,
     /// The programs of checks that are called by themselves, each with its tool and why it is needed.
@@ -57,6 +59,11 @@ pub(super) fn needs(session: &Session<'_>) -> Needs {
         for (_, step) in machine.steps() {
             if asks && !machine.llm.is_forbidden && step.can_ask() {
                 needs.agent.get_or_insert_with(|| format!("the loop `{name}` may ask an agent"));
+            }
+            if let Some(Action::Approval(ApprovalAction { approvers: Some(approvers), .. })) = &step.action
+                && !approvers.teams.is_empty()
+            {
+                needs.teams.get_or_insert_with(|| name.clone());
             }
             if let Some((program, tool)) = step.action.as_ref().and_then(called) {
                 let why = || (tool, format!("the loop `{name}` checks with it"));
@@ -99,13 +106,26 @@ pub(super) fn rows(needs: &Needs, session: &Session<'_>) -> Vec<DoctorRow> {
     let lookup = session.env.lookup();
     let ci =
         if is_ci(&lookup) { Provider::detect(&lookup).name() } else { "none: runs are shown to a person" };
-    vec![
+    let mut rows = vec![
         DoctorRow::new("ci", "provider", RowState::Fact, ci),
         loops(needs),
         state(root.join(DIRECTORY), needs, session),
         repository(needs, session),
         disk(&root, needs),
-    ]
+    ];
+    rows.extend(needs.teams.as_deref().map(|name| team_token(name, session)));
+    rows
+}
+
+/// Tells whether the members of teams can be read, without which comments of theirs are refused.
+fn team_token(name: &str, session: &Session<'_>) -> DoctorRow {
+    let row = |state, said: String| DoctorRow::new("ci", "team token", state, said);
+    let needs = format!("the loop `{name}` lets teams answer");
+    match session.env.team_token() {
+        Some(_) => row(RowState::Fact, format!("{needs}, and `LL_TEAM_TOKEN` is set")),
+        None => row(RowState::Fact, format!("{needs}, and no `LL_TEAM_TOKEN` is set here"))
+            .fix("give workflows a token that may read the members of teams, as `team-token`"),
+    }
 }
 
 fn loops(needs: &Needs) -> DoctorRow {

@@ -138,6 +138,11 @@ impl Approvers {
     pub fn names_somebody(&self) -> bool {
         !(self.users.is_empty() && self.teams.is_empty())
     }
+
+    /// Tells whether an account is one of those it names.
+    pub fn names_user(&self, account: &str) -> bool {
+        self.users.iter().any(|user| user.eq_ignore_ascii_case(account))
+    }
 }
 
 /// What has to be known before the run goes on.

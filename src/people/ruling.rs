@@ -62,6 +62,18 @@ pub struct PermissionFacts {
     pub is_collaborator: bool,
 }
 
+/// Whether somebody is in one of the teams that a loop names.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TeamMembership {
+    /// In one of them.
+    Member,
+    /// In none, or none is named.
+    #[default]
+    Outsider,
+    /// There is no token that may read them.
+    Unreadable,
+}
+
 /// Everything that the server knows of an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AnswerFacts {
@@ -75,6 +87,8 @@ pub struct AnswerFacts {
     pub started_by: Option<u64>,
     /// Who may answer, as a branch says it that the change does not choose.
     pub approvers: Option<Approvers>,
+    /// Whether the author is in a team that these name.
+    pub membership: TeamMembership,
     /// The questions at the head of the pull request: what a comment without a code means depends on all of them.
     pub asked: Vec<AskedAtHead>,
 }
@@ -159,8 +173,8 @@ pub enum AnswerRefusal {
     /// The author is not one of those who may.
     #[error("only {0} may answer")]
     NotNamed(String),
-    /// The loop names teams, and whose members these are is not asked.
-    #[error("the loop names teams, and only named users can answer by a comment so far")]
+    /// The loop names teams, and nobody can tell who is in them.
+    #[error("the loop names teams, and there is no token that may read them: give one as `team-token`")]
     Teams,
     /// The author of the change answered.
     #[error("the author of the change, and whoever started the run, may not answer")]
@@ -227,26 +241,28 @@ pub fn may_steer(comment: &CommentFacts, permission: &PermissionFacts) -> Result
 
 /// Tells whether the author of a comment may answer.
 fn may_answer(facts: &AnswerFacts) -> Result<(), AnswerRefusal> {
-    let AnswerFacts { comment, permission, pull, started_by, approvers, .. } = facts;
+    let AnswerFacts { comment, permission, pull, started_by, approvers, membership, .. } = facts;
     let author = &comment.author;
     if permission.account != author.id {
         return Err(AnswerRefusal::OtherAccount);
     }
     let named = approvers.as_ref().filter(|approvers| approvers.names_somebody());
-    let is_named =
-        named.is_some_and(|named| named.users.iter().any(|user| user.eq_ignore_ascii_case(&author.name)));
-    if (author.is_bot || comment.is_by_app) && !is_named {
+    let is_user = named.is_some_and(|named| named.names_user(&author.name));
+    // A team that has a bot among its members has not said that the bot approves.
+    if (author.is_bot || comment.is_by_app) && !is_user {
         return Err(AnswerRefusal::Program);
     }
+    let is_named = is_user || named.is_some() && *membership == TeamMembership::Member;
     // Whom the loop names need only be somebody here: a name that was given up can be taken by a stranger.
     if !(permission.may_write || is_named && permission.is_collaborator) {
         return Err(AnswerRefusal::NoWriteAccess);
     }
     if let (Some(named), false) = (named, is_named) {
-        if !named.teams.is_empty() {
+        if *membership == TeamMembership::Unreadable {
             return Err(AnswerRefusal::Teams);
         }
-        return Err(AnswerRefusal::NotNamed(listed(&named.users, "or")));
+        let all: Vec<String> = named.users.iter().chain(&named.teams).cloned().collect();
+        return Err(AnswerRefusal::NotNamed(listed(&all, "or")));
     }
     let is_kept_out = approvers.as_ref().is_some_and(|approvers| approvers.not_author);
     if is_kept_out && (author.id == pull.author || *started_by == Some(author.id)) {
@@ -306,6 +322,7 @@ mod tests {
             pull: PullFacts { number: 3, is_open: true, head: HEAD.to_owned(), is_of_fork: false, author: 8 },
             started_by: Some(9),
             approvers: None,
+            membership: TeamMembership::Outsider,
             asked: Vec::new(),
         }
     }
@@ -333,6 +350,13 @@ mod tests {
             facts(),
             AnswerFacts { approvers: Some(named(&["Ada"], &[])), ..facts() },
             AnswerFacts { approvers: Some(named(&["ada"], &["acme/release"])), ..facts() },
+            // In a team, also by reading alone.
+            AnswerFacts {
+                permission: PermissionFacts { account: 7, may_write: false, is_collaborator: true },
+                approvers: Some(named(&["grace"], &["acme/release"])),
+                membership: TeamMembership::Member,
+                ..facts()
+            },
             // A second is the least that servers know.
             AnswerFacts {
                 comment: CommentFacts {
@@ -417,6 +441,25 @@ mod tests {
         ("look-alike", |facts| facts.approvers = Some(named(&["ad\u{430}"], &[]))),
         ("longer name", |facts| facts.approvers = Some(named(&["ada2", "xada", "ad"], &[]))),
         ("a team", |facts| facts.approvers = Some(named(&[], &["acme/release"]))),
+        ("a team that nobody may read", |facts| {
+            facts.approvers = Some(named(&[], &["acme/release"]));
+            facts.membership = TeamMembership::Unreadable;
+        }),
+        ("a team whose member may not even read", |facts| {
+            facts.permission = PermissionFacts { account: 7, may_write: false, is_collaborator: false };
+            facts.approvers = Some(named(&[], &["acme/release"]));
+            facts.membership = TeamMembership::Member;
+        }),
+        ("a bot in a team", |facts| {
+            facts.comment.author.is_bot = true;
+            facts.approvers = Some(named(&[], &["acme/release"]));
+            facts.membership = TeamMembership::Member;
+        }),
+        ("a member who is the author", |facts| {
+            facts.pull.author = 7;
+            facts.approvers = Some(named(&[], &["acme/release"]));
+            facts.membership = TeamMembership::Member;
+        }),
         ("author of the change", |facts| {
             facts.approvers = Some(named(&["ada"], &[]));
             facts.pull.author = 7;
@@ -470,6 +513,8 @@ mod tests {
             "by a bot",
             "by an app",
             "freed name",
+            "a bot in",
+            "a member",
         ]
         .iter()
         .any(|about| name.starts_with(about))

@@ -80,7 +80,7 @@ impl Session<'_> {
             },
         };
         let server = JobServer::of_job(self, "commands are followed", "pull-requests: write")?;
-        let JobServer { api, repository } = &server;
+        let JobServer { api, repository, .. } = &server;
         let found = match answers::find(api, repository, id) {
             Ok(found) => found,
             Err(ApiError::NotFound { .. }) => {
@@ -136,7 +136,7 @@ impl Session<'_> {
         }
         self.react(desk.server, heard.comment, reaction);
         log.add(heard);
-        let JobServer { api, repository } = desk.server;
+        let JobServer { api, repository, .. } = desk.server;
         let text = reply::render(log, is_help);
         if let Err(error) = pull_comments::write(api, repository, desk.found.pull.number, sticky, &text) {
             self.talk.warning(&format!("cannot write the reply: {error}"));

@@ -67,7 +67,7 @@ impl Desk<'_> {
     }
 
     fn start(&self, workflow: &str, inputs: &Value, says: &str) -> Result<Followed, NotDone> {
-        let JobServer { api, repository } = self.server;
+        let JobServer { api, repository, .. } = self.server;
         let git_ref = format!("refs/heads/{}", self.found.head_branch);
         match workflow_control::dispatch(api, repository, workflow, &git_ref, inputs) {
             Ok(DispatchedRun { page: Some(page), .. }) => Ok(Followed::so(format!("{says}: {page}"))),
@@ -82,7 +82,7 @@ impl Desk<'_> {
     }
 
     fn repeat(&self, run: u64, or_start: Option<&str>) -> Result<Followed, NotDone> {
-        let JobServer { api, repository } = self.server;
+        let JobServer { api, repository, .. } = self.server;
         match workflow_control::rerun_failed(api, repository, run) {
             Ok(()) => Ok(Followed::so(format!("the failed jobs of the run {run} run again"))),
             // One that is too old, or a server that repeats nothing.
@@ -99,7 +99,7 @@ impl Desk<'_> {
     }
 
     fn stopped(&self, run: u64, statuses: &[StandingRun]) -> Result<Followed, NotDone> {
-        let JobServer { api, repository } = self.server;
+        let JobServer { api, repository, .. } = self.server;
         let why = format!("stopped by {}", self.found.comment.author.name);
         // A run that waits is over already for the server.
         let is_on = statuses.iter().any(|status| status.wait.is_none());

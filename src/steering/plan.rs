@@ -98,7 +98,7 @@ impl Desk<'_> {
 
     /// Finds the question that is answered, the run that asks it, and who may answer.
     fn question(&self, written: &WrittenCommand) -> Result<FoundQuestion, NotDone> {
-        let JobServer { api, repository } = self.server;
+        let JobServer { api, repository, .. } = self.server;
         let all = self.standing()?.asked();
         let open = || all.iter().filter(|asked| asked.is_open);
         let asked = match written.code() {
@@ -135,7 +135,7 @@ impl Desk<'_> {
     }
 
     /// Tells whether a comment answers the question, by what each branch says.
-    fn counts(&self, found: &FoundAnswer, question: &FoundQuestion) -> Result<(), AnswerRefusal> {
+    fn counts(&self, found: &FoundAnswer, question: &FoundQuestion) -> Result<(), NotDone> {
         let FoundAnswer { comment, permission, pull, .. } = found;
         let mark = &question.asked.question;
         let facts = QuestionFacts {
@@ -152,6 +152,7 @@ impl Desk<'_> {
                 pull: pull.clone(),
                 started_by: question.run.actor.map(|actor| actor.id),
                 approvers: approvers.clone(),
+                membership: self.server.membership(comment, permission, approvers.as_ref())?,
                 asked: question.all.clone(),
             };
             decide(&known, facts)?;
@@ -165,7 +166,7 @@ impl Desk<'_> {
         written: &WrittenCommand,
         question: &FoundQuestion,
     ) -> Result<Vec<FoundAnswer>, NotDone> {
-        let JobServer { api, repository } = self.server;
+        let JobServer { api, repository, .. } = self.server;
         let mut authors = vec![self.found.comment.author.id];
         let mut agreeing = Vec::new();
         for comment in self.comments.iter().filter(|comment| !comment.was_edited()) {
@@ -177,9 +178,13 @@ impl Desk<'_> {
                 continue;
             }
             let found = answers::find(api, repository, comment.id)?;
-            if self.counts(&found, question).is_ok() {
-                authors.push(author);
-                agreeing.push(found);
+            match self.counts(&found, question) {
+                Ok(()) => {
+                    authors.push(author);
+                    agreeing.push(found);
+                }
+                Err(NotDone::Refused(_)) => {}
+                Err(unavailable @ NotDone::Unavailable(_)) => return Err(unavailable),
             }
         }
         Ok(agreeing)
@@ -188,7 +193,7 @@ impl Desk<'_> {
     /// Runs again what failed: with the rights that it had, where that is possible.
     fn retry(&self, written: &WrittenCommand) -> Result<Order, NotDone> {
         let (number, _) = self.one(written, "failed", can_repeat)?;
-        let JobServer { api, repository } = self.server;
+        let JobServer { api, repository, .. } = self.server;
         let run = workflow_run::get(api, repository, number)?;
         let is_at_head = run.head_sha.as_ref().is_none_or(|sha| *sha == self.found.pull.head);
         // What a fork may, its own event says alone.
@@ -208,7 +213,7 @@ impl Desk<'_> {
             matches!(run.state.as_str(), "failure" | "error") || matches!(run.wait, Some(RunWait::Resume(_)))
         };
         let (number, _) = self.one(written, "failed or was handed off", can_go_on)?;
-        let JobServer { api, repository } = self.server;
+        let JobServer { api, repository, .. } = self.server;
         let run = workflow_run::get(api, repository, number)?;
         self.require_own_code(&run, number)?;
         let inputs = json!({"resume-from": format!("run:{number}"), "sha": self.found.pull.head});
@@ -234,7 +239,7 @@ impl Desk<'_> {
 
     /// Tells whether a run ran the code of the repository itself, and no fork's.
     fn is_of_own_code(&self, run: &WorkflowRun) -> Result<bool, ApiError> {
-        let JobServer { api, repository } = self.server;
+        let JobServer { api, repository, .. } = self.server;
         Ok(code_origin::of_run(api, repository, None, run)? == CodeOrigin::Own)
     }
 
@@ -243,7 +248,7 @@ impl Desk<'_> {
     }
 
     fn standing(&self) -> Result<StandingRuns, NotDone> {
-        let JobServer { api, repository } = self.server;
+        let JobServer { api, repository, .. } = self.server;
         Ok(StandingRuns::at(api, repository, &self.found.pull.head)?)
     }
 

@@ -66,7 +66,7 @@ impl Session<'_> {
         let now = Clock::start().now();
         let mut left = options.max_starts;
         if let Some(max) = options.max_day {
-            let JobServer { api, repository } = &server;
+            let JobServer { api, repository, .. } = &server;
             let day = now.to_string().chars().take(10).collect::<String>();
             let started =
                 pull_list::dispatched_since(api, repository, &day).map_err(|error| unanswered(&error))?;
@@ -85,7 +85,7 @@ impl Session<'_> {
 /// Returns the commits at which runs may wait: of the branch of the job, of open pull requests, and of those closed lately.
 /// What a fork proposes goes on nowhere.
 fn heads(server: &JobServer, job: &WorkflowJob) -> Result<Vec<WatchedHead>, ApiError> {
-    let JobServer { api, repository } = server;
+    let JobServer { api, repository, .. } = server;
     let of_branch =
         job.git_ref.clone().zip(job.sha.clone()).filter(|(name, _)| name.starts_with("refs/heads/"));
     let mut heads: Vec<WatchedHead> = of_branch
@@ -151,7 +151,7 @@ impl Round<'_> {
         depth: u32,
         what: &str,
     ) -> Result<(), ApiError> {
-        let JobServer { api, repository } = &self.server;
+        let JobServer { api, repository, .. } = &self.server;
         if self.left == 0 {
             self.say(head, run, "waits: as many runs were started as may be");
             return Ok(());
@@ -182,7 +182,7 @@ impl Round<'_> {
 
     /// Runs the failed legs of a run again, each of which goes on with what it has handed off.
     fn repeat(&mut self, head: &WatchedHead, run: &StandingRun) -> Result<(), ApiError> {
-        let JobServer { api, repository } = &self.server;
+        let JobServer { api, repository, .. } = &self.server;
         if self.left == 0 {
             self.say(head, run, "waits: as many runs were started as may be");
             return Ok(());

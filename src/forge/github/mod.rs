@@ -23,6 +23,7 @@ pub mod results;
 pub mod review;
 pub mod server;
 pub mod takeover;
+pub mod team_members;
 #[cfg(test)]
 pub(crate) mod testing;
 pub mod workflow_control;

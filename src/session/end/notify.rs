@@ -217,7 +217,8 @@ fn before(
     code: Option<&str>,
     session: &Session<'_>,
 ) -> Result<KnownBefore, ApiError> {
-    let Ok(JobServer { api, repository }) = JobServer::of_job(session, "others are told", "statuses: read")
+    let Ok(JobServer { api, repository, .. }) =
+        JobServer::of_job(session, "others are told", "statuses: read")
     else {
         return Ok(KnownBefore::Outcome(None));
     };

@@ -12,6 +12,8 @@ pub(crate) struct JobServer {
     pub(crate) api: Api,
     /// The repository.
     pub(crate) repository: RepositoryName,
+    /// The same server, asked with the token that may read teams, where there is one.
+    pub(crate) teams: Option<Api>,
 }
 
 impl JobServer {
@@ -31,7 +33,9 @@ impl JobServer {
                 .with_hint(format!("give it in `LL_TOKEN` or `GITHUB_TOKEN`; it needs `{permission}`"))
         })?;
         let api = Api::from_env(env, Some(token.to_owned())).map_err(|error| unanswered(&error))?;
-        Ok(Self { api, repository })
+        let teams = session.env.team_token().map(|token| Api::from_env(env, Some(token.to_owned())));
+        let teams = teams.transpose().map_err(|error| unanswered(&error))?;
+        Ok(Self { api, repository, teams })
     }
 }
 

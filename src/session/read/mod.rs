@@ -10,3 +10,4 @@ pub(crate) mod page_detail;
 pub mod refolded;
 pub(crate) mod run_ref;
 pub(crate) mod run_snapshots;
+mod team_membership;

@@ -12,7 +12,7 @@ use crate::git::call::Call;
 use crate::machine::Approvers;
 use crate::people::asked::AskedAtHead;
 use crate::people::command;
-use crate::people::ruling::{AnswerFacts, QuestionFacts, are_enough, decide};
+use crate::people::ruling::{AnswerFacts, QuestionFacts, TeamMembership, are_enough, decide};
 use crate::repository;
 use crate::session::read::branch_approvers::{BranchApprovers, on_branch};
 use crate::session::read::job_server::{JobServer, unanswered};
@@ -41,10 +41,19 @@ pub(crate) fn read(
         let found = answers::find(&asked.api, &asked.repository, *id).map_err(|error| unanswered(&error))?;
         let FoundAnswer { comment, permission, pull, branches, .. } = found;
         let asked_there = asked.questions(&comment.body, &pull.head)?;
-        let mut facts =
-            AnswerFacts { comment, permission, pull, started_by, approvers: None, asked: asked_there };
+        let mut facts = AnswerFacts {
+            comment,
+            permission,
+            pull,
+            started_by,
+            approvers: None,
+            membership: TeamMembership::Outsider,
+            asked: asked_there,
+        };
         for branch in &branches {
             facts.approvers = asked.approvers(&file, branch, awaiting)?;
+            let membership = asked.membership(&facts.comment, &facts.permission, facts.approvers.as_ref());
+            facts.membership = membership.map_err(|error| unanswered(&error))?;
             min = min.max(facts.approvers.as_ref().map_or(1, |approvers| approvers.min));
             given.push(answer(&facts, awaiting)?);
         }

@@ -343,6 +343,33 @@ fn two_people_approve_where_two_have_to() {
     drop(no.steer().does(DISPATCH, &going_on("501")));
 }
 
+/// A scene in which the loop lets a team answer, and what the server says of ada's membership.
+fn of_team(answer: ResponseTemplate, token: Option<&'static str>) -> Steered {
+    let base = ASKS.replace("states:", "approvers: {teams: [acme/Release]}\nstates:");
+    let scene = Scene::of("/ll-loop approve 0123abcd").changed(|scene| {
+        scene.base = Some(base);
+        scene.env.extend(token.map(|token| ("LL_TEAM_TOKEN", token)));
+    });
+    let github = scene.mounted();
+    let at = Mock::given(method("GET")).and(path("/orgs/acme/teams/release/memberships/ada"));
+    let with = wiremock::matchers::header("Authorization", "Bearer ghp_teams");
+    github.mount(at.and(with).respond_with(answer));
+    scene.steered_on(github)
+}
+
+#[test]
+fn a_member_of_a_team_answers_where_a_token_tells_who_is_one() {
+    let member =
+        |state: &str| ResponseTemplate::new(200).set_body_json(json!({"state": state, "role": "member"}));
+    let steered = of_team(member("active"), Some("ghp_teams")).does(DISPATCH, &going_on("501"));
+    let requests = steered.github.received();
+    assert!(requests.iter().position(|(request, _)| request == DISPATCH).unwrap() < 12, "{requests:?}");
+    drop(of_team(member("pending"), Some("ghp_teams")).refuses("only `acme/Release` may answer"));
+    drop(of_team(ResponseTemplate::new(404), Some("ghp_teams")).refuses("only `acme/Release` may answer"));
+    drop(of_team(ResponseTemplate::new(403), Some("ghp_teams")).refuses("may not"));
+    drop(of_team(member("active"), None).refuses("give one as `team-token`"));
+}
+
 #[test]
 fn runs_are_repeated_resumed_stopped_delivered_and_fixed() {
     let red = |body: &str| Scene::of(body).changed(|scene| scene.statuses = vec![failed(9, "main", 70)]);
