@@ -109,6 +109,7 @@ fn base64_forms(secret: &str) -> Vec<SecretForm> {
     let mut texts = vec![
         secret.to_owned(),
         json.to_owned(),
+        // As PHP writes JSON; below, as Python does; and last, as Go does.
         json.replace('/', "\\/"),
         but(|c| c.is_ascii()),
         but(|c| c.is_ascii()).replace('/', "\\/"),
@@ -123,6 +124,7 @@ fn base64_forms(secret: &str) -> Vec<SecretForm> {
 /// Lists of the numbers of its bytes, or of its characters, as programs write them.
 fn lists(secret: &str) -> impl Iterator<Item = SecretForm> {
     let bytes: Vec<i32> = secret.bytes().map(i32::from).collect();
+    // The bytes of Java have a sign, which is passed over like everything between the numbers.
     let signed = secret.bytes().map(|byte| i32::from(byte.cast_signed()).abs()).collect();
     let characters = secret.chars().filter_map(|c| i32::try_from(u32::from(c)).ok()).collect();
     let octal = bytes.iter().map(|byte| format!("{byte:03o}")).collect();

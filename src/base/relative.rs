@@ -44,6 +44,7 @@ fn check(text: &str) -> Result<(), PathError> {
     if text.len() > MAX_PATH {
         return Err(PathError::TooLong);
     }
+    // A backslash parts names on Windows.
     if let Some(character) = text.chars().find(|c| c.is_control() || is_line_end(*c) || *c == '\\') {
         return Err(PathError::Character(character));
     }

@@ -115,6 +115,7 @@ impl Finder {
         let automaton = if heads.is_empty() {
             return None;
         } else if length <= MOST_FOR_TABLE {
+            // The automata are walked byte by byte, where a prefilter is of no use.
             Either::Table(DFA::builder().ascii_case_insensitive(true).prefilter(false).build(&heads).ok()?)
         } else {
             Either::Small(NFA::builder().ascii_case_insensitive(true).prefilter(false).build(&heads).ok()?)

@@ -402,6 +402,7 @@ impl Expression {
 
 /// Quotes a text so that a shell reads it as one word.
 pub fn shell_quote(text: &str) -> String {
+    // No argument of a program can hold a NUL, and `shlex` refuses to quote it.
     let text = text.replace('\0', "");
     shlex::try_quote(&text).map_or_else(|_| String::from("''"), Cow::into_owned)
 }

@@ -59,6 +59,7 @@ fn portable(tree: &Node) -> Node {
     }
     let meant = decode(tree);
     // A quoted number is taken where a number is wanted, but not the other way round.
+    // Each try decodes the whole loop.
     let is_number: Vec<bool> = (0..count.min(MOST_TRIED))
         .map(|wanted| {
             let mut at = 0..;
@@ -105,6 +106,8 @@ fn is_read_differently(scalar: &Scalar) -> bool {
                 Some((mantissa, exponent)) => (mantissa, exponent),
                 None => (unsigned, "+"),
             };
+            // YAML 1.1 reads `1e3` and `1.0e3` as texts: it wants a point, and a sign behind the
+            // `e`.
             let begins_with_digit = mantissa.starts_with(|c: char| c.is_ascii_digit());
             !(mantissa.contains('.') && begins_with_digit && exponent.starts_with(['+', '-']))
         }
@@ -199,6 +202,7 @@ fn block(text: &str, indent: usize) -> Option<String> {
     let odd = |c: char| c != '\n' && !is_printable(c);
     let hollow = |line: &str| !line.is_empty() && line.trim().is_empty();
     let fits = text.contains('\n')
+        // The first line of a block says how far all of it is indented.
         && !text.starts_with(char::is_whitespace)
         && !text.chars().any(odd)
         && !text.split('\n').any(hollow)
@@ -218,6 +222,7 @@ fn block(text: &str, indent: usize) -> Option<String> {
 
 /// Writes a text on one line, with quotes where it needs them.
 fn quoted(text: &str) -> String {
+    // Readers of YAML 1.1 take these for booleans.
     const WORDS: [&str; 6] = ["yes", "no", "on", "off", "y", "n"];
     let safe = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | ' ' | '$');
     let is_plain = text.starts_with(|c: char| c.is_ascii_alphabetic() || matches!(c, '_' | '/' | '$'))

@@ -591,6 +591,7 @@ fn relative(path: &Path, cwd: &Path) -> PathBuf {
 /// Returns the working directory and its parents up to the root of the repository it lies in: the places that may
 /// have loops.
 pub fn ancestors(cwd: &Path) -> Vec<PathBuf> {
+    // A file as well as a directory: worktrees and submodules have a file of this name.
     match cwd.ancestors().position(|directory| directory.join(".git").exists()) {
         Some(root) => cwd.ancestors().take(root + 1).map(Path::to_owned).collect(),
         None => vec![cwd.to_owned()],
@@ -669,6 +670,7 @@ pub fn load(located: &Located) -> Result<Loaded, LoadError> {
 
 /// Reads a library of fragments, if the file is one.
 fn library(shown: &str, text: &str) -> Option<FragmentLibrary> {
+    // Every loop comes here, and is parsed once more below: this keeps all but a few from it.
     if !text.contains("fragments") {
         return None;
     }

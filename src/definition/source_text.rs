@@ -92,6 +92,7 @@ impl Sources {
         if text.len() > MAX_SEARCHED {
             return None;
         }
+        // Escapes are written otherwise than they read, so that occurrences cannot be counted off.
         if *style == ScalarStyle::Quoted && written.starts_with('"') && written.contains('\\') {
             return None;
         }

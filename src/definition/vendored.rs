@@ -470,6 +470,7 @@ impl LockFile {
     pub fn holds(&self, repository: &str, path: &str, digest: Sum) -> Option<bool> {
         let of_repository =
             self.loops.iter().filter(|one| one.name().is_ok_and(|name| name.repository() == repository));
+        // Several loops of a repository may have brought the same file.
         let wanted: Vec<Sum> = of_repository.filter_map(|one| one.digest(path)).collect();
         (!wanted.is_empty()).then(|| wanted.iter().all(|wanted| *wanted == digest))
     }

@@ -347,6 +347,7 @@ impl YamlReader<'_, '_> {
     fn close(&mut self, node: Node, anchor: usize) -> Result<(), Fatal> {
         if anchor > 0 {
             let weight = Weight::of(&node);
+            // What is kept under the anchor is a copy as well.
             self.pay(weight.nodes, weight.bytes, &node.span.range)?;
             self.anchors.insert(anchor, Anchor { node: node.clone(), weight });
         }
@@ -495,6 +496,7 @@ impl YamlReader<'_, '_> {
 
     fn syntax(&self, error: &ScanError) -> Fatal {
         let at = self.places.byte(*error.marker());
+        // The parser has words for its errors, and no codes.
         if error.info() == "recursion limit exceeded" {
             return self.too_deep(at..at);
         }

@@ -83,6 +83,7 @@ pub fn answer(digest: &Digest, awaiting: &Awaiting) -> CommandLine {
 
 /// Returns the command that continues the run with more time, which counts from its start.
 pub fn resume_with_time(digest: &Digest) -> CommandLine {
+    // Twice the time of a run that was cut off within seconds would hardly be more.
     let seconds = digest.duration().as_secs().saturating_mul(2).max(60);
     let time = if seconds < 600 { format!("{seconds}s") } else { format!("{}m", seconds.div_ceil(60)) };
     resume(digest).option("--timeout", &time)

@@ -82,6 +82,7 @@ impl Checkout<'_> {
     fn inside(&self, path: &str) -> Option<String> {
         let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
         let relative = parts.join("/");
+        // A place outside of the checkout is nothing that a server could mark.
         let inside = !parts.is_empty() && !parts.contains(&"..") && !relative.contains('\\');
         (inside && (self.exists)(&relative)).then_some(relative)
     }

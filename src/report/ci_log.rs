@@ -470,6 +470,8 @@ impl Sink for CiLog {
             self.silence.begin();
             self.is_waiting = matches!(stamped.event, Event::Backoff { .. });
         }
+        // Before the digest takes the event: after it, the step that these lines are about is no
+        // longer the current one.
         if matches!(stamped.event, Event::StateEnter { .. }) {
             self.close_group()?;
             self.pending_verdict()?;
@@ -491,6 +493,8 @@ impl Sink for CiLog {
 
     fn output(&mut self, line: OutputLine<'_>) -> io::Result<()> {
         self.lines += 1;
+        // Also what is not shown here: the end of the run quotes the last lines of the step that
+        // decided.
         self.levels.recent.push(line.text);
         if self.is_silent {
             return Ok(());

@@ -134,6 +134,8 @@ pub fn advice(digest: &Digest) -> Option<Advice> {
             }
             None => Advice {
                 words: "raise the `budget` of the loop, and continue with".to_owned(),
+                // The loop file is another one then, which a resume refuses to go on with unless it
+                // is told to.
                 command: Some(resume(digest).flag("--accept-changes")),
             },
         }),

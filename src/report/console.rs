@@ -337,6 +337,7 @@ impl Console {
         let is_red = !matches!(self.levels.digest.end_kind(), EndKind::Success | EndKind::HandedOff);
         let style = if is_red { self.style().red() } else { style };
         let mut lines = Vec::new();
+        // With `--verbose` the output stands above already.
         if self.look.verbosity == Verbosity::Normal {
             lines.extend(self.deciding_output());
         }
@@ -350,6 +351,8 @@ impl Console {
             lines.push(self.levels.digest.sentence());
             lines.extend(advice(&self.levels.digest).map(|advice| advice.to_string()));
         }
+        // Not cut to the window as other lines are: advice holds a command, which must be whole to
+        // be pasted.
         lines.iter().try_for_each(|line| self.out.line(line))
     }
 

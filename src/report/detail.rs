@@ -230,6 +230,7 @@ impl Detail {
         }
         self.streams += entry.printed.as_ref().map_or(0, Printed::len);
         self.entries.push(entry);
+        // Not at each step: what is thinned out is counted and moved as a whole.
         if self.entries.len() > 2 * MOST {
             self.thin(MOST);
         }

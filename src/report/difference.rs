@@ -184,6 +184,8 @@ impl Trail {
     }
 
     fn word(&mut self, text: &str) -> Word {
+        // Its keys are always the same, unlike those of a `RandomState`: both runs must have one
+        // number for a word.
         let mut hasher = DefaultHasher::new();
         text.hash(&mut hasher);
         let word = Word(hasher.finish());

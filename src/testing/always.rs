@@ -273,6 +273,7 @@ impl SentenceReader {
     }
 
     fn single(&mut self) -> Result<Condition, SentenceError> {
+        // Each level is a call within a call: no sentence of parentheses may end the stack.
         self.depth += 1;
         if self.depth > DEEPEST {
             return Err(SentenceError::Deep);

@@ -25,6 +25,7 @@ pub(crate) fn since(
     })?;
     let mut all = Vec::new();
     for file in files.iter().filter(|file| session.path(Path::new(file)).is_file()) {
+        // Without the programs that a repository may name for diffs, which print no hunks.
         let diff =
             Call::new("diff").with(&["-U0", "--no-color", "--no-ext-diff", "--no-textconv"]).id(&commit);
         let diff = diff.path(file.as_str()).literal();

@@ -57,6 +57,7 @@ pub(crate) fn generate(
         if known.uncovered().next().is_none() {
             break;
         }
+        // Always the same seed: who asks twice for the same loop gets the same cases.
         let mut choices = Choices::random(1, walk);
         let (played, answers) = made.fuzzed.walk(&mut choices, false, subject);
         let mut with = known.clone();

@@ -297,6 +297,7 @@ impl MockCheck<'_, '_> {
                 Some(_) => message,
             };
             let known = own.iter().chain(if asks { &OF_JUDGES[..] } else { &[] });
+            // `from`, the last of them, says where a mock is from, which no state comes to.
             let known = known.chain(if does_work { &OF_WORK[..5] } else { &[] });
             let known: Vec<&str> = known.copied().collect();
             let help = if known.is_empty() {

@@ -138,6 +138,7 @@ pub fn suite(digest: &Digest) -> TestSuite {
     suite.timestamp = digest.began().and_then(timestamp);
     suite.add_properties(properties(digest));
     let last = outcome_case(digest);
+    // What comes below whatever the cases cost, the outcome above all, has its room.
     let mut room = MAX_FILE - 2 * MAX_CASE;
     let mut left_out = 0_u64;
     for (case, size) in cases(digest) {
@@ -293,6 +294,7 @@ fn state_case(digest: &Digest, state: &StateName, count: &StateCount) -> (TestCa
     let failed: Vec<&Step> =
         visits.iter().copied().filter(|step| step.standing() == StepStanding::Failing).collect();
     let mut budget = ByteBudget { left: MAX_CASE - 8 * MARKUP };
+    // A state may have the name of the last case, and readers tell cases apart by their names.
     let name = if state.as_str() == OUTCOME { format!("{OUTCOME} (state)") } else { clean(state.as_str()) };
     let unfinished = digest.unfinished().filter(|step| step.state == *state);
     let last = unfinished.map(Step::standing).or(count.last);
@@ -442,6 +444,7 @@ fn outcome_case(digest: &Digest) -> TestCase {
     if let Some(line) = digest.unbegun().and_then(Unbegun::line) {
         case.extra.insert("line".into(), line.to_string().into());
     }
+    // The states have the time already, and readers add the cases up.
     case.set_time(Duration::ZERO);
     case.set_system_out(clean(&format!("{sentence}\n{counts}\n")));
     case
@@ -512,6 +515,7 @@ fn cost(text: &str) -> usize {
 
 fn cost_of(c: char) -> usize {
     match c {
+        // As long as `&quot;`, the longest way to write one of these.
         '<' | '>' | '&' | '"' | '\'' | '\n' | '\t' => 6,
         c => c.len_utf8(),
     }

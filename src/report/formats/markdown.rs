@@ -36,6 +36,7 @@ pub fn words(text: &str) -> String {
     for c in plain(&line).chars() {
         match c {
             '.' | ',' | ';' | ':' | '/' | '(' | ')' | '\'' | '"' | '%' => out.push(c),
+            // At the beginning of a line these make a list or underline a heading.
             '-' | '+' | '=' if !out.is_empty() => out.push(c),
             '@' | '#' => {
                 let _ = write!(out, "&#{};{PART}", u32::from(c));
@@ -46,6 +47,7 @@ pub fn words(text: &str) -> String {
             c => out.push(c),
         }
     }
+    // GitHub makes links of these three without any other sign of Markdown.
     out.replace("://", ":&#47;&#47;").replace("www.", "www&#46;").replace("GH-", &format!("GH{PART}-"))
 }
 

@@ -56,6 +56,7 @@ fn cost(digest: &Digest) -> String {
 /// Writes the outputs, one `key=value` per line.
 pub fn render(digest: &Digest) -> String {
     outputs(digest).iter().fold(String::new(), |mut out, (key, value)| {
+        // A line end in a value would begin another key, chosen by whoever wrote the value.
         let _ = writeln!(out, "{key}={}", value.replace(is_line_end, " "));
         out
     })

@@ -442,6 +442,7 @@ fn flowchart(digest: &Digest, nodes: &[&str], out: &mut String) {
     let id = |name: &str| nodes.iter().position(|node| *node == name).unwrap_or(0);
     out.push_str("```mermaid\nflowchart LR\n");
     for (index, name) in nodes.iter().enumerate() {
+        // By number: a state may be called `end`, which Mermaid takes for a word of its own.
         let label = label(name, 120);
         let _ = if last == Some(*name) {
             writeln!(out, "  s{index}([\"{label}\"])")

@@ -72,6 +72,7 @@ pub(super) fn place(shapes: &[Shape], links: &[LayoutLink], initial: usize) -> L
     let mut elements: Vec<Element> = Vec::new();
     for (shape, rank) in shapes.iter().zip(&ranks) {
         let half = shape.width / 2.0;
+        // Every second layer has no boxes: the labels stand there.
         elements.push(Element::new(rank * 2, half, half + shape.beside, true));
     }
     // Each way as the elements that it passes, from above to below, and the one that has its label.
@@ -80,6 +81,7 @@ pub(super) fn place(shapes: &[Shape], links: &[LayoutLink], initial: usize) -> L
         let is_down = ranks[link.from] < ranks[link.to];
         let (upper, lower) = if is_down { (link.from, link.to) } else { (link.to, link.from) };
         let (first, last) = (ranks[upper] * 2 + 1, ranks[lower] * 2 - 1);
+        // Beside the state that the way leaves, which is where its words were said.
         let labelled = if is_down { first } else { last };
         let mut lane = vec![upper];
         for layer in first..=last {
@@ -223,6 +225,8 @@ fn crossings(elements: &[Element], layers: &[Vec<usize>], position: &[f64]) -> u
 
 /// Gives every element its place across: near to what it is joined with, and apart from its neighbours.
 fn spread(elements: &mut [Element], layers: &[Vec<usize>]) {
+    // The weights that Graphviz's dot has: what passes many layers is to be straight before
+    // anything else is.
     let weight = |one: &Element, other: &Element| match (one.is_box, other.is_box) {
         (false, false) => 8.0,
         (true, true) => 1.0,

@@ -136,6 +136,7 @@ fn line(edge: &Edge, points: &[Point], out: &mut String) {
     for (at, pair) in points.windows(2).enumerate() {
         let ((x1, y1), (x2, mut y2)) = (pair[0], pair[1]);
         if at + 2 == points.len() {
+            // The head of the arrow begins here; a line to its tip would make it blunt.
             y2 += back;
         }
         if (x1 - x2).abs() < 0.05 {

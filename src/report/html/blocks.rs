@@ -48,6 +48,7 @@ impl Blocks {
         for (index, entry) in order {
             for (_, id, tail) in streams(entry).filter(|(.., tail)| !tail.text.is_empty()) {
                 let packed = packed(&classed(&tail.text));
+                // 100 bytes are for the element around it.
                 if packed.len() + 100 <= left {
                     left -= packed.len() + 100;
                     found.push((index, Block { id, packed }));

@@ -62,6 +62,7 @@ impl AnsiStyle {
         let Some(numbers) = sequence.strip_prefix("\u{1b}[").and_then(|rest| rest.strip_suffix('m')) else {
             return;
         };
+        // What is left out is a zero: `ESC[m` resets like `ESC[0m`.
         let mut numbers = numbers.split([';', ':']).map(|number| number.parse::<u16>().unwrap_or(0));
         while let Some(number) = numbers.next() {
             match number {

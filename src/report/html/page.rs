@@ -136,6 +136,7 @@ pub(super) fn table(of: &str, columns: &[&str], out: &mut Markup, rows: impl FnO
         "div",
         &[
             ("class", "wide"),
+            // It scrolls where it is too wide, and keys can do that only if it takes the focus.
             ("tabindex", "0"),
             ("role", "region"),
             ("aria-label", &format!("table of {of}")),

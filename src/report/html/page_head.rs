@@ -14,6 +14,7 @@ pub(super) fn write(title: &str, styles: &[&'static str], scripts: &[&'static st
         hash(scripts)
     );
     out.ours("\n<head>\n<meta charset=\"utf-8\">\n");
+    // A policy within a page holds only for what comes after it.
     out.open("meta", &[("http-equiv", "Content-Security-Policy"), ("content", &policy)]).ours("\n");
     out.open("meta", &[("name", "viewport"), ("content", "width=device-width, initial-scale=1")]);
     out.open("meta", &[("name", "color-scheme"), ("content", "light dark")]).ours("\n");
@@ -26,6 +27,7 @@ pub(super) fn write(title: &str, styles: &[&'static str], scripts: &[&'static st
 }
 
 fn hash(parts: &[&str]) -> String {
+    // All parts together: browsers take the digest of the whole text of an element.
     let mut hasher = Sha256::new();
     for part in parts {
         hasher.update(part);

@@ -213,6 +213,8 @@ impl Tracker {
     fn finish(&mut self) -> Option<Step> {
         let step = self.current.take()?;
         match step.observes() {
+            // What a passing step printed is never quoted, and there may be one for every step of a
+            // long run.
             Observes::Passing => self.passing = Some(step.with_tails(0)),
             Observes::Failing => self.failing = Some(step.clone()),
             Observes::Nothing => {}

@@ -186,6 +186,8 @@ fn of_visit(visit: &Visit, source: &Source, chain: &mut Vec<Link>) {
 
 fn terminal(end: &LoopComplete, saved: Option<HandoffReason>, source: &Source) -> Link {
     let by = end.terminated_by;
+    // No field of the journal says that it was `--strict` which made a failure of this: the
+    // engine's words do.
     let is_strict = by == TerminatedBy::Terminal
         && end.outcome == Outcome::Failure
         && end.reason.starts_with(&format!("ended in `{}` unverified", end.final_state));

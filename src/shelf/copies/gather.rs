@@ -300,6 +300,8 @@ const LIMITS: &str = "a shared loop has at most 20 files with 1 MiB altogether, 
 
 /// Refuses paths that are not the same file everywhere.
 fn check_path(path: &str) -> Result<(), Error> {
+    // Some file systems write letters with marks otherwise, and a colon begins a stream of a file
+    // on Windows.
     let is_odd = |c: &char| is_direction(*c) || matches!(c, '\u{300}'..='\u{36f}' | ':' | &WITHIN);
     let why = match (RelativePath::parse(path), path.chars().find(is_odd)) {
         (Err(error), _) => error.to_string(),

@@ -37,6 +37,7 @@ pub(super) fn digest(copy: &CopiedFile) -> Result<Option<Sum>, Error> {
     match read::bytes(&copy.file(), MIB) {
         Ok(bytes) => Ok(Some(Sum::of(&bytes))),
         Err(Unread::Absent) => Ok(None),
+        // No copied file has this digest, so that it counts as edited.
         Err(Unread::TooLarge { .. } | Unread::NotUtf8 { .. }) => Ok(Some(Sum::of(b"\0"))),
         Err(unread @ (Unread::NotAFile(_) | Unread::Io(_))) => {
             Err(cannot("read", &copy.file(), &io::Error::from(unread)))

@@ -160,6 +160,7 @@ impl CheckTrial<'_, '_> {
         let mut end: Vec<u8> = Vec::new();
         let mut show = |_: Stream, bytes: &[u8]| {
             end.extend_from_slice(bytes);
+            // Not at each piece: what is kept is moved.
             if end.len() > 2 * MAX_KEPT {
                 end.drain(..end.len() - MAX_KEPT);
             }

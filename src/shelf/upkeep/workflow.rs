@@ -112,6 +112,7 @@ impl GithubJob<'_> {
             value(&title)
         );
         if has_packages {
+            // One package that fails says nothing about the others.
             out.push_str("    strategy:\n      fail-fast: false\n      matrix:\n        path:\n");
             for package in self.packages {
                 let _ = writeln!(out, "          - {}", quoted(package));
@@ -282,6 +283,8 @@ fn pinned(action: &PinnedAction) -> String {
 
 /// Writes the checkout, with as much of the history and the submodules as the repository's own workflows take.
 fn checkout(out: &mut String, contents: &CiContents) {
+    // What the job runs was written by whoever made the change, and must not find a token in
+    // `.git/config`.
     let _ = write!(
         out,
         "      - uses: {}\n        with:\n          persist-credentials: false\n",
