@@ -67,6 +67,7 @@ async fn follow(mut cancel: Cancel, output: &Output) -> Result<u8, Error> {
 fn spawn() -> io::Result<Child> {
     Command::new(std::env::current_exe()?)
         .args(std::env::args_os().skip(1))
+        // Written over in the environment that a child would inherit.
         .envs(crate::process::private::hidden().cloned())
         .env(DETACHED, "1")
         .stdin(Stdio::null())
@@ -150,6 +151,7 @@ impl Sink for Announcement {
 }
 
 fn redirect(log: &Path) -> io::Result<()> {
+    // Without the log the output goes nowhere: the pipe to the caller breaks as soon as that ends.
     let log =
         File::options().append(true).open(log).or_else(|_| File::options().write(true).open("/dev/null"))?;
     rustix::stdio::dup2_stdout(&log)?;

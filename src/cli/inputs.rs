@@ -42,6 +42,7 @@ pub(super) fn words(env: &Environment, from: Option<&str>) -> Result<Vec<String>
             .with_hint("name a loop of `.loops/`, or the path of a loop file")
     })?;
     words.extend(from.map(|from| format!("--from={from}")));
+    // Behind `--` no value of an input is an option, whatever it begins with.
     words.extend(["--".to_owned(), name]);
     if from.is_none() {
         words.extend(input(env, "input"));

@@ -68,6 +68,7 @@ fn readable(words: &[String]) -> RunFlags {
         } else if !WITH_VALUE.contains(&name) && !SWITCHES.contains(&name) {
             continue;
         }
+        // One at a time: an option that cannot be read must not take the others with it.
         let line = [&kept[..], &option].concat();
         if let Ok(Args { command: Command::Run(args), .. }) = Args::try_parse_from(&line) {
             (kept, flags) = (line, args.run);

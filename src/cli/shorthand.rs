@@ -48,6 +48,7 @@ fn first_word(arguments: &[OsString]) -> Option<(usize, &str)> {
 }
 
 fn unknown(word: &str, at: usize, commands: &[String], near_loop: Option<&str>) -> UnknownWord {
+    // Any short word is near to a command of two or three letters.
     let near_command = nearest(word, commands.iter().filter(|command| command.len() > 3).map(String::as_str));
     if let Some(here) = predecessor::command(word) {
         let error =

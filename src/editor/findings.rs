@@ -127,6 +127,8 @@ impl<'c> DiagnosticsBuilder<'c> {
     fn range(&self, texts: &PlacedTexts<'_>, span: &Span, file: &Path) -> LspRange {
         let Some((text, lines)) = texts.0.get(usize::from(span.file.0)) else { return LspRange::default() };
         let mut range = lines.range(text, &span.range, self.unit);
+        // A byte order mark counts in the client's document, and was taken off the text that was
+        // checked.
         if (self.has_mark)(file) {
             let mark = if self.unit == ColumnUnit::Utf8 { 3 } else { 1 };
             for position in [&mut range.start, &mut range.end] {

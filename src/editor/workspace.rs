@@ -83,6 +83,7 @@ impl EditorWorkspace {
         let holds_loops = |above: &&Path| above.file_name().is_some_and(|name| name == DIRECTORY);
         // Copies of other repositories may have a `.loops` of their own below this one.
         let around = path.ancestors().filter(holds_loops).filter_map(Path::parent).last();
+        // Of folders that lie in each other, the innermost is the last in order.
         let folder = || self.folders.iter().filter(|folder| path.starts_with(folder)).max();
         let parent = || path.parent().unwrap_or(path).to_owned();
         let inside = around.filter(|around| folder().is_none_or(|folder| around.starts_with(folder)));

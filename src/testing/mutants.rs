@@ -288,6 +288,7 @@ impl LoopMutant {
         let mut out = String::new();
         for (file, mut cuts) in cuts {
             let source = sources.get(file)?;
+            // From the end, so that what stands in front keeps its place.
             cuts.sort_by_key(|(range, _)| std::cmp::Reverse(range.start));
             let mut text = source.text().to_owned();
             for (range, with) in cuts {
@@ -302,7 +303,6 @@ impl LoopMutant {
     }
 }
 
-/// Finds what of a file a change takes away, and what comes in its place.
 /// Tells whether a file itself says this key and its value. What a paradigm, `flow` or a parameter of a fragment stands for
 /// has the place of something else.
 fn is_written(path: &DocPath, tree: &Node, sources: &Sources) -> bool {
@@ -317,6 +317,7 @@ fn is_written(path: &DocPath, tree: &Node, sources: &Sources) -> bool {
     is_key && node.as_scalar().is_none_or(|scalar| says(&node.span, &scalar.text))
 }
 
+/// Finds what of a file a change takes away, and what comes in its place.
 fn cut(edit: &TreeEdit, tree: &Node, sources: &Sources) -> Option<(Span, String)> {
     match edit {
         TreeEdit::Set(path, text) => Some((tree.at(path)?.span.clone(), text.clone())),

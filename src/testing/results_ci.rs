@@ -166,6 +166,7 @@ pub fn lcov(report: &SuiteReport) -> String {
 fn line(file: &FileReport, key: &DocPath) -> Option<usize> {
     let DrawnFile { sources, tree } = &file.loop_text;
     let span = sources.locate(&FindingPlace::Key(key.clone()), tree.as_ref())?;
+    // A record of LCOV is about one file.
     if span.file != FileId(0) {
         return None;
     }

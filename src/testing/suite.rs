@@ -325,6 +325,7 @@ impl TestedFile {
     /// Makes the cases ready that can be; what is wrong with the others is a finding.
     pub(crate) fn ready(&mut self, only: Option<&GlobMatcher>) -> Vec<ReadyTest> {
         let (Some(file), Ok(subject)) = (&self.tests.file, &mut self.subject) else { return Vec::new() };
+        // Taken out while the cases are made ready, which borrow everything else of the loop.
         let mut library = std::mem::replace(
             &mut subject.library,
             crate::session::prepare::library::Library::new(&subject.located),

@@ -143,6 +143,7 @@ impl VirtualTree {
         let paths: BTreeSet<&String> = self.files.keys().chain(self.committed.keys()).collect();
         let changed = paths.into_iter().filter(differs).filter(|path| is_within(path));
         let changed =
+            // What is gone differs from what was emptied.
             changed.map(|path| (path.clone(), self.files.get(path).cloned().unwrap_or_else(|| file("\0"))));
         let digest = id_of("survey", &changed.collect()).to_string();
         Survey { head: Some(self.commit.to_string()), digest }
