@@ -46,6 +46,7 @@ fn script(repro: &Repro, session: &Session<'_>) -> Result<String, Error> {
     let patch = Call::new("diff-tree").with(&[
         "-r",
         "-p",
+        // Changes of binary files apply only with whole ids.
         "--binary",
         "--full-index",
         "--no-renames",

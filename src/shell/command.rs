@@ -143,6 +143,7 @@ impl Building<'_> {
                     let start = token.range.end - target.len();
                     self.inputs.push(self.word(start..token.range.end));
                 }
+                // `1>` and `&>` write standard output as well; `2>` does not.
                 let output = text.trim_start_matches(['1', '&']).strip_prefix('>');
                 let target = output.map(|target| target.trim_start_matches(['>', '|']).trim_start());
                 let target = target.and_then(literal);
@@ -204,6 +205,7 @@ fn literal(word: &str) -> Option<String> {
             (Some(_), '\\') => match signs.next() {
                 Some('\n') | None => {}
                 Some(next @ ('"' | '\\' | '$' | '`')) => value.push(next),
+                // Before any other sign within double quotes, a backslash is a letter.
                 Some(next) => value.extend(['\\', next]),
             },
             (Some(_) | None, _) => value.push(sign),

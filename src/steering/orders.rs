@@ -104,6 +104,7 @@ impl Desk<'_> {
         // A run that waits is over already for the server.
         let is_on = statuses.iter().any(|status| status.wait.is_none());
         match is_on.then(|| workflow_control::cancel(api, repository, run)) {
+            // With 409 the server says that the run has ended meanwhile.
             None | Some(Ok(()) | Err(ApiError::Refused { status: 409, .. })) => {}
             Some(Err(error)) => return Err(error.into()),
         }

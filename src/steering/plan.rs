@@ -60,6 +60,7 @@ impl Desk<'_> {
         match written.verb {
             Verb::Retry => self.retry(written),
             Verb::Stop => self.stop(written),
+            // What follows starts a workflow that has the rights of this repository.
             _ if pull.is_of_fork => Err(SteeringRefusal::Fork.into()),
             Verb::Resume => self.resume(written),
             Verb::Deliver => self.deliver(written),
