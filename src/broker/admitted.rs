@@ -130,6 +130,7 @@ impl AdmittedCall {
             (Some(open), ServiceFailure::Unanswered) => {
                 state.settle(open, |worst| charge(worst, &Reading::default()));
             }
+            // Services charge nothing for what they answer with an error or never got.
             (Some(open), ServiceFailure::Status(_) | ServiceFailure::Unreached) => state.release(open),
         }
         drop(state);

@@ -174,6 +174,7 @@ impl AskedFor {
     pub fn worst_case_counted(&self, counted: u64, prices: &PriceList) -> WorstCase {
         // The counts of services are estimates, and said to be close.
         let most = counted.saturating_add(counted / 50).saturating_add(256);
+        // The count of the service never raises the bound that holds without it.
         self.bounded(most.min(self.inside), prices)
     }
 

@@ -112,6 +112,7 @@ impl CallPass {
 
     /// Ends the call, and returns what it did.
     pub async fn end(self) -> WireReport {
+        // The token goes first, so that nothing new begins while the last answers are settled.
         self.shared.calls().remove(&self.token);
         self.call.end().await
     }

@@ -83,6 +83,8 @@ impl Ledger {
             (Err(_), _) => Dollars::ZERO,
         };
         let hold = Hold { cost: most, tokens: worst.read.saturating_add(worst.output) };
+        // First as if nothing else were on its way: what is too much by itself would wait for room
+        // for ever.
         if let Some(shortage) = self.shortage(hold, Hold::default()) {
             return Admission::Never(shortage);
         }

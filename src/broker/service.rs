@@ -174,6 +174,8 @@ impl ApiPath {
 
 /// Tells whether every reader of a path reads the same in it.
 fn is_plain(path: &str) -> bool {
+    // No percent sign: a service that decodes `%2e%2e` would leave the path that was looked at
+    // here.
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-._:".contains(&byte);
     path.bytes().all(is_plain)
         && !path.contains("//")
@@ -218,6 +220,7 @@ impl ServiceKey {
             KeyHeader::XGoogApiKey => (HeaderName::from_static("x-goog-api-key"), self.key.clone()),
         };
         let mut value = HeaderValue::try_from(value).ok()?;
+        // So that no debug output of the client shows it.
         value.set_sensitive(true);
         Some((name, value))
     }

@@ -56,6 +56,7 @@ impl Upstream {
     pub(super) fn count(&self, count: &CountRequest, terms: &CallTerms) -> Option<u64> {
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, http::HeaderValue::from_static("application/json"));
+        // Anthropic refuses a request that names no version; the others pass over the header.
         headers.insert("anthropic-version", http::HeaderValue::from_static("2023-06-01"));
         let body = count.body.to_string();
         let mut request = Request::new(Some(body.as_bytes()));
@@ -156,6 +157,8 @@ impl Passage {
         let has_end = [CONTENT_LENGTH, TRANSFER_ENCODING].iter().any(|name| parts.headers.contains_key(name));
         let content_type = parts.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
         let mut meter = Meter::new(endpoint, content_type);
+        // These say that the service is in trouble. Any other refusal is about this one request,
+        // and the next may well pass.
         if status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error() {
             call.failed(open, ServiceFailure::Status(status));
         } else if let Some(open) = open.filter(|_| !status.is_success()) {
@@ -181,6 +184,8 @@ impl Passage {
                 }
             }
         }
+        // A CLI that hung up left an answer unread, and what the rest of it took is as unknown as
+        // that of a broken one.
         if let Some(open) = open.filter(|_| status.is_success()) {
             call.answered(open, &meter.end(is_cut || !is_wanted));
         }

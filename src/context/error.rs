@@ -48,6 +48,8 @@ impl Error {
         let mut source = error.source();
         while let Some(cause) = source {
             let cause_text = cause.to_string();
+            // Many libraries write their cause into their own message, and it would stand there
+            // twice.
             if !message.contains(&cause_text) {
                 message.push_str(": ");
                 message.push_str(&cause_text);

@@ -105,6 +105,7 @@ fn number(job: &JobId, stem: &str, key: &RunKey, session: &Session<'_>) -> Optio
         match create(&path, this) {
             Ok(()) => return Some(number),
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return None,
+            // A process that asks twice is counted once.
             Err(_there) if left_word(&path).is_some_and(|who| who == *this) => return Some(number),
             Err(_there) => {}
         }
@@ -114,6 +115,8 @@ fn number(job: &JobId, stem: &str, key: &RunKey, session: &Session<'_>) -> Optio
 
 /// Returns the directory in which the processes of a job leave word for each other.
 fn directory(session: &Session<'_>) -> Option<PathBuf> {
+    // The runner empties this directory at the end of each job, so that no count reaches the next
+    // one.
     session.env.get("RUNNER_TEMP").map(|temp| Path::new(temp).join("ll-loop"))
 }
 
@@ -126,6 +129,7 @@ fn left_word(path: &Path) -> Option<String> {
 fn create(path: &Path, text: &str) -> io::Result<()> {
     let directory = path.parent().unwrap_or(Path::new("."));
     fs_err::create_dir_all(directory)?;
+    // Written beside and then put there: whoever finds the name must not read half of a mark.
     let mut file = crate::files::transient::file_in(0o600, directory)?;
     file.write_all(text.as_bytes())?;
     file.persist_noclobber(path).map(drop).map_err(|error| error.error)

@@ -88,6 +88,8 @@ impl BodyFacts<'_> {
         ];
         let mut left_out = Vec::new();
         for (name, section) in sections {
+            // A section that does not fit is left out whole: a table or a fence cut in the middle
+            // would swallow the marker behind it.
             if out.len() + section.len() + RESERVED <= MAX_BODY {
                 out.push_str(&section);
             } else {
@@ -97,6 +99,7 @@ impl BodyFacts<'_> {
         if !left_out.is_empty() {
             let _ = writeln!(out, "Too long to be shown here: {}.\n", left_out.join(", "));
         }
+        // Without its marker, the next delivery takes this text for one that a person wrote.
         out.push_str(&self.marker().text());
         out.push('\n');
         out

@@ -42,6 +42,8 @@ pub(super) fn deliver(
     let forge = offered.forge(server, session)?;
     let forge = forge.as_ref();
     let name = format!("refs/heads/{}", pull.branch);
+    // The branch itself is asked, not the event of the job: people may have pushed since the job
+    // began, and the move below starts only from what is read here.
     let found = forge.refs(&[&name])?;
     let Some(head) = found.get(&name) else {
         return Err(DeliveryStop::refused(format!(
@@ -50,6 +52,8 @@ pub(super) fn deliver(
         )));
     };
     let applied = offered.onto(head, &pull.branch)?;
+    // Checked once more: a merge follows renames, so that on this head the fix may touch other
+    // paths than in the bundle.
     check_changes(&applied.changes, options)?;
     if applied.changes.is_empty() {
         return Err(DeliveryStop::Unchanged("the pull request has the fix already".to_owned()));
@@ -71,6 +75,7 @@ pub(super) fn deliver(
     let pull_page = Brought { url: Some(pull.url.clone()), checks, ..Brought::nothing(Done::Created) };
     let message = Texts { offered, standing, applied: &applied }.message();
     check_texts(&[("the message of the commit", &message)], session)?;
+    // A rehearsal ends behind every check, so that it refuses whatever the delivery would refuse.
     if options.dry_run {
         return Ok(Brought { notes: vec![format!("branch: {}", pull.branch)], ..pull_page });
     }
@@ -95,6 +100,7 @@ fn ours_in_a_row(forge: &dyn Forge, head: &ObjectId) -> Result<usize, DeliverySt
     let mut next = Some(head.clone());
     while let Some(id) = next.filter(|_| messages.len() < MOST_IN_A_ROW) {
         let commit = forge.commit(&id)?;
+        // Along the first parents: what a merge brought in was not committed on this branch.
         next = commit.parents.first().cloned();
         messages.push(commit.message);
     }

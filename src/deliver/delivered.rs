@@ -116,6 +116,7 @@ impl Delivery {
     /// Returns the part of the job's summary.
     pub fn summary(&self, loop_name: &str) -> String {
         let mut text = format!("### Delivery of `{}`: {}\n\n", name(loop_name), self.done.word());
+        // Indented by four, Markdown shows the lines as they are, whatever stands in them.
         for line in self.lines().iter().skip(1) {
             let _ = writeln!(text, "    {}", one_line(line, 300));
         }

@@ -76,17 +76,21 @@ pub enum DeliveryPlan {
 /// Decides.
 ///
 /// What nothing verified is never more than a draft: it goes into no branch without a pull request, and into no pull request
-/// that people could merge. What people have to look at is a draft where there are drafts. A title or a text that alone would differ is not written, so that the same fix night after night
-/// disturbs nobody.
+/// that people could merge. What people have to look at is a draft where there are drafts. A title or a text that alone
+/// would differ is not written, so that the same fix night after night disturbs nobody.
 pub fn plan(names: &StickyNames, observed: &Observed, offer: &Offer, wants_pull: bool) -> DeliveryPlan {
     let unchanged =
         |why: &str, pull: Option<&Pull>| DeliveryPlan::Unchanged { why: why.to_owned(), pull: pull.cloned() };
     let refused = |why: String| DeliveryPlan::Refused(Refusal::new(why));
     let open = observed.pulls.iter().find(|pull| pull.state == PullState::Open);
+    // Asked before anything about the branch: a base that has the fix needs nothing, whoever holds
+    // the branch.
     if offer.tree == observed.base.tree {
         return unchanged("the base has the fix already", open);
     }
     let head = observed.head.as_ref();
+    // A branch that is gone passes: whoever deletes it hands it back, whatever the delivered ref
+    // still names.
     if let Some(head) = head
         && observed.delivered.as_ref() != Some(&head.id)
     {
@@ -98,6 +102,8 @@ pub fn plan(names: &StickyNames, observed: &Observed, offer: &Offer, wants_pull:
     }
     let (is_unverified, needs_draft) =
         (offer.standing == FixStanding::Unverified, offer.standing.needs_draft());
+    // The parent counts as well as the tree: a branch that began at an older base is written anew
+    // on top of the present one.
     let is_there =
         head.is_some_and(|head| head.tree == offer.tree && head.parents == [observed.base.id.clone()]);
     if !wants_pull {
@@ -114,6 +120,8 @@ pub fn plan(names: &StickyNames, observed: &Observed, offer: &Offer, wants_pull:
             Some(closed) if closed.state == PullState::Closed => {
                 unchanged("a person closed the pull request with this very fix", Some(closed))
             }
+            // A merged one counts for nothing here: its fix is not in the base any more, so
+            // somebody took it back out.
             Some(_) | None if is_there => DeliveryPlan::Pull(PullStep::Open),
             Some(_) | None => write(names, observed, PullStep::Open),
         };

@@ -101,6 +101,7 @@ impl Session<'_> {
         let brought = match &mut offered {
             Ok(offered) => offered.check(options).and_then(|standing| {
                 let run = offered.bundle.manifest.instance.as_str();
+                // Locked behind the checks: a fix that stays here holds nobody up.
                 offered.lock = locked::lock(&offered.changes, run, &server, options, self)?;
                 let brought = self.by_its_way(offered, standing, &server, options);
                 for warning in offered.lock.take().map(Lock::release).into_iter().flatten() {

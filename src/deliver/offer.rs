@@ -76,6 +76,8 @@ impl<'b> Offered<'b> {
         let fix = workspace.take(saved, bundle.objects().as_deref())?;
         let changes = workspace.changes(&fix.base_tree, &fix.tree)?;
         let allowed = options.allow_secrets.iter().cloned().collect();
+        // Looked for here and not in `check`, because the patch of a delivery that is refused is
+        // kept as well.
         let secrecy = secrecy::of_changes(&workspace, &changes, &allowed, session)?;
         let is_elsewhere = elsewhere(bundle, server);
         Ok(Self { bundle, workspace, fix, changes, secrecy, is_elsewhere, lock: None })
@@ -162,6 +164,7 @@ impl<'b> Offered<'b> {
         let tree = workspace.apply(fix, commit)?;
         let onto = workspace.tree_of(commit)?;
         let changes = workspace.changes(&onto, &tree)?;
+        // Of an empty diff, git prints no patch id.
         let patch = if changes.is_empty() {
             workspace.patch_id(&fix.base_tree, &fix.tree)?
         } else {
@@ -240,6 +243,7 @@ fn directory(instance: &str, session: &Session<'_>) -> PathBuf {
 
 /// Returns the repository of a run, if it is not that of the server.
 fn elsewhere(bundle: &OpenedBundle, server: &DeliveryServer) -> Option<String> {
+    // What is unknown on either side contradicts nothing.
     let theirs = bundle.manifest.repository.as_ref()?.to_string();
     let ours = server.repository()?;
     (theirs != ours).then_some(theirs)

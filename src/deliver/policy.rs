@@ -84,6 +84,7 @@ pub fn of_run(digest: &Digest, accepted: Accepted) -> Result<FixStanding, Refusa
             "its journal does not say on which tree it was verified, as one of an earlier version".to_owned()
         });
     };
+    // The trees are compared because a step behind the last check may have changed files.
     if is_verified(end, verification) && verification.tree.as_ref() == Some(&changes.end.tree) {
         let is_whole = verification.extent == VerifiedExtent::Whole;
         let is_plain = is_whole && verification.judges.state != JudgesStanding::Confirmed;

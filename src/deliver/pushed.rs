@@ -65,6 +65,8 @@ impl PushForge<'_> {
         ];
         let message = format!("cannot {what} {}: {why}", self.name);
         let says = |words: &[&str]| words.iter().any(|word| why.contains(word));
+        // Denied goes first: git says "unable to access" of a server that answered 403 as well as
+        // of one that is away.
         if says(&is_denied) {
             return ForgeError::new(ForgeErrorKind::Failed, message).with_help(self.service.needs());
         }
@@ -106,6 +108,8 @@ impl PushForge<'_> {
         // Where two come at once, the server says that it cannot lock the ref, or that it has another value.
         let is_locked =
             ["cannot lock ref", "but expected", "reference already exists", "failed to update ref"];
+        // A ref `a` and a ref `a/b` cannot both be there, and git names the one that is. Trying
+        // again changes nothing about that, so it is told apart from a lost race first.
         let in_the_way =
             all.split_whitespace().zip(all.split_whitespace().skip(1)).find_map(|(word, next)| {
                 let name = word.trim_matches(['\'', '"', '`', ',', ';', ':']);
@@ -122,6 +126,7 @@ impl PushForge<'_> {
         if is_locked.iter().any(|words| all.contains(words)) {
             return ForgeError::new(ForgeErrorKind::Raced, "a ref was being moved at the same time");
         }
+        // Only now, because it asks the server once more.
         if self.was_moved(moves) {
             return ForgeError::new(ForgeErrorKind::Raced, "a ref was moved at the same time");
         }
@@ -208,6 +213,7 @@ impl Forge for PushForge<'_> {
             push = push.option_value("--push-option=", &option);
         }
         for RefMove { name, from } in moves {
+            // An empty value demands that the ref is not there yet.
             let from = from.as_ref().map_or("", ObjectId::as_str);
             push = push.option_value("--force-with-lease=", &format!("{name}:{from}"));
         }

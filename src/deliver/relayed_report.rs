@@ -122,6 +122,7 @@ impl Relay<'_> {
         let is_ours = |found: &&FoundArtifact| {
             found.name.starts_with(&ours)
                 && !longer.iter().any(|other| found.name.starts_with(other.as_str()))
+                // What earlier attempts stored stays with the run.
                 && attempt(&found.name) == self.run.attempt()
                 && !is_checkpoint(&found.name)
         };

@@ -63,6 +63,8 @@ pub(super) fn of_changes(
     Ok(match (found.is_empty(), is_all) {
         (false, _) => Secrecy::Held(found),
         (true, true) => Secrecy::Clean,
+        // Refuses no delivery, because the policy refuses a file of this size anyway; but no patch
+        // of it is kept.
         (true, false) => Secrecy::Unknown,
     })
 }
@@ -98,6 +100,7 @@ fn kind(leak: &Leak) -> String {
 
 impl SecretSearch<'_> {
     fn names(&mut self) {
+        // The name of a file that goes away was published before.
         for change in self.changes.iter().filter(|change| change.new.is_some()) {
             let path = change.path.as_bytes();
             if self.session.redactor.finds(path) {
@@ -222,6 +225,7 @@ fn groups<'g, 'c>(
             bytes = bytes.saturating_add(new.size);
             bytes <= MOST_AT_ONCE
         };
+        // A file that is larger than a group is a group of its own.
         let count = rest.iter().take_while(fits).count().max(1).min(rest.len());
         let (group, others) = rest.split_at(count);
         rest = others;

@@ -48,7 +48,9 @@ pub(crate) fn find(options: &DeliverOptions, session: &Session<'_>) -> Result<De
     let checkout = repository::at(&session.cwd, session);
     if let Some(remote) = &options.remote {
         let url = checkout.line(&Call::new("remote").with(&["get-url", "--push"]).named(remote, ""));
+        // What git does not know as the name of a remote is taken as an address.
         let url = url.unwrap_or_else(|_| remote.clone());
+        // Git would take it for an option, of which some run programs, such as `--receive-pack`.
         if url.starts_with('-') {
             return Err(Error::refused(format!("invalid remote `{}`", one_line(remote, 100))));
         }

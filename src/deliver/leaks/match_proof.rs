@@ -159,6 +159,8 @@ fn is_bech32(value: &[u8]) -> bool {
             sum ^= if (top >> bit) & 1 == 1 { *generator } else { 0 };
         }
     }
+    // Bech32 ends in 1; the later Bech32m (BIP 350) in another constant, which keys of age do not
+    // use.
     sum == 1
 }
 
@@ -226,6 +228,7 @@ fn headers(window: &[u8]) -> usize {
 
 fn is_encoded_key(value: &[u8]) -> bool {
     let value = &value[..value.len().min(MOST_DECODED)];
+    // Whole groups of four: the decoder refuses a text that ends in the middle of one.
     let Ok(decoded) = BASE64_STANDARD.decode(&value[..value.len() / 4 * 4]) else { return false };
     let marker = b"PRIVATE KEY";
     let found = decoded.windows(marker.len()).position(|part| part == marker);

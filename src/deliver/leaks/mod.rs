@@ -82,6 +82,7 @@ pub fn masked(text: &str) -> String {
     let mut clean = String::with_capacity(text.len());
     let mut end = 0;
     for found in search(text.as_bytes()) {
+        // Patterns know bytes, and may begin or end inside of a character.
         let value = text.floor_char_boundary(found.value.start)..text.ceil_char_boundary(found.value.end);
         if value.start >= end {
             clean.push_str(&text[end..value.start]);

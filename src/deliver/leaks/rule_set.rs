@@ -118,6 +118,8 @@ impl RuleSet {
     pub(super) fn with_a_keyword_in<'r>(&'r self, bytes: &[u8]) -> impl Iterator<Item = &'r LeakRule> {
         let mut wanted = vec![false; self.rules.len()];
         let mut left = self.rules.len();
+        // Overlapping: a keyword may stand inside of another one, and both their rules have to be
+        // tried.
         for found in self.keywords.find_overlapping_iter(bytes) {
             let is_wanted = &mut wanted[self.owners[found.pattern().as_usize()]];
             if !std::mem::replace(is_wanted, true) {
@@ -155,6 +157,8 @@ impl NearbyPattern<'_> {
         let end = whole.end.saturating_add(self.within).min(bytes.len());
         let mut found = self.regex.captures_iter(&bytes[start..end]).filter_map(|captures| {
             let value = captures.name("value")?;
+            // So short is no secret but a fixed text, such as the version in an address of Azure,
+            // and stands for itself.
             let is_fixed = value.len() < 20;
             let is_secret = is_fixed || (is_mixed(value.as_bytes()) && is_plausible(value.as_bytes()));
             let range = value.start() + start..value.end() + start;
