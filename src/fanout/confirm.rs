@@ -79,6 +79,7 @@ pub(super) fn confirm(
     let root = load::ancestors(&session.cwd).into_iter().find(|root| root.join(DIRECTORY).is_dir());
     let root = root.unwrap_or_else(|| session.cwd.clone());
     for asked in items {
+        // All are looked at before the checkout is touched.
         if let Some(why) = not_made_again(plan, asked, session)? {
             return Ok(Confirmation::None { why });
         }

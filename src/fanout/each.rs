@@ -116,6 +116,7 @@ pub fn of_file(text: &str) -> Result<Vec<String>, EachError> {
 
 /// Reads values of which each is a line.
 pub fn of_lines(text: &str) -> Vec<String> {
+    // `lines` keeps the carriage return of a last line that has no line feed.
     let lines = text.lines().map(|line| line.trim_end_matches('\r'));
     lines.filter(|line| !line.trim().is_empty()).map(str::to_owned).collect()
 }

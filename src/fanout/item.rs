@@ -36,6 +36,7 @@ parsed!(
 impl LegKey {
     /// Names the leg with this number, counted from 1, among so many.
     pub(super) fn nth(number: usize, of: usize) -> Self {
+        // As wide as the largest number, so that names sort as numbers do.
         let width = of.to_string().len().max(2);
         Self::parse(&format!("l{number:0width$}")).expect("it begins with a letter and goes on with digits")
     }

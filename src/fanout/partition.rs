@@ -107,6 +107,8 @@ pub fn legs(items: &[Item], groups: &[Group], most: Option<usize>, partition: Pa
 
 fn longest_first(groups: &[Group], most: usize) -> BTreeMap<usize, Vec<&Group>> {
     let mut sorted: Vec<&Group> = groups.iter().collect();
+    // Equal weights go by id: the same items have to make the same plan, with the same id, on every
+    // machine.
     sorted.sort_by(|one, other| {
         (Reverse(one.weight), &one.lowest).cmp(&(Reverse(other.weight), &other.lowest))
     });
@@ -151,6 +153,7 @@ impl Sets {
     fn join(&mut self, one: usize, other: usize) {
         let (one, other) = (self.find(one), self.find(other));
         let (low, high) = (one.min(other), one.max(other));
+        // The lower one stands for both, so that groups keep the order of the items.
         self.0[high] = low;
     }
 }

@@ -380,6 +380,7 @@ fn changed_only(
     loops: &[LoopHere],
     session: &Session<'_>,
 ) -> Result<(Vec<Candidate>, Vec<Skipped>), Error> {
+    // All loops of a plan have one root, so that any of them leads to the repository.
     let Some(first) = loops.first() else { return Ok((candidates, Vec::new())) };
     let repository = LoopRepository::of(&first.prepared, session)?;
     let found = match repository.find(base, &WorkflowEvent::read(&session.env.lookup()))? {
@@ -473,6 +474,7 @@ fn fetched(what: &str, loops: &[FanoutLoop], session: &Session<'_>) -> Option<Du
     let asked = ArtifactRequest { what, run: None, repository: None, runs, allow_untrusted: false, session };
     let local = match asked.local() {
         Ok(local) => local,
+        // The first plan of a workflow finds nothing, which is nothing to be warned of.
         Err(error) if error.kind() == Kind::Absent => {
             session.talk.note(&format!("{}: nothing is known of how long items take", error.message()));
             return None;

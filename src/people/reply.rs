@@ -80,6 +80,7 @@ fn kept(log: &CommandLog) -> String {
 
 /// Reads the log of a reply; an empty one where somebody has spoiled it.
 pub fn log_of(body: &str) -> CommandLog {
+    // The last one is ours: what people said is shown before it, and may look like a mark.
     let said = body.rsplit_once(BEGIN).and_then(|(_, rest)| rest.split_once(END));
     // Whoever may write to the repository can change the reply, and with it the limits. Nothing else depends on it.
     said.and_then(|(said, _)| serde_json::from_str(said).ok()).unwrap_or_default()

@@ -191,6 +191,7 @@ pub fn decide(facts: &AnswerFacts, question: QuestionFacts<'_>) -> Result<RuledA
         let (given, open) = (given.to_owned(), question.code.to_owned());
         return Err(AnswerRefusal::OtherQuestion { given, open });
     }
+    // Others than its author can edit a comment, and its author is named above it all the same.
     if comment.is_edited {
         return Err(AnswerRefusal::Edited);
     }
@@ -230,6 +231,7 @@ fn code<'a>(written: &'a WrittenCommand, facts: &'a AnswerFacts) -> Result<&'a s
 /// # Errors
 /// The account is another one now, a program, or may not write.
 pub fn may_steer(comment: &CommentFacts, permission: &PermissionFacts) -> Result<(), AnswerRefusal> {
+    // The server is asked by name, which may be somebody else's by now.
     if permission.account != comment.author.id {
         return Err(AnswerRefusal::OtherAccount);
     }

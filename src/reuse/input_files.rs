@@ -65,11 +65,13 @@ pub fn listed<'l>(git: &Git, literals: impl Iterator<Item = &'l str>) -> Result<
                 let commit = ObjectId::parse(id).map_err(GitError::from)?;
                 tree.submodules.insert(path.to_owned(), commit);
             }
+            // A file in conflict is listed once for each stage, and is one file.
             _ => drop(tree.tracked.insert(path.to_owned())),
         }
     }
     let others = Call::new("ls-files").with(&["--others", "--exclude-standard", "-z"]);
     for path in paths(&git.bytes(&others, &[])?) {
+        // Of another repository git lists nothing but its folder, with a slash at the end.
         match path.strip_suffix('/') {
             Some(repository) => tree.nested.insert(repository.to_owned()),
             None => tree.untracked.insert(path),
@@ -115,6 +117,8 @@ fn submodule(git: &Git, top: &Path, path: &str, commit: &ObjectId) -> Result<Key
     }
     let inside = git.of(&directory);
     let status =
+        // Both are said, because configuration can have git pass over untracked files and over what
+        // changed in submodules.
         Call::new("status").with(&["--porcelain", "-z", "--untracked-files=all", "--ignore-submodules=none"]);
     if !inside.bytes(&status, &[])?.is_empty() {
         return Err(NoKey::DirtySubmodule(path.to_owned()));

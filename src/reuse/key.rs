@@ -180,6 +180,7 @@ fn listed<'n>(what: &str, all: impl Iterator<Item = (&'n String, Option<String>)
     for (name, value) in all {
         digest.text(name);
         digest.text(value.as_deref().unwrap_or("unset"));
+        // A variable that says `unset` is another thing than one that is not set.
         digest.bytes(&[u8::from(value.is_some())]);
     }
     digest.end()

@@ -106,6 +106,7 @@ fn pod(fleet: &Fleet<'_>, name: &str) -> Value {
         fleet.plan.commit
     );
     json!({
+        // The one policy that Kubernetes takes together with a `podFailurePolicy`.
         "restartPolicy": "Never",
         // What loops run has no business with the cluster.
         "automountServiceAccountToken": false,

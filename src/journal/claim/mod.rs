@@ -415,6 +415,7 @@ fn lock_within(directory: &Path, patience: Duration) -> io::Result<File> {
     let mut file = open()?;
     let mut waited = Duration::ZERO;
     loop {
+        // Tried again and again, because the kernel waits for a lock without a limit of time.
         match file.try_lock() {
             Ok(()) if is_at(&file, &path) => return Ok(file),
             Ok(()) => file = open()?,

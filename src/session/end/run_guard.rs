@@ -167,6 +167,7 @@ pub(crate) fn wait_for(files: &RunFiles) {
     let path = lock_file(files);
     let Ok(file) = read::open(&path) else { return };
     let (sender, gone) = channel();
+    // In a thread, because nothing ends the wait for a lock in time.
     thread::spawn(move || {
         let _late = sender.send(file.lock_shared().is_ok());
     });
@@ -220,6 +221,7 @@ impl Session<'_> {
             });
         }
         let took = guard_pipe::end(&left.groups, GRACE);
+        // Only now: with the lease, another run may begin on the same files.
         if let Some(lease) = &charge.lease {
             lease.give_back(&left.lease, self);
         }

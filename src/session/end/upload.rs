@@ -123,6 +123,7 @@ impl Uploader {
     /// Uploads everything in a directory.
     pub(crate) fn store(&self, directory: PathBuf) -> UploadResult {
         let mut checkpoints = self.checkpoints.take();
+        // One that is still under way is not waited for: what follows stores all that it would.
         if checkpoints.running.as_ref().is_some_and(JoinHandle::is_finished) {
             checkpoints.settle();
         }
