@@ -79,7 +79,8 @@ pub(crate) fn end(running: &Path, own: &str, session: &Session<'_>) {
     // Before it is asked who lives: a run has its claim before its record, so one that begins meanwhile is not in here.
     let records = records(running);
     let _best_effort = claim::outlive_children(running);
-    let live = claim::live(running).unwrap_or_default();
+    // Where it is not known who lives, what is left stays: nothing is put back under a run that works with it.
+    let Ok(live) = claim::live(running) else { return };
     if let Some(home) = running.parent().and_then(Path::parent) {
         let is_live = |run: &str| run == own || live.iter().any(|live| live.instance == run);
         worktree::remove_unbegun(home, &home.join(DIRECTORY), is_live, session);
