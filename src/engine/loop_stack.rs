@@ -1,6 +1,6 @@
 //! The loops that a journal is in at an event, one inside of the other, with what its reader keeps of each.
 
-/// How deep loops are followed. A run nests half as many ([`crate::run::sub_loop::DEEPEST`]); a journal that
+/// How deep loops are followed. A run nests half as many (`DEEPEST` of `run::sub_loop`); a journal that
 /// somebody changed may claim any depth, and must not cost memory for it.
 const FOLLOWED: usize = 32;
 

@@ -186,7 +186,7 @@ const ROOMS: &[Room] = &[
     ),
     impure(
         "lock",
-        &["base", "lease", "process", "journal", "git", "forge", "ci", "context", "repository"],
+        &["base", "lease", "process", "journal", "git", "forge", "run", "ci", "context", "repository"],
         &["base64", "tokio", "uuid"],
     ),
     impure(
@@ -350,7 +350,6 @@ const ROOMS: &[Room] = &[
             "ci",
             "context",
             "repository",
-            "session",
         ],
         &["fs_err", "rustix", "tokio"],
     ),
