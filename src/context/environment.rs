@@ -41,11 +41,11 @@ pub struct Environment {
 impl Environment {
     /// Makes an environment of these variables.
     pub fn of(mut variables: BTreeMap<String, String>) -> Self {
-        let mut taken = |names: [&str; 2]| {
+        let mut take_out = |names: [&str; 2]| {
             let tokens = names.map(|name| variables.remove(name).map(|token| token.trim().to_owned()));
             tokens.into_iter().flatten().find(|token| !token.is_empty())
         };
-        let (token, team_token) = (taken(OWN_TOKEN), taken(TEAM_TOKEN));
+        let (token, team_token) = (take_out(OWN_TOKEN), take_out(TEAM_TOKEN));
         Self { variables, token, team_token, brokered: OnceLock::new() }
     }
 

@@ -110,7 +110,9 @@ impl Ending<'_> {
         match self {
             Self::Journaled { files, unwritten } => {
                 let (mut digest, incomplete) = read(files);
-                unwritten.iter().for_each(|event| digest.event(event));
+                if let Some(event) = unwritten {
+                    digest.event(event);
+                }
                 (digest, incomplete)
             }
             Self::Killed { files } => {
@@ -253,7 +255,9 @@ impl Publication {
         let (digest, incomplete) = ending.digest();
         let published = self.publish(digest, unwritten, &files, &mut warnings, session);
         warnings.extend(incomplete.map(|error| format!("the reports are incomplete: {error}")));
-        warnings.iter().for_each(|warning| session.talk.warning(warning));
+        for warning in &warnings {
+            session.talk.warning(warning);
+        }
         published
     }
 
