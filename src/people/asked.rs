@@ -76,6 +76,7 @@ pub fn meant<'a>(name: Option<&str>, asked: &'a [AskedAtHead]) -> Result<&'a Ask
     match open[..] {
         [] => Err(NotMeant::NoneOpen(name.map(str::to_owned))),
         [only] => {
+            // Whoever wrote the comment may have had an earlier question of the same loop in mind.
             let is_of_same = |asked: &&AskedAtHead| {
                 asked.names.loop_name == only.names.loop_name && asked.question.code != only.question.code
             };

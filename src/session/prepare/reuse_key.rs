@@ -147,6 +147,7 @@ impl KeyQuestion {
         let choice = Choice { inputs: &inputs, declared, obeyed: &obeyed, scope: &scope, own: &own };
         let chosen = chosen(&listed, &choice)?;
         let read = input_files::read_all(&git, &top, &chosen)?;
+        // A pattern may mean files inside of a submodule, which are not listed.
         if chosen.submodules.is_empty() {
             each_holds_some(&inputs, &read.inputs.keys().map(String::as_str))?;
         }

@@ -117,6 +117,7 @@ fn doubt(event: &WorkflowEvent, session: &Session<'_>, prepared: &Prepared) -> O
     let trusted = Trusted { git: git.at(Path::new(&top)), head, top: PathBuf::from(top) };
     let doubt = trusted.doubt(&read, &directories).map(|why| why.to_string());
     doubt.or_else(|| {
+        // Ignored files are asked for as well, because a loop can name one of them as its sub-loop.
         let status =
             ["--porcelain", "-z", "--no-renames", "--untracked-files=all", "--ignored=matching"].as_slice();
         let directories = directories.iter().map(|directory| directory.to_string_lossy().into_owned());

@@ -228,12 +228,14 @@ impl<'s> ConfiguredRun<'s> {
         }
         let territory = claim::territory(prepared, context, session, &session.redactor)?;
         let wanted = claim::wanted(&files, &prepared.machine.name, &territory, session, clock.now());
+        // Asked before the claim is taken, which sweeps away the claims of dead runs.
         let unstarted = left_behind::unstarted(files.directory());
         let claim = claim::take(wanted, options.run.queue, &files, &mut cancel, session).await?;
         let home = worktree.as_ref().map_or(prepared.located.root.as_path(), Worktree::home);
         let run = LeasedRun { id: files.instance(), home, unstarted: &unstarted };
         let lock = lock::of_run(&options.run, run, &territory, &claim, &mut cancel, session).await?;
         if let Some(worktree) = &worktree {
+            // Made only now: a run that waits for its scope, or is refused it, leaves no worktree.
             worktree.create(session)?;
         }
         let area = start_tree::area(&territory, &options.run, session);

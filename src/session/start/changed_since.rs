@@ -84,6 +84,8 @@ pub(crate) fn none_since(
 
 /// Asks for the files that commits changed since a base.
 pub(crate) fn committed_since(base: &ObjectId) -> Call {
+    // With three dots: what this branch changed since they parted, and not what the base got
+    // meanwhile.
     Call::new("diff").with(&["--name-only", "-z", "--no-renames"]).ids("", base, "...HEAD")
 }
 

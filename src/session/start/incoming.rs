@@ -230,6 +230,7 @@ impl Incoming {
             return Err(not_restored(&error));
         }
         let rehearsed = rehearse(&self.there)?;
+        // Before anything is written: of two jobs that want the run, one changes nothing.
         self.take_over(session)?;
         if let Some(saved) = &self.manifest.tree {
             match tree::restore(&git, saved, objects) {

@@ -185,6 +185,7 @@ impl<'s> UnclaimedRun<'s> {
         context.extend(self.options.context.iter().map(|(name, value)| (name.clone(), json!(value))));
         let territory = claim::territory(&self.prepared, &context, session, &session.redactor)?;
         let wanted = claim::wanted(&files, &self.prepared.machine.name, &territory, session, clock.now());
+        // Asked before the claim is taken, which sweeps away the claims of dead runs.
         let unstarted = left_behind::unstarted(files.directory());
         // From here on, other processes see the run as running, and cannot resume it.
         let claim =
