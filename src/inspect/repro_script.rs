@@ -99,6 +99,7 @@ fn script(repro: &Repro, session: &Session<'_>) -> Result<String, Error> {
     out.push_str(&exports);
     let within = repro.within.to_string_lossy();
     if !within.is_empty() {
+        // With `./`, a directory whose name begins with a hyphen is no option.
         let within = shell_quote(&format!("./{within}"));
         let _ = writeln!(out, "mkdir -p {within}\ncd {within}");
     }
@@ -115,6 +116,7 @@ fn applied(patch: &[u8]) -> String {
         return String::new();
     }
     let plain = std::str::from_utf8(patch).ok().filter(|text| screen(text) == *text && !text.contains('\r'));
+    // Named by the digest of the patch, so that nobody can write a patch that ends its own text.
     let end = format!("PATCH_{}", &Sum::of(patch).to_string()[..16]);
     if let Some(text) = plain.filter(|text| text.ends_with('\n') && !text.contains(&end)) {
         return format!("{APPLY} <<'{end}'\n{text}{end}\n");

@@ -109,6 +109,8 @@ pub(crate) fn update(options: &UpdateOptions, session: &Session<'_>) -> Result<U
         }
         taken.clear();
     }
+    // When a commit was first seen is kept in any case: otherwise its time to wait would begin anew
+    // each time.
     taken.append(&mut remembered);
     if !taken.is_empty() {
         store::write(&loops, &taken)?;
