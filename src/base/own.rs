@@ -1,7 +1,7 @@
 //! Knows by their paths the files that ll-loop itself writes into a working tree: they are never work of a run.
 
-/// What ll-loop writes into `.loops`.
-const IN_LOOPS: [&[u8]; 5] = [b".running", b".history", b".worktrees", b".reuse", b".gitignore"];
+/// The directories in `.loops` that runs fill, and that no commit should have.
+pub const OF_RUNS: [&str; 4] = [".running", ".history", ".worktrees", ".reuse"];
 
 /// What the names of bundles end with.
 const BUNDLE: &[u8] = b".llz";
@@ -24,7 +24,10 @@ pub fn is_of_criteria(path: &[u8]) -> bool {
 /// Tells whether a path is one of the files of runs in `.loops`.
 pub fn is_of_runs(path: &[u8]) -> bool {
     let parts: Vec<&[u8]> = path.split(|byte| *byte == b'/').collect();
-    parts.windows(2).any(|pair| pair[0] == b".loops" && IN_LOOPS.contains(&pair[1]))
+    parts.windows(2).any(|pair| {
+        pair[0] == b".loops"
+            && (pair[1] == b".gitignore" || OF_RUNS.iter().any(|name| name.as_bytes() == pair[1]))
+    })
 }
 
 #[cfg(test)]

@@ -120,7 +120,7 @@ impl ServiceApi {
         }
     }
 
-    /// Returns an error as the service itself would say it. None of them makes a CLI try again.
+    /// Returns an error as the service itself would say it.
     pub fn error(self, status: StatusCode, message: &str) -> Value {
         let kind = Kind::of(status);
         match self {

@@ -19,7 +19,7 @@ use crate::base::redact::Redactor;
 use crate::base::relative::Line;
 use crate::files::aside::{self, PutAside};
 use crate::files::secret::holds_secret;
-use crate::files::{read, transient};
+use crate::files::transient;
 use crate::git::call::{AUTHOR, Call, alternate};
 use crate::git::error::{GitError, TreeError};
 use crate::git::own_index::copy_index;
@@ -506,12 +506,7 @@ fn is_there(git: &Git, top: &Path, saved: &SavedTree) -> Result<bool, TreeError>
     // What git knows about files that are as they were saves reading them. A copy that is newer than the index
     // would hide a change of the same second.
     let index = top.join(git.line(&Call::new("rev-parse").with(&["--git-path", "index"]))?);
-    if index.exists() {
-        read::copy(&index, &copy)?;
-        let modified = fs::metadata(&index).and_then(|metadata| metadata.modified())?;
-        let copied = fs::OpenOptions::new().write(true).open(&copy)?;
-        copied.file().set_modified(modified)?;
-    }
+    copy_index(&index, &copy)?;
     let own = git.with("GIT_INDEX_FILE", copy);
     own.line(&Call::new("read-tree").with(&["--reset"]).id(&saved.commit))?;
     let _differs = own.line(&Call::new("update-index").with(&["-q", "--refresh"]));

@@ -97,13 +97,10 @@ impl Engine<'_> {
                 (outcome, format!("ended in `{name}` unverified: nothing passed{since}"))
             }
         };
-        self.complete(Ending {
-            outcome,
-            by: TerminatedBy::Terminal,
-            state: name.clone(),
-            reason,
-            signal: None,
-        })
+        let ending =
+            Ending { outcome, by: TerminatedBy::Terminal, state: name.clone(), reason, signal: None };
+        let unproven = end.meaning == Meaning::Success && outcome == Outcome::Failure;
+        Event::LoopComplete(LoopComplete { unproven, ..self.loop_end(ending) })
     }
 
     /// Tells whether a run that wants a clean cycle has one with this end.
@@ -165,7 +162,11 @@ impl Engine<'_> {
     }
 
     pub(super) fn complete(&self, ending: Ending) -> Event {
-        Event::LoopComplete(LoopComplete {
+        Event::LoopComplete(self.loop_end(ending))
+    }
+
+    fn loop_end(&self, ending: Ending) -> LoopComplete {
+        LoopComplete {
             outcome: ending.outcome,
             terminated_by: ending.by,
             final_state: ending.state,
@@ -174,13 +175,14 @@ impl Engine<'_> {
             cycles: self.run.cycle(),
             duration_ms: millis(self.now),
             verified: self.run.is_verified(),
+            unproven: false,
             exit_code: ending.outcome.exit_code(ending.signal),
             signal: ending.signal,
             reason: ending.reason,
             // Only the look at the tree on which the run ends can tell these.
             changes: None,
             verification: None,
-        })
+        }
     }
 }
 

@@ -1147,6 +1147,9 @@ pub struct LoopComplete {
     /// Whether there was a passing observation, and no failing one since, and what passed holds for the tree on which it
     /// ended.
     pub verified: bool,
+    /// Whether it is a failure only because `--strict` asks that something verify a success.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub unproven: bool,
     /// The exit code.
     pub exit_code: u8,
     /// The signal that interrupted it.

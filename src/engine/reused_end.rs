@@ -38,6 +38,7 @@ impl Engine<'_> {
             cycles: 0,
             duration_ms: millis(self.now),
             verified: true,
+            unproven: false,
             exit_code: Outcome::Success.exit_code(None),
             signal: None,
             reason: reused.words(),

@@ -84,6 +84,9 @@ pub enum Deciding {
     End(Ending),
 }
 
+/// The names under which the evaluators that compare values keep them.
+pub(super) const METRICS: [&str; 3] = ["value", "current", "score"];
+
 /// An end that does not come from a terminal.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ending {

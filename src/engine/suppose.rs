@@ -9,7 +9,7 @@ use super::common::unjudged_verdict;
 use super::event::{ActionComplete, Event, LoopComplete, LoopStart, SubLoopComplete, TreeState};
 use super::outcome::{Outcome, TerminatedBy};
 use super::past::Past;
-use super::run::{Deciding, Pending, Phase};
+use super::run::{Deciding, METRICS, Pending, Phase};
 use super::sub_loop_result::sub_loop_verdict;
 use super::waiting::{Decision, Evidence};
 use super::{Engine, Start, TURN};
@@ -19,9 +19,6 @@ use crate::evaluate::Verdicts;
 use crate::evaluate::observation::Observation;
 use crate::evaluate::verdict::{Observes, Verdict};
 use crate::machine::{Action, JudgedBy, Machine, Routes, Step, StepId, Target, routing};
-
-/// The keys of details that a stall detector compares.
-const METRICS: [&str; 3] = ["value", "current", "score"];
 
 /// What the machine alone makes of a verdict.
 #[derive(Clone, Debug, PartialEq)]

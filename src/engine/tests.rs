@@ -251,6 +251,7 @@ fn sub_loop_end(
         cycles: 1,
         duration_ms: 1000,
         verified: true,
+        unproven: false,
         exit_code: outcome.exit_code(None),
         signal: None,
         reason: String::new(),

@@ -208,6 +208,7 @@ impl Engine<'_> {
             if is_unknown && fails_on_change {
                 end.terminated_by = TerminatedBy::UncommittedChanges;
             }
+            end.unproven = self.start.event.strict && end.terminated_by == TerminatedBy::Terminal;
             if self.start.event.strict || (is_unknown && fails_on_change) {
                 end.outcome = Outcome::Failure;
                 end.exit_code = end.outcome.exit_code(end.signal);

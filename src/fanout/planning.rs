@@ -250,7 +250,7 @@ fn refuse_changes(git: &Git, written: &[PathBuf]) -> Result<(), Error> {
         let path = links::real(&Path::new(&top).join(file));
         written.contains(&path) || is_untracked(file, &status) && is_plan(&path)
     };
-    let mut others = changed(&status).skip_while(is_own);
+    let mut others = changed(&status).filter(|file| !is_own(file));
     let Some(first) = others.next() else { return Ok(()) };
     let more = others.count();
     let more = if more > 0 { format!(" and {}", plural(more as u64, "more file")) } else { String::new() };

@@ -46,7 +46,7 @@ use crate::report::formats::junit;
 use crate::report::reading_place::RunDownload;
 use crate::report::{self, html};
 use crate::session::end::bundler::{Bundler, file_name};
-use crate::session::end::publication::{Ending, Publication, Stage, publisher};
+use crate::session::end::publication::{Publication, ReportedEnd, Stage, publisher};
 use crate::session::read::page_detail;
 
 /// Of how many items there are pages, and how many bytes of them.
@@ -313,7 +313,7 @@ impl MergeResult<'_> {
         publication.has_pages_of(pages);
         let artifact = publication.artifact_name().to_owned();
         publication.begin(&run, name.as_str(), Stage::Over, session);
-        publication.tell(Ending::Journaled { files: &files, unwritten: None }, session);
+        publication.tell(ReportedEnd::Journaled { files: &files, unwritten: None }, session);
         self.write_rest(&directory, &files, session);
         self.tell(options, &directory, &artifact, session)
     }

@@ -97,6 +97,7 @@ pub(super) fn events(
             cycles: 1,
             duration_ms: u64::try_from(at.as_millis()).unwrap_or(u64::MAX),
             verified: ending.exit_code == 0,
+            unproven: false,
             exit_code: ending.exit_code,
             signal: signal(ending.exit_code),
             reason: ending.reason,

@@ -73,7 +73,8 @@ fn script(repro: &Repro, session: &Session<'_>) -> Result<String, Error> {
     for version in versions(text, &repro.git, session) {
         let _ = writeln!(out, "# Seen here: {version}");
     }
-    out.push_str("set -eu\n");
+    // In a hook of git these name its repository, not the one where the script is started.
+    out.push_str("set -eu\nunset GIT_DIR GIT_WORK_TREE GIT_INDEX_FILE\n");
     let mut given: BTreeSet<&str> = BTreeSet::new();
     let mut exports = String::new();
     let mut needed: BTreeSet<String> = BTreeSet::new();
@@ -95,7 +96,7 @@ fn script(repro: &Repro, session: &Session<'_>) -> Result<String, Error> {
         "top=$(git rev-parse --show-toplevel)\nplace=$(mktemp -d)\ntrap 'cd \"$top\"; git worktree remove --force \"$place/tree\"; rm -rf \"$place\"' EXIT\ngit -C \"$top\" worktree add --quiet --detach \"$place/tree\" {parent}\ncd \"$place/tree\"\n",
     );
     out.push_str(&applied(&patch));
-    out.push_str("unset GIT_DIR GIT_WORK_TREE GIT_INDEX_FILE\nLL_RUN_DIR=\"$place/run\"\nexport LL_RUN_DIR\nmkdir \"$LL_RUN_DIR\"\n");
+    out.push_str("LL_RUN_DIR=\"$place/run\"\nexport LL_RUN_DIR\nmkdir \"$LL_RUN_DIR\"\n");
     out.push_str(&exports);
     let within = repro.within.to_string_lossy();
     if !within.is_empty() {

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::{fault, reserve};
 use crate::base::name::LoopName;
+use crate::base::own::OF_RUNS;
 use crate::base::time::Timestamp;
 use crate::files::read::{self, Unread};
 use crate::files::{gitdir, replace};
@@ -51,9 +52,6 @@ fn keep_others_out(directory: &Path, loops: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// The directories in `.loops` that no commit should have.
-const OURS: [&str; 4] = [".running", ".history", ".worktrees", ".reuse"];
-
 /// Adds the directories of runs to those that this clone ignores, in `info/exclude`, which no action commits or cleans.
 fn exclude(loops: &Path) -> io::Result<()> {
     let Some(git) = gitdir::around(loops) else { return Ok(()) };
@@ -64,7 +62,7 @@ fn exclude(loops: &Path) -> io::Result<()> {
         Err(Unread::Absent) => Vec::new(),
         Err(error) => return Err(error.into()),
     };
-    let lines = OURS.map(|directory| format!("**/{name}/{directory}/"));
+    let lines = OF_RUNS.map(|directory| format!("**/{name}/{directory}/"));
     let is_there =
         |line: &str| present.split(|byte| *byte == b'\n').any(|present| present == line.as_bytes());
     let missing: Vec<_> = lines.iter().filter(|line| !is_there(line)).map(String::as_str).collect();

@@ -266,6 +266,7 @@ impl Digest {
             cycles: self.cycles(),
             duration_ms: millis(self.duration()),
             verified,
+            unproven: false,
             exit_code: KILLED,
             signal: None,
             reason: "the process was killed".to_owned(),

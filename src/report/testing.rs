@@ -275,6 +275,7 @@ impl Journal {
             cycles: 1,
             duration_ms: u64::try_from(self.now - self.began).unwrap(),
             verified,
+            unproven: false,
             exit_code: outcome.exit_code(signal),
             signal,
             reason: String::new(),

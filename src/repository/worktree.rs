@@ -36,6 +36,34 @@ pub(crate) struct Worktree {
     git: Git,
 }
 
+/// A worktree that was made for a run, and goes again unless the run begins.
+pub(crate) struct UnkeptWorktree<'w> {
+    /// Nothing once it is kept.
+    worktree: Option<Worktree>,
+    session: &'w Session<'w>,
+}
+
+impl<'w> UnkeptWorktree<'w> {
+    /// Creates a worktree.
+    pub(crate) fn create(worktree: Worktree, session: &'w Session<'w>) -> Result<Self, Error> {
+        worktree.create(session)?;
+        Ok(Self { worktree: Some(worktree), session })
+    }
+
+    /// Leaves it to the run, which has begun.
+    pub(crate) fn keep(mut self) -> Option<Worktree> {
+        self.worktree.take()
+    }
+}
+
+impl Drop for UnkeptWorktree<'_> {
+    fn drop(&mut self) {
+        if let Some(worktree) = &self.worktree {
+            worktree.close(true, self.session);
+        }
+    }
+}
+
 impl Worktree {
     /// Plans the worktree of a run, and changes nothing yet.
     pub(crate) fn plan(home: &Path, files: &RunFiles, session: &Session<'_>) -> Result<Self, Error> {

@@ -323,6 +323,7 @@ impl World {
             duration_ms: millis(self.elapsed()),
             // What passed since is not known.
             verified: false,
+            unproven: false,
             exit_code: Outcome::Error.exit_code(None),
             signal: None,
             reason: if error.is_tampered() {

@@ -27,7 +27,7 @@ use crate::judges::tree::{At, FileAt};
 const LONGEST: u64 = read::MIB;
 
 /// The list of a checkout's own of what git leaves out.
-const EXCLUDE: &str = ".git/info/exclude";
+pub(super) const EXCLUDE: &str = ".git/info/exclude";
 
 /// How deep folders are looked into that git does not track at all, and how many entries of them in all.
 const DEEPEST: usize = 3;

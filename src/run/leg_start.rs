@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-use super::ignored;
+use super::ignored::{self, EXCLUDE};
 use super::installed_programs::is_known_to_a_package;
 use super::judging::{self, JudgingPlace, SearchVariables};
 use crate::base::explanation::Explanation;
@@ -21,9 +21,6 @@ use crate::git::call::Call;
 use crate::git::runner::Git;
 use crate::judges::compare::is_obeyed_by_name;
 use crate::judges::tree::At;
-
-/// The list of what git leaves out, of the checkout alone.
-const EXCLUDE: &str = ".git/info/exclude";
 
 /// The ignored files that are obeyed because of their names, as they are when a leg begins.
 pub struct IgnoredJudges {

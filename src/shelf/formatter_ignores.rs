@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use crate::base::own::OF_RUNS;
 use crate::context::Session;
 use crate::context::error::Error;
 use crate::definition::load::DIRECTORY;
@@ -14,9 +15,6 @@ pub(super) const FILE: &str = ".gitignore";
 
 /// What is said where nothing was to do.
 pub(super) const UNCHANGED: &str = "unchanged";
-
-/// The directories of runs in `.loops`.
-const OF_RUNS: [&str; 4] = [".running", ".history", ".worktrees", ".reuse"];
 
 /// The largest file that is extended, in bytes.
 const LARGEST: u64 = 256 * 1024;

@@ -578,6 +578,7 @@ fn sub_loop_end(end: &MockedEnd, is_late: bool, took: Duration) -> SubLoopEnd {
             cycles: 1,
             duration_ms: millis(took),
             verified: end.verified && outcome == Outcome::Success,
+            unproven: false,
             exit_code: outcome.exit_code(None),
             signal: None,
             reason: format!("the mock says `{}`", outcome.word()),

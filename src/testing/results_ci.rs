@@ -150,7 +150,9 @@ pub fn lcov(report: &SuiteReport) -> String {
             branches.iter().flat_map(|(line, all)| all.iter().enumerate().map(move |one| (line, one)))
         {
             let (branch, count) = taken;
-            let count = if *count == 0 { "-".to_owned() } else { count.to_string() };
+            // A hyphen says that the line itself was never reached.
+            let is_reached = lines.get(line).is_some_and(|taken| *taken > 0);
+            let count = if is_reached { count.to_string() } else { "-".to_owned() };
             let _ = writeln!(out, "BRDA:{line},0,{branch},{count}");
         }
         for (line, count) in &lines {

@@ -5,8 +5,8 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 use super::{
-    ContinuationReader, Deciding, Detour, Ending, Evaluation, KnownConversation, Pending, Phase, Rounds, Run,
-    SpecialVisit, Streak,
+    ContinuationReader, Deciding, Detour, Ending, Evaluation, KnownConversation, METRICS, Pending, Phase,
+    Rounds, Run, SpecialVisit, Streak,
 };
 use crate::base::name::StateName;
 use crate::board::Board;
@@ -435,8 +435,7 @@ impl Run {
 
     /// Continues the row of visits that were all the same, or begins a new one.
     fn compare(&mut self, id: StepId, verdict: &Verdict, details: &Map<String, Value>, tree: &TreeState) {
-        // The names under which the evaluators that compare values keep them.
-        let metric = ["value", "current", "score"].iter().find_map(|key| details.get(*key)).cloned();
+        let metric = METRICS.iter().find_map(|key| details.get(*key)).cloned();
         let seen = StallSeen { verdict: verdict.clone(), metric, tree: tree.clone() };
         let visits = match self.streaks.get(&id) {
             Some(streak) if streak.seen == seen => streak.visits.saturating_add(1),

@@ -84,6 +84,7 @@ pub(super) fn unsaved(machine: &Machine, run: &Run) -> event::LoopComplete {
         cycles: run.cycle(),
         duration_ms: 0,
         verified: false,
+        unproven: false,
         exit_code: 4,
         signal: None,
         reason: "the journal cannot be written".to_owned(),

@@ -186,13 +186,8 @@ fn of_visit(visit: &Visit, source: &Source, chain: &mut Vec<Link>) {
 
 fn terminal(end: &LoopComplete, saved: Option<HandoffReason>, source: &Source) -> Link {
     let by = end.terminated_by;
-    // No field of the journal says that it was `--strict` which made a failure of this: the
-    // engine's words do.
-    let is_strict = by == TerminatedBy::Terminal
-        && end.outcome == Outcome::Failure
-        && end.reason.starts_with(&format!("ended in `{}` unverified", end.final_state));
     let code = match saved {
-        _ if is_strict => Code::Strict,
+        _ if end.unproven => Code::Strict,
         Some(reason) if by == TerminatedBy::Handoff => Code::Saved(reason),
         _ => Code::End(by),
     };
@@ -200,7 +195,7 @@ fn terminal(end: &LoopComplete, saved: Option<HandoffReason>, source: &Source) -
     let state = end.final_state.as_str();
     let reason = end.reason.as_str();
     let says = match by {
-        TerminatedBy::Terminal if is_strict => says.quoted(reason, 300),
+        TerminatedBy::Terminal if end.unproven => says.quoted(reason, 300),
         TerminatedBy::Terminal => says.words("it reached ").name(state),
         TerminatedBy::Killed => says.words("its process was killed in ").name(state),
         TerminatedBy::Interrupted => {

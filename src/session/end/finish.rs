@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::bundler::Bundler;
 use super::job_record::{JobRecord, RecoveredReports};
-use super::publication::{Ending, Publication, Stage, publisher};
+use super::publication::{Publication, ReportedEnd, Stage, publisher};
 use crate::base::explanation::Explanation;
 use crate::base::territory::{ScopePath, Territory};
 use crate::ci::Provider;
@@ -222,7 +222,7 @@ fn report(
         publication.announce(session);
         publication.begin(options, began.r#loop.as_str(), Stage::Over, session);
     }
-    let published = publication.tell(Ending::Journaled { files, unwritten: None }, session);
+    let published = publication.tell(ReportedEnd::Journaled { files, unwritten: None }, session);
     if is_told {
         published.more.iter().for_each(|line| session.talk.closing(line, &options.audience));
     }

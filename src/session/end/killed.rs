@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::finish::{self, RunMaterials, bundler, due, keep};
 use super::job_record::RecoveredReports;
-use super::publication::{Ending, Publication, Stage, publisher};
+use super::publication::{Publication, ReportedEnd, Stage, publisher};
 use super::run_guard;
 use crate::ci::Provider;
 use crate::context::Session;
@@ -73,7 +73,7 @@ pub(crate) fn report(
     if is_told {
         publication.begin(&options, began.r#loop.as_str(), Stage::Over, session);
     }
-    let published = publication.tell(Ending::Killed { files }, session);
+    let published = publication.tell(ReportedEnd::Killed { files }, session);
     if published.is_whole {
         pending.killed = wanted;
         if let Err(error) = keep(files, &pending) {

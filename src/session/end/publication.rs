@@ -85,7 +85,7 @@ pub(crate) enum Stage {
 }
 
 /// How a run ended, as far as its reports are concerned.
-pub(crate) enum Ending<'e> {
+pub(crate) enum ReportedEnd<'e> {
     /// As its journal says, and the last event, where that could not be written to it.
     Journaled { files: &'e RunFiles, unwritten: Option<&'e Stamped> },
     /// Its process was killed after what its journal says.
@@ -96,7 +96,7 @@ pub(crate) enum Ending<'e> {
     Unbegun(Unbegun),
 }
 
-impl Ending<'_> {
+impl ReportedEnd<'_> {
     /// Folds what is known of it, with the reason if the journal cannot be read to its end.
     fn digest(self) -> (Digest, Option<ReadError>) {
         let read = |files: &RunFiles| {
@@ -244,12 +244,12 @@ impl Publication {
 
     /// Tells how a run ended: writes every format, informs the CI system, and reports it at the commit. Says what could not
     /// be told.
-    pub(crate) fn tell(self, ending: Ending<'_>, session: &Session<'_>) -> Published {
+    pub(crate) fn tell(self, ending: ReportedEnd<'_>, session: &Session<'_>) -> Published {
         let (files, unwritten) = match &ending {
-            Ending::Journaled { files, unwritten } => ((*files).clone(), *unwritten),
-            Ending::Killed { files } => ((*files).clone(), None),
+            ReportedEnd::Journaled { files, unwritten } => ((*files).clone(), *unwritten),
+            ReportedEnd::Killed { files } => ((*files).clone(), None),
             // Its reports go where those of archived runs are.
-            Ending::NotNeeded(_) | Ending::Unbegun(_) => (self.running.archived(), None),
+            ReportedEnd::NotNeeded(_) | ReportedEnd::Unbegun(_) => (self.running.archived(), None),
         };
         let mut warnings = Vec::new();
         let (digest, incomplete) = ending.digest();

@@ -9,7 +9,7 @@ use super::finish;
 use super::kept_reuse::{self, EndedReuse};
 use super::next_run::{UNSTORED, dispatch, spawn_session, subject};
 use super::notify::NoticeSender;
-use super::publication::{self, Ending, Publication, Stage, publisher};
+use super::publication::{self, Publication, ReportedEnd, Stage, publisher};
 use super::run_guard::Watchman;
 use super::whereabouts::reader;
 use crate::base::advised_command;
@@ -317,7 +317,7 @@ impl RunEnd<'_> {
         let files = archived(files, &complete, session);
         // Even after the journal failed: the reports show the run as far as it was written.
         let unwritten = lost.as_ref().and_then(|lost| lost.unwritten.as_ref());
-        let ending = Ending::Journaled { files: &files, unwritten };
+        let ending = ReportedEnd::Journaled { files: &files, unwritten };
         let published = publication.map(|publication| publication.tell(ending, session));
         // Everybody who has to know how it ended does.
         drop(watchman);

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use super::publication::{Ending, Publication, Stage, publisher};
+use super::publication::{Publication, ReportedEnd, Stage, publisher};
 use crate::base::name::{InstanceName, LoopName};
 use crate::ci::reported::ReportOptions;
 use crate::context::error::{Error, Kind};
@@ -46,7 +46,7 @@ impl Session<'_> {
             help: error.hint().map(|hint| self.redactor.text(hint).into_owned()),
             mistakes: error.mistakes().iter().map(|mistake| self.redacted(mistake)).collect(),
         };
-        publication.tell(Ending::Unbegun(unbegun), self);
+        publication.tell(ReportedEnd::Unbegun(unbegun), self);
     }
 
     /// Says at the commit that a run was killed in its container. Whatever is said is known from the job: the container may

@@ -81,6 +81,24 @@ pub(crate) fn end(running: &Path, own: &str, session: &Session<'_>) {
     let _best_effort = claim::outlive_children(running);
     // Where it is not known who lives, what is left stays: nothing is put back under a run that works with it.
     let Ok(live) = claim::live(running) else { return };
+    // First of all: what still works could write into the files that are put back.
+    for (run, path, record) in &records {
+        if run != own && live.iter().any(|live| live.instance == *run) {
+            continue;
+        }
+        let ended = groups::end_left(record, run, GRACE);
+        if let Some(count @ 1..) = ended {
+            let what = if count == 1 { "an action was".to_owned() } else { format!("{count} actions were") };
+            session.talk.warning(&format!("the run {run} was killed, and {what} still at work: ended"));
+        }
+        // Once nothing of it works any more, nothing is mounted there.
+        let note = path.with_extension(MASKS.trim_start_matches('.'));
+        Masks::noted(&note).remove();
+        let _absent = std::fs::remove_file(note);
+        if ended.is_some() || run == own {
+            let _gone = std::fs::remove_file(path);
+        }
+    }
     if let Some(home) = running.parent().and_then(Path::parent) {
         let is_live = |run: &str| run == own || live.iter().any(|live| live.instance == run);
         worktree::remove_unbegun(home, &home.join(DIRECTORY), is_live, session);
@@ -98,23 +116,6 @@ pub(crate) fn end(running: &Path, own: &str, session: &Session<'_>) {
             "a merge was killed while it asked checks with the changes of all items",
             edited,
         ));
-    }
-    for (run, path, record) in &records {
-        if run != own && live.iter().any(|live| live.instance == *run) {
-            continue;
-        }
-        let ended = groups::end_left(record, run, GRACE);
-        if let Some(count @ 1..) = ended {
-            let what = if count == 1 { "an action was".to_owned() } else { format!("{count} actions were") };
-            session.talk.warning(&format!("the run {run} was killed, and {what} still at work: ended"));
-        }
-        // Once nothing of it works any more, nothing is mounted there.
-        let note = path.with_extension(MASKS.trim_start_matches('.'));
-        Masks::noted(&note).remove();
-        let _absent = std::fs::remove_file(note);
-        if ended.is_some() || run == own {
-            let _gone = std::fs::remove_file(path);
-        }
     }
 }
 

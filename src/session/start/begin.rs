@@ -29,14 +29,14 @@ use crate::process::clock::Clock;
 use crate::process::signal::Cancel;
 use crate::report::digest::{Digest, NotRun};
 use crate::report::graph;
-use crate::repository::worktree::Worktree;
+use crate::repository::worktree::{UnkeptWorktree, Worktree};
 use crate::repository::{self};
 use crate::reuse::key::KeyParts;
 use crate::run::area::Area;
 use crate::run::projection::Projection;
 use crate::session::criteria;
 use crate::session::end::kept_nights::EarlierNights;
-use crate::session::end::publication::{Ending, Publication, Stage, publisher};
+use crate::session::end::publication::{Publication, ReportedEnd, Stage, publisher};
 use crate::session::end::ready::{Launch, Ready, StartPosition, sinks};
 use crate::session::end::{bundler, kept_nights};
 use crate::session::prepare::consent::Decided;
@@ -234,10 +234,8 @@ impl<'s> ConfiguredRun<'s> {
         let home = worktree.as_ref().map_or(prepared.located.root.as_path(), Worktree::home);
         let run = LeasedRun { id: files.instance(), home, unstarted: &unstarted };
         let lock = lock::of_run(&options.run, run, &territory, &claim, &mut cancel, session).await?;
-        if let Some(worktree) = &worktree {
-            // Made only now: a run that waits for its scope, or is refused it, leaves no worktree.
-            worktree.create(session)?;
-        }
+        // Made only now: a run that waits for its scope, or is refused it, leaves no worktree.
+        let unkept = worktree.map(|worktree| UnkeptWorktree::create(worktree, session)).transpose()?;
         let area = start_tree::area(&territory, &options.run, session);
         let judging = self.judging(&files, &clock);
         let Self { prepared, options, .. } = &mut self;
@@ -249,14 +247,10 @@ impl<'s> ConfiguredRun<'s> {
             })?;
         }
         let of = (&files, &*options, &judging);
-        let looked = start_tree::start(prepared, &area, of, worktree.is_some(), &cancel, session).await;
-        let (tree, warnings) = looked.inspect_err(|_| {
-            if let Some(worktree) = &worktree {
-                worktree.close(true, session);
-            }
-        })?;
+        let (tree, warnings) =
+            start_tree::start(prepared, &area, of, unkept.is_some(), &cancel, session).await?;
         let unfit = match &tree {
-            _ if worktree.is_some() => Some("it works in a worktree of its own"),
+            _ if unkept.is_some() => Some("it works in a worktree of its own"),
             StartTree::Known(_) => None,
             StartTree::Unknown { unknown } => Some(unknown.as_str()),
         };
@@ -264,11 +258,8 @@ impl<'s> ConfiguredRun<'s> {
         let Self { prepared, options, context, .. } = &mut self;
         let projection = Projection::new(&prepared.located.root, files.instance());
         let claimed = criteria::claim(&projection, &prepared.machine, context, session);
-        let journal = claimed.and_then(|()| open(&files, &options.run, session)).inspect_err(|_| {
-            if let Some(worktree) = &worktree {
-                worktree.close(true, session);
-            }
-        })?;
+        let journal = claimed.and_then(|()| open(&files, &options.run, session))?;
+        let worktree = unkept.and_then(UnkeptWorktree::keep);
         let before = night.map(|MaintainNight { previous }| {
             let kept = kept_nights::kept(&files, &options.run, session);
             let (every, name) = (kept_nights::due(options, session), &prepared.machine.name);
@@ -436,7 +427,7 @@ impl SkippedRun<'_> {
         let root = prepared.located.root.as_path();
         let mut publication = Publication::new(&options, provider, root, name, &files, None, session);
         publication.begin(&options, name.as_str(), Stage::Beginning, session);
-        publication.tell(Ending::NotNeeded(not_run), session);
+        publication.tell(ReportedEnd::NotNeeded(not_run), session);
     }
 }
 

@@ -77,7 +77,7 @@ pub(crate) fn none_since(
     Ok((!is_changed).then(|| NotRun {
         loop_name: prepared.machine.name.to_string(),
         file: prepared.located.shown.clone(),
-        scope: territory.shown(),
+        scope: territory.shown().iter().map(|path| session.redactor.text(path).into_owned()).collect(),
         since: found.shown,
     }))
 }
