@@ -126,6 +126,7 @@ fn start(machine: &Machine) -> Start {
             tree: None,
             on_change: OnChange::Report,
             no_closing_pass: false,
+            policy: Vec::new(),
             schema: SCHEMA,
         },
         at: Timestamp::from_millis(0),

@@ -21,6 +21,7 @@
 //!         ├── bundle    a run in one file
 //!         ├── forge     servers that keep repositories
 //!         ├── reuse     what need not be run again
+//!         ├── policy    what somebody above the repository allows
 //!         └── run       the driver: performs what the engine asks
 //!              ├── git       git, called in one way
 //!              ├── host      the CLIs of agents
@@ -135,6 +136,7 @@ mod lease;
 mod lock;
 mod machine;
 mod people;
+mod policy;
 mod process;
 mod report;
 mod repository;
@@ -249,6 +251,9 @@ pub mod internals {
     }
     pub mod people {
         pub use crate::people::*;
+    }
+    pub mod policy {
+        pub use crate::policy::*;
     }
     pub mod process {
         pub use crate::process::*;

@@ -45,6 +45,7 @@ pub fn start(name: &LoopName) -> LoopStart {
         llm: Llm::Off,
         strict: false,
         no_closing_pass: false,
+        policy: Vec::new(),
         until_clean: false,
         board: None,
         warnings: Vec::new(),

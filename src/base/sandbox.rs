@@ -132,6 +132,18 @@ impl HostPattern {
         is_name && self.port.map_or(matches!(port, 80 | 443), |allowed| allowed == port)
     }
 
+    /// Tells whether it allows everything that another one does.
+    pub fn covers(&self, other: &Self) -> bool {
+        let is_name = if self.is_wild {
+            let ends_with = other.name.strip_suffix(self.name.as_str());
+            ends_with.is_some_and(|before| before.ends_with('.') || (before.is_empty() && other.is_wild))
+        } else {
+            !other.is_wild && self.name == other.name
+        };
+        let is_port = |port: u16| self.port.map_or(matches!(port, 80 | 443), |allowed| allowed == port);
+        is_name && other.port.map_or(self.port.is_none(), is_port)
+    }
+
     /// Returns it as it is written.
     pub fn word(&self) -> String {
         let star = if self.is_wild { "*." } else { "" };

@@ -13,6 +13,7 @@ use super::meter::{Charge, Reading, charge};
 use super::prices::PriceList;
 use super::service::{ServiceApi, ServiceKey};
 use super::wire_report::{ServiceFailure, WireReport};
+use crate::policy::Policy;
 
 /// After how many failures in a row no more is asked of a service in a call. CLIs try again by themselves, some for minutes.
 const MOST_FAILURES: u32 = 8;
@@ -33,6 +34,8 @@ pub struct CallTerms {
     pub caps: WireCaps,
     /// What models cost.
     pub prices: Arc<PriceList>,
+    /// What binds the run from above.
+    pub policy: Arc<Policy>,
 }
 
 /// A call that is going on.
@@ -107,6 +110,11 @@ impl AdmittedCall {
         let mut state = self.state();
         state.report.refused += 1;
         state.report.shortage.get_or_insert(shortage);
+    }
+
+    /// Counts a request for a model that may not be asked. The call goes on: its CLI may ask another one.
+    pub(super) fn forbid(&self) {
+        self.state().report.refused += 1;
     }
 
     /// Takes what was read of an answer.

@@ -208,6 +208,10 @@ struct Asking {
 impl Asking {
     /// Lets it through, or says why it may not be.
     async fn admit(&self, wanted: &AskedFor, body: &[u8], shared: &Shared) -> Result<OpenRequest, String> {
+        if let Err(refusal) = self.call.terms.policy.model(Some(&wanted.model)) {
+            self.call.forbid();
+            return Err(refusal.to_string());
+        }
         let prices = &self.call.terms.prices;
         let worst = wanted.worst_case(prices);
         let shortage = match self.call.admit(&worst).await {

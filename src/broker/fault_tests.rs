@@ -149,6 +149,7 @@ fn ask(port: u16, token: &str, call: usize, way: &str, longest: usize) -> String
 
 fn terms(port: u16) -> CallTerms {
     CallTerms {
+        policy: Arc::default(),
         api: ServiceApi::Anthropic,
         base: format!("http://127.0.0.1:{port}").parse().unwrap(),
         key: ServiceKey::new(KeyHeader::XApiKey, "the-key"),

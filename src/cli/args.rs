@@ -159,7 +159,7 @@ pub(super) enum Command {
     Hook(HookArgs),
     /// Show what works on this machine, what the loops here need of it, and how to mend the rest
     Doctor(DoctorArgs),
-    /// Print the JSON Schema of loop files, or of their tests
+    /// Print the JSON Schema of loop files, of their tests, or of policies
     Schema(SchemaArgs),
     /// Print the script that completes commands, loops and runs in a shell
     Completions(CompletionsArgs),

@@ -188,7 +188,7 @@ fn execute(command: &Command, env: &Environment, output: &Output) -> Result<u8, 
         Command::Hook(args) => {
             commands::hook::hook(args, env, cwd.as_deref().unwrap_or(Path::new("")), output)
         }
-        Command::Doctor(args) => Ok(commands::doctor::doctor(args, &session()?, output)),
+        Command::Doctor(args) => commands::doctor::doctor(args, &session()?, output),
         Command::Schema(args) => Ok(commands::schema::schema(args, output)),
         Command::Completions(args) => Ok(completions::completions(args, output)),
         Command::Man(args) => commands::man::man(args, Args::command(), env, output),

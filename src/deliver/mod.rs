@@ -28,6 +28,7 @@ mod texts;
 mod waiting_status;
 pub(crate) mod way;
 
+use std::collections::BTreeSet;
 use std::io;
 use std::path::PathBuf;
 
@@ -42,9 +43,12 @@ pub use way::{DeliverOptions, Destination};
 use crate::ci::Provider;
 use crate::context::Session;
 use crate::context::error::{Error, Kind};
+use crate::engine::question::{AnswerKind, AnswerWay};
 use crate::forge::standing::FixStanding;
 use crate::lock::Lock;
+use crate::policy::{DeliveryMode, Policy};
 use crate::repository::delivery_stop::DeliveryStop;
+use crate::session::prepare::binding;
 
 /// How often a delivery is begun anew because another one was faster.
 const TRIES: usize = 3;
@@ -56,6 +60,7 @@ impl Session<'_> {
     /// There is no such bundle, the token may not, the server does not answer, or others were faster each time.
     pub fn deliver(&self, options: &DeliverOptions) -> Result<Delivery, Error> {
         check(options)?;
+        let policy = binding::acting(self)?;
         let provider = Provider::detect(&self.env.lookup());
         let source = bundle_source::open(&options.what, options.way == Destination::Suggestions, self);
         let source = source.inspect_err(|error| {
@@ -63,6 +68,9 @@ impl Session<'_> {
         })?;
         self.talk.note(&format!("delivering {}: sha256:{}", source.shown, source.bundle.sum));
         let loop_name = source.bundle.manifest.r#loop.to_string();
+        bound(policy, &source, options).inspect_err(|error| {
+            self.told(provider.summarize(&delivered::failure(Some(&loop_name), error)), &provider);
+        })?;
         let (delivered, patch) = match self.bring(&source, options) {
             Ok(delivery) => (Ok(delivery), None),
             Err(Undelivered { error, patch }) => (Err(error), patch),
@@ -185,6 +193,30 @@ fn again(deliver: impl Fn() -> Result<Brought, DeliveryStop>) -> Result<Brought,
             ended => return ended,
         }
     }
+}
+
+/// Refuses what the policy here, or the one that bound the run, does not allow.
+fn bound(mut policy: Policy, source: &Source, options: &DeliverOptions) -> Result<(), Error> {
+    let digest = &source.bundle.digest;
+    // What a stranger wrote there can only forbid more.
+    let recorded = digest.start().map(|start| start.policy.as_slice()).unwrap_or_default();
+    binding::add_records(&mut policy, recorded)?;
+    let mode = match options.way {
+        Destination::PullRequest => DeliveryMode::Pr,
+        Destination::Branch => DeliveryMode::Branch,
+        Destination::Commit => DeliveryMode::Commit,
+        Destination::Suggestions => DeliveryMode::Suggest,
+        Destination::Patch => DeliveryMode::Patch,
+    };
+    // An answer on the command line is by somebody whom nobody checked.
+    let given = digest
+        .approvals()
+        .iter()
+        .filter(|given| given.verdict == AnswerKind::Approve && given.by == AnswerWay::Comment);
+    let people: BTreeSet<u64> = given.filter_map(|given| given.id).collect();
+    let count = u32::try_from(people.len()).unwrap_or(u32::MAX);
+    let asked = policy.deliver(mode).and_then(|()| policy.approvals(count));
+    asked.map_err(|refusal| binding::refused(&refusal))
 }
 
 /// Refuses options that contradict each other.

@@ -2,6 +2,7 @@
 
 mod here;
 mod machine;
+mod policy_rows;
 mod program_answers;
 pub(crate) mod row;
 mod tools;
@@ -16,5 +17,6 @@ pub(crate) fn examine(session: &Session<'_>) -> Vec<DoctorRow> {
     let mut rows = machine::rows(session);
     rows.extend(tools::rows(&needs, session));
     rows.extend(here::rows(&needs, session));
+    rows.extend(policy_rows::rows(session));
     rows
 }

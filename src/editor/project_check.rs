@@ -11,6 +11,8 @@ use crate::context::Session;
 use crate::context::error::Error;
 use crate::definition::load::{self, DIRECTORY, Listed, Located};
 use crate::machine::check::injection;
+use crate::policy::Policy;
+use crate::session::prepare::binding;
 use crate::session::prepare::loop_check::{Checked, Checker};
 use crate::session::prepare::prepared::{reaching, refused};
 use crate::testing::suite;
@@ -73,7 +75,12 @@ pub(crate) fn check(
     project.facts.tested = is_whole.then_some(tested);
     let subjects =
         if is_whole || !named.is_empty() { subjects(&named, options, session) } else { Vec::new() };
-    let mut checker = Checker::default();
+    let policy = binding::here(session).unwrap_or_else(|error| {
+        let asked = "the policy from above".to_owned();
+        project.unread.push(UnreadableFile { asked, path: None, error: Box::new(error) });
+        Policy::default()
+    });
+    let mut checker = Checker::bound_by(policy);
     let mut whole = Vec::new();
     for subject in subjects {
         if !goes_on() {
@@ -128,7 +135,9 @@ pub(crate) fn check_again(
     let located = load::unsaved(&asked, path, &session.cwd).map_err(|error| refused(&error));
     let checked = located.and_then(|located| {
         let located = reaching(located, options.outside).beneath(session.unsaved.clone());
-        Checker::default().check(&located, options.deep)
+        // One that cannot be read was told of with the whole project.
+        let policy = binding::here(session).unwrap_or_default();
+        Checker::bound_by(policy).check(&located, options.deep)
     });
     match checked {
         Ok(checked) => {

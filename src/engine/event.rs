@@ -431,9 +431,21 @@ pub struct LoopStart {
     /// The options of the command line, so that a resumed run uses the same ones.
     #[serde(default)]
     pub overrides: Box<Overrides>,
+    /// The policy from above that bound it when it began, and since; it binds whoever goes on with it.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub policy: Vec<PolicyRecord>,
     /// The version of the journal: a newer one is not understood.
     #[serde(default = "oldest")]
     pub schema: u32,
+}
+
+/// A policy from above that binds a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PolicyRecord {
+    /// The file or variable that it was read from.
+    pub origin: String,
+    /// What was written there.
+    pub text: String,
 }
 
 /// Where a run that was rewound left the run that it comes from.
@@ -568,6 +580,9 @@ pub struct ResumeChanges {
     /// A later attempt at the item of a plan.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub assignment: Option<Box<Assignment>>,
+    /// What binds it from above in addition.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub policy: Vec<PolicyRecord>,
 }
 
 /// The item of a plan that a run works on, by which `merge` knows it again.

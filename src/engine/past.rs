@@ -190,5 +190,6 @@ impl LoopStart {
         if let Some(context) = changes.context {
             self.context = context;
         }
+        self.policy.extend(changes.policy);
     }
 }

@@ -71,6 +71,7 @@ fn start(strict: bool) -> Start {
             tree: None,
             on_change: crate::machine::OnChange::Report,
             no_closing_pass: false,
+            policy: Vec::new(),
             context: Map::new(),
             overrides: Box::default(),
             schema: event::SCHEMA,

@@ -131,6 +131,7 @@ fn beginning(plan: &Plan, instance: &str, start: Option<KnownStart>) -> LoopStar
         tree: Some(start.map_or_else(unknown, |start| StartTree::Known(Box::new(start)))),
         on_change: OnChange::Report,
         no_closing_pass: false,
+        policy: Vec::new(),
         context: Map::new(),
         overrides: Box::default(),
         schema: SCHEMA,

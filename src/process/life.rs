@@ -13,6 +13,17 @@ pub fn started() -> String {
     Began::of(std::process::id()).map_or_else(String::new, |began| began.to_string())
 }
 
+/// Returns the numbers of the processes around this one, the nearest first, as far as this namespace shows them.
+pub fn ancestors() -> Vec<u32> {
+    let parent = |process: &Process| Process::of(process.parent);
+    let all = std::iter::successors(Process::current(), parent).skip(1);
+    // No chain is longer; a number that came again while it was followed could make a circle.
+    all.take(MOST_ANCESTORS).filter_map(|process| u32::try_from(process.id).ok()).collect()
+}
+
+/// How many processes around this one are looked at.
+const MOST_ANCESTORS: usize = 1_000;
+
 /// Tells whether a process of this machine is known to have ended. What cannot be known is not.
 #[cfg(target_os = "linux")]
 pub fn is_over(pid: u32, started: &str) -> bool {

@@ -173,7 +173,18 @@ fn guided(request: &PromptRequest, world: &mut World) -> String {
     guided.text
 }
 
+/// Says which model may not be asked, of those that a call names.
+fn forbidden(models: &[Option<&str>], world: &World) -> Option<Observation> {
+    let refusal = models.iter().find_map(|model| world.agents.policy.model(*model).err())?;
+    Some(Observation::not_started(refusal.to_string()))
+}
+
 async fn prompt(request: &PromptRequest, world: &mut World) -> (Observation, Usage) {
+    let fallback = request.fallback_model.as_deref().into_iter().map(Some);
+    let models: Vec<_> = std::iter::once(request.model.as_deref()).chain(fallback).collect();
+    if let Some(seen) = forbidden(&models, world) {
+        return (seen, Usage::default());
+    }
     let text = guided(request, world);
     let prompt = Prompt {
         text: &text,
@@ -234,6 +245,9 @@ async fn question(request: &AskRequest, world: &mut World) -> ModelAnswer {
         let reply = Err(Explanation::new(seen.failure.unwrap_or_default()));
         ModelAnswer { reply, stop: seen.stop, usage }
     };
+    if let Some(seen) = forbidden(&[request.question.model.as_deref()], world) {
+        return not_made(seen, usage);
+    }
     loop {
         let host = match ready(world) {
             Ok(host) => host,

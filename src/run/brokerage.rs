@@ -10,6 +10,7 @@ use crate::broker::{
 use crate::evaluate::model::Usage;
 use crate::host::Failure;
 use crate::machine::Budget;
+use crate::policy::Policy;
 
 /// Holds the key of the service that agents ask, and lets their calls ask it.
 #[derive(Debug)]
@@ -17,6 +18,7 @@ pub struct Brokerage {
     wiring: Wiring,
     prices: Arc<PriceList>,
     upstream: Upstream,
+    policy: Arc<Policy>,
     broker: Option<Broker>,
     /// Whether it was said that a host counts in another way.
     has_differed: bool,
@@ -31,8 +33,8 @@ pub(super) struct AdmittedAgent {
 
 impl Brokerage {
     /// Makes one that nobody asks yet.
-    pub fn new(wiring: Wiring, prices: PriceList, upstream: Upstream) -> Self {
-        Self { wiring, prices: Arc::new(prices), upstream, broker: None, has_differed: false }
+    pub fn new(wiring: Wiring, prices: PriceList, upstream: Upstream, policy: Arc<Policy>) -> Self {
+        Self { wiring, prices: Arc::new(prices), upstream, policy, broker: None, has_differed: false }
     }
 
     /// Lets a call ask for what is left of a budget.
@@ -50,6 +52,7 @@ impl Brokerage {
             key: key.clone(),
             caps,
             prices: Arc::clone(&self.prices),
+            policy: Arc::clone(&self.policy),
         };
         let pass = broker.admit(terms);
         // Loopback alone: nobody outside of the machine is to reach it.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::area::Area;
@@ -31,6 +32,7 @@ use crate::journal::files::RunFiles;
 use crate::journal::snapshot::Surroundings;
 use crate::journal::writer::Journal;
 use crate::machine::Machine;
+use crate::policy::Policy;
 use crate::process::clock::Clock;
 use crate::process::guard_pipe::Guard;
 use crate::process::signal::Cancel;
@@ -155,6 +157,8 @@ pub struct AgentSetup {
     pub guidance: Guidance,
     /// Holds the key of the service that the host asks, if we do.
     pub broker: Option<Brokerage>,
+    /// What binds the run from above.
+    pub policy: Arc<Policy>,
 }
 
 /// Where a program lies, and which one it is.

@@ -303,6 +303,7 @@ fn start(
         tree: None,
         on_change,
         no_closing_pass: false,
+        policy: Vec::new(),
         context,
         overrides: Box::new(Overrides::default()),
         schema: SCHEMA,

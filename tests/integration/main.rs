@@ -22,6 +22,7 @@ mod inspect;
 mod legs;
 mod locking;
 mod people;
+mod policy;
 mod reuse;
 mod runs;
 mod sandbox;

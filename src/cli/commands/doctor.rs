@@ -8,13 +8,15 @@ use serde_json::json;
 use crate::cli::exit;
 use crate::cli::output::Output;
 use crate::context::Session;
+use crate::context::error::Error;
 use crate::doctor;
 use crate::doctor::DoctorRow;
+use crate::session::prepare::binding;
 
 /// The arguments of `doctor`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Exit codes: 0 where the loops here have what they need, 69 where something is missing."
+    after_help = "Exit codes: 0 where the loops here have what they need, 69 where something is missing, 2 where the policy cannot be read."
 )]
 pub(in crate::cli) struct DoctorArgs {
     /// Write one JSON object
@@ -22,7 +24,7 @@ pub(in crate::cli) struct DoctorArgs {
     json: bool,
 }
 
-pub(in crate::cli) fn doctor(args: &DoctorArgs, session: &Session<'_>, output: &Output) -> u8 {
+pub(in crate::cli) fn doctor(args: &DoctorArgs, session: &Session<'_>, output: &Output) -> Result<u8, Error> {
     let rows = doctor::examine(session);
     let missed: Vec<&DoctorRow> = rows.iter().filter(|row| row.is_missed()).collect();
     if args.json {
@@ -40,7 +42,9 @@ pub(in crate::cli) fn doctor(args: &DoctorArgs, session: &Session<'_>, output: &
             format!("\nthe loops here need what does not work: {}\n", names.join(", "))
         });
     }
-    if missed.is_empty() { 0 } else { exit::UNAVAILABLE }
+    // Whatever else works: no loop runs under a policy that cannot be read.
+    binding::here(session)?;
+    Ok(if missed.is_empty() { 0 } else { exit::UNAVAILABLE })
 }
 
 /// Draws the rows, in areas, with the fix below what does not work.

@@ -6,6 +6,7 @@ use sha2::{Digest as _, Sha256};
 use crate::base::territory::Territory;
 use crate::base::text::hex;
 use crate::base::time::Timestamp;
+use crate::engine::event::PolicyRecord;
 
 /// The content of a claim.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,6 +29,9 @@ pub struct ClaimRecord {
     pub ancestors: Vec<String>,
     /// The digest of the secret that its actions inherit.
     pub secret: String,
+    /// What binds it from above, and with it whatever its actions start.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub policy: Vec<PolicyRecord>,
 }
 
 /// What the actions of a run carry in their environment, to prove that a run they start is its descendant: the

@@ -88,6 +88,7 @@ mod tests {
             place,
             ancestors: ancestors.iter().map(|name| (*name).to_owned()).collect(),
             secret: String::new(),
+            policy: Vec::new(),
         }
     }
 

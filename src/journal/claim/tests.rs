@@ -16,6 +16,7 @@ fn wanted(instance: &str, path: &str) -> ClaimRequest {
         place: 0,
         ancestors: Vec::new(),
         secret: String::new(),
+        policy: Vec::new(),
     };
     ClaimRequest { record, pass: None, queue: false }
 }

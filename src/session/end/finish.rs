@@ -153,7 +153,14 @@ pub(crate) fn claimed(run: &KnownRun, began: &LoopStart, session: &Session<'_>) 
     let tree = ScopePath::from(loops.parent().unwrap_or(loops).to_string_lossy().into_owned());
     let territory = Territory { tree, paths: Vec::new() };
     let now = Clock::start().now();
-    let wanted = crate::session::prepare::claim::wanted(&run.files, &began.r#loop, &territory, session, now);
+    let wanted = crate::session::prepare::claim::wanted(
+        &run.files,
+        &began.r#loop,
+        &territory,
+        began.policy.clone(),
+        session,
+        now,
+    );
     let running = RunFiles::running(loops);
     let failed = |error: io::Error| Error::failed("cannot finish the run", &error);
     fs_err::create_dir_all(&running).map_err(failed)?;

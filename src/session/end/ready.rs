@@ -51,9 +51,9 @@ use crate::run::tree_snapshots::TreeSnapshots;
 use crate::run::{self, AgentSetup, Lost, Rules, RunMoments, SubLoop, Surprises, World, conduct};
 use crate::session::prepare::claim::{passed_on, surroundings};
 use crate::session::prepare::confinement::SandboxDecision;
-use crate::session::prepare::left_behind;
 use crate::session::prepare::prepared::Prepared;
 use crate::session::prepare::reuse_decision::PendingReuse;
+use crate::session::prepare::{binding, left_behind};
 
 /// A run that can start: it has its scope, its files and its journal.
 pub struct Ready<'s> {
@@ -147,6 +147,7 @@ impl Ready<'_> {
 impl Launch<'_> {
     async fn drive(self, cancel: Cancel) -> Result<EndedRun, Error> {
         let Self { session, options, prepared, position, .. } = self;
+        let _kept = binding::keep_record(&prepared.policy, session);
         let Self {
             files,
             journal,

@@ -18,6 +18,7 @@ use crate::base::time::{Timestamp, human};
 use crate::context::Session;
 use crate::context::environment::PARENT;
 use crate::context::error::{Error, Kind};
+use crate::engine::event::PolicyRecord;
 use crate::files::links::real;
 use crate::journal::claim::{
     self, Claim, ClaimRecord, ClaimRequest, ClaimStanding, Live, Pass, QueueTurn, Taken, Ticket,
@@ -81,6 +82,7 @@ pub(crate) fn wanted(
     files: &RunFiles,
     name: &LoopName,
     territory: &Territory,
+    policy: Vec<PolicyRecord>,
     session: &Session<'_>,
     now: Timestamp,
 ) -> ClaimRequest {
@@ -94,6 +96,7 @@ pub(crate) fn wanted(
         place: 0,
         ancestors: Vec::new(),
         secret: String::new(),
+        policy,
     };
     ClaimRequest { record, pass: session.env.get(PARENT).and_then(Pass::parse), queue: false }
 }

@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use super::binding;
 use crate::base::sandbox::{SandboxEngine, SandboxMode, SandboxNet, SandboxRules};
 use crate::context::Session;
 use crate::context::error::{Error, Kind};
@@ -10,6 +11,7 @@ use crate::engine::event::Llm;
 use crate::forge::github::workflow_event::WorkflowEvent;
 use crate::host::Host;
 use crate::machine::{Action, Machine, Step};
+use crate::policy::Policy;
 use crate::run::sandbox_setup::{SandboxDefault, may_be_left_to};
 use crate::sandbox::capability::Lack;
 use crate::sandbox::engines::Engines;
@@ -26,6 +28,8 @@ pub(crate) struct ConfinedRun<'r> {
     pub(crate) host: Option<&'static dyn Host>,
     /// Where the loop lies.
     pub(crate) located: &'r Located,
+    /// What binds it from above.
+    pub(crate) policy: &'r Policy,
 }
 
 /// What confines the actions of a run.
@@ -103,10 +107,15 @@ fn decide(
         }
         Some(SandboxMode::ReadOnly) | None => SandboxDefault::Nothing,
     };
+    let floor = run.policy.sandbox_floor();
+    let default = binding::raised(default, floor, run.asked, run.policy)?;
+    if floor.is_some_and(|floor| asks || floor.of_everything) {
+        needed.push((SandboxEngine::Auto, false));
+    }
     for (engine, is_left_to_host) in needed {
         let Err(lack) = decision.engines.ready(engine) else { continue };
-        // On events of strangers the word of a host is not enough.
-        if !is_left_to_host || is_of_strangers {
+        // On events of strangers, and under a policy, the word of a host is not enough.
+        if !is_left_to_host || is_of_strangers || floor.is_some() {
             return Err(unavailable(&lack));
         }
         let name = run.host.map_or("the host", Host::name);

@@ -2,11 +2,13 @@
 
 use std::path::PathBuf;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::confinement::{self, ConfinedRun, SandboxDecision};
 use super::library::{self, Library};
-use super::{guidance, key_holder};
+use super::prepared::Prepared;
+use super::{binding, guidance, key_holder};
 use crate::base::sandbox::SandboxMode;
 use crate::base::sum::Sum;
 use crate::base::text::{head, listed};
@@ -15,7 +17,7 @@ use crate::broker::KeyHolder;
 use crate::context::Session;
 use crate::context::error::{Error, Kind};
 use crate::context::options::LlmOptions;
-use crate::definition::load::{Loaded, Located};
+use crate::definition::load::Loaded;
 use crate::engine::event::Llm;
 use crate::files::links;
 use crate::files::replace::create;
@@ -51,23 +53,26 @@ const DIGITS: usize = 16;
 /// Decides from the command line and the environment, and warns of the consequences for this loop and its sub-loops.
 pub(crate) fn decide(
     options: &LlmOptions,
-    located: &Located,
-    loaded: &Loaded,
-    machine: &Machine,
-    library: &mut Library,
+    prepared: &mut Prepared,
     in_ci: bool,
     session: &Session<'_>,
 ) -> Result<Decided, Error> {
+    for (file, _) in prepared.files() {
+        binding::check_source(&prepared.policy, &file).map_err(|refusal| binding::refused(&refusal))?;
+    }
+    let Prepared { located, loaded, machine, library, policy, .. } = prepared;
+    let (located, loaded, machine, policy) = (&*located, &*loaded, &*machine, &*policy);
     let recording = recording(options, session)?;
     let llm = allowed(options, in_ci);
     let host = host_of(options, in_ci, session)?;
-    let budget = options.budget;
+    let budget = binding::capped(options.budget, policy);
     let below = library.below(machine);
     let all = || std::iter::once(machine).chain(below.iter().map(Rc::as_ref));
-    let held = key_holder::withhold(options, machine, host, in_ci, session)?;
+    let held = key_holder::withhold(options, machine, policy, host, in_ci, session)?;
     // At the wire, every request has a price or none, whatever its host says.
     let is_metered = matches!(held, Some(KeyHolder::Broker(_)));
     for one in all() {
+        binding::check_machine(policy, one).map_err(|refusal| binding::refused(&refusal))?;
         if !is_metered {
             priced(host, one, machine, &budget)?;
         }
@@ -80,11 +85,12 @@ pub(crate) fn decide(
     let asks = |one: &Machine| !one.llm.is_forbidden && one.steps().any(|(_, step)| may_ask(step));
     let mut broker = None;
     if let Some(host) = host.filter(|_| all().any(asks)) {
+        policy.host(host.name()).map_err(|refusal| binding::refused(&refusal))?;
         name_account(host, in_ci, session);
-        broker = key_holder::settle(held, machine, host, in_ci, session)?;
+        broker = key_holder::settle(held, machine, policy, host, in_ci, session)?;
     }
     // What is refused whatever the machine can do comes first.
-    let run = ConfinedRun { asked: options.sandbox, in_ci, llm, host, located };
+    let run = ConfinedRun { asked: options.sandbox, in_ci, llm, host, located, policy };
     let sandbox = confinement::settle(&run, machine, &below, session)?;
     let subject = Consent { repository: links::repository(&located.root, None), loaded, library };
     for one in all() {
@@ -104,6 +110,7 @@ pub(crate) fn decide(
         installed: None,
         guidance: guidance::of_run(&located.root, session),
         broker,
+        policy: Arc::new(policy.clone()),
     };
     Ok(Decided { llm, agents, budget, on_handoff: on_handoff(options, machine, in_ci, session), sandbox })
 }

@@ -1,9 +1,11 @@
 //! Decides before a run starts who holds the key of the service that agents ask, and says so.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::binding;
 use crate::broker::{GivenPrice, KeyHolder, NeededSetting, PriceList, Upstream, as_of, holder};
 use crate::context::Session;
 use crate::context::error::Error;
@@ -13,6 +15,7 @@ use crate::forge::github::http::Transport;
 use crate::forge::github::workflow_event::WorkflowEvent;
 use crate::host::Host;
 use crate::machine::{BrokerUse, Machine};
+use crate::policy::Policy;
 use crate::run::brokerage::Brokerage;
 
 /// The largest file of settings that is read.
@@ -26,11 +29,12 @@ const MOST_SETTINGS: u64 = read::MIB;
 pub(crate) fn withhold(
     options: &LlmOptions,
     machine: &Machine,
+    policy: &Policy,
     host: Option<&'static dyn Host>,
     in_ci: bool,
     session: &Session<'_>,
 ) -> Result<Option<KeyHolder>, Error> {
-    let Some(host) = host.filter(|_| is_wanted(options, machine, in_ci)) else { return Ok(None) };
+    let Some(host) = host.filter(|_| is_wanted(options, machine, policy, in_ci)) else { return Ok(None) };
     let held = holder(host.name(), &session.env.lookup()).map_err(|why| {
         Error::refused(why.to_string()).with_hint(
             "write an `https://` address, or `broker: off`, with which the key is in the hands of the host",
@@ -60,12 +64,12 @@ fn is_said(setting: &NeededSetting, session: &Session<'_>) -> bool {
     said().as_deref() == Some(setting.value)
 }
 
-/// Tells whether we are to hold the key: where the command line or the loop says so, and else in CI.
-fn is_wanted(options: &LlmOptions, machine: &Machine, in_ci: bool) -> bool {
+/// Tells whether we are to hold the key: where the command line, the loop or a policy says so, and else in CI.
+fn is_wanted(options: &LlmOptions, machine: &Machine, policy: &Policy, in_ci: bool) -> bool {
     match options.broker.or(machine.broker) {
         Some(BrokerUse::Auto) => true,
         Some(BrokerUse::Off) => false,
-        None => in_ci,
+        None => in_ci || policy.broker_refusal("").is_some(),
     }
 }
 
@@ -76,6 +80,7 @@ fn is_wanted(options: &LlmOptions, machine: &Machine, in_ci: bool) -> bool {
 pub(crate) fn settle(
     held: Option<KeyHolder>,
     machine: &Machine,
+    policy: &Policy,
     host: &'static dyn Host,
     in_ci: bool,
     session: &Session<'_>,
@@ -92,13 +97,22 @@ pub(crate) fn settle(
             let prices = PriceList::new(machine.llm.prices.iter().map(|(name, price)| {
                 (name.clone(), GivenPrice { input: price.input, output: price.output })
             }));
-            return Ok(Some(Brokerage::new(*wiring, prices, Upstream::new(&transport))));
+            return Ok(Some(Brokerage::new(
+                *wiring,
+                prices,
+                Upstream::new(&transport),
+                Arc::new(policy.clone()),
+            )));
         }
         Some(KeyHolder::Host(why)) => why,
-        None if in_ci => "`broker: off`".to_owned(),
+        None if in_ci || policy.broker_refusal("").is_some() => "`broker: off`".to_owned(),
         None => return Ok(None),
     };
     let what = format!("key: in the host's hands ({why})");
+    if let Some(refusal) = policy.broker_refusal(&format!("a key in the hands of `{}` ({why})", host.name()))
+    {
+        return Err(binding::refused(&refusal));
+    }
     let event = WorkflowEvent::read(&session.env.lookup());
     if in_ci && event.has_texts_of_strangers() {
         let message = format!("{what}; strangers can set off the event `{}`", event.name);

@@ -6,6 +6,7 @@ use std::rc::Rc;
 
 use serde_json::{Map, Value};
 
+use super::binding;
 use crate::base::diagnostic::{Diagnostic, Diagnostics, FindingPlace, Severity, nearest};
 use crate::base::explanation::Explanation;
 use crate::base::name::{StateName, VarName};
@@ -27,6 +28,7 @@ use crate::machine::provided::{self, Provided};
 use crate::machine::reusable::{self, Obstacle};
 use crate::machine::run_variables::{self, Given};
 use crate::machine::{Action, Machine, Step, SubLoopAction, SubLoopInput, compile, graph};
+use crate::policy::Policy;
 use crate::run::sub_loop::DEEPEST;
 use crate::run::{SubLoop, replay};
 
@@ -112,6 +114,8 @@ pub(crate) struct Library {
     compared: usize,
     /// Whether strangers may have written what its loops are given.
     is_guarded: bool,
+    /// What binds its loops from above.
+    policy: Policy,
 }
 
 /// Which texts from outside in the commands of sub-loops are looked for.
@@ -162,7 +166,13 @@ impl Library {
             names: None,
             compared: 0,
             is_guarded: false,
+            policy: Policy::default(),
         }
+    }
+
+    /// Binds loops whose names only the run knows to what binds the others.
+    pub(crate) fn bind(&mut self, policy: &Policy) {
+        self.policy = policy.clone();
     }
 
     /// Makes the library of another loop, with what is known from one before it where both may run the same loops.
@@ -247,6 +257,9 @@ impl Library {
         if let Some(why) = self.objection(&known, request) {
             return Err(Explanation::new(why));
         }
+        // Loops that a name at run time chose were not looked at before.
+        binding::check_machine(&self.policy, &known.machine)?;
+        binding::check_source(&self.policy, &known.file)?;
         let inherited = request.around.as_ref().map(|around| inherited(around, &known.machine));
         let mut inherited = inherited.unwrap_or_default();
         let mut params: Vec<_> =
@@ -276,6 +289,7 @@ impl Library {
                     parent: None,
                     assignment: None,
                     merges: None,
+                    policy: Vec::new(),
                     source: known.source.clone(),
                     context: context.clone(),
                     overrides: Box::new(around.event.overrides.below()),

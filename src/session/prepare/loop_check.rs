@@ -2,13 +2,14 @@
 
 use super::library::Library;
 use super::prepared::{all_findings, refused};
-use super::{guidance, reuse_findings};
+use super::{binding, guidance, reuse_findings};
 use crate::base::diagnostic::Diagnostics;
 use crate::base::node::Node;
 use crate::context::error::Error;
 use crate::definition::load::{self, LoadError, Located, Rejected};
 use crate::definition::source_text::Sources;
 use crate::machine::{check, compile};
+use crate::policy::Policy;
 
 /// A loop file and its findings.
 pub struct Checked {
@@ -30,9 +31,15 @@ pub struct Checked {
 #[derive(Default)]
 pub struct Checker {
     library: Option<Library>,
+    policy: Policy,
 }
 
 impl Checker {
+    /// Makes one that looks also at what a policy from above allows.
+    pub(crate) fn bound_by(policy: Policy) -> Self {
+        Self { library: None, policy }
+    }
+
     /// Checks a loop and its sub-loops, or a library of fragments. With `deep`, explores every sequence of verdicts.
     ///
     /// # Errors
@@ -66,6 +73,7 @@ impl Checker {
             findings.extend(guidance::findings(&machine, &guidance::of_tree(&located.root)));
             let scope = &loaded.definition.scope;
             findings.extend(reuse_findings::findings(&machine, scope, &located.root));
+            findings.extend(binding::findings(&self.policy, &machine));
             self.library = Some(library);
         }
         let name = Some(loaded.definition.name.to_string());

@@ -1,5 +1,6 @@
 //! Prepares a run: finds, loads and checks a loop and its sub-loops, and decides what it may do.
 
+pub(crate) mod binding;
 pub mod claim;
 pub mod confinement;
 pub mod consent;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value};
 
 use super::library::{Library, texts};
-use super::{guidance, reuse_findings};
+use super::{binding, guidance, reuse_findings};
 use crate::base::diagnostic::{Diagnostics, Severity};
 use crate::base::text::plural;
 use crate::context::Session;
@@ -20,6 +20,7 @@ use crate::journal::files::RunFiles;
 use crate::machine::early::KnownValues;
 use crate::machine::provided::Provided;
 use crate::machine::{Machine, check, compile};
+use crate::policy::Policy;
 
 /// A loop that can run.
 pub struct Prepared {
@@ -36,6 +37,8 @@ pub struct Prepared {
     home: PathBuf,
     /// The paths that a run of it claims, where a plan says them.
     pub(crate) scope: Option<Vec<String>>,
+    /// What binds its runs from above.
+    pub(crate) policy: Policy,
 }
 
 impl Prepared {
@@ -123,6 +126,7 @@ impl Session<'_> {
     /// # Errors
     /// The file cannot be read, or has errors.
     pub fn prepare(&self, located: Located) -> Result<Prepared, Error> {
+        let policy = binding::in_checkout(&located.root, self)?;
         let mut loaded = match load::load(&located) {
             Ok(loaded) => loaded,
             Err(LoadError::Rejected { rejected, .. }) => {
@@ -152,7 +156,8 @@ impl Session<'_> {
             return Err(unusable(&located, &found, &self.cwd));
         };
         let (cwd, home) = (self.cwd.clone(), located.root.clone());
-        Ok(Prepared { located, loaded, machine, findings, library, cwd, home, scope: None })
+        library.bind(&policy);
+        Ok(Prepared { located, loaded, machine, findings, library, cwd, home, scope: None, policy })
     }
 
     /// Shows findings about a loop that could be read.

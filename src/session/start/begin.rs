@@ -44,7 +44,7 @@ use crate::session::prepare::prepared::Prepared;
 use crate::session::prepare::reuse_decision::{self, ReusableRun, ReuseDecision};
 use crate::session::prepare::reuse_key::{KeyQuestion, KeyedRun, no_key};
 use crate::session::prepare::variables::resolve;
-use crate::session::prepare::{claim, consent, key_holder, left_behind, trust};
+use crate::session::prepare::{binding, claim, consent, key_holder, left_behind, trust};
 use crate::session::read::fetch::Local;
 use crate::session::read::run_snapshots;
 
@@ -80,7 +80,7 @@ impl Prepared {
         self.scope.clone_from(&options.scope);
         let (llm, in_ci) = (&options.run.llm, options.run.audience.is_ci());
         let host = consent::host_of(llm, in_ci, session)?;
-        key_holder::withhold(llm, &self.machine, host, in_ci, session)?;
+        key_holder::withhold(llm, &self.machine, &self.policy, host, in_ci, session)?;
         let context = resolve(&self, &options, &files, session)?;
         self.settle(&context, session)?;
         if let Some(limit) = options.max_iterations {
@@ -131,8 +131,7 @@ impl<'s> BoundLoop<'s> {
     pub(crate) fn reuse_key(self) -> Result<KeyParts, Error> {
         let Self { session, mut prepared, options, files, context } = self;
         let in_ci = options.run.audience.is_ci();
-        let Prepared { located, loaded, machine, library, .. } = &mut prepared;
-        let decided = consent::decide(&options.run.llm, located, loaded, machine, library, in_ci, session)?;
+        let decided = consent::decide(&options.run.llm, &mut prepared, in_ci, session)?;
         let mut run = ConfiguredRun { session, prepared, options, files, context, decided };
         let territory = claim::territory(&run.prepared, &run.context, session, &session.redactor)?;
         let area = start_tree::area(&territory, &run.options.run, session);
@@ -155,6 +154,7 @@ impl<'s> BoundLoop<'s> {
     pub fn begin(self) -> Result<Begun<'s>, Error> {
         let Self { session, mut prepared, options, files, context } = self;
         let given = given(&options, &prepared, &context);
+        binding::check_options(&prepared.policy, &options.run, prepared.machine.notify.as_ref(), session)?;
         trust::check(options.run.allow_untrusted, session, &mut prepared, &given)?;
         warn(&prepared, session);
         if let Some(base) = &options.changed_since {
@@ -176,8 +176,8 @@ impl<'s> BoundLoop<'s> {
             None
         };
         let options = BeginOptions { run: options.run.settled(), ..options };
-        let Prepared { located, loaded, machine, library, .. } = &mut prepared;
-        let decided = consent::decide(&options.run.llm, located, loaded, machine, library, in_ci, session)?;
+        let decided = consent::decide(&options.run.llm, &mut prepared, in_ci, session)?;
+        binding::check_models(&mut prepared, decided.llm, &overrides(&options))?;
         let interrupts = Interrupts::listen(&session.stop_by)?;
         let beginning = ConfiguredRun { session, prepared, options, files, context, decided };
         let launch = interrupts.block_on(beginning.launch(night, interrupts.cancel()))?;
@@ -227,7 +227,8 @@ impl<'s> ConfiguredRun<'s> {
             prepared.work_in(worktree.root().to_owned());
         }
         let territory = claim::territory(prepared, context, session, &session.redactor)?;
-        let wanted = claim::wanted(&files, &prepared.machine.name, &territory, session, clock.now());
+        let policy = binding::records(&prepared.policy);
+        let wanted = claim::wanted(&files, &prepared.machine.name, &territory, policy, session, clock.now());
         // Asked before the claim is taken, which sweeps away the claims of dead runs.
         let unstarted = left_behind::unstarted(files.directory());
         let claim = claim::take(wanted, options.run.queue, &files, &mut cancel, session).await?;
@@ -366,6 +367,7 @@ impl<'s> ConfiguredRun<'s> {
             tree: Some(tree),
             on_change: start_tree::on_change(options, machine, decided.llm),
             no_closing_pass: options.no_closing_pass,
+            policy: binding::records(&prepared.policy),
             context: context.clone(),
             overrides: Box::new(overrides(options)),
             schema: SCHEMA,

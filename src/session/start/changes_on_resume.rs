@@ -13,9 +13,9 @@ use crate::engine::event::{LoopStart, ResumeChanges};
 use crate::journal::files::RunFiles;
 use crate::machine::provided::{self, Provided};
 use crate::machine::run_variables;
-use crate::session::prepare::claim;
 use crate::session::prepare::prepared::{Prepared, changed};
 use crate::session::prepare::variables::given_again;
+use crate::session::prepare::{binding, claim};
 
 /// Works out what changes from now on.
 pub(crate) fn changes(
@@ -47,6 +47,10 @@ pub(crate) fn changes(
         place: Some(claim::place(&prepared.located.root)).filter(|place| start.place.as_ref() != Some(place)),
         captured: BTreeMap::new(),
         assignment: options.run.assignment.clone().map(Box::new),
+        policy: binding::records(&prepared.policy)
+            .into_iter()
+            .filter(|record| !start.policy.contains(record))
+            .collect(),
     })
 }
 

@@ -44,7 +44,7 @@ use crate::session::end::ready::{Launch, Ready, Resumed, StartPosition, sinks};
 use crate::session::end::{finish, killed};
 use crate::session::prepare::consent::Decided;
 use crate::session::prepare::prepared::{Prepared, reaching, refused};
-use crate::session::prepare::{claim, consent, key_holder, left_behind, trust};
+use crate::session::prepare::{binding, claim, consent, key_holder, left_behind, trust};
 use crate::session::read::choose::{Chosen, choose, never_began, over};
 use crate::session::read::refolded::{Folded, fold};
 use crate::session::read::run_snapshots;
@@ -73,10 +73,12 @@ pub(crate) fn settle(
     prepared: &mut Prepared,
     session: &Session<'_>,
 ) -> Result<(), Error> {
+    binding::bind_again(&began.policy, prepared)?;
     let mut context = began.context.clone();
     context.extend(options.context.iter().map(|(name, value)| (name.clone(), json!(value))));
     prepared.settle(&context, session)?;
     prepared.scope.clone_from(&began.overrides.scope);
+    binding::check_options(&prepared.policy, &options.run, prepared.machine.notify.as_ref(), session)?;
     trust::check(options.run.allow_untrusted, session, prepared, &given(options, began))
 }
 
@@ -184,7 +186,9 @@ impl<'s> UnclaimedRun<'s> {
         let mut context = began.context;
         context.extend(self.options.context.iter().map(|(name, value)| (name.clone(), json!(value))));
         let territory = claim::territory(&self.prepared, &context, session, &session.redactor)?;
-        let wanted = claim::wanted(&files, &self.prepared.machine.name, &territory, session, clock.now());
+        let policy = binding::records(&self.prepared.policy);
+        let wanted =
+            claim::wanted(&files, &self.prepared.machine.name, &territory, policy, session, clock.now());
         // Asked before the claim is taken, which sweeps away the claims of dead runs.
         let unstarted = left_behind::unstarted(files.directory());
         // From here on, other processes see the run as running, and cannot resume it.
@@ -317,6 +321,8 @@ impl<'s> UnclaimedRun<'s> {
             }
         }
         let mut event = level.past.start().clone();
+        // What bound later parts of it is not in its first event.
+        binding::bind_again(&event.policy, &mut self.prepared)?;
         let in_ci = self.options.run.audience.is_ci();
         let now = Clock::start().now();
         if !self.options.comments.ids.is_empty() {
@@ -330,7 +336,14 @@ impl<'s> UnclaimedRun<'s> {
         let answers = answered::given(level.past.run().question(), &self.options.answers, now, in_ci)?;
         let asked = with_overrides(&self.options.run.llm, &event.overrides);
         let host = consent::host_of(&asked, in_ci, self.session)?;
-        key_holder::withhold(&asked, &self.prepared.machine, host, in_ci, self.session)?;
+        key_holder::withhold(
+            &asked,
+            &self.prepared.machine,
+            &self.prepared.policy,
+            host,
+            in_ci,
+            self.session,
+        )?;
         how.changes = changes(&self.options, files, self.session, &self.prepared, &event)?;
         how.keeps_sessions = how.changes.place.is_none();
         if let Some((rewound, worktree)) = of_another {
@@ -340,11 +353,11 @@ impl<'s> UnclaimedRun<'s> {
             how.keeps_sessions = false;
             self.session.talk.note(&rewound.sentence(files, worktree));
         }
-        let Prepared { located, loaded, machine, library, .. } = &mut self.prepared;
         let decided = match decided {
             Some(decided) => decided,
-            None => consent::decide(&asked, &*located, &*loaded, &*machine, library, in_ci, self.session)?,
+            None => consent::decide(&asked, &mut self.prepared, in_ci, self.session)?,
         };
+        binding::check_models(&mut self.prepared, decided.llm, &event.overrides)?;
         how.changes.llm = Some(decided.llm).filter(|llm| *llm != event.llm);
         event.change(&how);
         in_time(&self.prepared.machine, &event, level.past.elapsed())?;

@@ -20,6 +20,7 @@ use crate::git::call::Call;
 use crate::machine::abilities::Abilities;
 use crate::process::clock::Clock;
 use crate::repository;
+use crate::session::prepare::binding;
 
 /// Copies the loop that a text names, and returns what a person has to know about it. `accept` takes also what a tag
 /// leads to that has moved.
@@ -28,6 +29,8 @@ use crate::repository;
 /// The server does not give it, it is not a loop, or it may not be copied.
 pub(crate) fn add(text: &str, accept: Copies, session: &Session<'_>) -> Result<String, Error> {
     let asked = RequestedLoop::parse(text)?;
+    let policy = binding::acting(session)?;
+    policy.source(asked.name.repository()).map_err(|refusal| binding::refused(&refusal))?;
     let loops = home(session);
     let (api, server) = server(session)?;
     let what = format!("cannot add `{}`", asked.name);
@@ -36,6 +39,8 @@ pub(crate) fn add(text: &str, accept: Copies, session: &Session<'_>) -> Result<S
     let name = SharedName::parse(&format!("{}/{}", origin.name(), asked.name.path()))
         .map_err(|error| Error::failed(&what, &error))?;
     check_name(&name)?;
+    // A repository that was renamed is what it is now.
+    policy.source(name.repository()).map_err(|refusal| binding::refused(&refusal))?;
     let source = format!("{REMOTE}{name}");
     let lock = store::lock(&loops)?;
     let before = lock.loops.into_iter().find(|one| one.source == source);

@@ -21,6 +21,7 @@ use crate::forge::github::api::Api;
 use crate::forge::github::contents::{MeantCommit, ServerRepository};
 use crate::forge::github::workflow_event::{is_sha, short};
 use crate::process::clock::Clock;
+use crate::session::prepare::binding;
 
 /// The most newer commits of a loop that are remembered.
 const MOST_WAITING: usize = 50;
@@ -82,6 +83,10 @@ pub(crate) fn update(options: &UpdateOptions, session: &Session<'_>) -> Result<U
     if chosen.is_empty() {
         let text = "no loop of another repository was added here\n".to_owned();
         return Ok(Updated { text, refused: None });
+    }
+    let policy = binding::acting(session)?;
+    for (name, _) in &chosen {
+        policy.source(name.repository()).map_err(|refusal| binding::refused(&refusal))?;
     }
     let mut updated = Updated { text: String::new(), refused: None };
     let (api, address) = server(session)?;

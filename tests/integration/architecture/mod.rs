@@ -77,6 +77,19 @@ const ROOMS: &[Room] = &[
     ),
     pure("machine", &["base", "board", "evaluate", "shell", "tools", "judges", "definition"], &[]),
     pure("engine", &["base", "board", "evaluate", "judges", "definition", "machine"], &["sha2"]),
+    mixed(
+        "policy",
+        &["base", "files", "process", "definition"],
+        &["fs_err", "rustix", "tempfile"],
+        &[
+            "in_force.rs",
+            "policy_document.rs",
+            "policy_rules.rs",
+            "refusal.rs",
+            "sandbox_floor.rs",
+            "version_range.rs",
+        ],
+    ),
     pure(
         "report",
         &["base", "board", "evaluate", "files", "machine", "engine"],
@@ -127,7 +140,7 @@ const ROOMS: &[Room] = &[
     ),
     mixed(
         "broker",
-        &["base", "evaluate", "forge"],
+        &["base", "evaluate", "policy", "forge"],
         &["http", "hyper", "hyper_util", "shlex", "tokio", "toml", "uuid"],
         &[
             "asked.rs",
@@ -151,7 +164,7 @@ const ROOMS: &[Room] = &[
         "run",
         &[
             "base", "criteria", "evaluate", "files", "guidance", "judges", "shell", "machine", "engine",
-            "process", "sandbox", "host", "git", "journal", "report", "broker",
+            "process", "sandbox", "host", "git", "journal", "report", "policy", "broker",
         ],
         &["base64", "fs_err", "regex", "rmcp", "rustix", "sha2", "similar", "tempfile", "tokio", "uuid"],
     ),
@@ -214,12 +227,24 @@ const ROOMS: &[Room] = &[
             "forge",
             "broker",
             "bundle",
+            "policy",
             "reuse",
             "shell",
             "run",
             "ci",
         ],
-        &["aho_corasick", "base64", "fs_err", "globset", "rustix", "similar", "tempfile", "tokio", "uuid"],
+        &[
+            "aho_corasick",
+            "base64",
+            "fs_err",
+            "globset",
+            "http",
+            "rustix",
+            "similar",
+            "tempfile",
+            "tokio",
+            "uuid",
+        ],
     ),
     mixed(
         "deliver",
@@ -238,6 +263,7 @@ const ROOMS: &[Room] = &[
             "bundle",
             "run",
             "ci",
+            "policy",
             "context",
             "repository",
             "lock",
@@ -413,7 +439,7 @@ const ROOMS: &[Room] = &[
     ),
     mixed(
         "editor",
-        &["base", "files", "definition", "machine", "context", "session", "testing"],
+        &["base", "files", "definition", "machine", "policy", "context", "session", "testing"],
         &["ls_types", "lsp_server"],
         &[
             "completion.rs",
@@ -455,6 +481,7 @@ const ROOMS: &[Room] = &[
             "doctor",
             "testing",
             "editor",
+            "policy",
             "reuse",
         ],
         &[

@@ -135,9 +135,11 @@ fn loops_are_listed_and_the_version_is_said() {
 #[test]
 #[expect(clippy::disallowed_methods, reason = "a switch of this test alone")]
 fn the_published_schemas_are_those_of_this_version() {
-    for (file, arguments) in
-        [("loop.schema.json", &["schema"][..]), ("test.schema.json", &["schema", "--tests"])]
-    {
+    for (file, arguments) in [
+        ("loop.schema.json", &["schema"][..]),
+        ("test.schema.json", &["schema", "--tests"]),
+        ("policy.schema.json", &["schema", "--policy"]),
+    ] {
         let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("schema").join(file);
         let schema = Project::new().run(arguments).code(0).stdout;
         if std::env::var_os("LL_UPDATE_SCHEMA").is_some() {

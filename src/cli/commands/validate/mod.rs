@@ -13,6 +13,7 @@ use crate::editor::fix::{self, FixScope, MadeRepair};
 use crate::editor::project_check::{self, CheckOptions};
 use crate::report::reading_place::Reader;
 use crate::session::end::whereabouts;
+use crate::session::prepare::binding::{self, ShownRule};
 
 mod findings_text;
 mod found;
@@ -122,6 +123,12 @@ pub(in crate::cli) fn validate(
     }
     for unread in &reports.unread {
         output.failure(&unread.error);
+    }
+    // Others read the standard output of these formats.
+    // A policy that cannot be read is among what is not read.
+    let in_force = binding::here(session).map(|policy| binding::shown(&policy)).unwrap_or_default();
+    for ShownRule { rule, value, place } in in_force {
+        session.talk.note(&format!("policy in force: {rule}: {value} ({place})"));
     }
     Ok(if reports.are_valid() { 0 } else { exit::INVALID })
 }

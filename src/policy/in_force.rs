@@ -1,0 +1,399 @@
+//! The policy in force: all documents that bind a run. Each question is asked of each of them, so that what several allow is
+//! what all of them do.
+
+use crate::base::sandbox::{HostPattern, SandboxRules};
+use crate::base::text::{listed, listed_in_part, one_line, plural};
+use crate::definition::schema::AtMost;
+use crate::policy::policy_document::{PolicyDocument, UnreadablePolicy};
+use crate::policy::policy_rules::{CapUsd, DeliveryMode, NamePattern, RunCapRules};
+use crate::policy::refusal::Refusal;
+use crate::policy::sandbox_floor::{self, SandboxFloor};
+
+/// All documents that bind a run; none binds nothing.
+#[derive(Clone, Debug, Default)]
+pub struct Policy {
+    documents: Vec<PolicyDocument>,
+}
+
+/// What a run may take at most.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct RunCaps {
+    /// US dollars.
+    pub cost_usd: Option<f64>,
+    /// Tokens, in and out.
+    pub tokens: Option<u32>,
+    /// Calls.
+    pub calls: Option<u32>,
+}
+
+/// Where a notice goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NoticeAddress<'a> {
+    /// The name of the host.
+    pub host: &'a str,
+    /// The port.
+    pub port: u16,
+}
+
+/// An option that opens what is closed otherwise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Switch {
+    /// `--allow-untrusted`.
+    AllowUntrusted,
+    /// `--pass-token`.
+    PassToken,
+}
+
+impl Policy {
+    /// Adds a document. One that is there already changes nothing.
+    pub fn add(&mut self, document: PolicyDocument) {
+        let is_same =
+            |known: &PolicyDocument| (known.origin(), known.text()) == (document.origin(), document.text());
+        if !self.documents.iter().any(is_same) {
+            self.documents.push(document);
+        }
+    }
+
+    /// Adds what a run has on record, as pairs of origins and texts.
+    ///
+    /// # Errors
+    /// One of them cannot be read by this version.
+    pub fn add_recorded<'r>(
+        &mut self,
+        recorded: impl IntoIterator<Item = (&'r str, &'r str)>,
+    ) -> Result<(), UnreadablePolicy> {
+        for (origin, text) in recorded {
+            self.add(PolicyDocument::read(origin, text)?);
+        }
+        Ok(())
+    }
+
+    /// Returns the documents.
+    pub fn documents(&self) -> &[PolicyDocument] {
+        &self.documents
+    }
+
+    /// Tells whether nothing binds.
+    pub fn is_empty(&self) -> bool {
+        self.documents.is_empty()
+    }
+
+    /// Says whether the CLI of an agent may be asked.
+    ///
+    /// # Errors
+    /// A document does not allow it.
+    pub fn host(&self, name: &str) -> Result<(), Refusal> {
+        let listed = |document: &'_ PolicyDocument| document.rules().hosts.clone();
+        self.listed("hosts", &format!("the host `{name}`"), name, listed)
+    }
+
+    /// Says whether a model may be asked; without a name, the host would choose one.
+    ///
+    /// # Errors
+    /// A document does not allow it.
+    pub fn model(&self, name: Option<&str>) -> Result<(), Refusal> {
+        let Some(name) = name else {
+            return self.each(|document| match &document.rules().models {
+                Some(allowed) => {
+                    let what = "a prompt that names no model".to_owned();
+                    Err(refusal(document, "models", what, allowing(allowed)))
+                }
+                None => Ok(()),
+            });
+        };
+        let listed = |document: &'_ PolicyDocument| document.rules().models.clone();
+        self.listed("models", &format!("the model `{name}`"), name, listed)
+    }
+
+    /// Says whether loops of another repository may be added and run: `owner/name`.
+    ///
+    /// # Errors
+    /// A document does not allow it.
+    pub fn source(&self, repository: &str) -> Result<(), Refusal> {
+        // Servers do not tell cases apart.
+        let name = repository.to_ascii_lowercase();
+        let listed = |document: &'_ PolicyDocument| {
+            let lower = |pattern: &NamePattern| NamePattern::parse(&pattern.word().to_ascii_lowercase());
+            Some(document.rules().sources.as_ref()?.iter().filter_map(lower).collect())
+        };
+        self.listed("sources", &format!("loops of `{repository}`"), &name, listed)
+    }
+
+    /// Says whether an address may be notified; none stands for a command.
+    ///
+    /// # Errors
+    /// A document does not allow it.
+    pub fn notify(&self, address: Option<&NoticeAddress<'_>>) -> Result<(), Refusal> {
+        self.each(|document| {
+            let Some(allowed) = &document.rules().notify else { return Ok(()) };
+            let is_allowed =
+                address.is_some_and(|to| allowed.iter().any(|host| host.allows(to.host, to.port)));
+            if is_allowed {
+                return Ok(());
+            }
+            let what = match address {
+                Some(to) => format!("`notify` to `{}`", to.host),
+                None => "`notify` by a command, or to what is no `https://` address".to_owned(),
+            };
+            let allows = match allowed.as_slice() {
+                [] => "allows none".to_owned(),
+                hosts => format!("allows {}", listed_in_part(hosts.iter().map(HostPattern::word))),
+            };
+            Err(refusal(document, "notify", what, allows))
+        })
+    }
+
+    /// Says whether a fix may be delivered in a way.
+    ///
+    /// # Errors
+    /// A document does not allow it.
+    pub fn deliver(&self, mode: DeliveryMode) -> Result<(), Refusal> {
+        self.each(|document| match &document.rules().deliver {
+            Some(allowed) if !allowed.contains(&mode) => {
+                let allows = match allowed.as_slice() {
+                    [] => "allows none".to_owned(),
+                    modes => format!("allows {}", listed(modes.iter().map(|mode| mode.word()), "and")),
+                };
+                Err(refusal(document, "deliver", format!("`--to {}`", mode.word()), allows))
+            }
+            Some(_) | None => Ok(()),
+        })
+    }
+
+    /// Says whether so many people who approved a run are enough for its fix to be delivered.
+    ///
+    /// # Errors
+    /// A document asks for more.
+    pub fn approvals(&self, given: u32) -> Result<(), Refusal> {
+        self.each(|document| match document.rules().approvals.map(AtMost::get) {
+            Some(needed) if given < needed => {
+                let what = format!("delivering a run with {}", plural(given, "approval"));
+                Err(refusal(document, "approvals", what, format!("asks for {needed}")))
+            }
+            Some(_) | None => Ok(()),
+        })
+    }
+
+    /// Says whether a switch may be given: `allow_untrusted`, `pass_token`.
+    ///
+    /// # Errors
+    /// A document does not allow it.
+    pub fn switch(&self, switch: Switch) -> Result<(), Refusal> {
+        self.each(|document| {
+            let (rule, option, said) = match switch {
+                Switch::AllowUntrusted => {
+                    ("allow_untrusted", "--allow-untrusted", document.rules().allow_untrusted)
+                }
+                Switch::PassToken => ("pass_token", "--pass-token", document.rules().pass_token),
+            };
+            if said != Some(false) {
+                return Ok(());
+            }
+            Err(refusal(document, rule, format!("`{option}`"), "says no".to_owned()))
+        })
+    }
+
+    /// Says whether a version of this program may be used.
+    ///
+    /// # Errors
+    /// A document does not allow it.
+    pub fn version(&self, version: &str) -> Result<(), Refusal> {
+        self.each(|document| match &document.rules().versions {
+            Some(range) if !range.allows(version) => {
+                let allows = format!("allows {}", one_line(range.word(), 80));
+                Err(refusal(document, "versions", format!("ll-loop {version}"), allows))
+            }
+            Some(_) | None => Ok(()),
+        })
+    }
+
+    /// Returns the refusal of a key that is not with the broker, if a document asks for that.
+    pub fn broker_refusal(&self, what: &str) -> Option<Refusal> {
+        let document = self.documents.iter().find(|document| document.rules().broker.is_some())?;
+        Some(refusal(document, "broker", what.to_owned(), "asks for the broker".to_owned()))
+    }
+
+    /// Says whether a loop may ask for this sandbox.
+    ///
+    /// # Errors
+    /// It is less strict than a document.
+    pub fn sandbox(&self, said: &SandboxRules, place: &str) -> Result<(), Refusal> {
+        self.each(|document| {
+            let Some(rule) = &document.rules().sandbox else { return Ok(()) };
+            let Some((what, allows)) = sandbox_floor::looser(said, &rule.0) else { return Ok(()) };
+            Err(refusal(document, "sandbox", format!("`{what}` of {place}"), allows))
+        })
+    }
+
+    /// Returns how far actions are confined where a loop says nothing.
+    pub fn sandbox_floor(&self) -> Option<SandboxFloor> {
+        let of = |document: &PolicyDocument| Some(SandboxFloor::of(&document.rules().sandbox.as_ref()?.0));
+        self.documents.iter().filter_map(of).reduce(SandboxFloor::and)
+    }
+
+    /// Returns the refusal of something that goes against the sandbox of the policy, if it asks for one.
+    pub fn sandbox_refusal(&self, what: &str) -> Option<Refusal> {
+        let document = self.documents.iter().find(|document| document.rules().sandbox.is_some())?;
+        let floor = document.rules().sandbox.as_ref().map(|rule| SandboxFloor::of(&rule.0))?;
+        Some(refusal(document, "sandbox", what.to_owned(), format!("asks for `{}`", floor.mode.word())))
+    }
+
+    /// Returns what a run may take: the least of all documents.
+    pub fn run_caps(&self) -> RunCaps {
+        let rules = self.documents.iter().filter_map(run_caps);
+        rules.fold(RunCaps::default(), |caps, rules| RunCaps {
+            cost_usd: least(caps.cost_usd, rules.cost_usd.map(CapUsd::get)),
+            tokens: least(caps.tokens, rules.tokens.map(AtMost::get)),
+            calls: least(caps.calls, rules.calls.map(AtMost::get)),
+        })
+    }
+
+    /// Returns the refusal of something that would take a cap on cost its meaning, if there is such a cap.
+    pub fn cost_refusal(&self, what: &str) -> Option<Refusal> {
+        let is_capped =
+            |document: &&PolicyDocument| run_caps(document).is_some_and(|caps| caps.cost_usd.is_some());
+        let document = self.documents.iter().find(is_capped)?;
+        let allows = "counts what models are known to cost";
+        Some(refusal(document, "caps.run.cost_usd", what.to_owned(), allows.to_owned()))
+    }
+
+    /// Asks every document; the first that refuses is heard.
+    fn each(&self, ask: impl FnMut(&PolicyDocument) -> Result<(), Refusal>) -> Result<(), Refusal> {
+        self.documents.iter().try_for_each(ask)
+    }
+
+    /// Asks every document that lists what is allowed.
+    fn listed(
+        &self,
+        rule: &'static str,
+        what: &str,
+        name: &str,
+        of: impl Fn(&PolicyDocument) -> Option<Vec<NamePattern>>,
+    ) -> Result<(), Refusal> {
+        self.each(|document| match of(document) {
+            Some(allowed) if !allowed.iter().any(|pattern| pattern.allows(name)) => {
+                Err(refusal(document, rule, what.to_owned(), allowing(&allowed)))
+            }
+            Some(_) | None => Ok(()),
+        })
+    }
+}
+
+fn run_caps(document: &PolicyDocument) -> Option<&RunCapRules> {
+    document.rules().caps.as_ref()?.run.as_ref()
+}
+
+fn least<T: PartialOrd + Copy>(one: Option<T>, other: Option<T>) -> Option<T> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(if other < one { other } else { one }),
+        (one, other) => one.or(other),
+    }
+}
+
+/// Says what a list allows.
+fn allowing(allowed: &[NamePattern]) -> String {
+    if allowed.is_empty() {
+        return "allows none".to_owned();
+    }
+    format!("allows {}", listed_in_part(allowed.iter().map(NamePattern::word)))
+}
+
+fn refusal(document: &PolicyDocument, rule: &'static str, what: String, allows: String) -> Refusal {
+    Refusal { what, rule, place: document.place(rule), allows }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::base::sandbox::SandboxMode;
+
+    const ALL: &[&str] = &[
+        "hosts: [claude, codex]",
+        "hosts: ['c*']",
+        "hosts: []",
+        "models: [opus, 'claude-*']\nversions: '>=1, <3'",
+        "models: [haiku]",
+        "sandbox: workspace",
+        "sandbox: {mode: strict, net: [example.com], write: [/a]}",
+        "sandbox: {of: everything, net: ['*.example.com', example.com], write: [/a/b, /c]}",
+        "caps: {run: {cost_usd: 5, tokens: 100}}",
+        "caps: {run: {cost_usd: 2.5, calls: 3}}\nbroker: required",
+        "deliver: [pr, patch]\napprovals: 2",
+        "deliver: [patch, branch]\napprovals: 1\npass_token: true",
+        "allow_untrusted: false\npass_token: false",
+        "sources: ['octo/*']\nnotify: [example.com]\nversions: '<2'",
+        "sources: [octo/loops, other/loops]\nnotify: ['*.example.com', example.com]",
+    ];
+
+    fn of(which: &[usize]) -> Policy {
+        let mut policy = Policy::default();
+        for index in which {
+            policy.add(PolicyDocument::read(&format!("P{index}"), ALL[index % ALL.len()]).unwrap());
+        }
+        policy
+    }
+
+    /// Everything that can be asked, and whether it is allowed.
+    fn answers(policy: &Policy) -> Vec<bool> {
+        let mut all: Vec<bool> =
+            ["claude", "codex", "cursor", "gemini"].iter().map(|host| policy.host(host).is_ok()).collect();
+        all.extend(
+            [Some("opus"), Some("haiku"), Some("claude-x"), None]
+                .iter()
+                .map(|model| policy.model(*model).is_ok()),
+        );
+        for mode in [SandboxMode::Off, SandboxMode::ReadOnly, SandboxMode::Workspace, SandboxMode::Strict] {
+            for write in [vec![], vec!["/a/b".to_owned()], vec!["/c".to_owned()]] {
+                all.push(policy.sandbox(&SandboxRules { write, ..SandboxRules::of(mode) }, "x").is_ok());
+            }
+        }
+        all.extend(
+            [DeliveryMode::Pr, DeliveryMode::Patch, DeliveryMode::Branch]
+                .iter()
+                .map(|mode| policy.deliver(*mode).is_ok()),
+        );
+        all.extend((0..4).map(|given| policy.approvals(given).is_ok()));
+        all.extend(
+            [Switch::AllowUntrusted, Switch::PassToken].iter().map(|switch| policy.switch(*switch).is_ok()),
+        );
+        all.extend(
+            ["octo/loops", "Octo/x", "other/loops"].iter().map(|source| policy.source(source).is_ok()),
+        );
+        let address = |host| NoticeAddress { host, port: 443 };
+        all.extend(
+            ["example.com", "a.example.com"].iter().map(|host| policy.notify(Some(&address(host))).is_ok()),
+        );
+        all.extend(["1.0.0", "2.1.0", "3.0.0"].iter().map(|version| policy.version(version).is_ok()));
+        let caps = policy.run_caps();
+        all.extend((0..8).map(|dollars| caps.cost_usd.is_none_or(|cap| f64::from(dollars) <= cap)));
+        all.extend((0..200).step_by(50).map(|tokens| caps.tokens.is_none_or(|cap| tokens <= cap)));
+        all.extend((0..5).map(|calls| caps.calls.is_none_or(|cap| calls <= cap)));
+        all.push(policy.broker_refusal("x").is_none());
+        let floor = policy.sandbox_floor();
+        all.push(floor.is_none());
+        all.push(floor.is_none_or(|floor| floor.mode != SandboxMode::Strict));
+        all.push(floor.is_none_or(|floor| !floor.of_everything));
+        all
+    }
+
+    proptest! {
+        #[test]
+        fn several_allow_what_each_of_them_does(
+            one in prop::collection::vec(0..ALL.len(), 0..4), other in prop::collection::vec(0..ALL.len(), 0..4),
+            third in prop::collection::vec(0..ALL.len(), 0..3),
+        ) {
+            let both = |one: &[usize], other: &[usize]| of(&[one, other].concat());
+            let together = answers(&both(&one, &other));
+            let expected: Vec<bool> = answers(&of(&one)).iter().zip(answers(&of(&other))).map(|(one, other)| *one && other).collect();
+            // So it is never looser than either, and it is idempotent, commutative and associative.
+            prop_assert_eq!(&together, &expected);
+            prop_assert_eq!(&together, &answers(&both(&other, &one)));
+            prop_assert_eq!(answers(&of(&one)), answers(&both(&one, &one)));
+            let left = both(&[one.clone(), other.clone()].concat(), &third);
+            let right = both(&one, &[other, third].concat());
+            prop_assert_eq!(answers(&left), answers(&right));
+        }
+    }
+}
