@@ -5,8 +5,8 @@ use crate::base::sandbox::{HostPattern, SandboxRules};
 use crate::base::text::{listed, listed_in_part, one_line, plural};
 use crate::definition::schema::AtMost;
 use crate::policy::policy_document::{PolicyDocument, UnreadablePolicy};
+use crate::policy::policy_refusal::PolicyRefusal;
 use crate::policy::policy_rules::{CapUsd, DeliveryMode, NamePattern, RunCapRules};
-use crate::policy::refusal::Refusal;
 use crate::policy::sandbox_floor::{self, SandboxFloor};
 
 /// All documents that bind a run; none binds nothing.
@@ -82,7 +82,7 @@ impl Policy {
     ///
     /// # Errors
     /// A document does not allow it.
-    pub fn host(&self, name: &str) -> Result<(), Refusal> {
+    pub fn host(&self, name: &str) -> Result<(), PolicyRefusal> {
         let listed = |document: &'_ PolicyDocument| document.rules().hosts.clone();
         self.listed("hosts", &format!("the host `{name}`"), name, listed)
     }
@@ -91,7 +91,7 @@ impl Policy {
     ///
     /// # Errors
     /// A document does not allow it.
-    pub fn model(&self, name: Option<&str>) -> Result<(), Refusal> {
+    pub fn model(&self, name: Option<&str>) -> Result<(), PolicyRefusal> {
         let Some(name) = name else {
             return self.each(|document| match &document.rules().models {
                 Some(allowed) => {
@@ -109,7 +109,7 @@ impl Policy {
     ///
     /// # Errors
     /// A document does not allow it.
-    pub fn source(&self, repository: &str) -> Result<(), Refusal> {
+    pub fn source(&self, repository: &str) -> Result<(), PolicyRefusal> {
         // Servers do not tell cases apart.
         let name = repository.to_ascii_lowercase();
         let listed = |document: &'_ PolicyDocument| {
@@ -123,7 +123,7 @@ impl Policy {
     ///
     /// # Errors
     /// A document does not allow it.
-    pub fn notify(&self, address: Option<&NoticeAddress<'_>>) -> Result<(), Refusal> {
+    pub fn notify(&self, address: Option<&NoticeAddress<'_>>) -> Result<(), PolicyRefusal> {
         self.each(|document| {
             let Some(allowed) = &document.rules().notify else { return Ok(()) };
             let is_allowed =
@@ -147,7 +147,7 @@ impl Policy {
     ///
     /// # Errors
     /// A document does not allow it.
-    pub fn deliver(&self, mode: DeliveryMode) -> Result<(), Refusal> {
+    pub fn deliver(&self, mode: DeliveryMode) -> Result<(), PolicyRefusal> {
         self.each(|document| match &document.rules().deliver {
             Some(allowed) if !allowed.contains(&mode) => {
                 let allows = match allowed.as_slice() {
@@ -164,7 +164,7 @@ impl Policy {
     ///
     /// # Errors
     /// A document asks for more.
-    pub fn approvals(&self, given: u32) -> Result<(), Refusal> {
+    pub fn approvals(&self, given: u32) -> Result<(), PolicyRefusal> {
         self.each(|document| match document.rules().approvals.map(AtMost::get) {
             Some(needed) if given < needed => {
                 let what = format!("delivering a run with {}", plural(given, "approval"));
@@ -178,7 +178,7 @@ impl Policy {
     ///
     /// # Errors
     /// A document does not allow it.
-    pub fn switch(&self, switch: Switch) -> Result<(), Refusal> {
+    pub fn switch(&self, switch: Switch) -> Result<(), PolicyRefusal> {
         self.each(|document| {
             let (rule, option, said) = match switch {
                 Switch::AllowUntrusted => {
@@ -197,7 +197,7 @@ impl Policy {
     ///
     /// # Errors
     /// A document does not allow it.
-    pub fn version(&self, version: &str) -> Result<(), Refusal> {
+    pub fn version(&self, version: &str) -> Result<(), PolicyRefusal> {
         self.each(|document| match &document.rules().versions {
             Some(range) if !range.allows(version) => {
                 let allows = format!("allows {}", one_line(range.word(), 80));
@@ -208,7 +208,7 @@ impl Policy {
     }
 
     /// Returns the refusal of a key that is not with the broker, if a document asks for that.
-    pub fn broker_refusal(&self, what: &str) -> Option<Refusal> {
+    pub fn broker_refusal(&self, what: &str) -> Option<PolicyRefusal> {
         let document = self.documents.iter().find(|document| document.rules().broker.is_some())?;
         Some(refusal(document, "broker", what.to_owned(), "asks for the broker".to_owned()))
     }
@@ -217,7 +217,7 @@ impl Policy {
     ///
     /// # Errors
     /// It is less strict than a document.
-    pub fn sandbox(&self, said: &SandboxRules, place: &str) -> Result<(), Refusal> {
+    pub fn sandbox(&self, said: &SandboxRules, place: &str) -> Result<(), PolicyRefusal> {
         self.each(|document| {
             let Some(rule) = &document.rules().sandbox else { return Ok(()) };
             let Some((what, allows)) = sandbox_floor::looser(said, &rule.0) else { return Ok(()) };
@@ -232,7 +232,7 @@ impl Policy {
     }
 
     /// Returns the refusal of something that goes against the sandbox of the policy, if it asks for one.
-    pub fn sandbox_refusal(&self, what: &str) -> Option<Refusal> {
+    pub fn sandbox_refusal(&self, what: &str) -> Option<PolicyRefusal> {
         let document = self.documents.iter().find(|document| document.rules().sandbox.is_some())?;
         let floor = document.rules().sandbox.as_ref().map(|rule| SandboxFloor::of(&rule.0))?;
         Some(refusal(document, "sandbox", what.to_owned(), format!("asks for `{}`", floor.mode.word())))
@@ -249,7 +249,7 @@ impl Policy {
     }
 
     /// Returns the refusal of something that would take a cap on cost its meaning, if there is such a cap.
-    pub fn cost_refusal(&self, what: &str) -> Option<Refusal> {
+    pub fn cost_refusal(&self, what: &str) -> Option<PolicyRefusal> {
         let is_capped =
             |document: &&PolicyDocument| run_caps(document).is_some_and(|caps| caps.cost_usd.is_some());
         let document = self.documents.iter().find(is_capped)?;
@@ -258,7 +258,10 @@ impl Policy {
     }
 
     /// Asks every document; the first that refuses is heard.
-    fn each(&self, ask: impl FnMut(&PolicyDocument) -> Result<(), Refusal>) -> Result<(), Refusal> {
+    fn each(
+        &self,
+        ask: impl FnMut(&PolicyDocument) -> Result<(), PolicyRefusal>,
+    ) -> Result<(), PolicyRefusal> {
         self.documents.iter().try_for_each(ask)
     }
 
@@ -269,7 +272,7 @@ impl Policy {
         what: &str,
         name: &str,
         of: impl Fn(&PolicyDocument) -> Option<Vec<NamePattern>>,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), PolicyRefusal> {
         self.each(|document| match of(document) {
             Some(allowed) if !allowed.iter().any(|pattern| pattern.allows(name)) => {
                 Err(refusal(document, rule, what.to_owned(), allowing(&allowed)))
@@ -298,8 +301,8 @@ fn allowing(allowed: &[NamePattern]) -> String {
     format!("allows {}", listed_in_part(allowed.iter().map(NamePattern::word)))
 }
 
-fn refusal(document: &PolicyDocument, rule: &'static str, what: String, allows: String) -> Refusal {
-    Refusal { what, rule, place: document.place(rule), allows }
+fn refusal(document: &PolicyDocument, rule: &'static str, what: String, allows: String) -> PolicyRefusal {
+    PolicyRefusal { what, rule, place: document.place(rule), allows }
 }
 
 #[cfg(test)]

@@ -7,17 +7,17 @@
 
 pub mod in_force;
 pub mod policy_document;
+pub mod policy_refusal;
 pub mod policy_rules;
 pub mod policy_source;
 pub mod process_record;
-pub mod refusal;
 pub mod sandbox_floor;
 pub mod version_range;
 
 pub use in_force::{NoticeAddress, Policy, Switch};
 pub use policy_document::{PolicyDocument, UnreadablePolicy};
+pub use policy_refusal::PolicyRefusal;
 pub use policy_rules::DeliveryMode;
-pub use refusal::Refusal;
 pub use sandbox_floor::SandboxFloor;
 
 use crate::definition::json_schema::published;

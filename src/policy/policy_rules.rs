@@ -107,7 +107,7 @@ choice! {
 
 choice! {
     /// Which actions are confined.
-    pub enum ConfinedActions {
+    pub enum LeastConfined {
         /// Prompts, and what runs after one, in every run that may ask an agent.
         Agents = "agents",
         /// All of every run.
@@ -121,7 +121,7 @@ record! {
         /// How far.
         mode: SandboxLeast = SandboxLeast::Workspace,
         /// Which actions.
-        of: ConfinedActions = ConfinedActions::Agents,
+        of: LeastConfined = LeastConfined::Agents,
         /// What a loop may let them reach: `none`, or the names of hosts. Without it, any names in `workspace` and nothing in
         /// `strict`.
         net: Option<SandboxNet>,
@@ -142,7 +142,7 @@ impl Decode for SandboxRule {
             return SandboxRuleKeys::decode(node, path, out).map(Self);
         }
         let mode = SandboxLeast::decode(node, path, out)?;
-        let (of, net, write, forward) = (ConfinedActions::Agents, None, Vec::new(), Vec::new());
+        let (of, net, write, forward) = (LeastConfined::Agents, None, Vec::new(), Vec::new());
         Some(Self(SandboxRuleKeys { mode, of, net, write, forward }))
     }
 

@@ -2,7 +2,7 @@
 
 use crate::base::sandbox::{HostPattern, SandboxEngine, SandboxMode, SandboxNet, SandboxRules};
 use crate::base::text::listed;
-use crate::policy::policy_rules::{ConfinedActions, SandboxLeast, SandboxRuleKeys};
+use crate::policy::policy_rules::{LeastConfined, SandboxLeast, SandboxRuleKeys};
 
 /// How far actions are confined where a loop says nothing, and by which of several documents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,7 +20,7 @@ impl SandboxFloor {
             SandboxLeast::Workspace => SandboxMode::Workspace,
             SandboxLeast::Strict => SandboxMode::Strict,
         };
-        Self { mode, of_everything: keys.of == ConfinedActions::Everything }
+        Self { mode, of_everything: keys.of == LeastConfined::Everything }
     }
 
     /// Returns what keeps to both.

@@ -14,13 +14,13 @@ type Numbers = [u64; 3];
 /// Comparisons with versions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VersionRange {
-    all: Vec<(Comparison, Numbers)>,
+    all: Vec<(VersionComparison, Numbers)>,
     written: String,
 }
 
 /// How a version is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Comparison {
+enum VersionComparison {
     AtLeast,
     AtMost,
     Above,
@@ -29,12 +29,12 @@ enum Comparison {
 }
 
 /// The signs of comparisons, the longer ones first.
-const SIGNS: [(&str, Comparison); 5] = [
-    (">=", Comparison::AtLeast),
-    ("<=", Comparison::AtMost),
-    (">", Comparison::Above),
-    ("<", Comparison::Below),
-    ("=", Comparison::Equal),
+const SIGNS: [(&str, VersionComparison); 5] = [
+    (">=", VersionComparison::AtLeast),
+    ("<=", VersionComparison::AtMost),
+    (">", VersionComparison::Above),
+    ("<", VersionComparison::Below),
+    ("=", VersionComparison::Equal),
 ];
 
 impl VersionRange {
@@ -50,11 +50,11 @@ impl VersionRange {
         let numbers = version.split(['-', '+']).next().and_then(numbers);
         numbers.is_some_and(|version| {
             self.all.iter().all(|(comparison, bound)| match comparison {
-                Comparison::AtLeast => version >= *bound,
-                Comparison::AtMost => version <= *bound,
-                Comparison::Above => version > *bound,
-                Comparison::Below => version < *bound,
-                Comparison::Equal => version == *bound,
+                VersionComparison::AtLeast => version >= *bound,
+                VersionComparison::AtMost => version <= *bound,
+                VersionComparison::Above => version > *bound,
+                VersionComparison::Below => version < *bound,
+                VersionComparison::Equal => version == *bound,
             })
         })
     }
@@ -65,7 +65,7 @@ impl VersionRange {
     }
 }
 
-fn comparison(text: &str) -> Option<(Comparison, Numbers)> {
+fn comparison(text: &str) -> Option<(VersionComparison, Numbers)> {
     let (sign, comparison) = SIGNS.iter().find(|(sign, _)| text.starts_with(sign))?;
     Some((*comparison, numbers(text[sign.len()..].trim())?))
 }

@@ -18,7 +18,8 @@ use crate::machine::{Action, Budget, Machine, NotifyRule, NotifyTarget, Step};
 use crate::policy::process_record::{self, KeptRecord, RecordedDocument};
 use crate::policy::sandbox_floor::reaches;
 use crate::policy::{
-    NoticeAddress, Policy, PolicyDocument, Refusal, SandboxFloor, Switch, UnreadablePolicy, policy_source,
+    NoticeAddress, Policy, PolicyDocument, PolicyRefusal, SandboxFloor, Switch, UnreadablePolicy,
+    policy_source,
 };
 use crate::run::sandbox_setup::SandboxDefault;
 use crate::session::prepare::prepared::Prepared;
@@ -125,7 +126,7 @@ pub(crate) fn records(policy: &Policy) -> Vec<PolicyRecord> {
 }
 
 /// Returns the error of a run that a policy refuses.
-pub(crate) fn refused(refusal: &Refusal) -> Error {
+pub(crate) fn refused(refusal: &PolicyRefusal) -> Error {
     Error::refused(refusal.to_string()).with_hint(refusal.help())
 }
 
@@ -141,7 +142,7 @@ fn unreadable(why: &UnreadablePolicy) -> Error {
 ///
 /// # Errors
 /// A document does not allow it.
-pub(crate) fn check_machine(policy: &Policy, machine: &Machine) -> Result<(), Refusal> {
+pub(crate) fn check_machine(policy: &Policy, machine: &Machine) -> Result<(), PolicyRefusal> {
     violations(policy, machine).into_iter().next().map_or(Ok(()), |(_, refusal)| Err(refusal))
 }
 
@@ -171,12 +172,12 @@ pub(crate) fn check_options(
     asked
         .chain(of_option)
         .chain(of_loop)
-        .collect::<Result<(), Refusal>>()
+        .collect::<Result<(), PolicyRefusal>>()
         .map_err(|refusal| refused(&refusal))
 }
 
 /// Says whether an address may be notified.
-fn notified(policy: &Policy, address: &str) -> Result<(), Refusal> {
+fn notified(policy: &Policy, address: &str) -> Result<(), PolicyRefusal> {
     let parsed = address.parse::<http::Uri>().ok().filter(|parsed| parsed.scheme_str() == Some("https"));
     let to = parsed.as_ref().and_then(|parsed| {
         let has_user = parsed.authority()?.as_str().contains('@');
@@ -205,14 +206,14 @@ pub(crate) fn check_models(prepared: &mut Prepared, llm: Llm, overrides: &Overri
     let unnamed = open.any(|(_, step)| is_unnamed(step)).then(|| policy.model(None));
     let named =
         [&overrides.model, &overrides.llm_model].into_iter().flatten().map(|name| policy.model(Some(name)));
-    named.chain(unnamed).collect::<Result<(), Refusal>>().map_err(|refusal| refused(&refusal))
+    named.chain(unnamed).collect::<Result<(), PolicyRefusal>>().map_err(|refusal| refused(&refusal))
 }
 
 /// Looks whether the files of a loop come from repositories that are allowed.
 ///
 /// # Errors
 /// A document does not allow one.
-pub(crate) fn check_source(policy: &Policy, file: &Path) -> Result<(), Refusal> {
+pub(crate) fn check_source(policy: &Policy, file: &Path) -> Result<(), PolicyRefusal> {
     let parts: Vec<&str> = file.iter().filter_map(|part| part.to_str()).collect();
     let copied = parts.windows(4).find_map(|window| match window {
         [DIRECTORY, VENDOR, owner, name] => Some(format!("{owner}/{name}")),
@@ -232,7 +233,7 @@ pub(crate) fn findings(policy: &Policy, machine: &Machine) -> Diagnostics {
 }
 
 /// Returns what a loop says of itself that is not allowed, and where it does.
-fn violations(policy: &Policy, machine: &Machine) -> Vec<(DocPath, Refusal)> {
+fn violations(policy: &Policy, machine: &Machine) -> Vec<(DocPath, PolicyRefusal)> {
     if policy.is_empty() {
         return Vec::new();
     }

@@ -85,7 +85,7 @@ const ROOMS: &[Room] = &[
             "in_force.rs",
             "policy_document.rs",
             "policy_rules.rs",
-            "refusal.rs",
+            "policy_refusal.rs",
             "sandbox_floor.rs",
             "version_range.rs",
         ],

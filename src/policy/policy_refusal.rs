@@ -3,7 +3,7 @@
 /// A refusal by a rule of a policy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the policy forbids {what}: `{rule}` ({place}) {allows}")]
-pub struct Refusal {
+pub struct PolicyRefusal {
     /// What is refused.
     pub what: String,
     /// The rule, such as `caps.run`.
@@ -14,7 +14,7 @@ pub struct Refusal {
     pub allows: String,
 }
 
-impl Refusal {
+impl PolicyRefusal {
     /// Says whom to ask: the repository cannot lift it.
     pub fn help(&self) -> String {
         format!("a repository cannot change that; whoever keeps {} can", self.keeper())
