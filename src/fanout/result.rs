@@ -46,6 +46,7 @@ use crate::report::formats::junit;
 use crate::report::reading_place::RunDownload;
 use crate::report::{self, html};
 use crate::session::end::bundler::{Bundler, file_name};
+use crate::session::end::notify::tell_of_merge;
 use crate::session::end::publication::{Publication, ReportedEnd, Stage, publisher};
 use crate::session::read::page_detail;
 
@@ -313,9 +314,12 @@ impl MergeResult<'_> {
         publication.has_pages_of(pages);
         let artifact = publication.artifact_name().to_owned();
         publication.begin(&run, name.as_str(), Stage::Over, session);
-        publication.tell(ReportedEnd::Journaled { files: &files, unwritten: None }, session);
+        let published = publication.tell(ReportedEnd::Journaled { files: &files, unwritten: None }, session);
         self.write_rest(&directory, &files, session);
-        self.tell(options, &directory, &artifact, session)
+        let code = self.tell(options, &directory, &artifact, session);
+        // After everything else: it takes time and decides nothing.
+        tell_of_merge(published, &run, &files, session);
+        code
     }
 
     /// Writes what happened as the journal of a run.

@@ -1,13 +1,14 @@
 //! What others are told when the outcome of a loop on a branch changes: whether it is news, and the document in the shape that
 //! its receiver reads.
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::base::text::one_line;
 use crate::definition::schema::NotifyShape;
 
 /// How a loop stands on a branch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum BranchOutcome {
     /// It succeeds.
     Green,
@@ -59,7 +60,7 @@ pub fn shape_for(host: &str) -> NotifyShape {
 }
 
 /// What is told.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Notice {
     /// The loop, and its key where it has one.
     pub loop_name: String,

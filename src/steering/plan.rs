@@ -241,7 +241,7 @@ impl Desk<'_> {
     /// Tells whether a run ran the code of the repository itself, and no fork's.
     fn is_of_own_code(&self, run: &WorkflowRun) -> Result<bool, ApiError> {
         let JobServer { api, repository, .. } = self.server;
-        Ok(code_origin::of_run(api, repository, None, run)? == CodeOrigin::Own)
+        Ok(code_origin::of_run(api, repository, None, run, Some(&self.found.pull))? == CodeOrigin::Own)
     }
 
     fn require_own_code(&self, run: &WorkflowRun, number: u64) -> Result<(), NotDone> {

@@ -158,7 +158,7 @@ impl Round<'_> {
         }
         let number = run.names.run;
         let of = workflow_run::get(api, repository, number)?;
-        let is_own = code_origin::of_run(api, repository, None, &of)? == CodeOrigin::Own;
+        let is_own = code_origin::of_run(api, repository, None, &of, None)? == CodeOrigin::Own;
         let Some(workflow) = of.workflow().filter(|_| is_own) else {
             self.say(head, run, "waits: its workflow is none of this repository's own code");
             return Ok(());

@@ -4,6 +4,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::api::{Api, ApiError};
+use super::code_origin::is_pushed_for_review;
 use super::contents::decoded;
 use super::graphql::Document;
 use super::repository::RepositoryName;
@@ -152,7 +153,7 @@ pub fn find(api: &Api, repository: &RepositoryName, id: u64) -> Result<FoundAnsw
         is_open: pull.state == "open",
         // A pull request whose repository is gone counts as a fork's, since nobody can say that it
         // was not.
-        is_of_fork: !is_own(&pull.head),
+        is_of_fork: !is_own(&pull.head) || is_pushed_for_review(&pull.head.name),
         author: pull.user.map_or(0, |user| user.id),
         head: pull.head.sha,
     };

@@ -165,7 +165,7 @@ impl<'a> Origins<'a> {
 
     fn of_run(&self, run: u64) -> Result<CodeOrigin, ApiError> {
         let run = workflow_run::get(self.api, self.repository, run)?;
-        code_origin::of_run(self.api, self.repository, Some(self.own), &run)
+        code_origin::of_run(self.api, self.repository, Some(self.own), &run, None)
     }
 }
 

@@ -7,6 +7,7 @@ use super::api::{Api, ApiError};
 use super::repository::RepositoryName;
 use super::server::Flavour;
 use super::workflow_run::{HeadRepository, Id, WorkflowRun};
+use crate::people::ruling::PullFacts;
 
 /// Whose code it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,15 +38,14 @@ struct BranchSide {
     repo: Option<Id>,
 }
 
-impl BranchSide {
-    /// Tells whether there is no branch: on Gitea, whoever may read a repository can push to `refs/for/…` of it, and
-    /// the pull request that this makes names the repository itself as its head.
-    fn is_pushed_for_review(&self) -> bool {
-        self.name.is_empty() || self.name.starts_with("refs/")
-    }
+/// Tells by the name of the proposed branch whether there is none: on Gitea, whoever may read a repository can push to
+/// `refs/for/…` of it, and the pull request that this makes names the repository itself as its head.
+pub(super) fn is_pushed_for_review(branch: &str) -> bool {
+    branch.is_empty() || branch.starts_with("refs/")
 }
 
-/// Finds out whose code a run ran. `own` is the id of the repository, where it is known from elsewhere than the run.
+/// Finds out whose code a run ran. `own` is the id of the repository, where it is known from elsewhere than the run, and
+/// `known` a pull request that was asked about already.
 ///
 /// # Errors
 /// The server does not answer what it is asked about a pull request.
@@ -54,6 +54,7 @@ pub(crate) fn of_run(
     repository: &RepositoryName,
     own: Option<u64>,
     run: &WorkflowRun,
+    known: Option<&PullFacts>,
 ) -> Result<CodeOrigin, ApiError> {
     let of_run = run.repository.map(|of| of.id);
     let Some(own) = own.or(of_run) else { return Ok(CodeOrigin::Unknown) };
@@ -70,8 +71,11 @@ pub(crate) fn of_run(
         // Only people who may write to the repository set these off, and what they run is in it.
         (Some("push" | "schedule" | "workflow_dispatch"), _) => Ok(CodeOrigin::of(of_run.or(Some(own)), own)),
         (Some("pull_request" | "pull_request_sync"), Some(number)) => {
+            if let Some(known) = known.filter(|known| known.number == number) {
+                return Ok(if known.is_of_fork { CodeOrigin::Foreign } else { CodeOrigin::Own });
+            }
             let pull: ProposedBranch = api.get(&repository.path(&format!("/pulls/{number}")), &[])?;
-            Ok(if pull.head.is_pushed_for_review() {
+            Ok(if is_pushed_for_review(&pull.head.name) {
                 CodeOrigin::Foreign
             } else {
                 CodeOrigin::of(pull.head.repo.map(|repo| repo.id), own)
@@ -104,9 +108,9 @@ mod tests {
                 json!({"event": "push", "path": ".github/workflows/a.yml", "repository": {"id": 1}});
             run.as_object_mut().unwrap().extend(told.as_object().unwrap().clone());
             let run: WorkflowRun = serde_json::from_value(run).unwrap();
-            assert_eq!(of_run(&api, &repository, None, &run), Ok(expected), "{told}");
+            assert_eq!(of_run(&api, &repository, None, &run, None), Ok(expected), "{told}");
         }
         let nameless: WorkflowRun = serde_json::from_value(json!({"head_repository": {"id": 1}})).unwrap();
-        assert_eq!(of_run(&api, &repository, None, &nameless), Ok(CodeOrigin::Unknown));
+        assert_eq!(of_run(&api, &repository, None, &nameless, None), Ok(CodeOrigin::Unknown));
     }
 }

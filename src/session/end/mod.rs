@@ -8,7 +8,7 @@ pub mod kept_nights;
 mod kept_reuse;
 pub mod killed;
 pub mod next_run;
-mod notify;
+pub(crate) mod notify;
 pub mod publication;
 pub mod ready;
 pub mod run_guard;

@@ -4,15 +4,19 @@
 use std::path::Path;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use super::next_run::subject;
+use super::publication::Published;
+use crate::base::lookup::Lookup;
 use crate::base::run_key::RunKey;
 use crate::base::text::one_line;
 use crate::ci::github::standing_runs::{LastOutcome, StandingRuns};
 use crate::ci::job_page;
 use crate::ci::strangers::why_nobody_is_asked;
-use crate::context::Session;
 use crate::context::audience::Audience;
 use crate::context::options::RunOptions;
+use crate::context::{Session, key};
 use crate::engine::outcome::Outcome;
 use crate::evaluate::observation::Stop;
 use crate::forge::github::api::ApiError;
@@ -20,6 +24,7 @@ use crate::forge::github::other_run::ancestors;
 use crate::forge::github::workflow_event::WorkflowEvent;
 use crate::forge::github::workflow_job::WorkflowJob;
 use crate::forge::webhook::{self, WebhookFault};
+use crate::journal::files::RunFiles;
 use crate::machine::{NotifyRule, NotifyShape, NotifyTarget};
 use crate::people::notice::{BranchOutcome, Notice, shape_for};
 use crate::process::guard_pipe::Guard;
@@ -67,12 +72,6 @@ impl NoticeFacts {
     }
 }
 
-/// Somebody who is told.
-enum Receiver<'r> {
-    Address(&'r str),
-    Command(&'r str),
-}
-
 /// Who is told of a run, and which run that is.
 pub(super) struct NoticeSender<'t> {
     pub(super) notify: Option<&'t NotifyRule>,
@@ -85,75 +84,89 @@ pub(super) struct NoticeSender<'t> {
 impl NoticeSender<'_> {
     /// Tells whoever wants to know, if it is news. What goes wrong is a warning.
     pub(super) async fn tell(self, facts: NoticeFacts, cancel: &mut Cancel, session: &Session<'_>) {
-        if !matches!(self.options.audience, Audience::Ci(_)) {
-            return;
-        }
-        let variable = |name: &str| session.env.get(name).filter(|value| !value.is_empty());
-        let of_loop = self.notify.and_then(|notify| match &notify.to {
-            NotifyTarget::Url(url) => Some(Receiver::Address(url)),
-            NotifyTarget::Variable(name) => variable(name).map(Receiver::Address),
-            NotifyTarget::Command(command) => Some(Receiver::Command(command)),
+        let command = self.notify.and_then(|notify| match &notify.to {
+            NotifyTarget::Command(command) => Some(command),
+            NotifyTarget::Url(_) | NotifyTarget::Variable(_) => None,
         });
-        let of_option = self.options.notify.as_deref().map(Receiver::Address);
-        let receivers: Vec<Receiver<'_>> = of_loop.into_iter().chain(of_option).collect();
-        if receivers.is_empty() || self.options.assignment.is_some() {
+        let addresses = self.addresses(session);
+        if addresses.is_empty() && command.is_none() || !self.is_of_interest() {
             return;
         }
-        // Strangers could have their words sent to the receiver.
-        if why_nobody_is_asked(&session.env.lookup()).is_some() {
+        if is_of_strangers(session) {
             session.talk.note("nobody is notified: strangers can set off this event with what runs here");
             return;
         }
         let Some(notice) = self.notice(facts, session) else { return };
-        for receiver in receivers {
-            let told = match &receiver {
-                Receiver::Address(address) => self.post(address, &notice, session),
-                Receiver::Command(command) => self.run(command, &notice, cancel, session).await,
-            };
-            if let Err(why) = told {
-                let why = one_line(&session.redactor.text(&why.to_string()), 300);
-                session.talk.warning(&format!("the change of the outcome was not taken by `notify`: {why}"));
-            }
+        for address in &addresses {
+            complain(post(address, self.shape(), &notice, &session.env.lookup()).err(), session);
         }
+        if let Some(command) = command {
+            complain(self.run(command, &notice, cancel, session).await.err(), session);
+        }
+    }
+
+    /// Returns the addresses that are told.
+    fn addresses(&self, session: &Session<'_>) -> Vec<String> {
+        let variable = |name: &str| session.env.get(name).map(str::to_owned);
+        let of_loop = self.notify.and_then(|notify| match &notify.to {
+            NotifyTarget::Url(url) => Some(url.clone()),
+            NotifyTarget::Variable(name) => variable(name),
+            NotifyTarget::Command(_) => None,
+        });
+        of_loop.into_iter().chain(self.options.notify.clone()).collect()
+    }
+
+    /// Tells whether others are told of such a run: not at home, and not of a leg, whose merge tells it.
+    fn is_of_interest(&self) -> bool {
+        matches!(self.options.audience, Audience::Ci(_)) && self.options.assignment.is_none()
+    }
+
+    /// Returns what is left to tell in case that the process of the run is killed: the address that the run names, because the
+    /// command of a loop needs what is gone then.
+    pub(super) fn if_killed(&self, loop_name: &str, session: &Session<'_>) -> Option<KilledNotice> {
+        let addresses = self.addresses(session);
+        if addresses.is_empty() || !self.is_of_interest() || is_of_strangers(session) {
+            return None;
+        }
+        let notice = self.unsent(loop_name.to_owned(), session);
+        Some(KilledNotice { addresses, shape: self.shape(), notice })
     }
 
     /// Returns what is told; nothing where it is no news.
     fn notice(&self, facts: NoticeFacts, session: &Session<'_>) -> Option<Notice> {
-        let env = &session.env.lookup();
         let NoticeFacts { now, outcome, is_verified, sentence, code, name } = facts;
-        let key = subject(&name, self.instance, self.key, session).key;
-        let commit = self.options.commit.sha.clone().or_else(|| WorkflowEvent::read(env).sha);
-        let of_run = LastOutcome { loop_name: &name, key: key.as_deref(), instance: self.instance };
-        let found = commit.as_deref().map(|sha| before(&of_run, sha, code.as_deref(), session));
-        let before = match found {
-            Some(Ok(KnownBefore::Asked)) => return None,
-            Some(Ok(KnownBefore::Outcome(before))) => before,
-            // What cannot be found out is not known, and somebody is told rather once too often.
-            Some(Err(_)) | None => None,
-        };
-        let head = WorkflowJob::read(env).git_ref;
-        let branch =
-            head.map(|name| name.trim_start_matches("refs/heads/").trim_start_matches("refs/").to_owned());
-        now.is_news(before).then(|| Notice {
-            loop_name: name,
-            key,
-            branch,
-            before,
+        let notice = Notice {
             now,
             outcome: outcome.word().to_owned(),
             is_verified,
             sentence: session.redactor.text(&sentence).into_owned(),
             code,
-            run: self.instance.to_owned(),
-            commit,
-            page: job_page::of_job(env),
-        })
+            ..self.unsent(name, session)
+        };
+        let server = JobServer::of_job(session, "others are told", "statuses: read").ok();
+        news(notice, server.as_ref())
     }
 
-    fn post(&self, address: &str, notice: &Notice, session: &Session<'_>) -> Result<(), NotTold> {
-        let host = webhook::host(address).unwrap_or_default();
-        let shape = self.shape().unwrap_or_else(|| shape_for(&host));
-        Ok(webhook::post(address, &notice.document(shape), &session.env.lookup())?)
+    /// Returns what is known of the run before its end: it was killed.
+    fn unsent(&self, loop_name: String, session: &Session<'_>) -> Notice {
+        let env = &session.env.lookup();
+        let head = WorkflowJob::read(env).git_ref;
+        let branch =
+            head.map(|name| name.trim_start_matches("refs/heads/").trim_start_matches("refs/").to_owned());
+        Notice {
+            key: subject(&loop_name, self.instance, self.key, session).key,
+            loop_name,
+            branch,
+            before: None,
+            now: BranchOutcome::Red,
+            outcome: Outcome::Interrupted.word().to_owned(),
+            is_verified: false,
+            sentence: String::new(),
+            code: None,
+            run: self.instance.to_owned(),
+            commit: self.options.commit.sha.clone().or_else(|| WorkflowEvent::read(env).sha),
+            page: job_page::of_job(env),
+        }
     }
 
     /// Runs the command of the loop, which gets the document and is ended where it takes too long.
@@ -202,6 +215,84 @@ enum NotTold {
     Failed(i32),
 }
 
+/// Tells the address of a merge, which has no loop file, if its outcome is news.
+pub(crate) fn tell_of_merge(
+    published: Published,
+    options: &RunOptions,
+    files: &RunFiles,
+    session: &Session<'_>,
+) {
+    let Some(facts) = published.news else { return };
+    let key = key::of_run(options, files.stem(), session);
+    let sender = NoticeSender {
+        notify: None,
+        options,
+        instance: files.instance(),
+        key: key.as_ref(),
+        root: files.loops(),
+    };
+    let addresses = sender.addresses(session);
+    if addresses.is_empty() || !sender.is_of_interest() || is_of_strangers(session) {
+        return;
+    }
+    let Some(notice) = sender.notice(facts, session) else { return };
+    for address in &addresses {
+        complain(post(address, None, &notice, &session.env.lookup()).err(), session);
+    }
+}
+
+/// What the guard of a run tells if the process of the run is killed. It goes through the pipe of the guard, as the address may be
+/// a secret.
+#[derive(Serialize, Deserialize)]
+pub(super) struct KilledNotice {
+    addresses: Vec<String>,
+    shape: Option<NotifyShape>,
+    notice: Notice,
+}
+
+impl KilledNotice {
+    /// Tells it, if it is news. Nobody is there to read what goes wrong.
+    pub(super) fn tell(self, sentence: &str, token: Option<&str>, env: Lookup<'_>) {
+        let notice = Notice { sentence: sentence.to_owned(), ..self.notice };
+        let server = JobServer::with_token(env, token);
+        let Some(notice) = news(notice, server.as_ref()) else { return };
+        for address in &self.addresses {
+            let _untold = post(address, self.shape, &notice, env);
+        }
+    }
+}
+
+fn post(address: &str, shape: Option<NotifyShape>, notice: &Notice, env: Lookup<'_>) -> Result<(), NotTold> {
+    let shape = shape.unwrap_or_else(|| shape_for(&webhook::host(address).unwrap_or_default()));
+    Ok(webhook::post(address, &notice.document(shape), env)?)
+}
+
+fn is_of_strangers(session: &Session<'_>) -> bool {
+    why_nobody_is_asked(&session.env.lookup()).is_some()
+}
+
+/// Warns of what was not told.
+fn complain(why: Option<NotTold>, session: &Session<'_>) {
+    let Some(why) = why else { return };
+    let why = one_line(&session.redactor.text(&why.to_string()), 300);
+    session.talk.warning(&format!("the change of the outcome was not taken by `notify`: {why}"));
+}
+
+/// Returns a notice with how the loop stood before, if there is something new in it.
+fn news(notice: Notice, server: Option<&JobServer>) -> Option<Notice> {
+    let of_run =
+        LastOutcome { loop_name: &notice.loop_name, key: notice.key.as_deref(), instance: &notice.run };
+    let asked = server.zip(notice.commit.as_deref());
+    let found = asked.map(|(server, sha)| before(&of_run, sha, notice.code.as_deref(), server));
+    let before = match found {
+        Some(Ok(KnownBefore::Asked)) => return None,
+        Some(Ok(KnownBefore::Outcome(before))) => before,
+        // What cannot be found out is not known, and somebody is told rather once too often.
+        Some(Err(_)) | None => None,
+    };
+    notice.now.is_news(before).then_some(Notice { before, ..notice })
+}
+
 /// What is known of the time before a run.
 enum KnownBefore {
     /// How the loop stood, where that is known.
@@ -215,22 +306,18 @@ fn before(
     of: &LastOutcome<'_>,
     sha: &str,
     code: Option<&str>,
-    session: &Session<'_>,
+    server: &JobServer,
 ) -> Result<KnownBefore, ApiError> {
-    let Ok(JobServer { api, repository, .. }) =
-        JobServer::of_job(session, "others are told", "statuses: read")
-    else {
-        return Ok(KnownBefore::Outcome(None));
-    };
-    let at_commit = StandingRuns::at(&api, &repository, sha)?;
+    let JobServer { api, repository, .. } = server;
+    let at_commit = StandingRuns::at(api, repository, sha)?;
     if code.is_some_and(|code| at_commit.times_asked(code) > 1) {
         return Ok(KnownBefore::Asked);
     }
     if let Some(before) = at_commit.before(of) {
         return Ok(KnownBefore::Outcome(Some(before)));
     }
-    for earlier in ancestors(&api, &repository, sha, MOST_COMMITS)? {
-        if let Some(before) = StandingRuns::at(&api, &repository, &earlier)?.before(of) {
+    for earlier in ancestors(api, repository, sha, MOST_COMMITS)? {
+        if let Some(before) = StandingRuns::at(api, repository, &earlier)?.before(of) {
             return Ok(KnownBefore::Outcome(Some(before)));
         }
     }

@@ -177,7 +177,15 @@ impl Launch<'_> {
             session.talk.warning("the run will not be reported at its commit: that needs `--ci` and GitHub");
         }
         let asks_agents = agents.host.is_some();
-        let watchman = Watchman::start(&options, asks_agents, lock.as_ref(), name.as_str(), &files, session);
+        let watchman = Watchman::start(
+            &options,
+            prepared.machine.notify.as_ref(),
+            asks_agents,
+            lock.as_ref(),
+            name.as_str(),
+            &files,
+            session,
+        );
         let Prepared { located, machine, mut library, .. } = prepared;
         let (reader, shown) = (reader(&located.root, &files, &options, session), located.shown);
         let branches = Branches::new(&located.root, &files, session);

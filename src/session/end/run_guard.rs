@@ -7,7 +7,7 @@ use std::io::{self, BufRead, Write as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::channel;
+use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::Duration;
 
@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use super::finish;
 use super::next_run::subject;
+use super::notify::{KilledNotice, NoticeSender};
 use super::publication::wanted;
 use crate::ci::Provider;
 use crate::ci::reported::{ReportOptions, ReportRequest, ReportedRun};
@@ -26,6 +27,7 @@ use crate::files::read;
 use crate::journal::claim::claim_place;
 use crate::journal::files::RunFiles;
 use crate::lock::{LeaseCharge, Lock};
+use crate::machine::NotifyRule;
 use crate::process::guard_pipe::{self, Guard};
 use crate::process::spawn::GRACE;
 use crate::report::Sink;
@@ -48,6 +50,9 @@ struct GuardCharge {
     context: Option<String>,
     sha: Option<String>,
     token: Option<String>,
+    /// What others are told of the kill.
+    #[serde(default)]
+    notice: Option<KilledNotice>,
     /// The lease of the run, if it has one.
     #[serde(default)]
     lease: Option<LeaseCharge>,
@@ -65,6 +70,7 @@ impl Watchman {
     /// go on spending, and a lease that stays keeps others from their work.
     pub(crate) fn start(
         options: &RunOptions,
+        notify: Option<&NotifyRule>,
         asks_agents: bool,
         lock: Option<&Lock>,
         loop_name: &str,
@@ -79,6 +85,13 @@ impl Watchman {
         let program = session.guard.as_ref()?;
         let ReportOptions { status, context, sha, .. } = wanted(&options.commit, session);
         let key = key::of_run(options, files.stem(), session);
+        let sender = NoticeSender {
+            notify,
+            options,
+            instance: files.instance(),
+            key: key.as_ref(),
+            root: files.loops(),
+        };
         let charge = GuardCharge {
             provider,
             loops: files.loops().to_owned(),
@@ -87,6 +100,7 @@ impl Watchman {
             context,
             sha,
             token: session.env.token().map(str::to_owned),
+            notice: sender.if_killed(loop_name, session),
             lease: lock.map(Lock::charge),
         };
         match start(program, &charge, files, session) {
@@ -200,7 +214,7 @@ impl Session<'_> {
     pub fn guard(&self, mut run: impl BufRead) -> io::Result<()> {
         let mut line = String::new();
         run.read_line(&mut line)?;
-        let charge: GuardCharge = serde_json::from_str(&line)?;
+        let mut charge: GuardCharge = serde_json::from_str(&line)?;
         let files =
             RunFiles::of(&charge.loops, &charge.subject.instance).ok_or(io::ErrorKind::InvalidInput)?;
         // Now, as long as the files of the job are there.
@@ -214,6 +228,7 @@ impl Session<'_> {
             None => "killed before the first step".to_owned(),
         };
         // While the processes are ended: the runner may not leave time for one after the other.
+        let notified = charge.notify(text.clone(), self);
         let is_telling = last_word.is_some();
         if let Some(say) = last_word {
             thread::spawn(move || {
@@ -228,12 +243,25 @@ impl Session<'_> {
         if is_telling && told.recv_timeout(PATIENCE.saturating_sub(took)).is_ok_and(|told| told.is_ok()) {
             finish::status_is_set(&files);
         }
+        let _late = notified.map(|notified| notified.recv_timeout(PATIENCE.saturating_sub(took)));
         let _absent = std::fs::remove_file(lock_file(&files));
         Ok(())
     }
 }
 
 impl GuardCharge {
+    /// Begins to tell whoever wants to know that the run was killed. Returns what says that it is over.
+    fn notify(&mut self, sentence: String, session: &Session<'_>) -> Option<Receiver<()>> {
+        let notice = self.notice.take()?;
+        let (token, env) = (self.token.clone(), session.env.clone());
+        let (sender, told) = channel();
+        thread::spawn(move || {
+            notice.tell(&sentence, token.as_deref(), &env.lookup());
+            let _late = sender.send(());
+        });
+        Some(told)
+    }
+
     /// Prepares to set the status of the commit.
     fn last_word(&self, session: &Session<'_>) -> Option<crate::ci::service::LastWord> {
         let options = ReportOptions {

@@ -1,5 +1,6 @@
 //! The server that a job is of, and the repository there: for what a job asks beside its run.
 
+use crate::base::lookup::Lookup;
 use crate::context::Session;
 use crate::context::error::{Error, Kind};
 use crate::forge::github::api::{Api, ApiError};
@@ -36,6 +37,13 @@ impl JobServer {
         let teams = session.env.team_token().map(|token| Api::from_env(env, Some(token.to_owned())));
         let teams = teams.transpose().map_err(|error| unanswered(&error))?;
         Ok(Self { api, repository, teams })
+    }
+
+    /// Reads them from an environment that has no token, and takes this one; nothing where that is no such job.
+    pub(crate) fn with_token(env: Lookup<'_>, token: Option<&str>) -> Option<Self> {
+        let repository = WorkflowJob::read(env).repository.as_deref().and_then(RepositoryName::parse)?;
+        let api = Api::from_env(env, Some(token?.to_owned())).ok()?;
+        Some(Self { api, repository, teams: None })
     }
 }
 

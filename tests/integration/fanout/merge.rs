@@ -226,6 +226,33 @@ fn what_cannot_be_read_is_missing_and_what_is_no_bundle_is_ignored() {
 }
 
 #[test]
+fn the_outcome_of_a_merge_is_told_and_that_of_its_legs_is_not() {
+    let inbox = crate::ci::reported::Github::silent();
+    inbox.mount(
+        wiremock::Mock::given(wiremock::matchers::method("POST"))
+            .respond_with(wiremock::ResponseTemplate::new(200)),
+    );
+    let address = inbox.address();
+    let (fan, _) = three();
+    for key in ["l01", "l02", "l03"] {
+        drop(fan.job(&format!("legs/{key}"), &["--leg", key, "--notify", &address]).code(0));
+    }
+    assert_eq!(inbox.received().len(), 0, "a leg is told by its merge");
+    // Of an empty directory no item is known: that is red.
+    let nothing = fan.text("nothing");
+    std::fs::create_dir_all(&nothing).unwrap();
+    let to = fan.text("merged");
+    let ran = fan.project.run(&["merge", "--ci", "--report-dir", &to, "--notify", &address, &nothing]);
+    assert_ne!(ran.code, Some(0), "{}", ran.all());
+    let received = inbox.received();
+    assert_eq!(received.len(), 1, "{}", ran.all());
+    assert_eq!(
+        (&received[0].1["is"], &received[0].1["loop"]),
+        (&serde_json::json!("red"), &serde_json::json!("main"))
+    );
+}
+
+#[test]
 fn the_same_bundle_twice_is_one_and_a_merge_is_none() {
     let (fan, _) = three();
     all_legs(&fan);

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use rustix::process::Signal;
 use serde_json::{Value, json};
 use wiremock::matchers::{method, path, path_regex};
 use wiremock::{Mock, ResponseTemplate};
@@ -9,7 +10,7 @@ use wiremock::{Mock, ResponseTemplate};
 use super::questions::ASKS;
 use super::steering::status;
 use crate::ci::reported::{Github, committed};
-use crate::common::{Project, Ran};
+use crate::common::{Project, Ran, signal, wait_for};
 
 const PREVIOUS: &str = "3333333333333333333333333333333333333333";
 
@@ -119,6 +120,23 @@ fn what_comes_of_it_changes_nothing() {
     let nobody = |_: &str| checking("exit 1", "notify: {url: 'http://127.0.0.1:9/S3CRET'}");
     let Told { ran, .. } = told(&nobody, ":success", fine(), &[]);
     assert!(!ran.code(1).says("was not taken").all().contains("S3CRET"));
+}
+
+/// Who is killed is told of by the guard, which has the address from the run and not from its environment.
+#[test]
+fn a_run_that_is_killed_is_told() {
+    let (github, inbox) = (Github::willing(), Github::silent());
+    inbox.mount(Mock::given(method("POST")).and(path("/hook/S3CRET")).respond_with(fine()));
+    let text = "name: main\ndescription: d\ninitial: check\nnotify: {url_from: HOOK_TOKEN}\nstates:\n  check: {action: 'echo > begun; sleep 600', on_yes: done, on_no: done}\n  done: {terminal: true}\n";
+    let project = github.project(text).env("HOOK_TOKEN", format!("{}/hook/S3CRET", inbox.address()));
+    let mut child = project.start_until(&["run", "main"], "begun");
+    wait_for(|| github.statuses().len() == 1);
+    signal(&child, Signal::KILL);
+    child.wait().unwrap();
+    wait_for(|| !inbox.received().is_empty());
+    let (_, told) = inbox.received().pop().unwrap();
+    assert_eq!((&told["is"], &told["outcome"]), (&json!("red"), &json!("interrupted")));
+    assert_eq!((&told["sentence"], &told["loop"]), (&json!("killed in state `check`"), &json!("main")));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 use base64::Engine as _;
 use serde_json::{Value, json};
-use wiremock::matchers::{method, path, path_regex};
+use wiremock::matchers::{header, method, path, path_regex, query_param};
 use wiremock::{Mock, ResponseTemplate};
 
 use super::questions::ASKS;
@@ -105,6 +105,9 @@ impl Scene {
 
     fn mounted(&self) -> Github {
         let github = Github::silent();
+        // Of Gitea, a page that is not full need not be the last.
+        let further = Mock::given(method("GET")).and(query_param("page", "2"));
+        github.mount(further.respond_with(ResponseTemplate::new(200).set_body_json(json!([]))));
         let below = "/repos/octo/project";
         let get = |at: String, body: &Value| {
             let answer = ResponseTemplate::new(200).set_body_json(body);
@@ -352,7 +355,7 @@ fn of_team(answer: ResponseTemplate, token: Option<&'static str>) -> Steered {
     });
     let github = scene.mounted();
     let at = Mock::given(method("GET")).and(path("/orgs/acme/teams/release/memberships/ada"));
-    let with = wiremock::matchers::header("Authorization", "Bearer ghp_teams");
+    let with = header("Authorization", "Bearer ghp_teams");
     github.mount(at.and(with).respond_with(answer));
     scene.steered_on(github)
 }
@@ -565,6 +568,25 @@ const FORGERIES: &[Forgery] = &[
     ("text that changed on the way", |scene| scene.comment["body"] = json!("never mind")),
     ("other code than the payload's", |scene| scene.comment["body"] = json!("/ll-loop approve 77777777")),
     ("another SHA", |scene| scene.comment["body"] = json!(format!("/ll-loop approve {CODE} 2222222"))),
+    ("pushed for review", |scene| {
+        scene.pull["head"]["ref"] = json!("refs/pull/3/head");
+        scene.pull["head"]["repo"]["id"] = json!(1);
+    }),
+    ("an association that is a lie", |scene| {
+        scene.comment["author_association"] = json!("OWNER");
+        scene.payload["comment"]["author_association"] = json!("OWNER");
+        scene.permission["permission"] = json!("read");
+    }),
+    ("a writer in the payload", |scene| {
+        scene.payload["sender"] = json!({"id": 1, "login": "owner", "type": "User"});
+        scene.payload["comment"]["user"] = json!({"id": 1, "login": "owner", "type": "User"});
+        scene.permission["permission"] = json!("read");
+    }),
+    ("a question that changed", |scene| {
+        // The run asked again about another tree; the first code is not open any more.
+        scene.statuses.push(question(10, "main", 70, "89abcdef"));
+        scene.comment["body"] = json!("/ll-loop approve 0123abcd");
+    }),
     ("an edit", |scene| scene.payload["action"] = json!("edited")),
     ("a deletion", |scene| scene.payload["action"] = json!("deleted")),
 ];
@@ -612,6 +634,18 @@ fn no_forgery_of_another_command_is_followed() {
             nothing_done(&format!("{verb}, {name}"), Scene::of(&format!("/ll-loop {verb}")).changed(forge));
         }
     }
+}
+
+/// A comment that was deleted before the job came to it, and the answer of another one to its id.
+#[test]
+fn a_comment_that_is_gone_is_not_followed() {
+    let scene = Scene::of("/ll-loop approve 0123abcd");
+    let github = Github::silent();
+    let gone = Mock::given(path(format!("/repos/octo/project/issues/comments/{COMMENT}")));
+    github.mount(gone.respond_with(ResponseTemplate::new(404)));
+    let steered = scene.steered_on(github);
+    steered.says("the comment is gone");
+    assert_eq!((steered.orders(), steered.reply()), (Vec::new(), None));
 }
 
 /// Words that are no command, or one that nothing comes of.
