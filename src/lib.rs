@@ -7,6 +7,7 @@
 //!   cli           the command line; nobody imports it
 //!    ├── editor     loops in an editor: the language server, and what it shares with `validate`
 //!    ├── doctor     what works on this machine
+//!    ├── evidence   what of a run can be checked elsewhere
 //!    ├── inspect    looks at runs: why, diff, replay, repro, statistics, reports
 //!    ├── shelf      the loops of a project: copies, the catalogue, a first loop
 //!    ├── testing    tests of loops: mocks, coverage, mutants, old runs
@@ -33,6 +34,7 @@
 //!    ├────▶ engine      the pure run
 //!    ├────▶ machine     compiled and checked
 //!    └────▶ definition  the file as written
+//!               statement   what is claimed of a run, in the words of in-toto
 //!               people      whether a comment on a server answers a run
 //!               evaluate    what a verdict is and how output becomes one
 //!               lease       who may work on a scope, where several machines could
@@ -123,6 +125,7 @@ mod doctor;
 mod editor;
 mod engine;
 mod evaluate;
+mod evidence;
 mod fanout;
 mod files;
 mod forge;
@@ -146,6 +149,7 @@ mod sandbox;
 mod session;
 mod shelf;
 mod shell;
+mod statement;
 mod steering;
 pub mod testing;
 mod tools;

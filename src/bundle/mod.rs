@@ -14,6 +14,7 @@ pub mod open;
 pub(crate) mod opened;
 pub mod pack;
 pub mod snapshots;
+pub(crate) mod statements;
 pub mod tree;
 pub mod unpacked_files;
 

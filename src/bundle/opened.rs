@@ -11,6 +11,7 @@ use super::open::{self, Bundle, LIMITS, OpenError};
 use crate::base::sum::Sum;
 use crate::files::transient;
 use crate::journal::reader;
+use crate::journal::streams::StreamDigests;
 use crate::report::digest::Digest;
 
 /// A bundle, apart from any checkout.
@@ -52,6 +53,28 @@ impl OpenedBundle {
     /// Returns what its actions printed.
     pub(crate) fn log(&self) -> PathBuf {
         self.unpacked.path().join(names::LOG)
+    }
+
+    /// Says which stream of an action is not what the journal says of it, if one is not.
+    pub(crate) fn damaged_stream(&self) -> Option<String> {
+        let mut named = match StreamDigests::in_journal(&self.journal()) {
+            Ok(named) => named,
+            Err(error) => return Some(error.to_string()),
+        };
+        for entry in &self.manifest.files {
+            let Some(name) = entry.name.as_str().strip_prefix(names::STREAMS) else { continue };
+            if let Some(how) = named.take(name, entry.size, Some(entry.sha256)) {
+                return Some(format!(
+                    "what an action printed, `{name}`, is not what the journal says: {how}"
+                ));
+            }
+        }
+        let is_left_out = |name: &str| {
+            let path = format!("{}{name}", names::STREAMS);
+            self.manifest.left_out.iter().any(|left| left.path.as_str() == path)
+        };
+        let missing = named.left().find(|name| !is_left_out(name))?;
+        Some(format!("what an action printed, `{missing}`, is not in the bundle"))
     }
 
     /// Returns the objects of the working tree, if it has any.

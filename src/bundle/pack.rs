@@ -28,6 +28,7 @@ use crate::files::{read, transient};
 use crate::journal::files::RunFiles;
 use crate::journal::journal_ends;
 use crate::journal::streams::StreamDigests;
+use crate::statement::{DETAILS_FILE, VERDICT_FILE};
 
 /// What a bundle is made from.
 pub struct BundleContents<'c> {
@@ -207,10 +208,11 @@ fn loops(contents: &BundleContents<'_>, scratch: &Path) -> io::Result<Vec<Packed
     written.collect()
 }
 
-/// Tells whether a file of the report directory is a report: the rest is there for people who have no bundle.
+/// Tells whether a file of the report directory is a report: the rest is there for people who have no bundle, or is about
+/// the bundle itself.
 fn is_report(name: &str) -> bool {
-    let copies = [names::JOURNAL, names::STATE, names::LOG];
-    !copies.contains(&name) && !name.starts_with(".ll-bundle-") && !is_bundle(Path::new(name))
+    let others = [names::JOURNAL, names::STATE, names::LOG, VERDICT_FILE, DETAILS_FILE];
+    !others.contains(&name) && !name.starts_with(".ll-bundle-") && !is_bundle(Path::new(name))
 }
 
 fn is_bundle(path: &Path) -> bool {

@@ -47,6 +47,7 @@ use super::commands::test::TestArgs;
 use super::commands::until_done::UntilDoneArgs;
 use super::commands::update::UpdateArgs;
 use super::commands::validate::ValidateArgs;
+use super::commands::verify::VerifyArgs;
 use super::commands::why::WhyArgs;
 use super::flags::Global;
 
@@ -152,6 +153,8 @@ pub(super) enum Command {
     UntilDone(UntilDoneArgs),
     /// Bring what a run has fixed to people: as a pull request, a commit, suggestions or a patch
     Deliver(DeliverArgs),
+    /// Check what is claimed of a run, a commit or a tree, by whom, and whether that is enough
+    Verify(VerifyArgs),
     /// Keep the criteria of a piece of work in `.loop/state.json`
     Criteria(CriteriaArgs),
     /// Answer the hooks of an agent's session, and set them up
@@ -197,7 +200,7 @@ const GROUPS: [(&str, &[&str]); 7] = [
     ),
     ("Look", &["status", "logs", "history", "why", "report", "diff", "stats", "replay"]),
     ("Go on", &["stop", "resume", "answer", "rewind", "repro"]),
-    ("Share", &["bundle", "deliver", "publish", "artifact"]),
+    ("Share", &["bundle", "deliver", "publish", "artifact", "verify"]),
     ("CI", &["plan", "merge", "reuse", "command", "until-done"]),
     ("Agents", &["criteria", "hook"]),
     ("The program", &["lsp", "completions", "man", "schema", "version", "help"]),

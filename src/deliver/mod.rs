@@ -8,7 +8,7 @@
 //! written, and [`body`] is what people read. These know no server and no git.
 
 pub mod body;
-mod bundle_source;
+pub(crate) mod bundle_source;
 pub mod caveats;
 mod commit;
 pub(crate) mod delivered;

@@ -27,6 +27,30 @@ pub struct SandboxEvent {
     pub put_back: Vec<String>,
 }
 
+impl SandboxEvent {
+    /// The word for an action that the loop leaves open.
+    pub const OFF: &str = "off";
+
+    /// The engine where nothing confines, and where only the host of an agent does.
+    const OPEN_ENGINES: [&str; 2] = ["none", "host"];
+
+    /// Says that the loop leaves an action open.
+    pub fn off() -> Self {
+        Self { engine: "none".to_owned(), mode: Self::OFF.to_owned(), ..Self::default() }
+    }
+
+    /// Tells whether the loop leaves the action open.
+    pub fn is_off(&self) -> bool {
+        self.mode == Self::OFF
+    }
+
+    /// Tells whether a sandbox of ours held the action, and nothing of what its mode means was missing.
+    pub fn is_whole(&self) -> bool {
+        let is_ours = !self.engine.is_empty() && !Self::OPEN_ENGINES.contains(&self.engine.as_str());
+        is_ours && matches!(self.mode.as_str(), "workspace" | "strict") && self.missing.is_empty()
+    }
+}
+
 /// What was tried to reach, by the name of the host.
 pub type HostCounts = BTreeMap<String, HostCount>;
 

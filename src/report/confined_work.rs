@@ -71,6 +71,9 @@ impl ConfinedWork {
 impl ConfinedActions {
     /// Says what confined them and how far: `bwrap confined 3 actions (workspace)`.
     pub fn sentence(&self) -> String {
+        if self.mode == SandboxEvent::OFF {
+            return format!("the loop left {} open (`sandbox: off`)", plural(self.actions, "action"));
+        }
         let verb = if self.engine == "host" { "was left" } else { "confined" };
         format!("{} {verb} {} ({})", self.engine, plural(self.actions, "action"), self.mode)
     }

@@ -16,6 +16,7 @@ use visits::Fold;
 
 use super::board_work::BoardWork;
 use super::confined_work::ConfinedWork;
+use super::guarded_work::GuardedWork;
 use super::mends::Mends;
 use super::numbers::StepNumber;
 use super::passes::Passes;
@@ -184,6 +185,7 @@ pub struct Digest {
     approvals: Vec<GivenAnswer>,
     usage: Usage,
     confined: ConfinedWork,
+    guarded: GuardedWork,
     trees: IndexMap<StateName, (TreeState, bool)>,
     mends: Mends,
     work: Option<Box<BoardWork>>,
@@ -314,6 +316,7 @@ impl Digest {
         self.took = self.took.max(stamped.at);
         if !self.without_steps {
             self.fold.event(stamped);
+            self.guarded.event(stamped);
         }
         if matches!(stamped.event, Event::LoopResume(_)) && stamped.depth == self.tracker.depth() {
             self.resume();
@@ -442,6 +445,16 @@ impl Digest {
     /// Returns what confined actions, those of sub-loops included.
     pub fn confined(&self) -> &ConfinedWork {
         &self.confined
+    }
+
+    /// Returns what guarded its actions, who approved what, and in which parts it ran; of the loops below, too.
+    pub fn guarded(&self) -> &GuardedWork {
+        &self.guarded
+    }
+
+    /// Returns when the last event was.
+    pub fn seen_until(&self) -> Option<Timestamp> {
+        self.seen_until
     }
 
     /// Returns what agents and models cost.

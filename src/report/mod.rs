@@ -13,6 +13,7 @@ pub mod difference;
 pub mod digest;
 pub mod formats;
 pub mod graph;
+pub mod guarded_work;
 pub mod html;
 pub mod items;
 pub mod lineage;

@@ -26,7 +26,11 @@ impl World {
         setting: &Setting,
         what: Confinable,
     ) -> Result<(Program, Option<Confined>), Box<Observation>> {
-        let Some(rules) = self.sandbox.rules(setting, &what) else { return Ok((program, None)) };
+        let Some(rules) = self.sandbox.rules(setting, &what) else {
+            // Unlike what nobody confines, this is a decision of the loop, and said wherever the run is shown.
+            self.sandbox.told.extend(self.sandbox.is_off(setting).then(SandboxEvent::off));
+            return Ok((program, None));
+        };
         if rules.engine == SandboxEngine::Host {
             self.sandbox.told.push(left_to_host(&rules));
             return Ok((program, None));

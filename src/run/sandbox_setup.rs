@@ -72,6 +72,12 @@ impl SandboxSetup {
         before
     }
 
+    /// Tells whether the loop says of an action that nothing confines it.
+    pub(super) fn is_off(&self, setting: &Setting) -> bool {
+        let said = setting.sandbox.as_deref().or(self.around.as_ref());
+        said.is_some_and(|said| said.mode == SandboxMode::Off)
+    }
+
     /// Returns the rules for an action, if it is confined.
     pub(super) fn rules(&self, setting: &Setting, what: &Confinable) -> Option<SandboxRules> {
         if let Some(said) = setting.sandbox.as_deref().or(self.around.as_ref()) {

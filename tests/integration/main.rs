@@ -15,6 +15,7 @@ mod definition;
 mod deliver;
 mod docs;
 mod editor;
+mod evidence;
 mod fanout;
 mod forge;
 mod hostile;

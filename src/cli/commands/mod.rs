@@ -46,6 +46,7 @@ pub(crate) mod test;
 pub(crate) mod until_done;
 pub(crate) mod update;
 pub(crate) mod validate;
+pub(crate) mod verify;
 pub(crate) mod version;
 pub(crate) mod why;
 

@@ -179,6 +179,15 @@ pub(crate) struct Saver {
     failed: RefCell<Option<String>>,
 }
 
+/// A run that was saved at its end.
+#[derive(Debug, Default)]
+pub(crate) struct SavedRun {
+    /// Warnings for the user.
+    pub(crate) warnings: Vec<String>,
+    /// Its bundle, if it was written: what lies there otherwise is one of an earlier moment.
+    pub(crate) bundle: Option<PathBuf>,
+}
+
 impl Saver {
     pub(crate) fn new(
         bundler: Bundler,
@@ -198,14 +207,16 @@ impl Saver {
         self.failed.replace(saved.err().map(|error| error.to_string()));
     }
 
-    /// Saves the run at its end, and returns warnings for the user.
-    pub(crate) fn finish(&self, files: &RunFiles, reports: &Path) -> Vec<String> {
+    /// Saves the run at its end.
+    pub(crate) fn finish(&self, files: &RunFiles, reports: &Path) -> SavedRun {
         let failed = self.failed.take().map(|why| format!("the last checkpoint failed: {why}"));
+        let mut bundle = None;
         let at_the_end = match self.bundler.write(files, reports) {
             Ok(mut packed) => {
                 // Nobody resumes a run that is over, and a first loop is not committed yet.
                 let is_missed = |why: &str| !files.is_archived() || why != IS_A_LOOP;
                 packed.left_out.retain(|left| is_missed(left.why.as_str()));
+                bundle = Some(reports.join(file_name(files)));
                 warnings(&packed)
             }
             Err(PackError::NotBegun) => Vec::new(),
@@ -213,7 +224,7 @@ impl Saver {
                 vec![format!("cannot write a bundle, so {}: {error}", self.bundler.without)]
             }
         };
-        failed.into_iter().chain(at_the_end).collect()
+        SavedRun { warnings: failed.into_iter().chain(at_the_end).collect(), bundle }
     }
 }
 

@@ -15,7 +15,7 @@ use crate::base::advised_command;
 use crate::base::explanation::Explanation;
 use crate::base::name::LoopName;
 use crate::base::run_key::RunKey;
-use crate::bundle::names;
+use crate::bundle::{names, statements};
 use crate::ci::Provider;
 use crate::ci::job::Job;
 use crate::ci::reported::{FinalReport, ReportOptions, ReportRequest, Reporter};
@@ -312,7 +312,12 @@ impl Publication {
             warnings.push(format!("not every report was written: {error}{advice}"));
         }
         warnings.extend(kept_nights::keep(&digest, &directory, &self.nights));
-        warnings.extend(self.saver.iter().flat_map(|saver| saver.finish(files, &directory)));
+        let saved = self.saver.as_deref().map(|saver| saver.finish(files, &directory)).unwrap_or_default();
+        warnings.extend(saved.warnings);
+        if is_written {
+            let stated = statements::write(&digest, saved.bundle.as_deref(), &directory);
+            warnings.extend(stated.err().map(|error| format!("the verdict was not written down: {error}")));
+        }
         let (repository, roots) = self.repository();
         let exists = |path: &str| repository.join(path).is_file();
         let roots: Vec<&str> = roots.iter().map(String::as_str).collect();

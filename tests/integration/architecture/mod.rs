@@ -96,6 +96,7 @@ const ROOMS: &[Room] = &[
         &["base64", "chrono", "console", "flate2", "indicatif", "quick_junit", "regex", "sha2", "shlex"],
     ),
     pure("people", &["base", "definition", "engine", "machine", "report"], &[]),
+    pure("statement", &["base", "evaluate", "judges", "machine", "engine", "report"], &[]),
     impure(
         "journal",
         &["base", "board", "evaluate", "engine", "files"],
@@ -157,7 +158,7 @@ const ROOMS: &[Room] = &[
     ),
     impure(
         "bundle",
-        &["base", "engine", "files", "git", "journal", "report"],
+        &["base", "engine", "files", "git", "journal", "report", "statement"],
         &["fs_err", "sha2", "tempfile", "zip"],
     ),
     impure(
@@ -221,6 +222,7 @@ const ROOMS: &[Room] = &[
             "machine",
             "engine",
             "report",
+            "statement",
             "people",
             "journal",
             "git",
@@ -380,6 +382,29 @@ const ROOMS: &[Room] = &[
         &["fs_err", "rustix", "tokio"],
     ),
     mixed(
+        "evidence",
+        &[
+            "base",
+            "files",
+            "evaluate",
+            "definition",
+            "engine",
+            "process",
+            "report",
+            "statement",
+            "git",
+            "forge",
+            "bundle",
+            "ci",
+            "context",
+            "repository",
+            "session",
+            "deliver",
+        ],
+        &["base64", "fs_err", "tokio"],
+        &["claim.rs", "policy_check.rs", "signature_tools.rs", "verdict_policy.rs"],
+    ),
+    mixed(
         "testing",
         &[
             "base",
@@ -479,6 +504,7 @@ const ROOMS: &[Room] = &[
             "fanout",
             "inspect",
             "doctor",
+            "evidence",
             "testing",
             "editor",
             "policy",

@@ -139,6 +139,8 @@ fn the_published_schemas_are_those_of_this_version() {
         ("loop.schema.json", &["schema"][..]),
         ("test.schema.json", &["schema", "--tests"]),
         ("policy.schema.json", &["schema", "--policy"]),
+        ("verdict.schema.json", &["schema", "--verdict"]),
+        ("verdict-policy.schema.json", &["schema", "--verdict-policy"]),
     ] {
         let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("schema").join(file);
         let schema = Project::new().run(arguments).code(0).stdout;

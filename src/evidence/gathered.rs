@@ -1,0 +1,156 @@
+//! Finds what can prove a verdict: bundles, statements and attestations, in files, directories and on GitHub.
+
+use std::path::{Path, PathBuf};
+
+use fs_err as fs;
+use serde_json::Value;
+
+use super::claim::LooseStatement;
+use crate::bundle::EXTENSION;
+use crate::context::error::Error;
+use crate::files::read;
+use crate::statement::{DETAILS_FILE, VERDICT_FILE};
+
+/// The longest statement or attestation that is read, in bytes.
+const MAX_STATEMENT: u64 = 16 * read::MIB;
+
+/// The most files of a directory that are looked at.
+const MOST_FILES: usize = 10_000;
+
+/// How deep directories are looked into.
+const DEPTH: usize = 4;
+
+/// What was found.
+#[derive(Debug, Default)]
+pub(super) struct Gathered {
+    /// Bundles.
+    pub(super) bundles: Vec<PathBuf>,
+    /// Statements that nobody signed.
+    pub(super) statements: Vec<FoundStatement>,
+    /// Files with attestations.
+    pub(super) attestations: Vec<PathBuf>,
+}
+
+/// A statement in a file.
+#[derive(Debug)]
+pub(super) struct FoundStatement {
+    pub(super) path: PathBuf,
+    /// What is written there.
+    pub(super) text: String,
+    pub(super) statement: LooseStatement,
+}
+
+/// What a file is.
+enum FileKind {
+    Statement(String, LooseStatement),
+    Attestation,
+    Other,
+}
+
+impl Gathered {
+    /// Takes a file that was named: a bundle with the statements beside it, or a statement with the bundles beside it.
+    pub(super) fn file(&mut self, path: &Path) -> Result<(), Error> {
+        let beside = path.parent().unwrap_or(Path::new(""));
+        if !is_json(path) {
+            self.bundles.push(path.to_owned());
+            for name in [VERDICT_FILE, DETAILS_FILE] {
+                let statement = beside.join(name);
+                if statement.is_file() {
+                    self.written(&statement)?;
+                }
+            }
+            return Ok(());
+        }
+        self.written(path)?;
+        self.directory(beside, 1, &|path| !is_json(path))
+    }
+
+    /// Takes everything below a directory.
+    pub(super) fn below(&mut self, directory: &Path) -> Result<(), Error> {
+        self.directory(directory, DEPTH, &|_| true)
+    }
+
+    fn directory(
+        &mut self,
+        directory: &Path,
+        depth: usize,
+        wanted: &dyn Fn(&Path) -> bool,
+    ) -> Result<(), Error> {
+        let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
+        let unread = |error: &std::io::Error| Error::refused(format!("{}: {error}", directory.display()));
+        let mut entries: Vec<PathBuf> = Vec::new();
+        for entry in fs::read_dir(directory).map_err(|error| unread(&error))?.take(MOST_FILES) {
+            entries.push(entry.map_err(|error| unread(&error))?.path());
+        }
+        entries.sort();
+        for path in entries {
+            if path.is_dir() && !path.is_symlink() && depth > 1 {
+                self.directory(&path, depth - 1, wanted)?;
+            } else if path.is_file() && wanted(&path) {
+                if path.extension().is_some_and(|extension| extension == EXTENSION) {
+                    self.bundles.push(path);
+                } else if is_json(&path) {
+                    self.any_json(&path)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes a file that has to be a statement or an attestation.
+    fn written(&mut self, path: &Path) -> Result<(), Error> {
+        match kind_of(path)? {
+            FileKind::Statement(text, statement) => {
+                self.statements.push(FoundStatement { path: path.to_owned(), text, statement });
+            }
+            FileKind::Attestation => self.attestations.push(path.to_owned()),
+            FileKind::Other => {
+                let message = format!("{} is no statement and no attestation", path.display());
+                return Err(Error::refused(message)
+                    .with_hint("name a bundle, a statement `*.intoto.json`, or an attestation that `gh` or `cosign` wrote"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes a file of a directory, if it is a statement or an attestation.
+    fn any_json(&mut self, path: &Path) -> Result<(), Error> {
+        let is_ours = path.to_string_lossy().ends_with(".intoto.json");
+        if is_ours {
+            return self.written(path);
+        }
+        match kind_of(path) {
+            Ok(FileKind::Attestation) => self.attestations.push(path.to_owned()),
+            // Reports and other files of a directory are none of it.
+            Ok(FileKind::Statement(..) | FileKind::Other) | Err(_) => {}
+        }
+        Ok(())
+    }
+}
+
+/// Tells whether a file may hold statements or attestations, by its name.
+fn is_json(path: &Path) -> bool {
+    path.extension()
+        .is_some_and(|extension| extension == "json" || extension == "jsonl" || extension == "sigstore")
+}
+
+fn kind_of(path: &Path) -> Result<FileKind, Error> {
+    let unread =
+        |error: &dyn std::error::Error| Error::refused(format!("cannot read {}: {error}", path.display()));
+    let text = read::text(path, MAX_STATEMENT).map_err(|error| unread(&error))?;
+    // `gh attestation download` writes one attestation a line.
+    let first = if path.extension().is_some_and(|extension| extension == "jsonl") {
+        text.lines().next().unwrap_or_default()
+    } else {
+        &text
+    };
+    let value: Value = serde_json::from_str(first).map_err(|error| unread(&error))?;
+    if value.get("dsseEnvelope").is_some() {
+        return Ok(FileKind::Attestation);
+    }
+    if value.get("predicateType").is_none() {
+        return Ok(FileKind::Other);
+    }
+    let statement = serde_json::from_value(value).map_err(|error| unread(&error))?;
+    Ok(FileKind::Statement(text, statement))
+}
