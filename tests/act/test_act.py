@@ -378,6 +378,21 @@ class Callers(OnAct):
         played = self.call("pull_request", "fix.yml", changes, payload=payload, secrets=secrets)
         self.assertEqual([job for job in played.results if "delivered" in job], [], played.told)
 
+    def test_fix_on_label_runs_for_its_label_alone(self):
+        base = self.repository(FIX)
+        head = self.act.commit({"src/other": "x"})
+        changes = [('      host: "@anthropic-ai/claude-code@2.1.330"\n', "")]
+        secrets = {"ANTHROPIC_API_KEY": KEY}
+        for label in ("bug", "ll-loop:fixed", "ll-loop"):
+            payload = {**pull_request(head, base), "action": "labeled", "label": {"name": label}}
+            played = self.call("pull_request", "fix-on-label.yml", changes, payload=payload, secrets=secrets)
+            self.assertEqual(list(played.results), [], f"{label}: {played.told}")
+        payload = {**pull_request(head, base), "action": "labeled", "label": {"name": "ll-loop:fix"}}
+        played = self.call("pull_request", "fix-on-label.yml", changes, payload=payload, secrets=secrets)
+        (said,) = self.statuses(head).values()
+        self.assertEqual(said, "success: success: `check` said yes", played.told)
+        self.assert_delivered(played, "--to=pr --base=topic")
+
     def test_fix_in_a_matrix_has_one_status_for_the_two_jobs_of_a_leg(self):
         base = self.repository(FIX)
         head = self.act.commit({"src/other": "x"})
