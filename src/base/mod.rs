@@ -14,6 +14,7 @@ pub(crate) mod forms;
 pub mod gitpath;
 pub mod lookup;
 pub mod name;
+pub mod nearest;
 pub mod node;
 pub mod object;
 pub mod own;

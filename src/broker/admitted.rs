@@ -7,6 +7,7 @@ use http::Uri;
 use tokio::sync::Notify;
 
 use super::asked::WorstCase;
+use super::cassette::{NotKept, WireCassette, WireMiss};
 use super::dollars::Dollars;
 use super::ledger::{Admission, Hold, Ledger, Shortage, WireCaps};
 use super::meter::{Charge, Reading, charge};
@@ -36,6 +37,8 @@ pub struct CallTerms {
     pub prices: Arc<PriceList>,
     /// What binds the run from above.
     pub policy: Arc<Policy>,
+    /// What keeps its requests, or answers them in the place of the service.
+    pub cassette: Option<Arc<WireCassette>>,
 }
 
 /// A call that is going on.
@@ -149,6 +152,16 @@ impl AdmittedCall {
     pub(super) fn declined(&self, open: OpenRequest) {
         self.state().release(open);
         self.settled.notify_waiters();
+    }
+
+    /// Takes that a recording has no answer to a request.
+    pub(super) fn missed(&self, miss: WireMiss) {
+        self.state().report.missed.get_or_insert(miss);
+    }
+
+    /// Takes that an answer was not kept.
+    pub(super) fn not_kept(&self, why: NotKept) {
+        self.state().report.not_kept.get_or_insert(why);
     }
 
     /// Returns what the service fails with, where it did so too often to be asked once more.

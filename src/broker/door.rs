@@ -20,7 +20,10 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::admitted::{AdmittedCall, CallTerms, OpenRequest};
 use super::asked::AskedFor;
+use super::cassette::{WireAnswer, WireCassette};
+use super::conversation::WireRequest;
 use super::count::CountRequest;
+use super::meter::Meter;
 use super::service::{Endpoint, ServiceApi, tokens};
 use super::upstream::{Passage, Upstream};
 use super::wire_report::WireReport;
@@ -180,6 +183,9 @@ async fn answer(request: Request<Incoming>, shared: &Shared) -> Response<Answer>
         return refused(api, StatusCode::PAYLOAD_TOO_LARGE, "the request is too long, or has no end");
     };
     let asked = Asking { call, endpoint, path, query: head.uri.query().map(str::to_owned) };
+    if let Some(cassette) = asked.call.terms.cassette.as_ref().filter(|cassette| cassette.replays()) {
+        return asked.replayed(cassette, &head.method, model.as_deref(), &body).await;
+    }
     if endpoint == Endpoint::Free {
         let body = Some(body).filter(|_| head.method == Method::POST);
         return asked.pass(None, &head, body, shared).await;
@@ -246,6 +252,52 @@ impl Asking {
         counted
     }
 
+    /// Answers it from a recording. Nothing is paid for that, so no cap is in its way.
+    async fn replayed(
+        &self,
+        cassette: &WireCassette,
+        method: &Method,
+        model: Option<&str>,
+        body: &[u8],
+    ) -> Response<Answer> {
+        let api = self.call.terms.api;
+        let open = match AskedFor::read(self.endpoint, model, body) {
+            _ if self.endpoint == Endpoint::Free => None,
+            Ok((wanted, _)) => self.call.admit(&wanted.worst_case(&self.call.terms.prices)).await.ok(),
+            Err(why) => return refused(api, StatusCode::BAD_REQUEST, &why.to_string()),
+        };
+        let request = WireRequest::read(api, method, &self.path, body, cassette.wording());
+        let answer = match cassette.next(&request) {
+            Ok(answer) => answer,
+            // A CLI does without what costs nothing.
+            Err(miss) if self.endpoint == Endpoint::Free => {
+                return refused(api, StatusCode::NOT_FOUND, &miss.why);
+            }
+            Err(miss) => {
+                let refusal = refused(api, StatusCode::BAD_REQUEST, &miss.why);
+                self.call.missed(miss);
+                if let Some(open) = open {
+                    self.call.declined(open);
+                }
+                return refusal;
+            }
+        };
+        let WireAnswer { status, content_type, body } = answer;
+        let status = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_GATEWAY);
+        let mut meter = Meter::new(self.endpoint, content_type.as_deref());
+        meter.push(body.as_bytes());
+        match open {
+            Some(open) if status.is_success() => self.call.answered(open, &meter.end(false)),
+            Some(open) => self.call.declined(open),
+            None => {}
+        }
+        let mut response = Response::new(Answer::Whole(Some(Bytes::from(body))));
+        *response.status_mut() = status;
+        let content_type = content_type.and_then(|of| HeaderValue::try_from(of).ok());
+        response.headers_mut().extend(content_type.map(|of| (CONTENT_TYPE, of)));
+        response
+    }
+
     /// Hands it on, and its answer as it comes.
     async fn pass(
         self,
@@ -255,7 +307,11 @@ impl Asking {
         shared: &Shared,
     ) -> Response<Answer> {
         let api = self.call.terms.api;
-        let (passage, answer) = Passage::new(self.call, open, self.endpoint);
+        let kept = self.call.terms.cassette.as_ref().map(|cassette| {
+            let body = body.as_deref().unwrap_or_default();
+            WireRequest::read(api, &head.method, &self.path, body, cassette.wording())
+        });
+        let (passage, answer) = Passage::new(self.call, open, self.endpoint, kept);
         let upstream = shared.upstream.clone();
         let request = passage.request(head, &self.path, self.query.as_deref(), body);
         let Some(request) = request else {

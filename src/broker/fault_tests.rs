@@ -155,6 +155,7 @@ fn terms(port: u16) -> CallTerms {
         key: ServiceKey::new(KeyHeader::XApiKey, "the-key"),
         caps: WireCaps { cost: Some(Dollars::allowed(micro(CAP))), ..WireCaps::default() },
         prices: Arc::new(PriceList::new([("small".to_owned(), GivenPrice { input: 3.0, output: 15.0 })])),
+        cassette: None,
     }
 }
 

@@ -187,6 +187,14 @@ pub fn holder(host: &str, env: Lookup<'_>) -> Result<KeyHolder, NoBase> {
     Ok(KeyHolder::Broker(Box::new(Wiring { row, variable, key, base })))
 }
 
+/// Returns how a CLI is told to ask us where a recording answers in the place of its service; none where it cannot be told.
+pub fn keyless(host: &str) -> Option<Wiring> {
+    let row = row(host)?;
+    let (variable, header) = *row.keys.first()?;
+    let base = row.api.vendor().parse().ok()?;
+    Some(Wiring { row, variable, key: ServiceKey::new(header, ""), base })
+}
+
 /// Returns the variables that hold keys and other credentials of any CLI in the table.
 pub fn credentials() -> impl Iterator<Item = &'static str> {
     ROWS.iter().flat_map(HostRow::credentials)

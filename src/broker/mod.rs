@@ -7,6 +7,8 @@
 
 mod admitted;
 pub mod asked;
+pub mod cassette;
+pub mod conversation;
 pub mod count;
 pub mod dollars;
 mod door;
@@ -22,9 +24,11 @@ pub mod upstream;
 pub mod wire_report;
 
 pub use admitted::CallTerms;
+pub use cassette::{CassetteUse, WireCassette};
+pub use conversation::Wording;
 pub use dollars::Dollars;
 pub use door::{Broker, CallPass};
-pub use host_row::{KeyHolder, NeededSetting, Told, Wiring, credentials, holder};
+pub use host_row::{KeyHolder, NeededSetting, Told, Wiring, credentials, holder, keyless};
 pub use ledger::WireCaps;
 pub use prices::{GivenPrice, PriceList, as_of};
 #[cfg(test)]

@@ -11,6 +11,8 @@ use hyper::body::Bytes;
 use tokio::sync::{mpsc, oneshot};
 
 use super::admitted::{AdmittedCall, CallTerms, OpenRequest};
+use super::cassette::WireAnswer;
+use super::conversation::WireRequest;
 use super::count::CountRequest;
 use super::host_row::is_loopback;
 use super::meter::Meter;
@@ -91,6 +93,8 @@ pub(super) struct Passage {
     call: Arc<AdmittedCall>,
     open: Option<OpenRequest>,
     endpoint: Endpoint,
+    /// What it is known by, where its answer is to be kept.
+    kept: Option<WireRequest>,
     head: oneshot::Sender<AnswerHead>,
     pieces: mpsc::Sender<io::Result<Bytes>>,
 }
@@ -101,11 +105,12 @@ impl Passage {
         call: Arc<AdmittedCall>,
         open: Option<OpenRequest>,
         endpoint: Endpoint,
+        kept: Option<WireRequest>,
     ) -> (Self, ComingAnswer) {
         let (head, coming_head) = oneshot::channel();
         let (pieces, coming_pieces) = mpsc::channel(AHEAD);
         let coming = ComingAnswer { head: coming_head, pieces: coming_pieces };
-        (Self { call, open, endpoint, head, pieces }, coming)
+        (Self { call, open, endpoint, kept, head, pieces }, coming)
     }
 
     /// Makes the request to the service of one that came.
@@ -149,7 +154,7 @@ impl Passage {
     }
 
     fn hand_on(self, answer: Response<Body>) {
-        let Self { call, open, endpoint, head, pieces } = self;
+        let Self { call, open, endpoint, kept, head, pieces } = self;
         let (parts, body) = answer.into_parts();
         let status = parts.status;
         // Without either, an answer ends where its connection does, and nobody can tell one that
@@ -159,11 +164,14 @@ impl Passage {
         let mut meter = Meter::new(endpoint, content_type);
         // These say that the service is in trouble. Any other refusal is about this one request,
         // and the next may well pass.
-        if status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error() {
+        let is_failure = status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error();
+        if is_failure {
             call.failed(open, ServiceFailure::Status(status));
         } else if let Some(open) = open.filter(|_| !status.is_success()) {
             call.declined(open);
         }
+        // Who asks once more after a failure is given the answer to that.
+        let mut copy = kept.filter(|_| !is_failure).map(|request| (request, Vec::new()));
         let mut is_wanted = head.send(Some((status, answer_headers(&parts.headers)))).is_ok();
         let mut reader = body.into_reader();
         let mut room = vec![0; READ];
@@ -173,6 +181,9 @@ impl Passage {
                 Ok(0) => break,
                 Ok(length) => {
                     meter.push(&room[..length]);
+                    if let Some((_, copy)) = &mut copy {
+                        copy.extend_from_slice(&room[..length]);
+                    }
                     is_wanted = pieces.blocking_send(Ok(Bytes::copy_from_slice(&room[..length]))).is_ok();
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -186,8 +197,29 @@ impl Passage {
         }
         // A CLI that hung up left an answer unread, and what the rest of it took is as unknown as
         // that of a broken one.
-        if let Some(open) = open.filter(|_| status.is_success()) {
-            call.answered(open, &meter.end(is_cut || !is_wanted));
+        let is_cut = is_cut || !is_wanted;
+        let reading = meter.end(is_cut);
+        if let Some((request, copy)) = copy.filter(|_| !is_cut || reading.is_final) {
+            keep(&call, &request, status, content_type, &copy);
         }
+        if let Some(open) = open.filter(|_| status.is_success()) {
+            call.answered(open, &reading);
+        }
+    }
+}
+
+/// Keeps an answer that is whole.
+fn keep(
+    call: &AdmittedCall,
+    request: &WireRequest,
+    status: StatusCode,
+    content_type: Option<&str>,
+    body: &[u8],
+) {
+    let Some(cassette) = &call.terms.cassette else { return };
+    let content_type = content_type.map(str::to_owned);
+    let body = String::from_utf8_lossy(body).into_owned();
+    if let Err(why) = cassette.keep(request, WireAnswer { status: status.as_u16(), content_type, body }) {
+        call.not_kept(why);
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use http::StatusCode;
 
+use super::cassette::{NotKept, WireMiss};
 use super::dollars::Dollars;
 use super::ledger::Shortage;
 use super::meter::Oddity;
@@ -30,6 +31,10 @@ pub struct WireReport {
     pub shortage: Option<Shortage>,
     /// What the service failed with when no more was asked of it.
     pub gave_up: Option<ServiceFailure>,
+    /// The first request that a recording had no answer to.
+    pub missed: Option<WireMiss>,
+    /// Why an answer first was not kept.
+    pub not_kept: Option<NotKept>,
     /// What was odd about what the service said.
     pub oddities: BTreeSet<Oddity>,
 }

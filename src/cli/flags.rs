@@ -281,7 +281,8 @@ pub(super) struct LlmFlags {
     /// Let agents and models be asked in CI although nothing caps what they cost
     #[arg(long)]
     pub(super) no_budget: bool,
-    /// Record every answer of an agent or model in this directory, with the changes that an agent made
+    /// Record every answer of an agent or model in this directory, with the changes that an agent made; with the broker, also
+    /// what went to its service and back
     #[arg(long, value_name = "DIR", conflicts_with_all = ["no_llm", "replay"])]
     pub(super) record: Option<PathBuf>,
     /// Replay recorded answers from this directory instead of asking agents or models

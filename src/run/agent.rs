@@ -8,7 +8,7 @@ use serde_json::Value;
 use tempfile::NamedTempFile;
 
 use super::assembly::Assembly;
-use super::brokerage::{self, AdmittedAgent};
+use super::brokerage::{self, AdmittedAgent, Brokerage};
 use super::host_patience::{CallWatch, Patience};
 use super::lines::LineCollector;
 use super::put_back::{Onlooker, RepositoryBefore};
@@ -60,9 +60,14 @@ pub(super) async fn perform(request: &PromptRequest, world: &mut World) -> (Obse
         Ok(call) => call,
         Err(why) => return (not_asked(why.as_str(), replays, world), Usage::default()),
     };
-    // A replay asks nobody, also where the recording has no answer.
+    // A replay asks no service, also where the recording has no answer.
     if replays {
-        return recorded::replay_prompt(call, world).await;
+        // What is not answered as a whole may be at the wire, where the agent does its work again.
+        return if world.agents.broker.is_none() || recorded::is_kept(&call, world) {
+            recorded::replay_prompt(call, world).await
+        } else {
+            watched(request, world).await
+        };
     }
     let (seen, usage) = watched(request, world).await;
     match recorded::keep_prompt(call, &seen, &usage, world).await {
@@ -90,7 +95,11 @@ pub(super) async fn ask(request: &AskRequest, world: &mut World) -> ModelAnswer 
         }
     };
     if replays {
-        return recorded::replay_answer(&call, world);
+        return if world.agents.broker.is_none() || recorded::is_kept(&call, world) {
+            recorded::replay_answer(&call, world)
+        } else {
+            question(request, world).await
+        };
     }
     let answer = question(request, world).await;
     match recorded::keep_answer(call, &answer, world) {
@@ -493,6 +502,12 @@ fn program(
     env.extend(invocation.env);
     let mut argv = invocation.argv;
     let mut pass = None;
+    if world.agents.broker.as_ref().is_some_and(Brokerage::lacks_cassette)
+        && let Some(cassette) = recorded::cassette(world)
+        && let Some(broker) = &mut world.agents.broker
+    {
+        broker.insert(cassette);
+    }
     if let Some(broker) = &mut world.agents.broker {
         let admitted = broker.admit(brokerage::caps(left, spent, host.prices()));
         let AdmittedAgent { pass: admitted, told } =
@@ -532,8 +547,16 @@ async fn at_the_wire<T>(
     let difference = world.agents.broker.as_mut().and_then(|broker| broker.difference(&said, &wire));
     world.remarks.extend(difference);
     // What happened at the wire explains more than what the host makes of it.
-    if let Err(failure) = &mut called.result {
+    if let Some(miss) = &wire.missed {
+        let sinks = RefCell::new(&mut world.sinks);
+        miss.lines.iter().for_each(|line| show(&sinks, Stream::Stderr, line));
+        called.result = Err(Failure::Unavailable(miss.why.clone()));
+    } else if let Err(failure) = &mut called.result {
         *failure = brokerage::why(failure.clone(), &wire);
+    }
+    if let Some(why) = wire.not_kept.as_ref().filter(|_| called.seen.stop.is_none()) {
+        let (stop, why) = not_kept(&why.to_string(), world);
+        (called.seen.stop, called.seen.failure) = (Some(stop), Some(why));
     }
     brokerage::together(said, &wire)
 }

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use crate::base::text::plural;
 use crate::broker::{
-    Broker, CallPass, CallTerms, Dollars, PriceList, Told, Upstream, WireCaps, WireReport, Wiring,
+    Broker, CallPass, CallTerms, Dollars, PriceList, Told, Upstream, WireCaps, WireCassette, WireReport,
+    Wiring,
 };
 use crate::evaluate::model::Usage;
 use crate::host::Failure;
@@ -20,6 +21,8 @@ pub struct Brokerage {
     upstream: Upstream,
     policy: Arc<Policy>,
     broker: Option<Broker>,
+    /// What keeps the requests of calls, or answers them.
+    cassette: Option<Arc<WireCassette>>,
     /// Whether it was said that a host counts in another way.
     has_differed: bool,
 }
@@ -34,10 +37,21 @@ pub(super) struct AdmittedAgent {
 impl Brokerage {
     /// Makes one that nobody asks yet.
     pub fn new(wiring: Wiring, prices: PriceList, upstream: Upstream, policy: Arc<Policy>) -> Self {
-        Self { wiring, prices: Arc::new(prices), upstream, policy, broker: None, has_differed: false }
+        let prices = Arc::new(prices);
+        Self { wiring, prices, upstream, policy, broker: None, cassette: None, has_differed: false }
     }
 
-    /// Lets a call ask for what is left of a budget.
+    /// Tells whether it does not know yet what keeps the requests of calls.
+    pub(super) fn lacks_cassette(&self) -> bool {
+        self.cassette.is_none()
+    }
+
+    /// Has the requests of calls kept, or answered from a recording.
+    pub(super) fn insert(&mut self, cassette: Arc<WireCassette>) {
+        self.cassette = Some(cassette);
+    }
+
+    /// Lets a call ask for what is left of a budget. What is recorded costs nothing.
     pub(super) fn admit(&mut self, caps: WireCaps) -> io::Result<AdmittedAgent> {
         // Opened only when somebody asks: most runs ask nobody.
         let broker = match self.broker.take() {
@@ -46,13 +60,15 @@ impl Brokerage {
         };
         let broker = self.broker.insert(broker);
         let Wiring { key, base, .. } = &self.wiring;
+        let replays = self.cassette.as_ref().is_some_and(|cassette| cassette.replays());
         let terms = CallTerms {
             api: self.wiring.api(),
             base: base.clone(),
             key: key.clone(),
-            caps,
+            caps: if replays { WireCaps::default() } else { caps },
             prices: Arc::clone(&self.prices),
             policy: Arc::clone(&self.policy),
+            cassette: self.cassette.clone(),
         };
         let pass = broker.admit(terms);
         // Loopback alone: nobody outside of the machine is to reach it.

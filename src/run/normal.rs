@@ -10,6 +10,7 @@ use regex::{Captures, Regex};
 use super::world::World;
 use crate::base::composed::{Composed, ComposedPart, is_cut};
 use crate::base::text::{plain, tail};
+use crate::broker::Wording;
 
 /// A printed text up to this length counts as a whole.
 const WHOLE: usize = 8 * 1024;
@@ -25,6 +26,7 @@ const SHOWN_TO_JUDGE: &str = "<action_output>\n";
 const CUT_FOR_JUDGE: &str = "(the last ";
 
 /// Knows the directories of a run, and makes the words of calls independent of them.
+#[derive(Debug)]
 pub(super) struct Normal {
     /// Texts and what stands for them, the longest first.
     known: Vec<(String, &'static str)>,
@@ -83,6 +85,12 @@ impl Normal {
         // Colours and control characters differ between terminals.
         let normal = normal(&self.own(&plain(text)));
         if is_end || is_cut(text) || normal.len() > WHOLE { tail(&normal, END).to_owned() } else { normal }
+    }
+}
+
+impl Wording for Normal {
+    fn normal(&self, text: &str) -> String {
+        self.printed(text, false)
     }
 }
 

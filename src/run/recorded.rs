@@ -1,6 +1,7 @@
 //! Calls of agents and models that are recorded, or answered from a recording, with the working tree that they see.
 
 use std::cell::RefCell;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -11,6 +12,7 @@ use super::ticking::show;
 use super::tree_digest::{WorkingTree, WorkingTrees};
 use super::world::World;
 use crate::base::explanation::Explanation;
+use crate::broker::{CassetteUse, WireCassette};
 use crate::engine::request::{AskRequest, PromptRequest};
 use crate::evaluate::model::{ModelAnswer, Usage};
 use crate::evaluate::observation::{Observation, Stop, Stream, Text};
@@ -76,6 +78,23 @@ impl RecordedCall {
         let digest = before.as_ref().map_or_else(|| "none".to_owned(), |(_, _, tree)| tree.digest.clone());
         Ok(Self { asked: RecordedRequest::new(request, known_by, digest), before })
     }
+}
+
+/// Tells whether the next answer to a call is recorded.
+pub(super) fn is_kept(call: &RecordedCall, world: &World) -> bool {
+    world.agents.recording.as_ref().is_some_and(|recording| recording.has(&call.asked))
+}
+
+/// Returns what keeps the requests of agents at the wire, or answers them; none where nothing of the kind is wanted.
+pub(super) fn cassette(world: &World) -> Option<Arc<WireCassette>> {
+    let recording = world.agents.recording.as_ref()?;
+    let use_of_it = if recording.replays() {
+        CassetteUse::Replay
+    } else {
+        CassetteUse::Record(world.files.instance().to_owned())
+    };
+    let wording = Box::new(Normal::of(world));
+    Some(WireCassette::new(recording.wire()?, use_of_it, world.redactor.clone(), wording))
 }
 
 /// Tells whether the run works in a repository, whether or not git can use it.

@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
-use similar::{ChangeTag, TextDiff};
 
 use crate::base::explanation::Explanation;
-use crate::base::text::{hex, one_line};
+use crate::base::nearest::nearest;
+use crate::base::text::hex;
 use crate::evaluate::model::Usage;
 use crate::evaluate::observation::Stop;
 use crate::files::read::{self, MIB};
@@ -27,8 +27,8 @@ const SCHEMA: u32 = 2;
 /// The version in which a call was known by every character of its prompt.
 const EXACT: u32 = 1;
 
-/// How many lines of a difference are shown.
-const SHOWN: usize = 40;
+/// The directory of a recording in which lies what went over the wire.
+const WIRE: &str = "wire";
 
 /// Whether answers are kept or given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,6 +94,26 @@ impl Recording {
     /// Tells whether answers are given from here.
     pub(super) fn replays(&self) -> bool {
         self.mode == Mode::Replay
+    }
+
+    /// Returns where the recording keeps what went over the wire; none where answers are given and it has nothing of the
+    /// kind. A directory that is named like it is one by itself.
+    pub fn wire(&self) -> Option<PathBuf> {
+        let below = self.directory.join(WIRE);
+        match self.mode {
+            Mode::Record => Some(below),
+            Mode::Replay if below.is_dir() => Some(below),
+            Mode::Replay => self.directory.ends_with(WIRE).then(|| self.directory.clone()),
+        }
+    }
+
+    /// Tells whether the next call like this has an answer.
+    pub(super) fn has(&self, asked: &RecordedRequest) -> bool {
+        let keys = [&asked.key, &asked.exact];
+        let made = |key: &str| self.made.get(key).copied().unwrap_or_default();
+        let is_there = |key: &&String| self.file(key).exists();
+        let key = keys.into_iter().find(is_there);
+        key.is_some_and(|key| read(&self.file(key)).is_ok_and(|file| file.answers.len() > made(key)))
     }
 
     fn file(&self, key: &str) -> PathBuf {
@@ -217,51 +237,23 @@ fn read(file: &Path) -> Result<RecordingFile, Explanation> {
 /// Compares a call with the nearest one that was recorded.
 fn difference(directory: &Path, asked: &RecordedRequest) -> (String, Vec<String>) {
     let files = fs_err::read_dir(directory).into_iter().flatten().filter_map(Result::ok);
-    let recorded =
-        files.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|e| e == "json"));
-    let recorded = recorded.filter_map(|path| Some((path.clone(), read(&path).ok()?)));
-    let request = pretty(&asked.request);
-    let likeness = |other: &RecordingFile| TextDiff::from_words(&pretty(&other.request), &request).ratio();
-    // The most alike, by the words of the request.
-    let nearest = recorded.max_by(|(_, one), (_, other)| likeness(one).total_cmp(&likeness(other)));
-    let Some((path, nearest)) = nearest else {
+    let paths = files.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|e| e == "json"));
+    let recorded: Vec<_> = paths.filter_map(|path| Some((path.clone(), read(&path).ok()?))).collect();
+    let Some(found) = nearest(&asked.request, &recorded, |(_, file)| &file.request) else {
         return ("no recorded answer: nothing is recorded there".to_owned(), Vec::new());
     };
+    let (path, file) = found.recorded;
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let then = pretty(&nearest.request);
+    let what = if found.lines.is_empty() { "the files in the scope differ" } else { "the request differs" };
     let mut lines = vec![format!("no recorded answer; the nearest one is {name}:")];
-    let diff = TextDiff::from_lines(&then, &request);
-    let changes = diff.iter_all_changes().filter_map(|change| {
-        let sign = match change.tag() {
-            ChangeTag::Equal => return None,
-            ChangeTag::Delete => "- recorded",
-            ChangeTag::Insert => "+ asked   ",
-        };
-        Some(format!("{sign} {}", one_line(change.value(), 300)))
-    });
-    lines.extend(changes.take(SHOWN));
-    if nearest.schema <= EXACT {
+    lines.extend(found.lines);
+    if file.schema <= EXACT {
         let old = "an earlier version of ll-loop recorded this, and knew a call by every character of its prompt; \
                    make the recording anew with `--record`";
         lines.push(old.to_owned());
     }
-    if nearest.tree != asked.tree {
+    if file.tree != asked.tree {
         lines.push("the files in the scope are not what they were".to_owned());
     }
-    let what = if then == request { "the files in the scope differ" } else { "the request differs" };
     (format!("no recorded answer: {what} from {name}"), lines)
-}
-
-/// Writes a request with the lines of its texts as lines.
-fn pretty(request: &Value) -> String {
-    let mut out = String::new();
-    for (key, value) in request.as_object().into_iter().flatten() {
-        match value.as_str() {
-            Some(text) => {
-                out.extend(text.lines().flat_map(|line| [key.as_str(), ": ", line, "\n"]));
-            }
-            None => out.extend([key.as_str(), ": ", &value.to_string(), "\n"]),
-        }
-    }
-    out
 }

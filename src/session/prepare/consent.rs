@@ -64,13 +64,24 @@ pub(crate) fn decide(
     let (located, loaded, machine, policy) = (&*located, &*loaded, &*machine, &*policy);
     let recording = recording(options, session)?;
     let llm = allowed(options, in_ci);
-    let host = host_of(options, in_ci, session)?;
+    let mut host = host_of(options, in_ci, session)?;
     let budget = binding::capped(options.budget, policy);
     let below = library.below(machine);
     let all = || std::iter::once(machine).chain(below.iter().map(Rc::as_ref));
-    let held = key_holder::withhold(options, machine, policy, host, in_ci, session)?;
+    let wire = recording.as_ref().filter(|_| llm == Llm::Replay).and_then(Recording::wire);
+    if wire.is_some() {
+        let replaying = chosen(options.host.as_deref(), session)?;
+        let may_replay = |host: &&'static dyn Host| {
+            policy.host(host.name()).is_ok() && all().all(|one| may_replay(*host, one, session))
+        };
+        host = replaying.filter(may_replay);
+    }
+    let replayed = wire.and(host).and_then(|host| key_holder::replayed(options, machine, host, session));
+    host = host.filter(|_| llm == Llm::On || replayed.is_some());
+    let asked = host.filter(|_| replayed.is_none());
+    let held = key_holder::withhold(options, machine, policy, asked, in_ci, session)?;
     // At the wire, every request has a price or none, whatever its host says.
-    let is_metered = matches!(held, Some(KeyHolder::Broker(_)));
+    let is_metered = replayed.is_some() || matches!(held, Some(KeyHolder::Broker(_)));
     for one in all() {
         binding::check_machine(policy, one).map_err(|refusal| binding::refused(&refusal))?;
         if !is_metered {
@@ -86,12 +97,25 @@ pub(crate) fn decide(
     let mut broker = None;
     if let Some(host) = host.filter(|_| all().any(asks)) {
         policy.host(host.name()).map_err(|refusal| binding::refused(&refusal))?;
-        name_account(host, in_ci, session);
-        broker = key_holder::settle(held, machine, policy, host, in_ci, session)?;
+        if replayed.is_none() {
+            name_account(host, in_ci, session);
+            broker = key_holder::settle(held, machine, policy, host, in_ci, session)?;
+        }
     }
     // What is refused whatever the machine can do comes first.
-    let run = ConfinedRun { asked: options.sandbox, in_ci, llm, host, located, policy };
-    let sandbox = confinement::settle(&run, machine, &below, session)?;
+    let starts = if host.is_some() { Llm::On } else { llm };
+    let run = |llm, host| ConfinedRun { asked: options.sandbox, in_ci, llm, host, located, policy };
+    let mut sandbox = confinement::settle(&run(starts, host), machine, &below, session);
+    if let (Some(wiring), Some(replaying)) = (replayed, host) {
+        if sandbox.is_ok() {
+            broker = Some(key_holder::settle_replayed(wiring, machine, policy, replaying, session));
+        } else {
+            // Nobody is started for recorded answers, so nobody has to be confined.
+            host = None;
+            sandbox = confinement::settle(&run(llm, None), machine, &below, session);
+        }
+    }
+    let sandbox = sandbox?;
     let subject = Consent { repository: links::repository(&located.root, None), loaded, library };
     for one in all() {
         if llm == Llm::On && !one.llm.is_forbidden {
@@ -321,6 +345,14 @@ fn limited(host: Option<&'static dyn Host>, machine: &Machine) -> Result<(), Err
         }
     }
     Ok(())
+}
+
+/// Tells whether a host may do its work again where a recording plays its service: it must not be able to do more than the
+/// loop says, and where it cannot be confined or sheltered, the recorded answers alone are given.
+fn may_replay(host: &'static dyn Host, machine: &Machine, session: &Session<'_>) -> bool {
+    let event = WorkflowEvent::read(&session.env.lookup());
+    let is_sheltered = !event.has_texts_of_strangers() || !machine.heeds_project && host.heeds().is_none();
+    is_sheltered && limited(Some(host), machine).is_ok()
 }
 
 /// Refuses that a host runs what it finds in the checkout, where strangers can set off the run; says it elsewhere.

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::binding;
-use crate::broker::{GivenPrice, KeyHolder, NeededSetting, PriceList, Upstream, as_of, holder};
+use crate::broker::{
+    GivenPrice, KeyHolder, NeededSetting, PriceList, Upstream, Wiring, as_of, holder, keyless,
+};
 use crate::context::Session;
 use crate::context::error::Error;
 use crate::context::options::LlmOptions;
@@ -41,8 +43,7 @@ pub(crate) fn withhold(
         )
     })?;
     let KeyHolder::Broker(wiring) = &held else { return Ok(Some(held)) };
-    if let Some(setting) = wiring.setting().filter(|setting| !is_said(setting, session)) {
-        let NeededSetting { file, pointer, value, .. } = setting;
+    if let Some(NeededSetting { file, pointer, value, .. }) = unsaid(wiring, session) {
         let key = pointer.trim_start_matches('/').replace('/', ".");
         return Ok(Some(KeyHolder::Host(format!(
             "`{}` takes another address only where `~/{file}` says `{key}: \"{value}\"`",
@@ -51,6 +52,52 @@ pub(crate) fn withhold(
     }
     session.env.withhold(wiring.credentials());
     Ok(Some(held))
+}
+
+/// Returns how a host is told to ask us where a recording answers at the wire, and takes its keys out of what everything
+/// else of the run sees: nobody needs them. None where it cannot be told, or where the key is to be in its hands.
+pub(crate) fn replayed(
+    options: &LlmOptions,
+    machine: &Machine,
+    host: &'static dyn Host,
+    session: &Session<'_>,
+) -> Option<Wiring> {
+    let is_off = options.broker.or(machine.broker) == Some(BrokerUse::Off);
+    let wiring = keyless(host.name()).filter(|wiring| !is_off && unsaid(wiring, session).is_none())?;
+    session.env.withhold(wiring.credentials());
+    Some(wiring)
+}
+
+/// Makes a broker that answers from a recording, and says so.
+pub(crate) fn settle_replayed(
+    wiring: Wiring,
+    machine: &Machine,
+    policy: &Policy,
+    host: &'static dyn Host,
+    session: &Session<'_>,
+) -> Brokerage {
+    session.talk.note(&format!(
+        "wire: what the recording has no answer to is asked of `{}`, whose service the recording plays; no network, no key",
+        host.name()
+    ));
+    // Nobody is asked by it.
+    let upstream = Upstream::new(&Transport::default());
+    Brokerage::new(wiring, prices(machine), upstream, Arc::new(policy.clone()))
+}
+
+fn prices(machine: &Machine) -> PriceList {
+    PriceList::new(
+        machine
+            .llm
+            .prices
+            .iter()
+            .map(|(name, price)| (name.clone(), GivenPrice { input: price.input, output: price.output })),
+    )
+}
+
+/// Returns what the settings of the user would have to say for a host to take another address, where they do not.
+fn unsaid(wiring: &Wiring, session: &Session<'_>) -> Option<NeededSetting> {
+    wiring.setting().filter(|setting| !is_said(setting, session))
 }
 
 /// Tells whether the settings of the user say something.
@@ -94,15 +141,8 @@ pub(crate) fn settle(
                 as_of(),
             ));
             let transport = Transport::from_env(&session.env.lookup()).map_err(Error::refused)?;
-            let prices = PriceList::new(machine.llm.prices.iter().map(|(name, price)| {
-                (name.clone(), GivenPrice { input: price.input, output: price.output })
-            }));
-            return Ok(Some(Brokerage::new(
-                *wiring,
-                prices,
-                Upstream::new(&transport),
-                Arc::new(policy.clone()),
-            )));
+            let upstream = Upstream::new(&transport);
+            return Ok(Some(Brokerage::new(*wiring, prices(machine), upstream, Arc::new(policy.clone()))));
         }
         Some(KeyHolder::Host(why)) => why,
         None if in_ci || policy.broker_refusal("").is_some() => "`broker: off`".to_owned(),

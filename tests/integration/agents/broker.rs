@@ -433,3 +433,90 @@ fn no_key_goes_over_a_network_as_it_is() {
     let ran = run(&project, &[]).code(2);
     assert!(ran.stderr.contains("names a service that is not asked over TLS"), "{}", ran.all());
 }
+
+/// Returns the names of the files of a directory.
+fn names(project: &Project, directory: &str) -> Vec<String> {
+    let entries = std::fs::read_dir(project.at(directory)).unwrap();
+    entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+}
+
+/// Returns a project like the one that was recorded, with the recording and without key and service.
+fn elsewhere(recorded: &Project, service: &Service, plan: &Value) -> Project {
+    let reversed: String = service.key().chars().rev().collect();
+    let project = fake_host::project(&["claude"], LOOP, &[format!("python3 ask.py '{plan}' {reversed}")]);
+    project.write("ask.py", ASK);
+    for name in names(recorded, "rec/wire") {
+        project.write(&format!("rec/wire/{name}"), &recorded.read(&format!("rec/wire/{name}")));
+    }
+    project
+}
+
+#[test]
+fn what_went_over_the_wire_is_given_again_without_key_and_service() {
+    let service = Service::start();
+    let plan = json!([{}, {"length": 20, "want": "529", "go_on": true}, {"length": 30, "stream": false}]);
+    let recorded = project(&service, LOOP, &plan);
+    let _ran = run(&recorded, &["--record", "rec"]);
+    let names = names(&recorded, "rec/wire");
+    // What failed is not kept.
+    assert_eq!(names.len(), 2, "{names:?}");
+    for name in &names {
+        let text = recorded.read(&format!("rec/wire/{name}"));
+        assert!(!text.contains(&service.key()) && !text.contains("ll-"), "{text}");
+    }
+    let asked = service.requests().len();
+    let plan = json!([{}, {"length": 30, "stream": false}]);
+    let again = |plan: &Value| {
+        let project = elsewhere(&recorded, &service, plan);
+        let ran = project.run(&[
+            "run",
+            "main",
+            "--replay",
+            "rec/wire",
+            "--yes",
+            "--no-ci",
+            "--report-dir",
+            "report",
+        ]);
+        (project, ran)
+    };
+    let (project, ran) = again(&plan);
+    let ran = ran.code(0);
+    assert!(ran.stderr.contains("the recording plays"), "{}", ran.all());
+    assert_eq!((service.requests().len(), project.read("said").as_str()), (asked, ""), "{}", ran.all());
+    let usage =
+        &project.events().into_iter().find(|event| event["event"] == "action_complete").unwrap()["usage"];
+    assert_eq!(usage["wire"], json!({"requests": 2, "refused": 0, "failed": 0}));
+    assert_eq!(usage["output_tokens"], json!(100));
+    // The same request once more than it was answered, and one that was not recorded.
+    let (_, ran) = again(&json!([{}, {}]));
+    assert!(ran.code(69).stdout.contains("was answered 1 times, and is asked once more"));
+    let (_, ran) = again(&json!([{"length": 11}]));
+    let ran = ran.code(69);
+    assert!(
+        ran.all().contains("no recorded answer at the wire") && ran.all().contains("+ asked"),
+        "{}",
+        ran.all()
+    );
+    assert_eq!(service.requests().len(), asked);
+}
+
+#[test]
+fn recorded_answers_come_before_those_at_the_wire() {
+    let service = Service::start();
+    let project = project(&service, LOOP, &json!([{}]));
+    let _ran = run(&project, &["--record", "rec"]).code(0);
+    std::fs::remove_file(project.at("look.env")).unwrap();
+    let replay = ["run", "main", "--replay", "rec", "--no-ci"];
+    let _ran = project.run(&replay).code(0);
+    assert_eq!((fake_host::calls(&project), service.requests().len()), (1, 1));
+    // In another tree, the agent does its work again.
+    project.write("new", "");
+    let _ran = project.run(&replay).code(0);
+    assert_eq!((fake_host::calls(&project), service.requests().len()), (2, 1));
+    // Nobody is started where the key is to be in the hands of the host, or the agent is not there.
+    for more in [&["--broker", "off"][..], &["--host", "gemini"]] {
+        let ran = project.run(&[&replay, more].concat()).code(69);
+        assert!(ran.all().contains("no recorded answer"), "{}", ran.all());
+    }
+}

@@ -47,7 +47,17 @@ const ROOMS: &[Room] = &[
     pure(
         "base",
         &[],
-        &["aho_corasick", "chrono", "console", "humantime", "percent_encoding", "sha2", "shlex", "strsim"],
+        &[
+            "aho_corasick",
+            "chrono",
+            "console",
+            "humantime",
+            "percent_encoding",
+            "sha2",
+            "shlex",
+            "similar",
+            "strsim",
+        ],
     ),
     pure("tools", &["base"], &["regex", "shlex", "toml"]),
     impure("files", &["base"], &["fs_err", "rustix", "sha2", "tempfile", "zip"]),
@@ -141,10 +151,11 @@ const ROOMS: &[Room] = &[
     ),
     mixed(
         "broker",
-        &["base", "evaluate", "policy", "forge"],
-        &["http", "hyper", "hyper_util", "shlex", "tokio", "toml", "uuid"],
+        &["base", "evaluate", "policy", "files", "forge"],
+        &["fs_err", "http", "hyper", "hyper_util", "sha2", "shlex", "tokio", "toml", "uuid"],
         &[
             "asked.rs",
+            "conversation.rs",
             "count.rs",
             "dollars.rs",
             "host_row.rs",
