@@ -5,9 +5,9 @@
 //! that it does not matter which characters of a secret a program wrote otherwise, and how.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use serde_json::{Map, Value};
@@ -16,7 +16,7 @@ use super::dump;
 use super::escape::{self, Codes, UnescapedText};
 pub use super::forms::MIN_SECRET;
 use super::forms::{self, SecretForm};
-use super::signs::{Finder, GAP, PartialMatch};
+use super::signs::{Finder, GAP, PartialMatch, is_sign};
 use super::text::tail;
 
 /// What stands in a text where a secret stood.
@@ -42,7 +42,15 @@ const MAX_CUTS: usize = 64;
 
 /// Replaces known secrets, in the encodings in which programs tend to print them.
 #[derive(Clone, Debug, Default)]
-pub struct Redactor(Option<Arc<KnownSecrets>>);
+pub struct Redactor(Arc<Secrets>);
+
+/// What every copy of a redactor knows.
+#[derive(Debug, Default)]
+struct Secrets {
+    given: Option<KnownSecrets>,
+    /// The same, and what was made later.
+    learned: OnceLock<KnownSecrets>,
+}
 
 /// What is looked for.
 #[derive(Debug)]
@@ -52,6 +60,8 @@ struct KnownSecrets {
     /// Those of too few letters and digits.
     exact: Option<AhoCorasick>,
     secrets: Vec<String>,
+    /// The forms of what every token of a run begins with, by number: the letters and digits behind belong to it.
+    beginnings: HashSet<usize>,
     longest: usize,
 }
 
@@ -70,29 +80,42 @@ impl Redactor {
         all.retain(|text| text.len() >= MIN_SECRET);
         all.sort_unstable();
         all.dedup();
-        Self((!all.is_empty()).then(|| Arc::new(KnownSecrets::new(all))))
+        let given = (!all.is_empty()).then(|| KnownSecrets::new(all, None));
+        Self(Arc::new(Secrets { given, learned: OnceLock::new() }))
+    }
+
+    /// Hides from now on what begins like this, too, up to the end of its letters and digits: in every copy of this
+    /// redactor. What is learned second is what was learned first, for a process makes one such beginning.
+    pub fn learn(&self, beginning: &str) {
+        self.0.learned.get_or_init(|| {
+            let given = self.0.given.iter().flat_map(|known| known.secrets.iter().cloned());
+            KnownSecrets::new(given.chain([beginning.to_owned()]).collect(), Some(beginning))
+        });
+    }
+
+    fn known(&self) -> Option<&KnownSecrets> {
+        self.0.learned.get().or(self.0.given.as_ref())
     }
 
     /// Tells whether there is nothing to hide.
     pub fn is_empty(&self) -> bool {
-        self.0.is_none()
+        self.known().is_none()
     }
 
     /// Returns the length of the longest text that is hidden without a line end in it, in bytes: what a stream has to
     /// hold back of a line.
     pub fn longest(&self) -> usize {
-        self.0.as_ref().map_or(0, |known| known.longest)
+        self.known().map_or(0, |known| known.longest)
     }
 
     /// Tells whether there is a secret in bytes of any kind.
     pub fn finds(&self, bytes: &[u8]) -> bool {
-        let found = |known: &Arc<KnownSecrets>| !known.found(&String::from_utf8_lossy(bytes)).0.is_empty();
-        self.0.as_ref().is_some_and(found)
+        self.known().is_some_and(|known| !known.found(&String::from_utf8_lossy(bytes)).0.is_empty())
     }
 
     /// Hides every secret in a text.
     pub fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {
-        match &self.0 {
+        match self.known() {
             Some(known) => masked(text, 0, &known.found(text).0),
             None => Cow::Borrowed(text),
         }
@@ -157,9 +180,12 @@ impl Redactor {
 }
 
 impl KnownSecrets {
-    fn new(secrets: Vec<String>) -> Self {
+    fn new(secrets: Vec<String>, beginning: Option<&str>) -> Self {
         let (forms, few): (Vec<SecretForm>, Vec<SecretForm>) =
             secrets.iter().flat_map(|secret| forms::all(secret)).partition(forms::has_signs);
+        let begun = beginning.map(forms::all).unwrap_or_default();
+        let begins = |(number, form): (usize, &SecretForm)| begun.contains(form).then_some(number);
+        let beginnings = forms.iter().enumerate().filter_map(begins).collect();
         let finder = Finder::new(forms.iter().map(SecretForm::signs).collect());
         // What has its letters and digits far apart cannot be followed by them.
         let is_apart = |secret: &String| {
@@ -179,7 +205,7 @@ impl KnownSecrets {
         let build = || AhoCorasick::builder().match_kind(MatchKind::Standard).kind(kind).build(&exact).ok();
         let exact = if exact.is_empty() { None } else { build() };
         let longest = secrets.iter().map(String::len).max().unwrap_or(0) * LONGEST_CODE;
-        Self { finder, forms, exact, secrets, longest }
+        Self { finder, forms, exact, secrets, beginnings, longest }
     }
 
     /// Returns where secrets stand in a text, in order and apart, and where its end begins that may be the beginning of
@@ -237,6 +263,9 @@ impl KnownSecrets {
             let end = ends.entry(number).or_default();
             let overlaps = range.start < *end;
             if let Some(range) = self.forms.get(number).and_then(|form| form.confirm(text, range, overlaps)) {
+                let behind = text.get(range.end..).filter(|_| self.beginnings.contains(&number));
+                let more = behind.map_or(0, |rest| rest.iter().take_while(|byte| is_sign(**byte)).count());
+                let range = range.start..range.end + more;
                 *end = range.end;
                 found.push(range);
             }
@@ -378,14 +407,14 @@ impl Flow {
     /// Shows what is left.
     pub fn finish(&mut self, redactor: &Redactor, show: &mut dyn FnMut(&str)) {
         if self.shown < self.text.len() {
-            let found = redactor.0.as_ref().map_or_else(Vec::new, |known| known.found(&self.text).0);
+            let found = redactor.known().map_or_else(Vec::new, |known| known.found(&self.text).0);
             self.emit(self.text.len(), &found, show);
         }
         *self = Self::default();
     }
 
     fn show(&mut self, wanted: usize, is_piece: bool, redactor: &Redactor, show: &mut dyn FnMut(&str)) {
-        let Some(known) = &redactor.0 else {
+        let Some(known) = redactor.known() else {
             let end = self.text.floor_char_boundary(wanted);
             self.emit(end, &[], show);
             self.forget(end);
@@ -489,6 +518,27 @@ mod tests {
     use crate::base::signs;
 
     const SECRET: &str = "hunter2+/=&\"\\<'é";
+
+    #[test]
+    fn what_is_learned_is_hidden_with_all_that_follows_in_every_copy() {
+        let beginning = "ll-0123456789abcdef0123456789abcdef";
+        let redactor = Redactor::default();
+        let copy = redactor.clone();
+        assert!(copy.is_empty());
+        redactor.learn(beginning);
+        redactor.learn("something else");
+        let token = format!("{beginning}fedcba98");
+        assert_eq!(
+            copy.text(&format!("a {token}, b {beginning} something else")),
+            "a ***, b *** something else"
+        );
+        assert_eq!(copy.text(&format!("{:?} more", token)), "\"***\" more");
+        let encoded = base64_core(token.as_bytes(), 0);
+        assert!(!copy.text(&encoded).contains(&encoded[encoded.len() - 6..]));
+        let both = Redactor::new([SECRET]);
+        both.learn(beginning);
+        assert_eq!(both.text(&format!("{SECRET} {token}")), "*** ***");
+    }
 
     #[track_caller]
     fn check(text: &str, expect: &str) {

@@ -39,6 +39,8 @@ const THREADS: usize = 512;
 pub struct Broker {
     shared: Arc<Shared>,
     port: u16,
+    /// What every token begins with.
+    tokens: String,
     /// The server ends when this is gone.
     _open: oneshot::Sender<Infallible>,
 }
@@ -60,11 +62,12 @@ struct Shared {
 }
 
 impl Broker {
-    /// Begins to listen on loopback.
+    /// Begins to listen on loopback. The tokens of calls begin with a text that nobody can guess, by which they are known
+    /// where secrets are masked.
     ///
     /// # Errors
     /// There is no port, or no thread.
-    pub fn open(upstream: Upstream) -> io::Result<Self> {
+    pub fn open(upstream: Upstream, tokens: String) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         listener.set_nonblocking(true)?;
         let port = listener.local_addr()?.port();
@@ -85,7 +88,7 @@ impl Broker {
             // Somebody who is asked may take a long time to answer.
             runtime.shutdown_background();
         })?;
-        Ok(Self { shared, port, _open: open })
+        Ok(Self { shared, port, tokens, _open: open })
     }
 
     /// Returns the port of loopback that it listens at.
@@ -96,7 +99,7 @@ impl Broker {
     /// Lets a call ask, by a token of its own.
     pub fn admit(&self, terms: CallTerms) -> CallPass {
         let call = Arc::new(AdmittedCall::new(terms));
-        let token = format!("ll-{}", uuid::Uuid::new_v4().simple());
+        let token = format!("{}{}", self.tokens, uuid::Uuid::new_v4().simple());
         self.shared.calls().insert(token.clone(), Arc::clone(&call));
         CallPass { shared: Arc::clone(&self.shared), call, token }
     }

@@ -191,7 +191,7 @@ fn check(pass: super::CallPass, account: &Account, number: usize) {
 #[test]
 fn a_thousand_calls_of_a_failing_service_stay_within_their_caps() {
     let (service, account) = service();
-    let broker = Broker::open(Upstream::new(&Transport::default())).unwrap();
+    let broker = Broker::open(Upstream::new(&Transport::default()), "ll-".to_owned()).unwrap();
     thread::scope(|scope| {
         for first in 0..AT_ONCE {
             let (broker, account) = (&broker, &account);
@@ -210,7 +210,7 @@ fn a_thousand_calls_of_a_failing_service_stay_within_their_caps() {
 #[test]
 fn two_hundred_requests_at_once_stay_within_one_cap() {
     let (service, account) = service();
-    let broker = Broker::open(Upstream::new(&Transport::default())).unwrap();
+    let broker = Broker::open(Upstream::new(&Transport::default()), "ll-".to_owned()).unwrap();
     let pass = broker.admit(terms(service));
     thread::scope(|scope| {
         for at in 0..200 {

@@ -57,7 +57,7 @@ impl Output {
             color_errors: allowed(io::stderr().is_terminal()),
             is_terminal: is_terminal && !dumb,
             width: columns.filter(|_| is_terminal),
-            redactor: Redactor::new(env.secrets()),
+            redactor: env.redactor(),
             provider: Provider::detect(&env.lookup()),
         }
     }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use super::secrets;
-use crate::base::redact::MIN_SECRET;
+use crate::base::redact::{MIN_SECRET, Redactor};
 use crate::forge::github::workflow_job::TOKENS;
 use crate::{broker, ci};
 
@@ -36,6 +36,9 @@ pub struct Environment {
     team_token: Option<String>,
     /// Variables that nothing of a run sees, because the broker holds what is in them.
     brokered: OnceLock<BTreeSet<&'static str>>,
+    redactor: OnceLock<Redactor>,
+    /// What the tokens of the calls of agents begin with.
+    call_tokens: OnceLock<String>,
 }
 
 impl Environment {
@@ -46,7 +49,8 @@ impl Environment {
             tokens.into_iter().flatten().find(|token| !token.is_empty())
         };
         let (token, team_token) = (take_out(OWN_TOKEN), take_out(TEAM_TOKEN));
-        Self { variables, token, team_token, brokered: OnceLock::new() }
+        let (brokered, redactor, call_tokens) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
+        Self { variables, token, team_token, brokered, redactor, call_tokens }
     }
 
     /// Returns a variable that is set and not empty.
@@ -163,6 +167,21 @@ impl Environment {
         let held = self.variables.iter().filter(|(_, value)| value.len() >= MIN_SECRET);
         let named = held.flat_map(|(name, value)| secrets::of(name, value, self.is_masked(name)));
         self.token.iter().chain(&self.team_token).cloned().chain(named).collect()
+    }
+
+    /// Returns what hides the secrets. All copies are one, so that what is made later is hidden everywhere.
+    pub(crate) fn redactor(&self) -> Redactor {
+        self.redactor.get_or_init(|| Redactor::new(self.secrets())).clone()
+    }
+
+    /// Returns what every token begins with that the broker gives to a call of an agent. It is made with the first call of
+    /// this, and hidden from then on.
+    pub(crate) fn call_tokens(&self) -> &str {
+        self.call_tokens.get_or_init(|| {
+            let beginning = format!("ll-{}", uuid::Uuid::new_v4().simple());
+            self.redactor().learn(&beginning);
+            beginning
+        })
     }
 
     /// Returns the variables that hold secrets.

@@ -17,6 +17,7 @@ use interrupts::StopBy;
 use talk::Talk;
 
 use crate::base::redact::Redactor;
+use crate::ci::Provider;
 use crate::files::unsaved::UnsavedTexts;
 use crate::run::Helper;
 
@@ -49,7 +50,7 @@ impl<'a> Session<'a> {
     pub fn new(env: &'a Environment, cwd: &Path, talk: &'a dyn Talk) -> std::io::Result<Self> {
         Ok(Self {
             cwd: std::path::absolute(cwd)?,
-            redactor: Redactor::new(env.secrets()),
+            redactor: env.redactor(),
             helper: Helper::default(),
             guard: None,
             stop_by: StopBy::default(),
@@ -57,6 +58,16 @@ impl<'a> Session<'a> {
             env,
             talk,
         })
+    }
+
+    /// Lets the CI system mask what was made or received while it ran, such as the signatures of URLs, in case anything
+    /// shows it.
+    pub(crate) fn mask(&self, secrets: &[String]) {
+        let provider = Provider::detect(&self.env.lookup());
+        let dialect = provider.dialect();
+        for line in secrets.iter().filter_map(|secret| dialect.mask(secret)) {
+            self.talk.ci_line(&line, &provider);
+        }
     }
 
     /// Sets the program that answers queries about JSON. The default is `ll-loop` on PATH.

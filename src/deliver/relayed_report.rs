@@ -26,7 +26,7 @@ use crate::forge::github::other_run::OtherRun;
 use crate::forge::github::repository::RepositoryName;
 use crate::forge::github::workflow_job::WorkflowJob;
 use crate::report::digest::Digest;
-use crate::session::read::fetch::{fault, mask};
+use crate::session::read::fetch::fault;
 
 /// The most bytes of an artifact that is fetched.
 const MAX_ZIP: u64 = 1 << 30;
@@ -167,7 +167,7 @@ impl Relay<'_> {
         let fetched = artifacts::download(&self.api, &self.here, artifact, zip.as_file_mut(), MAX_ZIP);
         match fetched {
             Ok(fetched) => {
-                mask(&fetched.secrets, self.session);
+                self.session.mask(&fetched.secrets);
                 Ok(opened(zip.path()))
             }
             Err(error) if error.is_unavailable() => {

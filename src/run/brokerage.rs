@@ -20,6 +20,8 @@ pub struct Brokerage {
     prices: Arc<PriceList>,
     upstream: Upstream,
     policy: Arc<Policy>,
+    /// What the tokens of calls begin with.
+    tokens: String,
     broker: Option<Broker>,
     /// What keeps the requests of calls, or answers them.
     cassette: Option<Arc<WireCassette>>,
@@ -35,10 +37,16 @@ pub(super) struct AdmittedAgent {
 }
 
 impl Brokerage {
-    /// Makes one that nobody asks yet.
-    pub fn new(wiring: Wiring, prices: PriceList, upstream: Upstream, policy: Arc<Policy>) -> Self {
+    /// Makes one that nobody asks yet, whose tokens begin with a text that is masked.
+    pub fn new(
+        wiring: Wiring,
+        prices: PriceList,
+        upstream: Upstream,
+        policy: Arc<Policy>,
+        tokens: String,
+    ) -> Self {
         let prices = Arc::new(prices);
-        Self { wiring, prices, upstream, policy, broker: None, cassette: None, has_differed: false }
+        Self { wiring, prices, upstream, policy, tokens, broker: None, cassette: None, has_differed: false }
     }
 
     /// Tells whether it does not know yet what keeps the requests of calls.
@@ -56,7 +64,7 @@ impl Brokerage {
         // Opened only when somebody asks: most runs ask nobody.
         let broker = match self.broker.take() {
             Some(broker) => broker,
-            None => Broker::open(self.upstream.clone())?,
+            None => Broker::open(self.upstream.clone(), self.tokens.clone())?,
         };
         let broker = self.broker.insert(broker);
         let Wiring { key, base, .. } = &self.wiring;

@@ -17,7 +17,7 @@ use crate::forge::archive::{ArchiveError, pack, unpack};
 use crate::forge::github::artifacts::RunsMeant;
 use crate::forge::github::results::{Results, absent, check_name, expiry};
 use crate::process::clock::Clock;
-use crate::session::read::fetch::{ArtifactRequest, fault, mask, say_undigested};
+use crate::session::read::fetch::{ArtifactRequest, fault, say_undigested};
 
 const LIMITS: UnzipLimits = UnzipLimits { entries: 100_000, bytes: 16 << 30 };
 
@@ -89,7 +89,7 @@ fn upload(args: &UploadArgs, session: &Session<'_>, output: &Output) -> Result<u
     }
     let expires = args.retention_days.map(|days| expiry(days, &session.env.lookup(), Clock::start().now()));
     let uploaded = results.upload(name, zip.path(), expires).map_err(failed)?;
-    mask(&uploaded.secrets, session);
+    session.mask(&uploaded.secrets);
     let count = plural(packed.names.len() as u64, "file");
     let (id, size, digest) = (uploaded.id, uploaded.size, uploaded.digest);
     output.data(&format!("stored `{name}`: {count}, {size} bytes, {digest}, id {id}\n"));

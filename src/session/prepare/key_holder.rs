@@ -81,8 +81,22 @@ pub(crate) fn settle_replayed(
         host.name()
     ));
     // Nobody is asked by it.
-    let upstream = Upstream::new(&Transport::default());
-    Brokerage::new(wiring, prices(machine), upstream, Arc::new(policy.clone()))
+    opened(wiring, machine, policy, Upstream::new(&Transport::default()), session)
+}
+
+/// Makes a broker whose tokens are masked, by the CI system as well.
+fn opened(
+    wiring: Wiring,
+    machine: &Machine,
+    policy: &Policy,
+    upstream: Upstream,
+    session: &Session<'_>,
+) -> Brokerage {
+    let tokens = session.env.call_tokens().to_owned();
+    // A session may hide what another environment holds.
+    session.redactor.learn(&tokens);
+    session.mask(std::slice::from_ref(&tokens));
+    Brokerage::new(wiring, prices(machine), upstream, Arc::new(policy.clone()), tokens)
 }
 
 fn prices(machine: &Machine) -> PriceList {
@@ -141,8 +155,7 @@ pub(crate) fn settle(
                 as_of(),
             ));
             let transport = Transport::from_env(&session.env.lookup()).map_err(Error::refused)?;
-            let upstream = Upstream::new(&transport);
-            return Ok(Some(Brokerage::new(*wiring, prices(machine), upstream, Arc::new(policy.clone()))));
+            return Ok(Some(opened(*wiring, machine, policy, Upstream::new(&transport), session)));
         }
         Some(KeyHolder::Host(why)) => why,
         None if in_ci || policy.broker_refusal("").is_some() => "`broker: off`".to_owned(),

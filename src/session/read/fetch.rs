@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 
 use tempfile::NamedTempFile;
 
-use crate::ci::Provider;
 use crate::context::Session;
 use crate::context::error::{Error, Kind};
 use crate::files::transient;
@@ -112,7 +111,7 @@ impl ArtifactRequest<'_> {
             Some(fetched) => fetched,
             None => self.elsewhere(&wanted, zip)?,
         };
-        mask(&fetched.secrets, self.session);
+        self.session.mask(&fetched.secrets);
         Ok((name, fetched))
     }
 
@@ -256,15 +255,6 @@ impl ArtifactRequest<'_> {
 
     fn job(&self) -> WorkflowJob {
         WorkflowJob::read(&self.session.env.lookup())
-    }
-}
-
-/// Lets the CI system mask the signatures of URLs, in case anything shows them.
-pub(crate) fn mask(secrets: &[String], session: &Session<'_>) {
-    let provider = Provider::detect(&session.env.lookup());
-    let dialect = provider.dialect();
-    for line in secrets.iter().filter_map(|secret| dialect.mask(secret)) {
-        session.talk.ci_line(&line, &provider);
     }
 }
 

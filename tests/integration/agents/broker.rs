@@ -434,6 +434,47 @@ fn no_key_goes_over_a_network_as_it_is() {
     assert!(ran.stderr.contains("names a service that is not asked over TLS"), "{}", ran.all());
 }
 
+#[test]
+fn the_token_of_a_call_is_masked_like_any_secret() {
+    let service = Service::start();
+    let text = LOOP.replace("env > look.env", "cat token; env > look.env");
+    // It writes its token down for the test, and says it in every way.
+    let say = r#"printf '%s' "$ANTHROPIC_AUTH_TOKEN" > token; echo "stderr $ANTHROPIC_AUTH_TOKEN" >&2; base64 -w0 token >&2
+echo '{"type":"assistant","message":{"content":[{"type":"text","text":"'$ANTHROPIC_AUTH_TOKEN'"}]}}'
+echo '{"type":"result","subtype":"success","is_error":false,"result":"it is '$ANTHROPIC_AUTH_TOKEN'","usage":{"input_tokens":1,"output_tokens":1}}'"#;
+    let project = fake_host::project(&["claude"], &text, &[say.to_owned()]);
+    let project = project
+        .env("ANTHROPIC_API_KEY", service.key())
+        .env("ANTHROPIC_BASE_URL", format!("http://127.0.0.1:{}", service.port));
+    let in_ci = ["run", "main", "--llm", "--yes", "--ci=github", "--no-strict", "--max-llm-calls", "3"];
+    let ran = project.run(&[&in_ci, &["--record", "rec", "--report-dir", "report"][..]].concat());
+    let token = project.read("token");
+    assert_eq!(token.len(), "ll-".len() + 64, "{}", ran.all());
+    let told: Vec<_> = ran.stdout.lines().filter_map(|line| line.strip_prefix("::add-mask::")).collect();
+    assert_eq!(told, [&token[..35]], "{}", ran.all());
+    let shown = ran.all().replace(&format!("::add-mask::{}", &token[..35]), "");
+    let mut texts = vec![shown];
+    for directory in ["report", "rec", ".loops"] {
+        let files =
+            std::process::Command::new("find").arg(project.at(directory)).args(["-type", "f"]).output();
+        let files = String::from_utf8(files.unwrap().stdout).unwrap();
+        texts.extend(
+            files.lines().map(|file| String::from_utf8_lossy(&std::fs::read(file).unwrap()).into_owned()),
+        );
+    }
+    assert!(texts.len() > 5, "{}", ran.all());
+    for text in texts {
+        for part in [&token[..35], &token[35..], &base64_of(&token)[..40]] {
+            assert!(!text.contains(part), "{part} {text}");
+        }
+    }
+}
+
+fn base64_of(text: &str) -> String {
+    use base64::Engine as _;
+    base64::engine::general_purpose::STANDARD.encode(text)
+}
+
 /// Returns the names of the files of a directory.
 fn names(project: &Project, directory: &str) -> Vec<String> {
     let entries = std::fs::read_dir(project.at(directory)).unwrap();
