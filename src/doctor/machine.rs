@@ -6,7 +6,7 @@ use crate::base::sandbox::SandboxEngine;
 use crate::base::text::one_line;
 use crate::context::Session;
 use crate::files::links;
-use crate::sandbox::engines::Engines;
+use crate::sandbox::engines::{Engines, LandlockReady, ReadyEngine};
 
 const AREA: &str = "machine";
 
@@ -43,7 +43,7 @@ pub(super) fn rows(session: &Session<'_>) -> Vec<DoctorRow> {
     rows.push(user_namespaces(&namespaces));
     rows.push(seccomp());
     rows.push(bubblewrap(bwrap, confined));
-    rows.push(modes(session));
+    rows.extend(sandboxes(session));
     rows
 }
 
@@ -120,19 +120,52 @@ fn bubblewrap(version: ToolAnswer, confined: ToolAnswer) -> DoctorRow {
     }
 }
 
-/// Tells which modes of `sandbox` can be had for the loops here, and by what, by having one.
-fn modes(session: &Session<'_>) -> DoctorRow {
+/// The engines of `sandbox`, but for the host's own, which is tried with the host.
+const ENGINES: [SandboxEngine; 3] = [SandboxEngine::Bwrap, SandboxEngine::Container, SandboxEngine::Landlock];
+
+/// Tells which modes of `sandbox` can be had for the loops here, and by which engine, by having each of them: one row for
+/// what a loop gets that names none, and one for each engine.
+fn sandboxes(session: &Session<'_>) -> Vec<DoctorRow> {
     let root = links::repository(&session.cwd, None);
     let engines = Engines::new(&root, &|name| session.env.get(name).map(str::to_owned));
-    match engines.ready(SandboxEngine::Auto) {
+    let chosen = match engines.ready(SandboxEngine::Auto) {
         Ok(ready) => {
-            let user =
-                ready.other_user().map(|user| format!(", as the user {}", user.uid)).unwrap_or_default();
-            let said = format!("`workspace` and `strict`, by `engine: {}`{user}", ready.word().word());
+            let said =
+                format!("`workspace` and `strict`, by `engine: {}`{}", ready.word().word(), as_whom(&ready));
             DoctorRow::new(AREA, "sandbox", RowState::Works, said)
         }
         Err(lack) => DoctorRow::new(AREA, "sandbox", RowState::Fails, format!("no mode but `off`: {lack}"))
             .fix(lack.remedy()),
+    };
+    let each = ENGINES.into_iter().map(|engine| {
+        let name = format!("engine: {}", engine.word());
+        match engines.ready(engine) {
+            Ok(ready) => DoctorRow::new(
+                AREA,
+                name,
+                RowState::Works,
+                format!("{}{}", enforces(&ready), as_whom(&ready)),
+            ),
+            Err(lack) => DoctorRow::new(AREA, name, RowState::Absent, lack.to_string()).fix(lack.remedy()),
+        }
+    });
+    std::iter::once(chosen).chain(each).collect()
+}
+
+fn as_whom(ready: &ReadyEngine) -> String {
+    ready.other_user().map(|user| format!(", as the user {}", user.uid)).unwrap_or_default()
+}
+
+/// Says what an engine enforces, and what it leaves open.
+fn enforces(ready: &ReadyEngine) -> &'static str {
+    match ready {
+        ReadyEngine::Bwrap(_) | ReadyEngine::Container(_) => "all of `workspace` and `strict`",
+        ReadyEngine::Landlock(LandlockReady { is_scoped: true, .. }) => {
+            "`workspace` in part: protected files, the network and sockets stay open; only where a loop names it"
+        }
+        ReadyEngine::Landlock(LandlockReady { is_scoped: false, .. }) => {
+            "`workspace` in part: protected files, the network, sockets and signals stay open; only where a loop names it"
+        }
     }
 }
 

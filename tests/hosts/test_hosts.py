@@ -242,6 +242,8 @@ class Play:
         path.write_text(text)
 
     def install(self):
+        if (self.bin / "node").is_symlink():
+            return
         (self.bin / "node").symlink_to(MODULES / ".bin/node")
         program = MODULES / self.host.program
         arguments = " ".join(f"'{argument.replace('URL', self.url)}'" for argument in self.host.arguments)
@@ -269,8 +271,9 @@ class Play:
             **({self.host.key: key} if key else {}),
             **OUTSIDE,
         }
-        command = [PROGRAM, "run", "play", "--yes", "--llm", "--host", self.host.name, "--report-dir", "report"]
-        command += [*self.host.options, *arguments]
+        command = [PROGRAM, "run", "play", "--yes", "--host", self.host.name, "--report-dir", "report"]
+        # A replay asks nobody, and says so by itself.
+        command += [*([] if "--replay" in arguments else ["--llm"]), *self.host.options, *arguments]
         started = time.monotonic()
         with subprocess.Popen(
             command,
@@ -338,6 +341,28 @@ def prompt(text="TASK: say hello", next="done", **keys):
 
 def tell(expression, next="done"):
     return {"action": f"printf %s ${{{expression}:shell}} > ../said", "next": next}
+
+
+#: How the tools are called with which agents run commands, and where they want the command.
+SHELLS = {
+    "Bash": lambda command: {"command": command, "description": "run it"},
+    "run_shell_command": lambda command: {"command": command, "description": "run it", "is_background": False},
+    "shell_command": lambda command: {"command": command},
+    "exec_command": lambda command: {"cmd": command},
+    "shell": lambda command: {"command": ["bash", "-c", command]},
+}
+
+
+def command_once(command):
+    """A model that has its agent run a command, and then says that it is done."""
+
+    def script(call):
+        if "TOLD TO RUN" in call.text:
+            return Say("Done.")
+        tool = next(name for name in SHELLS if name in call.tools)
+        return Use(tool, SHELLS[tool](f"{command} # TOLD TO RUN"))
+
+    return script
 
 
 class OfAll:
@@ -534,6 +559,47 @@ class OfBrokered:
         self.assertEqual(shown, [])
         files = [path for path in play.directory.rglob("*") if path.is_file() and key.encode() in path.read_bytes()]
         self.assertEqual(files, [])
+
+    def answers_from_the_wire(self, host):
+        """What a service has said is said again, to an agent that does its work again, without service and key."""
+        play = Play(self, host, command_once("echo made > made"))
+        states = {"ask": prompt(next="look"), "look": {"action": "rm made", "next": "done"}}
+        play.run(states, "--record", "rec").ended("success", 0)
+        calls, usage = len(play.vendors.calls), play.result["usage"]
+        play.vendors.close()
+        kept = [path for path in (play.checkout / "rec").rglob("*") if path.is_file() and KEY.encode() in path.read_bytes()]
+        self.assertEqual(kept, [])
+        play.run(states, "--replay", "rec/wire", key=None).ended("success", 0)
+        self.assertEqual(len(play.vendors.calls), calls)
+        counts = ("calls", "input_tokens", "output_tokens")
+        self.assertEqual([play.result["usage"][name] for name in counts], [usage[name] for name in counts], play.log)
+        # Something else was not recorded.
+        play.run({"ask": prompt("TASK: say goodbye")}, "--replay", "rec/wire", key=None).ended("unavailable", 69)
+        self.assertIn("no recorded answer", play.log)
+
+    def a_sandbox_beside_it(self, host):
+        """The agent works in a sandbox and asks through the broker: it has neither the key nor the way to its service."""
+        attempts = "; ".join(
+            [
+                "env > seen",
+                "cat /proc/[0-9]*/environ >> seen 2>/dev/null",
+                "echo x > ../outside",
+                "mkdir -p .github && echo x > .github/planted",
+                "(exec 3<>/dev/tcp/127.0.0.1/PORT) && echo x > reached",
+                "echo x > inside",
+            ]
+        )
+        play = Play(self, host)
+        play.vendors.script = command_once(f"bash -c '{attempts.replace('PORT', play.url.rpartition(':')[2])}'")
+        play.run({"ask": prompt(sandbox="workspace")})
+        if play.code == 69 and "cannot be confined" in play.log:
+            self.skipTest(f"nothing confines here: {play.log}")
+        play.ended("success", 0)
+        here = {path.name for path in play.checkout.iterdir()}
+        self.assertEqual({"inside", "seen", "reached"} & here, {"inside", "seen"}, play.log)
+        self.assertFalse((play.directory / "outside").exists() or (play.checkout / ".github/planted").exists())
+        self.assertNotIn(KEY.encode(), (play.checkout / "seen").read_bytes())
+        self.assertEqual(play.result["sandbox"][0]["engine"], "bwrap", play.result["sandbox"])
 
     def a_cap_at_the_wire(self, host):
         """Requests go on until one could go over the cap; what the service has given never does."""
