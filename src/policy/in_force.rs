@@ -2,7 +2,7 @@
 //! what all of them do.
 
 use crate::base::sandbox::{HostPattern, SandboxRules};
-use crate::base::text::{listed, listed_in_part, one_line, plural};
+use crate::base::text::{listed_in_part, one_line, plural};
 use crate::definition::schema::AtMost;
 use crate::policy::policy_document::{PolicyDocument, UnreadablePolicy};
 use crate::policy::policy_refusal::PolicyRefusal;
@@ -152,7 +152,7 @@ impl Policy {
             Some(allowed) if !allowed.contains(&mode) => {
                 let allows = match allowed.as_slice() {
                     [] => "allows none".to_owned(),
-                    modes => format!("allows {}", listed(modes.iter().map(|mode| mode.word()), "and")),
+                    modes => format!("allows {}", listed_in_part(modes.iter().map(|mode| mode.word()))),
                 };
                 Err(refusal(document, "deliver", format!("`--to {}`", mode.word()), allows))
             }
