@@ -98,6 +98,7 @@ impl Journal {
             tree: None,
             on_change: crate::machine::OnChange::Report,
             no_closing_pass: false,
+            policy: Vec::new(),
             context: Map::new(),
             overrides: Box::default(),
             schema: SCHEMA,
