@@ -19,6 +19,11 @@ impl Timestamp {
         Self(DateTime::from_timestamp_millis(millis).unwrap_or_default())
     }
 
+    /// Returns the day in UTC, `2026-11-20`.
+    pub fn day(self) -> String {
+        self.0.format("%Y-%m-%d").to_string()
+    }
+
     /// Returns milliseconds since the Unix epoch.
     pub fn as_millis(self) -> i64 {
         self.0.timestamp_millis()

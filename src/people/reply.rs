@@ -47,6 +47,15 @@ pub fn render(log: &CommandLog, is_help: bool) -> String {
     out
 }
 
+/// Says on a pull request that was closed that nobody needs to answer a question any more.
+pub fn cancelled(loop_name: &str, question: &str) -> String {
+    format!(
+        "The question {} of {} is cancelled: this pull request was closed before somebody answered it.\n",
+        code(question, 8),
+        code(loop_name, 100)
+    )
+}
+
 /// Writes a sentence of ours into a cell of a table. An address in it stays one.
 fn in_cell(text: &str) -> String {
     let piece =
@@ -119,6 +128,13 @@ mod tests {
         }
         assert_eq!(log_of("nothing"), CommandLog::default());
         assert_eq!(log_of(&format!("{BEGIN}{{}}{END}")), CommandLog::default());
+    }
+
+    #[test]
+    fn what_is_said_of_a_closed_pull_request_is_no_command_and_mentions_nobody() {
+        let text = cancelled("deploy` @all", "0123abcd");
+        assert!(text.starts_with("The question `0123abcd` of "), "{text}");
+        assert_eq!(read(&text), Err(CommandFault::NotACommand));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! What lies before whoever decides about a comment.
 
+use super::SteerOptions;
 use crate::forge::github::answers::FoundAnswer;
 use crate::forge::github::pull_comments::PullComment;
 use crate::session::read::job_server::JobServer;
@@ -20,5 +21,5 @@ pub(super) struct Desk<'d> {
     pub(super) server: &'d JobServer,
     pub(super) found: &'d FoundAnswer,
     pub(super) comments: &'d [PullComment],
-    pub(super) fix_workflow: &'d str,
+    pub(super) options: &'d SteerOptions,
 }

@@ -48,6 +48,8 @@ pub struct SteerOptions {
     pub comment: Option<u64>,
     /// The file of the workflow that `fix` starts.
     pub fix_workflow: String,
+    /// How many runs of the repository a day may start by dispatch, whoever asks for them.
+    pub max_day: Option<u64>,
 }
 
 /// What came of a comment.
@@ -98,8 +100,7 @@ impl Session<'_> {
         let sticky =
             pull_comments::own(api, &comments, reply::is_reply).map_err(|error| unanswered(&error))?;
         let mut log = sticky.map(|sticky| reply::log_of(sticky.body())).unwrap_or_default();
-        let desk =
-            Desk { server: &server, found: &found, comments: &comments, fix_workflow: &options.fix_workflow };
+        let desk = Desk { server: &server, found: &found, comments: &comments, options };
         let mut heard = heard(&found, &written);
         let done = written.map_err(NotDone::from).and_then(|written| desk.follow(&written, &log, &heard));
         let (steered, is_help) = match done {

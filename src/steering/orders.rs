@@ -6,9 +6,11 @@ use super::desk::{DeliveryOrder, Desk};
 use super::refusal::{NotDone, SteeringRefusal};
 use crate::ci::github::standing_runs::StandingRun;
 use crate::forge::github::api::ApiError;
+use crate::forge::github::pull_list;
 use crate::forge::github::workflow_control::{self, DispatchedRun};
 use crate::people::command::WrittenCommand;
 use crate::people::command_log::{CommandLog, HeardCommand};
+use crate::process::clock::Clock;
 use crate::session::read::job_server::JobServer;
 
 /// What is to be done.
@@ -68,6 +70,12 @@ impl Desk<'_> {
 
     fn start(&self, workflow: &str, inputs: &Value, says: &str) -> Result<Followed, NotDone> {
         let JobServer { api, repository, .. } = self.server;
+        if let Some(max) = self.options.max_day {
+            let today = Clock::start().now().day();
+            if pull_list::dispatched_since(api, repository, &today)? >= max {
+                return Err(SteeringRefusal::DayIsOver(max).into());
+            }
+        }
         let git_ref = format!("refs/heads/{}", self.found.head_branch);
         match workflow_control::dispatch(api, repository, workflow, &git_ref, inputs) {
             Ok(DispatchedRun { page: Some(page), .. }) => Ok(Followed::so(format!("{says}: {page}"))),

@@ -235,7 +235,7 @@ impl Desk<'_> {
 
     fn fix(&self, written: &WrittenCommand) -> Order {
         let inputs = written.name().map_or_else(|| json!({}), |name| json!({ "loop": name }));
-        Order::Start { workflow: self.fix_workflow.to_owned(), inputs, says: "the fix runs" }
+        Order::Start { workflow: self.options.fix_workflow.clone(), inputs, says: "the fix runs" }
     }
 
     /// Tells whether a run ran the code of the repository itself, and no fork's.

@@ -71,6 +71,9 @@ pub(super) enum SteeringRefusal {
         /// What the server says.
         reason: ApiError,
     },
+    /// The budget of the day was used up.
+    #[error("{0} runs were started by a dispatch today, and no more may be: it is possible again tomorrow")]
+    DayIsOver(u64),
     /// The server does not do it.
     #[error("{0}")]
     Server(ApiError),

@@ -12,8 +12,9 @@ use crate::forge::github::code_origin::{self, CodeOrigin};
 use crate::forge::github::pull_list::{self, WatchedPull};
 use crate::forge::github::workflow_control::{self, DispatchedRun};
 use crate::forge::github::workflow_job::WorkflowJob;
-use crate::forge::github::workflow_run;
+use crate::forge::github::{pull_comments, workflow_run};
 use crate::people::next_step::{NextStep, WaitingFacts, next_step};
+use crate::people::reply;
 use crate::people::run_wait::RunWait;
 use crate::process::clock::Clock;
 use crate::session::read::job_server::{JobServer, unanswered};
@@ -41,7 +42,8 @@ struct WatchedHead {
     /// The branch on which a workflow is started.
     git_ref: String,
     sha: String,
-    is_closed: bool,
+    /// Its pull request, where that is closed.
+    closed: Option<u64>,
 }
 
 /// One walk through the commits.
@@ -67,9 +69,8 @@ impl Session<'_> {
         let mut left = options.max_starts;
         if let Some(max) = options.max_day {
             let JobServer { api, repository, .. } = &server;
-            let day = now.to_string().chars().take(10).collect::<String>();
-            let started =
-                pull_list::dispatched_since(api, repository, &day).map_err(|error| unanswered(&error))?;
+            let started = pull_list::dispatched_since(api, repository, &now.day())
+                .map_err(|error| unanswered(&error))?;
             left = left.min(u32::try_from(max.saturating_sub(started)).unwrap_or(u32::MAX));
         }
         let heads =
@@ -89,7 +90,7 @@ fn heads(server: &JobServer, job: &WorkflowJob) -> Result<Vec<WatchedHead>, ApiE
     let of_branch =
         job.git_ref.clone().zip(job.sha.clone()).filter(|(name, _)| name.starts_with("refs/heads/"));
     let mut heads: Vec<WatchedHead> = of_branch
-        .map(|(git_ref, sha)| WatchedHead { shown: git_ref.clone(), git_ref, sha, is_closed: false })
+        .map(|(git_ref, sha)| WatchedHead { shown: git_ref.clone(), git_ref, sha, closed: None })
         .into_iter()
         .collect();
     for (are_open, most) in [(true, usize::MAX), (false, MOST_CLOSED)] {
@@ -98,7 +99,8 @@ fn heads(server: &JobServer, job: &WorkflowJob) -> Result<Vec<WatchedHead>, ApiE
             // A branch may be proposed twice, and one that is merged be that of the job.
             if heads.iter().all(|known| known.sha != sha) {
                 let (shown, git_ref) = (format!("#{number}"), format!("refs/heads/{branch}"));
-                heads.push(WatchedHead { shown, git_ref, sha, is_closed: !are_open });
+                let closed = (!are_open).then_some(number);
+                heads.push(WatchedHead { shown, git_ref, sha, closed });
             }
         }
     }
@@ -111,7 +113,7 @@ impl Round<'_> {
         for run in standing.last() {
             let Some(wait) = run.wait.as_ref().filter(|_| self.is_meant(run)) else { continue };
             let facts = WaitingFacts {
-                is_closed: head.is_closed,
+                is_closed: head.closed.is_some(),
                 links: if *wait == RunWait::Legs {
                     standing.attempts_of(run)
                 } else {
@@ -132,7 +134,7 @@ impl Round<'_> {
                     );
                     self.end(head, run, &why)?;
                 }
-                NextStep::Cancel => self.end(head, run, "cancelled: the pull request is closed")?,
+                NextStep::Cancel => self.cancel(head, run, wait)?,
             }
         }
         Ok(())
@@ -195,6 +197,19 @@ impl Round<'_> {
             }
             Err(error) if error.is_unavailable() => return Err(error),
             Err(error) => self.say(head, run, &format!("waits: its legs do not run again: {error}")),
+        }
+        Ok(())
+    }
+
+    /// Ends what waits on a closed pull request, and says of a question there that nobody needs to answer it.
+    fn cancel(&mut self, head: &WatchedHead, run: &StandingRun, wait: &RunWait) -> Result<(), ApiError> {
+        self.end(head, run, "cancelled: the pull request is closed")?;
+        let (RunWait::Answer(question), Some(number)) = (wait, head.closed) else { return Ok(()) };
+        let JobServer { api, repository, .. } = &self.server;
+        let text = reply::cancelled(&run.names.loop_name, &question.code);
+        if let Err(error) = pull_comments::write(api, repository, number, None, &text) {
+            // Its status says it as well.
+            self.say(head, run, &format!("that is not said on the pull request: {error}"));
         }
         Ok(())
     }

@@ -9,7 +9,7 @@ use crate::context::error::Error;
 use crate::steering::{DeliveryOrder, SteerOptions, Steered};
 
 /// The arguments of `command`.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(in crate::cli) struct SteerArgs {
     /// The id of the comment. The default is the one that set off this job (`on: issue_comment`)
     #[arg(long, value_name = "ID")]
@@ -17,10 +17,14 @@ pub(in crate::cli) struct SteerArgs {
     /// The workflow that `/ll-loop fix` starts
     #[arg(long, value_name = "FILE", default_value = "fix.yml")]
     pub(super) fix_workflow: String,
+    /// How many runs of workflows may be started by a dispatch in a day, whoever starts them
+    #[arg(long, value_name = "N")]
+    pub(super) max_day: Option<u64>,
 }
 
 pub(in crate::cli) fn steer(args: &SteerArgs, session: &Session<'_>, output: &Output) -> Result<u8, Error> {
-    let options = SteerOptions { comment: args.comment, fix_workflow: args.fix_workflow.clone() };
+    let SteerArgs { comment, fix_workflow, max_day } = args.clone();
+    let options = SteerOptions { comment, fix_workflow, max_day };
     let steered = session.steer(&options)?;
     let (word, said, delivery) = match steered {
         Steered::Nothing(why) => ("nothing", why, None),

@@ -402,6 +402,22 @@ fn runs_are_repeated_resumed_stopped_delivered_and_fixed() {
 }
 
 #[test]
+fn a_day_has_a_budget_of_runs() {
+    let fix = |max: &'static str| {
+        let scene = Scene::of("/ll-loop fix").changed(|scene| scene.arguments.extend(["--max-day", max]));
+        let github = scene.mounted();
+        let started =
+            ResponseTemplate::new(200).set_body_json(json!({"total_count": 5, "workflow_runs": []}));
+        github.mount(
+            Mock::given(method("GET")).and(path("/repos/octo/project/actions/runs")).respond_with(started),
+        );
+        scene.steered_on(github)
+    };
+    drop(fix("5").refuses("5 runs were started by a dispatch today"));
+    drop(fix("6").does("POST /repos/octo/project/actions/workflows/fix.yml/dispatches", &json!({})));
+}
+
+#[test]
 fn a_run_that_goes_on_is_cancelled_and_a_question_only_ends() {
     let on = status(9, "main", 70, "main-20251120T234847-70", ":pending");
     let steered = Scene::of("/ll-loop stop main").changed(|scene| scene.statuses = vec![on]).steer();

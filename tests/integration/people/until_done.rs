@@ -42,6 +42,8 @@ fn until_done(statuses: &[(&str, Vec<Value>)], run: &Value, arguments: &[&str]) 
     github.mount(rerun.respond_with(ResponseTemplate::new(201)));
     let set = Mock::given(method("POST")).and(path_regex("/statuses/"));
     github.mount(set.respond_with(ResponseTemplate::new(201).set_body_json(json!({"id": 1}))));
+    let comment = Mock::given(method("POST")).and(path_regex("/comments$"));
+    github.mount(comment.respond_with(ResponseTemplate::new(201).set_body_json(json!({"id": 2}))));
     let project =
         github.job(Project::new()).env("GITHUB_EVENT_NAME", "schedule").env("LL_TOKEN", "ghs_0123456789");
     let ran = project.run(&[&["until-done"], arguments].concat());
@@ -137,8 +139,11 @@ fn what_waits_on_a_closed_pull_request_ends() {
     let (ran, github) = until_done(&[(CLOSED, waits)], &of_own_code(), &[]);
     drop(ran.code(0).says("#2: main").says("cancelled"));
     let ended = format!("POST /repos/octo/project/statuses/{CLOSED}");
-    assert_eq!(requests(&github), [ended.clone(), ended]);
-    assert!(github.changes().iter().all(|(_, body)| body["state"] == "error"));
+    let said = "POST /repos/octo/project/issues/2/comments".to_owned();
+    assert_eq!(requests(&github), [ended.clone(), said, ended]);
+    let changes = github.changes();
+    assert_eq!((&changes[0].1["state"], &changes[2].1["state"]), (&json!("error"), &json!("error")));
+    assert!(changes[1].1["body"].as_str().unwrap().contains("`0123abcd` of"), "{changes:?}");
 }
 
 #[test]
