@@ -71,6 +71,7 @@ impl WireRequest {
     }
 
     /// Changes what is written down, such as to hide secrets.
+    #[must_use]
     pub fn edited(mut self, edit: impl FnOnce(&mut Value)) -> Self {
         edit(&mut self.0);
         self
@@ -152,7 +153,9 @@ fn tidied_value(value: &Value, wording: &dyn Wording) -> Value {
 fn plain_text(text: &Value, wording: &dyn Wording) -> String {
     match text {
         Value::String(text) => wording.normal(&without_asides(text)).trim().to_owned(),
-        other => other.to_string(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
+            text.to_string()
+        }
     }
 }
 

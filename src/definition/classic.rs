@@ -144,7 +144,9 @@ const PROMISES: [&str; 5] = ["sandbox", "broker", "judges", "approvers", "reuse"
 /// Finds keys that promise protection among settings that have no effect.
 fn promises(settings: &Node, out: &mut Diagnostics) {
     if let NodeValue::List(items) = &settings.value {
-        items.iter().for_each(|item| promises(item, out));
+        for item in items {
+            promises(item, out);
+        }
     }
     for Entry { key, key_span, value } in entries(settings) {
         if PROMISES.contains(&key.to_lowercase().as_str()) {

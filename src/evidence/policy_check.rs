@@ -15,7 +15,7 @@ use crate::statement::property::Property;
 use crate::statement::verdict_details::VerdictDetails;
 
 /// How far the clock of another machine may be ahead.
-const AHEAD: Duration = Duration::from_secs(5 * 60);
+const AHEAD: Duration = Duration::from_mins(5);
 
 /// What is asked of verdicts, and when.
 #[derive(Clone, Debug)]

@@ -17,7 +17,7 @@ use crate::process::signal::Cancel;
 use crate::process::spawn::{self, Heard, ProcessLimits, Program};
 
 /// How long a tool may take: it asks the network.
-const LIMIT: Duration = Duration::from_secs(120);
+const LIMIT: Duration = Duration::from_mins(2);
 
 /// The most that is read of an answer, in bytes: it repeats every attestation.
 const MAX_ANSWER: usize = 64 << 20;

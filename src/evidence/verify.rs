@@ -216,7 +216,8 @@ impl OpenedVerdicts {
         };
         let faults = contradictions(&bundle);
         let written_by = bundle.manifest.written_by.as_str();
-        details.versions.ll_loop = written_by.strip_prefix("ll-loop ").unwrap_or(written_by).to_owned();
+        let version = written_by.strip_prefix("ll-loop ").unwrap_or(written_by);
+        version.clone_into(&mut details.versions.ll_loop);
         let stated = stated(&bundle, &details);
         let claim =
             Claim { shown, details, stated, bundle: sum, signatures: Vec::new(), unsigned: None, faults };

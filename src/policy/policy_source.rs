@@ -56,10 +56,13 @@ enum Missed {
 }
 
 fn file(path: &Path, origin: &str) -> Result<PolicyDocument, Missed> {
-    let text = read::text(path, MOST_BYTES as u64).map_err(|unread| match unread {
+    let text = read::text(path, MOST_BYTES as u64).map_err(|unread| {
         // A link that leads nowhere was meant to lead to something.
-        Unread::Absent if fs_err::symlink_metadata(path).is_err() => Missed::Absent,
-        unread => Missed::Unreadable(UnreadablePolicy::new(origin, unread.to_string())),
+        if matches!(unread, Unread::Absent) && fs_err::symlink_metadata(path).is_err() {
+            Missed::Absent
+        } else {
+            Missed::Unreadable(UnreadablePolicy::new(origin, unread.to_string()))
+        }
     })?;
     PolicyDocument::read(origin, &text).map_err(Missed::Unreadable)
 }

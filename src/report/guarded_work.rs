@@ -122,18 +122,18 @@ impl GuardedWork {
             Event::Judge { state, usage, .. } => {
                 let place = (stamped.path.clone(), state.to_string());
                 if usage.calls > 0 {
-                    self.count(GuardedProcess { place, asks: true, usage: Some(usage) });
+                    self.count(&GuardedProcess { place, asks: true, usage: Some(usage) });
                 }
                 self.confined.clear();
             }
             Event::ClosingPassCheck(check) => {
                 let place = (stamped.path.clone(), check.state.to_string());
-                self.count(GuardedProcess { place, asks: false, usage: None });
+                self.count(&GuardedProcess { place, asks: false, usage: None });
                 self.confined.clear();
             }
             Event::ClosingPassProof(proof) => {
                 let place = (stamped.path.clone(), proof.check.clone());
-                self.count(GuardedProcess { place, asks: false, usage: None });
+                self.count(&GuardedProcess { place, asks: false, usage: None });
                 self.confined.clear();
             }
             Event::Handoff(handoff) => {
@@ -231,12 +231,12 @@ impl GuardedWork {
         };
         if is_process {
             let asks = open.kind.asks_agent() || calls;
-            self.count(GuardedProcess { place: open.place, asks, usage });
+            self.count(&GuardedProcess { place: open.place, asks, usage });
         }
         self.has_prompted |= open.kind.asks_agent();
     }
 
-    fn count(&mut self, process: GuardedProcess<'_>) {
+    fn count(&mut self, process: &GuardedProcess<'_>) {
         let confined = std::mem::take(&mut self.confined);
         let is_held = !confined.is_empty() && confined.iter().all(SandboxEvent::is_whole);
         let is_off = confined.iter().any(SandboxEvent::is_off);
@@ -344,7 +344,7 @@ mod tests {
         let proof = crate::engine::event::ClosingPassProof {
             tests: vec![],
             check: "check".into(),
-            verdict: crate::evaluate::verdict::Verdict::yes(),
+            verdict: crate::evaluate::verdict::Verdict::new("yes"),
             passed: true,
             exit_code: 0,
             duration_ms: 1,

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::subjects;
 use crate::base::sandbox::SandboxMode;
+use crate::engine::event::LoopComplete;
 use crate::engine::verification::{Confirmed, JudgesStanding, VerifiedExtent};
 use crate::report::digest::Digest;
 
@@ -127,7 +128,7 @@ impl Property {
 
 fn verified(digest: &Digest) -> Result<(), Shortfall> {
     let is_known = !digest.is_broken_off() && digest.newer_schema().is_none();
-    let is_success = digest.end().is_some_and(|end| end.is_verified_success());
+    let is_success = digest.end().is_some_and(LoopComplete::is_verified_success);
     let verification = digest.verification().filter(|found| is_known && is_success && found.holds());
     match verification.ok_or(Shortfall::NotVerified)?.extent {
         VerifiedExtent::Whole => Ok(()),
@@ -343,7 +344,7 @@ mod tests {
         let proof = crate::engine::event::ClosingPassProof {
             tests: vec!["t".into()],
             check: "check".into(),
-            verdict: crate::evaluate::verdict::Verdict::yes(),
+            verdict: crate::evaluate::verdict::Verdict::new("yes"),
             passed: true,
             exit_code: 0,
             duration_ms: 1,

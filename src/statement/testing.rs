@@ -70,7 +70,7 @@ pub(crate) fn succeed(journal: &mut Journal) {
         tree: Some(id('d')),
         checks: vec![CheckRecord {
             state: state("check"),
-            verdict: Verdict::yes(),
+            verdict: Verdict::new("yes"),
             tree: Some(id('d')),
             confirmed: Confirmed::InRun,
         }],

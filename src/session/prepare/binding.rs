@@ -202,7 +202,7 @@ pub(crate) fn check_models(prepared: &mut Prepared, llm: Llm, overrides: &Overri
         Some(Action::Prompt(prompt)) => prompt.model.is_none() && overrides.model.is_none(),
         Some(_) | None => false,
     };
-    let mut open = machines.filter(|machine| !machine.llm.is_forbidden).flat_map(|machine| machine.steps());
+    let mut open = machines.filter(|machine| !machine.llm.is_forbidden).flat_map(Machine::steps);
     let unnamed = open.any(|(_, step)| is_unnamed(step)).then(|| policy.model(None));
     let named =
         [&overrides.model, &overrides.llm_model].into_iter().flatten().map(|name| policy.model(Some(name)));
