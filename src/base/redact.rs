@@ -532,7 +532,7 @@ mod tests {
             copy.text(&format!("a {token}, b {beginning} something else")),
             "a ***, b *** something else"
         );
-        assert_eq!(copy.text(&format!("{:?} more", token)), "\"***\" more");
+        assert_eq!(copy.text(&format!("{token:?} more")), "\"***\" more");
         let encoded = base64_core(token.as_bytes(), 0);
         assert!(!copy.text(&encoded).contains(&encoded[encoded.len() - 6..]));
         let both = Redactor::new([SECRET]);

@@ -147,7 +147,7 @@ mod tests {
                     signer: {workflow: o/r/.github/workflows/check.yml, ref: refs/tags/v1}\n";
         let policy = VerdictPolicy::read("p.yaml", text).unwrap();
         assert_eq!((policy.loops.len(), policy.no_key, policy.approvals.0), (2, true, 2));
-        assert_eq!(policy.max_age, Some(Duration::from_secs(7 * 24 * 3600)));
+        assert_eq!(policy.max_age, Some(Duration::from_hours(7 * 24)));
         assert_eq!(policy.signer.unwrap().git_ref.as_deref(), Some("refs/tags/v1"));
         for wrong in [
             "",

@@ -286,7 +286,9 @@ mod tests {
 
     fn prompt(journal: &mut Journal, before: Vec<Event>, wire: Option<WireUsage>) {
         journal.begin("ask", "coder");
-        before.into_iter().for_each(|event| drop(journal.push(event)));
+        for event in before {
+            journal.push(event);
+        }
         let usage = Usage { calls: 1, wire, ..Usage::default() };
         let seen = Observation::exited(0, "");
         journal.push(Event::ActionComplete(ActionComplete { step: 1, seen, usage: Some(usage) }));

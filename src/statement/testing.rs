@@ -87,17 +87,15 @@ pub(crate) fn succeed(journal: &mut Journal) {
 }
 
 pub(crate) fn begun(journal: &mut Journal) -> &mut LoopStart {
-    match &mut journal.events.first_mut().unwrap().event {
-        Event::LoopStart(start) => start,
-        other => panic!("a run begins with its start, not with {other:?}"),
-    }
+    let first = &mut journal.events.first_mut().unwrap().event;
+    let Event::LoopStart(start) = first else { panic!("a run begins with its start, not with {first:?}") };
+    start
 }
 
 pub(crate) fn ended(journal: &mut Journal) -> &mut LoopComplete {
-    match &mut journal.events.last_mut().unwrap().event {
-        Event::LoopComplete(end) => end,
-        other => panic!("a run ends with its end, not with {other:?}"),
-    }
+    let last = &mut journal.events.last_mut().unwrap().event;
+    let Event::LoopComplete(end) = last else { panic!("a run ends with its end, not with {last:?}") };
+    end
 }
 
 pub(crate) fn verification(journal: &mut Journal) -> &mut Verification {
