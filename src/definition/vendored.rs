@@ -26,6 +26,9 @@ pub const COPY: &str = "vendor:";
 /// What the name of a loop on GitHub begins with, which only `ll-loop add` takes.
 pub const REMOTE: &str = "github:";
 
+/// What the name of a loop of any other git repository begins with in the lock file, which has its address beside it.
+pub const OF_GIT: &str = "git:";
+
 /// The file that says what the copies are.
 pub const LOCK: &str = "lock.json";
 
@@ -375,9 +378,9 @@ impl Default for LockFile {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LockedLoop {
-    /// `github:` and its name.
+    /// `github:` or `git:`, and its name.
     pub source: String,
-    /// The server that it was fetched from.
+    /// The server that it was fetched from; of a git repository, its address.
     pub server: String,
     /// `refs/tags/…`, `refs/heads/…`, or the commit.
     #[serde(rename = "ref")]
@@ -399,8 +402,13 @@ pub struct LockedLoop {
 impl LockedLoop {
     /// Returns its name.
     pub fn name(&self) -> Result<SharedName, SharedNameError> {
-        let name = self.source.strip_prefix(REMOTE).ok_or(SharedNameError::Form)?;
-        SharedName::parse(name)
+        let name = self.source.strip_prefix(REMOTE).or_else(|| self.source.strip_prefix(OF_GIT));
+        SharedName::parse(name.ok_or(SharedNameError::Form)?)
+    }
+
+    /// Tells whether it comes from a git repository by its address, and not from GitHub's API.
+    pub fn is_of_git(&self) -> bool {
+        self.source.starts_with(OF_GIT)
     }
 
     /// Returns the digest that a file of it has to have here.

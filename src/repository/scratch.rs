@@ -1,6 +1,8 @@
 //! A scratch repository for refs that hold a record: commits without files and parents, whose message is the record. It
 //! stands apart from the checkout, whose configuration may name other servers, credentials and programs.
 
+use std::path::Path;
+
 use tempfile::TempDir;
 
 use super::workspace::Remote;
@@ -13,7 +15,7 @@ use crate::git::runner::Git;
 
 /// A repository that is removed when it is dropped.
 pub(crate) struct Scratch {
-    _directory: TempDir,
+    directory: TempDir,
     /// Git in it, which reaches no server.
     pub(crate) git: Git,
     /// Git as it reaches the server.
@@ -34,7 +36,12 @@ impl Scratch {
             Some(header) => git.connected(&remote.url, header),
             None => Git::own(directory.path(), session.env.for_users_git()),
         };
-        Ok(Self { _directory: directory, git, connected })
+        Ok(Self { directory, git, connected })
+    }
+
+    /// Returns where it lies.
+    pub(crate) fn directory(&self) -> &Path {
+        self.directory.path()
     }
 
     /// Makes the commit of a record.

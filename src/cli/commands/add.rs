@@ -15,8 +15,9 @@ use crate::shelf::{catalogue, copies};
 /// The arguments of `add`.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct AddArgs {
-    /// A loop that `ll-loop catalog` lists, the path of a loop file, or `github:OWNER/REPOSITORY/PATH.yaml@REF`, where REF is a branch, a tag, or the
-    /// 40 digits of a commit
+    /// A loop that `ll-loop catalog` lists, the path of a loop file, `github:OWNER/REPOSITORY/PATH.yaml@REF`, or the address of
+    /// any git repository with a path: `https://HOST/REPOSITORY.git//PATH.yaml@REF`. REF is a branch, a tag, or the 40 digits of a
+    /// commit
     #[arg(value_name = "LOOP")]
     what: String,
     /// The file to write, instead of `.loops/NAME.yaml`: of a loop of the catalogue
@@ -28,7 +29,7 @@ pub(in crate::cli) struct AddArgs {
 }
 
 pub(in crate::cli) fn add(args: &AddArgs, session: &Session<'_>, output: &Output) -> Result<u8, Error> {
-    if !copies::is_remote(&args.what) {
+    if !copies::is_remote(&args.what) || session.path(Path::new(&args.what)).is_file() {
         return of_file(&args.what, args.to.as_deref(), session, output);
     }
     if args.to.is_some() {

@@ -1,19 +1,22 @@
-//! `ll-loop add github:…`: copies a loop of another repository with everything that it is made of.
+//! `ll-loop add github:…` or `ll-loop add https://…`: copies a loop of another repository with everything that it is made of.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
 use super::gather::{CopyFiles, Gathered, gather};
+use super::git_address::GitAddress;
+use super::origin::{Origin, OriginError};
+use super::remote_repository::RemoteRepository;
 use super::store::{self, LoopChange};
 use super::{RequestedLoop, copy_summary, failed, home, server};
 use crate::base::sum::Sum;
-use crate::base::text::{one_line, plural};
+use crate::base::text::{listed, one_line, plural};
 use crate::context::Session;
 use crate::context::error::{Error, Kind};
 use crate::context::talk::Silence;
 use crate::definition::load::name_below;
-use crate::definition::vendored::{COPY, CopiedFile, Copies, LockedLoop, REMOTE, SharedName};
+use crate::definition::vendored::{COPY, CopiedFile, Copies, LockedLoop, OF_GIT, REMOTE, SharedName};
 use crate::forge::github::contents::{MeantCommit, ServerRepository};
 use crate::forge::github::workflow_event::short;
 use crate::git::call::Call;
@@ -30,36 +33,107 @@ use crate::session::prepare::binding;
 pub(crate) fn add(text: &str, accept: Copies, session: &Session<'_>) -> Result<String, Error> {
     let asked = RequestedLoop::parse(text)?;
     let policy = binding::acting(session)?;
-    policy.source(asked.name.repository()).map_err(|refusal| binding::refused(&refusal))?;
-    let loops = home(session);
-    let (api, server) = server(session)?;
-    let what = format!("cannot add `{}`", asked.name);
-    let origin =
-        ServerRepository::open(&api, asked.name.repository()).map_err(|error| failed(&what, &error))?;
-    let name = SharedName::parse(&format!("{}/{}", origin.name(), asked.name.path()))
-        .map_err(|error| Error::failed(&what, &error))?;
-    check_name(&name)?;
-    // A repository that was renamed is what it is now.
-    policy.source(name.repository()).map_err(|refusal| binding::refused(&refusal))?;
-    let source = format!("{REMOTE}{name}");
-    let lock = store::lock(&loops)?;
-    let before = lock.loops.into_iter().find(|one| one.source == source);
-    if let Some(before) = before.as_ref().filter(|before| before.server != server) {
-        return Err(of_another_server(before, &server));
+    let allowed = |name: &SharedName| {
+        policy.source(name.repository()).map_err(|refusal| binding::refused(&refusal))
+    };
+    match asked {
+        RequestedLoop::OfGithub { name, reference } => {
+            allowed(&name)?;
+            let (api, server) = server(session)?;
+            let what = format!("cannot add `{name}`");
+            let origin =
+                ServerRepository::open(&api, name.repository()).map_err(|error| failed(&what, &error))?;
+            let name = SharedName::parse(&format!("{}/{}", origin.name(), name.path()))
+                .map_err(|error| Error::failed(&what, &error))?;
+            // A repository that was renamed is what it is now.
+            allowed(&name)?;
+            copy(&Source { prefix: REMOTE, server, name, origin: &origin }, &reference, accept, session)
+        }
+        RequestedLoop::OfGit { address, name, reference } => {
+            allowed(&name)?;
+            if address.is_open() {
+                session.talk.warning(&format!(
+                    "`{}` is not encrypted: anybody on the way can change what comes",
+                    address.as_str()
+                ));
+            }
+            let server = address.as_str().to_owned();
+            let origin = RemoteRepository::open(address, session)
+                .map_err(|error| error.failed(&format!("cannot add `{name}`")))?;
+            copy(&Source { prefix: OF_GIT, server, name, origin: &origin }, &reference, accept, session)
+        }
+        RequestedLoop::Unnamed { address, reference } => Err(unnamed(text, address, reference, session)),
     }
-    let meant = origin.resolve(&asked.reference).map_err(|error| failed(&what, &error))?;
+}
+
+/// Says which loops a repository has, to somebody who named none.
+fn unnamed(text: &str, address: GitAddress, reference: Option<String>, session: &Session<'_>) -> Error {
+    let shown = one_line(address.as_str(), 200);
+    let look = || -> Result<(String, Vec<String>), OriginError> {
+        let origin = RemoteRepository::open(address.clone(), session)?;
+        let name = reference.or_else(|| origin.likely_branch().map(str::to_owned)).unwrap_or_default();
+        let files = origin.loop_files(&origin.resolve(&name)?.commit)?;
+        Ok((name, files))
+    };
+    let refused = |name: &str, file: &str| {
+        Error::refused(format!("`{}` names no file", one_line(text, 200)))
+            .with_hint(format!("write `{shown}//{file}@{name}`"))
+    };
+    match look() {
+        Err(error) => error.failed(&format!("cannot look for loops in `{shown}`")),
+        Ok((name, files)) if files.is_empty() => refused(&name, "PATH.yaml"),
+        Ok((name, files)) => {
+            let files: Vec<String> = files.iter().map(|file| one_line(file, 200)).collect();
+            let message =
+                format!("{}; the repository has {}", refused(&name, "").message(), listed(&files, "and"));
+            Error::refused(message).with_hint(format!("write `{shown}//{}@{name}`", files[0]))
+        }
+    }
+}
+
+/// A loop that is copied, and where it is.
+struct Source<'o> {
+    /// What its name begins with in the lock file.
+    prefix: &'static str,
+    /// Where it comes from, as the lock file has it.
+    server: String,
+    name: SharedName,
+    origin: &'o dyn Origin,
+}
+
+fn copy(
+    source: &Source<'_>,
+    reference: &str,
+    accept: Copies,
+    session: &Session<'_>,
+) -> Result<String, Error> {
+    let Source { prefix, server, name, origin } = source;
+    let loops = home(session);
+    let what = format!("cannot add `{name}`");
+    check_name(name)?;
+    let source = format!("{prefix}{name}");
+    let lock = store::lock(&loops)?;
+    let is_of_other = |one: &&LockedLoop| {
+        let is_same = one.source.starts_with(prefix) && one.server == *server;
+        !is_same && one.name().is_ok_and(|other| other.repository() == name.repository())
+    };
+    if let Some(other) = lock.loops.iter().find(is_of_other) {
+        return Err(of_another_server(other, server));
+    }
+    let before = lock.loops.into_iter().find(|one| one.source == source);
+    let meant = origin.resolve(reference).map_err(|error| error.failed(&what))?;
     if let Some(before) = &before
         && has_moved(before, &meant)
         && accept == Copies::Locked
     {
         return Err(moved(before, &meant));
     }
-    let contents = origin.at(&meant.commit).map_err(|error| failed(&what, &error))?;
-    let gathered = gather(&contents, &name, &loops, session)?;
+    let contents = origin.at(&meant.commit).map_err(|error| error.failed(&what))?;
+    let gathered = gather(contents.as_ref(), name, &loops, session)?;
     let seen = before.as_ref().filter(|before| before.commit == meant.commit).map(|before| before.seen);
     let after = LockedLoop {
         source,
-        server,
+        server: server.clone(),
         reference: meant.reference.clone(),
         commit: meant.commit.clone(),
         seen: seen.unwrap_or_else(|| Clock::start().now()),
@@ -73,7 +147,7 @@ pub(crate) fn add(text: &str, accept: Copies, session: &Session<'_>) -> Result<S
             let _ = writeln!(text, "`{COPY}{name}` is there already, {}", at(&meant));
         }
         Some(before) => {
-            let old = abilities_here(&name, &loops, session);
+            let old = abilities_here(name, &loops, session);
             let _ = writeln!(text, "`{COPY}{name}` was {}, and is now {}", short(&before.commit), at(&meant));
             text += &copy_summary::difference(&old, &gathered.abilities);
         }
@@ -143,7 +217,7 @@ pub(super) fn moved(before: &LockedLoop, meant: &MeantCommit) -> Error {
     let tag = meant.reference.trim_start_matches("refs/tags/");
     let message = format!(
         "the tag `{tag}` of `{}` has moved: it was {}, and is {} now",
-        before.source.trim_start_matches(REMOTE),
+        before.source.trim_start_matches(REMOTE).trim_start_matches(OF_GIT),
         short(&before.commit),
         short(&meant.commit)
     );
@@ -155,11 +229,17 @@ pub(super) fn moved(before: &LockedLoop, meant: &MeantCommit) -> Error {
 /// Refuses another server with a repository of the same name.
 pub(super) fn of_another_server(before: &LockedLoop, server: &str) -> Error {
     let message = format!(
-        "`{}` was copied from {}, and this is {server}",
-        before.source,
-        one_line(&before.server, 200)
+        "`{}` was copied from {}, and this is {}",
+        one_line(&before.source, 200),
+        one_line(&before.server, 200),
+        one_line(server, 200)
     );
-    Error::refused(message).with_hint("set `GITHUB_SERVER_URL` and `GITHUB_API_URL` to that server, or remove the loop from `.loops/lock.json`")
+    let hint = if before.is_of_git() {
+        "add it from there, or remove the loop from `.loops/lock.json`"
+    } else {
+        "set `GITHUB_SERVER_URL` and `GITHUB_API_URL` to that server, or remove the loop from `.loops/lock.json`"
+    };
+    Error::refused(message).with_hint(hint)
 }
 
 /// Refuses a loop that no run could be named after.

@@ -1,14 +1,19 @@
-//! Loops of other repositories, copied into this one: `ll-loop add github:…` takes a copy, `ll-loop update` a newer
-//! one. Only these two speak to a server; a run reads the copy, and compares it with `.loops/lock.json`.
+//! Loops of other repositories, copied into this one: `ll-loop add` takes a copy from GitHub or from any git repository,
+//! `ll-loop update` a newer one. Only these two speak to a server; a run reads the copy, and compares it with `.loops/lock.json`.
 
 pub mod copied_loop;
 mod copy_summary;
 mod gather;
+mod git_address;
 mod merged_edits;
+mod origin;
+mod remote_repository;
 mod store;
 pub mod update_copies;
 
 use std::path::PathBuf;
+
+use git_address::GitAddress;
 
 use crate::base::text::one_line;
 use crate::ci::Provider;
@@ -19,13 +24,14 @@ use crate::definition::vendored::{CopyError, REMOTE, SharedName};
 use crate::forge::github::api::Api;
 use crate::forge::github::contents;
 use crate::forge::github::contents::ContentsError;
+use crate::process::address::without_credential;
 
 /// The most bytes of the name of a branch or tag.
 const MAX_REF: usize = 250;
 
-/// Tells whether a text names a loop on a server.
+/// Tells whether a text names a loop in a repository elsewhere: on GitHub, or by the address of a git repository.
 pub fn is_remote(text: &str) -> bool {
-    text.starts_with(REMOTE)
+    text.starts_with(REMOTE) || git_address::is_address(text)
 }
 
 /// Returns what is printed of a text that quotes loops: in the log of a job, no line of it is a command for the provider.
@@ -35,34 +41,78 @@ pub fn printed(text: &str, session: &Session<'_>) -> String {
     lines.collect()
 }
 
-/// A loop on a server, and the branch, tag or commit that is meant.
+/// A loop elsewhere, and the branch, tag or commit that is meant.
 #[derive(Debug, PartialEq, Eq)]
-struct RequestedLoop {
-    name: SharedName,
-    reference: String,
+enum RequestedLoop {
+    /// On GitHub, whose API gives it.
+    OfGithub { name: SharedName, reference: String },
+    /// In a repository that git reaches.
+    OfGit { address: GitAddress, name: SharedName, reference: String },
+    /// In a repository that git reaches, without saying which file.
+    Unnamed { address: GitAddress, reference: Option<String> },
 }
 
 impl RequestedLoop {
-    /// Reads `github:OWNER/REPOSITORY/PATH.yaml@REF`.
+    /// Reads `github:OWNER/REPOSITORY/PATH.yaml@REF`, or `ADDRESS//PATH.yaml@REF` with the address of a git repository.
     fn parse(text: &str) -> Result<Self, Error> {
-        const FORM: &str = "write `github:OWNER/REPOSITORY/PATH.yaml@REF`, where REF is a branch, a tag, or the 40 digits of a commit";
-        let refused = |why: &str| {
-            Error::refused(format!("`{}` names no shared loop: {why}", one_line(text, 200))).with_hint(FORM)
-        };
-        let name = text.strip_prefix(REMOTE).unwrap_or(text);
-        // A branch may hold an `@` as well as a path; the path ends in its extension.
-        let ends = [".yaml@", ".yml@"].iter().filter_map(|end| Some(name.find(end)? + end.len() - 1));
-        let at = ends.min().or_else(|| name.rfind('@'));
-        let (name, reference) = match at {
-            Some(at) => (&name[..at], &name[at + 1..]),
-            None => (name, ""),
-        };
-        let name = SharedName::parse(name).map_err(|why| refused(&why.to_string()))?;
-        match check_ref(reference) {
-            Ok(()) => Ok(Self { name, reference: reference.to_owned() }),
-            Err(why) => Err(refused(why)),
+        match text.strip_prefix(REMOTE) {
+            Some(name) => Self::of_github(name).map_err(|why| {
+                refused(text, &why, "write `github:OWNER/REPOSITORY/PATH.yaml@REF`, where REF is a branch, a tag, or the 40 digits of a commit")
+            }),
+            None => Self::of_git(text).map_err(|why| {
+                if let Some(meant) = git_address::of_page(text) {
+                    let why = "it is the page of a file, not the address of a repository";
+                    return refused(text, why, &format!("write `{meant}`"));
+                }
+                refused(text, &why, "write `https://HOST/REPOSITORY.git//PATH.yaml@REF`, where REF is a branch, a tag, or the 40 digits of a commit")
+            }),
         }
     }
+
+    fn of_github(text: &str) -> Result<Self, String> {
+        let (name, reference) = path_and_ref(text);
+        let name = SharedName::parse(name).map_err(|why| why.to_string())?;
+        check_ref(reference)?;
+        Ok(Self::OfGithub { name, reference: reference.to_owned() })
+    }
+
+    fn of_git(text: &str) -> Result<Self, String> {
+        let Some((address, file)) = git_address::address_and_path(text) else {
+            let names_file = [".yaml", ".yml"].iter().any(|end| path_and_ref(text).0.ends_with(end));
+            if names_file {
+                return Err("`//` has to stand between the repository and the path".to_owned());
+            }
+            let last = text.rfind(['/', ':']).unwrap_or(0);
+            let (address, reference) = match text[last..].split_once(['@', '#']) {
+                Some((end, reference)) => (&text[..last + end.len()], Some(reference)),
+                None => (text, None),
+            };
+            let address = GitAddress::parse(address).map_err(|why| why.to_string())?;
+            reference.map_or(Ok(()), check_ref)?;
+            return Ok(Self::Unnamed { address, reference: reference.map(str::to_owned) });
+        };
+        let address = GitAddress::parse(address).map_err(|why| why.to_string())?;
+        let (path, reference) = path_and_ref(file);
+        let name = address.name(path).map_err(|why| why.to_string())?;
+        check_ref(reference)?;
+        Ok(Self::OfGit { address, name, reference: reference.to_owned() })
+    }
+}
+
+/// Splits `PATH.yaml@REF`, or `PATH.yaml#REF` as others write it. A branch may hold an `@` as well as a path; the path ends in its
+/// extension.
+fn path_and_ref(text: &str) -> (&str, &str) {
+    let ends = [".yaml@", ".yml@", ".yaml#", ".yml#"];
+    let ends = ends.iter().filter_map(|end| Some(text.find(end)? + end.len() - 1));
+    match ends.min().or_else(|| text.rfind('@')) {
+        Some(at) => (&text[..at], &text[at + 1..]),
+        None => (text, ""),
+    }
+}
+
+fn refused(text: &str, why: &str, form: &str) -> Error {
+    Error::refused(format!("`{}` names no shared loop: {why}", without_credential(&one_line(text, 200))))
+        .with_hint(form)
 }
 
 /// Says why nothing in git has this name.
@@ -121,12 +171,40 @@ mod tests {
     #[track_caller]
     fn check(text: &str, expected: Result<(&str, &str), &str>) {
         let found = RequestedLoop::parse(text);
-        let found = found.as_ref().map(|asked| (asked.name.as_str(), asked.reference.as_str()));
+        let found = found.as_ref().map(|asked| match asked {
+            RequestedLoop::OfGithub { name, reference } | RequestedLoop::OfGit { name, reference, .. } => {
+                (name.as_str(), reference.as_str())
+            }
+            RequestedLoop::Unnamed { reference, .. } => ("", reference.as_deref().unwrap_or("")),
+        });
         match (found, expected) {
             (Ok(found), Ok(expected)) => assert_eq!(found, expected),
             (Err(error), Err(expected)) => assert!(error.message().contains(expected), "{error}"),
             (found, _) => panic!("{text}: {found:?}"),
         }
+    }
+
+    #[test]
+    fn a_loop_of_any_repository_is_asked_for_by_its_address() {
+        check("https://h/g/s/r.git//l/a.yaml@v1", Ok(("s/r/l/a.yaml", "v1")));
+        check("https://h/o/r//a.yaml#v1", Ok(("o/r/a.yaml", "v1")));
+        check("git@h:o/r.git//a.yml@me@home/x", Ok(("o/r/a.yml", "me@home/x")));
+        check("file:///srv/r.git/l/a.yaml@main", Ok(("srv/r/l/a.yaml", "main")));
+        check("https://h/o/r.git", Ok(("", "")));
+        check("git@h:o/r.git@v1", Ok(("", "v1")));
+        check("https://h/o/r.git#v1", Ok(("", "v1")));
+        check("https://h/o/r/blob/main/a.yaml", Err("`//` has to stand"));
+        check("https://h/o/r//a.yaml", Err("it has no `@REF`"));
+        check("https://h/o/r//../a.yaml@v1", Err("lead upwards"));
+        check("https://h/o/r//a.yaml@--x", Err("no branch or tag"));
+        check("ext::evil//a.yaml@v1", Err("not a protocol"));
+        check("https://me:geheim@h/o/r//a.yaml@v1", Err("a credential"));
+        assert!(
+            !RequestedLoop::parse("https://me:geheim@h/o/r//a.yaml@v1")
+                .unwrap_err()
+                .message()
+                .contains("geheim")
+        );
     }
 
     #[test]

@@ -8,17 +8,18 @@ use std::time::Duration;
 use super::copied_loop::{abilities_here, at, digests, has_moved, moved, of_another_server};
 use super::gather::{CopyFiles, Files, Gathered, Instead, gather};
 use super::merged_edits::{Versions, merge};
+use super::origin::{Origin, OriginError, of_locked};
 use super::store::{self, LoopChange};
-use super::{copy_summary, failed, home, server};
+use super::{copy_summary, home, server};
 use crate::base::sum::Sum;
 use crate::base::text::one_line;
 use crate::base::time::{Timestamp, human};
 use crate::context::Session;
 use crate::context::error::Error;
-use crate::definition::vendored::{COPY, CopiedFile, Copies, LockedLoop, REMOTE, SharedName};
+use crate::definition::vendored::{COPY, CopiedFile, Copies, LockedLoop, OF_GIT, REMOTE, SharedName};
 use crate::files::read::MIB;
 use crate::forge::github::api::Api;
-use crate::forge::github::contents::{MeantCommit, ServerRepository};
+use crate::forge::github::contents::MeantCommit;
 use crate::forge::github::workflow_event::{is_sha, short};
 use crate::process::clock::Clock;
 use crate::session::prepare::binding;
@@ -72,7 +73,7 @@ pub(crate) fn update(options: &UpdateOptions, session: &Session<'_>) -> Result<U
         chosen.push((name, one));
     }
     if let Some(asked) = &options.name {
-        let plain = asked.trim_start_matches(COPY).trim_start_matches(REMOTE);
+        let plain = asked.trim_start_matches(COPY).trim_start_matches(REMOTE).trim_start_matches(OF_GIT);
         let plain = plain.split_once('@').map_or(plain, |(name, _)| name);
         chosen.retain(|(name, _)| name.as_str() == plain);
         if chosen.is_empty() {
@@ -137,7 +138,7 @@ impl UpdateCheck<'_> {
     /// Looks what is new about one loop, and says so.
     fn one(&self, name: SharedName, before: LockedLoop, text: &mut String) -> Result<UpdateStep, Error> {
         let _ = writeln!(text, "`{COPY}{name}`");
-        if before.server != self.address {
+        if !before.is_of_git() && before.server != self.address {
             return Err(of_another_server(&before, &self.address));
         }
         let edited = self.edited(&name, &before)?;
@@ -147,12 +148,9 @@ impl UpdateCheck<'_> {
             return Ok(UpdateStep::Nothing);
         }
         let what = format!("cannot update `{name}`");
-        let failed = |error| failed(&what, &error);
-        let origin = ServerRepository::open(&self.api, name.repository()).map_err(failed)?;
-        if origin.name() != name.repository() {
-            let message = format!("`{}` is `{}` now", name.repository(), origin.name());
-            return Err(Error::refused(message).with_hint("add it by its new name"));
-        }
+        let failed = |error: OriginError| error.failed(&what);
+        let origin = of_locked(&before, &name, &self.api, self.session)?;
+        let origin = origin.as_ref();
         let newest = if is_fixed {
             MeantCommit { reference: before.reference.clone(), commit: before.commit.clone() }
         } else {
@@ -161,7 +159,7 @@ impl UpdateCheck<'_> {
         if has_moved(&before, &newest) && self.options.copies == Copies::Locked {
             return Err(moved(&before, &newest));
         }
-        let (meant, waiting) = self.meant(&before, newest, &origin, text)?;
+        let (meant, waiting) = self.meant(&before, newest, origin, text)?;
         let is_new = meant.commit != before.commit;
         if is_new && !edited.is_empty() && !self.options.merge {
             let files: Vec<String> = edited.keys().map(|path| format!("`{}`", one_line(path, 200))).collect();
@@ -182,7 +180,7 @@ impl UpdateCheck<'_> {
             return Ok(UpdateStep::Remember(LoopChange { name, before: Some(before), after, files, edited }));
         }
         let contents = origin.at(&meant.commit).map_err(failed)?;
-        let gathered = gather(&contents, &name, self.loops, self.session)?;
+        let gathered = gather(contents.as_ref(), &name, self.loops, self.session)?;
         let merged = if edited.is_empty() {
             BTreeMap::new()
         } else {
@@ -190,7 +188,7 @@ impl UpdateCheck<'_> {
             let mut merged = BTreeMap::new();
             for path in edited.keys() {
                 let theirs = gathered.files.get(path);
-                merged.insert(path.clone(), self.merged(&name, &before, path, &old, theirs)?);
+                merged.insert(path.clone(), self.merged(&name, &before, path, old.as_ref(), theirs)?);
             }
             merged
         };
@@ -198,7 +196,7 @@ impl UpdateCheck<'_> {
         let Gathered { files: texts, abilities } = if merged.is_empty() {
             gathered
         } else {
-            gather(&Instead { files: &contents, with: &merged }, &name, self.loops, self.session)?
+            gather(&Instead { files: contents.as_ref(), with: &merged }, &name, self.loops, self.session)?
         };
         if is_new {
             let verb = if self.options.check { "would go" } else { "goes" };
@@ -238,7 +236,7 @@ impl UpdateCheck<'_> {
         &self,
         before: &LockedLoop,
         newest: MeantCommit,
-        origin: &ServerRepository<'_>,
+        origin: &dyn Origin,
         text: &mut String,
     ) -> Result<(MeantCommit, BTreeMap<String, Timestamp>), Error> {
         let Some(cool_down) = self.options.cool_down.filter(|_| newest.commit != before.commit) else {
@@ -259,7 +257,7 @@ impl UpdateCheck<'_> {
             let is_there = commit == newest.commit
                 || origin
                     .is_before(&commit, &newest.commit)
-                    .map_err(|error| failed("cannot compare two commits", &error))?;
+                    .map_err(|error| error.failed("cannot compare two commits"))?;
             if is_there {
                 return Ok((MeantCommit { commit, ..newest }, still));
             }

@@ -1,5 +1,6 @@
 //! Loops of other repositories: added, run from their copies, updated; with a GitHub of our own.
 
+mod any_remote;
 mod hostile;
 mod hub;
 mod updates;
