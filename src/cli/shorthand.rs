@@ -49,7 +49,8 @@ fn first_word(arguments: &[OsString]) -> Option<(usize, &str)> {
 
 fn unknown(word: &str, at: usize, commands: &[String], near_loop: Option<&str>) -> UnknownWord {
     // Any short word is near to a command of two or three letters.
-    let near_command = nearest(word, commands.iter().filter(|command| command.len() > 3).map(String::as_str));
+    let is_likely = |command: &&str| command.len() > 3 || (command.len() == 3 && word.len() > 3);
+    let near_command = nearest(word, commands.iter().map(String::as_str).filter(is_likely));
     if let Some(here) = predecessor::command(word) {
         let error =
             Error::refused(format!("`{word}` is a command of little-loops, and none of this program"));
@@ -114,6 +115,7 @@ mod tests {
                 "vlidate tidy",
                 "`vlidate` is neither a command nor a loop; did you mean the command `validate`?",
             ),
+            ("runn", "`runn` is neither a command nor a loop; did you mean the command `run`?"),
             ("tdiy", "`tdiy` is neither a command nor a loop; did you mean the loop `tidy`?"),
             (
                 "lst",

@@ -193,6 +193,12 @@ pub enum LoadError {
         /// The directories that were searched.
         searched: Vec<PathBuf>,
     },
+    /// The file is something else.
+    #[error("`{}` is no loop file, whose name ends in `.yaml` or `.yml`", path.display())]
+    NotALoop {
+        /// The file.
+        path: PathBuf,
+    },
     /// The file does not exist.
     #[error("there is no file `{}`", path.display())]
     NoFile {
@@ -290,6 +296,7 @@ impl LoadError {
             Self::NoFile { nearest, .. } => {
                 nearest.as_ref().map(|path| format!("did you mean `{}`?", path.display()))
             }
+            Self::NotALoop { .. } => Some(String::from("`ll-loop list` names the loops that there are")),
             Self::Copy(error) => Some(error.help()),
             Self::NotUtf8 { .. } => Some(String::from("save the file as UTF-8")),
             Self::Library { .. } => Some(String::from("a loop takes it over with `import`")),
@@ -366,6 +373,9 @@ fn look_up(asked: &str, cwd: &Path) -> Result<Located, LoadError> {
     }
     if asked.contains('/') && asked != name.as_str() {
         return at_path(asked, &path, cwd);
+    }
+    if asked.contains('.') && path.is_file() {
+        return Err(LoadError::NotALoop { path: asked.into() });
     }
     Err(LoadError::UnknownName {
         name: asked.to_owned(),
@@ -731,6 +741,12 @@ fn fetch(reference: &Reference<'_>, located: &Located, cwd: &Path) -> Result<Fet
     }
     if reference.name.starts_with(REMOTE) {
         return Err(Explanation::new(with_help(&CopyError::Remote(reference.name.to_owned()))));
+    }
+    if reference.name.contains("://") {
+        return Err(Explanation::new(
+            "it is an address, and a loop file names only what is here; copy the loop once with \
+             `ll-loop add REPOSITORY//PATH.yaml@REF`, and name the copy: `vendor:OWNER/REPOSITORY/PATH.yaml`",
+        ));
     }
     if reference.name.starts_with(COPY) && reference.kind != ReferenceKind::Text {
         let copy = by_copy(reference.name, root).map_err(|error| Explanation::new(with_help(&error)))?;
