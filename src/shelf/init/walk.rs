@@ -33,9 +33,25 @@ const LONGEST: u64 = 256 * 1024;
 const MOST_BYTES: usize = 64 << 20;
 
 /// The files that may say something, by their names and by their ends.
-const NAMES: [&str; 11] = [
+const NAMES: [&str; 27] = [
     ".editorconfig",
     ".prettierrc",
+    ".prettierrc.js",
+    ".prettierrc.ts",
+    ".prettierrc.mjs",
+    ".prettierrc.mts",
+    ".prettierrc.cjs",
+    ".prettierrc.cts",
+    "prettier.config.js",
+    "prettier.config.ts",
+    "prettier.config.mjs",
+    "prettier.config.mts",
+    "prettier.config.cjs",
+    "prettier.config.cts",
+    "BUILD",
+    "BUILD.bazel",
+    "build.zig",
+    "dune",
     "Pipfile",
     "Makefile",
     "makefile",
@@ -46,9 +62,9 @@ const NAMES: [&str; 11] = [
     "Rakefile",
     "rakefile",
 ];
-const ENDS: [&str; 19] = [
-    ".cabal", ".exs", ".json", ".jsonc", ".toml", ".yml", ".yaml", ".ini", ".cfg", ".txt", ".in", ".py",
-    ".gradle", ".kts", ".xml", ".mod", ".rs", ".csproj", ".fsproj",
+const ENDS: [&str; 20] = [
+    ".cabal", ".exs", ".json", ".json5", ".jsonc", ".toml", ".yml", ".yaml", ".ini", ".cfg", ".txt", ".in",
+    ".py", ".gradle", ".kts", ".xml", ".mod", ".rs", ".csproj", ".fsproj",
 ];
 
 /// Reads the repository at a root. What cannot be read says nothing.

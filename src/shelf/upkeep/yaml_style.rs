@@ -1,5 +1,6 @@
 //! How a repository writes YAML, as far as it says so: its formatters are to leave alone what `init` writes.
 
+use super::ci::OWN_WORKFLOWS;
 use super::found_repository::Repository;
 use super::lined_yaml;
 use crate::base::node::Node;
@@ -20,15 +21,128 @@ const PLAIN: YamlStyle = YamlStyle { indent: 2, single_quotes: false };
 /// The widest level that is taken for one.
 const WIDEST: usize = 8;
 
+/// How many files are looked at for how a repository writes YAML.
+const MOST_READ: usize = 40;
+
 /// The longest line that yamllint takes by default.
 const LINE: usize = 80;
 
 /// Says so where a line cannot be shorter: the name of an action with its commit, a command.
 const LONG_LINES: &str = "# yamllint disable rule:line-length\n";
 
-/// Where Prettier's settings are.
-const PRETTIER: [&str; 5] =
-    [".prettierrc", ".prettierrc.json", ".prettierrc.yaml", ".prettierrc.yml", "package.json"];
+/// Where Prettier's settings are, in the order in which it looks.
+const PRETTIER: [&str; 19] = [
+    "package.json",
+    ".prettierrc",
+    ".prettierrc.json",
+    ".prettierrc.yaml",
+    ".prettierrc.yml",
+    ".prettierrc.json5",
+    ".prettierrc.js",
+    ".prettierrc.ts",
+    ".prettierrc.mjs",
+    ".prettierrc.mts",
+    ".prettierrc.cjs",
+    ".prettierrc.cts",
+    "prettier.config.js",
+    "prettier.config.ts",
+    "prettier.config.mjs",
+    "prettier.config.mts",
+    "prettier.config.cjs",
+    "prettier.config.cts",
+    ".prettierrc.toml",
+];
+
+/// What Prettier's settings say.
+#[derive(Default)]
+struct PrettierSettings {
+    /// What can be read of them.
+    said: Option<Node>,
+    /// Whether only a program, or a package that is not here, knows the rest.
+    is_computed: bool,
+}
+
+impl PrettierSettings {
+    /// Reads those that Prettier takes; nothing where it has none.
+    fn of(repository: &Repository) -> Option<Self> {
+        PRETTIER.iter().find_map(|file| {
+            let text = repository.text(file)?;
+            match *file {
+                "package.json" => Some(Self::of_data(lined_yaml::parse(text)?.get("prettier")?.clone())),
+                ".prettierrc.toml" => {
+                    let table: toml::Table = toml::from_str(text).ok()?;
+                    Some(Self::of_data(lined_yaml::parse(&serde_json::to_string(&table).ok()?)?))
+                }
+                _ if [".json5", "js", "ts"].iter().any(|end| file.ends_with(end)) => {
+                    Some(Self::of_program(text))
+                }
+                _ => Some(lined_yaml::parse(text).map_or_else(Self::default, Self::of_data)),
+            }
+        })
+    }
+
+    /// Takes settings that are data. A text is the name of a package that has them.
+    fn of_data(settings: Node) -> Self {
+        let is_computed = lined_yaml::text(Some(&settings)).is_some();
+        Self { said: Some(settings), is_computed }
+    }
+
+    /// Reads the object of a program without running it, as far as it is written out there.
+    fn of_program(text: &str) -> Self {
+        let plain = without_comments(text);
+        let is_computed = ["...", "require(", "import ", "assign("].iter().any(|sign| plain.contains(sign));
+        let object = plain.find('{').and_then(|at| balanced(&plain[at..]));
+        let kept = object.map(|object| {
+            let lines = object.lines().filter(|line| !line.trim_start().starts_with("..."));
+            lines.collect::<Vec<_>>().join("\n")
+        });
+        let said = kept.and_then(|object| lined_yaml::parse(&object));
+        Self { is_computed: is_computed || said.is_none(), said }
+    }
+}
+
+/// Leaves out comments, which YAML would take for something else.
+fn without_comments(text: &str) -> String {
+    let mut out = String::new();
+    let mut is_open = false;
+    for line in text.lines() {
+        let mut rest = line;
+        loop {
+            if is_open {
+                let Some((_, after)) = rest.split_once("*/") else { break };
+                (is_open, rest) = (false, after);
+            }
+            let Some((before, after)) =
+                rest.split_once("/*").filter(|(before, _)| !before.contains(['"', '\'']))
+            else {
+                let code = rest.split_once("//").filter(|(before, _)| !before.contains(['"', '\'', ':']));
+                let of_line = rest.rsplit_once(" //").map_or(rest, |(before, _)| before);
+                out.push_str(code.map_or(of_line, |(before, _)| before));
+                break;
+            };
+            out.push_str(before);
+            (is_open, rest) = (true, after);
+        }
+        out.push('\n');
+    }
+    out
+}
+
+/// Returns what stands between the first brace and the one that closes it.
+fn balanced(text: &str) -> Option<&str> {
+    let mut depth = 0_usize;
+    for (at, c) in text.char_indices() {
+        match c {
+            '{' => depth += 1,
+            '}' => depth = depth.saturating_sub(1),
+            _ => continue,
+        }
+        if depth == 0 {
+            return Some(&text[..=at]);
+        }
+    }
+    None
+}
 
 impl YamlStyle {
     /// Returns the style of a file that is to be written.
@@ -37,11 +151,11 @@ impl YamlStyle {
         if let Some(indent) = editorconfig(repository.text(".editorconfig").unwrap_or(""), path) {
             style.indent = indent;
         }
-        let settings = PRETTIER.iter().find_map(|file| {
-            let root = lined_yaml::parse(repository.text(file)?)?;
-            if *file == "package.json" { root.get("prettier").cloned() } else { Some(root) }
-        });
-        if let Some(settings) = settings {
+        let Some(settings) = PrettierSettings::of(repository) else { return style };
+        if settings.is_computed {
+            style = style.like_others(repository);
+        }
+        if let Some(settings) = settings.said {
             style.take(&settings);
             for overriding in lined_yaml::items(settings.get("overrides")) {
                 let files = overriding.get("files").map_or_else(String::new, lined_yaml::texts);
@@ -51,6 +165,39 @@ impl YamlStyle {
             }
         }
         style
+    }
+
+    /// Takes over how the repository's own files are written, where its settings cannot be read.
+    fn like_others(mut self, repository: &Repository) -> Self {
+        let is_own = |path: &&str| {
+            [".yml", ".yaml"].iter().any(|end| path.ends_with(end))
+                && !path.starts_with(".loops/")
+                && !OWN_WORKFLOWS.contains(path)
+        };
+        let texts: Vec<&str> = repository
+            .paths()
+            .filter(is_own)
+            .take(MOST_READ)
+            .filter_map(|path| repository.text(path))
+            .collect();
+        let mut levels = [0_usize; WIDEST + 1];
+        let (mut single, mut double) = (0, 0);
+        for line in texts.iter().flat_map(|text| text.lines()) {
+            single += usize::from(line.ends_with('\'') && line.contains(" '"));
+            double += usize::from(line.ends_with('"') && line.contains(" \""));
+        }
+        for text in texts {
+            let depth = |line: &str| line.len() - line.trim_start().len();
+            let is_key = |line: &&str| line.trim_end().ends_with(':') || line.contains(": ");
+            let first = text.lines().filter(is_key).map(depth).find(|depth| *depth > 0);
+            if let Some(count) = first.and_then(|depth| levels.get_mut(depth)) {
+                *count += 1;
+            }
+        }
+        let most = (1..=WIDEST).filter(|width| levels[*width] > 0).max_by_key(|width| levels[*width]);
+        self.indent = most.unwrap_or(self.indent);
+        self.single_quotes = single > double;
+        self
     }
 
     /// Takes over what some settings of Prettier say.
@@ -188,6 +335,51 @@ mod tests {
         assert_eq!(of(&[(".editorconfig", "[*]\nindent_size = 4\n[*.py]\nindent_size = 3\n")]).indent, 4);
         let package = "{\"prettier\": {\"tabWidth\": 4, \"overrides\": [{\"files\": [\"*.yaml\"], \"options\": {\"tabWidth\": 2}}]}}";
         assert_eq!(of(&[("package.json", package)]).indent, 2);
+    }
+
+    #[test]
+    fn settings_are_read_in_every_form_that_prettier_takes() {
+        let wide = YamlStyle { indent: 4, single_quotes: true };
+        for (file, text) in [
+            (".prettierrc.toml", "tabWidth = 4\nsingleQuote = true\n"),
+            (
+                ".prettierrc.toml",
+                "tabWidth = 2\n[[overrides]]\nfiles = \"*.yaml\"\n[overrides.options]\ntabWidth = 4\nsingleQuote = true\n",
+            ),
+            (".prettierrc.json5", "// why\n{\n  tabWidth: 4, /* wide */\n  singleQuote: true,\n}\n"),
+            (
+                ".prettierrc.js",
+                "module.exports = {\n  tabWidth: 4,\n  singleQuote: true, // as everywhere\n};\n",
+            ),
+            (
+                "prettier.config.mjs",
+                "/** @type {x} */\nconst config = {\n  tabWidth: 2,\n  overrides: [{ files: ['*.yaml'], options: { tabWidth: 4, singleQuote: true } }],\n};\nexport default config;\n",
+            ),
+            ("package.json", "{\"prettier\": {\"tabWidth\": 4, \"singleQuote\": true}}"),
+        ] {
+            assert_eq!(of(&[(file, text)]), wide, "{file}: {text}");
+        }
+    }
+
+    #[test]
+    fn where_settings_are_computed_files_are_written_like_those_that_are_there() {
+        let workflow = (
+            ".github/workflows/ci.yml",
+            "on:\n    push:\n        branches: ['main']\nname: 'x'\nother: 'y'\n",
+        );
+        for (file, text) in [
+            ("package.json", "{\"prettier\": \"@me/prettier-config\"}"),
+            (".prettierrc.js", "module.exports = require('@me/prettier-config');\n"),
+            (
+                "prettier.config.js",
+                "import base from '@me/x';\nexport default {\n  ...base,\n  semi: false,\n};\n",
+            ),
+        ] {
+            assert_eq!(of(&[(file, text), workflow]), YamlStyle { indent: 4, single_quotes: true }, "{file}");
+        }
+        let said = ".prettierrc.js";
+        let text = "module.exports = {\n  ...require('x'),\n  tabWidth: 2,\n};\n";
+        assert_eq!(of(&[(said, text), workflow]).indent, 2);
     }
 
     #[test]
