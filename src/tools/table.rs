@@ -193,7 +193,8 @@ pub(super) enum BareCall {
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ToolCheck {
-    pub(super) words: Vec<String>,
+    /// The subcommand; none is the tool itself.
+    pub words: Vec<String>,
     /// What it is about; none where the names of tasks say it.
     pub purpose: Option<Purpose>,
     pub(super) needs: Vec<String>,

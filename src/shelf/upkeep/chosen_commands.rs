@@ -65,6 +65,8 @@ fn plan(repository: &Repository, mends: bool) -> Plan {
             }
             let has_fix = matches!(purpose, Purpose::Lint | Purpose::Format);
             // Beside `lint`, `lint:fix` is not what mends another check.
+            let fixes: Vec<&Finding> =
+                fixes.iter().filter(|fix| is_about(repository, fix, check)).copied().collect();
             let of_task = task_that_mends(check, purpose, &fixes)
                 .filter(|fix| !has_plain || is_plain_task(check) || !is_plain_task(fix));
             let fix = of_task.or_else(|| mends.then(|| of_tool(check)).flatten());
@@ -132,6 +134,31 @@ fn task_that_mends(check: &Finding, purpose: Purpose, fixes: &[&Finding]) -> Opt
     let fix =
         fixes.iter().find(is_here).or_else(|| fixes.iter().find(any)).or_else(|| fixes.iter().find(all));
     fix.filter(|fix| fix.directory == check.directory).map(|fix| (*fix).clone())
+}
+
+/// Tells whether a task that mends may be about what a check finds. Two tasks are told by their names; of a tool that a workflow
+/// calls, the task has to call the same tool: `make lint` that runs one linter mends nothing that another finds.
+fn is_about(repository: &Repository, fix: &Finding, check: &Finding) -> bool {
+    if check.evidence.task.is_some() {
+        return true;
+    }
+    let words = shlex::split(&check.command).unwrap_or_default();
+    let Some(found) = recognise(&words) else { return false };
+    let body = lines_of_task(repository, fix);
+    let calls =
+        |word: &str| body.split(|c: char| c.is_whitespace() || "\"';".contains(c)).any(|part| part == word);
+    found.tool.programs().iter().any(|program| calls(program))
+        && found.check.words.iter().all(|word| calls(word))
+}
+
+/// Returns the lines of a task: the one with its name, and those further in below it.
+fn lines_of_task(repository: &Repository, task: &Finding) -> String {
+    let text = repository.text(&task.evidence.file).unwrap_or("");
+    let mut lines = text.lines().skip(task.evidence.line.saturating_sub(1));
+    let depth = |line: &str| line.len() - line.trim_start().len();
+    let Some(first) = lines.next() else { return String::new() };
+    let body = lines.take_while(|line| depth(line) > depth(first));
+    std::iter::once(first).chain(body).collect::<Vec<_>>().join("\n")
 }
 
 /// Tells whether a command is a task that is about all of its purpose, by its name.
@@ -238,7 +265,9 @@ pub struct UnusedPackage {
 }
 
 /// What says that a directory is a package.
-const MANIFESTS: [&str; 13] = [
+const MANIFESTS: [&str; 15] = [
+    "pubspec.yaml",
+    "build.zig",
     "mix.exs",
     "Package.swift",
     "package.json",

@@ -18,7 +18,39 @@ pub(super) struct CiCommand {
     pub(super) directory: String,
     /// The job, named with its file.
     pub(super) job: String,
+    /// The machine that it needs, where it is not Linux.
+    machine: Option<OtherMachine>,
     pub(super) evidence: Evidence,
+}
+
+/// A machine that is not one of Linux.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum OtherMachine {
+    Macos,
+    Windows,
+}
+
+impl OtherMachine {
+    /// Reads the label of a runner.
+    fn of_label(label: &str) -> Option<Self> {
+        let of = [("macos", Self::Macos), ("windows", Self::Windows)];
+        of.into_iter()
+            .find(|(name, _)| label.to_ascii_lowercase().starts_with(name))
+            .map(|(_, machine)| machine)
+    }
+
+    /// Reads the condition of a step: `matrix.os == 'windows-latest'`, `runner.os == 'macOS'`.
+    fn of_condition(condition: &str) -> Option<Self> {
+        let lower = condition.to_ascii_lowercase();
+        let is_about_linux = ["linux", "ubuntu", "!", "||"].iter().any(|part| lower.contains(part));
+        let named = |name: &str| lower.contains(&format!("'{name}"));
+        match () {
+            () if is_about_linux => None,
+            () if named("windows") => Some(Self::Windows),
+            () if named("macos") => Some(Self::Macos),
+            () => None,
+        }
+    }
 }
 
 /// An action that a job uses, with the values that are not expressions.
@@ -35,6 +67,26 @@ pub(super) struct CiContents {
     pub(super) actions: Vec<CiAction>,
     /// The image that GitLab's jobs run in.
     pub(super) image: Option<String>,
+    /// The runner of GitHub's jobs, where every job that checks the repository out needs macOS.
+    pub(super) macos: Option<String>,
+    /// The runners of those jobs.
+    runners: Vec<String>,
+}
+
+impl CiContents {
+    /// Leaves out what only another machine can do, unless no job runs on any but macOS.
+    fn settle(&mut self) {
+        let machines: Vec<Option<OtherMachine>> =
+            self.runners.iter().map(|label| OtherMachine::of_label(label)).collect();
+        let is_of_macos =
+            !machines.is_empty() && machines.iter().all(|one| *one == Some(OtherMachine::Macos));
+        self.macos = self.runners.first().filter(|_| is_of_macos).cloned();
+        self.commands.retain(|command| match command.machine {
+            None => true,
+            Some(OtherMachine::Macos) => is_of_macos,
+            Some(OtherMachine::Windows) => false,
+        });
+    }
 }
 
 /// Returns what the workflows run, each command once.
@@ -120,6 +172,7 @@ pub(super) fn contents(repository: &Repository) -> CiContents {
         let Some(root) = lined_yaml::parse(text) else { continue };
         Workflow { path, text }.read(&root, &mut contents);
     }
+    contents.settle();
     contents
 }
 
@@ -141,9 +194,11 @@ struct Workflow<'r> {
 }
 
 /// Where a step stands: its job, the directory of its commands, and the variables whose values are written in the file.
+#[derive(Clone)]
 struct JobPlace<'j> {
     name: &'j str,
     directory: Option<String>,
+    machine: Option<OtherMachine>,
     variables: Vec<(&'j str, &'j str)>,
 }
 
@@ -154,7 +209,16 @@ impl Workflow<'_> {
             let of_job = directory(job.value.get("defaults").and_then(|node| node.get("run")));
             let mut variables = variables(job.value.get("env"));
             variables.extend(self::variables(root.get("env")));
-            let place = JobPlace { name: &job.key, directory: of_job.or_else(|| whole.clone()), variables };
+            let label = lined_yaml::text(job.value.get("runs-on"));
+            let machine = label.and_then(OtherMachine::of_label);
+            let directory = of_job.or_else(|| whole.clone());
+            let place = JobPlace { name: &job.key, directory, machine, variables };
+            let checks_out = |step: &Node| {
+                lined_yaml::text(step.get("uses")).is_some_and(|uses| uses.starts_with("actions/checkout@"))
+            };
+            if lined_yaml::items(job.value.get("steps")).iter().any(checks_out) {
+                contents.runners.extend(label.map(str::to_owned));
+            }
             for step in lined_yaml::items(job.value.get("steps")) {
                 self.step(step, &place, contents);
             }
@@ -167,7 +231,7 @@ impl Workflow<'_> {
         contents.image = contents.image.take().or_else(|| image(root.get("image"))).or(of_default);
         // Of GitLab, every key may be a job.
         for job in lined_yaml::entries(Some(root)) {
-            let place = JobPlace { name: &job.key, directory: None, variables: Vec::new() };
+            let place = JobPlace { name: &job.key, directory: None, machine: None, variables: Vec::new() };
             let (before, script) = (job.value.get("before_script"), job.value.get("script"));
             for script in [before, script] {
                 for node in lined_yaml::items(script).iter().chain(script) {
@@ -178,6 +242,10 @@ impl Workflow<'_> {
     }
 
     fn step(&self, step: &Node, place: &JobPlace<'_>, contents: &mut CiContents) {
+        let place = &match lined_yaml::text(step.get("if")).and_then(OtherMachine::of_condition) {
+            Some(machine) => JobPlace { machine: Some(machine), ..place.clone() },
+            None => place.clone(),
+        };
         let directory = directory(Some(step));
         let directory = directory.as_ref().or(place.directory.as_ref()).map_or("", String::as_str);
         if let Some(script) = step.get("run") {
@@ -192,11 +260,14 @@ impl Workflow<'_> {
             is_plain(value).then(|| (entry.key.clone(), value.to_owned()))
         });
         contents.actions.push(CiAction { name: name.to_owned(), with: values.collect() });
-        let stands_for = TOOLS.tools.iter().find_map(|tool| tool.actions.get(name));
-        contents.commands.extend(stands_for.map(|command| CiCommand {
-            command: command.clone(),
+        let command = TOOLS.tools.iter().find_map(|tool| tool.actions.get(name));
+        let arguments = step.get("with").and_then(|with| with.get("args"));
+        let command = command.and_then(|command| with_arguments(command, arguments));
+        contents.commands.extend(command.map(|command| CiCommand {
+            command,
             directory: directory.to_owned(),
             job: format!("{}:{}", self.path, place.name),
+            machine: place.machine,
             evidence: self.evidence(uses, 0),
         }));
     }
@@ -231,6 +302,7 @@ impl Workflow<'_> {
                     command: part.to_owned(),
                     directory: within.clone(),
                     job: format!("{}:{}", self.path, place.name),
+                    machine: place.machine,
                     evidence: self.evidence(node, at),
                 });
             }
@@ -256,6 +328,15 @@ fn variables(node: Option<&Node>) -> Vec<(&str, &str)> {
         .filter(|entry| plain(entry))
         .filter_map(|entry| Some((entry.key.as_str(), lined_yaml::text(Some(&entry.value))?)))
         .collect()
+}
+
+/// Returns the command that an action stands for, with the arguments that the step gives it in the place of `.`; nothing where
+/// only the job knows them.
+fn with_arguments(command: &str, arguments: Option<&Node>) -> Option<String> {
+    let Some(arguments) = arguments else { return Some(command.to_owned()) };
+    let arguments = lined_yaml::text(Some(arguments)).filter(|text| is_understood(text.trim()))?;
+    let command = command.strip_suffix(" .").unwrap_or(command);
+    Some(format!("{command} {}", arguments.trim()))
 }
 
 /// Joins the lines of a script that go on in the next one, each with its number from 0.

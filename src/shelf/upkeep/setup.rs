@@ -60,6 +60,10 @@ pinned! {
     TERRAFORM = "hashicorp/setup-terraform", "dfe3c3f87815947d99a8997f908cb6525fc44e9e", "v4.0.1";
     BEAM = "erlef/setup-beam", "988e02bfe678367a02564f65ca2e37726dc0268f", "v1.9.0";
     BUN = "oven-sh/setup-bun", "0c5077e51419868618aeaa5fe8019c62421857d6", "v2.2.0";
+    DART = "dart-lang/setup-dart", "65eb853c7ba17dde3be364c3d2858773e7144260", "v1.7.2";
+    FLUTTER = "subosito/flutter-action", "1a449444c387b1966244ae4d4f8c696479add0b2", "v2.23.0";
+    ZIG = "mlugg/setup-zig", "d1434d08867e3ee9daa34448df10607b98908d29", "v2.2.1";
+    OCAML = "ocaml/setup-ocaml", "e32b06a3e831ff2fbc6f08cf35be2085e3918014", "v3.6.1";
     DENO = "denoland/setup-deno", "667a34cdef165d8d2b2e98dde39547c9daac7282", "v2.0.4";
 }
 
@@ -67,8 +71,11 @@ pinned! {
 type SetLanguageUp = fn(&SetUpPlace<'_>) -> Vec<SetUp>;
 
 /// The languages, in the order in which they are set up.
-const LANGUAGES: [(&str, SetLanguageUp); 10] = [
+const LANGUAGES: [(&str, SetLanguageUp); 13] = [
     ("elixir", elixir),
+    ("dart", dart),
+    ("zig", zig),
+    ("ocaml", ocaml),
     ("go", go),
     ("java", java),
     ("dotnet", dotnet),
@@ -245,6 +252,12 @@ impl SetUpPlace<'_> {
         if languages.contains("elixir") {
             found.push("mix deps.get".to_owned());
         }
+        if languages.contains("dart") {
+            found.push(if self.is_of_flutter() { "flutter pub get" } else { "dart pub get" }.to_owned());
+        }
+        if languages.contains("ocaml") {
+            found.push("opam install . --deps-only --with-test --yes".to_owned());
+        }
         if languages.contains("terraform") {
             found.push("terraform init -backend=false".to_owned());
         }
@@ -261,6 +274,12 @@ impl SetUpPlace<'_> {
             (_, true) => "npm ci",
             (_, false) => "npm install",
         }
+    }
+
+    /// Tells whether a package of Dart needs Flutter, or one that its workflows check does.
+    fn is_of_flutter(&self) -> bool {
+        let of_package = self.here.text("pubspec.yaml");
+        of_package.is_some_and(|text| text.lines().any(|line| line.trim() == "sdk: flutter"))
     }
 
     fn is_berry(&self) -> bool {
@@ -410,7 +429,12 @@ fn brings(step: &SetUp, program: &str) -> bool {
 }
 
 /// What installs what a repository depends on, by how the command begins.
-const INSTALLS: [&str; 35] = [
+const INSTALLS: [&str; 40] = [
+    "dart pub get",
+    "dart pub upgrade",
+    "flutter pub get",
+    "opam install",
+    "opam update",
     "mix deps.get",
     "mix local.hex",
     "mix local.rebar",
@@ -543,6 +567,26 @@ fn elixir(place: &SetUpPlace<'_>) -> Vec<SetUp> {
         ("otp-version", version("otp-version", "27")),
     ];
     vec![action(&BEAM, with)]
+}
+
+fn dart(place: &SetUpPlace<'_>) -> Vec<SetUp> {
+    if place.is_of_flutter() {
+        return vec![action(&FLUTTER, vec![("channel", "stable".to_owned())])];
+    }
+    let version = place.of_ci(DART.name, "sdk").filter(|version| version != "dev");
+    vec![action(&DART, version.map(|version| ("sdk", version)).into_iter().collect())]
+}
+
+fn zig(place: &SetUpPlace<'_>) -> Vec<SetUp> {
+    let version = place.of_ci(ZIG.name, "version").map(|version| ("version", version));
+    vec![action(&ZIG, version.into_iter().collect())]
+}
+
+/// What opam installs lies in its switch, and only `opam exec` would find it.
+fn ocaml(place: &SetUpPlace<'_>) -> Vec<SetUp> {
+    let version = place.of_ci(OCAML.name, "ocaml-compiler").unwrap_or_else(|| "5".to_owned());
+    let path = SetUp::Run("opam var bin >> \"$GITHUB_PATH\"".to_owned());
+    vec![action(&OCAML, vec![("ocaml-compiler", version)]), path]
 }
 
 fn terraform(place: &SetUpPlace<'_>) -> Vec<SetUp> {

@@ -111,7 +111,9 @@ fn of_purposes(tasks: &[RepositoryTask]) -> Vec<Finding> {
 
 /// Tells whether another task mends what this one looks for, by its name: beside `format:fix`, `format` is a check.
 fn has_own_fix(task: &RepositoryTask, tasks: &[RepositoryTask]) -> bool {
-    let writes = ["--write", "--fix", " -w "].iter().any(|option| task.body.contains(option));
+    // Or it calls what mends, `nx format:write`.
+    let writes =
+        ["--write", "--fix", " -w ", ":write", ":fix"].iter().any(|option| task.body.contains(option));
     let is_fix = |other: &RepositoryTask| {
         let rest =
             other.name.strip_prefix(task.name.as_str()).filter(|rest| rest.starts_with([':', '-', '_']));

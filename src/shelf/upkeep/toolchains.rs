@@ -22,6 +22,10 @@ pub(super) fn tests(repository: &Repository) -> Vec<Finding> {
         elixir(repository),
         swift(repository),
         haskell(repository),
+        dart(repository),
+        zig(repository),
+        ocaml(repository),
+        bazel(repository),
     ];
     found.into_iter().flatten().collect()
 }
@@ -37,6 +41,8 @@ pub(super) fn formats(repository: &Repository) -> Vec<Finding> {
         (terraform, "terraform fmt -check -recursive"),
         (repository.first(&["deno.json", "deno.jsonc"]), "deno fmt --check"),
         (repository.first(&[".formatter.exs"]), "mix format --check-formatted"),
+        (repository.first(&["pubspec.yaml"]), "dart format --output=none --set-exit-if-changed ."),
+        (repository.first(&["build.zig"]), "zig fmt --check ."),
     ];
     known
         .into_iter()
@@ -224,6 +230,49 @@ fn haskell(repository: &Repository) -> Option<Finding> {
         None => ("cabal test", suite),
     };
     Some(finding(Purpose::Test, command, file, 1))
+}
+
+fn dart(repository: &Repository) -> Option<Finding> {
+    let file = repository.first(&["pubspec.yaml"])?;
+    let has_tests = repository.paths().any(|path| path.starts_with("test/") && path.ends_with("_test.dart"));
+    let text = repository.text(file)?;
+    let is_of_flutter = text.lines().any(|line| line.trim() == "sdk: flutter");
+    let command = if is_of_flutter { "flutter test" } else { "dart test" };
+    has_tests.then(|| finding(Purpose::Test, command, file, 1))
+}
+
+fn zig(repository: &Repository) -> Option<Finding> {
+    let file = repository.first(&["build.zig"])?;
+    let text = repository.text(file)?;
+    let is_step = |line: &str| line.contains(".step(\"test\"");
+    text.lines().any(is_step).then(|| finding(Purpose::Test, "zig build test", file, line_of(text, is_step)))
+}
+
+fn ocaml(repository: &Repository) -> Option<Finding> {
+    let file = repository.first(&["dune-project"])?;
+    let is_test = |line: &str| {
+        let line = line.trim_start();
+        ["(test", "(tests", "(cram", "(rule (alias runtest"].iter().any(|sign| line.starts_with(sign))
+            || line.contains("(alias runtest)")
+            || line.contains("(inline_tests")
+    };
+    let has_tests = repository.paths().any(|path| {
+        name(path) == "dune" && repository.text(path).is_some_and(|text| text.lines().any(is_test))
+    });
+    has_tests.then(|| finding(Purpose::Test, "dune runtest", file, 1))
+}
+
+fn bazel(repository: &Repository) -> Option<Finding> {
+    let file = repository.first(&["MODULE.bazel", "WORKSPACE", "WORKSPACE.bazel"])?;
+    let is_test = |line: &str| {
+        line.split_once('(')
+            .is_some_and(|(rule, _)| rule.ends_with("_test") && !rule.contains([' ', '"', '#']))
+    };
+    let has_tests = repository.paths().any(|path| {
+        matches!(name(path), "BUILD" | "BUILD.bazel")
+            && repository.text(path).is_some_and(|text| text.lines().any(is_test))
+    });
+    has_tests.then(|| finding(Purpose::Test, "bazel test //...", file, 1))
 }
 
 /// Returns the solution or the project at the top that .NET takes by itself.

@@ -107,9 +107,10 @@ impl GithubJob<'_> {
         };
         let _ = write!(
             out,
-            "  {}:\n    name: {}\n    runs-on: ubuntu-24.04\n    timeout-minutes: {MINUTES}\n",
+            "  {}:\n    name: {}\n    runs-on: {}\n    timeout-minutes: {MINUTES}\n",
             self.id(),
-            value(&title)
+            value(&title),
+            self.contents.macos.as_deref().unwrap_or("ubuntu-24.04")
         );
         if has_packages {
             // One package that fails says nothing about the others.
@@ -154,13 +155,14 @@ impl GithubJob<'_> {
             head("leg", "${{ matrix.leg }} ${{ matrix.title }}")
         );
         checkout(out, self.contents);
-        self.set_up(out, None);
+        self.set_up_languages(out);
         download(
             out,
             "name",
             &format!("${{{{ needs.{id}-plan.outputs.plan-artifact }}}}"),
             ".loops/.running/plan",
         );
+        self.install_in_packages(out);
         Self::own(
             out,
             "",
@@ -219,18 +221,37 @@ impl GithubJob<'_> {
         }
     }
 
+    /// Writes what sets the languages up, which is the same for every package.
+    fn set_up_languages(&self, out: &mut String) {
+        for step in &self.steps {
+            if let SetUp::Action { action, with } = &step.does {
+                uses(action, with, out);
+            }
+        }
+    }
+
+    /// Writes the step by which a leg installs what each of its packages depends on: which they are, only the plan says.
+    fn install_in_packages(&self, out: &mut String) {
+        let mut script = String::new();
+        for step in &self.steps {
+            let SetUp::Run(command) = &step.does else { continue };
+            let _ = match step.directory.as_str() {
+                "" => writeln!(script, "            (cd \"$package\" && {command})"),
+                below => writeln!(script, "            (cd \"$package\"/{below} && {command})"),
+            };
+        }
+        if !script.is_empty() {
+            let _ = write!(
+                out,
+                "      - env:\n          LEG: ${{{{ matrix.leg }}}}\n          PATHS: {PATHS_OF_LEG}\n        run: |\n          jq -r --arg leg \"$LEG\" \"$PATHS\" .loops/.running/plan/plan.json | while IFS= read -r package; do\n{script}          done\n"
+            );
+        }
+    }
+
     fn set_up(&self, out: &mut String, package: Option<&str>) {
         for step in &self.steps {
             match &step.does {
-                SetUp::Action { action, with } => {
-                    let _ = writeln!(out, "      - uses: {}", pinned(action));
-                    if !with.is_empty() {
-                        out.push_str("        with:\n");
-                    }
-                    for (key, text) in with {
-                        let _ = writeln!(out, "          {key}: {}", value(text));
-                    }
-                }
+                SetUp::Action { action, with } => uses(action, with, out),
                 SetUp::Run(command) => {
                     let _ = writeln!(out, "      - run: {}", quoted(command));
                     let directory = match (package, step.directory.as_str()) {
@@ -253,6 +274,20 @@ impl GithubJob<'_> {
     fn own_with_id(out: &mut String, which: &str, id: &str, with: &[(&str, String)]) {
         let _ = writeln!(out, "{}        id: {id}", own_uses(which));
         with_inputs(out, with);
+    }
+}
+
+/// Selects the packages of a leg in a plan, for `jq`.
+const PATHS_OF_LEG: &str = "\"(.legs[] | select(.key == $leg) | .items) as $ids | .items[] | select(.id | IN($ids[])) | .params.path\"";
+
+/// Writes a step that calls an action.
+fn uses(action: &PinnedAction, with: &[(&'static str, String)], out: &mut String) {
+    let _ = writeln!(out, "      - uses: {}", pinned(action));
+    if !with.is_empty() {
+        out.push_str("        with:\n");
+    }
+    for (key, text) in with {
+        let _ = writeln!(out, "          {key}: {}", value(text));
     }
 }
 

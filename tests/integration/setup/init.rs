@@ -13,6 +13,80 @@ type Layout = (
 
 const LAYOUTS: &[Layout] = &[
     (
+        "Gradle, with a step for Windows and a job for it",
+        &[
+            ("build.gradle", "plugins {}\n"),
+            (
+                ".github/workflows/ci.yml",
+                "on: push\njobs:\n  all:\n    runs-on: ${{ matrix.os }}\n    steps:\n      - if: matrix.os != 'windows-latest'\n        run: ./gradlew check\n      - if: matrix.os == 'windows-latest'\n        run: ./gradlew check -Dkwasm=false\n  win:\n    runs-on: windows-latest\n    steps:\n      - run: cargo test\n",
+            ),
+        ],
+        &[("test", "./gradlew check", ".github/workflows/ci.yml:7", "")],
+    ),
+    (
+        "a task that mends what one linter finds, and another linter beside it",
+        &[
+            ("Gemfile", "source 'https://rubygems.org'\n"),
+            ("Makefile", "lint:\n\tbundle exec standardrb --fix\n"),
+            (
+                ".github/workflows/ci.yml",
+                "on: push\njobs:\n  all:\n    runs-on: ubuntu-latest\n    steps:\n      - run: bundle exec standardrb\n      - run: bundle exec brakeman\n",
+            ),
+        ],
+        &[
+            ("lint_standardrb", "bundle exec standardrb", ".github/workflows/ci.yml:6", "make lint"),
+            ("lint_brakeman", "bundle exec brakeman", ".github/workflows/ci.yml:7", ""),
+        ],
+    ),
+    (
+        "a script whose name says format, and that calls what writes",
+        &[(
+            "package.json",
+            "{\"scripts\": {\n\"format\": \"nx format:write\",\n\"format:write\": \"nx format:write\",\n\"format:check\": \"nx format:check\"}}\n",
+        )],
+        &[("format", "npm run format:check", "package.json:4 (format:check)", "npm run format")],
+    ),
+    (
+        "an action with arguments of its own",
+        &[
+            ("README.md", "x\n"),
+            (
+                ".github/workflows/ci.yml",
+                "on: push\njobs:\n  all:\n    runs-on: ubuntu-latest\n    steps:\n      - uses: lycheeverse/lychee-action@v2\n        with: {args: \"--offline '*.md'\"}\n",
+            ),
+        ],
+        &[("lint", "lychee --offline '*.md'", ".github/workflows/ci.yml:6", "")],
+    ),
+    (
+        "Zig, with its format in the workflow",
+        &[
+            ("build.zig", "pub fn build(b: *std.Build) void {\n    _ = b.step(\"test\", \"x\");\n}\n"),
+            (
+                ".github/workflows/ci.yml",
+                "on: push\njobs:\n  all:\n    runs-on: ubuntu-latest\n    steps:\n      - run: zig fmt --check .\n",
+            ),
+        ],
+        &[
+            ("format", "zig fmt --check .", ".github/workflows/ci.yml:6", ""),
+            ("test", "zig build test", "build.zig:2", ""),
+        ],
+    ),
+    (
+        "Dart, with its tests",
+        &[("pubspec.yaml", "name: x\n"), ("test/x_test.dart", "void main() {}\n")],
+        &[("test", "dart test", "pubspec.yaml:1", "")],
+    ),
+    (
+        "OCaml, with its tests",
+        &[("dune-project", "(lang dune 3.0)\n"), ("test/dune", "(test\n (name x))\n")],
+        &[("test", "dune runtest", "dune-project:1", "")],
+    ),
+    (
+        "Bazel, with its tests",
+        &[("MODULE.bazel", "module(name = \"x\")\n"), ("lib/BUILD", "cc_test(\n    name = \"x\",\n)\n")],
+        &[("test", "bazel test //...", "MODULE.bazel:1", "")],
+    ),
+    (
         "Rust, with clippy in its workflow",
         &[
             ("Cargo.toml", "[package]\nname = \"x\"\nversion = \"0.1.0\"\n"),
@@ -327,7 +401,55 @@ fn packages_with_equal_commands_share_a_loop() {
         workflow.contains("per-path: \"packages/*\"") && !workflow.contains("packages/p 399"),
         "{workflow}"
     );
+    // What a leg installs, it installs in each of its packages, which the plan names.
+    assert!(workflow.contains("            (cd \"$package\" && npm install)\n"), "{workflow}");
+    assert!(!workflow.contains("      - run: npm install"), "{workflow}");
     assert!(project.read(".loops/services/api/tidy.yaml").contains("# services/api/go.mod:1"));
+}
+
+#[test]
+fn a_leg_finds_the_packages_that_the_plan_gives_it() {
+    let package = "{\"scripts\": {\"test\": \"vitest run\"}}";
+    let names: Vec<String> = (0..300).map(|at| format!("packages/p {at:03}/package.json")).collect();
+    let files: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), package)).collect();
+    let project = project(&files);
+    project.run(&["init"]).code(0);
+    git(&project, &["add", "-A"]);
+    git(&project, &["-c", "user.name=t", "-c", "user.email=t@t", "commit", "-qm", "loops"]);
+    project.run(&["plan", "tidy", "--per-path", "packages/*", "--legs", "4"]).code(0);
+    let workflow = project.read(".github/workflows/ll-loop.yml");
+    let line = workflow.lines().find_map(|line| line.trim().strip_prefix("PATHS: \"")).unwrap();
+    let filter = line.trim_end_matches('"');
+    let mut found = std::collections::BTreeSet::new();
+    for leg in ["l1", "l2", "l3", "l4"] {
+        let jq = project.program("jq", &["-r", "--arg", "leg", leg, filter, "plan.json"]).output().unwrap();
+        let paths = String::from_utf8(jq.stdout).unwrap();
+        assert!(paths.lines().count() > 50, "{leg}: {paths}");
+        found.extend(paths.lines().map(str::to_owned));
+    }
+    assert_eq!(found.len(), 300, "{found:?}");
+}
+
+#[test]
+fn what_another_machine_checks_is_not_written_for_linux() {
+    let swift = |job: &str| {
+        let workflow = format!("on: push\njobs:\n{job}");
+        let project = project(&[
+            ("Package.swift", "// swift-tools-version:6.0\n"),
+            ("Tests/XTests/x.swift", "import XCTest\n"),
+            (".github/workflows/ci.yml", &workflow),
+        ]);
+        begun(&project, &[]);
+        project.read(".github/workflows/ll-loop.yml")
+    };
+    let job = |name: &str, label: &str| {
+        format!(
+            "  {name}:\n    runs-on: {label}\n    steps:\n      - uses: actions/checkout@v4\n      - run: swift test\n"
+        )
+    };
+    assert!(swift(&job("mac", "macos-15")).contains("    runs-on: macos-15\n"));
+    let both = job("mac", "macos-15") + &job("linux", "ubuntu-latest");
+    assert!(swift(&both).contains("    runs-on: ubuntu-24.04\n"));
 }
 
 #[test]
