@@ -33,9 +33,8 @@ use crate::session::prepare::binding;
 pub(crate) fn add(text: &str, accept: Copies, session: &Session<'_>) -> Result<String, Error> {
     let asked = RequestedLoop::parse(text)?;
     let policy = binding::acting(session)?;
-    let allowed = |name: &SharedName| {
-        policy.source(name.repository()).map_err(|refusal| binding::refused(&refusal))
-    };
+    let allowed =
+        |name: &SharedName| policy.source(name.repository()).map_err(|refusal| binding::refused(&refusal));
     match asked {
         RequestedLoop::OfGithub { name, reference } => {
             allowed(&name)?;
@@ -62,12 +61,15 @@ pub(crate) fn add(text: &str, accept: Copies, session: &Session<'_>) -> Result<S
                 .map_err(|error| error.failed(&format!("cannot add `{name}`")))?;
             copy(&Source { prefix: OF_GIT, server, name, origin: &origin }, &reference, accept, session)
         }
-        RequestedLoop::Unnamed { address, reference } => Err(unnamed(text, address, reference, session)),
+        RequestedLoop::Unnamed { address, reference } => {
+            address.name("loop.yaml").map_or(Ok(()), |name| allowed(&name))?;
+            Err(unnamed(text, &address, reference, session))
+        }
     }
 }
 
 /// Says which loops a repository has, to somebody who named none.
-fn unnamed(text: &str, address: GitAddress, reference: Option<String>, session: &Session<'_>) -> Error {
+fn unnamed(text: &str, address: &GitAddress, reference: Option<String>, session: &Session<'_>) -> Error {
     let shown = one_line(address.as_str(), 200);
     let look = || -> Result<(String, Vec<String>), OriginError> {
         let origin = RemoteRepository::open(address.clone(), session)?;

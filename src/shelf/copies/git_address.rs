@@ -34,7 +34,7 @@ pub(super) enum GitAddressError {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct GitAddress {
     text: String,
-    /// What its copies lie in: `OWNER/REPOSITORY`, its last two parts.
+    /// What its copies lie in: the host, and the last two parts of the path.
     repository: String,
 }
 
@@ -56,17 +56,20 @@ impl GitAddress {
         let (host, path) = host_and_path(text)?;
         let path = path.trim_end_matches('/');
         let path = path.strip_suffix("/.git").or_else(|| path.strip_suffix(".git")).unwrap_or(path);
-        let mut parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
+        let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
         if parts.is_empty() || host.starts_with('-') {
             return Err(GitAddressError::NoRepository);
         }
-        if parts.len() == 1 {
-            parts.insert(0, if host.is_empty() { "local" } else { host });
-        }
         let plain =
-            |part: &&str| part.replace(|c: char| !(c.is_ascii_alphanumeric() || "-_.".contains(c)), "-");
-        let last: Vec<String> = parts[parts.len() - 2..].iter().map(plain).collect();
-        Ok(Self { text: text.to_owned(), repository: last.join("/") })
+            |part: &str| part.replace(|c: char| !(c.is_ascii_alphanumeric() || "-_.".contains(c)), "-");
+        // A name of GitHub's has no dot before the slash: whatever allows `octo/*` allows nothing that calls itself so elsewhere.
+        let host = match host {
+            "" => "file.host".to_owned(),
+            host if host.contains('.') => plain(&host.to_ascii_lowercase()),
+            host => format!("{}.host", plain(host)),
+        };
+        let last = plain(&parts[parts.len().saturating_sub(2)..].join("-"));
+        Ok(Self { text: text.to_owned(), repository: format!("{host}/{last}") })
     }
 
     /// Returns it as git takes it.
@@ -147,15 +150,16 @@ mod tests {
     #[test]
     fn an_address_says_under_which_name_copies_lie() {
         for (text, repository) in [
-            ("https://git.example/group/sub/repo.git", "sub/repo"),
-            ("https://git.example:8443/o/r", "o/r"),
-            ("ssh://git@git.example:22/o/r.git", "o/r"),
-            ("git@git.example:o/r.git", "o/r"),
+            ("https://git.example/group/sub/repo.git", "git.example/sub-repo"),
+            ("https://Git.Example:8443/o/r", "git.example/o-r"),
+            ("ssh://git@git.example:22/o/r.git", "git.example/o-r"),
+            ("git@git.example:o/r.git", "git.example/o-r"),
             ("git@git.example:r.git", "git.example/r"),
-            ("file:///srv/git/tools.git", "git/tools"),
-            ("file:///srv/my tools/.git".replace(' ', "+").as_str(), "srv/my-tools"),
-            ("file:///tools", "local/tools"),
-            ("https://git.example/~me/r", "-me/r"),
+            ("https://octo/tools/x", "octo.host/tools-x"),
+            ("file:///srv/git/tools.git", "file.host/git-tools"),
+            ("file:///srv/my+tools/.git", "file.host/srv-my-tools"),
+            ("file:///tools", "file.host/tools"),
+            ("https://git.example/~me/r", "git.example/-me-r"),
         ] {
             assert_eq!(GitAddress::parse(text).unwrap().repository, repository, "{text}");
         }

@@ -186,10 +186,10 @@ mod tests {
 
     #[test]
     fn a_loop_of_any_repository_is_asked_for_by_its_address() {
-        check("https://h/g/s/r.git//l/a.yaml@v1", Ok(("s/r/l/a.yaml", "v1")));
-        check("https://h/o/r//a.yaml#v1", Ok(("o/r/a.yaml", "v1")));
-        check("git@h:o/r.git//a.yml@me@home/x", Ok(("o/r/a.yml", "me@home/x")));
-        check("file:///srv/r.git/l/a.yaml@main", Ok(("srv/r/l/a.yaml", "main")));
+        check("https://h/g/s/r.git//l/a.yaml@v1", Ok(("h.host/s-r/l/a.yaml", "v1")));
+        check("https://h/o/r//a.yaml#v1", Ok(("h.host/o-r/a.yaml", "v1")));
+        check("git@h:o/r.git//a.yml@me@home/x", Ok(("h.host/o-r/a.yml", "me@home/x")));
+        check("file:///srv/r.git/l/a.yaml@main", Ok(("file.host/srv-r/l/a.yaml", "main")));
         check("https://h/o/r.git", Ok(("", "")));
         check("git@h:o/r.git@v1", Ok(("", "v1")));
         check("https://h/o/r.git#v1", Ok(("", "v1")));
