@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use crate::base::object::ObjectId;
 use crate::cli::output::Output;
 use crate::context::Session;
-use crate::context::error::Error;
+use crate::context::error::{Error, Kind};
 use crate::evidence::verify::VerifyOptions;
 use crate::evidence::verify_report;
 
@@ -69,10 +69,24 @@ pub(in crate::cli) fn verify(args: &VerifyArgs, session: &Session<'_>, output: &
         unsigned: args.unsigned,
         commit: commit.transpose()?,
         predicate: args.predicate.clone(),
-    })?;
+    });
+    let verified = verified.map_err(unreadable)?;
     match args.format {
         VerifyFormat::Text => output.data(&verify_report::text(&verified)),
         VerifyFormat::Json => output.pretty_json(verify_report::object(&verified)),
     }
     Ok(if verified.violations.is_empty() { 0 } else { DOES_NOT_HOLD })
+}
+
+/// For a gate, whatever cannot be found or read is the same: nothing was verified, and nothing was found wrong either.
+fn unreadable(error: Error) -> Error {
+    match error.kind() {
+        Kind::Absent | Kind::Failed => error.of_kind(Kind::Refused),
+        Kind::Refused
+        | Kind::Locked
+        | Kind::Taken
+        | Kind::Over
+        | Kind::Unavailable
+        | Kind::Interrupted(_) => error,
+    }
 }
