@@ -127,6 +127,7 @@ fn start(machine: &Machine) -> Start {
             on_change: OnChange::Report,
             no_closing_pass: false,
             policy: Vec::new(),
+            checks: Box::default(),
             schema: SCHEMA,
         },
         at: Timestamp::from_millis(0),

@@ -46,6 +46,7 @@ pub fn start(name: &LoopName) -> LoopStart {
         strict: false,
         no_closing_pass: false,
         policy: Vec::new(),
+        checks: Box::default(),
         until_clean: false,
         board: None,
         warnings: Vec::new(),

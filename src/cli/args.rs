@@ -30,6 +30,7 @@ use super::commands::man::ManArgs;
 use super::commands::merge::MergeArgs;
 use super::commands::plan::PlanArgs;
 use super::commands::publish::PublishArgs;
+use super::commands::quarantine::QuarantineArgs;
 use super::commands::replay::ReplayArgs;
 use super::commands::report::ReportArgs;
 use super::commands::repro::ReproArgs;
@@ -107,6 +108,9 @@ pub(super) enum Command {
     /// Show what a run need not do again: its key, and the results that are kept by their keys
     #[command(subcommand)]
     Reuse(ReuseArgs),
+    /// Excuse the failures of a flaky check for a time, and see which are excused
+    #[command(subcommand)]
+    Quarantine(QuarantineArgs),
     /// Make one result of what the legs of a plan have left
     Merge(Box<MergeArgs>),
     /// Write a first loop for this repository, from its own checks, and the workflow that runs it
@@ -201,7 +205,7 @@ const GROUPS: [(&str, &[&str]); 7] = [
     ("Look", &["status", "logs", "history", "why", "report", "diff", "stats", "replay"]),
     ("Go on", &["stop", "resume", "answer", "rewind", "repro"]),
     ("Share", &["bundle", "deliver", "publish", "artifact", "verify"]),
-    ("CI", &["plan", "merge", "reuse", "command", "until-done"]),
+    ("CI", &["plan", "merge", "reuse", "quarantine", "command", "until-done"]),
     ("Agents", &["criteria", "hook"]),
     ("The program", &["lsp", "completions", "man", "schema", "version", "help"]),
 ];

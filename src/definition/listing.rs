@@ -15,6 +15,9 @@ pub(super) const EXTENSIONS: [&str; 2] = ["yaml", "yml"];
 /// Directories of `.loops` that hold other files than loops of the project. Those of runs begin with a dot.
 const RESERVED: [&str; 3] = ["runs", "tests", VENDOR];
 
+/// The name of the file in `.loops` that says which checks are in quarantine, and is no loop.
+const QUARANTINE: &str = "quarantine";
+
 /// The directory in `.loops` that holds copies of loops from other repositories.
 pub(super) const VENDOR: &str = "vendor";
 
@@ -34,6 +37,7 @@ pub(super) fn below(directory: &Path) -> Vec<(String, PathBuf)> {
     let is_home = directory.file_name().is_some_and(|name| name == DIRECTORY);
     let mut walk = DirectoryWalk { home: resolved(directory), found: Vec::new() };
     walk.look(directory, "", false, if is_home { is_reserved } else { is_hidden });
+    walk.found.retain(|(name, _)| !(is_home && name == QUARANTINE));
     walk.found.sort();
     walk.found
 }
@@ -42,9 +46,11 @@ pub(super) fn below(directory: &Path) -> Vec<(String, PathBuf)> {
 pub(super) fn inside(directory: &Path) -> Vec<(String, PathBuf)> {
     let entries = fs_err::read_dir(directory).into_iter().flatten().filter_map(Result::ok);
     let files = entries.map(|entry| entry.path()).filter(|path| path.is_file());
+    let is_home = directory.file_name().is_some_and(|name| name == DIRECTORY);
     let mut found: Vec<_> = files
         .filter_map(|path| Some((without_extension(path.file_name()?.to_str()?)?.to_owned(), path)))
         .collect();
+    found.retain(|(name, _)| !(is_home && name == QUARANTINE));
     found.sort();
     found
 }

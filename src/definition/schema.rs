@@ -223,6 +223,8 @@ record! {
         check: Option<bool>,
         /// How often in a row the state has to pass before it is left.
         repeat: Option<Repeat>,
+        /// How often a check is made again that fails and is known to waver.
+        flaky: Option<Flaky>,
         /// The exit codes that are worth another try; another failing code counts as exhausted.
         retryable_exit_codes: Vec<FailureCode> = Vec::new(),
         /// What the state is for, for logs and reports.
@@ -542,6 +544,16 @@ record! {
 
 /// How long the result of a run is used where the loop does not say it: 30 days.
 const STANDARD_AGE: Duration = Duration::from_hours(30 * 24);
+
+record! {
+    /// How often a check is made again that fails, on the same tree. Where it passes then, it passes, and that it wavers is said.
+    pub struct Flaky {
+        /// The most times.
+        again: Early<Count>,
+        /// Whether it is made again also where it is not known to waver.
+        always: bool = false,
+    }
+}
 
 record! {
     /// How often in a row a state has to pass before it is left: it is entered again until then. A verdict that does not pass

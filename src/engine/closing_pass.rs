@@ -98,7 +98,11 @@ impl Engine<'_> {
         let is_curable = |reason: &Reason| match reason {
             Reason::Stale => true,
             Reason::JudgesChanged => judges.state == JudgesState::Changed && judges.can_be_put_back,
-            Reason::Unobserved | Reason::TreeUnknown | Reason::NotConfirmed | Reason::DirtyStart => false,
+            Reason::Unobserved
+            | Reason::TreeUnknown
+            | Reason::NotConfirmed
+            | Reason::DirtyStart
+            | Reason::Quarantined => false,
         };
         let is_wanted = end.outcome == Outcome::Success
             // A run that was asked to end makes no more checks.

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use super::changes::{Changes, SeenTree, StartTree, TreeEntry, unsettled};
+use super::check_history::ChecksBefore;
 use super::night::Night;
 use super::outcome::{Outcome, Signal, TerminatedBy};
 use super::question::{Awaiting, GivenAnswer};
@@ -425,6 +426,9 @@ pub struct LoopStart {
     /// Whether checks are never made once more at the end, whatever the loop says.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub no_closing_pass: bool,
+    /// What is known of its checks.
+    #[serde(skip_serializing_if = "ChecksBefore::is_nothing", default)]
+    pub checks: Box<ChecksBefore>,
     /// The variables, resolved.
     #[serde(deserialize_with = "few_values::map", default)]
     pub context: Map<String, Value>,
@@ -781,11 +785,13 @@ pub enum RouteReason {
     Unjudged,
     /// `repeat`: it has to pass more often.
     Repeat,
+    /// `flaky`: it failed, and is made again.
+    Flaky,
 }
 
 impl RouteReason {
     /// All of them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Verdict,
         Self::Next,
         Self::Error,
@@ -795,6 +801,7 @@ impl RouteReason {
         Self::Stall,
         Self::Unjudged,
         Self::Repeat,
+        Self::Flaky,
     ];
 }
 

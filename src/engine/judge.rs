@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 
 use super::common::{error_in, saved, unjudged_verdict};
 use super::event::{Event, Halt, Handoff, HandoffReason, TreeState};
+use super::excused::Said;
 use super::outcome::{Outcome, TerminatedBy};
 use super::request::{AskRequest, QueryRequest, SurveyRequest};
 use super::run::Ending;
@@ -217,12 +218,12 @@ impl Engine<'_> {
                     Err(unreadable @ FieldError::Unreadable { .. }) => Judged::error(unreadable.to_string()),
                 };
                 let Judged { verdict, details, memory, warnings } = judged;
-                let observes = Some(step.observes(&verdict));
                 let details = bounds::details(details);
+                let Said { verdict, observes, details } = self.said(step, id, verdict, details);
                 Event::Evaluate {
                     r#type: evaluate.name().to_owned(),
                     verdict,
-                    observes,
+                    observes: Some(observes),
                     confidence: details.get("confidence").and_then(Value::as_f64),
                     details,
                     warnings,
@@ -300,6 +301,7 @@ impl Engine<'_> {
             | RouteKey::AnyOther
             | RouteKey::Loop(_)
             | RouteKey::Repeat
+            | RouteKey::Flaky
             | RouteKey::Unjudged => false,
         })
     }

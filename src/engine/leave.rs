@@ -81,12 +81,15 @@ impl Engine<'_> {
         let rounds = self.run.rounds();
         let way = if self.run.is_unmade() {
             routing::unmade(self.machine, step)
+        } else if self.is_excused(step, verdict) {
+            routing::excused(self.machine, step, verdict)
         } else if self.is_without_model(step) {
             routing::without_model(self.machine, step)
         } else {
             routing::unjudged(step, id, verdict, rounds.unjudged)
                 // In this order: nobody could judge, it has to pass again, and then the routes.
                 .or_else(|| routing::repeated(step, id, verdict, rounds.passes))
+                .or_else(|| self.made_again(step, id, verdict))
                 .or_else(|| routing::way(self.machine, step, verdict, ended))
         };
         let Some(way) = way else {
@@ -105,6 +108,7 @@ impl Engine<'_> {
             (None, Reason::Error) => RouteReason::Error,
             (None, Reason::Unjudged) => RouteReason::Unjudged,
             (None, Reason::Repeat) => RouteReason::Repeat,
+            (None, Reason::Flaky) => RouteReason::Flaky,
         };
         let to = self.machine.name_of(exhausted.unwrap_or(way.to)).clone();
         Event::Route { from: step.name.clone(), to, verdict: way.verdict, reason }

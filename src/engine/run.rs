@@ -148,7 +148,9 @@ pub(super) struct Rounds {
     pub(super) unjudged: u32,
     /// Because it has to pass more often.
     pub(super) passes: u32,
-    /// For either reason, since it was entered from elsewhere.
+    /// Because it failed, and is known to waver.
+    pub(super) failures: u32,
+    /// For any of these reasons, since it was entered from elsewhere.
     all: u32,
     /// Whether the entry that is due is one of them.
     is_due: bool,
@@ -540,6 +542,13 @@ impl Run {
     /// Tells whether there was a passing observation, and no failing one since.
     pub fn is_verified(&self) -> bool {
         self.trust.is_verified
+    }
+
+    /// Tells whether checks failed of which people have excused that, and no other one.
+    pub(super) fn is_excused(&self) -> bool {
+        let is_excused =
+            |last: &LastVerdict| last.verdict.is_quarantined() && last.observes == Observes::Nothing;
+        !self.trust.is_doubted && self.verdicts.values().any(is_excused)
     }
 
     /// Returns the last verdict of each state that observed the work, with the state, in the order in which they first did.

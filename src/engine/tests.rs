@@ -72,6 +72,7 @@ fn start(strict: bool) -> Start {
             on_change: crate::machine::OnChange::Report,
             no_closing_pass: false,
             policy: Vec::new(),
+            checks: Box::default(),
             context: Map::new(),
             overrides: Box::default(),
             schema: event::SCHEMA,

@@ -160,7 +160,8 @@ impl Engine<'_> {
         events: &mut Vec<Event>,
     ) {
         let Grounding { since, judges } = grounding;
-        let mut verification = Verification::of(self.grounds(), self.run.is_verified(), tree);
+        let mut verification =
+            Verification::of(self.grounds(), self.run.is_verified() || self.run.is_excused(), tree);
         for stale in &mut verification.stale {
             let Some(since) = since.iter().find(|since| stale.tree.as_ref() == Some(&since.tree)) else {
                 continue;
@@ -208,8 +209,9 @@ impl Engine<'_> {
             if is_unknown && fails_on_change {
                 end.terminated_by = TerminatedBy::UncommittedChanges;
             }
-            end.unproven = self.start.event.strict && end.terminated_by == TerminatedBy::Terminal;
-            if self.start.event.strict || (is_unknown && fails_on_change) {
+            let fails = verification.is_refuted() && (self.start.event.strict || (is_unknown && fails_on_change));
+            end.unproven = fails && self.start.event.strict && end.terminated_by == TerminatedBy::Terminal;
+            if fails {
                 end.outcome = Outcome::Failure;
                 end.exit_code = end.outcome.exit_code(end.signal);
             }

@@ -130,6 +130,13 @@ pub struct CheckRecord {
     pub confirmed: Confirmed,
 }
 
+impl CheckRecord {
+    /// Tells whether the check failed, and people have excused that.
+    fn is_excused(&self) -> bool {
+        self.verdict.is_quarantined() && self.confirmed == Confirmed::No
+    }
+}
+
 /// What says that a verdict holds for the tree on which a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -160,18 +167,31 @@ pub enum Reason {
     NotConfirmed,
     /// The item of a plan did not begin on the tree of the plan.
     DirtyStart,
+    /// A check failed, and people have excused that for a time.
+    Quarantined,
 }
 
 impl Reason {
     /// All of them.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Unobserved,
         Self::Stale,
         Self::TreeUnknown,
         Self::JudgesChanged,
         Self::NotConfirmed,
         Self::DirtyStart,
+        Self::Quarantined,
     ];
+
+    /// Tells whether something speaks against the success, and not only nothing for it.
+    fn is_against(self) -> bool {
+        match self {
+            Self::Unobserved | Self::Quarantined => false,
+            Self::Stale | Self::TreeUnknown | Self::JudgesChanged | Self::NotConfirmed | Self::DirtyStart => {
+                true
+            }
+        }
+    }
 
     /// Returns the word that is written everywhere.
     pub fn word(self) -> &'static str {
@@ -182,6 +202,7 @@ impl Reason {
             Self::JudgesChanged => "judges_changed",
             Self::NotConfirmed => "not_confirmed",
             Self::DirtyStart => "dirty_start",
+            Self::Quarantined => "quarantined",
         }
     }
 }
@@ -330,6 +351,7 @@ impl Verification {
             (!is_observed).then_some(Reason::Unobserved),
             (!stale.is_empty()).then_some(Reason::Stale),
             unknown.is_some().then_some(Reason::TreeUnknown),
+            checks.iter().any(CheckRecord::is_excused).then_some(Reason::Quarantined),
         ];
         let reasons = reasons.into_iter().flatten().collect();
         Self {
@@ -402,13 +424,15 @@ impl Verification {
     pub fn is_refuted(&self) -> bool {
         // A route that nobody observed is a weaker success by its name, and not one that was
         // contradicted.
-        self.reasons.iter().any(|reason| *reason != Reason::Unobserved)
+        self.reasons.iter().any(|reason| reason.is_against())
     }
 
     /// Says in one sentence why the success does not stand, if it does not.
     pub fn why(&self) -> Option<String> {
-        let first = self.reasons.iter().find(|reason| **reason != Reason::Unobserved)?;
+        let excused = || self.reasons.iter().find(|reason| **reason == Reason::Quarantined);
+        let first = self.reasons.iter().find(|reason| reason.is_against()).or_else(excused)?;
         Some(match first {
+            Reason::Quarantined => self.quarantine_sentence(),
             Reason::Unobserved => return None,
             Reason::Stale => self.stale_sentence(),
             Reason::TreeUnknown => {
@@ -438,6 +462,13 @@ impl Verification {
                 format!("what decides what the checks say was changed: {first}, and {} more", rest.len())
             }
         }
+    }
+
+    fn quarantine_sentence(&self) -> String {
+        let excused = self.checks.iter().filter(|check| check.is_excused());
+        let states: Vec<&str> = excused.map(|check| check.state.as_str()).collect();
+        let verb = if states.len() == 1 { "is" } else { "are" };
+        format!("{} failed and {verb} in quarantine", listed_in_part(&states))
     }
 
     fn stale_sentence(&self) -> String {

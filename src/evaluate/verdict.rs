@@ -68,6 +68,16 @@ impl Verdict {
         Self::new(CANNOT_JUDGE)
     }
 
+    /// Returns the verdict of a check that failed while people have excused that.
+    pub fn quarantined() -> Self {
+        Self::new("quarantined")
+    }
+
+    /// Tells whether a failure was excused. A loop may use the word itself, for a verdict that observes something.
+    pub fn is_quarantined(&self) -> bool {
+        self.0 == "quarantined"
+    }
+
     /// Reads a key of `route` or the word behind `on_`, folding the alias families: success, pass and met are
     /// `yes`; failure, fail and unmet are `no`.
     pub fn canonical(word: &str) -> Self {

@@ -132,6 +132,7 @@ fn beginning(plan: &Plan, instance: &str, start: Option<KnownStart>) -> LoopStar
         on_change: OnChange::Report,
         no_closing_pass: false,
         policy: Vec::new(),
+        checks: Box::default(),
         context: Map::new(),
         overrides: Box::default(),
         schema: SCHEMA,

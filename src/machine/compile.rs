@@ -9,10 +9,10 @@ use serde_json::Value;
 use super::check::unknown_names;
 use super::early::{EarlyValue, EarlyValues, KnownValues};
 use super::{
-    Action, ActionSetting, Artifact, Binding, BoardAction, Budget, Cap, End, EndId, Fallback, JudgedBy, Llm,
-    LoopLimits, Machine, Maintain, Meaning, Params, PromptAction, Retry, Routes, ShellAction, Stall, Step,
-    StepId, SubLoopAction, SubLoopInput, Target, TokenPrice, ToolAction, action, answerers, asking_states,
-    graph, notified, observations, reusable,
+    Action, ActionSetting, Artifact, Binding, BoardAction, Budget, Cap, End, EndId, Fallback, FlakyRule,
+    JudgedBy, Llm, LoopLimits, Machine, Maintain, Meaning, Params, PromptAction, Retry, Routes, ShellAction,
+    Stall, Step, StepId, SubLoopAction, SubLoopInput, Target, TokenPrice, ToolAction, action, answerers,
+    asking_states, graph, notified, observations, reusable,
 };
 use crate::base::decode;
 use crate::base::diagnostic::{Diagnostic, Diagnostics, FindingPlace, Repair, Severity, nearest};
@@ -466,6 +466,7 @@ impl<'d> Compiler<'d> {
             message: state.append_to_messages.clone(),
             retry: self.retry(name, state, path),
             repeat: self.repeat(state, path),
+            flaky: self.flaky(state, is_check, path),
             is_idempotent: state.idempotent,
             is_check,
             params: state.param.clone(),
@@ -1017,6 +1018,25 @@ impl<'d> Compiler<'d> {
             }
         }
         Some(passes)
+    }
+
+    fn flaky(&mut self, state: &State, is_check: bool, path: &DocPath) -> Option<FlakyRule> {
+        let path = path.key("flaky");
+        let flaky = state.flaky.as_ref()?;
+        let again = self.count(&flaky.again, &path.key("again"))?;
+        let without_effect = if state.next.is_some() {
+            Some(("`flaky` has no effect beside `next`", "name the verdicts with `on_yes` and `on_no`"))
+        } else if is_check {
+            None
+        } else {
+            let help = "say `check: true`, if its observation may be made again without harm";
+            Some(("`flaky` has no effect: the state is no check", help))
+        };
+        if let Some((message, help)) = without_effect {
+            self.problems.push(Diagnostic::warning("no-effect", FindingPlace::Key(path), message).help(help));
+            return None;
+        }
+        Some(FlakyRule { again, always: flaky.always })
     }
 
     fn target(&mut self, from: &StateName, target: &Early<schema::Target>, path: &DocPath) -> Option<Target> {

@@ -271,6 +271,8 @@ pub struct Step {
     pub retry: Option<Retry>,
     /// How often in a row it has to pass before it is left.
     pub repeat: Option<u32>,
+    /// How often it is made again where it fails and is known to waver.
+    pub flaky: Option<FlakyRule>,
     /// Whether its work may be done twice where it should be done once.
     pub is_idempotent: bool,
     /// Whether its observation may be made again without harm.
@@ -279,6 +281,15 @@ pub struct Step {
     pub params: IndexMap<VarName, Field<Value>>,
     /// Where it leads for reasons that do not come up in a run. Whoever wrote that meant those states to be there.
     pub unused: Vec<Target>,
+}
+
+/// How often a check is made again that fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FlakyRule {
+    /// The most times.
+    pub again: u32,
+    /// Whether it need not be known to waver.
+    pub always: bool,
 }
 
 /// A bound on consecutive entries.

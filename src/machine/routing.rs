@@ -29,6 +29,8 @@ pub enum Reason {
     Unjudged,
     /// It has to pass more often.
     Repeat,
+    /// It failed, and is known to waver.
+    Flaky,
 }
 
 /// The key of a loop file that holds a way.
@@ -46,6 +48,8 @@ pub enum RouteKey {
     Loop(&'static str),
     /// `repeat` of the state.
     Repeat,
+    /// `flaky` of the state.
+    Flaky,
     /// None: a judge that cannot judge is asked again.
     Unjudged,
 }
@@ -113,6 +117,25 @@ pub fn repeated(step: &Step, id: StepId, verdict: &Verdict, before: u32) -> Opti
         reason: Reason::Repeat,
         key: RouteKey::Repeat,
     })
+}
+
+/// Returns the way back into a check that failed and is made again, because it is known to waver or is always made again.
+pub fn made_again(step: &Step, id: StepId, verdict: &Verdict, before: u32, is_known: bool) -> Option<WayOut> {
+    let flaky = step.flaky?;
+    let is_due = (is_known || flaky.always) && before < flaky.again;
+    let failed = step.observes(verdict) == Observes::Failing && !verdict.is_unjudged();
+    (is_due && failed).then(|| WayOut {
+        to: Target::Step(id),
+        verdict: Some(verdict.clone()),
+        reason: Reason::Flaky,
+        key: RouteKey::Flaky,
+    })
+}
+
+/// Finds the way out of a check whose failure people have excused: that of `yes`.
+pub fn excused(machine: &Machine, step: &Step, verdict: &Verdict) -> Option<WayOut> {
+    let way = by_verdict(machine, step, &Verdict::yes_if(true))?;
+    Some(WayOut { verdict: Some(verdict.clone()), ..way })
 }
 
 fn by_verdict(machine: &Machine, step: &Step, verdict: &Verdict) -> Option<WayOut> {
@@ -221,7 +244,7 @@ fn calls_tool(step: &Step) -> bool {
 }
 
 /// Tells whether a verdict means `no` for this state.
-fn is_no(step: &Step, verdict: &Verdict) -> bool {
+pub fn is_no(step: &Step, verdict: &Verdict) -> bool {
     let no = Verdict::yes_if(false);
     *verdict == no || alias(step, verdict) == Some(no)
 }
@@ -253,8 +276,8 @@ pub fn may_exhaust(machine: &Machine, step: &Step, way: &WayOut) -> Option<Targe
 }
 
 fn is_again(machine: &Machine, step: &Step, way: &WayOut) -> bool {
-    // Both have counts of their own, which `max_retries` must not use up.
-    let is_by_itself = matches!(way.key, RouteKey::Repeat | RouteKey::Unjudged);
+    // They have counts of their own, which `max_retries` must not use up.
+    let is_by_itself = matches!(way.key, RouteKey::Repeat | RouteKey::Flaky | RouteKey::Unjudged);
     !is_by_itself && machine.name_of(way.to) == &step.name
 }
 
@@ -364,7 +387,10 @@ pub fn moves(machine: &Machine, id: StepId) -> Vec<Move> {
     let mut moves = Vec::new();
     for departure in departures(step) {
         let again = unjudged(step, id, &departure.verdict, 0);
-        if let Some(way) = again.or_else(|| repeated(step, id, &departure.verdict, 0)) {
+        if let Some(way) = again
+            .or_else(|| repeated(step, id, &departure.verdict, 0))
+            .or_else(|| made_again(step, id, &departure.verdict, 0, true))
+        {
             let to = Some(way.to);
             moves.push(Move { departure: departure.clone(), way: Some(way), is_exhausted: false, to });
         }

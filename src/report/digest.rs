@@ -25,9 +25,11 @@ use super::step::tracker::Tracker;
 use super::step::{Step, StepStanding};
 use super::taken_edges::{EdgeCount, MAX_STATES, VisibleEdges, count, count_edge, has_room};
 use super::unbegun_run::Unbegun;
+use super::wavering::Wavering;
 use crate::base::name::StateName;
 use crate::base::text;
 use crate::base::time::{Timestamp, millis};
+use crate::engine::check_history::CheckHistory;
 use crate::engine::event::{
     ClosingPassCheck, Event, HandoffReason, LoopComplete, LoopStart, RouteReason, SCHEMA, Stamped, TreeState,
 };
@@ -188,6 +190,7 @@ pub struct Digest {
     guarded: GuardedWork,
     trees: IndexMap<StateName, (TreeState, bool)>,
     mends: Mends,
+    wavering: Wavering,
     work: Option<Box<BoardWork>>,
     restarts: u32,
     tracker: Tracker,
@@ -326,6 +329,7 @@ impl Digest {
             self.keep(step);
             if self.tracker.suspended().is_none() {
                 self.mends.step(step);
+                self.wavering.step(step);
             }
         }
         let _ended = self.passes.event(stamped);
@@ -339,6 +343,7 @@ impl Digest {
         }
         match &stamped.event {
             Event::LoopStart(start) => {
+                self.wavering.begin(&start.checks);
                 self.work = start.board.as_deref().map(|limits| Box::new(BoardWork::within(*limits)));
                 self.start = Some(start.clone());
                 if let Some(schema) = self.newer_schema() {
@@ -465,6 +470,16 @@ impl Digest {
     /// Returns which states failed, and what came of them.
     pub fn mends(&self) -> &Mends {
         &self.mends
+    }
+
+    /// Returns what the checks of the run say about the inputs with which it began.
+    pub fn wavering(&self) -> &Wavering {
+        &self.wavering
+    }
+
+    /// Returns the checks that waver, as far as this run and earlier ones have seen it.
+    pub fn flaky_checks(&self) -> Vec<CheckHistory> {
+        self.wavering.flaky(&self.mends)
     }
 
     /// Returns the work on the task board, for a loop that has one.

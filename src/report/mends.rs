@@ -98,6 +98,12 @@ impl Mends {
         self.those(|mend| !mend.flaky.is_empty())
     }
 
+    /// Returns the states that failed, and passed although nothing had been done, with how often they failed.
+    pub fn flaky_failures(&self) -> impl Iterator<Item = (&StateName, u64)> {
+        let flaky = self.states.iter().filter(|(_, mend)| !mend.flaky.is_empty());
+        flaky.map(|(state, mend)| (state, mend.flaky.len() as u64))
+    }
+
     /// Returns the states that failed last.
     pub fn left(&self) -> Vec<StateName> {
         self.those(|mend| mend.failed.is_some())

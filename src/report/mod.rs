@@ -37,6 +37,7 @@ pub mod taken_edges;
 pub(crate) mod testing;
 pub mod unbegun_run;
 pub mod waiting;
+pub mod wavering;
 pub mod why;
 mod wording;
 

@@ -99,6 +99,7 @@ impl Journal {
             on_change: crate::machine::OnChange::Report,
             no_closing_pass: false,
             policy: Vec::new(),
+            checks: Box::default(),
             context: Map::new(),
             overrides: Box::default(),
             schema: SCHEMA,

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::input_patterns::{InputPatterns, is_within};
 use super::no_key::NoKey;
+use super::quarantine::is_quarantine;
 use crate::base::object::ObjectId;
 use crate::base::own::is_own;
 use crate::judges::compare::{is_by_name, is_obeyed_by_name};
@@ -65,7 +66,10 @@ pub fn chosen(tree: &ListedTree, choice: &Choice<'_>) -> Result<ChosenFiles, NoK
     if let Some(path) = tree.nested.iter().find(|path| choice.inputs.may_reach(path)) {
         return Err(NoKey::NestedRepository(path.clone()));
     }
-    let is_work = |path: &str| !is_own(path.as_bytes()) && !choice.own.iter().any(|own| is_within(path, own));
+    // A record is only of checks that passed, whatever was excused, so that the quarantine decides nothing.
+    let is_work = |path: &str| {
+        !is_own(path.as_bytes()) && !is_quarantine(path) && !choice.own.iter().any(|own| is_within(path, own))
+    };
     let is_input = |path: &&String| is_work(path) && choice.inputs.hold(path);
     let uncommitted: BTreeSet<String> =
         tree.untracked.iter().chain(&tree.named).filter(is_input).cloned().collect();

@@ -11,13 +11,17 @@
 
 pub mod chosen_files;
 pub mod eviction;
+pub mod flaky_checks;
 pub mod input_files;
 pub mod input_patterns;
 pub mod key;
 pub mod no_key;
 pub mod origin;
+pub mod quarantine;
+pub mod quarantine_file;
 pub mod record;
 pub mod record_difference;
 pub mod store;
 pub mod tool_output;
+pub mod verdict_table;
 pub mod verifying;

@@ -20,7 +20,7 @@ use crate::machine::{Machine, Meaning, Step, Target};
 pub const LARGEST: u64 = 4 * 1024 * 1024;
 
 /// How far the clock of another machine may be ahead of ours.
-const AHEAD: Duration = Duration::from_mins(10);
+pub(super) const AHEAD: Duration = Duration::from_mins(10);
 
 /// The digits of the digest of a file that a record keeps, to say later which of them changed. They decide nothing.
 const DIGITS: usize = 12;
@@ -29,7 +29,7 @@ const DIGITS: usize = 12;
 const MOST_FILES: usize = 60_000;
 
 /// The longest id of a run, address and name.
-const LONGEST: usize = 2000;
+pub(super) const LONGEST: usize = 2000;
 
 /// The result of a verified run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -139,16 +139,33 @@ pub enum NotTaken {
     Tracked,
 }
 
+/// Writes a text behind its digest, by which a damaged one is known.
+pub(super) fn sealed(text: &[u8]) -> Vec<u8> {
+    let mut bytes = format!("{}\n", Sum::of(text)).into_bytes();
+    bytes.extend(text);
+    bytes
+}
+
+/// Returns the text behind its digest.
+///
+/// # Errors
+/// It is too large, or not what was written.
+pub(super) fn opened(bytes: &[u8]) -> Result<&[u8], NotTaken> {
+    if bytes.len() as u64 > LARGEST {
+        return Err(NotTaken::Unreadable("it is larger than 4 MiB".to_owned()));
+    }
+    let end = bytes.iter().position(|byte| *byte == b'\n').ok_or(NotTaken::Damaged)?;
+    let (line, text) = (&bytes[..end], &bytes[end + 1..]);
+    if Sum::of(text).to_string().as_bytes() == line { Ok(text) } else { Err(NotTaken::Damaged) }
+}
+
 impl ReuseRecord {
     /// Writes a record: a line with the digest of the rest, by which a damaged one is known, and the rest as JSON.
     ///
     /// # Errors
     /// It cannot be written as JSON.
     pub fn to_bytes(&self) -> Result<Vec<u8>, serde_json::Error> {
-        let text = serde_json::to_vec(self)?;
-        let mut bytes = format!("{}\n", Sum::of(&text)).into_bytes();
-        bytes.extend(text);
-        Ok(bytes)
+        Ok(sealed(&serde_json::to_vec(self)?))
     }
 
     /// Reads a record.
@@ -156,18 +173,8 @@ impl ReuseRecord {
     /// # Errors
     /// It is not one, or does not fit itself.
     pub fn parse(bytes: &[u8]) -> Result<Self, NotTaken> {
-        if bytes.len() as u64 > LARGEST {
-            return Err(NotTaken::Unreadable("it is larger than 4 MiB".to_owned()));
-        }
-        let (line, text) = match bytes.iter().position(|byte| *byte == b'\n') {
-            Some(end) => (&bytes[..end], &bytes[end + 1..]),
-            None => return Err(NotTaken::Damaged),
-        };
-        if Sum::of(text).to_string().as_bytes() != line {
-            return Err(NotTaken::Damaged);
-        }
-        let record: Self =
-            serde_json::from_slice(text).map_err(|error| NotTaken::Unreadable(error.to_string()))?;
+        let record: Self = serde_json::from_slice(opened(bytes)?)
+            .map_err(|error| NotTaken::Unreadable(error.to_string()))?;
         if record.meaning != MEANING {
             return Err(NotTaken::OtherMeaning);
         }

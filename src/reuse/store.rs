@@ -1,5 +1,6 @@
 //! The store: `.loops/.reuse/LOOP/DEFINITION-KEY-ORIGIN.json`. Nothing is read there through a link, and no file that git
-//! tracks, for whoever wrote the commit would have written the record.
+//! tracks, for whoever wrote the commit would have written the record. Beside the records of a loop lie the verdicts of its
+//! checks: `.loops/.reuse/LOOP/ORIGIN.verdicts`.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -10,10 +11,13 @@ use std::path::{Path, PathBuf};
 
 use super::eviction::{StoredFile, evicted};
 use super::key::KeyParts;
+use super::origin::RunOrigin;
 use super::record::{LARGEST, NotTaken, ReuseRecord, WantedRecord};
 use super::record_difference::RecordDifference;
+use super::verdict_table::VerdictTable;
 use crate::base::name::LoopName;
 use crate::base::sum::Sum;
+use crate::base::time::Timestamp;
 use crate::files::read;
 use crate::files::replace::{create, replace};
 use crate::git::call::Call;
@@ -28,6 +32,12 @@ const MOST_COMPARED: usize = 8;
 
 /// How many digits of the digest of a definition stand in a name.
 const DIGITS: usize = 16;
+
+/// The extension of the verdicts of checks.
+const VERDICTS: &str = "verdicts";
+
+/// The file by which two runs that end at the same time take turns.
+const TURN: &str = "verdicts.lock";
 
 /// What keeps git from taking records for the user's files.
 const IGNORE: &str = "# Written by ll-loop: results of runs are not part of the repository.\n*\n";
@@ -78,6 +88,7 @@ impl ReuseStore {
         let name = &wanted.machine.name;
         let folder = self.folder().join(name.file_stem());
         let mut files = self.files(&folder)?;
+        files.retain(|file| !is_verdicts(&file.place));
         if files.is_empty() {
             return Ok(FoundRecord::Miss { refused: Vec::new(), nearest: None });
         }
@@ -139,6 +150,86 @@ impl ReuseStore {
         Ok(())
     }
 
+    /// Returns the verdicts of the checks of a loop that a run may take, and why others are not taken.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn verdicts(
+        &self,
+        name: &LoopName,
+        origin: &RunOrigin,
+        now: Timestamp,
+    ) -> Result<(Vec<VerdictTable>, Vec<NotTaken>), StoreError> {
+        let files = self.files(&self.folder().join(name.file_stem()))?;
+        let files: Vec<_> = files.into_iter().filter(|file| is_verdicts(&file.place)).collect();
+        if files.is_empty() {
+            return Ok((Vec::new(), Vec::new()));
+        }
+        let tracked = self.tracked()?;
+        let (mut tables, mut refused) = (Vec::new(), Vec::new());
+        for file in files {
+            match Self::table(&file.place, &tracked, now) {
+                Ok(table) if table.r#loop == name.as_str() && origin.may_take(&table.origin) => {
+                    tables.push(table)
+                }
+                Ok(_) => {}
+                Err(why) => refused.push(why),
+            }
+        }
+        Ok((tables, refused))
+    }
+
+    fn table(file: &Path, tracked: &BTreeSet<PathBuf>, now: Timestamp) -> Result<VerdictTable, NotTaken> {
+        if tracked.contains(file) {
+            return Err(NotTaken::Tracked);
+        }
+        let bytes = content(file).map_err(|why| NotTaken::Unreadable(why.to_string()))?;
+        VerdictTable::parse(&bytes, now)
+    }
+
+    /// Adds verdicts to those of the runs of the same origin. What is there and cannot be read is replaced.
+    ///
+    /// # Errors
+    /// They cannot be written, or git tracks what is in their place.
+    pub fn keep_verdicts(
+        &self,
+        name: &LoopName,
+        origin: &RunOrigin,
+        add: impl FnOnce(&mut VerdictTable),
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let folder = self.folder().join(name.file_stem());
+        self.make(&folder)?;
+        let turn = fs_err::File::create(folder.join(TURN))?;
+        turn.file().lock()?;
+        let tracked = self.tracked()?;
+        let file = folder.join(format!("{}.{VERDICTS}", origin.class()));
+        if tracked.contains(&file) {
+            return Err(StoreError::Tracked);
+        }
+        let is_ours = |table: &VerdictTable| {
+            table.r#loop == name.as_str()
+                && table.origin.class() == origin.class()
+                && table.origin.repository == origin.repository
+        };
+        let known = Self::table(&file, &tracked, now).ok().filter(is_ours);
+        let mut table = known.unwrap_or_else(|| VerdictTable::new(origin.clone(), name.as_str()));
+        add(&mut table);
+        let bytes = table.to_bytes().map_err(io::Error::from)?.ok_or(StoreError::TooLarge)?;
+        replace(&file, bytes)?;
+        Ok(())
+    }
+
+    /// Returns the verdicts of all loops that can be read.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn all_verdicts(&self, now: Timestamp) -> Result<Vec<VerdictTable>, StoreError> {
+        let tracked = self.tracked()?;
+        let files = self.all()?.into_iter().filter(|file| is_verdicts(&file.place));
+        Ok(files.filter_map(|file| Self::table(&file.place, &tracked, now).ok()).collect())
+    }
+
     /// Removes every record of a definition. Returns how many there were.
     ///
     /// # Errors
@@ -167,6 +258,7 @@ impl ReuseStore {
         let mut all: Vec<ListedRecord> = self
             .all()?
             .into_iter()
+            .filter(|file| !is_verdicts(&file.place))
             .map(|file| ListedRecord {
                 file: file.place.strip_prefix(&below).unwrap_or(&file.place).to_string_lossy().into_owned(),
                 record: Self::taken(&file.place, &tracked),
@@ -184,7 +276,10 @@ impl ReuseStore {
         let tracked = self.tracked()?;
         let mut count = 0;
         for file in self.all()? {
-            if !tracked.contains(&file.place) && goes(&Self::taken(&file.place, &tracked)) {
+            if !is_verdicts(&file.place)
+                && !tracked.contains(&file.place)
+                && goes(&Self::taken(&file.place, &tracked))
+            {
                 fs_err::remove_file(&file.place)?;
                 count += 1;
             }
@@ -225,7 +320,11 @@ impl ReuseStore {
                 Err(error) => return Err(error),
             }
         }
-        let files = entries(folder)?.into_iter().filter(|path| path.extension() == Some(OsStr::new("json")));
+        let is_ours = |path: &PathBuf| {
+            path.extension()
+                .is_some_and(|extension| [OsStr::new("json"), OsStr::new(VERDICTS)].contains(&extension))
+        };
+        let files = entries(folder)?.into_iter().filter(is_ours);
         let stored = files.filter_map(|place| {
             let metadata = place.symlink_metadata().ok().filter(std::fs::Metadata::is_file)?;
             let written =
@@ -308,6 +407,10 @@ fn content(file: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     read::unlinked(file)?.take(LARGEST + 1).read_to_end(&mut bytes)?;
     Ok(bytes)
+}
+
+fn is_verdicts(path: &Path) -> bool {
+    path.extension() == Some(OsStr::new(VERDICTS))
 }
 
 fn file_name(path: &Path) -> String {

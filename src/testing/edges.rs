@@ -24,6 +24,9 @@ const NEXT: &str = "next";
 const ANY_OTHER: &str = "_";
 const EXHAUSTED: &str = "retries exhausted";
 const REPEAT: &str = "repeat";
+
+/// The way back into a check that failed and is known to waver.
+const FLAKY: &str = "flaky";
 const STALL: &str = "stall";
 const MAINTAIN: &str = "maintain";
 const MAX_ITERATIONS: &str = "max_iterations";
@@ -220,6 +223,7 @@ fn word(step: &Step, one: &Move) -> Option<String> {
     match &way.key {
         RouteKey::Unjudged => None,
         RouteKey::Repeat => Some(REPEAT.to_owned()),
+        RouteKey::Flaky => Some(FLAKY.to_owned()),
         RouteKey::Next => (one.departure.ended == ActionEnd::Well).then(|| NEXT.to_owned()),
         // A sub-loop that is stopped takes the way of one that failed, unless there is a way for that.
         RouteKey::On(key) if is_failure && routing::is_sub_loop(step) && way.reason == Reason::Verdict => {
@@ -304,6 +308,7 @@ impl Coverage {
             RouteReason::Next => Some(EdgeId::new(from, NEXT)),
             RouteReason::RetryExhausted => Some(EdgeId::new(from, EXHAUSTED)),
             RouteReason::Repeat => Some(EdgeId::new(from, REPEAT)),
+            RouteReason::Flaky => Some(EdgeId::new(from, FLAKY)),
             RouteReason::Maintain => Some(EdgeId::new(from, MAINTAIN)),
             RouteReason::Stall => Some(EdgeId::new(ANYWHERE, STALL)),
             RouteReason::Unjudged => None,

@@ -304,6 +304,7 @@ fn start(
         on_change,
         no_closing_pass: false,
         policy: Vec::new(),
+        checks: Box::default(),
         context,
         overrides: Box::new(Overrides::default()),
         schema: SCHEMA,

@@ -26,6 +26,7 @@ pub(crate) mod man;
 pub(crate) mod merge;
 pub(crate) mod plan;
 pub(crate) mod publish;
+pub(crate) mod quarantine;
 pub(crate) mod query;
 pub(crate) mod replay;
 pub(crate) mod report;

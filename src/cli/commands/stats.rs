@@ -7,7 +7,9 @@ use crate::cli::output::Output;
 use crate::context::Session;
 use crate::context::error::Error;
 use crate::inspect::stats_sources::RunsAsked;
+use crate::process::clock::Clock;
 use crate::report::run_stats::stats_report;
+use crate::reuse::flaky_checks;
 
 /// The arguments of `stats`.
 #[derive(Debug, Args)]
@@ -25,12 +27,18 @@ pub(in crate::cli) struct StatsArgs {
     /// With `--from`: the repository on GitHub, if it is not that of the job
     #[arg(long, value_name = "OWNER/NAME", requires = "from")]
     pub(super) repo: Option<String>,
+    /// Show the checks that waver: on the same inputs they failed, and passed later
+    #[arg(long, conflicts_with_all = ["since", "from", "repo"])]
+    pub(super) flaky: bool,
     /// Write JSON
     #[arg(long)]
     pub(super) json: bool,
 }
 
 pub(in crate::cli) fn stats(args: &StatsArgs, session: &Session<'_>, output: &Output) -> Result<u8, Error> {
+    if args.flaky {
+        return flaky(args, session, output);
+    }
     let asked = RunsAsked {
         name: args.name.clone(),
         since: args.since,
@@ -42,6 +50,21 @@ pub(in crate::cli) fn stats(args: &StatsArgs, session: &Session<'_>, output: &Ou
         output.pretty_json(stats_report::json(&stats));
     } else {
         output.data(&stats_report::text(&stats));
+    }
+    Ok(0)
+}
+
+/// Shows the checks that waver, of the results that are kept.
+fn flaky(args: &StatsArgs, session: &Session<'_>, output: &Output) -> Result<u8, Error> {
+    let tables = session
+        .reuse_store()
+        .all_verdicts(Clock::start().now())
+        .map_err(|error| Error::failed("cannot read the verdicts of earlier runs", &error))?;
+    let rows = flaky_checks::of(&tables, args.name.as_deref());
+    if args.json {
+        output.pretty_json(flaky_checks::json(&rows));
+    } else {
+        output.data(&flaky_checks::text(&rows));
     }
     Ok(0)
 }

@@ -27,10 +27,12 @@ use crate::machine::{Machine, OnHandoff, Routes, SignalKind, Step, StepId, Targe
 
 impl Rounds {
     fn after(self, reason: RouteReason) -> Self {
-        let again = Self { unjudged: 0, passes: 0, all: self.all.saturating_add(1), is_due: true };
+        let again =
+            Self { unjudged: 0, passes: 0, failures: 0, all: self.all.saturating_add(1), is_due: true };
         match reason {
             RouteReason::Unjudged => Self { unjudged: self.unjudged.saturating_add(1), ..again },
             RouteReason::Repeat => Self { passes: self.passes.saturating_add(1), ..again },
+            RouteReason::Flaky => Self { failures: self.failures.saturating_add(1), ..again },
             RouteReason::Verdict
             | RouteReason::Next
             | RouteReason::Error
@@ -473,7 +475,7 @@ impl Run {
             RouteReason::Verdict | RouteReason::Next | RouteReason::Error | RouteReason::RetryExhausted => {
                 self.leave(machine, from, verdict);
             }
-            RouteReason::Unjudged | RouteReason::Repeat => {
+            RouteReason::Unjudged | RouteReason::Repeat | RouteReason::Flaky => {
                 self.leave(machine, from, verdict);
                 // That it comes to the same again is meant.
                 if let Some(Target::Step(id)) = machine.find(from) {
@@ -580,6 +582,10 @@ impl Run {
             Observes::Passing | Observes::Failing => {
                 self.verdicts.insert(state.clone(), LastVerdict::new(verdict.clone(), observes));
                 self.last_observed = Some(state.clone());
+            }
+            // It takes the place of what the check may have said before.
+            Observes::Nothing if verdict.is_quarantined() => {
+                self.verdicts.insert(state.clone(), LastVerdict::new(verdict.clone(), observes));
             }
             Observes::Nothing => {}
         }

@@ -82,6 +82,7 @@ pub fn place_of_way(definition: &Loop, step: &Step, key: &RouteKey) -> DocPath {
         RouteKey::AnyOther => path.key("route").key("_"),
         RouteKey::Loop(key) => DocPath::root().key(*key),
         RouteKey::Repeat => path.key("repeat"),
+        RouteKey::Flaky => path.key("flaky"),
         RouteKey::Unjudged => path,
     }
 }

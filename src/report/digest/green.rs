@@ -19,6 +19,9 @@ pub fn once_more(check: &ClosingPassCheck) -> String {
 /// What is said where each item of a plan is verified, and nobody has checked all of their changes together.
 pub const EACH_ALONE: &str = "each alone";
 
+/// The most checks that are named which waver.
+const MOST_FLAKY: usize = 5;
+
 /// The longest explanation, in characters.
 const LONGEST: usize = 500;
 
@@ -33,8 +36,22 @@ impl Digest {
         self.verification().filter(|verification| verification.is_refuted())
     }
 
-    /// Says what the green of the run means; nothing where no tree was known, so that nothing can be said about it.
+    /// Says what the green of the run means, and which of its checks waver; nothing where neither is known.
     pub fn green(&self) -> Option<String> {
+        let said: Vec<String> = self.meaning_of_green().into_iter().chain(self.flaky_words()).collect();
+        (!said.is_empty()).then(|| said.join("; "))
+    }
+
+    /// Says which checks waver: `flaky: test failed 2 of 31 on these inputs`.
+    pub fn flaky_words(&self) -> Option<String> {
+        let flaky = self.flaky_checks();
+        let words: Vec<String> =
+            flaky.iter().map(|check| format!("{} {}", check.state, check.words())).take(MOST_FLAKY).collect();
+        (!words.is_empty()).then(|| one_line(&format!("flaky: {}", words.join(", ")), LONGEST))
+    }
+
+    /// Says what the green of the run means; nothing where no tree was known, so that nothing can be said about it.
+    fn meaning_of_green(&self) -> Option<String> {
         let verification = self.verification()?;
         if let Some(why) = verification.why() {
             let words: Vec<&str> = verification.reasons.iter().map(|reason| reason.word()).collect();

@@ -10,9 +10,11 @@ use crate::base::name::StateName;
 use crate::base::text::{head, one_line, plain, plural};
 use crate::base::time::Timestamp;
 use crate::board::{Task, TaskId, TaskStatus};
+use crate::engine::check_history::QuarantinedCheck;
 use crate::engine::event::ClosingPassCheck;
 use crate::engine::outcome::Outcome;
 use crate::engine::reused::{ReusedRun, ReusedState};
+use crate::evaluate::verdict::Verdict;
 use crate::report::board_work::BoardWork;
 use crate::report::digest::{Digest, EndKind, StateCount, green};
 use crate::report::shown_steps;
@@ -312,6 +314,9 @@ fn state_case(digest: &Digest, state: &StateName, count: &StateCount) -> (TestCa
         (Some(StepStanding::Failing), None) => {
             (TestCaseStatus::non_success(NonSuccessKind::Failure), &failed[..])
         }
+        (Some(StepStanding::Open), _) if excused(digest, state, &visits).is_some() => {
+            (passed_over(visits.last().copied(), "it is in quarantine"), &failed[..0])
+        }
         (Some(StepStanding::Passing | StepStanding::Open) | None, _) => {
             (TestCaseStatus::success(), &failed[..])
         }
@@ -330,12 +335,24 @@ fn state_case(digest: &Digest, state: &StateName, count: &StateCount) -> (TestCa
     case.status.add_reruns(repeats(&reruns, &mut budget));
     case.add_property(Property::new("ll.visits", count.visits.to_string()));
     case.add_property(Property::new("ll.failing", count.failing.to_string()));
+    if let Some(flaky) = digest.flaky_checks().iter().find(|check| check.state == *state) {
+        case.add_property(Property::new("ll.flaky", attribute(&flaky.words())));
+    }
+    if let Some(quarantine) = excused(digest, state, &visits) {
+        case.add_property(Property::new("ll.quarantined", attribute(&quarantine.words())));
+    }
     let mended: Vec<String> = digest.mends().mended_by(state).map(|by| one_line(by.as_str(), 120)).collect();
     if is_success && !mended.is_empty() {
         case.add_property(Property::new("ll.mended_by", attribute(&mended.join(", "))));
     }
     let size = MAX_CASE - budget.left;
     (case, size)
+}
+
+/// Returns the quarantine by which the last failure of a state was excused.
+fn excused<'d>(digest: &'d Digest, state: &StateName, visits: &[&Step]) -> Option<&'d QuarantinedCheck> {
+    let is_excused = visits.last().and_then(|step| step.verdict()).is_some_and(Verdict::is_quarantined);
+    digest.start().filter(|_| is_excused)?.checks.quarantine(state)
 }
 
 /// A run that succeeded has no failed case: a state that said no on the way was a branch that was taken. One that was

@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 use super::outputs::outputs;
 use crate::base::time::millis;
 use crate::board::{Task, TaskStatus};
+use crate::engine::check_history::CheckHistory;
 use crate::engine::execution;
 use crate::evaluate::model::Usage;
 use crate::report::board_work::BoardWork;
@@ -59,12 +60,25 @@ pub fn render(digest: &Digest) -> String {
     if let Some(reused) = digest.reused() {
         value["reused"] = json!(reused);
     }
+    let flaky = digest.flaky_checks();
+    if !flaky.is_empty() {
+        value["flaky"] = flaky.iter().map(flaky_check).collect();
+    }
+    if let Some(start) = digest.start().filter(|start| !start.checks.quarantined.is_empty()) {
+        value["quarantine"] = json!(start.checks.quarantined);
+    }
     if let (Some(work), Some(fields)) = (digest.work(), value.as_object_mut()) {
         fields.extend(on_the_board(digest, work));
     }
     // An object of plain values always has a text.
     let text = serde_json::to_string_pretty(&value).expect("a JSON value has a text");
     text + "\n"
+}
+
+/// Writes how a check wavers.
+fn flaky_check(check: &CheckHistory) -> Value {
+    let CheckHistory { state, failed, of, taken_back: _, is_here } = check;
+    json!({"state": state, "failed": failed, "of": of, "on_these_inputs": is_here, "words": check.words()})
 }
 
 /// Writes why the run could not begin.

@@ -160,6 +160,7 @@ fn route(reason: RouteReason) -> &'static str {
         RouteReason::Stall => "stall",
         RouteReason::Unjudged => "unjudged",
         RouteReason::Repeat => "repeat",
+        RouteReason::Flaky => "flaky",
     }
 }
 

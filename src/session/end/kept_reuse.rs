@@ -15,7 +15,9 @@ use crate::journal::reader;
 use crate::process::signal::Cancel;
 use crate::report::digest::Digest;
 use crate::reuse::key::{KeyParts, MEANING};
+use crate::reuse::origin::OriginEvent;
 use crate::reuse::record::{FileTable, ReuseRecord};
+use crate::reuse::verdict_table::VerdictTable;
 use crate::session::prepare::reuse_decision::{PendingReuse, unreachable};
 
 /// A run that has ended.
@@ -41,6 +43,7 @@ pub(super) async fn settle(
     cancel: &Cancel,
     session: &Session<'_>,
 ) {
+    keep_verdicts(&pending, run, cancel, session).await;
     if let Some(verified) = verified(run.complete) {
         if let Some(why) = &pending.unkept {
             session.talk.note(&format!("the result is not kept for later runs: {why}"));
@@ -63,6 +66,38 @@ pub(super) async fn settle(
             known.run.run
         ));
     }
+}
+
+/// Keeps what the checks said about the inputs with which the run began, so that a check which wavers is known as such.
+async fn keep_verdicts(pending: &PendingReuse, run: &EndedReuse<'_>, cancel: &Cancel, session: &Session<'_>) {
+    if pending.unkept.is_some() {
+        return;
+    }
+    let mut digest = Digest::without_steps(0);
+    let _as_far_as_it_goes = reader::read(run.journal, |event| digest.event(&event));
+    let wavering = digest.wavering();
+    if wavering.said().is_empty() || !is_as_it_began(pending, wavering.is_of_checks_alone(), cancel).await {
+        return;
+    }
+    let add = |table: &mut VerdictTable| {
+        for (state, passed) in wavering.said() {
+            let key = pending.checks.iter().find(|key| key.state == *state);
+            key.into_iter().for_each(|key| table.add(key, *passed, run.now));
+        }
+        table.forget(run.now, pending.question.rules().max_age);
+    };
+    let kept = pending.store.keep_verdicts(run.name, &pending.origin, add, run.now);
+    if let Err(why) = kept {
+        session.talk.warning(&format!("what the checks said is not kept: {why}"));
+    }
+}
+
+/// Tells whether the first checks of a run were made of what it began with: nothing has changed since, or something but checks
+/// may have changed it, where nobody else works.
+async fn is_as_it_began(pending: &PendingReuse, is_of_checks_alone: bool, cancel: &Cancel) -> bool {
+    let after = pending.question.ask(cancel).await;
+    let is_same = after.is_ok_and(|after| after.parts.key() == pending.before.key());
+    is_same || (!is_of_checks_alone && pending.origin.event != OriginEvent::Local)
 }
 
 /// Returns the tree of a run whose success holds for later ones: it is verified, and has changed nothing.

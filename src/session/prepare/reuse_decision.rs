@@ -10,15 +10,17 @@ use crate::context::Session;
 use crate::context::error::Error;
 use crate::context::options::ReuseUse;
 use crate::definition::load::DIRECTORY;
+use crate::engine::check_history::CheckHistory;
 use crate::engine::reused::ReusedRun;
-use crate::machine::Machine;
+use crate::machine::{Action, Machine, Step};
 use crate::process::clock::Clock;
 use crate::process::signal::Cancel;
 use crate::repository;
-use crate::reuse::key::KeyParts;
+use crate::reuse::key::{KeyParts, of_texts};
 use crate::reuse::origin::{OriginEvent, RunOrigin};
 use crate::reuse::record::{ReuseRecord, WantedRecord};
 use crate::reuse::store::{FoundRecord, ReuseStore, StoreError};
+use crate::reuse::verdict_table::{CheckKey, histories};
 use crate::reuse::verifying::is_due;
 
 /// What is known of the reuse of a run when it begins.
@@ -45,6 +47,10 @@ pub(crate) struct PendingReuse {
     pub(crate) store: ReuseStore,
     /// The record that it proves right or wrong, where it could have been reused.
     pub(crate) verifies: Option<Box<ReuseRecord>>,
+    /// Its checks, by what they find.
+    pub(crate) checks: Vec<CheckKey>,
+    /// What they said in earlier runs.
+    pub(crate) histories: Vec<CheckHistory>,
     /// Why nothing of it is kept, if so.
     pub(crate) unkept: Option<String>,
 }
@@ -95,7 +101,7 @@ impl KeyQuestion {
         };
         let mut verifies = None;
         if run.wanted == ReuseUse::Never {
-            return Ok(self.made(found.parts, origin, store, None, session));
+            return Ok(self.made(run, found.parts, origin, store, None, session));
         }
         let wanted = WantedRecord {
             key: found.parts.key(),
@@ -132,11 +138,12 @@ impl KeyQuestion {
                 without(run, &why, || session.talk.warning(&why))?;
             }
         }
-        Ok(self.made(found.parts, origin, store, verifies, session))
+        Ok(self.made(run, found.parts, origin, store, verifies, session))
     }
 
     fn made(
         self,
+        run: &ReusableRun<'_>,
         before: KeyParts,
         origin: RunOrigin,
         store: ReuseStore,
@@ -144,14 +151,55 @@ impl KeyQuestion {
         session: &Session<'_>,
     ) -> ReuseDecision {
         let unkept = reuse_origin::strangers(session).filter(|_| origin.event != OriginEvent::Local);
+        let checks = check_keys(run.machine, &before);
+        let histories = known(&store, run.machine, &origin, &checks, session);
         ReuseDecision::Make(Box::new(PendingReuse {
             question: self,
+            checks,
+            histories,
             before,
             origin,
             store,
             verifies,
             unkept,
         }))
+    }
+}
+
+/// Returns the keys of the checks of a loop.
+fn check_keys(machine: &Machine, parts: &KeyParts) -> Vec<CheckKey> {
+    let sums = parts.sums();
+    let checks = machine.steps().map(|(_, step)| step).filter(|step| step.is_check);
+    let key = |step: &Step| {
+        let Some(Action::Shell(shell)) = &step.action else { return None };
+        // Whatever of it is filled in stands in the values of the run.
+        let (setting, judged) =
+            (format!("{:?} {:?}", shell.shell, shell.setting), format!("{:?}", step.evaluate));
+        let command = of_texts([shell.text.source(), setting.as_str(), judged.as_str()]);
+        Some(CheckKey::of(&step.name, command, &sums))
+    };
+    checks.filter_map(key).collect()
+}
+
+/// Returns what earlier runs know of checks.
+fn known(
+    store: &ReuseStore,
+    machine: &Machine,
+    origin: &RunOrigin,
+    checks: &[CheckKey],
+    session: &Session<'_>,
+) -> Vec<CheckHistory> {
+    match store.verdicts(&machine.name, origin, Clock::start().now()) {
+        Ok((tables, refused)) => {
+            for why in refused {
+                session.talk.warning(&format!("verdicts of earlier runs are not taken: {why}"));
+            }
+            histories(checks, &tables)
+        }
+        Err(why) => {
+            session.talk.warning(&unreachable(&why));
+            histories(checks, &[])
+        }
     }
 }
 

@@ -44,7 +44,7 @@ use crate::session::prepare::prepared::Prepared;
 use crate::session::prepare::reuse_decision::{self, ReusableRun, ReuseDecision};
 use crate::session::prepare::reuse_key::{KeyQuestion, KeyedRun, no_key};
 use crate::session::prepare::variables::resolve;
-use crate::session::prepare::{binding, claim, consent, key_holder, left_behind, trust};
+use crate::session::prepare::{binding, check_quarantine, claim, consent, key_holder, left_behind, trust};
 use crate::session::read::fetch::Local;
 use crate::session::read::run_snapshots;
 
@@ -256,6 +256,12 @@ impl<'s> ConfiguredRun<'s> {
             StartTree::Unknown { unknown } => Some(unknown.as_str()),
         };
         let reuse = self.reuse((&territory, &area), unfit, &clock, &cancel).await?;
+        let quarantined = check_quarantine::in_force(
+            &self.prepared,
+            self.options.run.audience.is_ci(),
+            clock.now(),
+            session,
+        );
         let Self { prepared, options, context, .. } = &mut self;
         let projection = Projection::new(&prepared.located.root, files.instance());
         let claimed = criteria::claim(&projection, &prepared.machine, context, session);
@@ -270,12 +276,16 @@ impl<'s> ConfiguredRun<'s> {
         before.warnings.extend(warnings);
         let sinks = sinks(prepared, &files, &options.run, &projection, session);
         let mut start = self.start(&files, before, tree, &clock);
+        start.event.checks.quarantined = quarantined;
         let reuse = match reuse {
             ReuseDecision::Hit(reused) => {
                 start.reused = Some(reused);
                 None
             }
-            ReuseDecision::Make(pending) => Some(pending),
+            ReuseDecision::Make(pending) => {
+                start.event.checks.histories.clone_from(&pending.histories);
+                Some(pending)
+            }
             ReuseDecision::None => None,
         };
         let Self { session, prepared, options, decided, .. } = self;
@@ -368,6 +378,7 @@ impl<'s> ConfiguredRun<'s> {
             on_change: start_tree::on_change(options, machine, decided.llm),
             no_closing_pass: options.no_closing_pass,
             policy: binding::records(&prepared.policy),
+            checks: Box::default(),
             context: context.clone(),
             overrides: Box::new(overrides(options)),
             schema: SCHEMA,

@@ -1,6 +1,8 @@
 //! Runs that are not made, because earlier ones have found the same.
 
+mod flaky_checks;
 mod hits;
+mod quarantine;
 mod records;
 
 use crate::common::Project;

@@ -1,0 +1,75 @@
+//! The file `.loops/quarantine.yaml`: read by runs, and written by people, who may use a command for it.
+
+use std::io;
+use std::path::Path;
+
+use super::quarantine::{self, FILE, QuarantineEntry, WrongQuarantine};
+use crate::base::text::one_line;
+use crate::files::read::{self, Unread};
+use crate::files::replace::replace;
+
+/// The largest file, in bytes.
+const LARGEST: u64 = 256 * 1024;
+
+/// The head of a new file.
+const HEAD: &str = "# Checks whose failures are excused for a time. `ll-loop quarantine add` adds one; after its day it excuses nothing.\n";
+
+/// Why the file cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum QuarantineFileError {
+    /// The system refuses.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// It is no file that is read.
+    #[error(transparent)]
+    Unread(#[from] Unread),
+    /// Its text is none.
+    #[error("it is not UTF-8")]
+    NoText,
+    /// It says something that no quarantine says.
+    #[error(transparent)]
+    Wrong(#[from] WrongQuarantine),
+}
+
+/// Returns the text of the file in `.loops`; none where there is no file.
+///
+/// # Errors
+/// It cannot be read.
+pub fn text(loops: &Path) -> Result<Option<String>, QuarantineFileError> {
+    let file = loops.join(FILE);
+    if file.symlink_metadata().is_err() {
+        return Ok(None);
+    }
+    let bytes = read::bytes(&file, LARGEST)?;
+    String::from_utf8(bytes).map(Some).map_err(|_| QuarantineFileError::NoText)
+}
+
+/// Returns the entries of the file in `.loops`.
+///
+/// # Errors
+/// It cannot be read, or says something that no quarantine says.
+pub fn entries(loops: &Path) -> Result<Vec<QuarantineEntry>, QuarantineFileError> {
+    let text = text(loops)?;
+    Ok(text.map_or_else(|| Ok(Vec::new()), |text| quarantine::parse(&text))?)
+}
+
+/// Adds an entry to the file in `.loops`. What stands there stays as it is.
+///
+/// # Errors
+/// The entry is none, or the file cannot be read or written.
+pub fn add(loops: &Path, entry: &QuarantineEntry) -> Result<(), QuarantineFileError> {
+    let known = text(loops)?.unwrap_or_else(|| HEAD.to_owned());
+    let end = if known.is_empty() || known.ends_with('\n') { "" } else { "\n" };
+    let value = |value: &str| serde_json::Value::from(one_line(value, 400)).to_string();
+    let added = format!(
+        "{known}{end}- loop: {}\n  state: {}\n  owner: {}\n  until: {}\n  reason: {}\n",
+        value(&entry.subject),
+        value(entry.state.as_str()),
+        value(&entry.owner),
+        value(&entry.until),
+        value(&entry.reason)
+    );
+    quarantine::parse(&added)?;
+    replace(&loops.join(FILE), added.into_bytes())?;
+    Ok(())
+}
