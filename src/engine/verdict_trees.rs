@@ -209,7 +209,8 @@ impl Engine<'_> {
             if is_unknown && fails_on_change {
                 end.terminated_by = TerminatedBy::UncommittedChanges;
             }
-            let fails = verification.is_refuted() && (self.start.event.strict || (is_unknown && fails_on_change));
+            let fails =
+                verification.is_refuted() && (self.start.event.strict || (is_unknown && fails_on_change));
             end.unproven = fails && self.start.event.strict && end.terminated_by == TerminatedBy::Terminal;
             if fails {
                 end.outcome = Outcome::Failure;

@@ -30,6 +30,14 @@ record! {
     }
 }
 
+record! {
+    /// All of them.
+    struct QuarantineList {
+        /// The checks.
+        entries: Vec<QuarantineEntry>,
+    }
+}
+
 /// The entries about a loop.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LoopQuarantine {
@@ -49,15 +57,15 @@ pub fn is_quarantine(path: &str) -> bool {
 /// # Errors
 /// What is wrong with it, in one line.
 pub fn parse(text: &str) -> Result<Vec<QuarantineEntry>, WrongQuarantine> {
+    let is_empty = |line: &str| line.trim().is_empty() || line.starts_with('#');
+    if text.lines().all(is_empty) || text.trim() == "[]" {
+        return Ok(Vec::new());
+    }
     let mut findings = Diagnostics::default();
-    let Some(tree) = yaml::parse(text, FileId(0), &mut findings) else {
-        if text.lines().all(|line| line.trim().is_empty() || line.starts_with('#')) {
-            return Ok(Vec::new());
-        }
-        return Err(WrongQuarantine::of(&findings));
-    };
-    let entries = Vec::<QuarantineEntry>::decode(&tree, &DocPath::root(), &mut findings);
-    let Some(entries) = entries.filter(|_| !findings.has_errors()) else {
+    // The reader is one of files that are mappings: the list becomes the value of a key.
+    let tree = yaml::parse(&format!("entries:\n{text}"), FileId(0), &mut findings);
+    let file = tree.and_then(|tree| QuarantineList::decode(&tree, &DocPath::root(), &mut findings));
+    let Some(QuarantineList { entries }) = file.filter(|_| findings.is_empty()) else {
         return Err(WrongQuarantine::of(&findings));
     };
     if let Some(entry) = entries.iter().find(|entry| !is_day(&entry.until)) {

@@ -8,11 +8,11 @@ use clap::{Args, Subcommand};
 use crate::base::name::{LoopName, StateName};
 use crate::base::text::one_line;
 use crate::cli::output::Output;
+use crate::context::Session;
+use crate::context::error::Error;
 use crate::process::clock::Clock;
 use crate::reuse::quarantine::{self, QuarantineEntry};
 use crate::reuse::quarantine_file::{self, QuarantineFileError};
-use crate::context::Session;
-use crate::context::error::Error;
 
 /// The variable by which actions know their run.
 const OF_ACTIONS: &str = "LL_RUN_DIR";

@@ -1,6 +1,7 @@
 //! A state that is entered again by itself: because it has to pass more often, or because nobody could judge it.
 
 use super::*;
+use crate::engine::check_history::QuarantinedCheck;
 
 const ENDS: &str = "  done: {terminal: true}\n  bad: {terminal: true, outcome: failure}\n";
 
@@ -122,4 +123,43 @@ fn a_no_without_a_way_takes_the_one_of_errors() {
     let text = format!("on_error: bad\nstates:\n  a: {{action: x, on_yes: done}}\n{ENDS}");
     let events = events(&machine(&text), start(true), &world("x: 1"));
     assert!(matches!(events.last(), Some(Event::LoopComplete(end)) if end.outcome == Outcome::Error));
+}
+
+#[test]
+fn a_check_that_fails_is_made_again_so_often_and_these_are_no_retries() {
+    let always = "  a: {action: x, check: true, flaky: {again: 2, always: true}, on_yes: done, on_no: bad}";
+    assert_eq!(walked(always, "x: 1, 1, 0"), "a a a = success in done");
+    assert_eq!(walked(always, "x: 1, 1, 1, 0"), "a a a = failure in bad");
+    // Nobody knows that it wavers.
+    let known = always.replace(", always: true", "");
+    assert_eq!(walked(&known, "x: 1, 0"), "a = failure in bad");
+    let retried = always.replace("on_no: bad", "on_no: $current, max_retries: 1, on_retry_exhausted: bad");
+    assert_eq!(walked(&retried, "x: 1, 1, 1, 1, 1, 1, 0"), "a a a (try 2 after 1) a a a = failure in bad");
+}
+
+/// The end of a run in which the check `a` is in quarantine.
+fn excused(states: &str, script: &str) -> String {
+    let machine = machine(&format!("states:\n{states}\n{ENDS}"));
+    let mut start = start(true);
+    let state = StateName::parse("a").unwrap();
+    let text = |text: &str| text.to_owned();
+    let (owner, until, reason) = (text("ann"), text("2999-12-31"), text("times out"));
+    start.event.checks.quarantined.push(QuarantinedCheck { state, owner, until, reason });
+    let events = events(&machine, start, &world(script));
+    let Some(Event::LoopComplete(end)) = events.last() else { panic!() };
+    let reasons = end.verification.iter().flat_map(|verification| &verification.reasons);
+    let reasons: Vec<&str> = reasons.map(|reason| reason.word()).collect();
+    format!("{} in {} verified {} {}", end.outcome.word(), end.final_state, end.verified, reasons.join(" "))
+}
+
+#[test]
+fn a_failure_that_is_excused_verifies_nothing_and_hides_nothing() {
+    let a = "  a: {action: x, check: true, on_yes: done, on_no: bad}";
+    assert_eq!(excused(a, "x: 1").trim(), "success in done verified false quarantined");
+    assert_eq!(excused(a, "x: 0").trim(), "success in done verified true");
+    // A command that is not there has not failed as a check does.
+    assert!(excused(a, "x: 127").starts_with("error"), "{}", excused(a, "x: 127"));
+    // No check says that its failure may be excused.
+    let other = a.replace("check: true", "check: false");
+    assert!(excused(&other, "x: 1").starts_with("failure in bad"));
 }

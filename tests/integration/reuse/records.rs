@@ -9,7 +9,8 @@ use crate::common::Project;
 /// Returns the records of a project.
 fn records(project: &Project) -> Vec<PathBuf> {
     let folder = project.at(".loops/.reuse/main");
-    fs::read_dir(folder).into_iter().flatten().map(|entry| entry.unwrap().path()).collect()
+    let files = fs::read_dir(folder).into_iter().flatten().map(|entry| entry.unwrap().path());
+    files.filter(|file| file.extension().is_some_and(|extension| extension == "json")).collect()
 }
 
 #[track_caller]
