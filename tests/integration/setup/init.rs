@@ -421,7 +421,7 @@ fn a_leg_finds_the_packages_that_the_plan_gives_it() {
     let line = workflow.lines().find_map(|line| line.trim().strip_prefix("PATHS: \"")).unwrap();
     let filter = line.trim_end_matches('"');
     let mut found = std::collections::BTreeSet::new();
-    for leg in ["l1", "l2", "l3", "l4"] {
+    for leg in ["l01", "l02", "l03", "l04"] {
         let jq = project.program("jq", &["-r", "--arg", "leg", leg, filter, "plan.json"]).output().unwrap();
         let paths = String::from_utf8(jq.stdout).unwrap();
         assert!(paths.lines().count() > 50, "{leg}: {paths}");
