@@ -107,7 +107,9 @@ mod tests {
     fn history(verdicts: &[bool]) -> CheckHistory {
         let state = StateName::parse("check").unwrap();
         let mut history = CheckHistory { state, failed: 0, of: 0, taken_back: 0, is_here: true };
-        verdicts.iter().for_each(|passed| history.add(*passed));
+        for passed in verdicts {
+            history.add(*passed);
+        }
         history
     }
 

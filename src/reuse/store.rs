@@ -170,7 +170,7 @@ impl ReuseStore {
         for file in files {
             match Self::table(&file.place, &tracked, now) {
                 Ok(table) if table.r#loop == name.as_str() && origin.may_take(&table.origin) => {
-                    tables.push(table)
+                    tables.push(table);
                 }
                 Ok(_) => {}
                 Err(why) => refused.push(why),

@@ -193,7 +193,9 @@ mod tests {
 
     fn table(said: &[(&str, &str, bool)]) -> VerdictTable {
         let mut table = VerdictTable::new(origin(), "main");
-        said.iter().for_each(|(command, inputs, passed)| table.add(&key(command, inputs), *passed, now()));
+        for (command, inputs, passed) in said {
+            table.add(&key(command, inputs), *passed, now());
+        }
         table
     }
 

@@ -70,13 +70,13 @@ pub(in crate::cli) fn quarantine(
                 until: until.clone(),
                 reason: reason.clone(),
             };
-            quarantine_file::add(&loops, &entry).map_err(unusable)?;
+            quarantine_file::add(&loops, &entry).map_err(|why| unusable(&why))?;
             output.talk(&format!(
                 "`{state}` of `{name}` is in quarantine until {until}; commit .loops/quarantine.yaml"
             ));
         }
         QuarantineArgs::List => {
-            output.data(&listed(&quarantine_file::entries(&loops).map_err(unusable)?, &today));
+            output.data(&listed(&quarantine_file::entries(&loops).map_err(|why| unusable(&why))?, &today));
         }
     }
     Ok(0)
@@ -88,7 +88,7 @@ fn loops(session: &Session<'_>) -> Result<PathBuf, Error> {
     loops.ok_or_else(|| Error::refused("there is no `.loops` here").with_hint("`ll-loop init` makes one"))
 }
 
-fn unusable(why: QuarantineFileError) -> Error {
+fn unusable(why: &QuarantineFileError) -> Error {
     Error::refused(format!("cannot use .loops/quarantine.yaml: {why}"))
 }
 

@@ -90,7 +90,9 @@ fn keep_verdicts(pending: &PendingReuse, run: &EndedReuse<'_>, is_same: bool, se
     let add = |table: &mut VerdictTable| {
         for (state, passed) in wavering.said() {
             let key = pending.checks.iter().find(|key| key.state == *state);
-            key.into_iter().for_each(|key| table.add(key, *passed, run.now));
+            if let Some(key) = key {
+                table.add(key, *passed, run.now);
+            }
         }
         table.forget(run.now, pending.question.rules().max_age);
     };

@@ -278,7 +278,7 @@ fn bounded(scratch: &Scratch, session: &Session<'_>, call: &Call) -> Result<Stri
     if session.env.lookup()("SSH_ASKPASS").is_none() {
         git = git.with("SSH_ASKPASS", "false").with("SSH_ASKPASS_REQUIRE", "force");
     }
-    let made = thread::scope(|scope| {
+    thread::scope(|scope| {
         let watch = scope.spawn(|| {
             while !is_over.load(Ordering::Relaxed) {
                 if size(scratch.directory()) > MOST {
@@ -294,8 +294,7 @@ fn bounded(scratch: &Scratch, session: &Session<'_>, call: &Call) -> Result<Stri
         watch.thread().unpark();
         let is_too_much = watch.join().unwrap_or(false);
         if is_too_much { Err(OriginError::TooMuch(MOST)) } else { Ok(made?) }
-    });
-    made
+    })
 }
 
 /// Returns how many bytes the files below a directory have, as far as they can be seen.
