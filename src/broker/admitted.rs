@@ -7,7 +7,8 @@ use http::Uri;
 use tokio::sync::Notify;
 
 use super::asked::WorstCase;
-use super::cassette::{NotKept, WireCassette, WireMiss};
+use super::cassette::WireCassette;
+use super::cassette_faults::{NotKept, WireMiss};
 use super::dollars::Dollars;
 use super::ledger::{Admission, Hold, Ledger, Shortage, WireCaps};
 use super::meter::{Charge, Reading, charge};

@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::cassette_faults::{NotKept, WireMiss};
 use super::conversation::{WireRequest, Wording};
 use crate::base::explanation::Explanation;
 use crate::base::nearest::nearest;
@@ -64,26 +65,6 @@ pub struct WireAnswer {
     pub content_type: Option<String>,
     /// The body: a document, or the events of a stream.
     pub body: String,
-}
-
-/// A request that a cassette has no answer to.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WireMiss {
-    /// Why.
-    pub why: String,
-    /// How it differs from the nearest one.
-    pub lines: Vec<String>,
-}
-
-/// Why an answer was not kept.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NotKept {
-    /// A secret stands in it in pieces, which cannot be masked one by one.
-    #[error("an answer at the wire holds a secret in several pieces")]
-    Secret,
-    /// It could not be written, or what was there could not be read.
-    #[error("an answer at the wire could not be kept: {0}")]
-    File(Explanation),
 }
 
 impl WireCassette {

@@ -8,6 +8,7 @@
 mod admitted;
 pub mod asked;
 pub mod cassette;
+pub mod cassette_faults;
 pub mod conversation;
 pub mod count;
 pub mod dollars;

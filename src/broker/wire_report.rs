@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use http::StatusCode;
 
-use super::cassette::{NotKept, WireMiss};
+use super::cassette_faults::{NotKept, WireMiss};
 use super::dollars::Dollars;
 use super::ledger::Shortage;
 use super::meter::Oddity;

@@ -1,9 +1,11 @@
 //! Holds what a session works with, so that no other code reads the environment or the directory of the process.
 
 pub(crate) mod audience;
+pub(crate) mod binding;
 pub(crate) mod environment;
 pub(crate) mod error;
 pub(crate) mod interrupts;
+pub(crate) mod job_server;
 pub(crate) mod key;
 pub(crate) mod mistakes;
 pub(crate) mod options;

@@ -41,14 +41,13 @@ use way::Brought;
 pub use way::{DeliverOptions, Destination};
 
 use crate::ci::Provider;
-use crate::context::Session;
 use crate::context::error::{Error, Kind};
+use crate::context::{Session, binding};
 use crate::engine::question::{AnswerKind, AnswerWay};
 use crate::forge::standing::FixStanding;
 use crate::lock::Lock;
 use crate::policy::{DeliveryMode, Policy};
 use crate::repository::delivery_stop::DeliveryStop;
-use crate::session::prepare::binding;
 
 /// How often a delivery is begun anew because another one was faster.
 const TRIES: usize = 3;

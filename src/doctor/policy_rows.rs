@@ -2,7 +2,7 @@
 
 use super::row::{DoctorRow, RowState};
 use crate::context::Session;
-use crate::session::prepare::binding::{self, ShownRule};
+use crate::context::binding::{self, ShownRule};
 
 const AREA: &str = "policy";
 

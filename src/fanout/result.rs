@@ -318,7 +318,7 @@ impl MergeResult<'_> {
         self.write_rest(&directory, &files, session);
         let code = self.tell(options, &directory, &artifact, session);
         // After everything else: it takes time and decides nothing.
-        tell_of_merge(published, &run, &files, session);
+        tell_of_merge(published.news, &run, &files, session);
         code
     }
 

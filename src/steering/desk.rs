@@ -1,9 +1,19 @@
 //! What lies before whoever decides about a comment.
 
-use super::SteerOptions;
+use crate::context::job_server::JobServer;
 use crate::forge::github::answers::FoundAnswer;
 use crate::forge::github::pull_comments::PullComment;
-use crate::session::read::job_server::JobServer;
+
+/// How a comment is followed.
+#[derive(Clone, Debug)]
+pub struct SteerOptions {
+    /// The id of the comment; by default that of the event.
+    pub comment: Option<u64>,
+    /// The file of the workflow that `fix` starts.
+    pub fix_workflow: String,
+    /// How many runs of the repository a day may start by dispatch, whoever asks for them.
+    pub max_day: Option<u64>,
+}
 
 /// What is to be delivered.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -13,8 +13,8 @@ pub(crate) mod until_done;
 
 use std::path::PathBuf;
 
-pub(crate) use desk::DeliveryOrder;
 use desk::Desk;
+pub(crate) use desk::{DeliveryOrder, SteerOptions};
 use orders::Followed;
 use refusal::NotDone;
 use serde_json::Value;
@@ -23,6 +23,7 @@ use crate::base::sum::Sum;
 use crate::base::text::one_line;
 use crate::context::Session;
 use crate::context::error::{Error, Kind};
+use crate::context::job_server::{JobServer, unanswered};
 use crate::engine::question::AnswerKind;
 use crate::files::read;
 use crate::forge::github::answers::{self, FoundAnswer};
@@ -33,24 +34,12 @@ use crate::people::command::{self, CommandFault, Verb, WrittenCommand};
 use crate::people::command_log::{CommandLog, HeardCommand};
 use crate::people::reply;
 use crate::process::clock::Clock;
-use crate::session::read::job_server::{JobServer, unanswered};
 
 /// The largest payload of an event that is read, in bytes.
 const MAX_PAYLOAD: u64 = 32 * read::MIB;
 
 /// The longest sentence of a result that is kept, in characters.
 const LONGEST_RESULT: usize = 400;
-
-/// How a comment is followed.
-#[derive(Clone, Debug)]
-pub struct SteerOptions {
-    /// The id of the comment; by default that of the event.
-    pub comment: Option<u64>,
-    /// The file of the workflow that `fix` starts.
-    pub fix_workflow: String,
-    /// How many runs of the repository a day may start by dispatch, whoever asks for them.
-    pub max_day: Option<u64>,
-}
 
 /// What came of a comment.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,13 +5,13 @@ use serde_json::Value;
 use super::desk::{DeliveryOrder, Desk};
 use super::refusal::{NotDone, SteeringRefusal};
 use crate::ci::github::standing_runs::StandingRun;
+use crate::context::job_server::JobServer;
 use crate::forge::github::api::ApiError;
 use crate::forge::github::pull_list;
 use crate::forge::github::workflow_control::{self, DispatchedRun};
 use crate::people::command::WrittenCommand;
 use crate::people::command_log::{CommandLog, HeardCommand};
 use crate::process::clock::Clock;
-use crate::session::read::job_server::JobServer;
 
 /// What is to be done.
 #[derive(Debug)]

@@ -8,6 +8,7 @@ use super::refusal::{NotDone, SteeringRefusal};
 use crate::base::name::StateName;
 use crate::base::time::Timestamp;
 use crate::ci::github::standing_runs::{StandingRun, StandingRuns};
+use crate::context::job_server::JobServer;
 use crate::engine::question::AnswerKind;
 use crate::forge::github::answers::{self, FoundAnswer};
 use crate::forge::github::api::ApiError;
@@ -19,7 +20,6 @@ use crate::people::command::{self, Verb, WrittenCommand};
 use crate::people::ruling::{AnswerFacts, AnswerRefusal, QuestionFacts, are_enough, decide, may_steer};
 use crate::people::run_wait::RunWait;
 use crate::session::read::branch_approvers::{BranchApprovers, on_branch};
-use crate::session::read::job_server::JobServer;
 
 /// The most comments of others that are asked about where several people have to approve.
 const MOST_OTHERS: usize = 10;

@@ -7,6 +7,7 @@ use crate::base::time::Timestamp;
 use crate::ci::github::standing_runs::{StandingRun, StandingRuns};
 use crate::context::Session;
 use crate::context::error::Error;
+use crate::context::job_server::{JobServer, unanswered};
 use crate::forge::github::api::ApiError;
 use crate::forge::github::code_origin::{self, CodeOrigin};
 use crate::forge::github::pull_list::{self, WatchedPull};
@@ -17,7 +18,6 @@ use crate::people::next_step::{NextStep, WaitingFacts, next_step};
 use crate::people::reply;
 use crate::people::run_wait::RunWait;
 use crate::process::clock::Clock;
-use crate::session::read::job_server::{JobServer, unanswered};
 
 /// The most closed pull requests that are looked at, the last ones.
 const MOST_CLOSED: usize = 30;

@@ -7,11 +7,10 @@ use serde_json::json;
 
 use crate::cli::exit;
 use crate::cli::output::Output;
-use crate::context::Session;
 use crate::context::error::Error;
+use crate::context::{Session, binding};
 use crate::doctor;
 use crate::doctor::DoctorRow;
-use crate::session::prepare::binding;
 
 /// The arguments of `doctor`.
 #[derive(Debug, Args)]

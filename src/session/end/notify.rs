@@ -7,7 +7,6 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::next_run::subject;
-use super::publication::Published;
 use crate::base::lookup::Lookup;
 use crate::base::run_key::RunKey;
 use crate::base::text::one_line;
@@ -15,6 +14,7 @@ use crate::ci::github::standing_runs::{LastOutcome, StandingRuns};
 use crate::ci::job_page;
 use crate::ci::strangers::why_nobody_is_asked;
 use crate::context::audience::Audience;
+use crate::context::job_server::JobServer;
 use crate::context::options::RunOptions;
 use crate::context::{Session, key};
 use crate::engine::outcome::Outcome;
@@ -31,7 +31,6 @@ use crate::process::guard_pipe::Guard;
 use crate::process::signal::Cancel;
 use crate::process::spawn::{self, Heard, ProcessLimits, Program};
 use crate::report::digest::{Digest, EndKind};
-use crate::session::read::job_server::JobServer;
 
 /// How long a command that is told may take.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -41,7 +40,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const MOST_COMMITS: usize = 10;
 
 /// What a notice says of the run.
-pub(super) struct NoticeFacts {
+pub(crate) struct NoticeFacts {
     now: BranchOutcome,
     outcome: Outcome,
     is_verified: bool,
@@ -217,12 +216,12 @@ enum NotTold {
 
 /// Tells the address of a merge, which has no loop file, if its outcome is news.
 pub(crate) fn tell_of_merge(
-    published: Published,
+    facts: Option<NoticeFacts>,
     options: &RunOptions,
     files: &RunFiles,
     session: &Session<'_>,
 ) {
-    let Some(facts) = published.news else { return };
+    let Some(facts) = facts else { return };
     let key = key::of_run(options, files.stem(), session);
     let sender = NoticeSender {
         notify: None,

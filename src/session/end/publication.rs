@@ -137,7 +137,7 @@ pub(crate) struct Published {
     /// Where the run is read about, now that it is known what there is.
     pub(crate) reader: Reader,
     /// What others may be told of it.
-    pub(super) news: Option<NoticeFacts>,
+    pub(crate) news: Option<NoticeFacts>,
 }
 
 impl Publication {

@@ -21,7 +21,7 @@ use crate::context::error::Error;
 use crate::context::interrupts::Interrupts;
 use crate::context::options::RunOptions;
 use crate::context::talk::Watched;
-use crate::context::{Session, key};
+use crate::context::{Session, binding, key};
 use crate::engine::event::{Handoff, LoopComplete, LoopResume};
 use crate::engine::outcome::Outcome;
 use crate::engine::past::Past;
@@ -51,9 +51,9 @@ use crate::run::tree_snapshots::TreeSnapshots;
 use crate::run::{self, AgentSetup, Lost, Rules, RunMoments, SubLoop, Surprises, World, conduct};
 use crate::session::prepare::claim::{passed_on, surroundings};
 use crate::session::prepare::confinement::SandboxDecision;
+use crate::session::prepare::left_behind;
 use crate::session::prepare::prepared::Prepared;
 use crate::session::prepare::reuse_decision::PendingReuse;
-use crate::session::prepare::{binding, left_behind};
 
 /// A run that can start: it has its scope, its files and its journal.
 pub struct Ready<'s> {

@@ -2,10 +2,9 @@
 
 use std::rc::Rc;
 
-use super::binding;
 use crate::base::sandbox::{SandboxEngine, SandboxMode, SandboxNet, SandboxRules};
-use crate::context::Session;
 use crate::context::error::{Error, Kind};
+use crate::context::{Session, binding};
 use crate::definition::load::Located;
 use crate::engine::event::Llm;
 use crate::forge::github::workflow_event::WorkflowEvent;

@@ -5,13 +5,12 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::binding;
 use crate::broker::{
     GivenPrice, KeyHolder, NeededSetting, PriceList, Upstream, Wiring, as_of, holder, keyless,
 };
-use crate::context::Session;
 use crate::context::error::Error;
 use crate::context::options::LlmOptions;
+use crate::context::{Session, binding};
 use crate::files::read;
 use crate::forge::github::http::Transport;
 use crate::forge::github::workflow_event::WorkflowEvent;

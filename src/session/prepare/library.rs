@@ -6,7 +6,6 @@ use std::rc::Rc;
 
 use serde_json::{Map, Value};
 
-use super::binding;
 use crate::base::diagnostic::{Diagnostic, Diagnostics, FindingPlace, Severity, nearest};
 use crate::base::explanation::Explanation;
 use crate::base::name::{StateName, VarName};
@@ -14,6 +13,7 @@ use crate::base::path::DocPath;
 use crate::base::template::shell_quote;
 use crate::base::text::{one_line, plural};
 use crate::base::time::Timestamp;
+use crate::context::binding;
 use crate::definition::load::{self, LoadError, Located, Reach};
 use crate::definition::schema::Loop;
 use crate::definition::source_text::Sources;

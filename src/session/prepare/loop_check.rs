@@ -2,9 +2,10 @@
 
 use super::library::Library;
 use super::prepared::{all_findings, refused};
-use super::{binding, guidance, reuse_findings};
+use super::{guidance, reuse_findings};
 use crate::base::diagnostic::Diagnostics;
 use crate::base::node::Node;
+use crate::context::binding;
 use crate::context::error::Error;
 use crate::definition::load::{self, LoadError, Located, Rejected};
 use crate::definition::source_text::Sources;

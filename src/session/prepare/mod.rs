@@ -1,6 +1,5 @@
 //! Prepares a run: finds, loads and checks a loop and its sub-loops, and decides what it may do.
 
-pub(crate) mod binding;
 pub(crate) mod check_quarantine;
 pub mod claim;
 pub mod confinement;

@@ -1,26 +1,27 @@
 //! Finds, loads, compiles and checks a loop, and keeps the findings.
 
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use serde_json::{Map, Value};
 
 use super::library::{Library, texts};
-use super::{binding, guidance, reuse_findings};
+use super::{guidance, reuse_findings};
 use crate::base::diagnostic::{Diagnostics, Severity};
 use crate::base::text::plural;
-use crate::context::Session;
 use crate::context::error::{Error, Kind};
 use crate::context::mistakes::mistakes;
 use crate::context::talk::Findings;
+use crate::context::{Session, binding};
 use crate::definition::builtin::is_builtin;
 use crate::definition::load::{self, LoadError, Loaded, Located, Reach, Rejected};
 use crate::definition::source_text;
-use crate::engine::event::Source;
+use crate::engine::event::{Llm, Overrides, PolicyRecord, Source};
 use crate::journal::files::RunFiles;
 use crate::machine::early::KnownValues;
 use crate::machine::provided::Provided;
-use crate::machine::{Machine, check, compile};
-use crate::policy::Policy;
+use crate::machine::{Action, Machine, Step, check, compile};
+use crate::policy::{Policy, PolicyRefusal};
 
 /// A loop that can run.
 pub struct Prepared {
@@ -42,6 +43,40 @@ pub struct Prepared {
 }
 
 impl Prepared {
+    /// Binds a run that goes on also to what bound it before. A record that somebody changed can only add rules.
+    pub(crate) fn bind_again(&mut self, recorded: &[PolicyRecord]) -> Result<(), Error> {
+        binding::add_records(&mut self.policy, recorded)?;
+        self.library.bind(&self.policy);
+        Ok(())
+    }
+
+    /// Looks whether the models are known that a run asks, as far as that can be told before, and allowed.
+    ///
+    /// # Errors
+    /// A document does not allow one.
+    pub(crate) fn check_models(&mut self, llm: Llm, overrides: &Overrides) -> Result<(), Error> {
+        let policy = self.policy.clone();
+        if policy.is_empty() || llm != Llm::On {
+            return Ok(());
+        }
+        let below = self.library.below(&self.machine);
+        let machines = std::iter::once(&self.machine).chain(below.iter().map(Rc::as_ref));
+        let is_unnamed = |step: &Step| match &step.action {
+            Some(Action::Prompt(prompt)) => prompt.model.is_none() && overrides.model.is_none(),
+            Some(_) | None => false,
+        };
+        let mut open = machines.filter(|machine| !machine.llm.is_forbidden).flat_map(Machine::steps);
+        let unnamed = open.any(|(_, step)| is_unnamed(step)).then(|| policy.model(None));
+        let named = [&overrides.model, &overrides.llm_model]
+            .into_iter()
+            .flatten()
+            .map(|name| policy.model(Some(name)));
+        named
+            .chain(unnamed)
+            .collect::<Result<(), PolicyRefusal>>()
+            .map_err(|refusal| binding::refused(&refusal))
+    }
+
     /// Returns the paths and texts of all files of the loop and its sub-loops that are not the program's own.
     pub(crate) fn files(&self) -> Vec<(PathBuf, String)> {
         let of_project = |(file, _): &(String, String)| !is_builtin(file);

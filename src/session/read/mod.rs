@@ -4,7 +4,6 @@ pub(crate) mod asked_flips;
 pub(crate) mod branch_approvers;
 pub mod choose;
 pub mod fetch;
-pub(crate) mod job_server;
 pub mod listed_runs;
 pub(crate) mod page_detail;
 pub mod refolded;

@@ -1,6 +1,6 @@
 //! Whether somebody is in a team that a loop names: asked with a token of its own, because that of a job may not read teams.
 
-use super::job_server::JobServer;
+use crate::context::job_server::JobServer;
 use crate::forge::github::api::ApiError;
 use crate::forge::github::team_members::is_member;
 use crate::machine::Approvers;

@@ -6,16 +6,16 @@ use serde_json::{Map, Value, json};
 
 use crate::base::redact;
 use crate::base::time::millis;
-use crate::context::Session;
 use crate::context::error::Error;
 use crate::context::options::ResumeOptions;
+use crate::context::{Session, binding};
 use crate::engine::event::{LoopStart, ResumeChanges};
 use crate::journal::files::RunFiles;
 use crate::machine::provided::{self, Provided};
 use crate::machine::run_variables;
+use crate::session::prepare::claim;
 use crate::session::prepare::prepared::{Prepared, changed};
 use crate::session::prepare::variables::given_again;
-use crate::session::prepare::{binding, claim};
 
 /// Works out what changes from now on.
 pub(crate) fn changes(

@@ -5,6 +5,7 @@ use std::path::Path;
 use crate::ci::github::standing_runs::StandingRuns;
 use crate::context::Session;
 use crate::context::error::Error;
+use crate::context::job_server::{JobServer, unanswered};
 use crate::context::options::{AnswerOptions, CommentOptions};
 use crate::engine::question::{AnswerKind, AnswerWay, Awaiting, OpenQuestion};
 use crate::forge::github::answers::{self, FoundAnswer};
@@ -15,7 +16,6 @@ use crate::people::command;
 use crate::people::ruling::{AnswerFacts, QuestionFacts, TeamMembership, are_enough, decide};
 use crate::repository;
 use crate::session::read::branch_approvers::{BranchApprovers, on_branch};
-use crate::session::read::job_server::{JobServer, unanswered};
 
 /// Makes answers of comments, or says why one of them is none. `file` is the loop file below `root`.
 pub(crate) fn read(

@@ -17,7 +17,7 @@ use crate::base::time::human;
 use crate::context::error::{Error, Kind};
 use crate::context::interrupts::Interrupts;
 use crate::context::options::{LlmOptions, ResumeOptions, Which};
-use crate::context::{Session, key};
+use crate::context::{Session, binding, key};
 use crate::definition::load;
 use crate::definition::vendored::Copies;
 use crate::engine::event::{LoopComplete, LoopResume, LoopStart, Overrides};
@@ -44,7 +44,7 @@ use crate::session::end::ready::{Launch, Ready, Resumed, StartPosition, sinks};
 use crate::session::end::{finish, killed};
 use crate::session::prepare::consent::Decided;
 use crate::session::prepare::prepared::{Prepared, reaching, refused};
-use crate::session::prepare::{binding, claim, consent, key_holder, left_behind, trust};
+use crate::session::prepare::{claim, consent, key_holder, left_behind, trust};
 use crate::session::read::choose::{Chosen, choose, never_began, over};
 use crate::session::read::refolded::{Folded, fold};
 use crate::session::read::run_snapshots;
@@ -73,7 +73,7 @@ pub(crate) fn settle(
     prepared: &mut Prepared,
     session: &Session<'_>,
 ) -> Result<(), Error> {
-    binding::bind_again(&began.policy, prepared)?;
+    prepared.bind_again(&began.policy)?;
     let mut context = began.context.clone();
     context.extend(options.context.iter().map(|(name, value)| (name.clone(), json!(value))));
     prepared.settle(&context, session)?;
@@ -322,7 +322,7 @@ impl<'s> UnclaimedRun<'s> {
         }
         let mut event = level.past.start().clone();
         // What bound later parts of it is not in its first event.
-        binding::bind_again(&event.policy, &mut self.prepared)?;
+        self.prepared.bind_again(&event.policy)?;
         let in_ci = self.options.run.audience.is_ci();
         let now = Clock::start().now();
         if !self.options.comments.ids.is_empty() {
@@ -357,7 +357,7 @@ impl<'s> UnclaimedRun<'s> {
             Some(decided) => decided,
             None => consent::decide(&asked, &mut self.prepared, in_ci, self.session)?,
         };
-        binding::check_models(&mut self.prepared, decided.llm, &event.overrides)?;
+        self.prepared.check_models(decided.llm, &event.overrides)?;
         how.changes.llm = Some(decided.llm).filter(|llm| *llm != event.llm);
         event.change(&how);
         in_time(&self.prepared.machine, &event, level.past.elapsed())?;

@@ -12,9 +12,9 @@ use super::store::{self, LoopChange};
 use super::{RequestedLoop, copy_summary, failed, home, server};
 use crate::base::sum::Sum;
 use crate::base::text::{listed, one_line, plural};
-use crate::context::Session;
 use crate::context::error::{Error, Kind};
 use crate::context::talk::Silence;
+use crate::context::{Session, binding};
 use crate::definition::load::name_below;
 use crate::definition::vendored::{COPY, CopiedFile, Copies, LockedLoop, OF_GIT, REMOTE, SharedName};
 use crate::forge::github::contents::{MeantCommit, ServerRepository};
@@ -23,7 +23,6 @@ use crate::git::call::Call;
 use crate::machine::abilities::Abilities;
 use crate::process::clock::Clock;
 use crate::repository;
-use crate::session::prepare::binding;
 
 /// Copies the loop that a text names, and returns what a person has to know about it. `accept` takes also what a tag
 /// leads to that has moved.

@@ -14,15 +14,14 @@ use super::{copy_summary, home, server};
 use crate::base::sum::Sum;
 use crate::base::text::one_line;
 use crate::base::time::{Timestamp, human};
-use crate::context::Session;
 use crate::context::error::Error;
+use crate::context::{Session, binding};
 use crate::definition::vendored::{COPY, CopiedFile, Copies, LockedLoop, OF_GIT, REMOTE, SharedName};
 use crate::files::read::MIB;
 use crate::forge::github::api::Api;
 use crate::forge::github::contents::MeantCommit;
 use crate::forge::github::workflow_event::{is_sha, short};
 use crate::process::clock::Clock;
-use crate::session::prepare::binding;
 
 /// The most newer commits of a loop that are remembered.
 const MOST_WAITING: usize = 50;

@@ -158,6 +158,7 @@ const ROOMS: &[Room] = &[
         &["fs_err", "http", "hyper", "hyper_util", "sha2", "shlex", "tokio", "toml", "uuid"],
         &[
             "asked.rs",
+            "cassette_faults.rs",
             "conversation.rs",
             "count.rs",
             "dollars.rs",
@@ -192,6 +193,7 @@ const ROOMS: &[Room] = &[
         "context",
         &[
             "base",
+            "policy",
             "files",
             "lease",
             "process",

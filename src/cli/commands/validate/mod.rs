@@ -8,12 +8,12 @@ use crate::cli::exit;
 use crate::cli::flags::ReachFlags;
 use crate::cli::output::Output;
 use crate::context::Session;
+use crate::context::binding::{self, ShownRule};
 use crate::context::error::Error;
 use crate::editor::fix::{self, FixScope, MadeRepair};
 use crate::editor::project_check::{self, CheckOptions};
 use crate::report::reading_place::Reader;
 use crate::session::end::whereabouts;
-use crate::session::prepare::binding::{self, ShownRule};
 
 mod findings_text;
 mod found;

@@ -1,7 +1,6 @@
 //! Binds runs to the policy from above: finds it, asks it of loops and options, and keeps it on the record of a run.
 
 use std::path::Path;
-use std::rc::Rc;
 
 use crate::base::diagnostic::{Diagnostic, Diagnostics, FindingPlace};
 use crate::base::path::DocPath;
@@ -11,7 +10,7 @@ use crate::context::Session;
 use crate::context::error::Error;
 use crate::context::options::RunOptions;
 use crate::definition::load::DIRECTORY;
-use crate::engine::event::{Llm, Overrides, PolicyRecord};
+use crate::engine::event::PolicyRecord;
 use crate::journal::claim;
 use crate::journal::files::RunFiles;
 use crate::machine::{Action, Budget, Machine, NotifyRule, NotifyTarget, Step};
@@ -22,7 +21,6 @@ use crate::policy::{
     policy_source,
 };
 use crate::run::sandbox_setup::SandboxDefault;
-use crate::session::prepare::prepared::Prepared;
 
 /// The directory of copies of loops from other repositories, below that of loops.
 const VENDOR: &str = "vendor";
@@ -79,13 +77,6 @@ pub(crate) fn keep_record(policy: &Policy, session: &Session<'_>) -> Option<Kept
         ));
     })
     .ok()
-}
-
-/// Binds a run that goes on also to what bound it before. A record that somebody changed can only add rules.
-pub(crate) fn bind_again(recorded: &[PolicyRecord], prepared: &mut Prepared) -> Result<(), Error> {
-    add_records(&mut prepared.policy, recorded)?;
-    prepared.library.bind(&prepared.policy);
-    Ok(())
 }
 
 /// Adds what a run has on record to what binds here.
@@ -185,28 +176,6 @@ fn notified(policy: &Policy, address: &str) -> Result<(), PolicyRefusal> {
         Some(NoticeAddress { host, port: parsed.port_u16().unwrap_or(443) })
     });
     policy.notify(to.as_ref())
-}
-
-/// Looks whether the models are known that a run asks, as far as that can be told before, and allowed.
-///
-/// # Errors
-/// A document does not allow one.
-pub(crate) fn check_models(prepared: &mut Prepared, llm: Llm, overrides: &Overrides) -> Result<(), Error> {
-    let policy = prepared.policy.clone();
-    if policy.is_empty() || llm != Llm::On {
-        return Ok(());
-    }
-    let below = prepared.library.below(&prepared.machine);
-    let machines = std::iter::once(&prepared.machine).chain(below.iter().map(Rc::as_ref));
-    let is_unnamed = |step: &Step| match &step.action {
-        Some(Action::Prompt(prompt)) => prompt.model.is_none() && overrides.model.is_none(),
-        Some(_) | None => false,
-    };
-    let mut open = machines.filter(|machine| !machine.llm.is_forbidden).flat_map(Machine::steps);
-    let unnamed = open.any(|(_, step)| is_unnamed(step)).then(|| policy.model(None));
-    let named =
-        [&overrides.model, &overrides.llm_model].into_iter().flatten().map(|name| policy.model(Some(name)));
-    named.chain(unnamed).collect::<Result<(), PolicyRefusal>>().map_err(|refusal| refused(&refusal))
 }
 
 /// Looks whether the files of a loop come from repositories that are allowed.
