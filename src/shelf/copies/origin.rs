@@ -3,13 +3,7 @@
 
 use super::failed;
 use super::gather::Files;
-use super::git_address::GitAddress;
-use super::remote_repository::RemoteRepository;
-use crate::base::text::one_line;
-use crate::context::Session;
 use crate::context::error::{Error, Kind};
-use crate::definition::vendored::{LockedLoop, SharedName};
-use crate::forge::github::api::Api;
 use crate::forge::github::contents::{ContentsError, MeantCommit, ServerRepository};
 use crate::git::error::{GitError, TreeError};
 
@@ -70,32 +64,4 @@ impl OriginError {
                 .with_hint("copy the file by hand into `.loops`"),
         }
     }
-}
-
-/// Opens the repository that a loop of the lock file was copied from. `api` is a client of the server of loops on GitHub.
-pub(super) fn of_locked<'o>(
-    before: &LockedLoop,
-    name: &SharedName,
-    api: &'o Api,
-    session: &'o Session<'o>,
-) -> Result<Box<dyn Origin + 'o>, Error> {
-    let what = format!("cannot update `{name}`");
-    if before.is_of_git() {
-        let address = GitAddress::parse(&before.server)
-            .ok()
-            .filter(|address| address.name(name.path()).as_ref() == Ok(name))
-            .ok_or_else(|| {
-                let shown = one_line(&before.server, 200);
-                Error::refused(format!("{what}: `{shown}` is not the address of its repository"))
-                    .with_hint("somebody has edited `.loops/lock.json`: add the loop again")
-            })?;
-        let origin = RemoteRepository::open(address, session).map_err(|error| error.failed(&what))?;
-        return Ok(Box::new(origin));
-    }
-    let origin = ServerRepository::open(api, name.repository()).map_err(|error| failed(&what, &error))?;
-    if origin.name() != name.repository() {
-        let message = format!("`{}` is `{}` now", name.repository(), origin.name());
-        return Err(Error::refused(message).with_hint("add it by its new name"));
-    }
-    Ok(Box::new(origin))
 }

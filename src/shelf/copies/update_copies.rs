@@ -7,10 +7,12 @@ use std::time::Duration;
 
 use super::copied_loop::{abilities_here, at, digests, has_moved, moved, of_another_server};
 use super::gather::{CopyFiles, Files, Gathered, Instead, gather};
+use super::git_address::GitAddress;
 use super::merged_edits::{Versions, merge};
-use super::origin::{Origin, OriginError, of_locked};
+use super::origin::{Origin, OriginError};
+use super::remote_repository::RemoteRepository;
 use super::store::{self, LoopChange};
-use super::{copy_summary, home, server};
+use super::{copy_summary, failed, home, server};
 use crate::base::sum::Sum;
 use crate::base::text::one_line;
 use crate::base::time::{Timestamp, human};
@@ -19,7 +21,7 @@ use crate::context::{Session, binding};
 use crate::definition::vendored::{COPY, CopiedFile, Copies, LockedLoop, OF_GIT, REMOTE, SharedName};
 use crate::files::read::MIB;
 use crate::forge::github::api::Api;
-use crate::forge::github::contents::MeantCommit;
+use crate::forge::github::contents::{MeantCommit, ServerRepository};
 use crate::forge::github::workflow_event::{is_sha, short};
 use crate::process::clock::Clock;
 
@@ -317,4 +319,32 @@ impl UpdateCheck<'_> {
 /// Shows where a loop goes.
 fn to(meant: &MeantCommit) -> String {
     at(meant).replacen("at ", "to ", 1)
+}
+
+/// Opens the repository that a loop of the lock file was copied from. `api` is a client of the server of loops on GitHub.
+fn of_locked<'o>(
+    before: &LockedLoop,
+    name: &SharedName,
+    api: &'o Api,
+    session: &'o Session<'o>,
+) -> Result<Box<dyn Origin + 'o>, Error> {
+    let what = format!("cannot update `{name}`");
+    if before.is_of_git() {
+        let address = GitAddress::parse(&before.server)
+            .ok()
+            .filter(|address| address.name(name.path()).as_ref() == Ok(name))
+            .ok_or_else(|| {
+                let shown = one_line(&before.server, 200);
+                Error::refused(format!("{what}: `{shown}` is not the address of its repository"))
+                    .with_hint("somebody has edited `.loops/lock.json`: add the loop again")
+            })?;
+        let origin = RemoteRepository::open(address, session).map_err(|error| error.failed(&what))?;
+        return Ok(Box::new(origin));
+    }
+    let origin = ServerRepository::open(api, name.repository()).map_err(|error| failed(&what, &error))?;
+    if origin.name() != name.repository() {
+        let message = format!("`{}` is `{}` now", name.repository(), origin.name());
+        return Err(Error::refused(message).with_hint("add it by its new name"));
+    }
+    Ok(Box::new(origin))
 }
