@@ -49,7 +49,8 @@ fn first_word(arguments: &[OsString]) -> Option<(usize, &str)> {
 
 fn unknown(word: &str, at: usize, commands: &[String], near_loop: Option<&str>) -> UnknownWord {
     // Any short word is near to a command of two or three letters.
-    let is_likely = |command: &&str| command.len() > 3 || (command.len() == 3 && word.len() > 3);
+    let is_likely =
+        |command: &&str| command.len() > 3 || (command.len() == 3 && word.len() > 3 && near_loop.is_none());
     let near_command = nearest(word, commands.iter().map(String::as_str).filter(is_likely));
     if let Some(here) = predecessor::command(word) {
         let error =

@@ -12,14 +12,14 @@ fn a_run_that_finds_the_same_is_not_made_and_reports_like_any_other() {
     let project = project();
     let first = project.run(&["run", "main"]).code(0);
     assert!(first.all().contains("no earlier run is known"), "{}", first.all());
-    let second = project.run(&["run", "main", "--report-dir", "../reports"]).code(0);
+    let second = project.run(&["run", "main", "--report-dir", ".git/reports"]).code(0);
     assert_eq!(made(&project), 1, "{}", second.all());
     assert!(
         second.all().contains("verified at ") && second.all().contains("same inputs"),
         "{}",
         second.all()
     );
-    let reports = project.path().parent().unwrap().join("reports");
+    let reports = project.path().join(".git/reports");
     let read = |name: &str| std::fs::read_to_string(reports.join(name)).unwrap();
     let result: Value = serde_json::from_str(&read("result.json")).unwrap();
     assert_eq!(result["verified"], true);

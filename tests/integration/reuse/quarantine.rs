@@ -37,7 +37,7 @@ fn quarantine(project: &Project, text: &str) {
 }
 
 fn report(project: &Project, name: &str) -> String {
-    std::fs::read_to_string(project.path().parent().unwrap().join("reports").join(name)).unwrap()
+    std::fs::read_to_string(project.path().join(".git/reports").join(name)).unwrap()
 }
 
 #[test]
@@ -46,7 +46,7 @@ fn the_failure_of_a_check_in_quarantine_is_neither_passed_nor_failed() {
     fails(&project, "test");
     project.run(&["run", "main"]).code(1);
     quarantine(&project, ENTRY);
-    let ran = project.run(&["run", "main", "--strict", "--report-dir", "../reports"]).code(0);
+    let ran = project.run(&["run", "main", "--strict", "--report-dir", ".git/reports"]).code(0);
     assert!(ran.all().contains("`test` is in quarantine until 2999-12-31, ann: times out"), "{}", ran.all());
     assert!(ran.all().contains("not verified (quarantined)"), "{}", ran.all());
     let result: Value = serde_json::from_str(&report(&project, "result.json")).unwrap();
@@ -56,7 +56,7 @@ fn the_failure_of_a_check_in_quarantine_is_neither_passed_nor_failed() {
     assert!(report(&project, "junit.xml").contains("ll.quarantined"));
     // One that passes is verified as ever.
     std::fs::remove_file(project.at(".git/test")).unwrap();
-    project.run(&["run", "main", "--strict", "--report-dir", "../reports"]).code(0);
+    project.run(&["run", "main", "--strict", "--report-dir", ".git/reports"]).code(0);
     let result: Value = serde_json::from_str(&report(&project, "result.json")).unwrap();
     assert_eq!(result["verified"], true);
 }

@@ -21,7 +21,7 @@ const LAYOUTS: &[Layout] = &[
                 "on: push\njobs:\n  all:\n    runs-on: ${{ matrix.os }}\n    steps:\n      - if: matrix.os != 'windows-latest'\n        run: ./gradlew check\n      - if: matrix.os == 'windows-latest'\n        run: ./gradlew check -Dkwasm=false\n  win:\n    runs-on: windows-latest\n    steps:\n      - run: cargo test\n",
             ),
         ],
-        &[("test", "./gradlew check", ".github/workflows/ci.yml:7", "")],
+        &[("lint", "./gradlew check", ".github/workflows/ci.yml:7", "")],
     ),
     (
         "a task that mends what one linter finds, and another linter beside it",
