@@ -323,8 +323,16 @@ fn state_case(digest: &Digest, state: &StateName, count: &StateCount) -> (TestCa
     };
     // What something was done about is not a repeat of the same.
     let is_success = matches!(status, TestCaseStatus::Success { .. });
-    let reruns: Vec<&Step> =
-        reruns.iter().copied().filter(|step| !is_success || digest.mends().is_flaky(step)).collect();
+    let flaky = digest.flaky_checks().into_iter().find(|check| check.state == *state);
+    // That a check was made again mends nothing.
+    let mended: Vec<String> = digest
+        .mends()
+        .mended_by(state)
+        .filter(|by| flaky.is_none() || **by != *state)
+        .map(|by| one_line(by.as_str(), 120))
+        .collect();
+    let is_repeat = |step: &Step| (flaky.is_some() && mended.is_empty()) || digest.mends().is_flaky(step);
+    let reruns: Vec<&Step> = reruns.iter().copied().filter(|step| !is_success || is_repeat(step)).collect();
     let mut case = TestCase::new(name, status);
     place(&mut case, digest, Some(state));
     case.set_time(count.duration);
@@ -335,13 +343,12 @@ fn state_case(digest: &Digest, state: &StateName, count: &StateCount) -> (TestCa
     case.status.add_reruns(repeats(&reruns, &mut budget));
     case.add_property(Property::new("ll.visits", count.visits.to_string()));
     case.add_property(Property::new("ll.failing", count.failing.to_string()));
-    if let Some(flaky) = digest.flaky_checks().iter().find(|check| check.state == *state) {
+    if let Some(flaky) = &flaky {
         case.add_property(Property::new("ll.flaky", attribute(&flaky.words())));
     }
     if let Some(quarantine) = excused(digest, state, &visits) {
         case.add_property(Property::new("ll.quarantined", attribute(&quarantine.words())));
     }
-    let mended: Vec<String> = digest.mends().mended_by(state).map(|by| one_line(by.as_str(), 120)).collect();
     if is_success && !mended.is_empty() {
         case.add_property(Property::new("ll.mended_by", attribute(&mended.join(", "))));
     }
