@@ -281,6 +281,7 @@ mod tests {
                 "network",
                 "params",
                 "resume-from",
+                "reuse",
                 "team-token",
                 "token",
                 "upload",

@@ -12,7 +12,7 @@ use crate::files::replace::replace;
 const LARGEST: u64 = 256 * 1024;
 
 /// The head of a new file.
-const HEAD: &str = "# Checks whose failures are excused for a time. `ll-loop quarantine add` adds one; after its day it excuses nothing.\n";
+const HEAD: &str = "# Checks whose failures are excused for a time; after its day, an entry excuses nothing. `ll-loop quarantine list` shows them.\n";
 
 /// Why the file cannot be used.
 #[derive(Debug, thiserror::Error)]

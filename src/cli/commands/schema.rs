@@ -21,7 +21,7 @@ pub(in crate::cli) struct SchemaArgs {
     /// Print that of the predicate of `verdict-details.intoto.json`
     #[arg(long)]
     verdict: bool,
-    /// Print that of the policies of `ll-loop verify`
+    /// Print that of the policies of `verify`
     #[arg(long)]
     verdict_policy: bool,
 }
