@@ -266,7 +266,9 @@ mod tests {
         #[test]
         fn no_text_is_too_odd(text in r"\PC{0,60}|([0-9a-f:./x <>=s-]{0,12}|in 0\.1s|/tmp/a b|pid 3|Nov 2 ){0,6}") {
             let once = normal(&text);
-            prop_assert!(!once.contains("0x1"), "{once}");
+            // `0x1s` is no address.
+            let mut words = once.split(|sign: char| !sign.is_alphanumeric());
+            prop_assert!(!words.any(|word| word == "0x1"), "{once}");
         }
 
         #[test]

@@ -193,7 +193,7 @@ mod tests {
         check("https://h/o/r.git", Ok(("", "")));
         check("git@h:o/r.git@v1", Ok(("", "v1")));
         check("https://h/o/r.git#v1", Ok(("", "v1")));
-        check("https://h/o/r/blob/main/a.yaml", Err("`//` has to stand"));
+        check("https://h/o/r/blob/main/a.yaml", Err("it is the page of a file"));
         check("https://h/o/r//a.yaml", Err("it has no `@REF`"));
         check("https://h/o/r//../a.yaml@v1", Err("lead upwards"));
         check("https://h/o/r//a.yaml@--x", Err("no branch or tag"));
