@@ -281,7 +281,6 @@ mod tests {
                 "network",
                 "params",
                 "resume-from",
-                "reuse",
                 "team-token",
                 "token",
                 "upload",
