@@ -529,7 +529,7 @@ class Context(unittest.TestCase):
 
     def test_it_holds_nothing_else(self):
         top = {path.name for path in self.context.iterdir()}
-        allowed = {".cargo", "Cargo.lock", "Cargo.toml", "benches", "catalog", "dist", "docs", "src", "tests"}
+        allowed = {".cargo", "Cargo.lock", "Cargo.toml", "benches", "catalog", "dist", "docs", "schema", "src", "tests"}
         self.assertLessEqual(top, allowed, "a list of what goes in")
         docs = {path.name for path in (self.context / "docs").iterdir()}
         self.assertEqual(docs, {"diagnostics.md", "why.md"}, "the pages that `explain` prints")
