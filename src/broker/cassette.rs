@@ -221,16 +221,8 @@ mod tests {
     use tempfile::TempDir;
 
     use super::*;
+    use crate::broker::conversation::testing::AsItIs;
     use crate::broker::service::ServiceApi;
-
-    #[derive(Debug)]
-    struct AsItIs;
-
-    impl Wording for AsItIs {
-        fn normal(&self, text: &str) -> String {
-            text.to_owned()
-        }
-    }
 
     fn cassette(directory: &TempDir, use_of_it: CassetteUse) -> Arc<WireCassette> {
         let redactor = Redactor::new(["sk-a-secret-of-the-tests"]);

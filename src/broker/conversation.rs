@@ -175,17 +175,24 @@ fn without_asides(text: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
+pub(super) mod testing {
+    use super::Wording;
 
+    /// Wording that leaves every text as it is.
     #[derive(Debug)]
-    struct AsItIs;
+    pub(in crate::broker) struct AsItIs;
 
     impl Wording for AsItIs {
         fn normal(&self, text: &str) -> String {
             text.to_owned()
         }
     }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::testing::AsItIs;
+    use super::*;
 
     fn request(api: ServiceApi, body: &Value) -> WireRequest {
         WireRequest::read(api, &Method::POST, "/x", body.to_string().as_bytes(), &AsItIs)

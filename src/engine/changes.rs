@@ -353,6 +353,22 @@ fn is_zero(count: &u64) -> bool {
 }
 
 impl TreeChanges {
+    /// Returns those of a run that did nothing, on a tree that is as its commit has it.
+    pub fn none(ids: TreeIds) -> Self {
+        Self {
+            start: ids.clone(),
+            end: ids,
+            files: Vec::new(),
+            more: 0,
+            commits: Vec::new(),
+            before: Vec::new(),
+            as_committed: true,
+            patch: None,
+            no_patch: None,
+            unseen: Vec::new(),
+        }
+    }
+
     /// Returns how many files changed.
     pub fn count(&self) -> u64 {
         self.files.len() as u64 + self.more

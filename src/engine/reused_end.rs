@@ -55,16 +55,10 @@ fn unchanged(start: &KnownStart, has_uncommitted: bool) -> TreeChanges {
         unseen.push("some of the inputs are in no commit".to_owned());
     }
     TreeChanges {
-        start: start.ids.clone(),
-        end: start.ids.clone(),
-        files: Vec::new(),
-        more: 0,
-        commits: Vec::new(),
         before: start.before.clone(),
         // Untracked files are in no commit, so they are no difference to it.
         as_committed: start.entries.iter().all(|entry| !entry.tracked),
-        patch: None,
-        no_patch: None,
         unseen,
+        ..TreeChanges::none(start.ids.clone())
     }
 }

@@ -615,18 +615,7 @@ impl MergeResult<'_> {
         let Some(tree) = &self.together.tree else {
             return match (self.together.missing(self.plan), &self.together.unchanged) {
                 (Some(unknown), _) => Changes::Unknown { unknown },
-                (None, Some(ids)) => Changes::Known(Box::new(TreeChanges {
-                    start: ids.clone(),
-                    end: ids.clone(),
-                    files: Vec::new(),
-                    more: 0,
-                    commits: Vec::new(),
-                    before: Vec::new(),
-                    as_committed: true,
-                    patch: None,
-                    no_patch: None,
-                    unseen: Vec::new(),
-                })),
+                (None, Some(ids)) => Changes::Known(Box::new(TreeChanges::none(ids.clone()))),
                 (None, None) => {
                     Changes::Unknown { unknown: "no run that counts says on which tree it was".to_owned() }
                 }

@@ -54,18 +54,7 @@ pub(crate) fn verified() -> Journal {
 pub(crate) fn succeed(journal: &mut Journal) {
     journal.end(Outcome::Success, TerminatedBy::Terminal, "done", true);
     let end = ended(journal);
-    end.changes = Some(Changes::Known(Box::new(TreeChanges {
-        start: ids(),
-        end: ids(),
-        files: Vec::new(),
-        more: 0,
-        commits: Vec::new(),
-        before: Vec::new(),
-        as_committed: true,
-        patch: None,
-        no_patch: None,
-        unseen: Vec::new(),
-    })));
+    end.changes = Some(Changes::Known(Box::new(TreeChanges::none(ids()))));
     end.verification = Some(Box::new(Verification {
         tree: Some(id('d')),
         checks: vec![CheckRecord {

@@ -6,6 +6,7 @@ use crate::context::Session;
 use crate::context::error::Error;
 use crate::files::read;
 use crate::shelf::upkeep::Repository;
+use crate::shelf::upkeep::yaml_style::PRETTIER;
 
 /// Directories that belong to others, or are made.
 const PASSED_OVER: [&str; 12] = [
@@ -32,22 +33,9 @@ const MOST_READ: usize = 5_000;
 const LONGEST: u64 = 256 * 1024;
 const MOST_BYTES: usize = 64 << 20;
 
-/// The files that may say something, by their names and by their ends.
-const NAMES: [&str; 27] = [
+/// The files that may say something, by their names and by their ends, beside those of Prettier.
+const NAMES: [&str; 14] = [
     ".editorconfig",
-    ".prettierrc",
-    ".prettierrc.js",
-    ".prettierrc.ts",
-    ".prettierrc.mjs",
-    ".prettierrc.mts",
-    ".prettierrc.cjs",
-    ".prettierrc.cts",
-    "prettier.config.js",
-    "prettier.config.ts",
-    "prettier.config.mjs",
-    "prettier.config.mts",
-    "prettier.config.cjs",
-    "prettier.config.cts",
     "BUILD",
     "BUILD.bazel",
     "build.zig",
@@ -88,7 +76,9 @@ pub(super) fn read(root: &Path, session: &Session<'_>) -> Result<Repository, Err
             if !kind.is_file() || files.len() >= MOST {
                 continue;
             }
-            let says = NAMES.contains(&name) || ENDS.iter().any(|end| name.ends_with(end));
+            let says = NAMES.contains(&name)
+                || PRETTIER.contains(&name)
+                || ENDS.iter().any(|end| name.ends_with(end));
             let text = if says && texts < MOST_READ && bytes < MOST_BYTES {
                 texts += 1;
                 let text = read::text(&path, LONGEST).unwrap_or_default();

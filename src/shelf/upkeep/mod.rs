@@ -13,7 +13,7 @@ mod test_text;
 mod toolchains;
 mod trial;
 mod workflow;
-mod yaml_style;
+pub(super) mod yaml_style;
 
 pub use chosen_commands::{Check, Plan, Planned, PlannedLoop, UnusedPackage, loops};
 pub use found_repository::Repository;

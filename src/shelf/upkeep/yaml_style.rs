@@ -31,7 +31,7 @@ const LINE: usize = 80;
 const LONG_LINES: &str = "# yamllint disable rule:line-length\n";
 
 /// Where Prettier's settings are, in the order in which it looks.
-const PRETTIER: [&str; 19] = [
+pub(in crate::shelf) const PRETTIER: [&str; 19] = [
     "package.json",
     ".prettierrc",
     ".prettierrc.json",
