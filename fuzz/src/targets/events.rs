@@ -9,9 +9,8 @@ use std::io::{Seek as _, Write as _};
 use ll_loop::internals::base::name::LoopName;
 use ll_loop::internals::ci::Provider;
 use ll_loop::internals::definition::vendored::LockFile;
-use ll_loop::internals::forge::github::artifacts::{
-    ArtifactOrigin, FoundArtifact, HeadRepository, RunsMeant, origin,
-};
+use ll_loop::internals::forge::github::artifacts::{FoundArtifact, HeadRepository, RunsMeant, origin};
+use ll_loop::internals::forge::github::code_origin::CodeOrigin;
 use ll_loop::internals::forge::github::repository::RepositoryName;
 use ll_loop::internals::forge::github::results::{ListedArtifact, check_name};
 use ll_loop::internals::forge::github::workflow_event::{WorkflowEvent, is_sha, short};
@@ -216,9 +215,9 @@ fn artifacts(list: &Value) {
         }
         for artifact in &found {
             let origin = origin(artifact, Some(1));
-            note((origin == ArtifactOrigin::Own, origin == ArtifactOrigin::Foreign));
+            note((origin == CodeOrigin::Own, origin == CodeOrigin::Foreign));
             let of_another = !matches!(artifact.head, HeadRepository::Is(1));
-            assert!(!(of_another && origin == ArtifactOrigin::Own), "{artifact:?} is taken for our own");
+            assert!(!(of_another && origin == CodeOrigin::Own), "{artifact:?} is taken for our own");
         }
     }
     if let Ok(listed) = serde_json::from_value::<Vec<ListedArtifact>>(list.clone()) {
