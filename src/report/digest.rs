@@ -26,6 +26,7 @@ use super::step::{Step, StepStanding};
 use super::taken_edges::{EdgeCount, MAX_STATES, VisibleEdges, count, count_edge, has_room};
 use super::unbegun_run::Unbegun;
 use super::wavering::Wavering;
+use super::work_counts::WorkCounts;
 use crate::base::name::StateName;
 use crate::base::text;
 use crate::base::time::{Timestamp, millis};
@@ -199,6 +200,7 @@ pub struct Digest {
     closing_pass: Vec<ClosingPassCheck>,
     reused: Option<Box<ReusedRun>>,
     fold: Fold,
+    counts: WorkCounts,
 }
 
 impl Digest {
@@ -320,6 +322,7 @@ impl Digest {
         if !self.without_steps {
             self.fold.event(stamped);
             self.guarded.event(stamped);
+            self.counts.event(stamped);
         }
         if matches!(stamped.event, Event::LoopResume(_)) && stamped.depth == self.tracker.depth() {
             self.resume();
@@ -557,6 +560,11 @@ impl Digest {
     /// Returns when the first event was.
     pub fn began(&self) -> Option<Timestamp> {
         self.began
+    }
+
+    /// Returns the verdicts that fell and the models that were called, by name; nothing for the live sinks.
+    pub fn counts(&self) -> &WorkCounts {
+        &self.counts
     }
 
     /// Returns how the run ended; nothing when the journal stops before that.

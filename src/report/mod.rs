@@ -21,6 +21,7 @@ pub mod log_file;
 mod loop_level;
 pub mod markup;
 pub mod mends;
+pub mod metrics;
 pub mod nights;
 pub mod numbers;
 pub mod passes;
@@ -40,6 +41,7 @@ pub mod waiting;
 pub mod wavering;
 pub mod why;
 mod wording;
+pub mod work_counts;
 
 use std::io;
 use std::time::Duration;

@@ -29,4 +29,5 @@ mod runs;
 mod sandbox;
 mod setup;
 mod shared_loops;
+mod telemetry;
 mod testing;

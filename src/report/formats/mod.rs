@@ -5,6 +5,7 @@ pub mod junit;
 pub mod markdown;
 mod merge_items;
 pub mod outputs;
+pub mod prometheus;
 pub mod result_json;
 pub mod summary;
 pub mod text_report;
@@ -80,6 +81,12 @@ pub const FORMATS: &[ReportFormat] = &[
         file_name: "gitlab.env",
         about: "variables for later jobs of GitLab",
         render: Render::Digest(dotenv::render),
+    },
+    ReportFormat {
+        name: "prometheus",
+        file_name: "metrics.prom",
+        about: "metrics as a text file for Prometheus",
+        render: Render::Digest(prometheus::render),
     },
     ReportFormat {
         name: "html",

@@ -1,0 +1,3 @@
+//! Runs in the metrics and traces of others.
+
+mod prometheus;
