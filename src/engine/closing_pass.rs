@@ -13,7 +13,7 @@ use super::event::{
     ClosingPassCheck, ClosingPassEnd, ClosingPassProof, ClosingPassStart, Event, LoopComplete, PassResult,
     TAIL,
 };
-use super::going_pass::{Pass, ProofRun, RefusedCheck};
+use super::going_pass::{GoingPass, ProofRun, RefusedCheck};
 use super::outcome::{Outcome, TerminatedBy};
 use super::request::{ActionRequest, AsideRequest, Recheck, RestoreRequest};
 use super::verification::{CheckRecord, Confirmed, JudgesStanding, Reason, Verification};
@@ -94,7 +94,7 @@ impl Engine<'_> {
         verification: &Verification,
         tree: &TreeIds,
         judges: &JudgesFound,
-    ) -> Option<Pass> {
+    ) -> Option<GoingPass> {
         let is_curable = |reason: &Reason| match reason {
             Reason::Stale => true,
             Reason::JudgesChanged => judges.state == JudgesState::Changed && judges.can_be_put_back,
@@ -138,7 +138,7 @@ impl Engine<'_> {
         if are_changed && (aside.is_none() || with_judges.is_empty()) {
             return None;
         }
-        Some(Pass {
+        Some(GoingPass {
             end: end.clone(),
             verification: verification.clone(),
             tree: tree.clone(),
@@ -204,7 +204,7 @@ impl Engine<'_> {
     }
 
     /// Begins a closing pass.
-    pub(super) fn begin_pass(&mut self, pass: Pass, events: &mut Vec<Event>) {
+    pub(super) fn begin_pass(&mut self, pass: GoingPass, events: &mut Vec<Event>) {
         let all = pass.left.iter().chain(&pass.with_judges);
         let checks = all.map(|check| check.name.clone()).collect();
         let reasons = pass.verification.reasons.clone();
@@ -342,7 +342,7 @@ impl Engine<'_> {
     /// Ends a closing pass, after which the tree is as it was before, but for what is named.
     pub(super) fn end_pass(&mut self, restored: Result<Vec<String>, Explanation>, events: &mut Vec<Event>) {
         let Some(pass) = self.pass.take() else { return };
-        let Pass { mut end, mut verification, cut, refused, failed, made, proves_nothing, .. } = *pass;
+        let GoingPass { mut end, mut verification, cut, refused, failed, made, proves_nothing, .. } = *pass;
         let (put_back, unknown) = match restored {
             Ok(put_back) => (put_back, None),
             Err(why) => (Vec::new(), Some(why)),

@@ -11,7 +11,7 @@ use crate::evaluate::observation::Stop;
 use crate::judges::found_judges::AddedTest;
 
 /// A closing pass that goes on.
-pub(super) struct Pass {
+pub(super) struct GoingPass {
     /// The end that the run has come to, with what it did to the tree.
     pub(super) end: LoopComplete,
     pub(super) verification: Verification,
@@ -47,7 +47,7 @@ pub(super) struct Pass {
     pub(super) has_restored: bool,
 }
 
-impl Pass {
+impl GoingPass {
     /// Returns what has to be put aside next, and goes on with the checks that are made then.
     pub(super) fn next_aside(&mut self) -> Option<AsideRequest> {
         // Refused as things stand, it is refused whatever is put aside, and nothing more is asked.

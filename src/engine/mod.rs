@@ -58,7 +58,7 @@ mod waiting;
 
 use changes::{Changes, KnownStart, SeenTree, StartTree};
 use event::{Event, LoopComplete, LoopResume, LoopStart};
-use going_pass::Pass;
+use going_pass::GoingPass;
 use outcome::Asker;
 use past::Past;
 use question::{GivenAnswer, MergedHead, People};
@@ -160,7 +160,7 @@ pub struct Engine<'m> {
     /// The checks of the loop that each state ran last.
     inner: BTreeMap<StateName, Vec<Recheck>>,
     /// The closing pass that goes on.
-    pass: Option<Box<Pass>>,
+    pass: Option<Box<GoingPass>>,
     /// Where it begins, if not at the start.
     placement: Option<Box<Placement>>,
     /// The answers with which it goes on.

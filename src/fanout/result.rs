@@ -12,7 +12,7 @@ use super::collect::{Collected, Facts, collect};
 use super::confirm::{self, AskedItem, ConfirmOptions, Confirmation};
 use super::leg::ci_run;
 use super::merged_tree::{MergedTree, Untaken};
-use super::story::{self, StoryEnding, Told};
+use super::story::{self, StoryEnding, ToldItem};
 use super::verified::{self, CountedItem};
 use super::{ITEMS, PLAN};
 use crate::base::advised_command::CommandLine;
@@ -31,7 +31,7 @@ use crate::engine::changes::{ChangeKind, ChangedFile, Changes, KnownStart, TreeC
 use crate::engine::verification::{Reason, Verification, VerifiedExtent};
 use crate::fanout::item::{ItemId, LegKey};
 use crate::fanout::item_plan::Plan;
-use crate::fanout::matrix::{FORMATS, Fleet, Place};
+use crate::fanout::matrix::{FORMATS, Fleet, JobSite};
 use crate::fanout::merged_runs::{Absence, BundledRun, ItemStanding, MergeContent, Merged, MergedItem};
 use crate::fanout::severity::{severity, worst};
 use crate::files::replace::replace;
@@ -383,7 +383,7 @@ impl MergeResult<'_> {
     }
 
     /// Tells of every item that was not skipped.
-    fn all_told(&self) -> Vec<Told> {
+    fn all_told(&self) -> Vec<ToldItem> {
         let mut looks = MOST_PRINTED;
         let tell = |item: &MergedItem| {
             let mut told = self.told(item)?;
@@ -393,13 +393,13 @@ impl MergeResult<'_> {
             }
             Some(told)
         };
-        let told: Vec<Told> = self.worst_first().into_iter().filter_map(tell).collect();
+        let told: Vec<ToldItem> = self.worst_first().into_iter().filter_map(tell).collect();
         self.apart_from_items().into_iter().chain(told).collect()
     }
 
     /// Tells of what makes the merge red besides items: it has a step of its own, so that no report is without it.
-    fn apart_from_items(&self) -> Vec<Told> {
-        let told = |state: &str, sentence: String, exit_code| Told {
+    fn apart_from_items(&self) -> Vec<ToldItem> {
+        let told = |state: &str, sentence: String, exit_code| ToldItem {
             id: state.to_owned(),
             place: String::new(),
             sentence,
@@ -442,7 +442,7 @@ impl MergeResult<'_> {
             self.together.conflicts.iter().zip(apart.iter().skip(self.merged.lost.len().min(MOST_PRINTED)));
         let conflicts = conflicts.map(|((id, ..), told)| (id.as_str(), told));
         let refusal = self.refusal().map(|(id, ..)| id.as_str()).zip(apart.last());
-        let suite = |(name, told): (&str, &Told)| junit::red(name, &told.id, &told.sentence);
+        let suite = |(name, told): (&str, &ToldItem)| junit::red(name, &told.id, &told.sentence);
         lost.chain(conflicts).chain(refusal).map(suite).collect()
     }
 
@@ -456,12 +456,12 @@ impl MergeResult<'_> {
         Some(format!("{}, step {}: {said}\n{}", step.state, step.number, tail(&output, MAX_PRINTED)))
     }
 
-    fn told(&self, item: &MergedItem) -> Option<Told> {
+    fn told(&self, item: &MergedItem) -> Option<ToldItem> {
         let id = item.id.to_string();
         let leg = item.leg.as_ref().map(LegKey::to_string).unwrap_or_default();
         let exit_code = item.standing.exit_code();
         match (&item.standing, self.of(item)) {
-            (ItemStanding::Ran { attempt, .. }, Some((run, facts))) => Some(Told {
+            (ItemStanding::Ran { attempt, .. }, Some((run, facts))) => Some(ToldItem {
                 id,
                 place: format!("leg {leg}, attempt {attempt}: the run {}", run.run),
                 sentence: facts.sentence.clone(),
@@ -472,7 +472,7 @@ impl MergeResult<'_> {
                 usage: facts.usage.clone(),
             }),
             (ItemStanding::Ran { .. } | ItemStanding::Skipped { .. }, _) => None,
-            (ItemStanding::Missing { why, .. }, _) => Some(Told {
+            (ItemStanding::Missing { why, .. }, _) => Some(ToldItem {
                 id,
                 place: format!("leg {leg}"),
                 sentence: format!("leg {leg}: {why}"),
@@ -800,7 +800,7 @@ impl MergeResult<'_> {
         }
         let Audience::Ci(provider) = &options.run.audience else { return Ok(code) };
         let matrix = |wanted: &BTreeSet<LegKey>| {
-            let fleet = Fleet::of(self.plan, Place::default(), |leg| wanted.contains(&leg.key));
+            let fleet = Fleet::of(self.plan, JobSite::default(), |leg| wanted.contains(&leg.key));
             let format = FORMATS.iter().find(|format| format.name() == "github");
             format.and_then(|format| format.text(&fleet).ok().flatten()).unwrap_or_default()
         };

@@ -19,7 +19,7 @@ use crate::fanout::item_plan::{Plan, SEVERAL};
 use crate::machine::OnChange;
 
 /// What is told of an item.
-pub(super) struct Told {
+pub(super) struct ToldItem {
     /// Its id.
     pub(super) id: String,
     /// The leg and the attempt, for people.
@@ -63,7 +63,7 @@ pub(super) fn events(
     plan: &Plan,
     instance: &str,
     start: Option<KnownStart>,
-    items: &[Told],
+    items: &[ToldItem],
     warnings: Vec<String>,
     ending: StoryEnding,
 ) -> Vec<(Duration, Event)> {
@@ -72,7 +72,7 @@ pub(super) fn events(
         warnings.into_iter().map(|message| (Duration::ZERO, Event::Warning { state: None, message })),
     );
     let mut at = Duration::ZERO;
-    let mut worst: Option<&Told> = None;
+    let mut worst: Option<&ToldItem> = None;
     for (index, item) in items.iter().enumerate() {
         let step = u32::try_from(index).unwrap_or(u32::MAX).saturating_add(1);
         let Some(state) = state(&item.id) else { continue };
@@ -140,8 +140,8 @@ fn beginning(plan: &Plan, instance: &str, start: Option<KnownStart>) -> LoopStar
 }
 
 /// Returns what happens in the step of an item.
-fn work(item: &Told, step: u32, state: &StateName) -> Vec<Event> {
-    let Told { sentence, printed, exit_code, took, usage, .. } = item;
+fn work(item: &ToldItem, step: u32, state: &StateName) -> Vec<Event> {
+    let ToldItem { sentence, printed, exit_code, took, usage, .. } = item;
     let verdict = if item.is_there { Verdict::yes_if(*exit_code == 0) } else { Verdict::error() };
     if !item.is_there {
         return vec![Event::ActionError { state: state.clone(), error: sentence.clone() }];

@@ -109,8 +109,8 @@ pub fn read(path: &Path, mut each: impl FnMut(Stamped)) -> Result<(), ReadError>
     let mut lines = Lines { is_to_be_shown: true, ..Lines::open(path)? };
     while let Some(found) = lines.next()? {
         match found {
-            Line::Event(event) => each(*event),
-            Line::Unknown { .. } | Line::Torn => {}
+            LineContent::Event(event) => each(*event),
+            LineContent::Unknown { .. } | LineContent::Torn => {}
         }
     }
     Ok(())
@@ -139,7 +139,7 @@ pub fn read_whole(path: &Path, mut each: impl FnMut(Stamped)) -> Result<Whole, R
 }
 
 /// The content of a line.
-enum Line {
+enum LineContent {
     Event(Box<Stamped>),
     Unknown { event: String },
     Torn,
@@ -176,11 +176,11 @@ impl Lines {
         let Some(found) = self.next()? else { return Ok(None) };
         let (path, line) = (self.path.clone(), self.line);
         let event = match found {
-            Line::Torn => return Ok(None),
-            Line::Unknown { event } => {
+            LineContent::Torn => return Ok(None),
+            LineContent::Unknown { event } => {
                 return Err(ReadError::Newer { path, line, what: format!("`{event}` is an unknown event") });
             }
-            Line::Event(event) => *event,
+            LineContent::Event(event) => *event,
         };
         if let Event::LoopStart(LoopStart { schema, .. }) = &event.event
             && *schema > SCHEMA
@@ -196,7 +196,7 @@ impl Lines {
         Ok(Some(event))
     }
 
-    fn next(&mut self) -> Result<Option<Line>, ReadError> {
+    fn next(&mut self) -> Result<Option<LineContent>, ReadError> {
         self.buffer.clear();
         self.line += 1;
         let read = whole_line(&mut self.file, &mut self.buffer);
@@ -211,7 +211,7 @@ impl Lines {
         self.is_open = self.buffer.last() != Some(&b'\n');
         if self.is_to_be_shown && !self.lighten() {
             if self.is_open {
-                return Ok(Some(Line::Torn));
+                return Ok(Some(LineContent::Torn));
             }
             return Err(ReadError::Overfull { path: self.path.clone(), line: self.line });
         }
@@ -222,10 +222,10 @@ impl Lines {
             None => Err(error),
         });
         match read {
-            Ok(event) => Ok(Some(Line::Event(Box::new(event)))),
-            Err(_) if self.is_open => Ok(Some(Line::Torn)),
+            Ok(event) => Ok(Some(LineContent::Event(Box::new(event)))),
+            Err(_) if self.is_open => Ok(Some(LineContent::Torn)),
             Err(source) => match of_a_later_version(&self.buffer) {
-                Some(event) => Ok(Some(Line::Unknown { event })),
+                Some(event) => Ok(Some(LineContent::Unknown { event })),
                 None => Err(ReadError::Line { path: self.path.clone(), line: self.line, source }),
             },
         }

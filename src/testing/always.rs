@@ -21,12 +21,12 @@ pub struct Always {
     /// As it was written.
     pub text: String,
     /// What it means.
-    pub claim: Claim,
+    pub claim: SentenceClaim,
 }
 
 /// What a sentence claims.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Claim {
+pub enum SentenceClaim {
     /// Whenever this state is entered, this holds.
     Enter(StateName, Condition),
     /// Whenever this state is left, this holds.
@@ -62,7 +62,7 @@ pub enum Condition {
 
 /// Something that happens in a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Moment<'a> {
+pub enum RunMoment<'a> {
     /// This state is entered.
     Enter(&'a StateName),
     /// This state is left, its verdict known.
@@ -88,14 +88,14 @@ pub struct RunFacts {
     pub cost: f64,
 }
 
-impl Claim {
+impl SentenceClaim {
     /// Tells whether this moment breaks it.
-    pub fn is_broken(&self, moment: Moment<'_>, known: &RunFacts) -> bool {
-        let entered = |state: &StateName| moment == Moment::Enter(state);
+    pub fn is_broken(&self, moment: RunMoment<'_>, known: &RunFacts) -> bool {
+        let entered = |state: &StateName| moment == RunMoment::Enter(state);
         let count = |state: &StateName| known.visits.get(state).copied().unwrap_or(0);
         match self {
             Self::Enter(state, condition) => entered(state) && !condition.holds(known),
-            Self::Leave(state, condition) => moment == Moment::Leave(state) && !condition.holds(known),
+            Self::Leave(state, condition) => moment == RunMoment::Leave(state) && !condition.holds(known),
             Self::Never(state) => entered(state),
             Self::Before(first, then) => entered(then) && count(first) == 0,
             Self::Visits(state, most) => entered(state) && count(state) > *most,
@@ -221,31 +221,35 @@ impl SentenceReader {
         word.trim_start_matches('$').parse().map_err(|_| SentenceError::Number(word))
     }
 
-    fn claim(&mut self) -> Result<Claim, SentenceError> {
+    fn claim(&mut self) -> Result<SentenceClaim, SentenceError> {
         let first = self.word()?;
         let next = self.words.peek().cloned();
         Ok(match (first.as_str(), next.as_deref()) {
             // A state may be called like a word of the language.
             (_, Some("before")) => {
                 self.expect("before")?;
-                Claim::Before(state(&first)?, self.state()?)
+                SentenceClaim::Before(state(&first)?, self.state()?)
             }
-            ("enter", _) => self.implied().map(|(state, condition)| Claim::Enter(state, condition))?,
-            ("leave", _) => self.implied().map(|(state, condition)| Claim::Leave(state, condition))?,
-            ("never", _) => Claim::Never(self.state()?),
+            ("enter", _) => {
+                self.implied().map(|(state, condition)| SentenceClaim::Enter(state, condition))?
+            }
+            ("leave", _) => {
+                self.implied().map(|(state, condition)| SentenceClaim::Leave(state, condition))?
+            }
+            ("never", _) => SentenceClaim::Never(self.state()?),
             ("visits", _) => {
                 let state = self.state()?;
-                Claim::Visits(state, self.number()?)
+                SentenceClaim::Visits(state, self.number()?)
             }
             ("agent", _) => {
                 self.expect("calls")?;
-                Claim::AgentCalls(self.number()?)
+                SentenceClaim::AgentCalls(self.number()?)
             }
             ("model", _) => {
                 self.expect("calls")?;
-                Claim::ModelCalls(self.number()?)
+                SentenceClaim::ModelCalls(self.number()?)
             }
-            ("cost", _) => Claim::Cost(self.number()?),
+            ("cost", _) => SentenceClaim::Cost(self.number()?),
             (_, _) => return Err(SentenceError::Other { found: first, expected: "enter" }),
         })
     }
@@ -305,7 +309,7 @@ fn state(word: &str) -> Result<StateName, SentenceError> {
     StateName::parse(name).map_err(|_| SentenceError::Name(name.to_owned()))
 }
 
-fn read(text: &str) -> Result<Claim, SentenceError> {
+fn read(text: &str) -> Result<SentenceClaim, SentenceError> {
     let mut reader = SentenceReader { words: words(text).into_iter().peekable(), depth: 0 };
     let claim = reader.claim()?;
     match reader.words.next() {
@@ -351,10 +355,10 @@ mod tests {
         let verified = || Box::new(Condition::Verified);
         let said = |state: &str, word: &str| Box::new(Condition::VerdictOf(name(state), Verdict::new(word)));
         for (text, claim) in [
-            ("enter deploy implies verified", Claim::Enter(name("deploy"), Condition::Verified)),
+            ("enter deploy implies verified", SentenceClaim::Enter(name("deploy"), Condition::Verified)),
             (
                 "leave a implies not (verified or verdict of b is success) and verified",
-                Claim::Leave(
+                SentenceClaim::Leave(
                     name("a"),
                     Condition::And(
                         Box::new(Condition::Not(Box::new(Condition::Or(verified(), said("b", "yes"))))),
@@ -362,12 +366,12 @@ mod tests {
                     ),
                 ),
             ),
-            ("never `my state`", Claim::Never(name("my state"))),
-            ("a before enter", Claim::Before(name("a"), name("enter"))),
-            ("visits a<=3", Claim::Visits(name("a"), 3)),
-            ("agent calls <= 3", Claim::AgentCalls(3)),
-            ("model calls <= 0", Claim::ModelCalls(0)),
-            ("cost <= $0.5", Claim::Cost(0.5)),
+            ("never `my state`", SentenceClaim::Never(name("my state"))),
+            ("a before enter", SentenceClaim::Before(name("a"), name("enter"))),
+            ("visits a<=3", SentenceClaim::Visits(name("a"), 3)),
+            ("agent calls <= 3", SentenceClaim::AgentCalls(3)),
+            ("model calls <= 0", SentenceClaim::ModelCalls(0)),
+            ("cost <= $0.5", SentenceClaim::Cost(0.5)),
         ] {
             assert_eq!(read(text), Ok(claim), "{text}");
         }

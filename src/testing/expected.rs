@@ -6,7 +6,7 @@ use indexmap::IndexMap;
 use serde_json::Value;
 
 use super::asked::AskedKind;
-use super::snapshot_file::{Snapshot, SnapshotKey};
+use super::snapshot_file::{KeptText, SnapshotKey};
 use super::written::{CaseExpectation, Delivery, TextParts, TextRules};
 use crate::base::path::DocPath;
 use crate::base::text::one_line;
@@ -70,7 +70,7 @@ pub trait Snapshots {
     fn kept(&self, key: &SnapshotKey) -> Option<String>;
 
     /// Takes a text that is to be kept from now on.
-    fn keep(&mut self, snapshot: Snapshot);
+    fn keep(&mut self, snapshot: KeptText);
 
     /// Tells whether texts that differ are kept in place of the old ones.
     fn is_updated(&self) -> bool;
@@ -272,7 +272,7 @@ impl Comparison<'_> {
 
     fn snapshot(&mut self, keys: &[&str], what: &str, text: &str, index: usize) {
         let key = SnapshotKey::new(self.case, keys, index);
-        let snapshot = Snapshot { key: key.clone(), text: text.to_owned() };
+        let snapshot = KeptText { key: key.clone(), text: text.to_owned() };
         match self.snapshots.kept(&key) {
             Some(kept) if kept.trim_end() == text.trim_end() => {}
             Some(_) | None if self.snapshots.is_updated() => self.snapshots.keep(snapshot),

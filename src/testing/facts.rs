@@ -2,7 +2,7 @@
 
 use indexmap::IndexMap;
 
-use super::always::{Always, Claim, Moment, RunFacts};
+use super::always::{Always, RunFacts, RunMoment, SentenceClaim};
 use crate::base::name::StateName;
 use crate::engine::event::{Event, Stamped};
 use crate::engine::past::Past;
@@ -97,7 +97,7 @@ impl ClaimWatch<'_> {
         };
         let Some(usage) = usage else { return };
         self.known.cost += usage.cost_usd.unwrap_or_default();
-        self.ask(Moment::Asked, "");
+        self.ask(RunMoment::Asked, "");
     }
 
     fn follow(&mut self, event: &Event, machine: &Machine) {
@@ -120,7 +120,7 @@ impl ClaimWatch<'_> {
                 self.known.verdicts.insert(from.clone(), said);
             }
             self.open = None;
-            self.ask(Moment::Leave(from), from.as_str());
+            self.ask(RunMoment::Leave(from), from.as_str());
             if let Some(Target::End(_)) = machine.find(to) {
                 self.enter(to, false);
             }
@@ -130,18 +130,18 @@ impl ClaimWatch<'_> {
     fn enter(&mut self, state: &StateName, is_same: bool) {
         let visits = self.known.visits.entry(state.clone()).or_default();
         *visits += u32::from(!is_same);
-        self.ask(Moment::Enter(state), state.as_str());
+        self.ask(RunMoment::Enter(state), state.as_str());
     }
 
     /// Tells whether everything is known that a sentence asks for.
-    fn is_known(&self, claim: &Claim) -> bool {
+    fn is_known(&self, claim: &SentenceClaim) -> bool {
         let is_told = |state: &&StateName| self.known.verdicts.contains_key(*state);
-        let is_past = matches!(claim, Claim::Before(..));
+        let is_past = matches!(claim, SentenceClaim::Before(..));
         !self.is_placed || (!is_past && claim.judged().iter().all(is_told))
     }
 
-    fn ask(&mut self, moment: Moment<'_>, state: &str) {
-        let breaks = |claim: &Claim| self.is_known(claim) && claim.is_broken(moment, &self.known);
+    fn ask(&mut self, moment: RunMoment<'_>, state: &str) {
+        let breaks = |claim: &SentenceClaim| self.is_known(claim) && claim.is_broken(moment, &self.known);
         let broken: Vec<&Always> = self.always.iter().filter(|one| breaks(&one.claim)).collect();
         for one in broken {
             let broken = || BrokenClaim { text: one.text.clone(), state: state.to_owned(), step: self.step };

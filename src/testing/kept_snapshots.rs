@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::expected::Snapshots;
-use super::snapshot_file::{Snapshot, SnapshotKey, read, write};
+use super::snapshot_file::{KeptText, SnapshotKey, read, write};
 use crate::context::error::Error;
 use crate::files::read::{self as files, MIB};
 use crate::files::replace::replace;
@@ -12,7 +12,7 @@ use crate::files::replace::replace;
 /// The texts that are kept beside a test file.
 pub(crate) struct KeptSnapshots {
     kept: BTreeMap<SnapshotKey, String>,
-    new: Vec<Snapshot>,
+    new: Vec<KeptText>,
     updates: bool,
     is_ci: bool,
 }
@@ -49,7 +49,7 @@ impl Snapshots for KeptSnapshots {
         self.kept.get(key).cloned()
     }
 
-    fn keep(&mut self, snapshot: Snapshot) {
+    fn keep(&mut self, snapshot: KeptText) {
         self.new.push(snapshot);
     }
 

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use super::always::{Always, Claim, Moment, RunFacts};
+use super::always::{Always, RunFacts, RunMoment, SentenceClaim};
 use crate::base::name::StateName;
 use crate::evaluate::verdict::Verdict;
 use crate::machine::explore::{BOUND, Passage, PassageDetour, Situation, passages, restarts};
@@ -35,7 +35,10 @@ pub fn prove(always: &Always, machine: &Machine) -> Proof {
     if let Some(proof) = at_once(&always.claim, machine) {
         return proof;
     }
-    let counts = matches!(always.claim, Claim::Visits(..) | Claim::AgentCalls(_) | Claim::ModelCalls(_));
+    let counts = matches!(
+        always.claim,
+        SentenceClaim::Visits(..) | SentenceClaim::AgentCalls(_) | SentenceClaim::ModelCalls(_)
+    );
     walked(&always.claim, machine, counts)
 }
 
@@ -44,20 +47,20 @@ pub fn prove_in_passes(always: &Always, machine: &Machine) -> Proof {
     at_once(&always.claim, machine).unwrap_or_else(|| walked(&always.claim, machine, true))
 }
 
-fn walked(claim: &Claim, machine: &Machine, counts: bool) -> Proof {
+fn walked(claim: &SentenceClaim, machine: &Machine, counts: bool) -> Proof {
     let all: Vec<Vec<Move>> = machine.steps().map(|(id, _)| moves(machine, id)).collect();
     ProofWalk { machine, claim, all, counts }.run()
 }
 
 /// Answers what follows from the settings of a loop alone, or cannot be known.
-fn at_once(claim: &Claim, machine: &Machine) -> Option<Proof> {
+fn at_once(claim: &SentenceClaim, machine: &Machine) -> Option<Proof> {
     let budget = machine.budget;
     match claim {
-        Claim::Cost(_) => {
+        SentenceClaim::Cost(_) => {
             let why = "what a call costs is known when it was made; it is looked at in every case";
             Some(Proof::Unknown(why.to_owned()))
         }
-        Claim::AgentCalls(most) | Claim::ModelCalls(most) => {
+        SentenceClaim::AgentCalls(most) | SentenceClaim::ModelCalls(most) => {
             if budget.calls.is_some_and(|calls| calls <= *most) {
                 return Some(Proof::Proven);
             }
@@ -66,7 +69,11 @@ fn at_once(claim: &Claim, machine: &Machine) -> Option<Proof> {
                 Proof::Unknown(format!("`{}` runs another loop, which may ask as well", step.name))
             })
         }
-        Claim::Enter(..) | Claim::Leave(..) | Claim::Never(_) | Claim::Before(..) | Claim::Visits(..) => None,
+        SentenceClaim::Enter(..)
+        | SentenceClaim::Leave(..)
+        | SentenceClaim::Never(_)
+        | SentenceClaim::Before(..)
+        | SentenceClaim::Visits(..) => None,
     }
 }
 
@@ -96,7 +103,7 @@ struct ProofPass {
 
 struct ProofWalk<'w> {
     machine: &'w Machine,
-    claim: &'w Claim,
+    claim: &'w SentenceClaim,
     all: Vec<Vec<Move>>,
     counts: bool,
 }
@@ -152,11 +159,11 @@ impl ProofWalk<'_> {
         }
     }
 
-    fn entered(&self, node: &WalkNode) -> Moment<'_> {
-        Moment::Enter(self.machine.name_of(node.situation.at))
+    fn entered(&self, node: &WalkNode) -> RunMoment<'_> {
+        RunMoment::Enter(self.machine.name_of(node.situation.at))
     }
 
-    fn is_broken(&self, moment: Moment<'_>, node: &WalkNode) -> bool {
+    fn is_broken(&self, moment: RunMoment<'_>, node: &WalkNode) -> bool {
         let known = RunFacts {
             verified: node.situation.verified,
             verdicts: node.verdicts.clone(),
@@ -192,24 +199,30 @@ impl ProofWalk<'_> {
     /// Returns the number that the sentence counts to.
     fn most(&self) -> u32 {
         match self.claim {
-            Claim::Visits(_, most) | Claim::AgentCalls(most) | Claim::ModelCalls(most) => *most,
-            Claim::Enter(..) | Claim::Leave(..) | Claim::Never(_) | Claim::Before(..) | Claim::Cost(_) => 0,
+            SentenceClaim::Visits(_, most)
+            | SentenceClaim::AgentCalls(most)
+            | SentenceClaim::ModelCalls(most) => *most,
+            SentenceClaim::Enter(..)
+            | SentenceClaim::Leave(..)
+            | SentenceClaim::Never(_)
+            | SentenceClaim::Before(..)
+            | SentenceClaim::Cost(_) => 0,
         }
     }
 
     /// Returns how many visits of a state have to be told apart.
     fn remembered(&self, name: &StateName) -> Option<u32> {
         match self.claim {
-            Claim::Before(first, _) if first == name => Some(1),
-            Claim::Visits(state, most) if state == name => Some(most.saturating_add(1)),
-            Claim::Before(..)
-            | Claim::Visits(..)
-            | Claim::Enter(..)
-            | Claim::Leave(..)
-            | Claim::Never(_)
-            | Claim::AgentCalls(_)
-            | Claim::ModelCalls(_)
-            | Claim::Cost(_) => None,
+            SentenceClaim::Before(first, _) if first == name => Some(1),
+            SentenceClaim::Visits(state, most) if state == name => Some(most.saturating_add(1)),
+            SentenceClaim::Before(..)
+            | SentenceClaim::Visits(..)
+            | SentenceClaim::Enter(..)
+            | SentenceClaim::Leave(..)
+            | SentenceClaim::Never(_)
+            | SentenceClaim::AgentCalls(_)
+            | SentenceClaim::ModelCalls(_)
+            | SentenceClaim::Cost(_) => None,
         }
     }
 
@@ -242,7 +255,7 @@ impl ProofWalk<'_> {
                         left.verdicts.insert(step.name.clone(), departure.verdict.clone());
                     }
                     left.situation.verified = passage.to.verified;
-                    if self.is_broken(Moment::Leave(&step.name), &left) {
+                    if self.is_broken(RunMoment::Leave(&step.name), &left) {
                         return Err(departure);
                     }
                     go(&left, passage.to, Some(departure));

@@ -18,7 +18,7 @@ impl SnapshotKey {
 
 /// A text that is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Snapshot {
+pub struct KeptText {
     /// Which.
     pub key: SnapshotKey,
     /// The text.

@@ -19,7 +19,7 @@ use crate::definition::vendored::Copies;
 use crate::fanout::each::{Each, words as split};
 use crate::fanout::item_plan::{Plan, WeightFrom};
 use crate::fanout::lock::concurrency;
-use crate::fanout::matrix::{FORMATS, Fleet, MatrixFormat, Place};
+use crate::fanout::matrix::{FORMATS, Fleet, JobSite, MatrixFormat};
 use crate::fanout::partition::Partition;
 use crate::fanout::planning::PlanOptions;
 
@@ -186,7 +186,11 @@ pub(in crate::cli) fn plan(args: &PlanArgs, session: &Session<'_>, output: &Outp
 }
 
 /// Returns what the jobs find where they run. What the format has no place for is refused.
-fn place(args: &PlanArgs, format: Option<&dyn MatrixFormat>, session: &Session<'_>) -> Result<Place, Error> {
+fn place(
+    args: &PlanArgs,
+    format: Option<&dyn MatrixFormat>,
+    session: &Session<'_>,
+) -> Result<JobSite, Error> {
     let PlaceFlags { image, repo_claim, claim, run_args } = &args.place;
     let has = |takes: fn(&dyn MatrixFormat) -> bool| format.is_some_and(takes);
     for (is_given, is_taken, what, with) in [
@@ -207,7 +211,7 @@ fn place(args: &PlanArgs, format: Option<&dyn MatrixFormat>, session: &Session<'
     }
     let env = session.env.lookup();
     let known = |name: &str| env(name).filter(|value| !value.is_empty());
-    Ok(Place {
+    Ok(JobSite {
         image: image.clone(),
         repo_claim: repo_claim.clone(),
         claim: claim.clone(),

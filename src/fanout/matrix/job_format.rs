@@ -49,7 +49,7 @@ pub struct Fleet<'p> {
     /// The jobs, all those of the plan or some.
     pub jobs: Vec<MatrixJob>,
     /// What the jobs find where they run.
-    pub place: Place,
+    pub place: JobSite,
 }
 
 /// One job.
@@ -63,7 +63,7 @@ pub struct MatrixJob {
 
 /// What jobs find where they run, for the formats that describe whole jobs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Place {
+pub struct JobSite {
     /// The image with this program.
     pub image: Option<String>,
     /// The volume claim with the checkout.
@@ -98,7 +98,7 @@ pub struct TooMuch {
 
 impl<'p> Fleet<'p> {
     /// Takes the legs of a plan for which `is_wanted` holds.
-    pub fn of(plan: &'p Plan, place: Place, is_wanted: impl Fn(&Leg) -> bool) -> Self {
+    pub fn of(plan: &'p Plan, place: JobSite, is_wanted: impl Fn(&Leg) -> bool) -> Self {
         let legs = plan.legs.iter().filter(|leg| is_wanted(leg));
         let jobs = legs.map(|leg| MatrixJob { leg: leg.key.clone(), title: plan.title(leg) });
         Self { plan, jobs: jobs.collect(), place }

@@ -1,6 +1,6 @@
 //! The legs of a plan in the form in which a CI system starts jobs: one format a file, one line here each.
 
-pub use job_format::{Fleet, MatrixFormat, Place};
+pub use job_format::{Fleet, JobSite, MatrixFormat};
 
 mod buildkite_jobs;
 mod github_matrix;

@@ -1,6 +1,6 @@
 //! Plans for the tests of the formats.
 
-use super::job_format::{Fleet, Place};
+use super::job_format::{Fleet, JobSite};
 use crate::base::name::{LoopName, VarName};
 use crate::base::object::ObjectId;
 use crate::base::sum::Sum;
@@ -63,11 +63,11 @@ pub(super) fn plan_of_legs(count: usize) -> Plan {
 
 /// Returns the jobs of all legs, in a place that has all there can be.
 pub(super) fn fleet(plan: &Plan) -> Fleet<'_> {
-    let place = Place {
+    let place = JobSite {
         repo_claim: Some("checkout".to_owned()),
         claim: Some("reports".to_owned()),
         plan: "plan.json".to_owned(),
-        ..Place::default()
+        ..JobSite::default()
     };
     Fleet::of(plan, place, |_| true)
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use sha2::{Digest as _, Sha256};
 
-use super::look::{Measurer, Place};
+use super::look::{Measurer, SurroundingRepository};
 use crate::base::text::hex;
 use crate::engine::changes::KnownIndex;
 use crate::files::read;
@@ -22,7 +22,10 @@ const NO_FILES: [&[u8]; 2] = [b"160000", b"040000"];
 
 impl Measurer<'_> {
     /// Keeps the index as it is.
-    pub(super) async fn keep_index(&mut self, place: &Place) -> Result<Option<KnownIndex>, LookError> {
+    pub(super) async fn keep_index(
+        &mut self,
+        place: &SurroundingRepository,
+    ) -> Result<Option<KnownIndex>, LookError> {
         if !place.index().exists() {
             return Ok(None);
         }
@@ -61,7 +64,11 @@ impl Measurer<'_> {
     }
 
     /// Returns lines of a status for the files of which the index cannot be believed.
-    pub(super) async fn doubted(&self, git: &mut GitCalls, place: &Place) -> Result<Vec<u8>, LookError> {
+    pub(super) async fn doubted(
+        &self,
+        git: &mut GitCalls,
+        place: &SurroundingRepository,
+    ) -> Result<Vec<u8>, LookError> {
         // Another repository has come in the place of the one that is known.
         let Some(known) = self.known_index.filter(|known| known.place == named(place)) else {
             return Ok(Vec::new());
@@ -133,7 +140,7 @@ fn entries(printed: &[u8]) -> BTreeMap<&[u8], IndexEntry<'_>> {
         .collect()
 }
 
-fn named(place: &Place) -> String {
+fn named(place: &SurroundingRepository) -> String {
     place.index().to_string_lossy().into_owned()
 }
 

@@ -49,7 +49,7 @@ pub(super) struct Measurer<'m> {
 
 /// The repository around a run.
 #[derive(Clone)]
-pub(super) struct Place {
+pub(super) struct SurroundingRepository {
     top: PathBuf,
     objects: PathBuf,
     index: PathBuf,
@@ -57,7 +57,7 @@ pub(super) struct Place {
     tree: ObjectId,
 }
 
-impl Place {
+impl SurroundingRepository {
     /// The top of the working tree.
     pub(super) fn top(&self) -> &Path {
         &self.top
@@ -82,7 +82,7 @@ impl Place {
 /// A working tree as it was found.
 pub(super) struct Look {
     pub(super) top: PathBuf,
-    pub(super) repository: Place,
+    pub(super) repository: SurroundingRepository,
     pub(super) ids: TreeIds,
     pub(super) entries: Vec<TreeEntry>,
     pub(super) unseen: Vec<String>,
@@ -128,7 +128,7 @@ struct Others {
 }
 
 impl Measurer<'_> {
-    pub(super) async fn place(&mut self) -> Result<Place, LookError> {
+    pub(super) async fn place(&mut self) -> Result<SurroundingRepository, LookError> {
         let ask = RepositoryPaths::call(&["HEAD^{commit}", "HEAD^{tree}"]);
         let said = match self.git.run(self.root, &ask).await {
             Ok(said) => said,
@@ -141,7 +141,7 @@ impl Measurer<'_> {
         let top = top
             .canonicalize()
             .map_err(|error| LookError::unfit(format!("cannot find {}: {error}", top.display())))?;
-        Ok(Place { top, objects, index, commit, tree })
+        Ok(SurroundingRepository { top, objects, index, commit, tree })
     }
 
     /// Says that there is no commit yet, where that is why git names none.
@@ -365,7 +365,7 @@ impl Measurer<'_> {
     }
 
     /// Makes an index of our own, as the repository's is now.
-    pub(super) fn own(&mut self, place: &Place) -> Result<OwnIndex, LookError> {
+    pub(super) fn own(&mut self, place: &SurroundingRepository) -> Result<OwnIndex, LookError> {
         Ok(OwnIndex::copy(&place.index, &place.objects, &self.files.objects())?)
     }
 }

@@ -45,7 +45,7 @@ pub(crate) fn add(text: &str, accept: Copies, session: &Session<'_>) -> Result<S
                 .map_err(|error| Error::failed(&what, &error))?;
             // A repository that was renamed is what it is now.
             allowed(&name)?;
-            copy(&Source { prefix: REMOTE, server, name, origin: &origin }, &reference, accept, session)
+            copy(&CopiedFrom { prefix: REMOTE, server, name, origin: &origin }, &reference, accept, session)
         }
         RequestedLoop::OfGit { address, name, reference } => {
             allowed(&name)?;
@@ -58,7 +58,7 @@ pub(crate) fn add(text: &str, accept: Copies, session: &Session<'_>) -> Result<S
             let server = address.as_str().to_owned();
             let origin = RemoteRepository::open(address, session)
                 .map_err(|error| error.failed(&format!("cannot add `{name}`")))?;
-            copy(&Source { prefix: OF_GIT, server, name, origin: &origin }, &reference, accept, session)
+            copy(&CopiedFrom { prefix: OF_GIT, server, name, origin: &origin }, &reference, accept, session)
         }
         RequestedLoop::Unnamed { address, reference } => {
             address.name("loop.yaml").map_or(Ok(()), |name| allowed(&name))?;
@@ -93,7 +93,7 @@ fn unnamed(text: &str, address: &GitAddress, reference: Option<String>, session:
 }
 
 /// A loop that is copied, and where it is.
-struct Source<'o> {
+struct CopiedFrom<'o> {
     /// What its name begins with in the lock file.
     prefix: &'static str,
     /// Where it comes from, as the lock file has it.
@@ -103,12 +103,12 @@ struct Source<'o> {
 }
 
 fn copy(
-    source: &Source<'_>,
+    source: &CopiedFrom<'_>,
     reference: &str,
     accept: Copies,
     session: &Session<'_>,
 ) -> Result<String, Error> {
-    let Source { prefix, server, name, origin } = source;
+    let CopiedFrom { prefix, server, name, origin } = source;
     let loops = home(session);
     let what = format!("cannot add `{name}`");
     check_name(name)?;
