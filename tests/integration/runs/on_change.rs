@@ -389,7 +389,7 @@ fn a_locked_index_and_a_repository_that_cannot_be_written_keep_nobody_from_looki
 
 #[test]
 fn too_many_and_too_large_files_are_named_and_not_read() {
-    let action = "mkdir many; (cd many; seq 12000 | xargs touch); truncate -s 3G large";
+    let action = "mkdir many; (cd many; seq 12000 | xargs touch); truncate -s 300M large";
     let project = in_ci(&working(action, "on_change: report\n"));
     // None of their names is that of a judge.
     let result = run(&project, 0);
@@ -397,7 +397,7 @@ fn too_many_and_too_large_files_are_named_and_not_read() {
     assert!(unseen.contains("untracked files of the scope are not compared"), "{unseen}");
     let large =
         result["changes"]["files"].as_array().unwrap().iter().find(|file| file["path"] == "large").unwrap();
-    assert_eq!((&large["size"], &large["not_in_patch"]), (&(3u64 << 30).into(), &"it is too large".into()));
+    assert_eq!((&large["size"], &large["not_in_patch"]), (&(300u64 << 20).into(), &"it is too large".into()));
     assert_eq!(result["outputs"]["changed-files"], "10000");
 }
 
