@@ -169,7 +169,7 @@ fn a_run_inside_of_a_run_keeps_the_policy_whatever_its_environment_says() {
     let inner = CHECK
         .replace("name: main", "name: inner")
         .replace("{action: echo fine,", "{action: echo fine, sandbox: off,");
-    let program = env!("CARGO_BIN_EXE_ll-loop");
+    let program = crate::common::LL_LOOP.as_str();
     for how in [
         format!("env -u LL_LOOP_POLICY {program} run inner"),
         format!("LL_LOOP_POLICY= {program} run inner"),

@@ -128,8 +128,11 @@ fn looping(work: &str) -> Project {
     let text = format!(
         "name: main\ndescription: x\ninitial: decide\nmax_iterations: 9\nstates:\n  decide: {{evaluate: {{type: criteria}}, on_done: done, on_continue: work, on_stuck: failed, on_inactive: failed}}\n  work: {{action: '{work}', next: decide}}\n  done: {{terminal: true}}\n  failed: {{terminal: true, outcome: failure}}\n"
     );
-    let program =
-        std::path::Path::new(env!("CARGO_BIN_EXE_ll-loop")).parent().unwrap().to_string_lossy().into_owned();
+    let program = std::path::Path::new(crate::common::LL_LOOP.as_str())
+        .parent()
+        .unwrap()
+        .to_string_lossy()
+        .into_owned();
     Project::with_loop(&text).env("PATH", format!("{program}:/usr/local/bin:/usr/bin:/bin"))
 }
 
@@ -317,7 +320,7 @@ fn the_exit_codes_of_a_check_say_no_or_that_it_told_nothing() {
 
 /// The directory of the program, for actions that call it.
 fn program() -> String {
-    let program = std::path::Path::new(env!("CARGO_BIN_EXE_ll-loop")).parent().unwrap().to_string_lossy();
+    let program = std::path::Path::new(crate::common::LL_LOOP.as_str()).parent().unwrap().to_string_lossy();
     format!("{program}:/usr/local/bin:/usr/bin:/bin")
 }
 

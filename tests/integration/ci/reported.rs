@@ -267,7 +267,7 @@ fn a_run_within_a_run_reports_only_when_asked() {
     let github = Github::willing();
     let outer = format!(
         "name: outer\ninitial: a\nstates:\n  a: {{action: '{} run main', on_yes: done, on_no: failed}}\n  done: {{terminal: true}}\n  failed: {{terminal: true}}\n",
-        env!("CARGO_BIN_EXE_ll-loop")
+        crate::common::LL_LOOP.as_str()
     );
     let project = github.project(CHECK_FIX).file(".loops/outer.yaml", &outer);
     project.run(&["run", "outer", "--pass-token"]).code(0);

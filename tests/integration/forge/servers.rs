@@ -826,7 +826,7 @@ fn of_the_two_jobs_on_gitlab_the_second_goes_on_with_the_first() {
         let jobs = gitlab_jobs();
         let text = HANDS_OFF.replace("name: main", "name: tidy");
         let job = |project: Project| {
-            let program = Path::new(env!("CARGO_BIN_EXE_ll-loop")).parent().unwrap().display().to_string();
+            let program = Path::new(crate::common::LL_LOOP.as_str()).parent().unwrap().display().to_string();
             project
                 .env("PATH", format!("{program}:/usr/local/bin:/usr/bin:/bin"))
                 .env("CI", "true")

@@ -35,7 +35,7 @@ const WHO: &str = "who=it is me; $(really)";
 
 /// Runs a command as somebody does who pastes it into a shell.
 pub(crate) fn pasted(project: &Project, directory: &str, command: &str) -> Ran {
-    let program = Path::new(env!("CARGO_BIN_EXE_ll-loop")).parent().unwrap();
+    let program = Path::new(crate::common::LL_LOOP.as_str()).parent().unwrap();
     let output = Command::new("bash")
         .args(["-c", command])
         .current_dir(project.at(directory))

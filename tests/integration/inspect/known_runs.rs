@@ -212,7 +212,7 @@ fn stop_ends_one_run_and_nobody_else() {
     // The caller's own group, as a script without job control has it, is left alone.
     let script = format!(
         "\"{}\" stop {} && echo survived",
-        env!("CARGO_BIN_EXE_ll-loop"),
+        crate::common::LL_LOOP.as_str(),
         ours["instance"].as_str().unwrap()
     );
     let mut command = std::process::Command::new("bash");

@@ -171,7 +171,7 @@ fn paths_are_those_of_the_repository_wherever_the_loop_is() {
     let child = project
         .program(
             "sh",
-            &["-c", &format!("cd part && exec '{}' run main --lock git", env!("CARGO_BIN_EXE_ll-loop"))],
+            &["-c", &format!("cd part && exec '{}' run main --lock git", crate::common::LL_LOOP.as_str())],
         )
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -638,7 +638,7 @@ fn leases_of_strangers_are_named_and_end_some_day() {
 #[test]
 fn an_inner_run_does_not_wait_for_the_lock_of_the_run_around_it() {
     let remote = Remote::new();
-    let inner = env!("CARGO_BIN_EXE_ll-loop");
+    let inner = crate::common::LL_LOOP.as_str();
     let outer = format!(
         "name: main\nscope: ['.']\ninitial: a\nstates:\n  a: {{action: '{inner} run inner --lock git --queue; echo $? > code; {inner} run inner; echo $? >> code', next: done}}\n  done: {{terminal: true}}\n"
     );

@@ -230,7 +230,7 @@ fn nested(action: &str) -> Project {
     );
     let inner = "name: inner\ndescription: d\nscope: [src]\ninitial: a\nstates:\n  a: {action: '\"$LL\" run innermost', on_yes: done, on_no: failed, on_error: failed}\n  done: {terminal: true}\n  failed: {terminal: true}\n";
     Project::new()
-        .env("LL", env!("CARGO_BIN_EXE_ll-loop"))
+        .env("LL", crate::common::LL_LOOP.as_str())
         .file(".loops/outer.yaml", &outer)
         .file(".loops/inner.yaml", inner)
         .file(".loops/innermost.yaml", &quick("innermost", "[src/api]"))
@@ -275,7 +275,7 @@ fn two_runs_whose_inner_runs_would_wait_for_each_other_are_told() {
         )
     };
     let project = Project::new()
-        .env("LL", env!("CARGO_BIN_EXE_ll-loop"))
+        .env("LL", crate::common::LL_LOOP.as_str())
         .file(".loops/left.yaml", &outer("left", "src", "docs"))
         .file(".loops/right.yaml", &outer("right", "docs", "src"))
         .file(".loops/docs.yaml", &quick("docs", "[docs]"))

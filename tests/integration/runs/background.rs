@@ -75,7 +75,7 @@ fn nothing_that_happens_to_the_caller_reaches_the_run() {
     let project = project();
     let script = format!(
         "\"{}\" run long --background; trap '' HUP TERM; kill -HUP 0; kill -TERM 0",
-        env!("CARGO_BIN_EXE_ll-loop")
+        crate::common::LL_LOOP.as_str()
     );
     let mut command = std::process::Command::new("bash");
     let output = command

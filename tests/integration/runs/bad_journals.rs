@@ -148,7 +148,7 @@ fn a_line_of_50_mib_takes_at_most_200_mb() {
         for reader in ["report RUN", "why RUN", "stats", "diff RUN RUN", "replay RUN", "history"] {
             // The limit is on memory that is written to, of this process and its threads.
             let reader = reader.replace("RUN", &stage.instance);
-            let words = format!("ulimit -d 204800; exec {} {reader}", env!("CARGO_BIN_EXE_ll-loop"));
+            let words = format!("ulimit -d 204800; exec {} {reader}", crate::common::LL_LOOP.as_str());
             let ran = Ran::of(&stage.project.program("sh", &["-c", &words]).output().unwrap());
             let what = format!("{reader}: {filling} in {event}{field}");
             assert!(ran.code.is_some_and(|code| code < 100), "{what}: {:?} {}", ran.code, ran.stderr);

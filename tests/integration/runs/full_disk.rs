@@ -291,7 +291,7 @@ fn a_limit_on_the_size_of_files_leaves_one_outcome() {
     let text = "name: main\ninitial: a\nmax_iterations: 400\nstates:\n  a: {action: 'echo $LL_STEP >> n; test $LL_STEP -ge 200', on_yes: done, on_no: a}\n  done: {terminal: true}\n";
     for blocks in [8, 24, 40, 56] {
         let project = Project::with_loop(text);
-        let program = env!("CARGO_BIN_EXE_ll-loop");
+        let program = crate::common::LL_LOOP.as_str();
         let limited =
             format!("trap '' XFSZ; ulimit -f {blocks}; exec {program} run main -q --report-dir reports");
         let mut command = Command::new("bash");

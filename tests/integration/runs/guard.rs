@@ -82,7 +82,7 @@ fn a_program_that_was_replaced_is_guarded_all_the_same() {
     let github = Github::willing();
     let project = github.project(LOOP);
     let program = project.at("ll-loop");
-    fs::copy(env!("CARGO_BIN_EXE_ll-loop"), &program).unwrap();
+    fs::copy(crate::common::LL_LOOP.as_str(), &program).unwrap();
     let mut command = Command::new(&program);
     let usual = project.command(&["run", "main"]);
     let env = usual.get_envs().filter_map(|(name, value)| Some((name, value?)));

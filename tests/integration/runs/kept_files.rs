@@ -106,7 +106,7 @@ fn what_is_left_of_a_journal_is_reported_and_goes_on() {
 fn a_claim_outlives_the_cleaning_of_the_working_tree() {
     let inner = format!(
         "{} run other 2> refusal; echo $? > code; rm -rf .loops/.running",
-        env!("CARGO_BIN_EXE_ll-loop")
+        crate::common::LL_LOOP.as_str()
     );
     let project = repository(&format!("rm -rf .loops/.running; env -u LL_LOOP_PARENT {inner}"));
     project.write(".loops/other.yaml", "name: other\ninitial: a\nstates: {a: {action: 'echo ran > other', on_yes: b}, b: {terminal: true}}\n");

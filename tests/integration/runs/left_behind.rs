@@ -81,7 +81,7 @@ fn what_is_left_is_ended_where_the_leader_of_the_session_is_elsewhere() {
     }
     let script = "LL run main & RUN=$!; until test -e pid; do sleep 0.05; done; kill -9 $RUN; wait $RUN
         LL resume main; code=$?; test -e /proc/$(cat pid) && touch alive; exit $code";
-    let _ran = inside(&project, &script.replace("LL", env!("CARGO_BIN_EXE_ll-loop")))
+    let _ran = inside(&project, &script.replace("LL", crate::common::LL_LOOP.as_str()))
         .code(0)
         .says("was killed, and an action was still at work: ended");
     assert!(!project.exists("alive") && !project.exists("two"));

@@ -501,7 +501,7 @@ fn a_disk_that_is_full_stops_the_run_and_leaves_it_to_be_resumed() {
     // The limit is in blocks of 1 KiB, and writes beyond it fail; with a signal, where it is not ignored.
     for ignored in ["trap '' XFSZ; ", ""] {
         let project = Project::with_loop(text);
-        let program = env!("CARGO_BIN_EXE_ll-loop");
+        let program = crate::common::LL_LOOP.as_str();
         let limited = format!("{ignored}ulimit -f 64; exec {program} run main -q");
         let mut command = std::process::Command::new("bash");
         command.args(["-c", &limited]).current_dir(project.path()).env_clear().env("PATH", "/usr/bin:/bin");

@@ -177,7 +177,7 @@ fn a_run_that_changes_something_goes_on() {
     let counting = counting.replace("', on_yes", "', evaluate: {type: output_numeric, target: 99}, on_yes");
     let project = Project::new();
     fs_subproject(&project, &counting);
-    let ran = Command::new(env!("CARGO_BIN_EXE_ll-loop"))
+    let ran = Command::new(crate::common::LL_LOOP.as_str())
         .args(["run", "main"])
         .env_clear()
         .env("PATH", "/usr/local/bin:/usr/bin:/bin")

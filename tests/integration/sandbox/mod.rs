@@ -49,7 +49,7 @@ fn possible() -> Vec<As> {
         "/dev",
         "--proc",
         "/proc",
-        env!("CARGO_BIN_EXE_ll-loop"),
+        crate::common::LL_LOOP.as_str(),
         "version",
     ]);
     if is_root {

@@ -51,7 +51,7 @@ pub(super) fn try_all(who: As, mode: &str, owner: As) {
             "-c",
             "exec 9< /etc/hostname; exec \"$@\"",
             "bash",
-            env!("CARGO_BIN_EXE_ll-loop"),
+            crate::common::LL_LOOP.as_str(),
             "run",
             "main",
             "--no-ci",

@@ -20,7 +20,7 @@ fn the_loops_that_come_along_are_tested() {
             "--format",
             "json",
         ];
-        let mut command = Command::new(env!("CARGO_BIN_EXE_ll-loop"));
+        let mut command = Command::new(crate::common::LL_LOOP.as_str());
         let output = command.args(arguments).current_dir(env!("CARGO_MANIFEST_DIR")).output().unwrap();
         Ran::of(&output).code(0);
         let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
