@@ -193,25 +193,27 @@ impl FlowEntry {
     fn within(&self, indent: usize) -> String {
         let whole = self.on_one_line();
         let Some(value) = self.value.as_ref().filter(|value| value.is_open()) else { return whole };
-        if indent + whole.chars().count() < WIDTH {
+        if indent + console::measure_text_width(&whole) < WIDTH {
             return whole;
         }
         match &self.key {
             None => value.on_lines(indent),
-            Some(key) => behind_key(&key.on_one_line(), value, indent),
+            // A comma follows.
+            Some(key) => behind_key(&key.on_one_line(), value, indent, WIDTH - 1),
         }
     }
 }
 
-/// Writes a value behind its key: on the same line, on the next one, or on several.
-pub(super) fn behind_key(key: &str, value: &FlowValue, indent: usize) -> String {
+/// Writes a value behind its key: on the same line, on the next one, or on several, of which none is longer than this if that can
+/// be.
+pub(super) fn behind_key(key: &str, value: &FlowValue, indent: usize, longest: usize) -> String {
     let line = value.on_one_line();
-    let length = line.chars().count();
-    if indent + key.chars().count() + 2 + length <= WIDTH || !value.is_open() {
+    let length = console::measure_text_width(&line);
+    if indent + console::measure_text_width(key) + 2 + length <= longest || !value.is_open() {
         return format!("{key}: {line}");
     }
     let inner = indent + 2;
-    let below = if inner + length <= WIDTH { line } else { value.on_lines(inner) };
+    let below = if inner + length <= longest { line } else { value.on_lines(inner) };
     format!("{key}:\n{:inner$}{below}", "")
 }
 
@@ -240,8 +242,8 @@ mod tests {
     fn what_is_too_long_is_written_on_lines() {
         let (value, _) = read(&format!("{{a: {}, b: [c, d]}}", "x".repeat(95))).unwrap();
         let expected = format!("k:\n  {{\n    a: {},\n    b: [c, d],\n  }}", "x".repeat(95));
-        assert_eq!(behind_key("k", &value, 0), expected);
+        assert_eq!(behind_key("k", &value, 0, WIDTH), expected);
         let (value, _) = read(&format!("[{}]", "x".repeat(94))).unwrap();
-        assert_eq!(behind_key("key", &value, 0), format!("key:\n  [{}]", "x".repeat(94)));
+        assert_eq!(behind_key("key", &value, 0, WIDTH), format!("key:\n  [{}]", "x".repeat(94)));
     }
 }

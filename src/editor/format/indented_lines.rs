@@ -113,6 +113,13 @@ impl<'t> LineFormatter<'t> {
         }
     }
 
+    /// Drops blank lines between a key and what is below it.
+    fn drop_held_blanks(&mut self) {
+        let is_blank = |at: &&usize| self.lines[**at].trim().is_empty();
+        let blanks = self.held.iter().take_while(is_blank).count();
+        self.held.drain(..blanks);
+    }
+
     /// Writes a line of structure with everything that goes on below it, and returns the next line.
     fn structure(&mut self, at: usize) -> Option<usize> {
         let line = self.lines[at];
@@ -129,6 +136,10 @@ impl<'t> LineFormatter<'t> {
             let is_item = rest == "-" || rest.starts_with("- ");
             let level = self.level(column, is_item, is_first)?;
             if is_first {
+                let is_deeper = self.levels.len() > levels.len() && !levels.is_empty();
+                if is_deeper {
+                    self.drop_held_blanks();
+                }
                 self.release(&levels, Some(level));
                 indent = level.now;
             }
@@ -306,13 +317,14 @@ impl<'t> LineFormatter<'t> {
         let line = value.on_one_line();
         let dashes = head.len() - head.trim_start_matches("- ").len();
         let deep = indent + if head == "-" { STEP } else { dashes };
-        let written = if indent + head.chars().count() + 1 + line.chars().count() <= WIDTH {
-            format!("{head} {line}")
-        } else if let Some(key) = head.strip_suffix(':').filter(|_| has_key) {
-            brackets::behind_key(key, &value, deep)
-        } else {
-            format!("{head} {}", value.on_lines(deep))
-        };
+        let written =
+            if indent + console::measure_text_width(head) + 1 + console::measure_text_width(&line) <= WIDTH {
+                format!("{head} {line}")
+            } else if let Some(key) = head.strip_suffix(':').filter(|_| has_key) {
+                brackets::behind_key(key, &value, deep, WIDTH)
+            } else {
+                format!("{head} {}", value.on_lines(deep))
+            };
         self.push_line(indent, &format!("{}{comment}", written.trim_start()));
         Some(last + 1)
     }

@@ -82,6 +82,7 @@ mod tests {
         check("name:   x   # why\n\n\n\ninitial: a", "name: x # why\n\ninitial: a\n");
         check("\n\n# first\r\nname: x\r\n", "# first\nname: x\n");
         check("a:\n    b:\n        c: 1\n    # of d\n    d: 2\n", "a:\n  b:\n    c: 1\n  # of d\n  d: 2\n");
+        check("a:\n\n\n  # of b\n\n  b:\n\n    - c\n", "a:\n  # of b\n\n  b:\n    - c\n");
         check("a:\n- b\n-   c: 1\n    d: 2\ne: f\n", "a:\n  - b\n  - c: 1\n    d: 2\ne: f\n");
         check("a: {b: [c,d], e: 'f'} # g\n", "a: { b: [c, d], e: \"f\" } # g\n");
         assert_eq!(formatted("? a\n: b\n"), Err(Unformatted::Unusual));
@@ -118,6 +119,17 @@ mod tests {
         check("a: [\n  b,\n  c\n]\nd: 1\n", "a: [b, c]\nd: 1\n");
         let long = format!("a: [{}, {}]\n", "x".repeat(60), "y".repeat(60));
         check(&long, &format!("a:\n  [\n    {},\n    {},\n  ]\n", "x".repeat(60), "y".repeat(60)));
+        let comma = format!("a: {{ b: {{ c: {} }}, d: {} }}\n", "x".repeat(86), "y".repeat(20));
+        let lines = format!(
+            "a:\n  {{\n    b:\n      {{ c: {} }},\n    d: {},\n  }}\n",
+            "x".repeat(86),
+            "y".repeat(20)
+        );
+        check(&comma, &lines);
+        // Columns are counted as they are seen.
+        let wide = format!("a: [{}]\n", ["\"🐎🐎🐎🐎🐎🐎🐎🐎🐎🐎\""; 5].join(", "));
+        let lines = format!("a:\n  [\n{}  ]\n", "    \"🐎🐎🐎🐎🐎🐎🐎🐎🐎🐎\",\n".repeat(5));
+        check(&wide, &lines);
         check("a: [\n    b, # why\n    c\n    ]\n", "a: [\n    b, # why\n    c\n    ]\n");
     }
 
