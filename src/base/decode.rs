@@ -778,7 +778,7 @@ fn note_empty(entry: &Entry, path: &DocPath, out: &mut Diagnostics) {
         let path = path.key(&entry.key);
         let message = format!("{} has no value", subject(&path));
         let finding = Diagnostic::warning("empty-value", FindingPlace::Key(path), message);
-        out.push(finding.help("give it one, or remove the key"));
+        out.push(finding.help("give it one, or remove the key").repair(Repair::Remove));
     }
 }
 

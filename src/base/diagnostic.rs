@@ -50,8 +50,8 @@ pub enum Repair {
     Add {
         /// Its key.
         key: &'static str,
-        /// Its value.
-        value: &'static str,
+        /// Its value, as it is written.
+        value: String,
     },
 }
 

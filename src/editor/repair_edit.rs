@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn an_entry_is_added_in_the_way_of_its_neighbour() {
-        let terminal = Repair::Add { key: "terminal", value: "true" };
+        let terminal = Repair::Add { key: "terminal", value: "true".to_owned() };
         check("a:\n  x: 1\n", "x", &terminal, "a:\n  terminal: true\n  x: 1\n");
         check("a: {x: 1}\n", "x", &terminal, "a: {terminal: true, x: 1}\n");
         check("l:\r\n- x: 1\r\n", "x", &terminal, "l:\r\n- terminal: true\r\n  x: 1\r\n");

@@ -46,7 +46,7 @@ pub(super) fn learning<'s>(
         let place = FindingPlace::Key(path.key(key));
         let message = format!("`{key}` has no effect here");
         let finding = Diagnostic::note("no-effect", place, message).help(help);
-        let repair = Repair::Add { key: "type", value: "learning" };
+        let repair = Repair::Add { key: "type", value: "learning".to_owned() };
         problems.push(finding.repair((key == "learning").then_some(repair)));
     }
     let learning = state.learning.as_ref().filter(|_| is_learning)?;

@@ -444,7 +444,7 @@ impl<'d> Compiler<'d> {
             if given {
                 let message = format!("`{key}` has no effect, because `{name}` is not terminal");
                 let place = FindingPlace::Key(path.key(key));
-                let repair = Repair::Add { key: "terminal", value: "true" };
+                let repair = Repair::Add { key: "terminal", value: "true".to_owned() };
                 let finding = Diagnostic::warning("no-effect", place, message).help("add `terminal: true`");
                 self.problems.push(finding.repair(repair));
             }
@@ -1024,16 +1024,19 @@ impl<'d> Compiler<'d> {
         let path = path.key("flaky");
         let flaky = state.flaky.as_ref()?;
         let again = self.count(&flaky.again, &path.key("again"))?;
-        let without_effect = if state.next.is_some() {
-            Some(("`flaky` has no effect beside `next`", "name the verdicts with `on_yes` and `on_no`"))
-        } else if is_check {
-            None
-        } else {
+        let place = FindingPlace::Key(path);
+        if state.next.is_some() {
+            let finding = Diagnostic::warning("no-effect", place, "`flaky` has no effect beside `next`");
+            self.problems.push(finding.help("name the verdicts with `on_yes` and `on_no`"));
+            return None;
+        }
+        if !is_check {
+            let message = "`flaky` has no effect: the state is no check";
             let help = "say `check: true`, if its observation may be made again without harm";
-            Some(("`flaky` has no effect: the state is no check", help))
-        };
-        if let Some((message, help)) = without_effect {
-            self.problems.push(Diagnostic::warning("no-effect", FindingPlace::Key(path), message).help(help));
+            // Where the state says already that it is none, that is not ours to turn around.
+            let said = Repair::Add { key: "check", value: "true".to_owned() };
+            let finding = Diagnostic::warning("no-effect", place, message).help(help);
+            self.problems.push(finding.repair(state.check.is_none().then_some(said)));
             return None;
         }
         Some(FlakyRule { again, always: flaky.always })

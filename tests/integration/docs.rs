@@ -210,6 +210,70 @@ fn every_example_of_a_finding_has_it() {
     assert!(count > 45, "{count}");
 }
 
+/// How an example of a finding is repaired, as the page says it.
+#[derive(Debug, PartialEq, Eq)]
+enum ShownRepair {
+    Never,
+    /// By `validate --fix`.
+    Fix,
+    /// By `validate --fix --unsafe` alone.
+    Unsafe,
+}
+
+impl ShownRepair {
+    fn said(section: &str) -> Self {
+        match section.lines().find_map(|line| line.strip_prefix("Repair: ")) {
+            None => Self::Never,
+            Some(said) if said.starts_with("`--fix --unsafe`") => Self::Unsafe,
+            Some(_) => Self::Fix,
+        }
+    }
+
+    /// Tries what repairs the finding of an example.
+    fn tried(example: &str, code: &str) -> Self {
+        let wanted = format!("\"code\":\"{code}\"");
+        let found = |project: &Project| {
+            let ran = project.run(&["validate", "main", "--deep", "--format", "json"]);
+            ran.stdout.contains(&wanted)
+        };
+        let texts = [example.to_owned(), completed(example)];
+        let Some(text) = texts.iter().find(|text| found(&Project::with_loop(text))) else {
+            return Self::Never;
+        };
+        let end = format!("[{code}]");
+        let is_repaired_by = |arguments: &[&str]| {
+            let ran = Project::with_loop(text).run(&[&["validate", "main", "--deep"], arguments].concat());
+            ran.all().lines().any(|line| line.starts_with("repaired ") && line.ends_with(&end))
+        };
+        match (is_repaired_by(&["--fix"]), is_repaired_by(&["--fix", "--unsafe"])) {
+            (true, _) => Self::Fix,
+            (false, true) => Self::Unsafe,
+            (false, false) => Self::Never,
+        }
+    }
+}
+
+/// A finding that has a repair is marked, and only such a one.
+#[test]
+fn the_page_of_findings_says_which_have_a_repair() {
+    let text = fs::read_to_string(root().join("docs/diagnostics.md")).unwrap();
+    let mut wrong = Vec::new();
+    let mut repaired = 0;
+    for section in text.split("\n## `").skip(1) {
+        let code = section.split('`').next().unwrap();
+        let blocks = blocks(section);
+        let example = blocks.iter().find(|(mark, _)| *mark == "yaml").map(|(_, example)| example);
+        let Some(example) = example.filter(|_| !NOT_SHOWN.contains(&code)) else { continue };
+        let (said, tried) = (ShownRepair::said(section), ShownRepair::tried(example, code));
+        repaired += usize::from(tried != ShownRepair::Never);
+        if said != tried {
+            wrong.push(format!("{code}: {said:?} is said, {tried:?} came of it"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(repaired > 10, "{repaired}");
+}
+
 /// Adds to a part of a loop file what a whole one needs.
 fn completed(part: &str) -> String {
     let has = |key: &str| part.lines().any(|line| line.starts_with(&format!("{key}:")));

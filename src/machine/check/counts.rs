@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::checked_machine::{CheckedLoop, state};
-use crate::base::diagnostic::{Diagnostic, Diagnostics, FindingPlace};
+use crate::base::diagnostic::{Diagnostic, Diagnostics, FindingPlace, Repair};
 use crate::base::text::one_line;
 use crate::machine::Action;
 use crate::shell::command::{SimpleCommand, commands};
@@ -14,11 +14,14 @@ pub(super) fn doubled(subject: &CheckedLoop<'_>, findings: &mut Diagnostics) {
         let Some(Action::Shell(shell)) = &step.action else { continue };
         let text = &shell.text;
         let Some(range) = doubled_in(text.source()) else { continue };
-        let shown = one_line(text.source().get(range.clone()).unwrap_or(""), 60);
+        let doubled = text.source().get(range.clone()).unwrap_or("");
+        let shown = one_line(doubled, 60);
         let message = format!("`{shown}` prints 0 twice where nothing matches: `grep -c` prints it, too");
         let help = "write `|| true`; lines that are all the same number are read as that number";
+        let meant = doubled.rfind("||").map(|or| format!("{}|| true", &doubled[..or]));
+        let repair = meant.map(|new| Repair::Replace { old: doubled.to_owned(), new });
         let place = FindingPlace::Within(state(&step.name).key("action"), range);
-        findings.push(Diagnostic::note("doubled-count", place, message).help(help));
+        findings.push(Diagnostic::note("doubled-count", place, message).help(help).repair(repair));
     }
 }
 

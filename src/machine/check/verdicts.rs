@@ -1,7 +1,8 @@
 //! Verdicts that never come, and verdicts that nobody expects.
 
 use super::checked_machine::{CheckedLoop, state};
-use crate::base::diagnostic::{Diagnostic, Diagnostics, FindingPlace};
+use crate::base::diagnostic::{Diagnostic, Diagnostics, FindingPlace, Repair};
+use crate::base::node::{Scalar, ScalarValue};
 use crate::base::text::listed;
 use crate::evaluate::verdict::Verdict;
 use crate::evaluate::{Evaluate, Verdicts};
@@ -37,7 +38,8 @@ pub(super) fn impossible(subject: &CheckedLoop<'_>, findings: &mut Diagnostics) 
                 None => format!("it can give {list}"),
             };
             let place = FindingPlace::Key(subject.route(step, verdict));
-            findings.push(Diagnostic::warning("impossible-verdict", place, message).help(help));
+            let finding = Diagnostic::warning("impossible-verdict", place, message).help(help);
+            findings.push(finding.repair(Repair::Remove));
         }
     }
 }
@@ -53,8 +55,13 @@ pub(super) fn no_as_error(subject: &CheckedLoop<'_>, findings: &mut Diagnostics)
         let Some(way) = taken else { continue };
         let message = format!("`{}` takes its way of errors when the verdict is `no`", step.name);
         let help = "that is how it is meant where `on_no` is absent; write `on_no` to say so";
-        let place = FindingPlace::Key(subject.way(step, &way.key));
-        findings.push(Diagnostic::note("no-as-error", place, message).help(help));
+        let at = subject.way(step, &way.key);
+        let is_of_state = at.segments().len() > 2;
+        let target = Scalar::plain(subject.machine.name_of(way.to).to_string());
+        let is_plain = target.value == ScalarValue::String;
+        let said = Repair::Add { key: "on_no", value: target.text };
+        let finding = Diagnostic::note("no-as-error", FindingPlace::Key(at), message).help(help);
+        findings.push(finding.repair((is_of_state && is_plain).then_some(said)));
     }
 }
 

@@ -1,9 +1,10 @@
 //! Repairs: in the editor and by `validate --fix`. The finding is gone, and nothing else has changed.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::client::{Client, uri};
 use crate::common::Project;
@@ -145,4 +146,104 @@ fn the_editor_offers_the_same_as_actions() {
         json!({"textDocument": document, "range": all, "context": {"diagnostics": [], "only": ["refactor"]}});
     assert_eq!(client.ask("textDocument/codeAction", &params), json!([]));
     client.leave();
+}
+
+/// Returns the examples of the page of findings, and good loops with a slip in them: whatever can be found is found in one of them.
+fn broken() -> Vec<(String, String)> {
+    let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/diagnostics.md")).unwrap();
+    let mut all = Vec::new();
+    for section in page.split("\n## `").skip(1) {
+        let code = section.split('`').next().unwrap();
+        let Some(example) = section.split("```yaml\n").nth(1).and_then(|rest| rest.split("```").next())
+        else {
+            continue;
+        };
+        let whole = format!("name: x # kept\ndescription: d\ninitial: work\n{example}");
+        all.push((format!("whole-{code}"), example.to_owned()));
+        all.push((format!("part-{code}"), whole));
+    }
+    for (name, text) in corpus() {
+        for (index, (right, wrong)) in
+            SLIPS.iter().enumerate().filter(|(_, (right, _))| text.contains(*right))
+        {
+            all.push((format!("{name}-{index}"), text.replacen(right, wrong, 1)));
+        }
+    }
+    all
+}
+
+/// Returns what `validate` finds in each file, and how often.
+fn found(project: &Project) -> BTreeMap<(String, String), usize> {
+    let mut all = BTreeMap::new();
+    for line in project.run(&["validate", "--format", "json"]).stdout.lines() {
+        let finding: Value = serde_json::from_str(line).unwrap();
+        let file = finding["file"].as_str().unwrap_or_default().to_owned();
+        *all.entry((file, format!("{} {}", finding["code"], finding["message"]))).or_default() += 1;
+    }
+    all
+}
+
+fn comments(text: &str) -> Vec<&str> {
+    text.lines().filter_map(|line| line.split_once(" #")).map(|(_, comment)| comment).collect()
+}
+
+/// Applies the first edit of an action.
+fn edited(text: &str, edit: &Value) -> String {
+    let byte = |place: &Value| {
+        let number = |key: &str| usize::try_from(place[key].as_u64().unwrap()).unwrap();
+        text.split_inclusive('\n').take(number("line")).map(str::len).sum::<usize>() + number("character")
+    };
+    let range = byte(&edit["range"]["start"])..byte(&edit["range"]["end"]);
+    let mut changed = text.to_owned();
+    changed.replace_range(range, edit["newText"].as_str().unwrap());
+    changed
+}
+
+#[test]
+fn every_action_of_every_finding_takes_it_away_and_leaves_the_rest() {
+    let project = Project::new();
+    let repaired = Project::new();
+    let texts = broken();
+    for (name, text) in &texts {
+        project.write(&format!(".loops/{name}.yaml"), text);
+    }
+    let bytes = json!({"general": {"positionEncodings": ["utf-8"]}});
+    let mut client = Client::open_in(&project, &bytes);
+    let mut tried = Vec::new();
+    for (name, text) in &texts {
+        let file = project.at(&format!(".loops/{name}.yaml"));
+        client.open(&file, text);
+        let all = json!({"start": {"line": 0, "character": 0}, "end": {"line": 9999, "character": 0}});
+        let params =
+            json!({"textDocument": {"uri": uri(&file)}, "range": all, "context": {"diagnostics": []}});
+        for (index, action) in
+            client.ask("textDocument/codeAction", &params).as_array().unwrap().iter().enumerate()
+        {
+            let changed = edited(text, &action["edit"]["changes"][uri(&file)][0]);
+            assert_eq!(comments(&changed), comments(text), "{name}: {action}");
+            let finding = &action["diagnostics"][0]["data"];
+            let what = format!("{} {}", finding["code"], finding["message"]);
+            let path = format!(".loops/{name}-{index}.yaml");
+            repaired.write(&path, &changed);
+            tried.push((path, format!(".loops/{name}.yaml"), what, changed));
+        }
+    }
+    client.leave();
+    let (before, after) = (found(&project), found(&repaired));
+    let mut codes = BTreeSet::new();
+    for (path, original, what, changed) in &tried {
+        let count = |all: &BTreeMap<_, usize>, file: &str| {
+            all.get(&(file.to_owned(), what.clone())).copied().unwrap_or_default()
+        };
+        // What is no loop is looked at only where it is open.
+        let is_listed = before.keys().any(|(file, _)| file == original);
+        assert!(!is_listed || count(&after, path) < count(&before, original), "{what}\n{changed}");
+        let broke = after.keys().any(|(file, found)| file == path && found.contains("yaml-"));
+        assert!(
+            !broke || before.keys().any(|(file, found)| file == original && found.contains("yaml-")),
+            "{changed}"
+        );
+        codes.insert(what.split(' ').next().unwrap_or_default().to_owned());
+    }
+    assert!(tried.len() > 150 && codes.len() > 12, "{} of {codes:?}", tried.len());
 }
