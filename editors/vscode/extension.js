@@ -15,6 +15,8 @@ function settings() {
     client: {
       // What is no loop is left alone by the server.
       documentSelector: [{ scheme: "file", language: "yaml" }],
+      // What runs a loop is a command of ours, and off in a workspace that is not trusted.
+      initializationOptions: { runs: vscode.workspace.isTrusted },
       synchronize: { fileEvents: vscode.workspace.createFileSystemWatcher("**/.loops/**") },
     },
   };
@@ -51,12 +53,16 @@ function inTerminal(command) {
   };
 }
 
+async function restart() {
+  await client?.stop();
+  await start();
+}
+
 async function activate(context) {
   context.subscriptions.push(
-    vscode.commands.registerCommand("ll-loop.restart", async () => {
-      await client?.stop();
-      await start();
-    }),
+    vscode.commands.registerCommand("ll-loop.restart", restart),
+    // The server is told at its start whether loops may be run from here.
+    vscode.workspace.onDidGrantWorkspaceTrust(restart),
     vscode.commands.registerCommand("ll-loop.run", inTerminal("run")),
     vscode.commands.registerCommand("ll-loop.test", inTerminal("test")),
   );

@@ -3,16 +3,19 @@
 use std::path::PathBuf;
 
 use ls_types::{
-    CodeActionKind, CodeActionOptions, CodeActionProviderCapability, CompletionOptions, DiagnosticOptions,
-    DiagnosticServerCapabilities, DidChangeWatchedFilesRegistrationOptions, FileSystemWatcher,
-    HoverProviderCapability, InitializeParams, InitializeResult, OneOf, Registration, RegistrationParams,
-    RenameOptions, SaveOptions, ServerCapabilities, ServerInfo, TextDocumentSyncCapability,
-    TextDocumentSyncKind, TextDocumentSyncOptions, TextDocumentSyncSaveOptions, WorkDoneProgressOptions,
+    CodeActionKind, CodeActionOptions, CodeActionProviderCapability, CodeLensOptions, CompletionOptions,
+    DiagnosticOptions, DiagnosticServerCapabilities, DidChangeWatchedFilesRegistrationOptions,
+    FileSystemWatcher, FoldingRangeProviderCapability, HoverProviderCapability, InitializeParams,
+    InitializeResult, OneOf, Registration, RegistrationParams, RenameOptions, ResourceOperationKind,
+    SaveOptions, SemanticTokensFullOptions, SemanticTokensOptions, SemanticTokensServerCapabilities,
+    ServerCapabilities, ServerInfo, TextDocumentSyncCapability, TextDocumentSyncKind,
+    TextDocumentSyncOptions, TextDocumentSyncSaveOptions, WorkDoneProgressOptions,
     WorkspaceFoldersServerCapabilities, WorkspaceServerCapabilities,
 };
 use serde_json::Value;
 
 use super::documents::file_of;
+use super::semantic_tokens;
 use super::text_document::ColumnUnit;
 
 /// What the client said that it can.
@@ -29,6 +32,10 @@ pub(super) struct ClientAbilities {
     pub(super) watches: bool,
     /// Whether another server says what the schema says.
     pub(super) mutes_schema: bool,
+    /// Whether it renames files when it is told to.
+    pub(super) renames_files: bool,
+    /// Whether it has the commands `ll-loop.run` and `ll-loop.test`.
+    pub(super) runs_loops: bool,
 }
 
 impl ClientAbilities {
@@ -40,15 +47,18 @@ impl ClientAbilities {
         let refreshes = workspace.and_then(|workspace| workspace.diagnostics.as_ref()?.refresh_support);
         let watches =
             workspace.and_then(|workspace| workspace.did_change_watched_files.as_ref()?.dynamic_registration);
+        let edits = workspace.and_then(|workspace| workspace.workspace_edit.as_ref());
+        let operations = edits.and_then(|edits| edits.resource_operations.as_deref()).unwrap_or_default();
+        let given = params.initialization_options.as_ref();
         Self {
             unit: ColumnUnit::chosen(general.unwrap_or_default()),
             pulls,
             refreshes: pulls && refreshes == Some(true),
             watches: watches == Some(true),
-            mutes_schema: params
-                .initialization_options
-                .as_ref()
-                .is_some_and(|given| given["mute"] == "schema"),
+            mutes_schema: given.is_some_and(|given| given["mute"] == "schema"),
+            renames_files: edits.is_some_and(|edits| edits.document_changes == Some(true))
+                && operations.contains(&ResourceOperationKind::Rename),
+            runs_loops: given.is_some_and(|given| given["runs"] == true),
         }
     }
 }
@@ -73,7 +83,7 @@ pub(super) fn answer(abilities: ClientAbilities) -> InitializeResult {
     let diagnostics = DiagnosticServerCapabilities::Options(DiagnosticOptions {
         identifier: Some(super::findings::SOURCE.to_owned()),
         inter_file_dependencies: true,
-        workspace_diagnostics: false,
+        workspace_diagnostics: true,
         ..DiagnosticOptions::default()
     });
     let folders = WorkspaceFoldersServerCapabilities {
@@ -101,6 +111,16 @@ pub(super) fn answer(abilities: ClientAbilities) -> InitializeResult {
                 trigger_characters: Some([":", " ", ".", "{"].map(str::to_owned).to_vec()),
                 ..CompletionOptions::default()
             }),
+            folding_range_provider: Some(FoldingRangeProviderCapability::Simple(true)),
+            inlay_hint_provider: Some(OneOf::Left(true)),
+            code_lens_provider: Some(CodeLensOptions { resolve_provider: Some(false) }),
+            semantic_tokens_provider: Some(SemanticTokensServerCapabilities::SemanticTokensOptions(
+                SemanticTokensOptions {
+                    legend: semantic_tokens::legend(),
+                    full: Some(SemanticTokensFullOptions::Bool(true)),
+                    ..SemanticTokensOptions::default()
+                },
+            )),
             diagnostic_provider: abilities.pulls.then_some(diagnostics),
             workspace: Some(WorkspaceServerCapabilities {
                 workspace_folders: Some(folders),

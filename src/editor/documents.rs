@@ -84,7 +84,7 @@ impl OpenDocuments {
 
 impl OpenDocument {
     /// Tells whether it holds a loop, a library or tests: an editor sends whatever is YAML.
-    fn is_ours(&self, path: &Path) -> bool {
+    pub(super) fn is_ours(&self, path: &Path) -> bool {
         self.is_said_ours
             || path.components().any(|part| part.as_os_str() == DIRECTORY)
             || is_test_file(path)

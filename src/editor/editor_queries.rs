@@ -1,28 +1,41 @@
 //! What a client asks about a place in a document, and what it gets.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 use ls_types::{
-    CodeAction, CodeActionKind, CodeActionOrCommand, CodeActionParams, CompletionParams, Diagnostic,
-    DocumentFormattingParams, DocumentSymbolParams, GotoDefinitionParams, HoverParams, Location, Position,
-    PrepareRenameResponse, Range as LspRange, ReferenceParams, RenameParams, TextDocumentPositionParams,
-    TextEdit, Uri, WorkspaceEdit,
+    CodeAction, CodeActionKind, CodeActionOrCommand, CodeActionParams, CodeLens, CodeLensParams, Command,
+    CompletionParams, Diagnostic, DocumentChangeOperation, DocumentChanges, DocumentFormattingParams,
+    DocumentSymbolParams, FoldingRangeParams, GotoDefinitionParams, Hover, HoverContents, HoverParams,
+    InlayHint, InlayHintLabel, InlayHintParams, Location, OneOf, OptionalVersionedTextDocumentIdentifier,
+    Position, PrepareRenameResponse, Range as LspRange, ReferenceParams, RenameFile, RenameParams,
+    ResourceOp, SemanticTokens, SemanticTokensParams, TextDocumentEdit, TextDocumentIdentifier,
+    TextDocumentPositionParams, TextEdit, Uri, WorkspaceEdit,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use super::brought_hints::BroughtHint;
 use super::documents::{OpenDocument, file_of};
 use super::key_meanings::KeyMeanings;
-use super::navigation::{ReadDocument, RenameError};
+use super::navigation::ReadDocument;
 use super::outline::NameKind;
+use super::project_names::{FileKeeper, PlacedName, ProjectNames};
+use super::rename::{MovedFile, RenameError, RenamePlan};
+use super::repair_edit::RepairEdit;
 use super::text_document::ColumnUnit;
 use super::workspace::EditorWorkspace;
-use super::{completion, format};
+use super::{
+    brought_hints, completion, folding, format, last_verdicts, named_files, navigation, rename,
+    semantic_tokens, state_bounds,
+};
+use crate::base::name::StateName;
 use crate::base::text::one_line;
 use crate::definition::builtin::is_builtin;
 use crate::definition::load;
+use crate::machine::compile;
 use crate::testing;
 use crate::testing::suite::is_test_file;
 
@@ -55,12 +68,12 @@ pub(super) fn answer(
         "textDocument/hover" => {
             let params: HoverParams = read(params)?;
             let place = DocumentPlace::of(&params.text_document_position_params, workspace);
-            json(&place.and_then(|place| place.read()?.hover(place.byte)))
+            json(&place.and_then(|place| place.hover()))
         }
         "textDocument/definition" => {
             let params: GotoDefinitionParams = read(params)?;
             let place = DocumentPlace::of(&params.text_document_position_params, workspace);
-            json(&place.map(|place| place.definitions(workspace)).unwrap_or_default())
+            json(&place.map(|place| place.definitions()).unwrap_or_default())
         }
         "textDocument/references" => {
             let params: ReferenceParams = read(params)?;
@@ -72,28 +85,45 @@ pub(super) fn answer(
             let params: TextDocumentPositionParams = read(params)?;
             let place = DocumentPlace::of(&params, workspace);
             json(&place.and_then(|place| {
-                let read = place.read()?;
-                let (range, name) = read.renamed(place.byte)?;
-                Some(PrepareRenameResponse::RangeWithPlaceholder { range, placeholder: name.to_owned() })
+                let (range, placeholder) = rename::renamed(&place.names()?, &place.path, place.byte)?;
+                let range = place.open.document.range(&range, workspace.unit);
+                Some(PrepareRenameResponse::RangeWithPlaceholder { range, placeholder })
             }))
         }
         "textDocument/rename" => {
             let params: RenameParams = read(params)?;
             let place =
                 DocumentPlace::of(&params.text_document_position, workspace).ok_or(RenameError::NoName)?;
-            let read = place.read().ok_or(RenameError::NoName)?;
-            let edits = read.rename(place.byte, &params.new_name)?;
-            let changes = [(place.open.uri.clone(), edits)].into();
-            json(&WorkspaceEdit { changes: Some(changes), ..WorkspaceEdit::default() })
+            json(&place.rename(&params.new_name)?)
         }
         "textDocument/documentSymbol" => {
             let params: DocumentSymbolParams = read(params)?;
-            let start = TextDocumentPositionParams {
-                text_document: params.text_document,
-                position: Position::default(),
-            };
-            let place = DocumentPlace::of(&start, workspace);
+            let place = DocumentPlace::at_start(params.text_document, workspace);
             json(&place.and_then(|place| Some(place.read()?.symbols())).unwrap_or_default())
+        }
+        "textDocument/foldingRange" => {
+            let params: FoldingRangeParams = read(params)?;
+            let open = file_of(&params.text_document.uri).and_then(|path| workspace.documents.get(&path));
+            json(&open.map(|open| folding::ranges(&open.document)).unwrap_or_default())
+        }
+        "textDocument/semanticTokens/full" => {
+            let params: SemanticTokensParams = read(params)?;
+            let place =
+                DocumentPlace::at_start(params.text_document, workspace).filter(DocumentPlace::is_ours);
+            let data = place.map(|place| semantic_tokens::tokens(&place.open.document, workspace.unit));
+            json(&SemanticTokens { result_id: None, data: data.unwrap_or_default() })
+        }
+        "textDocument/inlayHint" => {
+            let params: InlayHintParams = read(params)?;
+            let place =
+                DocumentPlace::at_start(params.text_document, workspace).filter(DocumentPlace::is_ours);
+            json(&place.map(|place| place.hints(&params.range)).unwrap_or_default())
+        }
+        "textDocument/codeLens" => {
+            let params: CodeLensParams = read(params)?;
+            let place =
+                DocumentPlace::at_start(params.text_document, workspace).filter(DocumentPlace::is_ours);
+            json(&place.map(|place| place.lenses()).unwrap_or_default())
         }
         "textDocument/formatting" => {
             let params: DocumentFormattingParams = read(params)?;
@@ -186,35 +216,192 @@ impl<'w> DocumentPlace<'w> {
         if is_test_file(&self.path) { KeyMeanings::of(&OF_TESTS) } else { KeyMeanings::of_loops() }
     }
 
-    fn located(&self, range: LspRange) -> Location {
-        Location { uri: self.open.uri.clone(), range }
+    fn at_start(text_document: TextDocumentIdentifier, workspace: &'w EditorWorkspace) -> Option<Self> {
+        Self::of(&TextDocumentPositionParams { text_document, position: Position::default() }, workspace)
+    }
+
+    /// Tells whether it is in a loop, a library or a test, and not in any other YAML.
+    fn is_ours(&self) -> bool {
+        self.open.is_ours(&self.path)
+    }
+
+    /// Reads the names of the whole project.
+    fn names(&self) -> Option<ProjectNames> {
+        let session = self.workspace.session(&self.workspace.project_of(&self.path))?;
+        let open = self.workspace.documents.ours().cloned().chain([self.path.clone()]);
+        Some(named_files::of_project(&session, open))
+    }
+
+    /// Reads the names of this file and of those around it.
+    fn names_around(&self) -> Option<ProjectNames> {
+        let session = self.workspace.session(&self.workspace.project_of(&self.path))?;
+        Some(named_files::around(&self.path, &session))
+    }
+
+    /// Returns the address of a file as the client has it.
+    fn uri(&self, path: &Path) -> Option<Uri> {
+        let open = self.workspace.documents.get(path).map(|open| open.uri.clone());
+        open.or_else(|| Uri::from_file_path(path))
+    }
+
+    /// Says what is under the cursor: also of a state that another file makes, and what the machine and the last runs say of it.
+    fn hover(&self) -> Option<Hover> {
+        let read = self.read()?;
+        let Some(name) = read.state_at(self.byte) else { return read.hover(self.byte) };
+        let mut hover = read.hover(self.byte).or_else(|| self.hover_elsewhere())?;
+        let further = self.further_on(name);
+        if further.is_empty() {
+            return Some(hover);
+        }
+        if let HoverContents::Markup(markup) = &mut hover.contents {
+            markup.value = format!("{}\n\n{}", markup.value, further.join("\n"));
+        }
+        Some(hover)
+    }
+
+    /// Says what a state does that a parent makes.
+    fn hover_elsewhere(&self) -> Option<Hover> {
+        let names = self.names()?;
+        let name = names.at(&self.path, self.byte)?;
+        let owner = names.owner(&self.path, &name.owner)?;
+        let (file, _) = names.state(&owner, &name.name)?;
+        let made =
+            ReadDocument::of(&names.files[&file].document, self.workspace.unit, KeyMeanings::of_loops())?;
+        let here = self.open.document.range(&name.range, self.workspace.unit);
+        Some(Hover { range: Some(here), ..made.hover_of_state(&name.name)? })
+    }
+
+    /// Returns lines on how often a run comes to a state, and what the last ones said there.
+    fn further_on(&self, name: &str) -> Vec<String> {
+        let further = || {
+            let session = self.workspace.session(&self.workspace.project_of(&self.path))?;
+            let located = load::unsaved(&self.path.display().to_string(), &self.path, &session.cwd).ok()?;
+            let located = located.beneath(session.unsaved.clone());
+            let state = StateName::parse(name).ok()?;
+            let loaded = load::load(&located).ok()?;
+            let bounds = compile::compile(&loaded.definition)
+                .0
+                .and_then(|machine| state_bounds::said(&machine, &state));
+            let mut lines: Vec<String> = bounds.into_iter().map(|said| format!("- {said}")).collect();
+            let known = located.name.map(|name| name.to_string()).unwrap_or_default();
+            for said in last_verdicts::of_state(&known, &state, &session) {
+                let verdicts = said.verdicts.iter().map(|(verdict, count)| match count {
+                    1 => navigation::code(verdict),
+                    count => format!("{} {count} times", navigation::code(verdict)),
+                });
+                let run = navigation::code(&said.run);
+                lines.push(format!("- {run} said {}", verdicts.collect::<Vec<_>>().join(", ")));
+            }
+            Some(lines)
+        };
+        further().unwrap_or_default()
+    }
+
+    fn located(&self, names: &ProjectNames, found: &PlacedName<'_>) -> Option<Location> {
+        let file = names.files.get(found.path).filter(|file| file.keeper != FileKeeper::Program)?;
+        let range = file.document.range(&found.range, self.workspace.unit);
+        Some(Location { uri: self.uri(found.path)?, range })
     }
 
     fn references(&self, with_definitions: bool) -> Vec<Location> {
-        let found = self.read().map(|read| read.references(self.byte, with_definitions));
-        found.unwrap_or_default().into_iter().map(|range| self.located(range)).collect()
+        let Some(names) = self.names() else { return Vec::new() };
+        let name = names.at(&self.path, self.byte);
+        let target = name.and_then(|name| names.target(&self.path, name));
+        let uses = target.map(|target| names.uses(&target)).unwrap_or_default().into_iter();
+        let wanted = uses.filter(|found| with_definitions || !found.is_definition);
+        wanted.filter_map(|found| self.located(&names, &found)).collect()
     }
 
-    /// Returns where a name is made: in this document, or in the file that it names.
-    fn definitions(&self, workspace: &EditorWorkspace) -> Vec<Location> {
-        let Some(read) = self.read() else { return Vec::new() };
-        let file = read.name_at(self.byte).and_then(|name| match name.kind {
-            NameKind::Loop => load::find_beside(&name.name, &workspace.project_of(&self.path), &self.path)
-                .ok()
-                .map(|located| located.path),
-            NameKind::Library => self.path.parent().map(|directory| library(directory, &name.name)),
-            NameKind::State | NameKind::Capture | NameKind::Variable | NameKind::Fragment => None,
-        });
-        let elsewhere = file.filter(|file| !is_builtin(&file.to_string_lossy()));
-        match elsewhere.and_then(Uri::from_file_path) {
-            Some(uri) => vec![Location { uri, range: LspRange::default() }],
-            None => read.definitions(self.byte).into_iter().map(|range| self.located(range)).collect(),
+    /// Returns where a name is made, or the file that it names.
+    fn definitions(&self) -> Vec<Location> {
+        let Some(names) = self.names() else { return Vec::new() };
+        let Some(target) = names.at(&self.path, self.byte).and_then(|name| names.target(&self.path, name))
+        else {
+            return Vec::new();
+        };
+        if matches!(target.kind, NameKind::Loop | NameKind::Library) {
+            let files = target.files.iter().filter(|file| !is_builtin(&file.to_string_lossy()));
+            let uris = files.filter_map(|file| self.uri(file));
+            return uris.map(|uri| Location { uri, range: LspRange::default() }).collect();
         }
+        let made = names.uses(&target).into_iter().filter(|found| found.is_definition);
+        made.filter_map(|found| self.located(&names, &found)).collect()
     }
-}
 
-/// Returns the file of a library that is imported, with the extension that it may be named without.
-fn library(directory: &Path, name: &str) -> PathBuf {
-    let file = directory.join(name);
-    if load::is_loop_file(&file) { file } else { directory.join(format!("{name}.yaml")) }
+    /// Returns the edit that gives what is under the cursor another name, in every file.
+    fn rename(&self, to: &str) -> Result<WorkspaceEdit, RenameError> {
+        let names = self.names().ok_or(RenameError::NoName)?;
+        let RenamePlan { edits, moved } = rename::rename(&names, &self.path, self.byte, to)?;
+        if !moved.is_empty() && !self.workspace.renames_files {
+            return Err(RenameError::NoFiles);
+        }
+        let mut changes = HashMap::new();
+        for (path, edits) in edits {
+            let (Some(uri), Some(file)) = (self.uri(&path), names.files.get(&path)) else { continue };
+            let text_edit = |edit: RepairEdit| TextEdit {
+                range: file.document.range(&edit.range, self.workspace.unit),
+                new_text: edit.text,
+            };
+            changes.insert(uri, edits.into_iter().map(text_edit).collect::<Vec<_>>());
+        }
+        if moved.is_empty() {
+            return Ok(WorkspaceEdit { changes: Some(changes), ..WorkspaceEdit::default() });
+        }
+        let edited = changes.into_iter().map(|(uri, edits)| {
+            let version = file_of(&uri).and_then(|path| Some(self.workspace.documents.get(&path)?.version));
+            DocumentChangeOperation::Edit(TextDocumentEdit {
+                text_document: OptionalVersionedTextDocumentIdentifier { uri, version },
+                edits: edits.into_iter().map(OneOf::Left).collect(),
+            })
+        });
+        let moves = moved.into_iter().filter_map(|MovedFile { from, to }| {
+            let (old_uri, new_uri) = (self.uri(&from)?, Uri::from_file_path(&to)?);
+            let rename = RenameFile { old_uri, new_uri, options: None, annotation_id: None };
+            Some(DocumentChangeOperation::Op(ResourceOp::Rename(rename)))
+        });
+        let operations = DocumentChanges::Operations(edited.chain(moves).collect());
+        Ok(WorkspaceEdit { document_changes: Some(operations), ..WorkspaceEdit::default() })
+    }
+
+    /// Returns what imports and parents bring, as remarks behind their names.
+    fn hints(&self, within: &LspRange) -> Vec<InlayHint> {
+        let Some(names) = self.names_around() else { return Vec::new() };
+        let hint = |hint: BroughtHint| InlayHint {
+            position: self.open.document.range(&(hint.at..hint.at), self.workspace.unit).start,
+            label: InlayHintLabel::String(hint.text),
+            kind: None,
+            text_edits: None,
+            tooltip: None,
+            padding_left: Some(true),
+            padding_right: None,
+            data: None,
+        };
+        let all = brought_hints::hints(&names, &self.path).into_iter().map(hint);
+        all.filter(|hint| within.start <= hint.position && hint.position <= within.end).collect()
+    }
+
+    /// Returns the remarks above a loop and its states: which tests there are, and what can be done. What runs something is a command
+    /// of the client, which asks whether the workspace is trusted.
+    fn lenses(&self) -> Vec<CodeLens> {
+        let Some(names) = self.names_around() else { return Vec::new() };
+        let mut all = Vec::new();
+        for found in brought_hints::tests_of(&names, &self.path) {
+            let range = self.open.document.range(&(found.at..found.at), self.workspace.unit);
+            let mut push = |title: String, command: &str| {
+                let command = Command { title, command: command.to_owned(), arguments: None };
+                all.push(CodeLens { range, command: Some(command), data: None });
+            };
+            let cases = match found.cases {
+                0 => "no test".to_owned(),
+                1 => "1 test".to_owned(),
+                cases => format!("{cases} tests"),
+            };
+            push(cases, "");
+            if found.is_loop && self.workspace.runs_loops {
+                push("run".to_owned(), "ll-loop.run");
+                push("test".to_owned(), "ll-loop.test");
+            }
+        }
+        all
+    }
 }

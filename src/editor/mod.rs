@@ -1,5 +1,6 @@
 //! Loops in an editor: the language server, which says what `validate` says, and what it shares with the command line.
 
+mod brought_hints;
 mod capabilities;
 pub(crate) mod checked_file;
 mod completion;
@@ -8,16 +9,24 @@ mod documents;
 mod editor_queries;
 mod findings;
 pub(crate) mod fix;
+mod folding;
 pub(crate) mod format;
 pub(crate) mod formatted_files;
 mod key_meanings;
+mod last_verdicts;
 mod loop_names;
+mod named_files;
+mod names_of_tests;
 mod navigation;
 mod outline;
 pub(crate) mod project_check;
+mod project_names;
 mod protocol;
+mod rename;
 mod repair_edit;
+mod semantic_tokens;
 pub(crate) mod server;
+mod state_bounds;
 mod tests_of_loops;
 mod text_document;
 mod workspace;

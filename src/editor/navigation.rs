@@ -1,17 +1,16 @@
-//! What is known of the name or key under a cursor, where else it stands, and the symbols of a document.
+//! What is known of the name or key under a cursor, and the symbols of a document.
 
 use std::fmt::Write as _;
 use std::ops::Range;
 
 use ls_types::{
-    DocumentSymbol, Hover, HoverContents, MarkupContent, MarkupKind, Range as LspRange, SymbolKind, TextEdit,
+    DocumentSymbol, Hover, HoverContents, MarkupContent, MarkupKind, Range as LspRange, SymbolKind,
 };
 
 use super::key_meanings::KeyMeanings;
 use super::outline::{LoopOutline, NameKind, NameUse, entries};
 use super::text_document::{ColumnUnit, TextDocument};
-use crate::base::name::{StateName, VarName};
-use crate::base::node::{Entry, Node, Scalar, ScalarValue};
+use crate::base::node::{Entry, Node};
 use crate::base::text::one_line;
 
 /// The longest line that is shown of an action.
@@ -42,75 +41,17 @@ impl<'d> ReadDocument<'d> {
         self.document.range(bytes, self.unit)
     }
 
-    /// Returns the name under a cursor.
-    pub(super) fn name_at(&self, byte: usize) -> Option<&NameUse> {
-        self.outline.at(byte)
+    /// Returns the state under a cursor, wherever it is made.
+    pub(super) fn state_at(&self, byte: usize) -> Option<&str> {
+        let name = self.outline.at(byte).filter(|name| self.outline.meaning(name) == NameKind::State)?;
+        Some(&name.name)
     }
 
-    /// Returns where the name under a cursor is made.
-    pub(super) fn definitions(&self, byte: usize) -> Vec<LspRange> {
-        let Some(name) = self.outline.at(byte) else { return Vec::new() };
-        let made = self.outline.uses(name).filter(|found| found.is_definition);
-        made.map(|found| self.range(&found.range)).collect()
-    }
-
-    /// Returns where the name under a cursor stands.
-    pub(super) fn references(&self, byte: usize, with_definitions: bool) -> Vec<LspRange> {
-        let Some(name) = self.outline.at(byte) else { return Vec::new() };
-        let uses = self.outline.uses(name).filter(|found| with_definitions || !found.is_definition);
-        uses.map(|found| self.range(&found.range)).collect()
-    }
-
-    /// Returns the name under a cursor that can be given another one.
-    pub(super) fn renamed(&self, byte: usize) -> Option<(LspRange, &str)> {
-        let name = self.outline.at(byte).filter(|name| self.is_ours(name))?;
-        Some((self.range(&name.range), &name.name))
-    }
-
-    /// Tells whether a name is made in this document, and no other one takes it from there unseen.
-    fn is_ours(&self, name: &NameUse) -> bool {
-        !matches!(name.kind, NameKind::Loop | NameKind::Library)
-            && self.outline.uses(name).any(|found| found.is_definition)
-    }
-
-    /// Returns the edits that give the name under a cursor another one.
-    ///
-    /// # Errors
-    /// No such thing can have the name, or another one has it.
-    pub(super) fn rename(&self, byte: usize, to: &str) -> Result<Vec<TextEdit>, RenameError> {
-        let name = self.outline.at(byte).filter(|name| self.is_ours(name)).ok_or(RenameError::NoName)?;
-        let kind = self.outline.meaning(name);
-        let is_valid = match kind {
-            NameKind::State => StateName::parse(to).is_ok(),
-            NameKind::Capture | NameKind::Variable => {
-                VarName::parse(to).is_ok() && !to.contains(['.', '}', ':'])
-            }
-            NameKind::Fragment | NameKind::Loop | NameKind::Library => !to.trim().is_empty(),
-        };
-        if !is_valid || to != one_line(to, 200) {
-            return Err(RenameError::Unfit { name: to.to_owned() });
-        }
-        if self.outline.definitions(kind).any(|other| other.name == to) {
-            return Err(RenameError::Taken { name: to.to_owned() });
-        }
-        let edit = |found: &NameUse| TextEdit {
-            range: self.range(&found.range),
-            new_text: self.written(&found.range, to),
-        };
-        Ok(self.outline.uses(name).map(edit).collect())
-    }
-
-    /// Writes a name as it has to be at a place: in quotes where it would be read as something else.
-    fn written(&self, range: &Range<usize>, name: &str) -> String {
-        let text = self.document.text();
-        match text[..range.start].chars().next_back() {
-            Some('\'') => name.replace('\'', "''"),
-            Some('"') => name.replace('\\', "\\\\").replace('"', "\\\""),
-            // In a template it is a part of a text.
-            Some('.') => name.to_owned(),
-            _ if is_plain(name) => name.to_owned(),
-            _ => format!("'{}'", name.replace('\'', "''")),
-        }
+    /// Says what a state does that this document makes.
+    pub(super) fn hover_of_state(&self, name: &str) -> Option<Hover> {
+        let value = self.about_state(name)?;
+        let contents = HoverContents::Markup(MarkupContent { kind: MarkupKind::Markdown, value });
+        Some(Hover { contents, range: None })
     }
 
     /// Says what is under a cursor.
@@ -238,17 +179,6 @@ impl<'d> ReadDocument<'d> {
     }
 }
 
-/// Why a name cannot become another one.
-#[derive(Debug, thiserror::Error, PartialEq, Eq)]
-pub(super) enum RenameError {
-    #[error("there is no name here that this file makes")]
-    NoName,
-    #[error("`{name}` cannot be a name here")]
-    Unfit { name: String },
-    #[error("`{name}` is there already")]
-    Taken { name: String },
-}
-
 /// The key at a place.
 struct KeyAt<'t> {
     keys: Vec<String>,
@@ -284,21 +214,13 @@ fn key_at<'t>(node: &'t Node, byte: usize, keys: &mut Vec<String>) -> Option<Key
         .find_map(|item| key_at(item, byte, keys))
 }
 
-/// Tells whether a name is read as a text without quotes.
-fn is_plain(name: &str) -> bool {
-    let is_word = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
-    Scalar::plain(name.to_owned()).value == ScalarValue::String
-        && name.starts_with(|c: char| c.is_alphabetic() || c == '_')
-        && name.chars().all(is_word)
-}
-
 /// Takes the meaning of Markdown off a text that somebody else has written.
 fn screened(text: &str) -> String {
     text.chars().flat_map(|c| [Some('\\').filter(|_| c.is_ascii_punctuation()), Some(c)]).flatten().collect()
 }
 
 /// Writes a name as code, whatever is in it.
-fn code(name: &str) -> String {
+pub(super) fn code(name: &str) -> String {
     let longest = name.split(|c| c != '`').map(str::len).max().unwrap_or(0);
     let fence = "`".repeat(longest + 1);
     if longest == 0 { format!("`{name}`") } else { format!("{fence} {name} {fence}") }
@@ -348,29 +270,6 @@ states:
         assert!(hover("done\"").starts_with("terminal **done**"));
         assert!(hover("output_numeric").starts_with("**output\\_numeric**: "), "{}", hover("output_numeric"));
         assert_eq!(hover("make"), "");
-    }
-
-    fn renamed(at: &str, to: &str) -> Result<String, RenameError> {
-        let document = TextDocument::new(TEXT.to_owned());
-        let read = ReadDocument::of(&document, ColumnUnit::Utf8, KeyMeanings::of_loops()).unwrap();
-        let edits = read.rename(TEXT.find(at).unwrap(), to)?;
-        let mut text = TEXT.to_owned();
-        for edit in edits.into_iter().rev() {
-            let bytes = document.byte(edit.range.start, ColumnUnit::Utf8)
-                ..document.byte(edit.range.end, ColumnUnit::Utf8);
-            text.replace_range(bytes, &edit.new_text);
-        }
-        Ok(text)
-    }
-
-    #[test]
-    fn a_state_is_renamed_everywhere_and_written_so_that_it_is_read_again() {
-        assert_eq!(renamed("done", "fine").unwrap(), TEXT.replace("done", "fine"));
-        let quoted = renamed("done: {", "true").unwrap();
-        assert_eq!(quoted, TEXT.replace("\"done\"", "\"true\"").replace("done:", "'true':"));
-        assert_eq!(renamed("done", "check"), Err(RenameError::Taken { name: "check".to_owned() }));
-        assert_eq!(renamed("done", "a/b"), Err(RenameError::Unfit { name: "a/b".to_owned() }));
-        assert_eq!(renamed("make", "x"), Err(RenameError::NoName));
     }
 
     #[test]

@@ -1,4 +1,5 @@
 //! What a loop file names: its states, captures, variables and fragments, where they are made and where they are used.
+//! Names of other loops that it uses, such as their parameters, say so.
 //!
 //! It reads the text as written, with nothing expanded, so that every name has its place under the cursor.
 
@@ -23,6 +24,21 @@ pub(super) enum NameKind {
     Library,
 }
 
+/// Whose name it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) enum NameOwner {
+    /// That of the file it stands in, or of those that it takes over.
+    #[default]
+    ThisFile,
+    /// That of another loop.
+    Loop {
+        /// The other one, as it is called here.
+        named: String,
+        /// States of it that run sub-loops, one within the other: the innermost owns the name.
+        through: Vec<String>,
+    },
+}
+
 /// A name in a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct NameUse {
@@ -34,6 +50,7 @@ pub(super) struct NameUse {
     pub(super) is_definition: bool,
     /// The keys that lead here, such as `states`, `check` and `on_yes`.
     pub(super) keys: Vec<String>,
+    pub(super) owner: NameOwner,
 }
 
 impl NameUse {
@@ -55,8 +72,16 @@ impl NameUse {
 const STATES: [&str; 2] = ["states", "state_defs"];
 
 /// The keys of a loop that name a state.
-const OF_LOOP: [&str; 7] =
-    ["initial", "on_error", "on_timeout", "on_blocked", "on_max_iterations", "on_max_steps", "on_resume"];
+const OF_LOOP: [&str; 8] = [
+    "initial",
+    "on_error",
+    "on_timeout",
+    "on_blocked",
+    "on_max_iterations",
+    "on_max_steps",
+    "on_resume",
+    "on_stall",
+];
 
 /// The words in the place of a state that are none.
 const NO_STATES: [&str; 2] = ["$current", "stop"];
@@ -83,11 +108,15 @@ impl LoopOutline {
         let mut reader = OutlineReader { text, names: Vec::new() };
         reader.of_loop(&tree);
         reader.templates();
-        let mut names = reader.names;
+        Some(Self::from_names(tree, reader.names))
+    }
+
+    /// Puts names in the order of the text.
+    pub(super) fn from_names(tree: Node, mut names: Vec<NameUse>) -> Self {
         names.sort_by_key(|name| (name.range.start, name.range.end));
         // What an alias stands for was met where it is written.
         names.dedup_by(|one, other| one.range == other.range && one.kind == other.kind);
-        Some(Self { tree, names })
+        Self { tree, names }
     }
 
     /// Returns the name under a cursor.
@@ -95,14 +124,7 @@ impl LoopOutline {
         self.names.iter().find(|name| name.touches(byte))
     }
 
-    /// Returns the uses of what a name stands for, its definitions among them. A result that no capture names is kept under the
-    /// name of its state.
-    pub(super) fn uses<'o>(&'o self, of: &'o NameUse) -> impl Iterator<Item = &'o NameUse> {
-        let (kind, name) = (self.meaning(of), of.name.as_str());
-        self.names.iter().filter(move |other| other.name == name && self.meaning(other) == kind)
-    }
-
-    /// Returns what a name stands for in the end.
+    /// Returns what a name stands for in the end. A result that no capture names is kept under the name of its state.
     pub(super) fn meaning(&self, of: &NameUse) -> NameKind {
         let is_state = of.kind == NameKind::Capture
             && !of.is_definition
@@ -159,6 +181,14 @@ impl OutlineReader<'_> {
                 "artifact_output" => self.of_artifact(value, &keys),
                 "flow" => items(value).iter().for_each(|item| self.of_flow(item)),
                 "from" => self.value(NameKind::Loop, value, &keys),
+                "name" => {
+                    self.value(NameKind::Loop, value, &keys);
+                    self.names
+                        .iter_mut()
+                        .rev()
+                        .take(1)
+                        .for_each(|name| name.is_definition |= name.keys == keys);
+                }
                 "import" => items(value).iter().for_each(|item| self.value(NameKind::Library, item, &keys)),
                 _ => {}
             }
@@ -185,10 +215,25 @@ impl OutlineReader<'_> {
                     });
                 }
                 "fragment" => self.value(NameKind::Fragment, value, &keys),
+                "with" => self.of_sub_loop(state, value, &keys),
                 "loop" => self.value(NameKind::Loop, value, &keys),
                 key if key.starts_with("on_") => self.target(value, &keys),
                 _ => {}
             }
+        }
+    }
+
+    /// Reads what a state gives to the parameters of its sub-loop.
+    fn of_sub_loop(&mut self, state: &Node, given: &Node, keys: &[&str]) {
+        let Some(named) = state.get("loop").and_then(Node::as_scalar).map(|named| named.text.clone()) else {
+            return;
+        };
+        let owner = NameOwner::Loop { named, through: Vec::new() };
+        for parameter in entries(given) {
+            let Some((range, name)) = written_key(self.text, parameter) else { continue };
+            let (kind, is_definition) = (NameKind::Variable, false);
+            let keys = keys.iter().map(|key| (*key).to_owned()).collect();
+            self.names.push(NameUse { range, kind, name, is_definition, keys, owner: owner.clone() });
         }
     }
 
@@ -214,6 +259,7 @@ impl OutlineReader<'_> {
                     name: trimmed.to_owned(),
                     is_definition: index == 0,
                     keys: vec!["flow".to_owned()],
+                    owner: NameOwner::ThisFile,
                 });
             }
         }
@@ -237,25 +283,18 @@ impl OutlineReader<'_> {
 
     /// Adds the key of a mapping as the place where its name is made.
     fn key(&mut self, kind: NameKind, entry: &Entry, keys: &[&str]) {
-        let range = &entry.key_span.range;
-        let written = self.text.get(range.clone()).unwrap_or_default();
-        let Some(at) = written.find(&entry.key).filter(|_| !entry.key.is_empty()) else { return };
-        self.push(kind, range.start + at, entry.key.clone(), keys, true);
+        let Some((range, name)) = written_key(self.text, entry) else { return };
+        self.push(kind, range.start, name, keys, true);
     }
 
     fn push(&mut self, kind: NameKind, start: usize, name: String, keys: &[&str], is_definition: bool) {
         let keys = keys.iter().map(|key| (*key).to_owned()).collect();
-        self.names.push(NameUse { range: start..start + name.len(), kind, name, is_definition, keys });
+        let (range, owner) = (start..start + name.len(), NameOwner::ThisFile);
+        self.names.push(NameUse { range, kind, name, is_definition, keys, owner });
     }
 
-    /// Returns where the text of a value begins, if it is written as it is.
     fn written<'n>(&self, value: &'n Node) -> Option<(usize, &'n str)> {
-        let text = value.as_scalar()?.text.as_str();
-        let range = &value.span.range;
-        let written = self.text.get(range.clone())?;
-        let inner = written.strip_prefix(['\'', '"']).unwrap_or(written);
-        let start = range.start + written.len() - inner.len();
-        inner.starts_with(text).then_some((start, text))
+        written_value(self.text, value)
     }
 
     /// Adds the names in templates, wherever they stand.
@@ -276,6 +315,24 @@ impl OutlineReader<'_> {
             }
         }
     }
+}
+
+/// Returns where the text of a value begins, if it is written as it is.
+pub(super) fn written_value<'n>(text: &str, value: &'n Node) -> Option<(usize, &'n str)> {
+    let read = value.as_scalar()?.text.as_str();
+    let range = &value.span.range;
+    let written = text.get(range.clone())?;
+    let inner = written.strip_prefix(['\'', '"']).unwrap_or(written);
+    let start = range.start + written.len() - inner.len();
+    inner.starts_with(read).then_some((start, read))
+}
+
+/// Returns the bytes of a key without its quotes, and the key, if it is written as it is.
+pub(super) fn written_key(text: &str, entry: &Entry) -> Option<(Range<usize>, String)> {
+    let range = &entry.key_span.range;
+    let written = text.get(range.clone()).unwrap_or_default();
+    let at = range.start + written.find(&entry.key).filter(|_| !entry.key.is_empty())?;
+    Some((at..at + entry.key.len(), entry.key.clone()))
 }
 
 /// Returns the entries of a mapping; anything else has none.
@@ -322,7 +379,10 @@ stall: {window: 2, action: stop}
         let byte = text.match_indices(at).nth(nth).unwrap().0;
         let name = outline.at(byte).unwrap();
         let line = |range: &Range<usize>| text[..range.start].matches('\n').count() + 1;
-        outline.uses(name).map(|found| (line(&found.range), found.is_definition)).collect()
+        let kind = outline.meaning(name);
+        let uses =
+            outline.names.iter().filter(|other| other.name == name.name && outline.meaning(other) == kind);
+        uses.map(|found| (line(&found.range), found.is_definition)).collect()
     }
 
     #[test]

@@ -171,6 +171,8 @@ impl<W: Write> Server<W> {
         self.abilities = ClientAbilities::of(&params);
         self.workspace.unit = self.abilities.unit;
         self.workspace.mutes_schema = self.abilities.mutes_schema;
+        self.workspace.renames_files = self.abilities.renames_files;
+        self.workspace.runs_loops = self.abilities.runs_loops;
         for folder in capabilities::folders(&params) {
             self.workspace.open_folder(folder);
         }
@@ -185,18 +187,37 @@ impl<W: Write> Server<W> {
                 let params: DocumentDiagnosticParams = read(params)?;
                 Ok(self.diagnostics_of(&params.text_document.uri))
             }
+            "workspace/diagnostic" => Ok(self.diagnostics_of_workspace()),
             method => editor_queries::answer(method, params, &self.workspace),
         }
     }
 
     /// Returns what is found in a document, for a client that asks.
     fn diagnostics_of(&mut self, uri: &Uri) -> Value {
+        self.catch_up();
+        let items = file_of(uri).and_then(|path| self.published.get(&path).cloned()).unwrap_or_default();
+        json!({"kind": "full", "items": items})
+    }
+
+    /// Returns what is found in every file, also in those that are not open, for a client that asks.
+    fn diagnostics_of_workspace(&mut self) -> Value {
+        self.catch_up();
+        let report = |(path, items): (&PathBuf, &Vec<Diagnostic>)| {
+            let open = self.workspace.documents.get(path);
+            let uri = open.map(|open| open.uri.clone()).or_else(|| Uri::from_file_path(path))?;
+            let version = open.map(|open| open.version);
+            Some(json!({"kind": "full", "uri": uri, "version": version, "items": items}))
+        };
+        let items: Vec<Value> = self.published.iter().filter_map(report).collect();
+        json!({"items": items})
+    }
+
+    /// Looks at everything that has changed.
+    fn catch_up(&mut self) {
         if self.workspace.is_stale() {
             self.workspace.check(&mut || true);
             self.publish_all();
         }
-        let items = file_of(uri).and_then(|path| self.published.get(&path).cloned()).unwrap_or_default();
-        json!({"kind": "full", "items": items})
     }
 
     /// Takes in what a client says. What cannot be understood is left alone, as the protocol asks.

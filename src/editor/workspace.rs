@@ -25,6 +25,10 @@ pub(super) struct EditorWorkspace {
     pub(super) unit: ColumnUnit,
     /// Whether another server says what the schema says, in files that name it.
     pub(super) mutes_schema: bool,
+    /// Whether the client renames files when it is told to.
+    pub(super) renames_files: bool,
+    /// Whether the client has commands that run and test a loop.
+    pub(super) runs_loops: bool,
     known: BTreeMap<PathBuf, KnownProject>,
     /// The projects in which something has changed since they were checked.
     stale: BTreeSet<PathBuf>,
@@ -47,6 +51,8 @@ impl EditorWorkspace {
             documents: OpenDocuments::default(),
             unit: ColumnUnit::default(),
             mutes_schema: false,
+            renames_files: false,
+            runs_loops: false,
             known: BTreeMap::new(),
             stale: BTreeSet::new(),
         }

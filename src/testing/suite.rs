@@ -228,7 +228,7 @@ pub(crate) fn placed(path: &Path, session: &Session<'_>) -> TestPlace {
 }
 
 /// Returns the session and the name by which the loop of a test file is found: a path counts from the test file.
-fn located<'s>(subject: &str, place: &TestPlace, session: &Session<'s>) -> (Session<'s>, String) {
+pub(crate) fn located<'s>(subject: &str, place: &TestPlace, session: &Session<'s>) -> (Session<'s>, String) {
     let beside = place.path.parent().map(|directory| directory.join(subject));
     match beside.filter(|path| load::is_loop_file(path) && path.is_file()) {
         Some(path) => (session.clone(), path.display().to_string()),

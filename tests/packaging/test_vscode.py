@@ -22,6 +22,7 @@ const vscode = {
     getConfiguration: () => ({ get: () => process.env.LL_LOOP_BIN }),
     createFileSystemWatcher: (glob) => ({ glob }),
     isTrusted: false,
+    onDidGrantWorkspaceTrust: () => ({ dispose() {} }),
   },
   commands: { registerCommand: (name, act) => { (given.commands ??= {})[name] = act; return { dispose() {} }; } },
   window: {}, env: {}, Uri: {},

@@ -1,5 +1,6 @@
 //! The language server, as a client of it sees it.
 
+mod across_files;
 mod client;
 mod diagnostics;
 mod fixes;
