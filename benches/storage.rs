@@ -120,6 +120,7 @@ fn start(machine: &Machine) -> Start {
             assignment: None,
             merges: None,
             place: None,
+            trace: None,
             commit: None,
             context: serde_json::Map::new(),
             overrides: Box::default(),

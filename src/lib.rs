@@ -23,6 +23,7 @@
 //!         ├── forge     servers that keep repositories
 //!         ├── reuse     what need not be run again
 //!         ├── policy    what somebody above the repository allows
+//!         ├── telemetry runs in the traces and metrics of others
 //!         └── run       the driver: performs what the engine asks
 //!              ├── git       git, called in one way
 //!              ├── host      the CLIs of agents
@@ -151,6 +152,7 @@ mod shelf;
 mod shell;
 mod statement;
 mod steering;
+mod telemetry;
 pub mod testing;
 mod tools;
 

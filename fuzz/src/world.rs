@@ -37,6 +37,7 @@ pub fn start(name: &LoopName) -> LoopStart {
         assignment: None,
         merges: None,
         place: None,
+        trace: None,
         r#loop: name.clone(),
         run_id: format!("{name}-1"),
         definition_sha256: "0".repeat(64),

@@ -33,3 +33,4 @@ pub mod template;
 pub mod territory;
 pub mod text;
 pub mod time;
+pub mod trace_id;

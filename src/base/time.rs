@@ -39,6 +39,16 @@ impl Timestamp {
         )
     }
 
+    /// Returns the moment so much earlier.
+    #[must_use]
+    pub fn before(self, wait: Duration) -> Self {
+        let wait = i64::try_from(wait.as_millis()).unwrap_or(i64::MAX);
+        Self(
+            DateTime::from_timestamp_millis(self.as_millis().saturating_sub(wait))
+                .unwrap_or(DateTime::<Utc>::MIN_UTC),
+        )
+    }
+
     /// Returns the time between `earlier` and this moment, zero when the clock went backwards.
     pub fn since(self, earlier: Self) -> Duration {
         (self.0 - earlier.0).to_std().unwrap_or(Duration::ZERO)

@@ -39,6 +39,11 @@ impl JobId {
         &self.run
     }
 
+    /// Returns the attempt at the CI run, fit for the name of a file.
+    pub fn attempt(&self) -> &str {
+        &self.attempt
+    }
+
     /// Names what a run with this key leaves: `check-r77-a2`.
     pub fn name_for(&self, key: &RunKey) -> String {
         format!("{key}-r{}-a{}", self.run, self.attempt)

@@ -23,6 +23,7 @@ pub mod strangers;
 mod teamcity;
 #[cfg(test)]
 mod testing;
+pub mod trace_origin;
 mod travis;
 
 use std::ops::Deref;

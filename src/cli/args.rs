@@ -18,6 +18,7 @@ use super::commands::deliver::DeliverArgs;
 use super::commands::diff::DiffArgs;
 use super::commands::doctor::DoctorArgs;
 use super::commands::explain::ExplainArgs;
+use super::commands::export::ExportArgs;
 use super::commands::fmt::FmtArgs;
 use super::commands::go_on::ContinueArgs;
 use super::commands::history::HistoryArgs;
@@ -141,6 +142,8 @@ pub(super) enum Command {
     Why(WhyArgs),
     /// Show the log of a run again, as it was printed
     Replay(ReplayArgs),
+    /// Write a run for the tools in which others look at traces and metrics
+    Export(ExportArgs),
     /// Stand where a step of a run stood: a shell in its tree, or a script that makes it again
     Repro(ReproArgs),
     /// Begin again in front of a step of a run: a new run, in a worktree with the tree as it was then
@@ -202,7 +205,7 @@ const GROUPS: [(&str, &[&str]); 7] = [
             "compile", "run", "doctor",
         ],
     ),
-    ("Look", &["status", "logs", "history", "why", "report", "diff", "stats", "replay"]),
+    ("Look", &["status", "logs", "history", "why", "report", "diff", "stats", "replay", "export"]),
     ("Go on", &["stop", "resume", "answer", "rewind", "repro"]),
     ("Share", &["bundle", "deliver", "publish", "artifact", "verify"]),
     ("CI", &["plan", "merge", "reuse", "quarantine", "command", "until-done"]),

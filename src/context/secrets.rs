@@ -65,9 +65,25 @@ pub(crate) fn of(name: &str, value: &str, named: bool) -> Vec<String> {
     let mut all = within(value);
     let last = upper.rsplit(|c: char| !c.is_ascii_alphanumeric()).next().unwrap_or("");
     let is_place = matches!(last, "URL" | "URI" | "URLS") && !all.is_empty();
+    if last == "HEADERS" {
+        all.extend(in_headers(value));
+    }
     if named || is_place || is_secret(&upper, last, value) {
         all.push(value.to_owned());
     }
+    all
+}
+
+/// Returns the values of a list of headers, `name=value,…`: as written, percent-decoded, and without a word such as `Bearer` in front.
+fn in_headers(listed: &str) -> Vec<String> {
+    let values = listed.split(',').filter_map(|pair| Some(pair.split_once('=')?.1.trim()));
+    let forms = |value: &str| {
+        let decoded = percent_decoded(value);
+        let last = decoded.rsplit(' ').next().unwrap_or_default().to_owned();
+        [value.to_owned(), decoded, last]
+    };
+    let mut all: Vec<String> = values.flat_map(forms).filter(|value| !value.is_empty()).collect();
+    all.dedup();
     all
 }
 

@@ -5,6 +5,9 @@ use super::state_result::StateResult;
 use crate::base::name::captured_variable;
 use crate::base::text::tail;
 
+/// Where an action stands in the trace of its run, for whatever it calls.
+const TRACEPARENT: &str = "TRACEPARENT";
+
 /// The most of one result that goes into a variable: the system bounds each one, and all of them together.
 const ONE: usize = 32 * 1024;
 
@@ -24,6 +27,7 @@ pub(super) fn variables(engine: &Engine<'_>) -> Vec<(String, String)> {
         ("LL_ATTEMPT", run.attempt().to_string()),
         ("LL_STEP_KEY", key(engine)),
         ("LL_STEP", run.step().to_string()),
+        (TRACEPARENT, start.event.trace_origin().told(&key(engine), run.part()).to_string()),
     ];
     let step = run.current().and_then(|state| engine.step_of(state));
     let role = step.and_then(|step| step.role.as_ref()).map(ToString::to_string);

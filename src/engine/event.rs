@@ -17,6 +17,7 @@ use super::question::{Awaiting, GivenAnswer};
 use super::reused::ReusedRun;
 use super::sandbox_event::SandboxEvent;
 use super::state_result::StateResult;
+use super::trace_origin::TraceOrigin;
 use super::verification::{Reason, Verification};
 use crate::base::name::{LoopName, StateName};
 use crate::base::relative::Line;
@@ -414,6 +415,13 @@ pub struct LoopStart {
     /// journals of an earlier version.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub place: Option<String>,
+    /// The trace that it stands in, where the CI system or somebody around it has one.
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        default,
+        deserialize_with = "TraceOrigin::read_if_whole"
+    )]
+    pub trace: Option<Box<TraceOrigin>>,
     /// The commit of the checkout, where somebody wanted to know: another machine can begin there.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub commit: Option<String>,
@@ -441,6 +449,13 @@ pub struct LoopStart {
     /// The version of the journal: a newer one is not understood.
     #[serde(default = "oldest")]
     pub schema: u32,
+}
+
+impl LoopStart {
+    /// Returns in which trace the run stands.
+    pub fn trace_origin(&self) -> TraceOrigin {
+        self.trace.as_deref().cloned().unwrap_or_else(|| TraceOrigin::of_run(&self.run_id))
+    }
 }
 
 /// A policy from above that binds a run.
@@ -581,6 +596,13 @@ pub struct ResumeChanges {
     /// Captures that somebody set to another text.
     #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
     pub captured: BTreeMap<String, String>,
+    /// Another trace.
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        default,
+        deserialize_with = "TraceOrigin::read_if_whole"
+    )]
+    pub trace: Option<Box<TraceOrigin>>,
     /// A later attempt at the item of a plan.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub assignment: Option<Box<Assignment>>,

@@ -52,6 +52,7 @@ mod signals;
 pub mod state_result;
 mod sub_loop_result;
 pub mod suppose;
+pub mod trace_origin;
 mod verdict_trees;
 pub mod verification;
 mod waiting;

@@ -186,6 +186,7 @@ impl LoopStart {
             self.source = source;
         }
         self.place = changes.place.or(self.place.take());
+        self.trace = changes.trace.or(self.trace.take());
         self.assignment = changes.assignment.or(self.assignment.take());
         if let Some(context) = changes.context {
             self.context = context;

@@ -192,6 +192,8 @@ pub struct Run {
     current: Option<StateName>,
     /// The current state before the end of the run named another one, which it was to come to.
     stood: Option<StateName>,
+    /// How often it was gone on with.
+    resumes: u32,
     iteration: u32,
     step: u32,
     cycle: u32,
@@ -280,6 +282,7 @@ impl Run {
             phase: Phase::Pending(Pending::Start),
             current: None,
             stood: None,
+            resumes: 0,
             iteration: 1,
             step: 0,
             cycle: 1,
@@ -357,6 +360,11 @@ impl Run {
     /// Returns the cycle of a maintain loop, from 1.
     pub fn cycle(&self) -> u32 {
         self.cycle
+    }
+
+    /// Returns in which of its parts the run is, from 1: each resume begins one.
+    pub fn part(&self) -> u32 {
+        self.resumes.saturating_add(1)
     }
 
     /// Returns the consecutive entry into the current state, from 1.

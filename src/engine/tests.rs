@@ -67,6 +67,7 @@ fn start(strict: bool) -> Start {
             assignment: None,
             merges: None,
             place: None,
+            trace: None,
             commit: None,
             tree: None,
             on_change: crate::machine::OnChange::Report,

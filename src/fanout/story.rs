@@ -127,6 +127,7 @@ fn beginning(plan: &Plan, instance: &str, start: Option<KnownStart>) -> LoopStar
         assignment: None,
         merges: Some(plan.plan_id),
         place: None,
+        trace: None,
         commit: Some(plan.commit.to_string()),
         tree: Some(start.map_or_else(unknown, |start| StartTree::Known(Box::new(start)))),
         on_change: OnChange::Report,

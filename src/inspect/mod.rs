@@ -3,6 +3,7 @@
 mod bundled;
 mod compared_runs;
 mod repro_script;
+pub(crate) mod run_export;
 pub mod run_report;
 pub(crate) mod shown_log;
 pub mod stats_sources;

@@ -59,7 +59,7 @@ impl Session<'_> {
         deliver(&self.path(file), text).map_err(failed)
     }
 
-    fn read_run(&self, name: Option<&str>) -> Result<(Digest, ReportSource), Error> {
+    pub(super) fn read_run(&self, name: Option<&str>) -> Result<(Digest, ReportSource), Error> {
         match RunRef::parse(name, self)? {
             RunRef::Here(run) => of_run(&run, self),
             RunRef::Brought { path, shown } => {
@@ -74,7 +74,7 @@ impl Session<'_> {
 }
 
 /// Where a run is read.
-enum ReportSource {
+pub(super) enum ReportSource {
     /// In the files of this machine.
     Run(RunFiles),
     /// In a bundle.

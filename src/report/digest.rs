@@ -283,6 +283,11 @@ impl Digest {
         self.event(&Stamped { at: self.took, ..Stamped::new(at, 0, Event::LoopComplete(end)) });
     }
 
+    /// Tells whether the process of the run was killed, so that its end is not its own.
+    pub fn is_killed(&self) -> bool {
+        self.end.as_ref().is_some_and(|end| end.terminated_by == TerminatedBy::Killed)
+    }
+
     /// Makes a digest that counts and knows the step that decides, but keeps no rows: for the live sinks. `depth` is
     /// that of the loop it is about, 0 for the run itself.
     pub fn without_steps(depth: u32) -> Self {

@@ -94,6 +94,7 @@ impl Journal {
             assignment: None,
             merges: None,
             place: None,
+            trace: None,
             commit: None,
             tree: None,
             on_change: crate::machine::OnChange::Report,

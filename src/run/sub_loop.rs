@@ -86,7 +86,12 @@ fn again<'s>(
     let before = level.past.elapsed();
     let now = &sub.start.event;
     // What may be asked and what counts as verified follows the run around it.
-    let event = LoopStart { llm: now.llm, strict: now.strict, ..level.past.start().clone() };
+    let event = LoopStart {
+        llm: now.llm,
+        strict: now.strict,
+        trace: now.trace.clone(),
+        ..level.past.start().clone()
+    };
     let mut context = redact::filled(&level.past.start().context, &sub.start.context);
     // The directory of a run may be another one where it goes on.
     provided::rebase(&mut context, &sub.start.run_dir);

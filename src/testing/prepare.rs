@@ -299,6 +299,7 @@ fn start(
         assignment: None,
         merges: None,
         place: None,
+        trace: None,
         commit: None,
         tree: None,
         on_change,

@@ -13,6 +13,7 @@ pub(crate) mod deliver;
 pub(crate) mod diff;
 pub(crate) mod doctor;
 pub(crate) mod explain;
+pub(crate) mod export;
 pub(crate) mod fmt;
 pub(crate) mod go_on;
 pub(crate) mod guard;

@@ -74,6 +74,7 @@ impl Run {
 
     /// Goes on where the run was left: with what was due, or with the step that was not finished.
     pub(super) fn resume(&mut self, machine: &Machine, resume: &LoopResume) {
+        self.resumes = self.resumes.saturating_add(1);
         if let Some(cap) = resume.changes.max_iterations {
             self.iteration_cap = cap;
         }

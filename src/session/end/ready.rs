@@ -15,6 +15,7 @@ use super::whereabouts::reader;
 use crate::base::advised_command;
 use crate::base::name::LoopName;
 use crate::base::territory::Territory;
+use crate::base::text::one_line;
 use crate::ci::job_page;
 use crate::context::audience::Audience;
 use crate::context::error::Error;
@@ -54,6 +55,7 @@ use crate::session::prepare::confinement::SandboxDecision;
 use crate::session::prepare::left_behind;
 use crate::session::prepare::prepared::Prepared;
 use crate::session::prepare::reuse_decision::PendingReuse;
+use crate::telemetry::live_export::{self, ExportedRun};
 
 /// A run that can start: it has its scope, its files and its journal.
 pub struct Ready<'s> {
@@ -165,6 +167,10 @@ impl Launch<'_> {
             ..
         } = self;
         let name = prepared.machine.name.clone();
+        // Rather than when it has ended.
+        if let Some(fault) = live_export::settings_fault(&session.env.lookup()) {
+            session.talk.warning(&format!("the run is not exported: {fault}"));
+        }
         let mut publication = publisher(&options).map(|provider| {
             let bundler = Bundler::new(&prepared, &territory, session).working_on(options.assignment.clone());
             let root = prepared.located.root.as_path();
@@ -271,6 +277,16 @@ impl Launch<'_> {
     }
 }
 
+/// Exports a run to the collectors that the environment names.
+fn export(run: ExportedRun, session: &Session<'_>) {
+    if let Err(why) = live_export::export(run, &session.env.lookup()) {
+        let why = one_line(&session.redactor.text(&why.to_string()), 300);
+        let message =
+            "the run was not exported, or not whole, to the collector of OTEL_EXPORTER_OTLP_ENDPOINT";
+        session.talk.warning(&format!("{message}: {why}"));
+    }
+}
+
 /// Warns of sinks that failed, says what became of the artifact, and removes a `state.json` that could not be written.
 fn say_the_rest(world: &mut World, session: &Session<'_>) {
     for failure in world.sinks.take_failures() {
@@ -334,6 +350,7 @@ impl RunEnd<'_> {
         if published.as_ref().is_none_or(|published| published.is_whole) {
             finish::end(&files);
         }
+        export(ExportedRun { files: files.clone(), unwritten: unwritten.cloned() }, session);
         let uploaded = published.as_ref().and_then(|published| published.uploaded);
         let beside = || {
             let places = ReportPaths { run_id: files.instance().to_owned(), ..ReportPaths::default() };

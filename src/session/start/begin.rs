@@ -11,6 +11,7 @@ use crate::base::advised_command;
 use crate::base::diagnostic::Severity;
 use crate::base::territory::Territory;
 use crate::base::text::plural;
+use crate::ci::trace_origin::trace_origin;
 use crate::context::audience::Audience;
 use crate::context::error::Error;
 use crate::context::interrupts::Interrupts;
@@ -373,6 +374,7 @@ impl<'s> ConfiguredRun<'s> {
             assignment: run.assignment.clone().map(Box::new),
             merges: None,
             place: Some(claim::place(&prepared.located.root)),
+            trace: trace_origin(&session.env.lookup()).map(Box::new),
             commit: run.is_published().then(|| bundler::commit(prepared, session)).flatten(),
             tree: Some(tree),
             on_change: start_tree::on_change(options, machine, decided.llm),

@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 
 use crate::base::redact;
 use crate::base::time::millis;
+use crate::ci::trace_origin::trace_origin;
 use crate::context::error::Error;
 use crate::context::options::ResumeOptions;
 use crate::context::{Session, binding};
@@ -46,6 +47,9 @@ pub(crate) fn changes(
         context: (context != start.context).then_some(context),
         place: Some(claim::place(&prepared.located.root)).filter(|place| start.place.as_ref() != Some(place)),
         captured: BTreeMap::new(),
+        trace: trace_origin(&session.env.lookup())
+            .map(Box::new)
+            .filter(|trace| start.trace.as_ref() != Some(trace)),
         assignment: options.run.assignment.clone().map(Box::new),
         policy: binding::records(&prepared.policy)
             .into_iter()
