@@ -9,6 +9,7 @@
 //!    ├── doctor     what works on this machine
 //!    ├── evidence   what of a run can be checked elsewhere
 //!    ├── inspect    looks at runs: why, diff, replay, repro, statistics, reports
+//!    ├── fleet      the loops of many repositories on one page
 //!    ├── shelf      the loops of a project: copies, the catalogue, a first loop
 //!    ├── testing    tests of loops: mocks, coverage, mutants, old runs
 //!    ├── fanout     a plan over many jobs, and what their runs prove together
@@ -129,6 +130,7 @@ mod evaluate;
 mod evidence;
 mod fanout;
 mod files;
+mod fleet;
 mod forge;
 mod git;
 mod guidance;
@@ -228,6 +230,9 @@ pub mod internals {
     pub mod files {
         pub use crate::files::*;
     }
+    pub mod fleet {
+        pub use crate::fleet::*;
+    }
     pub mod forge {
         pub use crate::forge::*;
     }
@@ -284,6 +289,9 @@ pub mod internals {
     }
     pub mod shell {
         pub use crate::shell::*;
+    }
+    pub mod telemetry {
+        pub use crate::telemetry::*;
     }
     pub mod testing {
         pub use crate::testing::*;

@@ -29,7 +29,7 @@ main() {
   done
   cp "$packages"/* "$assets"
   cp schema/loop.schema.json schema/test.schema.json schema/policy.schema.json schema/verdict.schema.json \
-    schema/verdict-policy.schema.json "$assets"
+    schema/verdict-policy.schema.json schema/board.schema.json "$assets"
   [[ $(jq '.bomFormat == "CycloneDX" and (.components | length > 0)' "$sbom") == true ]] ||
     fail "$sbom is not a list of components in CycloneDX's JSON"
   cp "$sbom" "$assets/ll-loop-$version.cdx.json"

@@ -9,6 +9,7 @@ use super::commands::action::ActionArgs;
 use super::commands::add::AddArgs;
 use super::commands::answer::AnswerArgs;
 use super::commands::artifact::ArtifactArgs;
+use super::commands::board::BoardArgs;
 use super::commands::bundle::BundleArgs;
 use super::commands::catalog::CatalogArgs;
 use super::commands::compile::CompileArgs;
@@ -132,6 +133,8 @@ pub(super) enum Command {
     History(HistoryArgs),
     /// Show what many runs have in common: outcomes, durations, flaky states, cost
     Stats(StatsArgs),
+    /// Show the loops of many repositories on one page
+    Board(BoardArgs),
     /// Show what tells two runs apart: the first step where they part, verdicts, durations, captures
     Diff(DiffArgs),
     /// Show what the actions of a run printed
@@ -205,7 +208,7 @@ const GROUPS: [(&str, &[&str]); 7] = [
             "compile", "run", "doctor",
         ],
     ),
-    ("Look", &["status", "logs", "history", "why", "report", "diff", "stats", "replay", "export"]),
+    ("Look", &["status", "logs", "history", "why", "report", "diff", "stats", "board", "replay", "export"]),
     ("Go on", &["stop", "resume", "answer", "rewind", "repro"]),
     ("Share", &["bundle", "deliver", "publish", "artifact", "verify"]),
     ("CI", &["plan", "merge", "reuse", "quarantine", "command", "until-done"]),

@@ -4,6 +4,7 @@ mod bundled;
 mod compared_runs;
 mod repro_script;
 pub(crate) mod run_export;
+pub(crate) mod run_files;
 pub mod run_report;
 pub(crate) mod shown_log;
 pub mod stats_sources;

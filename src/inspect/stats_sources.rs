@@ -2,15 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use fs_err as fs;
-
+use super::run_files::{MOST_FILES, RunFilesFound, is_journal};
 use crate::base::name::LoopName;
 use crate::base::text::one_line;
 use crate::base::time::{Since, Timestamp};
+use crate::bundle::names;
 use crate::bundle::open::{self, Bundle, LIMITS, OpenError};
-use crate::bundle::{EXTENSION, names};
 use crate::context::error::{Error, Kind};
 use crate::context::options::RunOptions;
 use crate::context::{Session, key};
@@ -24,10 +23,6 @@ use crate::report::run_stats::{RunFold, RunNumbers, Stats};
 use crate::session::end::killed;
 use crate::session::read::fetch::{ArtifactRequest, artifact};
 use crate::session::read::listed_runs::{Places, known_as};
-
-/// How deep runs may lie in the directory that is given, and how many files of theirs are read.
-const MOST_DEPTH: usize = 8;
-const MOST_FILES: usize = 100_000;
 
 /// Which runs are meant.
 #[derive(Clone, Debug, Default)]
@@ -125,17 +120,12 @@ fn brought(
     let unusable = |error: io::Error| {
         Error::failed(format!("cannot read the runs in {from}"), &error).of_kind(Kind::Refused)
     };
-    let mut files = Vec::new();
-    if fs::metadata(&path).map_err(unusable)?.is_dir() {
-        if !below(&path, MOST_DEPTH, &mut files).map_err(unusable)? {
-            session.talk.warning(&format!("{from} has more than {MOST_FILES} runs; only those are read"));
-        }
-        files.sort();
-    } else {
-        files.push(path);
+    let found = RunFilesFound::below(&path).map_err(unusable)?;
+    if !found.is_whole {
+        session.talk.warning(&format!("{from} has more than {MOST_FILES} runs; only those are read"));
     }
     let mut runs: BTreeMap<String, ForeignRun> = BTreeMap::new();
-    for file in &files {
+    for file in &found.files {
         match ForeignRun::open(file) {
             Ok(run) if run.is_wanted(asked.name.as_deref()) => match runs.get(&run.id) {
                 Some(known) if known.last_seq >= run.last_seq => {}
@@ -224,31 +214,4 @@ fn numbers(journal: &Path, is_killed: bool) -> Result<RunNumbers, StatsError> {
         fold.was_killed();
     }
     fold.numbers().ok_or(StatsError::Headless)
-}
-
-fn is_journal(path: &Path) -> bool {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    name == names::JOURNAL || name.ends_with(&format!(".{}", names::JOURNAL))
-}
-
-/// Finds the files with runs below a directory, without following links. Tells whether these are all.
-fn below(directory: &Path, depth: usize, found: &mut Vec<PathBuf>) -> io::Result<bool> {
-    for entry in fs::read_dir(directory)? {
-        let entry = entry?;
-        let (path, kind) = (entry.path(), entry.file_type()?);
-        let is_run = || {
-            is_journal(&path) || path.extension().is_some_and(|ending| ending == EXTENSION || ending == "zip")
-        };
-        if kind.is_dir() && depth > 0 {
-            if !below(&path, depth - 1, found)? {
-                return Ok(false);
-            }
-        } else if kind.is_file() && is_run() {
-            if found.len() == MOST_FILES {
-                return Ok(false);
-            }
-            found.push(path);
-        }
-    }
-    Ok(true)
 }

@@ -85,6 +85,14 @@ impl WorkCounts {
         &self.models
     }
 
+    /// Returns what all models were called for.
+    pub fn usage(&self) -> Usage {
+        self.models.values().fold(Usage::default(), |mut all, usage| {
+            all.add(usage);
+            all
+        })
+    }
+
     fn fell(&mut self, depth: u32, verdict: &str) {
         let Some(CountedLoop { name: loop_name, state }) = self.levels.at(depth).cloned() else { return };
         let mut counted = CountedVerdict { loop_name, state, verdict: counted_name(verdict) };

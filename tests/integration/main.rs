@@ -17,6 +17,7 @@ mod docs;
 mod editor;
 mod evidence;
 mod fanout;
+mod fleet;
 mod forge;
 mod hostile;
 mod inspect;

@@ -178,7 +178,7 @@ class Rehearsal(unittest.TestCase):
         self.assertFalse(release["draft"])
         self.assertEqual(release["prerelease"], "-" in version)
         archives = {f"ll-loop-{version}-{target}.tar.gz" for target in TARGETS}
-        extra = {"SHA256SUMS", "install.sh", "loop.schema.json", "test.schema.json", "policy.schema.json", "verdict.schema.json", "verdict-policy.schema.json", f"ll-loop-{version}.cdx.json"} | packages(version)
+        extra = {"SHA256SUMS", "install.sh", "loop.schema.json", "test.schema.json", "policy.schema.json", "verdict.schema.json", "verdict-policy.schema.json", "board.schema.json", f"ll-loop-{version}.cdx.json"} | packages(version)
         self.assertEqual(set(release["assets"]), archives | extra)
 
     def pinned(self, version):
@@ -193,7 +193,7 @@ class Rehearsal(unittest.TestCase):
         run = self.release("v1.0.0")
         self.assert_whole("v1.0.0", first)
         self.assertEqual(self.versions(), {"v1": "v1.0.0", "v1.0": "v1.0.0"})
-        made = {"install.sh", "ll-loop-v1.0.0.cdx.json", "loop.schema.json", "test.schema.json", "policy.schema.json", "verdict.schema.json", "verdict-policy.schema.json", "SHA256SUMS"} | packages("v1.0.0")
+        made = {"install.sh", "ll-loop-v1.0.0.cdx.json", "loop.schema.json", "test.schema.json", "policy.schema.json", "verdict.schema.json", "verdict-policy.schema.json", "board.schema.json", "SHA256SUMS"} | packages("v1.0.0")
         self.assertEqual(sorted(run.attested), sorted(made))
         branch = self.stage.git("--git-dir", str(self.stage.remote), "rev-parse", "main")
         self.assertEqual(branch, first, "the branch carries no pins")

@@ -4,6 +4,7 @@ pub(crate) mod action;
 pub(crate) mod add;
 pub(crate) mod answer;
 pub(crate) mod artifact;
+pub(crate) mod board;
 pub(crate) mod bundle;
 pub(crate) mod catalog;
 pub(crate) mod compile;

@@ -4,7 +4,7 @@
 mod blocks;
 mod colours;
 mod page;
-mod page_head;
+pub(crate) mod page_head;
 mod parts;
 pub mod playground;
 mod steps;

@@ -7,7 +7,7 @@ use sha2::{Digest as _, Sha256};
 use crate::report::markup::Markup;
 
 /// Writes the head of a page with a title, with these parts of its one style and of its one script.
-pub(super) fn write(title: &str, styles: &[&'static str], scripts: &[&'static str], out: &mut Markup) {
+pub(crate) fn write(title: &str, styles: &[&'static str], scripts: &[&'static str], out: &mut Markup) {
     let policy = format!(
         "default-src 'none'; base-uri 'none'; form-action 'none'; style-src 'sha256-{}'; script-src 'sha256-{}'",
         hash(styles),

@@ -394,6 +394,12 @@ const ROOMS: &[Room] = &[
         ],
         &["base64", "fs_err", "tempfile"],
     ),
+    mixed(
+        "fleet",
+        &["base", "files", "process", "engine", "report", "journal", "bundle", "context", "inspect"],
+        &["fs_err"],
+        &["board_json.rs", "board_page.rs", "board_rows.rs"],
+    ),
     impure(
         "doctor",
         &[
@@ -531,6 +537,7 @@ const ROOMS: &[Room] = &[
         &[
             "base",
             "files",
+            "fleet",
             "criteria",
             "board",
             "evaluate",
