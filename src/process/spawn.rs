@@ -199,6 +199,8 @@ struct Running {
     phase: ChildPhase,
     stop: Option<Stop>,
     is_done: bool,
+    /// Whether it had to be asked to end after that.
+    is_sent_off: bool,
     /// Whether something of its group outlived it.
     left_others: bool,
     status: Option<ExitStatus>,
@@ -218,6 +220,7 @@ impl Running {
             phase,
             stop: None,
             is_done: false,
+            is_sent_off: false,
             left_others: false,
             status: None,
         }
@@ -307,6 +310,7 @@ impl Running {
                 true
             }
             ChildPhase::Done { until } if now >= until => {
+                self.is_sent_off = true;
                 self.signal_group(Signal::TERM);
                 self.phase = ChildPhase::Asked { kill_at: now + GRACE };
                 true
@@ -386,8 +390,10 @@ impl Running {
             self.status.and_then(|status| status.code()).or(signal.map(|number| 128 + number)).unwrap_or(1);
         let timed_out = self.stop.is_some_and(|stop| stop != Stop::Cancelled && stop != Stop::Budget);
         let (code, signal) = match signal {
-            // We ended it, after it had said that it was done.
-            Some(_) if self.is_done && self.stop.is_none() => (0, None),
+            // We ended it, after it had said that it was done. Who hears the signal may end with a code of its own.
+            signal if self.is_done && self.stop.is_none() && (self.is_sent_off || signal.is_some()) => {
+                (0, None)
+            }
             signal => (code, signal),
         };
         Observation {
@@ -501,6 +507,22 @@ mod tests {
     fn death_by_signal_is_128_and_the_number() {
         let (seen, _) = observe("kill -9 $$", ProcessLimits::default());
         assert_eq!((seen.exit_code, seen.signal, seen.crashed()), (137, Some(9), true));
+    }
+
+    /// Some hosts stay when they are done, and end with a code of their own when they are sent off.
+    #[test]
+    fn who_was_done_ends_well_however_it_ends() {
+        let done = |script: &str| {
+            let (_ask, mut cancel) = Cancel::channel();
+            let (program, limits) = (program(script), ProcessLimits::default());
+            runtime().block_on(run(&program, limits, &mut cancel, &mut |_, _| Heard::Enough))
+        };
+        for leave in ["exit 143", "exit 1"] {
+            let seen = done(&format!("trap '{leave}' TERM; echo done; while :; do sleep 0.05; done"));
+            assert_eq!((seen.exit_code, seen.signal, seen.stop), (0, None, None), "{leave}");
+        }
+        // By itself, it ends as it wants to.
+        assert_eq!(done("echo done; exit 3").exit_code, 3);
     }
 
     #[test]
