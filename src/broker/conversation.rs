@@ -50,6 +50,10 @@ const KINDS: [&str; 2] = ["role", "type"];
 const ASIDES: [&str; 6] =
     ["system-reminder", "environment_context", "session_context", "environment_details", "context", "env"];
 
+/// What CLIs write at the beginning of a line of their own beside what a tool printed: numbers of processes, names made by
+/// chance, and counts of what differs with the paths of a machine.
+const NOTES: [&str; 4] = ["Chunk ID: ", "Original token count: ", "Process Group PGID: ", "Wall time: "];
+
 impl WireRequest {
     /// Reads a request. One without a body, or with one that says nothing, is known by its path.
     pub fn read(api: ServiceApi, method: &Method, path: &str, body: &[u8], wording: &dyn Wording) -> Self {
@@ -161,7 +165,9 @@ fn plain_text(text: &Value, wording: &dyn Wording) -> String {
 
 /// Returns a text without what a CLI tells of its own.
 fn without_asides(text: &str) -> String {
-    ASIDES.iter().fold(text.to_owned(), |text, name| {
+    let is_note = |line: &&str| NOTES.iter().any(|note| line.starts_with(note));
+    let noted: String = text.split_inclusive('\n').filter(|line| !is_note(line)).collect();
+    ASIDES.iter().fold(noted, |text, name| {
         let (open, close) = (format!("<{name}>"), format!("</{name}>"));
         let mut kept = String::new();
         let mut rest = text.as_str();
@@ -247,6 +253,18 @@ mod tests {
         ] {
             assert_ne!(one.key(), other.key(), "{other:?}");
         }
+    }
+
+    #[test]
+    fn what_a_cli_notes_beside_the_output_of_a_tool_does_not_count() {
+        let output = |chunk: &str, group: u32| {
+            format!(
+                "Chunk ID: {chunk}\nWall time: 0.{group} seconds\nProcess exited with code 1\nOriginal token count: {group}\nOutput:\nProcess Group PGID: {group}"
+            )
+        };
+        assert_eq!(without_asides(&output("bbf932", 1)), without_asides(&output("0", 22)));
+        assert_eq!(without_asides(&output("0", 1)), "Process exited with code 1\nOutput:\n");
+        assert_eq!(without_asides("no Chunk ID: 1"), "no Chunk ID: 1");
     }
 
     #[test]
