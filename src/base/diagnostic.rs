@@ -295,6 +295,11 @@ impl Letters {
     }
 }
 
+/// Tells whether a name is another one, or that with one slip: a letter too many, too few or wrong, or two in the wrong order.
+pub fn is_slip(name: &str, meant: &str) -> bool {
+    name.len() <= MAX_NAME && strsim::osa_distance(name, meant) <= 1
+}
+
 /// Returns the candidate that is nearest to `name`, if one is near enough to be meant. It takes its time, so only the
 /// first candidates are looked at, and names that people write.
 pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {

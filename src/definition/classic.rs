@@ -3,10 +3,11 @@
 use std::collections::HashSet;
 
 use super::assembled_tree::{entries, entries_mut, entry, given, map, put, take, text};
+use super::promises;
 use super::schema::Loop;
 use crate::base::decode::Record as _;
 use crate::base::diagnostic::{Diagnostic, Diagnostics, FindingPlace, nearest};
-use crate::base::node::{Entry, Node, NodeValue};
+use crate::base::node::{Entry, Node};
 use crate::evaluate::verdict::Verdict;
 
 /// Translates a plain loop in place.
@@ -119,7 +120,7 @@ fn circuit(tree: &mut Node, out: &mut Diagnostics) {
 fn config(tree: &mut Node, out: &mut Diagnostics) {
     let Some(written) = entries(tree).iter().find(|entry| entry.key == "config") else { return };
     let place = FindingPlace::At(written.key_span.clone());
-    promises(&written.value, out);
+    promises::without_effect(&written.value, out);
     let config = Some(&written.value);
     let under = |key: &str| config?.get(key)?.get("max_continuations");
     let found = under("automation").or_else(|| under("continuation"));
@@ -136,27 +137,6 @@ fn config(tree: &mut Node, out: &mut Diagnostics) {
         None => ("`config` has no effect here", "remove it; its parts are keys of the loop"),
     };
     out.push(Diagnostic::note("no-effect", place, message).help(format!("{help}{gone}")));
-}
-
-/// Keys that promise protection. Who writes one where it does nothing believes to be protected.
-const PROMISES: [&str; 5] = ["sandbox", "broker", "judges", "approvers", "reuse"];
-
-/// Finds keys that promise protection among settings that have no effect.
-fn promises(settings: &Node, out: &mut Diagnostics) {
-    if let NodeValue::List(items) = &settings.value {
-        for item in items {
-            promises(item, out);
-        }
-    }
-    for Entry { key, key_span, value } in entries(settings) {
-        if PROMISES.contains(&key.to_lowercase().as_str()) {
-            let place = FindingPlace::At(key_span.clone());
-            let message = format!("`{key}` protects nothing below `config`, which has no effect");
-            let help = format!("write `{}` at the top of the loop or on a state", key.to_lowercase());
-            out.push(Diagnostic::error("unknown-key", place, message).help(help));
-        }
-        promises(value, out);
-    }
 }
 
 /// Parts of the predecessor's settings that no key stands for, and what became of each.
@@ -191,19 +171,6 @@ mod tests {
         } else {
             found
         }
-    }
-
-    #[test]
-    fn what_promises_protection_is_an_error_among_settings_without_effect() {
-        let found = |text: &str| {
-            let mut tree = yaml::parse(text, FileId(0), &mut Diagnostics::default()).unwrap();
-            let mut found = Diagnostics::default();
-            translate(&mut tree, &mut found);
-            found.iter().filter(|finding| finding.code == "unknown-key").count()
-        };
-        assert_eq!(found("config: {sandbox: strict}"), 1);
-        assert_eq!(found("config: {agents: [{Broker: auto}], reuse: {sandbox: strict}}"), 3);
-        assert_eq!(found("config: {handoff_threshold: 3, name: sandbox}"), 0);
     }
 
     #[test]

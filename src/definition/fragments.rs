@@ -5,6 +5,7 @@ use indexmap::IndexMap;
 
 use super::assembled_tree::{entries, entry, map, take};
 use super::classic;
+use super::promises::{self, is_promise};
 use super::schema::{Composition, Loop, Parameter, State};
 use super::source_text::Sources;
 use crate::base::decode::{Decode as _, Record as _};
@@ -28,6 +29,7 @@ pub(super) fn is_library(tree: &Node) -> bool {
 /// Checks a library.
 pub(super) fn check_library(tree: &Node, sources: &Sources) -> Diagnostics {
     let mut out = Diagnostics::default();
+    promises::empty(tree, &mut out);
     for Entry { key, key_span, .. } in entries(tree) {
         if OF_LIBRARIES.contains(&key.as_str()) {
             continue;
@@ -37,7 +39,12 @@ pub(super) fn check_library(tree: &Node, sources: &Sources) -> Diagnostics {
         if known().any(|known| known == key) {
             let message = format!("`{key}` has no effect in a library of fragments");
             let help = "only its `fragments` are read; write it in the loop";
-            out.push(Diagnostic::warning("no-effect", place, message).help(help));
+            let finding = if is_promise(key) {
+                Diagnostic::error("no-effect", place, message)
+            } else {
+                Diagnostic::warning("no-effect", place, message)
+            };
+            out.push(finding.help(help));
         } else {
             let finding = Diagnostic::error("unknown-key", place, format!("unknown key `{key}`"));
             out.push(match nearest(key, OF_LIBRARIES) {

@@ -1110,6 +1110,13 @@ mod tests {
             ],
         );
         check(
+            &with("sandbox: null", ", sandbox: {mode: ~}"),
+            &[
+                "3:1 empty-promise: `sandbox` is empty, and protects nothing",
+                "5:33 empty-promise: something in `sandbox` is empty, and protects nothing",
+            ],
+        );
+        check(
             &with("idle_timeout: 1\ndefault_idle_timeout: 2", ""),
             &["4:1 duplicate-key: `idle_timeout` and `default_idle_timeout` mean the same"],
         );

@@ -17,7 +17,7 @@ use super::schema::{Composition, Loop, Parameter};
 use super::source_text::{SourceFile, Sources};
 use super::vendored::CopiedFile;
 use super::yaml::{self, MAX_SIZE};
-use super::{classic, fragments, paradigm};
+use super::{classic, fragments, paradigm, promises};
 use crate::base::advised_command::CommandLine;
 use crate::base::decode::{Decode, MAX_ADVICE, Record};
 use crate::base::diagnostic::{Diagnostic, Diagnostics, FindingPlace, Repair, Severity, nearest};
@@ -313,6 +313,7 @@ impl Resolver<'_, '_> {
 
     /// Lays a loop over the one it inherits from, and that one over its own, as long as there is one.
     fn inherit(&mut self, mut tree: Node, chain: &mut Vec<(PathBuf, String)>) -> Node {
+        promises::empty(&tree, self.out);
         let name: Option<String> = self.value(&tree, &DocPath::root().key("from"));
         let taken = take(&mut tree, "from");
         let (Some(name), Some(Entry { value: Node { span, .. }, .. })) = (name, taken) else {
@@ -555,6 +556,9 @@ impl Resolver<'_, '_> {
     }
 
     fn fragments(&mut self, file: &Node, import: Option<&Span>, library: &mut IndexMap<String, Written>) {
+        if import.is_some() {
+            promises::empty(file, self.out);
+        }
         let Some(fragments) = file.get("fragments") else { return };
         if !matches!(fragments.value, NodeValue::Map(_)) && !fragments.is_null() {
             let finding = error("wrong-type", &fragments.span, "`fragments` must be a mapping");
