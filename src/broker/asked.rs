@@ -4,7 +4,7 @@
 use serde_json::{Map, Value};
 
 use super::dollars::Dollars;
-use super::prices::{CacheUse, ModelPrice, PriceList};
+use super::prices::{CacheUse, MOST_READ, MOST_WRITTEN, ModelPrice, PriceList};
 use super::service::Endpoint;
 
 /// What a request asks for, as far as its price depends on it.
@@ -69,10 +69,6 @@ pub enum Malformed {
 
 /// The most tokens that a service adds to a request that has tools: what it tells the model about them.
 const ABOUT_TOOLS: u64 = 1_000;
-
-/// The longest answer and the most that is read of a model that nobody knows.
-const LONGEST: u64 = 128_000;
-const WINDOW: u64 = 1_050_000;
 
 /// Keys with which a request asks to be served in another way than usual, and the values that cost no more than that.
 const WAYS_TO_SERVE: [(&str, &[&str]); 4] = [
@@ -180,7 +176,8 @@ impl AskedFor {
 
     fn bounded(&self, inside: u64, prices: &PriceList) -> WorstCase {
         let price = prices.find(&self.model);
-        let (longest, window) = price.map_or((LONGEST, WINDOW), |price| (price.longest, price.window));
+        let (longest, window) =
+            price.map_or((MOST_WRITTEN, MOST_READ), |price| (price.longest, price.window));
         let read = if self.reaches_out { window.max(inside) } else { inside };
         let output = self.longest.unwrap_or(longest).saturating_mul(self.answers);
         let cost = match (price, self.surcharge) {

@@ -51,9 +51,11 @@ pub struct GivenPrice {
     pub output: f64,
 }
 
-/// The longest answer and the most that is read, of a model of which only the price is known: those of no model are larger.
-const LONGEST: u64 = 128_000;
-const WINDOW: u64 = 1_050_000;
+/// The longest answer of a model of which nothing but its price is known, in tokens: that of no model is longer.
+pub(super) const MOST_WRITTEN: u64 = 128_000;
+
+/// The most that such a model reads, in tokens.
+pub(super) const MOST_READ: u64 = 1_050_000;
 
 /// What it costs to write a token to a cache, by what it costs to read it, where that is dearer; for some minutes and for
 /// an hour.
@@ -77,7 +79,8 @@ impl ModelPrice {
             written_for_an_hour: times(WRITTEN_FOR_AN_HOUR),
             output: Dollars::per_token(output),
         };
-        let (longest, window) = known.map_or((LONGEST, WINDOW), |known| (known.longest, known.window));
+        let (longest, window) =
+            known.map_or((MOST_WRITTEN, MOST_READ), |known| (known.longest, known.window));
         Self { usual, long: None, longest, window }
     }
 
@@ -230,7 +233,7 @@ mod tests {
                 "{model}"
             );
             assert!(
-                price.longest < price.window && price.longest <= LONGEST && price.window <= WINDOW,
+                price.longest < price.window && price.longest <= MOST_WRITTEN && price.window <= MOST_READ,
                 "{model}"
             );
         }

@@ -2,6 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+/// The exit code of what a later job goes on with: that of sysexits.h for what may well succeed then.
+pub const GOES_ON: u8 = 75;
+
 /// The one way in which a run ended. The exit codes are part of the contract with users.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -76,10 +79,10 @@ impl Outcome {
             Self::Error => 4,
             Self::Blocked => 5,
             Self::OverBudget => 6,
-            // 69, 73 and 75 are those of sysexits.h; 124 is what timeout(1) uses.
+            // 69 and 73 are those of sysexits.h; 124 is what timeout(1) uses.
             Self::Unavailable => 69,
             Self::LeaseLost => 73,
-            Self::Handoff => 75,
+            Self::Handoff => GOES_ON,
             Self::Timeout => 124,
             Self::Interrupted => signal.unwrap_or(Signal::Int).exit_code(),
         }

@@ -499,7 +499,7 @@ impl<'r> LegRun<'r> {
     /// Says what became of the leg, sets the outputs of the job, and stores the reports.
     fn tell(&self, ends: &[ItemEnd]) -> Result<u8, Error> {
         let session = self.session;
-        let put_off = ends.iter().filter(|end| end.is_put_off).map(|_| crate::fanout::GOES_ON);
+        let put_off = ends.iter().filter(|end| end.is_put_off).map(|_| crate::engine::outcome::GOES_ON);
         let code = worst(ends.iter().filter_map(|end| end.code).chain(put_off));
         // The leg is not green by what was not begun, even if all that was begun is.
         let is_cut_off = code == 0 && ends.iter().any(|end| end.code.is_none());

@@ -3,7 +3,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::GOES_ON;
 use super::item::{ItemId, LegKey};
 use super::item_plan::{Leg, Plan};
 use super::severity::{severity, worst};
@@ -12,7 +11,7 @@ use crate::base::relative::Line;
 use crate::base::sum::Sum;
 use crate::base::text::{head, one_line};
 use crate::engine::event::Assignment;
-use crate::engine::outcome::Outcome;
+use crate::engine::outcome::{GOES_ON, Outcome};
 
 /// The exit code of a merge that lacks an item.
 const MISSING: u8 = 4;

@@ -40,9 +40,6 @@ pub const MOST_ITEMS: usize = 10_000;
 /// The exit code of a leg whose items were verified as far as they were begun, where somebody ended it.
 pub const NOT_BEGUN: u8 = 4;
 
-/// The exit code of what goes on in a later job: items for which the deadline left no time among it.
-pub const GOES_ON: u8 = 75;
-
 #[cfg(test)]
 mod merge_tests;
 #[cfg(test)]

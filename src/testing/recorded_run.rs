@@ -9,15 +9,13 @@ use super::asked::{AskedPlace, AskedWork, Gap, GapReason, Script, SubLoopAnswer,
 use super::mock::Interruption;
 use super::virtual_tree::TreeEffects;
 use crate::base::explanation::Explanation;
+use crate::base::redact::MASK;
 use crate::engine::event::{Event, LoopComplete, LoopStart, Stamped, TreeState};
 use crate::engine::loop_stack::LoopStack;
 use crate::engine::outcome::Signal;
 use crate::engine::request::{AskRequest, SubLoopRequest};
 use crate::evaluate::model::{ModelAnswer, Usage};
 use crate::evaluate::observation::{Observation, Stop};
-
-/// The mark that stands for a secret in what was kept.
-const HIDDEN: &str = "***";
 
 /// Something that was done in a run.
 #[derive(Clone, Debug, PartialEq)]
@@ -48,7 +46,7 @@ impl RecordedWork {
         if texts.iter().any(|text| text.is_truncated() || text.elsewhere().is_some()) {
             return Some("only the end of what it printed was kept");
         }
-        if texts.iter().any(|text| text.as_str().contains(HIDDEN)) {
+        if texts.iter().any(|text| text.as_str().contains(MASK)) {
             return Some("a secret is hidden in what it printed");
         }
         self.looked_at_tree.then_some("it looked at the working tree, which is not there any more")
