@@ -125,6 +125,7 @@ impl AdmittedCall {
     pub(super) fn answered(&self, open: OpenRequest, reading: &Reading) {
         let mut state = self.state();
         (state.in_a_row, state.last_failure) = (0, None);
+        state.report.gave_up = None;
         state.report.model = reading.model.clone().or(state.report.model.take());
         state.settle(open, |worst| charge(worst, reading));
         drop(state);
@@ -137,6 +138,8 @@ impl AdmittedCall {
         state.report.failed += 1;
         state.in_a_row += 1;
         state.last_failure = Some(failure);
+        // Its CLI is told so in a way in which it does not ask once more.
+        state.report.gave_up = Some(failure).filter(|failure| failure.has_no_answer());
         match (open, failure) {
             (None, _) => {}
             (Some(open), ServiceFailure::Unanswered) => {

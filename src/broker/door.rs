@@ -24,7 +24,7 @@ use super::cassette::{WireAnswer, WireCassette};
 use super::conversation::WireRequest;
 use super::count::CountRequest;
 use super::meter::Meter;
-use super::service::{Endpoint, ServiceApi, tokens};
+use super::service::{Endpoint, ServiceApi, UNREACHED, tokens};
 use super::upstream::{Passage, Upstream};
 use super::wire_report::WireReport;
 
@@ -328,7 +328,7 @@ impl Asking {
                 (*response.status_mut(), *response.headers_mut()) = (status, headers);
                 response
             }
-            Ok(None) | Err(_) => refused(api, StatusCode::BAD_GATEWAY, "ll-loop could not reach the service"),
+            Ok(None) | Err(_) => refused(api, UNREACHED, "ll-loop had no answer of the service"),
         }
     }
 }

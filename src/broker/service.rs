@@ -137,6 +137,10 @@ impl ServiceApi {
     }
 }
 
+/// The status of a request whose service cannot be reached, or does not answer. Every CLI asks once more at one of 5xx, again
+/// and again, though a request without an answer may be charged; none does at this one, and ll-loop makes the call again.
+pub const UNREACHED: StatusCode = StatusCode::FAILED_DEPENDENCY;
+
 /// How services call what is wrong.
 struct Kind {
     anthropic: &'static str,
@@ -155,7 +159,9 @@ impl Kind {
             StatusCode::PAYLOAD_TOO_LARGE => {
                 kind("request_too_large", "invalid_request_error", "INVALID_ARGUMENT")
             }
-            status if status.is_server_error() => kind("api_error", "server_error", "UNAVAILABLE"),
+            status if status.is_server_error() || status == UNREACHED => {
+                kind("api_error", "server_error", "UNAVAILABLE")
+            }
             _ => kind("invalid_request_error", "invalid_request_error", "INVALID_ARGUMENT"),
         }
     }

@@ -3,6 +3,7 @@
 
 use std::io::{self, Read as _};
 use std::sync::Arc;
+use std::thread;
 use std::time::Duration;
 
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, TRANSFER_ENCODING};
@@ -23,6 +24,9 @@ use crate::forge::github::http::Transport;
 
 /// How long a service may say nothing while it thinks.
 const IDLE: Duration = Duration::from_mins(15);
+
+/// How long a service that cannot be reached is waited for, before it is tried each further time.
+const WAITS: [Duration; 3] = [Duration::from_millis(250), Duration::from_secs(1), Duration::from_secs(3)];
 
 /// How much is read at once.
 const READ: usize = 16 * 1024;
@@ -139,7 +143,16 @@ impl Passage {
     /// Makes a request and hands on its answer. This takes as long as it takes.
     pub(super) fn through(self, upstream: &Upstream, request: Request<Option<Vec<u8>>>) {
         let (parts, body) = request.into_parts();
-        let answer = upstream.send(Request::from_parts(parts, body.as_deref()));
+        let request = Request::from_parts(parts, body.as_deref());
+        let mut answer = upstream.send(request.clone());
+        for wait in WAITS {
+            // What was never sent costs nothing, however often that is tried.
+            if !matches!(answer, Err(LostAnswer::Unsent(_))) || self.head.is_closed() {
+                break;
+            }
+            thread::sleep(wait);
+            answer = upstream.send(request.clone());
+        }
         match answer {
             Ok(answer) => self.hand_on(answer),
             Err(lost) => {

@@ -53,6 +53,13 @@ pub enum ServiceFailure {
     Unanswered,
 }
 
+impl ServiceFailure {
+    /// Tells whether the CLI has nothing of the service to go by.
+    pub fn has_no_answer(self) -> bool {
+        matches!(self, Self::Unreached | Self::Unanswered)
+    }
+}
+
 impl WireReport {
     /// Returns what the journal keeps of it.
     pub fn usage(&self) -> WireUsage {
