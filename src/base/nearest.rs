@@ -3,10 +3,13 @@
 use serde_json::Value;
 use similar::{ChangeTag, TextDiff};
 
-use super::text::one_line;
+use super::text::{head, one_line};
 
 /// How many lines of a difference are shown.
 const SHOWN: usize = 40;
+
+/// How much of a request is compared, in bytes: what it takes grows with the square of that.
+const COMPARED: usize = 64 * 1024;
 
 /// The recorded request that is most like one that is asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,8 +43,12 @@ pub fn nearest<'r, R>(
     Some(NearestRequest { recorded, lines: changes.take(SHOWN).collect() })
 }
 
-/// Writes a request with the lines of its texts as lines.
+/// Writes the beginning of a request with the lines of its texts as lines.
 fn pretty(request: &Value) -> String {
+    head(&whole(request), COMPARED).to_owned()
+}
+
+fn whole(request: &Value) -> String {
     let mut out = String::new();
     for (key, value) in request.as_object().into_iter().flatten() {
         match value.as_str() {

@@ -25,6 +25,12 @@ const SCHEMA: u32 = 1;
 /// The largest file that is read, in bytes.
 const MAX_FILE: u64 = 256 * MIB;
 
+/// How many files are looked at for the nearest request. Who has written a recording may not be a friend.
+const MOST_COMPARED: usize = 500;
+
+/// The longest of them, in bytes.
+const LONGEST_COMPARED: u64 = MIB;
+
 /// What goes over the wire in a run, kept or given.
 #[derive(Debug)]
 pub struct WireCassette {
@@ -116,7 +122,7 @@ impl WireCassette {
         let file = self.file(&key);
         // Two answers to the same request may end at the same time.
         let mut made = self.made();
-        let mut answers = match (read(&file), made.contains_key(&key)) {
+        let mut answers = match (read(&file, MAX_FILE), made.contains_key(&key)) {
             (Ok(before), was_made) if was_made || before.run == *run => before.answers,
             (Err(why), true) => return Err(NotKept::File(why)),
             (Ok(_) | Err(_), _) => Vec::new(),
@@ -144,7 +150,7 @@ impl WireCassette {
             return Err(self.miss(&request));
         }
         let said = |why| WireMiss { why, lines: Vec::new() };
-        let answers = read(&file).map_err(|why| said(why.into()))?.answers;
+        let answers = read(&file, MAX_FILE).map_err(|why| said(why.into()))?.answers;
         let mut made = self.made();
         let turn = made.entry(key).or_default();
         *turn += 1;
@@ -158,8 +164,9 @@ impl WireCassette {
     /// Compares a request with the nearest one that was recorded.
     fn miss(&self, request: &WireRequest) -> WireMiss {
         let files = fs_err::read_dir(&self.directory).into_iter().flatten().filter_map(Result::ok);
-        let paths = files.map(|entry| entry.path());
-        let recorded: Vec<_> = paths.filter_map(|path| Some((name(&path), read(&path).ok()?))).collect();
+        let paths = files.map(|entry| entry.path()).take(MOST_COMPARED);
+        let recorded: Vec<_> =
+            paths.filter_map(|path| Some((name(&path), read(&path, LONGEST_COMPARED).ok()?))).collect();
         let Some(found) = nearest(request.value(), &recorded, |(_, file)| &file.request) else {
             let why = "no recorded answer: nothing of the wire is recorded there".to_owned();
             return WireMiss { why, lines: Vec::new() };
@@ -175,9 +182,9 @@ fn name(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-fn read(file: &Path) -> Result<CassetteFile, Explanation> {
+fn read(file: &Path, most: u64) -> Result<CassetteFile, Explanation> {
     let wrong = |why: &dyn Display| Explanation::new(format!("{}: {why}", file.display()));
-    let text = read::text(file, MAX_FILE).map_err(|unread| wrong(&unread))?;
+    let text = read::text(file, most).map_err(|unread| wrong(&unread))?;
     let read: CassetteFile = serde_json::from_str(&text).map_err(|error| wrong(&error))?;
     if read.schema > SCHEMA {
         return Err(wrong(&"a later version of ll-loop wrote it"));
