@@ -200,6 +200,12 @@ pub fn credentials() -> impl Iterator<Item = &'static str> {
     ROWS.iter().flat_map(HostRow::credentials)
 }
 
+/// Returns the variables that name the service of any CLI in the table. Who asks through us has no use for the address, and
+/// a sandbox would let it through to there.
+pub fn services() -> impl Iterator<Item = &'static str> {
+    ROWS.iter().map(|row| row.base)
+}
+
 /// Tells whether an address is on this machine. A name that only begins like one may lead anywhere.
 pub(super) fn is_loopback(host: &str) -> bool {
     let address = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);

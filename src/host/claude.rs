@@ -657,7 +657,7 @@ mod tests {
     #[test]
     fn terms_become_options_where_the_version_has_them() {
         let argv = |version, settings, cost_usd| {
-            line(&Claude.prompt(&prompt("x"), &Terms { version, settings, cost_usd }))
+            line(&Claude.prompt(&prompt("x"), &Terms { version, settings, cost_usd, is_confined: false }))
         };
         let user = HostSettings::User;
         assert!(argv(None, user, None).ends_with("--dangerously-skip-permissions --permission-prompts none"));

@@ -75,6 +75,8 @@ impl Host for Codex {
 
     fn prompt(&self, prompt: &Prompt<'_>, terms: &Terms) -> Invocation {
         let rights = match prompt.access {
+            // Its own sandbox is made of namespaces, which ours forbids: no command would start in it.
+            _ if terms.is_confined => "-s danger-full-access",
             Access::Write | Access::ReadShell => {
                 "-s workspace-write -c sandbox_workspace_write.network_access=true"
             }
@@ -109,8 +111,11 @@ fn call(
     let mut argv = words("codex exec --json --skip-git-repo-check");
     if settings == HostSettings::User {
         // `AGENTS.md` is handed over by ll-loop, the same for every host; the document that codex
-        // finds itself would come twice.
-        argv.extend(words("--ignore-user-config --ignore-rules -c project_doc_max_bytes=0"));
+        // finds itself would come twice. Plugins are the user's; without, codex fetches a list of
+        // them at each call.
+        argv.extend(words(
+            "--ignore-user-config --ignore-rules -c project_doc_max_bytes=0 -c features.plugins=false",
+        ));
     }
     argv.extend(words(rights));
     argv.extend(options(&[("--model", model)]));
@@ -286,7 +291,7 @@ mod tests {
         json!({"type": "error", "message": why})
     }
 
-    const START: &str = "codex exec --json --skip-git-repo-check --ignore-user-config --ignore-rules -c project_doc_max_bytes=0";
+    const START: &str = "codex exec --json --skip-git-repo-check --ignore-user-config --ignore-rules -c project_doc_max_bytes=0 -c features.plugins=false";
     const WRITES: &str = "-s workspace-write -c sandbox_workspace_write.network_access=true";
 
     fn argv(prompt: &Prompt<'_>, settings: HostSettings) -> String {
@@ -304,6 +309,11 @@ mod tests {
         assert!(!project.contains("--ignore"), "{project}");
         let reads = Prompt { access: Access::ReadOnly, ..prompt };
         assert_eq!(argv(&reads, HostSettings::User), format!("{START} -s read-only --model small -"));
+        // A sandbox in ours cannot start, and ours shows who only looks a tree that cannot be written.
+        for prompt in [prompt, reads] {
+            let confined = Codex.prompt(&prompt, &Terms { is_confined: true, ..Terms::default() });
+            assert_eq!(confined.argv.join(" "), format!("{START} -s danger-full-access --model small -"));
+        }
     }
 
     /// The options of `exec` stand before `resume`; behind it, some of them are an error.

@@ -58,6 +58,8 @@ pub struct Terms {
     pub settings: HostSettings,
     /// What is left of the cap on cost, in US dollars.
     pub cost_usd: Option<f64>,
+    /// Whether a sandbox of ll-loop keeps the call inside, in which a sandbox of the host cannot start.
+    pub is_confined: bool,
 }
 
 /// The version of a program.

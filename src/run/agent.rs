@@ -219,6 +219,8 @@ async fn prompt(request: &PromptRequest, world: &mut World) -> (Observation, Usa
             Err(seen) => return (*seen, spent),
         };
         let setting = patience.left(&request.setting);
+        let call = Confinable::Prompt { host, access: prompt.access, read: Vec::new() };
+        let terms = Terms { is_confined: world.confines(&setting, &call), ..terms };
         let invocation = host.prompt(&prompt, &terms);
         let limit = (request.budget, &spent);
         let (mut called, counting, pass) = match program(invocation, &setting, (host, limit), world) {
@@ -310,7 +312,7 @@ async fn terms(
     }
     // Not negative, and not zero: a host refuses a budget of nothing.
     let left = left.cost_usd.map(|left| (left - spent.cost_usd.unwrap_or_default()).max(SMALLEST_CAP));
-    Ok(Terms { version, settings, cost_usd: left.filter(|_| host.prices()) })
+    Ok(Terms { version, settings, cost_usd: left.filter(|_| host.prices()), is_confined: false })
 }
 
 /// Returns the host, or the observation of a call that cannot be made.
@@ -512,8 +514,8 @@ fn program(
         let admitted = broker.admit(brokerage::caps(left, spent, host.prices()));
         let AdmittedAgent { pass: admitted, told } =
             admitted.map_err(|error| Explanation::new(format!("the broker cannot be opened: {error}")))?;
-        // The CLI gets a token of its call alone; the key stays here.
-        env.retain(|name, _| broker::credentials().all(|credential| credential != name));
+        // The CLI gets a token of its call alone; the key stays here, and so does the way to its service.
+        env.retain(|name, _| broker::credentials().chain(broker::services()).all(|kept| kept != name));
         env.extend(told.variables);
         // Some hosts take options only in front of a subcommand, so the place is theirs to say.
         let (at, arguments) = told.arguments;
@@ -674,7 +676,7 @@ async fn prompted(
     // A sandbox shows the agent only what is named to it, and these files lie in a place of their
     // own.
     let read = call.files.iter().map(|file| file.path().to_owned()).collect();
-    let what = Confinable::Prompt(host, read);
+    let what = Confinable::Prompt { host, access: prompt.access, read };
     let (program, confined) = match world.confine(call.program.clone(), setting, what) {
         Ok(confined) => confined,
         Err(seen) => return (not_confined(*seen), Counting::Call),

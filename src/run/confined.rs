@@ -9,6 +9,7 @@ use crate::base::text::listed;
 use crate::engine::request::Setting;
 use crate::engine::sandbox_event::{self, HostCount, SandboxEvent};
 use crate::evaluate::observation::{Observation, Stop};
+use crate::host::Access;
 use crate::process::spawn::Program;
 use crate::sandbox::capability::Lack;
 use crate::sandbox::confine::{Confined, Confinement, Wish};
@@ -43,7 +44,7 @@ impl World {
             // A host with a sandbox of its own may be trusted with it, where the loop did not ask
             // for a certain one.
             Err(lack) => {
-                if let Confinable::Prompt(host, _) = what
+                if let Confinable::Prompt { host, .. } = what
                     && may_be_left_to(host, &rules)
                 {
                     self.sandbox.told.push(left_to_host(&rules));
@@ -63,13 +64,20 @@ impl World {
         } else {
             vec![self.root.clone()]
         };
-        let (host, read) = match what {
-            Confinable::Command(read) => (None, read),
-            Confinable::Prompt(host, read) => (Some(host.name()), read),
+        let (host, access, read) = match what {
+            Confinable::Command(read) => (None, Access::Write, read),
+            Confinable::Prompt { host, access, read } => (Some(host.name()), access, read),
         };
         let run_dir = self.files.scratch();
-        let wish =
-            Wish { rules: &rules, root: &self.root, scope: &scope, run_dir: &run_dir, host, read: &read };
+        let wish = Wish {
+            rules: &rules,
+            root: &self.root,
+            scope: &scope,
+            run_dir: &run_dir,
+            host,
+            only_looks: access == Access::ReadOnly,
+            read: &read,
+        };
         let confined = confinement.confine(program, &wish).and_then(|(program, confined)| {
             // Noted before the process starts, so that a later command can remove them after a
             // kill.
@@ -80,6 +88,14 @@ impl World {
             Ok((program, confined)) => Ok((program, Some(confined))),
             Err(error) => Err(unavailable(format!("the sandbox cannot be set up: {error}"))),
         }
+    }
+
+    /// Tells whether the sandbox of a loop is going to confine an action, rather than a host by itself or nothing.
+    pub(super) fn confines(&mut self, setting: &Setting, what: &Confinable) -> bool {
+        let rules = self.sandbox.rules(setting, what);
+        rules.is_some_and(|rules| {
+            rules.engine != SandboxEngine::Host && self.make_confinement(rules.engine).is_ok()
+        })
     }
 
     /// Returns which of the confinements of the run is by an engine. It is made where there is none yet.

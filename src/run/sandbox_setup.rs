@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use crate::base::sandbox::{SandboxEngine, SandboxMode, SandboxRules};
 use crate::engine::request::Setting;
 use crate::engine::sandbox_event::SandboxEvent;
-use crate::host::Host;
+use crate::host::{Access, Host};
 use crate::sandbox::confine::Confinement;
 use crate::sandbox::engines::Engines;
 use crate::sandbox::household::LEADING_OUT;
@@ -45,7 +45,14 @@ pub(super) enum Confinable {
     /// A command line, or the server of a tool.
     Command(Vec<PathBuf>),
     /// The call of a host.
-    Prompt(&'static dyn Host, Vec<PathBuf>),
+    Prompt {
+        /// The host.
+        host: &'static dyn Host,
+        /// What its agent may do to files.
+        access: Access,
+        /// The files of the call.
+        read: Vec<PathBuf>,
+    },
 }
 
 impl SandboxSetup {
@@ -85,7 +92,7 @@ impl SandboxSetup {
         }
         match (&self.default, what) {
             (SandboxDefault::Everything(rules), _)
-            | (SandboxDefault::Prompts(rules), Confinable::Prompt(..)) => Some(rules.clone()),
+            | (SandboxDefault::Prompts(rules), Confinable::Prompt { .. }) => Some(rules.clone()),
             // From the first prompt on, an agent may have written what a command runs.
             (SandboxDefault::Prompts(rules), Confinable::Command(_)) if self.has_prompted => {
                 Some(rules.clone())

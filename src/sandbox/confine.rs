@@ -23,6 +23,9 @@ use crate::files::replace::create;
 use crate::files::transient;
 use crate::process::spawn::Program;
 
+/// The longest table of the kernel that is read, in bytes: a million lines.
+const LONGEST_TABLE: u64 = 256 * MIB;
+
 /// What confines the actions of a run.
 #[derive(Debug)]
 pub struct Confinement {
@@ -50,6 +53,8 @@ pub struct Wish<'w> {
     pub run_dir: &'w Path,
     /// The host that the action calls, where it is a prompt.
     pub host: Option<&'w str>,
+    /// Whether it is to look and change nothing, neither files nor commits.
+    pub only_looks: bool,
     /// Files that it reads, wherever they are.
     pub read: &'w [PathBuf],
 }
@@ -192,7 +197,7 @@ impl Confinement {
         let exclude = if is_shared { None } else { exclude(&root, &masks, own.path())? };
         let mut env: BTreeMap<String, String> = action.env.into_iter().collect();
         let reach = Reach::of(wish, &action.argv, &env);
-        let hidden = self.hidden(&mut env, &root, wish);
+        let hidden = self.hidden(&mut env, &root, wish)?;
         reach.tell(&mut env);
         let (tmp, home) = if is_shared {
             (text(&self.at("tmp")), Some(text(&self.at("home"))))
@@ -209,11 +214,12 @@ impl Confinement {
             }
         }
         let texts = |paths: &[PathBuf]| paths.iter().map(|path| text(path)).collect::<Vec<_>>();
-        let in_scope = wish.scope.iter().filter(|path| path.exists()).map(|path| text(path)).collect();
+        let written: &[PathBuf] = if wish.only_looks { &[] } else { wish.scope };
+        let in_scope = written.iter().filter(|path| path.exists()).map(|path| text(path)).collect();
         facts = PlanFacts {
             root: text(&root),
             scope: in_scope,
-            git: texts(&git),
+            git: if wish.only_looks { Vec::new() } else { texts(&git) },
             run_dir: text(wish.run_dir),
             home: self.home.as_deref().filter(|home| !home.starts_with(&root)).map(text),
             home_entries: self.home_entries.clone(),
@@ -250,7 +256,7 @@ impl Confinement {
         let cwd = action.cwd.clone().map_or_else(|| root.clone(), |cwd| cwd.canonicalize().unwrap_or(cwd));
         let order = GateOrder {
             parent: std::process::id(),
-            engine: self.call((wish.rules.mode, &reach), &facts, &text(&cwd)),
+            engine: self.call((wish.rules.mode, &reach), &facts, &text(&cwd))?,
             doors: text(&doors),
             hosts: reach.hosts(),
             forward: reach.ports.iter().copied().collect(),
@@ -292,10 +298,15 @@ impl Confinement {
     }
 
     /// Says how the engine is started.
-    fn call(&self, (mode, reach): (SandboxMode, &Reach), facts: &PlanFacts, cwd: &str) -> EngineCall {
+    fn call(
+        &self,
+        (mode, reach): (SandboxMode, &Reach),
+        facts: &PlanFacts,
+        cwd: &str,
+    ) -> io::Result<EngineCall> {
         let plan = &plan(mode, &reach.net, facts);
         let warden = [PROGRAM, WARDEN, DOORS].map(str::to_owned);
-        match &self.ready {
+        Ok(match &self.ready {
             ReadyEngine::Bwrap(ready) => {
                 let mut argv = vec![text(&ready.program)];
                 argv.extend(ready.forbids_namespaces.then(|| "--disable-userns".to_owned()));
@@ -320,7 +331,7 @@ impl Confinement {
                 let facts = MountFacts {
                     user: Some(ready.user),
                     top: ready.top.clone(),
-                    mounted: mounted(),
+                    mounted: mounted()?,
                     is_recent: ready.is_recent,
                 };
                 let mut argv = vec![text(&ready.program)];
@@ -329,7 +340,7 @@ impl Confinement {
                 let env = ready.env.clone();
                 EngineCall { argv, warden, env, filters: FiltersBy::Warden, ..EngineCall::default() }
             }
-        }
+        })
     }
 
     /// Returns what root alone reads in the configuration of the machine, where actions run as root without its rights: as
@@ -357,7 +368,7 @@ impl Confinement {
         env: &mut BTreeMap<String, String>,
         root: &Path,
         wish: &Wish<'_>,
-    ) -> (Vec<String>, Vec<String>) {
+    ) -> io::Result<(Vec<String>, Vec<String>)> {
         let mut directories = BTreeSet::new();
         let mut files = BTreeSet::new();
         let of_action: Vec<_> = LEADING_OUT.into_iter().filter_map(|name| env.remove(name)).collect();
@@ -376,7 +387,7 @@ impl Confinement {
         if !Path::new("/var/run").is_symlink() && Path::new("/var/run").is_dir() {
             directories.insert("/var/run".to_owned());
         }
-        files.extend(sockets().into_iter().filter(|socket| {
+        files.extend(sockets()?.into_iter().filter(|socket| {
             let inside = [root, wish.run_dir, Path::new("/tmp"), Path::new("/run"), Path::new("/dev")];
             let is_there = std::fs::symlink_metadata(socket).is_ok();
             is_there && !inside.iter().any(|inside| is_below(socket, &text(inside)))
@@ -392,7 +403,7 @@ impl Confinement {
                 }
             }
         }
-        (directories.into_iter().collect(), files.into_iter().collect())
+        Ok((directories.into_iter().collect(), files.into_iter().collect()))
     }
 
     /// Returns the directories below the home that programs are started from.
@@ -654,23 +665,28 @@ fn directories_at_root() -> Vec<String> {
     directories.map(|entry| text(&entry.path())).collect()
 }
 
+/// Reads a table of the kernel. Without it, nobody knows what an action would see, so it is not started.
+fn table(path: &str) -> io::Result<String> {
+    read::text(Path::new(path), LONGEST_TABLE).map_err(io::Error::other)
+}
+
 /// Returns the places where something is mounted.
-fn mounted() -> Vec<String> {
-    let table = read::text(Path::new("/proc/self/mountinfo"), 16 * MIB).unwrap_or_default();
+fn mounted() -> io::Result<Vec<String>> {
+    let table = table("/proc/self/mountinfo")?;
     let place = |line: &str| {
         let octal = [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")];
         let place = line.split(' ').nth(4)?.to_owned();
         Some(octal.into_iter().fold(place, |place, (code, sign)| place.replace(code, sign)))
     };
-    table.lines().filter_map(place).collect()
+    Ok(table.lines().filter_map(place).collect())
 }
 
 /// Returns the paths of sockets that somebody listens on, without links: `/var/run` is one on most systems.
-fn sockets() -> Vec<String> {
-    let table = read::text(Path::new("/proc/net/unix"), 16 * MIB).unwrap_or_default();
+fn sockets() -> io::Result<Vec<String>> {
+    let table = table("/proc/net/unix")?;
     let named = table.lines().filter_map(|line| line.find(" /").map(|at| Path::new(&line[at + 1..])));
     let real = |socket: &Path| Some(socket.parent()?.canonicalize().ok()?.join(socket.file_name()?));
-    named.filter_map(real).map(|socket| text(&socket)).collect()
+    Ok(named.filter_map(real).map(|socket| text(&socket)).collect())
 }
 
 fn format_line(path: &Path) -> String {

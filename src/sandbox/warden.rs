@@ -17,13 +17,16 @@ use super::forward::carry;
 use super::order::{self, WardenOrder, WardenSaid};
 use super::own_limits;
 use super::plan::PROXY_PORT;
-use crate::process::orphans;
+use crate::process::{orphans, private};
 
 /// Starts the action and waits for it; returns its exit code.
 ///
 /// # Errors
 /// The gate is not there.
 pub fn warden(doors: &Path) -> io::Result<u8> {
+    // The action is of the same user, and the threads behind the doors are freer than it is: whoever could write to the
+    // memory of this process would work in them.
+    private::keep()?;
     let mut control = UnixStream::connect(doors.join(order::CONTROL))?;
     let mut told = BufReader::new(control.try_clone()?);
     let mut line = String::new();

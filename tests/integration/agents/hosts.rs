@@ -32,8 +32,8 @@ struct Cli {
 const ALL: [Cli; 3] = [
     Cli {
         name: "codex",
-        prompt: "exec --json --skip-git-repo-check --ignore-user-config --ignore-rules -c project_doc_max_bytes=0 -s workspace-write -c sandbox_workspace_write.network_access=true -",
-        judge: "exec --json --skip-git-repo-check --ignore-user-config --ignore-rules -c project_doc_max_bytes=0 -s read-only --ephemeral -",
+        prompt: "exec --json --skip-git-repo-check --ignore-user-config --ignore-rules -c project_doc_max_bytes=0 -c features.plugins=false -s workspace-write -c sandbox_workspace_write.network_access=true -",
+        judge: "exec --json --skip-git-repo-check --ignore-user-config --ignore-rules -c project_doc_max_bytes=0 -c features.plugins=false -s read-only --ephemeral -",
         model: "",
         says: |text| {
             vec![
