@@ -226,7 +226,9 @@ class Play:
         self.home = self.directory / "home"
         self.checkout = self.directory / "checkout"
         self.bin = self.directory / "bin"
-        for directory in (self.home, self.checkout, self.bin):
+        # Another one than HOME is in: with HOME in a temporary directory, codex does not find its own sandbox.
+        self.temporary = self.directory / "tmp"
+        for directory in (self.home, self.checkout, self.bin, self.temporary):
             directory.mkdir()
         self.vendors = Vendors(script or [Say("Hello there.")])
         test.addCleanup(self.vendors.close)
@@ -265,6 +267,7 @@ class Play:
         environment = {
             "PATH": f"{self.bin}:{os.environ['PATH']}",
             "HOME": str(self.home),
+            "TMPDIR": str(self.temporary),
             "LANG": "C.UTF-8",
             "LL_RETRY_WAIT": "10ms",
             **{name: value.replace("URL", self.url) for name, value in self.host.environment.items()},
@@ -559,6 +562,50 @@ class OfBrokered:
         self.assertEqual(shown, [])
         files = [path for path in play.directory.rglob("*") if path.is_file() and key.encode() in path.read_bytes()]
         self.assertEqual(files, [])
+
+    def answers_from_the_wire(self, host):
+        """What a service has said is said again, to an agent that does its work again, without service and key."""
+        play = Play(self, host, command_once("echo made > made"))
+        states = {"ask": prompt(next="look"), "look": {"action": "rm made", "on_yes": "done", "on_no": "failed"}}
+        play.run(states, "--record", "rec").ended("success", 0)
+        calls, usage = len(play.vendors.calls), play.result["usage"]
+        play.vendors.close()
+        kept = [path for path in (play.checkout / "rec").rglob("*") if path.is_file() and KEY.encode() in path.read_bytes()]
+        self.assertEqual(kept, [])
+        play.run(states, "--replay", "rec/wire", key=None).ended("success", 0)
+        self.assertEqual(len(play.vendors.calls), calls)
+        counts = ("calls", "input_tokens", "output_tokens")
+        self.assertEqual([play.result["usage"][name] for name in counts], [usage[name] for name in counts], play.log)
+        # Something else was not recorded.
+        play.run({"ask": prompt("TASK: say goodbye")}, "--replay", "rec/wire", key=None).ended("unavailable", 69)
+        self.assertIn("no recorded answer", play.log)
+
+    def a_sandbox_beside_it(self, host):
+        """The agent works in a sandbox and asks through the broker: it has neither the key nor the way to its service."""
+        attempts = "; ".join(
+            [
+                "env > seen",
+                "cat /proc/[0-9]*/environ >> seen 2>/dev/null",
+                "echo x > ../outside",
+                "mkdir -p .github && echo x > .github/planted",
+                "(exec 3<>/dev/tcp/127.0.0.1/PORT) && echo x > reached",
+                "echo x > inside",
+            ]
+        )
+        play = Play(self, host)
+        # In a file, since some CLIs take a command line apart that is handed to a shell in it.
+        play.write(play.checkout / "attempts", attempts.replace("PORT", play.url.rpartition(":")[2]))
+        play.vendors.script = command_once("bash attempts")
+        play.run({"ask": prompt(sandbox="workspace")})
+        if play.code == 69 and "cannot be confined" in play.log:
+            self.skipTest(f"nothing confines here: {play.log}")
+        play.ended("success", 0)
+        here = {path.name for path in play.checkout.iterdir()}
+        self.assertEqual({"inside", "seen", "reached"} & here, {"inside", "seen"}, play.log)
+        self.assertFalse((play.directory / "outside").exists() or (play.checkout / ".github/planted").exists())
+        self.assertNotIn(KEY.encode(), (play.checkout / "seen").read_bytes())
+        self.assertEqual(play.result["sandbox"][0]["engine"], "bwrap", play.result["sandbox"])
+
     def a_cap_at_the_wire(self, host):
         """Requests go on until one could go over the cap; what the service has given never does."""
         play = Play(self, host, [Say("Working.", input=5000, output=20_000)])
