@@ -124,7 +124,8 @@ fn is_at_head(
     if base == head {
         return Ok(true);
     }
-    let is_merge = is_merge_of(base.as_str(), head.as_str(), api, repository);
+    let bases = [pull.base.to_string()];
+    let is_merge = is_merge_of(base.as_str(), head.as_str(), &bases, api, repository);
     if is_merge.map_err(|error| ForgeError::from(error.needing("contents: read")))? {
         return Ok(false);
     }

@@ -9,6 +9,7 @@ use super::repository::RepositoryName;
 use super::workflow_event::is_sha;
 use super::workflow_job::WorkflowJob;
 use crate::base::lookup::Lookup;
+use crate::base::text::percent_encoded;
 use crate::files::read;
 
 /// The largest payload of an event that is read, in bytes.
@@ -96,8 +97,8 @@ impl OtherRun {
         self.head_branch.as_deref().filter(|_| is_own && !is_of_pull)
     }
 
-    /// Tells whether a checkout of this commit is one of the commit that is reported: it is the same, or the merge of it
-    /// that the server makes for a pull request.
+    /// Tells whether a checkout of this commit is one of the commit that is reported: it is the same, or its merge into the
+    /// branch that a pull request is for.
     ///
     /// # Errors
     /// The server does not answer.
@@ -107,7 +108,24 @@ impl OtherRun {
         api: &Api,
         repository: &RepositoryName,
     ) -> Result<bool, ApiError> {
-        Ok(commit == self.head_sha || is_merge_of(commit, &self.head_sha, api, repository)?)
+        #[derive(Deserialize)]
+        struct ProposedPull {
+            base: BaseBranch,
+        }
+        #[derive(Deserialize)]
+        struct BaseBranch {
+            #[serde(rename = "ref")]
+            name: String,
+        }
+        if commit == self.head_sha {
+            return Ok(true);
+        }
+        // Also closed ones: a pull request may be merged while its checks are reported.
+        let pulls: Vec<ProposedPull> = self.pulls("all", api, repository)?;
+        let mut bases: Vec<String> = pulls.into_iter().map(|pull| pull.base.name).collect();
+        bases.sort_unstable();
+        bases.dedup();
+        is_merge_of(commit, &self.head_sha, &bases, api, repository)
     }
 
     /// Finds the open pull request by its commit: the event does not name that of a fork.
@@ -125,13 +143,22 @@ impl OtherRun {
         struct HeadCommit {
             sha: String,
         }
-        let pulls: Vec<CommitPull> = self.pulls(api, repository)?;
+        let pulls: Vec<CommitPull> = self.open_pulls(api, repository)?;
         Ok(pulls.into_iter().find(|pull| pull.head.sha == self.head_sha).map(|pull| pull.number))
     }
 
     /// Asks for the open pull requests of the branch whose code ran. Not every server leaves out those of others.
-    pub(crate) fn pulls<P: DeserializeOwned>(
+    pub(crate) fn open_pulls<P: DeserializeOwned>(
         &self,
+        api: &Api,
+        repository: &RepositoryName,
+    ) -> Result<Vec<P>, ApiError> {
+        self.pulls("open", api, repository)
+    }
+
+    fn pulls<P: DeserializeOwned>(
+        &self,
+        state: &str,
         api: &Api,
         repository: &RepositoryName,
     ) -> Result<Vec<P>, ApiError> {
@@ -139,7 +166,7 @@ impl OtherRun {
         let owner = self.head_repository().and_then(|name| name.split_once('/')).map(|(owner, _)| owner);
         let Some((owner, branch)) = owner.zip(self.head_branch.as_ref()) else { return Ok(Vec::new()) };
         let head = format!("{owner}:{branch}");
-        let query = [("state", "open"), ("head", head.as_str())];
+        let query = [("state", state), ("head", head.as_str())];
         api.list::<Vec<P>>(&repository.path("/pulls"), &query).collect()
     }
 }
@@ -166,13 +193,15 @@ pub fn ancestors(
     Ok(all.filter(|other| other != sha && is_sha(other)).take(most).collect())
 }
 
-/// Tells whether a commit is a merge of another one, such as the server makes for a pull request.
+/// Tells whether a commit is the merge of a head into one of these branches, as the server makes it for a pull request: its first
+/// parent is on the branch, its second one is the head, and there is no third.
 ///
 /// # Errors
 /// The server does not answer.
 pub fn is_merge_of(
     commit: &str,
     head: &str,
+    bases: &[String],
     api: &Api,
     repository: &RepositoryName,
 ) -> Result<bool, ApiError> {
@@ -185,11 +214,44 @@ pub fn is_merge_of(
     struct ParentCommit {
         sha: String,
     }
-    if !is_sha(commit) {
+    if !is_sha(commit) || bases.is_empty() {
         return Ok(false);
     }
-    match api.get::<CommitParents>(&repository.path(&format!("/git/commits/{commit}")), &[]) {
-        Ok(merge) => Ok(merge.parents.len() > 1 && merge.parents.iter().any(|parent| parent.sha == head)),
+    let path = repository.path(&format!("/git/commits/{commit}"));
+    let merge: CommitParents = match api.get(&path, &[]) {
+        Ok(merge) => merge,
+        Err(ApiError::NotFound { .. } | ApiError::Refused { status: 409 | 422, .. }) => return Ok(false),
+        Err(error) => return Err(error),
+    };
+    let [first, second] = &merge.parents[..] else { return Ok(false) };
+    if second.sha != head || !is_sha(&first.sha) {
+        return Ok(false);
+    }
+    // Anybody can make a merge of the head with a commit of a fork, and servers show the commits of forks as well.
+    for base in bases {
+        if is_on_branch(&first.sha, base, api, repository)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Tells whether a branch has a commit: there is none in it that the branch has not.
+fn is_on_branch(
+    commit: &str,
+    branch: &str,
+    api: &Api,
+    repository: &RepositoryName,
+) -> Result<bool, ApiError> {
+    #[derive(Deserialize)]
+    struct BranchComparison {
+        total_commits: u64,
+    }
+    let path = repository.path(&format!("/compare/{}...{commit}", percent_encoded(branch)));
+    // One item, because only the number of all is wanted.
+    match api.get::<BranchComparison>(&path, &[("per_page", "1")]) {
+        Ok(compared) => Ok(compared.total_commits == 0),
+        // The branch is gone, or the two have nothing in common.
         Err(ApiError::NotFound { .. } | ApiError::Refused { status: 409 | 422, .. }) => Ok(false),
         Err(error) => Err(error),
     }

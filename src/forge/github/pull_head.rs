@@ -129,7 +129,7 @@ impl PullHead {
         let Some(theirs) = run.head_repository() else {
             return Err(declined("the repository of the run's code is gone, and with it the pull request"));
         };
-        let pulls = run.pulls::<PullReply>(api, repository).map_err(|error| error.needing(NEEDS))?;
+        let pulls = run.open_pulls::<PullReply>(api, repository).map_err(|error| error.needing(NEEDS))?;
         let of = format!("the commit {} of {}", run.head_sha, one_line(theirs, 100));
         let is_from = |pull: &Self| {
             pull.repository.as_ref().is_some_and(|name| name.eq_ignore_ascii_case(theirs))

@@ -62,7 +62,7 @@ pub(crate) fn github(artifacts: &[(&str, &Left)]) -> Github {
     }
     github
         .mount(get("actions/runs/77/artifacts".to_owned()).respond_with(answer(json!({"artifacts": rows}))));
-    let head = |sha: &str| json!({"number": 9, "head": {"sha": sha}});
+    let head = |sha: &str| json!({"number": 9, "head": {"sha": sha}, "base": {"ref": "release/1"}});
     let shas: Vec<&str> = artifacts.iter().map(|(_, left)| left.sha.as_str()).collect();
     let pulls: Vec<Value> = std::iter::once("0").chain(shas).map(head).collect();
     github.mount(get("pulls".to_owned()).respond_with(answer(json!(pulls))));
@@ -190,19 +190,34 @@ fn no_lie_of_a_bundle_is_repeated() {
 #[test]
 fn the_merge_of_a_pull_request_stands_for_its_head() {
     let of_fork = left(PASSING, &[], &[]);
-    let head = "5".repeat(40);
-    for (parents, state) in [
-        (json!([{"sha": "6".repeat(40)}, {"sha": head}]), "success"),
-        (json!([{"sha": head}]), "error"),
-        (json!([{"sha": "6".repeat(40)}, {"sha": "7".repeat(40)}]), "error"),
+    let (head, base, other) = ("5".repeat(40), "6".repeat(40), "7".repeat(40));
+    let on_branch = json!({"total_commits": 0});
+    for (parents, compared, state) in [
+        (vec![&base, &head], &on_branch, "success"),
+        (vec![&head], &on_branch, "error"),
+        (vec![&base, &other], &on_branch, "error"),
+        // None of these is a merge that the server has made.
+        (vec![&head, &base], &on_branch, "error"),
+        (vec![&base, &head, &other], &on_branch, "error"),
+        (vec![&base, &head], &json!({"total_commits": 1}), "error"),
+        (vec![&base, &head], &json!({}), "error"),
     ] {
         let github = github(&[("ll-loop-main-test-r77-a1", &of_fork)]);
-        let merge = format!("/repos/octo/project/git/commits/{}", of_fork.sha);
-        let answer = ResponseTemplate::new(200).set_body_json(json!({ "parents": parents }));
-        github.mount(Mock::given(method("GET")).and(path(merge)).respond_with(answer));
-        publish(&github, &run(&head, "success"), &["--loop", "main"]).code(0);
+        let get = |at: String, body: &Value| {
+            let answer = ResponseTemplate::new(200).set_body_json(body);
+            let at = path(format!("/repos/octo/project/{at}"));
+            github.mount(Mock::given(method("GET")).and(at).respond_with(answer));
+        };
+        let listed: Vec<Value> = parents.iter().map(|sha| json!({ "sha": sha })).collect();
+        get(format!("git/commits/{}", of_fork.sha), &json!({ "parents": listed }));
+        get(format!("compare/release%2F1...{base}"), compared);
+        let _ran = publish(&github, &run(&head, "success"), &["--loop", "main"]);
         let said = set(&github);
-        assert!(said[0].0 == head && said[0].2.starts_with(state), "{parents}: {said:?}");
+        let is_known = compared.get("total_commits").is_some();
+        assert_eq!(said.len(), usize::from(is_known), "what the server does not say is not guessed");
+        for (sha, _, words) in said {
+            assert!(sha == head && words.starts_with(state), "{parents:?}: {words}");
+        }
     }
 }
 

@@ -75,6 +75,12 @@ impl Desk<'_> {
                 _ => Err(missing()),
             };
         }
+        if let Some((branch, commit)) = at.strip_prefix("/compare/").and_then(|at| at.split_once("...")) {
+            self.needs("contents", Level::Read)?;
+            let between = format!("refs/heads/{}..{commit}", branch.replace("%2F", "/"));
+            let count = self.bare.ask(&["rev-list", "--count", &between]).map_err(|_| missing())?;
+            return Ok(Answer::json(200, &json!({"total_commits": count.trim().parse::<u64>().unwrap()})));
+        }
         if let Some(branch) = at.strip_prefix("/branches/") {
             self.needs("contents", Level::Read)?;
             let name = format!("refs/heads/{branch}");

@@ -202,6 +202,16 @@ fn a_fix_of_the_merge_is_suggested_for_the_lines_of_the_head() {
     assert!(reviews[0]["body"].as_str().unwrap().contains("merge of this commit"));
 }
 
+/// Anybody can merge the head with a commit of a fork, and have a run begin there.
+#[test]
+fn a_merge_with_what_is_on_no_branch_stands_for_no_head() {
+    let fixed = usual(true);
+    fixed.hub.bare().git(&["update-ref", "refs/heads/main", "main^"]);
+    let ran = fixed.suggest(&[]).code(5);
+    assert!(ran.stdout.contains("nor a merge of it"), "{}", ran.all());
+    assert!(fixed.hub.writes().is_empty(), "{:?}", fixed.hub.writes());
+}
+
 #[test]
 fn a_rehearsal_writes_nothing() {
     let fixed = usual(false);
