@@ -1,11 +1,13 @@
 """The workflows of the documentation, and what jobs can ask of the action, on act: a runner that is not ours."""
 
 import concurrent.futures
+import http.server
 import json
 import os
 import re
 import shutil
 import tempfile
+import threading
 import time
 import unittest
 from pathlib import Path
@@ -369,6 +371,35 @@ class Callers(OnAct):
         names = {outputs["artifact-name"] for outputs in played.outputs("loop").values()}
         said = played.of(job)
         self.assertIn(re.search(rf"to deliver: deliver {options} -- artifact:(\S+)", said)[1], names, said)
+
+    def test_fix_tells_how_it_ended(self):
+        told = []
+
+        class Inbox(http.server.BaseHTTPRequestHandler):
+            def do_POST(self):
+                told.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+                self.send_response(204)
+                self.end_headers()
+
+            def log_message(self, *_):
+                pass
+
+        inbox = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Inbox)
+        threading.Thread(target=inbox.serve_forever, daemon=True).start()
+        self.addCleanup(inbox.server_close)
+        self.addCleanup(inbox.shutdown)
+        address = f"http://127.0.0.1:{inbox.server_port}/hook"
+        base = self.repository(CHECK)
+        head = self.act.commit({"src/other": "x"})
+        secret = "      ANTHROPIC_API_KEY: ${{ secrets.ANTHROPIC_API_KEY }}\n"
+        changes = [
+            ('      host: "@anthropic-ai/claude-code@2.1.330"\n', ""),
+            (secret, secret + "      notify: ${{ secrets.notify }}\n"),
+        ]
+        secrets = {"ANTHROPIC_API_KEY": KEY, "notify": address}
+        played = self.call("pull_request", "fix.yml", changes, payload=pull_request(head, base), secrets=secrets)
+        self.assertEqual([(document["is"], document["loop"]) for document in told], [("red", "tidy")], played.told)
+        self.assertNotIn(address, played.log)
 
     def test_fix_delivers_nothing_where_that_is_not_wanted(self):
         base = self.repository(FIX)
