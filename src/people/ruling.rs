@@ -83,8 +83,8 @@ pub struct AnswerFacts {
     pub permission: PermissionFacts,
     /// The pull request that it is on.
     pub pull: PullFacts,
-    /// Who started the run of the workflow that asks, where the server says it.
-    pub started_by: Option<u64>,
+    /// Who started the run of the workflow that asks, at first and again, where the server says it.
+    pub starters: Vec<u64>,
     /// Who may answer, as a branch says it that the change does not choose.
     pub approvers: Option<Approvers>,
     /// Whether the author is in a team that these name.
@@ -243,7 +243,7 @@ pub fn may_steer(comment: &CommentFacts, permission: &PermissionFacts) -> Result
 
 /// Tells whether the author of a comment may answer.
 fn may_answer(facts: &AnswerFacts) -> Result<(), AnswerRefusal> {
-    let AnswerFacts { comment, permission, pull, started_by, approvers, membership, .. } = facts;
+    let AnswerFacts { comment, permission, pull, starters, approvers, membership, .. } = facts;
     let author = &comment.author;
     if permission.account != author.id {
         return Err(AnswerRefusal::OtherAccount);
@@ -267,7 +267,7 @@ fn may_answer(facts: &AnswerFacts) -> Result<(), AnswerRefusal> {
         return Err(AnswerRefusal::NotNamed(listed(&all, "or")));
     }
     let is_kept_out = approvers.as_ref().is_some_and(|approvers| approvers.not_author);
-    if is_kept_out && (author.id == pull.author || *started_by == Some(author.id)) {
+    if is_kept_out && (author.id == pull.author || starters.contains(&author.id)) {
         return Err(AnswerRefusal::Author);
     }
     Ok(())
@@ -322,7 +322,7 @@ mod tests {
             },
             permission: PermissionFacts { account: 7, may_write: true, is_collaborator: true },
             pull: PullFacts { number: 3, is_open: true, head: HEAD.to_owned(), is_of_fork: false, author: 8 },
-            started_by: Some(9),
+            starters: vec![9],
             approvers: None,
             membership: TeamMembership::Outsider,
             asked: Vec::new(),
@@ -468,7 +468,11 @@ mod tests {
         }),
         ("who started the run", |facts| {
             facts.approvers = Some(named(&["ada"], &[]));
-            facts.started_by = Some(7);
+            facts.starters = vec![7];
+        }),
+        ("who started the run again", |facts| {
+            facts.approvers = Some(named(&["ada"], &[]));
+            facts.starters = vec![9, 7];
         }),
         ("author, whoever may write", |facts| {
             facts.approvers = Some(named(&[], &[]));

@@ -151,7 +151,7 @@ impl Desk<'_> {
                 comment: comment.clone(),
                 permission: permission.clone(),
                 pull: pull.clone(),
-                started_by: question.run.actor.map(|actor| actor.id),
+                starters: question.run.starters(),
                 approvers: approvers.clone(),
                 membership: self.server.membership(comment, permission, approvers.as_ref())?,
                 asked: question.all.clone(),

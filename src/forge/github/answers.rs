@@ -176,12 +176,12 @@ fn is_collaborator(api: &Api, repository: &RepositoryName, login: &str) -> Resul
     }
 }
 
-/// Returns who started a run of a workflow, where the server says it.
+/// Returns who started a run of a workflow, at first and again, where the server says it.
 ///
 /// # Errors
 /// The server does not answer.
-pub fn started_by(api: &Api, repository: &RepositoryName, run: u64) -> Result<Option<u64>, ApiError> {
-    Ok(workflow_run::get(api, repository, run)?.actor.map(|actor| actor.id))
+pub fn starters(api: &Api, repository: &RepositoryName, run: u64) -> Result<Vec<u64>, ApiError> {
+    Ok(workflow_run::get(api, repository, run)?.starters())
 }
 
 /// Returns the text of a file at a branch; nothing where it is not there.

@@ -19,7 +19,9 @@ pub(crate) struct WorkflowRun {
     #[serde(default)]
     pub(crate) run_attempt: u32,
     /// Who set it off.
-    pub(crate) actor: Option<Id>,
+    actor: Option<Id>,
+    /// Who started its last attempt.
+    triggering_actor: Option<Id>,
     /// The commit that it is of, where the server says it.
     pub(crate) head_sha: Option<String>,
     /// The repository of the run.
@@ -57,6 +59,11 @@ pub(crate) fn get(api: &Api, repository: &RepositoryName, run: u64) -> Result<Wo
 }
 
 impl WorkflowRun {
+    /// Returns who set it off and who started it again, as far as the server says it.
+    pub(crate) fn starters(&self) -> Vec<u64> {
+        self.actor.iter().chain(&self.triggering_actor).map(|actor| actor.id).collect()
+    }
+
     /// Returns the name of the workflow's file.
     pub(crate) fn workflow(&self) -> Option<&str> {
         let (file, _) = self.at();

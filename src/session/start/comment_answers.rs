@@ -33,8 +33,8 @@ pub(crate) fn read(
     let prefix =
         prefix.map_err(|error| Error::failed("cannot tell where the loop is in its repository", &error))?;
     let file = format!("{}{file}", prefix.trim());
-    let started_by = comments.run.map(|run| answers::started_by(&asked.api, &asked.repository, run));
-    let started_by = started_by.transpose().map_err(|error| unanswered(&error))?.flatten();
+    let starters = comments.run.map(|run| answers::starters(&asked.api, &asked.repository, run));
+    let starters = starters.transpose().map_err(|error| unanswered(&error))?.unwrap_or_default();
     let mut given = Vec::new();
     let mut min = 1;
     for id in &comments.ids {
@@ -45,7 +45,7 @@ pub(crate) fn read(
             comment,
             permission,
             pull,
-            started_by,
+            starters: starters.clone(),
             approvers: None,
             membership: TeamMembership::Outsider,
             asked: asked_there,
