@@ -141,6 +141,7 @@ fn start(machine: &Machine) -> Start {
         budget: Budget::default(),
         on_handoff: None,
         people: People::Here,
+        approvals: Vec::new(),
         merged_head: None,
         captured: IndexMap::new(),
         shares_tree: false,

@@ -95,6 +95,9 @@ pub(super) struct RunFlags {
     /// Post a JSON document to this address when the outcome of the loop on the branch changes; in CI alone
     #[arg(long, value_name = "URL", value_parser = address)]
     pub(super) notify: Option<String>,
+    /// The environment of the job. Who approved the job for it is read from the server, and written into the journal
+    #[arg(long, value_name = "NAME")]
+    pub(super) environment: Option<String>,
     /// Show what actions print
     #[arg(long, short, conflicts_with = "quiet")]
     pub(super) verbose: bool,
@@ -377,6 +380,7 @@ pub(super) fn told(flags: &RunFlags, env: &Environment) -> RunOptions {
         item_start: None,
         beside: Vec::new(),
         notify: flags.notify.clone(),
+        environment: flags.environment.clone(),
         chain: (report.go_on == GoOn::Dispatch).then(|| link(&report.chain)),
     }
 }

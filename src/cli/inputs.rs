@@ -101,6 +101,7 @@ pub(super) fn inputs(part: ActionPart, env: &Environment, run: &mut RunFlags) ->
     }
     run.notify = given(env, "notify", |text| flags::address(text).ok(), "an address, `https://…`")?
         .or_else(|| run.notify.take());
+    run.environment = input(env, "environment").or_else(|| run.environment.take());
     run.allow_untrusted = wanted("allow-untrusted")?.unwrap_or(run.allow_untrusted);
     run.deadline = duration(env, "deadline")?.or(run.deadline);
     run.checkpoint_every = duration(env, "checkpoint-every")?.or(run.checkpoint_every);

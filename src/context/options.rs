@@ -59,6 +59,8 @@ pub struct RunOptions {
     pub beside: Vec<PathBuf>,
     /// An address that is told when the outcome of the loop on the branch changes.
     pub notify: Option<String>,
+    /// The environment of its job, whose reviewers have approved that.
+    pub environment: Option<String>,
     /// Its position in a chain of runs, if another run of the workflow continues after a hand-off.
     pub chain: Option<ChainLink>,
 }

@@ -44,7 +44,7 @@ pub enum Event {
     Reused(Box<ReusedRun>),
     /// The run goes on after it was left.
     LoopResume(LoopResume),
-    /// A person answered the question that the run was saved with.
+    /// A person answered the question that the run was saved with, or approved its job.
     Approval(GivenAnswer),
     /// A state was entered.
     StateEnter {

@@ -99,6 +99,8 @@ pub struct Start {
     pub on_handoff: Option<OnHandoff>,
     /// Whom it may ask.
     pub people: People,
+    /// How the job that it begins in, or goes on in, was approved.
+    pub approvals: Vec<GivenAnswer>,
     /// The head of the pull request whose merge is checked out, if one is.
     pub merged_head: Option<MergedHead>,
     /// The captures of the run around a sub-loop, where it sees them.
@@ -125,6 +127,7 @@ impl Start {
             budget: Budget::default(),
             on_handoff: None,
             people: People::Here,
+            approvals: Vec::new(),
             captured: IndexMap::new(),
             shares_tree: false,
             reused: None,
@@ -298,6 +301,14 @@ impl<'m> Engine<'m> {
         self.waiting = Waiting::Nothing(end);
     }
 
+    /// Writes down what people have said before the run begins or goes on.
+    fn approve(&mut self, events: &mut Vec<Event>) {
+        let of_job = std::mem::take(&mut self.start.approvals);
+        for approval in of_job.into_iter().chain(std::mem::take(&mut self.answers)) {
+            self.record(Event::Approval(approval), events);
+        }
+    }
+
     /// Takes an input into the run, and returns what the judgement that is going on has to go by. This is the one place
     /// that knows which input answers what, and refuses every other one.
     fn take(&mut self, input: Input, events: &mut Vec<Event>) -> Result<Evidence, UnexpectedInput> {
@@ -305,6 +316,7 @@ impl<'m> Engine<'m> {
         match (std::mem::take(&mut self.waiting), input) {
             (Waiting::Start, Input::Begin) => {
                 self.record(Event::LoopStart(self.start.event.clone()), events);
+                self.approve(events);
                 if let Some(placement) = self.placement.take() {
                     self.run.place_at(self.machine, *placement);
                 }
@@ -317,9 +329,7 @@ impl<'m> Engine<'m> {
             }
             (Waiting::Resume(how), Input::Begin) => {
                 self.record(Event::LoopResume(*how), events);
-                for approval in std::mem::take(&mut self.answers) {
-                    self.record(Event::Approval(approval), events);
-                }
+                self.approve(events);
             }
             // Kept with its templates resolved, because a check that is made once more has to be
             // the same.

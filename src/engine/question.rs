@@ -138,9 +138,11 @@ pub enum AnswerWay {
     Comment,
     /// On the command line of a machine, whose user nobody checked.
     CommandLine,
+    /// By a reviewer of an environment, before the job of the run began. It answers no question.
+    Environment,
 }
 
-/// An answer to a question.
+/// An answer to a question, or what a reviewer of an environment said about the job of the run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GivenAnswer {
     /// The name of the person.
@@ -160,10 +162,14 @@ pub struct GivenAnswer {
     /// With which words.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub text: Option<String>,
-    /// The question that it answers.
-    pub digest: Sum,
+    /// The question that it answers; none of what is said about a job.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub digest: Option<Sum>,
     /// How it came.
     pub by: AnswerWay,
+    /// The environment that the job was approved for.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub environment: Option<String>,
 }
 
 impl GivenAnswer {
@@ -180,6 +186,10 @@ impl GivenAnswer {
             (AnswerWay::Comment, None) => format!("{did} by {who}"),
             (AnswerWay::CommandLine, _) => {
                 format!("{did} on the command line by {who}, whom nobody checked")
+            }
+            (AnswerWay::Environment, _) => {
+                let environment = one_line(self.environment.as_deref().unwrap_or("?"), 80);
+                format!("job {did} by {who} for the environment `{environment}`")
             }
         }
     }
@@ -203,7 +213,7 @@ impl OpenQuestion {
     /// Takes an answer, if it is one to this question.
     pub(super) fn take(&mut self, approval: &GivenAnswer) {
         // A late answer to an earlier question must not answer this one.
-        if approval.digest == self.awaiting.digest {
+        if approval.digest == Some(self.awaiting.digest) {
             self.answer = Some(approval.clone());
         }
     }

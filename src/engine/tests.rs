@@ -90,6 +90,7 @@ fn start(strict: bool) -> Start {
         budget: Budget::default(),
         on_handoff: None,
         people: People::Here,
+        approvals: Vec::new(),
         merged_head: None,
         captured: IndexMap::new(),
     }

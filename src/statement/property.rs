@@ -429,8 +429,9 @@ mod tests {
             sha: Some(id('c')),
             verdict,
             text: None,
-            digest,
+            digest: Some(digest),
             by: AnswerWay::Comment,
+            environment: None,
         }));
     }
 

@@ -121,7 +121,7 @@ class OnTheRunner(RunStep):
 
     def test_inputs_arrive_byte_for_byte(self):
         names = [
-            "loop", "input", "params", "context", "args", "working-directory", "strict", "on-change", "deadline", "lock", "notify", "report-dir",
+            "loop", "input", "params", "context", "args", "working-directory", "strict", "on-change", "deadline", "lock", "notify", "environment", "report-dir",
             "changed-since", "status", "status-context", "check", "comment", "delivers", "sha", "allow-untrusted", "on-handoff",
             "chain-depth", "max-chain", "upload", "retention-days",
         ]  # fmt: skip

@@ -11,6 +11,7 @@ pub mod contents;
 pub mod deliver;
 #[cfg(test)]
 mod fake;
+pub mod environment_reviews;
 pub mod gitea;
 mod graphql;
 pub mod http;

@@ -306,6 +306,7 @@ impl Library {
                 budget: request.budget,
                 on_handoff: around.on_handoff,
                 people: around.people.clone(),
+                approvals: Vec::new(),
                 merged_head: around.merged_head.clone(),
                 captured,
                 // A tree of its own is not the one that the run around it ends on.

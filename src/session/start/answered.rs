@@ -47,6 +47,8 @@ fn answer(
     let is_checked = match by {
         AnswerWay::Comment => true,
         AnswerWay::CommandLine => !in_ci,
+        // Whoever approved a job was not asked the question of the run.
+        AnswerWay::Environment => false,
     };
     if awaiting.approvers.as_ref().is_some_and(Approvers::names_somebody) && !is_checked {
         let message = "the loop names who may answer, and nobody checks who does so in this job";
@@ -57,8 +59,8 @@ fn answer(
         let help = "say `approve` to go on without one";
         return Err(Error::refused("the answer has no text").with_hint(help));
     }
-    let (digest, sha) = (awaiting.digest, awaiting.sha.clone());
-    Ok(GivenAnswer { who, id, comment, at: now, sha, verdict, text, digest, by })
+    let (digest, sha) = (Some(awaiting.digest), awaiting.sha.clone());
+    Ok(GivenAnswer { who, id, comment, at: now, sha, verdict, text, digest, by, environment: None })
 }
 
 /// Refuses answers where the tree is not the one that was asked about.

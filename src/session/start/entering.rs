@@ -3,6 +3,7 @@
 use std::io;
 use std::time::Duration;
 
+use super::job_approvals;
 use crate::base::time::Timestamp;
 use crate::ci::strangers::why_nobody_is_asked;
 use crate::context::Session;
@@ -64,6 +65,7 @@ pub(super) fn assemble(
         budget: decided.budget,
         on_handoff: decided.on_handoff,
         people: people(&options.audience, session),
+        approvals: job_approvals::read(options, session),
         ..Start::of(event, at, files.instance())
     }
 }

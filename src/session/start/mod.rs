@@ -7,6 +7,7 @@ pub mod changes_on_resume;
 mod comment_answers;
 pub mod entering;
 pub mod incoming;
+mod job_approvals;
 pub mod resume;
 mod rewind_origin;
 pub mod rewound_run;

@@ -1,6 +1,7 @@
 //! People in the loop: what a run asks, who answers, and how it goes on.
 
 mod comments;
+mod environments;
 mod notify;
 mod questions;
 mod steering;
