@@ -2,6 +2,7 @@
 
 mod comments;
 mod environments;
+mod forgeries;
 mod notify;
 mod questions;
 mod steering;

@@ -57,7 +57,7 @@ pub(super) fn question(id: u64, name: &str, run: u64, code: &str) -> Value {
     status(id, name, run, &instance, &format!("@q-{code}.4000000000000.ask:pending"))
 }
 
-fn failed(id: u64, name: &str, run: u64) -> Value {
+pub(super) fn failed(id: u64, name: &str, run: u64) -> Value {
     status(id, name, run, &format!("{name}-20251120T234847-{run}"), ":failure")
 }
 
