@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::servers::DeliveryServer;
-use super::way::{DeliverOptions, Destination};
+use super::way::DeliverOptions;
 use crate::base::object::ObjectId;
 use crate::context::Session;
 use crate::context::error::Error;
@@ -15,6 +15,7 @@ use crate::forge::forge_trait::{
 use crate::lease::lease_record::MAX_SCOPES;
 use crate::lease::lease_scope::Scopes;
 use crate::lock::{Lock, LockRequest};
+use crate::policy::DeliveryMode;
 
 /// Locks what a delivery changes, if it is to be locked and anything is to be written.
 pub(super) fn lock(
@@ -24,7 +25,7 @@ pub(super) fn lock(
     options: &DeliverOptions,
     session: &Session<'_>,
 ) -> Result<Option<Lock>, Error> {
-    let Some(lock) = options.lock.as_ref().filter(|_| options.way != Destination::Patch && !options.dry_run)
+    let Some(lock) = options.lock.as_ref().filter(|_| options.way != DeliveryMode::Patch && !options.dry_run)
     else {
         return Ok(None);
     };

@@ -38,7 +38,7 @@ pub use delivered::{Delivery, Done};
 use offer::Offered;
 use servers::DeliveryServer;
 use way::Brought;
-pub use way::{DeliverOptions, Destination};
+pub use way::DeliverOptions;
 
 use crate::ci::Provider;
 use crate::context::error::{Error, Kind};
@@ -61,7 +61,7 @@ impl Session<'_> {
         check(options)?;
         let policy = binding::acting(self)?;
         let provider = Provider::detect(&self.env.lookup());
-        let source = bundle_source::open(&options.what, options.way == Destination::Suggestions, self);
+        let source = bundle_source::open(&options.what, options.way == DeliveryMode::Suggest, self);
         let source = source.inspect_err(|error| {
             self.told(provider.summarize(&delivered::failure(None, error)), &provider);
         })?;
@@ -120,7 +120,7 @@ impl Session<'_> {
         };
         let is_delivered = brought.as_ref().is_ok_and(|brought| brought.done.is_delivered());
         // What nobody has got is kept, also where something failed.
-        let kept = offered.ok().filter(|_| !is_delivered || options.way == Destination::Patch);
+        let kept = offered.ok().filter(|_| !is_delivered || options.way == DeliveryMode::Patch);
         let patch = kept.map(|offered| offered.keep_patch(options, self)).transpose()?.flatten();
         let kept_after = |error| Undelivered { error, patch: patch.clone() };
         let brought = match brought {
@@ -160,12 +160,12 @@ impl Session<'_> {
     ) -> Result<Brought, DeliveryStop> {
         match options.way {
             // It is kept at the end.
-            Destination::Patch => Ok(Brought::nothing(Done::Created)),
-            Destination::PullRequest | Destination::Branch => {
+            DeliveryMode::Patch => Ok(Brought::nothing(Done::Created)),
+            DeliveryMode::Pr | DeliveryMode::Branch => {
                 again(|| sticky::deliver(offered, standing, server, options, self))
             }
-            Destination::Commit => again(|| commit::deliver(offered, standing, server, options, self)),
-            Destination::Suggestions => suggest::deliver(offered, standing, server, options, self),
+            DeliveryMode::Commit => again(|| commit::deliver(offered, standing, server, options, self)),
+            DeliveryMode::Suggest => suggest::deliver(offered, standing, server, options, self),
         }
     }
 }
@@ -200,13 +200,6 @@ fn bound(mut policy: Policy, source: &Source, options: &DeliverOptions) -> Resul
     // What a stranger wrote there can only forbid more.
     let recorded = digest.start().map(|start| start.policy.as_slice()).unwrap_or_default();
     binding::add_records(&mut policy, recorded)?;
-    let mode = match options.way {
-        Destination::PullRequest => DeliveryMode::Pr,
-        Destination::Branch => DeliveryMode::Branch,
-        Destination::Commit => DeliveryMode::Commit,
-        Destination::Suggestions => DeliveryMode::Suggest,
-        Destination::Patch => DeliveryMode::Patch,
-    };
     // An answer on the command line is by somebody whom nobody checked.
     let given = digest
         .approvals()
@@ -214,20 +207,20 @@ fn bound(mut policy: Policy, source: &Source, options: &DeliverOptions) -> Resul
         .filter(|given| given.verdict == AnswerKind::Approve && given.by == AnswerWay::Comment);
     let people: BTreeSet<u64> = given.filter_map(|given| given.id).collect();
     let count = u32::try_from(people.len()).unwrap_or(u32::MAX);
-    let asked = policy.deliver(mode).and_then(|()| policy.approvals(count));
+    let asked = policy.deliver(options.way).and_then(|()| policy.approvals(count));
     asked.map_err(|refusal| binding::refused(&refusal))
 }
 
 /// Refuses options that contradict each other.
 fn check(options: &DeliverOptions) -> Result<(), Error> {
     let refused = |message: &str, hint: &str| Err(Error::refused(message).with_hint(hint));
-    if options.remote.is_some() && options.way != Destination::Branch {
+    if options.remote.is_some() && options.way != DeliveryMode::Branch {
         return refused("`--remote` is for a branch alone", "add `--to branch`");
     }
-    if options.accept_no_checks && options.way != Destination::Commit {
+    if options.accept_no_checks && options.way != DeliveryMode::Commit {
         return refused("`--accept-no-checks` is for a commit alone", "add `--to commit`, or leave it out");
     }
-    if options.unverified && options.way != Destination::PullRequest {
+    if options.unverified && options.way != DeliveryMode::Pr {
         return refused(
             "`--unverified` is for a pull request alone, which can be a draft that says so",
             "add `--to pr`, or leave it out",

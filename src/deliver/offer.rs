@@ -9,7 +9,7 @@ use super::locked::LockedForge;
 use super::policy::{self, Accepted};
 use super::secrecy::{self, Secrecy};
 use super::servers::DeliveryServer;
-use super::way::{DeliverOptions, Destination};
+use super::way::DeliverOptions;
 use crate::base::object::ObjectId;
 use crate::bundle::names;
 use crate::bundle::opened::OpenedBundle;
@@ -23,6 +23,7 @@ use crate::forge::names::BranchName;
 use crate::forge::standing::{FixStanding, Refusal};
 use crate::journal::files::RunFiles;
 use crate::lock::Lock;
+use crate::policy::DeliveryMode;
 use crate::repository;
 use crate::repository::delivery_stop::DeliveryStop;
 use crate::repository::workspace::{Fix, Workspace};
@@ -100,7 +101,7 @@ impl<'b> Offered<'b> {
     pub(super) fn check(&self, options: &DeliverOptions) -> Result<FixStanding, DeliveryStop> {
         let manifest = &self.bundle.manifest;
         // Suggestions are for pull requests from other repositories too, and look at that themselves.
-        if options.way != Destination::Suggestions {
+        if options.way != DeliveryMode::Suggest {
             self.check_repository()?;
         }
         let accepted = Accepted { unverified: options.unverified, judges: options.allow_judges };

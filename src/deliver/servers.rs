@@ -3,7 +3,7 @@
 
 use super::push_service::{self, DeliveryService, PushServer};
 use super::pushed::{PushForge, identity};
-use super::way::{DeliverOptions, Destination};
+use super::way::DeliverOptions;
 use crate::base::text::one_line;
 use crate::bundle::manifest;
 use crate::ci::base_branch::{DefaultBase, default_base};
@@ -20,6 +20,7 @@ use crate::forge::github::server::Flavour;
 use crate::forge::github::workflow_job::WorkflowJob;
 use crate::forge::names::BranchName;
 use crate::git::call::Call;
+use crate::policy::DeliveryMode;
 use crate::process::address::without_credential;
 use crate::repository;
 use crate::repository::delivery_stop::DeliveryStop;
@@ -69,7 +70,7 @@ pub(crate) fn find(options: &DeliverOptions, session: &Session<'_>) -> Result<De
     }
     let repository = here(&checkout, session);
     // A patch needs no server, and no token for one.
-    if options.way != Destination::Patch
+    if options.way != DeliveryMode::Patch
         && let Some(PushServer { name, remote, service }) = push_service::gitlab(session)?
     {
         return Ok(DeliveryServer {
@@ -83,7 +84,7 @@ pub(crate) fn find(options: &DeliverOptions, session: &Session<'_>) -> Result<De
     let of_github = || repository.as_ref()?.strip_prefix("github.com/").map(str::to_owned);
     let named = named.or_else(of_github).and_then(|name| RepositoryName::parse(&name));
     let (Some(name), Some(token)) = (named, token) else {
-        if options.way == Destination::Patch {
+        if options.way == DeliveryMode::Patch {
             return Ok(DeliveryServer { kind: ServerKind::Nowhere, remote: None, repository });
         }
         return Err(Error::refused("no server for the delivery is named, or there is no token for it").with_hint(

@@ -7,11 +7,12 @@ use super::offer::{Offered, check_changes};
 use super::secrecy::check_texts;
 use super::servers::DeliveryServer;
 use super::texts::Texts;
-use super::way::{Brought, DeliverOptions, Destination};
+use super::way::{Brought, DeliverOptions};
 use crate::context::Session;
 use crate::forge::forge_trait::{Checks, Forge, ForgeError, ForgeErrorKind, NewCommit, NewPull};
 use crate::forge::names::StickyNames;
 use crate::forge::standing::FixStanding;
+use crate::policy::DeliveryMode;
 use crate::repository::delivery_stop::DeliveryStop;
 
 /// Delivers to the branch of a loop and a base, and keeps its pull request.
@@ -28,7 +29,7 @@ pub(super) fn deliver(
     })?;
     let forge = offered.forge(server, session)?;
     let forge = forge.as_ref();
-    let wants_pull = options.way == Destination::PullRequest;
+    let wants_pull = options.way == DeliveryMode::Pr;
     let with_push = wants_pull && forge.takes_pulls_with_pushes();
     if wants_pull && !with_push && forge.pulls().is_none() {
         return Err(DeliveryStop::refused(format!(

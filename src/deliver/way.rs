@@ -7,21 +7,7 @@ use super::leaks::LeakPlace;
 use crate::base::object::ObjectId;
 use crate::context::options::LockOptions;
 use crate::forge::forge_trait::Checks;
-
-/// Where a fix goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Destination {
-    /// The one pull request of the loop and the base.
-    PullRequest,
-    /// The branch of that pull request.
-    Branch,
-    /// The head of the pull request of this job.
-    Commit,
-    /// A review of the pull request of this job.
-    Suggestions,
-    /// A file.
-    Patch,
-}
+use crate::policy::DeliveryMode;
 
 /// What is delivered, and how.
 #[derive(Clone, Debug)]
@@ -30,7 +16,7 @@ pub struct DeliverOptions {
     /// A bundle, an artifact, or a run of this machine.
     pub what: String,
     /// Where it goes.
-    pub way: Destination,
+    pub way: DeliveryMode,
     /// The branch that is to have it.
     pub base: Option<String>,
     /// The remote that a branch is pushed to with the user's own git.

@@ -9,7 +9,8 @@ use crate::cli::output::Output;
 use crate::context::Session;
 use crate::context::error::Error;
 use crate::deliver::leaks::LeakPlace;
-use crate::deliver::{DeliverOptions, Destination, Done};
+use crate::deliver::{DeliverOptions, Done};
+use crate::policy::DeliveryMode;
 
 /// It is not delivered.
 const REFUSED: u8 = 5;
@@ -86,11 +87,11 @@ pub(in crate::cli) fn deliver(
     let options = DeliverOptions {
         what: args.what.clone(),
         way: match args.to {
-            To::Pr => Destination::PullRequest,
-            To::Branch => Destination::Branch,
-            To::Commit => Destination::Commit,
-            To::Suggest => Destination::Suggestions,
-            To::Patch => Destination::Patch,
+            To::Pr => DeliveryMode::Pr,
+            To::Branch => DeliveryMode::Branch,
+            To::Commit => DeliveryMode::Commit,
+            To::Suggest => DeliveryMode::Suggest,
+            To::Patch => DeliveryMode::Patch,
         },
         base: args.base.clone(),
         remote: args.remote.clone(),
