@@ -27,6 +27,8 @@ pub(super) struct Needs {
     broken: Option<(String, u64)>,
     /// Why an agent is needed.
     pub(super) agent: Option<String>,
+    /// The first loop that asks a person.
+    asks: Option<String>,
     /// The first loop that lets teams answer.
     pub(super) teams: Option<String>,
     /// Why a repository of git is needed.
@@ -59,6 +61,9 @@ pub(super) fn needs(session: &Session<'_>) -> Needs {
         for (_, step) in machine.steps() {
             if asks && !machine.llm.is_forbidden && step.can_ask() {
                 needs.agent.get_or_insert_with(|| format!("the loop `{name}` may ask an agent"));
+            }
+            if let Some(Action::Approval(_)) = &step.action {
+                needs.asks.get_or_insert_with(|| name.clone());
             }
             if let Some(Action::Approval(ApprovalAction { approvers: Some(approvers), .. })) = &step.action
                 && !approvers.teams.is_empty()
@@ -114,6 +119,10 @@ pub(super) fn rows(needs: &Needs, session: &Session<'_>) -> Vec<DoctorRow> {
         disk(&root, needs),
     ];
     rows.extend(needs.teams.as_deref().map(|name| team_token(name, session)));
+    // Elsewhere the token of a job may ask.
+    let is_gitea = session.env.get("GITEA_ACTIONS").is_some()
+        || [".gitea", ".forgejo"].iter().any(|home| root.join(home).is_dir());
+    rows.extend(needs.asks.as_deref().filter(|_| is_gitea).map(answer_token));
     rows
 }
 
@@ -126,6 +135,15 @@ fn team_token(name: &str, session: &Session<'_>) -> DoctorRow {
         None => row(RowState::Fact, format!("{needs}, and no `LL_TEAM_TOKEN` is set here"))
             .fix("give workflows a token that may read the members of teams, as `team-token`"),
     }
+}
+
+/// Tells that comments are refused on Gitea with the token of a job.
+fn answer_token(name: &str) -> DoctorRow {
+    let said = format!(
+        "the loop `{name}` asks people, and on Gitea and Forgejo the token of a job may not ask who may write"
+    );
+    DoctorRow::new("ci", "token for comments", RowState::Fact, said)
+        .fix("give `commands.yml` and `chain.yml` the token of a person who administers the repository, as `token`")
 }
 
 fn loops(needs: &Needs) -> DoctorRow {

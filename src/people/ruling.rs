@@ -28,6 +28,8 @@ pub struct CommentFacts {
     pub author: Account,
     /// Whether a program wrote it in the name of somebody.
     pub is_by_app: bool,
+    /// Whether it came as a reply by mail.
+    pub is_by_mail: bool,
     /// Its text.
     pub body: String,
     /// When it was written.
@@ -79,8 +81,8 @@ pub enum TeamMembership {
 pub struct AnswerFacts {
     /// The comment.
     pub comment: CommentFacts,
-    /// What its author may do.
-    pub permission: PermissionFacts,
+    /// What its author may do; nothing where the token may not ask that.
+    pub permission: Option<PermissionFacts>,
     /// The pull request that it is on.
     pub pull: PullFacts,
     /// Who started the run of the workflow that asks, at first and again, where the server says it.
@@ -164,9 +166,17 @@ pub enum AnswerRefusal {
     /// The name belongs to somebody else now.
     #[error("the account that wrote it is not the one that has its name now")]
     OtherAccount,
+    /// Nobody can tell what the author may do.
+    #[error(
+        "the token may not ask who may write to the repository: on Gitea and Forgejo, give that of a person who administers it as `token`"
+    )]
+    Unaskable,
     /// A program wrote it.
     #[error("a program wrote it, and the loop does not name that one")]
     Program,
+    /// Whoever has a notification of somebody can answer it by mail in that name.
+    #[error("it came by mail, whose sender nobody checks: write it on the page of the pull request")]
+    Mail,
     /// The author may not write.
     #[error("its author has no write access to the repository")]
     NoWriteAccess,
@@ -229,14 +239,18 @@ fn code<'a>(written: &'a WrittenCommand, facts: &'a AnswerFacts) -> Result<&'a s
 /// Tells whether the author of a comment may steer runs with it: whoever may write to the repository, and no program.
 ///
 /// # Errors
-/// The account is another one now, a program, or may not write.
-pub fn may_steer(comment: &CommentFacts, permission: &PermissionFacts) -> Result<(), AnswerRefusal> {
+/// The account is another one now, a program, or may not write, or nobody can tell.
+pub fn may_steer(comment: &CommentFacts, permission: Option<&PermissionFacts>) -> Result<(), AnswerRefusal> {
+    let permission = permission.ok_or(AnswerRefusal::Unaskable)?;
     // The server is asked by name, which may be somebody else's by now.
     if permission.account != comment.author.id {
         return Err(AnswerRefusal::OtherAccount);
     }
     if comment.author.is_bot || comment.is_by_app {
         return Err(AnswerRefusal::Program);
+    }
+    if comment.is_by_mail {
+        return Err(AnswerRefusal::Mail);
     }
     if permission.may_write { Ok(()) } else { Err(AnswerRefusal::NoWriteAccess) }
 }
@@ -245,6 +259,7 @@ pub fn may_steer(comment: &CommentFacts, permission: &PermissionFacts) -> Result
 fn may_answer(facts: &AnswerFacts) -> Result<(), AnswerRefusal> {
     let AnswerFacts { comment, permission, pull, starters, approvers, membership, .. } = facts;
     let author = &comment.author;
+    let permission = permission.as_ref().ok_or(AnswerRefusal::Unaskable)?;
     if permission.account != author.id {
         return Err(AnswerRefusal::OtherAccount);
     }
@@ -253,6 +268,9 @@ fn may_answer(facts: &AnswerFacts) -> Result<(), AnswerRefusal> {
     // A team that has a bot among its members has not said that the bot approves.
     if (author.is_bot || comment.is_by_app) && !is_user {
         return Err(AnswerRefusal::Program);
+    }
+    if comment.is_by_mail {
+        return Err(AnswerRefusal::Mail);
     }
     let is_named = is_user || named.is_some() && *membership == TeamMembership::Member;
     // Whom the loop names need only be somebody here: a name that was given up can be taken by a stranger.
@@ -316,17 +334,23 @@ mod tests {
                 id: 5,
                 author: Account { id: 7, name: "ada".to_owned(), is_bot: false },
                 is_by_app: false,
+                is_by_mail: false,
                 body: format!("/ll-loop approve {}", awaiting().code),
                 created: Timestamp::from_millis(ASKED + 10_000),
                 is_edited: false,
             },
-            permission: PermissionFacts { account: 7, may_write: true, is_collaborator: true },
+            permission: Some(PermissionFacts { account: 7, may_write: true, is_collaborator: true }),
             pull: PullFacts { number: 3, is_open: true, head: HEAD.to_owned(), is_of_fork: false, author: 8 },
             starters: vec![9],
             approvers: None,
             membership: TeamMembership::Outsider,
             asked: Vec::new(),
         }
+    }
+
+    fn known(facts: &mut AnswerFacts) -> &mut PermissionFacts {
+        let known = PermissionFacts { account: 7, may_write: true, is_collaborator: true };
+        facts.permission.get_or_insert(known)
     }
 
     fn ruled(facts: &AnswerFacts) -> Result<RuledAnswer, AnswerRefusal> {
@@ -354,7 +378,7 @@ mod tests {
             AnswerFacts { approvers: Some(named(&["ada"], &["acme/release"])), ..facts() },
             // In a team, also by reading alone.
             AnswerFacts {
-                permission: PermissionFacts { account: 7, may_write: false, is_collaborator: true },
+                permission: Some(PermissionFacts { account: 7, may_write: false, is_collaborator: true }),
                 approvers: Some(named(&["grace"], &["acme/release"])),
                 membership: TeamMembership::Member,
                 ..facts()
@@ -369,7 +393,7 @@ mod tests {
             },
             // Whom the loop names need not write.
             AnswerFacts {
-                permission: PermissionFacts { account: 7, may_write: false, is_collaborator: true },
+                permission: Some(PermissionFacts { account: 7, may_write: false, is_collaborator: true }),
                 approvers: Some(named(&["ada"], &[])),
                 ..facts()
             },
@@ -424,6 +448,7 @@ mod tests {
         }),
         ("no answer", |facts| facts.comment.body = "/ll-loop help".to_owned()),
         ("another verb", |facts| facts.comment.body = format!("/ll-loop retry {}", awaiting().code)),
+        ("by mail", |facts| facts.comment.is_by_mail = true),
         ("in a quotation", |facts| facts.comment.body.insert_str(0, "> ")),
         ("in a code block", |facts| facts.comment.body.insert_str(0, "```\n")),
         ("in a later line", |facts| facts.comment.body.insert(0, '\n')),
@@ -432,12 +457,13 @@ mod tests {
         ("head unknown", |facts| facts.pull.head.clear()),
         ("closed", |facts| facts.pull.is_open = false),
         ("fork", |facts| facts.pull.is_of_fork = true),
-        ("no writer", |facts| facts.permission.may_write = false),
+        ("no writer", |facts| known(facts).may_write = false),
         ("a reader who is named", |facts| {
-            facts.permission = PermissionFacts { account: 7, may_write: false, is_collaborator: false };
+            facts.permission = Some(PermissionFacts { account: 7, may_write: false, is_collaborator: false });
             facts.approvers = Some(named(&["ada"], &[]));
         }),
-        ("renamed account", |facts| facts.permission.account = 70),
+        ("an author of whom nobody can tell", |facts| facts.permission = None),
+        ("renamed account", |facts| known(facts).account = 70),
         ("freed name", |facts| facts.comment.author.id = 70),
         ("not named", |facts| facts.approvers = Some(named(&["grace"], &[]))),
         ("look-alike", |facts| facts.approvers = Some(named(&["ad\u{430}"], &[]))),
@@ -448,7 +474,7 @@ mod tests {
             facts.membership = TeamMembership::Unreadable;
         }),
         ("a team whose member may not even read", |facts| {
-            facts.permission = PermissionFacts { account: 7, may_write: false, is_collaborator: false };
+            facts.permission = Some(PermissionFacts { account: 7, may_write: false, is_collaborator: false });
             facts.approvers = Some(named(&[], &["acme/release"]));
             facts.membership = TeamMembership::Member;
         }),
@@ -539,11 +565,14 @@ mod tests {
     #[test]
     fn whoever_may_write_may_steer() {
         let AnswerFacts { comment, permission, .. } = facts();
-        assert_eq!(may_steer(&comment, &permission), Ok(()));
+        let permission = permission.unwrap();
+        assert_eq!(may_steer(&comment, Some(&permission)), Ok(()));
+        assert_eq!(may_steer(&comment, None), Err(AnswerRefusal::Unaskable));
         let bot = Account { is_bot: true, ..comment.author.clone() };
         for (comment, permission, why) in [
             (CommentFacts { author: bot, ..comment.clone() }, permission.clone(), AnswerRefusal::Program),
             (CommentFacts { is_by_app: true, ..comment.clone() }, permission.clone(), AnswerRefusal::Program),
+            (CommentFacts { is_by_mail: true, ..comment.clone() }, permission.clone(), AnswerRefusal::Mail),
             (
                 comment.clone(),
                 PermissionFacts { account: 70, ..permission.clone() },
@@ -551,7 +580,7 @@ mod tests {
             ),
             (comment, PermissionFacts { may_write: false, ..permission }, AnswerRefusal::NoWriteAccess),
         ] {
-            assert_eq!(may_steer(&comment, &permission), Err(why));
+            assert_eq!(may_steer(&comment, Some(&permission)), Err(why));
         }
     }
 

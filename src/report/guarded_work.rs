@@ -197,7 +197,9 @@ impl GuardedWork {
     /// Returns the answers to questions about this tree.
     pub fn answers_about<'w>(&'w self, tree: &'w ObjectId) -> impl Iterator<Item = &'w GivenAnswer> {
         let is_about = |answer: &&GivenAnswer| {
-            self.asked.iter().any(|(digest, asked)| Some(*digest) == answer.digest && asked.as_ref() == Some(tree))
+            self.asked
+                .iter()
+                .any(|(digest, asked)| Some(*digest) == answer.digest && asked.as_ref() == Some(tree))
         };
         self.answers.iter().filter(is_about)
     }

@@ -29,6 +29,8 @@ struct FoundQuestion {
     asked: AskedAtHead,
     all: Vec<AskedAtHead>,
     run: WorkflowRun,
+    /// Who started it, in any run of a workflow.
+    starters: Vec<u64>,
     /// Who may answer, as each branch says it that has the loop file.
     named: Vec<Option<Approvers>>,
 }
@@ -44,7 +46,7 @@ impl Desk<'_> {
                 self.answer(kind, written)
             };
         }
-        may_steer(comment, permission)?;
+        may_steer(comment, permission.as_ref())?;
         if comment.is_edited {
             return Err(AnswerRefusal::Edited.into());
         }
@@ -100,7 +102,8 @@ impl Desk<'_> {
     /// Finds the question that is answered, the run that asks it, and who may answer.
     fn question(&self, written: &WrittenCommand) -> Result<FoundQuestion, NotDone> {
         let JobServer { api, repository, .. } = self.server;
-        let all = self.standing()?.asked();
+        let standing = self.standing()?;
+        let all = standing.asked();
         let open = || all.iter().filter(|asked| asked.is_open);
         let asked = match written.code() {
             Some(code) => open().find(|asked| asked.question.code == code).ok_or_else(|| {
@@ -132,7 +135,14 @@ impl Desk<'_> {
         if named.is_empty() {
             named.push(None);
         }
-        Ok(FoundQuestion { asked, all, run, named })
+        let mut starters = run.starters();
+        if named.iter().flatten().any(|approvers| approvers.not_author) {
+            // A run that another job goes on with is started by a program, and the first one was by somebody.
+            let mut earlier = standing.chain_of(&asked.names.instance);
+            earlier.retain(|number| *number != asked.names.run);
+            starters.extend(answers::starters(api, repository, &earlier)?);
+        }
+        Ok(FoundQuestion { asked, all, run, starters, named })
     }
 
     /// Tells whether a comment answers the question, by what each branch says.
@@ -151,9 +161,9 @@ impl Desk<'_> {
                 comment: comment.clone(),
                 permission: permission.clone(),
                 pull: pull.clone(),
-                starters: question.run.starters(),
+                starters: question.starters.clone(),
                 approvers: approvers.clone(),
-                membership: self.server.membership(comment, permission, approvers.as_ref())?,
+                membership: self.server.membership(comment, permission.as_ref(), approvers.as_ref())?,
                 asked: question.all.clone(),
             };
             decide(&known, facts)?;

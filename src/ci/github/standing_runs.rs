@@ -93,11 +93,16 @@ impl StandingRuns {
 
     /// Returns in how many runs of workflows a run was until now.
     pub fn links_of(&self, run: &StandingRun) -> u32 {
-        let of_run = self.0.iter().filter(|other| other.names.instance == run.names.instance);
+        u32::try_from(self.chain_of(&run.names.instance).len()).unwrap_or(u32::MAX)
+    }
+
+    /// Returns the runs of workflows that a run was in until now, the first one first.
+    pub fn chain_of(&self, instance: &str) -> Vec<u64> {
+        let of_run = self.0.iter().filter(|other| other.names.instance == instance);
         let mut numbers: Vec<u64> = of_run.map(|other| other.names.run).collect();
         numbers.sort_unstable();
         numbers.dedup();
-        u32::try_from(numbers.len()).unwrap_or(u32::MAX)
+        numbers
     }
 
     /// Returns how the same loop stood before a run, as its last other run says it that is over.

@@ -14,19 +14,23 @@ use crate::base::text::percent_encoded;
 use crate::base::time::Timestamp;
 use crate::people::ruling::{Account, CommentFacts, PermissionFacts, PullFacts};
 
-/// When a comment was edited, which REST does not say.
+/// When a comment was edited and whether it came by mail, which REST does not say.
 const EDITED: Document = Document::query(
     "the time at which the comment was edited",
-    "query($id: ID!) { node(id: $id) { ... on IssueComment { lastEditedAt } } }",
+    "query($id: ID!) { node(id: $id) { ... on IssueComment { lastEditedAt createdViaEmail } } }",
 );
+
+/// The most runs of workflows that are asked about who started them.
+// A chain has no more by default.
+const MOST_LINKS: usize = 11;
 
 /// A comment with what is around it.
 #[derive(Clone, Debug)]
 pub struct FoundAnswer {
     /// The comment.
     pub comment: CommentFacts,
-    /// What its author may do.
-    pub permission: PermissionFacts,
+    /// What its author may do; nothing where the token may not ask that.
+    pub permission: Option<PermissionFacts>,
     /// The pull request that it is on.
     pub pull: PullFacts,
     /// The branch that it proposes.
@@ -98,6 +102,14 @@ struct EditedComment {
 struct EditedCommentNode {
     #[serde(rename = "lastEditedAt")]
     at: Option<String>,
+    #[serde(default, rename = "createdViaEmail")]
+    is_by_mail: bool,
+}
+
+/// What REST does not say about a comment.
+struct Provenance {
+    is_edited: bool,
+    is_by_mail: bool,
 }
 
 #[derive(Deserialize)]
@@ -125,25 +137,17 @@ pub fn find(api: &Api, repository: &RepositoryName, id: u64) -> Result<FoundAnsw
     }
     let pull: AnsweredPull = api.get(&repository.path(&format!("/pulls/{number}")), &[])?;
     let login = percent_encoded(&user.login);
-    let asked = repository.path(&format!("/collaborators/{login}/permission"));
-    let permission: AuthorPermission = api.get(&asked, &[])?;
-    let is_edited = found.updated_at != found.created_at || was_edited(api, found.node_id.as_deref())?;
+    let permission = permission(api, repository, &login)?;
+    let Provenance { is_edited, is_by_mail } = provenance(api, found.node_id.as_deref())?;
+    let is_edited = is_edited || found.updated_at != found.created_at;
     let comment = CommentFacts {
         id,
         author: Account { id: user.id, is_bot: user.kind == "Bot", name: user.login },
         is_by_app: found.performed_via_github_app.is_some(),
+        is_by_mail,
         body: found.body.unwrap_or_default(),
         created: found.created_at,
         is_edited,
-    };
-    // `maintain` is told as `write`, and `triage` as `read`, by GitHub; Gitea has `owner` as well.
-    let may_write = matches!(permission.permission.as_str(), "admin" | "write" | "owner");
-    let permission = PermissionFacts {
-        // Compared with the author later: a login can be given up and taken by somebody else
-        // meanwhile, an id cannot.
-        account: permission.user.map_or(0, |user| user.id),
-        may_write,
-        is_collaborator: may_write || is_collaborator(api, repository, &login)?,
     };
     let home = repository.to_string();
     let is_own =
@@ -166,6 +170,28 @@ pub fn find(api: &Api, repository: &RepositoryName, id: u64) -> Result<FoundAnsw
     Ok(FoundAnswer { comment, permission, pull: facts, head_branch, branches })
 }
 
+/// Asks what an account may do. The token of a job of Gitea may not ask that.
+fn permission(
+    api: &Api,
+    repository: &RepositoryName,
+    login: &str,
+) -> Result<Option<PermissionFacts>, ApiError> {
+    let path = repository.path(&format!("/collaborators/{login}/permission"));
+    let found: AuthorPermission = match api.get(&path, &[]) {
+        Err(ApiError::Denied { .. }) => return Ok(None),
+        found => found?,
+    };
+    // `maintain` is told as `write`, and `triage` as `read`, by GitHub; Gitea has `owner` as well.
+    let may_write = matches!(found.permission.as_str(), "admin" | "write" | "owner");
+    Ok(Some(PermissionFacts {
+        // Compared with the author later: a login can be given up and taken by somebody else
+        // meanwhile, an id cannot.
+        account: found.user.map_or(0, |user| user.id),
+        may_write,
+        is_collaborator: may_write || is_collaborator(api, repository, login)?,
+    }))
+}
+
 /// Tells whether an account is a collaborator, which is not said to every token.
 fn is_collaborator(api: &Api, repository: &RepositoryName, login: &str) -> Result<bool, ApiError> {
     match api.get::<serde_json::Value>(&repository.path(&format!("/collaborators/{login}")), &[]) {
@@ -176,12 +202,20 @@ fn is_collaborator(api: &Api, repository: &RepositoryName, login: &str) -> Resul
     }
 }
 
-/// Returns who started a run of a workflow, at first and again, where the server says it.
+/// Returns who started any of these runs of workflows, at first and again. Of one that was deleted, nobody knows it.
 ///
 /// # Errors
 /// The server does not answer.
-pub fn starters(api: &Api, repository: &RepositoryName, run: u64) -> Result<Vec<u64>, ApiError> {
-    Ok(workflow_run::get(api, repository, run)?.starters())
+pub fn starters(api: &Api, repository: &RepositoryName, runs: &[u64]) -> Result<Vec<u64>, ApiError> {
+    let mut starters = Vec::new();
+    for run in runs.iter().take(MOST_LINKS) {
+        match workflow_run::get(api, repository, *run) {
+            Ok(run) => starters.extend(run.starters()),
+            Err(ApiError::NotFound { .. }) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(starters)
 }
 
 /// Returns the text of a file at a branch; nothing where it is not there.
@@ -205,17 +239,21 @@ pub fn file_at(
     text.map(Some).ok_or(ApiError::Unreadable { request: format!("GET {path}"), reason })
 }
 
-/// Tells whether GitHub says that a comment was edited: one that was edited in the second in which it was written has the same
-/// times. Gitea and Forgejo have nothing but the times.
-fn was_edited(api: &Api, node: Option<&str>) -> Result<bool, ApiError> {
+/// Asks GitHub whether a comment was edited, as one that was edited in the second in which it was written has the same times, and
+/// whether it came by mail. Gitea and Forgejo have nothing but the times.
+fn provenance(api: &Api, node: Option<&str>) -> Result<Provenance, ApiError> {
+    // A comment that GraphQL does not know cannot be vouched for.
+    let unknown = Provenance { is_edited: true, is_by_mail: false };
     match (api.server().flavour(), node) {
         (Flavour::Github, Some(node)) => {
             let edited: EditedComment = api.graphql(EDITED, &json!({ "id": node }))?;
-            // A comment that GraphQL does not know cannot be vouched for.
-            Ok(edited.node.is_none_or(|node| node.at.is_some()))
+            Ok(edited.node.map_or(unknown, |node| Provenance {
+                is_edited: node.at.is_some(),
+                is_by_mail: node.is_by_mail,
+            }))
         }
-        (Flavour::Github, None) => Ok(true),
-        (Flavour::Gitea | Flavour::Forgejo, _) => Ok(false),
+        (Flavour::Github, None) => Ok(unknown),
+        (Flavour::Gitea | Flavour::Forgejo, _) => Ok(Provenance { is_edited: false, is_by_mail: false }),
     }
 }
 

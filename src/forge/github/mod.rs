@@ -9,9 +9,9 @@ pub(crate) mod client;
 pub mod code_origin;
 pub mod contents;
 pub mod deliver;
+pub mod environment_reviews;
 #[cfg(test)]
 mod fake;
-pub mod environment_reviews;
 pub mod gitea;
 mod graphql;
 pub mod http;

@@ -15,13 +15,14 @@ impl JobServer {
     pub(crate) fn membership(
         &self,
         comment: &CommentFacts,
-        permission: &PermissionFacts,
+        permission: Option<&PermissionFacts>,
         approvers: Option<&Approvers>,
     ) -> Result<TeamMembership, ApiError> {
         let Some(named) = approvers.filter(|named| !named.teams.is_empty()) else {
             return Ok(TeamMembership::Outsider);
         };
-        let is_of_use = permission.account == comment.author.id && permission.is_collaborator;
+        let is_of_use =
+            permission.is_some_and(|known| known.account == comment.author.id && known.is_collaborator);
         if !is_of_use || named.names_user(&comment.author.name) {
             return Ok(TeamMembership::Outsider);
         }

@@ -11,20 +11,30 @@ use crate::engine::question::{AnswerKind, AnswerWay, Awaiting, OpenQuestion};
 use crate::forge::github::answers::{self, FoundAnswer};
 use crate::git::call::Call;
 use crate::machine::Approvers;
-use crate::people::asked::AskedAtHead;
 use crate::people::command;
 use crate::people::ruling::{AnswerFacts, QuestionFacts, TeamMembership, are_enough, decide};
 use crate::repository;
 use crate::session::read::branch_approvers::{BranchApprovers, on_branch};
 
-/// Makes answers of comments, or says why one of them is none. `file` is the loop file below `root`.
+/// The run that comments answer.
+pub(crate) struct AnsweredRun<'a> {
+    /// Its question.
+    pub(crate) question: Option<&'a OpenQuestion>,
+    /// The directory with its `.loops`.
+    pub(crate) root: &'a Path,
+    /// The loop file below that.
+    pub(crate) file: &'a str,
+    /// Its id.
+    pub(crate) instance: &'a str,
+}
+
+/// Makes answers of comments, or says why one of them is none.
 pub(crate) fn read(
     comments: &CommentOptions,
-    question: Option<&OpenQuestion>,
-    root: &Path,
-    file: &str,
+    run: AnsweredRun<'_>,
     session: &Session<'_>,
 ) -> Result<Vec<AnswerOptions>, Error> {
+    let AnsweredRun { question, root, file, instance } = run;
     let Some(OpenQuestion { awaiting, .. }) = question else {
         return Err(Error::refused("the run does not wait for an answer"));
     };
@@ -33,26 +43,33 @@ pub(crate) fn read(
     let prefix =
         prefix.map_err(|error| Error::failed("cannot tell where the loop is in its repository", &error))?;
     let file = format!("{}{file}", prefix.trim());
-    let starters = comments.run.map(|run| answers::starters(&asked.api, &asked.repository, run));
-    let starters = starters.transpose().map_err(|error| unanswered(&error))?.unwrap_or_default();
     let mut given = Vec::new();
     let mut min = 1;
     for id in &comments.ids {
         let found = answers::find(&asked.api, &asked.repository, *id).map_err(|error| unanswered(&error))?;
         let FoundAnswer { comment, permission, pull, branches, .. } = found;
-        let asked_there = asked.questions(&comment.body, &pull.head)?;
+        let named = branches.iter().map(|branch| asked.approvers(&file, branch, awaiting));
+        let named: Vec<Option<Approvers>> = named.collect::<Result<_, _>>()?;
+        let excludes_starters = named.iter().flatten().any(|approvers| approvers.not_author);
+        let standing = asked.standing(&comment.body, &pull.head, excludes_starters)?;
+        let mut runs = if excludes_starters { standing.chain_of(instance) } else { Vec::new() };
+        runs.extend(comments.run);
+        runs.sort_unstable();
+        runs.dedup();
+        let starters = answers::starters(&asked.api, &asked.repository, &runs);
         let mut facts = AnswerFacts {
             comment,
             permission,
             pull,
-            starters: starters.clone(),
+            starters: starters.map_err(|error| unanswered(&error))?,
             approvers: None,
             membership: TeamMembership::Outsider,
-            asked: asked_there,
+            asked: standing.asked(),
         };
-        for branch in &branches {
-            facts.approvers = asked.approvers(&file, branch, awaiting)?;
-            let membership = asked.membership(&facts.comment, &facts.permission, facts.approvers.as_ref());
+        for approvers in named {
+            facts.approvers = approvers;
+            let membership =
+                asked.membership(&facts.comment, facts.permission.as_ref(), facts.approvers.as_ref());
             facts.membership = membership.map_err(|error| unanswered(&error))?;
             min = min.max(facts.approvers.as_ref().map_or(1, |approvers| approvers.min));
             given.push(answer(&facts, awaiting)?);
@@ -101,15 +118,14 @@ fn enough(mut given: Vec<AnswerOptions>, min: u32) -> Result<Vec<AnswerOptions>,
 }
 
 impl JobServer {
-    /// Returns the questions at the head of the pull request, on which it depends what a comment without a code means.
-    fn questions(&self, body: &str, head: &str) -> Result<Vec<AskedAtHead>, Error> {
-        match command::read(body) {
-            Ok(written) if written.code().is_none() => {
-                let standing = StandingRuns::at(&self.api, &self.repository, head);
-                Ok(standing.map_err(|error| unanswered(&error))?.asked())
-            }
-            Ok(_) | Err(_) => Ok(Vec::new()),
+    /// Returns what the statuses of the head tell, on which it depends what a comment without a code means; nothing where nobody needs
+    /// to know.
+    fn standing(&self, body: &str, head: &str, is_needed: bool) -> Result<StandingRuns, Error> {
+        let names_code = command::read(body).is_ok_and(|written| written.code().is_some());
+        if names_code && !is_needed {
+            return Ok(StandingRuns::default());
         }
+        StandingRuns::at(&self.api, &self.repository, head).map_err(|error| unanswered(&error))
     }
 
     /// Returns who may answer, as the loop file of a branch says it: the change itself does not.

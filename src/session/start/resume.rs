@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 
 use super::changes_on_resume::changes;
+use super::comment_answers::AnsweredRun;
 use super::entering::{assemble, begin_files};
 use super::incoming::Incoming;
 use super::rewind_origin::{Made, Rewound};
@@ -330,7 +331,8 @@ impl<'s> UnclaimedRun<'s> {
             let comments = std::mem::take(&mut self.options.comments);
             let root = self.prepared.located.root.as_path();
             let question = level.past.run().question();
-            let read = comment_answers::read(&comments, question, root, &event.source.file, self.session)?;
+            let of = AnsweredRun { question, root, file: &event.source.file, instance: files.instance() };
+            let read = comment_answers::read(&comments, of, self.session)?;
             self.options.answers.extend(read);
         }
         let answers = answered::given(level.past.run().question(), &self.options.answers, now, in_ci)?;

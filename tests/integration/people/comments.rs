@@ -6,6 +6,7 @@ use wiremock::matchers::{method, path, query_param};
 use wiremock::{Mock, ResponseTemplate};
 
 use super::questions::{ASKS, awaiting, code, of, project};
+use super::steering::status;
 use crate::ci::reported::Github;
 use crate::common::{Project, Ran, git};
 
@@ -19,6 +20,8 @@ struct Scene {
     pull: Value,
     permission: Value,
     edited: Value,
+    /// The statuses of the head.
+    statuses: Value,
     /// The loop file of the base branch.
     base: Option<String>,
     actor: u64,
@@ -48,6 +51,7 @@ impl Scene {
             }),
             permission: json!({"permission": "write", "user": {"id": 7, "login": "ada", "type": "User"}}),
             edited: json!({"data": {"node": {"lastEditedAt": null}}}),
+            statuses: json!([]),
             base: Some(text.to_owned()),
             actor: 9,
             project,
@@ -62,7 +66,7 @@ impl Scene {
 
     /// Goes on with the run by the comment.
     fn resume(self) -> (Ran, Project, Github) {
-        let Self { github, project, comment, pull, permission, edited, base, actor } = self;
+        let Self { github, project, comment, pull, permission, edited, statuses, base, actor } = self;
         let get = |at: &str, body: Value| {
             github.mount(
                 Mock::given(method("GET"))
@@ -72,6 +76,7 @@ impl Scene {
         };
         let below = "/repos/octo/project";
         get(&format!("{below}/issues/comments/{COMMENT}"), comment);
+        get(&format!("{below}/commits/{}/statuses", pull["head"]["sha"].as_str().unwrap()), statuses);
         get(&format!("{below}/pulls/3"), pull);
         get(&format!("{below}/collaborators/ada/permission"), permission);
         get(&format!("{below}/actions/runs/70"), json!({"actor": {"id": actor, "login": "x"}}));
@@ -162,6 +167,27 @@ fn what_the_server_says_against_a_comment_counts() {
     drop(ran.code(69).says("not one of this repository"));
     let (ran, ..) = scene().changed(|scene| scene.comment["id"] = json!(502)).resume();
     drop(ran.code(69).says("another comment"));
+}
+
+/// Whoever began the chain has started the run, also where a program has started its last link.
+#[test]
+fn who_began_a_chain_may_not_answer() {
+    let named = ASKS.replace("states:", "approvers: {users: [ada]}\nstates:");
+    let scene = || {
+        Scene::of(&named).changed(|scene| {
+            let listed = scene.project.run(&["list", "--awaiting"]).code(0).stdout;
+            let instance = listed.split_whitespace().next().unwrap();
+            scene.statuses = json!([status(9, "main", 60, instance, ":pending")]);
+        })
+    };
+    let of_ada = scene();
+    let first = Mock::given(method("GET")).and(path("/repos/octo/project/actions/runs/60"));
+    let began = ResponseTemplate::new(200).set_body_json(json!({"actor": {"id": 7, "login": "ada"}}));
+    of_ada.github.mount(first.respond_with(began));
+    of_ada.refused("whoever started the run, may not answer");
+    // A run that was deleted tells nothing.
+    let (ran, ..) = scene().resume();
+    drop(ran.code(0));
 }
 
 #[test]

@@ -48,6 +48,9 @@ const AUTHORS: &[Wrong] = &[
         scene.edited = json!({"data": {"node": {"lastEditedAt": "2026-06-01T00:00:00Z"}}});
     }),
     wrong("unknown to GraphQL", |scene| scene.edited = json!({"data": {"node": null}})),
+    wrong("by mail", |scene| {
+        scene.edited = json!({"data": {"node": {"lastEditedAt": null, "createdViaEmail": true}}});
+    }),
     wrong("without a node", |scene| scene.comment["node_id"] = Value::Null),
     wrong("edited later", |scene| scene.comment["updated_at"] = json!("2026-06-01T00:00:01Z")),
     wrong("edited before", |scene| scene.comment["updated_at"] = json!("2026-05-31T23:59:59Z")),
@@ -140,7 +143,6 @@ const QUESTIONS: &[Wrong] = &[
     wrong("for others", |scene| approvers(scene, "{users: [grace, ada2, xada, ad]}")),
     wrong("for a look-alike", |scene| approvers(scene, "{users: [\"\u{430}da\"]}")),
     wrong("for a team", |scene| approvers(scene, "{teams: [ada, octo/ada]}")),
-    wrong("for two", |scene| approvers(scene, "{users: [ada, bob], min: 2}")),
     wrong("for others than the author", |scene| {
         approvers(scene, "{users: [ada]}");
         scene.pull["user"]["id"] = json!(7);
@@ -161,27 +163,128 @@ const QUESTIONS: &[Wrong] = &[
 
 /// What stands before a command, so that it is a quotation, code, hidden, or not on the first line.
 const BEFORE: &[&str] = &[
-    " ", "\t", "    ", "> ", ">", "> > ", ">\n> ", "- ", "* ", "+ ", "1. ", "- [ ] ", "# ", "| ", "`", "``", "```\n",
-    "```sh\n", "~~~\n", "    $ ", "\n", "\r\n", "\r", "\n\n", "<!--", "<!-- ", "<!--\n", "<p>", "<pre>\n", "<code>",
-    "<details>\n", "<details><summary>x</summary>\n\n", "<sub>", "<!-- ll-loop/commands -->\n", "\u{feff}", "\u{200b}",
-    "\u{200d}", "\u{2060}", "\u{ad}", "\u{a0}", "\u{3000}", "\u{202e}", "\u{2066}", "\u{2028}", "\u{2029}", "\u{85}",
-    "\u{b}", "\u{c}", "\u{1b}[2K", "\0", "\\", "/", "//", "'", "\"", "(", "[", "{", "@ada ", "@ll-loop ", "#3 ", "LGTM\n",
-    "On Mon, 1 Jun 2026, ada wrote:\n> ", "-----Original Message-----\n", "--\n", "please: ", "$ ", "!", ".",
+    " ",
+    "\t",
+    "    ",
+    "> ",
+    ">",
+    "> > ",
+    ">\n> ",
+    "- ",
+    "* ",
+    "+ ",
+    "1. ",
+    "- [ ] ",
+    "# ",
+    "| ",
+    "`",
+    "``",
+    "```\n",
+    "```sh\n",
+    "~~~\n",
+    "    $ ",
+    "\n",
+    "\r\n",
+    "\r",
+    "\n\n",
+    "<!--",
+    "<!-- ",
+    "<!--\n",
+    "<p>",
+    "<pre>\n",
+    "<code>",
+    "<details>\n",
+    "<details><summary>x</summary>\n\n",
+    "<sub>",
+    "<!-- ll-loop/commands -->\n",
+    "\u{feff}",
+    "\u{200b}",
+    "\u{200d}",
+    "\u{2060}",
+    "\u{ad}",
+    "\u{a0}",
+    "\u{3000}",
+    "\u{202e}",
+    "\u{2066}",
+    "\u{2028}",
+    "\u{2029}",
+    "\u{85}",
+    "\u{b}",
+    "\u{c}",
+    "\u{1b}[2K",
+    "\0",
+    "\\",
+    "/",
+    "//",
+    "'",
+    "\"",
+    "(",
+    "[",
+    "{",
+    "@ada ",
+    "@ll-loop ",
+    "#3 ",
+    "LGTM\n",
+    "On Mon, 1 Jun 2026, ada wrote:\n> ",
+    "-----Original Message-----\n",
+    "--\n",
+    "please: ",
+    "$ ",
+    "!",
+    ".",
 ];
 
 /// What the words look like that only look like the command.
 const ALIKE: &[&str] = &[
-    "/LL-LOOP", "/Ll-loop", "/ll-Loop", "/ll_loop", "/ll loop", "/lloop", "/ll--loop", "/ll\u{2010}loop", "/ll\u{2011}loop",
-    "/ll\u{2012}loop", "/ll\u{2013}loop", "/ll\u{2212}loop", "/ll\u{fe63}loop", "/ll\u{ff0d}loop", "/II-loop", "/l1-loop",
-    "/\u{217c}\u{217c}-loop", "/\u{13b7}l-loop", "\u{2215}ll-loop", "\u{2044}ll-loop", "\u{ff0f}ll-loop", "/ll-l\u{3bf}op",
-    "/ll-lo\u{43e}p", "/ll-loo\u{440}", "/ll-loop\u{301}", "/l\u{200b}l-loop", "/ll\u{ad}-loop", "/ll-loop\u{200b}",
-    "/ll-loop\u{a0}", "/ll-loop:", "/ll-loop,", "/ll-loop/", "/ll-loop.", "/ll-loops", "/ll-loop-", "/ll-loop=", "ll-loop",
-    "\\/ll-loop", "/%6Cl-loop", "&#47;ll-loop", "&sol;ll-loop",
+    "/LL-LOOP",
+    "/Ll-loop",
+    "/ll-Loop",
+    "/ll_loop",
+    "/ll loop",
+    "/lloop",
+    "/ll--loop",
+    "/ll\u{2010}loop",
+    "/ll\u{2011}loop",
+    "/ll\u{2012}loop",
+    "/ll\u{2013}loop",
+    "/ll\u{2212}loop",
+    "/ll\u{fe63}loop",
+    "/ll\u{ff0d}loop",
+    "/II-loop",
+    "/l1-loop",
+    "/\u{217c}\u{217c}-loop",
+    "/\u{13b7}l-loop",
+    "\u{2215}ll-loop",
+    "\u{2044}ll-loop",
+    "\u{ff0f}ll-loop",
+    "/ll-l\u{3bf}op",
+    "/ll-lo\u{43e}p",
+    "/ll-loo\u{440}",
+    "/ll-loop\u{301}",
+    "/l\u{200b}l-loop",
+    "/ll\u{ad}-loop",
+    "/ll-loop\u{200b}",
+    "/ll-loop\u{a0}",
+    "/ll-loop:",
+    "/ll-loop,",
+    "/ll-loop/",
+    "/ll-loop.",
+    "/ll-loops",
+    "/ll-loop-",
+    "/ll-loop=",
+    "ll-loop",
+    "\\/ll-loop",
+    "/%6Cl-loop",
+    "&#47;ll-loop",
+    "&sol;ll-loop",
 ];
 
 /// Another question is one that a comment without code and name does mean.
 const OTHER_QUESTION: &[Wrong] =
     &[wrong("of another run", |scene| scene.statuses = vec![question(9, "other", 71, "89abcdef")])];
+
+/// Who rejects, rejects alone.
+const ALONE: &[Wrong] = &[wrong("for two", |scene| approvers(scene, "{users: [ada, bob], min: 2}"))];
 
 fn approvers(scene: &mut Scene, who: &str) {
     scene.base = Some(ASKS.replace("states:", &format!("approvers: {who}\nstates:")));
@@ -226,14 +329,11 @@ fn forgeries() -> Vec<Case> {
     // Of a fork, `stop` and `retry` are followed, which are the last two.
     all.extend(cases("code of", CODE_OF_OTHERS, &COMMANDS[..COMMANDS.len() - 2]));
     all.extend(cases("question", QUESTIONS, answers));
+    all.extend(cases("question", ALONE, &[COMMANDS[0], COMMANDS[1], COMMANDS[3]]));
     all.extend(cases("question", OTHER_QUESTION, &[COMMANDS[0], COMMANDS[2], COMMANDS[3]]));
-    let few = [COMMANDS[0], COMMANDS[4], COMMANDS[7]];
-    all.extend(words(
-        BEFORE.iter().flat_map(|before| few.map(|command| (format!("{before}{command}"), command))),
-    ));
-    all.extend(words(
-        ALIKE.iter().flat_map(|alike| few.map(|command| (command.replacen("/ll-loop", alike, 1), command))),
-    ));
+    let few = [COMMANDS[0], COMMANDS[4], COMMANDS[7]].into_iter().cycle();
+    all.extend(words(BEFORE.iter().zip(few.clone()).map(|(before, to)| (format!("{before}{to}"), to))));
+    all.extend(words(ALIKE.iter().zip(few).map(|(alike, to)| (to.replacen("/ll-loop", alike, 1), to))));
     let long = "x".repeat(10 << 20);
     all.extend(words(
         [format!("/ll-loop answer {CODE} {long}"), format!("{long}\n{}", COMMANDS[0]), format!("\n{long}")]

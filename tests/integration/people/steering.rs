@@ -104,7 +104,11 @@ impl Scene {
     }
 
     fn mounted(&self) -> Github {
-        let github = Github::silent();
+        self.mounted_on(Github::silent())
+    }
+
+    /// Adds what the scene says to a server, after what that one knows.
+    fn mounted_on(&self, github: Github) -> Github {
         // Of Gitea, a page that is not full need not be the last.
         let further = Mock::given(method("GET")).and(query_param("page", "2"));
         github.mount(further.respond_with(ResponseTemplate::new(200).set_body_json(json!([]))));
@@ -650,6 +654,19 @@ fn no_forgery_of_another_command_is_followed() {
             nothing_done(&format!("{verb}, {name}"), Scene::of(&format!("/ll-loop {verb}")).changed(forge));
         }
     }
+}
+
+/// As on Gitea, where the token of a job may not ask.
+#[test]
+fn who_nobody_can_ask_about_is_told_so() {
+    let scene = Scene::of("/ll-loop approve 0123abcd");
+    let github = Github::silent();
+    let denied = Mock::given(path("/repos/octo/project/collaborators/ada/permission"));
+    github.mount(denied.respond_with(ResponseTemplate::new(403)));
+    let github = scene.mounted_on(github);
+    let steered = scene.steered_on(github);
+    let steered = steered.refuses("the token may not ask who may write");
+    assert!(steered.reply().unwrap().contains("❌"));
 }
 
 /// A comment that was deleted before the job came to it, and the answer of another one to its id.

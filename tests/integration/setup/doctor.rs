@@ -132,3 +132,17 @@ fn a_tool_that_a_check_calls_is_missed_with_what_installs_it() {
     assert_eq!((row["area"].as_str(), row["state"].as_str()), (Some("checks"), Some("absent")), "{row}");
     assert!(row["fix"].as_str().unwrap().starts_with("go install"), "{row}");
 }
+
+/// On Gitea the token of a job may not ask who may write, and a comment would be refused when it is too late.
+#[test]
+fn a_loop_that_asks_people_on_gitea_needs_the_token_of_a_person() {
+    const ASKS: &str = "name: main\ninitial: ask\nstates:\n  ask: {action_type: human_approval, action: 'Deploy?', on_yes: done, on_no: done}\n  done: {terminal: true}\n";
+    let has_row = |project: &Project| {
+        let ran = project.run(&["doctor", "--json"]);
+        rows(&ran)["rows"].as_array().unwrap().iter().any(|row| row["name"] == "token for comments")
+    };
+    assert!(has_row(&project(ASKS, &[]).file(".gitea/workflows/a.yml", "")));
+    assert!(has_row(&project(ASKS, &[]).env("GITEA_ACTIONS", "true")));
+    assert!(!has_row(&project(ASKS, &[])));
+    assert!(!has_row(&project(PLAIN, &[]).file(".gitea/workflows/a.yml", "")));
+}
