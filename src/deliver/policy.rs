@@ -136,6 +136,7 @@ fn goes_on(end: &LoopComplete) -> bool {
         | Outcome::Failure
         | Outcome::Exhausted
         | Outcome::Stopped
+        | Outcome::Cancelled
         | Outcome::Blocked
         | Outcome::OverBudget
         | Outcome::Unavailable

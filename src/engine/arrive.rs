@@ -113,6 +113,7 @@ impl Engine<'_> {
             | TerminatedBy::Handoff
             | TerminatedBy::Interrupted
             | TerminatedBy::LeaseLost
+            | TerminatedBy::Cancelled
             | TerminatedBy::Stall
             | TerminatedBy::FatalError
             | TerminatedBy::LoopStop

@@ -66,7 +66,9 @@ impl Engine<'_> {
         // What is already decided stands in the journal, and a resume would read it back.
         let is_decided = matches!(self.run.phase(), Phase::Deciding(Deciding::End(_)));
         let state = match &event {
-            Event::LoopComplete(end) if !matches!(end.outcome, Outcome::Interrupted | Outcome::LeaseLost) => {
+            Event::LoopComplete(end)
+                if !matches!(end.outcome, Outcome::Interrupted | Outcome::LeaseLost | Outcome::Cancelled) =>
+            {
                 &end.final_state
             }
             Event::Signal { state, .. }

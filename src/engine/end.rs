@@ -159,6 +159,13 @@ impl Engine<'_> {
                 state,
                 signal: None,
             },
+            Asker::ClosedPull => Ending {
+                outcome: Outcome::Cancelled,
+                by: TerminatedBy::Cancelled,
+                reason: format!("the pull request was closed before somebody answered in `{state}`"),
+                state,
+                signal: None,
+            },
         }))
     }
 

@@ -688,7 +688,8 @@ impl ResumeReason {
             | Outcome::Failure
             | Outcome::Exhausted
             | Outcome::Stopped
-            | Outcome::Blocked => None,
+            | Outcome::Blocked
+            | Outcome::Cancelled => None,
         }
     }
 

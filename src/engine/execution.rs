@@ -16,7 +16,7 @@ pub fn word(has_begun: bool, board: &Board, end: Option<&LoopComplete>) -> &'sta
         | Outcome::OverBudget
         | Outcome::Unavailable
         | Outcome::LeaseLost => "paused",
-        Outcome::Timeout | Outcome::Stopped | Outcome::Error => "aborted",
+        Outcome::Timeout | Outcome::Stopped | Outcome::Error | Outcome::Cancelled => "aborted",
         Outcome::Failure if board.planning.is_aborted => "aborted",
         Outcome::Failure | Outcome::Exhausted | Outcome::Blocked => "failed",
     }

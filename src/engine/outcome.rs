@@ -33,11 +33,13 @@ pub enum Outcome {
     Interrupted,
     /// The lease of its scope was lost, so another machine may have it; saved, to be continued.
     LeaseLost,
+    /// Nobody needs the answer any more that it waited for.
+    Cancelled,
 }
 
 impl Outcome {
     /// All of them.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Success,
         Self::Failure,
         Self::Exhausted,
@@ -50,6 +52,7 @@ impl Outcome {
         Self::Timeout,
         Self::Interrupted,
         Self::LeaseLost,
+        Self::Cancelled,
     ];
 
     /// Returns the word that is written everywhere.
@@ -67,6 +70,7 @@ impl Outcome {
             Self::Timeout => "timeout",
             Self::Interrupted => "interrupted",
             Self::LeaseLost => "lease_lost",
+            Self::Cancelled => "cancelled",
         }
     }
 
@@ -75,7 +79,7 @@ impl Outcome {
         match self {
             Self::Success => 0,
             Self::Failure => 1,
-            Self::Exhausted | Self::Stopped => 3,
+            Self::Exhausted | Self::Stopped | Self::Cancelled => 3,
             Self::Error => 4,
             Self::Blocked => 5,
             Self::OverBudget => 6,
@@ -109,6 +113,8 @@ pub enum Asker {
     Signal(Signal),
     /// The lease of its scope, which was lost.
     Lease,
+    /// The pull request that its question was asked on, which was closed.
+    ClosedPull,
 }
 
 impl From<Signal> for Asker {
@@ -185,6 +191,8 @@ pub enum TerminatedBy {
     Interrupted,
     /// The lease of the scope could not be renewed in time, or somebody else has it.
     LeaseLost,
+    /// The pull request was closed on which a person was asked.
+    Cancelled,
     /// Nothing changed for too many visits of a state.
     Stall,
     /// An action printed `FATAL_ERROR:`.
@@ -205,7 +213,7 @@ pub enum TerminatedBy {
 
 impl TerminatedBy {
     /// All of them.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 21] = [
         Self::Terminal,
         Self::UncommittedChanges,
         Self::NotConfirmed,
@@ -218,6 +226,7 @@ impl TerminatedBy {
         Self::Handoff,
         Self::Interrupted,
         Self::LeaseLost,
+        Self::Cancelled,
         Self::Stall,
         Self::FatalError,
         Self::LoopStop,

@@ -87,6 +87,7 @@ fn halt(end: &SubLoopEnd) -> Option<Halt> {
             | TerminatedBy::Handoff
             | TerminatedBy::Interrupted
             | TerminatedBy::LeaseLost
+            | TerminatedBy::Cancelled
             | TerminatedBy::Stall
             | TerminatedBy::JournalLost
             | TerminatedBy::Killed,
@@ -105,7 +106,8 @@ pub(super) fn sub_loop_verdict(outcome: Outcome) -> Verdict {
         | Outcome::OverBudget
         | Outcome::Handoff
         | Outcome::Interrupted
-        | Outcome::LeaseLost => Verdict::new("failure"),
+        | Outcome::LeaseLost
+        | Outcome::Cancelled => Verdict::new("failure"),
         Outcome::Error | Outcome::Unavailable => Verdict::error(),
         Outcome::Blocked => Verdict::new("blocked"),
         Outcome::Timeout => Verdict::timeout(),

@@ -184,6 +184,7 @@ pub fn around(past: &Past, machine: &Machine, end: &LoopComplete) -> Option<Cour
         | TerminatedBy::Handoff
         | TerminatedBy::Interrupted
         | TerminatedBy::LeaseLost
+        | TerminatedBy::Cancelled
         | TerminatedBy::FatalError
         | TerminatedBy::LoopStop
         | TerminatedBy::Budget

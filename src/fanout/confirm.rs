@@ -202,7 +202,8 @@ fn refused(id: &ItemId, ended: &EndedRun) -> Option<Confirmation> {
         | Outcome::Handoff
         | Outcome::Timeout
         | Outcome::Interrupted
-        | Outcome::LeaseLost => Some(Confirmation::Refused {
+        | Outcome::LeaseLost
+        | Outcome::Cancelled => Some(Confirmation::Refused {
             item: id.clone(),
             says: one_line(&end.reason, 300),
             exit_code: ended.exit_code(),

@@ -279,6 +279,7 @@ pub fn status(outcome: Option<Outcome>) -> &'static str {
             Outcome::Failure
             | Outcome::Exhausted
             | Outcome::Stopped
+            | Outcome::Cancelled
             | Outcome::Error
             | Outcome::Blocked
             | Outcome::OverBudget

@@ -26,6 +26,7 @@ pub fn headline(end: &LoopComplete) -> String {
         Outcome::Handoff => format!("saved in {place}"),
         Outcome::Timeout => format!("timed out in {place}"),
         Outcome::LeaseLost => format!("lost its lease in {place}"),
+        Outcome::Cancelled => format!("cancelled in {place}"),
         Outcome::Interrupted if end.terminated_by == TerminatedBy::Killed => format!("killed in {place}"),
         Outcome::Interrupted => {
             format!("interrupted by {} in {place}", end.signal.map_or("request", |signal| signal.name()))
@@ -111,6 +112,7 @@ pub fn advice(digest: &Digest) -> Option<Advice> {
             | TerminatedBy::Handoff
             | TerminatedBy::Interrupted
             | TerminatedBy::LeaseLost
+            | TerminatedBy::Cancelled
             | TerminatedBy::FatalError
             | TerminatedBy::LoopStop
             | TerminatedBy::Budget
@@ -120,6 +122,8 @@ pub fn advice(digest: &Digest) -> Option<Advice> {
             | TerminatedBy::Killed => "raise `max_iterations`, or look at why the check never passes".into(),
         }),
         Outcome::Blocked => Some("a person has to look at it".into()),
+        // Nobody needs it any more.
+        Outcome::Cancelled => None,
         Outcome::Timeout => go_on(resume_with_time(digest)),
         Outcome::Handoff if let Some(awaiting) = digest.awaiting() => Some(Advice {
             words: "answer with `approve`, `reject` or a text:".to_owned(),

@@ -449,7 +449,8 @@ impl Digest {
                 | Outcome::Unavailable
                 | Outcome::Timeout
                 | Outcome::Interrupted
-                | Outcome::LeaseLost,
+                | Outcome::LeaseLost
+                | Outcome::Cancelled,
             )
             | None => EndKind::Error,
         }

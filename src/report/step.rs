@@ -442,6 +442,7 @@ impl Step {
                 Outcome::Handoff
                 | Outcome::Interrupted
                 | Outcome::LeaseLost
+                | Outcome::Cancelled
                 | Outcome::Timeout
                 | Outcome::OverBudget
                 | Outcome::Unavailable

@@ -218,7 +218,10 @@ impl<'f> Suppositions<'f> {
         } else if end.is_some_and(|end| {
             matches!(
                 end.terminated_by,
-                TerminatedBy::Interrupted | TerminatedBy::LeaseLost | TerminatedBy::JournalLost
+                TerminatedBy::Interrupted
+                    | TerminatedBy::LeaseLost
+                    | TerminatedBy::Cancelled
+                    | TerminatedBy::JournalLost
             )
         }) {
             // Whatever the verdict had been, the run was to end here.

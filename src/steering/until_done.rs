@@ -46,6 +46,17 @@ struct WatchedHead {
     closed: Option<u64>,
 }
 
+/// Why the workflow of a run is not started.
+#[derive(Debug, thiserror::Error)]
+enum NotStarted {
+    #[error("as many runs were started as may be")]
+    Enough,
+    #[error("its workflow is none of this repository's own code")]
+    NotOurs,
+    #[error("`{workflow}` is not started: {reason}")]
+    Refused { workflow: String, reason: ApiError },
+}
+
 /// One walk through the commits.
 struct Round<'r> {
     server: JobServer,
@@ -153,18 +164,28 @@ impl Round<'_> {
         depth: u32,
         what: &str,
     ) -> Result<(), ApiError> {
+        match self.started(head, run, depth)? {
+            Ok(page) => self.say(head, run, &format!("{what}{page}")),
+            Err(why) => self.say(head, run, &format!("waits: {why}")),
+        }
+        Ok(())
+    }
+
+    /// Starts the workflow of a run again, and returns what leads to its page, or why it was not started.
+    fn started(
+        &mut self,
+        head: &WatchedHead,
+        run: &StandingRun,
+        depth: u32,
+    ) -> Result<Result<String, NotStarted>, ApiError> {
         let JobServer { api, repository, .. } = &self.server;
         if self.left == 0 {
-            self.say(head, run, "waits: as many runs were started as may be");
-            return Ok(());
+            return Ok(Err(NotStarted::Enough));
         }
         let number = run.names.run;
         let of = workflow_run::get(api, repository, number)?;
         let is_own = code_origin::of_run(api, repository, None, &of, None)? == CodeOrigin::Own;
-        let Some(workflow) = of.workflow().filter(|_| is_own) else {
-            self.say(head, run, "waits: its workflow is none of this repository's own code");
-            return Ok(());
-        };
+        let Some(workflow) = of.workflow().filter(|_| is_own) else { return Ok(Err(NotStarted::NotOurs)) };
         let mut inputs = json!({"resume-from": format!("run:{number}"), "sha": head.sha});
         if depth > 0 {
             inputs["chain-depth"] = json!(depth.to_string());
@@ -173,20 +194,18 @@ impl Round<'_> {
             Ok(DispatchedRun { number: next, page }) => {
                 run.hand_on(api, repository, &head.sha, page.as_deref(), next)?;
                 self.left -= 1;
-                let page = page.map_or_else(String::new, |page| format!(": {page}"));
-                self.say(head, run, &format!("{what}{page}"));
+                Ok(Ok(page.map_or_else(String::new, |page| format!(": {page}"))))
             }
-            Err(error) if error.is_unavailable() => return Err(error),
-            Err(error) => self.say(head, run, &format!("waits: `{workflow}` is not started: {error}")),
+            Err(error) if error.is_unavailable() => Err(error),
+            Err(reason) => Ok(Err(NotStarted::Refused { workflow: workflow.to_owned(), reason })),
         }
-        Ok(())
     }
 
     /// Runs the failed legs of a run again, each of which goes on with what it has handed off.
     fn repeat(&mut self, head: &WatchedHead, run: &StandingRun) -> Result<(), ApiError> {
         let JobServer { api, repository, .. } = &self.server;
         if self.left == 0 {
-            self.say(head, run, "waits: as many runs were started as may be");
+            self.say(head, run, &format!("waits: {}", NotStarted::Enough));
             return Ok(());
         }
         match workflow_control::rerun_failed(api, repository, run.names.run) {
@@ -201,15 +220,26 @@ impl Round<'_> {
         Ok(())
     }
 
-    /// Ends what waits on a closed pull request, and says of a question there that nobody needs to answer it.
+    /// Ends what waits on a closed pull request. A run that asks ends itself, in a job that finds the pull request closed, so that
+    /// its journal says so; where none can be started, its status does, and a comment.
     fn cancel(&mut self, head: &WatchedHead, run: &StandingRun, wait: &RunWait) -> Result<(), ApiError> {
-        self.end(head, run, "cancelled: the pull request is closed")?;
-        let (RunWait::Answer(question), Some(number)) = (wait, head.closed) else { return Ok(()) };
-        let JobServer { api, repository, .. } = &self.server;
-        let text = reply::cancelled(&run.names.loop_name, &question.code);
-        if let Err(error) = pull_comments::write(api, repository, number, None, &text) {
-            // Its status says it as well.
-            self.say(head, run, &format!("that is not said on the pull request: {error}"));
+        const CANCELLED: &str = "cancelled: the pull request is closed";
+        let (RunWait::Answer(question), Some(number)) = (wait, head.closed) else {
+            return self.end(head, run, CANCELLED);
+        };
+        match self.started(head, run, 0)? {
+            Ok(page) => self.say(head, run, &format!("ends, as the pull request is closed{page}")),
+            Err(NotStarted::Enough) => self.say(head, run, &format!("waits: {}", NotStarted::Enough)),
+            Err(why @ (NotStarted::NotOurs | NotStarted::Refused { .. })) => {
+                self.end(head, run, CANCELLED)?;
+                self.say(head, run, &format!("its journal does not say so: {why}"));
+                let JobServer { api, repository, .. } = &self.server;
+                let text = reply::cancelled(&run.names.loop_name, &question.code);
+                if let Err(error) = pull_comments::write(api, repository, number, None, &text) {
+                    // Its status says it as well.
+                    self.say(head, run, &format!("that is not said on the pull request: {error}"));
+                }
+            }
         }
         Ok(())
     }

@@ -607,5 +607,6 @@ fn terminated_by(outcome: Outcome) -> TerminatedBy {
         Outcome::Timeout => TerminatedBy::Timeout,
         Outcome::Interrupted => TerminatedBy::Interrupted,
         Outcome::LeaseLost => TerminatedBy::LeaseLost,
+        Outcome::Cancelled => TerminatedBy::Cancelled,
     }
 }

@@ -288,7 +288,7 @@ fn conclusion(digest: &Digest, sha: &str) -> &'static str {
         Some((Outcome::Success, false)) => "neutral",
         Some((Outcome::Blocked | Outcome::Handoff, _)) => "action_required",
         Some((Outcome::Timeout, _)) => "timed_out",
-        Some((Outcome::Interrupted | Outcome::LeaseLost, _)) => "cancelled",
+        Some((Outcome::Interrupted | Outcome::LeaseLost | Outcome::Cancelled, _)) => "cancelled",
         Some((
             Outcome::Failure
             | Outcome::Exhausted

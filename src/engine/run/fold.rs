@@ -162,6 +162,10 @@ impl Run {
             }
             Event::LoopComplete(complete) => {
                 self.suspend_at(complete);
+                // Nobody may answer any more what was cancelled.
+                if complete.outcome == Outcome::Cancelled {
+                    self.question = None;
+                }
                 // The end may name a terminal that was not entered yet; a resume goes on from where
                 // the run stood.
                 self.stood = self.current.replace(complete.final_state.clone());

@@ -128,7 +128,11 @@ impl Digest {
                 sentence.words(end.signal.map_or("asked to end", |signal| signal.name()));
                 sentence.words(" in ").name(&end.final_state)
             }
-            Outcome::Stopped | Outcome::OverBudget | Outcome::Unavailable | Outcome::LeaseLost => {
+            Outcome::Stopped
+            | Outcome::OverBudget
+            | Outcome::Unavailable
+            | Outcome::LeaseLost
+            | Outcome::Cancelled => {
                 let reason = text::one_line(&end.reason, 300);
                 if reason.is_empty() {
                     sentence.words("in ").name(&end.final_state)
@@ -195,6 +199,7 @@ impl Digest {
             | TerminatedBy::Timeout
             | TerminatedBy::Handoff
             | TerminatedBy::LeaseLost
+            | TerminatedBy::Cancelled
             | TerminatedBy::Stall
             | TerminatedBy::FatalError
             | TerminatedBy::LoopStop

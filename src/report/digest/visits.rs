@@ -203,6 +203,7 @@ impl VisitedLoop {
                 | Outcome::Handoff
                 | Outcome::Timeout
                 | Outcome::LeaseLost
+                | Outcome::Cancelled
                 | Outcome::Interrupted => last.clone(),
             },
         };

@@ -393,6 +393,7 @@ fn is_cut_off_by(outcome: Outcome) -> bool {
         Outcome::Handoff
         | Outcome::Interrupted
         | Outcome::LeaseLost
+        | Outcome::Cancelled
         | Outcome::Timeout
         | Outcome::OverBudget
         | Outcome::Unavailable

@@ -136,7 +136,7 @@ fn headline(digest: &Digest, out: &mut String) {
 
 /// Writes what can be done; a command in a block of its own, from which it is copied as it is.
 fn quoted(advice: &Advice, out: &mut String) {
-    let _ = writeln!(out, "> {}", words(&advice.words));
+    let _ = writeln!(out, "> {}", with_code(&advice.words));
     if let Some(command) = &advice.command {
         let block = fenced(&command.to_string());
         block.lines().for_each(|line| {
@@ -158,6 +158,11 @@ fn question(digest: &Digest, out: &mut String) {
             let _ = writeln!(out, "| {name} | {} |", code(&value, 500));
         }
         out.push('\n');
+        if digest.changes().is_some_and(|changes| changes.patch.is_some()) {
+            out.push_str(
+                "What it is about stands below; the whole patch is `changes.patch` among the reports.\n\n",
+            );
+        }
     }
     let answers = waiting::answers(digest.approvals());
     for line in &answers {
@@ -344,7 +349,7 @@ fn icon(digest: &Digest) -> &'static str {
         Some((Outcome::Handoff, _)) => "🟡",
         Some((Outcome::Blocked, _)) => "✋",
         Some((Outcome::Timeout, _)) => "⏰",
-        Some((Outcome::Interrupted | Outcome::LeaseLost | Outcome::Stopped, _)) => "⏹️",
+        Some((Outcome::Interrupted | Outcome::LeaseLost | Outcome::Stopped | Outcome::Cancelled, _)) => "⏹️",
         Some((
             Outcome::Failure
             | Outcome::Exhausted

@@ -186,7 +186,11 @@ impl Tracker {
     /// Returns the step that decided a run that ended like this, if a step did.
     pub fn deciding(&self, end: &LoopComplete) -> Option<&Step> {
         match end.outcome {
-            Outcome::Success | Outcome::Handoff | Outcome::Interrupted | Outcome::LeaseLost => None,
+            Outcome::Success
+            | Outcome::Handoff
+            | Outcome::Interrupted
+            | Outcome::LeaseLost
+            | Outcome::Cancelled => None,
             // It is the tree that failed, and no step.
             Outcome::Failure if end.terminated_by == TerminatedBy::UncommittedChanges || end.is_refuted() => {
                 None

@@ -127,6 +127,7 @@ fn end(by: TerminatedBy) -> &'static str {
         TerminatedBy::Handoff => "handoff",
         TerminatedBy::Interrupted => "interrupted",
         TerminatedBy::LeaseLost => "lease-lost",
+        TerminatedBy::Cancelled => "cancelled",
         TerminatedBy::Stall => "stall",
         TerminatedBy::FatalError => "fatal-error",
         TerminatedBy::LoopStop => "loop-stop",

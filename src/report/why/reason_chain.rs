@@ -212,6 +212,7 @@ fn terminal(end: &LoopComplete, saved: Option<HandoffReason>, source: &Source) -
         | TerminatedBy::Timeout
         | TerminatedBy::Handoff
         | TerminatedBy::LeaseLost
+        | TerminatedBy::Cancelled
         | TerminatedBy::Stall
         | TerminatedBy::FatalError
         | TerminatedBy::LoopStop

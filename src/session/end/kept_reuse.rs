@@ -123,6 +123,7 @@ fn is_another_verdict(complete: &LoopComplete) -> bool {
         | Outcome::Timeout
         | Outcome::Interrupted
         | Outcome::LeaseLost
+        | Outcome::Cancelled
         | Outcome::Handoff => false,
     }
 }

@@ -55,7 +55,9 @@ impl NoticeFacts {
         let end = digest.end()?;
         let now = match (digest.end_kind(), end.outcome) {
             (_, Outcome::OverBudget) => BranchOutcome::OverBudget,
-            (_, Outcome::Interrupted | Outcome::LeaseLost) | (EndKind::NotRun, _) => return None,
+            (_, Outcome::Interrupted | Outcome::LeaseLost | Outcome::Cancelled) | (EndKind::NotRun, _) => {
+                return None;
+            }
             (EndKind::HandedOff, _) => digest.awaiting().map(|_| BranchOutcome::Waiting)?,
             (EndKind::Success, _) => BranchOutcome::Green,
             (EndKind::Failure | EndKind::Error, _) => BranchOutcome::Red,

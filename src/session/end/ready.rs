@@ -24,7 +24,7 @@ use crate::context::options::RunOptions;
 use crate::context::talk::Watched;
 use crate::context::{Session, binding, key};
 use crate::engine::event::{Handoff, LoopComplete, LoopResume};
-use crate::engine::outcome::Outcome;
+use crate::engine::outcome::{Asker, Outcome};
 use crate::engine::past::Past;
 use crate::engine::question::GivenAnswer;
 use crate::engine::{Engine, Start};
@@ -103,6 +103,8 @@ pub(crate) struct Resumed {
     pub(crate) how: Box<LoopResume>,
     /// The answers to the question that it waited with.
     pub(crate) answers: Vec<GivenAnswer>,
+    /// Whether nobody needs the answer any more.
+    pub(crate) is_cancelled: bool,
     /// The time since its last event, in which nothing ran.
     pub(crate) rested: Duration,
     /// The time that it took before that.
@@ -408,8 +410,13 @@ impl StartPosition {
         match self {
             Self::Start(start) => (Engine::new(machine, *start), Duration::ZERO, Left::default()),
             Self::Left(resumed) => {
-                let Resumed { start, past, how, answers, rested, elapsed, left } = *resumed;
-                (Engine::resume(machine, start, past, how, rested).answered(answers), elapsed, left)
+                let Resumed { start, past, how, answers, is_cancelled, rested, elapsed, left } = *resumed;
+                let mut engine = Engine::resume(machine, start, past, how, rested).answered(answers);
+                if is_cancelled {
+                    let events = engine.cancel(Asker::ClosedPull, elapsed);
+                    debug_assert!(events.is_empty(), "a run says first that it goes on");
+                }
+                (engine, elapsed, left)
             }
         }
     }

@@ -4,6 +4,7 @@ mod answered;
 pub mod begin;
 pub mod changed_since;
 pub mod changes_on_resume;
+mod closed_pull;
 mod comment_answers;
 pub mod entering;
 pub mod incoming;

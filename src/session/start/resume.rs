@@ -10,7 +10,7 @@ use super::comment_answers::AnsweredRun;
 use super::entering::{assemble, begin_files};
 use super::incoming::Incoming;
 use super::rewind_origin::{Made, Rewound};
-use super::{answered, comment_answers, start_tree};
+use super::{answered, closed_pull, comment_answers, start_tree};
 use crate::base::name::StateName;
 use crate::base::sandbox::SandboxMode;
 use crate::base::text::one_line;
@@ -301,7 +301,9 @@ impl<'s> UnclaimedRun<'s> {
         let taken = level.past.elapsed();
         let start = assemble(event, level.at, taken, files, &self.options.run, &decided, self.session);
         let rested = last.map(|last| clock.now().since(last)).unwrap_or_default();
-        let resumed = Resumed { start, past: level.past, how, answers, rested, elapsed, left };
+        let is_cancelled = answers.is_empty()
+            && closed_pull::has_ended(level.past.run().question(), files.instance(), self.session);
+        let resumed = Resumed { start, past: level.past, how, answers, is_cancelled, rested, elapsed, left };
         Ok(OpenedRun { resumed, sinks, whole, decided })
     }
 

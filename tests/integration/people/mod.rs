@@ -1,5 +1,6 @@
 //! People in the loop: what a run asks, who answers, and how it goes on.
 
+mod closed;
 mod comments;
 mod environments;
 mod forgeries;

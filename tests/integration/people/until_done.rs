@@ -125,19 +125,37 @@ fn a_question_that_nobody_answered_takes_its_verdict() {
     assert_eq!(github.changes()[0].1["inputs"], json!({"resume-from": "run:70", "sha": OPEN}));
 }
 
+/// A question and a hand-off by a deadline, of two loops.
+fn two_wait() -> Vec<Value> {
+    let waits = vec![question(9, "main", 70, "0123abcd"), handed_off(8, 71, "deadline")];
+    let named = |(at, mut status): (usize, Value)| {
+        status["context"] = json!(format!("ll-loop/main-{at}"));
+        status
+    };
+    waits.into_iter().enumerate().map(named).collect()
+}
+
 #[test]
 fn what_waits_on_a_closed_pull_request_ends() {
-    let waits = vec![question(9, "main", 70, "0123abcd"), handed_off(8, 71, "deadline")];
-    let waits: Vec<Value> = waits
-        .into_iter()
-        .enumerate()
-        .map(|(at, mut status)| {
-            status["context"] = json!(format!("ll-loop/main-{at}"));
-            status
-        })
-        .collect();
-    let (ran, github) = until_done(&[(CLOSED, waits)], &of_own_code(), &[]);
-    drop(ran.code(0).says("#2: main").says("cancelled"));
+    let (ran, github) = until_done(&[(CLOSED, two_wait())], &of_own_code(), &[]);
+    drop(
+        ran.code(0).says("#2: main").says("ends, as the pull request is closed: https://").says("cancelled"),
+    );
+    // The run that asks ends in a job of its own, which has its journal.
+    let status = format!("POST /repos/octo/project/statuses/{CLOSED}");
+    assert_eq!(requests(&github), [DISPATCH.to_owned(), status.clone(), status]);
+    let changes = github.changes();
+    assert_eq!(changes[0].1["inputs"], json!({"resume-from": "run:70", "sha": CLOSED}));
+    assert_eq!((&changes[1].1["state"], &changes[2].1["state"]), (&json!("pending"), &json!("error")));
+}
+
+/// Its branch is gone, or its code was never ours: then only the status and a comment can say it.
+#[test]
+fn a_question_that_no_job_can_end_is_cancelled_on_the_pull_request() {
+    let mut foreign = of_own_code();
+    foreign["head_repository"]["id"] = json!(2);
+    let (ran, github) = until_done(&[(CLOSED, two_wait())], &foreign, &[]);
+    drop(ran.code(0).says("cancelled").says("its journal does not say so: its workflow is none"));
     let ended = format!("POST /repos/octo/project/statuses/{CLOSED}");
     let said = "POST /repos/octo/project/issues/2/comments".to_owned();
     assert_eq!(requests(&github), [ended.clone(), said, ended]);
