@@ -7,7 +7,7 @@ use indexmap::{IndexMap, IndexSet};
 
 use super::step::{Step, StepStanding};
 use crate::base::name::StateName;
-use crate::engine::event::TreeState;
+use crate::engine::event::{RouteReason, TreeState};
 
 /// How many states that failed are followed; the first ones.
 pub const MAX_STATES: usize = 32;
@@ -40,6 +40,8 @@ struct OpenFailure {
     steps: Vec<u32>,
     /// The tree on which they failed, where it is known.
     tree: Option<TreeState>,
+    /// Whether the loop has the check made again at once, by `flaky`: nobody works in between, whatever the tree.
+    is_made_again: bool,
     /// The other states that have acted since.
     by: IndexSet<StateName>,
 }
@@ -121,7 +123,9 @@ impl Mend {
         if steps.len() < MAX_FLAKY {
             steps.push(step.number);
         }
-        self.failed = Some(OpenFailure { steps, tree: step.tree.clone(), by: IndexSet::new() });
+        let is_made_again = step.route.as_ref().is_some_and(|route| route.reason == RouteReason::Flaky);
+        self.failed =
+            Some(OpenFailure { steps, tree: step.tree.clone(), is_made_again, by: IndexSet::new() });
     }
 
     fn pass(&mut self, step: &Step) {
@@ -139,7 +143,8 @@ impl Mend {
 
 /// Tells whether a step began on the tree on which the state had failed. What is not known is not the same.
 fn is_same(failure: &OpenFailure, step: &Step) -> bool {
-    matches!((&failure.tree, &step.tree), (Some(TreeState::Seen(one)), Some(TreeState::Seen(other))) if one == other)
+    failure.is_made_again
+        || matches!((&failure.tree, &step.tree), (Some(TreeState::Seen(one)), Some(TreeState::Seen(other))) if one == other)
 }
 
 #[cfg(test)]

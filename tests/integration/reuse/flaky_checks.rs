@@ -117,3 +117,28 @@ fn a_check_that_is_not_known_to_waver_is_made_once() {
     will_end(&project, &[1, 0]);
     project.run(&["run", "main"]).code(1);
 }
+
+#[test]
+fn a_check_that_is_made_again_without_reuse_or_after_a_fixer_is_named_all_the_same() {
+    let always = LOOP
+        .replace("reuse: {inputs: [src/], verify_every: 1}\n", "")
+        .replace("check: true,", "check: true, flaky: {again: 2, always: true},");
+    for text in [
+        always.clone(),
+        always
+            .replace("initial: check", "initial: fix")
+            .replace("states:\n", "states:\n  fix: {action: 'echo fixed > src/a.txt', next: check}\n"),
+    ] {
+        let project = project(&text);
+        will_end(&project, &[1, 0]);
+        let ran = project.run(&["run", "main", "--report-dir", ".git/reports"]).code(0);
+        assert!(ran.all().contains("flaky: check failed 1 of 2 on these inputs"), "{}", ran.all());
+        assert_eq!(result(&project)["flaky"][0]["failed"], 1);
+        let junit = std::fs::read_to_string(project.path().join(".git/reports/junit.xml")).unwrap();
+        assert_eq!(junit.matches("<flakyFailure").count(), 1, "{junit}");
+        // What no later pass takes back is broken.
+        will_end(&project, &[1, 1, 1]);
+        let ran = project.run(&["run", "main"]).code(1);
+        assert!(!ran.all().contains("flaky:"), "{}", ran.all());
+    }
+}
