@@ -336,6 +336,42 @@ class Callers(OnAct):
         self.assertRegex(played.log, r"the cache is ll-loop-Linux-X64-[0-9a-f]{64}")
         self.assertEqual(list(self.statuses(sha)), ["quality/tidy"])
 
+    def test_tidy_carries_what_was_verified_from_run_to_run(self):
+        loop = CHECK.replace("states:\n", "reuse: {inputs: [src/], verify_every: 1000000000}\nstates:\n")
+        cache = self.act.directory / "cache"
+        base = self.repository(loop, **{"src/good": ""})
+        asked = [("      loop: tidy\n", "      loop: tidy\n      reuse: true\n")]
+
+        def play(event, payload=None):
+            played = self.call(event, "tidy.yml", asked, payload=payload, env={"LL_CACHE": str(cache)})
+            self.assert_results(played, tidy_check_tidy="success")
+            return played, sorted(place.name.split("-")[4] for place in cache.iterdir())
+
+        played, kept = play("push")
+        self.assertNotIn("same inputs", played.log)
+        self.assertEqual(kept, ["branches"])
+        # What is the same is not run, and not saved once more.
+        played, kept = play("push")
+        self.assertIn("same inputs, by run", played.log)
+        self.assertNotIn("the cache is saved", played.log)
+        # A pull request takes what the branch has left, and keeps its own apart.
+        head = self.act.commit({".loops/tidy.yaml": f"# said\n{loop}"})
+        played, _ = play("pull_request", pull_request(head, base))
+        self.assertIn("same inputs, by run", played.log)
+        head = self.act.commit({"src/more": "x"})
+        played, kept = play("pull_request", pull_request(head, base))
+        self.assertNotIn("same inputs, by run", played.log)
+        self.assertEqual(kept, ["7", "branches"])
+        # The branch does not, although the tree is the same.
+        played, kept = play("push")
+        self.assertNotIn("same inputs, by run", played.log)
+        # What strangers can set off with the cache of the default branch keeps nothing.
+        before = len(kept)
+        self.act.commit({"src/even-more": "x"})
+        played = self.call("issue_comment", "tidy.yml", [*asked, ("on:\n", "on:\n  issue_comment:\n")], env={"LL_CACHE": str(cache)})
+        self.assertNotIn("the cache is saved", played.log)
+        self.assertEqual(len(list(cache.iterdir())), before)
+
     def test_matrix_has_a_status_and_an_artifact_for_each_leg(self):
         sha = self.repository(CHECK, **{"src/good": ""})
         played = self.call("push", "matrix.yml")
