@@ -30,6 +30,11 @@ pub struct Recognised {
 }
 
 impl Recognised {
+    /// Tells whether another program starts it, such as `npx` or `uv run`.
+    pub fn is_started_by_others(&self) -> bool {
+        !self.callers.is_empty()
+    }
+
     /// Tells whether what runs in the end is somebody else's: a task may call whatever it wants.
     pub(super) fn is_of_tasks(&self) -> bool {
         self.check.tasks || !self.check.environments.is_empty() || self.tool.name == "pre-commit"

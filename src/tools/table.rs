@@ -62,10 +62,16 @@ pub struct Ecosystem {
     /// Whose words may stand in the output of its tools.
     pub(super) speak: Vec<String>,
     /// Globs of the files that a verdict depends on.
-    #[cfg_attr(not(feature = "internals"), allow(dead_code, reason = "the reuse of verdicts asks for it"))]
     pub inputs: Vec<String>,
     /// The files that make a directory a package of it.
     pub manifests: Vec<String>,
+    /// Files that say which versions of other people's packages there are: without one of them, what runs code of the
+    /// repository is not known. None where its manifests say that.
+    #[serde(default)]
+    pub locks: Vec<String>,
+    /// Variables that change what its tools say.
+    #[serde(default)]
+    pub env: Vec<String>,
 }
 
 /// A program that starts another one.
@@ -146,7 +152,6 @@ pub struct Tool {
     #[serde(default)]
     pub(super) could_not_run: Vec<i32>,
     /// A command whose output changes when its verdict may.
-    #[cfg_attr(not(feature = "internals"), allow(dead_code, reason = "the reuse of verdicts asks for it"))]
     pub version: Option<String>,
     /// The command that installs it on the runner of a CI.
     pub install: Option<String>,
@@ -203,6 +208,9 @@ pub struct ToolCheck {
     pub(super) never: Vec<String>,
     /// What mends it finds.
     pub mend: Option<String>,
+    /// Patterns of all files that its verdict depends on, where it depends on nothing else but the version of the tool and the
+    /// variables of its language.
+    pub reads: Vec<String>,
     pub(super) tasks: bool,
     pub(super) names: Vec<String>,
     pub(super) environments: Vec<String>,

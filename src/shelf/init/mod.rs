@@ -121,8 +121,9 @@ fn texts(
     options: InitOptions,
 ) -> Vec<(String, String)> {
     let of_loop = |one: &BegunLoop| {
-        let text = loop_text(&one.planned.name, &one.settled, &one.planned.packages, trials);
-        (format!("{DIRECTORY}/{}.yaml", one.planned.name), text)
+        let BegunLoop { planned, settled } = one;
+        let text = loop_text(&planned.name, settled, &planned.packages, trials, repository);
+        (format!("{DIRECTORY}/{}.yaml", planned.name), text)
     };
     let mut files: Vec<(String, String)> = loops.iter().map(of_loop).collect();
     let ci = match options.ci {

@@ -34,8 +34,9 @@ const LONGEST: u64 = 256 * 1024;
 const MOST_BYTES: usize = 64 << 20;
 
 /// The files that may say something, by their names and by their ends, beside those of Prettier.
-const NAMES: [&str; 14] = [
+const NAMES: [&str; 15] = [
     ".editorconfig",
+    ".gitignore",
     "BUILD",
     "BUILD.bazel",
     "build.zig",

@@ -3,18 +3,24 @@
 
 use std::fmt::Write as _;
 
-use serde_json::Value;
-
 use super::chosen_commands::{Check, Plan};
-use super::found_repository::{Evidence, Finding};
+use super::found_repository::{Evidence, Finding, Repository};
+use super::loop_reuse::LoopReuse;
 use super::trial::{Trials, Tried};
+use super::yaml_style::quoted;
 use crate::base::text::one_line;
 
 /// The commit that the program was built from. While there is no release, nothing else names a version.
 pub(super) const COMMIT: Option<&str> = option_env!("LL_LOOP_COMMIT");
 
 /// Writes a loop. With `packages`, it checks one directory, which its parameter names.
-pub fn loop_text(name: &str, plan: &Plan, packages: &[String], trials: &Trials) -> String {
+pub fn loop_text(
+    name: &str,
+    plan: &Plan,
+    packages: &[String],
+    trials: &Trials,
+    repository: &Repository,
+) -> String {
     let is_check = |check: &&Check| !matches!(trials.of(&check.finding), Some(Tried::Changed { .. }));
     let checks: Vec<&Check> = plan.checks.iter().filter(is_check).collect();
     let words: Vec<&str> = checks.iter().map(|check| check.name.as_str()).collect();
@@ -34,6 +40,8 @@ pub fn loop_text(name: &str, plan: &Plan, packages: &[String], trials: &Trials) 
             "parameters:\n  path:\n    type: string\n    required: true\n    description: {described}\nenv:\n  LL_PATH: ${{context.path}}"
         );
     }
+    let reuse = LoopReuse::of(checks.iter().copied(), packages, repository);
+    out.push_str(&reuse.map_or_else(String::new, |reuse| reuse.text()));
     out.push_str("states:\n");
     for (at, check) in checks.iter().enumerate() {
         let next = checks.get(at + 1).map_or("done", |next| next.name.as_str());
@@ -164,15 +172,4 @@ fn word(text: &str) -> String {
 pub fn source(evidence: &Evidence) -> String {
     let task = evidence.task.as_ref().map_or_else(String::new, |task| format!(" ({})", one_line(task, 80)));
     format!("{}:{}{task}", one_line(&evidence.file, 200), evidence.line)
-}
-
-/// Writes a text so that YAML reads it as it is.
-pub(super) fn quoted(text: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || " ./_-&=,+@".contains(c);
-    let begins = text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '.');
-    let is_word = !matches!(text, "true" | "false" | "null" | "yes" | "no" | "on" | "off");
-    if begins && is_word && text.chars().all(is_plain) && !text.ends_with(' ') {
-        return text.to_owned();
-    }
-    Value::from(text).to_string()
 }

@@ -5,6 +5,7 @@ mod chosen_commands;
 mod ci;
 mod found_repository;
 mod lined_yaml;
+mod loop_reuse;
 mod loop_text;
 mod offers;
 mod setup;
@@ -17,6 +18,7 @@ pub(super) mod yaml_style;
 
 pub use chosen_commands::{Check, Plan, Planned, PlannedLoop, UnusedPackage, loops};
 pub use found_repository::Repository;
+pub use loop_reuse::LoopReuse;
 pub use loop_text::{loop_text, source};
 pub use setup::install_of;
 pub use test_text::test_text;

@@ -4,8 +4,8 @@
 use std::fmt::Write as _;
 
 use super::chosen_commands::{Check, Plan};
-use super::loop_text::quoted;
 use super::trial::{Trials, Tried};
+use super::yaml_style::quoted;
 
 /// What a state comes to: its name and its exit code.
 type Came = (String, u8);

@@ -7,8 +7,9 @@ use serde_json::Value;
 use super::chosen_commands::{Plan, PlannedLoop};
 use super::ci::{CiContents, contents};
 use super::found_repository::Repository;
-use super::loop_text::{COMMIT, quoted};
+use super::loop_text::COMMIT;
 use super::setup::{CHECKOUT, DOWNLOAD, PinnedAction, SetUp, SetUpStep, steps};
+use super::yaml_style::quoted;
 use crate::tools::recognise;
 
 /// The CI system that a workflow is for.

@@ -301,6 +301,17 @@ fn matches(glob: &str, path: &str) -> bool {
     PathPattern::parse(glob).is_ok_and(|pattern| PathSet::of([&pattern]).matches(path))
 }
 
+/// Writes a text so that YAML reads it as it is.
+pub(super) fn quoted(text: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || " ./_-&=,+@".contains(c);
+    let begins = text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '.');
+    let is_word = !matches!(text, "true" | "false" | "null" | "yes" | "no" | "on" | "off");
+    if begins && is_word && text.chars().all(is_plain) && !text.ends_with(' ') {
+        return text.to_owned();
+    }
+    serde_json::Value::from(text).to_string()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
