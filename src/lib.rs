@@ -17,6 +17,7 @@
 //!    ├── steering   people steer runs from a pull request
 //!    └── session    a run from the name of its loop to its reports
 //!         ├── lock      scopes of runs, where several machines could work on them
+//!         ├── reuse_refs  results of runs as refs of a repository
 //!         ├── repository  git in the directories of a session: working trees, scratch repositories
 //!         ├── context   what a session works with: environment, options, errors, whom it tells
 //!         ├── ci        providers: log, detection, status, check, comment
@@ -147,6 +148,7 @@ mod process;
 mod report;
 mod repository;
 mod reuse;
+mod reuse_refs;
 mod run;
 mod sandbox;
 mod session;

@@ -13,7 +13,9 @@ use crate::ci::{Provider, is_ci};
 use crate::context::audience::Audience;
 use crate::context::environment::Environment;
 use crate::context::error::Error;
-use crate::context::options::{KeyOption, LlmOptions, LockOptions, RunOptions, Storing, Upload};
+use crate::context::options::{
+    KeyOption, LlmOptions, LockOptions, ReuseStoreAt, RunOptions, Storing, Upload,
+};
 use crate::files::read;
 use crate::forge::github::workflow_event::is_sha;
 use crate::machine::notified::is_address;
@@ -153,6 +155,12 @@ pub(super) fn lock(text: &str) -> Result<LockedBy, String> {
         Some(("git", remote)) if !remote.is_empty() => Ok(LockedBy::Git(Some(remote.to_owned()))),
         Some(_) | None => Err("write `git` or `git=REMOTE`".to_owned()),
     }
+}
+
+/// Reads where results of earlier runs are kept.
+pub(super) fn reuse_store(text: &str) -> Result<ReuseStoreAt, String> {
+    let LockedBy::Git(remote) = lock(text)?;
+    Ok(ReuseStoreAt::Refs { remote })
 }
 
 /// Reads how long a lease holds.

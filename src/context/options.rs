@@ -188,6 +188,8 @@ pub struct BeginOptions {
     pub scope: Option<Vec<String>>,
     /// Whether an earlier run may stand for it.
     pub reuse: ReuseUse,
+    /// Where results of earlier runs are kept.
+    pub reuse_store: ReuseStoreAt,
     /// How it behaves.
     pub run: RunOptions,
 }
@@ -198,10 +200,25 @@ pub enum ReuseUse {
     /// Where the loop says what its checks read.
     #[default]
     Allowed,
+    /// It is run to prove the earlier one right or wrong, where there is one.
+    Proved,
     /// Never: it is run.
     Never,
     /// Without one, nothing is run.
     Only,
+}
+
+/// Where results of earlier runs are kept.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum ReuseStoreAt {
+    /// In the folder beside the loops.
+    #[default]
+    Folder,
+    /// There, and in refs of a git repository.
+    Refs {
+        /// A remote, by its name or address. The default is `origin`.
+        remote: Option<String>,
+    },
 }
 
 /// How a run is resumed. The options of its beginning still hold.

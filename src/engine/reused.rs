@@ -1,12 +1,15 @@
 //! A run that was not made, because an earlier one had found the same: what that one verified holds for this one.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 
 use super::verification::CheckRecord;
 use crate::base::name::StateName;
 use crate::base::object::ObjectId;
 use crate::base::sum::Sum;
-use crate::base::time::Timestamp;
+use crate::base::text::one_line;
+use crate::base::time::{Timestamp, human};
 
 /// What an earlier run has verified, and where.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -57,5 +60,11 @@ impl ReusedRun {
             return format!("verified on tree {}, same inputs", short(&self.tree));
         }
         format!("verified at {}, same inputs", short(&self.commit))
+    }
+
+    /// Says it with the run and how long that took: `verified at a1b2c3d4e5f6, same inputs, by run 812 (took 3m)`.
+    pub fn words_by_run(&self) -> String {
+        let took = human(Duration::from_millis(self.duration_ms));
+        format!("{}, by run {} (took {took})", self.words(), one_line(&self.run, 200))
     }
 }

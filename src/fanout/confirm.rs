@@ -18,7 +18,7 @@ use crate::definition::load::{self, DIRECTORY};
 use crate::definition::vendored::Copies;
 use crate::engine::changes::{Changes, TreeChanges};
 use crate::engine::outcome::Outcome;
-use crate::engine::verification::{Confirmed, Verification};
+use crate::engine::verification::{CheckRecord, Confirmed};
 use crate::files::aside::{self, AtWork};
 use crate::journal::files::RunFiles;
 use crate::machine::OnChange;
@@ -50,8 +50,8 @@ pub(super) enum Confirmation {
 /// An item that is asked once more.
 pub(super) struct AskedItem<'m> {
     pub(super) item: &'m Item,
-    /// What verified it.
-    pub(super) verification: &'m Verification,
+    /// The checks of the run that verified it.
+    pub(super) checks: &'m [CheckRecord],
 }
 
 /// How items are asked.
@@ -155,7 +155,7 @@ fn ask(
 ) -> Result<EndedRun, Error> {
     let item = asked.item;
     let mut prepared = prepared(plan, item, reach(), session)?;
-    let alone = prepared.machine.checks_alone(&checks(asked.verification));
+    let alone = prepared.machine.checks_alone(&states(asked.checks));
     prepared.machine = alone.ok_or_else(|| Error::refused("its loop has other checks than its run"))?;
     let mut run = options.run.clone();
     run.report_dir = Some(options.directory.join("confirmed").join(item.id.as_str()));
@@ -218,7 +218,7 @@ fn not_made_again(
     session: &Session<'_>,
 ) -> Result<Option<String>, Error> {
     let prepared = prepared(plan, asked.item, reach(), session)?;
-    let can = prepared.machine.checks_alone(&checks(asked.verification)).is_some();
+    let can = prepared.machine.checks_alone(&states(asked.checks)).is_some();
     let id = &asked.item.id;
     Ok((!can).then(|| {
         format!("what verified `{id}` is not a check that may be made again: say `check: true` in the loop, if it is one")
@@ -226,8 +226,8 @@ fn not_made_again(
 }
 
 /// Returns the states whose checks verified an item.
-fn checks(verification: &Verification) -> BTreeSet<StateName> {
-    let passed = verification.checks.iter().filter(|check| check.confirmed != Confirmed::No);
+fn states(checks: &[CheckRecord]) -> BTreeSet<StateName> {
+    let passed = checks.iter().filter(|check| check.confirmed != Confirmed::No);
     passed.map(|check| check.state.clone()).collect()
 }
 

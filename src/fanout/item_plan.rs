@@ -16,6 +16,7 @@ use crate::base::sum::Sum;
 use crate::base::text::plural;
 use crate::base::time::Timestamp;
 use crate::engine::changes::TreeEntry;
+use crate::engine::reused::ReusedRun;
 
 /// The version of the format that this program writes. Another one is refused.
 pub const SCHEMA: u32 = 1;
@@ -46,6 +47,9 @@ pub struct Plan {
     pub legs: Vec<Leg>,
     /// What need not run.
     pub skipped: Vec<Skipped>,
+    /// What is not run because an earlier run has verified the same.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub reused: Vec<ReusedItem>,
     /// Why it has no items, if it has none.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub reason: Option<Line>,
@@ -92,6 +96,9 @@ pub struct Item {
     pub weight_ms: u64,
     /// How that is known.
     pub weight_from: WeightFrom,
+    /// The earlier run that it proves right or wrong: it is run although that one stands for it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub proves: Option<Line>,
 }
 
 /// How the weight of an item is known.
@@ -124,6 +131,15 @@ pub struct Skipped {
     pub id: ItemId,
     /// Why.
     pub reason: Line,
+}
+
+/// An item that is not run, because an earlier run has verified the same.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReusedItem {
+    /// The item.
+    pub item: Item,
+    /// The earlier run.
+    pub proof: ReusedRun,
 }
 
 /// Why a text is not a plan that can be obeyed.
@@ -165,6 +181,8 @@ struct Identity<'p> {
     items: Vec<ItemIdentity<'p>>,
     legs: Vec<LegIdentity<'p>>,
     skipped: &'p [Skipped],
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    reused: Vec<ReusedIdentity<'p>>,
 }
 
 #[derive(Serialize)]
@@ -173,6 +191,21 @@ struct ItemIdentity<'p> {
     r#loop: &'p LoopName,
     params: &'p BTreeMap<VarName, String>,
     scope: &'p [String],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    proves: Option<&'p Line>,
+}
+
+impl<'p> ItemIdentity<'p> {
+    fn of(item: &'p Item) -> Self {
+        let Item { id, r#loop, params, scope, proves, weight_ms: _, weight_from: _ } = item;
+        Self { id, r#loop, params, scope, proves: proves.as_ref() }
+    }
+}
+
+#[derive(Serialize)]
+struct ReusedIdentity<'p> {
+    item: ItemIdentity<'p>,
+    proof: &'p ReusedRun,
 }
 
 #[derive(Serialize)]
@@ -198,6 +231,8 @@ pub struct PlanParts {
     pub legs: Vec<Leg>,
     /// What need not run.
     pub skipped: Vec<Skipped>,
+    /// What an earlier run stands for.
+    pub reused: Vec<ReusedItem>,
     /// Why there are no items, if there are none.
     pub reason: Option<Line>,
 }
@@ -205,10 +240,11 @@ pub struct PlanParts {
 impl Plan {
     /// Makes a plan, with its id.
     pub fn of(parts: PlanParts) -> Self {
-        let PlanParts { commit, differs, created, loops, items, legs, skipped, reason } = parts;
+        let PlanParts { commit, differs, created, loops, items, legs, skipped, reused, reason } = parts;
         let plan_id = Sum::of(&[]);
+        let schema = SCHEMA;
         let plan =
-            Self { schema: SCHEMA, plan_id, commit, differs, created, loops, items, legs, skipped, reason };
+            Self { schema, plan_id, commit, differs, created, loops, items, legs, skipped, reused, reason };
         Self { plan_id: plan.identity(), ..plan }
     }
 
@@ -239,9 +275,10 @@ impl Plan {
     /// Returns the SHA-256 of the RFC 8785 form of everything that the plan decides. With other weights, the same legs
     /// are the same plan.
     pub fn identity(&self) -> Sum {
-        let items = self.items.iter();
-        let items =
-            items.map(|Item { id, r#loop, params, scope, .. }| ItemIdentity { id, r#loop, params, scope });
+        let items = self.items.iter().map(ItemIdentity::of);
+        let reused = self.reused.iter();
+        let reused =
+            reused.map(|ReusedItem { item, proof }| ReusedIdentity { item: ItemIdentity::of(item), proof });
         let legs = self.legs.iter().map(|Leg { key, items, .. }| LegIdentity { key, items });
         let identity = Identity {
             schema: self.schema,
@@ -251,6 +288,7 @@ impl Plan {
             items: items.collect(),
             legs: legs.collect(),
             skipped: &self.skipped,
+            reused: reused.collect(),
         };
         let text = serde_json_canonicalizer::to_vec(&identity);
         Sum::of(&text.expect("texts and small numbers have a canonical form"))
@@ -276,6 +314,21 @@ impl Plan {
     /// Returns the item with this id.
     pub fn item(&self, id: &ItemId) -> Option<&Item> {
         self.items.iter().find(|item| item.id == *id)
+    }
+
+    /// Returns every item that is verified by a run: one of this plan, or an earlier one.
+    pub fn verifiable(&self) -> impl Iterator<Item = &Item> {
+        self.items.iter().chain(self.reused.iter().map(|reused| &reused.item))
+    }
+
+    /// Returns the earlier run that stands for an item.
+    pub fn reused(&self, id: &ItemId) -> Option<&ReusedItem> {
+        self.reused.iter().find(|reused| reused.item.id == *id)
+    }
+
+    /// Returns how long the runs took, in milliseconds, that need not be made.
+    pub fn saved_ms(&self) -> u64 {
+        self.reused.iter().fold(0, |sum, reused| sum.saturating_add(reused.proof.duration_ms))
     }
 
     /// Returns the leg on which an item runs.
@@ -310,8 +363,9 @@ impl Plan {
     /// Checks what the types do not.
     fn check(&self) -> Result<(), PlanError> {
         let wrong = |what: String| Err(PlanError::Contradiction(what));
-        if self.items.len() + self.skipped.len() > MOST_ITEMS {
-            return Err(PlanError::TooMany(self.items.len() + self.skipped.len()));
+        let count = self.items.len() + self.skipped.len() + self.reused.len();
+        if count > MOST_ITEMS {
+            return Err(PlanError::TooMany(count));
         }
         let mut loops = BTreeSet::new();
         if let Some(twice) = self.loops.iter().find(|planned| !loops.insert(&planned.name)) {
@@ -319,20 +373,27 @@ impl Plan {
         }
         let mut ids = BTreeSet::new();
         let all =
-            self.items.iter().map(|item| &item.id).chain(self.skipped.iter().map(|skipped| &skipped.id));
+            self.verifiable().map(|item| &item.id).chain(self.skipped.iter().map(|skipped| &skipped.id));
         if let Some(twice) = all.into_iter().find(|id| !ids.insert(*id)) {
             return wrong(format!("two items have the id `{twice}`"));
         }
-        if let Some(item) = self.items.iter().find(|item| !loops.contains(&item.r#loop)) {
+        if let Some(item) = self.verifiable().find(|item| !loops.contains(&item.r#loop)) {
             return wrong(format!(
                 "the item `{}` runs the loop `{}`, which is not listed",
                 item.id, item.r#loop
             ));
         }
         let is_odd = |text: &String| text.contains('\0');
-        if let Some(odd) = self.items.iter().find(|item| item.params.values().chain(&item.scope).any(is_odd))
+        if let Some(odd) = self.verifiable().find(|item| item.params.values().chain(&item.scope).any(is_odd))
         {
             return wrong(format!("a value or a scope of the item `{}` has a NUL byte", odd.id));
+        }
+        let is_proof = |proof: &ReusedRun| {
+            let is_address = proof.link.as_ref().is_none_or(|link| link.starts_with("https://"));
+            is_address && !proof.checks.is_empty() && !proof.has_uncommitted
+        };
+        if let Some(odd) = self.reused.iter().find(|reused| !is_proof(&reused.proof)) {
+            return wrong(format!("no run stands for the item `{}`", odd.item.id));
         }
         let mut waiting: BTreeSet<&ItemId> = self.items.iter().map(|item| &item.id).collect();
         let mut keys = BTreeSet::new();
@@ -383,6 +444,7 @@ mod tests {
             scope: vec![format!("src/{value}")],
             weight_ms: 1000,
             weight_from: WeightFrom::Default,
+            proves: None,
         };
         let leg = |key: &str, items: &[&str]| Leg {
             key: LegKey::parse(key).unwrap(),
@@ -402,6 +464,7 @@ mod tests {
             items: vec![item("a", "api"), item("b", "web ${{ x }}\n\"'"), item("c", "é")],
             legs: vec![leg("l01", &["a", "c"]), leg("l02", &["b"])],
             skipped: vec![skipped],
+            reused: Vec::new(),
             reason: None,
         })
     }

@@ -24,7 +24,7 @@ use crate::ci::job::attempt;
 use crate::context::Session;
 use crate::context::audience::Audience;
 use crate::context::error::{Error, Kind};
-use crate::context::options::{BeginOptions, KeyOption, ResumeOptions, RunOptions, Storing, Which};
+use crate::context::options::{BeginOptions, KeyOption, ResumeOptions, ReuseUse, RunOptions, Storing, Which};
 use crate::definition::load::DIRECTORY;
 use crate::definition::vendored::Copies;
 use crate::engine::event::Assignment;
@@ -211,7 +211,7 @@ impl Earlier {
         let merged = Merged::of(plan, &collected.readings, None).map_err(|why| refused(why.to_string()))?;
         let attempts = merged.items.iter().filter_map(|item| match &item.standing {
             ItemStanding::Ran { attempt, .. } => Some(*attempt),
-            ItemStanding::Missing { .. } | ItemStanding::Skipped { .. } => None,
+            ItemStanding::Missing { .. } | ItemStanding::Reused | ItemStanding::Skipped { .. } => None,
         });
         let settled = merged.items.iter().filter(|item| item.standing.is_settled());
         Ok(Self {
@@ -378,7 +378,7 @@ impl<'r> LegRun<'r> {
         let is_before = |item: &&MergedItem| before.contains(&&item.id);
         let stands = |item: &MergedItem| match item.standing {
             ItemStanding::Ran { verified, attempt, .. } => verified && attempt <= ended_in,
-            ItemStanding::Missing { .. } | ItemStanding::Skipped { .. } => false,
+            ItemStanding::Missing { .. } | ItemStanding::Reused | ItemStanding::Skipped { .. } => false,
         };
         if !merged.items.iter().filter(is_before).all(stands) {
             return 0;
@@ -449,12 +449,21 @@ impl<'r> LegRun<'r> {
             params,
             scope: Some(item.scope.clone()),
             changed_since: None,
+            reuse: self.reuse_of(item),
             run: run.clone(),
             ..self.options.begin.clone()
         };
         match prepared.begin(begin, session)? {
             Begun::Ready(ready) => ready.run(),
             Begun::Skipped(_) => Err(Error::refused("nothing changed, and the plan wants it run")),
+        }
+    }
+
+    /// Tells whether an earlier run may stand for this one. Where the plan wants one proved, chance does not decide again.
+    fn reuse_of(&self, item: &Item) -> ReuseUse {
+        match (self.options.begin.reuse, &item.proves) {
+            (ReuseUse::Allowed, Some(_)) => ReuseUse::Proved,
+            (wanted, _) => wanted,
         }
     }
 

@@ -126,7 +126,8 @@ pub enum MergeRefusal {
 /// What all runs together are worth.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Merged {
-    /// The items of the plan, in its order: first those that were to run, then those that were skipped.
+    /// The items of the plan, in its order: first those that were to run, then those for which an earlier run stands, then
+    /// those that were skipped.
     pub items: Vec<MergedItem>,
     /// Readings that a later attempt at the same item has replaced.
     pub superseded: Vec<String>,
@@ -144,7 +145,7 @@ pub struct Merged {
 pub struct MergedItem {
     /// The item.
     pub id: ItemId,
-    /// Its leg; none for one that was skipped.
+    /// Its leg; none for one that was not to run.
     pub leg: Option<LegKey>,
     /// What became of it.
     pub standing: ItemStanding,
@@ -173,6 +174,8 @@ pub enum ItemStanding {
         /// What is missing.
         absence: Absence,
     },
+    /// It was not run, because an earlier run has verified the same.
+    Reused,
     /// It need not run.
     Skipped {
         /// Why.
@@ -198,7 +201,7 @@ impl ItemStanding {
             Self::Ran { exit_code, .. } => *exit_code,
             Self::Missing { absence: Absence::PutOff, .. } => GOES_ON,
             Self::Missing { absence: Absence::Lost | Absence::Unusable, .. } => MISSING,
-            Self::Skipped { .. } => 0,
+            Self::Reused | Self::Skipped { .. } => 0,
         }
     }
 
@@ -207,7 +210,16 @@ impl ItemStanding {
         match self {
             Self::Ran { verified, .. } => *verified,
             Self::Missing { .. } => false,
-            Self::Skipped { .. } => true,
+            Self::Reused | Self::Skipped { .. } => true,
+        }
+    }
+
+    /// Tells whether a run has verified it: one of this plan, or an earlier one.
+    pub fn is_verified(&self) -> bool {
+        match self {
+            Self::Ran { verified, .. } => *verified,
+            Self::Reused => true,
+            Self::Missing { .. } | Self::Skipped { .. } => false,
         }
     }
 }
@@ -266,6 +278,11 @@ impl Merged {
                 .filter(|item| own.contains(&item.id))
                 .for_each(|item| item.leg = Some(leg.key.clone()));
         }
+        items.extend(plan.reused.iter().map(|reused| MergedItem {
+            id: reused.item.id.clone(),
+            leg: None,
+            standing: ItemStanding::Reused,
+        }));
         items.extend(plan.skipped.iter().map(|skipped| MergedItem {
             id: skipped.id.clone(),
             leg: None,
@@ -290,7 +307,7 @@ impl Merged {
         self.legs(|standing| match standing {
             ItemStanding::Ran { is_handed_off, .. } => *is_handed_off,
             ItemStanding::Missing { absence, .. } => *absence == Absence::PutOff,
-            ItemStanding::Skipped { .. } => false,
+            ItemStanding::Reused | ItemStanding::Skipped { .. } => false,
         })
     }
 

@@ -4,6 +4,7 @@
 //! Plans, legs and merges are worked out in pure files; [`planning`], [`leg`] and [`collect`] read the loops here, run
 //! the items of a leg, and find what jobs have left.
 
+pub(crate) mod candidates;
 mod collect;
 mod confirm;
 pub mod each;
@@ -19,6 +20,7 @@ pub mod partition;
 pub(crate) mod planning;
 pub mod put_off;
 pub(crate) mod result;
+mod reused_items;
 pub mod severity;
 mod since;
 pub mod spread;

@@ -176,6 +176,7 @@ mod tests {
             scope: scope.iter().map(|path| (*path).to_owned()).collect(),
             weight_ms,
             weight_from: WeightFrom::Runs,
+            proves: None,
         }
     }
 

@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
+use super::candidates::{Candidate, LoopHere, PlanOptions};
 use super::since::{ChangesSinceCommit, SinceCommit};
-use super::values;
+use super::{reused_items, values};
 use crate::base::name::VarName;
 use crate::base::object::ObjectId;
 use crate::base::relative::{Line, RelativePath};
@@ -20,13 +21,13 @@ use crate::context::Session;
 use crate::context::error::{Error, Kind};
 use crate::context::options::BeginOptions;
 use crate::definition::load::DIRECTORY;
-use crate::definition::vendored::Copies;
 use crate::engine::changes::TreeEntry;
 use crate::fanout::MOST_ITEMS;
-use crate::fanout::each::Each;
 use crate::fanout::item::Namer;
-use crate::fanout::item_plan::{FanoutLoop, Item, MAX_PLAN, Plan, PlanParts, Skipped, WeightFrom, stem};
-use crate::fanout::partition::{Partition, groups, legs, widest};
+use crate::fanout::item_plan::{
+    FanoutLoop, Item, MAX_PLAN, Plan, PlanParts, ReusedItem, Skipped, WeightFrom, stem,
+};
+use crate::fanout::partition::{groups, legs, widest};
 use crate::fanout::spread::{Dimension, product};
 use crate::fanout::weights::{Durations, weigh};
 use crate::files::links;
@@ -52,37 +53,8 @@ const MAX_WEIGHTS: u64 = 64 * MIB;
 /// The job that merges, in the workflow of this project.
 const MERGE: &str = "merge";
 
-/// What somebody wants planned.
-#[derive(Clone, Debug)]
-pub(crate) struct PlanOptions {
-    /// The loops, by name or path.
-    pub(crate) loops: Vec<String>,
-    /// The parameters that take several values.
-    pub(crate) each: Vec<Each>,
-    /// The pattern of the directories of which each is an item.
-    pub(crate) per_path: Option<String>,
-    /// The commit since which something has to have changed.
-    pub(crate) changed_since: Option<String>,
-    /// Values of the context, for scopes that use them.
-    pub(crate) context: Vec<(String, String)>,
-    /// How many legs there may be.
-    pub(crate) legs: Option<usize>,
-    /// Files with the durations of earlier runs, the oldest first, or `run:latest`.
-    pub(crate) weights: Vec<String>,
-    /// How items come to their legs.
-    pub(crate) partition: Partition,
-    /// Whether the checkout may differ from its commit.
-    pub(crate) dirty: bool,
-    /// The files that planning writes. They are not changes of the checkout.
-    pub(crate) written: Vec<PathBuf>,
-    /// Whether loop files may lie outside of the repository.
-    pub(crate) outside: bool,
-    /// Whether copies of loops from other repositories may have been edited.
-    pub(crate) copies: Copies,
-}
-
 impl Session<'_> {
-    /// Plans the items of these loops, and their legs. Writes nothing.
+    /// Plans the items of these loops, and their legs. Items that an earlier run stands for are on none. Writes nothing.
     pub(crate) fn plan(&self, options: &PlanOptions) -> Result<Plan, Error> {
         let loops = self.loops_of(options)?;
         let root = one_root(&loops)?;
@@ -114,7 +86,9 @@ impl Session<'_> {
             Some(base) => changed_only(candidates, base, &loops, self)?,
             None => (candidates, Vec::new()),
         };
-        let reason = candidates.is_empty().then(|| Line::of(&why_none(&skipped, &dimensions, options)));
+        let (candidates, reused) = reused_items::take_out(candidates, &loops, &commit, options, self)?;
+        let is_nothing = candidates.is_empty();
+        let reason = is_nothing.then(|| Line::of(&why_none(&skipped, &reused, &dimensions, options)));
         let mut items: Vec<Item> = candidates.into_iter().map(|candidate| candidate.item).collect();
         let planned: Vec<FanoutLoop> = loops.iter().map(|one| one.planned.clone()).collect();
         weigh(&mut items, &durations(options, &planned, self)?);
@@ -128,6 +102,7 @@ impl Session<'_> {
             legs: legs(&items, &groups, options.legs, options.partition),
             items,
             skipped,
+            reused,
             reason,
         }))
     }
@@ -168,22 +143,6 @@ impl Session<'_> {
         }
         Ok(loops)
     }
-}
-
-/// A loop that is planned.
-struct LoopHere {
-    prepared: Prepared,
-    planned: FanoutLoop,
-    /// Which of the loops below it cannot be known before it runs.
-    untold: Option<String>,
-}
-
-/// An item that may have to run, with what it looks at.
-struct Candidate {
-    item: Item,
-    territory: Territory,
-    /// The place of its loop.
-    place: usize,
 }
 
 fn planned(prepared: &Prepared) -> Result<FanoutLoop, Error> {
@@ -289,12 +248,6 @@ fn check_names(dimensions: &[Dimension], loops: &[LoopHere]) -> Result<(), Error
     Ok(())
 }
 
-impl LoopHere {
-    fn declares(&self, name: &VarName) -> bool {
-        self.prepared.machine.parameters.contains_key(name)
-    }
-}
-
 /// Makes an item of each loop and each combination of the values that it takes.
 fn candidates(
     loops: &[LoopHere],
@@ -354,6 +307,7 @@ fn item(
         params,
         weight_ms: 0,
         weight_from: WeightFrom::Default,
+        proves: None,
     };
     Ok(Some((item, territory)))
 }
@@ -424,7 +378,15 @@ fn changed_only(
 }
 
 /// Says why a plan has no items.
-fn why_none(skipped: &[Skipped], dimensions: &[Dimension], options: &PlanOptions) -> String {
+fn why_none(
+    skipped: &[Skipped],
+    reused: &[ReusedItem],
+    dimensions: &[Dimension],
+    options: &PlanOptions,
+) -> String {
+    if !reused.is_empty() {
+        return format!("earlier runs have verified {}, same inputs", plural(reused.len() as u64, "item"));
+    }
     let empty = dimensions.iter().find(|dimension| dimension.values.is_empty());
     match (skipped.first(), &options.per_path, empty) {
         (Some(_), ..) => {

@@ -28,9 +28,10 @@ use crate::context::error::Error;
 use crate::context::options::{RunOptions, Storing};
 use crate::definition::load::DIRECTORY;
 use crate::engine::changes::{ChangeKind, ChangedFile, Changes, KnownStart, TreeChanges, TreeIds};
-use crate::engine::verification::{Reason, Verification, VerifiedExtent};
+use crate::engine::reused::ReusedRun;
+use crate::engine::verification::{Confirmed, Reason, Verification, VerifiedExtent};
 use crate::fanout::item::{ItemId, LegKey};
-use crate::fanout::item_plan::Plan;
+use crate::fanout::item_plan::{Plan, ReusedItem};
 use crate::fanout::matrix::{FORMATS, Fleet, JobSite};
 use crate::fanout::merged_runs::{Absence, BundledRun, ItemStanding, MergeContent, Merged, MergedItem};
 use crate::fanout::severity::{severity, worst};
@@ -197,12 +198,15 @@ impl MergeResult<'_> {
         if let Some(why) = self.together.missing(self.plan) {
             return none(why);
         }
-        let asked = self.merged.items.iter().filter_map(|item| {
-            let (_, facts) = self.of(item)?;
-            let item = self.plan.item(&item.id).filter(|item| tree.meets_others(item))?;
-            Some(AskedItem { item, verification: facts.verification.as_ref()? })
+        let asked = self.merged.items.iter().filter_map(|merged| match self.plan.reused(&merged.id) {
+            Some(ReusedItem { item, proof }) => Some(AskedItem { item, checks: &proof.checks }),
+            None => {
+                let (_, facts) = self.of(merged)?;
+                let checks = &facts.verification.as_ref()?.checks;
+                Some(AskedItem { item: self.plan.item(&merged.id)?, checks })
+            }
         });
-        let asked: Vec<AskedItem<'_>> = asked.collect();
+        let asked: Vec<AskedItem<'_>> = asked.filter(|asked| tree.meets_others(asked.item)).collect();
         let directory = self.directory(options, session);
         let own = options.from.iter().chain([&options.plan]).map(|path| session.path(path)).collect();
         let how = ConfirmOptions { context: &options.context, run: &options.run, directory: &directory, own };
@@ -220,7 +224,7 @@ impl MergeResult<'_> {
     /// Tells what of the merged tree was verified. Where the items changed nothing, each was verified on the tree of the plan,
     /// and so was all of it.
     fn extent(&self) -> VerifiedExtent {
-        let is_alone = self.plan.items.len() < 2 && self.plan.skipped.is_empty();
+        let is_alone = self.merged.items.len() < 2;
         let is_changed = |item: &MergedItem| {
             matches!(item.standing, ItemStanding::Ran { verified: true, .. })
                 && self.of(item).is_some_and(|(_, facts)| facts.is_changed)
@@ -235,25 +239,8 @@ impl MergeResult<'_> {
 
     /// Says what verified all of it.
     fn verification(&self) -> Verification {
-        let counted = |item: &'_ MergedItem| {
-            let (_, facts) = self.of(item)?;
-            let is_verified = item.standing.is_settled();
-            Some((is_verified, facts))
-        };
-        let items: Vec<CountedItem<'_>> = self
-            .merged
-            .items
-            .iter()
-            .filter_map(|item| {
-                let (is_verified, facts) = counted(item)?;
-                let verification = facts.verification.as_ref();
-                let is_confirmed = match &self.confirmation {
-                    Some(Confirmation::Whole(items)) => items.contains(&item.id),
-                    Some(Confirmation::None { .. } | Confirmation::Refused { .. }) | None => false,
-                };
-                Some(CountedItem { id: &item.id, is_verified, verification, is_confirmed })
-            })
-            .collect();
+        let items = self.merged.items.iter().filter_map(|item| self.counted(item));
+        let items: Vec<CountedItem<'_>> = items.collect();
         let tree = self.together.tree.as_ref().map(|tree| tree.tree.clone());
         let tree = tree.or_else(|| self.together.unchanged.as_ref().map(|ids| ids.tree.clone()));
         let reasons = match (&self.confirmation, self.exit_code()) {
@@ -262,6 +249,28 @@ impl MergeResult<'_> {
             (Some(Confirmation::Whole(_) | Confirmation::None { .. }) | None, _) => vec![Reason::Unobserved],
         };
         verified::of_merge(&items, tree, self.extent(), reasons)
+    }
+
+    /// Returns what counts of an item that was to be verified.
+    fn counted<'i>(&'i self, item: &'i MergedItem) -> Option<CountedItem<'i>> {
+        let is_once_more = match &self.confirmation {
+            Some(Confirmation::Whole(items)) => items.contains(&item.id),
+            Some(Confirmation::None { .. } | Confirmation::Refused { .. }) | None => false,
+        };
+        let earlier = self.plan.reused(&item.id);
+        let confirmed = match (item.standing.is_verified(), is_once_more, earlier) {
+            (false, ..) => Confirmed::No,
+            (true, true, _) => Confirmed::ClosingPass,
+            (true, false, Some(_)) => Confirmed::Reused,
+            (true, false, None) => Confirmed::InRun,
+        };
+        if let Some(ReusedItem { proof, .. }) = earlier {
+            let tree = Some(proof.tree.clone());
+            return Some(CountedItem { id: &item.id, verification: None, tree, confirmed });
+        }
+        let verification = self.of(item)?.1.verification.as_ref();
+        let tree = verification.and_then(|verification| verification.tree.clone());
+        Some(CountedItem { id: &item.id, verification, tree, confirmed })
     }
 
     /// Returns what the word `verified` says of all of it.
@@ -458,6 +467,18 @@ impl MergeResult<'_> {
 
     fn told(&self, item: &MergedItem) -> Option<ToldItem> {
         let id = item.id.to_string();
+        if let Some(ReusedItem { proof, .. }) = self.plan.reused(&item.id) {
+            return Some(ToldItem {
+                id,
+                place: format!("reused: {}, key {}", proof.words_by_run(), head(&proof.key.to_string(), 12)),
+                sentence: proof.words_by_run(),
+                printed: String::new(),
+                exit_code: item.standing.exit_code(),
+                is_there: true,
+                took: Duration::ZERO,
+                usage: crate::evaluate::model::Usage::default(),
+            });
+        }
         let leg = item.leg.as_ref().map(LegKey::to_string).unwrap_or_default();
         let exit_code = item.standing.exit_code();
         match (&item.standing, self.of(item)) {
@@ -471,7 +492,7 @@ impl MergeResult<'_> {
                 took: Duration::from_millis(run.duration_ms),
                 usage: facts.usage.clone(),
             }),
-            (ItemStanding::Ran { .. } | ItemStanding::Skipped { .. }, _) => None,
+            (ItemStanding::Ran { .. } | ItemStanding::Reused | ItemStanding::Skipped { .. }, _) => None,
             (ItemStanding::Missing { why, .. }, _) => Some(ToldItem {
                 id,
                 place: format!("leg {leg}"),
@@ -517,7 +538,7 @@ impl MergeResult<'_> {
         parts.extend(
             self.together.conflicts.iter().map(|(id, with, files)| conflict(self.plan, id, with, files)),
         );
-        if self.plan.items.is_empty() {
+        if self.plan.verifiable().next().is_none() {
             let reason = self.plan.reason.as_ref().map_or("every item was skipped", Line::as_str);
             parts.push(reason.to_owned());
         }
@@ -555,13 +576,14 @@ impl MergeResult<'_> {
         let count = |is: &dyn Fn(&ItemStanding) -> bool| {
             self.merged.items.iter().filter(|item| is(&item.standing)).count()
         };
-        let verified = count(&|one| matches!(one, ItemStanding::Ran { verified: true, .. }));
-        let all = self.plan.items.len();
+        let verified = count(&ItemStanding::is_verified);
+        let (reused, all) = (self.plan.reused.len(), self.plan.verifiable().count());
+        let reused = if reused > 0 { format!(", {reused} of them by earlier runs") } else { String::new() };
         let skipped = count(&|one| matches!(one, ItemStanding::Skipped { .. }));
         let skipped = if skipped > 0 { format!(", {skipped} skipped") } else { String::new() };
         match all {
             0 => format!("nothing to run{skipped}"),
-            _ => format!("{verified} of {} verified{skipped}", plural(all as u64, "item")),
+            _ => format!("{verified} of {} verified{reused}{skipped}", plural(all as u64, "item")),
         }
     }
 
@@ -699,6 +721,10 @@ impl MergeResult<'_> {
                 Some(suite)
             }
             (ItemStanding::Missing { why, .. }, None) => Some(junit::absent(item.id.as_str(), why)),
+            (ItemStanding::Reused, None) => {
+                let reused = self.plan.reused(&item.id)?;
+                Some(junit::reused(item.id.as_str(), &reused.proof))
+            }
             (ItemStanding::Ran { .. } | ItemStanding::Skipped { .. }, None) => None,
         });
         write(&directory.join("junit.xml"), &junit::file(suites.chain(self.red_suites())))?;
@@ -748,23 +774,28 @@ impl MergeResult<'_> {
 
     fn item(&self, item: &MergedItem) -> Value {
         let run = self.of(item).map(|(run, facts)| (run, &facts.sentence));
-        let (attempt, verified) = match &item.standing {
-            ItemStanding::Ran { attempt, verified, .. } => (Some(*attempt), *verified),
-            ItemStanding::Missing { .. } | ItemStanding::Skipped { .. } => (None, false),
+        let proof = self.plan.reused(&item.id).map(|reused| &reused.proof);
+        let attempt = match &item.standing {
+            ItemStanding::Ran { attempt, .. } => Some(*attempt),
+            ItemStanding::Missing { .. } | ItemStanding::Reused | ItemStanding::Skipped { .. } => None,
         };
+        let verified = item.standing.is_verified();
         let reason = match &item.standing {
             ItemStanding::Ran { .. } => run.map(|(_, sentence)| sentence.clone()),
+            ItemStanding::Reused => proof.map(ReusedRun::words_by_run),
             ItemStanding::Missing { why, .. } => Some(why.clone()),
             ItemStanding::Skipped { reason } => Some(reason.clone()),
         };
-        json!({
+        let took = run.map(|(run, _)| run.duration_ms).or_else(|| proof.map(|proof| proof.duration_ms));
+        let mut value = json!({
             "id": item.id,
             "leg": item.leg,
-            "loop": self.plan.item(&item.id).map(|planned| &planned.r#loop),
+            "loop": self.plan.verifiable().find(|one| one.id == item.id).map(|planned| &planned.r#loop),
             "standing": match &item.standing {
                 ItemStanding::Ran { .. } => "ran",
                 ItemStanding::Missing { absence: Absence::PutOff, .. } => "put_off",
                 ItemStanding::Missing { absence: Absence::Lost | Absence::Unusable, .. } => "missing",
+                ItemStanding::Reused => "reused",
                 ItemStanding::Skipped { .. } => "skipped",
             },
             "attempt": attempt,
@@ -773,8 +804,12 @@ impl MergeResult<'_> {
             "exit_code": item.standing.exit_code(),
             "verified": verified,
             "reason": reason,
-            "runs": run.map(|(run, _)| json!({"duration_ms": run.duration_ms, "verified": verified})).into_iter().collect::<Vec<_>>(),
-        })
+            "runs": took.map(|took| json!({"duration_ms": took, "verified": verified})).into_iter().collect::<Vec<_>>(),
+        });
+        if let Some(proof) = proof {
+            value["reused"] = json!(proof);
+        }
+        value
     }
 
     /// Sets the outputs that only a merge has, stores the reports, and says how it ended.

@@ -22,6 +22,7 @@ pub(super) fn plan_of(count: usize, most: usize, skipped: usize) -> Plan {
             scope: vec![format!("src/p{index}")],
             weight_ms: 1000,
             weight_from: WeightFrom::Default,
+            proves: None,
         })
         .collect();
     let skipped = (0..skipped)
@@ -39,6 +40,7 @@ pub(super) fn plan_of(count: usize, most: usize, skipped: usize) -> Plan {
         legs: legs(&items, &groups(&items), Some(most), Partition::Lpt),
         items,
         skipped,
+        reused: Vec::new(),
         reason: None,
     })
 }

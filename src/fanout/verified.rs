@@ -9,14 +9,15 @@ use crate::engine::verification::{
 };
 use crate::evaluate::verdict::Verdict;
 
-/// An item that ran, as a merge counts it.
+/// An item that ran, or for which an earlier run stands, as a merge counts it.
 pub(super) struct CountedItem<'m> {
     pub(super) id: &'m ItemId,
-    pub(super) is_verified: bool,
-    /// What its run says.
+    /// What its run says; an earlier one that stands for it has left no more than its tree.
     pub(super) verification: Option<&'m Verification>,
-    /// Whether its checks were made once more on the merged tree.
-    pub(super) is_confirmed: bool,
+    /// The tree on which it was verified, where that is known.
+    pub(super) tree: Option<ObjectId>,
+    /// What says that it is verified.
+    pub(super) confirmed: Confirmed,
 }
 
 /// Says what verified all of it. `tree` is the merged one.
@@ -30,13 +31,9 @@ pub(super) fn of_merge(
     let checks = items.iter().filter_map(|item| {
         Some(CheckRecord {
             state: StateName::parse(item.id.as_str()).ok()?,
-            verdict: Verdict::yes_if(item.is_verified),
-            tree: item.verification.and_then(|verification| verification.tree.clone()),
-            confirmed: match (item.is_verified, item.is_confirmed) {
-                (false, _) => Confirmed::No,
-                (true, false) => Confirmed::InRun,
-                (true, true) => Confirmed::ClosingPass,
-            },
+            verdict: Verdict::yes_if(item.confirmed != Confirmed::No),
+            tree: item.tree.clone(),
+            confirmed: item.confirmed,
         })
     });
     let worst = known().map(|verification| verification.judges.state).max_by_key(|state| severity(*state));

@@ -81,6 +81,7 @@ mod tests {
             scope: Vec::new(),
             weight_ms: 0,
             weight_from: WeightFrom::Default,
+            proves: None,
         };
         let mut items = ["a", "b", "c"].map(named);
         let files: Vec<Durations> = files.iter().map(|file| serde_json::from_str(file).unwrap()).collect();

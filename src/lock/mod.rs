@@ -12,6 +12,7 @@ use std::time::Duration;
 
 pub(crate) use charge::LeaseCharge;
 use keeper::LeaseKeeper;
+pub(crate) use remote::RefRemote;
 use remote::{LeaseRemote, Swapped};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;

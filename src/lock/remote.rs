@@ -66,12 +66,32 @@ pub(super) enum Swapped {
     Other(Option<ObjectId>),
 }
 
-impl LeaseRemote {
-    /// Finds a remote of a checkout, or the address that the caller gave.
-    pub(super) fn find(asked: Option<&str>, checkout: &Git, session: &Session<'_>) -> Result<Self, Error> {
+/// A repository whose refs hold records of ours, and how git gets in.
+pub(crate) struct RefRemote {
+    /// Its address and its header.
+    pub(crate) remote: Remote,
+    /// Whether its objects have the ids of SHA-256.
+    pub(crate) is_sha256: bool,
+    /// How people know it: without a credential.
+    shown: String,
+    /// What no message may hold.
+    secrets: Vec<String>,
+}
+
+impl RefRemote {
+    /// Finds a remote of a checkout, or the address that the caller gave with `option`.
+    ///
+    /// # Errors
+    /// There is none.
+    pub(crate) fn find(
+        asked: Option<&str>,
+        option: &'static str,
+        checkout: &Git,
+        session: &Session<'_>,
+    ) -> Result<Self, Error> {
         let name = asked.unwrap_or(DEFAULT);
         let away = |message: String| Error::refused(message).of_kind(Kind::Unavailable);
-        let hint = "write `--lock git=REMOTE` with a remote of the repository, or an address";
+        let hint = format!("write `{option} git=REMOTE` with a remote of the repository, or an address");
         // Git would read it as an option.
         if name.starts_with('-') {
             return Err(Error::refused(format!("invalid remote `{}`", one_line(name, 100))).with_hint(hint));
@@ -85,7 +105,7 @@ impl LeaseRemote {
             Ok(url) => (url, top.as_ref().map_or(session.cwd.as_path(), Path::new)),
             Err(_) if is_address => (name.to_owned(), session.cwd.as_path()),
             Err(why) if top.is_err() => {
-                return Err(away(format!("`--lock git` needs a git repository: {why}")).with_hint(hint));
+                return Err(away(format!("`{option} git` needs a git repository: {why}")).with_hint(hint));
             }
             Err(_) => {
                 let message = format!("the repository has no remote `{}`", one_line(name, 100));
@@ -98,18 +118,38 @@ impl LeaseRemote {
         let shown = shown(&url);
         let secrets = words(&url);
         let remote = let_in(url, checkout, session);
-        let format = checkout.line(&Call::new("rev-parse").with(&["--show-object-format"]));
-        let is_sha256 = format.is_ok_and(|format| format == "sha256");
+        Ok(Self { remote, is_sha256: is_sha256(checkout), shown, secrets })
+    }
+
+    /// Returns a message of git without the credential of the address.
+    pub(crate) fn wiped(&self, why: &impl fmt::Display) -> Explanation {
+        wiped(why, &self.remote.url, &self.shown, &self.secrets)
+    }
+}
+
+fn is_sha256(checkout: &Git) -> bool {
+    let format = checkout.line(&Call::new("rev-parse").with(&["--show-object-format"]));
+    format.is_ok_and(|format| format == "sha256")
+}
+
+fn wiped(why: &impl fmt::Display, url: &str, shown: &str, secrets: &[String]) -> Explanation {
+    let text = why.to_string().replace(url, shown);
+    let all = secrets.iter().filter(|secret| !secret.is_empty());
+    Explanation::new(all.fold(text, |text, secret| text.replace(secret.as_str(), "***")))
+}
+
+impl LeaseRemote {
+    /// Finds a remote of a checkout, or the address that the caller gave.
+    pub(super) fn find(asked: Option<&str>, checkout: &Git, session: &Session<'_>) -> Result<Self, Error> {
+        let RefRemote { remote, is_sha256, shown, secrets } =
+            RefRemote::find(asked, "--lock", checkout, session)?;
         Self::new(remote, shown, is_sha256, secrets, session)
     }
 
     /// Takes a remote that is known.
     pub(super) fn known(remote: Remote, checkout: &Git, session: &Session<'_>) -> Result<Self, Error> {
-        let shown = shown(&remote.url);
-        let format = checkout.line(&Call::new("rev-parse").with(&["--show-object-format"]));
-        let is_sha256 = format.is_ok_and(|format| format == "sha256");
-        let secrets = words(&remote.url);
-        Self::new(remote, shown, is_sha256, secrets, session)
+        let (shown, secrets) = (shown(&remote.url), words(&remote.url));
+        Self::new(remote, shown, is_sha256(checkout), secrets, session)
     }
 
     fn new(
@@ -283,9 +323,7 @@ impl LeaseRemote {
 
     /// Returns a message of git without the credential of the address.
     fn wiped(&self, why: &impl fmt::Display) -> Explanation {
-        let text = why.to_string().replace(&self.url, &self.shown);
-        let all = self.secrets.iter().filter(|secret| !secret.is_empty());
-        Explanation::new(all.fold(text, |text, secret| text.replace(secret.as_str(), "***")))
+        wiped(why, &self.url, &self.shown, &self.secrets)
     }
 }
 

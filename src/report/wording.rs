@@ -95,13 +95,7 @@ pub(super) fn line(event: &Event, level: &LoopView) -> Option<Line> {
             let elapsed = human(Duration::from_millis(*elapsed_ms));
             Line::new("✗", &format!("timeout of the loop in {state} after {elapsed}"))
         }
-        Event::Reused(reused) => {
-            let took = human(Duration::from_millis(reused.duration_ms));
-            Line::new(
-                "✓",
-                &format!("{}, by run {} (took {took})", reused.words(), one_line(&reused.run, MAX_NAME)),
-            )
-        }
+        Event::Reused(reused) => Line::new("✓", &reused.words_by_run()),
         Event::ClosingPassStart(start) => Line::new("↻", &closing_pass::words(start)),
         Event::ClosingPassCheck(check) => {
             let sign = if check.passed { "✓" } else { "✗" };

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::builder::{NonEmptyStringValueParser, PossibleValuesParser};
 use clap::{ArgAction, Args, ValueEnum};
@@ -9,19 +10,21 @@ use clap::{ArgAction, Args, ValueEnum};
 use crate::base::run_key::RunKey;
 use crate::base::text::{head, plural};
 use crate::base::time::human;
-use crate::ci::Provider;
-use crate::cli::flags::{ReachFlags, pair};
+use crate::ci::{Provider, is_ci};
+use crate::cli::flags::{self, ReachFlags, pair};
 use crate::cli::misread::Misread;
 use crate::cli::output::Output;
 use crate::context::Session;
+use crate::context::audience::Audience;
 use crate::context::error::Error;
+use crate::context::options::{ReuseStoreAt, ReuseUse};
 use crate::definition::vendored::Copies;
+use crate::fanout::candidates::PlanOptions;
 use crate::fanout::each::{Each, words as split};
-use crate::fanout::item_plan::{Plan, WeightFrom};
+use crate::fanout::item_plan::{Plan, ReusedItem, WeightFrom};
 use crate::fanout::lock::concurrency;
 use crate::fanout::matrix::{FORMATS, Fleet, JobSite, MatrixFormat};
 use crate::fanout::partition::Partition;
-use crate::fanout::planning::PlanOptions;
 
 /// Beyond so many, the rest of the items that need not run is counted.
 const SHOWN: usize = 10;
@@ -101,6 +104,12 @@ pub(in crate::cli) struct PlanArgs {
     lock: Option<LockName>,
     #[command(flatten)]
     place: PlaceFlags,
+    /// Plan also the items that an earlier run has verified with the same inputs
+    #[arg(long)]
+    no_reuse: bool,
+    /// Look for results of earlier runs in refs of a git remote, too. The default REMOTE is `origin`
+    #[arg(long, value_name = "git[=REMOTE]", value_parser = flags::reuse_store, conflicts_with = "no_reuse")]
+    reuse_store: Option<ReuseStoreAt>,
     /// Plan although the checkout differs from its commit
     #[arg(long)]
     dirty: bool,
@@ -154,6 +163,9 @@ pub(in crate::cli) fn plan(args: &PlanArgs, session: &Session<'_>, output: &Outp
             PartitionName::Lpt => Partition::Lpt,
             PartitionName::Hash => Partition::Hash,
         },
+        reuse: if args.no_reuse { ReuseUse::Never } else { ReuseUse::Allowed },
+        reuse_store: args.reuse_store.clone().unwrap_or_default(),
+        audience: audience(&provider, session),
         dirty: args.dirty,
         written: [Some(&args.output), args.jobs.as_ref()].into_iter().flatten().cloned().collect(),
         outside: args.reach.allow_outside,
@@ -183,6 +195,11 @@ pub(in crate::cli) fn plan(args: &PlanArgs, session: &Session<'_>, output: &Outp
         output.data(&overview(&plan, args));
     }
     Ok(0)
+}
+
+/// Returns whom the jobs of the plan are shown to.
+fn audience(provider: &Provider, session: &Session<'_>) -> Audience {
+    if is_ci(&session.env.lookup()) { Audience::Ci(provider.clone()) } else { Audience::Person }
 }
 
 /// Returns what the jobs find where they run. What the format has no place for is refused.
@@ -252,22 +269,28 @@ fn artifact(plan: &Plan, provider: &Provider) -> String {
 
 fn first_line(plan: &Plan, args: &PlanArgs) -> String {
     let written = args.output.display();
+    let saved = human(Duration::from_millis(plan.saved_ms()));
     if let Some(reason) = &plan.reason {
-        return format!("nothing to run: {reason} (plan in {written})");
+        let saved = if plan.reused.is_empty() { String::new() } else { format!(", which saves {saved}") };
+        return format!("nothing to run: {reason}{saved} (plan in {written})");
     }
+    let saved = match plan.reused.len() {
+        0 => String::new(),
+        count => format!(", {count} reused, which saves {saved}"),
+    };
     let (items, legs) = (plural(plan.items.len() as u64, "item"), plural(plan.legs.len() as u64, "leg"));
     let commit = head(plan.commit.as_str(), 8);
     let skipped = match plan.skipped.len() {
         0 => String::new(),
         count => format!(", {count} skipped"),
     };
-    format!("{items} on {legs} at {commit}{skipped} (plan in {written})")
+    format!("{items} on {legs} at {commit}{skipped}{saved} (plan in {written})")
 }
 
 fn overview(plan: &Plan, args: &PlanArgs) -> String {
     let mut out = format!("{}\n", first_line(plan, args));
     for leg in &plan.legs {
-        let estimate = std::time::Duration::from_millis(leg.estimate_ms);
+        let estimate = Duration::from_millis(leg.estimate_ms);
         let _ = writeln!(out, "  {}  {:>7}  {}", leg.key, human(estimate), plan.title(leg));
     }
     let guessed = plan.items.iter().filter(|item| item.weight_from != WeightFrom::Runs).count();
@@ -278,9 +301,17 @@ fn overview(plan: &Plan, args: &PlanArgs) -> String {
     for skipped in plan.skipped.iter().take(SHOWN) {
         let _ = writeln!(out, "  skipped {}: {}", skipped.id, skipped.reason);
     }
-    let more = plan.skipped.len().saturating_sub(SHOWN);
-    if more > 0 {
-        let _ = writeln!(out, "  skipped {more} more");
+    more_of(plan.skipped.len(), "skipped", &mut out);
+    for ReusedItem { item, proof } in plan.reused.iter().take(SHOWN) {
+        let _ = writeln!(out, "  reused {}: {}", item.id, proof.words_by_run());
     }
+    more_of(plan.reused.len(), "reused", &mut out);
     out
+}
+
+fn more_of(all: usize, what: &str, out: &mut String) {
+    let more = all.saturating_sub(SHOWN);
+    if more > 0 {
+        let _ = writeln!(out, "  {what} {more} more");
+    }
 }

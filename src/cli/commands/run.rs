@@ -14,7 +14,7 @@ use crate::context::Session;
 use crate::context::audience::Audience;
 use crate::context::environment::Environment;
 use crate::context::error::Error;
-use crate::context::options::{BeginOptions, ReuseUse};
+use crate::context::options::{BeginOptions, ReuseStoreAt, ReuseUse};
 use crate::definition::vendored::Copies;
 use crate::fanout::leg::{LegOptions, LoopReach};
 use crate::machine::OnChange;
@@ -36,6 +36,9 @@ pub(super) struct ReuseFlags {
     /// Run the loop even where an earlier run has verified the same
     #[arg(long, conflicts_with = "reuse_only")]
     no_reuse: bool,
+    /// Keep results of runs in refs of a git remote, too, so that other jobs take them. The default REMOTE is `origin`
+    #[arg(long, value_name = "git[=REMOTE]", value_parser = flags::reuse_store)]
+    reuse_store: Option<ReuseStoreAt>,
     /// Run nothing: succeed where an earlier run has verified the same, and exit with 2 otherwise
     #[arg(long, conflicts_with = "worktree")]
     reuse_only: bool,
@@ -216,6 +219,7 @@ fn options(args: &RunArgs, env: &Environment) -> Result<BeginOptions, Error> {
         no_closing_pass: args.no_closing_pass,
         scope: None,
         reuse: args.reuse.wanted(),
+        reuse_store: args.reuse.reuse_store.clone().unwrap_or_default(),
         run: flags::run(&args.run, env)?,
     })
 }

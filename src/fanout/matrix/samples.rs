@@ -32,6 +32,7 @@ pub(super) fn plan_of(values: &[&str]) -> Plan {
         scope: vec![(*value).to_owned()],
         weight_ms: 1000,
         weight_from: WeightFrom::Default,
+        proves: None,
     };
     let items: Vec<Item> = values.iter().enumerate().map(item).collect();
     let leg = |(index, item): (usize, &Item)| Leg {
@@ -51,6 +52,7 @@ pub(super) fn plan_of(values: &[&str]) -> Plan {
         legs: items.iter().enumerate().map(leg).collect(),
         items,
         skipped: Vec::new(),
+        reused: Vec::new(),
         reason: None,
     })
 }

@@ -10,7 +10,7 @@ use crate::base::name::StateName;
 use crate::base::text::{head, one_line, plain, plural};
 use crate::base::time::Timestamp;
 use crate::board::{Task, TaskId, TaskStatus};
-use crate::engine::check_history::QuarantinedCheck;
+use crate::engine::check_history::{CheckHistory, QuarantinedCheck};
 use crate::engine::event::ClosingPassCheck;
 use crate::engine::outcome::Outcome;
 use crate::engine::reused::{ReusedRun, ReusedState};
@@ -66,6 +66,17 @@ pub fn absent(name: &str, why: &str) -> TestSuite {
     let mut status = TestCaseStatus::non_success(NonSuccessKind::Error);
     status.set_message(clean(why)).set_type("missing");
     suite.add_test_case(TestCase::new(OUTCOME, status));
+    suite
+}
+
+/// Returns the suite of an item that is not run, because an earlier run has verified the same.
+pub fn reused(name: &str, run: &ReusedRun) -> TestSuite {
+    let mut suite = TestSuite::new(clean(name));
+    suite.add_properties(of_earlier(run));
+    suite.add_test_cases(run.states.iter().map(|state| case_of_earlier(run, state)));
+    let mut outcome = TestCase::new(OUTCOME, TestCaseStatus::success());
+    outcome.set_time(Duration::ZERO);
+    suite.add_test_case(outcome);
     suite
 }
 
@@ -181,14 +192,19 @@ fn properties(digest: &Digest) -> Vec<Property> {
     if let Some(green) = digest.green() {
         properties.push(Property::new("ll.verification", clean(&green)));
     }
-    if let Some(reused) = digest.reused() {
-        properties.push(Property::new("ll.reused_from", clean(&one_line(&reused.run, 200))));
-        properties.push(Property::new("ll.reused_commit", reused.commit.as_str()));
-    }
+    properties.extend(digest.reused().into_iter().flat_map(of_earlier));
     if digest.omitted() > 0 {
         properties.push(Property::new("ll.steps_omitted", digest.omitted().to_string()));
     }
     properties
+}
+
+/// Says which earlier run stands for one.
+fn of_earlier(reused: &ReusedRun) -> [Property; 2] {
+    [
+        Property::new("ll.reused_from", clean(&one_line(&reused.run, 200))),
+        Property::new("ll.reused_commit", reused.commit.as_str()),
+    ]
 }
 
 /// Returns the cases of the tasks where there are some, else of the states, each with an upper bound of its size.
@@ -209,21 +225,28 @@ fn cases(digest: &Digest) -> Vec<(TestCase, usize)> {
     if let Some(reused) = digest.reused() {
         return reused.states.iter().map(|state| reused_case(digest, reused, state)).collect();
     }
+    // Folded once for all cases.
+    let flaky = digest.flaky_checks();
     let states = digest.states().iter().chain(only_begun.map(|state| (state, &never)));
     states
         .filter(|(state, _)| is_shown(digest, state))
-        .map(|(state, count)| state_case(digest, state, count))
+        .map(|(state, count)| state_case(digest, state, count, &flaky))
         .collect()
 }
 
 /// Returns the case of a state of an earlier run that stands for this one.
 fn reused_case(digest: &Digest, reused: &ReusedRun, state: &ReusedState) -> (TestCase, usize) {
-    let mut case = TestCase::new(clean(state.state.as_str()), TestCaseStatus::success());
+    let mut case = case_of_earlier(reused, state);
     place(&mut case, digest, Some(&state.state));
+    (case, 2 * MARKUP)
+}
+
+fn case_of_earlier(reused: &ReusedRun, state: &ReusedState) -> TestCase {
+    let mut case = TestCase::new(clean(state.state.as_str()), TestCaseStatus::success());
     case.set_time(Duration::ZERO);
     case.add_property(Property::new("ll.reused_from", attribute(&reused.run)));
     case.add_property(Property::new("ll.reused_duration_ms", state.duration_ms.to_string()));
-    (case, 2 * MARKUP)
+    case
 }
 
 /// Tells whether a state has a case: one that has only kept a task board was not there to be tested.
@@ -291,7 +314,12 @@ fn skipped(message: &str, budget: &mut ByteBudget) -> TestCaseStatus {
 }
 
 /// Returns the case of a state and an upper bound of its size.
-fn state_case(digest: &Digest, state: &StateName, count: &StateCount) -> (TestCase, usize) {
+fn state_case(
+    digest: &Digest,
+    state: &StateName,
+    count: &StateCount,
+    flaky: &[CheckHistory],
+) -> (TestCase, usize) {
     let visits: Vec<&Step> = digest.steps().filter(|step| step.state == *state).collect();
     let failed: Vec<&Step> =
         visits.iter().copied().filter(|step| step.standing() == StepStanding::Failing).collect();
@@ -323,7 +351,7 @@ fn state_case(digest: &Digest, state: &StateName, count: &StateCount) -> (TestCa
     };
     // What something was done about is not a repeat of the same.
     let is_success = matches!(status, TestCaseStatus::Success { .. });
-    let flaky = digest.flaky_checks().into_iter().find(|check| check.state == *state);
+    let flaky = flaky.iter().find(|check| check.state == *state);
     // That a check was made again mends nothing.
     let mended: Vec<String> = digest
         .mends()
@@ -343,7 +371,7 @@ fn state_case(digest: &Digest, state: &StateName, count: &StateCount) -> (TestCa
     case.status.add_reruns(repeats(&reruns, &mut budget));
     case.add_property(Property::new("ll.visits", count.visits.to_string()));
     case.add_property(Property::new("ll.failing", count.failing.to_string()));
-    if let Some(flaky) = &flaky {
+    if let Some(flaky) = flaky {
         case.add_property(Property::new("ll.flaky", attribute(&flaky.words())));
     }
     if let Some(quarantine) = excused(digest, state, &visits) {

@@ -66,6 +66,11 @@ pub(super) async fn settle(
             ),
             Err(why) => unreachable(&why),
         };
+        if let Some(Err(why)) =
+            pending.refs.as_ref().map(|refs| refs.drop_definition(run.name, known.sums.definition))
+        {
+            session.talk.warning(&format!("what other jobs take of this loop cannot be removed: {why}"));
+        }
         session.talk.warning(&format!(
             "run {} had verified the same inputs, and this one does not: either `inputs`, `tools` and `env` do not name all that the checks read, or a check is flaky; {gone}",
             known.run.run
@@ -143,8 +148,15 @@ fn keep(
             .note("the result is not kept for later runs: what its checks read has changed meanwhile");
         return;
     }
-    if let Err(why) = pending.store.keep(&record(pending, after, changes, run)) {
+    let record = record(pending, after, changes, run);
+    if let Err(why) = pending.store.keep(&record) {
         session.talk.warning(&format!("the result is not kept for later runs: {why}"));
+    }
+    // What a person has found at their machine is for that machine.
+    let refs = pending.refs.as_ref().filter(|_| pending.origin.event != OriginEvent::Local);
+    let pushed = refs.map(|refs| refs.push(&record, run.now, pending.question.rules().max_age));
+    if let Some(Err(why)) = pushed {
+        session.talk.warning(&format!("the result is not kept for other jobs: {why}"));
     }
 }
 

@@ -8,7 +8,7 @@ use crate::base::name::LoopName;
 use crate::base::text::one_line;
 use crate::context::Session;
 use crate::context::error::Error;
-use crate::context::options::ReuseUse;
+use crate::context::options::{ReuseStoreAt, ReuseUse};
 use crate::definition::load::DIRECTORY;
 use crate::engine::check_history::CheckHistory;
 use crate::engine::reused::ReusedRun;
@@ -22,6 +22,7 @@ use crate::reuse::record::{ReuseRecord, WantedRecord};
 use crate::reuse::store::{FoundRecord, ReuseStore, StoreError};
 use crate::reuse::verdict_table::{CheckKey, histories};
 use crate::reuse::verifying::is_due;
+use crate::reuse_refs::ReuseRefs;
 
 /// What is known of the reuse of a run when it begins.
 #[derive(Default)]
@@ -53,6 +54,8 @@ pub(crate) struct PendingReuse {
     pub(crate) histories: Vec<CheckHistory>,
     /// Why nothing of it is kept, if so.
     pub(crate) unkept: Option<String>,
+    /// The refs in which its result is kept, too.
+    pub(crate) refs: Option<ReuseRefs>,
 }
 
 /// A run that is about to begin.
@@ -65,6 +68,8 @@ pub(crate) struct ReusableRun<'r> {
     pub(crate) in_ci: bool,
     /// Whether an earlier run may stand for it.
     pub(crate) wanted: ReuseUse,
+    /// Where results are kept.
+    pub(crate) store_at: &'r ReuseStoreAt,
 }
 
 impl Session<'_> {
@@ -94,14 +99,14 @@ impl KeyQuestion {
                 return without(run, &why, || session.talk.warning(&why));
             }
         };
-        let store = self.store();
         let Some(origin) = reuse_origin::of_run(run.in_ci, self.git(), session) else {
             let why = "nothing is reused or kept: a shallow clone does not know which repository it is of";
             return without(run, why, || session.talk.warning(why));
         };
         let mut verifies = None;
+        let stores = RunStores { store: self.store(), refs: self.refs(run, session) };
         if run.wanted == ReuseUse::Never {
-            return Ok(self.made(run, found.parts, origin, store, None, session));
+            return Ok(self.made(run, found.parts, origin, stores, None, session));
         }
         let wanted = WantedRecord {
             key: found.parts.key(),
@@ -110,15 +115,20 @@ impl KeyQuestion {
             now: Clock::start().now(),
             max_age: self.rules().max_age,
         };
-        match store.find(&wanted, &found.parts) {
+        match stores.find(&wanted, &found.parts, session) {
             Ok(FoundRecord::Hit(record)) => {
                 let is_scheduled = origin.event == OriginEvent::Schedule;
                 let every = self.rules().verify_every.get();
-                let is_verifying = is_scheduled || is_due(wanted.key, run.id, every);
+                let is_planned = run.wanted == ReuseUse::Proved;
+                let is_verifying = is_planned || is_scheduled || is_due(wanted.key, run.id, every);
                 if !is_verifying || run.wanted == ReuseUse::Only {
                     return Ok(ReuseDecision::Hit(Box::new(stands(*record, &found))));
                 }
-                let why = if is_scheduled { "scheduled runs always are" } else { "one in so many is" };
+                let why = match (is_planned, is_scheduled) {
+                    (true, _) => "the plan wants it",
+                    (false, true) => "scheduled runs always are",
+                    (false, false) => "one in so many is",
+                };
                 session.talk.note(&format!(
                     "run {} has verified the same; this one is made to prove it, as {why}",
                     one_line(&record.run.run, 120)
@@ -138,7 +148,19 @@ impl KeyQuestion {
                 without(run, &why, || session.talk.warning(&why))?;
             }
         }
-        Ok(self.made(run, found.parts, origin, store, verifies, session))
+        Ok(self.made(run, found.parts, origin, stores, verifies, session))
+    }
+
+    /// Returns the refs in which results are kept, where somebody wants that.
+    fn refs(&self, run: &ReusableRun<'_>, session: &Session<'_>) -> Option<ReuseRefs> {
+        let ReuseStoreAt::Refs { remote } = run.store_at else { return None };
+        match ReuseRefs::find(remote.as_deref(), self.git(), session) {
+            Ok(refs) => Some(refs),
+            Err(why) => {
+                session.talk.warning(&format!("the results of other jobs cannot be used: {why}"));
+                None
+            }
+        }
     }
 
     fn made(
@@ -146,10 +168,11 @@ impl KeyQuestion {
         run: &ReusableRun<'_>,
         before: KeyParts,
         origin: RunOrigin,
-        store: ReuseStore,
+        stores: RunStores,
         verifies: Option<Box<ReuseRecord>>,
         session: &Session<'_>,
     ) -> ReuseDecision {
+        let RunStores { store, refs } = stores;
         let unkept = reuse_origin::strangers(session).filter(|_| origin.event != OriginEvent::Local);
         let checks = check_keys(run.machine, &before);
         let histories = known(&store, run.machine, &origin, &checks, session);
@@ -162,7 +185,37 @@ impl KeyQuestion {
             store,
             verifies,
             unkept,
+            refs,
         }))
+    }
+}
+
+/// Where the results of a run are looked for and kept.
+struct RunStores {
+    store: ReuseStore,
+    refs: Option<ReuseRefs>,
+}
+
+impl RunStores {
+    /// Looks for a record, in the folder first. Refs that cannot be reached are a miss, and said.
+    fn find(
+        &self,
+        wanted: &WantedRecord<'_>,
+        parts: &KeyParts,
+        session: &Session<'_>,
+    ) -> Result<FoundRecord, StoreError> {
+        let found = self.store.find(wanted, parts)?;
+        let Some(refs) = self.refs.as_ref().filter(|_| matches!(found, FoundRecord::Miss { .. })) else {
+            return Ok(found);
+        };
+        match refs.fetch(&wanted.machine.name, &parts.sums(), &self.store) {
+            Ok(0) => Ok(found),
+            Ok(_) => self.store.find(wanted, parts),
+            Err(why) => {
+                session.talk.warning(&format!("the results of other jobs cannot be used: {why}"));
+                Ok(found)
+            }
+        }
     }
 }
 

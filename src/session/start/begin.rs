@@ -130,12 +130,8 @@ impl<'s> BoundLoop<'s> {
     /// # Errors
     /// The loop does not say what it reads, or something of that is not known.
     pub(crate) fn reuse_key(self) -> Result<KeyParts, Error> {
-        let Self { session, mut prepared, options, files, context } = self;
-        let in_ci = options.run.audience.is_ci();
-        let decided = consent::decide(&options.run.llm, &mut prepared, in_ci, session)?;
-        let mut run = ConfiguredRun { session, prepared, options, files, context, decided };
-        let territory = claim::territory(&run.prepared, &run.context, session, &session.redactor)?;
-        let area = start_tree::area(&territory, &run.options.run, session);
+        let session = self.session;
+        let (mut run, territory, area) = self.configured()?;
         let Some(question) = run.key_question(&territory, &area, &Clock::start()) else {
             return Err(Error::refused(format!(
                 "`{}` says nothing about `reuse`",
@@ -146,6 +142,40 @@ impl<'s> BoundLoop<'s> {
         let interrupts = Interrupts::listen(&session.stop_by)?;
         let found = interrupts.block_on(question.ask(&interrupts.cancel()));
         found.map(|found| found.parts).map_err(|why| Error::refused(no_key(&why).to_string()))
+    }
+
+    /// Decides whether an earlier run stands for this one, which is only planned. `id` tells it from others of its plan.
+    ///
+    /// # Errors
+    /// The run would be refused.
+    pub(crate) fn foresee_reuse(self, id: &str, interrupts: &Interrupts) -> Result<ReuseDecision, Error> {
+        let (mut run, territory, area) = self.configured()?;
+        let in_ci = run.options.run.audience.is_ci();
+        let session = run.session;
+        let given = given(&run.options, &run.prepared, &run.context);
+        trust::check(run.options.run.allow_untrusted, session, &mut run.prepared, &given)?;
+        let Some(question) = run.key_question(&territory, &area, &Clock::start()) else {
+            return Ok(ReuseDecision::None);
+        };
+        let planned = ReusableRun {
+            id,
+            machine: &run.prepared.machine,
+            in_ci,
+            wanted: run.options.reuse,
+            store_at: &run.options.reuse_store,
+        };
+        interrupts.block_on(question.decide(&planned, &interrupts.cancel(), session))
+    }
+
+    /// Configures the run as far as its key depends on it.
+    fn configured(self) -> Result<(ConfiguredRun<'s>, Territory, Area), Error> {
+        let Self { session, mut prepared, options, files, context } = self;
+        let in_ci = options.run.audience.is_ci();
+        let decided = consent::decide(&options.run.llm, &mut prepared, in_ci, session)?;
+        let run = ConfiguredRun { session, prepared, options, files, context, decided };
+        let territory = claim::territory(&run.prepared, &run.context, session, &session.redactor)?;
+        let area = start_tree::area(&territory, &run.options.run, session);
+        Ok((run, territory, area))
     }
 
     /// Claims the scope of the run, and makes its files.
@@ -325,11 +355,17 @@ impl<'s> ConfiguredRun<'s> {
         let Some(question) = self.key_question(territory, area, clock) else {
             return match wanted {
                 ReuseUse::Only => Err(reuse_decision::unsaid(&self.prepared.machine.name)),
-                ReuseUse::Allowed | ReuseUse::Never => Ok(ReuseDecision::None),
+                ReuseUse::Allowed | ReuseUse::Proved | ReuseUse::Never => Ok(ReuseDecision::None),
             };
         };
         let in_ci = self.options.run.audience.is_ci();
-        let run = ReusableRun { id: self.files.instance(), machine: &self.prepared.machine, in_ci, wanted };
+        let run = ReusableRun {
+            id: self.files.instance(),
+            machine: &self.prepared.machine,
+            in_ci,
+            wanted,
+            store_at: &self.options.reuse_store,
+        };
         if let Some(why) = unfit {
             return reuse_decision::unfit(&run, why, self.session);
         }

@@ -234,9 +234,11 @@ const ROOMS: &[Room] = &[
         &["base", "lease", "process", "journal", "git", "forge", "run", "ci", "context", "repository"],
         &["base64", "tokio", "uuid"],
     ),
+    impure("reuse_refs", &["base", "git", "lock", "context", "repository", "reuse"], &[]),
     impure(
         "session",
         &[
+            "reuse_refs",
             "context",
             "repository",
             "lock",

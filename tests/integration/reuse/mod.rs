@@ -1,7 +1,9 @@
 //! Runs that are not made, because earlier ones have found the same.
 
 mod flaky_checks;
+mod git_store;
 mod hits;
+mod plans;
 mod quarantine;
 mod records;
 
