@@ -151,6 +151,8 @@ pub struct Tool {
     pub(super) toolchain: bool,
     #[serde(default)]
     pub(super) could_not_run: Vec<i32>,
+    /// The exit codes that say no, as a loop file lists them, where `nonzero` has not all of them.
+    pub failed: Option<String>,
     /// A command whose output changes when its verdict may.
     pub version: Option<String>,
     /// The command that installs it on the runner of a CI.

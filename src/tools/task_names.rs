@@ -27,7 +27,17 @@ const LOOKS: [&str; 9] = [
 ];
 
 /// What does not end by itself, or says nothing.
-const NO_CHECK: [&str; 5] = ["--watch", "no test specified", "nodemon", " --ui", "watch-mode"];
+const NO_CHECK: [&str; 4] = ["no test specified", "nodemon", " --ui", "watch-mode"];
+
+/// Programs that start something again with each change, and words that make others do so.
+const WATCHERS: [&str; 4] = ["watchexec", "bacon", "entr", "ptw"];
+const WATCHES: [&str; 3] = ["--watch", ":watch", "cargo watch"];
+
+/// Tells whether a command goes on until somebody ends it.
+pub fn watches(body: &str) -> bool {
+    WATCHES.iter().any(|sign| body.contains(sign))
+        || body.split_whitespace().any(|word| WATCHERS.contains(&word))
+}
 
 /// Returns what a task is by its name and by what it does, as far as that is known; nothing for one that is neither a check nor mends.
 pub fn task_kind(name: &str, body: &str) -> Option<TaskKind> {
@@ -36,7 +46,7 @@ pub fn task_kind(name: &str, body: &str) -> Option<TaskKind> {
     let words: Vec<&str> = lower.split([':', '-', '_', '.', '/']).filter(|word| !word.is_empty()).collect();
     let is = |word: &str, known: &[String]| known.iter().any(|known| known == word);
     let has = |known: &[String]| words.iter().any(|word| is(word, known));
-    if NO_CHECK.iter().any(|sign| body.contains(sign)) || has(&names.never) {
+    if NO_CHECK.iter().any(|sign| body.contains(sign)) || watches(body) || has(&names.never) {
         return None;
     }
     let writes = body.contains("--fix") || body.contains("--write") || body.contains(" -w ");

@@ -108,19 +108,17 @@ impl CheckTrial<'_, '_> {
         let code = seen.exit_code;
         let last: Vec<String> = last_lines(printed);
         if let Some(found) = could_not_run(&words, code, printed) {
-            let advice = self.advice(&found, check, package);
+            let missing = missing_program(&found.said).or_else(|| missing_program(printed));
+            let advice = match missing.filter(|_| found.lacks == Lack::Program) {
+                Some(program) => self.install(program, check, package),
+                None => self.advice(&found, check, package),
+            };
             return not(found.said, advice);
         }
         if matches!(code, 126 | 127) {
             let why = last.last().cloned().unwrap_or_else(|| format!("exit {code}"));
-            let program = words.first().cloned().unwrap_or_default();
-            // What a task did not find is among what the repository depends on; its runner is not.
-            let is_runner = !program.contains('/') && why.contains(&format!(" {program}: "));
-            let install = install_of(self.repository, &check.finding, package).filter(|_| !is_runner);
-            let advice = install.map_or_else(
-                || format!("install `{program}`, or put it on PATH"),
-                |install| format!("run `{install}` first"),
-            );
+            let program = words.first().map_or("", String::as_str);
+            let advice = self.install(missing_program(&why).unwrap_or(program), check, package);
             return not(why, advice);
         }
         match changed.filter(|_| !check.mends_itself()) {
@@ -129,13 +127,22 @@ impl CheckTrial<'_, '_> {
         }
     }
 
+    /// Says what brings a program that is not there: what the repository depends on, in the words of the repository, unless it is
+    /// what that is installed with, or what the check itself calls.
+    fn install(&self, program: &str, check: &Check, package: Option<&str>) -> String {
+        let begins = |command: &str| {
+            let mut words = command.split_whitespace().skip_while(|word| word.contains('='));
+            !program.contains('/') && words.next() == Some(program)
+        };
+        let install = install_of(self.repository, &check.finding, package);
+        match install.filter(|install| !begins(install) && !begins(&check.finding.command)) {
+            Some(install) => format!("run `{install}` first"),
+            None => format!("install `{program}`, or put it on PATH"),
+        }
+    }
+
     /// Says what to do about a check that could not run, in the words of the repository where it has some.
     fn advice(&self, found: &CouldNotRun, check: &Check, package: Option<&str>) -> String {
-        let program = check.finding.command.split_whitespace().next().unwrap_or("");
-        if found.said.contains(&format!(" {program}: ")) {
-            // What the repository depends on does not bring the program that installs it.
-            return format!("install `{program}`, or put it on PATH");
-        }
         let install = install_of(self.repository, &check.finding, package);
         let is_missing = matches!(found.lacks, Lack::Packages | Lack::Program);
         match install.filter(|_| is_missing) {
@@ -264,6 +271,20 @@ fn walked(directory: &Path) -> Vec<PathBuf> {
 /// Returns a file that was there before and is another one now. A new one may be what a test leaves behind.
 fn changed(before: &SeenFiles, after: &SeenFiles) -> Option<PathBuf> {
     before.iter().find(|(path, was)| after.get(*path) != Some(was)).map(|(path, _)| path.clone())
+}
+
+/// Returns the program that a shell, or make, did not find, by the last line that says so.
+fn missing_program(printed: &str) -> Option<&str> {
+    printed.lines().rev().find_map(missing_in)
+}
+
+fn missing_in(line: &str) -> Option<&str> {
+    let line = line.trim_end();
+    let of_make = line.strip_suffix(": No such file or directory").filter(|_| line.starts_with("make"));
+    let ends = [": command not found", ": not found", ": Command not found"];
+    let before = of_make.or_else(|| ends.into_iter().find_map(|end| line.strip_suffix(end)))?;
+    let name = before.rsplit(": ").next()?;
+    (!name.is_empty() && !name.contains(char::is_whitespace)).then_some(name)
 }
 
 fn last_lines(printed: &str) -> Vec<String> {

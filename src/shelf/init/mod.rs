@@ -252,12 +252,40 @@ impl InitResult {
                 "{lock} pins the actions of workflows: make it anew, so that it has those of ll-loop.yml"
             );
         }
-        for (name, why, advice) in self.not_checked() {
-            let _ = writeln!(out, "NOT CHECKED: {name} could not run: {why}\n  {advice}");
+        self.unchecked(&mut out);
+        let commands = self.next();
+        let shown = commands.iter().map(|argv| {
+            let words = argv.iter().map(String::as_str);
+            shlex::try_join(words).unwrap_or_else(|_| argv.join(" "))
+        });
+        let run = shown.collect::<Vec<_>>().join("`, then `");
+        if self.is_any_checked() {
+            let _ = writeln!(out, "next: `{run}`");
+        } else {
+            let _ =
+                writeln!(out, "next: install what is missing, and try again: `ll-loop init --try --force`");
         }
-        let run = self.next().iter().map(|argv| argv.join(" ")).collect::<Vec<_>>().join("`, then `");
-        let _ = writeln!(out, "next: `{run}`");
         out
+    }
+
+    /// Tells whether at least one check was tried, or none was to be.
+    fn is_any_checked(&self) -> bool {
+        let count = self.loops.iter().map(|one| one.settled.checks.len()).sum::<usize>();
+        self.not_checked().count() < count
+    }
+
+    /// Names the checks that could not run, those with the same reason together.
+    fn unchecked(&self, out: &mut String) {
+        let mut reasons: Vec<((&str, &str), Vec<&str>)> = Vec::new();
+        for (name, why, advice) in self.not_checked() {
+            match reasons.iter_mut().find(|(reason, _)| *reason == (why, advice)) {
+                Some((_, names)) => names.push(name),
+                None => reasons.push(((why, advice), vec![name])),
+            }
+        }
+        for ((why, advice), names) in reasons {
+            let _ = writeln!(out, "NOT CHECKED: {} could not run: {why}\n  {advice}", names.join(", "));
+        }
     }
 
     fn check(&self, out: &mut String, check: &Check) {

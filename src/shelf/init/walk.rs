@@ -5,6 +5,7 @@ use std::path::Path;
 use crate::context::Session;
 use crate::context::error::Error;
 use crate::files::read;
+use crate::judges::tree::extension;
 use crate::shelf::upkeep::Repository;
 use crate::shelf::upkeep::yaml_style::PRETTIER;
 
@@ -56,6 +57,16 @@ const ENDS: [&str; 20] = [
     ".py", ".gradle", ".kts", ".xml", ".mod", ".rs", ".csproj", ".fsproj",
 ];
 
+/// Directories of scripts, whose names may have no end.
+const SCRIPTS: [&str; 6] = ["scripts/", "script/", "ci/", ".ci/", "bin/", "tools/"];
+
+/// Tells whether a file is one of a repository's own scripts.
+fn is_script(path: &str) -> bool {
+    let has_no_end = !path.rsplit('/').next().unwrap_or(path).contains('.');
+    SCRIPTS.iter().any(|directory| path.starts_with(directory))
+        && (has_no_end || extension(path) == Some("sh"))
+}
+
 /// Reads the repository at a root. What cannot be read says nothing.
 pub(super) fn read(root: &Path, session: &Session<'_>) -> Result<Repository, Error> {
     let (mut files, mut texts, mut open) = (Vec::new(), 0, vec![(root.to_owned(), 0)]);
@@ -79,6 +90,7 @@ pub(super) fn read(root: &Path, session: &Session<'_>) -> Result<Repository, Err
             }
             let says = NAMES.contains(&name)
                 || PRETTIER.contains(&name)
+                || is_script(shown)
                 || ENDS.iter().any(|end| name.ends_with(end));
             let text = if says && texts < MOST_READ && bytes < MOST_BYTES {
                 texts += 1;

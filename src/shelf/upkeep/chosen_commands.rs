@@ -54,7 +54,7 @@ fn plan(repository: &Repository, mends: bool) -> Plan {
         found.iter().flatten().filter(|one| one.is_fix && one.evidence.task.is_some()).collect();
     let mut checks: Vec<Check> = Vec::new();
     for purpose in Purpose::ALL {
-        let of_purpose = chosen(&found, &in_ci, purpose);
+        let of_purpose = chosen(repository, &found, &in_ci, purpose);
         let has_plain = of_purpose.iter().any(|check| is_plain_task(check));
         for check in &of_purpose {
             let is_known = checks.iter().any(|known| {
@@ -95,8 +95,15 @@ fn plan(repository: &Repository, mends: bool) -> Plan {
 
 /// Returns the checks of a purpose: those of the first source that has any. Where the CI calls each task of the repository
 /// that is among them, it says what else belongs to them.
-fn chosen<'f>(found: &'f [Vec<Finding>], in_ci: &[ci::CiCommand], purpose: Purpose) -> Vec<&'f Finding> {
-    let of = |source: &'f Vec<Finding>| source.iter().filter(|one| is(one, purpose, false));
+fn chosen<'f>(
+    repository: &Repository,
+    found: &'f [Vec<Finding>],
+    in_ci: &[ci::CiCommand],
+    purpose: Purpose,
+) -> Vec<&'f Finding> {
+    let of = |source: &'f Vec<Finding>| {
+        source.iter().filter(|one| is(one, purpose, false) && !is_passed_over(repository, found, in_ci, one))
+    };
     let Some(at) = found.iter().position(|source| of(source).next().is_some()) else { return Vec::new() };
     let mut all: Vec<&Finding> = of(&found[at]).collect();
     let is_called = |one: &&Finding| {
@@ -114,9 +121,32 @@ fn chosen<'f>(found: &'f [Vec<Finding>], in_ci: &[ci::CiCommand], purpose: Purpo
     all
 }
 
-/// Returns the words of a command; to call a script of a package, `run` may be left out.
+/// Tells whether a task gives way to what the CI checks by itself: a part of the tests that it does not call, and an environment of
+/// a runner that it never names. Nobody would notice when such a task no longer works.
+fn is_passed_over(
+    repository: &Repository,
+    found: &[Vec<Finding>],
+    in_ci: &[ci::CiCommand],
+    task: &Finding,
+) -> bool {
+    let is_same = |other: &Finding| is(other, task.purpose.unwrap_or(Purpose::Build), false);
+    let Some(of_ci) = found.get(1).filter(|of_ci| of_ci.iter().any(is_same)) else { return false };
+    let is_called = in_ci.iter().any(|line| words(&line.command) == words(&task.command));
+    let runner = ["tox", "nox"].into_iter().find(|runner| words(&task.command).first() == Some(runner));
+    match (&task.evidence.task, runner) {
+        (None, _) => false,
+        (Some(_), Some(runner)) => !ci::names(repository, runner),
+        (Some(_), None) => {
+            !is_plain_task(task)
+                && !is_called
+                && !of_ci.iter().any(|other| other.command.contains(&task.command))
+        }
+    }
+}
+
+/// Returns the words of a command, without the variables before it; to call a script of a package, `run` may be left out.
 fn words(command: &str) -> Vec<&str> {
-    let all = command.split_whitespace();
+    let all = command.split_whitespace().skip_while(|word| word.contains('='));
     let is_manager = ["npm ", "pnpm ", "yarn ", "bun "].iter().any(|name| command.starts_with(name));
     all.filter(|word| !(is_manager && *word == "run")).collect()
 }

@@ -2,6 +2,9 @@
 
 use super::found_repository::{Evidence, Finding, Repository};
 use super::lined_yaml;
+use super::when_jobs_run::{
+    Matrix, OtherMachine, asks_earlier_steps, is_started_by_changes, lines_of_matrix, matrix,
+};
 use crate::base::node::Node;
 use crate::tools::{Manner, Purpose, TOOLS, recognise, task_kind};
 
@@ -20,37 +23,9 @@ pub(super) struct CiCommand {
     pub(super) job: String,
     /// The machine that it needs, where it is not Linux.
     machine: Option<OtherMachine>,
+    /// Whether it runs only where an earlier step of its job has found something.
+    asks_earlier: bool,
     pub(super) evidence: Evidence,
-}
-
-/// A machine that is not one of Linux.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum OtherMachine {
-    Macos,
-    Windows,
-}
-
-impl OtherMachine {
-    /// Reads the label of a runner.
-    fn of_label(label: &str) -> Option<Self> {
-        let of = [("macos", Self::Macos), ("windows", Self::Windows)];
-        of.into_iter()
-            .find(|(name, _)| label.to_ascii_lowercase().starts_with(name))
-            .map(|(_, machine)| machine)
-    }
-
-    /// Reads the condition of a step: `matrix.os == 'windows-latest'`, `runner.os == 'macOS'`.
-    fn of_condition(condition: &str) -> Option<Self> {
-        let lower = condition.to_ascii_lowercase();
-        let is_about_linux = ["linux", "ubuntu", "!", "||"].iter().any(|part| lower.contains(part));
-        let named = |name: &str| lower.contains(&format!("'{name}"));
-        match () {
-            () if is_about_linux => None,
-            () if named("windows") => Some(Self::Windows),
-            () if named("macos") => Some(Self::Macos),
-            () => None,
-        }
-    }
 }
 
 /// An action that a job uses, with the values that are not expressions.
@@ -94,8 +69,11 @@ pub(super) fn run(repository: &Repository) -> Vec<Finding> {
     let mut found: Vec<Finding> = Vec::new();
     for command in contents(repository).commands {
         let finding = of_command(repository, &command);
+        let plain = |command: &str| command.trim_end_matches('/').to_owned();
         let is_known = |one: &Finding| {
-            found.iter().any(|other| other.command == one.command && other.directory == one.directory)
+            found
+                .iter()
+                .any(|other| plain(&other.command) == plain(&one.command) && other.directory == one.directory)
         };
         found.extend(finding.filter(|one| !is_known(one)));
     }
@@ -126,6 +104,7 @@ fn of_command(repository: &Repository, line: &CiCommand) -> Option<Finding> {
             }
             (Manner::Other, _) => return None,
         },
+        None if line.asks_earlier => return None,
         None => own_script(repository, &words)?,
     };
     Some(Finding {
@@ -154,6 +133,11 @@ fn is_build(words: &[String]) -> bool {
 /// Returns what a script of the repository checks, by its name.
 fn own_script(repository: &Repository, words: &[String]) -> Option<(Purpose, bool)> {
     let plain: Vec<&str> = words.iter().map(String::as_str).collect();
+    if let ["cargo", "xtask", name, rest @ ..] = plain.as_slice() {
+        let is_there = repository.text(".cargo/config.toml").is_some_and(|text| text.contains("xtask"));
+        let kind = task_kind(name, &rest.join(" ")).filter(|_| is_there)?;
+        return Some((kind.purpose?, kind.mends));
+    }
     let (["bash" | "sh" | "python" | "python3" | "node", path, ..] | [path, ..]) = plain.as_slice() else {
         return None;
     };
@@ -170,10 +154,20 @@ pub(super) fn contents(repository: &Repository) -> CiContents {
     for path in repository.paths().filter(|path| is_workflow(path)) {
         let Some(text) = repository.text(path) else { continue };
         let Some(root) = lined_yaml::parse(text) else { continue };
-        Workflow { path, text }.read(&root, &mut contents);
+        if is_started_by_changes(&root) {
+            Workflow { path, text }.read(&root, &mut contents);
+        }
     }
     contents.settle();
     contents
+}
+
+/// Tells whether a workflow names a program, however it calls it.
+pub(super) fn names(repository: &Repository, program: &str) -> bool {
+    let is_named = |text: &str| {
+        text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).any(|word| word == program)
+    };
+    repository.paths().filter(|path| is_workflow(path)).filter_map(|path| repository.text(path)).any(is_named)
 }
 
 fn is_workflow(path: &str) -> bool {
@@ -194,12 +188,14 @@ struct Workflow<'r> {
 }
 
 /// Where a step stands: its job, the directory of its commands, and the variables whose values are written in the file.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 struct JobPlace<'j> {
     name: &'j str,
     directory: Option<String>,
     machine: Option<OtherMachine>,
+    asks_earlier: bool,
     variables: Vec<(&'j str, &'j str)>,
+    matrix: Matrix<'j>,
 }
 
 impl Workflow<'_> {
@@ -212,7 +208,14 @@ impl Workflow<'_> {
             let label = lined_yaml::text(job.value.get("runs-on"));
             let machine = label.and_then(OtherMachine::of_label);
             let directory = of_job.or_else(|| whole.clone());
-            let place = JobPlace { name: &job.key, directory, machine, variables };
+            let place = JobPlace {
+                name: &job.key,
+                directory,
+                machine,
+                asks_earlier: false,
+                variables,
+                matrix: matrix(&job.value),
+            };
             let checks_out = |step: &Node| {
                 lined_yaml::text(step.get("uses")).is_some_and(|uses| uses.starts_with("actions/checkout@"))
             };
@@ -231,7 +234,7 @@ impl Workflow<'_> {
         contents.image = contents.image.take().or_else(|| image(root.get("image"))).or(of_default);
         // Of GitLab, every key may be a job.
         for job in lined_yaml::entries(Some(root)) {
-            let place = JobPlace { name: &job.key, directory: None, machine: None, variables: Vec::new() };
+            let place = JobPlace { name: &job.key, ..JobPlace::default() };
             let (before, script) = (job.value.get("before_script"), job.value.get("script"));
             for script in [before, script] {
                 for node in lined_yaml::items(script).iter().chain(script) {
@@ -242,13 +245,18 @@ impl Workflow<'_> {
     }
 
     fn step(&self, step: &Node, place: &JobPlace<'_>, contents: &mut CiContents) {
-        let place = &match lined_yaml::text(step.get("if")).and_then(OtherMachine::of_condition) {
-            Some(machine) => JobPlace { machine: Some(machine), ..place.clone() },
-            None => place.clone(),
+        let condition = step.get("if");
+        let machine = lined_yaml::text(condition).and_then(OtherMachine::of_condition);
+        let place = &JobPlace {
+            machine: machine.or(place.machine),
+            asks_earlier: asks_earlier_steps(condition),
+            ..place.clone()
         };
+        let is_elsewhere = step.get("working-directory").is_some() && directory(Some(step)).is_none();
         let directory = directory(Some(step));
         let directory = directory.as_ref().or(place.directory.as_ref()).map_or("", String::as_str);
-        if let Some(script) = step.get("run") {
+        // Where only the job knows the directory, what is run there is not for any other.
+        if let Some(script) = step.get("run").filter(|_| !is_elsewhere) {
             self.script(script, place, directory, contents);
         }
         let Some(uses) = step.get("uses") else { return };
@@ -268,6 +276,7 @@ impl Workflow<'_> {
             directory: directory.to_owned(),
             job: format!("{}:{}", self.path, place.name),
             machine: place.machine,
+            asks_earlier: place.asks_earlier,
             evidence: self.evidence(uses, 0),
         }));
     }
@@ -284,39 +293,59 @@ impl Workflow<'_> {
         let Some(script) = lined_yaml::text(Some(node)) else { return };
         let mut directory = directory.to_owned();
         for (at, line) in logical_lines(script) {
-            let line = place.with_values(&line);
-            // What is indented stands in a condition or a loop.
-            if line.starts_with([' ', '\t']) || !is_understood(&line) {
-                continue;
-            }
-            let mut within = directory.clone();
-            for part in line.split("&&").map(str::trim) {
-                if let Some(below) = part.strip_prefix("cd ") {
-                    within = joined(&within, below.trim());
-                    if !line.contains("&&") {
-                        directory.clone_from(&within);
-                    }
+            for line in lines_of_matrix(&place.with_values(&line, &directory), &place.matrix) {
+                // What is indented stands in a condition or a loop.
+                if line.starts_with([' ', '\t']) || !is_understood(&line) {
                     continue;
                 }
-                contents.commands.push(CiCommand {
-                    command: part.to_owned(),
-                    directory: within.clone(),
-                    job: format!("{}:{}", self.path, place.name),
-                    machine: place.machine,
-                    evidence: self.evidence(node, at),
-                });
+                self.line(&line, &mut directory, place, self.evidence(node, at), contents);
             }
+        }
+    }
+
+    /// Notes the commands of a line, and where the next one is run.
+    fn line(
+        &self,
+        line: &str,
+        directory: &mut String,
+        place: &JobPlace<'_>,
+        evidence: Evidence,
+        contents: &mut CiContents,
+    ) {
+        let mut within = directory.clone();
+        for part in line.split("&&").map(str::trim) {
+            if let Some(below) = part.strip_prefix("cd ") {
+                within = joined(&within, below.trim());
+                if !line.contains("&&") {
+                    directory.clone_from(&within);
+                }
+                continue;
+            }
+            contents.commands.push(CiCommand {
+                command: part.to_owned(),
+                directory: within.clone(),
+                job: format!("{}:{}", self.path, place.name),
+                machine: place.machine,
+                asks_earlier: place.asks_earlier,
+                evidence: evidence.clone(),
+            });
         }
     }
 }
 
 impl JobPlace<'_> {
-    /// Puts in the values of variables that the file itself writes, `${{ env.CARGO }}`.
-    fn with_values(&self, line: &str) -> String {
+    /// Puts in the values of variables that the file itself writes, `${{ env.CARGO }}`, and at the top the place of the checkout.
+    fn with_values(&self, line: &str, directory: &str) -> String {
         let put_in = |line: String, (name, value): &(&str, &str)| {
             line.replace(&format!("${{{{ env.{name} }}}}"), value)
         };
-        self.variables.iter().fold(line.to_owned(), put_in).trim_end().to_owned()
+        let line = self.variables.iter().fold(line.to_owned(), put_in).trim_end().to_owned();
+        if !directory.is_empty() {
+            return line;
+        }
+        ["${{ github.workspace }}/", "$GITHUB_WORKSPACE/", "${GITHUB_WORKSPACE}/"]
+            .iter()
+            .fold(line, |line, place| line.replace(place, "./"))
     }
 }
 

@@ -9,6 +9,7 @@ use super::loop_reuse::LoopReuse;
 use super::trial::{Trials, Tried};
 use super::yaml_style::quoted;
 use crate::base::text::one_line;
+use crate::tools::recognise;
 
 /// The commit that the program was built from. While there is no release, nothing else names a version.
 pub(super) const COMMIT: Option<&str> = option_env!("LL_LOOP_COMMIT");
@@ -91,9 +92,12 @@ struct WrittenCheck<'p> {
     tried: Option<&'p Tried>,
 }
 
-/// What is no is not what could not run: see the key in `docs/evaluators.md`.
-const JUDGED: &str =
-    "    evaluate:\n      type: exit_code\n      \"no\": nonzero\n      error_if_not_run: true\n";
+/// Returns how a command is judged. What is no is not what could not run: see the key in `docs/evaluators.md`.
+fn judged(command: &str) -> String {
+    let words = shlex::split(command).unwrap_or_default();
+    let failed = recognise(&words).and_then(|found| found.tool.failed.as_deref()).unwrap_or("nonzero");
+    format!("    evaluate:\n      type: exit_code\n      \"no\": {failed}\n      error_if_not_run: true\n")
+}
 
 impl WrittenCheck<'_> {
     fn states(&self, out: &mut String) {
@@ -137,7 +141,8 @@ impl WrittenCheck<'_> {
         let action = action(finding, self.has_packages);
         let _ = write!(
             out,
-            "  {name}:\n    action: {action}\n{JUDGED}    on_yes: {on_yes}\n    on_no: {on_no}\n"
+            "  {name}:\n    action: {action}\n{}    on_yes: {on_yes}\n    on_no: {on_no}\n",
+            judged(&finding.command)
         );
     }
 }

@@ -13,6 +13,7 @@ mod tasks;
 mod test_text;
 mod toolchains;
 mod trial;
+mod when_jobs_run;
 mod workflow;
 pub(super) mod yaml_style;
 

@@ -24,10 +24,21 @@ pub(super) fn configured(repository: &Repository, checks: &[&Finding]) -> Vec<Of
         })
     };
     let runs = ci::contents(repository).commands;
+    let scripts: Vec<&str> = checks
+        .iter()
+        .map(|check| check.command.as_str())
+        .chain(runs.iter().map(|line| line.command.as_str()))
+        .flat_map(|command| command.split(' '))
+        .filter_map(|word| repository.text(word.trim_start_matches("./")))
+        .collect();
+    let in_scripts = |program: &str| {
+        scripts.iter().any(|text| text.split([' ', '/', '\n', '}']).any(|word| word == program))
+    };
     // A tool that a task or a script calls is there already.
     let is_run = |tool: &Tool| {
         tool.programs().iter().any(|program| {
             tasks::call(repository, program)
+                || in_scripts(program)
                 || runs.iter().any(|line| line.command.split([' ', '/']).any(|word| word == program))
         })
     };

@@ -7,6 +7,8 @@ use super::chosen_commands::Plan;
 use super::ci::{CiCommand, CiContents};
 use super::found_repository::{Finding, Repository};
 use super::tasks::package_manager;
+use super::toolchains::declared;
+use crate::judges::tree::extension;
 use crate::tools::{TOOLS, recognise};
 
 /// A step before the loop.
@@ -118,10 +120,15 @@ pub(super) fn steps(
         let called = findings.iter().filter(|finding| finding.directory == below).copied();
         let place = SetUpPlace { here, repository, contents, directory };
         let does = place.steps(&called.collect::<Vec<_>>());
+        let is_of_top =
+            |command: &str| package.is_none() && place.is_below_lock() && command == place.node_install();
+        let has_installed = steps.iter().any(|step| step.directory.is_empty() && place.installs_node(step));
         for does in does {
             let directory = match &does {
-                SetUp::Action { .. } => String::new(),
+                SetUp::Run(command) if is_of_top(command) && has_installed => continue,
+                SetUp::Run(command) if is_of_top(command) => String::new(),
                 SetUp::Run(_) => below.to_owned(),
+                SetUp::Action { .. } => String::new(),
             };
             let step = SetUpStep { does, directory };
             if !steps.contains(&step) {
@@ -165,7 +172,8 @@ impl SetUpPlace<'_> {
         } else {
             steps.extend(of_ci.into_iter().map(SetUp::Run));
         }
-        steps.extend(Self::tools(called, &steps).into_iter().map(SetUp::Run));
+        steps.extend(self.list_of_pytest(called, &steps).map(SetUp::Run));
+        steps.extend(self.tools(called, &steps).into_iter().map(SetUp::Run));
         steps.extend(self.tools_of_hooks(called).map(|install| SetUp::Run(install.to_owned())));
         steps
     }
@@ -252,6 +260,9 @@ impl SetUpPlace<'_> {
         if languages.contains("elixir") {
             found.push("mix deps.get".to_owned());
         }
+        if languages.contains("haskell") && (has("cabal.project") || !has("stack.yaml")) {
+            found.push("cabal update".to_owned());
+        }
         if languages.contains("dart") {
             found.push(if self.is_of_flutter() { "flutter pub get" } else { "dart pub get" }.to_owned());
         }
@@ -264,9 +275,30 @@ impl SetUpPlace<'_> {
         found
     }
 
+    /// Returns the place whose lock file says what is installed for Node: this one, or the top, of whose workspace it is a part.
+    fn locked(&self) -> &Repository {
+        if self.is_below_lock() { self.repository } else { &self.here }
+    }
+
+    fn is_below_lock(&self) -> bool {
+        let has_lock = |place: &Repository| place.first(&LOCKS).is_some();
+        !self.directory.is_empty() && !has_lock(&self.here) && has_lock(self.repository)
+    }
+
+    fn manager(&self) -> &'static str {
+        package_manager(self.locked())
+    }
+
+    /// Tells whether a step installs what packages of Node depend on.
+    fn installs_node(&self, step: &SetUpStep) -> bool {
+        let manager = self.manager();
+        matches!(&step.does, SetUp::Run(command) if is_install(command) && command.split(' ').next() == Some(manager))
+    }
+
     fn node_install(&self) -> &'static str {
-        let has_lock = ["package-lock.json", "npm-shrinkwrap.json"].iter().any(|file| self.here.has(file));
-        match (package_manager(&self.here), has_lock) {
+        let has_lock =
+            ["package-lock.json", "npm-shrinkwrap.json"].iter().any(|file| self.locked().has(file));
+        match (self.manager(), has_lock) {
             ("pnpm", _) => "pnpm install --frozen-lockfile",
             ("yarn", _) if self.is_berry() => "yarn install --immutable",
             ("yarn", _) => "yarn install --frozen-lockfile",
@@ -283,7 +315,7 @@ impl SetUpPlace<'_> {
     }
 
     fn is_berry(&self) -> bool {
-        self.here.has(".yarnrc.yml")
+        self.locked().has(".yarnrc.yml")
     }
 
     fn python_installs(&self) -> Vec<String> {
@@ -336,27 +368,60 @@ impl SetUpPlace<'_> {
         found
     }
 
+    /// Returns what installs the list of dependencies that has pytest, where nothing so far does.
+    fn list_of_pytest(&self, called: &[&Finding], steps: &[SetUp]) -> Option<String> {
+        let is_called = called.iter().any(|finding| finding.command == "python -m pytest");
+        let (file, _) = declared(&self.here, "pytest").filter(|_| is_called)?;
+        let is_installed =
+            steps.iter().any(|step| matches!(step, SetUp::Run(command) if command.contains(file.as_str())));
+        (extension(&file) == Some("txt") && !is_installed).then(|| format!("python -m pip install -r {file}"))
+    }
+
     /// Returns what installs the tools that are called by themselves and that nothing so far brings.
-    fn tools(called: &[&Finding], steps: &[SetUp]) -> Vec<String> {
+    fn tools(&self, called: &[&Finding], steps: &[SetUp]) -> Vec<String> {
         let mut found: Vec<String> = Vec::new();
         for finding in called {
             let words = shlex::split(&finding.command).unwrap_or_default();
             let Some(program) = words.first() else { continue };
+            let (program, install) = match program.as_str() {
+                "cargo" => match self.subcommand_of_cargo(&words) {
+                    Some(name) => (name.clone(), Some(format!("cargo install {name} --locked"))),
+                    None => continue,
+                },
+                "npx" => match self.missing_of_node(&words) {
+                    Some(name) => (name.to_owned(), install_of_tool(name)),
+                    None => continue,
+                },
+                _ => (program.clone(), install_of_program(program, &words)),
+            };
             let runs =
                 |step: &SetUp| matches!(step, SetUp::Run(command) if command.contains(program.as_str()));
-            let lacking =
-                CALLERS.iter().find(|(name, _)| name == program).map(|(_, install)| (*install).to_owned());
-            let of_tool = TOOLS.tools.iter().find(|tool| tool.programs().contains(program));
-            let install = lacking.or_else(|| of_tool?.install.clone());
-            let of_module = recognise(&words)
-                .filter(|found| words.get(1).is_some_and(|word| word == "-m") && found.tool.name == "pytest");
-            let install = install.or_else(|| of_module.map(|_| "python -m pip install pytest".to_owned()));
-            let is_there = steps.iter().any(runs) || steps.iter().any(|step| brings(step, program));
+            let is_there = steps.iter().any(runs) || steps.iter().any(|step| brings(step, &program));
             if let Some(install) = install.filter(|install| !is_there && !found.contains(install)) {
                 found.push(install);
             }
         }
         found
+    }
+
+    /// Returns the crate of a subcommand that cargo does not have by itself.
+    fn subcommand_of_cargo(&self, words: &[String]) -> Option<String> {
+        let name = words.iter().skip(1).find(|word| !word.starts_with(['+', '-']))?;
+        let aliases = self.here.text(".cargo/config.toml").unwrap_or("");
+        let is_alias = aliases.lines().any(|line| {
+            let rest = line.trim_start().strip_prefix(name.as_str());
+            rest.is_some_and(|rest| rest.trim_start().starts_with('='))
+        });
+        let is_plain = name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-');
+        (is_plain && !is_alias && !OF_CARGO.contains(&name.as_str())).then(|| format!("cargo-{name}"))
+    }
+
+    /// Returns the tool that `npx --no-install` calls, where the package here does not depend on it.
+    fn missing_of_node<'w>(&self, words: &'w [String]) -> Option<&'w str> {
+        let name = words.iter().skip(1).find(|word| !word.starts_with('-'))?;
+        let manifests = [&self.here, self.repository].map(|place| place.text("package.json").unwrap_or(""));
+        let is_known = manifests.iter().any(|text| text.contains(&format!("\"{name}")));
+        (!is_known).then_some(name.as_str())
     }
 
     /// Returns the value that the repository's own workflows give an input of an action, if it is not an expression.
@@ -388,6 +453,34 @@ impl SetUpPlace<'_> {
         self.here.first(files).map(below).or_else(|| self.repository.first(files).map(str::to_owned))
     }
 }
+
+/// What installs a tool of the table.
+fn install_of_tool(program: &str) -> Option<String> {
+    TOOLS.tools.iter().find(|tool| tool.programs().iter().any(|known| known == program))?.install.clone()
+}
+
+/// Returns what installs the program that a command begins with.
+fn install_of_program(program: &str, words: &[String]) -> Option<String> {
+    let of_caller =
+        CALLERS.iter().find(|(name, _)| *name == program).map(|(_, install)| (*install).to_owned());
+    let is_module = || {
+        words.get(1).is_some_and(|word| word == "-m")
+            && recognise(words).is_some_and(|found| found.tool.name == "pytest")
+    };
+    of_caller
+        .or_else(|| install_of_tool(program))
+        .or_else(|| is_module().then(|| "python -m pip install pytest".to_owned()))
+}
+
+/// The files by which the packages of Node are locked.
+const LOCKS: [&str; 6] =
+    ["pnpm-lock.yaml", "yarn.lock", "bun.lock", "bun.lockb", "package-lock.json", "npm-shrinkwrap.json"];
+
+/// What cargo does by itself, and what comes with the toolchain of a runner.
+const OF_CARGO: [&str; 16] = [
+    "bench", "build", "check", "clean", "clippy", "doc", "fetch", "fix", "fmt", "metadata", "package", "run",
+    "test", "tree", "update", "vendor",
+];
 
 /// Programs that start others or are installed in a way of their own, and what installs them on a runner.
 const CALLERS: [(&str, &str); 9] = [
@@ -615,10 +708,10 @@ fn node(place: &SetUpPlace<'_>) -> Vec<SetUp> {
         (Some(_) | None, None) => ("node-version", "lts/*".to_owned()),
     };
     let mut steps = Vec::new();
-    match package_manager(&place.here) {
+    match place.manager() {
         "pnpm" => {
             let is_named =
-                place.here.text("package.json").is_some_and(|text| text.contains("\"packageManager\""));
+                place.locked().text("package.json").is_some_and(|text| text.contains("\"packageManager\""));
             let version = place.of_ci("pnpm/action-setup", "version").unwrap_or_else(|| "latest".to_owned());
             steps.push(action(&PNPM, if is_named { Vec::new() } else { vec![("version", version)] }));
         }
@@ -626,7 +719,7 @@ fn node(place: &SetUpPlace<'_>) -> Vec<SetUp> {
         _ => {}
     }
     steps.push(action(&NODE, vec![with]));
-    if package_manager(&place.here) == "yarn" && place.is_berry() {
+    if place.manager() == "yarn" && place.is_berry() {
         steps.push(SetUp::Run("corepack enable".to_owned()));
     }
     steps

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::found_repository::{Evidence, Finding, Repository, line_of};
 use super::{ci, lined_yaml};
-use crate::tools::{Purpose, TaskKind, task_kind};
+use crate::tools::{Purpose, TaskKind, task_kind, watches};
 
 /// A task.
 struct RepositoryTask {
@@ -56,7 +56,7 @@ pub(super) fn own(repository: &Repository) -> Vec<Finding> {
     // A repository may have several files of tasks. Its CI says which of them it is checked by.
     all.sort_by_key(|tasks| !is_called(tasks));
     for tasks in all {
-        let found = of_purposes(&tasks);
+        let found = of_purposes(&tasks, &called);
         let new: Vec<Finding> =
             found.into_iter().filter(|one| !known.contains(&(one.purpose, one.is_fix))).collect();
         known.extend(new.iter().map(|one| (one.purpose, one.is_fix)));
@@ -75,8 +75,8 @@ pub(super) fn call(repository: &Repository, program: &str) -> bool {
     in_hooks || in_tox || READERS.iter().flat_map(|reader| reader(repository)).any(|task| is_word(&task.body))
 }
 
-/// What a task is, by its name and by what it does.
-fn of_purposes(tasks: &[RepositoryTask]) -> Vec<Finding> {
+/// What a task is, by its name and by what it does. Where no name says it all, those that the CI calls count before others.
+fn of_purposes(tasks: &[RepositoryTask], called: &[ci::CiCommand]) -> Vec<Finding> {
     let classified: Vec<(&RepositoryTask, TaskKind)> = tasks
         .iter()
         .filter(|task| is_callable(&task.name))
@@ -93,7 +93,12 @@ fn of_purposes(tasks: &[RepositoryTask]) -> Vec<Finding> {
             let best = of_kind.iter().map(|(_, kind)| kind.parts).min();
             let plain = of_kind.iter().filter(|(_, kind)| Some(kind.parts) == best);
             let most = if best == Some(1) { 1 } else { 3 };
-            chosen.extend(plain.take(most).map(|(task, _)| Finding {
+            let in_ci = |(task, _): &&&(&RepositoryTask, TaskKind)| {
+                best != Some(1) && called.iter().any(|line| line.command == task.call)
+            };
+            let by_ci: Vec<_> = of_kind.iter().filter(in_ci).collect();
+            let of_names = plain.filter(|_| by_ci.is_empty());
+            chosen.extend(by_ci.iter().copied().chain(of_names).take(most).map(|(task, _)| Finding {
                 purpose,
                 is_fix,
                 command: task.call.clone(),
@@ -132,18 +137,37 @@ fn task(name: &str, call: String, body: &str, file: &str, line: usize) -> Reposi
     RepositoryTask { name: name.to_owned(), call, body: body.to_owned(), file: file.to_owned(), line }
 }
 
+/// A recipe of a Makefile or a justfile.
+struct Recipe<'t> {
+    name: &'t str,
+    /// What stands behind the colon: the recipes that run before it.
+    needs: &'t str,
+    body: String,
+    line: usize,
+}
+
+impl Recipe<'_> {
+    /// Tells whether it watches, or runs a recipe that does: then it does not end.
+    fn watches(&self, all: &[Self]) -> bool {
+        let needed = self.needs.split(|c: char| c.is_whitespace() || "()".contains(c));
+        let needed: BTreeSet<&str> = needed.filter(|name| *name != self.name).collect();
+        let does = |recipe: &Self| watches(&recipe.body);
+        does(self) || all.iter().any(|other| needed.contains(other.name) && does(other))
+    }
+}
+
 /// Reads what has recipes: names at the beginning of a line before a colon, and indented lines below.
-fn recipes(text: &str) -> Vec<(&str, String, usize)> {
-    let mut found: Vec<(&str, String, usize)> = Vec::new();
+fn recipes(text: &str) -> Vec<Recipe<'_>> {
+    let mut found: Vec<Recipe<'_>> = Vec::new();
     for (at, line) in text.lines().enumerate() {
         if line.starts_with([' ', '\t']) {
-            if let Some((_, body, _)) = found.last_mut() {
-                body.push_str(line.trim());
-                body.push('\n');
+            if let Some(recipe) = found.last_mut() {
+                recipe.body.push_str(line.trim());
+                recipe.body.push('\n');
             }
             continue;
         }
-        let Some((head, _)) = line.split_once(':').filter(|_| !line.starts_with('#')) else { continue };
+        let Some((head, needs)) = line.split_once(':').filter(|_| !line.starts_with('#')) else { continue };
         // An assignment is not a recipe.
         let mut words = head.split_whitespace();
         let is_assigned = words.next().is_some_and(|word| word.contains('='))
@@ -151,7 +175,12 @@ fn recipes(text: &str) -> Vec<(&str, String, usize)> {
         if line[head.len()..].starts_with(":=") || is_assigned {
             continue;
         }
-        found.extend(head.split_whitespace().take(1).map(|name| (name, String::new(), at + 1)));
+        found.extend(head.split_whitespace().take(1).map(|name| Recipe {
+            name,
+            needs,
+            body: String::new(),
+            line: at + 1,
+        }));
     }
     found
 }
@@ -161,8 +190,12 @@ fn of_recipes(repository: &Repository, files: &[&str], call: &str) -> Vec<Reposi
     else {
         return Vec::new();
     };
-    let recipes = recipes(text).into_iter().filter(|(name, ..)| !name.starts_with(['.', '@', '_']));
-    recipes.map(|(name, body, line)| task(name, format!("{call} {name}"), &body, file, line)).collect()
+    let all = recipes(text);
+    let is_task = |recipe: &&Recipe<'_>| !recipe.name.starts_with(['.', '@', '_']) && !recipe.watches(&all);
+    let tasks = all.iter().filter(is_task);
+    tasks
+        .map(|recipe| task(recipe.name, format!("{call} {}", recipe.name), &recipe.body, file, recipe.line))
+        .collect()
 }
 
 fn just(repository: &Repository) -> Vec<RepositoryTask> {
@@ -349,17 +382,18 @@ fn word_behind(line: &str, before: &str) -> Option<String> {
 }
 
 fn rake(repository: &Repository) -> Vec<RepositoryTask> {
-    let name = |line: &str| {
-        let built_in = [
+    let built_in = |line: &str| {
+        let known = [
             ("RuboCop::RakeTask.new", "rubocop"),
             ("Rake::TestTask.new", "test"),
             ("Minitest::TestTask.create", "test"),
             ("RSpec::Core::RakeTask.new", "spec"),
         ];
-        let known =
-            built_in.into_iter().find(|(sign, _)| line.starts_with(sign)).map(|(_, name)| name.to_owned());
-        known.or_else(|| word_behind(line, "task "))
+        let (sign, usual) = known.into_iter().find(|(sign, _)| line.starts_with(sign))?;
+        let said = word_behind(line, sign).filter(|_| !line[sign.len()..].starts_with(' '));
+        Some((said.unwrap_or_else(|| usual.to_owned()), usual))
     };
+    let name = |line: &str| built_in(line).map(|(name, _)| name).or_else(|| word_behind(line, "task "));
     let files = ["Rakefile", "rakefile", "Rakefile.rb"];
     let mut tasks = of_lines(repository, &files, &name, "bundle exec rake");
     // Elsewhere a `spec` may be a document that is written.
@@ -367,11 +401,13 @@ fn rake(repository: &Repository) -> Vec<RepositoryTask> {
     if !text.to_ascii_lowercase().contains("rspec") {
         tasks.retain(|task| task.name != "spec");
     }
+    let usual: std::collections::BTreeMap<String, &str> =
+        text.lines().filter_map(|line| built_in(line.trim())).collect();
     for task in &mut tasks {
         // Their names in the words of others.
-        match task.name.as_str() {
+        match usual.get(&task.name).copied().unwrap_or(task.name.as_str()) {
             "rubocop" => "lint".clone_into(&mut task.name),
-            "spec" => "test".clone_into(&mut task.name),
+            "spec" | "test" => "test".clone_into(&mut task.name),
             _ => {}
         }
     }
@@ -394,18 +430,52 @@ fn nox(repository: &Repository) -> Vec<RepositoryTask> {
 
 fn tox(repository: &Repository) -> Vec<RepositoryTask> {
     let file = "tox.ini";
-    let Some(text) = repository.text(file) else { return Vec::new() };
+    // What only tox 3 reads, the one of today refuses.
+    let Some(text) = repository.text(file).filter(|text| !text.contains("whitelist_externals =")) else {
+        return Vec::new();
+    };
     let environments = text.lines().enumerate().filter_map(|(at, line)| {
         let name = line.trim().strip_prefix("[testenv:")?.strip_suffix(']')?.trim();
         Some((name, at + 1))
     });
     let mut tasks: Vec<RepositoryTask> =
         environments.map(|(name, line)| task(name, format!("tox -e {name}"), "", file, line)).collect();
-    let plain = line_of(text, |line| line.trim() == "[testenv]");
-    if text.lines().any(|line| line.trim() == "[testenv]") {
-        tasks.push(task("test", "tox -e py".to_owned(), "", file, plain));
-    }
+    let line = line_of(text, |line| line.trim() == "[testenv]");
+    tasks.extend(plain_environment(text).map(|name| task("test", format!("tox -e {name}"), "", file, line)));
     tasks
+}
+
+/// Returns the environment that runs the commands of `[testenv]`. Where each of them is for a factor, `tests: pytest`, an
+/// environment without that factor runs nothing, and is green.
+fn plain_environment(text: &str) -> Option<String> {
+    let mut section = text.lines().skip_while(|line| line.trim() != "[testenv]");
+    section.next()?;
+    let lines: Vec<&str> = section.take_while(|line| !line.starts_with('[')).collect();
+    let is_key = |line: &str| line.starts_with("commands") && line.contains('=');
+    let Some(at) = lines.iter().position(|line| is_key(line)) else { return Some("py".to_owned()) };
+    let first = lines[at].split_once('=').map_or("", |(_, rest)| rest.trim());
+    let below =
+        lines[at + 1..].iter().take_while(|line| line.is_empty() || line.starts_with([' ', '\t', '#']));
+    let commands: Vec<&str> = std::iter::once(first)
+        .chain(below.map(|line| line.trim()))
+        .filter(|line| !line.is_empty() && !line.starts_with('#'))
+        .collect();
+    let factor = |line: &str| {
+        let (factor, _) = line.split_once(": ")?;
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-.,!{}".contains(c);
+        (!factor.is_empty() && factor.chars().all(is_plain)).then(|| factor.to_owned())
+    };
+    let factors: Option<Vec<String>> = commands.iter().map(|line| factor(line)).collect();
+    match factors {
+        Some(factors) if !factors.is_empty() => {
+            let is_test = |name: &&String| {
+                name.chars().all(|c| c.is_ascii_alphanumeric())
+                    && task_kind(name, "").is_some_and(|kind| kind.purpose == Some(Purpose::Test))
+            };
+            factors.iter().find(is_test).map(|name| format!("py-{name}"))
+        }
+        Some(_) | None => Some("py".to_owned()),
+    }
 }
 
 /// Tells whether a line of a build file of Gradle applies a plugin. What only configures it, or another one that calls the same

@@ -20,6 +20,7 @@ pub(super) fn tests(repository: &Repository) -> Vec<Finding> {
         cmake(repository),
         deno(repository),
         elixir(repository),
+        ruby(repository),
         swift(repository),
         haskell(repository),
         dart(repository),
@@ -132,7 +133,7 @@ fn pytest_evidence(repository: &Repository) -> Option<(String, usize)> {
 }
 
 /// Returns the place where a dependency of Python is declared, in the package itself.
-fn declared(repository: &Repository, package: &str) -> Option<(String, usize)> {
+pub(super) fn declared(repository: &Repository, package: &str) -> Option<(String, usize)> {
     let may_declare = |path: &&str| {
         let name = name(path);
         let is_list = extension(name) == Some("txt") && name.contains("requirements")
@@ -180,7 +181,8 @@ fn python_tests(repository: &Repository) -> Option<Finding> {
 fn has_java_tests(repository: &Repository) -> bool {
     repository.paths().any(|path| {
         let is_source = [".java", ".kt", ".groovy", ".scala"].iter().any(|end| path.ends_with(end));
-        is_source && (path.contains("src/test/") || path.contains("Test/"))
+        let is_of_tests = |part: &str| part == "test" || part.ends_with("Test");
+        is_source && path.rsplit('/').skip(1).any(is_of_tests)
     })
 }
 
@@ -208,6 +210,13 @@ fn elixir(repository: &Repository) -> Option<Finding> {
     let file = repository.first(&["mix.exs"])?;
     let has_tests = repository.paths().any(|path| path.ends_with("_test.exs"));
     has_tests.then(|| finding(Purpose::Test, "mix test", file, 1))
+}
+
+/// RSpec, where its file of options says that it is used.
+fn ruby(repository: &Repository) -> Option<Finding> {
+    let file = repository.first(&[".rspec"]).filter(|_| repository.has("Gemfile"))?;
+    let has_tests = repository.paths().any(|path| path.starts_with("spec/") && path.ends_with("_spec.rb"));
+    has_tests.then(|| finding(Purpose::Test, "bundle exec rspec", file, 1))
 }
 
 fn swift(repository: &Repository) -> Option<Finding> {

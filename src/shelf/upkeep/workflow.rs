@@ -8,7 +8,7 @@ use super::chosen_commands::{Plan, PlannedLoop};
 use super::ci::{CiContents, contents};
 use super::found_repository::Repository;
 use super::loop_text::COMMIT;
-use super::setup::{CHECKOUT, DOWNLOAD, PinnedAction, SetUp, SetUpStep, steps};
+use super::setup::{CHECKOUT, DOWNLOAD, PinnedAction, SetUp, SetUpStep, UV, steps};
 use super::yaml_style::quoted;
 use crate::tools::recognise;
 
@@ -254,7 +254,10 @@ impl GithubJob<'_> {
             match &step.does {
                 SetUp::Action { action, with } => uses(action, with, out),
                 SetUp::Run(command) => {
-                    let _ = writeln!(out, "      - run: {}", quoted(command));
+                    // No lock file of the repository has what is not of the repository.
+                    let is_global = command.starts_with("npm install --global");
+                    let note = if is_global { " # zizmor: ignore[adhoc-packages]" } else { "" };
+                    let _ = writeln!(out, "      - run: {}{note}", quoted(command));
                     let directory = match (package, step.directory.as_str()) {
                         (None, "") => continue,
                         (None, below) => value(below),
@@ -365,8 +368,12 @@ fn gitlab(repository: &Repository, contents: &CiContents, loops: &[WorkflowLoop<
             quoted(&format!("ll-loop {name}")),
             quoted(&image)
         );
-        for step in steps(repository, contents, one.settled, packages.first().map(String::as_str)) {
-            let Some(command) = in_image(&step.does) else { continue };
+        let all = steps(repository, contents, one.settled, packages.first().map(String::as_str));
+        if !image.starts_with("python") && all.iter().any(|step| uses_pipx(&step.does)) {
+            out.push_str(PIPX);
+        }
+        for step in all {
+            let Some(command) = in_image(&step.does, &image) else { continue };
             let below = if packages.is_empty() {
                 step.directory.clone()
             } else {
@@ -378,6 +385,9 @@ fn gitlab(repository: &Repository, contents: &CiContents, loops: &[WorkflowLoop<
                 format!("(cd \"{}\" && {command})", below.trim_end_matches('/'))
             };
             let _ = writeln!(out, "    - {}", quoted(&line));
+        }
+        if COMMIT.is_none() {
+            out.push_str("    # There is no release yet: put a program that you have built in the place of these two lines.\n");
         }
         out.push_str("    - curl --proto '=https' -fsSLO https://github.com/little-loops/ll-loop/releases/latest/download/install.sh\n    - sh install.sh --to .\n");
         let parameter = if packages.is_empty() { "" } else { " --param \"path=$PACKAGE\"" };
@@ -397,12 +407,23 @@ fn gitlab(repository: &Repository, contents: &CiContents, loops: &[WorkflowLoop<
     out
 }
 
-/// Returns what a step is in an image, which has its language, but neither pipx nor the actions of GitHub.
-fn in_image(does: &SetUp) -> Option<String> {
+/// What brings pipx into an image of another language than Python, where pip is not there or installs nothing for all.
+const PIPX: &str = "    - if command -v apt-get; then apt-get update -qq && apt-get install -qq --yes pipx; else apk add pipx; fi
+    - export PATH=\"$HOME/.local/bin:$PATH\"
+";
+
+fn uses_pipx(does: &SetUp) -> bool {
+    matches!(does, SetUp::Run(command) if command.starts_with("pipx "))
+        || matches!(does, SetUp::Action { action, .. } if action.name == UV.name)
+}
+
+/// Returns what a step is in an image, which has its language, but not the actions of GitHub.
+fn in_image(does: &SetUp, image: &str) -> Option<String> {
+    let pip = if image.starts_with("python") { "pip install" } else { "pipx install" };
     match does {
-        SetUp::Run(command) => Some(command.replacen("pipx install", "pip install", 1)),
+        SetUp::Run(command) => Some(command.replacen("pipx install", pip, 1)),
         SetUp::Action { action, .. } => match action.name {
-            "astral-sh/setup-uv" => Some("pip install uv".to_owned()),
+            "astral-sh/setup-uv" => Some(format!("{pip} uv")),
             "pnpm/action-setup" => Some("npm install --global pnpm".to_owned()),
             "oven-sh/setup-bun" => Some("npm install --global bun".to_owned()),
             _ => None,

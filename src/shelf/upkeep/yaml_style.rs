@@ -1,8 +1,10 @@
 //! How a repository writes YAML, as far as it says so: its formatters are to leave alone what `init` writes.
 
-use super::ci::OWN_WORKFLOWS;
+use std::fmt::Write as _;
+
+use super::ci::{self, OWN_WORKFLOWS};
 use super::found_repository::Repository;
-use super::lined_yaml;
+use super::{lined_yaml, tasks};
 use crate::base::node::Node;
 use crate::judges::pattern::{PathPattern, PathSet};
 
@@ -13,10 +15,44 @@ pub(super) struct YamlStyle {
     indent: usize,
     /// Whether texts stand in single quotes where both kinds will do.
     single_quotes: bool,
+    /// The columns behind which Prettier folds a text.
+    folds_at: Option<usize>,
+    /// Which linters of YAML read all files.
+    linters: Linters,
+    /// The longest line that an `.editorconfig` allows.
+    longest: Option<usize>,
+}
+
+/// The linters that read YAML beside code.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Linters {
+    yamllint: bool,
+    /// ESLint with its plugin for YAML, which some shared configurations bring along.
+    eslint: bool,
+}
+
+impl Linters {
+    fn of(repository: &Repository) -> Self {
+        let package = repository.text("package.json").unwrap_or("");
+        let config = [".yamllint", ".yamllint.yml", ".yamllint.yaml"];
+        Self {
+            yamllint: config.iter().any(|file| repository.has(file))
+                || tasks::call(repository, "yamllint")
+                || ci::names(repository, "yamllint"),
+            eslint: ["\"eslint-plugin-yml\"", "\"@antfu/eslint-config\""]
+                .iter()
+                .any(|name| package.contains(name)),
+        }
+    }
 }
 
 /// The style in which texts are made.
-const PLAIN: YamlStyle = YamlStyle { indent: 2, single_quotes: false };
+const PLAIN: YamlStyle =
+    YamlStyle { indent: 2, single_quotes: false, folds_at: None, linters: NO_LINTERS, longest: None };
+const NO_LINTERS: Linters = Linters { yamllint: false, eslint: false };
+
+/// The columns of a line where Prettier's settings name no others.
+const WIDTH: usize = 80;
 
 /// The widest level that is taken for one.
 const WIDEST: usize = 8;
@@ -29,6 +65,21 @@ const LINE: usize = 80;
 
 /// Says so where a line cannot be shorter: the name of an action with its commit, a command.
 const LONG_LINES: &str = "# yamllint disable rule:line-length\n";
+
+/// What keeps yamllint away from a file; it has to be the first line. What yamllint may ask for, and Prettier forbids, is too
+/// much to be kept to.
+const NOT_LINTED: &str = "# yamllint disable-file\n";
+
+/// What keeps editorconfig-checker away from the lines below.
+const NOT_MEASURED: &str = "# editorconfig-checker-disable\n";
+
+/// What ESLint's plugin for YAML would have otherwise: an empty value that GitHub's documents have, and a text that YAML 1.1
+/// takes for no text without quotes.
+const NOT_OF_ESLINT: [(&str, &str); 3] = [
+    ("  pull_request:\n", "yml/no-empty-mapping-value"),
+    ("\"no\":", "yml/plain-scalar"),
+    ("'no':", "yml/plain-scalar"),
+];
 
 /// Where Prettier's settings are, in the order in which it looks.
 pub(in crate::shelf) const PRETTIER: [&str; 19] = [
@@ -148,9 +199,10 @@ impl YamlStyle {
     /// Returns the style of a file that is to be written.
     pub(super) fn of(repository: &Repository, path: &str) -> Self {
         let mut style = PLAIN;
-        if let Some(indent) = editorconfig(repository.text(".editorconfig").unwrap_or(""), path) {
-            style.indent = indent;
-        }
+        let config = editorconfig(repository.text(".editorconfig").unwrap_or(""), path);
+        style.indent = config.indent.unwrap_or(style.indent);
+        style.longest = config.longest;
+        style.linters = Linters::of(repository);
         let Some(settings) = PrettierSettings::of(repository) else { return style };
         if settings.is_computed {
             style = style.like_others(repository);
@@ -208,6 +260,12 @@ impl YamlStyle {
         if let Some(word) = lined_yaml::text(settings.get("singleQuote")) {
             self.single_quotes = word == "true";
         }
+        let width = lined_yaml::text(settings.get("printWidth")).and_then(|word| word.parse().ok());
+        if let Some(word) = lined_yaml::text(settings.get("proseWrap")) {
+            self.folds_at = (word == "always").then_some(width.or(self.longest).unwrap_or(WIDTH));
+        } else if let (Some(known), Some(width)) = (self.folds_at.as_mut(), width) {
+            *known = width;
+        }
     }
 
     /// Rewrites a text that was made in the plain style.
@@ -224,23 +282,54 @@ impl YamlStyle {
             }
             let is_text = is_quoted_in_block || content.starts_with('#');
             let content = if self.single_quotes && !is_text { requoted(content) } else { content.to_owned() };
-            out.push_str(&" ".repeat(levels.column(column, &content)));
-            out.push_str(&content);
+            let line = " ".repeat(levels.column(column, &content)) + &content;
+            let unfolded = if is_text { None } else { self.unfolded(&line) };
+            out.push_str(&unfolded.unwrap_or(line));
             out.push('\n');
         }
         let is_long =
             |line: &str| line.chars().count() > LINE && line.trim_start_matches(['#', ' ']).contains(' ');
-        if out.lines().any(is_long) { in_front(&out) } else { out }
+        let is_too_long = |line: &str| self.longest.is_some_and(|longest| line.chars().count() > longest);
+        let mut notes = String::new();
+        if out.lines().any(is_long) && !self.linters.yamllint {
+            notes.push_str(LONG_LINES);
+        }
+        for (sign, rule) in NOT_OF_ESLINT {
+            if self.linters.eslint && out.contains(sign) {
+                let _ = writeln!(notes, "# eslint-disable {rule}");
+            }
+        }
+        let lint = if self.linters.yamllint { NOT_LINTED } else { "" };
+        let measure = if out.lines().any(is_too_long) { NOT_MEASURED } else { "" };
+        format!("{lint}{measure}{}", in_front(&notes, &out))
+    }
+
+    /// Writes a text that Prettier would fold as a block, whose lines it keeps; nothing where it leaves the line alone.
+    fn unfolded(self, line: &str) -> Option<String> {
+        let width = self.folds_at.filter(|width| line.chars().count() > *width)?;
+        let content = line.trim_start();
+        let item = content.strip_prefix("- ").unwrap_or(content);
+        let (key, value) = item.split_once(": ")?;
+        let text = match value.chars().next()? {
+            '"' => serde_json::from_str(value).ok()?,
+            '\'' => value.strip_prefix('\'')?.strip_suffix('\'')?.replace("\'\'", "'"),
+            '|' | '>' | '[' | '{' | '&' | '*' | '#' => return None,
+            _ if value.contains(" #") => return None,
+            _ => value.to_owned(),
+        };
+        let above = line.len() - item.len();
+        let is_folded = text.contains(' ') && width > 0;
+        is_folded.then(|| format!("{}{key}: |-\n{}{text}", &line[..above], " ".repeat(above + self.indent)))
     }
 }
 
-/// Allows long lines, behind the line that editors look for at the very top.
-fn in_front(text: &str) -> String {
+/// Puts notes to linters behind the line that editors look for at the very top.
+fn in_front(notes: &str, text: &str) -> String {
     match text.split_once('\n') {
         Some((first, rest)) if first.starts_with("# yaml-language-server") => {
-            format!("{first}\n{LONG_LINES}{rest}")
+            format!("{first}\n{notes}{rest}")
         }
-        Some(_) | None => format!("{LONG_LINES}{text}"),
+        Some(_) | None => format!("{notes}{text}"),
     }
 }
 
@@ -281,16 +370,27 @@ fn indent(word: &str) -> Option<usize> {
     word.parse().ok().filter(|width| (1..=WIDEST).contains(width))
 }
 
-/// Returns the columns of a level that an `.editorconfig` asks for in a file: the last section that is about it wins.
-fn editorconfig(text: &str, path: &str) -> Option<usize> {
-    let (mut is_about, mut found) = (false, None);
+/// What an `.editorconfig` asks for in a file.
+#[derive(Default)]
+struct EditorConfig {
+    /// The columns of a level.
+    indent: Option<usize>,
+    /// The columns of the longest line.
+    longest: Option<usize>,
+}
+
+/// Reads an `.editorconfig`: the last section that is about a file wins.
+fn editorconfig(text: &str, path: &str) -> EditorConfig {
+    let (mut is_about, mut found) = (false, EditorConfig::default());
     for line in text.lines().map(str::trim) {
         if let Some(glob) = line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) {
             is_about = matches(glob, path);
-        } else if let Some((key, value)) = line.split_once('=').filter(|_| is_about)
-            && key.trim().eq_ignore_ascii_case("indent_size")
-        {
-            found = indent(value.trim()).or(found);
+        } else if let Some((key, value)) = line.split_once('=').filter(|_| is_about) {
+            match key.trim().to_ascii_lowercase().as_str() {
+                "indent_size" => found.indent = indent(value.trim()).or(found.indent),
+                "max_line_length" => found.longest = value.trim().parse().ok(),
+                _ => {}
+            }
         }
     }
     found
@@ -332,7 +432,7 @@ mod tests {
     #[test]
     fn a_level_and_quotes_are_those_of_the_repository() {
         let style = of(&[(".prettierrc", "{\"tabWidth\": 4, \"singleQuote\": true}")]);
-        assert_eq!(style, YamlStyle { indent: 4, single_quotes: true });
+        assert_eq!(style, YamlStyle { indent: 4, single_quotes: true, ..PLAIN });
         assert_eq!(
             style.applied(TEXT),
             "jobs:\n    # why\n    tidy:\n        'no': nonzero\n        steps:\n            - uses: a\n              with:\n                  b: 'c d'\n            - run: |\n                  echo \"x\"\n    other: 1\n"
@@ -350,7 +450,7 @@ mod tests {
 
     #[test]
     fn settings_are_read_in_every_form_that_prettier_takes() {
-        let wide = YamlStyle { indent: 4, single_quotes: true };
+        let wide = YamlStyle { indent: 4, single_quotes: true, ..PLAIN };
         for (file, text) in [
             (".prettierrc.toml", "tabWidth = 4\nsingleQuote = true\n"),
             (
@@ -386,7 +486,8 @@ mod tests {
                 "import base from '@me/x';\nexport default {\n  ...base,\n  semi: false,\n};\n",
             ),
         ] {
-            assert_eq!(of(&[(file, text), workflow]), YamlStyle { indent: 4, single_quotes: true }, "{file}");
+            let wide = YamlStyle { indent: 4, single_quotes: true, ..PLAIN };
+            assert_eq!(of(&[(file, text), workflow]), wide, "{file}");
         }
         let said = ".prettierrc.js";
         let text = "module.exports = {\n  ...require('x'),\n  tabWidth: 2,\n};\n";
@@ -405,5 +506,36 @@ mod tests {
         // What has no place to be broken at is no fault to it.
         let word = format!("# {}\n", "x".repeat(90));
         assert_eq!(PLAIN.applied(&word), word);
+    }
+
+    #[test]
+    fn a_text_that_would_be_folded_is_a_block() {
+        let style = of(&[(".prettierrc", "{\"proseWrap\": \"always\", \"printWidth\": 20}")]);
+        assert_eq!(
+            style.applied(
+                "a: one two three four five\nb:\n  - run: \"one: two \\\"three\\\" four\"\nc: short\nd: [one, two, three, four]\ne: x@123456789012345 # y\n"
+            ),
+            "a: |-\n  one two three four five\nb:\n  - run: |-\n      one: two \"three\" four\nc: short\nd: [one, two, three, four]\ne: x@123456789012345 # y\n"
+        );
+        assert_eq!(of(&[(".prettierrc", "{\"printWidth\": 20}")]).folds_at, None);
+    }
+
+    #[test]
+    fn linters_that_ask_for_more_are_kept_away() {
+        let text = "# yaml-language-server:$schema=x\non: push\n";
+        for file in [".yamllint", ".yamllint.yaml"] {
+            assert_eq!(of(&[(file, "")]).applied(text), format!("{NOT_LINTED}{text}"));
+        }
+        let package = "{\"devDependencies\": {\"eslint-plugin-yml\": \"1\"}}";
+        assert_eq!(
+            of(&[("package.json", package)]).applied("a:\n  \"no\": nonzero\n"),
+            "# eslint-disable yml/plain-scalar\na:\n  \"no\": nonzero\n"
+        );
+        let narrow = of(&[(".editorconfig", "[*]\nmax_line_length = 20\n[*.md]\nmax_line_length = off\n")]);
+        assert_eq!(
+            narrow.applied(text),
+            "# editorconfig-checker-disable\n# yaml-language-server:$schema=x\non: push\n"
+        );
+        assert_eq!(narrow.applied("on: push\n"), "on: push\n");
     }
 }

@@ -13,6 +13,162 @@ type Layout = (
 
 const LAYOUTS: &[Layout] = &[
     (
+        "just, whose tests watch, and a recipe that ends",
+        &[
+            (
+                "justfile",
+                "watch +args='x':\n  cargo watch --clear --exec '{{ args }}'\n\ntest: (watch 'test --all')\n\nlint:\n  cargo clippy\n",
+            ),
+            (
+                ".github/workflows/ci.yml",
+                "on: push\njobs:\n  all:\n    runs-on: ubuntu-latest\n    steps:\n      - run: cargo test --all\n",
+            ),
+        ],
+        &[
+            ("lint", "just lint", "justfile:6 (lint)", ""),
+            ("test", "cargo test --all", ".github/workflows/ci.yml:6", ""),
+        ],
+    ),
+    (
+        "rake, whose tasks have names of their own",
+        &[
+            ("Gemfile", "source 'https://rubygems.org'\n"),
+            (
+                "Rakefile",
+                "RSpec::Core::RakeTask.new(:spec) do |t|\nend\nRuboCop::RakeTask.new(:internal_investigation)\n",
+            ),
+        ],
+        &[
+            ("lint", "bundle exec rake internal_investigation", "Rakefile:3 (lint)", ""),
+            ("test", "bundle exec rake spec", "Rakefile:1 (test)", ""),
+        ],
+    ),
+    (
+        "tox, whose commands are for a factor each",
+        &[(
+            "tox.ini",
+            "[tox]\nenv_list = 3.1{0-5}-tests\n\n[testenv]\ncommands =\n    tests: pytest {posargs:-n auto}\n    mypy: mypy src\n",
+        )],
+        &[("test", "tox -e py-tests", "tox.ini:4 (test)", "")],
+    ),
+    (
+        "tox that nobody calls, beside what the CI calls",
+        &[
+            ("tox.ini", "[testenv]\ncommands = pytest\n"),
+            (
+                ".github/workflows/ci.yml",
+                "on: push\njobs:\n  all:\n    runs-on: ubuntu-latest\n    steps:\n      - run: poetry run pytest -q tests\n",
+            ),
+        ],
+        &[("test", "poetry run pytest -q tests", ".github/workflows/ci.yml:6", "")],
+    ),
+    (
+        "tox that the CI calls in its own way",
+        &[
+            ("tox.ini", "[testenv]\ncommands = pytest\n"),
+            (
+                ".github/workflows/ci.yml",
+                "on: push\njobs:\n  all:\n    runs-on: ubuntu-latest\n    steps:\n      - run: uvx tox -e py${{ matrix.python }}\n      - run: pytest -q\n",
+            ),
+        ],
+        &[("test", "tox -e py", "tox.ini:1 (test)", "")],
+    ),
+    (
+        "make, whose parts the CI names",
+        &[
+            ("Makefile", "test-all: test-a test-b\n\ntest-a:\n\tgo test ./...\n\ntest-b:\n\tneeds-much\n"),
+            (
+                ".github/workflows/ci.yml",
+                "on: push\njobs:\n  all:\n    runs-on: ubuntu-latest\n    steps:\n      - run: make test-a\n",
+            ),
+        ],
+        &[("test", "make test-a", "Makefile:3 (test-a)", "")],
+    ),
+    (
+        "parts of the tests that the CI leaves alone, a directory that only the job knows, and one check written in two ways",
+        &[
+            ("justfile", "test-quine:\n  cargo run\n\ntest-completions:\n  ./x\n"),
+            (
+                ".github/workflows/ci.yml",
+                "on: push\njobs:\n  all:\n    runs-on: ubuntu-latest\n    steps:\n      - run: cargo test --all\n      - run: cargo test --all\n      - run: go test ./...\n        working-directory: ${{ matrix.module }}\n      - run: pytest tests/\n      - run: pytest tests\n",
+            ),
+        ],
+        &[
+            ("test_cargo", "cargo test --all", ".github/workflows/ci.yml:6", ""),
+            ("test_pytest", "pytest tests/", ".github/workflows/ci.yml:10", ""),
+        ],
+    ),
+    (
+        "workflows that no change starts",
+        &[
+            ("README.md", "x\n"),
+            (
+                ".github/workflows/nightly.yml",
+                "on:\n  schedule: [{cron: '0 0 * * *'}]\n  workflow_dispatch:\njobs:\n  all:\n    runs-on: ubuntu-latest\n    steps:\n      - run: pnpm build\n",
+            ),
+            (
+                ".github/workflows/docset.yml",
+                "on:\n  push: {tags: ['*']}\njobs:\n  all:\n    runs-on: ubuntu-latest\n    steps:\n      - run: cargo test\n",
+            ),
+            (
+                ".github/workflows/ci.yml",
+                "on: [push, pull_request]\njobs:\n  all:\n    runs-on: ubuntu-latest\n    steps:\n      - run: typos\n",
+            ),
+        ],
+        &[("lint", "typos", ".github/workflows/ci.yml:6", "")],
+    ),
+    (
+        "a matrix of tasks, a version that is left out, and the place of the checkout",
+        &[
+            ("README.md", "x\n"),
+            ("test/after.sh", ""),
+            (
+                ".github/workflows/ci.yml",
+                "on: push\njobs:\n  all:\n    runs-on: ubuntu-latest\n    strategy:\n      matrix:\n        task: [rubocop, spec]\n        python-version: ['3.9', '3.14']\n    steps:\n      - run: bundle exec rake ${{ matrix.task }}\n      - run: hatch test --python ${{ matrix.python-version }} --parallel\n      - run: bazel --bazelrc=$GITHUB_WORKSPACE/ci.bazelrc test //...\n      - if: steps.changes.outputs.lib == 'true'\n        run: sh test/test_after.sh\n",
+            ),
+            ("test/test_after.sh", "x\n"),
+        ],
+        &[
+            ("lint", "bundle exec rake rubocop", ".github/workflows/ci.yml:10", ""),
+            ("test_rake", "bundle exec rake spec", ".github/workflows/ci.yml:10", ""),
+            ("test_hatch", "hatch test --parallel", ".github/workflows/ci.yml:11", ""),
+            ("test_bazel", "bazel --bazelrc=./ci.bazelrc test //...", ".github/workflows/ci.yml:12", ""),
+        ],
+    ),
+    (
+        "tasks of a program of the repository",
+        &[
+            ("Cargo.toml", "[workspace]\n"),
+            (".cargo/config.toml", "[alias]\nxtask = \"run --package xtask --\"\n"),
+            (
+                ".github/workflows/ci.yml",
+                "on: push\njobs:\n  all:\n    runs-on: ubuntu-latest\n    steps:\n      - run: cargo xtask format --check\n      - run: cargo xtask clippy\n      - run: cargo xtask test-libs\n      - run: cargo xtask release\n",
+            ),
+        ],
+        &[
+            ("lint", "cargo xtask clippy", ".github/workflows/ci.yml:7", ""),
+            ("format", "cargo xtask format --check", ".github/workflows/ci.yml:6", ""),
+            ("test", "cargo xtask test-libs", ".github/workflows/ci.yml:8", ""),
+        ],
+    ),
+    (
+        "RSpec without a task",
+        &[
+            ("Gemfile", "source 'https://rubygems.org'\n"),
+            (".rspec", "--color\n"),
+            ("spec/dry/types_spec.rb", "x\n"),
+        ],
+        &[("test", "bundle exec rspec", ".rspec:1", "")],
+    ),
+    (
+        "Kotlin for many platforms, with tests in directories of their own",
+        &[
+            ("build.gradle.kts", "plugins { kotlin(\"multiplatform\") }\n"),
+            ("core/common/test/DateTest.kt", "x\n"),
+        ],
+        &[("test", "gradle jvmTest", "build.gradle.kts:1", "")],
+    ),
+    (
         "Gradle, with a step for Windows and a job for it",
         &[
             ("build.gradle", "plugins {}\n"),
@@ -494,6 +650,22 @@ fn a_tool_that_is_only_configured_is_offered_and_never_added() {
 }
 
 #[test]
+fn what_a_script_of_the_repository_calls_is_not_offered() {
+    let project = project(&[
+        ("scripts/check", "#!/bin/sh\nset -x\n${PREFIX}ruff check src\n"),
+        ("pyproject.toml", "[tool.ruff]\n[tool.mypy]\n"),
+        (
+            ".github/workflows/ci.yml",
+            "on: push\njobs:\n  all:\n    runs-on: ubuntu-latest\n    steps:\n      - run: scripts/check\n",
+        ),
+    ]);
+    let begun = begun(&project, &[]);
+    let offered = begun["loops"][0]["offered"].as_array().unwrap();
+    let commands: Vec<&str> = offered.iter().filter_map(|one| one["command"].as_str()).collect();
+    assert_eq!(commands, ["mypy ."]);
+}
+
+#[test]
 fn a_check_is_tried_in_a_copy() {
     let project = project(&[(
         "Makefile",
@@ -530,6 +702,42 @@ fn a_check_is_tried_in_a_copy() {
     assert!(
         project.run(&["init", "--try", "--mend", "--force"]).code(4).stdout.contains("fixed by make fix")
     );
+}
+
+#[test]
+fn where_no_toolchain_is_installed_what_is_missing_is_named_once() {
+    let project = project(&[
+        ("composer.json", "{\"scripts\": {\"lint\": \"x\", \"test\": \"y\"}}"),
+        ("few/README", ""),
+    ]);
+    let path = std::env::var_os("PATH").unwrap();
+    for name in ["bash", "sh", "git"] {
+        let there = std::env::split_paths(&path).map(|at| at.join(name)).find(|file| file.exists()).unwrap();
+        std::os::unix::fs::symlink(there, project.at(&format!("few/{name}"))).unwrap();
+    }
+    let ran = project.command(&["init", "--try"]).env("PATH", project.at("few")).output().unwrap();
+    let said = String::from_utf8_lossy(&ran.stdout).into_owned();
+    assert_eq!(ran.status.code(), Some(4), "{said}");
+    for part in [
+        "NOT CHECKED: lint, test could not run: ",
+        "  install `composer`, or put it on PATH\n",
+        "next: install what is missing, and try again: `ll-loop init --try --force`\n",
+    ] {
+        assert!(said.contains(part), "{part} in\n{said}");
+    }
+    let make = self::project(&[("Makefile", "test:\n\t@gotest-not-here ./...\n")]);
+    let said = make.run(&["init", "--try"]).code(4).stdout;
+    assert!(said.contains("install `gotest-not-here`, or put it on PATH"), "{said}");
+    let maven = self::project(&[
+        ("pom.xml", "<project/>"),
+        ("src/test/XTest.java", "x"),
+        (
+            "mvnw",
+            "#!/bin/sh\necho 'The java/javac command does not exist in PATH nor is JAVA_HOME set'; exit 1\n",
+        ),
+    ]);
+    std::fs::set_permissions(maven.at("mvnw"), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    maven.run(&["init", "--try"]).code(4);
 }
 
 #[test]
@@ -580,6 +788,34 @@ fn a_workflow_is_made_of_what_the_repository_says() {
 }
 
 #[test]
+fn a_workflow_installs_what_no_runner_has_and_what_a_workspace_has_once() {
+    let project = project(&[
+        ("package.json", "{\"packageManager\": \"pnpm@9.1.0\", \"scripts\": {\"lint\": \"true\"}}"),
+        ("pnpm-lock.yaml", ""),
+        ("docs/package.json", "{\"scripts\": {\"test\": \"true\"}}"),
+        ("Cargo.toml", "[package]\n"),
+        ("test/requirements.txt", "pytest\n"),
+        ("test/test_x.py", "x\n"),
+        (
+            ".github/workflows/ci.yml",
+            "on: push\njobs:\n  all:\n    runs-on: ubuntu-latest\n    steps:\n      - run: pnpm i\n      - run: pnpm lint\n      - run: cargo deny check\n      - uses: DavidAnson/markdownlint-cli2-action@v1\n      - run: pnpm build\n        working-directory: docs\n",
+        ),
+    ]);
+    begun(&project, &[]);
+    let text = project.read(".github/workflows/ll-loop.yml");
+    for part in [
+        "uses: pnpm/action-setup",
+        "- run: pnpm i\n",
+        "- run: cargo install cargo-deny --locked\n",
+        "- run: npm install --global markdownlint-cli2 # zizmor: ignore[adhoc-packages]\n",
+        "- run: python -m pip install -r test/requirements.txt\n",
+    ] {
+        assert_eq!(text.matches(part).count(), 1, "{part} in\n{text}");
+    }
+    assert!(!text.contains("working-directory: docs"), "the workspace has one lock file: {text}");
+}
+
+#[test]
 fn no_name_of_a_task_leaves_its_place() {
     let hostile = "{\"scripts\": {\"lint\": \"true\", \"lint:$(touch pwned)\": \"x\", \"test\\n- run: evil\": \"x\", \"test:${{ github.token }}\": \"x\", \"test:${context.x}\": \"x\", \"test:\\u202e\": \"x\"}}";
     let project = project(&[
@@ -609,6 +845,38 @@ fn a_workflow_is_written_for_the_system_that_is_there() {
     let alone = self::project(&[("Makefile", "test:\n\ttrue\n")]);
     assert_eq!(begun(&alone, &["--ci", "none"])["files"].as_array().map(Vec::len), Some(3));
     assert_eq!(begun(&alone, &["--ci", "gitlab"])["files"][1]["path"], ".gitlab-ci.yml");
+}
+
+#[test]
+fn a_task_that_fails_is_a_no_though_its_code_is_beyond_those_of_others() {
+    let project = project(&[("Taskfile.yml", "tasks:\n  lint: x\n"), ("bin/task", "#!/bin/sh\nexit 201\n")]);
+    std::fs::set_permissions(project.at("bin/task"), std::os::unix::fs::PermissionsExt::from_mode(0o755))
+        .unwrap();
+    begun(&project, &["--ci", "none"]);
+    assert!(project.read(".loops/tidy.yaml").contains("\"no\": [1-125, 201]"));
+    let path = format!("{}:/usr/bin:/bin", project.at("bin").display());
+    let ran = project.command(&["run", "tidy"]).env("PATH", path).output().unwrap();
+    assert_eq!(ran.status.code(), Some(1), "{ran:?}");
+}
+
+#[test]
+fn an_image_without_python_gets_what_installs_its_tools() {
+    let ci = (
+        ".github/workflows/ci.yml",
+        "on: push\njobs:\n  all:\n    runs-on: ubuntu-latest\n    steps:\n      - run: typos\n",
+    );
+    let of = |files: &[(&str, &str)]| {
+        let project = project(files);
+        begun(&project, &["--ci", "gitlab"]);
+        project.read(".gitlab-ci.yml")
+    };
+    let rust = of(&[ci, ("Cargo.toml", "[package]\n"), ("src/lib.rs", "#[test]\nfn x() {}\n")]);
+    assert!(
+        rust.contains("apt-get install -qq --yes pipx") && rust.contains("- pipx install typos"),
+        "{rust}"
+    );
+    let python = of(&[ci, ("pyproject.toml", "[tool.pytest.ini_options]\n"), ("test_x.py", "x\n")]);
+    assert!(!python.contains("pipx") && python.contains("- pip install typos"), "{python}");
 }
 
 #[test]

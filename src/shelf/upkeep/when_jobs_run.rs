@@ -1,0 +1,134 @@
+//! When jobs of a workflow run, and on what: a job that no change starts is no check, and one value of a matrix may be a task.
+
+use super::lined_yaml;
+use crate::base::node::Node;
+
+/// A machine that is not one of Linux.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum OtherMachine {
+    Macos,
+    Windows,
+}
+
+impl OtherMachine {
+    /// Reads the label of a runner.
+    pub(super) fn of_label(label: &str) -> Option<Self> {
+        let of = [("macos", Self::Macos), ("windows", Self::Windows)];
+        of.into_iter()
+            .find(|(name, _)| label.to_ascii_lowercase().starts_with(name))
+            .map(|(_, machine)| machine)
+    }
+
+    /// Reads the condition of a step: `matrix.os == 'windows-latest'`, `runner.os == 'macOS'`.
+    pub(super) fn of_condition(condition: &str) -> Option<Self> {
+        let lower = condition.to_ascii_lowercase();
+        let is_about_linux = ["linux", "ubuntu", "!", "||"].iter().any(|part| lower.contains(part));
+        let named = |name: &str| lower.contains(&format!("'{name}"));
+        match () {
+            () if is_about_linux => None,
+            () if named("windows") => Some(Self::Windows),
+            () if named("macos") => Some(Self::Macos),
+            () => None,
+        }
+    }
+}
+
+/// Tells whether a change of the code starts a workflow: what runs at night or at the push of a button writes something, or
+/// asks others. GitLab's say nothing of the kind.
+pub(super) fn is_started_by_changes(workflow: &Node) -> bool {
+    let Some(on) = workflow.get("on") else { return true };
+    let names = ["push", "pull_request", "pull_request_target", "merge_group", "workflow_call"];
+    let is_known = |name: &str| names.contains(&name);
+    // A push of tags is a release.
+    let is_of_branches = |node: &Node| {
+        let keys = lined_yaml::entries(Some(node));
+        !keys.iter().any(|entry| entry.key == "tags")
+            || keys.iter().any(|entry| entry.key.starts_with("branches"))
+    };
+    lined_yaml::text(Some(on)).is_some_and(is_known)
+        || lined_yaml::items(Some(on)).iter().any(|item| lined_yaml::text(Some(item)).is_some_and(is_known))
+        || lined_yaml::entries(Some(on))
+            .iter()
+            .any(|entry| is_known(&entry.key) && (entry.key != "push" || is_of_branches(&entry.value)))
+}
+
+/// Tells whether a step runs only where an earlier one of its job has found something.
+pub(super) fn asks_earlier_steps(condition: Option<&Node>) -> bool {
+    lined_yaml::text(condition).is_some_and(|text| text.contains("steps."))
+}
+
+/// The values of a matrix, by their keys.
+pub(super) type Matrix<'j> = Vec<(&'j str, Vec<&'j str>)>;
+
+/// Reads the matrix of a job, also what it includes.
+pub(super) fn matrix(job: &Node) -> Matrix<'_> {
+    let node = job.get("strategy").and_then(|node| node.get("matrix"));
+    let mut found: Matrix<'_> = Vec::new();
+    for entry in lined_yaml::entries(node) {
+        for item in lined_yaml::items(Some(&entry.value)) {
+            let of_list = lined_yaml::text(Some(item)).map(|value| (entry.key.as_str(), value));
+            let included = lined_yaml::entries(Some(item))
+                .iter()
+                .filter(|_| entry.key == "include")
+                .filter_map(|inner| Some((inner.key.as_str(), lined_yaml::text(Some(&inner.value))?)));
+            for (key, value) in of_list.into_iter().chain(included) {
+                match found.iter_mut().find(|(known, _)| *known == key) {
+                    Some((_, values)) => values.push(value),
+                    None => found.push((key, vec![value])),
+                }
+            }
+        }
+    }
+    found
+}
+
+/// The most tasks that are read from one matrix.
+const MOST_TASKS: usize = 4;
+
+/// What takes the name of a task, and so the value of a matrix that stands behind it.
+const BEFORE_TASKS: [&str; 20] = [
+    "",
+    "make",
+    "just",
+    "task",
+    "npm run",
+    "pnpm",
+    "pnpm run",
+    "yarn",
+    "yarn run",
+    "bun run",
+    "deno task",
+    "rake",
+    "bundle exec rake",
+    "nox -s",
+    "tox -e",
+    "composer",
+    "composer run-script",
+    "mise run",
+    "hatch run",
+    "cargo xtask",
+];
+
+/// Puts in what a matrix says: the names of tasks, each in a line of its own. A version is left to the tool, which then takes
+/// the one that is there.
+pub(super) fn lines_of_matrix(line: &str, matrix: &Matrix<'_>) -> Vec<String> {
+    let written = |key: &str| format!("${{{{ matrix.{key} }}}}");
+    let of_task = matrix.iter().find_map(|(key, values)| {
+        let before = line.strip_suffix(&written(key))?.trim_end();
+        let program = before
+            .rsplit_once('=')
+            .map_or(before, |(_, rest)| rest.split_once(' ').map_or("", |(_, rest)| rest));
+        BEFORE_TASKS.contains(&program).then_some((before, values))
+    });
+    if let Some((before, values)) = of_task {
+        let is_version = |value: &str| value.contains(|c: char| c.is_ascii_digit());
+        let values = values.iter().filter(|value| !is_version(value)).take(MOST_TASKS);
+        return values.map(|value| format!("{before} {value}").trim_start().to_owned()).collect();
+    }
+    let version = ["--python", "--python-version"].into_iter().find_map(|option| {
+        let (before, rest) = line.split_once(&format!(" {option} ${{{{ matrix."))?;
+        let (_, behind) = rest.split_once("}}")?;
+        Some(format!("{before}{behind}"))
+    });
+    vec![version.unwrap_or_else(|| line.to_owned())]
+}
