@@ -88,7 +88,7 @@ impl From<Timestamp> for String {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DurationError {
     /// Neither a number of seconds nor a form such as `5m`.
-    #[error("`{0}` is not a duration")]
+    #[error("`{0}` is not a duration; write seconds, or a number with a unit: `90s`, `30m`, `1h30m`")]
     Unreadable(String),
     /// Zero or less where something has to pass.
     #[error("a duration must be more than zero")]

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
+use super::misread::count;
 use crate::base::sandbox::SandboxMode;
 use crate::base::time::parse_duration;
 use crate::ci::chain::ChainLink;
@@ -201,7 +202,7 @@ pub(super) struct UploadFlags {
     #[arg(long)]
     pub(super) no_upload: bool,
     /// How long to keep uploads. The default is the setting of the repository
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = count::<u32>)]
     pub(super) retention_days: Option<u32>,
     /// Whether a later step of the action stores them.
     #[arg(skip)]
@@ -284,10 +285,10 @@ pub(super) struct LlmFlags {
     #[arg(long, value_name = "USD", value_parser = positive)]
     pub(super) max_cost: Option<f64>,
     /// Use at most so many tokens, over all resumes
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_parser = count::<u64>)]
     pub(super) max_tokens: Option<u64>,
     /// Make at most so many calls of models, over all resumes
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = count::<u32>)]
     pub(super) max_llm_calls: Option<u32>,
     /// Let agents and models be asked in CI although nothing caps what they cost
     #[arg(long)]

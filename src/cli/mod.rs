@@ -12,6 +12,7 @@ mod follow;
 mod inputs;
 mod misread;
 mod misuse;
+mod next_words;
 mod output;
 mod predecessor;
 mod shorthand;
@@ -25,7 +26,7 @@ use std::process::ExitCode;
 
 use args::{Args, Command};
 use clap::CommandFactory as _;
-use clap::error::{ContextKind, ContextValue};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use output::Output;
 
 use crate::context::Session;
@@ -54,11 +55,17 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     };
     let parsed = match args::parse(&arguments) {
         Ok(parsed) => parsed,
-        Err(message) => {
+        Err(mut message) => {
             let output = Output::new(flags::Color::Auto, &env);
+            // To write `-- --timeout` would hand it to the loop as its input.
+            if message.kind() == ErrorKind::UnknownArgument {
+                message.remove(ContextKind::Suggested);
+            }
             output.parsed(&message);
             if let Some(hint) = of_predecessor(&arguments, &message) {
                 output.help(hint);
+            } else if let Some(hint) = next_words::advice(&arguments, &message) {
+                output.help(&hint);
             }
             let code = exit::of_clap(&message);
             tell_misused(&arguments, &message, &env);

@@ -293,8 +293,11 @@ impl LoadError {
                 let known: Vec<_> = known.iter().take(20).map(|name| format!("`{name}`")).collect();
                 Some(format!("the loops are {}", known.join(", ")))
             }
-            Self::NoFile { nearest, .. } => {
-                nearest.as_ref().map(|path| format!("did you mean `{}`?", path.display()))
+            Self::NoFile { nearest: Some(nearest), .. } => {
+                Some(format!("did you mean `{}`?", nearest.display()))
+            }
+            Self::NoFile { nearest: None, .. } => {
+                Some(String::from("a loop in `.loops` is named without it, and any other file by its path"))
             }
             Self::NotALoop { .. } => Some(String::from("`ll-loop list` names the loops that there are")),
             Self::Copy(error) => Some(error.help()),

@@ -6,6 +6,7 @@ use clap::{ArgAction, Args};
 
 use crate::base::time::parse_duration;
 use crate::cli::flags::{self, RunFlags, pair};
+use crate::cli::misread::count;
 use crate::cli::output::Output;
 use crate::cli::terminal::Terminal;
 use crate::cli::unbegun;
@@ -36,7 +37,7 @@ pub(in crate::cli) struct ResumeArgs {
     #[arg(long)]
     pub(super) accept_changes: bool,
     /// Cap the passes of the whole run, whatever the first command line or the file says
-    #[arg(long, short = 'n', value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, short = 'n', value_name = "N", value_parser = count::<u32>)]
     pub(super) max_iterations: Option<u32>,
     /// Limit the time of the whole run, whatever the file says
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]

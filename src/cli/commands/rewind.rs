@@ -7,6 +7,7 @@ use clap::{ArgAction, Args};
 use crate::base::time::parse_duration;
 use crate::cli::flags::{self, RunFlags, pair};
 use crate::cli::misread::Misread;
+use crate::cli::misread::count;
 use crate::cli::output::Output;
 use crate::cli::terminal::Terminal;
 use crate::context::Session;
@@ -32,7 +33,7 @@ pub(in crate::cli) struct RewindArgs {
     #[arg(long)]
     pub(super) accept_changes: bool,
     /// Cap the passes of the whole run, those before the step included
-    #[arg(long, short = 'n', value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, short = 'n', value_name = "N", value_parser = count::<u32>)]
     pub(super) max_iterations: Option<u32>,
     /// Limit the time of the whole run, that before the step included
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]

@@ -7,6 +7,7 @@ use clap::{ArgAction, Args};
 
 use crate::base::time::parse_duration;
 use crate::cli::flags::{self, RunFlags, pair};
+use crate::cli::misread::count;
 use crate::cli::output::Output;
 use crate::cli::terminal::Terminal;
 use crate::cli::{background, exit, unbegun};
@@ -68,7 +69,7 @@ pub(super) struct LegFlags {
     rerun: Option<PathBuf>,
     /// Which attempt at the items this is, where the CI system does not count. The default is one above what the report
     /// directory has
-    #[arg(long, value_name = "N", requires = "plan", conflicts_with = "name", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", requires = "plan", conflicts_with = "name", value_parser = count::<u32>)]
     attempt: Option<u32>,
 }
 
@@ -102,10 +103,10 @@ pub(in crate::cli) struct RunArgs {
     #[arg(long)]
     pub(super) dry_run: bool,
     /// Cap the passes, whatever the file says
-    #[arg(long, short = 'n', value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, short = 'n', value_name = "N", value_parser = count::<u32>)]
     pub(super) max_iterations: Option<u32>,
     /// Stop a maintain loop after so many cycles; it then ends as its last terminal says
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = count::<u32>)]
     pub(super) max_cycles: Option<u32>,
     /// The history of earlier nights: a `nights.json`, or a report directory, bundle or artifact that contains one.
     /// For maintain loops in CI. The default is the history on this machine

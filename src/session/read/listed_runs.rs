@@ -142,8 +142,14 @@ impl RunQuery {
     /// Says that there is nothing: because nobody knows the name, or because of `what`.
     pub(crate) fn nothing(self, what: &str, help: &str) -> Error {
         let Self { text, unknown, .. } = self;
-        unknown.unwrap_or_else(|| {
-            Error::refused(format!("{what} `{text}`")).of_kind(Kind::Absent).with_hint(help)
-        })
+        match unknown {
+            Some(error) => {
+                let advice = error.hint().map_or_else(String::new, |hint| format!("{hint}; "));
+                Error::refused(format!("no run and no loop is named `{text}`"))
+                    .of_kind(error.kind())
+                    .with_hint(format!("{advice}`ll-loop history` lists the runs"))
+            }
+            None => Error::refused(format!("{what} `{text}`")).of_kind(Kind::Absent).with_hint(help),
+        }
     }
 }

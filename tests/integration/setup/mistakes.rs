@@ -103,3 +103,37 @@ fn an_error_is_not_cut_where_there_is_no_window() {
     assert!(said.is_some_and(|line| line.ends_with("is an answer of this tool")), "{}", ran.stdout);
     assert!(ran.stdout.contains(&format!("│ {long}\n")), "{}", ran.stdout);
 }
+
+/// A command line that lacks something or says too much, its exit code, and what has to be said.
+const COMMAND_LINES: [(&[&str], &str); 16] = [
+    (&["run"], "the loops are `main`"),
+    (&["show"], "the loops are `main`"),
+    (&["resume"], "`ll-loop history` lists the runs"),
+    (&["answer"], "`ll-loop history` lists the runs"),
+    (&["answer", "main"], "answer with `approve`, `reject` or a text"),
+    (&["deliver"], "`ll-loop history` lists the runs"),
+    (&["rewind", "main"], "`ll-loop history RUN` numbers the steps"),
+    (&["catalog", "show"], "`ll-loop catalog` lists the ready loops"),
+    (&["run", "main", "-n", "zero"], "write a whole number from 1, such as 10"),
+    (&["run", "main", "-n", "0"], "write a whole number from 1, such as 10"),
+    (&["run", "main", "--deadline", "soon"], "`90s`, `30m`, `1h30m`"),
+    (&["run", "main", "--timeout", "5m"], "`timeout: 30m` in the loop file limits a run"),
+    (&["run", "main", "two", "words"], "an input of several words needs quotes"),
+    (&["report", "nope-1"], "no run and no loop is named `nope-1`"),
+    (&["logs", "mian"], "did you mean `main`?; `ll-loop history` lists the runs"),
+    (&["run", "./main"], "a loop in `.loops` is named without it"),
+];
+
+#[test]
+fn a_command_line_that_lacks_something_is_told_with_what_to_write() {
+    let text = format!(
+        "name: main\ninitial: check\nstates:\n  check: {{action: 'true', on_yes: done, on_no: failed}}\n{ENDS}"
+    );
+    let project = Project::new().file(".loops/main.yaml", &text);
+    for (arguments, said) in COMMAND_LINES {
+        let ran = project.run(arguments).code(2);
+        assert!(ran.stderr.contains(said), "{arguments:?}: {said} in\n{}", ran.stderr);
+        assert!(!ran.stderr.contains("use '-- "), "{arguments:?}: {}", ran.stderr);
+    }
+    Project::new().run(&["run"]).code(2).says("`ll-loop init` writes a first one");
+}
