@@ -36,6 +36,8 @@ const MOST_COMMANDS: usize = 500;
 pub struct Guidance {
     /// What goes with every prompt.
     pub instructions: Vec<GuidanceFile>,
+    /// What is there and cannot be passed on: a link that leads out of the repository, a pipe, what is too long or no text.
+    pub unread: Vec<String>,
     commands: BTreeMap<String, GuidanceFile>,
 }
 
@@ -63,13 +65,22 @@ impl Guidance {
 
     /// Adds a file with instructions and those that it includes. What is said twice, as by a link, is said once.
     fn instruct(&mut self, texts: &dyn Texts, path: &str) {
-        let Some(text) = texts.text(path).filter(|text| !text.trim().is_empty()) else { return };
+        let Some(text) = self.text(texts, path).filter(|text| !text.trim().is_empty()) else { return };
         for file in include::with_included(texts, path, &text) {
             let text = cut(&file.text);
             if !self.instructions.iter().any(|known| known.text == text) {
                 self.instructions.push(GuidanceFile { text, ..file });
             }
         }
+    }
+
+    /// Returns the text of a file, and notes where there is one that cannot be read.
+    fn text(&mut self, texts: &dyn Texts, path: &str) -> Option<String> {
+        let text = texts.text(path);
+        if text.is_none() && texts.is_there(path) {
+            self.unread.push(path.to_owned());
+        }
+        text
     }
 
     fn learn(&mut self, texts: &dyn Texts, above: &str) {
@@ -96,7 +107,7 @@ impl Guidance {
         if self.commands.len() >= MOST_COMMANDS {
             return;
         }
-        let Some(text) = texts.text(path) else { return };
+        let Some(text) = self.text(texts, path) else { return };
         let files = include::with_included(texts, path, repository_command::body(&text));
         let text = include::joined(&files);
         for name in names {
@@ -166,7 +177,11 @@ mod tests {
 
     impl Texts for BTreeMap<&str, &str> {
         fn text(&self, path: &str) -> Option<String> {
-            self.get(path).map(|text| (*text).to_owned())
+            self.get(path).filter(|text| !text.starts_with('\0')).map(|text| (*text).to_owned())
+        }
+
+        fn is_there(&self, path: &str) -> bool {
+            self.contains_key(path)
         }
 
         fn below(&self, directory: &str) -> Vec<String> {
@@ -189,6 +204,16 @@ mod tests {
             (".claude/skills/tidy/SKILL.md", "---\nname: tidy\ndescription: d\n---\nTidy up.\n"),
             ("web/AGENTS.md", "Web.\n"),
         ])
+    }
+
+    #[test]
+    fn what_is_there_and_is_no_text_is_named() {
+        let mut files = repository();
+        files.insert("GEMINI.md", "\0");
+        files.insert(".claude/commands/broken.md", "\0");
+        let guidance = Guidance::read(&files, "");
+        assert_eq!(guidance.unread, ["GEMINI.md", ".claude/commands/broken.md"]);
+        assert!(guidance.command("/broken").is_none());
     }
 
     #[test]

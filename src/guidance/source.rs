@@ -8,6 +8,9 @@ pub trait Texts {
     /// Returns the text of a file; none where there is none, where it is not text, or where a link leads out of the repository.
     fn text(&self, path: &str) -> Option<String>;
 
+    /// Tells whether something has this path, also what is no text.
+    fn is_there(&self, path: &str) -> bool;
+
     /// Returns the paths of all files below a directory.
     fn below(&self, directory: &str) -> Vec<String>;
 }

@@ -20,6 +20,9 @@ use crate::repository;
 /// The longest file that is read, in bytes: what is longer is cut, and more than twice of it is not text for anybody.
 const LONGEST: u64 = 128 * 1024;
 
+/// How many files are named that are not passed on.
+const MOST_NAMED: usize = 5;
+
 /// How many files of commands are looked for.
 const MOST: usize = 2_000;
 
@@ -27,7 +30,11 @@ const MOST: usize = 2_000;
 pub(super) fn of_run(root: &Path, session: &Session<'_>) -> Guidance {
     let event = WorkflowEvent::read(&session.env.lookup());
     if !event.has_texts_of_strangers() {
-        return of_tree(root);
+        let guidance = of_tree(root);
+        if let Some(message) = unread(&guidance) {
+            session.talk.warning(&message);
+        }
+        return guidance;
     }
     let top = place::repository(root).unwrap_or(root);
     let git = repository::at(top, session);
@@ -55,6 +62,20 @@ fn below(top: &Path, root: &Path) -> String {
     real(root).strip_prefix(real(top)).unwrap_or(Path::new("")).to_string_lossy().into_owned()
 }
 
+/// Says what is there and is not passed on.
+fn unread(guidance: &Guidance) -> Option<String> {
+    let files: Vec<String> =
+        guidance.unread.iter().take(MOST_NAMED).map(|path| one_line(path, 100)).collect();
+    (!files.is_empty()).then(|| {
+        let are = if files.len() == 1 { "is" } else { "are" };
+        format!(
+            "agents are not told what {} says, which {are} no text of this repository: a link out of it, a pipe, more than {} KiB, or no UTF-8",
+            listed(&files, "or"),
+            LONGEST / 1024
+        )
+    })
+}
+
 /// Says what is found of the repository's words for the prompts of a loop, and what is not.
 pub(super) fn findings(machine: &Machine, guidance: &Guidance) -> Diagnostics {
     let mut findings = Diagnostics::default();
@@ -62,9 +83,13 @@ pub(super) fn findings(machine: &Machine, guidance: &Guidance) -> Diagnostics {
         return findings;
     }
     let mut is_said = guidance.instructions.is_empty();
+    let mut unread = unread(guidance);
     for (_, step) in machine.steps() {
         let Some(Action::Prompt(prompt)) = &step.action else { continue };
         let place = FindingPlace::Value(DocPath::root().key("states").key(step.name.as_str()).key("action"));
+        if let Some(message) = unread.take() {
+            findings.push(Diagnostic::note("agent-texts", place.clone(), message));
+        }
         if !std::mem::replace(&mut is_said, true) {
             let files: Vec<String> =
                 guidance.instructions.iter().map(|file| one_line(&file.path, 100)).collect();
@@ -94,6 +119,10 @@ struct TreeTexts {
 }
 
 impl Texts for TreeTexts {
+    fn is_there(&self, path: &str) -> bool {
+        fs_err::symlink_metadata(self.top.join(path)).is_ok()
+    }
+
     fn text(&self, path: &str) -> Option<String> {
         let file = real(&self.top.join(path));
         // Nothing in `.git` is a text of the repository, and its configuration may hold a token.
@@ -149,6 +178,10 @@ impl CommitTexts {
 }
 
 impl Texts for CommitTexts {
+    fn is_there(&self, path: &str) -> bool {
+        self.listed(&[], path).iter().any(|(_, known)| known == path)
+    }
+
     fn text(&self, path: &str) -> Option<String> {
         let (id, _) = self.listed(&[], path).into_iter().find(|(_, known)| known == path)?;
         let bytes = self.git.bytes(&Call::new("cat-file").with(&["blob"]).id(&id), &[]).ok()?;

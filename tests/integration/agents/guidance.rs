@@ -111,3 +111,16 @@ fn where_strangers_set_a_run_off_the_words_are_those_of_the_base() {
     assert!(asked(&project).contains("`fetch-depth: 0` brings it"));
     assert_eq!(project.read("calls/2.stdin"), "/fix it");
 }
+
+#[cfg(unix)]
+#[test]
+fn words_that_cannot_be_passed_on_are_named() {
+    let project = with_words(project(LOOP, &[done()]));
+    std::fs::remove_file(project.at("AGENTS.md")).unwrap();
+    std::os::unix::fs::symlink("/etc/passwd", project.at("AGENTS.md")).unwrap();
+    std::fs::write(project.at(".claude/commands/big.md"), vec![b'x'; 200_000]).unwrap();
+    let said = "agents are not told what `AGENTS.md` or `.claude/commands/big.md` says";
+    let _ran = run(&project).code(0).says(said);
+    assert!(!project.read("calls/1.stdin").contains("root:"));
+    project.run(&["validate", "main"]).code(0).says(said);
+}
