@@ -16,7 +16,7 @@ pub fn pipeline_result(outcome: Outcome) -> Option<&'static str> {
         Outcome::Failure | Outcome::Exhausted | Outcome::Stopped | Outcome::Blocked => Some("failure"),
         Outcome::Error | Outcome::OverBudget | Outcome::Unavailable | Outcome::LeaseLost => Some("error"),
         Outcome::Timeout => Some("timeout"),
-        Outcome::Interrupted => Some("cancellation"),
+        Outcome::Interrupted | Outcome::Cancelled => Some("cancellation"),
         Outcome::Handoff => None,
     }
 }
