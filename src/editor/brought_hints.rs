@@ -68,10 +68,10 @@ fn short(value: &Node) -> String {
 }
 
 /// Lists what a file has under a key that another one takes over.
-fn brought(names: &ProjectNames, file: &NamedFile, named: &str, key: &str) -> Option<String> {
-    let from = names.files.get(file.named.get(named)?)?;
+fn brought(names: &ProjectNames, file: &NamedFile, from: &str, key: &str) -> Option<String> {
+    let library = names.files.get(file.named.get(from)?)?;
     let all: Vec<&str> =
-        entries(from.outline.tree.get(key)?).iter().map(|entry| entry.key.as_str()).collect();
+        entries(library.outline.tree.get(key)?).iter().map(|entry| entry.key.as_str()).collect();
     (!all.is_empty()).then(|| all.join(", "))
 }
 
