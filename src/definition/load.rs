@@ -296,9 +296,9 @@ impl LoadError {
             Self::NoFile { nearest: Some(nearest), .. } => {
                 Some(format!("did you mean `{}`?", nearest.display()))
             }
-            Self::NoFile { nearest: None, .. } => {
-                Some(String::from("a loop in `.loops` is named without it, and any other file by its path"))
-            }
+            Self::NoFile { nearest: None, .. } => Some(String::from(
+                "a loop in `.loops` goes by its name alone, and any other file by its path",
+            )),
             Self::NotALoop { .. } => Some(String::from("`ll-loop list` names the loops that there are")),
             Self::Copy(error) => Some(error.help()),
             Self::NotUtf8 { .. } => Some(String::from("save the file as UTF-8")),
@@ -1422,8 +1422,9 @@ mod tests {
             &format!("there is no loop named `a\u{7}`: a loop name cannot contain '\\u{{7}}'; {what}"),
         );
         check("", &format!("there is no loop named ``: a loop name cannot be empty; {what}"));
-        check("../one", "there is no file `../one`; ");
-        check("/one", "there is no file `/one`; ");
+        let by_path = "a loop in `.loops` goes by its name alone, and any other file by its path";
+        check("../one", &format!("there is no file `../one`; {by_path}"));
+        check("/one", &format!("there is no file `/one`; {by_path}"));
         check("vendor/v", "there is no loop named `vendor/v`; the loops are `check`, `fix`, `nested/in`");
     }
 

@@ -155,7 +155,7 @@ fn who_asks_for_nothing_that_exists_is_told() {
         project
             .run(&[command, "mian"])
             .code(2)
-            .says("there is no loop named `mian`")
+            .says("no run and no loop is named `mian`")
             .says("did you mean `main`?");
         project.run(&[command, "main"]).code(1);
     }
@@ -326,7 +326,7 @@ fn history_shows_what_there_was() {
     for name in ["other", ".loops/other.yaml"] {
         project.run(&["history", name]).code(0).says("other-").says("failed");
     }
-    project.run(&["history", "elsewhere"]).code(2).says("there is no loop named `elsewhere`");
+    project.run(&["history", "elsewhere"]).code(2).says("no run and no loop is named `elsewhere`");
     let runs = json(&project.run(&["history", "main", "--json"]).code(0));
     assert_eq!((&runs[0]["outcome"], &runs[0]["exit_code"]), (&"success".into(), &0.into()));
     let instance = runs[1]["instance"].as_str().unwrap();

@@ -121,7 +121,7 @@ const COMMAND_LINES: [(&[&str], &str); 16] = [
     (&["run", "main", "two", "words"], "an input of several words needs quotes"),
     (&["report", "nope-1"], "no run and no loop is named `nope-1`"),
     (&["logs", "mian"], "did you mean `main`?; `ll-loop history` lists the runs"),
-    (&["run", "./main"], "a loop in `.loops` is named without it"),
+    (&["run", "./main"], "a loop in `.loops` goes by its name alone"),
 ];
 
 #[test]
