@@ -14,12 +14,11 @@ fn pull(sha: &str, repository: &str) -> Value {
     json!({"number": 3, "head": {"ref": "change", "sha": sha, "repo": {"full_name": repository}}})
 }
 
+/// What the server says of pull requests, by the commit of the question.
+type Pulls<'p> = &'p dyn Fn(&str) -> ResponseTemplate;
+
 /// Resumes a run that asks and that this event has set off, where the server has these pull requests for the commit of the question.
-fn resumed(
-    event: &str,
-    open: &dyn Fn(&str) -> ResponseTemplate,
-    closed: &dyn Fn(&str) -> ResponseTemplate,
-) -> (Ran, Project) {
+fn resumed(event: &str, open: Pulls<'_>, closed: Pulls<'_>) -> (Ran, Project) {
     let project = project(ASKS);
     let ci = ["--ci=plain", "--no-strict", "--on-change", "report"];
     drop(project.run(&[&["run", "main"][..], &ci].concat()).code(75));
@@ -80,7 +79,6 @@ fn a_question_stays_open_as_long_as_a_pull_request_of_its_commit_is() {
     let of_fork = |sha: &str| listed(&[pull(sha, "mallory/project")]);
     let other = |_: &str| listed(&[pull(&"4".repeat(40), "octo/project")]);
     let denied = |_: &str| ResponseTemplate::new(403);
-    type Pulls<'p> = &'p dyn Fn(&str) -> ResponseTemplate;
     let cases: [(Pulls<'_>, Pulls<'_>); 6] =
         [(&own, &own), (&own, &none), (&none, &none), (&none, &of_fork), (&none, &other), (&denied, &own)];
     for (open, closed) in cases {
