@@ -93,12 +93,13 @@ fn plainly_called(command: &str) -> Option<Recognised> {
 /// key. A lock file among them locks nothing.
 fn hides_some(ecosystem: &Ecosystem, repository: &Repository) -> bool {
     let sources = ecosystem.inputs.iter().filter_map(|input| input.rsplit_once('*').map(|(_, end)| end));
-    let hidden: Vec<&str> = sources
-        .filter(|end| end.starts_with('.'))
-        .chain(ecosystem.locks.iter().map(String::as_str))
-        .chain(["generated", ".env"])
-        .collect();
-    let is_one = |line: &str| !line.starts_with(['#', '!']) && hidden.iter().any(|end| line.contains(end));
+    let locks = ecosystem.locks.iter().map(String::as_str);
+    let ends: Vec<&str> = sources.filter(|end| end.starts_with('.')).chain(locks).collect();
+    let is_one = |line: &str| {
+        let line = line.trim_end();
+        let is_source = ends.iter().any(|end| line.ends_with(end));
+        !line.starts_with(['#', '!']) && (is_source || line.contains("generated") || line.contains(".env"))
+    };
     let files = repository.paths().filter(|path| path.rsplit('/').next() == Some(".gitignore"));
     files.filter_map(|path| repository.text(path)).any(|text| text.lines().any(is_one))
 }
@@ -178,7 +179,7 @@ mod tests {
             let repository = Repository::new(files.map(|(path, text)| (path.to_owned(), text.to_owned())));
             LoopReuse::of(&[check("cargo test")], &[], &repository).is_some()
         };
-        assert!(with("/target\n# *.rs\n"));
+        assert!(with("/target\n# *.rs\n**/*.rs.bk\n"));
         for ignored in ["*.pb.rs\n", "/Cargo.lock\n", "src/generated/\n", ".env\n"] {
             assert!(!with(ignored), "{ignored}");
         }
