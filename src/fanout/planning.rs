@@ -1,4 +1,5 @@
-//! `plan`: makes a plan of the loops here. Nothing is run but the commands that print values.
+//! `plan`: makes a plan of the loops here. Nothing is run but the commands that print values, and those by which loops that say
+//! `reuse` know their tools.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
