@@ -59,13 +59,16 @@ const TOKEN: usize = 20;
 /// A value of at most so many small letters is a setting such as `required`, and no credential.
 const WORD: usize = 12;
 
+/// What the variables of an exporter begin with: the headers that they name are credentials, as a rule.
+const OTLP: &str = "OTEL_EXPORTER_OTLP_";
+
 /// Returns the secrets that a variable holds; its value is one by its name, or because somebody `named` it.
 pub(crate) fn of(name: &str, value: &str, named: bool) -> Vec<String> {
     let upper = name.to_ascii_uppercase();
     let mut all = within(value);
     let last = upper.rsplit(|c: char| !c.is_ascii_alphanumeric()).next().unwrap_or("");
     let is_place = matches!(last, "URL" | "URI" | "URLS") && !all.is_empty();
-    if last == "HEADERS" {
+    if last == "HEADERS" && upper.starts_with(OTLP) {
         all.extend(in_headers(value));
     }
     if named || is_place || is_secret(&upper, last, value) {
@@ -168,6 +171,16 @@ mod tests {
         ] {
             assert_eq!(of(name, VALUE, false), [VALUE], "{name}");
         }
+    }
+
+    #[test]
+    fn headers_of_an_exporter_are_secrets_and_those_of_others_settings() {
+        let headers = "authorization=Bearer%20hunter2hunter2,x-key=abc=";
+        let found = of("OTEL_EXPORTER_OTLP_TRACES_HEADERS", headers, false);
+        for form in ["Bearer%20hunter2hunter2", "Bearer hunter2hunter2", "hunter2hunter2", "abc="] {
+            assert!(found.iter().any(|known| known == form), "{form} is not in {found:?}");
+        }
+        assert_eq!(of("CORS_ALLOW_HEADERS", "accept=json", false), Vec::<String>::new());
     }
 
     #[test]
