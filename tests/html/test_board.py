@@ -117,6 +117,13 @@ class Boards(unittest.TestCase):
         self.assertNotIn("n" * 300, self.page, "names are cut")
         self.assertIn("May it go out?", self.page)
 
+    def test_programs_read_it_by_its_schema(self):
+        board = self.directory / "board.json"
+        board.write_text(self.ll_loop("board", "all", "--json"))
+        schema = HERE.parent.parent / "schema/board.schema.json"
+        checked = subprocess.run(["check-jsonschema", "--schemafile", schema, board], capture_output=True, text=True)
+        self.assertEqual(checked.returncode, 0, checked.stdout + checked.stderr)
+
     def test_rows_are_filtered_and_sorted_and_keys_lead_through_them(self):
         everything = self.visit()["rows"]
         self.assertEqual(len(everything), 4)
