@@ -123,7 +123,9 @@ class Act:
             path.write_text(text)
         self.git("add", "--force", ".")
         self.git("commit", "--quiet", "--message", "Work", "--allow-empty")
-        return self.git("rev-parse", "HEAD")
+        sha, tree = self.git("rev-parse", "HEAD", "HEAD^{tree}").split()
+        self.github.trees[sha] = tree
+        return sha
 
     def command(self, event, text, file, payload, inputs, secrets, env):
         path = self.directory / "workflows" / file

@@ -487,6 +487,21 @@ class Callers(OnAct):
         self.assertRegex(played.log, r"attested is ll-loop-tidy-\S+ sha256:0")
         self.assertEqual(self.act.github.statuses, [])
 
+    def test_signed_is_what_follows_from_the_bundle(self):
+        """All of it but the signature itself, for which there is no service."""
+        self.repository(CHECK, **{"src/good": ""})
+        played = self.call("push", "signed.yml")
+        self.assertEqual(sorted(played.results.values()), ["success"] * 2, played.told)
+        self.assertRegex(played.log, r"attested is tidy-\S+\.llz sha256:[0-9a-f]{64}")
+        self.assertRegex(played.log, r"as https://\S+/verdict/v1: \{")
+        self.assertIn("LL_LOOP_VERIFIED", played.log)
+
+    def test_signed_is_nothing_of_a_failure(self):
+        self.repository(CHECK)
+        played = self.call("push", "signed.yml")
+        self.assertIn("failure", played.results.values(), played.told)
+        self.assertNotIn("attested is", played.log)
+
     def test_chain_starts_the_next_run(self):
         sha = self.repository(SLOW)
         played = self.call("push", "chain.yml", [("      loop: tidy\n", "      loop: tidy\n      deadline: 2s\n")])

@@ -1159,7 +1159,8 @@ class Callers(unittest.TestCase):
     """The files of callers in the documentation."""
 
     def test_there_is_one_for_each_reusable_workflow(self):
-        called = [re.search(r"uses: .*/workflows/([\w-]+\.yml)@v1", text)[1] for text in CALLERS.values()]
+        # One that signs calls another one before.
+        called = [name for text in CALLERS.values() for name in re.findall(r"uses: .*/workflows/([\w-]+\.yml)@v1", text)]
         workflows = (ROOT / ".github/workflows").glob("*.yml")
         ours = [path.name for path in workflows if "workflow_call:" in path.read_text()]
         self.assertEqual(set(called), set(ours))

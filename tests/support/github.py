@@ -476,6 +476,12 @@ class GitData(Part):
     def tag(self, request, name, sha):
         return self.guarded(request, name) or self.found(self.github.tags.get(sha))
 
+    @route("GET", r"/repos/([^/]+/[^/]+)/git/commits/([0-9a-f]{40})")
+    def commit(self, request, name, sha):
+        tree = self.github.trees.get(sha)
+        row = tree and {"sha": sha, "tree": {"sha": tree}}
+        return self.guarded(request, name) or self.found(row)
+
     @route("POST", r"/repos/([^/]+/[^/]+)/git/refs")
     def make_ref(self, request, name):
         refusal = self.guarded(request, name, "contents: write")
@@ -543,6 +549,8 @@ class GitHub:
         self.statuses = []
         self.tags = {}
         self.refs = {}
+        # The trees of commits.
+        self.trees = {}
         self.dispatches = []
         self.requests = []
         self.refusals = []
