@@ -92,6 +92,11 @@ impl Usage {
         self.input_tokens.saturating_add(self.output_tokens)
     }
 
+    /// Returns what all calls cost, in US dollars; nothing where one of them had no price.
+    pub fn known_cost(&self) -> Option<f64> {
+        if self.calls == 0 { Some(0.0) } else { self.cost_usd }
+    }
+
     /// Makes of the dearest calls so far the dearest with another one. Its tokens and its price may be those of two
     /// calls.
     pub fn raise_to(&mut self, call: &Self) {

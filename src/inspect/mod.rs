@@ -2,6 +2,7 @@
 
 mod bundled;
 mod compared_runs;
+pub(crate) mod known_deliveries;
 mod repro_script;
 pub(crate) mod run_export;
 pub(crate) mod run_files;

@@ -47,10 +47,7 @@ impl Session<'_> {
                 stats.add(run);
             }
         };
-        match &asked.from {
-            Some(from) => brought(from, asked, &mut add, self)?,
-            None => here(asked, since, &mut add, self)?,
-        }
+        self.each_run(asked, &mut add)?;
         if stats.is_empty() {
             let of = asked.name.as_ref().map_or_else(String::new, |name| format!(" of `{name}`"));
             let since = since.map_or_else(String::new, |since| format!(" since {since}"));
@@ -65,6 +62,20 @@ impl Session<'_> {
             return Err(Error::refused(nothing).with_hint(hint));
         }
         Ok(stats)
+    }
+
+    /// Reads the numbers of each run. What cannot be read is a warning.
+    ///
+    /// # Errors
+    /// The runs that are asked for are not there.
+    pub(super) fn each_run(&self, asked: &RunsAsked, add: &mut impl FnMut(&RunNumbers)) -> Result<(), Error> {
+        match &asked.from {
+            Some(from) => brought(from, asked, add, self),
+            None => {
+                let since = asked.since.map(|since| since.from(Clock::start().now()));
+                here(asked, since, add, self)
+            }
+        }
     }
 }
 

@@ -7,6 +7,7 @@ pub mod ci_log;
 pub mod closing;
 pub mod confined_work;
 pub mod console;
+pub mod delivery_fates;
 pub mod detail;
 pub mod dialect;
 pub mod difference;

@@ -59,6 +59,13 @@ struct VisitCounts {
     durations: Spread,
 }
 
+impl RunNumbers {
+    /// Returns what models took in it.
+    pub fn usage(&self) -> &Usage {
+        &self.usage
+    }
+}
+
 impl VisitCounts {
     fn add(&mut self, step: &Step) {
         self.count += 1;

@@ -1,11 +1,13 @@
 //! `ll-loop stats`: shows what many runs have in common, for people and for programs.
 
 use clap::Args;
+use serde_json::json;
 
 use crate::base::time::Since;
 use crate::cli::output::Output;
 use crate::context::Session;
 use crate::context::error::Error;
+use crate::inspect::known_deliveries::DeliveriesAsked;
 use crate::inspect::stats_sources::RunsAsked;
 use crate::process::clock::Clock;
 use crate::report::run_stats::stats_report;
@@ -24,9 +26,13 @@ pub(in crate::cli) struct StatsArgs {
     /// `artifact:NAME`), and not those of this checkout
     #[arg(long, value_name = "DIR|ARTIFACT")]
     pub(super) from: Option<String>,
-    /// With `--from`: the repository on GitHub, if it is not that of the job
-    #[arg(long, value_name = "OWNER/NAME", requires = "from")]
+    /// With `--from` or `--deliveries`: the repository on GitHub, if it is not that of the job
+    #[arg(long, value_name = "OWNER/NAME")]
     pub(super) repo: Option<String>,
+    /// Ask the server what became of what runs delivered: merged, edited first, reverted, closed; and what each fix that was kept
+    /// has cost, by loop and model
+    #[arg(long, conflicts_with = "flaky")]
+    pub(super) deliveries: bool,
     /// Show the checks that waver: on the same inputs they failed, and passed later
     #[arg(long, conflicts_with_all = ["since", "from", "repo"])]
     pub(super) flaky: bool,
@@ -39,6 +45,14 @@ pub(in crate::cli) fn stats(args: &StatsArgs, session: &Session<'_>, output: &Ou
     if args.flaky {
         return flaky(args, session, output);
     }
+    if args.deliveries {
+        return deliveries(args, session, output);
+    }
+    if args.repo.is_some() && args.from.is_none() {
+        return Err(Error::refused(
+            "`--repo` says where `--from` or `--deliveries` looks, and neither is given",
+        ));
+    }
     let asked = RunsAsked {
         name: args.name.clone(),
         since: args.since,
@@ -50,6 +64,26 @@ pub(in crate::cli) fn stats(args: &StatsArgs, session: &Session<'_>, output: &Ou
         output.pretty_json(stats_report::json(&stats));
     } else {
         output.data(&stats_report::text(&stats));
+    }
+    Ok(0)
+}
+
+/// Shows what became of deliveries. As JSON, it is the file that a board reads.
+fn deliveries(args: &StatsArgs, session: &Session<'_>, output: &Output) -> Result<u8, Error> {
+    let list = session.delivery_list(&DeliveriesAsked {
+        name: args.name.clone(),
+        since: args.since,
+        from: args.from.clone(),
+        repository: args.repo.clone(),
+    })?;
+    if args.json {
+        let costs = list.costs();
+        let mut document =
+            serde_json::to_value(&list).expect("its keys are texts, and its numbers are finite");
+        document["costs"] = json!(costs);
+        output.pretty_json(document);
+    } else {
+        output.data(&list.text());
     }
     Ok(0)
 }

@@ -192,6 +192,11 @@ impl ApiError {
         Some(help.to_owned())
     }
 
+    /// Tells whether what was asked for is not there, or not for this token.
+    pub fn is_absent(&self) -> bool {
+        matches!(self, Self::NotFound { .. })
+    }
+
     /// Tells whether it is the service that is not there now, and nothing wrong with what was asked.
     pub fn is_unavailable(&self) -> bool {
         matches!(self, Self::Unavailable { .. } | Self::Limited { .. })

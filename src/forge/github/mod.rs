@@ -9,6 +9,7 @@ pub(crate) mod client;
 pub mod code_origin;
 pub mod contents;
 pub mod deliver;
+pub mod delivery_list;
 pub mod environment_reviews;
 #[cfg(test)]
 mod fake;

@@ -1,0 +1,244 @@
+//! What became of what runs delivered: whether people took it, changed it first, or put it back, and what each fix that they took
+//! has cost. What nobody knows is not counted as anything.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::base::text::{one_line, plural};
+use crate::base::time::Timestamp;
+
+/// The version of the format.
+pub const SCHEMA: u32 = 1;
+
+/// For how long after a merge it counts that a fix was put back.
+pub const REVERTED_WITHIN: Duration = Duration::from_hours(14 * 24);
+
+/// What became of a delivery.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DeliveryFate {
+    /// Nobody has decided yet.
+    Open,
+    /// It was merged as it was delivered.
+    Merged,
+    /// People changed it, and merged it.
+    Edited,
+    /// It was merged, and put back within two weeks.
+    Reverted,
+    /// It was closed without a merge.
+    Closed,
+    /// It cannot be told.
+    Unknown,
+}
+
+impl DeliveryFate {
+    /// All of them, in the order in which they are shown.
+    pub const ALL: [Self; 6] =
+        [Self::Merged, Self::Edited, Self::Reverted, Self::Open, Self::Closed, Self::Unknown];
+
+    /// Returns its word.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::Merged => "merged",
+            Self::Edited => "edited and merged",
+            Self::Reverted => "merged and reverted",
+            Self::Closed => "closed",
+            Self::Unknown => "unknown",
+        }
+    }
+
+    /// Tells whether people kept it.
+    pub fn is_kept(self) -> bool {
+        matches!(self, Self::Merged | Self::Edited)
+    }
+}
+
+/// A delivery, and what became of it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct KnownDelivery {
+    /// The number of the pull request.
+    pub number: u64,
+    /// Its page.
+    pub url: String,
+    /// The run whose fix it is.
+    pub run: String,
+    /// The loop, where something says it.
+    #[serde(rename = "loop", default, skip_serializing_if = "Option::is_none")]
+    pub loop_name: Option<String>,
+    /// When it was opened.
+    pub opened: Timestamp,
+    /// When it was merged or closed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended: Option<Timestamp>,
+    /// What became of it.
+    pub fate: DeliveryFate,
+    /// What the models of the run took, in US dollars, where the run is known and all of its calls had a price.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_usd: Option<f64>,
+    /// The model that it asked last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+}
+
+/// The deliveries of a repository, as they were at some moment: what `ll-loop stats --deliveries --json` writes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DeliveryList {
+    /// The version of the format.
+    pub schema: u32,
+    /// `OWNER/NAME` of the repository.
+    pub repository: String,
+    /// When the server was asked.
+    pub at: Timestamp,
+    /// Whether there are more, which were not asked for.
+    #[serde(default)]
+    pub is_cut: bool,
+    /// The deliveries, the latest first.
+    pub deliveries: Vec<KnownDelivery>,
+}
+
+/// What the fixes of a loop with a model came to.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct FixCost {
+    /// The loop; nothing where it is not known.
+    #[serde(rename = "loop")]
+    pub loop_name: Option<String>,
+    /// The model; nothing where none was asked, or none is known.
+    pub model: Option<String>,
+    /// How many were delivered.
+    pub delivered: u32,
+    /// How many of them people kept.
+    pub kept: u32,
+    /// How many runs of them have a known cost.
+    pub priced: u32,
+    /// What these runs took, in US dollars.
+    pub cost_usd: f64,
+}
+
+impl FixCost {
+    /// Returns what a fix has cost that people kept, in US dollars: what all took, those that were for nothing as well. Nothing
+    /// where one of them has no known cost, or none was kept.
+    pub fn per_kept_fix(&self) -> Option<f64> {
+        (self.kept > 0 && self.priced == self.delivered).then(|| self.cost_usd / f64::from(self.kept))
+    }
+}
+
+impl DeliveryList {
+    /// Counts the deliveries by what became of them.
+    pub fn count(&self, fate: DeliveryFate) -> usize {
+        self.deliveries.iter().filter(|delivery| delivery.fate == fate).count()
+    }
+
+    /// Adds up what fixes came to, by loop and model.
+    pub fn costs(&self) -> Vec<FixCost> {
+        let mut all: BTreeMap<(Option<&str>, Option<&str>), FixCost> = BTreeMap::new();
+        for delivery in &self.deliveries {
+            let (loop_name, model) = (delivery.loop_name.as_deref(), delivery.model.as_deref());
+            let row = all.entry((loop_name, model)).or_insert_with(|| FixCost {
+                loop_name: loop_name.map(str::to_owned),
+                model: model.map(str::to_owned),
+                ..FixCost::default()
+            });
+            row.delivered += 1;
+            row.kept += u32::from(delivery.fate.is_kept());
+            row.priced += u32::from(delivery.cost_usd.is_some());
+            row.cost_usd += delivery.cost_usd.unwrap_or_default();
+        }
+        all.into_values().collect()
+    }
+
+    /// Writes it for people.
+    pub fn text(&self) -> String {
+        let count = plural(self.deliveries.len() as u64, "pull request");
+        let mut out =
+            format!("{count} of {}{}\n", self.repository, if self.is_cut { ", the latest" } else { "" });
+        let counts = DeliveryFate::ALL.map(|fate| (fate, self.count(fate)));
+        for (fate, count) in counts.into_iter().filter(|(_, count)| *count > 0) {
+            let _ = writeln!(out, "  {count:>4}  {}", fate.word());
+        }
+        for delivery in &self.deliveries {
+            let name = delivery.loop_name.as_deref().unwrap_or("?");
+            let cost = delivery.cost_usd.map(|usd| format!(", ${usd:.2}")).unwrap_or_default();
+            let (word, name) = (delivery.fate.word(), one_line(name, 60));
+            let _ =
+                writeln!(out, "#{}  {name}  {word}{cost}  {}", delivery.number, one_line(&delivery.url, 200));
+        }
+        for row in self.costs() {
+            let name = one_line(row.loop_name.as_deref().unwrap_or("?"), 60);
+            let model = row
+                .model
+                .as_deref()
+                .map(|model| format!(" with {}", one_line(model, 60)))
+                .unwrap_or_default();
+            let cost = match row.per_kept_fix() {
+                Some(usd) => format!("${usd:.2} for each fix that was kept"),
+                None if row.kept == 0 => "none was kept".to_owned(),
+                None => format!(
+                    "the cost of {} is not known",
+                    plural(u64::from(row.delivered - row.priced), "run")
+                ),
+            };
+            let _ = writeln!(out, "{name}{model}: {} of {} kept, {cost}", row.kept, row.delivered);
+        }
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn delivery(number: u64, fate: DeliveryFate, cost_usd: Option<f64>, model: &str) -> KnownDelivery {
+        KnownDelivery {
+            number,
+            url: format!("https://example.com/{number}"),
+            run: "tidy-1".to_owned(),
+            loop_name: Some("tidy".to_owned()),
+            opened: Timestamp::from_millis(0),
+            ended: None,
+            fate,
+            cost_usd,
+            model: Some(model.to_owned()),
+        }
+    }
+
+    #[test]
+    fn a_kept_fix_pays_for_those_that_were_for_nothing() {
+        let deliveries = vec![
+            delivery(1, DeliveryFate::Merged, Some(1.0), "opus"),
+            delivery(2, DeliveryFate::Reverted, Some(0.5), "opus"),
+            delivery(3, DeliveryFate::Edited, Some(0.5), "opus"),
+            delivery(4, DeliveryFate::Merged, None, "haiku"),
+            delivery(5, DeliveryFate::Closed, Some(1.0), "sonnet"),
+        ];
+        let (repository, at) = ("octo/site".to_owned(), Timestamp::from_millis(0));
+        let list = DeliveryList { schema: SCHEMA, repository, at, is_cut: false, deliveries };
+        let costs: Vec<_> = list
+            .costs()
+            .iter()
+            .map(|row| (row.model.clone().unwrap(), row.kept, row.per_kept_fix()))
+            .collect();
+        assert_eq!(
+            costs,
+            [
+                ("haiku".to_owned(), 1, None),
+                ("opus".to_owned(), 2, Some(1.0)),
+                ("sonnet".to_owned(), 0, None)
+            ]
+        );
+        let text = list.text();
+        for line in [
+            "5 pull requests of octo/site",
+            "tidy with opus: 2 of 3 kept, $1.00 for each fix that was kept",
+            "tidy with haiku: 1 of 1 kept, the cost of 1 run is not known",
+            "tidy with sonnet: 0 of 1 kept, none was kept",
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line}\n{text}");
+        }
+        let written = serde_json::to_string(&list).unwrap();
+        assert_eq!(serde_json::from_str::<DeliveryList>(&written).unwrap(), list);
+    }
+}
