@@ -173,7 +173,8 @@ impl Session<'_> {
         let text = serde_json::to_string_pretty(&claim.details).expect("a predicate has a text");
         crate::files::replace::replace(&self.path(path), text + "\n")
             .map_err(|error| Error::unwritten("cannot write the predicate", &error))?;
-        let name = Path::new(&claim.shown).file_name().unwrap_or_default().to_string_lossy().into_owned();
+        // As the statements name it, wherever it was found.
+        let name = format!("{}.{EXTENSION}", claim.details.run.id);
         let outputs = [
             ("subject-digest", format!("sha256:{}", claim.bundle)),
             ("subject-name", name),
