@@ -18,6 +18,7 @@
 //!    └── session    a run from the name of its loop to its reports
 //!         ├── lock      scopes of runs, where several machines could work on them
 //!         ├── reuse_refs  results of runs as refs of a repository
+//!         ├── spending  what models take on a day, over all runs that a policy binds
 //!         ├── repository  git in the directories of a session: working trees, scratch repositories
 //!         ├── context   what a session works with: environment, options, errors, whom it tells
 //!         ├── ci        providers: log, detection, status, check, comment
@@ -154,6 +155,7 @@ mod sandbox;
 mod session;
 mod shelf;
 mod shell;
+mod spending;
 mod statement;
 mod steering;
 mod telemetry;

@@ -25,6 +25,7 @@ use super::commands::go_on::ContinueArgs;
 use super::commands::history::HistoryArgs;
 use super::commands::hook::HookArgs;
 use super::commands::init::InitArgs;
+use super::commands::ledger::LedgerArgs;
 use super::commands::list::ListArgs;
 use super::commands::logs::LogsArgs;
 use super::commands::lsp::LspArgs;
@@ -113,6 +114,8 @@ pub(super) enum Command {
     /// Excuse the failures of a flaky check for a time, and see which are excused
     #[command(subcommand)]
     Quarantine(QuarantineArgs),
+    /// Show how the day stands that a policy caps, or begin the ledger in which it is counted
+    Ledger(LedgerArgs),
     /// Make one result of what the legs of a plan have left
     Merge(Box<MergeArgs>),
     /// Write a first loop for this repository, from its own checks, and the workflow that runs it
@@ -211,7 +214,7 @@ const GROUPS: [(&str, &[&str]); 7] = [
     ("Look", &["status", "logs", "history", "why", "report", "diff", "stats", "board", "replay", "export"]),
     ("Go on", &["stop", "resume", "answer", "rewind", "repro"]),
     ("Share", &["bundle", "deliver", "publish", "artifact", "verify"]),
-    ("CI", &["plan", "merge", "reuse", "quarantine", "command", "until-done"]),
+    ("CI", &["plan", "merge", "reuse", "quarantine", "ledger", "command", "until-done"]),
     ("Agents", &["criteria", "hook"]),
     ("The program", &["lsp", "completions", "man", "schema", "version", "help"]),
 ];

@@ -5,6 +5,7 @@ use std::path::Path;
 use crate::base::diagnostic::{Diagnostic, Diagnostics, FindingPlace};
 use crate::base::path::DocPath;
 use crate::base::sandbox::{SandboxMode, SandboxRules};
+use crate::base::template::Template;
 use crate::base::text::one_line;
 use crate::context::Session;
 use crate::context::error::Error;
@@ -61,6 +62,19 @@ pub(crate) fn in_checkout(root: &Path, session: &Session<'_>) -> Result<Policy, 
     let pairs = records.map(|record| (record.origin.as_str(), record.text.as_str()));
     policy.add_recorded(pairs).map_err(|why| unreadable(&why))?;
     Ok(policy)
+}
+
+/// Returns what binds somebody who starts a program beside runs, where nothing confines it.
+///
+/// # Errors
+/// A policy is there and cannot be read, or it asks for every action to be confined.
+pub(crate) fn starting(what: &str, root: &Path, session: &Session<'_>) -> Result<Policy, Error> {
+    let policy = in_checkout(root, session)?;
+    let is_confined = policy.sandbox_floor().is_some_and(|floor| floor.of_everything);
+    match policy.sandbox_refusal(what).filter(|_| is_confined) {
+        Some(refusal) => Err(refused(&refusal)),
+        None => Ok(policy),
+    }
 }
 
 /// Lets whatever the actions of a run start be bound by what binds the run.
@@ -233,6 +247,15 @@ fn violations(policy: &Policy, machine: &Machine) -> Vec<(DocPath, PolicyRefusal
 
 /// Returns the models that a loop names, as far as they are known before it runs.
 fn models(machine: &Machine) -> impl Iterator<Item = (DocPath, String)> {
+    written_models(machine).filter_map(|(place, model)| Some((place, model.as_literal()?.into_owned())))
+}
+
+/// Returns the models that a loop names, as it writes them.
+pub(crate) fn model_templates(machine: &Machine) -> impl Iterator<Item = &Template> {
+    written_models(machine).map(|(_, model)| model)
+}
+
+fn written_models(machine: &Machine) -> impl Iterator<Item = (DocPath, &Template)> {
     let of_steps = machine.steps().flat_map(|(_, step)| {
         let place = DocPath::root().key("states").key(step.name.as_str());
         let prompt = match &step.action {
@@ -242,11 +265,9 @@ fn models(machine: &Machine) -> impl Iterator<Item = (DocPath, String)> {
         let named = prompt.into_iter().flat_map(|prompt| {
             [("model", prompt.model.as_ref()), ("fallback_model", prompt.fallback_model.as_ref())]
         });
-        named.filter_map(move |(key, model)| Some((place.key(key), model?.as_literal()?.into_owned())))
+        named.filter_map(move |(key, model)| Some((place.key(key), model?)))
     });
-    let of_judges = machine.llm.model.iter().filter_map(|model| {
-        Some((DocPath::root().key("llm").key("model"), model.as_literal()?.into_owned()))
-    });
+    let of_judges = machine.llm.model.iter().map(|model| (DocPath::root().key("llm").key("model"), model));
     of_steps.chain(of_judges)
 }
 

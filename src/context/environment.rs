@@ -28,12 +28,16 @@ const OWN_TOKEN: [&str; 2] = ["LL_TOKEN", "INPUT_TOKEN"];
 /// The token that may read the members of teams, named in the same two ways.
 const TEAM_TOKEN: [&str; 2] = ["LL_TEAM_TOKEN", "INPUT_TEAM-TOKEN"];
 
+/// The token that may add to the ledger of what models take.
+const LEDGER_TOKEN: [&str; 1] = ["LL_LEDGER_TOKEN"];
+
 /// A copy of the environment.
 #[derive(Clone)]
 pub struct Environment {
     variables: BTreeMap<String, String>,
     token: Option<String>,
     team_token: Option<String>,
+    ledger_token: Option<String>,
     /// Variables that nothing of a run sees, because the broker holds what is in them.
     brokered: OnceLock<BTreeSet<&'static str>>,
     redactor: OnceLock<Redactor>,
@@ -44,13 +48,17 @@ pub struct Environment {
 impl Environment {
     /// Makes an environment of these variables.
     pub fn of(mut variables: BTreeMap<String, String>) -> Self {
-        let mut take_out = |names: [&str; 2]| {
-            let tokens = names.map(|name| variables.remove(name).map(|token| token.trim().to_owned()));
-            tokens.into_iter().flatten().find(|token| !token.is_empty())
+        let mut take_out = |names: &[&str]| {
+            let tokens =
+                names.iter().map(|name| variables.remove(*name).map(|token| token.trim().to_owned()));
+            // All of them are removed, whichever counts.
+            let tokens: Vec<String> = tokens.flatten().collect();
+            tokens.into_iter().find(|token| !token.is_empty())
         };
-        let (token, team_token) = (take_out(OWN_TOKEN), take_out(TEAM_TOKEN));
+        let (token, team_token) = (take_out(&OWN_TOKEN), take_out(&TEAM_TOKEN));
+        let ledger_token = take_out(&LEDGER_TOKEN);
         let (brokered, redactor, call_tokens) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
-        Self { variables, token, team_token, brokered, redactor, call_tokens }
+        Self { variables, token, team_token, ledger_token, brokered, redactor, call_tokens }
     }
 
     /// Returns a variable that is set and not empty.
@@ -71,6 +79,11 @@ impl Environment {
     /// Returns the token that may read the members of teams.
     pub(crate) fn team_token(&self) -> Option<&str> {
         self.team_token.as_deref()
+    }
+
+    /// Returns the token that may add to the ledger of what models take.
+    pub(crate) fn ledger_token(&self) -> Option<&str> {
+        self.ledger_token.as_deref()
     }
 
     /// Returns the directory in which programs keep for this user what is neither settings nor data.
@@ -166,7 +179,7 @@ impl Environment {
     pub(crate) fn secrets(&self) -> Vec<String> {
         let held = self.variables.iter().filter(|(_, value)| value.len() >= MIN_SECRET);
         let named = held.flat_map(|(name, value)| secrets::of(name, value, self.is_masked(name)));
-        self.token.iter().chain(&self.team_token).cloned().chain(named).collect()
+        self.token.iter().chain(&self.team_token).chain(&self.ledger_token).cloned().chain(named).collect()
     }
 
     /// Returns what hides the secrets. All copies are one, so that what is made later is hidden everywhere.
@@ -193,6 +206,7 @@ impl Environment {
         let of = self.variables.iter().filter(|(name, value)| is_secret(name, value));
         let own = OWN_TOKEN.map(|name| (name, &self.token));
         let taken = own.into_iter().chain(TEAM_TOKEN.map(|name| (name, &self.team_token)));
+        let taken = taken.chain(LEDGER_TOKEN.map(|name| (name, &self.ledger_token)));
         let own = taken.filter_map(|(name, token)| Some((name.to_owned(), token.clone()?)));
         of.map(|(name, value)| (name.clone(), value.clone())).chain(own).collect()
     }

@@ -43,7 +43,7 @@ pub use way::DeliverOptions;
 use crate::ci::Provider;
 use crate::context::error::{Error, Kind};
 use crate::context::{Session, binding};
-use crate::engine::question::{AnswerKind, AnswerWay};
+use crate::engine::question::AnswerWay;
 use crate::forge::standing::FixStanding;
 use crate::lock::Lock;
 use crate::policy::{DeliveryMode, Policy};
@@ -200,11 +200,11 @@ fn bound(mut policy: Policy, source: &Source, options: &DeliverOptions) -> Resul
     // What a stranger wrote there can only forbid more.
     let recorded = digest.start().map(|start| start.policy.as_slice()).unwrap_or_default();
     binding::add_records(&mut policy, recorded)?;
+    // What is delivered is the tree on which the run ended: what somebody approved before that counts for nothing.
+    let tree = digest.verification().and_then(|verification| verification.tree.as_ref());
+    let given = tree.into_iter().flat_map(|tree| digest.guarded().approvals_of(tree));
     // An answer on the command line is by somebody whom nobody checked.
-    let given = digest
-        .approvals()
-        .iter()
-        .filter(|given| given.verdict == AnswerKind::Approve && given.by == AnswerWay::Comment);
+    let given = given.filter(|given| given.by == AnswerWay::Comment);
     let people: BTreeSet<u64> = given.filter_map(|given| given.id).collect();
     let count = u32::try_from(people.len()).unwrap_or(u32::MAX);
     let asked = policy.deliver(options.way).and_then(|()| policy.approvals(count));

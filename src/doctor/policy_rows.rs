@@ -1,13 +1,14 @@
 //! What somebody above the repository allows here.
 
 use super::row::{DoctorRow, RowState};
-use crate::context::Session;
 use crate::context::binding::{self, ShownRule};
+use crate::context::error::Error;
+use crate::policy::Policy;
 
 const AREA: &str = "policy";
 
-pub(super) fn rows(session: &Session<'_>) -> Vec<DoctorRow> {
-    let policy = match binding::here(session) {
+pub(super) fn rows(policy: &Result<Policy, Error>) -> Vec<DoctorRow> {
+    let policy = match policy {
         Ok(policy) => policy,
         Err(error) => {
             let row = DoctorRow::new(AREA, "policy", RowState::Fails, error.message());
@@ -19,7 +20,7 @@ pub(super) fn rows(session: &Session<'_>) -> Vec<DoctorRow> {
         let ShownRule { rule, value, place } = shown;
         DoctorRow::new(AREA, rule, RowState::Fact, format!("{value} ({place})"))
     };
-    let rows: Vec<_> = binding::shown(&policy).into_iter().map(row).collect();
+    let rows: Vec<_> = binding::shown(policy).into_iter().map(row).collect();
     if rows.is_empty() {
         vec![DoctorRow::new(AREA, "policy", RowState::Fact, "none is in force here")]
     } else {

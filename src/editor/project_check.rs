@@ -39,6 +39,8 @@ pub(crate) struct CheckedProject {
     pub(crate) unread: Vec<UnreadableFile>,
     /// What the files know of each other.
     pub(crate) facts: ProjectFacts,
+    /// What binds its runs from above; none where it cannot be read, which is among what is not read.
+    pub(crate) policy: Policy,
 }
 
 /// What is known of a file by looking at the others.
@@ -79,6 +81,7 @@ pub(crate) fn check(
         project.unread.push(UnreadableFile { asked, path: None, error: Box::new(error) });
         Policy::default()
     });
+    project.policy = policy.clone();
     let mut checker = Checker::bound_by(policy);
     let mut whole = Vec::new();
     for subject in subjects {

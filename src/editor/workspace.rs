@@ -179,7 +179,7 @@ impl EditorWorkspace {
     fn checked(&self, project: &Path, goes_on: &mut dyn FnMut() -> bool) -> Option<KnownProject> {
         let Some(session) = self.session(project) else { return Some(KnownProject::default()) };
         let options = self.options();
-        let CheckedProject { files, unread, facts } = project_check::check(&options, &session, goes_on)?;
+        let CheckedProject { files, unread, facts, .. } = project_check::check(&options, &session, goes_on)?;
         let has_mark = |path: &Path| self.has_mark(path);
         let mut builder = DiagnosticsBuilder::new(project, self.unit, self.mutes_schema, &has_mark);
         for file in &files {

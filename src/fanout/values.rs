@@ -9,9 +9,9 @@ use globset::GlobBuilder;
 use crate::base::name::VarName;
 use crate::base::text::{one_line, plural};
 use crate::base::time::human;
-use crate::context::Session;
 use crate::context::error::{Error, Kind};
 use crate::context::interrupts::Interrupts;
+use crate::context::{Session, binding};
 use crate::evaluate::observation::{Observation, Stop, Stream};
 use crate::fanout::MOST_ITEMS;
 use crate::fanout::each::{Each, ValueSource, of_file, of_lines};
@@ -79,6 +79,7 @@ fn printed(
     root: &Path,
     session: &Session<'_>,
 ) -> Result<Vec<String>, Error> {
+    binding::starting(&format!("`--each {name}=cmd:…`, which nothing confines"), root, session)?;
     let program = Program {
         argv: argv.to_vec(),
         env: session.env.for_actions(false).into_iter().collect(),

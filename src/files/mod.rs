@@ -5,6 +5,7 @@ pub mod aside;
 mod git_includes;
 pub mod gitdir;
 pub mod links;
+pub mod own_directory;
 pub mod place;
 pub mod read;
 pub mod replace;

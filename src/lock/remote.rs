@@ -73,7 +73,7 @@ pub(crate) struct RefRemote {
     /// Whether its objects have the ids of SHA-256.
     pub(crate) is_sha256: bool,
     /// How people know it: without a credential.
-    shown: String,
+    pub(crate) shown: String,
     /// What no message may hold.
     secrets: Vec<String>,
 }

@@ -4,6 +4,7 @@
 use crate::base::sandbox::{HostPattern, SandboxRules};
 use crate::base::text::{listed_in_part, one_line, plural};
 use crate::definition::schema::AtMost;
+use crate::policy::ledger_place::LedgerPlace;
 use crate::policy::policy_document::{PolicyDocument, UnreadablePolicy};
 use crate::policy::policy_refusal::PolicyRefusal;
 use crate::policy::policy_rules::{CapUsd, DeliveryMode, NamePattern, RunCapRules};
@@ -24,6 +25,32 @@ pub struct RunCaps {
     pub tokens: Option<u32>,
     /// Calls.
     pub calls: Option<u32>,
+}
+
+/// What all runs of a day may take, and where it is counted.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DayCap {
+    /// US dollars.
+    pub cost_usd: f64,
+    /// The ledger of the same document; without one, nothing can be counted.
+    pub ledger: Option<LedgerPlace>,
+    /// The file or variable that it stands in, and the line.
+    pub place: String,
+}
+
+impl DayCap {
+    /// The name of the rule.
+    pub const RULE: &'static str = "caps.day.cost_usd";
+
+    /// Returns the refusal of a run on a day on which so much was spent or is promised already.
+    pub fn refusal(&self, taken_usd: f64) -> PolicyRefusal {
+        PolicyRefusal {
+            what: format!("another run that can call a model today, with ${taken_usd:.2} spent or reserved"),
+            rule: Self::RULE,
+            place: self.place.clone(),
+            allows: format!("allows ${:.2} a day", self.cost_usd),
+        }
+    }
 }
 
 /// Where a notice goes.
@@ -241,20 +268,43 @@ impl Policy {
     /// Returns what a run may take: the least of all documents.
     pub fn run_caps(&self) -> RunCaps {
         let rules = self.documents.iter().filter_map(run_caps);
-        rules.fold(RunCaps::default(), |caps, rules| RunCaps {
+        // No run may take more than all of a day.
+        let of_day = self.documents.iter().filter_map(day_cap).reduce(f64::min);
+        let most = RunCaps { cost_usd: of_day, ..RunCaps::default() };
+        rules.fold(most, |caps, rules| RunCaps {
             cost_usd: least(caps.cost_usd, rules.cost_usd.map(CapUsd::get)),
             tokens: least(caps.tokens, rules.tokens.map(AtMost::get)),
             calls: least(caps.calls, rules.calls.map(AtMost::get)),
         })
     }
 
+    /// Returns what all runs of a day may take: every cap with the ledger of its own document. A ledger that another document
+    /// names counts for nothing, for whoever wrote that one could choose an empty one.
+    pub fn day_caps(&self) -> Vec<DayCap> {
+        let of = |document: &PolicyDocument| {
+            let cost_usd = day_cap(document)?;
+            Some(DayCap {
+                cost_usd,
+                ledger: document.rules().ledger.clone(),
+                place: document.place(DayCap::RULE),
+            })
+        };
+        self.documents.iter().filter_map(of).collect()
+    }
+
     /// Returns the refusal of something that would take a cap on cost its meaning, if there is such a cap.
     pub fn cost_refusal(&self, what: &str) -> Option<PolicyRefusal> {
-        let is_capped =
-            |document: &&PolicyDocument| run_caps(document).is_some_and(|caps| caps.cost_usd.is_some());
-        let document = self.documents.iter().find(is_capped)?;
+        let of_run =
+            |document: &PolicyDocument| run_caps(document).is_some_and(|caps| caps.cost_usd.is_some());
+        let of_day = |document: &PolicyDocument| day_cap(document).is_some();
+        let rule_of = |document| match document {
+            document if of_run(document) => Some((document, "caps.run.cost_usd")),
+            document if of_day(document) => Some((document, DayCap::RULE)),
+            _ => None,
+        };
+        let (document, rule) = self.documents.iter().find_map(rule_of)?;
         let allows = "counts what models are known to cost";
-        Some(refusal(document, "caps.run.cost_usd", what.to_owned(), allows.to_owned()))
+        Some(refusal(document, rule, what.to_owned(), allows.to_owned()))
     }
 
     /// Asks every document; the first that refuses is heard.
@@ -284,6 +334,11 @@ impl Policy {
 
 fn run_caps(document: &PolicyDocument) -> Option<&RunCapRules> {
     document.rules().caps.as_ref()?.run.as_ref()
+}
+
+/// Returns what all runs of a day may cost, in US dollars.
+fn day_cap(document: &PolicyDocument) -> Option<f64> {
+    document.rules().caps.as_ref()?.day.as_ref()?.cost_usd.map(CapUsd::get)
 }
 
 fn least<T: PartialOrd + Copy>(one: Option<T>, other: Option<T>) -> Option<T> {
@@ -323,6 +378,8 @@ mod tests {
         "sandbox: {of: everything, net: ['*.example.com', example.com], write: [/a/b, /c]}",
         "caps: {run: {cost_usd: 5, tokens: 100}}",
         "caps: {run: {cost_usd: 2.5, calls: 3}}\nbroker: required",
+        "caps: {day: {cost_usd: 3}}\nledger: git",
+        "caps: {day: {cost_usd: 6}}",
         "deliver: [pr, patch]\napprovals: 2",
         "deliver: [patch, branch]\napprovals: 1\npass_token: true",
         "allow_untrusted: false\npass_token: false",
@@ -374,6 +431,11 @@ mod tests {
         all.extend((0..200).step_by(50).map(|tokens| caps.tokens.is_none_or(|cap| tokens <= cap)));
         all.extend((0..5).map(|calls| caps.calls.is_none_or(|cap| calls <= cap)));
         all.push(policy.broker_refusal("x").is_none());
+        all.push(policy.cost_refusal("x").is_none());
+        all.push(policy.day_caps().iter().all(|cap| cap.ledger.is_some()));
+        all.extend(
+            (0..8).map(|dollars| policy.day_caps().iter().all(|cap| f64::from(dollars) <= cap.cost_usd)),
+        );
         let floor = policy.sandbox_floor();
         all.push(floor.is_none());
         all.push(floor.is_none_or(|floor| floor.mode != SandboxMode::Strict));

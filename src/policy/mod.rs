@@ -6,6 +6,7 @@
 //! knows neither.
 
 pub mod in_force;
+pub mod ledger_place;
 pub mod policy_document;
 pub mod policy_refusal;
 pub mod policy_rules;
@@ -14,7 +15,8 @@ pub mod process_record;
 pub mod sandbox_floor;
 pub mod version_range;
 
-pub use in_force::{NoticeAddress, Policy, Switch};
+pub use in_force::{DayCap, NoticeAddress, Policy, Switch};
+pub use ledger_place::LedgerPlace;
 pub use policy_document::{PolicyDocument, UnreadablePolicy};
 pub use policy_refusal::PolicyRefusal;
 pub use policy_rules::DeliveryMode;

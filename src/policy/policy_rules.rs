@@ -9,6 +9,7 @@ use crate::base::path::DocPath;
 use crate::base::sandbox::{HostPattern, Port, SandboxNet};
 use crate::base::text::one_line;
 use crate::definition::schema::AtMost;
+use crate::policy::ledger_place::LedgerPlace;
 use crate::policy::version_range::VersionRange;
 
 record! {
@@ -38,6 +39,8 @@ record! {
         notify: Option<Vec<HostPattern>>,
         /// The versions of ll-loop that may be used, such as `>=1.2, <2`.
         versions: Option<VersionRange>,
+        /// Where the spending of a day is kept, which `caps.day` counts: `git`, `git=REMOTE` or an `https://` address.
+        ledger: Option<LedgerPlace>,
     }
 }
 
@@ -70,6 +73,16 @@ record! {
     pub struct CapRules {
         /// A run, with everything that goes on from it.
         run: Option<RunCapRules>,
+        /// All runs of a day together, in UTC. It needs a `ledger`.
+        day: Option<DayCapRules>,
+    }
+}
+
+record! {
+    /// What the models of all runs of a day may take at most.
+    pub struct DayCapRules {
+        /// US dollars.
+        cost_usd: Option<CapUsd>,
     }
 }
 

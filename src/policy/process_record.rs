@@ -1,18 +1,17 @@
 //! What binds the runs of this machine, by their processes: what an action starts has its run among its ancestors, whatever
 //! it did to its environment and wherever it went.
 
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 use serde::{Deserialize, Serialize};
 
-use crate::files::read;
 use crate::files::replace::replace;
+use crate::files::{own_directory, read};
 use crate::process::life;
 
-/// The directory of all records of a user. It depends on no variable, which an action could set.
-const DIRECTORY: &str = "/var/tmp/.ll-loop-policy-";
+/// The directory of all records of a user.
+const DIRECTORY: &str = "ll-loop-policy";
 
 /// The largest record, in bytes.
 const MOST_RECORD: u64 = 4 * read::MIB;
@@ -57,26 +56,18 @@ pub fn keep(documents: Vec<RecordedDocument>) -> io::Result<KeptRecord> {
 /// Returns what binds the processes around this one.
 pub fn around() -> Vec<RecordedDocument> {
     let home = home();
-    if !is_ours(&home) {
+    if !own_directory::is_ours(&home) {
         return Vec::new();
     }
     life::ancestors().into_iter().flat_map(|pid| of_process(&home, pid)).collect()
 }
 
 fn home() -> PathBuf {
-    PathBuf::from(format!("{DIRECTORY}{}", rustix::process::getuid().as_raw()))
+    own_directory::path(DIRECTORY)
 }
 
 fn keep_in(home: &Path, documents: Vec<RecordedDocument>) -> io::Result<KeptRecord> {
-    match fs::DirBuilder::new().mode(0o700).create(home) {
-        Ok(()) => {}
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-        Err(error) => return Err(error),
-    }
-    if !is_ours(home) {
-        let why = format!("{} belongs to somebody else", home.display());
-        return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
-    }
+    own_directory::make(home)?;
     for entry in fs::read_dir(home)?.flatten() {
         let pid = entry.file_name().to_str().and_then(|name| name.parse().ok());
         if pid.is_some_and(|pid| {
@@ -101,12 +92,6 @@ fn of_process(home: &Path, pid: u32) -> Vec<RecordedDocument> {
 fn read_record(home: &Path, pid: u32) -> Option<ProcessRecord> {
     let text = read::text(&home.join(pid.to_string()), MOST_RECORD).ok()?;
     serde_json::from_str(&text).ok()
-}
-
-/// Tells whether a directory is one of this user, and no link.
-fn is_ours(home: &Path) -> bool {
-    let found = fs::symlink_metadata(home);
-    found.is_ok_and(|found| found.is_dir() && found.uid() == rustix::process::getuid().as_raw())
 }
 
 #[cfg(test)]

@@ -44,6 +44,27 @@ impl Scratch {
         self.directory.path()
     }
 
+    /// Makes a commit of one file, which follows another one.
+    pub(crate) fn commit_file(
+        &self,
+        name: &'static str,
+        text: &str,
+        parent: Option<&ObjectId>,
+    ) -> Result<ObjectId, TreeError> {
+        let store = Call::new("hash-object").with(&["-w", "--stdin"]);
+        let blob =
+            ObjectId::parse(String::from_utf8_lossy(&self.git.bytes(&store, text.as_bytes())?).trim())?;
+        let row = format!("100644 blob {blob}\t{name}\n");
+        let tree = self.git.bytes(&Call::new("mktree"), row.as_bytes())?;
+        let tree = ObjectId::parse(String::from_utf8_lossy(&tree).trim())?;
+        let made = match parent {
+            Some(parent) => Call::new("commit-tree").with(&["-p"]).id(parent).id(&tree),
+            None => Call::new("commit-tree").id(&tree),
+        };
+        let made = self.git.bytes(&made, name.as_bytes())?;
+        ObjectId::parse(String::from_utf8_lossy(&made).trim()).map_err(TreeError::from)
+    }
+
     /// Makes the commit of a record.
     pub(crate) fn commit(&self, record: &str) -> Result<ObjectId, TreeError> {
         let tree = self.git.id(&Call::new("mktree"))?;

@@ -10,9 +10,9 @@ use serde_json::{Map, Value};
 use crate::base::advised_command;
 use crate::base::template::Template;
 use crate::base::text::one_line;
-use crate::context::Session;
 use crate::context::environment::Environment;
 use crate::context::error::{Error, Kind};
+use crate::context::{Session, binding};
 use crate::criteria::work_owner::{Owner, OwningRun};
 use crate::criteria::{CriteriaState, advance};
 use crate::engine::outcome::Signal;
@@ -180,6 +180,7 @@ impl StateFile {
         session: &Session<'_>,
         show: &mut dyn FnMut(&str, &Observation, bool),
     ) -> Result<CheckRound, Error> {
+        binding::starting("`criteria check`, whose commands nothing confines", &session.cwd, session)?;
         let before = self.read()?;
         self.check_holder(&before)?;
         let checks: Vec<_> = before.checks().collect();

@@ -24,7 +24,8 @@ pub(in crate::cli) struct DoctorArgs {
 }
 
 pub(in crate::cli) fn doctor(args: &DoctorArgs, session: &Session<'_>, output: &Output) -> Result<u8, Error> {
-    let rows = doctor::examine(session);
+    let policy = binding::here(session);
+    let rows = doctor::examine(&policy, session);
     let missed: Vec<&DoctorRow> = rows.iter().filter(|row| row.is_missed()).collect();
     if args.json {
         output.json(json!({
@@ -42,7 +43,7 @@ pub(in crate::cli) fn doctor(args: &DoctorArgs, session: &Session<'_>, output: &
         });
     }
     // Whatever else works: no loop runs under a policy that cannot be read.
-    binding::here(session)?;
+    policy?;
     Ok(if missed.is_empty() { 0 } else { exit::UNAVAILABLE })
 }
 

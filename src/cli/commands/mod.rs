@@ -21,6 +21,7 @@ pub(crate) mod guard;
 pub(crate) mod history;
 pub(crate) mod hook;
 pub(crate) mod init;
+pub(crate) mod ledger;
 pub(crate) mod list;
 pub(crate) mod logs;
 pub(crate) mod lsp;

@@ -6,8 +6,7 @@ use clap::{ArgAction, Args};
 
 use crate::base::time::parse_duration;
 use crate::cli::flags::{self, RunFlags, pair};
-use crate::cli::misread::Misread;
-use crate::cli::misread::count;
+use crate::cli::misread::{Misread, count};
 use crate::cli::output::Output;
 use crate::cli::terminal::Terminal;
 use crate::context::Session;

@@ -55,6 +55,7 @@ use crate::session::prepare::confinement::SandboxDecision;
 use crate::session::prepare::left_behind;
 use crate::session::prepare::prepared::Prepared;
 use crate::session::prepare::reuse_decision::PendingReuse;
+use crate::spending::day_reservation::DayReservation;
 use crate::telemetry::live_export::{self, ExportedRun};
 
 /// A run that can start: it has its scope, its files and its journal.
@@ -86,6 +87,8 @@ pub(crate) struct Launch<'s> {
     pub(crate) snapshots: bool,
     /// What is kept of it for later runs.
     pub(crate) reuse: Option<Box<PendingReuse>>,
+    /// What it may take of the day.
+    pub(crate) reserved: Option<DayReservation>,
 }
 
 /// Where a run starts.
@@ -166,6 +169,7 @@ impl Launch<'_> {
             worktree,
             snapshots,
             reuse,
+            reserved,
             ..
         } = self;
         let name = prepared.machine.name.clone();
@@ -248,6 +252,9 @@ impl Launch<'_> {
             session.talk.warning(&warning);
         }
         let run::Ended { complete, lost } = conduct(&mut engine, &mut world).await;
+        if let Some(reserved) = reserved {
+            reserved.settle(engine.run().usage().known_cost(), session);
+        }
         if let Some(pending) = reuse.filter(|_| lost.is_none()) {
             let (id, journal) = (files.instance(), files.journal());
             let (now, link) = (world.clock.now(), job_page::of_job(&session.env.lookup()));

@@ -42,6 +42,8 @@ pub(crate) struct Decided {
     pub(crate) on_handoff: Option<OnHandoff>,
     /// What confines actions where the loop says nothing.
     pub(crate) sandbox: SandboxDecision,
+    /// Whether the run, as it is known now, can call a model.
+    pub(crate) can_call_models: bool,
 }
 
 /// Up to so many states get a warning of their own; more of them share one.
@@ -94,6 +96,7 @@ pub(crate) fn decide(
         sheltered(host, one, session)?;
     }
     let asks = |one: &Machine| !one.llm.is_forbidden && one.steps().any(|(_, step)| may_ask(step));
+    let can_call_models = llm == Llm::On && host.is_some() && all().any(asks);
     let mut broker = None;
     if let Some(host) = host.filter(|_| all().any(asks)) {
         policy.host(host.name()).map_err(|refusal| binding::refused(&refusal))?;
@@ -136,7 +139,8 @@ pub(crate) fn decide(
         broker,
         policy: Arc::new(policy.clone()),
     };
-    Ok(Decided { llm, agents, budget, on_handoff: on_handoff(options, machine, in_ci, session), sandbox })
+    let on_handoff = on_handoff(options, machine, in_ci, session);
+    Ok(Decided { llm, agents, budget, on_handoff, sandbox, can_call_models })
 }
 
 /// Tells whether models may be asked.

@@ -9,6 +9,7 @@ use super::library::{Library, texts};
 use super::{guidance, reuse_findings};
 use crate::base::diagnostic::{Diagnostics, Severity};
 use crate::base::text::plural;
+use crate::context::environment::Environment;
 use crate::context::error::{Error, Kind};
 use crate::context::mistakes::mistakes;
 use crate::context::talk::Findings;
@@ -20,7 +21,7 @@ use crate::engine::event::{Llm, Overrides, PolicyRecord, Source};
 use crate::journal::files::RunFiles;
 use crate::machine::early::KnownValues;
 use crate::machine::provided::Provided;
-use crate::machine::{Action, Machine, Step, check, compile};
+use crate::machine::{Action, Machine, Step, check, compile, run_variables};
 use crate::policy::{Policy, PolicyRefusal};
 
 /// A loop that can run.
@@ -50,11 +51,17 @@ impl Prepared {
         Ok(())
     }
 
-    /// Looks whether the models are known that a run asks, as far as that can be told before, and allowed.
+    /// Looks whether the models are known that a run with these variables asks, as far as that can be told before, and allowed.
     ///
     /// # Errors
     /// A document does not allow one.
-    pub(crate) fn check_models(&mut self, llm: Llm, overrides: &Overrides) -> Result<(), Error> {
+    pub(crate) fn check_models(
+        &mut self,
+        llm: Llm,
+        overrides: &Overrides,
+        context: &Map<String, Value>,
+        env: &Environment,
+    ) -> Result<(), Error> {
         let policy = self.policy.clone();
         if policy.is_empty() || llm != Llm::On {
             return Ok(());
@@ -71,8 +78,14 @@ impl Prepared {
             .into_iter()
             .flatten()
             .map(|name| policy.model(Some(name)));
+        // What waits for a capture is known in its turn.
+        let env = env.for_templates();
+        let rendered = binding::model_templates(&self.machine)
+            .filter_map(|model| run_variables::render(model, context, &env).ok())
+            .map(|name| policy.model(Some(&name)));
         named
             .chain(unnamed)
+            .chain(rendered)
             .collect::<Result<(), PolicyRefusal>>()
             .map_err(|refusal| binding::refused(&refusal))
     }

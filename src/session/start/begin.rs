@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 use super::entering::{assemble, open};
-use super::{changed_since, start_tree};
+use super::{changed_since, day_spending, start_tree};
 use crate::base::advised_command;
 use crate::base::diagnostic::Severity;
 use crate::base::territory::Territory;
@@ -208,7 +208,7 @@ impl<'s> BoundLoop<'s> {
         };
         let options = BeginOptions { run: options.run.settled(), ..options };
         let decided = consent::decide(&options.run.llm, &mut prepared, in_ci, session)?;
-        prepared.check_models(decided.llm, &overrides(&options))?;
+        prepared.check_models(decided.llm, &overrides(&options), &context, session.env)?;
         let interrupts = Interrupts::listen(&session.stop_by)?;
         let beginning = ConfiguredRun { session, prepared, options, files, context, decided };
         let launch = interrupts.block_on(beginning.launch(night, interrupts.cancel()))?;
@@ -293,10 +293,26 @@ impl<'s> ConfiguredRun<'s> {
             clock.now(),
             session,
         );
-        let Self { prepared, options, context, .. } = &mut self;
+        let Self { prepared, context, .. } = &mut self;
         let projection = Projection::new(&prepared.located.root, files.instance());
-        let claimed = criteria::claim(&projection, &prepared.machine, context, session);
-        let journal = claimed.and_then(|()| open(&files, &options.run, session))?;
+        criteria::claim(&projection, &prepared.machine, context, session)?;
+        // The last that can refuse the run: what is promised here counts, whatever becomes of this process.
+        let is_reused = matches!(reuse, ReuseDecision::Hit(_));
+        let Self { prepared, decided, .. } = &mut self;
+        let reserved = day_spending::of_beginning(prepared, decided, &files, is_reused, session)?;
+        if let Some(reserved) = &reserved {
+            decided.budget.cost_usd = Some(reserved.budget());
+        }
+        let Self { prepared, options, .. } = &mut self;
+        let journal = match open(&files, &options.run, session) {
+            Ok(journal) => journal,
+            Err(error) => {
+                if let Some(reserved) = reserved {
+                    reserved.settle(Some(0.0), session);
+                }
+                return Err(error);
+            }
+        };
         let worktree = unkept.and_then(UnkeptWorktree::keep);
         let before = night.map(|MaintainNight { previous }| {
             let kept = kept_nights::kept(&files, &options.run, session);
@@ -340,6 +356,7 @@ impl<'s> ConfiguredRun<'s> {
             worktree,
             snapshots,
             reuse,
+            reserved,
         })
     }
 

@@ -6,6 +6,7 @@ pub mod changed_since;
 pub mod changes_on_resume;
 mod closed_pull;
 mod comment_answers;
+pub(crate) mod day_spending;
 pub mod entering;
 pub mod incoming;
 mod job_approvals;

@@ -7,10 +7,11 @@ use serde_json::{Map, Value, json};
 
 use super::changes_on_resume::changes;
 use super::comment_answers::AnsweredRun;
+use super::day_spending::ResumedSpending;
 use super::entering::{assemble, begin_files};
 use super::incoming::Incoming;
 use super::rewind_origin::{Made, Rewound};
-use super::{answered, closed_pull, comment_answers, start_tree};
+use super::{answered, closed_pull, comment_answers, day_spending, start_tree};
 use crate::base::name::StateName;
 use crate::base::sandbox::SandboxMode;
 use crate::base::text::one_line;
@@ -217,13 +218,21 @@ impl<'s> UnclaimedRun<'s> {
             criteria::claim(&projection, &self.prepared.machine, &context, session)?;
             Ok(opened)
         });
+        let opened = opened.and_then(|mut opened| {
+            let run = ResumedSpending { files: &files, resumed: &opened.resumed, decided: &opened.decided };
+            let reserved = day_spending::of_resumed(&self.prepared, &run, session)?;
+            if let Some(reserved) = &reserved {
+                opened.resumed.start.budget.cost_usd = Some(reserved.budget());
+            }
+            Ok((opened, reserved))
+        });
         let opened = opened.inspect_err(|_| {
             if is_archived {
                 // Nothing was done, so it stays what it was; otherwise the next command moves it.
                 let _best_effort = files.archive();
             }
         });
-        let OpenedRun { mut resumed, sinks, whole, decided } = opened?;
+        let (OpenedRun { mut resumed, sinks, whole, decided }, reserved) = opened?;
         let area = start_tree::area(&territory, &self.options.run, session);
         if let Some(ended) = resumed.past.end_tree().filter(|_| self.prepared.machine.on_resume.is_some()) {
             let found =
@@ -274,6 +283,7 @@ impl<'s> UnclaimedRun<'s> {
             snapshots,
             // What its first part has found may have changed since.
             reuse: None,
+            reserved,
         })
     }
 
@@ -361,7 +371,8 @@ impl<'s> UnclaimedRun<'s> {
             Some(decided) => decided,
             None => consent::decide(&asked, &mut self.prepared, in_ci, self.session)?,
         };
-        self.prepared.check_models(decided.llm, &event.overrides)?;
+        let env = self.session.env;
+        self.prepared.check_models(decided.llm, &event.overrides, &event.context, env)?;
         how.changes.llm = Some(decided.llm).filter(|llm| *llm != event.llm);
         event.change(&how);
         in_time(&self.prepared.machine, &event, level.past.elapsed())?;

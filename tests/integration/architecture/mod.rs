@@ -93,6 +93,7 @@ const ROOMS: &[Room] = &[
         &["fs_err", "rustix", "tempfile"],
         &[
             "in_force.rs",
+            "ledger_place.rs",
             "policy_document.rs",
             "policy_rules.rs",
             "policy_refusal.rs",
@@ -234,6 +235,12 @@ const ROOMS: &[Room] = &[
         &["base", "lease", "process", "journal", "git", "forge", "run", "ci", "context", "repository"],
         &["base64", "tokio", "uuid"],
     ),
+    mixed(
+        "spending",
+        &["base", "files", "process", "policy", "git", "forge", "broker", "context", "repository", "lock"],
+        &["http", "sha2", "tempfile", "uuid"],
+        &["day_ledger.rs"],
+    ),
     impure("reuse_refs", &["base", "git", "lock", "context", "repository", "reuse"], &[]),
     impure(
         "session",
@@ -241,6 +248,7 @@ const ROOMS: &[Room] = &[
             "reuse_refs",
             "context",
             "repository",
+            "spending",
             "lock",
             "base",
             "files",
@@ -418,6 +426,7 @@ const ROOMS: &[Room] = &[
             "git",
             "ci",
             "context",
+            "policy",
             "repository",
         ],
         &["fs_err", "rustix", "tokio"],
@@ -567,6 +576,7 @@ const ROOMS: &[Room] = &[
             "editor",
             "policy",
             "reuse",
+            "spending",
         ],
         &[
             "clap",

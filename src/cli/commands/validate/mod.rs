@@ -115,6 +115,7 @@ pub(in crate::cli) fn validate(
     if project.files.is_empty() && project.unread.is_empty() {
         return Err(no_loops());
     }
+    let in_force = binding::shown(&project.policy);
     project.files.into_iter().for_each(|file| reports.add(file.checked));
     reports.unread = project.unread;
     let write = FORMATS.iter().find(|(format, _)| *format == args.format).map(|(_, write)| *write);
@@ -125,8 +126,6 @@ pub(in crate::cli) fn validate(
         output.failure(&unread.error);
     }
     // Others read the standard output of these formats.
-    // A policy that cannot be read is among what is not read.
-    let in_force = binding::here(session).map(|policy| binding::shown(&policy)).unwrap_or_default();
     for ShownRule { rule, value, place } in in_force {
         session.talk.note(&format!("policy in force: {rule}: {value} ({place})"));
     }

@@ -1,5 +1,8 @@
 //! A policy from above: it refuses by name and place, and nothing that a repository, an option or an action does loosens it.
 
+mod days;
+mod loosening;
+
 use std::fs::{self, File};
 
 use serde_json::{Value, json};
@@ -273,7 +276,7 @@ fn the_policies_and_the_table_of_the_documentation_are_those_of_the_program() {
         ran.code(0).says("policy in force: ");
         count += 1;
     }
-    assert_eq!(count, 2);
+    assert_eq!(count, 3);
     let schema: Value =
         serde_json::from_str(&Project::new().run(&["schema", "--policy"]).code(0).stdout).unwrap();
     let described = |rule: &String| page.contains(&format!("| `{rule}:"));

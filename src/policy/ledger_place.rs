@@ -1,0 +1,111 @@
+//! Where the spending of a day is kept, as a policy writes it.
+
+use std::fmt;
+
+use serde_json::{Value, json};
+
+use crate::base::decode::{Decode, Definitions, text};
+use crate::base::diagnostic::{Diagnostic, Diagnostics, FindingPlace};
+use crate::base::node::Node;
+use crate::base::path::DocPath;
+use crate::base::text::one_line;
+
+/// Where the spending of a day is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LedgerPlace {
+    /// A branch of a remote of the checkout, or of a repository at an address; without a name, of `origin`.
+    Git(Option<String>),
+    /// A service of the organisation.
+    Web(String),
+}
+
+impl LedgerPlace {
+    /// Reads a place as it is written; nothing where it is neither.
+    ///
+    /// A password in an address is none that this reads: a policy is shown, and written into journals.
+    pub fn parse(written: &str) -> Option<Self> {
+        let is_plain = |text: &str| {
+            !text.is_empty()
+                && !text.contains(|c: char| c.is_whitespace() || c.is_control())
+                && !has_password(text)
+        };
+        if written == "git" {
+            return Some(Self::Git(None));
+        }
+        if let Some(remote) = written.strip_prefix("git=") {
+            // Git would read it as an option.
+            return (is_plain(remote) && !remote.starts_with('-'))
+                .then(|| Self::Git(Some(remote.to_owned())));
+        }
+        let (scheme, rest) = written.split_once("://").filter(|_| is_plain(written))?;
+        let server = rest.split(['/', '?', '#']).next().filter(|server| !server.is_empty())?;
+        let host = server.split_once(':').map_or(server, |(host, _port)| host);
+        let is_safe = match scheme {
+            "https" => true,
+            // Nobody but this machine is asked.
+            "http" => matches!(host, "127.0.0.1" | "localhost"),
+            _ => false,
+        };
+        is_safe.then(|| Self::Web(written.to_owned()))
+    }
+}
+
+fn has_password(address: &str) -> bool {
+    let server = address.split_once("://").and_then(|(_, rest)| rest.split(['/', '?', '#']).next());
+    server.and_then(|server| server.rsplit_once('@')).is_some_and(|(user, _)| user.contains(':'))
+}
+
+impl fmt::Display for LedgerPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Git(None) => f.write_str("git"),
+            Self::Git(Some(remote)) => write!(f, "git={remote}"),
+            Self::Web(address) => f.write_str(address),
+        }
+    }
+}
+
+impl Decode for LedgerPlace {
+    fn decode(node: &Node, path: &DocPath, out: &mut Diagnostics) -> Option<Self> {
+        let written = text(node, path, "the place of a ledger", out)?;
+        let place = Self::parse(written);
+        if place.is_none() {
+            let message = format!("`{}` is no place of a ledger", one_line(written, 80));
+            let finding = Diagnostic::error("policy", FindingPlace::Value(path.clone()), message);
+            out.push(finding.help("write `git`, `git=REMOTE` or an `https://` address"));
+        }
+        place
+    }
+
+    fn schema(_: &mut Definitions) -> Value {
+        json!({"type": "string", "pattern": r"^(git(=[^\s-]\S*)?|https?://\S+)$", "description": "`git`, `git=REMOTE` or an `https://` address."})
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ledger_is_on_a_branch_or_at_an_address() {
+        for written in
+            ["git", "git=origin", "git=https://example.com/o/ledger.git", "https://example.com/l?x=1"]
+        {
+            assert_eq!(LedgerPlace::parse(written).unwrap().to_string(), written);
+        }
+        for none in [
+            "",
+            "Git",
+            "git=",
+            "git=-u",
+            "git=a b",
+            "git=https://me:word@example.com/o/l",
+            "https://me:word@example.com/",
+            "http://example.com/",
+            "ftp://x/",
+            "/srv/ledger",
+        ] {
+            assert_eq!(LedgerPlace::parse(none), None, "{none}");
+        }
+    }
+}

@@ -1,0 +1,264 @@
+//! A day's cap: what runs take is counted in a ledger that all of them share, and where it cannot be counted no model is called.
+
+use std::process::Stdio;
+use std::sync::{Arc, Mutex};
+
+use serde_json::{Value, json};
+use wiremock::{Mock, Request, Respond, ResponseTemplate, matchers};
+
+use super::{CHECK, asking};
+use crate::ci::reported::Github;
+use crate::common::{Project, Ran, git};
+use crate::fake_host;
+
+/// An answer that costs so much, after something else.
+fn costs(usd: f64, first: &str) -> Vec<String> {
+    let answer = json!({"type": "result", "subtype": "success", "is_error": false, "result": "done",
+        "session_id": "s", "total_cost_usd": usd, "usage": {"input_tokens": 5, "output_tokens": 5}});
+    vec![format!("{first}\n{}", fake_host::prints(&[answer]))]
+}
+
+/// A place for ledgers that all runs of a test share.
+fn shelf() -> Project {
+    let shelf = Project::new();
+    git(&shelf, &["init", "-q", "--bare", "ledger.git"]);
+    shelf
+}
+
+fn policy(shelf: &Project, cap: f64) -> String {
+    format!("caps: {{day: {{cost_usd: {cap}}}}}\nledger: git={}", shelf.at("ledger.git").display())
+}
+
+/// A project that asks an agent once, under a policy.
+fn project(policy: &str, of_loop: &str, answers: &[String]) -> Project {
+    fake_host::project(&["claude"], &asking(of_loop, ""), answers).env("LL_LOOP_POLICY", policy)
+}
+
+const ASK: [&str; 4] = ["run", "main", "--llm", "--yes"];
+
+fn standing(project: &Project) -> Value {
+    let shown = project.run(&["ledger", "--json"]).code(0).stdout;
+    serde_json::from_str::<Value>(&shown).unwrap()["days"][0].clone()
+}
+
+/// Looks that no model is called, and everything else goes on.
+#[track_caller]
+fn refused(project: &Project, says: &str) {
+    let before = fake_host::calls(project);
+    project.run(&ASK).code(69).says(says).says("`caps.day.cost_usd` (LL_LOOP_POLICY:1)");
+    assert_eq!(fake_host::calls(project), before);
+    project.run(&["run", "main", "--no-llm"]).code(75);
+    project.write(".loops/check.yaml", &CHECK.replace("name: main", "name: check"));
+    project.run(&["run", "check"]).code(0);
+}
+
+#[test]
+fn a_day_is_spent_once_whoever_spends_it() {
+    let shelf = shelf();
+    let rules = policy(&shelf, 1.0);
+    let (one, other) = (project(&rules, "", &costs(0.7, "")), project(&rules, "", &costs(0.7, "")));
+    refused(&one, "it is missing");
+    one.run(&["ledger", "--begin"]).code(0).says("has begun");
+    one.run(&["ledger", "--begin"]).code(2).says("has begun already");
+    one.run(&ASK).code(0).says("$1.00 of the day's cap on cost are reserved");
+    assert_eq!(standing(&other)["taken_usd"], 0.7);
+    // The host does not stop in the middle of a call: it takes more than was left, and that counts.
+    other.run(&ASK).code(0).says("$0.30 of the day's cap");
+    let day = standing(&one);
+    assert_eq!((&day["taken_usd"], &day["left_usd"]), (&json!(1.4), &json!(0.0)));
+    let ran = one.run(&ASK).code(2);
+    ran.says("`caps.day.cost_usd` (LL_LOOP_POLICY:1) allows $1.00 a day").says("$1.40 spent or reserved");
+    assert_eq!(fake_host::calls(&one), 1);
+}
+
+#[test]
+fn runs_at_the_same_time_never_have_the_same_dollar_promised() {
+    let shelf = shelf();
+    let rules = policy(&shelf, 1.0);
+    // All of them wait until the test lets them go on.
+    let wait = format!("touch here-$n; while [ ! -e {} ]; do sleep 0.05; done", shelf.at("go").display());
+    let projects: Vec<Project> =
+        (0..6).map(|_| project(&rules, "budget: {cost_usd: 0.3}", &costs(0.1, &wait))).collect();
+    projects[0].run(&["ledger", "--begin"]).code(0);
+    let start = |project: &Project| {
+        project.command(&ASK).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    let mut children: Vec<_> = projects.iter().map(start).collect();
+    crate::common::wait_for(|| {
+        let over = |at: usize, child: &mut std::process::Child| {
+            projects[at].exists("here-1") || child.try_wait().unwrap().is_some()
+        };
+        children.iter_mut().enumerate().all(|(at, child)| over(at, child))
+    });
+    let day = standing(&projects[0]);
+    let reserved: Vec<f64> =
+        day["runs"].as_array().unwrap().iter().map(|run| run["reserved_usd"].as_f64().unwrap()).collect();
+    assert_eq!(reserved.len(), 4, "{day}");
+    assert!(reserved.iter().sum::<f64>() <= 1.0 + 1e-9, "{day}");
+    shelf.write("go", "");
+    let codes: Vec<Option<i32>> =
+        children.into_iter().map(|child| Ran::of(&child.wait_with_output().unwrap()).code).collect();
+    let count = |code| codes.iter().filter(|found| **found == Some(code)).count();
+    assert_eq!((count(0), count(2)), (4, 2), "{codes:?}");
+    assert_eq!(standing(&projects[0])["taken_usd"], 0.4);
+}
+
+#[test]
+fn a_ledger_that_has_shrunk_or_was_changed_lets_no_model_be_called() {
+    let shelf = shelf();
+    let project = project(&policy(&shelf, 1.0), "", &costs(0.1, ""));
+    project.run(&["ledger", "--begin"]).code(0);
+    project.run(&ASK).code(0);
+    let branch = "refs/heads/ll-loop-ledger";
+    let bare = |arguments: &[&str]| git(&shelf, &[&["--git-dir", "ledger.git"], arguments].concat());
+    let tip = bare(&["rev-parse", branch]);
+    let (tip, back) = (tip.trim(), |steps: u32| format!("{branch}~{steps}"));
+    for steps in [1, 2] {
+        bare(&["update-ref", branch, &back(steps)]);
+        refused(&project, "it has shrunk");
+        bare(&["update-ref", branch, tip]);
+    }
+    bare(&["update-ref", "-d", branch]);
+    refused(&project, "it is missing");
+    // Another one in its place lacks what was seen of this one.
+    project.run(&["ledger", "--begin"]).code(0);
+    refused(&project, "it has shrunk");
+    bare(&["update-ref", branch, tip]);
+    let text = bare(&["show", &format!("{branch}:ledger.jsonl")]);
+    let write = |text: &str| {
+        shelf.write("text", text);
+        let blob = bare(&["hash-object", "-w", "text"]);
+        shelf.write("row", &format!("100644 blob {}\tledger.jsonl\n", blob.trim()));
+        let made = shelf.program("bash", &["-c", "git --git-dir ledger.git mktree <row"]).output().unwrap();
+        let tree = String::from_utf8(made.stdout).unwrap();
+        let commit = bare(&["commit-tree", "-p", tip, "-m", "x", tree.trim()]);
+        bare(&["update-ref", branch, commit.trim()]);
+    };
+    write(&text.replace("\"usd\":0.1", "\"usd\":0.0"));
+    refused(&project, "it has shrunk");
+    write(&text.replace("\"usd\":1.0", "\"usd\":0.0"));
+    refused(&project, "does not follow the one before it");
+    write("nothing\n");
+    refused(&project, "line 1 is no entry of a ledger");
+    bare(&["update-ref", branch, tip]);
+    project.run(&ASK).code(0);
+}
+
+#[test]
+fn nothing_else_says_where_days_are_counted() {
+    let shelf = shelf();
+    let cap = "caps: {day: {cost_usd: 1}}";
+    let alone = project(cap, "", &costs(0.1, ""));
+    alone.run(&ASK).code(69).says("has no `ledger` beside it");
+    // A ledger of another document does not count for this one: the run around has the cap, and the environment inside a ledger.
+    let program = env!("CARGO_BIN_EXE_ll-loop");
+    let outer = format!(
+        "name: outer\nscope: [out]\ninitial: a\nstates:\n  a: {{action: \"LL_LOOP_POLICY='{{caps: {{day: {{cost_usd: 9}}}}, ledger: git={}}}' {program} run main --llm --yes\", next: b}}\n  b: {{terminal: true}}\n",
+        shelf.at("ledger.git").display()
+    );
+    alone.write(".loops/outer.yaml", &outer);
+    alone.run(&["run", "outer"]).says("has no `ledger` beside it");
+    assert_eq!(fake_host::calls(&alone), 0);
+    // Git is not led elsewhere by the configuration of the user.
+    let led = project(&policy(&shelf, 1.0), "", &costs(0.1, ""));
+    led.run(&["ledger", "--begin"]).code(0);
+    git(&shelf, &["init", "-q", "--bare", "other.git"]);
+    for key in ["insteadOf", "pushInsteadOf"] {
+        let (from, to) = (shelf.at("ledger.git"), shelf.at("other.git"));
+        let line = format!("[url \"{}\"]\n\t{key} = {}\n", to.display(), from.display());
+        led.write(".gitconfig", &line);
+        assert_ne!(led.run(&ASK).code, Some(0), "{key}");
+        assert_eq!(fake_host::calls(&led), 0, "{key}");
+    }
+    for place in ["git=-u", "git=", "http://example.com/ledger", "/srv/ledger"] {
+        let rules = format!("{cap}\nledger: '{place}'");
+        project(&rules, "", &[]).run(&["validate"]).code(2).says("is no place of a ledger");
+    }
+}
+
+#[test]
+fn a_run_that_was_killed_counts_what_its_journal_knows() {
+    let shelf = shelf();
+    let text = "name: main\ninitial: ask\nstates:\n  ask: {action_type: prompt, action: one, next: wait}\n  \
+                wait: {action: 'touch here; while [ ! -e go ]; do sleep 0.05; done', next: again}\n  \
+                again: {action_type: prompt, action: two, next: done}\n  done: {terminal: true}\n";
+    let project =
+        fake_host::project(&["claude"], text, &costs(0.2, "")).env("LL_LOOP_POLICY", policy(&shelf, 1.0));
+    project.run(&["ledger", "--begin"]).code(0);
+    let mut child = project.start_until(&ASK, "here");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    // Nobody knows yet, so all that it was promised counts.
+    assert_eq!(standing(&project)["left_usd"], 0.0);
+    project.write("go", "");
+    project.run(&["resume", "main", "--llm", "--yes"]).code(0);
+    let day = standing(&project);
+    let spent: Vec<&Value> = day["runs"].as_array().unwrap().iter().map(|run| &run["spent_usd"]).collect();
+    assert_eq!(spent, [&json!(0.2), &json!(0.2)], "{day}");
+    // Another run of the checkout knows it as well.
+    std::fs::remove_file(project.at("here")).unwrap();
+    std::fs::remove_file(project.at("go")).unwrap();
+    let mut child = project.start_until(&ASK, "here");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    project.write(".loops/other.yaml", &asking("", "").replace("name: main", "name: other"));
+    project.run(&["run", "other", "--llm", "--yes"]).code(0);
+    assert_eq!(standing(&project)["taken_usd"], 0.8);
+}
+
+/// A service that keeps a ledger, and lets the first writers be outrun.
+#[derive(Clone, Default)]
+struct Service(Arc<Mutex<Kept>>);
+
+#[derive(Default)]
+struct Kept {
+    text: String,
+    outrun: u32,
+    authorized: Vec<String>,
+}
+
+impl Respond for Service {
+    fn respond(&self, request: &Request) -> ResponseTemplate {
+        let mut kept = self.0.lock().unwrap();
+        let header = |name: &str| {
+            request.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned()
+        };
+        kept.authorized.push(header("authorization"));
+        let tag = format!("\"{}\"", kept.text.len());
+        if request.method.as_str() == "GET" {
+            return match kept.text.as_str() {
+                "" => ResponseTemplate::new(404),
+                text => ResponseTemplate::new(200).insert_header("ETag", tag.as_str()).set_body_string(text),
+            };
+        }
+        let is_current =
+            if kept.text.is_empty() { header("if-none-match") == "*" } else { header("if-match") == tag };
+        if !is_current || kept.outrun > 0 {
+            kept.outrun = kept.outrun.saturating_sub(1);
+            return ResponseTemplate::new(412);
+        }
+        kept.text += &String::from_utf8(request.body.clone()).unwrap();
+        ResponseTemplate::new(204)
+    }
+}
+
+#[test]
+fn a_service_of_the_organisation_counts_as_well() {
+    let (service, server) = (Service::default(), Github::silent());
+    server.mount(Mock::given(matchers::path("/ledger")).respond_with(service.clone()));
+    let rules = format!("caps: {{day: {{cost_usd: 1}}}}\nledger: {}/ledger?key=geheim", server.address());
+    let project = project(&rules, "", &costs(0.25, "")).env("LL_LEDGER_TOKEN", "token-of-the-ledger");
+    refused(&project, "it is missing");
+    project.run(&["ledger", "--begin"]).code(0);
+    service.0.lock().unwrap().outrun = 2;
+    let ran = project.run(&ASK).code(0);
+    assert!(!ran.all().contains("geheim"), "{}", ran.all());
+    assert_eq!(standing(&project)["taken_usd"], 0.25);
+    let authorized = service.0.lock().unwrap().authorized.clone();
+    assert!(authorized.iter().all(|header| header == "Bearer token-of-the-ledger"), "{authorized:?}");
+    assert!(!project.read("calls/1.env").contains("token-of-the-ledger"));
+    service.0.lock().unwrap().text.clear();
+    refused(&project, "it is missing");
+    service.0.lock().unwrap().text = "<html>".to_owned();
+    refused(&project, "line 1 is no entry");
+}
