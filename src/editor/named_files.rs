@@ -1,6 +1,6 @@
 //! Reads the files of a project for their names: loops, libraries, tests, and the workflows that run loops.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use super::names_of_tests;
@@ -12,6 +12,7 @@ use crate::definition::builtin::Builtin;
 use crate::definition::load::{self, DIRECTORY};
 use crate::definition::vendored::CopiedFile;
 use crate::definition::yaml::MAX_SIZE;
+use crate::files::place::resolved;
 use crate::testing::suite;
 
 /// Where GitHub looks for workflows.
@@ -21,7 +22,13 @@ const WORKFLOWS: &str = ".github/workflows";
 pub(super) fn of_project(session: &Session<'_>, open: impl Iterator<Item = PathBuf>) -> ProjectNames {
     let loops = load::list(&session.cwd).into_iter().map(|listed| listed.path);
     let tests = suite::listed(session).into_iter().map(|place| place.path);
-    read(loops.chain(tests).chain(workflows(&session.cwd)).chain(open), session)
+    let all: BTreeSet<PathBuf> = loops.chain(tests).chain(workflows(&session.cwd)).chain(open).collect();
+    // A link to one of the files is that file, and is not written a second time.
+    let is_own = |path: &&PathBuf| {
+        let meant = resolved(path);
+        meant == **path || !all.contains(&meant)
+    };
+    read(all.iter().filter(is_own).cloned(), session)
 }
 
 /// Reads a file, its tests, and all that they take over and run.

@@ -99,7 +99,7 @@ impl TestReader<'_> {
                 _ => index == 0 && word(Some(1)) == Some("before"),
             };
             if is_state {
-                self.push(NameKind::State, start + found.at, found.text);
+                self.push(NameKind::State, start + found.at, found.text, true);
             }
         }
     }
@@ -129,13 +129,14 @@ impl TestReader<'_> {
                 is_definition: false,
                 keys: keys.iter().map(|key| (*key).to_owned()).collect(),
                 owner: NameOwner::ThisFile,
+                is_part: false,
             });
         }
     }
 
     fn state(&mut self, value: &Node) {
         if let Some((start, name)) = written_value(self.text, value) {
-            self.push(NameKind::State, start, name);
+            self.push(NameKind::State, start, name, false);
         }
     }
 
@@ -145,12 +146,12 @@ impl TestReader<'_> {
 
     fn key(&mut self, kind: NameKind, entry: &Entry) {
         if let Some((range, name)) = written_key(self.text, entry) {
-            self.push(kind, range.start, &name);
+            self.push(kind, range.start, &name, false);
         }
     }
 
     /// Adds a name of the loop; `state/inner` is one, and then one of the sub-loop that the state runs.
-    fn push(&mut self, kind: NameKind, start: usize, name: &str) {
+    fn push(&mut self, kind: NameKind, start: usize, name: &str, is_part: bool) {
         let mut through: Vec<String> = Vec::new();
         let mut at = start;
         for part in name.split(INSIDE) {
@@ -162,6 +163,7 @@ impl TestReader<'_> {
                     is_definition: false,
                     keys: Vec::new(),
                     owner: NameOwner::Loop { named: self.subject.clone(), through: through.clone() },
+                    is_part: is_part || part != name,
                 });
             }
             at += part.len() + INSIDE.len_utf8();

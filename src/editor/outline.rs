@@ -51,6 +51,8 @@ pub(super) struct NameUse {
     /// The keys that lead here, such as `states`, `check` and `on_yes`.
     pub(super) keys: Vec<String>,
     pub(super) owner: NameOwner,
+    /// Whether it stands within a longer text, such as a template, where no quotes belong around it.
+    pub(super) is_part: bool,
 }
 
 impl NameUse {
@@ -233,7 +235,8 @@ impl OutlineReader<'_> {
             let Some((range, name)) = written_key(self.text, parameter) else { continue };
             let (kind, is_definition) = (NameKind::Variable, false);
             let keys = keys.iter().map(|key| (*key).to_owned()).collect();
-            self.names.push(NameUse { range, kind, name, is_definition, keys, owner: owner.clone() });
+            let owner = owner.clone();
+            self.names.push(NameUse { range, kind, name, is_definition, keys, owner, is_part: false });
         }
     }
 
@@ -260,6 +263,7 @@ impl OutlineReader<'_> {
                     is_definition: index == 0,
                     keys: vec!["flow".to_owned()],
                     owner: NameOwner::ThisFile,
+                    is_part: trimmed != text,
                 });
             }
         }
@@ -288,9 +292,11 @@ impl OutlineReader<'_> {
     }
 
     fn push(&mut self, kind: NameKind, start: usize, name: String, keys: &[&str], is_definition: bool) {
-        let keys = keys.iter().map(|key| (*key).to_owned()).collect();
+        let keys: Vec<String> = keys.iter().map(|key| (*key).to_owned()).collect();
         let (range, owner) = (start..start + name.len(), NameOwner::ThisFile);
-        self.names.push(NameUse { range, kind, name, is_definition, keys, owner });
+        // What has no key of its own is in a template.
+        let is_part = keys.is_empty();
+        self.names.push(NameUse { range, kind, name, is_definition, keys, owner, is_part });
     }
 
     fn written<'n>(&self, value: &'n Node) -> Option<(usize, &'n str)> {

@@ -150,7 +150,7 @@ impl ProjectNames {
         for state in through {
             let (at, node) = self.state(&file, state)?;
             let inner = &node.get("loop")?.as_scalar()?.text;
-            file = self.files.get(&at)?.named.get(inner)?.clone();
+            file.clone_from(self.files.get(&at)?.named.get(inner)?);
         }
         Some(file)
     }

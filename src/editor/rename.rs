@@ -69,7 +69,7 @@ pub(super) fn rename(
         NameKind::State | NameKind::Capture | NameKind::Variable | NameKind::Fragment => {}
     }
     if !is_fit(target.kind, to) {
-        return Err(RenameError::Unfit { name: to.to_owned() });
+        return Err(unfit(to));
     }
     let family = target.files.iter().flat_map(|file| names.family(file));
     let mut outlines = family.filter_map(|file| names.files.get(&file)).map(|file| &file.outline);
@@ -111,13 +111,12 @@ fn is_fit(kind: NameKind, to: &str) -> bool {
 /// Plans another name for a loop: its file, its tests, and whoever names it. It keeps its directory, from which the names of other
 /// files count.
 fn loop_renamed(names: &ProjectNames, target: &NameTarget, to: &str) -> Result<RenamePlan, RenameError> {
-    let unfit = || RenameError::Unfit { name: to.to_owned() };
     let file = target.files.first().ok_or(RenameError::NoName)?;
     let home = names.files.get(file).and_then(|known| known.home.as_ref()).ok_or(RenameError::NoName)?;
     let extension = file.extension().unwrap_or_default().to_string_lossy();
     let directory = |name: &str| name.rsplit_once('/').map(|(directory, _)| directory.to_owned());
     if LoopName::parse(to).is_err() || directory(to) != directory(&home.name) {
-        return Err(unfit());
+        return Err(unfit(to));
     }
     let new = home.loops.join(format!("{to}.{extension}"));
     if names.files.keys().any(|known| known.with_extension("") == new.with_extension("")) {
@@ -159,7 +158,7 @@ fn edits(
         let Some(name) = file.outline.names.iter().find(is_here) else { continue };
         let new = new(found.path, name)?;
         if new != name.name {
-            let text = written(file.document.text(), &found.range, &new);
+            let text = written(file.document.text(), name, &new)?;
             all.entry(found.path.to_owned()).or_default().push(RepairEdit { range: found.range, text });
         }
     }
@@ -167,21 +166,33 @@ fn edits(
 }
 
 /// Writes a name as it has to be at a place: in quotes where it would be read as something else.
-fn written(text: &str, range: &Range<usize>, name: &str) -> String {
-    match text[..range.start].chars().next_back() {
+///
+/// # Errors
+/// It stands within a longer text, and would end it.
+fn written(text: &str, place: &NameUse, name: &str) -> Result<String, RenameError> {
+    if place.is_part {
+        let is_word = name.chars().all(is_of_word);
+        return if is_word { Ok(name.to_owned()) } else { Err(unfit(name)) };
+    }
+    Ok(match text[..place.range.start].chars().next_back() {
         Some('\'') => name.replace('\'', "''"),
         Some('"') => name.replace('\\', "\\\\").replace('"', "\\\""),
-        // In a template it is a part of a text, and in a test one of a path.
-        Some('.' | '/' | '`') => name.to_owned(),
         _ if is_plain(name) => name.to_owned(),
         _ => format!("'{}'", name.replace('\'', "''")),
-    }
+    })
+}
+
+fn unfit(name: &str) -> RenameError {
+    RenameError::Unfit { name: one_line(name, 100) }
+}
+
+fn is_of_word(c: char) -> bool {
+    c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '/')
 }
 
 /// Tells whether a name is read as a text without quotes.
 fn is_plain(name: &str) -> bool {
-    let is_word = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '/');
     Scalar::plain(name.to_owned()).value == ScalarValue::String
         && name.starts_with(|c: char| c.is_alphabetic() || c == '_')
-        && name.chars().all(is_word)
+        && name.chars().all(is_of_word)
 }

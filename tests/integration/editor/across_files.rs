@@ -180,6 +180,13 @@ fn a_rename_follows_a_name_through_every_file() {
         assert_eq!(edits.map(|edits| edits.as_array().unwrap().len()).sum::<usize>(), count, "{edit:#}");
         stays_whole(&applied(&project, &edit));
     }
+    // A word that YAML reads as something else is put in quotes, but not within a path or a sentence.
+    let mut truth = at(&project, ".loops/child.yaml", "check}");
+    truth["newName"] = "true".into();
+    let texts = applied(&project, &client.ask("textDocument/rename", &truth));
+    assert!(texts[".loops/tests/around.test.yaml"].contains("{run/true: {exit: 0}}"), "{texts:#?}");
+    assert!(texts[".loops/tests/child.test.yaml"].contains("verdict of true is yes"), "{texts:#?}");
+    stays_whole(&texts);
     let mut taken = at(&project, ".loops/child.yaml", "fix:");
     taken["newName"] = "done".into();
     let refused = client.answer("textDocument/rename", &taken);
