@@ -13,10 +13,13 @@ const MOST: usize = 20;
 pub(super) fn advice(arguments: &[OsString], message: &clap::Error) -> Option<String> {
     let words: Vec<&str> = arguments.iter().filter_map(|word| word.to_str()).collect();
     let command = *words.iter().find(|word| !word.starts_with('-'))?;
-    match message.kind() {
-        ErrorKind::MissingRequiredArgument => missing(&lacking(message)),
-        ErrorKind::UnknownArgument => unknown(command, &words, message),
-        _ => None,
+    let kind = message.kind();
+    if kind == ErrorKind::MissingRequiredArgument {
+        missing(&lacking(message))
+    } else if kind == ErrorKind::UnknownArgument {
+        unknown(command, &words, message)
+    } else {
+        None
     }
 }
 

@@ -36,7 +36,9 @@ pub(super) fn empty(tree: &Node, out: &mut Diagnostics) {
                 out.push(Diagnostic::error("empty-promise", place, message).help(help(key)));
             }
         } else if STATES.contains(&key.as_str()) {
-            entries(value).iter().for_each(|state| empty(&state.value, out));
+            for state in entries(value) {
+                empty(&state.value, out);
+            }
         } else if !NAMED_BY_AUTHOR.contains(&key.as_str()) {
             empty(value, out);
         }

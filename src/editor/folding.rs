@@ -41,9 +41,15 @@ fn below(node: &Node, text: &str, parts: &mut Vec<Range<usize>>) {
     };
     match &node.value {
         NodeValue::Map(entries) => {
-            entries.iter().for_each(|entry| add(entry.key_span.range.start, &entry.value));
+            for entry in entries {
+                add(entry.key_span.range.start, &entry.value);
+            }
         }
-        NodeValue::List(items) => items.iter().for_each(|item| add(item.span.range.start, item)),
+        NodeValue::List(items) => {
+            for item in items {
+                add(item.span.range.start, item);
+            }
+        }
         NodeValue::Scalar(_) => {}
     }
 }

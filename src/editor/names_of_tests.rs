@@ -116,7 +116,9 @@ impl TestReader<'_> {
             NodeValue::List(items) => items.iter().collect(),
             NodeValue::Scalar(_) => Vec::new(),
         };
-        below.into_iter().for_each(|below| self.of_step(below));
+        for below in below {
+            self.of_step(below);
+        }
     }
 
     fn add_loop(&mut self, named: &Node, keys: &[&str]) {

@@ -198,13 +198,13 @@ impl MergeResult<'_> {
         if let Some(why) = self.together.missing(self.plan) {
             return none(why);
         }
-        let asked = self.merged.items.iter().filter_map(|merged| match self.plan.reused(&merged.id) {
-            Some(ReusedItem { item, proof }) => Some(AskedItem { item, checks: &proof.checks }),
-            None => {
-                let (_, facts) = self.of(merged)?;
-                let checks = &facts.verification.as_ref()?.checks;
-                Some(AskedItem { item: self.plan.item(&merged.id)?, checks })
+        let asked = self.merged.items.iter().filter_map(|merged| {
+            if let Some(ReusedItem { item, proof }) = self.plan.reused(&merged.id) {
+                return Some(AskedItem { item, checks: &proof.checks });
             }
+            let (_, facts) = self.of(merged)?;
+            let checks = &facts.verification.as_ref()?.checks;
+            Some(AskedItem { item: self.plan.item(&merged.id)?, checks })
         });
         let asked: Vec<AskedItem<'_>> = asked.filter(|asked| tree.meets_others(asked.item)).collect();
         let directory = self.directory(options, session);

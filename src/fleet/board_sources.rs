@@ -76,7 +76,9 @@ impl Session<'_> {
             return Err(Error::refused("there is no run that can be read").with_hint(hint));
         }
         let mut board = FleetBoard::default();
-        runs.into_values().for_each(|read| board.add(read.run));
+        for read in runs.into_values() {
+            board.add(read.run);
+        }
         Ok((board, Clock::start().now()))
     }
 }

@@ -106,7 +106,9 @@ fn targets(collector: &str, env: &dyn Fn(&str) -> Option<String>) -> Result<[Otl
             exporter_settings::SettingsFault::Address(_) => {
                 Error::refused("`--to` takes an address that begins with http:// or https://, or `-`")
             }
-            other => Error::refused(other.to_string()),
+            fault @ (exporter_settings::SettingsFault::Protocol { .. }
+            | exporter_settings::SettingsFault::Headers(_)
+            | exporter_settings::SettingsFault::Timeout(_)) => Error::refused(fault.to_string()),
         })?;
         Ok(target.expect("an address was given"))
     };

@@ -69,13 +69,11 @@ impl Session<'_> {
     /// # Errors
     /// The runs that are asked for are not there.
     pub(super) fn each_run(&self, asked: &RunsAsked, add: &mut impl FnMut(&RunNumbers)) -> Result<(), Error> {
-        match &asked.from {
-            Some(from) => brought(from, asked, add, self),
-            None => {
-                let since = asked.since.map(|since| since.from(Clock::start().now()));
-                here(asked, since, add, self)
-            }
+        if let Some(from) = &asked.from {
+            return brought(from, asked, add, self);
         }
+        let since = asked.since.map(|since| since.from(Clock::start().now()));
+        here(asked, since, add, self)
     }
 }
 

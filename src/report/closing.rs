@@ -122,8 +122,6 @@ pub fn advice(digest: &Digest) -> Option<Advice> {
             | TerminatedBy::Killed => "raise `max_iterations`, or look at why the check never passes".into(),
         }),
         Outcome::Blocked => Some("a person has to look at it".into()),
-        // Nobody needs it any more.
-        Outcome::Cancelled => None,
         Outcome::Timeout => go_on(resume_with_time(digest)),
         Outcome::Handoff if let Some(awaiting) = digest.awaiting() => Some(Advice {
             words: "answer with `approve`, `reject` or a text:".to_owned(),
@@ -144,8 +142,8 @@ pub fn advice(digest: &Digest) -> Option<Advice> {
             },
         }),
         Outcome::Error if end.terminated_by == TerminatedBy::JournalLost => go_on(resume(digest)),
-        // The sentence about the run says it already.
-        Outcome::Error => None,
+        // The sentence about the run says it already, or nobody needs it any more.
+        Outcome::Error | Outcome::Cancelled => None,
         Outcome::Failure if end.terminated_by == TerminatedBy::UncommittedChanges => {
             Some("commit the changes, which `changes.patch` among the reports has, or run it with `--on-change report` where they are delivered".into())
         }

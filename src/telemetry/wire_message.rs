@@ -137,7 +137,9 @@ impl WireValue {
             }
             Self::Message(message) => write_sized(field, &message.protobuf(), out),
             Self::Messages(messages) => {
-                messages.iter().for_each(|message| write_sized(field, &message.protobuf(), out));
+                for message in messages {
+                    write_sized(field, &message.protobuf(), out);
+                }
             }
         }
     }

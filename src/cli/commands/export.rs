@@ -23,7 +23,7 @@ pub(in crate::cli) struct ExportArgs {
 enum ExportFormat {
     /// Spans and metrics for a collector of OpenTelemetry
     Otlp(OtlpArgs),
-    /// Trace events for ui.perfetto.dev and chrome://tracing
+    /// Trace events for <https://ui.perfetto.dev> and `chrome://tracing`
     Perfetto(PerfettoArgs),
 }
 

@@ -6,6 +6,7 @@ use serde_json::json;
 use crate::cli::output::Output;
 use crate::context::Session;
 use crate::context::error::Error;
+use crate::spending::day_standing::DayStanding;
 
 /// The arguments of `ledger`.
 #[derive(Debug, Args)]
@@ -31,7 +32,7 @@ pub(in crate::cli) fn ledger(args: &LedgerArgs, session: &Session<'_>, output: &
     }
     let standings = session.day_standings()?;
     if args.json {
-        output.json(json!({"days": standings.iter().map(|standing| standing.json()).collect::<Vec<_>>()}));
+        output.json(json!({"days": standings.iter().map(DayStanding::json).collect::<Vec<_>>()}));
         return Ok(0);
     }
     for standing in &standings {

@@ -17,6 +17,7 @@ use crate::repository;
 use crate::session::read::branch_approvers::{BranchApprovers, on_branch};
 
 /// The run that comments answer.
+#[derive(Clone, Copy)]
 pub(crate) struct AnsweredRun<'a> {
     /// Its question.
     pub(crate) question: Option<&'a OpenQuestion>,

@@ -298,7 +298,7 @@ impl Workflow<'_> {
                 if line.starts_with([' ', '\t']) || !is_understood(&line) {
                     continue;
                 }
-                self.line(&line, &mut directory, place, self.evidence(node, at), contents);
+                self.line(&line, &mut directory, place, &self.evidence(node, at), contents);
             }
         }
     }
@@ -309,7 +309,7 @@ impl Workflow<'_> {
         line: &str,
         directory: &mut String,
         place: &JobPlace<'_>,
-        evidence: Evidence,
+        evidence: &Evidence,
         contents: &mut CiContents,
     ) {
         let mut within = directory.clone();
