@@ -290,6 +290,7 @@ mod tests {
                 "network",
                 "params",
                 "resume-from",
+                "reuse",
                 "team-token",
                 "token",
                 "upload",

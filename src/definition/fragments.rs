@@ -204,7 +204,7 @@ mod tests {
         7:7 error nested-fragment: the fragment `c` inherits from another one (fragments cannot be nested; write the keys out here)
         7:43 error unknown-word: `type` cannot be `strin` (did you mean `string`?)
         11:42 error template: unknown namespace `contxt` (did you mean `context`?)
-        13:15 error unknown-param: the fragment declares no parameter `woh` (declare it: `parameters: {woh: {type: string, required: true}}`)
+        13:15 error unknown-param: the fragment declares no parameter `woh` (did you mean `param.who`?)
         ");
         assert_snapshot!(check("fragments: [a]").unwrap(), @"1:12 error wrong-type: `fragments` must be a mapping ()");
     }
