@@ -9,7 +9,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::base::text::hex;
 use crate::base::time::Timestamp;
-use crate::broker::Dollars;
+use crate::broker::dollars::Dollars;
 
 /// The largest ledger that is read, in bytes: some twenty thousand runs of a day.
 pub(crate) const MOST_BYTES: usize = 8 << 20;

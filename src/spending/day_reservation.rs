@@ -8,7 +8,7 @@ use uuid::Uuid;
 use super::day_ledger::{Appended, DayLedger, LedgerEntry, LedgerFault, LedgerPart};
 use super::ledger_store::{LedgerFailure, LedgerStore, StoredLedger};
 use crate::base::time::Timestamp;
-use crate::broker::Dollars;
+use crate::broker::dollars::Dollars;
 use crate::context::error::{Error, Kind};
 use crate::context::{Session, binding};
 use crate::policy::{DayCap, LedgerPlace, Policy};

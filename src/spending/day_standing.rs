@@ -6,7 +6,7 @@ use uuid::Uuid;
 use super::day_ledger::{Appended, DayLedger, LedgerPart};
 use super::day_reservation::{by_ledger, unreliable};
 use super::ledger_store::LedgerStore;
-use crate::broker::Dollars;
+use crate::broker::dollars::Dollars;
 use crate::context::error::{Error, Kind};
 use crate::context::{Session, binding};
 use crate::policy::{DayCap, LedgerPlace};

@@ -19,7 +19,6 @@ pub(super) mod yaml_style;
 
 pub use chosen_commands::{Check, Plan, Planned, PlannedLoop, UnusedPackage, loops};
 pub use found_repository::Repository;
-pub use loop_reuse::LoopReuse;
 pub use loop_text::{loop_text, source};
 pub use setup::install_of;
 pub use test_text::test_text;
