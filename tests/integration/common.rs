@@ -14,9 +14,12 @@ use tokio::signal::unix::SignalKind;
 /// The program that is tried: the one that cargo built for the tests, or the one that `LL_LOOP_BIN` names. `tests/run` names
 /// the optimised one, which its later stages need in any case: most tests run the program many times, and it takes a third
 /// less of the processor.
-pub(crate) static LL_LOOP: LazyLock<String> = LazyLock::new(|| {
+pub(crate) static LL_LOOP: LazyLock<String> = LazyLock::new(named_program);
+
+#[expect(clippy::disallowed_methods, reason = "it is asked for by who starts the tests")]
+fn named_program() -> String {
     std::env::var("LL_LOOP_BIN").unwrap_or_else(|_| env!("CARGO_BIN_EXE_ll-loop").to_owned())
-});
+}
 
 /// A test project.
 pub(crate) struct Project {

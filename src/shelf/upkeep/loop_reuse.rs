@@ -18,7 +18,7 @@ const ALL: &str = "**";
 
 /// The key `reuse` of a loop.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LoopReuse {
+pub(super) struct LoopReuse {
     reads: BTreeSet<&'static str>,
     tools: BTreeSet<&'static str>,
     env: BTreeSet<&'static str>,
@@ -26,7 +26,7 @@ pub struct LoopReuse {
 
 impl LoopReuse {
     /// Finds out what the checks of a loop read; nothing where that is not known of each.
-    pub fn of<'c>(
+    pub(super) fn of<'c>(
         checks: impl IntoIterator<Item = &'c Check>,
         packages: &[String],
         repository: &Repository,
@@ -57,7 +57,7 @@ impl LoopReuse {
 
     /// Writes the key. What is read is one pattern: each pattern has to hold some file, and what is not there yet counts as
     /// soon as it is.
-    pub fn text(&self) -> String {
+    pub(super) fn text(&self) -> String {
         let reads: Vec<&str> = self.reads.iter().copied().collect();
         let inputs = match reads.as_slice() {
             all if all.contains(&ALL) => ALL.to_owned(),

@@ -20,7 +20,7 @@ fn server() -> TempDir {
 /// The checkout of a job of a push.
 fn job(server: &TempDir, of: Option<&Project>) -> Project {
     let place = server.path().to_str().unwrap();
-    let project = match of {
+    match of {
         None => {
             let project = project();
             project.write("check.sh", &format!("{CHECK}[ -z \"$BROKEN\" ]\n"));
@@ -38,8 +38,7 @@ fn job(server: &TempDir, of: Option<&Project>) -> Project {
             project.write("local.env", &of.read("local.env"));
             project
         }
-    };
-    project
+    }
 }
 
 fn push_job(server: &TempDir, of: Option<&Project>) -> Project {
