@@ -58,7 +58,7 @@ impl Scratch {
         let tree = self.git.bytes(&Call::new("mktree"), row.as_bytes())?;
         let tree = ObjectId::parse(String::from_utf8_lossy(&tree).trim())?;
         let made = match parent {
-            Some(parent) => Call::new("commit-tree").with(&["-p"]).id(parent).id(&tree),
+            Some(parent) => Call::new("commit-tree").option_id("-p", parent).id(&tree),
             None => Call::new("commit-tree").id(&tree),
         };
         let made = self.git.bytes(&made, name.as_bytes())?;
