@@ -14,11 +14,14 @@ use crate::context::{Session, binding};
 use crate::policy::{DayCap, LedgerPlace, Policy};
 use crate::process::clock::Clock;
 
-/// How often is tried to add to a ledger that others add to as well.
-const TRIES: u32 = 12;
+/// How often is tried to add to a ledger that others add to as well: the legs of a plan all begin at once.
+const TRIES: u32 = 60;
+
+/// How often a place that fails is tried: where several push at once, servers also refuse for a moment.
+const FAILURES: u32 = 4;
 
 /// The most time between two tries.
-const BETWEEN: Duration = Duration::from_millis(400);
+const BETWEEN: Duration = Duration::from_secs(3);
 
 /// What a part of a run wants.
 #[derive(Clone, Copy, Debug)]
@@ -214,23 +217,39 @@ fn added(
     store: &LedgerStore,
     mut next: impl FnMut(&StoredLedger, Timestamp) -> Result<(DayLedger, String), NotPromised>,
 ) -> Result<(), NotPromised> {
+    let mut failures = 0;
     for try_number in 0..TRIES {
         if try_number > 0 {
             std::thread::sleep(pause(try_number));
         }
-        let stored = store.read()?;
-        let (ledger, day) = next(&stored, Clock::start().now())?;
-        if store.append(&stored, &ledger, &day)? == Appended::Done {
-            return Ok(());
+        match added_once(store, &mut next) {
+            Ok(Appended::Done) => return Ok(()),
+            Ok(Appended::Outrun) => {}
+            Err(NotPromised::Failure(LedgerFailure::Unreached(why))) => {
+                failures += 1;
+                if failures == FAILURES {
+                    return Err(LedgerFailure::Unreached(why).into());
+                }
+            }
+            Err(stopped) => return Err(stopped),
         }
     }
     Err(LedgerFailure::Crowded.into())
 }
 
+fn added_once(
+    store: &LedgerStore,
+    next: &mut impl FnMut(&StoredLedger, Timestamp) -> Result<(DayLedger, String), NotPromised>,
+) -> Result<Appended, NotPromised> {
+    let stored = store.read()?;
+    let (ledger, day) = next(&stored, Clock::start().now())?;
+    Ok(store.append(&stored, &ledger, &day)?)
+}
+
 /// Returns how long to wait before a try: longer each time, and for everybody something else.
 fn pause(try_number: u32) -> Duration {
     let any = u32::from(Uuid::new_v4().as_bytes()[0]);
-    (BETWEEN / TRIES * try_number).mul_f64(0.5 + f64::from(any) / 256.0)
+    BETWEEN.min(Duration::from_millis(100) * try_number).mul_f64(f64::from(any) / 256.0)
 }
 
 impl DayReservation {

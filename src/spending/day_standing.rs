@@ -29,12 +29,16 @@ pub(crate) struct DayStanding {
 impl DayStanding {
     /// Returns what is taken, in US dollars.
     pub(crate) fn taken_usd(&self) -> f64 {
-        self.parts.iter().map(LedgerPart::taken).fold(Dollars::ZERO, Dollars::plus).usd()
+        self.taken().usd()
     }
 
     /// Returns what is left, in US dollars.
     pub(crate) fn left_usd(&self) -> f64 {
-        (self.cap_usd - self.taken_usd()).max(0.0)
+        Dollars::allowed(self.cap_usd).less(self.taken()).usd()
+    }
+
+    fn taken(&self) -> Dollars {
+        self.parts.iter().map(LedgerPart::taken).fold(Dollars::ZERO, Dollars::plus)
     }
 
     /// Returns a line for each part of a run.
