@@ -10,8 +10,8 @@ use super::sub_loop::Surrounding;
 use super::ticking::tick;
 use super::world::World;
 use super::{
-    action, agent, approval, artifact_copy, continuation, learning, mcp, measure, query_process, shared_file,
-    snapshot_moments, sub_loop, tree_survey,
+    action, agent, approval, artifact_copy, continuation, ignored, learning, mcp, measure, query_process,
+    shared_file, snapshot_moments, sub_loop, tree_survey,
 };
 use crate::base::explanation::Explanation;
 use crate::base::name::StateName;
@@ -249,7 +249,10 @@ impl World {
 
     /// Remembers that a check has looked, or an agent is about to work, if it is the first time.
     fn doubt(&mut self) {
-        self.moments.first_doubt.get_or_insert_with(|| self.clock.now());
+        self.moments.first_doubt.get_or_insert_with(|| {
+            // By the clock of the machine, what a fix puts there at once would be older than this.
+            ignored::time_of_files(self.files.directory()).unwrap_or_else(|_| self.clock.now())
+        });
     }
 
     /// State first, then talk.
