@@ -1,13 +1,14 @@
 //! What a run knows of its own journal, to see that nobody else removed, cut or wrote it: an agent that cleans up may
 //! remove the files of the run that asked it, and one that cheats may write the end that it wants.
 
-use std::fs::{File, Metadata};
+use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Write as _};
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::Path;
 
 use sha2::{Digest as _, Sha256};
 
+use crate::files::file_time::FileTime;
 use crate::files::{read, replace};
 
 /// What happened to a journal that others do not write.
@@ -34,7 +35,7 @@ pub enum Tampered {
 pub(super) struct Witness {
     batches: Vec<Batch>,
     /// When the file changed last, by the clock of its file system. Unlike the time of its content, nobody can set it.
-    changed: Option<(i64, i64)>,
+    changed: Option<FileTime>,
     /// The first batch, with the event that says what the run is.
     first: Vec<u8>,
 }
@@ -60,15 +61,20 @@ impl Witness {
             all.note(&line, seq);
             line.clear();
         }
-        all.changed = Some(changed(&file.metadata()?));
+        all.changed = Some(FileTime::of(&file.metadata()?));
         Ok(all)
     }
 
     /// Sees what the run itself has written.
     pub(super) fn wrote(&mut self, lines: &[u8], last_seq: u64, file: &File) -> io::Result<()> {
         self.note(lines, last_seq);
-        self.changed = Some(changed(&file.metadata()?));
+        self.changed = Some(FileTime::of(&file.metadata()?));
         Ok(())
+    }
+
+    /// Returns when the run, or one before it, has written last.
+    pub(super) fn changed(&self) -> Option<FileTime> {
+        self.changed
     }
 
     fn note(&mut self, lines: &[u8], last_seq: u64) {
@@ -82,7 +88,7 @@ impl Witness {
     /// Sees that the run itself removed what it could not write whole, behind this length in bytes.
     pub(super) fn took_back(&mut self, file: &File, length: u64) {
         self.batches.retain(|batch| batch.end <= length);
-        self.changed = file.metadata().ok().map(|metadata| changed(&metadata));
+        self.changed = file.metadata().ok().map(|metadata| FileTime::of(&metadata));
     }
 
     /// Returns the length of all that was written, in bytes.
@@ -101,7 +107,7 @@ impl Witness {
         if length < expected {
             return Err(io::Error::other(Tampered::Cut { length, expected }));
         }
-        let now = Some(changed(&open));
+        let now = Some(FileTime::of(&open));
         if length > expected || (now != self.changed && self.intact(file)?.end < expected) {
             return Err(io::Error::other(Tampered::Written));
         }
@@ -148,11 +154,6 @@ impl Witness {
 /// Opens a journal so that it can be appended to, and compared.
 pub(super) fn open(path: &Path) -> io::Result<File> {
     read::open_with(path, fs_err::OpenOptions::new().append(true).read(true), rustix::fs::OFlags::empty())
-}
-
-fn changed(metadata: &Metadata) -> (i64, i64) {
-    // The time of change, because nobody can set it back as that of modification can be.
-    (metadata.ctime(), metadata.ctime_nsec())
 }
 
 fn sum(lines: &[u8]) -> [u8; 8] {

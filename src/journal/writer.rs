@@ -17,6 +17,7 @@ use crate::base::sum::Sum;
 use crate::base::time::Timestamp;
 use crate::engine::event::{ActionComplete, Event, Shown, Stamped, TAIL, is_long};
 use crate::evaluate::observation::{Observation, Stream, Text};
+use crate::files::file_time::FileTime;
 
 /// The space in the journal itself that is reserved for the end of the run, where file sizes are limited (`ulimit
 /// -f`).
@@ -137,6 +138,11 @@ impl Journal {
     ) -> io::Result<Vec<Stamped>> {
         reserve::release(&self.reserve);
         self.put(events, at, path, 0)
+    }
+
+    /// Returns when the journal was written last, by the clock of its file system.
+    pub fn changed(&self) -> Option<FileTime> {
+        self.witness.changed()
     }
 
     /// Puts a journal that somebody else removed or changed back in its place, as far as it is what was written.

@@ -10,8 +10,8 @@ use super::sub_loop::Surrounding;
 use super::ticking::tick;
 use super::world::World;
 use super::{
-    action, agent, approval, artifact_copy, continuation, ignored, learning, mcp, measure, query_process,
-    shared_file, snapshot_moments, sub_loop, tree_survey,
+    action, agent, approval, artifact_copy, continuation, learning, mcp, measure, query_process, shared_file,
+    snapshot_moments, sub_loop, tree_survey,
 };
 use crate::base::explanation::Explanation;
 use crate::base::name::StateName;
@@ -22,6 +22,7 @@ use crate::engine::outcome::{Asker, Outcome, Signal, TerminatedBy};
 use crate::engine::question::AskedAbout;
 use crate::engine::request::{Input, Next, SubLoopEnd, SubLoopRequest, UnexpectedInput};
 use crate::evaluate::verdict::Observes;
+use crate::files::file_time::FileTime;
 use crate::journal::snapshot::{self, Snapshot};
 use crate::journal::writer::EventTime;
 use crate::journal::{Tampered, journal_ends, reader};
@@ -132,7 +133,8 @@ async fn drive(engine: &mut Engine<'_>, world: &mut World) -> Result<LoopComplet
             Next::Run(request) => {
                 // The moment by which a check that makes its own program is told from one that was
                 // given it.
-                world.moments.last_action = Some(world.clock.now());
+                // The journal was written last when it was told of the action.
+                world.moments.last_action = world.journal.changed();
                 let (guard, run) = (world.guard.clone(), world.files.instance().to_owned());
                 let mut leftovers = std::mem::take(&mut world.leftovers);
                 let seen = leftovers.while_it_works(action::perform(request, world), &guard, &run).await;
@@ -249,10 +251,10 @@ impl World {
 
     /// Remembers that a check has looked, or an agent is about to work, if it is the first time.
     fn doubt(&mut self) {
-        self.moments.first_doubt.get_or_insert_with(|| {
-            // By the clock of the machine, what a fix puts there at once would be older than this.
-            ignored::time_of_files(self.files.directory()).unwrap_or_else(|_| self.clock.now())
-        });
+        if self.moments.first_doubt.is_none() {
+            let now = FileTime::now_in(self.files.directory()).ok();
+            self.moments.first_doubt = now.or_else(|| self.journal.changed());
+        }
     }
 
     /// State first, then talk.

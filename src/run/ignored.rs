@@ -13,9 +13,9 @@ use sha2::{Digest as _, Sha256};
 use crate::base::gitpath;
 use crate::base::own::is_own;
 use crate::base::text::hex;
-use crate::base::time::Timestamp;
 use crate::engine::changes::{FileMode, IgnoredFile, KeptFile};
-use crate::files::{gitdir, read, replace, transient};
+use crate::files::file_time::FileTime;
+use crate::files::{gitdir, read, replace};
 use crate::git::call::Call;
 use crate::git::error::GitError;
 use crate::git::in_run::GitCalls;
@@ -182,26 +182,9 @@ pub(super) fn at_end(path: &str, top: &Path) -> At {
     }
 }
 
-/// Tells whether a file was changed since a moment. The time of its content can be set by anybody, that of the change
-/// cannot.
-pub(super) fn changed_since(path: &str, top: &Path, moment: Timestamp) -> bool {
-    place(top, path).symlink_metadata().is_ok_and(|metadata| changed_at(&metadata) >= moment)
-}
-
-/// Returns the time by the clock of a file system, at a directory of it. The times of files are compared with this one: their
-/// clock runs behind that of the machine, by a tick of the kernel, or by as much as a server's does.
-///
-/// # Errors
-/// No file can be made there.
-pub(super) fn time_of_files(directory: &Path) -> std::io::Result<Timestamp> {
-    let made_now = transient::file_in(0o600, directory)?;
-    Ok(changed_at(&made_now.as_file().metadata()?))
-}
-
-/// Returns when a file was changed, in milliseconds, the unit of the moments of a run.
-fn changed_at(metadata: &std::fs::Metadata) -> Timestamp {
-    let seconds = metadata.ctime().saturating_mul(1000);
-    Timestamp::from_millis(seconds.saturating_add(metadata.ctime_nsec() / 1_000_000))
+/// Returns when a file was changed; nothing where there is none.
+pub(super) fn changed_at(path: &str, top: &Path) -> Option<FileTime> {
+    place(top, path).symlink_metadata().ok().map(|metadata| FileTime::of(&metadata))
 }
 
 /// Tells what stands outside of the tree: a program, by its path alone.
@@ -272,21 +255,5 @@ impl FileOnDisk {
             )),
         };
         Ok(Some(Self { file: KeptFile { mode, sha256: hex(&digest) }, bytes }))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_comes_after_a_moment_is_never_older() {
-        let directory = tempfile::tempdir().unwrap();
-        for number in 0..300 {
-            let moment = time_of_files(directory.path()).unwrap();
-            let name = format!("program-{number}");
-            std::fs::write(directory.path().join(&name), "").unwrap();
-            assert!(changed_since(&name, directory.path(), moment), "{name}");
-        }
     }
 }

@@ -195,13 +195,16 @@ impl Tree for JudgedEnd<'_> {
     }
 
     fn was_made_at_last(&self, path: &str) -> bool {
-        self.moments.last_action.is_some_and(|began| ignored::changed_since(path, self.top, began))
+        let changed = ignored::changed_at(path, self.top);
+        // In the moment at which the action began, it may have been the one before: then it does not count.
+        matches!((changed, self.moments.last_action), (Some(changed), Some(began)) if changed > began)
     }
 
     fn is_installed(&self, path: &str) -> bool {
-        let first_doubt = self.moments.first_doubt;
+        let changed = ignored::changed_at(path, self.top);
+        let came_later = |doubt| changed.is_some_and(|changed| changed >= doubt);
         // Without a check that has looked, there is nothing that a fix could have known to please.
-        let was_there = first_doubt.is_none_or(|doubt| !ignored::changed_since(path, self.top, doubt));
+        let was_there = !self.moments.first_doubt.is_some_and(came_later);
         was_there || is_known_to_a_package(path, self.top)
     }
 

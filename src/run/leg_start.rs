@@ -103,7 +103,7 @@ impl ItemStart {
             !path.starts_with('/')
                 // Those are put back by their content, not taken away.
                 && !is_obeyed_by_name(path)
-                && ignored::changed_since(path, &top, self.since)
+                && ignored::changed_at(path, &top).is_some_and(|changed| changed.timestamp() >= self.since)
                 && !is_known_to_a_package(path, &top)
         });
         if paths.is_empty() {

@@ -22,9 +22,9 @@ use super::tree_snapshots::TreeSnapshots;
 use crate::base::explanation::Explanation;
 use crate::base::name::LoopName;
 use crate::base::redact::Redactor;
-use crate::base::time::Timestamp;
 use crate::engine::Start;
 use crate::engine::request::{Setting, SubLoopRequest};
+use crate::files::file_time::FileTime;
 use crate::git::call::without_repository;
 use crate::guidance::Guidance;
 use crate::host::{Host, Version};
@@ -103,14 +103,14 @@ pub struct World {
     pub sub_loops: SubLoops,
 }
 
-/// When the run did what its judges are asked with, in this process.
+/// When the run did what its judges are asked with, in this process, by the clock of its files.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RunMoments {
     /// The last action began.
-    pub last_action: Option<Timestamp>,
+    pub last_action: Option<FileTime>,
     /// A check had looked for the first time, or an agent was about to work: what is there by then was not put there to
     /// change what the check says.
-    pub first_doubt: Option<Timestamp>,
+    pub first_doubt: Option<FileTime>,
 }
 
 /// Returns the directory that a process has to be started in to be in `root`; nothing where this process is there

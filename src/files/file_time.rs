@@ -1,0 +1,56 @@
+//! When a file changed, by the clock of its file system. That clock runs behind the one of the machine, by a tick of the kernel
+//! or by as much as a server's does, so that its times are compared with each other alone.
+
+use std::fs::Metadata;
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+
+use super::transient;
+use crate::base::time::Timestamp;
+
+/// When a file changed last. Unlike the time of its content, nobody can set it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct FileTime {
+    seconds: i64,
+    nanoseconds: i64,
+}
+
+impl FileTime {
+    /// Returns when a file changed.
+    pub fn of(metadata: &Metadata) -> Self {
+        Self { seconds: metadata.ctime(), nanoseconds: metadata.ctime_nsec() }
+    }
+
+    /// Returns it in milliseconds, as a time of the machine's clock that was long ago can be compared with it.
+    pub fn timestamp(self) -> Timestamp {
+        Timestamp::from_millis(self.seconds.saturating_mul(1000).saturating_add(self.nanoseconds / 1_000_000))
+    }
+
+    /// Returns what time it is for files in a directory.
+    ///
+    /// # Errors
+    /// No file can be made there.
+    pub fn now_in(directory: &Path) -> io::Result<Self> {
+        let made_now = transient::file_in(0o600, directory)?;
+        Ok(Self::of(&made_now.as_file().metadata()?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_between_the_times_before_and_after_it() {
+        let directory = tempfile::tempdir().unwrap();
+        for number in 0..300 {
+            let before = FileTime::now_in(directory.path()).unwrap();
+            let path = directory.path().join(format!("program-{number}"));
+            std::fs::write(&path, "").unwrap();
+            let changed = FileTime::of(&path.metadata().unwrap());
+            let after = FileTime::now_in(directory.path()).unwrap();
+            assert!(before <= changed && changed <= after, "{before:?} {changed:?} {after:?}");
+        }
+    }
+}
