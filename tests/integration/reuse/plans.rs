@@ -12,7 +12,7 @@ const LOOP: &str = "name: main
 description: checks
 initial: check
 parameters: {path: {type: string}}
-scope: ['${context.path}', shared]
+scope: ['${context.path}']
 reuse: {inputs: ['${param.path}/'], verify_every: 1000000000}
 states:
   check: {action: 'sh check.sh ${context.path:shell}', check: true, on_yes: done, on_no: fix}
@@ -22,14 +22,13 @@ states:
   failed: {terminal: true, outcome: failure}
 ";
 
-/// The package `web` does not work beside what the fixer of another one leaves.
+/// The package `web` does not work with what the fixer of another one leaves in it.
 const CHECK: &str = "echo made >> .git/made
-[ \"$1\" = packages/web ] && [ -e shared/left ] && exit 1
+[ \"$1\" = packages/web ] && [ -e packages/web/left ] && exit 1
 grep -q good \"$1/a.txt\"
 ";
 
-const FIX: &str =
-    "[ -e \"$1/broken\" ] || { echo good > \"$1/a.txt\"; mkdir -p shared; touch shared/left; }\n";
+const FIX: &str = "[ -e \"$1/broken\" ] || { echo good > \"$1/a.txt\"; touch packages/web/left; }\n";
 
 fn packages(text: &str) -> Project {
     let project = Project::with_loop(text)

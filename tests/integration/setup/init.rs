@@ -335,7 +335,7 @@ const LAYOUTS: &[Layout] = &[
             ("pyproject.toml", "[tool.pdm.scripts]\ntest = \"pytest\"\n"),
             (".github/workflows/ci.yml", "jobs:\n  test:\n    steps:\n      - run: pdm run pytest -n auto\n"),
         ],
-        &[("test", "pdm run test", "pyproject.toml:2 (test)", "")],
+        &[("test", "pdm run pytest -n auto", ".github/workflows/ci.yml:4", "")],
     ),
     (
         "nothing that another build system runs, or that has to be configured before",
