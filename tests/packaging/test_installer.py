@@ -224,7 +224,7 @@ class Installer(Assets):
         ).stdout.splitlines()
         others = {path.name for path in self.assets.iterdir()} - {"SHA256SUMS"}
         self.assertEqual({line.removesuffix(": OK") for line in checked}, others)
-        self.assertEqual(len(others), len(TARGETS) + len(packages(self.VERSION)) + 7)
+        self.assertEqual(len(others), len(TARGETS) + len(packages(self.VERSION)) + 8)
 
     def test_a_list_of_components_that_is_none_is_refused(self):
         for text in ("{}", '{"bomFormat": "CycloneDX", "components": []}', ""):
