@@ -167,7 +167,7 @@ impl Forge for PushForge<'_> {
     }
 
     fn refs(&self, names: &[&str]) -> Result<BTreeMap<String, ObjectId>, ForgeError> {
-        let mut list = Call::new("ls-remote").with(&["--quiet"]).named(&self.remote.url, "");
+        let mut list = Call::refs_of(&self.remote.url);
         for name in names {
             list = list.named(name, "");
         }

@@ -7,6 +7,7 @@ pub mod filters;
 pub(crate) mod in_run;
 pub(crate) mod own_index;
 pub(crate) mod raw_diff;
+pub(crate) mod ref_calls;
 pub mod repository_paths;
 pub mod runner;
 pub(crate) mod status;

@@ -25,6 +25,7 @@ use crate::forge::github::workflow_job::WorkflowJob;
 use crate::forge::gitlab;
 use crate::forge::gitlab::TokenHolder;
 use crate::git::call::Call;
+use crate::git::ref_calls::ref_in;
 use crate::git::runner::Git;
 use crate::lease::lease_record::{FoundLease, LeaseName, LeaseRecord, MAX_RECORD, PREFIX};
 use crate::process::address::without_credential;
@@ -220,23 +221,13 @@ impl LeaseRemote {
 
     /// Returns all leases.
     pub(super) fn look(&self, limit: Duration) -> Result<Vec<FoundLease>, Explanation> {
-        // Nothing is fetched or left behind but these refs, whatever the settings of the user say:
-        // no tags, no submodules, and no `gc` in the background.
-        let fetch = Call::new("fetch")
-            .with(&[
-                "--quiet",
-                "--no-tags",
-                "--no-write-fetch-head",
-                "--no-auto-gc",
-                "--no-recurse-submodules",
-            ])
+        let fetch = Call::fetch_from(&self.url)
             // What was fetched before must not outlive what the server has now.
             .with(&["--force", "--prune", "--depth=1"])
-            .named(&self.url, "")
             .named(&format!("+{PREFIX}*:{PREFIX}*"), "");
         if let Err(why) = self.git(limit).line(&fetch) {
             // Where there is none, git fails without a word.
-            let list = Call::new("ls-remote").with(&["--quiet"]).named(&self.url, "").named(PREFIX, "*");
+            let list = Call::refs_of(&self.url).named(PREFIX, "*");
             let listed = self.git(limit).line(&list).map_err(|why| self.wiped(&why))?;
             return if listed.is_empty() { Ok(Vec::new()) } else { Err(self.wiped(&why)) };
         }
@@ -282,9 +273,7 @@ impl LeaseRemote {
     }
 
     fn record(&self, oid: &ObjectId) -> Option<LeaseRecord> {
-        let raw = self.scratch.git.bytes(&Call::new("cat-file").with(&["commit"]).id(oid), &[]).ok()?;
-        let message = raw.windows(2).position(|two| two == b"\n\n").map(|end| &raw[end + 2..])?;
-        LeaseRecord::parse(message).ok()
+        LeaseRecord::parse(&self.scratch.message(oid)?).ok()
     }
 
     /// Moves a ref, if it points where it is said to: compare-and-swap, of which the server is the judge.
@@ -297,11 +286,8 @@ impl LeaseRemote {
     ) -> Result<Swapped, Explanation> {
         let from_word = from.map_or("", ObjectId::as_str);
         let to_word = to.map_or("", ObjectId::as_str);
-        // Settings of the user could run a hook, or push tags and submodules along.
-        let push = Call::new("push")
-            .with(&["--quiet", "--no-verify", "--no-follow-tags", "--recurse-submodules=no"])
+        let push = Call::push_to(&self.url)
             .option_value("--force-with-lease=", &format!("{name}:{from_word}"))
-            .named(&self.url, "")
             .named(&format!("{to_word}:{name}"), "");
         let Err(why) = self.git(limit).line(&push) else { return Ok(Swapped::Done) };
         // It may have been taken all the same, or somebody else was there before: the ref tells.
@@ -315,10 +301,9 @@ impl LeaseRemote {
 
     /// Returns what a ref points at.
     pub(super) fn at(&self, name: &LeaseName, limit: Duration) -> Result<Option<ObjectId>, Explanation> {
-        let list = Call::new("ls-remote").with(&["--quiet"]).named(&self.url, "").named(name.as_str(), "");
+        let list = Call::refs_of(&self.url).named(name.as_str(), "");
         let printed = self.git(limit).line(&list).map_err(|why| self.wiped(&why))?;
-        let row = printed.lines().find_map(|line| line.strip_suffix(name.as_str())?.strip_suffix('\t'));
-        row.map(|id| ObjectId::parse(id).map_err(Explanation::from)).transpose()
+        ref_in(&printed, name.as_str()).map_err(Explanation::from)
     }
 
     /// Returns a message of git without the credential of the address.

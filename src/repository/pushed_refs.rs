@@ -9,6 +9,7 @@ use crate::context::Session;
 use crate::forge::git_remote::GitRemote;
 use crate::forge::github::takeover::{RefCreation, RefServer, TakeoverError};
 use crate::git::call::Call;
+use crate::git::ref_calls::ref_in;
 
 /// Refs of a remote repository.
 pub(crate) struct PushedRefs {
@@ -36,21 +37,18 @@ impl PushedRefs {
 
     /// Returns the commit of a ref of the remote repository.
     fn find(&self, name: &str) -> Result<Option<ObjectId>, TakeoverError> {
-        let list = Call::new("ls-remote").with(&["--quiet"]).named(&self.url, "").named(name, "");
+        let list = Call::refs_of(&self.url).named(name, "");
         let printed = self.scratch.connected.line(&list).map_err(failed("ls-remote"))?;
-        let row = printed.lines().find_map(|line| line.strip_suffix(name)?.strip_suffix('\t'));
-        row.map(|id| ObjectId::parse(id).map_err(|error| failed("ls-remote")(error))).transpose()
+        ref_in(&printed, name).map_err(failed("ls-remote"))
     }
 }
 
 impl RefServer for PushedRefs {
     fn make(&self, name: &str, record: &str) -> Result<RefCreation, TakeoverError> {
         let commit = self.commit(record)?;
-        let push = Call::new("push")
-            .with(&["--quiet", "--no-verify"])
+        let push = Call::push_to(&self.url)
             // Only where there is none.
             .option_value("--force-with-lease=", &format!("{name}:"))
-            .named(&self.url, "")
             .named(&format!("{commit}:{name}"), "");
         let Err(refused) = self.scratch.connected.line(&push) else { return Ok(RefCreation::Made) };
         let Some(there) = self.find(name)? else { return Err(failed("push")(refused)) };
@@ -58,10 +56,7 @@ impl RefServer for PushedRefs {
         if there == *commit {
             return Ok(RefCreation::Made);
         }
-        let fetch = Call::new("fetch")
-            .with(&["--quiet", "--no-tags", "--depth=1"])
-            .named(&self.url, "")
-            .named(name, "");
+        let fetch = Call::fetch_from(&self.url).with(&["--depth=1"]).named(name, "");
         self.scratch.connected.line(&fetch).map_err(failed("fetch"))?;
         let message = Call::new("log").with(&["-1", "--format=%B"]).id(&there);
         Ok(RefCreation::There(self.scratch.connected.line(&message).map_err(failed("log"))?))

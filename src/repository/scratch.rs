@@ -51,24 +51,28 @@ impl Scratch {
         text: &str,
         parent: Option<&ObjectId>,
     ) -> Result<ObjectId, TreeError> {
-        let store = Call::new("hash-object").with(&["-w", "--stdin"]);
-        let blob =
-            ObjectId::parse(String::from_utf8_lossy(&self.git.bytes(&store, text.as_bytes())?).trim())?;
-        let row = format!("100644 blob {blob}\t{name}\n");
-        let tree = self.git.bytes(&Call::new("mktree"), row.as_bytes())?;
-        let tree = ObjectId::parse(String::from_utf8_lossy(&tree).trim())?;
-        let made = match parent {
-            Some(parent) => Call::new("commit-tree").option_id("-p", parent).id(&tree),
-            None => Call::new("commit-tree").id(&tree),
-        };
-        let made = self.git.bytes(&made, name.as_bytes())?;
-        ObjectId::parse(String::from_utf8_lossy(&made).trim()).map_err(TreeError::from)
+        let blob = self.made(&Call::new("hash-object").with(&["-w", "--stdin"]), text)?;
+        let tree = self.made(&Call::new("mktree"), &format!("100644 blob {blob}\t{name}\n"))?;
+        let commit = Call::new("commit-tree");
+        let commit = parent.into_iter().fold(commit, |call, parent| call.option_id("-p", parent));
+        self.made(&commit.id(&tree), name)
     }
 
     /// Makes the commit of a record.
     pub(crate) fn commit(&self, record: &str) -> Result<ObjectId, TreeError> {
-        let tree = self.git.id(&Call::new("mktree"))?;
-        let made = self.git.bytes(&Call::new("commit-tree").id(&tree), record.as_bytes())?;
-        ObjectId::parse(String::from_utf8_lossy(&made).trim()).map_err(TreeError::from)
+        let tree = self.made(&Call::new("mktree"), "")?;
+        self.made(&Call::new("commit-tree").id(&tree), record)
+    }
+
+    /// Returns the message of a commit; nothing where it cannot be read.
+    pub(crate) fn message(&self, commit: &ObjectId) -> Option<Vec<u8>> {
+        let raw = self.git.bytes(&Call::new("cat-file").with(&["commit"]).id(commit), &[]).ok()?;
+        raw.windows(2).position(|two| two == b"\n\n").map(|end| raw[end + 2..].to_vec())
+    }
+
+    /// Returns the object that a call makes of an input.
+    fn made(&self, call: &Call, input: &str) -> Result<ObjectId, TreeError> {
+        let id = self.git.bytes(call, input.as_bytes())?;
+        ObjectId::parse(String::from_utf8_lossy(&id).trim()).map_err(TreeError::from)
     }
 }

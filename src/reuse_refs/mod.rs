@@ -114,11 +114,7 @@ impl ReuseRefs {
         if found.is_empty() {
             return Ok(0);
         }
-        // Nothing is fetched but these refs, whatever the settings of the user say.
-        let fetch = Call::new("fetch")
-            .with(&["--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-gc"])
-            .with(&["--no-recurse-submodules", "--force", "--depth=1"])
-            .named(&self.remote.remote.url, "");
+        let fetch = Call::fetch_from(&self.remote.remote.url).with(&["--force", "--depth=1"]);
         let fetch = found.iter().fold(fetch, |call, one| call.named(&format!("+{0}:{0}", one.name), ""));
         self.git().line(&fetch).map_err(|why| self.remote.wiped(&why))?;
         let mut count = 0;
@@ -180,17 +176,13 @@ impl ReuseRefs {
     }
 
     fn send(&self, changes: impl Iterator<Item = String>) -> Result<(), Explanation> {
-        // Settings of the user could run a hook, or push tags and submodules along.
-        let push = Call::new("push")
-            .with(&["--quiet", "--no-verify", "--no-follow-tags", "--recurse-submodules=no"])
-            .named(&self.remote.remote.url, "");
+        let push = Call::push_to(&self.remote.remote.url);
         let push = changes.fold(push, |call, change| call.named(&change, ""));
         self.git().line(&push).map(drop).map_err(|why| self.remote.wiped(&why))
     }
 
     fn list(&self, pattern: &str) -> Result<Vec<RecordRef>, Explanation> {
-        let list =
-            Call::new("ls-remote").with(&["--quiet"]).named(&self.remote.remote.url, "").named(pattern, "");
+        let list = Call::refs_of(&self.remote.remote.url).named(pattern, "");
         let printed = self.git().line(&list).map_err(|why| self.remote.wiped(&why))?;
         Ok(printed.lines().filter_map(RecordRef::parse).collect())
     }
@@ -199,9 +191,7 @@ impl ReuseRefs {
     fn message(&self, id: &ObjectId) -> Option<Vec<u8>> {
         let size = self.scratch.git.line(&Call::new("cat-file").with(&["-s"]).id(id)).ok()?;
         size.parse().ok().filter(|size: &u64| *size <= LARGEST + HEAD)?;
-        let raw = self.scratch.git.bytes(&Call::new("cat-file").with(&["commit"]).id(id), &[]).ok()?;
-        let message = raw.windows(2).position(|two| two == b"\n\n").map(|end| &raw[end + 2..])?;
-        Some(message.trim_ascii_end().to_vec())
+        Some(self.scratch.message(id)?.trim_ascii_end().to_vec())
     }
 
     fn git(&self) -> Git {

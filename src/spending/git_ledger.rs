@@ -12,6 +12,7 @@ use crate::base::text::one_line;
 use crate::context::Session;
 use crate::context::error::{Error, Kind};
 use crate::git::call::Call;
+use crate::git::ref_calls::ref_in;
 use crate::git::runner::Git;
 use crate::lock::RefRemote;
 use crate::repository;
@@ -61,10 +62,16 @@ impl GitLedger {
 
     /// Returns what the branch points at.
     fn at(&self) -> Result<Option<ObjectId>, Explanation> {
-        let list = Call::new("ls-remote").with(&["--quiet"]).named(self.url(), "").named(BRANCH, "");
+        let list = Call::refs_of(self.url()).named(BRANCH, "");
         let printed = self.connected().line(&list).map_err(|why| self.remote.wiped(&why))?;
-        let row = printed.lines().find_map(|line| line.strip_suffix(BRANCH)?.strip_suffix('\t'));
-        row.map(|id| ObjectId::parse(id).map_err(Explanation::from)).transpose()
+        ref_in(&printed, BRANCH).map_err(Explanation::from)
+    }
+
+    /// Fetches the branch, with so much of its history.
+    fn fetch(&self, depth: &'static str) -> Result<(), Explanation> {
+        let fetch = Call::fetch_from(self.url()).with(&["--force", depth]);
+        let fetch = fetch.named(&format!("+{BRANCH}:{BRANCH}"), "");
+        self.connected().line(&fetch).map(drop).map_err(|why| self.remote.wiped(&why))
     }
 
     /// Returns the text and its commit; nothing where there is no such branch.
@@ -73,18 +80,7 @@ impl GitLedger {
         if self.at()?.is_none() {
             return Ok(None);
         }
-        let fetch = Call::new("fetch")
-            .with(&[
-                "--quiet",
-                "--no-tags",
-                "--no-write-fetch-head",
-                "--no-auto-gc",
-                "--no-recurse-submodules",
-            ])
-            .with(&["--force", "--depth=1"])
-            .named(self.url(), "")
-            .named(&format!("+{BRANCH}:{BRANCH}"), "");
-        self.connected().line(&fetch).map_err(|why| self.remote.wiped(&why))?;
+        self.fetch("--depth=1")?;
         let git = &self.scratch.git;
         let commit = git
             .id(&Call::new("rev-parse").with(&["--verify"]).revision(BRANCH))
@@ -119,11 +115,8 @@ impl GitLedger {
     fn push(&self, from: Option<&ObjectId>, text: &str) -> Result<Appended, Explanation> {
         let commit = self.scratch.commit_file(FILE, text, from).map_err(Explanation::from)?;
         let expected = format!("{BRANCH}:{}", from.map_or("", ObjectId::as_str));
-        // Settings of the user could run a hook, or push tags and submodules along.
-        let push = Call::new("push")
-            .with(&["--quiet", "--no-verify", "--no-follow-tags", "--recurse-submodules=no"])
+        let push = Call::push_to(self.url())
             .option_value("--force-with-lease=", &expected)
-            .named(self.url(), "")
             .named(&format!("{commit}:{BRANCH}"), "");
         let pushed = self.connected().line(&push);
         // It may have been taken where git failed, and a setting can send pushes elsewhere than fetches: the branch tells.
@@ -140,11 +133,7 @@ impl GitLedger {
 
     /// Tells whether the branch has a commit in its history.
     fn follows(&self, commit: &ObjectId) -> Result<bool, Explanation> {
-        let fetch = Call::new("fetch")
-            .with(&["--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-gc", "--force", "--depth=50"])
-            .named(self.url(), "")
-            .named(&format!("+{BRANCH}:{BRANCH}"), "");
-        self.connected().line(&fetch).map_err(|why| self.remote.wiped(&why))?;
+        self.fetch("--depth=50")?;
         let ask = Call::new("merge-base").with(&["--is-ancestor"]).id(commit).revision(BRANCH);
         self.scratch.git.judged(&ask).map(|answer| answer.is_yes).map_err(Explanation::from)
     }

@@ -36,10 +36,6 @@ const LOOK: Duration = Duration::from_millis(100);
 /// The most loop files that are named to somebody who named none.
 const MOST_NAMED: usize = 10;
 
-/// What every fetch says: nothing but what is asked for comes, and nothing goes on afterwards.
-const FETCH: [&str; 5] =
-    ["--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-gc", "--no-recurse-submodules"];
-
 /// A branch, a tag, or what a tag is of.
 struct AdvertisedRef {
     id: ObjectId,
@@ -62,7 +58,7 @@ impl<'s> RemoteRepository<'s> {
     /// Asks a repository for its branches and tags.
     pub(super) fn open(address: GitAddress, session: &'s Session<'s>) -> Result<Self, OriginError> {
         let asked = scratch(&address, false, session)?;
-        let list = Call::new("ls-remote").with(&["--quiet", "--heads", "--tags"]).named(address.as_str(), "");
+        let list = Call::refs_of(address.as_str()).with(&["--heads", "--tags"]);
         let listed = bounded(&asked, session, &list)?;
         let refs: Vec<AdvertisedRef> = listed
             .lines()
@@ -128,10 +124,8 @@ impl<'s> RemoteRepository<'s> {
             return Ok(&there.git);
         }
         let made = scratch(&self.address, self.is_sha256, self.session)?;
-        let fetch = Call::new("fetch")
-            .with(&FETCH)
+        let fetch = Call::fetch_from(self.address.as_str())
             .with(&["--filter=tree:0"])
-            .named(self.address.as_str(), "")
             .named("+refs/heads/*:refs/heads/*", "")
             .named("+refs/tags/*:refs/tags/*", "");
         bounded(&made, self.session, &fetch)?;
@@ -142,9 +136,9 @@ impl<'s> RemoteRepository<'s> {
     fn fetched(&self, commit: &str) -> Result<ObjectId, OriginError> {
         let id = ObjectId::parse(commit).map_err(TreeError::from)?;
         let fetch = |what: &str| {
-            let call =
-                Call::new("fetch").with(&FETCH).with(&["--force", "--depth=1", "--filter=blob:limit=1m"]);
-            let call = call.named(self.address.as_str(), "").named(what, ":refs/ll-loop/fetched");
+            let call = Call::fetch_from(self.address.as_str())
+                .with(&["--force", "--depth=1", "--filter=blob:limit=1m"])
+                .named(what, ":refs/ll-loop/fetched");
             bounded(&self.files, self.session, &call)
         };
         let of_name = self.refs.iter().find(|one| one.id == id && !one.name.ends_with("^{}"));
