@@ -22,7 +22,7 @@ impl FileTime {
         Self { seconds: metadata.ctime(), nanoseconds: metadata.ctime_nsec() }
     }
 
-    /// Returns it in milliseconds, as a time of the machine's clock that was long ago can be compared with it.
+    /// Returns it as a time of the machine's clock, which may be a moment later. It tells what was long ago from what was not.
     pub fn timestamp(self) -> Timestamp {
         Timestamp::from_millis(self.seconds.saturating_mul(1000).saturating_add(self.nanoseconds / 1_000_000))
     }
