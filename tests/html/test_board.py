@@ -1,14 +1,10 @@
 """A board in a real Chromium: what runs claim stays text, every reader can read it, and keys lead through it."""
 
 import json
-import os
-import shutil
 import subprocess
-import tempfile
 import unittest
-from pathlib import Path
 
-from test_graph import HERE, PROGRAM, READERS
+from in_chromium import HERE, PageTest
 from test_report import EVERYTHING, PAGE, UNSEEN
 
 LOOP = """
@@ -40,19 +36,16 @@ states:
 """
 
 
-class Boards(unittest.TestCase):
+class Boards(PageTest):
     @classmethod
     def setUpClass(cls):
-        cls.directory = Path(tempfile.mkdtemp(prefix="ll-html-"))
-        cls.addClassCleanup(shutil.rmtree, cls.directory)
-        (cls.directory / ".loops").mkdir()
+        super().setUpClass()
         for name, text in (("tidy", LOOP), ("fails", FAILING), ("ask", QUESTION)):
             (cls.directory / f".loops/{name}.yaml").write_text(text)
         cls.ll_loop("run", "tidy", "--report-dir", "all/acme-web/1")
         cls.ll_loop("run", "fails", "--report-dir", "all/acme-api/1", code=1)
         for arguments in (["init", "-q"], ["add", ".loops/ask.yaml"], ["commit", "-q", "-m", "first"]):
-            who = ["-c", "user.name=t", "-c", "user.email=t@example.org"]
-            subprocess.run(["git", *who, *arguments], cwd=cls.directory, check=True)
+            cls.git(*arguments)
         asked = ["--ci=plain", "--no-strict", "--on-change", "report"]
         cls.ll_loop("run", "ask", *asked, "--report-dir", "all/acme-shop/1", code=75)
         for found in cls.directory.glob("all/*/1/*.llz"):
@@ -77,38 +70,17 @@ class Boards(unittest.TestCase):
         damaged.mkdir(parents=True)
         (damaged / "events.jsonl").write_text('{"half": \n' + journal.read_text())
 
-    @classmethod
-    def ll_loop(cls, *arguments, code=0):
-        environment = {"PATH": os.environ["PATH"], "HOME": str(cls.directory)}
-        done = subprocess.run([PROGRAM, *arguments], cwd=cls.directory, env=environment, capture_output=True, text=True, timeout=60)
-        assert done.returncode == code, done.stdout + done.stderr
-        return done.stdout
-
-    def node(self, script, *arguments):
-        file = self.directory / "board.html"
-        file.write_text(self.page)
-        environment = {**os.environ, "LL_CHROMIUM": shutil.which("chromium")}
-        done = subprocess.run(["node", HERE / script, file, *arguments], env=environment, capture_output=True, text=True, timeout=300)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        return json.loads(done.stdout)
-
     def visit(self, **visit):
-        seen = self.node("board.mjs", json.dumps(visit))
+        seen = self.node("board.mjs", self.file("board.html", self.page), json.dumps(visit))
         self.assertEqual(seen["told"], [], "violations and errors")
         return seen
 
     def test_every_reader_can_read_it(self):
-        screenshots = Path(os.environ.get("LL_SCREENSHOTS", self.directory / "seen")) / "board"
-        screenshots.mkdir(parents=True, exist_ok=True)
-        for reader in self.node("browser.mjs", json.dumps(READERS), screenshots):
+        for reader in self.readers_of(self.file("board.html", self.page), "board"):
             with self.subTest(reader=reader["name"]):
                 self.assertEqual(set(reader["elements"]) - PAGE, {"button"} & set(reader["elements"]), "foreign elements")
-                self.assertEqual(reader["told"], [], "violations and errors")
-                self.assertEqual(reader["requests"], [])
-                self.assertFalse(reader["overflows"], "wider than its reader's window")
-                self.assertEqual(reader.get("violations", []), [], "axe-core")
+                self.assert_readable(reader)
                 self.assertNotIn("style", reader["attributes"])
-                self.assertFalse([name for name in reader["attributes"] if name.startswith("on")])
 
     def test_what_runs_claim_stays_text(self):
         self.assertEqual([hex(code) for code in UNSEEN if chr(code) in self.page], [])

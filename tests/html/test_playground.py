@@ -1,15 +1,9 @@
 """The page on which a loop can be walked, in a real Chromium: every reader can use it, and what is hostile stays text."""
 
 import json
-import os
-import shutil
-import subprocess
-import tempfile
 import unittest
-from pathlib import Path
 
-HERE = Path(__file__).parent
-PROGRAM = os.environ["LL_LOOP_BIN"]
+from in_chromium import PageTest
 
 HOSTILE = "</script></pre><script>alert(1)</script><img src=x onerror=alert(2)>\u202e"
 LOOP = f"""
@@ -28,47 +22,20 @@ states:
   done: {{terminal: true}}
   failed: {{terminal: true, failure: true}}
 """
-READERS = [
-    {"name": "light"},
-    {"name": "dark", "dark": True},
-    {"name": "phone", "width": 360},
-    {"name": "without scripts", "scripts": False},
-    {"name": "printed", "print": True},
-]
 
-
-class Playground(unittest.TestCase):
+class Playground(PageTest):
     @classmethod
     def setUpClass(cls):
-        cls.directory = Path(tempfile.mkdtemp(prefix="ll-html-"))
-        cls.addClassCleanup(shutil.rmtree, cls.directory)
-        (cls.directory / ".loops").mkdir()
+        super().setUpClass()
         (cls.directory / ".loops/tidy.yaml").write_text(LOOP)
-        environment = {"PATH": os.environ["PATH"], "HOME": str(cls.directory)}
-        command = [PROGRAM, "show", "--html", "tidy"]
-        done = subprocess.run(command, cwd=cls.directory, env=environment, capture_output=True, text=True, timeout=60)
-        assert done.returncode == 0, done.stderr
         cls.page = cls.directory / "tidy.html"
-        cls.page.write_text(done.stdout)
-
-    def node(self, script, *arguments):
-        environment = {**os.environ, "LL_CHROMIUM": shutil.which("chromium")}
-        command = ["node", HERE / script, self.page, *arguments]
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=180)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        return json.loads(done.stdout)
+        cls.page.write_text(cls.ll_loop("show", "--html", "tidy"))
 
     def test_every_reader_can_read_it(self):
-        screenshots = Path(os.environ.get("LL_SCREENSHOTS", self.directory / "seen")) / "playground"
-        screenshots.mkdir(parents=True, exist_ok=True)
-        for reader in self.node("browser.mjs", json.dumps(READERS), screenshots):
+        for reader in self.readers_of(self.page, "playground"):
             with self.subTest(reader["name"]):
-                self.assertEqual(reader["told"], [], "violations and errors")
-                self.assertEqual(reader["requests"], [])
-                self.assertFalse(reader["overflows"], "wider than its reader's window")
-                self.assertEqual(reader.get("violations", []), [], "axe-core")
+                self.assert_readable(reader)
                 self.assertNotIn("img", reader["elements"])
-                self.assertFalse([name for name in reader["attributes"] if name.startswith("on")])
 
     def test_a_loop_is_walked_with_keys_and_with_the_mouse(self):
         visits = [
@@ -80,7 +47,7 @@ class Playground(unittest.TestCase):
             {"keys": ["2", "1", "2", "0"]},
             {"click": "error"},
         ]
-        start, mended, capped, done, back, again, dead = self.node("playground.mjs", json.dumps(visits))
+        start, mended, capped, done, back, again, dead = self.node("playground.mjs", self.page, json.dumps(visits))
         for seen in (start, mended, capped, done, back, again, dead):
             self.assertEqual(seen["told"], [])
             self.assertFalse(seen["overflows"])

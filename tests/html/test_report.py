@@ -1,14 +1,10 @@
 """The page of a run in a real Chromium: what is hostile stays text, every reader can read it, and keys lead through it."""
 
 import json
-import os
-import shutil
-import subprocess
-import tempfile
 import unittest
-from pathlib import Path
 
-from test_graph import HERE, HOSTILE, OURS, PROGRAM, READERS
+from in_chromium import PageTest
+from test_graph import HOSTILE, OURS
 
 # Everything that a page consists of.
 PAGE = {
@@ -64,18 +60,15 @@ states:
 """
 
 
-class Reports(unittest.TestCase):
+class Reports(PageTest):
     @classmethod
     def setUpClass(cls):
-        cls.directory = Path(tempfile.mkdtemp(prefix="ll-html-"))
-        cls.addClassCleanup(shutil.rmtree, cls.directory)
-        (cls.directory / ".loops").mkdir()
+        super().setUpClass()
         (cls.directory / ".loops/tidy.yaml").write_text(LOOP)
         (cls.directory / ".loops/sub.yaml").write_text(SUB)
         (cls.directory / "text").write_text(EVERYTHING + "\n")
         for arguments in (["init", "-q"], ["add", "-A"], ["commit", "-q", "-m", "first"]):
-            who = ["-c", "user.name=t", "-c", "user.email=t@example.org"]
-            subprocess.run(["git", *who, *arguments], cwd=cls.directory, check=True)
+            cls.git(*arguments)
         cls.ll_loop("run", "tidy", "--snapshots", "--report-dir", "out", code=3)
         cls.page = (cls.directory / "out/report.html").read_text()
         # The same as somebody else's bundle, in whose journal every field is hostile.
@@ -119,26 +112,6 @@ class Reports(unittest.TestCase):
         found.write_text(journal)
         return page
 
-    @classmethod
-    def ll_loop(cls, *arguments, code=0):
-        environment = {"PATH": os.environ["PATH"], "HOME": str(cls.directory)}
-        command = [PROGRAM, *arguments]
-        done = subprocess.run(command, cwd=cls.directory, env=environment, capture_output=True, text=True, timeout=60)
-        assert done.returncode == code, done.stdout + done.stderr
-        return done.stdout
-
-    def node(self, script, *arguments):
-        environment = {**os.environ, "LL_CHROMIUM": shutil.which("chromium")}
-        command = ["node", HERE / script, *arguments]
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        return json.loads(done.stdout)
-
-    def file(self, name, text):
-        file = self.directory / name
-        file.write_text(text)
-        return file
-
     def visit(self, **visit):
         [seen] = self.node("report.mjs", self.file("page.html", self.page), json.dumps([visit]))
         self.assertEqual(seen["told"], [], "violations and errors")
@@ -148,17 +121,11 @@ class Reports(unittest.TestCase):
     def test_every_reader_can_read_it(self):
         pages = {"run": self.page, "forged": self.strange, "nothing": self.nothing()}
         for name, text in pages.items():
-            screenshots = Path(os.environ.get("LL_SCREENSHOTS", self.directory / "seen")) / name
-            screenshots.mkdir(parents=True, exist_ok=True)
-            for reader in self.node("browser.mjs", self.file(f"{name}.html", text), json.dumps(READERS), screenshots):
+            for reader in self.readers_of(self.file(f"{name}.html", text), name):
                 with self.subTest(name, reader=reader["name"]):
                     self.assertEqual(set(reader["elements"]) - PAGE - OURS, set(), "foreign elements")
-                    self.assertEqual(reader["told"], [], "violations and errors")
-                    self.assertEqual(reader["requests"], [])
-                    self.assertFalse(reader["overflows"], "wider than its reader's window")
-                    self.assertEqual(reader.get("violations", []), [], "axe-core")
+                    self.assert_readable(reader)
                     self.assertNotIn("style", reader["attributes"])
-                    self.assertFalse([name for name in reader["attributes"] if name.startswith("on")])
 
     def nothing(self):
         (self.directory / ".loops/broken.yaml").write_text("name: broken\ninitial: nowhere\nstates: {}\n")
@@ -179,8 +146,7 @@ class Reports(unittest.TestCase):
         self.assertEqual(len(seen["open"]), 1)
         self.assertIn(f'data-opens="{seen["open"][0]}"', self.page)
         plain = self.directory / "plain/report.html"
-        pictures = Path(os.environ.get("LL_SCREENSHOTS", self.directory / "seen")) / "first"
-        pictures.mkdir(parents=True, exist_ok=True)
+        pictures = self.screenshots("first")
         for width in (390, 800, 1280):
             for scheme in ("light", "dark"):
                 with self.subTest(width=width, scheme=scheme):
