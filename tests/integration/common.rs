@@ -21,6 +21,12 @@ fn named_program() -> String {
     std::env::var("LL_LOOP_BIN").unwrap_or_else(|_| env!("CARGO_BIN_EXE_ll-loop").to_owned())
 }
 
+/// Returns a `PATH` on which actions find it.
+pub(crate) fn path_with_ll_loop() -> String {
+    let directory = Path::new(LL_LOOP.as_str()).parent().unwrap();
+    format!("{}:/usr/local/bin:/usr/bin:/bin", directory.display())
+}
+
 /// A test project.
 pub(crate) struct Project {
     directory: TempDir,

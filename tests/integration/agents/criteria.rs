@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::common::{Project, Ran, git, signal};
+use crate::common::{Project, Ran, git, path_with_ll_loop, signal};
 use crate::fake_host;
 
 const STATE: &str = ".loop/state.json";
@@ -128,12 +128,7 @@ fn looping(work: &str) -> Project {
     let text = format!(
         "name: main\ndescription: x\ninitial: decide\nmax_iterations: 9\nstates:\n  decide: {{evaluate: {{type: criteria}}, on_done: done, on_continue: work, on_stuck: failed, on_inactive: failed}}\n  work: {{action: '{work}', next: decide}}\n  done: {{terminal: true}}\n  failed: {{terminal: true, outcome: failure}}\n"
     );
-    let program = std::path::Path::new(crate::common::LL_LOOP.as_str())
-        .parent()
-        .unwrap()
-        .to_string_lossy()
-        .into_owned();
-    Project::with_loop(&text).env("PATH", format!("{program}:/usr/local/bin:/usr/bin:/bin"))
+    Project::with_loop(&text).env("PATH", path_with_ll_loop())
 }
 
 #[track_caller]
@@ -318,12 +313,6 @@ fn the_exit_codes_of_a_check_say_no_or_that_it_told_nothing() {
     drop(ran.says("the exit code 0 means yes, and stands in `no` as well"));
 }
 
-/// The directory of the program, for actions that call it.
-fn program() -> String {
-    let program = std::path::Path::new(crate::common::LL_LOOP.as_str()).parent().unwrap().to_string_lossy();
-    format!("{program}:/usr/local/bin:/usr/bin:/bin")
-}
-
 #[test]
 fn work_of_a_living_run_is_nobody_elses_to_change() {
     let commands = [
@@ -342,7 +331,7 @@ fn work_of_a_living_run_is_nobody_elses_to_change() {
         "cp .loop/state.json seen.json; {}; ll-loop criteria status; echo $? >> codes; touch one two",
         calls.join("; ")
     );
-    let project = form(&work, "").env("PATH", program());
+    let project = form(&work, "").env("PATH", path_with_ll_loop());
     project.run(&["run", "main"]).code(0);
     assert_eq!(project.read("codes"), format!("{}0\n", "73\n".repeat(commands.len())));
     let during: Value = serde_json::from_str(&project.read("seen.json")).unwrap();
@@ -381,7 +370,8 @@ fn a_run_takes_no_work_from_a_session() {
 
 #[test]
 fn a_run_takes_no_work_from_another_run() {
-    let project = form("ll-loop run inner 2> said; echo $? > code; touch one two", "").env("PATH", program());
+    let project =
+        form("ll-loop run inner 2> said; echo $? > code; touch one two", "").env("PATH", path_with_ll_loop());
     let inner =
         project.read(".loops/main.yaml").replace("name: main", "name: inner").replace("a spec", "another");
     project.write(".loops/inner.yaml", &inner.replace("ll-loop run inner 2> said", "true"));

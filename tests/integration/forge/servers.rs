@@ -14,7 +14,7 @@ use wiremock::{Mock, Request, Respond, ResponseTemplate};
 
 use crate::ci::ci_mode::outputs;
 use crate::ci::reported::{Github, committed};
-use crate::common::{Project, Ran, git, signal};
+use crate::common::{Project, Ran, git, path_with_ll_loop, signal};
 
 /// Saved before it begins to work, because no agent may be asked.
 const HANDS_OFF: &str = "name: main
@@ -826,9 +826,8 @@ fn of_the_two_jobs_on_gitlab_the_second_goes_on_with_the_first() {
         let jobs = gitlab_jobs();
         let text = HANDS_OFF.replace("name: main", "name: tidy");
         let job = |project: Project| {
-            let program = Path::new(crate::common::LL_LOOP.as_str()).parent().unwrap().display().to_string();
             project
-                .env("PATH", format!("{program}:/usr/local/bin:/usr/bin:/bin"))
+                .env("PATH", path_with_ll_loop())
                 .env("CI", "true")
                 .env("GITLAB_CI", "true")
                 .env("CI_PIPELINE_ID", "7")

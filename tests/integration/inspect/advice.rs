@@ -1,13 +1,12 @@
 //! Advice is runnable where it is read: each command that is printed is run as it is printed, and does what it says.
 
 use std::fs;
-use std::path::Path;
 use std::process::{Command, Stdio};
 
 use rustix::process::Signal;
 use serde_json::json;
 
-use crate::common::{Project, Ran, git, signal};
+use crate::common::{Project, Ran, git, path_with_ll_loop, signal};
 use crate::fake_host::{self, prints};
 
 /// Hands off until somebody lets it go on, and needs its parameters to succeed.
@@ -35,12 +34,11 @@ const WHO: &str = "who=it is me; $(really)";
 
 /// Runs a command as somebody does who pastes it into a shell.
 pub(crate) fn pasted(project: &Project, directory: &str, command: &str) -> Ran {
-    let program = Path::new(crate::common::LL_LOOP.as_str()).parent().unwrap();
     let output = Command::new("bash")
         .args(["-c", command])
         .current_dir(project.at(directory))
         .env_clear()
-        .env("PATH", format!("{}:/usr/local/bin:/usr/bin:/bin", program.display()))
+        .env("PATH", path_with_ll_loop())
         .env("HOME", project.path())
         .env("LET_GO", "1")
         .env("GITHUB_TOKEN", "ghs_geheim")
