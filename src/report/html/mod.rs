@@ -55,7 +55,9 @@ impl HtmlPage<'_> {
         let mut main = Markup::default();
         self.main(&rows, &mut main);
         let decided = self.decided.as_ref().map(ToString::to_string);
-        let room = ROOM.saturating_sub(main.size() + STYLE.len() + graph::CSS.len() + SCRIPT.len());
+        let room = ROOM.saturating_sub(
+            main.size() + page_head::LOOK.len() + STYLE.len() + graph::CSS.len() + SCRIPT.len(),
+        );
         let blocks = Blocks::of(&self.detail, decided.as_deref(), room);
         let mut out = Markup::default();
         out.ours("<!doctype html>\n").within("html", &[("lang", "en")], |out| {

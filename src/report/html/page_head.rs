@@ -6,11 +6,15 @@ use sha2::{Digest as _, Sha256};
 
 use crate::report::markup::Markup;
 
-/// Writes the head of a page with a title, with these parts of its one style and of its one script.
+/// The colours of every page, by day and by night, and what shows where the keyboard is.
+pub(crate) const LOOK: &str = include_str!("look.css");
+
+/// Writes the head of a page with a title, with these parts of its one style and of its one script. Every page looks alike.
 pub(crate) fn write(title: &str, styles: &[&'static str], scripts: &[&'static str], out: &mut Markup) {
+    let styles = [&[LOOK], styles].concat();
     let policy = format!(
         "default-src 'none'; base-uri 'none'; form-action 'none'; style-src 'sha256-{}'; script-src 'sha256-{}'",
-        hash(styles),
+        hash(&styles),
         hash(scripts)
     );
     out.ours("\n<head>\n<meta charset=\"utf-8\">\n");
@@ -20,9 +24,9 @@ pub(crate) fn write(title: &str, styles: &[&'static str], scripts: &[&'static st
     out.open("meta", &[("name", "color-scheme"), ("content", "light dark")]).ours("\n");
     out.leaf("title", &[], title);
     out.ours("<style>");
-    styles.iter().copied().for_each(|style| {
+    for style in styles {
         out.ours(style);
-    });
+    }
     out.ours("</style>\n</head>\n");
 }
 
