@@ -15,6 +15,7 @@ pub mod flaky_checks;
 pub mod input_files;
 pub mod input_patterns;
 pub mod key;
+pub mod loop_findings;
 pub mod no_key;
 pub mod origin;
 pub mod quarantine;

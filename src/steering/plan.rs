@@ -19,7 +19,7 @@ use crate::people::asked::{AskedAtHead, meant};
 use crate::people::command::{self, Verb, WrittenCommand};
 use crate::people::ruling::{AnswerFacts, AnswerRefusal, QuestionFacts, are_enough, decide, may_steer};
 use crate::people::run_wait::RunWait;
-use crate::session::read::branch_approvers::{BranchApprovers, on_branch};
+use crate::session::read::approver_facts::{BranchApprovers, on_branch};
 
 /// The most comments of others that are asked about where several people have to approve.
 const MOST_OTHERS: usize = 10;

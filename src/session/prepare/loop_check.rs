@@ -1,8 +1,8 @@
 //! Checks a loop file without running it.
 
+use super::guidance;
 use super::library::Library;
 use super::prepared::{all_findings, refused};
-use super::{guidance, reuse_findings};
 use crate::base::diagnostic::Diagnostics;
 use crate::base::node::Node;
 use crate::context::binding;
@@ -11,6 +11,7 @@ use crate::definition::load::{self, LoadError, Located, Rejected};
 use crate::definition::source_text::Sources;
 use crate::machine::{check, compile};
 use crate::policy::Policy;
+use crate::reuse::loop_findings;
 
 /// A loop file and its findings.
 pub struct Checked {
@@ -73,7 +74,7 @@ impl Checker {
             findings.extend(library.check(&machine));
             findings.extend(guidance::findings(&machine, &guidance::of_tree(&located.root)));
             let scope = &loaded.definition.scope;
-            findings.extend(reuse_findings::findings(&machine, scope, &located.root));
+            findings.extend(loop_findings::find(&machine, scope, &located.root));
             findings.extend(binding::findings(&self.policy, &machine));
             self.library = Some(library);
         }

@@ -11,7 +11,6 @@ pub mod library;
 pub mod loop_check;
 pub mod prepared;
 pub(crate) mod reuse_decision;
-mod reuse_findings;
 pub(crate) mod reuse_key;
 mod reuse_origin;
 pub mod trust;

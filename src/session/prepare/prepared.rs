@@ -5,8 +5,8 @@ use std::rc::Rc;
 
 use serde_json::{Map, Value};
 
+use super::guidance;
 use super::library::{Library, texts};
-use super::{guidance, reuse_findings};
 use crate::base::diagnostic::{Diagnostics, Severity};
 use crate::base::text::plural;
 use crate::context::environment::Environment;
@@ -23,6 +23,7 @@ use crate::machine::early::KnownValues;
 use crate::machine::provided::Provided;
 use crate::machine::{Action, Machine, Step, check, compile, run_variables};
 use crate::policy::{Policy, PolicyRefusal};
+use crate::reuse::loop_findings;
 
 /// A loop that can run.
 pub struct Prepared {
@@ -195,7 +196,7 @@ impl Session<'_> {
             findings.extend(check::check(machine, &loaded.definition));
             findings.extend(library.check(machine));
             findings.extend(guidance::findings(machine, &guidance::of_tree(&located.root)));
-            findings.extend(reuse_findings::findings(machine, &loaded.definition.scope, &located.root));
+            findings.extend(loop_findings::find(machine, &loaded.definition.scope, &located.root));
         }
         let Some(machine) = machine.filter(|_| !findings.has_errors()) else {
             let findings = without_notes(findings);

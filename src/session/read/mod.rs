@@ -1,7 +1,7 @@
 //! Reads runs that are there: which there are, and what each of them did.
 
+pub(crate) mod approver_facts;
 pub(crate) mod asked_flips;
-pub(crate) mod branch_approvers;
 pub mod choose;
 pub mod fetch;
 pub mod listed_runs;
@@ -9,4 +9,3 @@ pub(crate) mod page_detail;
 pub mod refolded;
 pub(crate) mod run_ref;
 pub(crate) mod run_snapshots;
-mod team_membership;

@@ -14,7 +14,7 @@ use crate::machine::Approvers;
 use crate::people::command;
 use crate::people::ruling::{AnswerFacts, QuestionFacts, TeamMembership, are_enough, decide};
 use crate::repository;
-use crate::session::read::branch_approvers::{BranchApprovers, on_branch};
+use crate::session::read::approver_facts::{BranchApprovers, on_branch};
 
 /// The run that comments answer.
 #[derive(Clone, Copy)]

@@ -121,7 +121,18 @@ const ROOMS: &[Room] = &[
     ),
     mixed(
         "reuse",
-        &["base", "files", "evaluate", "judges", "definition", "machine", "engine", "process", "git"],
+        &[
+            "base",
+            "files",
+            "evaluate",
+            "judges",
+            "definition",
+            "machine",
+            "engine",
+            "process",
+            "git",
+            "shell",
+        ],
         &["fs_err", "sha2", "shlex"],
         &[
             "chosen_files.rs",

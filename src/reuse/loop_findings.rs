@@ -17,7 +17,7 @@ use crate::shell::command::commands;
 const MOST_NAMED: usize = 5;
 
 /// Looks at a loop that lies in a directory.
-pub(super) fn findings(machine: &Machine, scope: &[Template], root: &Path) -> Diagnostics {
+pub(crate) fn find(machine: &Machine, scope: &[Template], root: &Path) -> Diagnostics {
     let mut findings = Diagnostics::default();
     let Some(reuse) = &machine.reuse else { return findings };
     let top = repository(root, None);
