@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 
 use super::bounded_answer::{ANSWER, answer_within};
 use super::order::GateUser;
+use crate::base::explanation::Explanation;
 use crate::base::text::one_line;
 use crate::files::read::{self, MIB};
 
@@ -148,7 +149,7 @@ pub fn bwrap(root: &Path, path: Option<&str>) -> Result<BwrapReady, Lack> {
         Ok(()) => Ok(strict),
         // The filters of system calls forbid further namespaces as well.
         Err(_) if strict.forbids_namespaces && try_out(&with(false)).is_ok() => Ok(with(false)),
-        Err(said) => Err(Lack::Refused { by: by(&said), said }),
+        Err(why) => Err(Lack::Refused { by: by(why.as_str()), said: why.into() }),
     }
 }
 
@@ -168,7 +169,7 @@ pub(super) fn user(root: &Path) -> Result<Option<GateUser>, Lack> {
     }
 }
 
-fn try_out(ready: &BwrapReady) -> Result<(), String> {
+fn try_out(ready: &BwrapReady) -> Result<(), Explanation> {
     let mut command = Command::new(&ready.program);
     command
         .args(["--unshare-user", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--die-with-parent"])
@@ -180,11 +181,11 @@ fn try_out(ready: &BwrapReady) -> Result<(), String> {
     if let Some(user) = ready.user {
         command.uid(user.uid).gid(user.gid);
     }
-    let output = answer_within(&mut command, ANSWER).map_err(|error| error.to_string())?;
+    let output = answer_within(&mut command, ANSWER)?;
     if output.status.success() {
         Ok(())
     } else {
-        Err(one_line(&String::from_utf8_lossy(&output.stderr), 200))
+        Err(Explanation::new(one_line(&String::from_utf8_lossy(&output.stderr), 200)))
     }
 }
 

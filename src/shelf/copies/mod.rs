@@ -15,6 +15,7 @@ use std::path::PathBuf;
 
 use git_address::GitAddress;
 
+use crate::base::explanation::Explanation;
 use crate::base::text::one_line;
 use crate::ci::Provider;
 use crate::context::Session;
@@ -62,38 +63,38 @@ impl RequestedLoop {
             None => Self::of_git(text).map_err(|why| {
                 if let Some(meant) = git_address::of_page(text) {
                     let why = "it is the page of a file, not the address of a repository";
-                    return refused(text, why, &format!("write `{meant}`"));
+                    return refused(text, &Explanation::new(why), &format!("write `{meant}`"));
                 }
                 refused(text, &why, "write `https://HOST/REPOSITORY.git//PATH.yaml@REF`, where REF is a branch, a tag, or the 40 digits of a commit")
             }),
         }
     }
 
-    fn of_github(text: &str) -> Result<Self, String> {
+    fn of_github(text: &str) -> Result<Self, Explanation> {
         let (name, reference) = path_and_ref(text);
-        let name = SharedName::parse(name).map_err(|why| why.to_string())?;
+        let name = SharedName::parse(name)?;
         check_ref(reference)?;
         Ok(Self::OfGithub { name, reference: reference.to_owned() })
     }
 
-    fn of_git(text: &str) -> Result<Self, String> {
+    fn of_git(text: &str) -> Result<Self, Explanation> {
         let Some((address, file)) = git_address::address_and_path(text) else {
             let names_file = [".yaml", ".yml"].iter().any(|end| path_and_ref(text).0.ends_with(end));
             if names_file {
-                return Err("`//` has to stand between the repository and the path".to_owned());
+                return Err(Explanation::new("`//` has to stand between the repository and the path"));
             }
             let last = text.rfind(['/', ':']).unwrap_or(0);
             let (address, reference) = match text[last..].split_once(['@', '#']) {
                 Some((end, reference)) => (&text[..last + end.len()], Some(reference)),
                 None => (text, None),
             };
-            let address = GitAddress::parse(address).map_err(|why| why.to_string())?;
+            let address = GitAddress::parse(address)?;
             reference.map_or(Ok(()), check_ref)?;
             return Ok(Self::Unnamed { address, reference: reference.map(str::to_owned) });
         };
-        let address = GitAddress::parse(address).map_err(|why| why.to_string())?;
+        let address = GitAddress::parse(address)?;
         let (path, reference) = path_and_ref(file);
-        let name = address.name(path).map_err(|why| why.to_string())?;
+        let name = address.name(path)?;
         check_ref(reference)?;
         Ok(Self::OfGit { address, name, reference: reference.to_owned() })
     }
@@ -110,27 +111,26 @@ fn path_and_ref(text: &str) -> (&str, &str) {
     }
 }
 
-fn refused(text: &str, why: &str, form: &str) -> Error {
+fn refused(text: &str, why: &Explanation, form: &str) -> Error {
     Error::refused(format!("`{}` names no shared loop: {why}", without_credential(&one_line(text, 200))))
         .with_hint(form)
 }
 
 /// Says why nothing in git has this name.
-fn check_ref(name: &str) -> Result<(), &'static str> {
+fn check_ref(name: &str) -> Result<(), Explanation> {
     let is_odd = |c: char| {
         c.is_control()
             || c.is_whitespace()
             || matches!(c, '~' | '^' | ':' | '?' | '*' | '[' | '\\' | '#' | '%')
     };
+    let is_impossible = name.chars().any(is_odd)
+        || ["..", "@{", "//"].iter().any(|odd| name.contains(odd))
+        || name.starts_with(['-', '/'])
+        || name.ends_with(['/', '.']);
     match name {
-        "" => Err("it has no `@REF`"),
-        name if name.len() > MAX_REF => Err("its REF is too long"),
-        name if name.chars().any(is_odd) || name.contains("..") || name.contains("@{") => {
-            Err("no branch or tag can have the name of its REF")
-        }
-        name if name.starts_with(['-', '/']) || name.ends_with(['/', '.']) || name.contains("//") => {
-            Err("no branch or tag can have the name of its REF")
-        }
+        "" => Err(Explanation::new("it has no `@REF`")),
+        name if name.len() > MAX_REF => Err(Explanation::new("its REF is too long")),
+        _ if is_impossible => Err(Explanation::new("no branch or tag can have the name of its REF")),
         _ => Ok(()),
     }
 }
