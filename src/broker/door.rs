@@ -334,17 +334,17 @@ impl Asking {
 }
 
 /// Reads a body to its end.
-async fn collected(mut body: Incoming) -> Result<Vec<u8>, Unread> {
+async fn collected(mut body: Incoming) -> Result<Vec<u8>, UnreadBody> {
     let mut all = Vec::new();
     loop {
         let frame = std::future::poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await;
         match frame {
             None => return Ok(all),
-            Some(Err(_)) => return Err(Unread),
+            Some(Err(_)) => return Err(UnreadBody),
             Some(Ok(frame)) => {
                 let Ok(data) = frame.into_data() else { continue };
                 if all.len() + data.len() > LONGEST {
-                    return Err(Unread);
+                    return Err(UnreadBody);
                 }
                 all.extend_from_slice(&data);
             }
@@ -353,7 +353,7 @@ async fn collected(mut body: Incoming) -> Result<Vec<u8>, Unread> {
 }
 
 /// A body that was not read to its end.
-struct Unread;
+struct UnreadBody;
 
 /// Returns the API that somebody without a token probably means.
 fn guessed(path: &str) -> ServiceApi {

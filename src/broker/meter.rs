@@ -179,12 +179,12 @@ pub struct Charge {
     /// The price, where it is known.
     pub cost: Option<Dollars>,
     /// What is odd about it.
-    pub oddity: Option<Oddity>,
+    pub oddity: Option<WireOddity>,
 }
 
 /// What is odd about what a service says that an answer took.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Oddity {
+pub enum WireOddity {
     /// It does not say it, so the most that it can be counts.
     Unsaid,
     /// It says more than the request can have taken.
@@ -197,11 +197,13 @@ pub fn charge(worst: &WorstCase, reading: &Reading) -> Charge {
     let (counts, oddity) = match reading.counts {
         Some(said) if reading.is_final => {
             let is_beyond = said.read() > worst.read || said.output > worst.output;
-            (said, is_beyond.then_some(Oddity::Beyond))
+            (said, is_beyond.then_some(WireOddity::Beyond))
         }
         // What was read is known, what was written is not.
-        Some(said) if said.read() > 0 => (TokenCounts { output: worst.output, ..said }, Some(Oddity::Unsaid)),
-        Some(_) | None => (most, Some(Oddity::Unsaid)),
+        Some(said) if said.read() > 0 => {
+            (TokenCounts { output: worst.output, ..said }, Some(WireOddity::Unsaid))
+        }
+        Some(_) | None => (most, Some(WireOddity::Unsaid)),
     };
     let cost = |priced: &PricedRequest| {
         if counts == most { priced.most } else { priced.price.of(&counts) }
@@ -387,7 +389,7 @@ mod tests {
             WorstCase { read: 100, output: 50, cost: Err(super::super::asked::NoPrice::Surcharge("x")) };
         let said = Reading { counts: Some(counts(100, 51)), is_final: true, model: None };
         let charged = charge(&worst, &said);
-        assert_eq!((charged.counts.output, charged.oddity), (51, Some(Oddity::Beyond)));
+        assert_eq!((charged.counts.output, charged.oddity), (51, Some(WireOddity::Beyond)));
     }
 
     proptest! {

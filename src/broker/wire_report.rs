@@ -7,7 +7,7 @@ use http::StatusCode;
 use super::cassette_faults::{NotKept, WireMiss};
 use super::dollars::Dollars;
 use super::ledger::Shortage;
-use super::meter::Oddity;
+use super::meter::WireOddity;
 use super::tokens::TokenCounts;
 use crate::base::text::plural;
 use crate::evaluate::model::WireUsage;
@@ -36,7 +36,7 @@ pub struct WireReport {
     /// Why an answer first was not kept.
     pub not_kept: Option<NotKept>,
     /// What was odd about what the service said.
-    pub oddities: BTreeSet<Oddity>,
+    pub oddities: BTreeSet<WireOddity>,
 }
 
 /// How a service failed.
@@ -68,12 +68,12 @@ impl WireReport {
 
     /// Returns what people should know of it, as warnings.
     pub fn warnings(&self) -> Vec<String> {
-        let oddity = |oddity: &Oddity| {
+        let oddity = |oddity: &WireOddity| {
             match oddity {
-                Oddity::Unsaid => {
+                WireOddity::Unsaid => {
                     "the service did not say what an answer took, so the most that it can have taken counts"
                 }
-                Oddity::Beyond => "the service says that an answer took more than its request allows",
+                WireOddity::Beyond => "the service says that an answer took more than its request allows",
             }
             .to_owned()
         };

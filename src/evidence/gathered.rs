@@ -22,7 +22,7 @@ const DEPTH: usize = 4;
 
 /// What was found.
 #[derive(Debug, Default)]
-pub(super) struct Gathered {
+pub(super) struct GatheredEvidence {
     /// Bundles.
     pub(super) bundles: Vec<PathBuf>,
     /// Statements that nobody signed.
@@ -41,13 +41,13 @@ pub(super) struct FoundStatement {
 }
 
 /// What a file is.
-enum FileKind {
+enum EvidenceFile {
     Statement(String, LooseStatement),
     Attestation,
     Other,
 }
 
-impl Gathered {
+impl GatheredEvidence {
     /// Takes a file that was named: a bundle with the statements beside it, or a statement with the bundles beside it.
     pub(super) fn file(&mut self, path: &Path) -> Result<(), Error> {
         let beside = path.parent().unwrap_or(Path::new(""));
@@ -100,11 +100,11 @@ impl Gathered {
     /// Takes a file that has to be a statement or an attestation.
     fn written(&mut self, path: &Path) -> Result<(), Error> {
         match kind_of(path)? {
-            FileKind::Statement(text, statement) => {
+            EvidenceFile::Statement(text, statement) => {
                 self.statements.push(FoundStatement { path: path.to_owned(), text, statement });
             }
-            FileKind::Attestation => self.attestations.push(path.to_owned()),
-            FileKind::Other => {
+            EvidenceFile::Attestation => self.attestations.push(path.to_owned()),
+            EvidenceFile::Other => {
                 let message = format!("{} is no statement and no attestation", path.display());
                 return Err(Error::refused(message)
                     .with_hint("name a bundle, a statement `*.intoto.json`, or an attestation that `gh` or `cosign` wrote"));
@@ -120,9 +120,9 @@ impl Gathered {
             return self.written(path);
         }
         match kind_of(path) {
-            Ok(FileKind::Attestation) => self.attestations.push(path.to_owned()),
+            Ok(EvidenceFile::Attestation) => self.attestations.push(path.to_owned()),
             // Reports and other files of a directory are none of it.
-            Ok(FileKind::Statement(..) | FileKind::Other) | Err(_) => {}
+            Ok(EvidenceFile::Statement(..) | EvidenceFile::Other) | Err(_) => {}
         }
         Ok(())
     }
@@ -134,7 +134,7 @@ fn is_json(path: &Path) -> bool {
         .is_some_and(|extension| extension == "json" || extension == "jsonl" || extension == "sigstore")
 }
 
-fn kind_of(path: &Path) -> Result<FileKind, Error> {
+fn kind_of(path: &Path) -> Result<EvidenceFile, Error> {
     let unread =
         |error: &dyn std::error::Error| Error::refused(format!("cannot read {}: {error}", path.display()));
     let text = read::text(path, MAX_STATEMENT).map_err(|error| unread(&error))?;
@@ -146,11 +146,11 @@ fn kind_of(path: &Path) -> Result<FileKind, Error> {
     };
     let value: Value = serde_json::from_str(first).map_err(|error| unread(&error))?;
     if value.get("dsseEnvelope").is_some() {
-        return Ok(FileKind::Attestation);
+        return Ok(EvidenceFile::Attestation);
     }
     if value.get("predicateType").is_none() {
-        return Ok(FileKind::Other);
+        return Ok(EvidenceFile::Other);
     }
     let statement = serde_json::from_value(value).map_err(|error| unread(&error))?;
-    Ok(FileKind::Statement(text, statement))
+    Ok(EvidenceFile::Statement(text, statement))
 }

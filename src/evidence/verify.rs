@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use super::claim::Claim;
-use super::gathered::Gathered;
+use super::gathered::GatheredEvidence;
 use super::policy_check::{PolicyQuestion, Violation};
 use super::signature_search::SignatureSearch;
 use super::verdict_policy::VerdictPolicy;
@@ -125,7 +125,7 @@ impl Session<'_> {
     }
 
     fn bundles(&self, options: &VerifyOptions, object: Option<&ObjectId>) -> Result<OpenedVerdicts, Error> {
-        let mut found = Gathered::default();
+        let mut found = GatheredEvidence::default();
         if let Some(directory) = &options.attestations {
             found.below(&self.path(directory))?;
         }
@@ -226,7 +226,7 @@ impl OpenedVerdicts {
     }
 
     /// Compares statements that nobody signed with their bundles.
-    fn compare(&mut self, found: &Gathered) {
+    fn compare(&mut self, found: &GatheredEvidence) {
         for statement in &found.statements {
             let shown = statement.path.display();
             let sum: Option<Sum> = statement.statement.bundle();

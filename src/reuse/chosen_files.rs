@@ -136,7 +136,7 @@ mod tests {
 
     /// A repository with a check, in memory. What the check reads is known here alone.
     #[derive(Clone, Debug, PartialEq, Eq)]
-    struct World {
+    struct FilesAround {
         /// Content and whether it can be executed.
         files: BTreeMap<&'static str, (u8, bool)>,
         ignored: BTreeSet<&'static str>,
@@ -173,7 +173,7 @@ mod tests {
         "lib/data",
     ];
 
-    impl World {
+    impl FilesAround {
         fn listed(&self) -> ListedTree {
             let is_ignored = |path: &str| self.ignored.contains(path);
             let of = |is: bool| {
@@ -248,7 +248,7 @@ mod tests {
         ]
     }
 
-    fn edited(mut world: World, edit: &Edit) -> World {
+    fn edited(mut world: FilesAround, edit: &Edit) -> FilesAround {
         match *edit {
             Edit::Write(path, content) => {
                 world.files.entry(PATHS[path]).or_insert((0, false)).0 = content;
@@ -272,8 +272,8 @@ mod tests {
         world
     }
 
-    fn world() -> World {
-        World {
+    fn world() -> FilesAround {
+        FilesAround {
             files: PATHS.iter().map(|path| (*path, (0, false))).collect(),
             ignored: ["build/out.bin", "local.env"].into(),
             tool: 0,
@@ -291,7 +291,7 @@ mod tests {
         #[test]
         fn no_edit_leads_to_a_wrong_hit(edits in prop::collection::vec(edit(), 10)) {
             let mut world = world();
-            let mut known: BTreeMap<ReuseKey, World> = BTreeMap::new();
+            let mut known: BTreeMap<ReuseKey, FilesAround> = BTreeMap::new();
             for edit in &edits {
                 world = edited(world, edit);
                 let Some(key) = world.key() else { continue };

@@ -22,13 +22,13 @@ pub(super) const WORK: Duration = Duration::from_mins(1);
 pub(super) fn answer_within(command: &mut Command, limit: Duration) -> io::Result<Output> {
     let mut child = command.process_group(0).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
     let (sender, answers) = channel();
-    read(child.stdout.take(), Printed::Out, sender.clone());
-    read(child.stderr.take(), Printed::Err, sender);
+    read(child.stdout.take(), AnswerStream::Out, sender.clone());
+    read(child.stderr.take(), AnswerStream::Err, sender);
     let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
     for _ in 0..2 {
         match answers.recv_timeout(limit) {
-            Ok((Printed::Out, bytes)) => stdout = bytes,
-            Ok((Printed::Err, bytes)) => stderr = bytes,
+            Ok((AnswerStream::Out, bytes)) => stdout = bytes,
+            Ok((AnswerStream::Err, bytes)) => stderr = bytes,
             Err(_) => return Err(given_up(&mut child, limit)),
         }
     }
@@ -37,12 +37,16 @@ pub(super) fn answer_within(command: &mut Command, limit: Duration) -> io::Resul
 
 /// Where a program printed something.
 #[derive(Clone, Copy)]
-enum Printed {
+enum AnswerStream {
     Out,
     Err,
 }
 
-fn read(pipe: Option<impl Read + Send + 'static>, printed: Printed, sender: Sender<(Printed, Vec<u8>)>) {
+fn read(
+    pipe: Option<impl Read + Send + 'static>,
+    printed: AnswerStream,
+    sender: Sender<(AnswerStream, Vec<u8>)>,
+) {
     std::thread::spawn(move || {
         let mut bytes = Vec::new();
         let _cut_off = pipe.map(|mut pipe| pipe.read_to_end(&mut bytes));

@@ -15,7 +15,7 @@ use super::order::{
     EngineCall, FiltersBy, GATE, GateOrder, GateReport, Reached, WARDEN, disguised, proxy_address,
 };
 use super::plan::{self, DOORS, PROGRAM, PROXY_PORT, PlanFacts, bwrap_options, is_below, plan};
-use super::protected::{self, CONTINUATION, Masks, Protected};
+use super::protected::{self, CONTINUATION, Masks, ProtectedFiles};
 use crate::base::sandbox::{HostPattern, SandboxEngine, SandboxMode, SandboxNet, SandboxRules};
 use crate::files::gitdir::{self, GitDirectory};
 use crate::files::read::{self, MIB};
@@ -62,7 +62,7 @@ pub struct Wish<'w> {
 /// An action that is confined.
 #[derive(Debug)]
 pub struct Confined {
-    protected: Protected,
+    protected: ProtectedFiles,
     masks: Masks,
     root: PathBuf,
     git: Vec<PathBuf>,
@@ -180,7 +180,7 @@ impl Confinement {
         let root = wish.root.canonicalize()?;
         let git = git_directories(&root);
         let is_shared = matches!(self.ready, ReadyEngine::Landlock(_));
-        let look = if is_shared { Protected::copied } else { Protected::look };
+        let look = if is_shared { ProtectedFiles::copied } else { ProtectedFiles::look };
         let protected = look(&root, &git)?;
         let own = transient::directory("ll-gate-")?;
         if self.ready.other_user().is_some() {

@@ -36,7 +36,7 @@ const MOST_DIRECTORIES: usize = 50_000;
 
 /// What is protected in a working tree.
 #[derive(Debug, Default)]
-pub struct Protected {
+pub struct ProtectedFiles {
     /// What is there: files and directories, each the highest protected one.
     pub present: BTreeSet<PathBuf>,
     /// What is there as a link, or with a second name: a mount protects neither.
@@ -55,7 +55,7 @@ enum FileCopy {
     Large { size: u64, changed: (i64, i64) },
 }
 
-impl Protected {
+impl ProtectedFiles {
     /// Looks at a working tree and at its directories of git.
     ///
     /// # Errors
@@ -410,7 +410,7 @@ mod tests {
             "node_modules/.npmrc",
         ];
         let tree = tree(&files);
-        let found = Protected::look(tree.path(), &[]).unwrap();
+        let found = ProtectedFiles::look(tree.path(), &[]).unwrap();
         let shown: Vec<_> = found.present.iter().map(|path| shown(path, tree.path())).collect();
         assert_eq!(shown, [".git/config", ".github", "a/.git/config", "a/b/CLAUDE.md"]);
         let above: Vec<_> =
@@ -425,7 +425,7 @@ mod tests {
         fs_err::os::unix::fs::symlink("elsewhere", at("AGENTS.md")).unwrap();
         fs_err::write(at(".npmrc"), "old\n").unwrap();
         fs_err::hard_link(at(".npmrc"), at("second")).unwrap();
-        let found = Protected::look(tree.path(), &[]).unwrap();
+        let found = ProtectedFiles::look(tree.path(), &[]).unwrap();
         assert_eq!(found.linked.len(), 2);
         fs_err::remove_file(at("AGENTS.md")).unwrap();
         fs_err::write(at("AGENTS.md"), "obey\n").unwrap();

@@ -153,15 +153,15 @@ const MOST_HELLO: usize = 64 * 1024;
 
 fn named(body: &[u8]) -> Option<String> {
     // Behind the version and the random bytes stand the session, the ciphers and the compression.
-    let mut rest = Reader(body.get(2 + 32..)?);
+    let mut rest = TlsReader(body.get(2 + 32..)?);
     rest.vector(1)?;
     rest.vector(2)?;
     rest.vector(1)?;
-    let mut extensions = Reader(rest.vector(2)?);
+    let mut extensions = TlsReader(rest.vector(2)?);
     while let Some(kind) = extensions.number(2) {
         let content = extensions.vector(2)?;
         if kind == 0 {
-            let mut names = Reader(Reader(content).vector(2)?);
+            let mut names = TlsReader(TlsReader(content).vector(2)?);
             let kind = names.number(1)?;
             let name = names.vector(2)?;
             let name = std::str::from_utf8(name).ok().filter(|_| kind == 0)?;
@@ -171,9 +171,9 @@ fn named(body: &[u8]) -> Option<String> {
     None
 }
 
-struct Reader<'b>(&'b [u8]);
+struct TlsReader<'b>(&'b [u8]);
 
-impl<'b> Reader<'b> {
+impl<'b> TlsReader<'b> {
     fn take(&mut self, count: usize) -> Option<&'b [u8]> {
         let (taken, rest) = self.0.split_at_checked(count)?;
         self.0 = rest;

@@ -10,7 +10,7 @@ use base64::engine::general_purpose::STANDARD;
 use http::{Request, Response};
 use uuid::Uuid;
 
-use super::client::{Body, Client, LostAnswer, Proxy};
+use super::client::{Body, Client, HttpProxy, LostAnswer};
 use crate::base::explanation::Explanation;
 use crate::base::lookup::Lookup;
 use crate::base::time::parse_duration;
@@ -25,7 +25,7 @@ const PROXIES: [&str; 6] =
 /// How a client reaches its server, and how it waits between tries.
 #[derive(Clone, Debug)]
 pub struct Transport {
-    proxy: Option<Proxy>,
+    proxy: Option<HttpProxy>,
     idle: Duration,
     pause: Pause,
     /// The first pause, where it is not that of the client.
@@ -52,7 +52,7 @@ impl Transport {
         };
         let except = set("NO_PROXY").or_else(|| set("no_proxy")).unwrap_or_default();
         // The address may hold a password, so it is not shown.
-        let proxy = Proxy::parse(&address, &except)
+        let proxy = HttpProxy::parse(&address, &except)
             .ok_or_else(|| Explanation::new(format!("`{name}` holds no address of a proxy")))?;
         Ok(Self { proxy: Some(proxy), ..plain })
     }

@@ -137,10 +137,10 @@ impl OtherRun {
         #[derive(Deserialize)]
         struct CommitPull {
             number: u64,
-            head: HeadCommit,
+            head: HeadOfPull,
         }
         #[derive(Deserialize)]
-        struct HeadCommit {
+        struct HeadOfPull {
             sha: String,
         }
         let pulls: Vec<CommitPull> = self.open_pulls(api, repository)?;

@@ -4,5 +4,5 @@ pub(crate) mod lost;
 pub(crate) mod network;
 
 pub(crate) use lost::LostAnswer;
-pub(super) use network::Proxy;
+pub(super) use network::HttpProxy;
 pub(crate) use network::{Body, Client};

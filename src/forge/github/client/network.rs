@@ -16,9 +16,9 @@ const CONNECT: Duration = Duration::from_secs(20);
 
 /// A proxy.
 #[derive(Clone, Debug)]
-pub(crate) struct Proxy(ureq::Proxy);
+pub(crate) struct HttpProxy(ureq::Proxy);
 
-impl Proxy {
+impl HttpProxy {
     /// Reads the address of a proxy, and the names that are reached without it.
     pub(crate) fn parse(address: &str, except: &str) -> Option<Self> {
         proxy(address, except).ok().map(Self)
@@ -49,7 +49,7 @@ pub(crate) struct Client(Agent);
 impl Client {
     /// Makes a client. A request ends with the answer to it, whatever that is; `idle` is how long nothing may come or
     /// go, and `whole` is how long it may take altogether.
-    pub(crate) fn new(proxy: Option<&Proxy>, idle: Duration, whole: Option<Duration>) -> Self {
+    pub(crate) fn new(proxy: Option<&HttpProxy>, idle: Duration, whole: Option<Duration>) -> Self {
         // The certificates of the system, as companies with an inspecting proxy have their own
         // authority there.
         let tls = TlsConfig::builder().root_certs(RootCerts::PlatformVerifier).build();
@@ -140,7 +140,7 @@ fn is_before_sending(error: &io::Error) -> bool {
 }
 
 #[cfg(test)]
-impl Proxy {
+impl HttpProxy {
     /// Names the proxy through which an address is reached, if it is one.
     pub(crate) fn on_the_way_to(&self, address: &http::Uri) -> Option<String> {
         (!self.0.is_no_proxy(address)).then(|| format!("{}:{}", self.0.host(), self.0.port()))
