@@ -189,7 +189,7 @@ impl Decode for String {
     }
 }
 
-/// Returns the number that stands in a place, plain or in quotes. A text that is not a number is none.
+/// Returns the number that stands in a place, plain or in quotes. A text that is not a number yields nothing.
 pub fn number(node: &Node) -> Option<ScalarValue> {
     let scalar = node.as_scalar()?;
     let value = match (&scalar.value, scalar.style) {
@@ -858,7 +858,7 @@ const OF_OTHERS: [(&str, &str); 22] = [
     ("retries", "max_retries"),
 ];
 
-/// Reports a word that is none of the known ones.
+/// Reports an unknown word.
 pub fn unknown_word(word: &str, known: &[&'static str], path: &DocPath, out: &mut Diagnostics) {
     let place = FindingPlace::Value(path.clone());
     let shown = one_line(word, 60);

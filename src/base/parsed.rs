@@ -1,6 +1,6 @@
 //! Types for texts that were checked once. Only the parser of a type makes its values, even for serde.
 
-/// Declares such a type: what it is called, why a text is none, and the check.
+/// Declares such a type: what it is called, why a text is refused, and the check.
 macro_rules! parsed {
     ($(#[$doc:meta])* $name:ident, $error:ty, $check:expr) => {
         $(#[$doc])*

@@ -18,7 +18,7 @@ pub enum PathError {
     /// It leads into a repository's own files.
     #[error("a path from elsewhere cannot lead into `.git`")]
     Git,
-    /// It holds a character that is none of a file name everywhere.
+    /// It holds a character that file names cannot have everywhere.
     #[error("a path from elsewhere cannot contain {0:?}")]
     Character(char),
     /// It is longer than any system takes.

@@ -19,7 +19,7 @@ const HEAD: usize = 16;
 /// A table of all transitions is the faster automaton and takes the more memory and time to make.
 const MOST_FOR_TABLE: usize = 4 * 1024;
 
-/// Tells whether a byte is a letter or a digit, or part of a character that is none of ASCII.
+/// Tells whether a byte is a letter or a digit, or part of a character outside of ASCII.
 pub(super) fn is_sign(byte: u8) -> bool {
     SIGNS[usize::from(byte)]
 }

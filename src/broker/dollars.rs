@@ -23,7 +23,7 @@ impl Dollars {
 
     /// Reads the price of a token from that of a million of them, in US dollars, rounded up.
     pub fn per_token(usd_per_million: f64) -> Self {
-        // Prices have few decimals, and what binary fractions add to them is none of the price.
+        // Prices have few decimals, and what binary fractions add to them is not part of the price.
         Self(whole((usd_per_million * 1e6 - 1e-3).ceil()))
     }
 
@@ -52,7 +52,7 @@ impl Dollars {
     }
 }
 
-/// Returns a number without a fraction; nothing for one that is none, and the largest for one that is too large.
+/// Returns a number without a fraction; nothing for NaN and for negative ones, and the largest for one that is too large.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "this conversion saturates")]
 fn whole(number: f64) -> u64 {
     number as u64

@@ -144,7 +144,7 @@ pub enum KeyHolder {
 /// Why a service cannot be brokered although there is a key for it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoBase {
-    /// The address is none.
+    /// The address is invalid.
     #[error("`{0}` holds no address of a service")]
     Invalid(&'static str),
     /// The key would go over the network as it is.

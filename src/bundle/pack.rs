@@ -135,7 +135,7 @@ pub fn pack(contents: &BundleContents<'_>, target: &Path) -> Result<PackedBundle
             continue;
         }
         let entry = digest(name, &source)?;
-        // What was changed is not given to another machine as what the run wrote.
+        // A file that was changed is not passed to another machine as the one that the run wrote.
         match stream.and_then(|(named, name)| named.take(name, entry.size, Some(entry.sha256))) {
             Some(why) => left_out.push(LeftOut::new(&source.name, &why)),
             None => kept.push((entry, source)),

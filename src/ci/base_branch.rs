@@ -1,4 +1,4 @@
-//! The branch that a fix is for, where nobody names it: that of the pull request, or of the run. A tag is none.
+//! The branch that a fix is for, where nobody names it: that of the pull request, or of the run. A tag is not a branch.
 
 use crate::base::explanation::Explanation;
 use crate::base::lookup::Lookup;

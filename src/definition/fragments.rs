@@ -138,7 +138,7 @@ fn parameters_in(node: &Node, path: &DocPath, known: &[&str], out: &mut Diagnost
     }
 }
 
-/// Says that a fragment is not a mapping, if it is none.
+/// Reports a fragment that is not a mapping.
 pub(super) fn not_a_mapping(name: &str, fragment: &Node) -> Option<Diagnostic> {
     let message = || format!("the fragment `{name}` must be a mapping");
     let is_mapping = matches!(fragment.value, NodeValue::Map(_));
@@ -160,7 +160,7 @@ mod tests {
     use crate::base::node::FileId;
     use crate::definition::{render, yaml};
 
-    /// Checks a library and shows every finding as `line:column code: message (help)`; nothing if it is none.
+    /// Checks a library and shows every finding as `line:column code: message (help)`; nothing if it is not one.
     fn check(text: &str) -> Option<String> {
         let mut sources = Sources::default();
         sources.add("lib", text);

@@ -249,7 +249,7 @@ pub enum LoadError {
         #[source]
         source: io::Error,
     },
-    /// The file has fragments for loops, and is none itself.
+    /// The file has fragments for loops, and is not a loop itself.
     #[error("`{}` is a library of fragments, not a loop", path.display())]
     Library {
         /// The file.

@@ -18,10 +18,10 @@ pub const MAX_SIZE: usize = 1024 * 1024;
 /// How deep values may be nested.
 pub const MAX_DEPTH: usize = 64;
 
-/// How many keys, values and expressions a file may hold, aliases counted as what they stand for.
+/// How many keys, values and expressions a file may hold. An alias counts as much as its anchor.
 pub const MAX_NODES: usize = 25_000;
 
-/// How much text a file may hold, aliases counted as what they stand for.
+/// How much text a file may hold. An alias counts as much as its anchor.
 const MAX_TEXT: usize = 4 * MAX_SIZE;
 
 /// Reads a text that must be one mapping. What is wrong with it goes to `out`; a tree comes back as long as there is

@@ -125,7 +125,7 @@ impl Delivery {
     }
 }
 
-/// Returns the outputs of a delivery that failed: what came of it is empty, and the patch is there all the same.
+/// Returns the outputs of a delivery that failed: its results are empty, and the patch is there all the same.
 pub(crate) fn outputs_of_failure(patch: Option<&Path>, bundle: Sum) -> Vec<(&'static str, String)> {
     let patch = patch.map(|path| path.display().to_string());
     let empty = ["delivered", "pr-url", "commit", "signed", "checks"].map(|name| (name, String::new()));

@@ -1,6 +1,6 @@
 //! Delivers what a run has fixed, from a job that runs nothing of the loop: `docs/deliver.md`.
 //!
-//! A bundle is opened as what it is, claims of a stranger. [`offer`] takes out of it the fix, if it may be delivered;
+//! A bundle is untrusted input: claims of a stranger. [`offer`] takes out of it the fix, if it may be delivered;
 //! [`sticky`], [`commit`] and [`suggest`] bring it to a server, which [`servers`] knows. Nothing of a checkout is
 //! changed, and nothing of it is obeyed.
 //!
@@ -53,7 +53,7 @@ use crate::repository::delivery_stop::DeliveryStop;
 const TRIES: usize = 3;
 
 impl Session<'_> {
-    /// Delivers what a run has fixed, and tells the CI system what came of it.
+    /// Delivers what a run has fixed, and tells the CI system the result.
     ///
     /// # Errors
     /// There is no such bundle, the token may not, the server does not answer, or others were faster each time.
@@ -92,7 +92,7 @@ impl Session<'_> {
         delivered
     }
 
-    /// Warns where the CI system could not be told what came of a delivery.
+    /// Warns where the CI system could not be told the result of a delivery.
     fn told(&self, told: io::Result<()>, provider: &Provider) {
         if let Err(error) = told {
             self.talk.warning(&format!("cannot tell {} what was delivered: {error}", provider.name()));

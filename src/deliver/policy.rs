@@ -1,4 +1,4 @@
-//! What may be delivered: runs that verified something, and changes that no machine should make unseen are none of it.
+//! What may be delivered: fixes of runs that verified something, without changes that no machine should make unseen.
 
 use std::collections::BTreeSet;
 
@@ -524,7 +524,7 @@ mod tests {
             assert!(why.contains("`--allow-judges`"), "{why}");
             assert_eq!(of(outcome, judges, changed), Ok(FixStanding::ToReview));
         }
-        // A loop that ended in a failure of its own, or for which something else speaks, is none of these.
+        // A loop that ended in a failure of its own, or for which something else speaks, does not belong here.
         let failed = |verification: &mut Verification| {
             verification.reasons = vec![Reason::JudgesChanged];
         };

@@ -1,4 +1,4 @@
-//! Where a fix goes, what is asked of its delivery, and what came of it.
+//! Where a fix goes, what is asked of its delivery, and its result.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! The names in files that are about a loop and are none: its tests, and the workflows that run it.
+//! The names in files that are about a loop without being one: its tests, and the workflows that run it.
 
 use super::outline::{LoopOutline, NameKind, NameOwner, NameUse, entries, items, written_key, written_value};
 use crate::base::diagnostic::Diagnostics;
@@ -180,7 +180,7 @@ struct SentenceWord<'t> {
     text: &'t str,
 }
 
-/// Cuts a sentence into words; what stands in backticks is one, and parentheses and `<=` are none.
+/// Cuts a sentence into words; what stands in backticks is one word, and parentheses and `<=` are not words.
 fn sentence_words(text: &str) -> Vec<SentenceWord<'_>> {
     let mut words = Vec::new();
     let mut at = 0;

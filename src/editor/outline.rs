@@ -85,7 +85,7 @@ const OF_LOOP: [&str; 8] = [
     "on_stall",
 ];
 
-/// The words in the place of a state that are none.
+/// The words that stand in the place of a state and name none.
 const NO_STATES: [&str; 2] = ["$current", "stop"];
 
 /// The namespaces of templates whose names are made in the same file.
@@ -276,7 +276,7 @@ impl OutlineReader<'_> {
         }
     }
 
-    /// Adds a value that is a name. One that is put together in a run is none yet.
+    /// Adds a value that is a name. One that a run puts together has no value yet.
     fn value(&mut self, kind: NameKind, value: &Node, keys: &[&str]) {
         let Some((start, text)) = self.written(value) else { return };
         if text.is_empty() || text.contains("${") {

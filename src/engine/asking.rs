@@ -45,7 +45,7 @@ impl Engine<'_> {
             return Ok(Decision::Lacks(id, MissingEvidence::AskedAbout));
         };
         let asking = self.awaiting(approval, state, about)?;
-        // An answer to another question, or about another tree, is none to this one.
+        // An answer to another question, or about another tree, does not answer this one.
         match question.filter(|question| question.awaiting.digest == asking.digest) {
             Some(OpenQuestion { answer: Some(answer), .. }) => {
                 self.asked(approval, state, Some(Reply::Given(answer.clone())))

@@ -114,7 +114,7 @@ impl Evaluator for ConvergenceEvaluator {
     }
 }
 
-/// Says what a number is compared with where `previous` is none.
+/// Says what a number is compared with where there is no `previous`.
 fn no_previous(text: &str, remembered: Option<f64>) -> String {
     let instead = match remembered {
         Some(remembered) => format!("compared with {}, the last number of this state", number(remembered)),

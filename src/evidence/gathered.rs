@@ -121,7 +121,7 @@ impl GatheredEvidence {
         }
         match kind_of(path) {
             Ok(EvidenceFile::Attestation) => self.attestations.push(path.to_owned()),
-            // Reports and other files of a directory are none of it.
+            // Reports and other files of a directory are not evidence.
             Ok(EvidenceFile::Statement(..) | EvidenceFile::Other) | Err(_) => {}
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! Finds the bundles of a plan's runs, wherever jobs have left them, and reads each as what anybody may have written.
+//! Finds the bundles of a plan's runs, wherever jobs have left them, and reads each as untrusted input.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -217,7 +217,7 @@ fn is_note(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name == put_off::FILE)
 }
 
-/// Reads what legs say of items that they did not begin, as a file or in an artifact. What is none is worth nothing.
+/// Reads what legs say of items that they did not begin, as a file or in an artifact. Anything else counts for nothing.
 fn notes(file: &Path) -> Vec<PutOff> {
     let read = |bytes: &[u8]| serde_json::from_slice(bytes).ok();
     if is_note(file) {

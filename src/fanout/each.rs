@@ -35,7 +35,7 @@ pub enum EachError {
     /// The command has no end of a quote, or no words.
     #[error("`{0}` is not a command: it is empty, or a quote has no end")]
     Command(String),
-    /// It begins like a list, and is none.
+    /// It begins like a list, and is not one.
     #[error("a JSON list was expected: {0}")]
     Json(#[from] serde_json::Error),
     /// A value of the list has parts.
@@ -97,7 +97,7 @@ fn has_comment(command: &str) -> bool {
 /// Reads the values of a file: a JSON list where it begins with `[`, or else its lines. Empty lines are not values.
 ///
 /// # Errors
-/// It begins like a list, and is none of plain values.
+/// It begins like a list, and is not a list of plain values.
 pub fn of_file(text: &str) -> Result<Vec<String>, EachError> {
     if !text.trim_start().starts_with('[') {
         return Ok(of_lines(text));

@@ -131,7 +131,7 @@ pub struct Merged {
     pub items: Vec<MergedItem>,
     /// Readings that a later attempt at the same item has replaced.
     pub superseded: Vec<String>,
-    /// Readings that are none of ours, and why.
+    /// Readings that do not count, and why.
     pub ignored: Vec<(String, String)>,
     /// Bundles that cannot be read and that nothing says of which item they are, and why: each may be a later attempt at
     /// any of them.
@@ -229,7 +229,7 @@ impl Merged {
     /// this is one, is not counted.
     ///
     /// # Errors
-    /// Something was found that is of another plan, commit or definition; or of several CI runs, and this is none.
+    /// Something was found that is of another plan, commit or definition; or of several CI runs, and this is not a CI run.
     pub fn of(plan: &Plan, readings: &[MergeInput], ci_run: Option<&str>) -> Result<Self, MergeRefusal> {
         let mut attempts: BTreeMap<&ItemId, Attempts> = BTreeMap::new();
         let (mut superseded, mut ignored, mut lost) = (Vec::new(), Vec::new(), Vec::new());

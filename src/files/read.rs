@@ -176,7 +176,7 @@ pub fn special(path: &Path) -> Option<&'static str> {
     (!metadata.is_file() && !metadata.is_dir()).then(|| kind_of(&metadata))
 }
 
-/// Names what stands in the place of a directory and is none.
+/// Names what stands in the place of a directory without being one.
 pub fn no_directory(path: &Path) -> Option<&'static str> {
     let metadata = fs_err::metadata(path).ok()?;
     (!metadata.is_dir()).then(|| kind_of(&metadata))

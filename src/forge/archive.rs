@@ -103,7 +103,7 @@ pub fn pack_with(paths: &[PathBuf], comment: &str, into: &mut File) -> Result<Pa
     Ok(packed)
 }
 
-/// Returns the comment of a zip file; an empty one where it has none, or is none.
+/// Returns the comment of a zip file; an empty one where it has none, or is not a zip file.
 pub fn comment(zip: &mut File) -> String {
     let archive = zip::ZipArchive::new(zip).ok();
     archive.map_or_else(String::new, |archive| String::from_utf8_lossy(archive.comment()).into_owned())

@@ -224,7 +224,7 @@ pub trait Pulls {
     /// [`ForgeErrorKind::Declined`].
     fn open(&self, new: &NewPull) -> Result<Pull, ForgeError>;
 
-    /// Makes title and text of an open one those of `wanted`. A draft is made ready where `wanted` is none and
+    /// Makes title and text of an open one those of `wanted`. A draft is made ready where `wanted` is not one and
     /// `makes_ready` says that the draft is ours to end.
     fn edit(&self, pull: &Pull, wanted: &NewPull, makes_ready: bool) -> Result<(), ForgeError>;
 }

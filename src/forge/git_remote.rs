@@ -33,7 +33,7 @@ impl GitRemote {
         Self::at(&site, &repository.to_string(), api.basic()?)
     }
 
-    /// Returns how git reaches a repository of a site; nothing where the site's address holds a credential, or is none.
+    /// Returns how git reaches a repository of a site; nothing where the site's address is invalid or holds a credential.
     pub fn at(site: &str, repository: &str, header: String) -> Option<Self> {
         let uri: Uri = site.parse().ok()?;
         let (scheme, authority) = (uri.scheme_str()?, uri.authority()?.as_str());

@@ -85,7 +85,7 @@ fn calm(name: &str) -> String {
 
 /// Leaves of a sentence only what no host acts on; names and lines of a run may be among its words.
 fn calm_sentence(text: &str) -> String {
-    // A name of this length is cut, and a sentence of this length is none that people read.
+    // A name of this length is cut, and nobody reads a sentence of this length.
     const LONGEST: usize = 2000;
     let mut calm_words = Vec::new();
     for word in one_line(text, LONGEST).split_whitespace() {

@@ -9,7 +9,7 @@ pub(super) struct Call<'p> {
 }
 
 impl<'p> Call<'p> {
-    /// Reads a prompt that begins with a command. A path such as `/usr/bin/x` is none.
+    /// Reads a prompt that begins with a command. A path such as `/usr/bin/x` is not a command.
     pub(super) fn of(prompt: &'p str) -> Option<Self> {
         let rest = prompt.trim().strip_prefix('/')?;
         let end = rest.find(char::is_whitespace).unwrap_or(rest.len());

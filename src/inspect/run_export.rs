@@ -52,7 +52,7 @@ impl Session<'_> {
     /// Sends the spans and the metrics of a run to a collector.
     ///
     /// # Errors
-    /// There is no such run, the address is none, or the collector did not take it.
+    /// There is no such run, the address is invalid, or the collector did not take it.
     pub(crate) fn send_otlp(&self, name: Option<&str>, collector: &str) -> Result<(), Error> {
         let env = &self.env.lookup();
         let [traces, metrics] = targets(collector, &|name| env(name))?;

@@ -301,7 +301,7 @@ impl FileInPart {
         Some(text)
     }
 
-    /// Tells whether the tests of a source are among its judges: the rest is the work. A manifest is none, though examples
+    /// Tells whether the tests of a source are among its judges: the rest is the work. A manifest has none, though examples
     /// could stand in it.
     fn is_source(&self) -> bool {
         let is_manifest = self.roles.iter().any(|role| matches!(role, Role::Section(_)));

@@ -245,7 +245,7 @@ impl Follow<'_> {
         let mut directory = directory.to_owned();
         let all = commands(text);
         for command in &all {
-            // A word that depends on something is none that leads anywhere.
+            // A word that depends on something leads nowhere that could be known.
             let words: Vec<&str> = command.values().iter().map(|value| value.unwrap_or("\0")).collect();
             // A `cd` to where nobody knows stays where it is: guessing another place would miss
             // everything below.
@@ -314,7 +314,7 @@ impl Follow<'_> {
             }
             return;
         }
-        // A word that depends on something is none that is looked for.
+        // A word that depends on something is not looked for.
         // The value of a template or a variable is not known before the run.
         if program.contains('\0') {
             return;

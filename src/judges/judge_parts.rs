@@ -31,7 +31,7 @@ impl<'a> PartSelection<'a> {
     }
 }
 
-/// Returns the parts of a file that are wanted, in their order; none where the file cannot be read as what it is.
+/// Returns the parts of a file that are wanted, in their order; none where the file does not have the format that its name promises.
 pub(super) fn parts(text: &str, wanted: &PartSelection<'_>) -> Option<Vec<String>> {
     match (wanted.format, wanted.pattern) {
         (PartFormat::Toml, _) => {

@@ -62,7 +62,7 @@ pub struct LeaseRecord {
     pub ttl_s: u64,
 }
 
-/// Why a record is none.
+/// Why a record is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RecordError {
     /// It is too large.

@@ -1033,7 +1033,7 @@ impl<'d> Compiler<'d> {
         if !is_check {
             let message = "`flaky` has no effect: the state is no check";
             let help = "say `check: true`, if its observation may be made again without harm";
-            // Where the state says already that it is none, that is not ours to turn around.
+            // A state that says itself that it is not a check keeps its word.
             let said = Repair::Add { key: "check", value: "true".to_owned() };
             let finding = Diagnostic::warning("no-effect", place, message).help(help);
             self.problems.push(finding.repair(state.check.is_none().then_some(said)));

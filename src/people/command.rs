@@ -248,7 +248,7 @@ mod tests {
         }
     }
 
-    /// What looks like a command and is none, whoever wrote it.
+    /// What looks like a command and is not one, whoever wrote it.
     #[test]
     fn forged_lines_say_nothing() {
         let good = "/ll-loop approve 0123abcd";

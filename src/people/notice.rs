@@ -31,7 +31,7 @@ impl BranchOutcome {
         }
     }
 
-    /// Tells whether this is news after what was known before. Where nothing was, a success is none.
+    /// Tells whether this is news after what was known before. Where nothing was known, a success is not news.
     pub fn is_news(self, before: Option<Self>) -> bool {
         match before {
             Some(before) => before != self,

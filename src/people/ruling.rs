@@ -191,7 +191,7 @@ pub enum AnswerRefusal {
     Author,
 }
 
-/// Reads the answer of a comment to a question, or says why it is none.
+/// Reads the answer of a comment to a question, or says why it does not answer.
 pub fn decide(facts: &AnswerFacts, question: QuestionFacts<'_>) -> Result<RuledAnswer, AnswerRefusal> {
     let AnswerFacts { comment, pull, .. } = facts;
     let written = command::read(&comment.body)?;

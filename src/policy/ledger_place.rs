@@ -22,7 +22,7 @@ pub enum LedgerPlace {
 impl LedgerPlace {
     /// Reads a place as it is written; nothing where it is neither.
     ///
-    /// A password in an address is none that this reads: a policy is shown, and written into journals.
+    /// A password in an address is refused: a policy is shown, and written into journals.
     pub fn parse(written: &str) -> Option<Self> {
         let is_plain = |text: &str| {
             !text.is_empty()

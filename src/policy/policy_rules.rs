@@ -25,7 +25,7 @@ record! {
         broker: Option<BrokerRule>,
         /// What models may cost.
         caps: Option<CapRules>,
-        /// The ways in which fixes may be delivered; `[]` is none.
+        /// The ways in which fixes may be delivered; `[]` allows none.
         deliver: Option<Vec<DeliveryMode>>,
         /// How many people have to have approved a run by comments before its fix is delivered.
         approvals: Option<AtMost>,

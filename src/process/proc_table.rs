@@ -49,7 +49,7 @@ impl Process {
         Self::of(i32::try_from(std::process::id()).ok()?)
     }
 
-    /// Looks a process up. One that has ended and was not waited for is none.
+    /// Looks a process up. Zombies do not count.
     pub(super) fn of(id: i32) -> Option<Self> {
         Self::parse(id, &std::fs::read_to_string(format!("/proc/{id}/stat")).ok()?)
     }

@@ -18,7 +18,7 @@ const MAX_LINE: usize = 64 * 1024;
 /// How often the reader may look around although nothing is printed.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// How long its output is read after it has ended: whoever holds the other end is none of ours.
+/// How long its output is read after it has ended: a process that holds the other end open is not ours.
 const DRAIN: Duration = Duration::from_secs(2);
 
 /// Runs a program to its end, and returns its exit code. `heard` gets each line that it prints, and nothing now and then.

@@ -476,7 +476,7 @@ impl Digest {
         &self.usage
     }
 
-    /// Returns which states failed, and what came of them.
+    /// Returns which states failed, and whether they were mended.
     pub fn mends(&self) -> &Mends {
         &self.mends
     }

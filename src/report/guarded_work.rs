@@ -141,7 +141,7 @@ impl GuardedWork {
                     self.asked.push((awaiting.digest, awaiting.tree.clone()));
                 }
             }
-            // An answer to the run that this one was rewound from is none to this one.
+            // An answer to the run that this one was rewound from does not answer this one.
             Event::Approval(answer) if !stamped.inherited && self.answers.len() < MOST_KEPT => {
                 self.answers.push(answer.clone());
             }

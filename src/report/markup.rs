@@ -111,7 +111,7 @@ pub(super) fn push_seen(c: char, out: &mut String) {
     }
 }
 
-/// Tells whether a character is not seen where it stands, turns the direction of reading, or is none of XML at all. What
+/// Tells whether a character is not seen where it stands, turns the direction of reading, or is not allowed in XML at all. What
 /// joins letters and signs is part of how people write.
 fn is_unseen(c: char) -> bool {
     (c.is_control() && !matches!(c, '\t' | '\n'))

@@ -18,7 +18,7 @@ const MAX_MENDERS: usize = 200;
 /// How many flaky steps of a state are named.
 const MAX_FLAKY: usize = 100;
 
-/// The states that failed, and what came of them.
+/// The states that failed, and whether they were mended.
 #[derive(Clone, Debug, Default)]
 pub struct Mends {
     states: IndexMap<StateName, Mend>,

@@ -45,7 +45,7 @@ impl InputPatterns {
     /// Reads patterns.
     ///
     /// # Errors
-    /// One of them is none.
+    /// One of them is invalid.
     pub fn parse(inputs: &[String]) -> Result<Self, NoKey> {
         let parse = |input: &String| {
             PathPattern::parse(input).map_err(|error| NoKey::Pattern { input: input.clone(), error })

@@ -23,7 +23,7 @@ pub enum QuarantineFileError {
     /// It is no file that is read.
     #[error(transparent)]
     Unread(#[from] Unread),
-    /// Its text is none.
+    /// Its text cannot be read as a quarantine.
     #[error("it is not UTF-8")]
     NoText,
     /// It says something that no quarantine says.
@@ -56,7 +56,7 @@ pub fn entries(loops: &Path) -> Result<Vec<QuarantineEntry>, QuarantineFileError
 /// Adds an entry to the file in `.loops`. What stands there stays as it is.
 ///
 /// # Errors
-/// The entry is none, or the file cannot be read or written.
+/// The entry is invalid, or the file cannot be read or written.
 pub fn add(loops: &Path, entry: &QuarantineEntry) -> Result<(), QuarantineFileError> {
     let known = text(loops)?.unwrap_or_else(|| HEAD.to_owned());
     let end = if known.is_empty() || known.ends_with('\n') { "" } else { "\n" };

@@ -367,7 +367,7 @@ mod tests {
             ("too old", &|record| record.run.when = hours(-25)),
             ("the future", &|record| record.run.when = hours(1)),
             ("another loop", &|record| record.r#loop = "other".to_owned()),
-            ("an end that is none", &|record| record.run.final_state = name("check")),
+            ("an end that does not exist", &|record| record.run.final_state = name("check")),
             ("a failure", &|record| record.run.final_state = name("failed")),
             ("no checks", &|record| record.run.checks.clear()),
             ("a check that failed", &|record| record.run.checks[0].verdict = Verdict::yes_if(false)),

@@ -72,7 +72,7 @@ impl VerdictTable {
     /// Reads one.
     ///
     /// # Errors
-    /// It is none, or does not fit itself.
+    /// It is invalid, or contradicts itself.
     pub fn parse(bytes: &[u8], now: Timestamp) -> Result<Self, NotTaken> {
         let table: Self = serde_json::from_slice(opened(bytes)?)
             .map_err(|error| NotTaken::Unreadable(error.to_string()))?;

@@ -25,7 +25,7 @@ use crate::reuse::store::ReuseStore;
 /// Where all of them are.
 const PREFIX: &str = "refs/ll-loop/reuse/";
 
-/// How long a call of git may take: a store that answers later is none.
+/// How long a call of git may take: a store that answers later counts as absent.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The most records of a key that are fetched: there is one for each kind of origin, and for each pull request.

@@ -69,7 +69,7 @@ async fn run(request: &ActionRequest, world: &mut World) -> Observation {
     if left_others && !std::mem::replace(background, true) {
         world.remarks.push(IN_THE_BACKGROUND.to_owned());
     }
-    // A `read` that found nothing and did no harm is none of our business.
+    // A `read` that found nothing and did no harm is ignored.
     let asked_nobody = !seen.succeeded() && reads_input(&request.text);
     if asked_nobody && !std::mem::replace(input, true) {
         world.remarks.push(WITHOUT_INPUT.to_owned());

@@ -1,4 +1,4 @@
-//! Confines the processes of actions as their loop says, or as is usual where it says nothing, and tells what came of it.
+//! Confines the processes of actions as their loop says, or as is usual where it says nothing, and reports the result.
 
 use std::path::PathBuf;
 

@@ -13,7 +13,7 @@ const MOST: u64 = 256 * 1024;
 /// Returns the text, if there is one.
 pub(super) fn read(root: &Path) -> Option<String> {
     // A pipe or a device would hold up the run for ever.
-    // The agent wrote it, so it is read as what anybody may have put there.
+    // The agent wrote it, so it is read as untrusted input.
     let text = read::head(&root.join(FILE), MOST).ok()?;
     let text = String::from_utf8_lossy(&text).trim().to_owned();
     (!text.is_empty()).then_some(text)

@@ -76,7 +76,7 @@ pub(super) async fn untracked(git: &mut GitCalls, root: &Path) -> Result<Vec<u8>
 pub(super) fn by_name(untracked: &[u8], top: &Path) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     // It has no entry in git's list, and is obeyed all the same.
-    // Tools that ask git what to leave out heed this list, too. Without entries it is none, whatever comments the git of
+    // Tools that ask git what to leave out heed this list, too. Without entries it ignores nothing, whatever comments the git of
     // this machine put there.
     if read::text(&place(top, EXCLUDE), LONGEST).is_ok_and(|text| lists_something(&text)) {
         found.insert(EXCLUDE.to_owned());

@@ -115,6 +115,6 @@ async fn asked(
     };
     let limits = ProcessLimits { end: Some((ANSWER_TIME, Stop::Timeout)), ..ProcessLimits::default() };
     let mut ignored = |_: Stream, _: &[u8]| Heard::More;
-    // Whatever it prints is none of the run.
+    // Whatever it prints is not part of the run.
     Some(spawn::run(&program, limits, &mut world.cancel, &mut ignored).await)
 }

@@ -17,7 +17,7 @@ use crate::process::clock::Clock;
 /// Where the records are, below the directory of the run.
 const RECORDS: &str = ".ll/learning-tests";
 
-/// A record larger than this is none.
+/// A record larger than this is ignored.
 const LARGEST: u64 = 1024 * 1024;
 
 /// A target is shown with at most so many characters.

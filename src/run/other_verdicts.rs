@@ -90,7 +90,7 @@ impl<'f> Suppositions<'f> {
         self.take(depth, stamped);
     }
 
-    /// Returns what came of it, the latest step first.
+    /// Returns the results, the latest step first.
     pub fn finish(self) -> Otherwise {
         let mut flips = self.flips;
         if let Some(end) = self.end {

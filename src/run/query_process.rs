@@ -48,7 +48,7 @@ pub(super) async fn perform(request: &QueryRequest, world: &mut World) -> Querie
     Queried { result: read(&seen, &answer, request), stop }
 }
 
-/// Says what came of a query from what the helper did.
+/// Says how a query ended, by what the helper did.
 fn read(seen: &Observation, answer: &[u8], request: &QueryRequest) -> Result<Value, Explanation> {
     let filter = crate::base::text::one_line(&request.query.filter, 60);
     let failed = |why: &str| Err(Explanation::new(format!("`{filter}` {why}")));

@@ -1,4 +1,4 @@
-//! What keeps the actions of a run in: what their loop says, what is usual where it says nothing, and what came of it.
+//! What keeps the actions of a run in: what their loop says, what is usual where it says nothing, and the result.
 
 use std::path::PathBuf;
 

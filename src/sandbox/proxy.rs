@@ -11,7 +11,7 @@ use super::order::Reached;
 use super::reached::{Asked, Greeting, NotAsked, asked, greeting, is_public};
 use crate::base::sandbox::HostPattern;
 
-/// A longer head is none.
+/// A longer head is refused.
 const MOST_HEAD: usize = 64 * 1024;
 
 /// How long a program may take to say whom it wants, and a host to answer.

@@ -35,7 +35,7 @@ pub enum NotAsked {
 /// Reads the head of a request, up to and with the empty line.
 ///
 /// # Errors
-/// It is none, or asks for an address.
+/// It cannot be read, or asks for an address.
 pub fn asked(head: &[u8]) -> Result<Asked, NotAsked> {
     let text = std::str::from_utf8(head).map_err(|_| NotAsked::Form)?;
     let (line, rest) = text.split_once("\r\n").ok_or(NotAsked::Form)?;

@@ -156,7 +156,7 @@ impl Building<'_> {
         }
     }
 
-    /// Tells whether a word at the beginning of a command is none of its words, and keeps count of what it opens.
+    /// Tells whether a word at the beginning of a command does not belong to it, and keeps count of what it opens.
     fn is_keyword(&mut self, word: &str) -> bool {
         match word {
             "if" | "while" | "until" | "{" | "case" | "for" | "select" => self.groups += 1,

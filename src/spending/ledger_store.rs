@@ -30,7 +30,7 @@ pub(crate) enum LedgerFailure {
     /// There is none.
     #[error("it is missing")]
     Missing,
-    /// It is none that can be counted on.
+    /// It cannot be counted on.
     #[error(transparent)]
     Fault(#[from] LedgerFault),
     /// It cannot be read or written.
@@ -65,7 +65,7 @@ impl LedgerStore {
     /// Reads the ledger, and looks whether it still has what this machine has seen of it.
     ///
     /// # Errors
-    /// There is none, it cannot be read, or it is none that can be counted on.
+    /// There is none, it cannot be read, or it cannot be counted on.
     pub(crate) fn read(&self) -> Result<StoredLedger, LedgerFailure> {
         let found = match self {
             Self::Git(ledger) => ledger.read(),

@@ -30,7 +30,7 @@ pub(crate) fn tree(digest: &Digest) -> Option<&ObjectId> {
 }
 
 /// Returns the commit at which a run began, where its tree is the one on which the run ended: where nothing differed from
-/// it at the start, nothing changed since, and nothing was out of sight. A commit that the run made itself is none: the
+/// it at the start, nothing changed since, and nothing was out of sight. A commit that the run made itself is not a subject: the
 /// journal does not say what is in it.
 pub(crate) fn commit(digest: &Digest) -> Option<&ObjectId> {
     let Some(StartTree::Known(start)) = &digest.start()?.tree else { return None };

@@ -3,7 +3,7 @@
 //!
 //! Nothing is checked out and no input is believed: the comment is read from the server by its id, and the questions and
 //! runs that it may mean from the statuses of the head. [`plan`] finds out what is meant and whether it may be, [`orders`]
-//! does it, and one comment on the pull request says what came of it.
+//! does it, and one comment on the pull request reports the result.
 
 mod desk;
 mod orders;
@@ -109,7 +109,7 @@ impl Session<'_> {
         Ok(steered)
     }
 
-    /// Says what came of a comment: by a reaction, and in the one reply. Programs get none, lest two of them talk for ever.
+    /// Reports the result of a comment: by a reaction, and in the one reply. Programs get none, lest two of them talk for ever.
     fn tell(
         &self,
         desk: &Desk<'_>,

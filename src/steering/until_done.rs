@@ -51,7 +51,7 @@ struct WatchedHead {
 enum NotStarted {
     #[error("as many runs were started as may be")]
     Enough,
-    #[error("its workflow is none of this repository's own code")]
+    #[error("its workflow does not run this repository's own code")]
     NotOurs,
     #[error("`{workflow}` is not started: {reason}")]
     Refused { workflow: String, reason: ApiError },

@@ -69,7 +69,7 @@ pub struct OtlpTarget {
 /// What is wrong with the variables. None of their values is shown but words: an address may have a password in it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SettingsFault {
-    /// The address is none.
+    /// The address is invalid.
     #[error("`{0}` is not an address that begins with http:// or https://")]
     Address(String),
     /// A protocol that is not spoken.
@@ -80,10 +80,10 @@ pub enum SettingsFault {
         /// The protocol.
         protocol: String,
     },
-    /// Headers that are none.
+    /// Invalid headers.
     #[error("`{0}` is not a list of headers such as `name=value,other=value`")]
     Headers(String),
-    /// A time that is none.
+    /// An invalid time.
     #[error("`{0}` is not a number of milliseconds")]
     Timeout(String),
 }

@@ -199,7 +199,7 @@ impl RunSpans {
         }
     }
 
-    /// Keeps the run that this one was rewound from as what it goes on with.
+    /// Keeps the run that this one was rewound from as its predecessor.
     fn was_rewound_from(&mut self, start: &LoopStart) {
         let origin = start.trace_origin();
         let attributes = vec![Attribute::new("ll.resume.reason", "rewound")];

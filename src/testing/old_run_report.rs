@@ -41,7 +41,7 @@ impl OldRunReport {
         self.is_left && matches!(self.result, OldRunResult::NotResumable(_))
     }
 
-    /// Says what came of it.
+    /// Says how it ended.
     pub fn sentence(&self) -> String {
         let left = if self.is_left { ", which is not over" } else { "" };
         let said = match &self.result {

@@ -1,4 +1,4 @@
-//! Finds test files, plays their cases, and collects what came of them.
+//! Finds test files, plays their cases, and collects the results.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

@@ -5,7 +5,7 @@ use super::recognise::{Recognised, recognise};
 use super::table::{Lack, NotRunLine, TOOLS};
 use crate::base::text::{one_line, plain};
 
-/// How many lines from the end may say it. What a program says before it does its work stands far above what came of that.
+/// How many lines from the end may say it. What a program says before it does its work stands far above the result.
 const LINES: usize = 60;
 
 /// The longest line that is quoted.

@@ -10,7 +10,7 @@ pub enum Manner {
     Pure,
     /// It writes what the check would find.
     Mends,
-    /// It is none of both: it shows something, hides what it finds, rewrites what is compared with, or is not understood.
+    /// Neither: it shows something, hides what it finds, rewrites what is compared with, or is not understood.
     Other,
 }
 

@@ -59,7 +59,7 @@ fn end_cancelled(target: &ReportTarget) -> Result<(), ApiError> {
         }
         let attempt = run.attempt();
         let (url, sha) = (run.html_url, run.head_sha);
-        // Which of its jobs was cancelled, nobody says; and a job that was is none that failed.
+        // GitHub does not say which of its jobs was cancelled; and a cancelled job has not failed.
         let there = Elsewhere { run: run.id, attempt, url, sha, origin: None };
         commit_status::end_pending(&target.at(there), CANCELLED)?;
     }

@@ -14,7 +14,7 @@ use crate::people::run_wait::RunWait;
 /// GitHub accepts longer names; the page of a commit shows less than this.
 const MAX_CONTEXT: usize = 200;
 
-/// Where a run is reported, and as what.
+/// Where a run is reported, and under which name.
 #[derive(Clone, Debug)]
 pub struct ReportTarget {
     api: Api,

@@ -313,7 +313,7 @@ const WHOSE: [&str; 18] = [
 ];
 
 /// Tells whether a password in an address is somebody's, and no example. At the address of an example, or of the machine
-/// itself, letters alone are none.
+/// itself, letters alone are not.
 fn is_password(user: &[u8], password: &[u8], host: &[u8]) -> bool {
     let Ok(written) = std::str::from_utf8(password) else { return false };
     let password = without_codes(written);

@@ -119,7 +119,7 @@ fn a_no_without_a_way_takes_the_one_of_errors() {
     ] {
         assert_eq!(walked(&format!("  a: {{action: x, {routes}}}"), "x: 1"), expected, "{routes}");
     }
-    // The loop's own way of errors is none of a `no`.
+    // The loop's own route for errors is not taken by a `no`.
     let text = format!("on_error: bad\nstates:\n  a: {{action: x, on_yes: done}}\n{ENDS}");
     let events = events(&machine(&text), start(true), &world("x: 1"));
     assert!(matches!(events.last(), Some(Event::LoopComplete(end)) if end.outcome == Outcome::Error));

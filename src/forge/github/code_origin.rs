@@ -63,7 +63,7 @@ pub(crate) fn of_run(
         HeadRepository::Gone => return Ok(CodeOrigin::Foreign),
         HeadRepository::Untold => {}
     }
-    // GitHub always says it, so an answer without it is none to rely on.
+    // GitHub always says it, so an answer without it cannot be relied on.
     if api.server().flavour() == Flavour::Github {
         return Ok(CodeOrigin::Unknown);
     }

@@ -1,4 +1,4 @@
-//! Says in one line what the green of a run means: by which checks, on which tree, and why not where it is none.
+//! Says in one line what the green of a run means: by which checks, on which tree, and why the run is not green where it is not.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The summary of a run in Markdown, as a job shows it: what came of it, the way it took, every step, the output that
+//! The summary of a run in Markdown, as a job shows it: its outcome, the way it took, every step, the output that
 //! decided, and how to see it again. Its size is bounded whatever the run printed.
 
 use std::fmt::Write as _;

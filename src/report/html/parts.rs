@@ -1,4 +1,4 @@
-//! The parts of a page beside its steps: what came of the run and why, its graph and states, tasks, nights, changed files.
+//! The parts of a page beside its steps: its outcome and reason, its graph and states, tasks, nights, changed files.
 
 use super::page::{HtmlPage, NAME, PageSections, anchor, brief, sentence, step_link, stripped, table};
 use crate::base::name::StateName;
@@ -27,7 +27,7 @@ const MAX_DETAILS: usize = 16 * 1024;
 /// How many lines of the step that decided stand on the first screen.
 const MAX_EVIDENCE: usize = 10;
 
-/// Writes what came of the run, and where the parts of the page are.
+/// Writes the outcome of the run, and where the parts of the page are.
 pub(super) fn header(page: &HtmlPage<'_>, sections: &PageSections, out: &mut Markup) {
     let digest = page.digest;
     out.within("header", &[("class", page.kind())], |out| {

@@ -377,7 +377,7 @@ impl Publication {
         Published { uploaded, is_whole, more, reader, news }
     }
 
-    /// Returns the output by which a later step of the action knows that it has to upload the reports, and as what.
+    /// Returns the output by which a later step of the action knows that it has to upload the reports, and under which name.
     fn left_to_a_later_step(&self, artifact_name: String) -> Option<(&'static str, String)> {
         let is_left = matches!(self.storing, Storing::LaterStep) && !artifact_name.is_empty();
         is_left.then_some(("upload-name", artifact_name))

@@ -256,7 +256,7 @@ fn known(
     }
 }
 
-/// Goes on without an earlier run, where the tree of the run is none that a key can be made of.
+/// Goes on without an earlier run, where no key can be made of the tree of the run.
 ///
 /// # Errors
 /// Without one, nothing is to be run.

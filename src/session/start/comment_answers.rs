@@ -29,7 +29,7 @@ pub(crate) struct AnsweredRun<'a> {
     pub(crate) instance: &'a str,
 }
 
-/// Makes answers of comments, or says why one of them is none.
+/// Makes answers of comments, or says why one of them does not answer.
 pub(crate) fn read(
     comments: &CommentOptions,
     run: AnsweredRun<'_>,

@@ -37,7 +37,7 @@ pub(crate) struct WholeTree {
 }
 
 impl WholeTree {
-    /// Looks at the tree around a directory. What lies below `own` is none of it.
+    /// Looks at the tree around a directory. What lies below `own` does not belong to it.
     pub(crate) fn look(root: &Path, own: &[PathBuf], session: &Session<'_>) -> Result<Self, Error> {
         let unknown = |why: String| Error::refused(format!("the working tree is not known: {why}"));
         let git = repository::at(root, session);

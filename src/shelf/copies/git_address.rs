@@ -133,7 +133,7 @@ pub(super) fn address_and_path(text: &str) -> Option<(&str, &str)> {
     Some((&text[..at], &text[at + 1..]))
 }
 
-/// Returns what somebody means who writes the address of the page on which a browser shows a loop; nothing where it is none.
+/// Returns what somebody means who writes the address of the page on which a browser shows a loop; nothing where it is not such an address.
 pub(super) fn of_page(text: &str) -> Option<String> {
     let text = text.split(['?', '#']).next()?;
     let pages = ["/-/blob/", "/blob/", "/src/branch/", "/src/tag/", "/raw/"];

@@ -3,7 +3,7 @@
 use crate::base::diagnostic::Diagnostics;
 use crate::base::node::{Entry, FileId, Node, NodeValue};
 
-/// Reads a text that is a mapping; nothing if it is none.
+/// Reads a text that is a mapping; nothing if it is not one.
 pub(super) fn parse(text: &str) -> Option<Node> {
     crate::definition::yaml::parse(text, FileId(0), &mut Diagnostics::default())
 }

@@ -99,7 +99,7 @@ struct SetUpPlace<'r> {
     directory: String,
 }
 
-/// Returns the steps before a loop. In a loop for packages, `package` is one of them, and the steps are for any: their directory is none.
+/// Returns the steps before a loop. In a loop for packages, `package` is one of them, and the steps are for any package: they have no directory.
 pub(super) fn steps(
     repository: &Repository,
     contents: &CiContents,

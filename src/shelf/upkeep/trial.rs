@@ -51,12 +51,12 @@ pub struct Trials {
 }
 
 impl Trials {
-    /// Notes what came of a check.
+    /// Notes the result of a check.
     pub fn note(&mut self, finding: &Finding, tried: Tried) {
         self.tried.insert((finding.directory.clone(), finding.command.clone()), tried);
     }
 
-    /// Returns what came of a check, if it was tried.
+    /// Returns the result of a check, if it was tried.
     pub fn of(&self, finding: &Finding) -> Option<&Tried> {
         self.tried.get(&(finding.directory.clone(), finding.command.clone()))
     }

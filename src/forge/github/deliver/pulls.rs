@@ -135,7 +135,7 @@ impl<'a> GithubPulls<'a> {
         self.failed(error)
     }
 
-    /// Makes a draft ready. Whatever the server answers, the pull request itself tells what came of it.
+    /// Makes a draft ready. Whatever the server answers, the pull request itself tells the result.
     fn make_ready(&self, number: u64) -> Result<(), ForgeError> {
         let path = self.access.path(&format!("/pulls/{number}"));
         let mut last = None;

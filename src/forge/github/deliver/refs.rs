@@ -112,7 +112,7 @@ impl<'a> Refs<'a> {
     }
 
     /// Moves all refs to a commit, and deletes the temporary one that stands at some commit, or does nothing. Whatever
-    /// the server answers, the refs themselves tell what came of it.
+    /// the server answers, the refs themselves tell the result.
     pub(super) fn move_all(
         &self,
         moves: &[RefMove],
@@ -176,7 +176,7 @@ impl<'a> Refs<'a> {
         Ok(json!({ "input": { "repositoryId": self.node()?, "refUpdates": updates } }))
     }
 
-    /// Looks what came of a move.
+    /// Looks at the result of a move.
     fn outcome(
         &self,
         moves: &[RefMove],
