@@ -194,7 +194,7 @@ pub enum LoadError {
         searched: Vec<PathBuf>,
     },
     /// The file is something else.
-    #[error("`{}` is no loop file, whose name ends in `.yaml` or `.yml`", path.display())]
+    #[error("`{}` is not a loop file, whose name ends in `.yaml` or `.yml`", path.display())]
     NotALoop {
         /// The file.
         path: PathBuf,

@@ -375,7 +375,7 @@ fn document<'f>(prefix: &str, output: &str, path: &[Segment]) -> Result<Found<'f
     let document = json_in(output).ok_or_else(|| {
         let why = match one_line(output, 60) {
             line if line.is_empty() => "the output is empty, and no JSON".to_owned(),
-            line => format!("the output is no JSON: {line}"),
+            line => format!("the output is not JSON: {line}"),
         };
         Missing { nearest: Some(format!("{prefix}.output")), why: Some(why) }
     })?;

@@ -735,7 +735,7 @@ fn an_output_that_is_json_can_be_looked_into() {
         (
             "I am done",
             "captured.out.json.status",
-            "the output is no JSON: I am done (the nearest is `${captured.out.output}`)",
+            "the output is not JSON: I am done (the nearest is `${captured.out.output}`)",
         ),
         ("", "prev.json.status", "the output is empty, and no JSON"),
         ("I am done", "prev.json.status:-unknown", "b: see unknown (0)"),

@@ -66,7 +66,7 @@ impl LooseStatement {
     /// Says how it, as something that was signed, differs from what the bundle itself says; nothing where it does not.
     pub(crate) fn departs_from(&self, claim: &Claim) -> Option<String> {
         if self.0.kind != STATEMENT_TYPE {
-            return Some(format!("it is no in-toto statement of version 1, but `{}`", self.0.kind));
+            return Some(format!("it is not an in-toto statement of version 1, but `{}`", self.0.kind));
         }
         let digest = claim.bundle.to_string();
         if self.bundle().map(|sum| sum.to_string()) != Some(digest) {

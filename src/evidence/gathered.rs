@@ -105,7 +105,7 @@ impl GatheredEvidence {
             }
             EvidenceFile::Attestation => self.attestations.push(path.to_owned()),
             EvidenceFile::Other => {
-                let message = format!("{} is no statement and no attestation", path.display());
+                let message = format!("{} is neither a statement nor an attestation", path.display());
                 return Err(Error::refused(message)
                     .with_hint("name a bundle, a statement `*.intoto.json`, or an attestation that `gh` or `cosign` wrote"));
             }

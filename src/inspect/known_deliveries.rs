@@ -48,7 +48,7 @@ impl Session<'_> {
                 .with_hint("`--repo OWNER/NAME` names one; a checkout of one of GitHub has its name")
         })?;
         let repository = RepositoryName::parse(&named).ok_or_else(|| {
-            Error::refused(format!("`{}` is no repository", one_line(&named, 100)))
+            Error::refused(format!("`{}` is not a repository", one_line(&named, 100)))
                 .with_hint("write `OWNER/NAME`")
         })?;
         let token = self.env.token().ok_or_else(|| {

@@ -1031,7 +1031,7 @@ impl<'d> Compiler<'d> {
             return None;
         }
         if !is_check {
-            let message = "`flaky` has no effect: the state is no check";
+            let message = "`flaky` has no effect: the state is not a check";
             let help = "say `check: true`, if its observation may be made again without harm";
             // A state that says itself that it is not a check keeps its word.
             let said = Repair::Add { key: "check", value: "true".to_owned() };

@@ -60,7 +60,7 @@ pub fn check(machine: &Machine, problems: &mut Diagnostics) {
     inputs(machine, reuse, &path.key("inputs"), problems);
     let is_name = |name: &&String| name.is_empty() || name.contains(['=', '\0']);
     if let Some(name) = reuse.env.iter().find(is_name) {
-        let message = format!("`{}` is no name of a variable", one_line(name, 60));
+        let message = format!("`{}` is not a name of a variable", one_line(name, 60));
         problems.push(Diagnostic::error("reuse", FindingPlace::Value(path.key("env")), message));
     }
 }

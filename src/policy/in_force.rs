@@ -160,7 +160,7 @@ impl Policy {
             }
             let what = match address {
                 Some(to) => format!("`notify` to `{}`", to.host),
-                None => "`notify` by a command, or to what is no `https://` address".to_owned(),
+                None => "`notify` by a command, or to something other than an `https://` address".to_owned(),
             };
             let allows = match allowed.as_slice() {
                 [] => "allows none".to_owned(),

@@ -70,7 +70,7 @@ impl Decode for LedgerPlace {
         let written = text(node, path, "the place of a ledger", out)?;
         let place = Self::parse(written);
         if place.is_none() {
-            let message = format!("`{}` is no place of a ledger", one_line(written, 80));
+            let message = format!("`{}` is not a valid place of a ledger", one_line(written, 80));
             let finding = Diagnostic::error("policy", FindingPlace::Value(path.clone()), message);
             out.push(finding.help("write `git`, `git=REMOTE` or an `https://` address"));
         }

@@ -20,7 +20,7 @@ pub enum NoKey {
         error: RenderError,
     },
     /// A value makes an input no pattern.
-    #[error("the input `{}` is no pattern: {error}", one_line(input, 80))]
+    #[error("the input `{}` is not a valid pattern: {error}", one_line(input, 80))]
     Pattern {
         /// The input, with its values.
         input: String,

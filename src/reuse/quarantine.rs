@@ -70,7 +70,7 @@ pub fn parse(text: &str) -> Result<Vec<QuarantineEntry>, WrongQuarantine> {
     };
     if let Some(entry) = entries.iter().find(|entry| !is_day(&entry.until)) {
         return Err(WrongQuarantine(format!(
-            "`until: {}` is no day like `2026-12-31`",
+            "`until: {}` is not a day like `2026-12-31`",
             one_line(&entry.until, 40)
         )));
     }
@@ -89,7 +89,7 @@ pub struct WrongQuarantine(String);
 impl WrongQuarantine {
     fn of(findings: &Diagnostics) -> Self {
         let first = findings.iter().next().map(|finding| one_line(&finding.message, 200));
-        Self(first.unwrap_or_else(|| "it is no list of entries".to_owned()))
+        Self(first.unwrap_or_else(|| "it is not a list of entries".to_owned()))
     }
 }
 

@@ -190,7 +190,7 @@ impl ReuseRecord {
             return Err(NotTaken::Impossible("it names no run"));
         }
         if record.run.link.as_ref().is_some_and(|link| !is_name(link) || !link.starts_with("https://")) {
-            return Err(NotTaken::Impossible("its link is no address"));
+            return Err(NotTaken::Impossible("its link is not a valid URL"));
         }
         Ok(record)
     }

@@ -25,7 +25,7 @@ pub enum Asked {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotAsked {
     /// Not what a proxy is asked.
-    #[error("this is no request to a proxy")]
+    #[error("this is not a request to a proxy")]
     Form,
     /// An address says nothing about who is reached.
     #[error("an address is not reached, only a name")]

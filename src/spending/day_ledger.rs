@@ -115,7 +115,7 @@ pub(crate) enum LedgerFault {
     #[error("it is larger than {} MiB", MOST_BYTES >> 20)]
     Large,
     /// A line is no entry that this version knows.
-    #[error("line {0} is no entry of a ledger")]
+    #[error("line {0} is not an entry of a ledger")]
     Line(usize),
     /// A line does not follow the one before it.
     #[error("line {0} does not follow the one before it: somebody has changed it, or taken lines out")]

@@ -85,7 +85,7 @@ impl WebLedger {
             None => request,
         };
         let request =
-            request.body(body).map_err(|_| Explanation::new("it is no address that can be asked"))?;
+            request.body(body).map_err(|_| Explanation::new("it is not an address that can be asked"))?;
         let transport = self.transport.as_ref().map_err(Clone::clone)?;
         transport.client(Some(WHOLE)).send(request).map_err(lost)
     }

@@ -66,7 +66,7 @@ impl Shortfall {
     /// Says it in a few words.
     pub(crate) fn words(self) -> &'static str {
         match self {
-            Self::NotVerified => "it is no verified success",
+            Self::NotVerified => "it is not a verified success",
             Self::EachAlone => "the items of the plan were checked each alone, and the whole never",
             Self::JudgesChanged => "what decides what the checks say was changed, or is not known",
             Self::JudgesConfirmed => {
@@ -117,7 +117,7 @@ impl Property {
         }
     }
 
-    /// Returns those that are so of a run: none where it is no verified success.
+    /// Returns those that are so of a run: none where it is not a verified success.
     pub(crate) fn of(digest: &Digest) -> Vec<Self> {
         if verified(digest).is_err() {
             return Vec::new();

@@ -37,7 +37,7 @@ pub(crate) struct VerdictDetails {
     pub(crate) commit: Option<ObjectId>,
     /// The tree on which it ended; none where nobody knows it.
     pub(crate) tree: Option<ObjectId>,
-    /// What is so of it; empty where it is no verified success.
+    /// What is so of it; empty where it is not a verified success.
     pub(crate) properties: Vec<Property>,
     /// Why the others are not so, by their names.
     pub(crate) shortfalls: IndexMap<String, String>,
@@ -216,7 +216,7 @@ mod tests {
     fn what_a_run_lacks_is_explained() {
         let details = predicate(&failing().digest()).unwrap();
         assert_eq!(details.properties, []);
-        assert_eq!(details.shortfalls["LL_LOOP_VERIFIED"], "it is no verified success");
+        assert_eq!(details.shortfalls["LL_LOOP_VERIFIED"], "it is not a verified success");
         let details = predicate(&verified().digest()).unwrap();
         assert_eq!(details.shortfalls["LL_LOOP_NO_KEY"], "no agent was asked");
         assert!(!details.shortfalls.contains_key("LL_LOOP_VERIFIED"));

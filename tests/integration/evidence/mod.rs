@@ -89,7 +89,7 @@ fn a_run_that_is_no_verified_success_leaves_details_alone() {
     assert!(!project.exists("report/verdict.intoto.json"), "that of the run before is gone");
     let details = json(&project, "report/verdict-details.intoto.json");
     assert_eq!(details["predicate"]["properties"], serde_json::json!([]));
-    assert_eq!(details["predicate"]["shortfalls"]["LL_LOOP_VERIFIED"], "it is no verified success");
+    assert_eq!(details["predicate"]["shortfalls"]["LL_LOOP_VERIFIED"], "it is not a verified success");
 }
 
 #[test]

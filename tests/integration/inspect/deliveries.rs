@@ -117,7 +117,7 @@ fn nobody_is_asked_without_a_repository_and_a_token() {
     let project = Project::with_loop(LOOP);
     project.run(&["stats", "--deliveries"]).code(2).says("no repository is known");
     project.run(&["stats", "--deliveries", "--repo", "o/r"]).code(2).says("there is no token");
-    project.run(&["stats", "--deliveries", "--repo", "o"]).code(2).says("`o` is no repository");
+    project.run(&["stats", "--deliveries", "--repo", "o"]).code(2).says("`o` is not a repository");
     project.run(&["stats", "--repo", "o/r"]).code(2).says("`--repo` says where");
     let away = project
         .env("GITHUB_API_URL", "http://127.0.0.1:1")

@@ -141,7 +141,7 @@ fn a_ledger_that_has_shrunk_or_was_changed_lets_no_model_be_called() {
     write(&text.replace("\"usd\":1.0", "\"usd\":0.0"));
     refused(&project, "does not follow the one before it");
     write("nothing\n");
-    refused(&project, "line 1 is no entry of a ledger");
+    refused(&project, "line 1 is not an entry of a ledger");
     bare(&["update-ref", branch, tip]);
     project.run(&ASK).code(0);
 }
@@ -174,7 +174,7 @@ fn nothing_else_says_where_days_are_counted() {
     }
     for place in ["git=-u", "git=", "http://example.com/ledger", "/srv/ledger"] {
         let rules = format!("{cap}\nledger: '{place}'");
-        project(&rules, "", &[]).run(&["validate"]).code(2).says("is no place of a ledger");
+        project(&rules, "", &[]).run(&["validate"]).code(2).says("is not a valid place of a ledger");
     }
 }
 
@@ -262,5 +262,5 @@ fn a_service_of_the_organisation_counts_as_well() {
     service.0.lock().unwrap().text.clear();
     refused(&project, "it is missing");
     service.0.lock().unwrap().text = "<html>".to_owned();
-    refused(&project, "line 1 is no entry");
+    refused(&project, "line 1 is not an entry");
 }
