@@ -1,5 +1,5 @@
 //! A text put together from its author's own words and from what others printed. What others printed is bounded, so
-//! that no output, however long, becomes a prompt that nobody can pay for.
+//! that no output, however long, becomes a prompt beyond any budget.
 
 use super::text::{head, tail};
 

@@ -722,7 +722,7 @@ impl<'n, 'p> Fields<'n, 'p> {
         }
     }
 
-    /// Tells whether one of these keys is probably meant by one that nobody knows.
+    /// Tells whether one of these keys is probably meant by an unknown one.
     fn is_misspelt(&self, names: &[&str]) -> bool {
         let known = || self.vocabulary.known.iter().copied();
         let is_unknown = |key: &&str| known().all(|known| known != *key) && !self.vocabulary.ignores(key);
@@ -755,7 +755,7 @@ impl<'n, 'p> Fields<'n, 'p> {
         Some(read)
     }
 
-    /// Reports the keys that nobody took.
+    /// Reports the keys that were not taken.
     pub fn close(self, out: &mut Diagnostics) {
         let rest = self.entries.iter().zip(&self.taken).filter(|(_, taken)| !**taken);
         for (count, (entry, _)) in rest.enumerate() {

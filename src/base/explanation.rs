@@ -35,7 +35,7 @@ impl From<Explanation> for String {
     }
 }
 
-/// An error ends as a sentence where nobody decides by it any more. So this type is not an error itself.
+/// An error ends as a sentence where no code decides by it any more. So this type is not an error itself.
 impl<E: Error> From<E> for Explanation {
     fn from(error: E) -> Self {
         Self(error.to_string())

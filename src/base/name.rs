@@ -45,7 +45,7 @@ pub enum NameError {
     },
 }
 
-/// Names become parts of file names and log lines; longer ones serve nobody.
+/// Names become parts of file names and log lines; longer ones serve no purpose.
 pub const MAX_LENGTH: usize = 120;
 
 fn check(text: &str, what: &'static str, reserved: &[char]) -> Result<(), NameError> {

@@ -90,7 +90,7 @@ pub struct TraceParent {
 impl FromStr for TraceParent {
     type Err = NoTraceContext;
 
-    /// Reads the header. That of a later version may have more behind it, which nobody knows now.
+    /// Reads the header. That of a later version may have more behind it, of unknown meaning.
     fn from_str(text: &str) -> Result<Self, NoTraceContext> {
         let mut parts = text.split('-');
         let mut part = || parts.next().ok_or(NoTraceContext);

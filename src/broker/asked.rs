@@ -45,7 +45,7 @@ pub struct PricedRequest {
     pub most: Dollars,
 }
 
-/// Why nobody knows what a request costs.
+/// Why the cost of a request is unknown.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoPrice {
     /// The model has no price.
@@ -200,7 +200,7 @@ fn longest(endpoint: Endpoint) -> &'static [&'static str] {
     }
 }
 
-/// Returns the largest number under one of these keys. Where one of them holds something else, nobody knows.
+/// Returns the largest number under one of these keys. Where one of them holds something else, it is unknown.
 fn largest(settings: &[&Map<String, Value>], keys: &[&str]) -> Option<u64> {
     let given = settings.iter().flat_map(|of| keys.iter().filter_map(|key| of.get(*key)));
     let given = given.filter(|value| !value.is_null());

@@ -177,7 +177,7 @@ async fn answer(request: Request<Incoming>, shared: &Shared) -> Response<Answer>
         let what = format!("the broker of ll-loop forwards no `{} {path}`", request.method());
         return refused(api, StatusCode::NOT_FOUND, &what);
     };
-    // Nobody knows what a packed request asks for.
+    // What a packed request asks for is unknown.
     if request.headers().contains_key(CONTENT_ENCODING) {
         return refused(api, StatusCode::BAD_REQUEST, "the broker of ll-loop takes no packed body");
     }

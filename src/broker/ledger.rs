@@ -12,7 +12,7 @@ pub struct WireCaps {
     pub cost: Option<Dollars>,
     /// How many tokens it may take.
     pub tokens: Option<u64>,
-    /// Whether a request whose price nobody knows may be made although the cost is capped.
+    /// Whether a request of unknown price may be made although the cost is capped.
     pub allows_unpriced: bool,
 }
 
@@ -62,7 +62,7 @@ pub enum Shortage {
         /// What is left.
         left: u64,
     },
-    /// Nobody knows what it costs.
+    /// Its price is unknown.
     #[error("the cost is capped, and {0}")]
     Unpriced(NoPrice),
 }

@@ -128,7 +128,7 @@ impl PriceList {
         Self { given: given.into_iter().map(priced).collect() }
     }
 
-    /// Finds the price of a model; none where nobody knows it.
+    /// Finds the price of a model; none where it is unknown.
     pub fn find(&self, model: &str) -> Option<ModelPrice> {
         let known = |name: &str| self.given.get(name).copied().or_else(|| TABLE.models.get(name).copied());
         known(model).or_else(|| known(undated(model)))

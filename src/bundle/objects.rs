@@ -94,7 +94,7 @@ pub(super) fn check(
     }
     for commit in std::iter::once(&saved.commit).chain(&saved.index) {
         let parents = Call::new("rev-list").with(&["--parents", "--max-count=1"]).id(commit);
-        // A second parent could bring history that nobody looked at.
+        // A second parent could bring history that was not checked.
         if apart.line(&parents)? != format!("{commit} {}", saved.head) {
             return Err(ObjectsError::Damaged(
                 "it does not go on from the commit where the run was left".to_owned(),

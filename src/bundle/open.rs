@@ -226,7 +226,7 @@ impl<R: Read + Seek> Bundle<R> {
 
     /// Compares every file with its digest, and writes those that a run goes on with below an empty directory.
     pub fn extract(mut self, target: &Path) -> Result<Manifest, OpenError> {
-        // Only this bit of a mode is taken over: set-uid and the like are nobody's to bring.
+        // Only this bit of a mode is taken over: set-uid and the like may not be brought along.
         let is_executable = |file: &&unzip::ArchiveEntry| file.mode.is_some_and(|mode| mode & 0o111 != 0);
         let executable = self.archive.entries().iter().filter(is_executable);
         let executable: HashSet<String> = executable.map(|file| file.name.clone()).collect();

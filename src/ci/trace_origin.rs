@@ -26,7 +26,7 @@ const REFS: [&str; 7] = [
 const REVISIONS: [&str; 6] =
     ["GITHUB_SHA", "CI_COMMIT_SHA", "BUILD_SOURCEVERSION", "BUILDKITE_COMMIT", "CIRCLE_SHA1", "GIT_COMMIT"];
 
-/// Returns what is recorded of it; nothing where nobody around the run has a trace.
+/// Returns what is recorded of it; nothing where nothing around the run has a trace.
 pub fn trace_origin(env: Lookup<'_>) -> Option<TraceOrigin> {
     // What is no header is as if there were none: so the standard has it.
     let around = env("TRACEPARENT").and_then(|header| header.trim().parse::<TraceParent>().ok());

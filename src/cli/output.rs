@@ -67,7 +67,7 @@ impl Output {
         let _closed = self.copy(text);
     }
 
-    /// Writes data to standard output, and fails if nobody reads it any more.
+    /// Writes data to standard output, and fails if the reader is gone.
     pub(super) fn copy(&self, text: &str) -> io::Result<()> {
         let text = self.redactor.text(text);
         let syntax = if text.starts_with('<') { Syntax::Markup } else { Syntax::Text };

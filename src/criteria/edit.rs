@@ -52,7 +52,7 @@ impl CriteriaState {
         self.put("exit_signal", json!(is_done));
     }
 
-    /// Says whose work it is, as long as it is somebody's: work that has ended is nobody's.
+    /// Says whose work it is, as long as it is somebody's: work that has ended belongs to no one.
     pub fn give_to(&mut self, owner: &Owner) {
         if !self.has_ended() {
             self.put("owner", owner.to_value());

@@ -119,7 +119,7 @@ impl Session<'_> {
             Err(stop) => Err(stop.clone()),
         };
         let is_delivered = brought.as_ref().is_ok_and(|brought| brought.done.is_delivered());
-        // What nobody has got is kept, also where something failed.
+        // What was not handed over is kept, also where something failed.
         let kept = offered.ok().filter(|_| !is_delivered || options.way == DeliveryMode::Patch);
         let patch = kept.map(|offered| offered.keep_patch(options, self)).transpose()?.flatten();
         let kept_after = |error| Undelivered { error, patch: patch.clone() };
@@ -203,7 +203,7 @@ fn bound(mut policy: Policy, source: &Source, options: &DeliverOptions) -> Resul
     // What is delivered is the tree on which the run ended: what somebody approved before that counts for nothing.
     let tree = digest.verification().and_then(|verification| verification.tree.as_ref());
     let given = tree.into_iter().flat_map(|tree| digest.guarded().approvals_of(tree));
-    // An answer on the command line is by somebody whom nobody checked.
+    // An answer on the command line is by somebody who was not checked.
     let given = given.filter(|given| given.by == AnswerWay::Comment);
     let people: BTreeSet<u64> = given.filter_map(|given| given.id).collect();
     let count = u32::try_from(people.len()).unwrap_or(u32::MAX);

@@ -223,14 +223,14 @@ impl<'b> Offered<'b> {
     }
 }
 
-/// Refuses changes of files that nobody may deliver.
+/// Refuses changes of files that may never be delivered.
 pub(super) fn check_changes(changes: &[FileChange], options: &DeliverOptions) -> Result<(), DeliveryStop> {
     let allowed: BTreeSet<String> = options.allow_paths.iter().cloned().collect();
     let refused: Vec<Refusal> = policy::of_changes(changes, &allowed);
     if refused.is_empty() { Ok(()) } else { Err(DeliveryStop::Refused(refused)) }
 }
 
-/// Returns where the patch is kept if nobody says it: among the files of the run where this is a directory of loops, and
+/// Returns where the patch is kept by default: among the files of the run where this is a directory of loops, and
 /// else in the job's directory for such files, or here.
 fn directory(instance: &str, session: &Session<'_>) -> PathBuf {
     let mut homes = load::ancestors(&session.cwd).into_iter().map(|root| root.join(DIRECTORY));

@@ -95,7 +95,7 @@ impl DeliveryService {
         }
     }
 
-    /// Tells whether a push starts checks. Where nobody can say, it is taken for one of a person, which does.
+    /// Tells whether a push starts checks. Where that is unknown, it is taken for one of a person, which does.
     pub(crate) fn starts_checks(&self) -> Result<bool, ForgeError> {
         match self {
             Self::Gitea(pulls) => pulls.starts_checks(),

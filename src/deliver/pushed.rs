@@ -15,7 +15,7 @@ use crate::git::error::GitError;
 use crate::process::clock::Clock;
 use crate::repository::workspace::{Remote, Workspace};
 
-/// The identity of commits for which the environment names nobody.
+/// The identity of commits for which the environment names none.
 const NAME: &str = "ll-loop";
 const ADDRESS: &str = "ll-loop@localhost";
 

@@ -211,7 +211,7 @@ fn repository(needs: &Needs, session: &Session<'_>) -> DoctorRow {
                 .fix("`git init`, or `git config --global --add safe.directory DIR`")
         }
     };
-    // Working trees that are gone are in nobody's way.
+    // Working trees that are gone are in no one's way.
     let is_usable = inside.as_deref() == Ok("true");
     row.needed(needs.worktree.as_ref().filter(|_| !is_usable))
 }

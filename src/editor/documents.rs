@@ -102,7 +102,7 @@ fn looks_like_a_loop(text: &str) -> bool {
     (has("states:") && (has("initial:") || has("from:"))) || has("paradigm:") || names_schema()
 }
 
-/// Returns the file that an address names. Documents without one, such as new ones without a name, are nobody's loop yet.
+/// Returns the file that an address names. Documents without one, such as new ones without a name, do not belong to a loop yet.
 pub(super) fn file_of(uri: &Uri) -> Option<PathBuf> {
     let is_file = uri.as_str().get(..5).is_some_and(|scheme| scheme.eq_ignore_ascii_case("file:"));
     let path = uri.to_file_path().filter(|path| is_file && path.is_absolute())?;

@@ -59,7 +59,7 @@ impl<'c> DiagnosticsBuilder<'c> {
         let texts = PlacedTexts::new(&checked.sources);
         self.found.entry(path.to_owned()).or_default();
         for finding in render::placed(&checked.findings, &checked.sources, checked.tree.as_ref()) {
-            // What comes with the program is nobody's to mend here.
+            // What comes with the program cannot be mended here.
             let Some(file) = self.file(&checked.sources, finding.span.file, path) else { continue };
             if self.mutes_schema
                 && is_of_schema(&finding)

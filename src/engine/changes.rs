@@ -35,7 +35,7 @@ impl TreeIds {
     }
 }
 
-/// A working tree at one moment, or why nobody knows it.
+/// A working tree at one moment, or why it is unknown.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum SeenTree {
@@ -55,7 +55,7 @@ pub struct Measured {
     pub changes: Changes,
     /// The files that changed since each of the trees that were asked about.
     pub since: Vec<ChangedSince>,
-    /// What became of the judges; none where nobody asked.
+    /// What became of the judges; none where it was not asked.
     pub judges: Option<JudgesFound>,
 }
 

@@ -804,7 +804,7 @@ pub enum RouteReason {
     Cap,
     /// The way out of a stall.
     Stall,
-    /// Nobody could judge, and the state is entered once more.
+    /// The check could not judge, and the state is entered once more.
     Unjudged,
     /// `repeat`: it has to pass more often.
     Repeat,

@@ -16,7 +16,7 @@ pub(super) struct Said {
 
 impl Engine<'_> {
     /// Weighs a verdict: the failure of a check in quarantine says nothing about the work, whoever would rely on it. An error
-    /// or a timeout is no failure of the check, and is excused by nobody.
+    /// or a timeout is not a failure of the check, and is never excused.
     pub(super) fn said(
         &self,
         step: &Step,

@@ -87,7 +87,7 @@ impl Engine<'_> {
             routing::without_model(self.machine, step)
         } else {
             routing::unjudged(step, id, verdict, rounds.unjudged)
-                // In this order: nobody could judge, it has to pass again, and then the routes.
+                // In this order: it could not be judged, it has to pass again, and then the routes.
                 .or_else(|| routing::repeated(step, id, verdict, rounds.passes))
                 .or_else(|| self.made_again(step, id, verdict))
                 .or_else(|| routing::way(self.machine, step, verdict, ended))

@@ -33,7 +33,7 @@ pub enum Outcome {
     Interrupted,
     /// The lease of its scope was lost, so another machine may have it; saved, to be continued.
     LeaseLost,
-    /// Nobody needs the answer any more that it waited for.
+    /// The answer that it waited for is not needed any more.
     Cancelled,
 }
 

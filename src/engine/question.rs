@@ -13,7 +13,7 @@ use crate::machine::Approvers;
 /// Whom a run may ask before it goes on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum People {
-    /// Whoever is at the terminal; nobody where there is none.
+    /// The person at the terminal, if there is one.
     #[default]
     Here,
     /// Somebody who answers later: the run is saved with its question.
@@ -136,7 +136,7 @@ impl AnswerKind {
 pub enum AnswerWay {
     /// By a comment, whose author the server named.
     Comment,
-    /// On the command line of a machine, whose user nobody checked.
+    /// On the command line of a machine, whose user was not checked.
     CommandLine,
     /// By a reviewer of an environment, before the job of the run began. It answers no question.
     Environment,

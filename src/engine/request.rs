@@ -359,14 +359,14 @@ pub struct ApprovalRequest {
     pub reply: Option<Reply>,
 }
 
-/// What comes of a question that nobody is asked any more.
+/// How a question ends that is not asked any more.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reply {
     /// It was answered.
     Given(GivenAnswer),
     /// It was not answered in time.
     Late,
-    /// Nobody may be asked, for this reason.
+    /// A person may not be asked, for this reason.
     Nobody(String),
 }
 

@@ -75,7 +75,7 @@ impl VerdictMoment {
         })
     }
 
-    /// Recognizes the end of an action that nobody could judge, because it took too long or could not be started; with
+    /// Recognizes the end of an action that could not be judged, because it took too long or could not be started; with
     /// another end it could have been judged.
     pub fn unjudged(past: &Past, machine: &Machine, complete: &ActionComplete) -> Option<Self> {
         let verdict = unjudged_verdict(&complete.seen)?;

@@ -17,7 +17,7 @@ pub const MOST_NAMED: usize = 20;
 /// What verified a run, and what did not.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verification {
-    /// The tree that the run ended on; none where nobody knows it.
+    /// The tree that the run ended on; none where it is unknown.
     pub tree: Option<ObjectId>,
     /// The checks, and the last observation, in the order in which they first spoke.
     pub checks: Vec<CheckRecord>,
@@ -124,7 +124,7 @@ pub struct CheckRecord {
     pub state: StateName,
     /// What it said last.
     pub verdict: Verdict,
-    /// The tree on which it said so; none where nobody knows it.
+    /// The tree on which it said so; none where it is unknown.
     pub tree: Option<ObjectId>,
     /// What says that the verdict holds for the tree on which the run ended.
     pub confirmed: Confirmed,
@@ -212,7 +212,7 @@ impl Reason {
 pub struct StaleVerdict {
     /// The state.
     pub state: StateName,
-    /// The tree on which it passed; none where nobody looked.
+    /// The tree on which it passed; none where it was not looked at.
     pub tree: Option<ObjectId>,
     /// The first files that changed since.
     pub files: Vec<String>,
@@ -235,7 +235,7 @@ pub enum VerdictTree {
     Seen(TreeIds),
     /// It was to be looked at, and could not be.
     Unseen(String),
-    /// An action ran since, and nobody looked before.
+    /// An action ran since, and the tree was not looked at before.
     Passed,
 }
 
@@ -299,7 +299,7 @@ impl FinalTree {
 pub(super) struct Grounding {
     /// The files that changed since verdicts fell.
     pub(super) since: Vec<ChangedSince>,
-    /// What became of the judges; none where nobody looked.
+    /// What became of the judges; none where they were not looked at.
     pub(super) judges: Option<JudgesFound>,
 }
 
@@ -422,7 +422,7 @@ impl Verification {
 
     /// Tells whether something passed, and yet the success does not stand: no outcome that a loop declares excuses that.
     pub fn is_refuted(&self) -> bool {
-        // A route that nobody observed is a weaker success by its name, and not one that was
+        // A route that was not observed is a weaker success by its name, and not one that was
         // contradicted.
         self.reasons.iter().any(|reason| reason.is_against())
     }

@@ -70,9 +70,9 @@ ranged! {
 }
 
 impl Points {
-    /// What is good enough when nobody says otherwise.
+    /// What is good enough by default.
     pub const APPROVED: Self = Self(70.0);
 
-    /// What can be made good enough when nobody says otherwise.
+    /// What can be made good enough by default.
     pub const REVISED: Self = Self(50.0);
 }

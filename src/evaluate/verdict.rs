@@ -63,7 +63,7 @@ impl Verdict {
         Self::new("blocked")
     }
 
-    /// Returns the verdict that nobody could tell.
+    /// Returns the verdict of a check that could not judge.
     pub fn cannot_judge() -> Self {
         Self::new(CANNOT_JUDGE)
     }
@@ -103,7 +103,7 @@ impl Verdict {
         self.0 == "timeout"
     }
 
-    /// Tells whether nobody could judge.
+    /// Tells whether the check could not judge.
     pub fn is_unjudged(&self) -> bool {
         self.0 == CANNOT_JUDGE
     }

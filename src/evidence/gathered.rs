@@ -25,7 +25,7 @@ const DEPTH: usize = 4;
 pub(super) struct GatheredEvidence {
     /// Bundles.
     pub(super) bundles: Vec<PathBuf>,
-    /// Statements that nobody signed.
+    /// Unsigned statements.
     pub(super) statements: Vec<FoundStatement>,
     /// Files with attestations.
     pub(super) attestations: Vec<PathBuf>,

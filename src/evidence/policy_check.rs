@@ -26,7 +26,7 @@ pub(crate) struct PolicyQuestion<'p> {
     pub(crate) object: Option<&'p ObjectId>,
     /// The one loop that is asked about.
     pub(crate) only: Option<&'p str>,
-    /// Whether verdicts that nobody signed are taken.
+    /// Whether unsigned verdicts are taken.
     pub(crate) unsigned: bool,
     /// The time.
     pub(crate) now: Timestamp,
@@ -104,7 +104,7 @@ impl PolicyQuestion<'_> {
         match (&policy.signer, claim.signatures.as_slice()) {
             (None, []) if self.unsigned => {}
             (_, []) => {
-                let why = claim.unsigned.clone().unwrap_or_else(|| "nobody signed it".to_owned());
+                let why = claim.unsigned.clone().unwrap_or_else(|| "it is not signed".to_owned());
                 say("signer", Some(format!("unsigned: {why}")));
             }
             (None, _) => {}

@@ -43,7 +43,7 @@ pub(crate) struct VerifyOptions {
     pub(crate) attestations: Option<PathBuf>,
     /// The repository whose workflows may have signed.
     pub(crate) repository: Option<String>,
-    /// Whether verdicts that nobody signed are taken.
+    /// Whether unsigned verdicts are taken.
     pub(crate) unsigned: bool,
     /// The commit at which the run must have begun, with the tree that it has.
     pub(crate) commit: Option<ObjectId>,
@@ -225,7 +225,7 @@ impl OpenedVerdicts {
         self.bundles.push(OpenedVerdict { file: bundle.file.clone(), claim, _bundle: bundle });
     }
 
-    /// Compares statements that nobody signed with their bundles.
+    /// Compares unsigned statements with their bundles.
     fn compare(&mut self, found: &GatheredEvidence) {
         for statement in &found.statements {
             let shown = statement.path.display();

@@ -48,7 +48,7 @@ fn of_claim(out: &mut String, claim: &Claim) {
         let _ = writeln!(out, "  signed  {}", one_line(&signed(signature), 500));
     }
     if claim.signatures.is_empty() {
-        let why = claim.unsigned.as_deref().unwrap_or("nobody signed it");
+        let why = claim.unsigned.as_deref().unwrap_or("it is not signed");
         let _ = writeln!(out, "  unsigned: {}", one_line(why, 500));
     }
 }

@@ -31,7 +31,7 @@ use crate::session::start::whole_tree::WholeTree;
 pub(super) enum Confirmation {
     /// All of it is verified; these items were asked once more.
     Whole(BTreeSet<ItemId>),
-    /// Nobody can ask.
+    /// The question cannot be asked.
     None {
         /// Why.
         why: String,

@@ -279,7 +279,7 @@ fn what_another_ci_run_has_left_is_not_counted() {
     let all = [of(0, "77"), of(1, "76")];
     let merged = Merged::of(&plan, &all, Some("77")).unwrap();
     assert_eq!((merged.exit_code, merged.ignored.len()), (4, 1));
-    // Where the merge is part of none, nobody says which one is meant.
+    // Where the merge is part of none, it is not said which one is meant.
     assert!(matches!(Merged::of(&plan, &all, None), Err(MergeRefusal::SeveralCiRuns { .. })));
     assert_eq!(Merged::of(&plan, &[of(0, "76"), of(1, "76")], None).unwrap().exit_code, 0);
     // What an earlier merge has left is meant, if it was named.

@@ -50,7 +50,7 @@ pub(super) enum Untaken {
         /// The files.
         files: Vec<String>,
     },
-    /// They are not at hand, or nobody knows what they are.
+    /// They are not at hand, or it is unknown what they are.
     Unknown(String),
 }
 

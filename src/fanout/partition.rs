@@ -8,7 +8,7 @@ use super::item_plan::{Item, Leg};
 use crate::base::sum::Sum;
 use crate::base::territory::ScopePath;
 
-/// How many legs there are where nobody says.
+/// How many legs there are by default.
 pub const AUTO: usize = 20;
 
 /// How items come to their legs.

@@ -30,7 +30,7 @@ pub(super) enum SinceCommit {
     Changed,
     /// It is certain that nothing did.
     Quiet,
-    /// Nobody knows, for this reason.
+    /// It is unknown, for this reason.
     Unknown(String),
 }
 
@@ -57,7 +57,7 @@ impl ChangesSinceCommit {
     }
 
     /// Tells whether anything changed at or below the files of a loop and its scope. Where git tracks nothing, or does not
-    /// look, nobody knows.
+    /// look, it is unknown.
     pub(super) fn look_at(&self, files: &[ScopePath], scope: &[ScopePath]) -> SinceCommit {
         let ways = self.unwatched.ways_to(scope);
         if scope.iter().chain(files).chain(ways).any(|path| below(&self.changed, path)) {

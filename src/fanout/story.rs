@@ -26,7 +26,7 @@ pub(super) struct ToldItem {
     pub(super) place: String,
     /// How it ended.
     pub(super) sentence: String,
-    /// What it printed last; empty if nobody has looked.
+    /// What it printed last; empty if it was not looked at.
     pub(super) printed: String,
     /// The exit code that it counts with.
     pub(super) exit_code: u8,

@@ -9,7 +9,7 @@ use std::path::Path;
 use super::transient;
 use crate::base::time::Timestamp;
 
-/// When a file changed last. Unlike the time of its content, nobody can set it.
+/// When a file changed last. Unlike the time of its content, no program can set it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FileTime {
     seconds: i64,

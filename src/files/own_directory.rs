@@ -12,7 +12,7 @@ pub fn path(name: &str) -> PathBuf {
     Path::new(ABOVE).join(format!(".{name}-{}", rustix::process::getuid().as_raw()))
 }
 
-/// Makes such a directory, which nobody else can read.
+/// Makes such a directory, which no other user can read.
 ///
 /// # Errors
 /// It cannot be made, or somebody else has taken its place.

@@ -31,7 +31,7 @@ const ELSEWHERE: &str = "elsewhere";
 /// The largest one that is read, in bytes.
 const MOST_ELSEWHERE: u64 = 16 * read::MIB;
 
-/// How many letters and digits nobody guesses.
+/// How many letters and digits are beyond guessing.
 const RANDOM: usize = 16;
 
 /// How often a directory is made anew that another process took for a dead one before its lock was held.
@@ -123,7 +123,7 @@ pub fn file_in(mode: u32, directory: &Path) -> io::Result<NamedTempFile> {
     Builder::new().prefix(&prefix).permissions(Permissions::from_mode(mode)).tempfile_in(directory)
 }
 
-/// Returns the beginning of a name in a directory. Where nothing temporary can be made, it is nobody's.
+/// Returns the beginning of a name in a directory. Where nothing temporary can be made, no file has it.
 fn marked(prefix: &str, directory: &Path) -> String {
     let mark = with_home(|home| {
         home.note(directory)?;

@@ -56,7 +56,7 @@ impl UnwatchedPaths {
         self.links.iter().filter(move |(_, target)| leads(target)).map(|(link, _)| link)
     }
 
-    /// Says why nobody can know what changed in a scope, if that is so.
+    /// Says why it is unknown what changed in a scope, if it is.
     pub(crate) fn why(&self, scope: &[ScopePath]) -> Option<String> {
         if let Some(why) = &self.unread {
             return Some(format!("what changed in the scope is unknown: {why}"));

@@ -4,7 +4,7 @@
 //!
 //! Both sides number their requests from 0, so a request is told from an answer by its `method` and never by its id. The
 //! types of the messages are those of the official schema; what an agent sends is taken apart by hand where a type would
-//! refuse the whole message for a part that nobody needs.
+//! refuse the whole message for a part that is not needed.
 
 use std::collections::VecDeque;
 
@@ -344,7 +344,7 @@ impl AcpTalk {
         };
         let outcome = match kinds.iter().find_map(of_kind) {
             Some(option) => json!({"outcome": "selected", "optionId": option}),
-            // Nothing that can be chosen is what is meant; the agent goes on as if nobody was there.
+            // Nothing that can be chosen is what is meant; the agent goes on as if it were unattended.
             None => json!({"outcome": "cancelled"}),
         };
         self.respond(id, "result", json!({ "outcome": outcome }));

@@ -40,7 +40,7 @@ const RETRIES: (&str, &str) = ("CLAUDE_CODE_MAX_RETRIES", "3");
 /// Makes it say in the stream why it could not start.
 const STARTUP_FAILURES: (&str, &str) = ("CLAUDE_CODE_STARTUP_FAILURE_RESULTS", "1");
 
-/// Since when it can be told that nobody answers its questions.
+/// Since when it can be told that its questions are not answered.
 const ASKS_NOBODY: Version = Version(2, 1, 260);
 
 /// Since when it surely counts a conversation as a whole, and until when it surely does not.
@@ -111,7 +111,7 @@ impl Host for Claude {
             ("--json-schema", Some(schema.as_str())),
             ("--model", question.model.as_deref()),
         ]));
-        // Nobody goes on with a question, so nothing of it need be kept in the home of the user.
+        // A question is not gone on with, so nothing of it need be kept in the home of the user.
         argv.push("--no-session-persistence".to_owned());
         argv.extend(bounds(terms));
         let longest = max_tokens.map(|tokens| variable(LONGEST_ANSWER, &tokens.to_string()));

@@ -5,7 +5,7 @@
 //! `session_id` and the `model`; `message` has a `role` and a `content`, and `delta` where more of it follows; `tool_use` and
 //! `tool_result` stand around what a tool does; `error` has a `severity`, `warning` or `error`, and a `message`; `result`
 //! ends the call with a `status`, `success` or `error`, an `error` with a `message`, and `stats` with the tokens of the call.
-//! The exit code is one of its own, or the status of the service modulo 256. A directory that nobody trusts ends a call,
+//! The exit code is one of its own, or the status of the service modulo 256. An untrusted directory ends a call,
 //! unless `--skip-trust` says that it is meant. Hooks and servers of a checkout run where `GEMINI_CLI_TRUST_WORKSPACE` is true,
 //! or the settings of the user turn this trust off for all; `--allowed-mcp-server-names` admits no server even so. `--approval-mode yolo` asks nobody. A tool that a `--policy` denies is not
 //! offered to the model at all.

@@ -117,7 +117,7 @@ fn applied(patch: &[u8]) -> String {
         return String::new();
     }
     let plain = std::str::from_utf8(patch).ok().filter(|text| screen(text) == *text && !text.contains('\r'));
-    // Named by the digest of the patch, so that nobody can write a patch that ends its own text.
+    // Named by the digest of the patch, so that no patch can be written that ends its own text.
     let end = format!("PATCH_{}", &Sum::of(patch).to_string()[..16]);
     if let Some(text) = plain.filter(|text| text.ends_with('\n') && !text.contains(&end)) {
         return format!("{APPLY} <<'{end}'\n{text}{end}\n");

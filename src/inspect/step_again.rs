@@ -280,7 +280,7 @@ fn none(told: &ReproRun, near: &[StepNumber]) -> Error {
 }
 
 impl Repro {
-    /// Makes the worktree, or takes the one that is there if nobody has changed it.
+    /// Makes the worktree, or takes the one that is there if it is unchanged.
     ///
     /// # Errors
     /// Git cannot make it.
@@ -292,7 +292,7 @@ impl Repro {
         })
     }
 
-    /// Removes the worktree if nobody has changed it.
+    /// Removes the worktree if it is unchanged.
     pub(crate) fn close(&self, worktree: &SnapshotWorktree) -> bool {
         worktree.close(&self.git)
     }

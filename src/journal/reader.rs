@@ -278,7 +278,7 @@ fn without_halves(line: &[u8]) -> Option<Vec<u8>> {
 }
 
 fn of_a_later_version(line: &[u8]) -> Option<String> {
-    /// What every event has. The rest is passed over, and not taken into memory: nobody knows what it is.
+    /// What every event has. The rest is passed over, and not taken into memory, whatever it is.
     #[derive(Deserialize)]
     struct EventHeader {
         event: String,
@@ -345,7 +345,7 @@ mod tests {
         let more = ENTER.replace(r#""attempt":1"#, r#""attempt":1,"mood":"fine""#);
         check(&format!("{later}\n{more}\n"), Ok(1));
         check_whole(&format!("{ENTER}\n{later}\n"), Err(2));
-        // Without a time or a number it is nobody's event.
+        // Without a time or a number it is not an event.
         for bad in [later.replace("2026-01-01T00:00:00.000Z", "now"), later.replace(":2,", ":[],")] {
             check(&format!("{ENTER}\n{bad}\n{ENTER}\n"), Err(2));
         }

@@ -34,7 +34,7 @@ pub enum Tampered {
 #[derive(Default)]
 pub(super) struct Witness {
     batches: Vec<Batch>,
-    /// When the file changed last, by the clock of its file system. Unlike the time of its content, nobody can set it.
+    /// When the file changed last, by the clock of its file system. Unlike the time of its content, no program can set it.
     changed: Option<FileTime>,
     /// The first batch, with the event that says what the run is.
     first: Vec<u8>,

@@ -83,7 +83,7 @@ fn of_file(path: &str, at: &At, roles: &[JudgeRole]) -> Vec<SuppressionMark> {
     let mut found = marks(path, &text, !roles.is_empty());
     let of_make: Option<Vec<_>> = roles.iter().map(|judge| judge.role.rules(path, &text)).collect();
     if let Some(lines) = of_make.filter(|_| !roles.is_empty()) {
-        // A suppression in a rule that nobody runs suppresses nothing.
+        // A suppression in a rule that is not run suppresses nothing.
         // Of a Makefile, only what checks run is a judge.
         found.retain(|mark| lines.iter().flatten().any(|line| line.trim().starts_with(&mark.text)));
     }
@@ -178,7 +178,7 @@ impl<'a> KnownJudges<'a> {
 
     fn by_name(&self, path: &str, roles: &mut Vec<JudgeRole>) {
         // Without a command that could be told to be a tester, every check may be one.
-        // Without commands nobody knows who asks.
+        // Without commands it is not known who asks.
         let has_testers = !self.testers.is_empty() || self.states.is_empty();
         let of_testers = |role, why| JudgeRole { role, why, checks: self.testers.clone() };
         let row = CATALOG.file(path);

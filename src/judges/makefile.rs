@@ -39,7 +39,7 @@ impl Makefile {
     }
 
     fn take(&mut self, line: &str) {
-        // Without a rule above it, make refuses the line, so it is nobody's.
+        // Without a rule above it, make refuses the line, so it belongs to no rule.
         if let Some(command) = line.strip_prefix('\t') {
             if let Some(rule) = self.rules.last_mut() {
                 rule.recipe.push(command.trim().to_owned());

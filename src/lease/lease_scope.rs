@@ -7,7 +7,7 @@ use crate::base::sum::Sum;
 use crate::base::territory::{ScopePath, Territory};
 use crate::base::text::head;
 
-/// How many hexadecimal digits a scope hash has: 64 bits, which nobody meets by chance.
+/// How many hexadecimal digits a scope hash has: 64 bits, which do not meet by chance.
 const HASH_DIGITS: usize = 16;
 
 /// Returns the digest of some scopes, whatever their order and their spelling: the first 16 hexadecimal digits of the

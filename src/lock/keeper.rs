@@ -52,7 +52,7 @@ struct KeeperState {
 
 impl KeeperShared {
     fn state(&self) -> MutexGuard<'_, KeeperState> {
-        // Nobody panics while they hold it, and what it holds is whole at any time.
+        // No holder panics, and what it holds is whole at any time.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -87,7 +87,7 @@ impl signal::Fence for KeeperShared {
 /// What the thread has when it ends.
 struct KeeperResult {
     remote: LeaseRemote,
-    /// A renewal that may have come to the server, and of which nobody knows.
+    /// A renewal that may or may not have reached the server.
     pending: Option<ObjectId>,
 }
 

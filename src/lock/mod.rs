@@ -265,7 +265,7 @@ impl Lock {
 
 /// Why there is no lease.
 enum Denied {
-    /// Nobody wants it any more.
+    /// It is not wanted any more.
     Stopped,
     Error(Error),
 }
@@ -505,7 +505,7 @@ impl Contender {
         ))
     }
 
-    /// Sleeps, but no longer when nobody wants the lease any more.
+    /// Sleeps until the lease is not wanted any more, at most.
     fn sleep(&self, time: Duration) {
         const STEP: Duration = Duration::from_millis(20);
         // Not all at the same moments.

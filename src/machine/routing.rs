@@ -25,7 +25,7 @@ pub enum Reason {
     Next,
     /// It is the way of errors.
     Error,
-    /// Nobody could judge, and the state is entered once more.
+    /// The check could not judge, and the state is entered once more.
     Unjudged,
     /// It has to pass more often.
     Repeat,
@@ -91,10 +91,10 @@ pub fn way(machine: &Machine, step: &Step, verdict: &Verdict, ended: ActionEnd) 
     }
 }
 
-/// How often in a row a state is entered again because nobody could judge it.
+/// How often in a row a state is entered again because its check could not judge.
 const MOST_UNJUDGED: u32 = 2;
 
-/// Returns the way back into a state that nobody could judge, and that names no way for that. It is taken a few times in a
+/// Returns the way back into a state whose check could not judge, and that names no way for that. It is taken a few times in a
 /// row before the ways of errors are.
 pub fn unjudged(step: &Step, id: StepId, verdict: &Verdict, times: u32) -> Option<WayOut> {
     let Routes::ByVerdict { table, .. } = &step.routes else { return None };
@@ -178,7 +178,7 @@ fn by_verdict(machine: &Machine, step: &Step, verdict: &Verdict) -> Option<WayOu
             return Some(as_error((to, RouteKey::Loop("on_error"))));
         }
     }
-    // `_` is for words that were said, and nobody said one.
+    // `_` is for words that were said, and none was.
     if let Some(to) = otherwise.filter(|_| !verdict.is_unjudged()) {
         return Some(as_said((to, RouteKey::AnyOther)));
     }

@@ -74,7 +74,7 @@ pub struct Orphans {
     is_adopting: bool,
     /// When each began, and whether that was said.
     known: BTreeMap<i32, KnownOrphan>,
-    /// Those that had ended when they were looked for last, and that nobody had buried.
+    /// Those that had ended when they were looked for last, and had not been waited for.
     dead: BTreeSet<i32>,
 }
 

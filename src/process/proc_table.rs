@@ -1,4 +1,4 @@
-//! What Linux tells of processes in `/proc`. Elsewhere there is nothing to read, and nobody is found.
+//! What Linux tells of processes in `/proc`. Elsewhere there is nothing to read, and no process is found.
 
 use std::io;
 

@@ -139,7 +139,7 @@ impl Cancel {
         }
     }
 
-    /// Waits until the request is another than `known`; forever, if nobody can ask any more.
+    /// Waits until the request is another than `known`; forever, if no request can come any more.
     pub async fn differs_from(&mut self, known: EndRequest) -> EndRequest {
         let mut is_heard = true;
         loop {
@@ -250,7 +250,7 @@ mod tests {
         assert_eq!(next(EndRequest::None), EndRequest::Now(term), "the hurry is that of the lease");
         tell(EndRequest::None);
         assert_eq!(next(EndRequest::None), EndRequest::Gently(term));
-        // Where nobody can send any more, time goes on.
+        // Where no request can come any more, time goes on.
         drop(sender);
         tell(EndRequest::Now(StopAsker::Lease));
         assert_eq!(next(EndRequest::Gently(term)), EndRequest::Now(term));

@@ -142,7 +142,7 @@ pub fn advice(digest: &Digest) -> Option<Advice> {
             },
         }),
         Outcome::Error if end.terminated_by == TerminatedBy::JournalLost => go_on(resume(digest)),
-        // The sentence about the run says it already, or nobody needs it any more.
+        // The sentence about the run says it already, or it is not needed any more.
         Outcome::Error | Outcome::Cancelled => None,
         Outcome::Failure if end.terminated_by == TerminatedBy::UncommittedChanges => {
             Some("commit the changes, which `changes.patch` among the reports has, or run it with `--on-change report` where they are delivered".into())

@@ -1,5 +1,5 @@
 //! What became of what runs delivered: whether people took it, changed it first, or put it back, and what each fix that they took
-//! has cost. What nobody knows is not counted as anything.
+//! has cost. What is unknown is not counted as anything.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -20,7 +20,7 @@ pub const REVERTED_WITHIN: Duration = Duration::from_hours(14 * 24);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DeliveryFate {
-    /// Nobody has decided yet.
+    /// It is still open.
     Open,
     /// It was merged as it was delivered.
     Merged,

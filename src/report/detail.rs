@@ -134,7 +134,7 @@ pub struct Detail {
 }
 
 impl Detail {
-    /// Makes what is known of a run where nobody looked closer.
+    /// Makes what is known of a run without a closer look.
     pub fn of(digest: &Digest) -> Self {
         let mut detail = Self { graph: Graph::default().with_run(digest), ..Self::default() };
         for step in digest.steps() {

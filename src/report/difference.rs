@@ -587,7 +587,7 @@ mod tests {
         // A sub-loop with a step more.
         let fewer = [steps[0], steps[1], steps[2], steps[4]];
         assert_eq!((first(&steps, &fewer), first(&fewer, &steps)), (json!("2.2"), json!("2.2")));
-        // Nobody writes this, but somebody may have.
+        // Unlikely, but allowed.
         assert_eq!(first(&[(7, 1, "a", "yes")], &steps), "1");
     }
 

@@ -95,7 +95,7 @@ struct OpenAction {
     kind: ActionKind,
 }
 
-/// A process that is over, or whose end nobody knows.
+/// A process that is over, or whose end is unknown.
 struct GuardedProcess<'a> {
     place: GuardedPlace,
     asks: bool,
@@ -216,7 +216,7 @@ impl GuardedWork {
         &self.parts
     }
 
-    /// Counts an action of which nobody knows how it was held: what ran then died with its process.
+    /// Counts an action of which it is unknown how it was held: what ran then died with its process.
     fn abandon(&mut self) {
         if let Some(open) = self.open.take() {
             self.confined.clear();

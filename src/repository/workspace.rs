@@ -27,7 +27,7 @@ use crate::git::raw_diff;
 use crate::git::raw_diff::Difference;
 use crate::git::runner::Git;
 
-/// Who makes commits that nobody sees.
+/// The author of commits that are not shown.
 const WHO: [(&str, &str); 6] = [
     ("GIT_AUTHOR_NAME", "ll-loop"),
     ("GIT_AUTHOR_EMAIL", "ll-loop@localhost"),
@@ -200,7 +200,7 @@ impl Workspace {
         if saved.changed {
             return Ok(Fix { base, base_tree, commit: saved.commit.clone(), tree: saved.tree.clone() });
         }
-        // Nobody has looked at other files, and the commit is not there.
+        // Other files were not looked at, and the commit is not there.
         if saved.tree != base_tree {
             return Err(DeliveryStop::Failed(
                 Error::refused("the bundle says that nothing was changed, and names other files")
@@ -391,7 +391,7 @@ impl FileContents for Workspace {
     }
 }
 
-/// Prints a difference that depends on nobody's settings.
+/// Prints a difference that depends on no settings.
 fn patch(from: &ObjectId, to: &ObjectId) -> Call {
     let form = [
         "-r",

@@ -61,7 +61,7 @@ pub struct ChosenFiles {
 /// Chooses the files of a key.
 ///
 /// # Errors
-/// A repository that nobody looks into may be read, or there are too many files.
+/// A repository inside, which is not looked into, may be read, or there are too many files.
 pub fn chosen(tree: &ListedTree, choice: &Choice<'_>) -> Result<ChosenFiles, NoKey> {
     if let Some(path) = tree.nested.iter().find(|path| choice.inputs.may_reach(path)) {
         return Err(NoKey::NestedRepository(path.clone()));
@@ -302,7 +302,7 @@ mod tests {
             }
         }
 
-        /// What nobody reads changes no key.
+        /// What is not read changes no key.
         #[test]
         fn what_is_not_read_costs_no_hit(content in 0..3u8, other in 0..3u8) {
             let before = world();

@@ -52,7 +52,7 @@ pub fn is_quarantine(path: &str) -> bool {
     path == ".loops/quarantine.yaml" || path.ends_with("/.loops/quarantine.yaml")
 }
 
-/// Reads the file. One wrong entry makes all of it unreadable: nobody knows then what was meant to be excused.
+/// Reads the file. One wrong entry makes all of it unreadable: what was meant to be excused is unknown then.
 ///
 /// # Errors
 /// What is wrong with it, in one line.

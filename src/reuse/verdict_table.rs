@@ -117,7 +117,7 @@ impl VerdictTable {
         self.rows.drain(..excess);
     }
 
-    /// Leaves out what nobody has made for so long.
+    /// Leaves out checks that have not been made for so long.
     pub fn forget(&mut self, now: Timestamp, max_age: Duration) {
         self.rows.retain(|row| now.since(row.last) <= max_age);
     }
@@ -161,7 +161,7 @@ pub struct WaveringRow {
 }
 
 impl VerdictTable {
-    /// Returns the checks that wavered, and those of which nobody knows yet whether they waver or are broken: they passed, and
+    /// Returns the checks that wavered, and those of which it is not known yet whether they waver or are broken: they passed, and
     /// failed later on the same inputs.
     pub fn wavering(&self) -> impl Iterator<Item = WaveringRow> {
         let both = self.rows.iter().filter(|row| row.failed > 0 && row.failed < row.of);

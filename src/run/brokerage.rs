@@ -37,7 +37,7 @@ pub(super) struct AdmittedAgent {
 }
 
 impl Brokerage {
-    /// Makes one that nobody asks yet, whose tokens begin with a text that is masked.
+    /// Makes one that is not asked yet, whose tokens begin with a text that is masked.
     pub fn new(
         wiring: Wiring,
         prices: PriceList,
@@ -79,7 +79,7 @@ impl Brokerage {
             cassette: self.cassette.clone(),
         };
         let pass = broker.admit(terms);
-        // Loopback alone: nobody outside of the machine is to reach it.
+        // Loopback alone: no other machine is to reach it.
         let told = self.wiring.told(&format!("http://127.0.0.1:{}", broker.port()), pass.token());
         Ok(AdmittedAgent { pass, told })
     }

@@ -277,7 +277,7 @@ impl World {
             self.sinks.ends();
         }
         self.journal.remember(self.sinks.shown(is_over));
-        // The journal has it before any sink shows it: nobody sees what a kill could take back.
+        // The journal has it before any sink shows it: nothing is shown that a kill could take back.
         let written = self.journal.append(events, EventTime { now, elapsed: self.elapsed() }, &self.path);
         let written = written.map_err(|source| JournalError { source, opening })?;
         if self.path.len() == 1 {

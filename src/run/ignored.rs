@@ -129,7 +129,7 @@ pub(super) fn kept<'p>(
         let found = FileOnDisk::at(&place(top, path))?;
         if let Some(FileOnDisk { file, bytes: Some(bytes) }) = &found {
             fs_err::create_dir_all(store)?;
-            // What git does not track may hold what nobody else is to read.
+            // What git does not track may be secret.
             fs_err::set_permissions(store, std::fs::Permissions::from_mode(0o700))?;
             // By its digest, so that equal files are kept once, and one that is there already is
             // the right one.

@@ -36,7 +36,7 @@ struct RejudgedLoop {
     past: Option<Past>,
     began: Duration,
     runs: Option<String>,
-    /// An action that nobody could judge, until its verdict is chosen.
+    /// An action without a verdict, until one is chosen.
     unjudged: Option<VerdictMoment>,
     /// Where the flips of the visit that is going on begin.
     visit: usize,

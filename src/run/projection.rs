@@ -83,7 +83,7 @@ impl ProjectedFile {
         }
     }
 
-    /// Returns whose work it is when it is somebody else's. Work of a run that was killed is nobody's.
+    /// Returns whose work it is when it is somebody else's. Work of a run that was killed belongs to no one.
     fn anothers(
         &self,
         file: &LockedStateFile,
@@ -91,7 +91,7 @@ impl ProjectedFile {
     ) -> io::Result<Option<Anothers>> {
         let Some(Ok(state)) = file.read()?.map(|bytes| CriteriaState::read(&bytes)) else { return Ok(None) };
         let holder = WorkHolder::of(&state);
-        // What cannot be read is nobody's work.
+        // What cannot be read belongs to no one.
         let run = match &holder {
             WorkHolder::Gone(_) => return Ok(None),
             WorkHolder::Run(run) if run.instance == self.owner.instance => return Ok(None),
@@ -119,7 +119,7 @@ impl ProjectedFile {
     }
 }
 
-/// Work that never began, or whose run was given up, is nobody's either.
+/// Work that never began, or whose run was given up, belongs to no one either.
 impl Drop for ProjectedFile {
     fn drop(&mut self) {
         let _best_effort = self.leave(Outcome::Error);

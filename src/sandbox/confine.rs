@@ -125,7 +125,7 @@ impl Confinement {
         self.private.path().join(name)
     }
 
-    /// Where actions run as somebody else, lets that user pass through our own directories, whose names nobody guesses.
+    /// Where actions run as somebody else, lets that user pass through our own directories, whose names cannot be guessed.
     fn open_to_user(&self) -> io::Result<()> {
         if self.ready.other_user().is_some() {
             for directory in self.private.path().ancestors().take(2) {
@@ -665,7 +665,7 @@ fn directories_at_root() -> Vec<String> {
     directories.map(|entry| text(&entry.path())).collect()
 }
 
-/// Reads a table of the kernel. Without it, nobody knows what an action would see, so it is not started.
+/// Reads a table of the kernel. Without it, what an action would see is unknown, so the action is not started.
 fn table(path: &str) -> io::Result<String> {
     read::text(Path::new(path), LONGEST_TABLE).map_err(io::Error::other)
 }

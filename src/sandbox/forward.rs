@@ -46,7 +46,7 @@ fn one_way(mut from: impl Connection, mut to: impl Connection) {
     let ended = io::copy(&mut from, &mut to);
     to.end(Shutdown::Write);
     if ended.is_err() {
-        // Nobody reads any more, so there is nothing to read for either.
+        // The reader is gone, so reading more is pointless.
         from.end(Shutdown::Both);
         to.end(Shutdown::Both);
     }

@@ -147,7 +147,7 @@ pub fn of_host(name: &str) -> Option<&'static HostHome> {
     HOST_HOMES.iter().find(|known| known.host == name)
 }
 
-/// Tells whether a host of telemetry was asked for: it is denied, and nobody wants to know.
+/// Tells whether a host of telemetry was asked for: it is denied without a word.
 pub fn is_telemetry(name: &str) -> bool {
     HOST_HOMES.iter().any(|known| known.telemetry.contains(&name))
 }

@@ -15,7 +15,7 @@ use crate::base::protected_paths::{is_sandboxed, sandboxed_at_root};
 use crate::files::read::{self, MIB};
 use crate::files::replace::create;
 
-/// What is downloaded or built: nobody's tools look for settings there, and there is much of it.
+/// What is downloaded or built: no tool looks for settings there, and there is much of it.
 const SKIPPED: [&str; 7] = ["node_modules", "target", ".venv", "venv", "__pycache__", ".tox", ".mypy_cache"];
 
 /// What ll-loop itself writes below protected directories.

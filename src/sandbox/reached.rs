@@ -60,7 +60,7 @@ pub fn asked(head: &[u8]) -> Result<Asked, NotAsked> {
     let mut sent = format!("{method} {path} {version}\r\nHost: {of_host}\r\nConnection: close\r\n");
     for line in rest.split("\r\n").take_while(|line| !line.is_empty()) {
         let name = line.split(':').next().unwrap_or_default().trim().to_ascii_lowercase();
-        // What remains open could be used for another host, whose name nobody looks at.
+        // What remains open could be used for another host, whose name would not be checked.
         if !["host", "connection", "proxy-connection", "proxy-authorization", "keep-alive", "upgrade"]
             .contains(&name.as_str())
         {

@@ -72,7 +72,7 @@ pub(crate) fn reserve(
     if caps.is_empty() {
         return Ok(None);
     }
-    // What nobody knows the price of is promised still, and nothing is known that could be taken off.
+    // Calls of unknown price stay promised: nothing is known that could be taken off.
     let before = request.before.unwrap_or_default();
     let wanted = request.budget.map(|budget| Dollars::allowed(budget).less(Dollars::spent(before)));
     let mut reservation = DayReservation { parts: Vec::new(), before, granted: Dollars::ZERO };
@@ -212,7 +212,7 @@ fn spent_by(parts: &[LedgerPart], killed: &KilledRun) -> Vec<LedgerEntry> {
     .collect()
 }
 
-/// Adds what `next` makes of a ledger, again and again until nobody else was faster.
+/// Adds what `next` makes of a ledger, again and again until no other writer was faster.
 fn added(
     store: &LedgerStore,
     mut next: impl FnMut(&StoredLedger, Timestamp) -> Result<(DayLedger, String), NotPromised>,

@@ -138,7 +138,7 @@ impl GitLedger {
         self.scratch.git.judged(&ask).map(|answer| answer.is_yes).map_err(Explanation::from)
     }
 
-    /// Refuses an address that the configuration of the user leads elsewhere, where a ledger could be that nobody else sees.
+    /// Refuses an address that the configuration of the user leads elsewhere, where a ledger could be that no other run sees.
     fn refuse_rewritten(&self) -> Result<(), Explanation> {
         let ask = Call::new("ls-remote").with(&["--get-url"]).named(self.url(), "");
         let asked = self.connected().line(&ask).map_err(|why| self.remote.wiped(&why))?;

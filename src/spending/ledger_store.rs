@@ -81,7 +81,7 @@ impl LedgerStore {
     /// Adds the lines of `after`, all of them of `day` from some line on, that `before` has not.
     ///
     /// # Errors
-    /// Nobody knows whether they were added.
+    /// It is unknown whether they were added.
     pub(crate) fn append(
         &self,
         before: &StoredLedger,
@@ -104,7 +104,7 @@ impl LedgerStore {
     /// Puts a new ledger there, if there is none.
     ///
     /// # Errors
-    /// Nobody knows whether it was put there.
+    /// It is unknown whether it was put there.
     pub(crate) fn open(&self, ledger: &DayLedger, day: &str) -> Result<Appended, Explanation> {
         match self {
             Self::Git(place) => place.begin(&ledger.of_day(day)),

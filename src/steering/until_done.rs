@@ -1,5 +1,5 @@
-//! Goes on with runs that nobody is there for: what was handed off by a deadline or a quota is started again until it is over,
-//! questions that nobody answered take their verdict, and those of closed pull requests end.
+//! Goes on with runs that are unattended: what was handed off by a deadline or a quota is started again until it is over,
+//! questions without an answer in time take their verdict, and those of closed pull requests end.
 
 use serde_json::json;
 

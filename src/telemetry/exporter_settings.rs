@@ -88,7 +88,7 @@ pub enum SettingsFault {
     Timeout(String),
 }
 
-/// Reads where a signal goes; nothing where nobody asked for it.
+/// Reads where a signal goes; nothing where it was not asked for.
 ///
 /// # Errors
 /// The variables say something that cannot be.

@@ -140,7 +140,7 @@ pub enum SubLoopAnswer {
     Interrupted(Interruption),
 }
 
-/// Something was asked for that nobody has an answer to: the run cannot go on.
+/// Something was asked for that has no answer: the run cannot go on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Gap {
     /// The state, as tests know it.

@@ -18,7 +18,7 @@ pub struct CaseReport {
     pub name: String,
     /// Its line in the test file.
     pub line: usize,
-    /// Whether the program wrote it, and nobody has looked at it since.
+    /// Whether the program wrote it, and no person has looked at it since.
     pub is_generated: bool,
     /// Everything that is not as it is expected; empty where it passed.
     pub failures: Vec<CaseFailure>,

@@ -23,7 +23,7 @@ pub struct BrokenClaim {
 
 /// Returns the first moment at which each claim is broken in a run of this machine.
 ///
-/// Of a run that began in the middle nobody knows what came before: what depends on that is not asked.
+/// Of a run that began in the middle it is unknown what came before: what depends on that is not asked.
 pub fn broken(
     always: &[Always],
     machine: &Machine,

@@ -11,7 +11,7 @@ pub struct FuzzReport {
     pub walks: u64,
     /// How many events they had in all.
     pub steps: u64,
-    /// How many came to a state that nobody knows a mock for, and ended there.
+    /// How many came to a state without a mock, and ended there.
     pub unplayed: u64,
     /// What does not hold, if anything does not.
     pub failure: Option<FuzzFailure>,

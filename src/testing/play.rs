@@ -113,9 +113,9 @@ pub(crate) struct Played {
 pub(crate) enum PlayedEnd {
     /// As runs do.
     Complete(Box<LoopComplete>),
-    /// Its process was killed, and nobody resumed it.
+    /// Its process was killed, and it was not resumed.
     Killed,
-    /// Nobody had an answer.
+    /// There was no answer.
     Gap(Gap),
     /// It came to no end.
     Endless,

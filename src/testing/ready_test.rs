@@ -22,7 +22,7 @@ pub(crate) struct ReadyTest {
     pub(crate) place: DocPath,
     /// Its line in the test file.
     pub(crate) line: usize,
-    /// Whether the program wrote it, and nobody has looked at it since.
+    /// Whether the program wrote it, and no person has looked at it since.
     pub(crate) is_generated: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Answers a run from the mocks of a case, and fails closed: what nobody wrote a mock for stops the run.
+//! Answers a run from the mocks of a case, and fails closed: what has no mock stops the run.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

@@ -15,7 +15,7 @@ use crate::engine::outcome::Outcome;
 use crate::host;
 use crate::machine::Machine;
 
-/// The mark of cases that `--generate` wrote and nobody looked at, in a comment.
+/// The mark of cases that `--generate` wrote and no person has looked at, in a comment.
 pub const GENERATED: &str = "generated: look at it";
 
 /// A test file that was read.
@@ -53,7 +53,7 @@ impl LoadedTests {
         source.zip(span.as_ref()).map_or(1, |(source, span)| source.position(span.range.start).line)
     }
 
-    /// Tells whether a case was made by the program, and nobody has looked at it since.
+    /// Tells whether a case was made by the program, and no person has looked at it since.
     pub fn is_generated(&self, index: usize) -> bool {
         let line = self.line(&DocPath::root().key("cases").index(index));
         let Some(source) = self.sources.iter().next() else { return false };

@@ -161,7 +161,7 @@ record! {
         text: Option<String>,
         /// Who says it; for people who read the test.
         by: Option<String>,
-        /// Whether nobody answers in time.
+        /// Whether no answer comes in time.
         unanswered: bool = false,
         /// How a sub-loop ends, in place of mocks of its states.
         outcome: Option<MockedOutcome>,

@@ -1,4 +1,4 @@
-//! Statuses that nobody ended: Gitea and Forgejo take a job's token away as soon as somebody cancels the job, and what was
+//! Statuses that were left pending: Gitea and Forgejo take a job's token away as soon as somebody cancels the job, and what was
 //! pending would stay so for ever. The next run of the loop ends them.
 
 use std::collections::BTreeSet;
@@ -30,7 +30,7 @@ impl Channel for AbandonedChannel {
         "statuses: write"
     }
 
-    /// A token that may not read runs or set statuses is no fault of this run, and nobody asked for it.
+    /// A token that may not read runs or set statuses is not a fault of this run, which was not asked for it.
     fn begin(&mut self, target: &ReportTarget) -> Result<(), ApiError> {
         let _unknown = end_cancelled(target);
         Ok(())

@@ -67,7 +67,7 @@ impl OtherRun {
         subject: ReportedRun,
     ) -> ReportTarget {
         let (run, attempt) = (self.id, self.attempt());
-        // Which of its jobs it was, nobody says who can be believed.
+        // Which of its jobs it was, no trusted source says.
         let origin = self.workflow_and_event().map(|(file, event)| origin(&[file, event], None));
         let (url, sha) = (self.html_url.clone(), self.head_sha.clone());
         let run = Elsewhere { run, attempt, url, sha, origin };

@@ -66,7 +66,7 @@ impl StandingRuns {
         let mut seen = BTreeSet::new();
         let runs = listed.iter().filter_map(|status| {
             let mut run = StandingRun::of(status, repository)?;
-            // Names differ in case alone for nobody but us.
+            // Only we take names for different that differ in case alone.
             run.is_last = seen.insert(status.context.to_ascii_lowercase());
             Some(run)
         });

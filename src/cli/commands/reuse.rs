@@ -25,7 +25,7 @@ pub(in crate::cli) enum ReuseArgs {
     Key(KeyArgs),
     /// List the results that are kept for later runs
     List,
-    /// Remove results that are kept: those that nobody takes any more, or all
+    /// Remove results that are kept: those that cannot be taken any more, or all
     Prune(PruneArgs),
 }
 

@@ -42,7 +42,7 @@ pub(in crate::cli) struct VerifyArgs {
     /// The repository on GitHub whose workflows may have signed. The default is that of the job, or of the checkout
     #[arg(long, value_name = "OWNER/NAME")]
     repo: Option<String>,
-    /// Take verdicts that nobody signed
+    /// Take unsigned verdicts
     #[arg(long)]
     unsigned: bool,
     /// Refuse a run that did not begin at this commit

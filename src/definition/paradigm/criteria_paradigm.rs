@@ -75,7 +75,7 @@ pub(super) fn expand(own: &Node, out: &mut Diagnostics) -> Option<Node> {
                 }
                 check.state(&checks[index], written, keys)
             }
-            // No way out for an error: what nobody could judge is not unmet, and where no model may be asked the run
+            // No way out for an error: what could not be judged is not unmet, and where no model may be asked the run
             // is handed to a job that may.
             (None, Some(judge)) => {
                 if criterion.no.is_some() {

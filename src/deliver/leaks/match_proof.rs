@@ -172,7 +172,7 @@ fn is_signed_token(value: &[u8]) -> bool {
     let decoded = BASE64_URL_SAFE_NO_PAD.decode(header).ok();
     let fields = decoded.and_then(|json| serde_json::from_slice::<Map<String, Value>>(&json).ok());
     let algorithm = fields.as_ref().and_then(|fields| fields.get("alg")?.as_str());
-    // A token that nobody signed opens nothing.
+    // An unsigned token opens nothing.
     algorithm.is_some_and(|name| !name.eq_ignore_ascii_case("none"))
 }
 

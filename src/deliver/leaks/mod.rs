@@ -23,7 +23,7 @@ pub struct Leak {
     pub what: &'static str,
     /// Its lines, counted from 1. What makes it one may be on several, such as a key and the secret that belongs to it.
     pub lines: RangeInclusive<usize>,
-    /// The secret itself, which nobody is shown.
+    /// The secret itself, which is never shown.
     pub value: Vec<u8>,
 }
 

@@ -162,7 +162,7 @@ impl Run {
             }
             Event::LoopComplete(complete) => {
                 self.suspend_at(complete);
-                // Nobody may answer any more what was cancelled.
+                // What was cancelled cannot be answered any more.
                 if complete.outcome == Outcome::Cancelled {
                     self.question = None;
                 }
@@ -614,7 +614,7 @@ impl Run {
         }
     }
 
-    /// A run that goes on, and of which nobody knows that the tree is still the one that it left.
+    /// A run that goes on, without knowing that the tree is still the one that it left.
     pub(super) fn lose_sight(&mut self) {
         self.act();
     }

@@ -81,7 +81,7 @@ impl Run {
         // What a part of the run was told when it began still holds for a step of that part.
         let is_rewound = resume.reason == ResumeReason::Rewound;
         // A rewind puts the tree back as it was.
-        // Nobody knows what happened to the tree meanwhile, so no verdict may count for it unseen.
+        // What happened to the tree meanwhile is unknown, so no verdict may count for it unseen.
         if !is_rewound && (resume.tree_changed || !self.ended_on_known_tree()) {
             self.lose_sight();
         }
@@ -184,7 +184,7 @@ impl Run {
         }
     }
 
-    /// Returns the state whose call nobody answered, so that the run ended around it.
+    /// Returns the state whose call was not answered, so that the run ended around it.
     fn call_to_repeat(machine: &Machine, due: &Deciding, end: Option<Outcome>) -> Option<StepId> {
         let (Deciding::Judge(id) | Deciding::Leave(id, _)) = due else { return None };
         let is_call = end == Some(Outcome::Unavailable) && machine.step(*id).call().is_some();

@@ -42,7 +42,7 @@ fn the_first_clean_cycle_is_the_last_one() {
 
 #[test]
 fn a_cycle_in_which_anything_failed_is_not_clean() {
-    // An action that fails and that nobody judges counts as well, and so does a retry that did it.
+    // An action that fails without being judged counts as well, and so does a retry that did it.
     let fails = "maintain: true\nstates:\n  a: {action: x, next: b}\n  b: {action: y, on_yes: done}\n  done: {terminal: true}\n";
     let retries = "maintain: true\nstates:\n  a: {action: x, on_yes: done, on_no: $current, max_retries: 2, on_retry_exhausted: done}\n  done: {terminal: true}\n";
     for text in [fails, retries] {

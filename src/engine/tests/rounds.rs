@@ -1,4 +1,4 @@
-//! A state that is entered again by itself: because it has to pass more often, or because nobody could judge it.
+//! A state that is entered again by itself: because it has to pass more often, or because its check could not judge.
 
 use super::*;
 use crate::engine::check_history::QuarantinedCheck;
@@ -130,7 +130,7 @@ fn a_check_that_fails_is_made_again_so_often_and_these_are_no_retries() {
     let always = "  a: {action: x, check: true, flaky: {again: 2, always: true}, on_yes: done, on_no: bad}";
     assert_eq!(walked(always, "x: 1, 1, 0"), "a a a = success in done");
     assert_eq!(walked(always, "x: 1, 1, 1, 0"), "a a a = failure in bad");
-    // Nobody knows that it wavers.
+    // It is not known to waver.
     let known = always.replace(", always: true", "");
     assert_eq!(walked(&known, "x: 1, 0"), "a = failure in bad");
     let retried = always.replace("on_no: bad", "on_no: $current, max_retries: 1, on_retry_exhausted: bad");

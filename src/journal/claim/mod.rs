@@ -308,7 +308,7 @@ impl Drop for LockedClaim {
     }
 }
 
-/// Tells whether a path still names an open file. The lock of one that was removed meanwhile keeps nobody out.
+/// Tells whether a path still names an open file. The lock of one that was removed meanwhile protects nothing.
 fn is_at(file: &File, path: &Path) -> bool {
     let both = file.metadata().and_then(|open| Ok((open, std::fs::metadata(path)?)));
     both.is_ok_and(|(open, named)| (open.dev(), open.ino()) == (named.dev(), named.ino()))

@@ -31,7 +31,7 @@ struct Use<'m> {
     expression: &'m Expression,
 }
 
-/// Values of `context` and `captured` that nobody sets.
+/// Values of `context` and `captured` that are never set.
 pub(super) fn undefined(subject: &CheckedLoop<'_>, findings: &mut Diagnostics) {
     let machine = subject.machine;
     let mut known: BTreeSet<&str> = machine.context.keys().map(VarName::as_str).collect();

@@ -1,4 +1,4 @@
-//! Verdicts that never come, and verdicts that nobody expects.
+//! Verdicts that never come, and verdicts that no route expects.
 
 use super::checked_machine::{CheckedLoop, state};
 use crate::base::diagnostic::{Diagnostic, Diagnostics, FindingPlace, Repair};

@@ -14,7 +14,7 @@ impl Digest {
         self.end()?.changes.as_ref()?.known()
     }
 
-    /// Returns why nobody knows what the run did to the working tree, if that is so.
+    /// Returns why it is unknown what the run did to the working tree, if it is.
     pub fn changes_unknown(&self) -> Option<&str> {
         match self.end()?.changes.as_ref()? {
             Changes::Known(_) => None,
@@ -76,7 +76,7 @@ pub enum Caveat {
     Another(String),
     /// Another commit was checked out.
     Elsewhere(String),
-    /// Nobody knows what the run changed.
+    /// What the run changed is unknown.
     Unknown(String),
 }
 

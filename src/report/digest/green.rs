@@ -16,7 +16,7 @@ pub fn once_more(check: &ClosingPassCheck) -> String {
     format!("{name} once more at the end{without}: {} (exit {}, {took})", check.verdict, check.exit_code)
 }
 
-/// What is said where each item of a plan is verified, and nobody has checked all of their changes together.
+/// What is said where each item of a plan is verified, and all of their changes together were not checked.
 pub const EACH_ALONE: &str = "each alone";
 
 /// The most checks that are named which waver.

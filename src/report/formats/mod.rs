@@ -41,7 +41,7 @@ impl ReportFormat {
         matches!(self.render, Render::Detail(_))
     }
 
-    /// Writes a run down. Where nobody looked closer, every format knows the same.
+    /// Writes a run down. Without details, every format knows the same.
     pub fn write(&self, digest: &Digest, detail: Option<Detail>) -> String {
         match self.render {
             Render::Digest(render) => render(digest),

@@ -36,7 +36,7 @@ pub enum Code {
     Evaluator(&'static str),
     /// An evaluator that this version does not know.
     AnotherEvaluator,
-    /// Nobody judged the action.
+    /// The action was not judged.
     NoEvaluator,
     /// The last lines of what was printed.
     Output,

@@ -213,7 +213,7 @@ impl Saver {
         let mut bundle = None;
         let at_the_end = match self.bundler.write(files, reports) {
             Ok(mut packed) => {
-                // Nobody resumes a run that is over, and a first loop is not committed yet.
+                // A run that is over is not resumed, and a first loop is not committed yet.
                 let is_missed = |why: &str| !files.is_archived() || why != IS_A_LOOP;
                 packed.left_out.retain(|left| is_missed(left.why.as_str()));
                 bundle = Some(reports.join(file_name(files)));

@@ -199,7 +199,7 @@ pub(crate) fn due(files: &RunFiles) -> Option<PendingReports> {
         Err(Unread::Absent) => return None,
         Err(_) => Vec::new(),
     };
-    // A file that cannot be read was cut short by a crash. Reports that nobody asked for do no harm.
+    // A file that cannot be read was cut short by a crash. Reports that were not asked for do no harm.
     Some(serde_json::from_slice(&text).unwrap_or(PendingReports {
         schema: SCHEMA,
         reports: true,
@@ -221,7 +221,7 @@ fn report(
 ) -> (PathBuf, bool) {
     let RunMaterials { root, loops } = material;
     let bundler = bundler(&loops, session);
-    // With nobody to tell, the reports are the same files, and no system is spoken to.
+    // Without a CI system to tell, the reports are the same files.
     let provider = publisher(options).unwrap_or_else(|| Provider::detect(&|_| None));
     let mut publication = Publication::new(options, provider, &root, &began.r#loop, files, bundler, session);
     let directory = publication.directory(files);

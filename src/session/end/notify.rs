@@ -252,7 +252,7 @@ pub(super) struct KilledNotice {
 }
 
 impl KilledNotice {
-    /// Tells it, if it is news. Nobody is there to read what goes wrong.
+    /// Tells it, if it is news. Failures are dropped: no one is there to read them.
     pub(super) fn tell(self, sentence: &str, token: Option<&str>, env: Lookup<'_>) {
         let notice = Notice { sentence: sentence.to_owned(), ..self.notice };
         let server = JobServer::with_token(env, token);

@@ -325,7 +325,7 @@ impl Publication {
         let mut log = Vec::new();
         let stored = digest.places.clone();
         if self.uploader.is_some() {
-            // If this process is killed while it uploads, nobody looks for what is not there.
+            // If this process is killed while it uploads, nothing is looked for that is not there.
             digest.places = stored.unstored();
         }
         // A path in the directory of the reports leads nowhere from the page of a job.
@@ -359,7 +359,7 @@ impl Publication {
         if matches!(digest.reader.remote, Some(RunDownload::Bundle(_)))
             && !directory.join(file_name(files)).exists()
         {
-            // Without a bundle, nobody elsewhere has the run.
+            // Without a bundle, no other machine has the run.
             digest.reader.remote = None;
         }
         let more = advice::more(

@@ -106,7 +106,7 @@ pub(crate) struct Resumed {
     pub(crate) how: Box<LoopResume>,
     /// The answers to the question that it waited with.
     pub(crate) answers: Vec<GivenAnswer>,
-    /// Whether nobody needs the answer any more.
+    /// Whether the answer is not needed any more.
     pub(crate) is_cancelled: bool,
     /// The time since its last event, in which nothing ran.
     pub(crate) rested: Duration,
@@ -128,7 +128,7 @@ pub struct EndedRun {
 }
 
 impl EndedRun {
-    /// Returns the exit code for its outcome. A hand-off that nobody can take is an error.
+    /// Returns the exit code for its outcome. A hand-off that cannot be taken is an error.
     pub fn exit_code(&self) -> u8 {
         let is_lost = self.complete.outcome == Outcome::Handoff && self.is_unstored;
         if is_lost { UNSTORED } else { self.complete.exit_code }
@@ -385,7 +385,7 @@ impl RunEnd<'_> {
                 && ((options.chain.is_some() && !waits) || is_unstored)
             {
                 let wanted = publication::wanted(&options.commit, session);
-                // If the upload failed, nobody could fetch the files.
+                // If the upload failed, the files could not be fetched.
                 let link = options.chain.filter(|_| !is_unstored);
                 let key = key::of_run(&options, files.stem(), session);
                 let subject = subject(name.as_str(), files.instance(), key.as_ref(), session);

@@ -162,7 +162,7 @@ fn start(
         .env_clear()
         .envs(session.env.for_actions(false))
         .stdin(Stdio::piped())
-        // A step ends when nobody holds its output any more.
+        // A step ends when no process holds its output any more.
         .stdout(held)
         .stderr(Stdio::null())
         .spawn()?;

@@ -206,7 +206,7 @@ fn engine_of(rules: &SandboxRules, step: &Step, run: &ConfinedRun<'_>) -> Result
         SandboxEngine::Auto if is_prompt && run.host.is_some_and(|host| may_be_left_to(host, rules)) => {
             Ok(NeededEngine::SystemOrHost)
         }
-        // Where nobody is asked, there is nothing to confine.
+        // Where no model is asked, there is nothing to confine.
         SandboxEngine::Auto | SandboxEngine::Bwrap | SandboxEngine::Container | SandboxEngine::Landlock => {
             let is_asked = !is_prompt || run.llm == Llm::On;
             Ok(if is_asked { NeededEngine::System } else { NeededEngine::None })

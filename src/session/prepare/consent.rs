@@ -113,7 +113,7 @@ pub(crate) fn decide(
         if sandbox.is_ok() {
             broker = Some(key_holder::settle_replayed(wiring, machine, policy, replaying, session));
         } else {
-            // Nobody is started for recorded answers, so nobody has to be confined.
+            // Nothing is started for recorded answers, so nothing has to be confined.
             host = None;
             sandbox = confinement::settle(&run(llm, None), machine, &below, session);
         }

@@ -149,7 +149,7 @@ impl KnownLoop {
     }
 }
 
-/// For more names than this nobody looks which ones may be meant.
+/// Among more names than this, it is not looked which ones may be meant.
 const MAX_COMPARED: usize = 100;
 
 impl Library {
@@ -477,7 +477,7 @@ impl Library {
         others.filter(|other| other.name != machine.name).collect()
     }
 
-    /// Says which of the loops below a machine nobody can know before it runs, if there is one: where one is chosen at run
+    /// Says which of the loops below a machine cannot be known before it runs, if there is one: where one is chosen at run
     /// time, or cannot be read, what it would look at is not known either.
     pub(crate) fn untold(&mut self, machine: &Machine) -> Option<String> {
         let file = self.file.clone();
@@ -554,7 +554,7 @@ fn load(located: &Located, root: &Path) -> Result<KnownLoop, MissingLoop> {
     let unusable = |why: &dyn std::fmt::Display| MissingLoop::Unusable(why.to_string());
     let loaded = load::load(located).map_err(|error| {
         let is_refused = matches!(error, LoadError::Outside { .. } | LoadError::Copy(_));
-        // Nobody mends a copy while a run goes on.
+        // A copy is not mended while a run goes on.
         let rejected = if let LoadError::Rejected { rejected, .. } = &error { Some(rejected) } else { None };
         match rejected.filter(|_| CopiedFile::at(&located.path).is_some()) {
             Some(rejected) => MissingLoop::Absent {

@@ -100,7 +100,7 @@ impl Prepared {
         of_loop.map(|file| at(&self.cwd, file)).chain(below.map(|file| at(&self.home, file))).collect()
     }
 
-    /// Says which loop of those that it runs nobody can know before the run, if there is one.
+    /// Says which loop of those that it runs cannot be known before the run, if there is one.
     pub(crate) fn untold(&mut self) -> Option<String> {
         self.library.untold(&self.machine)
     }

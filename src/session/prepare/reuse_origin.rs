@@ -20,7 +20,7 @@ const REPOSITORIES: [&str; 8] = [
     "GIT_URL",
 ];
 
-/// Returns where a run is made; nothing where nobody knows which repository it is.
+/// Returns where a run is made; nothing where the repository is unknown.
 pub(crate) fn of_run(in_ci: bool, git: &Git, session: &Session<'_>) -> Option<RunOrigin> {
     let env = &session.env.lookup();
     let job = WorkflowJob::read(env);

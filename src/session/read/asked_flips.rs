@@ -58,7 +58,7 @@ pub(crate) fn of_run(files: &RunFiles, digest: &Digest, session: &Session<'_>) -
     of(&subject, start, ExaminedVerdicts::LastOf(digest.verdicts()), session)
 }
 
-/// Says it, or why nobody can.
+/// Says it, or why it cannot be said.
 pub(crate) fn of(
     subject: &Subject,
     start: &LoopStart,
@@ -69,7 +69,7 @@ pub(crate) fn of(
         .unwrap_or_else(|unknown| Otherwise { unknown: Some(unknown.into()), ..Otherwise::default() })
 }
 
-/// Makes the loop of a run as it was then, or says why nobody can.
+/// Makes the loop of a run as it was then, or says why that cannot be done.
 pub(crate) fn loop_of(
     subject: &Subject,
     start: &LoopStart,

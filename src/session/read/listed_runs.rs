@@ -139,7 +139,7 @@ impl RunQuery {
         &self.text
     }
 
-    /// Says that there is nothing: because nobody knows the name, or because of `what`.
+    /// Says that there is nothing: because the name is unknown, or because of `what`.
     pub(crate) fn nothing(self, what: &str, help: &str) -> Error {
         let Self { text, unknown, .. } = self;
         match unknown {

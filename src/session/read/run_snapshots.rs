@@ -115,7 +115,7 @@ pub(crate) struct SnapshotWorktree {
 /// How many worktrees of one step are looked at before the next one is a mistake.
 const MOST_WORKTREES: u32 = 1000;
 
-/// Makes the worktree of a snapshot, or takes one that nobody has changed. One that somebody changed stays as it is, and
+/// Makes the worktree of a snapshot, or takes one that is unchanged. One that was changed stays as it is, and
 /// another one is made.
 pub(crate) fn worktree(
     git: &Git,
@@ -185,7 +185,7 @@ impl SnapshotWorktree {
         Ok(others.is_empty() && own.judged(&Call::new("diff-files").with(&["--quiet"]))?.is_yes)
     }
 
-    /// Removes it, if nobody has changed it.
+    /// Removes it, if it is unchanged.
     pub(crate) fn close(&self, git: &Git) -> bool {
         let remove = Call::new("worktree").with(&["remove", "--force"]);
         self.is_unchanged() && git.line(&remove.path(self.path.to_string_lossy())).is_ok()

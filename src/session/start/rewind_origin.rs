@@ -261,7 +261,7 @@ struct RunningLoop {
 
 /// The machine of a loop.
 enum FoundOrigin {
-    /// Nobody has asked for it.
+    /// It was not asked for.
     NotYet,
     There(Rc<Machine>),
     /// The loop is not there any more.

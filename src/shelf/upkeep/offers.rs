@@ -1,4 +1,4 @@
-//! Tools that a repository has only the configuration of. Nobody runs them there, as far as it says: they are offered, never added.
+//! Tools that a repository has only the configuration of. As far as it says, they are not run there: they are offered, never added.
 
 use super::found_repository::{Evidence, Finding, Repository, line_of};
 use super::{ci, tasks};

@@ -196,7 +196,7 @@ impl Pulls for GithubPulls<'_> {
             if !matches!(error, ApiError::Unavailable { .. } | ApiError::Unreadable { .. }) {
                 return Err(self.not_opened(new, error));
             }
-            // Nobody knows whether there is one now: a second look, and not a second pull request.
+            // It is unknown whether there is one now: a second look, and not a second pull request.
             let there = self.of_branch(&new.branch, &new.base)?;
             if let Some(there) = there.into_iter().find(|pull| pull.state == PullState::Open) {
                 if there.title == new.title && there.body == new.body {

@@ -91,7 +91,7 @@ impl<'a> Refs<'a> {
         found.collect()
     }
 
-    /// Makes a ref of a name that nobody else has.
+    /// Makes a ref with a name of its own.
     pub(super) fn create(&self, name: &str, at: &ObjectId) -> Result<(), ForgeError> {
         let body = json!({ "ref": name, "sha": at });
         let Err(error) = self.access.api.post_again::<Value>(&self.access.path("/git/refs"), &body) else {

@@ -72,7 +72,7 @@ pub(super) fn get(access: RepositoryAccess<'_>, id: &ObjectId) -> Result<FoundCo
     read().map_err(|error| access.failed(error, Permission::Contents))
 }
 
-/// Tells whether a branch can take the changes: `createCommitOnBranch` knows only files that nobody executes.
+/// Tells whether a branch can take the changes: `createCommitOnBranch` knows only files that are not executable.
 pub(super) fn fits_branch(changes: &[FileChange]) -> bool {
     let sides = changes.iter().flat_map(|change| [&change.old, &change.new]).flatten();
     // GitHub writes every addition as a plain file, so modes and links would be lost.

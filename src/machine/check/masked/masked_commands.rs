@@ -22,7 +22,7 @@ pub(super) struct Options {
 pub(super) enum MaskReason {
     /// Another command follows.
     Sequence,
-    /// Nobody waits for it.
+    /// It runs in the background.
     Background,
     /// It is not the last of a pipeline.
     Pipeline,
