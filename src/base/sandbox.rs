@@ -157,7 +157,8 @@ impl Decode for HostPattern {
         let name = text(node, path, "the name of a host", out)?;
         Self::parse(name)
             .map_err(|why| {
-                let message = format!("`{}` is not a host that can be allowed", super::text::one_line(name, 80));
+                let message =
+                    format!("`{}` is not a host that can be allowed", super::text::one_line(name, 80));
                 let place = FindingPlace::Value(path.clone());
                 out.push(Diagnostic::error("sandbox", place, message).help(why.to_string()));
             })

@@ -10,7 +10,9 @@ use super::text::hex;
 
 /// A text that is no id, or no header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("this is not a trace context, which looks like `00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01`")]
+#[error(
+    "this is not a trace context, which looks like `00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01`"
+)]
 pub struct NoTraceContext;
 
 /// An id of so many bytes, not all of which are zero.

@@ -14,6 +14,7 @@ use serde_json::Value;
 use super::cassette_faults::{NotKept, WireMiss};
 use super::conversation::{WireRequest, Wording};
 use crate::base::explanation::Explanation;
+use crate::base::file_name::file_name;
 use crate::base::nearest::nearest;
 use crate::base::redact::Redactor;
 use crate::files::read::{self, MIB};
@@ -155,7 +156,7 @@ impl WireCassette {
         let turn = made.entry(key).or_default();
         *turn += 1;
         let too_often = || {
-            let name = name(&file);
+            let name = file_name(&file);
             said(format!("{name} was answered {} times, and is asked once more", answers.len()))
         };
         answers.get(*turn - 1).cloned().ok_or_else(too_often)
@@ -166,7 +167,7 @@ impl WireCassette {
         let files = fs_err::read_dir(&self.directory).into_iter().flatten().filter_map(Result::ok);
         let paths = files.map(|entry| entry.path()).take(MOST_COMPARED);
         let recorded: Vec<_> =
-            paths.filter_map(|path| Some((name(&path), read(&path, LONGEST_COMPARED).ok()?))).collect();
+            paths.filter_map(|path| Some((file_name(&path), read(&path, LONGEST_COMPARED).ok()?))).collect();
         let Some(found) = nearest(request.value(), &recorded, |(_, file)| &file.request) else {
             let why = "no recorded answer: nothing of the wire is recorded there".to_owned();
             return WireMiss { why, lines: Vec::new() };
@@ -176,10 +177,6 @@ impl WireCassette {
         lines.extend(found.lines);
         WireMiss { why: format!("no recorded answer: the request differs from wire/{name}"), lines }
     }
-}
-
-fn name(path: &Path) -> String {
-    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
 fn read(file: &Path, most: u64) -> Result<CassetteFile, Explanation> {

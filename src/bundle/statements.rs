@@ -4,6 +4,7 @@ use std::io;
 use std::path::Path;
 
 use super::open;
+use crate::base::file_name::file_name;
 use crate::files::replace::replace;
 use crate::report::digest::Digest;
 use crate::statement::subjects::BundleFile;
@@ -37,6 +38,6 @@ pub(crate) fn write(digest: &Digest, bundle: Option<&Path>, directory: &Path) ->
 
 /// Names a bundle by its digest.
 fn subject(path: &Path) -> io::Result<BundleFile> {
-    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let name = file_name(path);
     Ok(BundleFile { name, sum: open::digest(path)? })
 }

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use crate::base::diagnostic::{Diagnostic, Diagnostics, FindingPlace};
+use crate::base::file_name::file_name;
 use crate::base::path::DocPath;
 use crate::definition::load::Listed;
 use crate::session::prepare::loop_check::Checked;
@@ -24,10 +25,7 @@ pub(super) fn same(all: &[Listed]) -> Vec<Same> {
     }
     let twin = |name: &str| spelled.get(&name.to_lowercase())?.iter().find(|other| **other != name);
     let same = |listed: &Listed| Same {
-        hidden_by: listed
-            .hidden_by
-            .as_ref()
-            .map(|path| path.file_name().unwrap_or_default().to_string_lossy().into_owned()),
+        hidden_by: listed.hidden_by.as_ref().map(|path| file_name(path)),
         twin: twin(&listed.name).map(|twin| (*twin).to_owned()),
     };
     all.iter().map(same).collect()

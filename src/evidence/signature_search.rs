@@ -7,6 +7,7 @@ use super::claim::{Claim, LooseStatement, Signature};
 use super::signature_tools::{cosign_arguments, gh_arguments, read_gh};
 use super::verdict_policy::RequiredSigner;
 use crate::base::explanation::Explanation;
+use crate::base::file_name::file_name;
 use crate::base::text::one_line;
 use crate::context::Session;
 use crate::evaluate::observation::{Stop, Stream};
@@ -171,7 +172,7 @@ fn payload(path: &Path) -> Result<LooseStatement, Explanation> {
 
 /// Runs a tool in a directory where it finds nothing, with the token that the user has for it.
 fn ask(tool: &Path, arguments: &[String], session: &Session<'_>) -> Result<ToolAnswer, Explanation> {
-    let name = tool.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let name = file_name(tool);
     let failed =
         |error: &dyn std::fmt::Display| Explanation::new(format!("`{name}` cannot be asked: {error}"));
     let nowhere = transient::directory("").map_err(|error| failed(&error))?;

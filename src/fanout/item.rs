@@ -55,7 +55,7 @@ impl Namer {
     /// Names the item of a loop, given as it stands in file names, with these values. Returns none if it was named
     /// before.
     pub fn name(&mut self, stem: &str, params: &BTreeMap<VarName, String>) -> Option<ItemId> {
-        let whole = serde_json::to_string(&(stem, params)).unwrap_or_default();
+        let whole = serde_json::to_string(&(stem, params)).expect("texts are JSON");
         if !self.named.insert(whole.clone()) {
             return None;
         }

@@ -739,7 +739,8 @@ impl MergeResult<'_> {
                 fs::rename(&part, &target)?;
             }
         }
-        let text = serde_json::to_string_pretty(&self.result(directory, files)).unwrap_or_default();
+        let text =
+            serde_json::to_string_pretty(&self.result(directory, files)).expect("a JSON value has a text");
         write(&directory.join(RESULT), &(text + "\n"))
     }
 

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use fs_err as fs;
 
+use crate::base::file_name::file_name;
 use crate::bundle::{EXTENSION, names};
 
 /// How deep runs may lie in the directory that is given, and how many files of theirs are read.
@@ -39,7 +40,7 @@ impl RunFilesFound {
 
 /// Tells whether a file is a journal, by its name.
 pub(crate) fn is_journal(path: &Path) -> bool {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let name = file_name(path);
     name == names::JOURNAL || name.ends_with(&format!(".{}", names::JOURNAL))
 }
 

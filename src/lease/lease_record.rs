@@ -98,7 +98,7 @@ impl LeaseRecord {
     /// Others would not read it.
     // A record that others would refuse locks nothing, so it is never written.
     pub fn to_text(&self) -> Result<String, RecordError> {
-        let text = serde_json::to_string(self).unwrap_or_default();
+        let text = serde_json::to_string(self).expect("texts and numbers are JSON");
         Self::parse(text.as_bytes()).map(|_| text)
     }
 

@@ -113,8 +113,7 @@ impl History {
 
     /// Returns the text of the file.
     pub fn to_json(&self) -> String {
-        // Plain values always have a text.
-        serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
+        serde_json::to_string_pretty(self).expect("plain values are JSON") + "\n"
     }
 
     /// Adds a night in its place. What was known of the same run before is known better now.

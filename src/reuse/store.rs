@@ -15,6 +15,7 @@ use super::origin::RunOrigin;
 use super::record::{LARGEST, NotTaken, ReuseRecord, WantedRecord};
 use super::record_difference::RecordDifference;
 use super::verdict_table::VerdictTable;
+use crate::base::file_name::file_name;
 use crate::base::name::LoopName;
 use crate::base::sum::Sum;
 use crate::base::time::Timestamp;
@@ -411,8 +412,4 @@ fn content(file: &Path) -> io::Result<Vec<u8>> {
 
 fn is_verdicts(path: &Path) -> bool {
     path.extension() == Some(OsStr::new(VERDICTS))
-}
-
-fn file_name(path: &Path) -> String {
-    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }

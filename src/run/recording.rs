@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 use crate::base::explanation::Explanation;
+use crate::base::file_name::file_name;
 use crate::base::nearest::nearest;
 use crate::base::text::hex;
 use crate::evaluate::model::Usage;
@@ -243,7 +244,7 @@ fn difference(directory: &Path, asked: &RecordedRequest) -> (String, Vec<String>
         return ("no recorded answer: nothing is recorded there".to_owned(), Vec::new());
     };
     let (path, file) = found.recorded;
-    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let name = file_name(path);
     let what = if found.lines.is_empty() { "the files in the scope differ" } else { "the request differs" };
     let mut lines = vec![format!("no recorded answer; the nearest one is {name}:")];
     lines.extend(found.lines);

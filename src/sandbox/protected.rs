@@ -11,6 +11,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
+use crate::base::file_name::file_name;
 use crate::base::protected_paths::{is_sandboxed, sandboxed_at_root};
 use crate::files::read::{self, MIB};
 use crate::files::replace::create;
@@ -375,10 +376,6 @@ fn remove(path: &Path) -> io::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(error),
     }
-}
-
-fn file_name(path: &Path) -> String {
-    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
 fn shown(path: &Path, root: &Path) -> String {

@@ -14,6 +14,7 @@ use super::prepare::RUN_DIR;
 use super::recorded_run::{JournalScript, RecordedRun, RecordedWork};
 use super::tested_loop::LoopUnderTest;
 use crate::base::explanation::Explanation;
+use crate::base::file_name::file_name;
 use crate::bundle::EXTENSION;
 use crate::bundle::opened::OpenedBundle;
 use crate::context::Session;
@@ -96,7 +97,7 @@ fn walk(directory: &Path, depth: usize, found: &mut Vec<PathBuf>) {
     }
     for entry in fs_err::read_dir(directory).into_iter().flatten().filter_map(Result::ok) {
         let path = entry.path();
-        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_owned();
+        let name = file_name(&path);
         match entry.file_type() {
             Ok(kind) if kind.is_dir() => walk(&path, depth + 1, found),
             Ok(kind) if kind.is_file() && (is_bundle(&path) || name.ends_with(JOURNAL)) => found.push(path),
@@ -113,8 +114,8 @@ fn of_file(path: &Path) -> Result<OldRun, Error> {
     if is_bundle(path) {
         return of_bundle(path, &path.display().to_string());
     }
-    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    let stem = name.strip_suffix(JOURNAL).unwrap_or(name);
+    let name = file_name(path);
+    let stem = name.strip_suffix(JOURNAL).unwrap_or(&name);
     of_journal(path, &path.with_file_name(format!("{stem}.streams")))
 }
 

@@ -27,6 +27,7 @@ use super::tested_loop::LoopUnderTest;
 use super::written::TestFile;
 use super::{fuzz, mutate};
 use crate::base::diagnostic::{Diagnostic, Diagnostics, FindingPlace};
+use crate::base::file_name::file_name;
 use crate::base::path::DocPath;
 use crate::context::Session;
 use crate::context::error::Error;
@@ -106,7 +107,7 @@ pub(crate) struct TestedFile {
 
 /// Tells whether the name of a file says that it holds tests of a loop.
 pub(crate) fn is_test_file(path: &Path) -> bool {
-    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let name = file_name(path);
     ENDINGS.iter().any(|ending| name.ends_with(ending) && name.len() > ending.len())
 }
 
@@ -300,8 +301,8 @@ impl TestedFile {
 
     /// Returns the file that holds the snapshots of its cases.
     pub(super) fn snapshots(&self) -> PathBuf {
-        let name = self.place.path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        let stem = ENDINGS.iter().find_map(|ending| name.strip_suffix(ending)).unwrap_or(name);
+        let name = file_name(&self.place.path);
+        let stem = ENDINGS.iter().find_map(|ending| name.strip_suffix(ending)).unwrap_or(&name);
         self.place.path.with_file_name(format!("{stem}.snapshots"))
     }
 

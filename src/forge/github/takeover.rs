@@ -120,7 +120,7 @@ pub fn take(
     point: Point<'_>,
     us: &TakingJob,
 ) -> Result<TakeoverOutcome, TakeoverError> {
-    let record = serde_json::to_string(us).unwrap_or_default();
+    let record = serde_json::to_string(us).expect("texts and numbers are JSON");
     let name = |number| format!("refs/ll-loop/{}/{}.{number}", point.instance, point.seq);
     for number in 1..=MOST {
         let name = name(number);

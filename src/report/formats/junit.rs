@@ -55,8 +55,7 @@ pub fn file(suites: impl IntoIterator<Item = TestSuite>) -> String {
         report.add_test_suite(suite);
     }
     report.set_time(took);
-    // Writing to memory does not fail.
-    let text = report.to_string().unwrap_or_default();
+    let text = report.to_string().expect("writing to memory does not fail");
     format!("{}\n", text.trim_end())
 }
 
