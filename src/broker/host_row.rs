@@ -25,8 +25,10 @@ struct HostRow {
     base: &'static str,
     /// What it is called with in the place of its key; `ADDRESS` and `TOKEN` stand for what they say.
     variables: &'static [(&'static str, &'static str)],
-    /// Arguments behind the first ones, of which there are so many.
-    arguments: (usize, &'static [&'static str]),
+    /// More arguments.
+    arguments: &'static [&'static str],
+    /// How many of its own arguments stand before them.
+    after: usize,
     /// What the settings of the user have to say, without which it does not take an address.
     setting: Option<NeededSetting>,
 }
@@ -53,7 +55,8 @@ const ROWS: &[HostRow] = &[
         elsewhere: &["CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_USE_FOUNDRY"],
         base: "ANTHROPIC_BASE_URL",
         variables: &[("ANTHROPIC_BASE_URL", "ADDRESS"), ("ANTHROPIC_AUTH_TOKEN", "TOKEN")],
-        arguments: (0, &[]),
+        arguments: &[],
+        after: 0,
         setting: None,
     },
     HostRow {
@@ -64,21 +67,19 @@ const ROWS: &[HostRow] = &[
         elsewhere: &[],
         base: "OPENAI_BASE_URL",
         variables: &[("LL_BROKER_TOKEN", "TOKEN")],
-        arguments: (
-            2,
-            &[
-                "-c",
-                r#"model_provider="ll-loop""#,
-                "-c",
-                r#"model_providers.ll-loop.name="ll-loop""#,
-                "-c",
-                r#"model_providers.ll-loop.base_url="ADDRESS""#,
-                "-c",
-                r#"model_providers.ll-loop.wire_api="responses""#,
-                "-c",
-                r#"model_providers.ll-loop.env_key="LL_BROKER_TOKEN""#,
-            ],
-        ),
+        arguments: &[
+            "-c",
+            r#"model_provider="ll-loop""#,
+            "-c",
+            r#"model_providers.ll-loop.name="ll-loop""#,
+            "-c",
+            r#"model_providers.ll-loop.base_url="ADDRESS""#,
+            "-c",
+            r#"model_providers.ll-loop.wire_api="responses""#,
+            "-c",
+            r#"model_providers.ll-loop.env_key="LL_BROKER_TOKEN""#,
+        ],
+        after: 2,
         setting: None,
     },
     HostRow {
@@ -89,7 +90,8 @@ const ROWS: &[HostRow] = &[
         elsewhere: &["GOOGLE_GENAI_USE_GCA", "GOOGLE_GENAI_USE_VERTEXAI"],
         base: "GOOGLE_GEMINI_BASE_URL",
         variables: &[("GOOGLE_GEMINI_BASE_URL", "ADDRESS"), ("GEMINI_API_KEY", "TOKEN")],
-        arguments: (0, &[]),
+        arguments: &[],
+        after: 0,
         // With an address and without this, it looks for a login of another kind.
         setting: Some(NeededSetting {
             home: "GEMINI_CLI_HOME",
@@ -106,7 +108,8 @@ const ROWS: &[HostRow] = &[
         elsewhere: &[],
         base: "OPENAI_BASE_URL",
         variables: &[("OPENAI_BASE_URL", "ADDRESS"), ("OPENAI_API_KEY", "TOKEN")],
-        arguments: (0, &[]),
+        arguments: &[],
+        after: 0,
         setting: None,
     },
 ];
@@ -125,11 +128,13 @@ pub struct Wiring {
 
 /// What a CLI is called with.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Told {
+pub struct CallSettings {
     /// Its environment, beside what is taken out of it.
     pub variables: Vec<(String, String)>,
-    /// More arguments, and how many of the others stand before them.
-    pub arguments: (usize, Vec<String>),
+    /// More arguments.
+    pub arguments: Vec<String>,
+    /// How many of its own arguments stand before them.
+    pub after: usize,
 }
 
 /// Who holds the key of a run.
@@ -219,7 +224,7 @@ fn row(host: &str) -> Option<&'static HostRow> {
     let file = program.rsplit('/').next().unwrap_or(program);
     let is_acp = command.is_some();
     // An argument of codex has its place, which is another one for whoever speaks for it.
-    ROWS.iter().find(|row| row.programs.contains(&file) && !(is_acp && row.arguments.0 > 0))
+    ROWS.iter().find(|row| row.programs.contains(&file) && !(is_acp && !row.arguments.is_empty()))
 }
 
 fn is_on(value: &str) -> bool {
@@ -249,14 +254,19 @@ impl Wiring {
     }
 
     /// Returns what the CLI is called with to ask us, at an address and with a token.
-    pub fn told(&self, address: &str, token: &str) -> Told {
+    pub fn call_settings(&self, address: &str, token: &str) -> CallSettings {
         let address = format!("{address}{}", self.row.api.prefix());
         let filled = |text: &str| text.replace("ADDRESS", &address).replace("TOKEN", token);
         let variable = |(name, value): &(&str, &str)| ((*name).to_owned(), filled(value));
-        let (at, arguments) = self.row.arguments;
-        Told {
+        CallSettings {
             variables: self.row.variables.iter().map(variable).collect(),
-            arguments: (at, arguments.iter().map(|argument| argument.replace("ADDRESS", &address)).collect()),
+            arguments: self
+                .row
+                .arguments
+                .iter()
+                .map(|argument| argument.replace("ADDRESS", &address))
+                .collect(),
+            after: self.row.after,
         }
     }
 }
@@ -343,14 +353,17 @@ mod tests {
         ] {
             let of = wiring(host, &[(name, "the-key")]);
             assert!(of.credentials().any(|one| one == name));
-            let told = of.told("http://127.0.0.1:7", "the-token");
-            let all = format!("{told:?}");
+            let settings = of.call_settings("http://127.0.0.1:7", "the-token");
+            let all = format!("{settings:?}");
             assert!(
                 all.contains("127.0.0.1:7") && all.contains("the-token") && !all.contains("the-key"),
                 "{all}"
             );
             assert!(!format!("{of:?}").contains("the-key"));
-            assert!(!told.arguments.1.iter().any(|argument| argument.contains("the-token")), "{told:?}");
+            assert!(
+                !settings.arguments.iter().any(|argument| argument.contains("the-token")),
+                "{settings:?}"
+            );
         }
     }
 }

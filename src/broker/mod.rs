@@ -29,7 +29,7 @@ pub use cassette::{CassetteUse, WireCassette};
 pub use conversation::Wording;
 pub use dollars::Dollars;
 pub use door::{Broker, CallPass};
-pub use host_row::{KeyHolder, NeededSetting, Told, Wiring, credentials, holder, keyless, services};
+pub use host_row::{CallSettings, KeyHolder, NeededSetting, Wiring, credentials, holder, keyless, services};
 pub use ledger::WireCaps;
 pub use prices::{GivenPrice, PriceList, as_of};
 #[cfg(test)]

@@ -36,21 +36,23 @@ pub enum Endpoint {
 /// A path of an API, and what it asks for.
 struct ApiPath {
     method: Method,
-    /// What stands before and after one segment of the path, which may be any, or the whole path.
-    around: (&'static str, Option<&'static str>),
+    /// The whole path, or what stands before a segment that may be any.
+    start: &'static str,
+    /// What stands behind that segment.
+    end: Option<&'static str>,
     endpoint: Endpoint,
 }
 
 const fn post(path: &'static str, endpoint: Endpoint) -> ApiPath {
-    ApiPath { method: Method::POST, around: (path, None), endpoint }
+    ApiPath { method: Method::POST, start: path, end: None, endpoint }
 }
 
 const fn model(method: Method, before: &'static str, after: &'static str, endpoint: Endpoint) -> ApiPath {
-    ApiPath { method, around: (before, Some(after)), endpoint }
+    ApiPath { method, start: before, end: Some(after), endpoint }
 }
 
 const fn get(path: &'static str) -> ApiPath {
-    ApiPath { method: Method::GET, around: (path, None), endpoint: Endpoint::Free }
+    ApiPath { method: Method::GET, start: path, end: None, endpoint: Endpoint::Free }
 }
 
 const ANTHROPIC: &[ApiPath] = &[
@@ -170,9 +172,8 @@ impl Kind {
 impl ApiPath {
     /// Takes a path that is this one, with the segment that may be any.
     fn take(&self, path: &str) -> Option<(Endpoint, Option<String>)> {
-        let (before, after) = self.around;
-        let Some(after) = after else { return (path == before).then_some((self.endpoint, None)) };
-        let segment = path.strip_prefix(before)?.strip_suffix(after)?;
+        let Some(end) = self.end else { return (path == self.start).then_some((self.endpoint, None)) };
+        let segment = path.strip_prefix(self.start)?.strip_suffix(end)?;
         let is_one = !segment.is_empty() && !segment.contains(['/', ':']);
         is_one.then(|| (self.endpoint, Some(segment.to_owned())))
     }

@@ -512,15 +512,14 @@ fn program(
     }
     if let Some(broker) = &mut world.agents.broker {
         let admitted = broker.admit(brokerage::caps(left, spent, host.prices()));
-        let AdmittedAgent { pass: admitted, told } =
+        let AdmittedAgent { pass: admitted, settings } =
             admitted.map_err(|error| Explanation::new(format!("the broker cannot be opened: {error}")))?;
         // The CLI gets a token of its call alone; the key stays here, and so does the way to its service.
         env.retain(|name, _| broker::credentials().chain(broker::services()).all(|kept| kept != name));
-        env.extend(told.variables);
+        env.extend(settings.variables);
         // Some hosts take options only in front of a subcommand, so the place is theirs to say.
-        let (at, arguments) = told.arguments;
-        let at = at.min(argv.len());
-        argv.splice(at..at, arguments);
+        let at = settings.after.min(argv.len());
+        argv.splice(at..at, settings.arguments);
         pass = Some(admitted);
     }
     let program = world.program(argv, env, setting)?;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use crate::base::text::plural;
 use crate::broker::{
-    Broker, CallPass, CallTerms, Dollars, PriceList, Told, Upstream, WireCaps, WireCassette, WireReport,
-    Wiring,
+    Broker, CallPass, CallSettings, CallTerms, Dollars, PriceList, Upstream, WireCaps, WireCassette,
+    WireReport, Wiring,
 };
 use crate::evaluate::model::Usage;
 use crate::host::Failure;
@@ -33,7 +33,7 @@ pub struct Brokerage {
 #[derive(Debug)]
 pub(super) struct AdmittedAgent {
     pub(super) pass: CallPass,
-    pub(super) told: Told,
+    pub(super) settings: CallSettings,
 }
 
 impl Brokerage {
@@ -80,8 +80,9 @@ impl Brokerage {
         };
         let pass = broker.admit(terms);
         // Loopback alone: no other machine is to reach it.
-        let told = self.wiring.told(&format!("http://127.0.0.1:{}", broker.port()), pass.token());
-        Ok(AdmittedAgent { pass, told })
+        let settings =
+            self.wiring.call_settings(&format!("http://127.0.0.1:{}", broker.port()), pass.token());
+        Ok(AdmittedAgent { pass, settings })
     }
 
     /// Says that somebody asked without the token of a call, if somebody did since this was asked last.

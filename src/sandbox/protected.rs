@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 
 use crate::base::file_name::file_name;
 use crate::base::protected_paths::{is_sandboxed, sandboxed_at_root};
+use crate::files::file_time::FileTime;
 use crate::files::read::{self, MIB};
 use crate::files::replace::create;
 
@@ -53,7 +54,7 @@ pub struct ProtectedFiles {
 enum FileCopy {
     Link(PathBuf),
     File { mode: u32, bytes: Vec<u8> },
-    Large { size: u64, changed: (i64, i64) },
+    Large { size: u64, changed: FileTime },
 }
 
 impl ProtectedFiles {
@@ -197,10 +198,7 @@ impl FileCopy {
             return Ok(Self::Link(fs_err::read_link(path)?));
         }
         if metadata.len() > MOST_COPIED || !metadata.is_file() {
-            return Ok(Self::Large {
-                size: metadata.len(),
-                changed: (metadata.ctime(), metadata.ctime_nsec()),
-            });
+            return Ok(Self::Large { size: metadata.len(), changed: FileTime::of(metadata) });
         }
         Ok(Self::File {
             mode: metadata.mode(),
