@@ -89,7 +89,7 @@ impl Engine<'_> {
         let digest = Sum::of(asked.to_string().as_bytes());
         Ok(Awaiting {
             question,
-            options: AnswerKind::ALL.to_vec(),
+            options: AnswerKind::OFFERED.to_vec(),
             asked_at: *at,
             state: state.clone(),
             tree: tree.clone(),

@@ -4,6 +4,7 @@ use super::changes::Changes;
 use super::common::{describe, saved};
 use super::event::{Event, HandoffReason, LoopComplete, RouteReason};
 use super::outcome::{Asker, Outcome, TerminatedBy};
+use super::question::GivenAnswer;
 use super::run::Ending;
 use super::waiting::{Decision, Evidence};
 use super::{Engine, budget};
@@ -166,6 +167,17 @@ impl Engine<'_> {
                 state,
                 signal: None,
             },
+            Asker::StoppedQuestion => {
+                let answer = self.run.question().and_then(|question| question.answer.as_ref());
+                let who = answer.map_or_else(|| "stopped".to_owned(), GivenAnswer::sentence);
+                Ending {
+                    outcome: Outcome::Cancelled,
+                    by: TerminatedBy::Cancelled,
+                    reason: format!("{who} before somebody answered in `{state}`"),
+                    state,
+                    signal: None,
+                }
+            }
         }))
     }
 

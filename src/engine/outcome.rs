@@ -115,6 +115,8 @@ pub enum Asker {
     Lease,
     /// The pull request that its question was asked on, which was closed.
     ClosedPull,
+    /// Whoever stopped its question, as its journal says.
+    StoppedQuestion,
 }
 
 impl From<Signal> for Asker {
@@ -191,7 +193,7 @@ pub enum TerminatedBy {
     Interrupted,
     /// The lease of the scope could not be renewed in time, or somebody else has it.
     LeaseLost,
-    /// The pull request was closed on which a person was asked.
+    /// The pull request was closed on which a person was asked, or somebody has stopped the question.
     Cancelled,
     /// Nothing changed for too many visits of a state.
     Stall,

@@ -114,11 +114,13 @@ pub enum AnswerKind {
     Reject,
     /// It goes on by `edit`, with a text.
     Answer,
+    /// It does not go on: nobody needs an answer any more.
+    Stop,
 }
 
 impl AnswerKind {
-    /// All of them.
-    pub const ALL: [Self; 3] = [Self::Approve, Self::Reject, Self::Answer];
+    /// Those that a question offers. That it can be stopped, no question says.
+    pub const OFFERED: [Self; 3] = [Self::Approve, Self::Reject, Self::Answer];
 
     /// Returns the word that people write.
     pub fn word(self) -> &'static str {
@@ -126,6 +128,7 @@ impl AnswerKind {
             Self::Approve => "approve",
             Self::Reject => "reject",
             Self::Answer => "answer",
+            Self::Stop => "stop",
         }
     }
 }
@@ -179,6 +182,7 @@ impl GivenAnswer {
             AnswerKind::Approve => "approved",
             AnswerKind::Reject => "rejected",
             AnswerKind::Answer => "answered",
+            AnswerKind::Stop => "stopped",
         };
         let who = one_line(&self.who, 80);
         match (self.by, self.comment) {
@@ -216,5 +220,10 @@ impl OpenQuestion {
         if approval.digest == Some(self.awaiting.digest) {
             self.answer = Some(approval.clone());
         }
+    }
+
+    /// Tells whether somebody has stopped it.
+    pub fn is_stopped(&self) -> bool {
+        self.answer.as_ref().is_some_and(|answer| answer.verdict == AnswerKind::Stop)
     }
 }

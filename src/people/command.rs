@@ -117,7 +117,7 @@ pub enum CommandFault {
     #[error("it begins with no word that is known: `/ll-loop help` tells which there are")]
     UnknownVerb,
     /// It says something, and is no answer.
-    #[error("it says neither `approve` nor `reject` nor `answer`")]
+    #[error("it says neither `approve` nor `reject` nor `answer`, and stops nothing")]
     NotAnAnswer,
     /// What it is about can be no name.
     #[error("what follows the first word is neither a code nor the name of a loop, a run or a key")]

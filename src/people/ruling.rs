@@ -93,6 +93,8 @@ pub struct AnswerFacts {
     pub membership: TeamMembership,
     /// The questions at the head of the pull request: what a comment without a code means depends on all of them.
     pub asked: Vec<AskedAtHead>,
+    /// Whether the run that asks is over, as its status says.
+    pub is_over: bool,
 }
 
 /// What a question is about, as far as an answer depends on it.
@@ -140,6 +142,9 @@ pub enum AnswerRefusal {
     /// It was there before the question.
     #[error("it is older than the question")]
     Older,
+    /// Somebody has stopped it, or it was cancelled.
+    #[error("the question is not open any more: the status of its commit says how the run ended")]
+    Over,
     /// It came too late.
     #[error("the question was open until {0}")]
     Late(Timestamp),
@@ -195,12 +200,14 @@ pub enum AnswerRefusal {
 pub fn decide(facts: &AnswerFacts, question: QuestionFacts<'_>) -> Result<RuledAnswer, AnswerRefusal> {
     let AnswerFacts { comment, pull, .. } = facts;
     let written = command::read(&comment.body)?;
-    let Verb::Answer(kind) = written.verb else { return Err(CommandFault::NotAnAnswer.into()) };
-    let given = code(&written, facts)?;
-    if given != question.code {
-        let (given, open) = (given.to_owned(), question.code.to_owned());
-        return Err(AnswerRefusal::OtherQuestion { given, open });
-    }
+    let kind = match written.verb {
+        Verb::Answer(kind) => kind,
+        Verb::Stop => AnswerKind::Stop,
+        Verb::Retry | Verb::Resume | Verb::Deliver | Verb::Fix | Verb::Help => {
+            return Err(CommandFault::NotAnAnswer.into());
+        }
+    };
+    means(&written, kind, facts, question)?;
     // Others than its author can edit a comment, and its author is named above it all the same.
     if comment.is_edited {
         return Err(AnswerRefusal::Edited);
@@ -209,10 +216,17 @@ pub fn decide(facts: &AnswerFacts, question: QuestionFacts<'_>) -> Result<RuledA
     if comment.created.as_millis() < question.asked_at.as_millis() / 1000 * 1000 {
         return Err(AnswerRefusal::Older);
     }
-    if comment.created >= question.until {
-        return Err(AnswerRefusal::Late(question.until));
+    if kind == AnswerKind::Stop {
+        may_steer(comment, facts.permission.as_ref())?;
+    } else {
+        if facts.is_over {
+            return Err(AnswerRefusal::Over);
+        }
+        if comment.created >= question.until {
+            return Err(AnswerRefusal::Late(question.until));
+        }
+        may_answer(facts)?;
     }
-    may_answer(facts)?;
     if !pull.is_open {
         return Err(AnswerRefusal::Closed);
     }
@@ -226,6 +240,32 @@ pub fn decide(facts: &AnswerFacts, question: QuestionFacts<'_>) -> Result<RuledA
         return Err(AnswerRefusal::OtherCommit);
     }
     Ok(RuledAnswer { kind, text: written.text })
+}
+
+/// Tells whether a command means this question.
+fn means(
+    written: &WrittenCommand,
+    kind: AnswerKind,
+    facts: &AnswerFacts,
+    question: QuestionFacts<'_>,
+) -> Result<(), AnswerRefusal> {
+    let given = match written.name().filter(|_| kind == AnswerKind::Stop) {
+        // What ends a question need not be as sure of it as what goes on with a run.
+        Some(name) if bears(name, &facts.asked, question.code) => question.code,
+        Some(name) => name,
+        None if kind == AnswerKind::Stop => question.code,
+        None => code(written, facts)?,
+    };
+    if given == question.code {
+        return Ok(());
+    }
+    let (given, open) = (given.to_owned(), question.code.to_owned());
+    Err(AnswerRefusal::OtherQuestion { given, open })
+}
+
+/// Tells whether the run that asked the question with this code is called so.
+fn bears(name: &str, asked: &[AskedAtHead], code: &str) -> bool {
+    asked.iter().any(|asked| asked.question.code == code && asked.names.bear(name))
 }
 
 /// Returns the code of the question that a command answers.
@@ -315,7 +355,7 @@ mod tests {
         let digest = Sum::of(b"question");
         Awaiting {
             question: "Deploy?".to_owned(),
-            options: AnswerKind::ALL.to_vec(),
+            options: AnswerKind::OFFERED.to_vec(),
             asked_at: Timestamp::from_millis(ASKED),
             state: StateName::parse("ask").unwrap(),
             tree: Some(ObjectId::parse(&"2".repeat(40)).unwrap()),
@@ -345,6 +385,7 @@ mod tests {
             approvers: None,
             membership: TeamMembership::Outsider,
             asked: Vec::new(),
+            is_over: false,
         }
     }
 
@@ -449,6 +490,7 @@ mod tests {
         ("no answer", |facts| facts.comment.body = "/ll-loop help".to_owned()),
         ("another verb", |facts| facts.comment.body = format!("/ll-loop retry {}", awaiting().code)),
         ("by mail", |facts| facts.comment.is_by_mail = true),
+        ("over", |facts| facts.is_over = true),
         ("in a quotation", |facts| facts.comment.body.insert_str(0, "> ")),
         ("in a code block", |facts| facts.comment.body.insert_str(0, "```\n")),
         ("in a later line", |facts| facts.comment.body.insert(0, '\n')),
@@ -559,6 +601,60 @@ mod tests {
             one.comment.body = body.to_owned();
             one.asked = vec![asked(&awaiting().code, true)];
             assert_eq!(ruled(&one).map(|answer| answer.kind), Ok(AnswerKind::Approve), "{body}");
+        }
+    }
+
+    fn stopping(body: &str) -> AnswerFacts {
+        AnswerFacts {
+            comment: CommentFacts { body: body.to_owned(), ..facts().comment },
+            asked: vec![asked(&awaiting().code, false)],
+            ..facts()
+        }
+    }
+
+    #[test]
+    fn whoever_may_write_stops_the_question_that_is_meant() {
+        let code = awaiting().code;
+        for body in
+            ["/ll-loop stop", "/ll-loop stop deploy", "/ll-loop stop 70", &format!("/ll-loop stop {code}")]
+        {
+            // Its status has ended by then, and who may answer is nobody's concern any more.
+            let over =
+                AnswerFacts { is_over: true, approvers: Some(named(&["grace"], &[])), ..stopping(body) };
+            assert_eq!(ruled(&over).map(|answer| answer.kind), Ok(AnswerKind::Stop), "{body}");
+        }
+        for body in [
+            "/ll-loop stop 89abcdef",
+            "/ll-loop stop release",
+            "/ll-loop stop deploy 2222222",
+            " /ll-loop stop",
+        ] {
+            assert!(ruled(&stopping(body)).is_err(), "{body}");
+        }
+    }
+
+    #[test]
+    fn no_forgery_stops_a_question() {
+        let cannot_steer = [
+            "edited",
+            "by an app",
+            "by a bot",
+            "older",
+            "ancient",
+            "by mail",
+            "head moved",
+            "head unknown",
+            "closed",
+            "fork",
+            "no writer",
+            "an author of whom nobody can tell",
+            "renamed account",
+            "freed name",
+        ];
+        for (name, forge) in FORGERIES.iter().filter(|(name, _)| cannot_steer.contains(name)) {
+            let mut one = stopping("/ll-loop stop");
+            forge(&mut one);
+            assert!(ruled(&one).is_err(), "{name}");
         }
     }
 

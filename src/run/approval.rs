@@ -118,7 +118,10 @@ fn given(approval: &GivenAnswer) -> Observation {
     match approval.verdict {
         AnswerKind::Approve => Observation::exited(0, ""),
         AnswerKind::Answer => Observation::exited(0, text),
-        AnswerKind::Reject => Observation { stderr: Text::whole(text), ..Observation::exited(1, "") },
+        // A run that was stopped comes to no question; it is a no wherever it would.
+        AnswerKind::Reject | AnswerKind::Stop => {
+            Observation { stderr: Text::whole(text), ..Observation::exited(1, "") }
+        }
     }
 }
 

@@ -399,7 +399,7 @@ mod tests {
         let digest = Sum::of(&[u8::try_from(tree).unwrap()]);
         let awaiting = Awaiting {
             question: "ship it?".into(),
-            options: AnswerKind::ALL.to_vec(),
+            options: AnswerKind::OFFERED.to_vec(),
             asked_at: Timestamp::from_millis(0),
             state: state("ask"),
             tree: Some(id(tree)),

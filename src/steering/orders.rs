@@ -20,14 +20,21 @@ pub(super) enum Order {
     Start { workflow: String, inputs: Value, says: &'static str },
     /// The failed jobs of a run are run again, or else its workflow is started.
     Repeat { run: u64, or_start: Option<String> },
-    /// A run is cancelled, and its statuses end.
-    Stop { run: u64, statuses: Vec<StandingRun> },
+    /// A run is cancelled, and its statuses end. Where it asks something, a job ends it in its journal.
+    Stop { run: u64, statuses: Vec<StandingRun>, ending: Option<WorkflowStart> },
     /// A later job delivers what a run has fixed.
     Deliver { run: u64, instance: String },
     /// Something is said, and nothing is done.
     Tell(String),
     /// What can be said is told.
     Help,
+}
+
+/// A workflow that is to be started, with its inputs.
+#[derive(Debug)]
+pub(super) struct WorkflowStart {
+    pub(super) workflow: String,
+    pub(super) inputs: Value,
 }
 
 /// What was done.
@@ -57,7 +64,7 @@ impl Desk<'_> {
         match order {
             Order::Start { workflow, inputs, says } => self.start(&workflow, &inputs, says),
             Order::Repeat { run, or_start } => self.repeat(run, or_start.as_deref()),
-            Order::Stop { run, statuses } => self.stopped(run, &statuses),
+            Order::Stop { run, statuses, ending } => self.stopped(run, &statuses, ending),
             Order::Deliver { run, instance } => {
                 let base = self.found.branches.first().cloned().unwrap_or_default();
                 let result = format!("a job delivers what the run `{instance}` has fixed");
@@ -106,7 +113,12 @@ impl Desk<'_> {
         }
     }
 
-    fn stopped(&self, run: u64, statuses: &[StandingRun]) -> Result<Followed, NotDone> {
+    fn stopped(
+        &self,
+        run: u64,
+        statuses: &[StandingRun],
+        ending: Option<WorkflowStart>,
+    ) -> Result<Followed, NotDone> {
         let JobServer { api, repository, .. } = self.server;
         let why = format!("stopped by {}", self.found.comment.author.name);
         // A run that waits is over already for the server.
@@ -120,6 +132,17 @@ impl Desk<'_> {
             status.end(api, repository, &self.found.pull.head, &why)?;
         }
         let what = if is_on { "is cancelled" } else { "waits no more" };
-        Ok(Followed::so(format!("the run {run} {what}, and its status has ended")))
+        let stopped = format!("the run {run} {what}, and its status has ended");
+        let Some(WorkflowStart { workflow, inputs }) = ending else { return Ok(Followed::so(stopped)) };
+        // What could be stopped is: nobody answers a question whose status has ended.
+        Ok(match self.start(&workflow, &inputs, "its journal ends as well") {
+            Ok(started) => Followed::so(format!("{stopped}; {}", started.result)),
+            Err(NotDone::Refused(why)) => {
+                Followed::so(format!("{stopped}; its journal does not say so: {why}"))
+            }
+            Err(NotDone::Unavailable(why)) => {
+                Followed::so(format!("{stopped}; its journal does not say so: {why}"))
+            }
+        })
     }
 }

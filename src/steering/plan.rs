@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::desk::Desk;
-use super::orders::Order;
+use super::orders::{Order, WorkflowStart};
 use super::refusal::{NotDone, SteeringRefusal};
 use crate::base::name::StateName;
 use crate::base::time::Timestamp;
@@ -165,6 +165,8 @@ impl Desk<'_> {
                 approvers: approvers.clone(),
                 membership: self.server.membership(comment, permission.as_ref(), approvers.as_ref())?,
                 asked: question.all.clone(),
+                // A question of a run that is over is not open.
+                is_over: false,
             };
             decide(&known, facts)?;
         }
@@ -233,7 +235,23 @@ impl Desk<'_> {
 
     fn stop(&self, written: &WrittenCommand) -> Result<Order, NotDone> {
         let (run, statuses) = self.one(written, "goes on or waits", |run| run.state == "pending")?;
-        Ok(Order::Stop { run, statuses })
+        let asks = statuses.iter().any(|status| matches!(status.wait, Some(RunWait::Answer(_))));
+        let ending = if asks && !self.found.pull.is_of_fork { self.ending(run)? } else { None };
+        Ok(Order::Stop { run, statuses, ending })
+    }
+
+    /// Finds the workflow that ends a run which asks, in its journal: the comment that stops it is what it goes on with.
+    fn ending(&self, number: u64) -> Result<Option<WorkflowStart>, NotDone> {
+        let JobServer { api, repository, .. } = self.server;
+        let run = workflow_run::get(api, repository, number)?;
+        let is_own = self.is_of_own_code(&run)?;
+        let inputs = json!({
+            "resume-from": format!("run:{number}"),
+            "answer": self.found.comment.id.to_string(),
+            "sha": self.found.pull.head,
+        });
+        let workflow = run.workflow().filter(|_| is_own);
+        Ok(workflow.map(|workflow| WorkflowStart { workflow: workflow.to_owned(), inputs }))
     }
 
     fn deliver(&self, written: &WrittenCommand) -> Result<Order, NotDone> {

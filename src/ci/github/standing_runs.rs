@@ -91,6 +91,12 @@ impl StandingRuns {
         self.0.iter().filter_map(asked).collect()
     }
 
+    /// Tells whether the last word on a run is that it is over.
+    pub fn is_over(&self, instance: &str) -> bool {
+        let last = self.0.iter().find(|run| run.names.instance == instance);
+        last.is_some_and(|run| run.state != "pending")
+    }
+
     /// Returns in how many runs of workflows a run was until now.
     pub fn links_of(&self, run: &StandingRun) -> u32 {
         u32::try_from(self.chain_of(&run.names.instance).len()).unwrap_or(u32::MAX)

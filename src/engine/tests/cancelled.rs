@@ -233,7 +233,9 @@ proptest! {
                 let expected_end = match asker {
                     Asker::Signal(signal) => (Outcome::Interrupted, TerminatedBy::Interrupted, 143, Some(signal)),
                     Asker::Lease => (Outcome::LeaseLost, TerminatedBy::LeaseLost, 73, None),
-                    Asker::ClosedPull => (Outcome::Cancelled, TerminatedBy::Cancelled, 3, None),
+                    Asker::ClosedPull | Asker::StoppedQuestion => {
+                        (Outcome::Cancelled, TerminatedBy::Cancelled, 3, None)
+                    }
                 };
                 prop_assert_eq!(
                     (end.outcome, end.terminated_by, end.exit_code, end.signal),

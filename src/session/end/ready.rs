@@ -106,8 +106,8 @@ pub(crate) struct Resumed {
     pub(crate) how: Box<LoopResume>,
     /// The answers to the question that it waited with.
     pub(crate) answers: Vec<GivenAnswer>,
-    /// Whether the answer is not needed any more.
-    pub(crate) is_cancelled: bool,
+    /// What has ended the question before it was answered.
+    pub(crate) cancelled_by: Option<Asker>,
     /// The time since its last event, in which nothing ran.
     pub(crate) rested: Duration,
     /// The time that it took before that.
@@ -417,10 +417,10 @@ impl StartPosition {
         match self {
             Self::Start(start) => (Engine::new(machine, *start), Duration::ZERO, Left::default()),
             Self::Left(resumed) => {
-                let Resumed { start, past, how, answers, is_cancelled, rested, elapsed, left } = *resumed;
+                let Resumed { start, past, how, answers, cancelled_by, rested, elapsed, left } = *resumed;
                 let mut engine = Engine::resume(machine, start, past, how, rested).answered(answers);
-                if is_cancelled {
-                    let events = engine.cancel(Asker::ClosedPull, elapsed);
+                if let Some(asker) = cancelled_by {
+                    let events = engine.cancel(asker, elapsed);
                     debug_assert!(events.is_empty(), "a run says first that it goes on");
                 }
                 (engine, elapsed, left)

@@ -39,7 +39,7 @@ fn answer(
         let help = format!("that one is `{}`: {}", awaiting.code, awaiting.shown());
         return Err(Error::refused(message).with_hint(help));
     }
-    if awaiting.until <= now {
+    if verdict != AnswerKind::Stop && awaiting.until <= now {
         let message = format!("the question was open until {}, and counts as not answered", awaiting.until);
         let help = "resume the run without an answer: it goes on by its route for `timeout`";
         return Err(Error::refused(message).with_hint(help));

@@ -11,7 +11,7 @@ use crate::engine::question::{AnswerKind, AnswerWay, Awaiting, OpenQuestion};
 use crate::forge::github::answers::{self, FoundAnswer};
 use crate::git::call::Call;
 use crate::machine::Approvers;
-use crate::people::command;
+use crate::people::command::{self, Verb};
 use crate::people::ruling::{AnswerFacts, QuestionFacts, TeamMembership, are_enough, decide};
 use crate::repository;
 use crate::session::read::approver_facts::{BranchApprovers, on_branch};
@@ -49,10 +49,14 @@ pub(crate) fn read(
     for id in &comments.ids {
         let found = answers::find(&asked.api, &asked.repository, *id).map_err(|error| unanswered(&error))?;
         let FoundAnswer { comment, permission, pull, branches, .. } = found;
+        let standing = StandingRuns::at(&asked.api, &asked.repository, &pull.head);
+        let standing = standing.map_err(|error| unanswered(&error))?;
+        // Who may answer is of no concern to whoever stops a question.
+        let is_stop = command::read(&comment.body).is_ok_and(|written| written.verb == Verb::Stop);
+        let branches = if is_stop { Vec::new() } else { branches };
         let named = branches.iter().map(|branch| asked.approvers(&file, branch, awaiting));
         let named: Vec<Option<Approvers>> = named.collect::<Result<_, _>>()?;
         let excludes_starters = named.iter().flatten().any(|approvers| approvers.not_author);
-        let standing = asked.standing(&comment.body, &pull.head, excludes_starters)?;
         let mut runs = if excludes_starters { standing.chain_of(instance) } else { Vec::new() };
         runs.extend(comments.run);
         runs.sort_unstable();
@@ -66,7 +70,11 @@ pub(crate) fn read(
             approvers: None,
             membership: TeamMembership::Outsider,
             asked: standing.asked(),
+            is_over: standing.is_over(instance),
         };
+        if is_stop {
+            given.push(answer(&facts, awaiting)?);
+        }
         for approvers in named {
             facts.approvers = approvers;
             let membership =
@@ -99,12 +107,14 @@ fn answer(facts: &AnswerFacts, awaiting: &Awaiting) -> Result<AnswerOptions, Err
     })
 }
 
-/// Returns the answers where they decide: one that rejects does, and else so many different people as the loop wants, who
+/// Returns the answers where they decide: one that stops or rejects does, and else so many different people as the loop wants, who
 /// say the same.
 fn enough(mut given: Vec<AnswerOptions>, min: u32) -> Result<Vec<AnswerOptions>, Error> {
     given.dedup_by_key(|answer| answer.comment);
-    if given.iter().any(|answer| answer.verdict == AnswerKind::Reject) {
-        return Ok(given.into_iter().filter(|answer| answer.verdict == AnswerKind::Reject).collect());
+    for decides in [AnswerKind::Stop, AnswerKind::Reject] {
+        if given.iter().any(|answer| answer.verdict == decides) {
+            return Ok(given.into_iter().filter(|answer| answer.verdict == decides).collect());
+        }
     }
     let same = given.windows(2).all(|two| (two[0].verdict, &two[0].text) == (two[1].verdict, &two[1].text));
     if !same {
@@ -119,16 +129,6 @@ fn enough(mut given: Vec<AnswerOptions>, min: u32) -> Result<Vec<AnswerOptions>,
 }
 
 impl JobServer {
-    /// Returns what the statuses of the head tell, on which it depends what a comment without a code means; nothing where nobody needs
-    /// to know.
-    fn standing(&self, body: &str, head: &str, is_needed: bool) -> Result<StandingRuns, Error> {
-        let names_code = command::read(body).is_ok_and(|written| written.code().is_some());
-        if names_code && !is_needed {
-            return Ok(StandingRuns::default());
-        }
-        StandingRuns::at(&self.api, &self.repository, head).map_err(|error| unanswered(&error))
-    }
-
     /// Returns who may answer, as the loop file of a branch says it: the change itself does not.
     fn approvers(&self, file: &str, branch: &str, awaiting: &Awaiting) -> Result<Option<Approvers>, Error> {
         let help =

@@ -23,8 +23,9 @@ use crate::context::{Session, binding, key};
 use crate::definition::load;
 use crate::definition::vendored::Copies;
 use crate::engine::event::{LoopComplete, LoopResume, LoopStart, Overrides};
+use crate::engine::outcome::Asker;
 use crate::engine::past::Standing;
-use crate::engine::question::GivenAnswer;
+use crate::engine::question::{AnswerKind, GivenAnswer, OpenQuestion};
 use crate::journal::files::RunFiles;
 use crate::journal::known::KnownRun;
 use crate::journal::reader::Whole;
@@ -239,7 +240,7 @@ impl<'s> UnclaimedRun<'s> {
                 start_tree::now(&self.prepared, &area, &files, worktree.is_some(), &cancel, session).await;
             resumed.how.tree_changed = found.is_some_and(|found| found.tree != *ended);
         }
-        if !resumed.answers.is_empty() {
+        if !resumed.answers.is_empty() && resumed.cancelled_by.is_none() {
             let found =
                 start_tree::now(&self.prepared, &area, &files, worktree.is_some(), &cancel, session).await;
             let sha = found.as_ref().map(|found| resumed.start.commit_shown(&found.commit));
@@ -311,9 +312,9 @@ impl<'s> UnclaimedRun<'s> {
         let taken = level.past.elapsed();
         let start = assemble(event, level.at, taken, files, &self.options.run, &decided, self.session);
         let rested = last.map(|last| clock.now().since(last)).unwrap_or_default();
-        let is_cancelled = answers.is_empty()
-            && closed_pull::has_ended(level.past.run().question(), files.instance(), self.session);
-        let resumed = Resumed { start, past: level.past, how, answers, is_cancelled, rested, elapsed, left };
+        let cancelled_by =
+            cancelled_by(level.past.run().question(), &answers, files.instance(), self.session);
+        let resumed = Resumed { start, past: level.past, how, answers, cancelled_by, rested, elapsed, left };
         Ok(OpenedRun { resumed, sinks, whole, decided })
     }
 
@@ -378,6 +379,23 @@ impl<'s> UnclaimedRun<'s> {
         in_time(&self.prepared.machine, &event, level.past.elapsed())?;
         Ok(Continued { level, left, how, answers, event, decided })
     }
+}
+
+/// Tells what has ended the question of a run before it was answered, if something has.
+fn cancelled_by(
+    question: Option<&OpenQuestion>,
+    answers: &[GivenAnswer],
+    instance: &str,
+    session: &Session<'_>,
+) -> Option<Asker> {
+    let is_stopped = answers.iter().any(|answer| answer.verdict == AnswerKind::Stop)
+        // Its process died before it could end.
+        || question.is_some_and(OpenQuestion::is_stopped);
+    if is_stopped {
+        return Some(Asker::StoppedQuestion);
+    }
+    let is_closed = answers.is_empty() && closed_pull::has_ended(question, instance, session);
+    is_closed.then_some(Asker::ClosedPull)
 }
 
 /// A run that can go on, with its opened journal.

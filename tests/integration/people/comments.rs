@@ -118,6 +118,50 @@ fn a_comment_goes_on_with_the_run_it_answers() {
     assert!(github.changes().iter().all(|(request, _)| request == "POST /graphql"), "{requests:?}");
 }
 
+/// Says that the run of the question has ended in its status, as `/ll-loop stop` does before the journal.
+fn stopped(scene: &mut Scene) {
+    let listed = scene.project.run(&["list", "--awaiting"]).code(0).stdout;
+    let instance = listed.split_whitespace().next().unwrap().to_owned();
+    scene.statuses = json!([status(9, "main", 70, &instance, ":error")]);
+}
+
+#[test]
+fn a_comment_that_stops_the_question_ends_the_run_and_its_journal() {
+    let only_grace = ASKS.replace("states:", "approvers: {users: [grace]}\nstates:");
+    let (ran, project, _) = Scene::of(&only_grace)
+        .changed(|scene| {
+            stopped(scene);
+            scene.comment["body"] = json!("/ll-loop stop");
+            // What lies in the tree is of no concern: nothing goes on.
+            scene.project.write("made", "something else");
+        })
+        .resume();
+    drop(ran.code(3).says("stopped by ada (comment 501) before somebody answered in `ask`"));
+    let end = of(&project, "loop_complete").pop().unwrap();
+    assert_eq!((&end["outcome"], &end["exit_code"]), (&json!("cancelled"), &json!(3)));
+    let approval = &of(&project, "approval")[0];
+    assert_eq!((&approval["verdict"], &approval["comment"]), (&json!("stop"), &json!(COMMENT)));
+    assert!(!project.exists("came"), "no route is taken");
+    drop(project.run(&["list", "--awaiting"]).code(0).says("no run here waits"));
+    drop(project.run(&["answer", "main", "approve", "--no-ci"]).code(2).says("does not wait for an answer"));
+    let summary = project.run(&["report", "main", "--format", "summary"]).code(0).stdout;
+    assert!(summary.contains("stopped by ada") && !summary.contains("### Question"), "{summary}");
+    drop(project.run(&["status", "main"]).code(0).says("cancelled"));
+}
+
+#[test]
+fn a_question_that_was_stopped_is_answered_no_more_and_stopped_by_writers_alone() {
+    Scene::of(ASKS).changed(stopped).refused("not open any more");
+    let stops = |scene: &mut Scene| scene.comment["body"] = json!("/ll-loop stop 89abcdef");
+    Scene::of(ASKS).changed(stops).refused("it answers `89abcdef`");
+    let reader = |scene: &mut Scene| {
+        scene.comment["body"] = json!("/ll-loop stop");
+        scene.permission["permission"] = json!("read");
+    };
+    let only_ada = ASKS.replace("states:", "approvers: {users: [ada]}\nstates:");
+    Scene::of(&only_ada).changed(reader).refused("no write access");
+}
+
 #[test]
 fn the_text_of_an_answer_reaches_no_shell() {
     let scene = Scene::of(ASKS).changed(|scene| {

@@ -428,9 +428,28 @@ fn a_run_that_goes_on_is_cancelled_and_a_question_only_ends() {
     let orders: Vec<String> = steered.orders().into_iter().map(|(request, _)| request).collect();
     let ended = format!("POST /repos/octo/project/statuses/{HEAD}");
     assert_eq!(orders, ["POST /repos/octo/project/actions/runs/70/cancel".to_owned(), ended.clone()]);
-    let steered = Scene::of("/ll-loop stop 0123abcd").steer().does(&ended, &json!({"state": "error"}));
-    let link = steered.orders()[0].1["target_url"].as_str().unwrap().to_owned();
-    assert!(link.ends_with("@job@commit:error"), "{link}");
+    // That it is over, the journal of a question says once a job has gone on with it, by this comment.
+    for (body, started) in [
+        ("/ll-loop stop 0123abcd", ResponseTemplate::new(200).set_body_json(json!({"workflow_run_id": 80}))),
+        ("/ll-loop stop main", ResponseTemplate::new(422).set_body_json(json!({"message": "no such input"}))),
+    ] {
+        let is_started = body.contains("0123");
+        let steered = Scene::of(body).changed(|scene| scene.started = started).steer();
+        let orders = steered.orders();
+        let mut requests: Vec<&str> = orders.iter().map(|(request, _)| request.as_str()).collect();
+        // What is refused is asked once more, without what older servers do not know.
+        requests.dedup();
+        assert_eq!(requests, [ended.as_str(), DISPATCH]);
+        let link = orders[0].1["target_url"].as_str().unwrap().to_owned();
+        assert!(link.ends_with("@job@commit:error"), "{link}");
+        assert_eq!(orders[1].1["inputs"], going_on("501")["inputs"]);
+        let said = if is_started { "its journal ends as well" } else { "its journal does not say so" };
+        assert!(steered.reply().unwrap().contains(said), "{:?}", steered.reply());
+        assert_eq!(steered.reactions(), ["eyes", "+1"]);
+    }
+    // Code of nobody ends nothing, and its status does.
+    let foreign = Scene::of("/ll-loop stop").changed(|scene| scene.run["head_repository"] = json!({"id": 2}));
+    drop(foreign.steer().does(&ended, &json!({"state": "error"})));
 }
 
 #[test]
