@@ -4,6 +4,7 @@
 pub mod asked;
 pub mod command;
 pub mod command_log;
+pub mod command_starts;
 pub mod names;
 pub mod next_step;
 pub mod notice;

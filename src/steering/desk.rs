@@ -31,5 +31,7 @@ pub(super) struct Desk<'d> {
     pub(super) server: &'d JobServer,
     pub(super) found: &'d FoundAnswer,
     pub(super) comments: &'d [PullComment],
+    /// Who had runs started by comments before this one.
+    pub(super) askers: &'d [u64],
     pub(super) options: &'d SteerOptions,
 }

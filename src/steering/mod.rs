@@ -28,10 +28,11 @@ use crate::engine::question::AnswerKind;
 use crate::files::read;
 use crate::forge::github::answers::{self, FoundAnswer};
 use crate::forge::github::api::ApiError;
-use crate::forge::github::pull_comments::{self, Reaction};
+use crate::forge::github::pull_comments::{self, PullComment, Reaction};
 use crate::forge::github::workflow_job::WorkflowJob;
 use crate::people::command::{self, CommandFault, Verb, WrittenCommand};
 use crate::people::command_log::{CommandLog, HeardCommand};
+use crate::people::command_starts::askers;
 use crate::people::reply;
 use crate::process::clock::Clock;
 
@@ -89,7 +90,9 @@ impl Session<'_> {
         let sticky =
             pull_comments::own(api, &comments, reply::is_reply).map_err(|error| unanswered(&error))?;
         let mut log = sticky.map(|sticky| reply::log_of(sticky.body())).unwrap_or_default();
-        let desk = Desk { server: &server, found: &found, comments: &comments, options };
+        let commands = comments.iter().filter_map(PullComment::possible_command);
+        let askers = &askers(commands, &log, id);
+        let desk = Desk { server: &server, found: &found, comments: &comments, askers, options };
         let mut heard = heard(&found, &written);
         let done = written.map_err(NotDone::from).and_then(|written| desk.follow(&written, &log, &heard));
         let (steered, is_help) = match done {

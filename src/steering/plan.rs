@@ -140,9 +140,12 @@ impl Desk<'_> {
             // A run that another job goes on with is started by a program, and the first one was by somebody.
             let mut earlier = standing.chain_of(&asked.names.instance);
             earlier.retain(|number| *number != asked.names.run);
-            starters.extend(answers::starters(api, repository, &earlier)?);
+            starters.add(answers::starters(api, repository, &earlier)?);
+            if starters.is_by_request {
+                starters.accounts.extend(self.askers);
+            }
         }
-        Ok(FoundQuestion { asked, all, run, starters, named })
+        Ok(FoundQuestion { asked, all, run, starters: starters.accounts, named })
     }
 
     /// Tells whether a comment answers the question, by what each branch says.

@@ -9,7 +9,7 @@ use super::contents::decoded;
 use super::graphql::Document;
 use super::repository::RepositoryName;
 use super::server::Flavour;
-use super::workflow_run;
+use super::workflow_run::{self, RunStarters};
 use crate::base::text::percent_encoded;
 use crate::base::time::Timestamp;
 use crate::people::ruling::{Account, CommentFacts, PermissionFacts, PullFacts};
@@ -206,11 +206,11 @@ fn is_collaborator(api: &Api, repository: &RepositoryName, login: &str) -> Resul
 ///
 /// # Errors
 /// The server does not answer.
-pub fn starters(api: &Api, repository: &RepositoryName, runs: &[u64]) -> Result<Vec<u64>, ApiError> {
-    let mut starters = Vec::new();
+pub fn starters(api: &Api, repository: &RepositoryName, runs: &[u64]) -> Result<RunStarters, ApiError> {
+    let mut starters = RunStarters::default();
     for run in runs.iter().take(MOST_LINKS) {
         match workflow_run::get(api, repository, *run) {
-            Ok(run) => starters.extend(run.starters()),
+            Ok(run) => starters.add(run.starters()),
             Err(ApiError::NotFound { .. }) => {}
             Err(error) => return Err(error),
         }

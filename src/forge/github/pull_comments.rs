@@ -7,6 +7,7 @@ use super::api::{Api, ApiError};
 use super::repository::RepositoryName;
 use super::server::Flavour;
 use crate::base::time::Timestamp;
+use crate::people::command_starts::PossibleCommand;
 
 /// The permission that writing needs.
 const NEEDS: &str = "pull-requests: write";
@@ -45,6 +46,11 @@ impl PullComment {
     /// Tells whether it was surely edited. In the second in which it was written, that cannot be seen here.
     pub fn was_edited(&self) -> bool {
         self.created_at != self.updated_at
+    }
+
+    /// Returns it as what may be a command, if its author is known.
+    pub fn possible_command(&self) -> Option<PossibleCommand<'_>> {
+        Some(PossibleCommand { id: self.id, author: self.author()?, body: self.body() })
     }
 
     fn is_by(&self, name: &str) -> bool {

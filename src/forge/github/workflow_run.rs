@@ -31,6 +31,24 @@ pub(crate) struct WorkflowRun {
     pub(crate) head_repository: HeadRepository,
 }
 
+/// Who started runs of workflows.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RunStarters {
+    /// The accounts that the server names.
+    pub accounts: Vec<u64>,
+    /// Whether one was started by a dispatch or was run again: then the account may be that of a program, which somebody has
+    /// asked for it by a comment.
+    pub is_by_request: bool,
+}
+
+impl RunStarters {
+    /// Adds those of another run.
+    pub fn add(&mut self, others: Self) {
+        self.accounts.extend(others.accounts);
+        self.is_by_request |= others.is_by_request;
+    }
+}
+
 /// The id of something.
 #[derive(Clone, Copy, Debug, Deserialize)]
 pub(crate) struct Id {
@@ -60,8 +78,11 @@ pub(crate) fn get(api: &Api, repository: &RepositoryName, run: u64) -> Result<Wo
 
 impl WorkflowRun {
     /// Returns who set it off and who started it again, as far as the server says it.
-    pub(crate) fn starters(&self) -> Vec<u64> {
-        self.actor.iter().chain(&self.triggering_actor).map(|actor| actor.id).collect()
+    pub(crate) fn starters(&self) -> RunStarters {
+        RunStarters {
+            accounts: self.actor.iter().chain(&self.triggering_actor).map(|actor| actor.id).collect(),
+            is_by_request: self.run_attempt > 1 || self.event.as_deref() == Some("workflow_dispatch"),
+        }
     }
 
     /// Returns the name of the workflow's file.

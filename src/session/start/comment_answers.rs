@@ -9,10 +9,15 @@ use crate::context::job_server::{JobServer, unanswered};
 use crate::context::options::{AnswerOptions, CommentOptions};
 use crate::engine::question::{AnswerKind, AnswerWay, Awaiting, OpenQuestion};
 use crate::forge::github::answers::{self, FoundAnswer};
+use crate::forge::github::api::ApiError;
+use crate::forge::github::pull_comments::{self, PullComment};
+use crate::forge::github::workflow_run::RunStarters;
 use crate::git::call::Call;
 use crate::machine::Approvers;
 use crate::people::command::{self, Verb};
-use crate::people::ruling::{AnswerFacts, QuestionFacts, TeamMembership, are_enough, decide};
+use crate::people::command_starts::askers;
+use crate::people::reply;
+use crate::people::ruling::{AnswerFacts, PullFacts, QuestionFacts, TeamMembership, are_enough, decide};
 use crate::repository;
 use crate::session::read::approver_facts::{BranchApprovers, on_branch};
 
@@ -61,12 +66,12 @@ pub(crate) fn read(
         runs.extend(comments.run);
         runs.sort_unstable();
         runs.dedup();
-        let starters = answers::starters(&asked.api, &asked.repository, &runs);
+        let starters = asked.starters(&runs, &pull, *id).map_err(|error| unanswered(&error))?;
         let mut facts = AnswerFacts {
             comment,
             permission,
             pull,
-            starters: starters.map_err(|error| unanswered(&error))?,
+            starters,
             approvers: None,
             membership: TeamMembership::Outsider,
             asked: standing.asked(),
@@ -129,6 +134,20 @@ fn enough(mut given: Vec<AnswerOptions>, min: u32) -> Result<Vec<AnswerOptions>,
 }
 
 impl JobServer {
+    /// Returns who started these runs: whom the server names, and who asked for one by a comment before this one.
+    fn starters(&self, runs: &[u64], pull: &PullFacts, comment: u64) -> Result<Vec<u64>, ApiError> {
+        let Self { api, repository, .. } = self;
+        let RunStarters { mut accounts, is_by_request } = answers::starters(api, repository, runs)?;
+        if is_by_request {
+            let comments = pull_comments::list(api, repository, pull.number)?;
+            let reply = pull_comments::own(api, &comments, reply::is_reply)?;
+            let log = reply.map(|reply| reply::log_of(reply.body())).unwrap_or_default();
+            let commands = comments.iter().filter_map(PullComment::possible_command);
+            accounts.extend(askers(commands, &log, comment));
+        }
+        Ok(accounts)
+    }
+
     /// Returns who may answer, as the loop file of a branch says it: the change itself does not.
     fn approvers(&self, file: &str, branch: &str, awaiting: &Awaiting) -> Result<Option<Approvers>, Error> {
         let help =

@@ -11,6 +11,7 @@ use crate::ci::reported::Github;
 use crate::common::{Project, Ran, git};
 
 const COMMENT: u64 = 501;
+const AT: &str = "2026-06-01T00:00:00Z";
 
 /// A pull request of grace, on which ada has written a comment.
 struct Scene {
@@ -232,6 +233,59 @@ fn who_began_a_chain_may_not_answer() {
     // A run that was deleted tells nothing.
     let (ran, ..) = scene().resume();
     drop(ran.code(0));
+}
+
+/// A program has started the run, because ada asked for it by a comment.
+#[test]
+fn who_had_the_run_started_by_a_comment_may_not_answer() {
+    let named = ASKS.replace("states:", "approvers: {users: [ada]}\nstates:");
+    let comment = |id: u64, body: &str, (account, login): (u64, &str)| json!({"id": id, "body": body, "user": {"id": account, "login": login}, "created_at": AT, "updated_at": AT});
+    let ada = (7, "ada");
+    let scene = |run: Value, comments: Value| {
+        let scene = Scene::of(&named).changed(|scene| {
+            let listed = scene.project.run(&["list", "--awaiting"]).code(0).stdout;
+            let instance = listed.split_whitespace().next().unwrap();
+            scene.statuses = json!([status(9, "main", 60, instance, ":pending")]);
+        });
+        for (at, answer) in [
+            ("/repos/octo/project/actions/runs/60", run),
+            ("/repos/octo/project/issues/3/comments", comments),
+            ("/user", json!({"login": "us"})),
+        ] {
+            let get = Mock::given(method("GET")).and(path(at));
+            scene.github.mount(get.respond_with(ResponseTemplate::new(200).set_body_json(answer)));
+        }
+        scene
+    };
+    let bot = json!({"id": 41, "login": "github-actions[bot]"});
+    let dispatched = json!({"event": "workflow_dispatch", "run_attempt": 1, "actor": bot});
+    let again =
+        json!({"event": "pull_request", "run_attempt": 2, "actor": {"id": 8}, "triggering_actor": bot});
+    let asked = json!([comment(400, "/ll-loop retry", ada)]);
+    for run in [&dispatched, &again] {
+        scene(run.clone(), asked.clone()).refused("whoever started the run, may not answer");
+    }
+    // She has taken the comment away; the reply to it tells.
+    let heard = json!({"heard": [{
+        "comment": 400, "author": 7, "who": "ada", "said": "retry", "digest": "0".repeat(64), "sha": "1".repeat(40),
+        "at": AT, "is_taken": true, "result": "it runs again",
+    }], "replies": {}});
+    let reply =
+        |who| comment(401, &format!("<!-- ll-loop/commands -->\nx\n<!-- ll-loop:heard {heard} -->\n"), who);
+    scene(dispatched.clone(), json!([reply((41, "us"))])).refused("whoever started the run, may not answer");
+    // Nobody keeps others from answering by a copy of it, by words of theirs, or by what was asked for later.
+    let fine = [
+        (dispatched.clone(), json!([reply((12, "mallory"))])),
+        (
+            dispatched,
+            json!([comment(400, "/ll-loop retry", (12, "mallory")), comment(502, "/ll-loop retry", ada)]),
+        ),
+        (json!({"event": "pull_request", "run_attempt": 1, "actor": {"id": 8}}), asked),
+    ];
+    for (run, comments) in fine {
+        let (ran, ..) = scene(run, comments).resume();
+        drop(ran.code(0));
+    }
 }
 
 #[test]

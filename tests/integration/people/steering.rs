@@ -592,6 +592,13 @@ const FORGERIES: &[Forgery] = &[
         scene.base = Some(ASKS.replace("states:", "approvers: {users: [ada]}\nstates:"));
         scene.run["actor"] = json!({"id": 7});
     }),
+    ("who had the run started by a comment", |scene| {
+        scene.base = Some(ASKS.replace("states:", "approvers: {users: [ada]}\nstates:"));
+        scene.run["event"] = json!("workflow_dispatch");
+        let mut asked = scene.comment.clone();
+        (asked["id"], asked["body"]) = (json!(400), json!("/ll-loop fix"));
+        scene.others.push(asked);
+    }),
     ("the author", |scene| {
         scene.base = Some(ASKS.replace("states:", "approvers: {users: [ada]}\nstates:"));
         scene.pull["user"]["id"] = json!(7);
