@@ -12,4 +12,4 @@ mod task_names;
 pub use not_run::{CouldNotRun, could_not_run, could_not_run_text};
 pub use recognise::{Manner, Recognised, pure_check, recognise};
 pub use table::{Ecosystem, Lack, Purpose, TOOLS, Tool};
-pub use task_names::{TaskKind, task_kind, task_part, watches};
+pub use task_names::{TaskKind, is_some_check, task_kind, task_part, watches};

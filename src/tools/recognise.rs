@@ -25,6 +25,8 @@ pub struct Recognised {
     pub manner: Manner,
     /// What it is about, also where the name of a task says it.
     pub purpose: Option<Purpose>,
+    /// The names of the tasks that it calls.
+    pub tasks: Vec<String>,
     /// The programs that started one another before it, such as `npx`, and `python` of a module.
     pub(super) callers: Vec<&'static str>,
 }
@@ -77,7 +79,9 @@ fn called_directly(words: &[&str]) -> Option<Recognised> {
     let check = best(tool, &arguments)?;
     let purpose = check.purpose.or_else(|| arguments.purpose(tool, check));
     let callers = words.first().filter(|program| is_python(program)).map(|_| "python").into_iter().collect();
-    Some(Recognised { tool, check, manner: arguments.manner(tool, check), purpose, callers })
+    let tasks = if check.tasks { arguments.tasks(tool, check) } else { Vec::new() };
+    let tasks = tasks.into_iter().map(str::to_owned).collect();
+    Some(Recognised { tool, check, manner: arguments.manner(tool, check), purpose, tasks, callers })
 }
 
 /// Splits the variables off that stand before a command, `env` included.
@@ -246,7 +250,12 @@ impl<'a> Arguments<'_, 'a> {
     fn purpose(&self, tool: &Tool, check: &ToolCheck) -> Option<Purpose> {
         let mut names = self.environments(check);
         names.extend(self.tasks(tool, check));
-        let mut purposes = names.into_iter().filter_map(|name| task_kind(name, "")).map(|kind| kind.purpose);
+        let by_table = |name: &str| check.about.get(name.rsplit(':').next().unwrap_or(name)).copied();
+        let said = |name: &str| match by_table(name) {
+            Some(purpose) => Some(Some(purpose)),
+            None => task_kind(name, "").map(|kind| kind.purpose),
+        };
+        let mut purposes = names.into_iter().filter_map(said);
         let first = purposes.next()?;
         purposes.all(|other| other == first).then_some(first).flatten()
     }

@@ -143,6 +143,9 @@ pub struct Tool {
     /// Actions that run it in workflows, each with the command that it stands for.
     #[serde(default)]
     pub actions: BTreeMap<String, String>,
+    /// Inputs of those actions, each with the option that it is; none for its paths.
+    #[serde(default)]
+    pub inputs: BTreeMap<String, String>,
     /// The command to write where a repository has only its configuration.
     pub offer: Option<String>,
     #[serde(default)]
@@ -215,6 +218,8 @@ pub struct ToolCheck {
     pub reads: Vec<String>,
     pub(super) tasks: bool,
     pub(super) names: Vec<String>,
+    /// What some of these names are about, where they do not say it as the names of tasks do.
+    pub(super) about: BTreeMap<String, Purpose>,
     pub(super) environments: Vec<String>,
     pub(super) flags: Vec<String>,
     pub(super) valued: Vec<String>,

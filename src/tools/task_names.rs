@@ -62,7 +62,8 @@ pub fn task_kind(name: &str, body: &str) -> Option<TaskKind> {
         return Some(TaskKind { purpose, mends: true, parts });
     }
     if is_format {
-        let looks = has(&names.looks) || LOOKS.iter().any(|sign| body.contains(sign));
+        // `gofmt -w -l` names what it has written.
+        let looks = has(&names.looks) || (!writes && LOOKS.iter().any(|sign| body.contains(sign)));
         return Some(TaskKind { purpose: Some(Purpose::Format), mends: !looks, parts });
     }
     // A `check` of something else, `check-tag`, is about that.
@@ -101,6 +102,17 @@ pub fn task_kind(name: &str, body: &str) -> Option<TaskKind> {
     Some(TaskKind { purpose: Some(purpose), mends: writes, parts })
 }
 
+/// Tells whether the name of a task says that it checks something, though not what of the code: `check-license`.
+pub fn is_some_check(name: &str) -> bool {
+    let lower = name.to_ascii_lowercase();
+    let mut words = lower.split([':', '-', '_', '.', '/']).filter(|word| !word.is_empty());
+    let begins = words.next().is_some_and(|word| matches!(word, "check" | "verify" | "validate"));
+    begins
+        && !words.any(|word| {
+            [&TOOLS.names.never, &TOOLS.names.mends].iter().any(|known| known.iter().any(|one| one == word))
+        })
+}
+
 /// Returns the words of a task's name that say which part it is about: of `lint:css:fix`, `css`. A tool is one, too.
 pub fn task_part(name: &str) -> Vec<String> {
     let names = &TOOLS.names;
@@ -124,6 +136,7 @@ mod tests {
             ("fix", "", Some((None, true))),
             ("format", "", Some((Some(Purpose::Format), true))),
             ("format", "prettier --check .", Some((Some(Purpose::Format), false))),
+            ("fmt", "gofumpt -w -l .", Some((Some(Purpose::Format), true))),
             ("fmt-check", "", Some((Some(Purpose::Format), false))),
             ("lint", "eslint --fix .", Some((Some(Purpose::Lint), true))),
             ("test", "", Some((Some(Purpose::Test), false))),

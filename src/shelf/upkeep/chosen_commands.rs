@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::ci::words;
 use super::found_repository::{Finding, Repository};
 use super::offers::{self, OfferedCommand};
 use super::trial::{Trials, Tried};
@@ -38,12 +39,20 @@ pub struct Plan {
     pub offers: Vec<OfferedCommand>,
 }
 
-/// How many checks of one purpose a loop has.
-const MOST: usize = 4;
+/// How many checks of one purpose a loop has. What is more is named.
+const MOST: usize = 12;
 
 /// Returns what each place says, in the order in which they count.
 fn found(repository: &Repository) -> Vec<Vec<Finding>> {
-    vec![tasks::own(repository), ci::run(repository), toolchains::tests(repository)]
+    let of_toolchains = toolchains::tests(repository);
+    let mut of_ci = ci::run(repository);
+    // A workflow configures, builds and tests in steps of their own; here it is one command, with a directory of its own.
+    let in_steps = of_toolchains.iter().filter(|test| test.command.contains("ctest"));
+    of_ci.extend(
+        in_steps
+            .filter_map(|test| Some(Finding { evidence: ci::call_of_ctest(repository)?, ..test.clone() })),
+    );
+    vec![tasks::own(repository), of_ci, of_toolchains]
 }
 
 /// Plans the checks of a repository. With `mends`, a tool mends what it finds also where the repository has no task for that.
@@ -52,9 +61,10 @@ fn plan(repository: &Repository, mends: bool) -> Plan {
     let in_ci = ci::contents(repository).commands;
     let fixes: Vec<&Finding> =
         found.iter().flatten().filter(|one| one.is_fix && one.evidence.task.is_some()).collect();
-    let mut checks: Vec<Check> = Vec::new();
+    let (mut checks, mut more): (Vec<Check>, Vec<&Finding>) = (Vec::new(), Vec::new());
     for purpose in Purpose::ALL {
-        let of_purpose = chosen(repository, &found, &in_ci, purpose);
+        let mut of_purpose = chosen(repository, &found, &in_ci, purpose);
+        more.extend(of_purpose.split_off(MOST.min(of_purpose.len())));
         let has_plain = of_purpose.iter().any(|check| is_plain_task(check));
         for check in &of_purpose {
             let is_known = checks.iter().any(|known| {
@@ -89,7 +99,12 @@ fn plan(repository: &Repository, mends: bool) -> Plan {
     });
     let tentative = tentative.collect();
     let called: Vec<&Finding> = checks.iter().map(|check| &check.finding).collect();
-    let offers = offers::configured(repository, &called);
+    let more = more.into_iter().map(|finding| OfferedCommand {
+        command: finding.command.clone(),
+        evidence: finding.evidence.clone(),
+        why: "there are many checks of its kind before it",
+    });
+    let offers = more.chain(offers::configured(repository, &called)).collect();
     Plan { checks, tentative, offers }
 }
 
@@ -117,7 +132,6 @@ fn chosen<'f>(
         let more: Vec<&Finding> = found[at + 1..].iter().take(1).flat_map(of).filter(is_new).collect();
         all.extend(more);
     }
-    all.truncate(MOST);
     all
 }
 
@@ -142,13 +156,6 @@ fn is_passed_over(
                 && !of_ci.iter().any(|other| other.command.contains(&task.command))
         }
     }
-}
-
-/// Returns the words of a command, without the variables before it; to call a script of a package, `run` may be left out.
-fn words(command: &str) -> Vec<&str> {
-    let all = command.split_whitespace().skip_while(|word| word.contains('='));
-    let is_manager = ["npm ", "pnpm ", "yarn ", "bun "].iter().any(|name| command.starts_with(name));
-    all.filter(|word| !(is_manager && *word == "run")).collect()
 }
 
 fn is(finding: &Finding, purpose: Purpose, is_fix: bool) -> bool {
@@ -247,22 +254,20 @@ fn subcommand(command: &str) -> Option<String> {
 
 /// Returns the program that a command calls in the end, or the task that it runs.
 fn program(command: &str) -> String {
+    // Of several commands, the last is what the others are for.
+    let command = command.rsplit("&&").next().unwrap_or(command).trim();
     let words = shlex::split(command).unwrap_or_default();
-    if let [runner, run, .., task] = words.as_slice()
-        && run == "run"
-        && runner != "uv"
-    {
-        return task.clone();
+    let found = recognise(&words);
+    match (found, words.as_slice()) {
+        (None, [runner, run, .., task]) if run == "run" && runner != "uv" => task.clone(),
+        (None, [manager, script]) if matches!(manager.as_str(), "npm" | "pnpm" | "yarn" | "bun") => {
+            script.clone()
+        }
+        (Some(found), _) => {
+            found.tasks.first().map_or_else(|| found.tool.name.clone(), |task| (*task).clone())
+        }
+        (None, words) => words.first().and_then(|word| word.rsplit('/').next()).unwrap_or("").to_owned(),
     }
-    if let [manager, script] = words.as_slice()
-        && matches!(manager.as_str(), "npm" | "pnpm" | "yarn" | "bun")
-    {
-        return script.clone();
-    }
-    if let Some(found) = recognise(&words) {
-        return found.tool.name.clone();
-    }
-    words.first().and_then(|word| word.rsplit('/').next()).unwrap_or("").to_owned()
 }
 
 /// A loop that is to be written.

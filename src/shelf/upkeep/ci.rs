@@ -3,10 +3,11 @@
 use super::found_repository::{Evidence, Finding, Repository};
 use super::lined_yaml;
 use super::when_jobs_run::{
-    Matrix, OtherMachine, asks_earlier_steps, is_started_by_changes, lines_of_matrix, matrix,
+    Matrix, OtherMachine, asks_earlier_steps, is_only_called, is_started_by_changes, lines_of_matrix, matrix,
+    whole_line,
 };
 use crate::base::node::Node;
-use crate::tools::{Manner, Purpose, TOOLS, recognise, task_kind};
+use crate::tools::{Manner, Purpose, TOOLS, Tool, is_some_check, recognise, task_kind};
 
 /// The workflow that `init` writes: what stands there is not what the repository said by itself.
 pub(super) const OWN_WORKFLOWS: [&str; 2] =
@@ -32,6 +33,8 @@ pub(super) struct CiCommand {
 #[derive(Clone, Debug)]
 pub(super) struct CiAction {
     pub(super) name: String,
+    /// The job, named with its file.
+    pub(super) job: String,
     pub(super) with: Vec<(String, String)>,
 }
 
@@ -40,6 +43,8 @@ pub(super) struct CiAction {
 pub(super) struct CiContents {
     pub(super) commands: Vec<CiCommand>,
     pub(super) actions: Vec<CiAction>,
+    /// Actions of the repository itself, by their directories, whose inputs are all written in the file.
+    pub(super) local_actions: Vec<CiAction>,
     /// The image that GitLab's jobs run in.
     pub(super) image: Option<String>,
     /// The runner of GitHub's jobs, where every job that checks the repository out needs macOS.
@@ -64,20 +69,75 @@ impl CiContents {
     }
 }
 
-/// Returns what the workflows run, each command once.
+/// Returns what the workflows run, each check once: measured or not, it is the same.
 pub(super) fn run(repository: &Repository) -> Vec<Finding> {
     let mut found: Vec<Finding> = Vec::new();
-    for command in contents(repository).commands {
-        let finding = of_command(repository, &command);
-        let plain = |command: &str| command.trim_end_matches('/').to_owned();
-        let is_known = |one: &Finding| {
-            found
-                .iter()
-                .any(|other| plain(&other.command) == plain(&one.command) && other.directory == one.directory)
+    for line in contents(repository).commands {
+        let Some(finding) = of_command(repository, &line) else { continue };
+        let is_same = |other: &&mut Finding| {
+            unmeasured(&other.command) == unmeasured(&finding.command) && other.directory == finding.directory
         };
-        found.extend(finding.filter(|one| !is_known(one)));
+        match found.iter_mut().find(is_same) {
+            Some(known) if words(&finding.command).len() < words(&known.command).len() => *known = finding,
+            Some(_) => {}
+            None => found.push(finding),
+        }
     }
+    let all = found.clone();
+    found.retain(|one| !all.iter().any(|other| is_part(repository, one, other)));
     found
+}
+
+/// Returns where the workflows call the tests of CMake, in a step that needs others before it.
+pub(super) fn call_of_ctest(repository: &Repository) -> Option<Evidence> {
+    let is_call = |line: &&CiCommand| {
+        let words = words(&line.command);
+        matches!(words.as_slice(), ["ctest", ..] | ["cmake", "--workflow", ..])
+    };
+    contents(repository).commands.iter().find(is_call).map(|line| line.evidence.clone())
+}
+
+/// Returns what a command says without the options by which it measures what its tests reach.
+fn unmeasured(command: &str) -> Vec<&str> {
+    let measures = |word: &str| {
+        ["--cov", "--no-cov", "-cover", "--no-coverage"].iter().any(|begin| word.starts_with(begin))
+    };
+    let plain = words(command).into_iter().filter(|word| !measures(word));
+    plain.map(|word| word.trim_end_matches('/')).collect()
+}
+
+/// Tells whether tests are some of those that another command runs: it says no more than which files.
+fn is_part(repository: &Repository, part: &Finding, whole: &Finding) -> bool {
+    let (of_part, of_whole) = (words(&part.command), words(&whole.command));
+    let is_path = |word: &&str| repository.has(joined(&part.directory, word).as_str());
+    let are_tests = [part, whole].iter().all(|one| one.purpose == Some(Purpose::Test) && !one.is_fix);
+    are_tests
+        && part.directory == whole.directory
+        && of_part
+            .strip_prefix(of_whole.as_slice())
+            .is_some_and(|rest| !rest.is_empty() && rest.iter().all(is_path))
+}
+
+/// Returns the words of a command that say what is called: without the variables before it, without the `run` that may be left out
+/// before the script of a package, and of nox and tox without what starts them, and how.
+pub(super) fn words(command: &str) -> Vec<&str> {
+    let all: Vec<&str> = command.split_whitespace().skip_while(|word| word.contains('=')).collect();
+    let is_runner = |word: &&str| matches!(*word, "nox" | "tox");
+    if let Some(at) = all.iter().rposition(|word| is_runner(word)).filter(|at| starts_python(&all[..*at])) {
+        let own = all[at..].iter().take_while(|word| **word != "--");
+        let plain = own.filter(|word| !matches!(**word, "run" | "r" | "--skip-pkg-install"));
+        return plain
+            .map(|word| if matches!(*word, "--session" | "--sessions") { "-s" } else { word })
+            .collect();
+    }
+    let is_manager = matches!(all.first(), Some(&("npm" | "pnpm" | "yarn" | "bun")));
+    all.into_iter().filter(|word| !(is_manager && *word == "run")).collect()
+}
+
+/// Tells whether these words start a tool of Python, however many options they have; none do, too.
+fn starts_python(words: &[&str]) -> bool {
+    let Some(program) = words.first() else { return true };
+    matches!(*program, "uv" | "uvx" | "pipx" | "poetry" | "pdm" | "hatch" | "python" | "python3")
 }
 
 /// Returns what a command of a job is, if it is a check or mends.
@@ -90,6 +150,9 @@ fn of_command(repository: &Repository, line: &CiCommand) -> Option<Finding> {
         return None;
     }
     let words = shlex::split(&line.command)?;
+    if words.iter().any(|word| is_made(repository, word)) {
+        return None;
+    }
     let (purpose, is_fix) = match recognise(&words) {
         Some(found) => match (found.manner, found.tool.name.as_str()) {
             // The directory into which is built was made by an earlier line.
@@ -97,23 +160,37 @@ fn of_command(repository: &Repository, line: &CiCommand) -> Option<Finding> {
             (_, "make") if !has_makefile(repository, line) => return None,
             (Manner::Pure, _) => (found.purpose.unwrap_or(Purpose::Test), false),
             (Manner::Mends, _) => (found.purpose?, true),
-            (Manner::Other, "npm" | "pnpm" | "yarn" | "bun") if is_build(&words) => (Purpose::Build, false),
+            (Manner::Other, _) if is_build(&words) => (Purpose::Build, false),
             // Its default task, which a Rakefile makes the tests.
             (Manner::Other, "rake") if words.last().is_some_and(|word| word == "rake") => {
                 (Purpose::Test, false)
             }
+            // Who calls it with each change says that it is a check: of itself the name may be about a release.
+            (Manner::Other, _) if matches!(found.tasks.as_slice(), [task] if is_some_check(task)) => {
+                (Purpose::Lint, false)
+            }
             (Manner::Other, _) => return None,
         },
         None if line.asks_earlier => return None,
-        None => own_script(repository, &words)?,
+        None => own_script(repository, line, &words)?,
     };
     Some(Finding {
         purpose: Some(purpose),
         is_fix,
-        command: line.command.clone(),
+        // An earlier line has installed it into the environment of tox.
+        command: line.command.replace(" --skip-pkg-install", ""),
         directory: line.directory.clone(),
         evidence: line.evidence.clone(),
     })
+}
+
+/// Tells whether a word is a path of what an earlier line has built.
+fn is_made(repository: &Repository, word: &str) -> bool {
+    let path = word.trim_start_matches("./");
+    let first = path.split('/').next().unwrap_or("");
+    matches!(first, "dist" | "target" | "out" | "_build" | "public" | "_site")
+        && path.contains('/')
+        && !repository.paths().any(|file| file.split('/').next() == Some(first))
 }
 
 /// Tells whether there is a Makefile before anything is configured.
@@ -124,28 +201,91 @@ fn has_makefile(repository: &Repository, line: &CiCommand) -> bool {
         || files.iter().any(|file| repository.has(joined(&line.directory, file).as_str()))
 }
 
-/// Tells whether a script of a package is its build, which its tests may need.
+/// Tells whether a task of the repository is its build, which its tests may need.
 fn is_build(words: &[String]) -> bool {
     let names: Vec<&str> = words.iter().map(String::as_str).collect();
-    matches!(names.as_slice(), [_, "run", "build"] | ["pnpm" | "yarn", "build"])
+    matches!(
+        names.as_slice(),
+        ["npm" | "pnpm" | "yarn" | "bun" | "mise", "run", "build"]
+            | ["pnpm" | "yarn" | "make" | "just" | "task", "build"]
+            | ["deno", "task", "build"]
+            | ["bundle", "exec", "rake", "compile"]
+    )
 }
 
-/// Returns what a script of the repository checks, by its name.
-fn own_script(repository: &Repository, words: &[String]) -> Option<(Purpose, bool)> {
+/// Returns what a script of the repository checks: by its name, by that of its task, `./tool lint`, by the directory of tests in
+/// which it lies, or by the job of linters that calls it.
+fn own_script(repository: &Repository, line: &CiCommand, words: &[String]) -> Option<(Purpose, bool)> {
     let plain: Vec<&str> = words.iter().map(String::as_str).collect();
     if let ["cargo", "xtask", name, rest @ ..] = plain.as_slice() {
         let is_there = repository.text(".cargo/config.toml").is_some_and(|text| text.contains("xtask"));
         let kind = task_kind(name, &rest.join(" ")).filter(|_| is_there)?;
         return Some((kind.purpose?, kind.mends));
     }
-    let (["bash" | "sh" | "python" | "python3" | "node", path, ..] | [path, ..]) = plain.as_slice() else {
+    let (["bash" | "sh" | "python" | "python3" | "node" | "bun" | "php" | "ruby", path, rest @ ..]
+    | [path, rest @ ..]) = plain.as_slice()
+    else {
         return None;
     };
     let path = path.strip_prefix("./").unwrap_or(path);
-    let name = path.rsplit('/').next()?;
+    let (directory, name) = path.rsplit_once('/').unwrap_or(("", path));
     let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
-    let kind = task_kind(stem, "").filter(|_| repository.has(path))?;
-    Some((kind.purpose?, kind.mends))
+    if !repository.has(joined(&line.directory, path).as_str()) {
+        return None;
+    }
+    let by_task = || rest.split_first().and_then(|(task, more)| task_kind(task, &more.join(" ")));
+    if let Some(kind) = task_kind(stem, "").or_else(by_task) {
+        return Some((kind.purpose?, kind.mends));
+    }
+    let job = line.job.rsplit(':').next().unwrap_or("");
+    let is_of_linters = task_kind(job, "").is_some_and(|kind| kind.purpose == Some(Purpose::Lint));
+    let is_of_tests = directory.split('/').any(|part| matches!(part, "test" | "tests"));
+    match () {
+        () if prepares(stem) => None,
+        () if is_of_tests => Some((Purpose::Test, false)),
+        () if is_of_linters => Some((Purpose::Lint, false)),
+        () => None,
+    }
+}
+
+/// Tells whether a script makes ready for others or looks after what they did, by its name.
+fn prepares(stem: &str) -> bool {
+    let known = [
+        "install",
+        "setup",
+        "init",
+        "prepare",
+        "bootstrap",
+        "configure",
+        "build",
+        "compile",
+        "generate",
+        "gen",
+        "download",
+        "fetch",
+        "start",
+        "stop",
+        "up",
+        "down",
+        "serve",
+        "server",
+        "env",
+        "info",
+        "deps",
+        "dependencies",
+        "requirements",
+        "update",
+        "clean",
+        "coverage",
+        "upload",
+        "report",
+        "release",
+        "publish",
+        "deploy",
+        "create",
+        "version",
+    ];
+    stem.split(['-', '_', '.']).any(|word| known.contains(&word.to_ascii_lowercase().as_str()))
 }
 
 /// Reads the workflows.
@@ -154,12 +294,37 @@ pub(super) fn contents(repository: &Repository) -> CiContents {
     for path in repository.paths().filter(|path| is_workflow(path)) {
         let Some(text) = repository.text(path) else { continue };
         let Some(root) = lined_yaml::parse(text) else { continue };
-        if is_started_by_changes(&root) {
+        if is_started_by_changes(&root) && is_called_by_changes(repository, path, &root) {
             Workflow { path, text }.read(&root, &mut contents);
         }
     }
     contents.settle();
     contents
+}
+
+/// Tells whether a workflow that only others call is called by one that a change starts, or by none here.
+fn is_called_by_changes(repository: &Repository, path: &str, root: &Node) -> bool {
+    if !is_only_called(root) {
+        return true;
+    }
+    let calls = |other: &&str| {
+        *other != path
+            && is_of_github(other)
+            && repository.text(other).is_some_and(|text| text.contains(path))
+    };
+    let mut callers = repository.paths().filter(calls).peekable();
+    let is_started = |other: &str| {
+        is_workflow(other)
+            && repository
+                .text(other)
+                .and_then(lined_yaml::parse)
+                .is_some_and(|root| is_started_by_changes(&root))
+    };
+    callers.peek().is_none() || callers.any(is_started)
+}
+
+fn is_of_github(path: &str) -> bool {
+    path.starts_with(".github/workflows/") && matches!(path.rsplit('.').next(), Some("yml" | "yaml"))
 }
 
 /// Tells whether a workflow names a program, however it calls it.
@@ -171,14 +336,10 @@ pub(super) fn names(repository: &Repository, program: &str) -> bool {
 }
 
 fn is_workflow(path: &str) -> bool {
-    let ending = path.rsplit('.').next();
     // What publishes is not a check, and what others scan needs their service.
     let is_about_others =
         ["release", "publish", "deploy", "codeql", "scorecard"].iter().any(|part| path.contains(part));
-    !OWN_WORKFLOWS.contains(&path)
-        && !is_about_others
-        && (path == ".gitlab-ci.yml"
-            || (path.starts_with(".github/workflows/") && matches!(ending, Some("yml" | "yaml"))))
+    !OWN_WORKFLOWS.contains(&path) && !is_about_others && (path == ".gitlab-ci.yml" || is_of_github(path))
 }
 
 /// A workflow that is being read.
@@ -260,17 +421,28 @@ impl Workflow<'_> {
             self.script(script, place, directory, contents);
         }
         let Some(uses) = step.get("uses") else { return };
-        let Some((name, _)) = lined_yaml::text(Some(uses)).and_then(|text| text.split_once('@')) else {
-            return;
-        };
-        let values = lined_yaml::entries(step.get("with")).iter().filter_map(|entry| {
+        let Some(named) = lined_yaml::text(Some(uses)) else { return };
+        let inputs = lined_yaml::entries(step.get("with"));
+        let values = inputs.iter().filter_map(|entry| {
             let value = lined_yaml::text(Some(&entry.value))?;
             is_plain(value).then(|| (entry.key.clone(), value.to_owned()))
         });
-        contents.actions.push(CiAction { name: name.to_owned(), with: values.collect() });
-        let command = TOOLS.tools.iter().find_map(|tool| tool.actions.get(name));
-        let arguments = step.get("with").and_then(|with| with.get("args"));
-        let command = command.and_then(|command| with_arguments(command, arguments));
+        let with: Vec<(String, String)> = values.collect();
+        let job = format!("{}:{}", self.path, place.name);
+        if named.starts_with("./") {
+            if with.len() == inputs.len() && condition.is_none() {
+                contents.local_actions.push(CiAction { name: named.to_owned(), job, with });
+            }
+            return;
+        }
+        let Some((name, _)) = named.split_once('@') else { return };
+        contents.actions.push(CiAction { name: name.to_owned(), job, with });
+        if let Some(script) = step.get("with").and_then(|with| with.get("command")).filter(|_| repeats(name))
+        {
+            self.script(script, place, directory, contents);
+        }
+        let tool = TOOLS.tools.iter().find(|tool| tool.actions.contains_key(name));
+        let command = tool.and_then(|tool| with_inputs(tool, tool.actions.get(name)?, step.get("with")));
         contents.commands.extend(command.map(|command| CiCommand {
             command,
             directory: directory.to_owned(),
@@ -293,7 +465,8 @@ impl Workflow<'_> {
         let Some(script) = lined_yaml::text(Some(node)) else { return };
         let mut directory = directory.to_owned();
         for (at, line) in logical_lines(script) {
-            for line in lines_of_matrix(&place.with_values(&line, &directory), &place.matrix) {
+            let line = whole_line(without_reporter(&place.with_values(&line, &directory)));
+            for line in lines_of_matrix(&line, &place.matrix) {
                 // What is indented stands in a condition or a loop.
                 if line.starts_with([' ', '\t']) || !is_understood(&line) {
                     continue;
@@ -359,13 +532,47 @@ fn variables(node: Option<&Node>) -> Vec<(&str, &str)> {
         .collect()
 }
 
-/// Returns the command that an action stands for, with the arguments that the step gives it in the place of `.`; nothing where
-/// only the job knows them.
-fn with_arguments(command: &str, arguments: Option<&Node>) -> Option<String> {
-    let Some(arguments) = arguments else { return Some(command.to_owned()) };
-    let arguments = lined_yaml::text(Some(arguments)).filter(|text| is_understood(text.trim()))?;
-    let command = command.strip_suffix(" .").unwrap_or(command);
-    Some(format!("{command} {}", arguments.trim()))
+/// Tells whether an action calls the command that it is given, again where that fails.
+fn repeats(action: &str) -> bool {
+    matches!(action, "nick-fields/retry" | "nick-invision/retry" | "Wandalen/wretry.action")
+}
+
+/// Returns the command that an action stands for, with the arguments and inputs that the step gives it in the place of its own
+/// paths; nothing where only the job knows them.
+fn with_inputs(tool: &Tool, command: &str, with: Option<&Node>) -> Option<String> {
+    if let Some(arguments) = with.and_then(|with| with.get("args")) {
+        let arguments = lined_yaml::text(Some(arguments)).filter(|text| is_understood(text.trim()))?;
+        return Some(format!("{} {}", without_paths(command), arguments.trim()));
+    }
+    let (mut options, mut paths) = (String::new(), String::new());
+    for entry in lined_yaml::entries(with) {
+        let Some(option) = tool.inputs.get(&entry.key) else { continue };
+        let value = lined_yaml::text(Some(&entry.value)).filter(|value| !value.contains("${{"))?;
+        match (option.as_str(), value.trim()) {
+            (_, "" | "false") => {}
+            ("", _) => {
+                value.lines().filter_map(quoted_word).for_each(|word| paths.push_str(&format!(" {word}")))
+            }
+            (option, "true") => options.push_str(&format!(" {option}")),
+            (option, value) => options.push_str(&format!(" {option} {}", quoted_word(value)?)),
+        }
+    }
+    let kept = if paths.is_empty() { command } else { without_paths(command) };
+    Some(format!("{kept}{options}{paths}"))
+}
+
+/// Returns a command without the paths at its end: `.`, or a pattern in quotes.
+fn without_paths(command: &str) -> &str {
+    let rest = command.rsplit_once(' ').filter(|(_, word)| *word == "." || word.starts_with('\''));
+    rest.map_or(command, |(rest, _)| rest)
+}
+
+/// Returns a line of an input as a word for the shell, which quotes that stand there already are no part of.
+fn quoted_word(line: &str) -> Option<String> {
+    let line = line.trim();
+    let inner = ['\'', '"'].into_iter().find_map(|quote| line.strip_prefix(quote)?.strip_suffix(quote));
+    let word = inner.unwrap_or(line);
+    (!word.is_empty()).then(|| shlex::try_quote(word).ok().map(std::borrow::Cow::into_owned))?
 }
 
 /// Joins the lines of a script that go on in the next one, each with its number from 0.
@@ -381,6 +588,14 @@ fn logical_lines(script: &str) -> Vec<(usize, String)> {
         is_open = goes_on;
     }
     found
+}
+
+/// Returns a line without the program that shows its output to people, or keeps it.
+fn without_reporter(line: &str) -> &str {
+    let Some((command, behind)) = line.split_once('|') else { return line };
+    let program = behind.split_whitespace().next().unwrap_or("");
+    let is_reporter = matches!(program, "cs2pr" | "tee" | "reviewdog") && !behind.contains(['|', ';', '&']);
+    if is_reporter { command.trim_end().trim_end_matches("2>&1").trim_end() } else { line }
 }
 
 /// Tells whether a line is one command, or several joined by `&&`, that needs nothing of the shell around it.

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use super::chosen_commands::Plan;
-use super::ci::{CiCommand, CiContents};
+use super::ci::{CiCommand, CiContents, words};
 use super::found_repository::{Finding, Repository};
 use super::tasks::package_manager;
 use super::toolchains::declared;
@@ -28,6 +28,13 @@ pub(super) enum SetUp {
         action: &'static PinnedAction,
         /// Its inputs.
         with: Vec<(&'static str, String)>,
+    },
+    /// Calls an action of the repository itself, as its own workflows do.
+    LocalAction {
+        /// Its directory, `./.github/actions/setup`.
+        path: String,
+        /// Its inputs.
+        with: Vec<(String, String)>,
     },
     /// Runs a command.
     Run(String),
@@ -128,7 +135,7 @@ pub(super) fn steps(
                 SetUp::Run(command) if is_of_top(command) && has_installed => continue,
                 SetUp::Run(command) if is_of_top(command) => String::new(),
                 SetUp::Run(_) => below.to_owned(),
-                SetUp::Action { .. } => String::new(),
+                SetUp::Action { .. } | SetUp::LocalAction { .. } => String::new(),
             };
             let step = SetUpStep { does, directory };
             if !steps.contains(&step) {
@@ -166,16 +173,86 @@ impl SetUpPlace<'_> {
             .filter(|(name, _)| languages.contains(name))
             .flat_map(|(_, set_up)| set_up(self))
             .collect();
-        let of_ci = self.installs_of_ci(called);
-        if of_ci.is_empty() {
+        steps.extend(self.local_actions(called));
+        let of_ci = self.installs_of_ci(called, &languages);
+        let is_all = of_ci.iter().any(|command| !command.starts_with("sudo apt"));
+        // What such a line calls itself comes before it: `task setup` needs the program.
+        for command in of_ci {
+            let program = command.split(' ').next().unwrap_or("");
+            let is_task = TASK_RUNNERS.contains(&program) && !brought(&steps, program);
+            steps.extend(install_of_tool(program).filter(|_| is_task).map(SetUp::Run));
+            steps.push(SetUp::Run(command));
+        }
+        if !is_all {
             steps.extend(self.installs_of_files(&languages).into_iter().map(SetUp::Run));
-        } else {
-            steps.extend(of_ci.into_iter().map(SetUp::Run));
+        }
+        for command in self.tools_of_actions(called) {
+            if !steps.iter().any(|step| matches!(step, SetUp::Run(known) if *known == command)) {
+                steps.push(SetUp::Run(command));
+            }
         }
         steps.extend(self.list_of_pytest(called, &steps).map(SetUp::Run));
         steps.extend(self.tools(called, &steps).into_iter().map(SetUp::Run));
         steps.extend(self.tools_of_hooks(called).map(|install| SetUp::Run(install.to_owned())));
         steps
+    }
+
+    /// Returns the jobs that run these commands.
+    fn jobs(&self, called: &[&Finding]) -> BTreeSet<&str> {
+        let calls =
+            |command: &&CiCommand| called.iter().any(|finding| is_call(&command.command, &finding.command));
+        self.contents.commands.iter().filter(calls).map(|command| command.job.as_str()).collect()
+    }
+
+    /// Returns the repository's own actions that jobs with these commands call: what they set up, no line says.
+    fn local_actions(&self, called: &[&Finding]) -> Vec<SetUp> {
+        let jobs = self.jobs(called);
+        let is_there = |path: &str| {
+            let directory = path.trim_start_matches("./").trim_end_matches('/');
+            ["action.yml", "action.yaml"]
+                .iter()
+                .any(|file| self.repository.has(&format!("{directory}/{file}")))
+        };
+        let meant = self.contents.local_actions.iter().filter(|action| jobs.contains(action.job.as_str()));
+        let steps = meant.filter(|action| self.directory.is_empty() && is_there(&action.name));
+        steps
+            .map(|action| SetUp::LocalAction { path: action.name.clone(), with: action.with.clone() })
+            .collect()
+    }
+
+    /// Returns what installs the tools and toolchains of Rust that an action installs in the jobs of these commands.
+    fn tools_of_actions(&self, called: &[&Finding]) -> Vec<String> {
+        let jobs = self.jobs(called);
+        let mut found = Vec::new();
+        for action in self.contents.actions.iter().filter(|action| jobs.contains(action.job.as_str())) {
+            let input =
+                |name: &str| action.with.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str());
+            let words = |value: &str| value.split(',').map(|word| word.trim().to_owned()).collect::<Vec<_>>();
+            let is_plain = |word: &String| {
+                !word.is_empty()
+                    && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
+            };
+            match action.name.as_str() {
+                "taiki-e/install-action" => {
+                    let tools = input("tool").map(words).unwrap_or_default();
+                    let names = tools.iter().map(|tool| tool.split('@').next().unwrap_or("").to_owned());
+                    let crates = names.filter(|name| is_plain(name) && name.starts_with("cargo-"));
+                    found.extend(crates.map(|name| format!("cargo install {name} --locked")));
+                }
+                "dtolnay/rust-toolchain" => {
+                    let components = input("components").map(words).unwrap_or_default();
+                    let components = components.iter().filter(|word| is_plain(word));
+                    let components: String = components.map(|word| format!(" --component {word}")).collect();
+                    let toolchain = input("toolchain").map(str::to_owned);
+                    let other = toolchain.filter(|name| name != "stable" && is_plain(name));
+                    found.extend(other.map(|name| {
+                        format!("rustup toolchain install {name} --profile minimal{components}")
+                    }));
+                }
+                _ => {}
+            }
+        }
+        found
     }
 
     /// Returns what installs the programs that hooks of pre-commit take from the machine: most hooks bring their own.
@@ -226,20 +303,23 @@ impl SetUpPlace<'_> {
     }
 
     /// Returns the lines by which the jobs that run these commands prepare for them.
-    fn installs_of_ci(&self, called: &[&Finding]) -> Vec<String> {
+    fn installs_of_ci(&self, called: &[&Finding], languages: &BTreeSet<&'static str>) -> Vec<String> {
         let commands = &self.contents.commands;
-        let calls = |command: &&CiCommand| called.iter().any(|finding| finding.command == command.command);
-        let jobs: BTreeSet<&str> =
-            commands.iter().filter(calls).map(|command| command.job.as_str()).collect();
+        let jobs = self.jobs(called);
         let first =
             commands.iter().find(|command| is_install(&command.command)).map(|command| command.job.as_str());
-        let jobs = if jobs.is_empty() { first.into_iter().collect() } else { jobs };
+        let is_of_others = jobs.is_empty();
+        let jobs = if is_of_others { first.into_iter().collect() } else { jobs };
         let mut found: Vec<String> = Vec::new();
         for command in commands.iter().filter(|command| jobs.contains(command.job.as_str())) {
             let is_here = command.directory == self.directory;
             if is_here && is_install(&command.command) && !found.contains(&command.command) {
                 found.push(command.command.clone());
             }
+        }
+        // What another job needs may be no more than a tool of its own.
+        if is_of_others && !self.installs_of_files(languages).is_empty() {
+            found.retain(|command| command.starts_with("sudo apt"));
         }
         found
     }
@@ -392,11 +472,12 @@ impl SetUpPlace<'_> {
                     Some(name) => (name.to_owned(), install_of_tool(name)),
                     None => continue,
                 },
+                "python" | "python3" if words.get(1).is_some_and(|word| word == "-m") => {
+                    (words.get(2).cloned().unwrap_or_default(), install_of_program(program, &words))
+                }
                 _ => (program.clone(), install_of_program(program, &words)),
             };
-            let runs =
-                |step: &SetUp| matches!(step, SetUp::Run(command) if command.contains(program.as_str()));
-            let is_there = steps.iter().any(runs) || steps.iter().any(|step| brings(step, &program));
+            let is_there = brought(steps, &program);
             if let Some(install) = install.filter(|install| !is_there && !found.contains(install)) {
                 found.push(install);
             }
@@ -501,9 +582,30 @@ const TOOLS_OF_HOOKS: [(&str, &str); 2] = [
     ("terraform_docs", "go install github.com/terraform-docs/terraform-docs@latest"),
 ];
 
+/// Programs that run tasks, also one that installs what the others need.
+const TASK_RUNNERS: [&str; 3] = ["just", "task", "mise"];
+
+/// Tells whether a line of a job is this command: tasks are called in several ways.
+fn is_call(line: &str, command: &str) -> bool {
+    line == command || words(line) == words(command)
+}
+
+/// Tells whether one of these steps installs a program. Who calls it needs it already.
+fn brought(steps: &[SetUp], program: &str) -> bool {
+    let names = |step: &SetUp| matches!(step, SetUp::Run(command) if command.contains(program) && command.split(' ').next() != Some(program));
+    // A list of dependencies or a program of its own, `poetry install`, says itself what it is.
+    let is_own = |step: &SetUp| matches!(step, SetUp::Run(command) if command.split(' ').next() == Some(program) && !TASK_RUNNERS.contains(&program));
+    steps.iter().any(|step| names(step) || is_own(step) || brings(step, program))
+}
+
 /// Tells whether a step brings a program along.
 fn brings(step: &SetUp, program: &str) -> bool {
     match step {
+        // What it installs, its inputs may name.
+        SetUp::LocalAction { path, with } => {
+            let names = |text: &str| text.split(['-', '/', ',', ' ', '_']).any(|word| word == program);
+            names(path) || with.iter().any(|(_, value)| names(value))
+        }
         SetUp::Action { action, .. } => match action.name {
             "astral-sh/setup-uv" => matches!(program, "uv" | "uvx"),
             "pnpm/action-setup" => program == "pnpm",
@@ -640,9 +742,10 @@ fn ruby(place: &SetUpPlace<'_>) -> Vec<SetUp> {
 fn php(place: &SetUpPlace<'_>) -> Vec<SetUp> {
     let version = place.of_ci("shivammathur/setup-php", "php-version").unwrap_or_else(|| "8.4".to_owned());
     let extensions = place.of_ci("shivammathur/setup-php", "extensions").map(|value| ("extensions", value));
+    let coverage = place.of_ci("shivammathur/setup-php", "coverage").unwrap_or_else(|| "none".to_owned());
     vec![action(
         &PHP,
-        [("php-version", version), ("coverage", "none".to_owned())].into_iter().chain(extensions).collect(),
+        [("php-version", version), ("coverage", coverage)].into_iter().chain(extensions).collect(),
     )]
 }
 

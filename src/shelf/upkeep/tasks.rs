@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::found_repository::{Evidence, Finding, Repository, line_of};
 use super::{ci, lined_yaml};
-use crate::tools::{Purpose, TaskKind, task_kind, watches};
+use crate::tools::{Purpose, TaskKind, task_kind, task_part, watches};
 
 /// A task.
 struct RepositoryTask {
@@ -57,12 +57,24 @@ pub(super) fn own(repository: &Repository) -> Vec<Finding> {
     all.sort_by_key(|tasks| !is_called(tasks));
     for tasks in all {
         let found = of_purposes(&tasks, &called);
-        let new: Vec<Finding> =
-            found.into_iter().filter(|one| !known.contains(&(one.purpose, one.is_fix))).collect();
+        // Hooks are all that a repository asks of a change, where another runner only knows parts.
+        let has_parts =
+            findings.iter().any(|one: &Finding| one.purpose == Some(Purpose::Lint) && !one.is_fix)
+                && findings.iter().all(|one: &Finding| one.purpose != Some(Purpose::Lint) || is_part(one));
+        let is_new = |one: &Finding| {
+            !known.contains(&(one.purpose, one.is_fix))
+                || (has_parts && one.command.starts_with("pre-commit "))
+        };
+        let new: Vec<Finding> = found.into_iter().filter(is_new).collect();
         known.extend(new.iter().map(|one| (one.purpose, one.is_fix)));
         findings.extend(new);
     }
     findings
+}
+
+/// Tells whether a task is about a part of its purpose, by its name.
+fn is_part(finding: &Finding) -> bool {
+    finding.evidence.task.as_deref().is_some_and(|task| !task_part(task).is_empty())
 }
 
 /// Tells whether something that the repository runs calls a program.
@@ -94,11 +106,11 @@ fn of_purposes(tasks: &[RepositoryTask], called: &[ci::CiCommand]) -> Vec<Findin
             let plain = of_kind.iter().filter(|(_, kind)| Some(kind.parts) == best);
             let most = if best == Some(1) { 1 } else { 3 };
             let in_ci = |(task, _): &&&(&RepositoryTask, TaskKind)| {
-                best != Some(1) && called.iter().any(|line| line.command == task.call)
+                best != Some(1) && called.iter().any(|line| ci::words(&line.command) == ci::words(&task.call))
             };
             let by_ci: Vec<_> = of_kind.iter().filter(in_ci).collect();
-            let of_names = plain.filter(|_| by_ci.is_empty());
-            chosen.extend(by_ci.iter().copied().chain(of_names).take(most).map(|(task, _)| Finding {
+            let of_names = plain.filter(|_| by_ci.is_empty()).take(most);
+            chosen.extend(by_ci.iter().copied().chain(of_names).map(|(task, _)| Finding {
                 purpose,
                 is_fix,
                 command: task.call.clone(),
@@ -428,7 +440,24 @@ fn nox(repository: &Repository) -> Vec<RepositoryTask> {
     tasks.collect()
 }
 
+/// What tox reads where there is no `tox.ini`: a file of its own, or a table of the project's.
+fn tox_toml(repository: &Repository) -> Vec<RepositoryTask> {
+    let (file, way): (&str, &[&str]) = match repository.has("tox.toml") {
+        true => ("tox.toml", &[]),
+        false => ("pyproject.toml", &["tool", "tox"]),
+    };
+    let environments =
+        of_table(repository, file, &[way, &["env"]].concat(), &|name| format!("tox -e {name}"));
+    let base = of_table(repository, file, &[way, &["env_run_base"]].concat(), &|_| "tox -e py".to_owned());
+    let runs = base.into_iter().filter(|task| task.name == "commands");
+    let tests = runs.map(|commands| RepositoryTask { name: "test".to_owned(), ..commands });
+    environments.into_iter().chain(tests).collect()
+}
+
 fn tox(repository: &Repository) -> Vec<RepositoryTask> {
+    if !repository.has("tox.ini") {
+        return tox_toml(repository);
+    }
     let file = "tox.ini";
     // What only tox 3 reads, the one of today refuses.
     let Some(text) = repository.text(file).filter(|text| !text.contains("whitelist_externals =")) else {

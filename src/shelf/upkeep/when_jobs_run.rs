@@ -52,6 +52,15 @@ pub(super) fn is_started_by_changes(workflow: &Node) -> bool {
             .any(|entry| is_known(&entry.key) && (entry.key != "push" || is_of_branches(&entry.value)))
 }
 
+/// Tells whether a workflow runs only where another one calls it, or somebody pushes a button.
+pub(super) fn is_only_called(workflow: &Node) -> bool {
+    let Some(on) = workflow.get("on") else { return false };
+    let of_list = lined_yaml::items(Some(on)).iter().filter_map(|item| lined_yaml::text(Some(item)));
+    let of_map = lined_yaml::entries(Some(on)).iter().map(|entry| entry.key.as_str());
+    let mut names = lined_yaml::text(Some(on)).into_iter().chain(of_list).chain(of_map).peekable();
+    names.peek().is_some() && names.all(|name| matches!(name, "workflow_call" | "workflow_dispatch"))
+}
+
 /// Tells whether a step runs only where an earlier one of its job has found something.
 pub(super) fn asks_earlier_steps(condition: Option<&Node>) -> bool {
     lined_yaml::text(condition).is_some_and(|text| text.contains("steps."))
@@ -109,6 +118,45 @@ const BEFORE_TASKS: [&str; 20] = [
     "cargo xtask",
 ];
 
+/// Options by which a job does a part of the work, or says how many do it at a time.
+const SHARES: [&str; 9] = [
+    "--shard",
+    "--max-workers",
+    "--maxWorkers",
+    "--workers",
+    "--jobs",
+    "--threads",
+    "--parallel",
+    "--concurrency",
+    "-j",
+];
+
+/// Returns a line without the options that only divide the work, where the job computes their values: elsewhere all of it is done.
+pub(super) fn whole_line(line: &str) -> String {
+    SHARES.iter().fold(line.to_owned(), |line, option| without_computed(&line, option))
+}
+
+fn without_computed(line: &str, option: &str) -> String {
+    let computed = |rest: &str| -> Option<usize> {
+        let value = rest.strip_prefix(['=', ' ']).unwrap_or(rest);
+        let ends = [("${{", "}}"), ("$(", ")")];
+        let (begin, end) = ends.into_iter().find(|(begin, _)| value.starts_with(begin))?;
+        Some(rest.len() - value.len() + value.find(end).filter(|at| *at > begin.len())? + end.len())
+    };
+    let sign = format!(" {option}");
+    let mut found = line.match_indices(&sign).filter_map(|(at, _)| {
+        let behind = at + sign.len();
+        Some((at, behind + computed(&line[behind..])?))
+    });
+    // What stands there more than once, with parts of several values, is left as it is.
+    match (found.next(), found.next()) {
+        (Some((at, end)), None) if line[end..].is_empty() || line[end..].starts_with(' ') => {
+            format!("{}{}", &line[..at], &line[end..])
+        }
+        _ => line.to_owned(),
+    }
+}
+
 /// Puts in what a matrix says: the names of tasks, each in a line of its own. A version is left to the tool, which then takes
 /// the one that is there.
 pub(super) fn lines_of_matrix(line: &str, matrix: &Matrix<'_>) -> Vec<String> {
@@ -118,7 +166,8 @@ pub(super) fn lines_of_matrix(line: &str, matrix: &Matrix<'_>) -> Vec<String> {
         let program = before
             .rsplit_once('=')
             .map_or(before, |(_, rest)| rest.split_once(' ').map_or("", |(_, rest)| rest));
-        BEFORE_TASKS.contains(&program).then_some((before, values))
+        let takes_task = BEFORE_TASKS.contains(&program) || program.starts_with("cargo xtask ");
+        takes_task.then_some((before, values))
     });
     if let Some((before, values)) = of_task {
         let is_version = |value: &str| value.contains(|c: char| c.is_ascii_digit());

@@ -225,8 +225,10 @@ impl GithubJob<'_> {
     /// Writes what sets the languages up, which is the same for every package.
     fn set_up_languages(&self, out: &mut String) {
         for step in &self.steps {
-            if let SetUp::Action { action, with } = &step.does {
-                uses(action, with, out);
+            match &step.does {
+                SetUp::Action { action, with } => uses(action, with, out),
+                SetUp::LocalAction { path, with } => uses_local(path, with, out),
+                SetUp::Run(_) => {}
             }
         }
     }
@@ -253,6 +255,7 @@ impl GithubJob<'_> {
         for step in &self.steps {
             match &step.does {
                 SetUp::Action { action, with } => uses(action, with, out),
+                SetUp::LocalAction { path, with } => uses_local(path, with, out),
                 SetUp::Run(command) => {
                     // No lock file of the repository has what is not of the repository.
                     let is_global = command.starts_with("npm install --global");
@@ -292,6 +295,17 @@ fn uses(action: &PinnedAction, with: &[(&'static str, String)], out: &mut String
     }
     for (key, text) in with {
         let _ = writeln!(out, "          {key}: {}", value(text));
+    }
+}
+
+/// Writes a step that is an action of the repository itself.
+fn uses_local(path: &str, with: &[(String, String)], out: &mut String) {
+    let _ = writeln!(out, "      - uses: {}", value(path));
+    if !with.is_empty() {
+        out.push_str("        with:\n");
+    }
+    for (key, text) in with {
+        let _ = writeln!(out, "          {}: {}", value(key), value(text));
     }
 }
 
@@ -422,6 +436,7 @@ fn in_image(does: &SetUp, image: &str) -> Option<String> {
     let pip = if image.starts_with("python") { "pip install" } else { "pipx install" };
     match does {
         SetUp::Run(command) => Some(command.replacen("pipx install", pip, 1)),
+        SetUp::LocalAction { .. } => None,
         SetUp::Action { action, .. } => match action.name {
             "astral-sh/setup-uv" => Some(format!("{pip} uv")),
             "pnpm/action-setup" => Some("npm install --global pnpm".to_owned()),

@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::common::{Project, git};
 
 /// A layout: its name, its files, and the checks that are found, each with its command, its evidence and its fix.
-type Layout = (
+pub(super) type Layout = (
     &'static str,
     &'static [(&'static str, &'static str)],
     &'static [(&'static str, &'static str, &'static str, &'static str)],
@@ -130,7 +130,7 @@ const LAYOUTS: &[Layout] = &[
         ],
         &[
             ("lint", "bundle exec rake rubocop", ".github/workflows/ci.yml:10", ""),
-            ("test_rake", "bundle exec rake spec", ".github/workflows/ci.yml:10", ""),
+            ("test_spec", "bundle exec rake spec", ".github/workflows/ci.yml:10", ""),
             ("test_hatch", "hatch test --parallel", ".github/workflows/ci.yml:11", ""),
             ("test_bazel", "bazel --bazelrc=./ci.bazelrc test //...", ".github/workflows/ci.yml:12", ""),
         ],
@@ -177,7 +177,7 @@ const LAYOUTS: &[Layout] = &[
                 "on: push\njobs:\n  all:\n    runs-on: ${{ matrix.os }}\n    steps:\n      - if: matrix.os != 'windows-latest'\n        run: ./gradlew check\n      - if: matrix.os == 'windows-latest'\n        run: ./gradlew check -Dkwasm=false\n  win:\n    runs-on: windows-latest\n    steps:\n      - run: cargo test\n",
             ),
         ],
-        &[("lint", "./gradlew check", ".github/workflows/ci.yml:7", "")],
+        &[("test", "./gradlew check", ".github/workflows/ci.yml:7", "")],
     ),
     (
         "a task that mends what one linter finds, and another linter beside it",
@@ -497,7 +497,7 @@ fn begun(project: &Project, arguments: &[&str]) -> Value {
     serde_json::from_str(&ran.stdout).unwrap()
 }
 
-fn project(files: &[(&str, &str)]) -> Project {
+pub(super) fn project(files: &[(&str, &str)]) -> Project {
     let project = files.iter().fold(Project::new(), |project, (path, text)| project.file(path, text));
     git(&project, &["init", "-q", "-b", "trunk"]);
     project
@@ -505,7 +505,12 @@ fn project(files: &[(&str, &str)]) -> Project {
 
 #[test]
 fn what_a_repository_uses_becomes_its_loop() {
-    for (name, files, expected) in LAYOUTS {
+    assert_layouts(LAYOUTS);
+}
+
+/// Lets `init` find the checks of each layout, and writes them to a loop that is right.
+pub(super) fn assert_layouts(layouts: &[Layout]) {
+    for (name, files, expected) in layouts {
         let project = project(files);
         let begun = begun(&project, &[]);
         let states = begun["loops"][0]["states"].as_array().unwrap();

@@ -3,4 +3,5 @@
 mod catalog;
 mod doctor;
 mod init;
+mod layouts_of_ci;
 mod mistakes;
