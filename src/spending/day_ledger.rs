@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
+use crate::base::explanation::Explanation;
 use crate::base::text::hex;
 use crate::base::time::Timestamp;
 use crate::broker::dollars::Dollars;
@@ -77,12 +78,15 @@ pub(crate) struct SeenLine {
 }
 
 /// What came of an attempt to add to a ledger.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Appended {
     /// The lines are there.
     Done,
     /// Somebody else was faster: it has another version.
     Outrun,
+    /// The place can be reached and has the version that was read, and did not take the lines: another one is about to add to it, or
+    /// it forbids it.
+    Refused(Explanation),
 }
 
 /// What is known of a part of a run.

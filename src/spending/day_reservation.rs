@@ -17,8 +17,11 @@ use crate::process::clock::Clock;
 /// How often is tried to add to a ledger that others add to as well: the legs of a plan all begin at once.
 const TRIES: u32 = 60;
 
-/// How often a place that fails is tried: where several push at once, servers also refuse for a moment.
+/// How often a place that cannot be reached is tried.
 const FAILURES: u32 = 4;
+
+/// How often a place that takes nothing is tried: while somebody else adds to it, git's servers refuse too, and do not say why.
+const REFUSALS: u32 = 20;
 
 /// The most time between two tries.
 const BETWEEN: Duration = Duration::from_secs(3);
@@ -153,6 +156,10 @@ pub(super) fn unreliable(failure: &LedgerFailure, cap: &DayCap, store: &LedgerSt
         LedgerFailure::Fault(_) => {
             "whoever keeps it looks what happened to it; `--no-llm` runs without models, and counts nothing"
         }
+        LedgerFailure::Refused(_) => {
+            "the token of the job must be able to add to it, and no ruleset, hook or lock at the server may stand against that; \
+             `--no-llm` runs without models, and counts nothing"
+        }
         LedgerFailure::Unreached(_) | LedgerFailure::Crowded => {
             "try again later; `--no-llm` runs without models, and counts nothing"
         }
@@ -217,7 +224,7 @@ fn added(
     store: &LedgerStore,
     mut next: impl FnMut(&StoredLedger, Timestamp) -> Result<(DayLedger, String), NotPromised>,
 ) -> Result<(), NotPromised> {
-    let mut failures = 0;
+    let (mut failures, mut refusals) = (0, 0);
     for try_number in 0..TRIES {
         if try_number > 0 {
             std::thread::sleep(pause(try_number));
@@ -225,6 +232,12 @@ fn added(
         match added_once(store, &mut next) {
             Ok(Appended::Done) => return Ok(()),
             Ok(Appended::Outrun) => {}
+            Ok(Appended::Refused(why)) => {
+                refusals += 1;
+                if refusals == REFUSALS {
+                    return Err(LedgerFailure::Refused(why).into());
+                }
+            }
             Err(NotPromised::Failure(LedgerFailure::Unreached(why))) => {
                 failures += 1;
                 if failures == FAILURES {

@@ -107,8 +107,10 @@ impl Session<'_> {
                 Ok(Appended::Done) => Ok(shown),
                 Ok(Appended::Outrun) => Err(Error::refused(format!("the ledger {shown} has begun already"))
                     .with_hint("`ll-loop ledger` shows how the day stands in it")),
-                Err(why) => Err(Error::refused(format!("cannot begin the ledger {shown}: {why}"))
-                    .of_kind(Kind::Unavailable)),
+                Ok(Appended::Refused(why)) | Err(why) => {
+                    Err(Error::refused(format!("cannot begin the ledger {shown}: {why}"))
+                        .of_kind(Kind::Unavailable))
+                }
             }
         };
         self.capped_days()?.into_iter().map(begun).collect()

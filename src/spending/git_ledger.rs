@@ -118,16 +118,18 @@ impl GitLedger {
         let push = Call::push_to(self.url())
             .option_value("--force-with-lease=", &expected)
             .named(&format!("{commit}:{BRANCH}"), "");
-        let pushed = self.connected().line(&push);
+        let pushed = self.connected().judged(&push);
         // It may have been taken where git failed, and a setting can send pushes elsewhere than fetches: the branch tells.
         let at = self.at()?;
         if at.as_ref() == Some(&commit) || at.is_some() && self.follows(&commit)? {
             return Ok(Appended::Done);
         }
         match pushed {
-            Ok(_) => Err(Explanation::new("what was pushed is not there")),
-            Err(why) if at.as_ref() == from => Err(self.remote.wiped(&why)),
-            Err(_) => Ok(Appended::Outrun),
+            Ok(answer) if answer.is_yes => Err(Explanation::new("what was pushed is not there")),
+            Ok(_) | Err(_) if at.as_ref() != from => Ok(Appended::Outrun),
+            // With 1, git says that the server took it not; while somebody else writes the branch, servers do not wait for long.
+            Ok(refused) => Ok(Appended::Refused(self.remote.wiped(&one_line(&refused.said, 300)))),
+            Err(why) => Err(self.remote.wiped(&why)),
         }
     }
 

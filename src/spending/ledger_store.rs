@@ -36,6 +36,9 @@ pub(crate) enum LedgerFailure {
     /// It cannot be read or written.
     #[error("{0}")]
     Unreached(Explanation),
+    /// It can be read, and takes nothing that is added.
+    #[error("it takes nothing that is added: {0}")]
+    Refused(Explanation),
     /// Others were faster each time.
     #[error("others added to it each time, and this run could not")]
     Crowded,
@@ -67,13 +70,15 @@ impl LedgerStore {
     /// # Errors
     /// There is none, it cannot be read, or it cannot be counted on.
     pub(crate) fn read(&self) -> Result<StoredLedger, LedgerFailure> {
+        // Before the ledger: while it is read, another process of this machine may add to it and remember that.
+        let seen = seen_lines::last(self.shown());
         let found = match self {
             Self::Git(ledger) => ledger.read(),
             Self::Web(ledger) => ledger.read(),
         };
         let (text, version) = found.map_err(LedgerFailure::Unreached)?.ok_or(LedgerFailure::Missing)?;
         let ledger = DayLedger::parse(&text)?;
-        seen_lines::check(self.shown(), &ledger)?;
+        seen.map_or(Ok(()), |seen| ledger.still_has(&seen))?;
         seen_lines::remember(self.shown(), &ledger);
         Ok(StoredLedger { ledger, version })
     }

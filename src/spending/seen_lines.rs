@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest as _, Sha256};
 
-use super::day_ledger::{DayLedger, LedgerFault, SeenLine};
+use super::day_ledger::{DayLedger, SeenLine};
 use crate::base::text::hex;
 use crate::files::replace::replace;
 use crate::files::{own_directory, read};
@@ -15,12 +15,9 @@ const DIRECTORY: &str = "ll-loop-ledger";
 /// The largest record, in bytes.
 const MOST: u64 = 4 << 10;
 
-/// Looks whether a ledger still has the last line of it that was seen here.
-///
-/// # Errors
-/// It has not.
-pub(crate) fn check(place: &str, ledger: &DayLedger) -> Result<(), LedgerFault> {
-    check_in(&own_directory::path(DIRECTORY), place, ledger)
+/// Returns the last line of a ledger that was seen here. A ledger that was read after this was asked has it, or has shrunk.
+pub(crate) fn last(place: &str) -> Option<SeenLine> {
+    last_in(&own_directory::path(DIRECTORY), place)
 }
 
 /// Remembers the last line of a ledger. Where that cannot be written, only this machine's own look is missing.
@@ -28,20 +25,16 @@ pub(crate) fn remember(place: &str, ledger: &DayLedger) {
     remember_in(&own_directory::path(DIRECTORY), place, ledger);
 }
 
-fn check_in(home: &Path, place: &str, ledger: &DayLedger) -> Result<(), LedgerFault> {
-    seen(home, place).map_or(Ok(()), |seen| ledger.still_has(&seen))
-}
-
 fn remember_in(home: &Path, place: &str, ledger: &DayLedger) {
     let last = ledger.last_seen();
-    let is_newer = seen(home, place).is_none_or(|seen| seen.seq < last.seq);
+    let is_newer = last_in(home, place).is_none_or(|seen| seen.seq < last.seq);
     if is_newer && own_directory::make(home).is_ok() {
         let text = serde_json::to_string(&last).expect("it has a number and a text");
         let _best_effort = replace(&file(home, place), text);
     }
 }
 
-fn seen(home: &Path, place: &str) -> Option<SeenLine> {
+fn last_in(home: &Path, place: &str) -> Option<SeenLine> {
     if !own_directory::is_ours(home) {
         return None;
     }
@@ -56,7 +49,7 @@ fn file(home: &Path, place: &str) -> PathBuf {
 mod tests {
     use super::*;
     use crate::base::time::Timestamp;
-    use crate::spending::day_ledger::LedgerEntry;
+    use crate::spending::day_ledger::{LedgerEntry, LedgerFault};
 
     #[test]
     fn a_ledger_that_lacks_what_was_seen_has_shrunk() {
@@ -66,11 +59,12 @@ mod tests {
         let short = DayLedger::open("id", at);
         let mut long = short.clone();
         long.push(LedgerEntry::Spent { part: "a".to_owned(), usd: 1.0 }, at.day(), at);
-        assert_eq!(check_in(&home, "here", &short), Ok(()));
+        assert_eq!(last_in(&home, "here"), None);
         remember_in(&home, "here", &long);
         remember_in(&home, "here", &short);
-        assert_eq!(check_in(&home, "here", &short), Err(LedgerFault::Shrunk(1)));
-        assert_eq!(check_in(&home, "here", &long), Ok(()));
-        assert_eq!(check_in(&home, "elsewhere", &short), Ok(()));
+        let seen = last_in(&home, "here").unwrap();
+        assert_eq!(short.still_has(&seen), Err(LedgerFault::Shrunk(1)));
+        assert_eq!(long.still_has(&seen), Ok(()));
+        assert_eq!(last_in(&home, "elsewhere"), None);
     }
 }

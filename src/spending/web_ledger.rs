@@ -71,7 +71,7 @@ impl WebLedger {
         match self.ask(request, Some(lines.as_bytes()))?.status().as_u16() {
             200..=299 => Ok(Appended::Done),
             409 | 412 => Ok(Appended::Outrun),
-            status => Err(status_said(status)),
+            status => Ok(Appended::Refused(status_said(status))),
         }
     }
 

@@ -34,6 +34,7 @@ pub(crate) struct Project {
 }
 
 /// What came of a run of the program.
+#[derive(Debug)]
 pub(crate) struct Ran {
     pub(crate) code: Option<i32>,
     pub(crate) stdout: String,

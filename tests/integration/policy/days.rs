@@ -96,13 +96,52 @@ fn runs_at_the_same_time_never_have_the_same_dollar_promised() {
     assert_eq!(reserved.len(), 4, "{day}");
     assert!(reserved.iter().sum::<f64>() <= 1.0 + 1e-9, "{day}");
     shelf.write("go", "");
-    let codes: Vec<Option<i32>> =
-        children.into_iter().map(|child| Ran::of(&child.wait_with_output().unwrap()).code).collect();
-    let count = |code| codes.iter().filter(|found| **found == Some(code)).count();
-    assert_eq!((count(0), count(2)), (4, 2), "{codes:?}");
+    let runs: Vec<Ran> =
+        children.into_iter().map(|child| Ran::of(&child.wait_with_output().unwrap())).collect();
+    let count = |code| runs.iter().filter(|ran| ran.code == Some(code)).count();
+    assert_eq!((count(0), count(2)), (4, 2), "{runs:#?}");
     // A run that cannot settle in time leaves what it reserved.
     let taken = standing(&projects[0])["taken_usd"].as_f64().unwrap();
     assert!((0.4..=1.0).contains(&taken), "{taken}");
+}
+
+#[test]
+fn what_another_run_adds_while_a_ledger_is_read_was_not_taken_out_of_it() {
+    let shelf = shelf();
+    let rules = policy(&shelf, 1.0);
+    let (one, other) = (project(&rules, "", &costs(0.2, "")), project(&rules, "", &costs(0.2, "")));
+    one.run(&["ledger", "--begin"]).code(0);
+    let there = other.at("");
+    // As soon as the first run has the ledger, a whole other one of the same machine passes it.
+    let git = format!(
+        "#!/bin/sh\nPATH=/usr/local/bin:/usr/bin:/bin git \"$@\"\ncode=$?\ncase \" $* \" in *' fetch '*)\n\
+         if mkdir {}/passed 2>/dev/null; then\n(cd {} && HOME={} PATH={}/bin:/usr/bin:/bin {} run main --llm --yes) >&2\nfi\nesac\nexit $code\n",
+        shelf.at("").display(),
+        there.display(),
+        there.display(),
+        there.display(),
+        env!("CARGO_BIN_EXE_ll-loop")
+    );
+    fake_host::program(&one, "bin/git", &git);
+    one.run(&ASK).code(0);
+    assert_eq!((fake_host::calls(&one), fake_host::calls(&other)), (1, 1));
+    assert_eq!(standing(&one)["taken_usd"], 0.4);
+}
+
+#[test]
+fn a_server_that_refuses_for_a_while_is_tried_again_and_one_that_forbids_it_is_named() {
+    let shelf = shelf();
+    let project = project(&policy(&shelf, 1.0), "", &costs(0.2, ""));
+    project.run(&["ledger", "--begin"]).code(0);
+    // A lock that somebody else holds looks like this: the server refuses, and the branch is where it was.
+    let counted = "#!/bin/sh\necho x >>tries\n[ $(wc -l <tries) -gt 6 ]\n";
+    fake_host::program(&shelf, "ledger.git/hooks/pre-receive", counted);
+    project.run(&ASK).code(0);
+    assert_eq!(standing(&project)["taken_usd"], 0.2);
+    fake_host::program(&shelf, "ledger.git/hooks/pre-receive", "#!/bin/sh\necho not here >&2\nexit 1\n");
+    let ran = project.run(&ASK).code(69).says("it takes nothing that is added: ").says("not here");
+    ran.says("the token of the job must be able to add to it");
+    assert_eq!(fake_host::calls(&project), 1);
 }
 
 #[test]
