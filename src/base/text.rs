@@ -179,6 +179,11 @@ pub fn plural(count: impl Into<u64>, word: &str) -> String {
     format!("{count} {word}{}", if count == 1 { "" } else { "s" })
 }
 
+/// Writes a price in US dollars. Only a journal that was made up has one that is longer than a line.
+pub fn dollars(cost: f64) -> String {
+    if cost < 1e9 { format!("${cost:.2}") } else { format!("${cost:.1e}") }
+}
+
 /// Lists names in backticks, with a word such as `and` before the last one.
 pub fn listed(names: impl IntoIterator<Item = impl AsRef<str>>, before_last: &str) -> String {
     let names: Vec<String> = names.into_iter().map(|name| format!("`{}`", name.as_ref())).collect();

@@ -16,6 +16,7 @@ use super::commands::compile::CompileArgs;
 use super::commands::completions::{CompleteLineArgs, CompletionsArgs};
 use super::commands::criteria::CriteriaArgs;
 use super::commands::deliver::DeliverArgs;
+use super::commands::deliveries::DeliveriesArgs;
 use super::commands::diff::DiffArgs;
 use super::commands::doctor::DoctorArgs;
 use super::commands::explain::ExplainArgs;
@@ -136,6 +137,8 @@ pub(super) enum Command {
     History(HistoryArgs),
     /// Show what many runs have in common: outcomes, durations, flaky states, cost
     Stats(StatsArgs),
+    /// Show what became of what runs delivered, and what each fix that was kept has cost
+    Deliveries(DeliveriesArgs),
     /// Show the loops of many repositories on one page
     Board(BoardArgs),
     /// Show what tells two runs apart: the first step where they part, verdicts, durations, captures
@@ -211,7 +214,22 @@ const GROUPS: [(&str, &[&str]); 7] = [
             "compile", "run", "doctor",
         ],
     ),
-    ("Look", &["status", "logs", "history", "why", "report", "diff", "stats", "board", "replay", "export"]),
+    (
+        "Look",
+        &[
+            "status",
+            "logs",
+            "history",
+            "why",
+            "report",
+            "diff",
+            "stats",
+            "deliveries",
+            "board",
+            "replay",
+            "export",
+        ],
+    ),
     ("Go on", &["stop", "resume", "answer", "rewind", "repro"]),
     ("Share", &["bundle", "deliver", "publish", "artifact", "verify"]),
     ("CI", &["plan", "merge", "reuse", "quarantine", "ledger", "command", "until-done"]),

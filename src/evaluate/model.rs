@@ -82,7 +82,11 @@ pub fn price(cost: f64) -> Option<f64> {
     (cost.is_finite() && cost >= 0.0).then_some(cost)
 }
 
-fn read_price<'de, D: Deserializer<'de>>(from: D) -> Result<Option<f64>, D::Error> {
+/// Reads a price; nothing where it is none that anybody could have paid.
+///
+/// # Errors
+/// It is not a number.
+pub fn read_price<'de, D: Deserializer<'de>>(from: D) -> Result<Option<f64>, D::Error> {
     Ok(Option::<f64>::deserialize(from)?.and_then(price))
 }
 

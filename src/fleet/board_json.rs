@@ -3,7 +3,9 @@
 use serde_json::{Value, json};
 
 use super::board_rows::{FleetBoard, FleetRow};
+use super::loop_deliveries::LoopDeliveries;
 use crate::base::time::Timestamp;
+use crate::report::delivery_fates::FixCost;
 
 /// The version of this format; it grows when a reader has to know.
 const SCHEMA: u32 = 1;
@@ -36,5 +38,27 @@ fn row(row: &FleetRow) -> Value {
         "cost_usd": row.cost(),
         "cost_is_whole": !row.has_unknown_cost,
         "cost_by_day": row.cost_by_day,
+        "deliveries": row.deliveries.as_ref().map(deliveries),
     })
+}
+
+/// Writes what became of the deliveries of a loop.
+fn deliveries(deliveries: &LoopDeliveries) -> Value {
+    let all = deliveries.all();
+    let fates = deliveries.by_fate().map(|(fate, count)| (fate.id().to_owned(), json!(count)));
+    json!({
+        "delivered": all.delivered,
+        "kept": all.kept,
+        "fates": fates.collect::<serde_json::Map<_, _>>(),
+        "per_kept_fix_usd": all.per_kept_fix(),
+        "by_model": deliveries.by_model().iter().map(by_model).collect::<Vec<_>>(),
+        "is_whole": deliveries.is_whole,
+    })
+}
+
+fn by_model(cost: &FixCost) -> Value {
+    let mut out = cost.json();
+    // It is that of the row.
+    out.as_object_mut().expect("a cost is an object").remove("loop");
+    out
 }

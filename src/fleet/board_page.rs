@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use super::board_rows::{FleetBoard, FleetRow, added};
-use crate::base::text::plural;
+use super::loop_deliveries::LoopDeliveries;
+use crate::base::text::{dollars, plural};
 use crate::base::time::Timestamp;
 use crate::report::digest::EndKind;
 use crate::report::html::page_head;
@@ -12,8 +13,11 @@ use crate::report::markup::Markup;
 const STYLE: &str = include_str!("board.css");
 const SCRIPT: &str = include_str!("board.js");
 
+/// How many deliveries of a loop have a link, the latest.
+const LINKS: usize = 5;
+
 /// The columns: what is on top, and whether numbers are below.
-const COLUMNS: [(&str, bool); 10] = [
+const COLUMNS: [(&str, bool); 12] = [
     ("Repository", false),
     ("Loop", false),
     ("Last", false),
@@ -23,6 +27,8 @@ const COLUMNS: [(&str, bool); 10] = [
     ("Clean nights", true),
     ("Flaky", false),
     ("Cost", true),
+    ("Fixes kept", true),
+    ("Per kept fix", true),
     ("Reused", true),
 ];
 
@@ -129,8 +135,48 @@ fn write_row(row: &FleetRow, now: Timestamp, out: &mut Markup) {
             .ours("</details>");
     }
     out.ours("</td>");
+    deliveries(row.deliveries.as_ref(), out);
     number(&row.reused.to_string(), &row.reused.to_string(), out);
     out.ours("</tr>\n");
+}
+
+/// Writes how many fixes people kept, and what each of them has cost.
+fn deliveries(deliveries: Option<&LoopDeliveries>, out: &mut Markup) {
+    let Some(deliveries) = deliveries else {
+        number("unknown", "-1", out);
+        return number("unknown", "-1", out);
+    };
+    let all = deliveries.all();
+    if all.delivered == 0 {
+        number("–", "0", out);
+        return number("–", "-1", out);
+    }
+    out.open("td", &[("class", "n"), ("data-sort", &all.kept.to_string())]).ours("<details>");
+    let more = if deliveries.is_whole { "" } else { ", the latest" };
+    out.leaf("summary", &[], &format!("{} of {}{more}", all.kept, all.delivered)).ours("<p>");
+    let fates = deliveries.by_fate().map(|(fate, count)| format!("{count} {}", fate.word()));
+    out.text(&fates.collect::<Vec<_>>().join(", ")).ours("</p>");
+    for cost in deliveries.by_model() {
+        let model = cost.model.as_deref().unwrap_or("no model known");
+        out.leaf("p", &[], &format!("{model}: {} of {} kept, {}", cost.kept, cost.delivered, cost.price()));
+    }
+    out.ours("<p>");
+    for delivery in deliveries.known().iter().take(LINKS) {
+        let shown = format!("#{} {}", delivery.number, delivery.fate.word());
+        // Only an address is made a link of.
+        if delivery.url.starts_with("https://") || delivery.url.starts_with("http://") {
+            out.leaf("a", &[("href", &delivery.url), ("rel", "noreferrer noopener")], &shown);
+        } else {
+            out.text(&shown);
+        }
+        out.ours(" ");
+    }
+    out.ours("</p></details></td>");
+    match all.per_kept_fix() {
+        Some(usd) => number(&dollars(usd), &format!("{usd:e}"), out),
+        None if all.kept == 0 => number("–", "-1", out),
+        None => number("unknown", "-1", out),
+    }
 }
 
 /// Says how long ago something was, as exactly as anybody wants to know.
@@ -141,11 +187,6 @@ fn since(age: Duration) -> String {
         minutes @ 60..1440 => format!("{} h", minutes / 60),
         minutes => plural(minutes / 1440, "day"),
     }
-}
-
-/// Writes a price. Only a journal that was made up has one that is longer than a line.
-fn dollars(cost: f64) -> String {
-    if cost < 1e9 { format!("${cost:.2}") } else { format!("${cost:.1e}") }
 }
 
 fn number(text: &str, sorted_by: &str, out: &mut Markup) {

@@ -3,8 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::loop_deliveries::LoopDeliveries;
 use crate::base::text::one_line;
 use crate::base::time::Timestamp;
+use crate::report::delivery_fates::DeliveryList;
 use crate::report::digest::{Digest, EndKind};
 use crate::report::nights;
 use crate::report::work_counts::WorkCounts;
@@ -41,6 +43,7 @@ pub struct FleetRun {
     tree: Option<String>,
     cost: Option<f64>,
     calls: u32,
+    model: Option<String>,
     flaky: Vec<String>,
     question: Option<String>,
     is_reused: bool,
@@ -73,6 +76,7 @@ impl FleetRun {
             tree: tree.map(|tree| tree.to_string().chars().take(TREE).collect()),
             cost: usage.cost_usd.filter(|_| usage.calls > 0),
             calls: usage.calls,
+            model: usage.model.map(|model| one_line(&model, LONGEST)),
             flaky: digest.mends().flaky().iter().map(|state| one_line(state.as_str(), LONGEST)).collect(),
             question: digest.awaiting().map(|awaiting| one_line(&awaiting.question, LONGEST)),
             is_reused: digest.reused().is_some(),
@@ -92,6 +96,8 @@ pub(super) fn added(one: f64, other: f64) -> f64 {
 pub struct FleetRow {
     /// The last run.
     pub last: FleetRun,
+    /// When the first run was.
+    pub first: Timestamp,
     /// How many runs there are.
     pub runs: u64,
     /// How many of them were verified successes.
@@ -104,11 +110,14 @@ pub struct FleetRow {
     pub cost_by_day: BTreeMap<String, f64>,
     /// Whether some run asked models and does not say what they cost.
     pub has_unknown_cost: bool,
+    /// What became of what it delivered; nothing where nobody has asked.
+    pub deliveries: Option<LoopDeliveries>,
 }
 
 impl FleetRow {
     fn of(run: FleetRun) -> Self {
         let mut row = Self {
+            first: run.at,
             last: run.clone(),
             runs: 0,
             verified: 0,
@@ -116,6 +125,7 @@ impl FleetRow {
             flaky: BTreeSet::new(),
             cost_by_day: BTreeMap::new(),
             has_unknown_cost: false,
+            deliveries: None,
         };
         row.add(run);
         row
@@ -139,6 +149,7 @@ impl FleetRow {
                 self.cost_by_day.pop_first();
             }
         }
+        self.first = self.first.min(run.at);
         if run.at >= self.last.at {
             self.last = run;
         }
@@ -170,21 +181,77 @@ impl FleetRow {
     }
 }
 
+/// What a run has cost, for its delivery.
+#[derive(Clone, Debug)]
+struct RunCost {
+    /// US dollars; nothing where a call had no price.
+    usd: Option<f64>,
+    model: Option<String>,
+    loop_name: String,
+}
+
 /// All rows, by repository and loop.
 #[derive(Clone, Debug, Default)]
 pub struct FleetBoard {
     rows: BTreeMap<(String, String), FleetRow>,
+    /// By repository and run.
+    costs: BTreeMap<(String, String), RunCost>,
 }
 
 impl FleetBoard {
     /// Adds a run.
     pub fn add(&mut self, run: FleetRun) {
+        let cost = RunCost {
+            usd: if run.calls == 0 { Some(0.0) } else { run.cost },
+            model: run.model.clone(),
+            loop_name: run.loop_name.clone(),
+        };
+        self.costs.insert((run.repository.clone(), run.run_id.clone()), cost);
         let key = (run.repository.clone(), run.loop_name.clone());
         if let Some(row) = self.rows.get_mut(&key) {
             row.add(run);
         } else {
             self.rows.insert(key, FleetRow::of(run));
         }
+    }
+
+    /// Adds what became of the deliveries of a repository, with what their runs have cost as far as they are known here. Returns how
+    /// many of them are of loops without a run here, and are left out.
+    pub fn know(&mut self, list: &DeliveryList) -> usize {
+        let own = |repository: &str| is_named(repository, &list.repository);
+        let repositories: BTreeSet<String> =
+            self.rows.keys().filter(|(repository, _)| own(repository)).map(|key| key.0.clone()).collect();
+        // A name without its server may be that of several repositories: nobody knows which one is meant.
+        let [repository] = &repositories.into_iter().collect::<Vec<_>>()[..] else {
+            return list.deliveries.len();
+        };
+        for (_, row) in self.rows.iter_mut().filter(|(key, _)| key.0 == *repository) {
+            row.deliveries = Some(LoopDeliveries::none(!list.is_cut));
+        }
+        let mut left_out = 0;
+        for delivery in &list.deliveries {
+            let mut delivery = delivery.clone();
+            if let Some(cost) = self.costs.get(&(repository.clone(), delivery.run.clone())) {
+                (delivery.cost_usd, delivery.model) = (cost.usd, cost.model.clone());
+                delivery.loop_name = Some(cost.loop_name.clone());
+            }
+            let key = (repository.clone(), delivery.loop_name.clone().unwrap_or_default());
+            match self.rows.get_mut(&key).and_then(|row| row.deliveries.as_mut()) {
+                Some(deliveries) => deliveries.add(delivery),
+                None => left_out += 1,
+            }
+        }
+        left_out
+    }
+
+    /// Returns the repositories, and when the first run of each was.
+    pub fn repositories(&self) -> BTreeMap<&str, Timestamp> {
+        let mut all: BTreeMap<&str, Timestamp> = BTreeMap::new();
+        for row in self.rows() {
+            let first = all.entry(&row.last.repository).or_insert(row.first);
+            *first = row.first.min(*first);
+        }
+        all
     }
 
     /// Returns the rows in the order of their names.
@@ -195,5 +262,28 @@ impl FleetBoard {
     /// Returns how many there are.
     pub fn count(&self) -> usize {
         self.rows.len()
+    }
+}
+
+/// Tells whether a repository of a board is the one that a list of deliveries names: `github.com/octo/site` and `octo/site`.
+fn is_named(repository: &str, name: &str) -> bool {
+    let at = repository.len().checked_sub(name.len());
+    at.and_then(|at| Some((repository.get(..at)?, repository.get(at..)?))).is_some_and(|(server, end)| {
+        end.eq_ignore_ascii_case(name) && (server.is_empty() || server.ends_with('/'))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_repository_is_named_with_and_without_its_server() {
+        assert!(is_named("github.com/octo/site", "octo/site"));
+        assert!(is_named("octo/Site", "octo/site"));
+        for other in ["octo/site2", "github.com/an-octo/site", "site", "github.com/octo/site/more", "ö/site"]
+        {
+            assert!(!is_named(other, "octo/site"), "{other}");
+        }
     }
 }

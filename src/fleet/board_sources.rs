@@ -7,16 +7,21 @@ use std::path::{Path, PathBuf};
 use fs_err as fs;
 
 use super::board_rows::{FleetBoard, FleetRun};
-use crate::base::text::one_line;
+use crate::base::text::{one_line, plural};
 use crate::base::time::Timestamp;
 use crate::bundle::opened::OpenedBundle;
 use crate::context::Session;
 use crate::context::error::{Error, Kind};
+use crate::files::read;
 use crate::inspect::run_files::{RunFilesFound, is_journal};
 use crate::journal::reader;
 use crate::process::clock::Clock;
+use crate::report::delivery_fates::{DeliveryList, SCHEMA};
 use crate::report::digest::Digest;
 use crate::report::work_counts::WorkCounts;
+
+/// The largest file that says what became of deliveries, in bytes.
+const MOST_DELIVERIES: u64 = 8 << 20;
 
 /// The most warnings about files that cannot be read.
 const MOST_WARNINGS: usize = 20;
@@ -36,14 +41,47 @@ struct ReadRun {
     last_seq: u64,
 }
 
+/// What was read of the sources.
+#[derive(Default)]
+struct ReadSources {
+    /// By repository and id.
+    runs: BTreeMap<(String, String), ReadRun>,
+    /// By repository, in small letters: the latest that was asked.
+    deliveries: BTreeMap<String, DeliveryList>,
+    left_out: usize,
+}
+
+impl ReadSources {
+    fn keep(&mut self, read: ReadRun) {
+        let key = (read.run.repository.clone(), read.run.run_id.clone());
+        if self.runs.get(&key).is_none_or(|known| known.last_seq < read.last_seq) {
+            self.runs.insert(key, read);
+        }
+    }
+
+    fn keep_deliveries(&mut self, list: DeliveryList) {
+        let key = list.repository.to_ascii_lowercase();
+        if self.deliveries.get(&key).is_none_or(|known| known.at < list.at) {
+            self.deliveries.insert(key, list);
+        }
+    }
+
+    fn leave_out(&mut self, file: &Path, why: &dyn std::error::Error, session: &Session<'_>) {
+        self.left_out += 1;
+        if self.left_out <= MOST_WARNINGS {
+            let why = one_line(&why.to_string(), 400);
+            session.talk.warning(&format!("{} is left out: {why}", file.display()));
+        }
+    }
+}
+
 impl Session<'_> {
     /// Reads a board, and says what time it is.
     ///
     /// # Errors
     /// A source is not there, or none has a run.
     pub(crate) fn fleet(&self, sources: &[BoardSource]) -> Result<(FleetBoard, Timestamp), Error> {
-        let mut runs: BTreeMap<(String, String), ReadRun> = BTreeMap::new();
-        let mut left_out = 0;
+        let mut all = ReadSources::default();
         for source in sources {
             let path = self.path(&source.path);
             let found = RunFilesFound::below(&path).map_err(|error| {
@@ -55,38 +93,42 @@ impl Session<'_> {
             }
             for file in &found.files {
                 let named = source.repository.clone().unwrap_or_else(|| repository_of(&path, file));
-                match read(file, source.repository.as_deref(), &named) {
-                    Ok(Some(read)) => keep(read, &mut runs),
+                match read_run(file, source.repository.as_deref(), &named) {
+                    Ok(Some(read)) => all.keep(read),
                     Ok(None) => {}
-                    Err(why) => {
-                        left_out += 1;
-                        if left_out <= MOST_WARNINGS {
-                            let why = one_line(&why.to_string(), 400);
-                            self.talk.warning(&format!("{} is left out: {why}", file.display()));
-                        }
-                    }
+                    Err(why) => all.leave_out(file, &why, self),
+                }
+            }
+            for file in &found.deliveries {
+                match read_deliveries(file, source.repository.as_deref()) {
+                    Ok(list) => all.keep_deliveries(list),
+                    Err(why) => all.leave_out(file, &why, self),
                 }
             }
         }
-        if left_out > MOST_WARNINGS {
-            self.talk.warning(&format!("{} more files are left out", left_out - MOST_WARNINGS));
+        if all.left_out > MOST_WARNINGS {
+            self.talk.warning(&format!("{} more files are left out", all.left_out - MOST_WARNINGS));
         }
-        if runs.is_empty() {
+        if all.runs.is_empty() {
             let hint = "runs are bundles (`<run>.llz`) or journals (`events.jsonl`), as they lie in the report directory of a run";
             return Err(Error::refused("there is no run that can be read").with_hint(hint));
         }
         let mut board = FleetBoard::default();
-        for read in runs.into_values() {
+        for read in all.runs.into_values() {
             board.add(read.run);
         }
+        all.deliveries.values().for_each(|list| self.know(&mut board, list));
         Ok((board, Clock::start().now()))
     }
-}
 
-fn keep(read: ReadRun, runs: &mut BTreeMap<(String, String), ReadRun>) {
-    let key = (read.run.repository.clone(), read.run.run_id.clone());
-    if runs.get(&key).is_none_or(|known| known.last_seq < read.last_seq) {
-        runs.insert(key, read);
+    /// Adds what became of the deliveries of a repository to a board.
+    pub(super) fn know(&self, board: &mut FleetBoard, list: &DeliveryList) {
+        let left_out = board.know(list);
+        if left_out > 0 {
+            let (count, repository) =
+                (plural(left_out as u64, "pull request"), one_line(&list.repository, 100));
+            self.talk.warning(&format!("left out of {repository}: {count} of loops without a run here"));
+        }
     }
 }
 
@@ -100,7 +142,7 @@ enum UnreadRun {
 }
 
 /// Reads a run. Who names a repository knows better than the run.
-fn read(file: &Path, given: Option<&str>, by_folder: &str) -> Result<Option<ReadRun>, UnreadRun> {
+fn read_run(file: &Path, given: Option<&str>, by_folder: &str) -> Result<Option<ReadRun>, UnreadRun> {
     let mut last_seq = 0;
     let (digest, counts, claimed) = if is_journal(file) {
         let (mut digest, mut counts) = (Digest::without_steps(0), WorkCounts::default());
@@ -121,6 +163,29 @@ fn read(file: &Path, given: Option<&str>, by_folder: &str) -> Result<Option<Read
     };
     let repository = given.map(str::to_owned).or(claimed).unwrap_or_else(|| by_folder.to_owned());
     Ok(FleetRun::of(&digest, &counts, &repository).map(|run| ReadRun { run, last_seq }))
+}
+
+/// Why a file with deliveries is not read.
+#[derive(Debug, thiserror::Error)]
+enum UnreadDeliveries {
+    #[error(transparent)]
+    File(#[from] read::Unread),
+    #[error("it is not what `ll-loop deliveries` writes: {0}")]
+    Json(#[from] serde_json::Error),
+    #[error("its version of the format is {0}, and this one reads {SCHEMA}")]
+    Version(u32),
+}
+
+/// Reads what became of deliveries.
+fn read_deliveries(file: &Path, given: Option<&str>) -> Result<DeliveryList, UnreadDeliveries> {
+    let mut list: DeliveryList = serde_json::from_str(&read::text(file, MOST_DELIVERIES)?)?;
+    if list.schema != SCHEMA {
+        return Err(UnreadDeliveries::Version(list.schema));
+    }
+    if let Some(given) = given {
+        given.clone_into(&mut list.repository);
+    }
+    Ok(list)
 }
 
 /// Returns the name of a repository as bundles have it: without the scheme of its address.

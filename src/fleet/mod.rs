@@ -4,3 +4,5 @@ pub mod board_json;
 pub mod board_page;
 pub mod board_rows;
 pub(crate) mod board_sources;
+pub(crate) mod fetched_deliveries;
+pub mod loop_deliveries;

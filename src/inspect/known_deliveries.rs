@@ -51,11 +51,7 @@ impl Session<'_> {
             Error::refused(format!("`{}` is not a repository", one_line(&named, 100)))
                 .with_hint("write `OWNER/NAME`")
         })?;
-        let token = self.env.token().ok_or_else(|| {
-            Error::refused("there is no token to ask the server with")
-                .with_hint("give it in `LL_TOKEN` or `GITHUB_TOKEN`; it needs `pull-requests: read` and `contents: read`")
-        })?;
-        let api = Api::from_env(env, Some(token.to_owned())).map_err(|error| unanswered(&error))?;
+        let api = self.delivery_api()?;
         let now = Clock::start().now();
         let since = asked.since.map(|since| since.from(now));
         let mut list =
@@ -65,6 +61,18 @@ impl Session<'_> {
         }
         self.add_costs(&mut list, asked)?;
         Ok(list)
+    }
+
+    /// Returns the server that is asked for deliveries.
+    ///
+    /// # Errors
+    /// There is no token.
+    pub(crate) fn delivery_api(&self) -> Result<Api, Error> {
+        let token = self.env.token().ok_or_else(|| {
+            Error::refused("there is no token to ask the server with")
+                .with_hint("give it in `LL_TOKEN` or `GITHUB_TOKEN`; it needs `pull-requests: read` and `contents: read`")
+        })?;
+        Api::from_env(&self.env.lookup(), Some(token.to_owned())).map_err(|error| unanswered(&error))
     }
 
     /// Adds what is known of the runs.

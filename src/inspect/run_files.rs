@@ -12,11 +12,16 @@ use crate::bundle::{EXTENSION, names};
 const MOST_DEPTH: usize = 8;
 pub(crate) const MOST_FILES: usize = 100_000;
 
+/// The file that `ll-loop deliveries` writes for a board.
+const DELIVERIES: &str = "deliveries.json";
+
 /// The files with runs in a place.
 #[derive(Clone, Debug)]
 pub(crate) struct RunFilesFound {
     /// The files, in the order of their names.
     pub(crate) files: Vec<PathBuf>,
+    /// The files that say what became of deliveries, in the same order.
+    pub(crate) deliveries: Vec<PathBuf>,
     /// Whether these are all.
     pub(crate) is_whole: bool,
 }
@@ -27,14 +32,40 @@ impl RunFilesFound {
     /// # Errors
     /// It is not there, or cannot be read.
     pub(crate) fn below(path: &Path) -> io::Result<Self> {
-        let mut found = Self { files: Vec::new(), is_whole: true };
+        let mut found = Self { files: Vec::new(), deliveries: Vec::new(), is_whole: true };
         if fs::metadata(path)?.is_dir() {
-            found.is_whole = below(path, MOST_DEPTH, &mut found.files)?;
+            found.is_whole = found.add_below(path, MOST_DEPTH)?;
             found.files.sort();
+            found.deliveries.sort();
+        } else if is_delivery_list(path) {
+            found.deliveries.push(path.to_owned());
         } else {
             found.files.push(path.to_owned());
         }
         Ok(found)
+    }
+
+    /// Adds the files with runs below a directory. Tells whether these are all.
+    fn add_below(&mut self, directory: &Path, depth: usize) -> io::Result<bool> {
+        for entry in fs::read_dir(directory)? {
+            let entry = entry?;
+            let (path, kind) = (entry.path(), entry.file_type()?);
+            if kind.is_dir() && depth > 0 {
+                if !self.add_below(&path, depth - 1)? {
+                    return Ok(false);
+                }
+                continue;
+            }
+            let is_list = is_delivery_list(&path);
+            if !kind.is_file() || !(is_list || is_run(&path)) {
+                continue;
+            }
+            if self.files.len() + self.deliveries.len() == MOST_FILES {
+                return Ok(false);
+            }
+            if is_list { self.deliveries.push(path) } else { self.files.push(path) }
+        }
+        Ok(true)
     }
 }
 
@@ -44,24 +75,12 @@ pub(crate) fn is_journal(path: &Path) -> bool {
     name == names::JOURNAL || name.ends_with(&format!(".{}", names::JOURNAL))
 }
 
-/// Adds the files with runs below a directory. Tells whether these are all.
-fn below(directory: &Path, depth: usize, found: &mut Vec<PathBuf>) -> io::Result<bool> {
-    for entry in fs::read_dir(directory)? {
-        let entry = entry?;
-        let (path, kind) = (entry.path(), entry.file_type()?);
-        let is_run = || {
-            is_journal(&path) || path.extension().is_some_and(|ending| ending == EXTENSION || ending == "zip")
-        };
-        if kind.is_dir() && depth > 0 {
-            if !below(&path, depth - 1, found)? {
-                return Ok(false);
-            }
-        } else if kind.is_file() && is_run() {
-            if found.len() == MOST_FILES {
-                return Ok(false);
-            }
-            found.push(path);
-        }
-    }
-    Ok(true)
+fn is_run(path: &Path) -> bool {
+    is_journal(path) || path.extension().is_some_and(|ending| ending == EXTENSION || ending == "zip")
+}
+
+/// Tells whether a file says what became of deliveries, by its name.
+fn is_delivery_list(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    name == DELIVERIES || name.ends_with(&format!(".{DELIVERIES}"))
 }

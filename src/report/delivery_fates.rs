@@ -6,9 +6,11 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
-use crate::base::text::{one_line, plural};
+use crate::base::text::{dollars, one_line, plural};
 use crate::base::time::Timestamp;
+use crate::evaluate::model::read_price;
 
 /// The version of the format.
 pub const SCHEMA: u32 = 1;
@@ -51,6 +53,18 @@ impl DeliveryFate {
         }
     }
 
+    /// Returns its word for programs.
+    pub fn id(self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::Merged => "merged",
+            Self::Edited => "edited",
+            Self::Reverted => "reverted",
+            Self::Closed => "closed",
+            Self::Unknown => "unknown",
+        }
+    }
+
     /// Tells whether people kept it.
     pub fn is_kept(self) -> bool {
         matches!(self, Self::Merged | Self::Edited)
@@ -77,14 +91,14 @@ pub struct KnownDelivery {
     /// What became of it.
     pub fate: DeliveryFate,
     /// What the models of the run took, in US dollars, where the run is known and all of its calls had a price.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "read_price")]
     pub cost_usd: Option<f64>,
     /// The model that it asked last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
 }
 
-/// The deliveries of a repository, as they were at some moment: what `ll-loop stats --deliveries --json` writes.
+/// The deliveries of a repository, as they were at some moment: what `ll-loop deliveries --json` writes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DeliveryList {
     /// The version of the format.
@@ -119,6 +133,47 @@ pub struct FixCost {
 }
 
 impl FixCost {
+    /// Adds a delivery.
+    pub fn add(&mut self, delivery: &KnownDelivery) {
+        self.delivered += 1;
+        self.kept += u32::from(delivery.fate.is_kept());
+        self.priced += u32::from(delivery.cost_usd.is_some());
+        // Infinity cannot be written as JSON.
+        self.cost_usd = (self.cost_usd + delivery.cost_usd.unwrap_or_default()).min(f64::MAX);
+    }
+
+    /// Adds deliveries up by loop and model.
+    pub fn by_loop_and_model(deliveries: &[KnownDelivery]) -> Vec<Self> {
+        let mut all: BTreeMap<(Option<&str>, Option<&str>), Self> = BTreeMap::new();
+        for delivery in deliveries {
+            let (loop_name, model) = (delivery.loop_name.as_deref(), delivery.model.as_deref());
+            let new = || Self {
+                loop_name: loop_name.map(str::to_owned),
+                model: model.map(str::to_owned),
+                ..Self::default()
+            };
+            all.entry((loop_name, model)).or_insert_with(new).add(delivery);
+        }
+        all.into_values().collect()
+    }
+
+    /// Writes it for programs.
+    pub fn json(&self) -> Value {
+        let mut out = json!(self);
+        out["per_kept_fix_usd"] = json!(self.per_kept_fix());
+        out
+    }
+
+    /// Says what a fix has cost that people kept, or why that is not known.
+    pub fn price(&self) -> String {
+        let unpriced = u64::from(self.delivered - self.priced);
+        match self.per_kept_fix() {
+            Some(usd) => format!("{} for each fix that was kept", dollars(usd)),
+            None if self.kept == 0 => "none was kept".to_owned(),
+            None => format!("the cost of {} is not known", plural(unpriced, "run")),
+        }
+    }
+
     /// Returns what a fix has cost that people kept, in US dollars: what all took, those that were for nothing as well. Nothing
     /// where one of them has no known cost, or none was kept.
     pub fn per_kept_fix(&self) -> Option<f64> {
@@ -134,20 +189,14 @@ impl DeliveryList {
 
     /// Adds up what fixes came to, by loop and model.
     pub fn costs(&self) -> Vec<FixCost> {
-        let mut all: BTreeMap<(Option<&str>, Option<&str>), FixCost> = BTreeMap::new();
-        for delivery in &self.deliveries {
-            let (loop_name, model) = (delivery.loop_name.as_deref(), delivery.model.as_deref());
-            let row = all.entry((loop_name, model)).or_insert_with(|| FixCost {
-                loop_name: loop_name.map(str::to_owned),
-                model: model.map(str::to_owned),
-                ..FixCost::default()
-            });
-            row.delivered += 1;
-            row.kept += u32::from(delivery.fate.is_kept());
-            row.priced += u32::from(delivery.cost_usd.is_some());
-            row.cost_usd += delivery.cost_usd.unwrap_or_default();
-        }
-        all.into_values().collect()
+        FixCost::by_loop_and_model(&self.deliveries)
+    }
+
+    /// Writes it for programs: what [`Deserialize`] reads, with the costs added up.
+    pub fn json(&self) -> Value {
+        let mut out = json!(self);
+        out["costs"] = self.costs().iter().map(FixCost::json).collect();
+        out
     }
 
     /// Writes it for people.
@@ -161,7 +210,7 @@ impl DeliveryList {
         }
         for delivery in &self.deliveries {
             let name = delivery.loop_name.as_deref().unwrap_or("?");
-            let cost = delivery.cost_usd.map(|usd| format!(", ${usd:.2}")).unwrap_or_default();
+            let cost = delivery.cost_usd.map(|usd| format!(", {}", dollars(usd))).unwrap_or_default();
             let (word, name) = (delivery.fate.word(), one_line(name, 60));
             let _ =
                 writeln!(out, "#{}  {name}  {word}{cost}  {}", delivery.number, one_line(&delivery.url, 200));
@@ -173,15 +222,7 @@ impl DeliveryList {
                 .as_deref()
                 .map(|model| format!(" with {}", one_line(model, 60)))
                 .unwrap_or_default();
-            let cost = match row.per_kept_fix() {
-                Some(usd) => format!("${usd:.2} for each fix that was kept"),
-                None if row.kept == 0 => "none was kept".to_owned(),
-                None => format!(
-                    "the cost of {} is not known",
-                    plural(u64::from(row.delivered - row.priced), "run")
-                ),
-            };
-            let _ = writeln!(out, "{name}{model}: {} of {} kept, {cost}", row.kept, row.delivered);
+            let _ = writeln!(out, "{name}{model}: {} of {} kept, {}", row.kept, row.delivered, row.price());
         }
         out
     }

@@ -20,6 +20,9 @@ pub(in crate::cli) struct BoardArgs {
     /// The runs in a directory or bundle are those of this repository, whatever they say
     #[arg(long, value_name = "NAME=DIR", value_parser = flags::pair, action = ArgAction::Append)]
     repo: Vec<(String, String)>,
+    /// Ask the server of GitHub what became of what runs delivered since the first run of each repository
+    #[arg(long)]
+    fetch: bool,
     /// Write JSON instead of the page
     #[arg(long)]
     json: bool,
@@ -35,7 +38,10 @@ pub(in crate::cli) fn board(args: &BoardArgs, session: &Session<'_>, output: &Ou
         .map(|(name, path)| BoardSource { repository: Some(name.clone()), path: PathBuf::from(path) });
     let unnamed = args.sources.iter().map(|path| BoardSource { repository: None, path: path.clone() });
     let sources: Vec<BoardSource> = named.chain(unnamed).collect();
-    let (board, now) = session.fleet(&sources)?;
+    let (mut board, now) = session.fleet(&sources)?;
+    if args.fetch {
+        session.fetch_deliveries(&mut board, now)?;
+    }
     let text = if args.json {
         format!("{:#}\n", board_json::json(&board, now))
     } else {

@@ -11,6 +11,7 @@ pub(crate) mod compile;
 pub(crate) mod completions;
 pub(crate) mod criteria;
 pub(crate) mod deliver;
+pub(crate) mod deliveries;
 pub(crate) mod diff;
 pub(crate) mod doctor;
 pub(crate) mod explain;

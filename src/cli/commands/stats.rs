@@ -1,7 +1,6 @@
 //! `ll-loop stats`: shows what many runs have in common, for people and for programs.
 
 use clap::Args;
-use serde_json::json;
 
 use crate::base::time::Since;
 use crate::cli::output::Output;
@@ -68,7 +67,7 @@ pub(in crate::cli) fn stats(args: &StatsArgs, session: &Session<'_>, output: &Ou
     Ok(0)
 }
 
-/// Shows what became of deliveries. As JSON, it is the file that a board reads.
+/// Shows what became of deliveries, as `ll-loop deliveries` does.
 fn deliveries(args: &StatsArgs, session: &Session<'_>, output: &Output) -> Result<u8, Error> {
     let list = session.delivery_list(&DeliveriesAsked {
         name: args.name.clone(),
@@ -77,11 +76,7 @@ fn deliveries(args: &StatsArgs, session: &Session<'_>, output: &Output) -> Resul
         repository: args.repo.clone(),
     })?;
     if args.json {
-        let costs = list.costs();
-        let mut document =
-            serde_json::to_value(&list).expect("its keys are texts, and its numbers are finite");
-        document["costs"] = json!(costs);
-        output.pretty_json(document);
+        output.pretty_json(list.json());
     } else {
         output.data(&list.text());
     }

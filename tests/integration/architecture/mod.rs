@@ -417,9 +417,9 @@ const ROOMS: &[Room] = &[
     ),
     mixed(
         "fleet",
-        &["base", "files", "process", "engine", "report", "journal", "bundle", "context", "inspect"],
+        &["base", "files", "process", "engine", "report", "journal", "forge", "bundle", "context", "inspect"],
         &["fs_err"],
-        &["board_json.rs", "board_page.rs", "board_rows.rs"],
+        &["board_json.rs", "board_page.rs", "board_rows.rs", "loop_deliveries.rs"],
     ),
     impure(
         "doctor",

@@ -1,5 +1,7 @@
 //! The loops of many repositories on one page.
 
+mod delivered;
+
 use serde_json::{Value, json};
 
 use crate::common::{CHECK_FIX, Project};

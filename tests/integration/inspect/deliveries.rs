@@ -14,7 +14,7 @@ fn id(last: u32) -> String {
     format!("tidy-20260101T000000-00000{last}")
 }
 
-fn pull(number: u32, run: &str, more: &Value) -> Value {
+pub(crate) fn pull(number: u32, run: &str, more: &Value) -> Value {
     let patch = "1".repeat(40);
     let body = format!("Fixed.\n<!-- ll-loop:deliver run={run} patch={patch} verified -->\n");
     let mut row = json!({
@@ -28,16 +28,19 @@ fn pull(number: u32, run: &str, more: &Value) -> Value {
     row
 }
 
-fn commit(message: &str, parents: usize) -> Value {
+pub(crate) fn commit(message: &str, parents: usize) -> Value {
     json!({"commit": {"message": message}, "parents": vec![json!({"sha": "0"}); parents]})
+}
+
+/// Lets a server answer a question about `o/r`.
+pub(crate) fn answers(github: &Github, at: &str, body: &Value) {
+    let mock = Mock::given(method("GET")).and(path(format!("/repos/o/r{at}")));
+    github.mount(mock.respond_with(ResponseTemplate::new(200).set_body_json(body)));
 }
 
 fn server() -> Github {
     let github = Github::silent();
-    let answer = |at: &str, body: Value| {
-        let mock = Mock::given(method("GET")).and(path(format!("/repos/o/r{at}")));
-        github.mount(mock.respond_with(ResponseTemplate::new(200).set_body_json(body)));
-    };
+    let answer = |at: &str, body: Value| answers(&github, at, &body);
     let merged = json!({"merged_at": "2026-01-02T00:00:00Z"});
     let pulls = json!([
         pull(1, &id(1), &merged),
@@ -87,6 +90,15 @@ fn each_delivery_has_what_became_of_it() {
     ] {
         assert!(ran.all().contains(said), "{}", ran.all());
     }
+    // It is the same by its own name, and as a file.
+    let again = project.run(&["deliveries", "tidy", "--repo", "o/r"]).code(0);
+    assert_eq!(again.stdout, ran.stdout);
+    project.run(&["deliveries", "--repo", "o/r", "-o", "deliveries.json"]).code(0);
+    let file: Value = serde_json::from_str(&project.read("deliveries.json")).unwrap();
+    assert_eq!(
+        (&file["deliveries"], &file["costs"][0]["per_kept_fix_usd"]),
+        (&list["deliveries"], &Value::Null)
+    );
     project.run(&["stats", "other", "--deliveries", "--repo", "o/r"]).code(0).says("0 pull requests of o/r");
 }
 
@@ -100,10 +112,7 @@ fn what_a_run_has_cost_is_read_where_its_journal_is() {
     let run = journal.file_name().unwrap().to_str().unwrap().trim_end_matches(".events.jsonl").to_owned();
     let pulls = json!([pull(1, &run, &json!({"merged_at": "2026-01-02T00:00:00Z"}))]);
     let again = Github::silent();
-    let mount = |at: &str, body: Value| {
-        let mock = Mock::given(method("GET")).and(path(format!("/repos/o/r{at}")));
-        again.mount(mock.respond_with(ResponseTemplate::new(200).set_body_json(body)));
-    };
+    let mount = |at: &str, body: Value| answers(&again, at, &body);
     mount("/pulls", pulls);
     mount("/pulls/1/commits", json!([commit("Fix\n\nLL-Patch: 1", 1)]));
     mount("/commits", json!([]));

@@ -1,7 +1,7 @@
 //! What is told about runs, while they go on and afterwards.
 
 pub(crate) mod advice;
-mod deliveries;
+pub(crate) mod deliveries;
 mod html_report;
 mod known_runs;
 mod many_runs;
