@@ -115,6 +115,16 @@ states:
   done: {{terminal: true}}
 """
 
+# Takes longer than its first job may, but not a second time.
+ONCE_SLOW = f"""\
+name: tidy
+description: Is over in its second part
+initial: work
+states:
+  work: {{action: 'if test -e src/half; then echo at the end of the second part; else touch src/half; sleep {LONG}; fi', on_yes: done}}
+  done: {{terminal: true}}
+"""
+
 CLAUDE = f"""\
 #!/bin/bash
 [ "$1" = --version ] && {{ echo "9.9 (fake)"; exit 0; }}
@@ -214,6 +224,34 @@ jobs:
     steps:
 {CHECKOUT}
       - {{ uses: little-loops/ll-loop@v1, id: loop, with: {{ loop: tdiy }} }}
+"""
+
+# Of itself, it does not go on with what it hands off.
+ENDLESS = f"""\
+name: endless
+on:
+  push:
+  workflow_dispatch:
+    inputs:
+      resume-from: {{ description: The run to go on with, default: "" }}
+      chain-depth: {{ description: How many runs came before, default: "" }}
+      sha: {{ description: The commit that is reported on, default: "" }}
+permissions: {{}}
+jobs:
+  tidy:
+    runs-on: ubuntu-24.04
+    permissions: {{ actions: read, contents: read, statuses: write }}
+    steps:
+{CHECKOUT}
+      - uses: little-loops/ll-loop@v1
+        id: loop
+        with:
+          loop: tidy
+          # The second part is not to be handed off, however slow the machine is.
+          deadline: ${{{{ inputs.resume-from == '' && '8s' || '1h' }}}}
+          on-change: report
+          resume-from: ${{{{ inputs.resume-from }}}}
+          sha: ${{{{ inputs.sha }}}}
 """
 
 TIMED_OUT = f"""\
@@ -550,7 +588,8 @@ class Callers(OnAct):
         }  # fmt: skip
         return self.call("issue_comment", "commands.yml", payload=payload)
 
-    def test_commands_go_on_with_a_run_that_asks(self):
+    def asking(self):
+        """A run on a pull request of grace that asks whether to deploy: the pull request, its head, and the workflow."""
         github = self.act.github
         sha = self.act.commit({".loops/deploy.yaml": ASKS})
         event = pull_request(sha, sha)
@@ -559,19 +598,21 @@ class Callers(OnAct):
         pull |= {"state": "open", "user": {"id": 8, "login": "grace"}}
         github.pulls, github.writers = [pull], {"ada"}
         github.contents["main", ".loops/deploy.yaml"] = ASKS
-        changes = ("    with:\n", "    with:\n      strict: 'false'\n")
-        deploy = DEPLOY.replace(*changes)
+        deploy = DEPLOY.replace("    with:\n", "    with:\n      strict: 'false'\n")
         asked = self.act.run("pull_request", deploy, "deploy.yml", payload=event)
         self.assertEqual(github.dispatches, [], "nothing goes on by itself")
         self.assertRegex(self.statuses(sha)["ll-loop/deploy"], r"^pending: waiting for a person \([0-9a-f]{8}\): Deploy\?$", asked.told)
         own = {"id": 1}
         github.runs[1] |= {"actor": {"id": 8}, "repository": own, "head_repository": own, "status": "completed"}
-        asking = dict(github.runs[1])
+        # Every run of act is the first one.
+        github.runs = First(github.runs[1])
+        return pull, sha, deploy
+
+    def test_commands_go_on_with_a_run_that_asks(self):
+        github = self.act.github
+        pull, sha, deploy = self.asking()
         played = self.comment(pull, "Looks good.\n/ll-loop approve")
         self.assertEqual(list(played.results), [], played.told)
-
-        # Every run of act is the first one.
-        github.runs = Asking(asking)
         github.writers = set()
         played = self.comment(pull, "/ll-loop approve")
         self.assertIn("no write access", played.log)
@@ -590,34 +631,54 @@ class Callers(OnAct):
         self.assertIn("deployed by the answer", going.log, going.told)
         self.assertRegex(self.statuses(sha)["ll-loop/deploy"], "^success")
 
-
-    def test_until_done_goes_on_with_what_was_handed_off(self):
+    def test_a_question_that_is_stopped_ends_in_a_job_of_its_own(self):
         github = self.act.github
-        sha = self.repository(SLOW)
-        page = f"https://github.com/{REPOSITORY}/actions/runs/70"
-        github.statuses.append({
-            "sha": sha, "state": "pending", "context": "ll-loop/tidy", "description": "handed off",
-            "target_url": f"{page}#ll-loop:tidy-20251120T234847-1f2e:1@job@commit@h-deadline:pending",
-        })  # fmt: skip
+        pull, sha, deploy = self.asking()
+        played = self.comment(pull, "/ll-loop stop")
+        self.assertEqual(self.statuses(sha)["ll-loop/deploy"], "error: stopped by ada", played.told)
+        (dispatch,) = github.dispatches
+        stop = str(max(number for number, row in github.comments.items() if row["user"]["login"] == "ada"))
+        self.assertEqual(dispatch["inputs"], {"resume-from": "run:1", "answer": stop, "sha": sha})
+        ended = self.act.run("workflow_dispatch", deploy, "deploy.yml", inputs=dispatch["inputs"])
+        self.assertIn(f"stopped by ada (comment {stop}) before somebody answered in `ask`", ended.log, ended.told)
+        self.assertNotIn("deployed by the answer", ended.log)
+        self.assertRegex(self.statuses(sha)["ll-loop/deploy"], "^error: .*stopped by ada")
+        played = self.comment(pull, "/ll-loop approve")
+        self.assertIn("no question is open at this commit", played.log, played.told)
+        self.assertEqual(len(github.dispatches), 1, "nothing goes on")
+
+    def test_until_done_goes_on_with_what_was_handed_off_until_it_is_done(self):
+        github = self.act.github
+        sha = self.repository(ONCE_SLOW)
+        handed_off = self.act.run("push", ENDLESS, "endless.yml")
+        self.assertIn("failure", handed_off.results.values(), "nothing goes on by itself")
+        self.assertEqual(github.dispatches, [])
         own = {"id": 1}
-        github.runs[70] = {"path": ".github/workflows/chain.yml", "repository": own, "head_repository": own}
+        github.runs = First({**github.runs[1], "repository": own, "head_repository": own, "status": "completed"})
         played = self.call("schedule", "until-done.yml")
         self.assertEqual([step for step in played.steps if "checkout" in step], [])
         (dispatch,) = github.dispatches
-        self.assertEqual(dispatch["workflow"], "chain.yml", played.told)
-        self.assertEqual(dispatch["inputs"], {"resume-from": "run:70", "chain-depth": "1", "sha": sha})
+        self.assertEqual(dispatch["workflow"], "endless.yml", played.told)
+        self.assertEqual(dispatch["inputs"], {"resume-from": "run:1", "chain-depth": "1", "sha": sha})
         self.assertRegex(self.statuses(sha)["ll-loop/tidy"], "^pending: handed off: goes on in run")
+        # As long as that one is not over, nobody starts it twice.
+        self.assertIn("nothing waits", self.call("schedule", "until-done.yml").log)
+        done = self.act.run("workflow_dispatch", ENDLESS, "endless.yml", inputs=dispatch["inputs"])
+        self.assertIn("at the end of the second part", done.log, done.told)
+        self.assertRegex(self.statuses(sha)["ll-loop/tidy"], "^success")
+        self.assertIn("nothing waits", self.call("schedule", "until-done.yml").log)
+        self.assertEqual(len(github.dispatches), 1)
 
 
-class Asking(dict):
-    """Runs, of which the first is always the one that asks."""
+class First(dict):
+    """Runs, of which the first is always this one."""
 
-    def __init__(self, asking):
-        super().__init__({1: asking})
-        self.asking = asking
+    def __init__(self, first):
+        super().__init__({1: first})
+        self.first = first
 
     def __setitem__(self, number, run):
-        super().__setitem__(number, self.asking if number == 1 else run)
+        super().__setitem__(number, self.first if number == 1 else run)
 
 
 class Servers(OnAct):

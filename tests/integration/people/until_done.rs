@@ -155,7 +155,7 @@ fn a_question_that_no_job_can_end_is_cancelled_on_the_pull_request() {
     let mut foreign = of_own_code();
     foreign["head_repository"]["id"] = json!(2);
     let (ran, github) = until_done(&[(CLOSED, two_wait())], &foreign, &[]);
-    drop(ran.code(0).says("cancelled").says("its journal does not say so: its workflow is none"));
+    drop(ran.code(0).says("cancelled").says("its journal does not say so: its workflow does not run"));
     let ended = format!("POST /repos/octo/project/statuses/{CLOSED}");
     let said = "POST /repos/octo/project/issues/2/comments".to_owned();
     assert_eq!(requests(&github), [ended.clone(), said, ended]);
@@ -190,6 +190,6 @@ fn what_a_stranger_proposes_goes_on_nowhere() {
     let mut foreign = of_own_code();
     foreign["head_repository"]["id"] = json!(2);
     let (ran, github) = until_done(&[(OPEN, vec![handed_off(9, 70, "deadline")])], &foreign, &[]);
-    drop(ran.code(0).says("none of this repository's own code"));
+    drop(ran.code(0).says("not run this repository's own code"));
     assert_eq!(requests(&github), Vec::<String>::new());
 }
