@@ -9,7 +9,6 @@ pub mod escape;
 pub mod explanation;
 pub mod few_values;
 pub mod file_mode;
-pub mod file_name;
 pub mod format;
 pub(crate) mod forms;
 pub mod gitpath;

@@ -14,9 +14,9 @@ use serde_json::Value;
 use super::cassette_faults::{NotKept, WireMiss};
 use super::conversation::{WireRequest, Wording};
 use crate::base::explanation::Explanation;
-use crate::base::file_name::file_name;
 use crate::base::nearest::nearest;
 use crate::base::redact::Redactor;
+use crate::files::file_name::file_name;
 use crate::files::read::{self, MIB};
 use crate::files::replace::replace;
 

@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 
 use super::open;
-use crate::base::file_name::file_name;
+use crate::files::file_name::file_name;
 use crate::files::replace::replace;
 use crate::report::digest::Digest;
 use crate::statement::subjects::BundleFile;

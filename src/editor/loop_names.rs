@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 
 use crate::base::diagnostic::{Diagnostic, Diagnostics, FindingPlace};
-use crate::base::file_name::file_name;
 use crate::base::path::DocPath;
 use crate::definition::load::Listed;
+use crate::files::file_name::file_name;
 use crate::session::prepare::loop_check::Checked;
 
 /// Files whose names are too much like that of a loop.

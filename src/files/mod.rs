@@ -2,6 +2,7 @@
 //! with suspicion.
 
 pub mod aside;
+pub mod file_name;
 pub mod file_time;
 mod git_includes;
 pub mod gitdir;

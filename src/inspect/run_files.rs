@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use fs_err as fs;
 
-use crate::base::file_name::file_name;
 use crate::bundle::{EXTENSION, names};
+use crate::files::file_name::file_name;
 
 /// How deep runs may lie in the directory that is given, and how many files of theirs are read.
 const MOST_DEPTH: usize = 8;

@@ -11,11 +11,11 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 use crate::base::explanation::Explanation;
-use crate::base::file_name::file_name;
 use crate::base::nearest::nearest;
 use crate::base::text::hex;
 use crate::evaluate::model::Usage;
 use crate::evaluate::observation::Stop;
+use crate::files::file_name::file_name;
 use crate::files::read::{self, MIB};
 use crate::files::replace::replace;
 

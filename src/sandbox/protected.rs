@@ -11,8 +11,8 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
-use crate::base::file_name::file_name;
 use crate::base::protected_paths::{is_sandboxed, sandboxed_at_root};
+use crate::files::file_name::file_name;
 use crate::files::file_time::FileTime;
 use crate::files::read::{self, MIB};
 use crate::files::replace::create;
