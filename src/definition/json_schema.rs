@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::paradigm;
 use super::schema::{Composition, Loop, Shorthand};
+use super::{paradigm, promise_schema};
 use crate::base::decode::{Definitions, Record};
 
 /// Where the schema is published.
@@ -33,6 +33,7 @@ pub fn json_schema() -> Value {
         schema.extend(forms);
         schema.insert("$defs".into(), definitions.into());
     }
+    promise_schema::refuse_nothing(&mut schema);
     finish(&mut schema);
     schema
 }
@@ -297,6 +298,25 @@ mod tests {
     #[test]
     fn the_schema_is_a_schema() {
         assert!(jsonschema::draft202012::meta::is_valid(&json_schema()));
+    }
+
+    #[test]
+    fn a_promise_with_nothing_in_it_is_good_for_neither() {
+        for text in [
+            with("sandbox:", ""),
+            with("broker: null", ""),
+            with("judges: {files: [' ']}", ""),
+            with("approvers: {users: [ada, null]}", ""),
+            with("reuse: {inputs: [a], tools: null}", ""),
+            with("", ", sandbox: null"),
+            with("", ", sandbox: {mode: ~}"),
+        ] {
+            check(&text, false);
+        }
+        check(
+            &with("sandbox: off\njudges: []\nreuse: {inputs: [a]}", ", sandbox: {net: [a.example]}"),
+            true,
+        );
     }
 
     #[test]

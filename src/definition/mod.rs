@@ -10,6 +10,7 @@ pub mod json_schema;
 pub(crate) mod listing;
 pub mod load;
 pub mod paradigm;
+mod promise_schema;
 mod promises;
 pub mod render;
 pub mod resolve;
