@@ -313,10 +313,7 @@ mod tests {
         ] {
             check(&text, false);
         }
-        check(
-            &with("sandbox: off\njudges: []\nreuse: {inputs: [a]}", ", sandbox: {net: [a.example]}"),
-            true,
-        );
+        check(&with("sandbox: off\njudges: []\nreuse: {inputs: [a]}", ", sandbox: {net: [a.example]}"), true);
     }
 
     #[test]

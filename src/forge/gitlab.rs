@@ -108,9 +108,9 @@ fn calm(body: &str) -> String {
 /// The merge requests of a project, by the API.
 #[derive(Clone, Debug)]
 pub struct MergeRequests {
-    api: Api,
+    pub(super) api: Api,
     /// The path of the project in the API.
-    project: String,
+    pub(super) project: String,
 }
 
 impl MergeRequests {

@@ -7,6 +7,7 @@ pub mod git_remote;
 pub mod github;
 pub mod gitlab;
 pub mod marker;
+pub mod merge_request_notes;
 pub mod message;
 pub mod names;
 pub mod review_text;

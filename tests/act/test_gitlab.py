@@ -1,10 +1,14 @@
 """GitLab's jobs, on gitlab-ci-local: a pair of which the first hands off and the second goes on, and the legs of a plan."""
 
+import base64
+import http.server
+import json
 import os
 import re
 import shutil
 import subprocess
 import tempfile
+import threading
 import unittest
 from pathlib import Path
 
@@ -86,6 +90,135 @@ class Pair(unittest.TestCase):
         self.assertEqual(code, 0, log[-3000:])
         self.assertIn("LL_LOOP_OUTCOME=success", (artifacts / "find/find-report/gitlab.env").read_text())
         self.assertIn("nothing to go on with", log)
+
+
+PEOPLE = re.findall(r"^```yaml\n(# \.gitlab-ci\.yml\n.*?)^```$", (ROOT / "docs/people.md").read_text(), re.MULTILINE | re.DOTALL)
+
+DEPLOY = """\
+name: deploy
+initial: ask
+states:
+  ask: {action_type: human_approval, action: Deploy?, on_yes: deploy, on_no: stopped, approvers: {users: [ada]}}
+  deploy: {action: echo deployed by the answer, on_yes: done}
+  stopped: {terminal: true, outcome: blocked}
+  done: {terminal: true}
+"""
+
+
+class Api(http.server.BaseHTTPRequestHandler):
+    """What GitLab says of the notes of a merge request of grace, after its documentation."""
+
+    answers = {}
+
+    def do_GET(self):
+        below, _, _ = self.path.removeprefix("/api/v4").partition("?")
+        self.answer(self.answers.get(below))
+
+    def do_POST(self):
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.answer({"data": {"note": {"lastEditedAt": None}}} if self.path == "/api/graphql" else None)
+
+    def answer(self, value):
+        is_known = value is not None and self.headers["Authorization"] == "Bearer glpat-of-the-project"
+        body = json.dumps(value if is_known else {"message": "404 Not found"}).encode()
+        self.send_response(200 if is_known else 404)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        pass
+
+
+class Questions(unittest.TestCase):
+    def setUp(self):
+        directory = tempfile.TemporaryDirectory(prefix="ll-gitlab-")
+        self.addCleanup(directory.cleanup)
+        self.project = Path(directory.name) / "project"
+        tools = Path(directory.name) / "tools"
+        tools.mkdir()
+        (tools / "ll-loop").symlink_to(PROGRAM)
+        self.environment = {"PATH": f"{tools}:{os.environ['PATH']}", "HOME": directory.name}
+
+    def git(self, *arguments):
+        command = ["git", "-c", "user.name=t", "-c", "user.email=t@example.com", *arguments]
+        return subprocess.run(command, cwd=self.project, check=True, capture_output=True, text=True).stdout.strip()
+
+    def commit(self, pipeline, loop):
+        for name, text in {".gitlab-ci.yml": pipeline, ".loops/deploy.yaml": loop}.items():
+            (self.project / name).parent.mkdir(parents=True, exist_ok=True)
+            (self.project / name).write_text(text)
+        self.git("init", "--quiet", "--initial-branch=main")
+        self.git("remote", "add", "origin", "git@gitlab.com:o/r.git")
+        self.git("add", "--force", ".")
+        self.git("commit", "--quiet", "--message", "Work")
+        return self.git("rev-parse", "HEAD")
+
+    def play(self, *arguments, **variables):
+        given = [word for name, value in variables.items() for word in ("--variable", f"{name}={value}")]
+        command = [RUNNER, "--force-shell-executor", "--shell-isolation", *given, *arguments]
+        done = subprocess.run(
+            command, cwd=self.project, env=self.environment, capture_output=True, text=True, timeout=120, stdin=subprocess.DEVNULL
+        )
+        return done.stdout + done.stderr, done.returncode
+
+    def asked(self):
+        """The code of the question that the first job has left."""
+        (result,) = self.project.glob(".gitlab-ci-local/artifacts/deploy/ll-loop-report/result.json")
+        return json.loads(result.read_text())["awaiting"]
+
+    def test_a_manual_job_answers(self):
+        _, manual = PEOPLE
+        self.commit(manual, DEPLOY.replace(", approvers: {users: [ada]}", ""))
+        log, code = self.play()
+        self.assertIn("waiting for a person", log)
+        self.assertNotIn("deployed by the answer", log)
+        log, code = self.play("approve")
+        self.assertEqual(code, 0, log[-3000:])
+        self.assertRegex(log, "deployed by the answer")
+
+    def test_a_note_answers(self):
+        notes, _ = PEOPLE
+        head = self.commit(notes, DEPLOY)
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Api)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        self.addCleanup(server.server_close)
+        self.addCleanup(server.shutdown)
+        variables = {
+            "CI_PIPELINE_SOURCE": "merge_request_event", "CI_MERGE_REQUEST_IID": "3", "CI_PIPELINE_ID": "70", "CI_PROJECT_PATH": "o/r",
+            "CI_API_V4_URL": f"http://127.0.0.1:{server.server_port}/api/v4", "LL_TOKEN": "glpat-of-the-project", "NOTE": "501",
+        }  # fmt: skip
+        log, _ = self.play(**variables)
+        self.assertIn("waiting for a person", log)
+        asked = self.asked()
+        note = {
+            "id": 501, "type": None, "body": f"/ll-loop approve {asked['code']}", "author": {"id": 7, "username": "ada"}, "system": False,
+            "created_at": asked["asked_at"], "noteable_type": "MergeRequest", "noteable_iid": 3,
+        }  # fmt: skip
+        below = "/projects/o%2Fr"
+        Api.answers = {
+            f"{below}/merge_requests/3/notes/501": note,
+            f"{below}/merge_requests/3": {
+                "iid": 3, "state": "opened", "sha": head, "author": {"id": 8, "username": "grace"}, "source_branch": "change",
+                "target_branch": "main", "source_project_id": 64, "target_project_id": 64,
+            },
+            below: {"id": 64, "default_branch": "main"},
+            f"{below}/members/all/7": {"id": 7, "state": "active", "access_level": 20},
+            "/users/7": {"id": 7, "bot": False},
+            f"{below}/pipelines/70": {"sha": head, "user": {"id": 8}},
+            f"{below}/pipelines/70/jobs": [{"name": "answer", "user": {"id": 7}}],
+            f"{below}/repository/files/.loops%2Fdeploy.yaml": {"content": base64.b64encode(DEPLOY.encode()).decode()},
+        }  # fmt: skip
+        note["author"]["id"] = 9
+        log, code = self.play("answer", **variables)
+        self.assertNotEqual(code, 0, log[-3000:])
+        self.assertNotIn("deployed by the answer", log)
+        note["author"]["id"] = 7
+        log, code = self.play("answer", **variables)
+        self.assertEqual(code, 0, log[-3000:])
+        self.assertIn("approved by ada (comment 501)", log)
+        self.assertIn("deployed by the answer", log)
+        self.assertNotIn("glpat-of-the-project", log)
 
 
 LEG = """\

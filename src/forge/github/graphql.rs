@@ -14,7 +14,7 @@ use crate::base::text::one_line;
 
 /// A query or a mutation, with the name that messages call it by.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Document {
+pub(in crate::forge) struct Document {
     name: &'static str,
     text: &'static str,
     repeat: RetrySafety,
@@ -22,7 +22,7 @@ pub(super) struct Document {
 
 impl Document {
     /// Makes one that changes nothing; it is made again like a `GET`.
-    pub(super) const fn query(name: &'static str, text: &'static str) -> Self {
+    pub(in crate::forge) const fn query(name: &'static str, text: &'static str) -> Self {
         Self { name, text, repeat: RetrySafety::Harmless }
     }
 
@@ -39,7 +39,7 @@ impl Document {
 
 impl Api {
     /// Sends a document, and returns its data. Errors beside data count as errors, even if the rest was done.
-    pub(super) fn graphql<T: DeserializeOwned>(
+    pub(in crate::forge) fn graphql<T: DeserializeOwned>(
         &self,
         document: Document,
         variables: &(impl Serialize + ?Sized),
@@ -51,8 +51,9 @@ impl Api {
             repeat: document.repeat,
             ..ApiCall::get("/graphql", &[])
         };
-        // On GitHub Enterprise Server the REST API is below `/api/v3`, and this one beside it.
-        let base = self.base().strip_suffix("/v3").unwrap_or(self.base());
+        // On GitHub Enterprise Server the REST API is below `/api/v3`, on GitLab below `/api/v4`, and this one beside it.
+        let beside = ["/v3", "/v4"].into_iter().find_map(|version| self.base().strip_suffix(version));
+        let base = beside.unwrap_or(self.base());
         let data: Value = self.exchange_at(base, call, |answer| data(self.server(), &answer, document))?;
         serde_json::from_value(data).map_err(|error| unreadable(document, &error))
     }

@@ -14,7 +14,7 @@ pub mod environment_reviews;
 #[cfg(test)]
 mod fake;
 pub mod gitea;
-mod graphql;
+pub(in crate::forge) mod graphql;
 pub mod http;
 pub mod other_run;
 pub mod pull_comments;

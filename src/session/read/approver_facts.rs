@@ -35,12 +35,17 @@ pub(crate) fn on_branch(
     branch: &str,
     state: &StateName,
 ) -> Result<BranchApprovers, ApiError> {
-    let Some(text) = answers::file_at(api, repository, file, branch)? else {
-        return Ok(BranchApprovers::NoFile);
-    };
-    let Ok(loaded) = load::decode(file, &text, String::new()) else { return Ok(BranchApprovers::NotAlone) };
-    let answerers = answerers::of_state(&loaded.definition, state);
-    Ok(answerers.map_or(BranchApprovers::AsksNobody, |answerers| BranchApprovers::Named(answerers.named)))
+    Ok(BranchApprovers::of(file, answers::file_at(api, repository, file, branch)?, state))
+}
+
+impl BranchApprovers {
+    /// Reads them from the text of the loop file, if the branch has one.
+    pub(crate) fn of(file: &str, text: Option<String>, state: &StateName) -> Self {
+        let Some(text) = text else { return Self::NoFile };
+        let Ok(loaded) = load::decode(file, &text, String::new()) else { return Self::NotAlone };
+        let answerers = answerers::of_state(&loaded.definition, state);
+        answerers.map_or(Self::AsksNobody, |answerers| Self::Named(answerers.named))
+    }
 }
 
 impl JobServer {

@@ -2,24 +2,19 @@
 
 use std::path::Path;
 
-use crate::ci::github::standing_runs::StandingRuns;
+use super::answer_server::AnswerServer;
 use crate::context::Session;
 use crate::context::error::Error;
-use crate::context::job_server::{JobServer, unanswered};
+use crate::context::job_server::unanswered;
 use crate::context::options::{AnswerOptions, CommentOptions};
 use crate::engine::question::{AnswerKind, AnswerWay, Awaiting, OpenQuestion};
-use crate::forge::github::answers::{self, FoundAnswer};
-use crate::forge::github::api::ApiError;
-use crate::forge::github::pull_comments::{self, PullComment};
-use crate::forge::github::workflow_run::RunStarters;
+use crate::forge::github::answers::FoundAnswer;
 use crate::git::call::Call;
 use crate::machine::Approvers;
 use crate::people::command::{self, Verb};
-use crate::people::command_starts::askers;
-use crate::people::reply;
-use crate::people::ruling::{AnswerFacts, PullFacts, QuestionFacts, TeamMembership, are_enough, decide};
+use crate::people::ruling::{AnswerFacts, QuestionFacts, TeamMembership, are_enough, decide};
 use crate::repository;
-use crate::session::read::approver_facts::{BranchApprovers, on_branch};
+use crate::session::read::approver_facts::BranchApprovers;
 
 /// The run that comments answer.
 #[derive(Clone, Copy)]
@@ -44,7 +39,7 @@ pub(crate) fn read(
     let Some(OpenQuestion { awaiting, .. }) = question else {
         return Err(Error::refused("the run does not wait for an answer"));
     };
-    let asked = JobServer::of_job(session, "a comment answers", "pull-requests: read")?;
+    let asked = AnswerServer::of_job(session)?;
     let prefix = repository::at(root, session).line(&Call::new("rev-parse").with(&["--show-prefix"]));
     let prefix =
         prefix.map_err(|error| Error::failed("cannot tell where the loop is in its repository", &error))?;
@@ -52,12 +47,18 @@ pub(crate) fn read(
     let mut given = Vec::new();
     let mut min = 1;
     for id in &comments.ids {
-        let found = answers::find(&asked.api, &asked.repository, *id).map_err(|error| unanswered(&error))?;
+        let found = asked.find(*id).map_err(|error| unanswered(&error))?;
         let FoundAnswer { comment, permission, pull, branches, .. } = found;
-        let standing = StandingRuns::at(&asked.api, &asked.repository, &pull.head);
-        let standing = standing.map_err(|error| unanswered(&error))?;
+        let written = command::read(&comment.body);
         // Who may answer is of no concern to whoever stops a question.
-        let is_stop = command::read(&comment.body).is_ok_and(|written| written.verb == Verb::Stop);
+        let is_stop = written.as_ref().is_ok_and(|written| written.verb == Verb::Stop);
+        let standing = asked.standing(&pull.head).map_err(|error| unanswered(&error))?;
+        if standing.is_none() && !is_stop && written.is_ok_and(|written| written.code().is_none()) {
+            let message =
+                format!("the comment {id} names no question, and this server does not tell which are open");
+            return Err(Error::refused(message).with_hint(format!("name the code, `{}`", awaiting.code)));
+        }
+        let standing = standing.unwrap_or_default();
         let branches = if is_stop { Vec::new() } else { branches };
         let named = branches.iter().map(|branch| asked.approvers(&file, branch, awaiting));
         let named: Vec<Option<Approvers>> = named.collect::<Result<_, _>>()?;
@@ -133,26 +134,12 @@ fn enough(mut given: Vec<AnswerOptions>, min: u32) -> Result<Vec<AnswerOptions>,
     Ok(given)
 }
 
-impl JobServer {
-    /// Returns who started these runs: whom the server names, and who asked for one by a comment before this one.
-    fn starters(&self, runs: &[u64], pull: &PullFacts, comment: u64) -> Result<Vec<u64>, ApiError> {
-        let Self { api, repository, .. } = self;
-        let RunStarters { mut accounts, is_by_request } = answers::starters(api, repository, runs)?;
-        if is_by_request {
-            let comments = pull_comments::list(api, repository, pull.number)?;
-            let reply = pull_comments::own(api, &comments, reply::is_reply)?;
-            let log = reply.map(|reply| reply::log_of(reply.body())).unwrap_or_default();
-            let commands = comments.iter().filter_map(PullComment::possible_command);
-            accounts.extend(askers(commands, &log, comment));
-        }
-        Ok(accounts)
-    }
-
+impl AnswerServer {
     /// Returns who may answer, as the loop file of a branch says it: the change itself does not.
     fn approvers(&self, file: &str, branch: &str, awaiting: &Awaiting) -> Result<Option<Approvers>, Error> {
         let help =
             "answer with `ll-loop answer RUN TEXT` on a machine, or bring the loop to that branch first";
-        let said = on_branch(&self.api, &self.repository, file, branch, &awaiting.state);
+        let said = self.on_branch(file, branch, &awaiting.state);
         match said.map_err(|error| unanswered(&error))? {
             BranchApprovers::Named(named) => Ok(named),
             BranchApprovers::NoFile => {

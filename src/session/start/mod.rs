@@ -1,5 +1,6 @@
 //! Starts a run, anew or where it was left: its scope, its tree, its lock and its files.
 
+mod answer_server;
 mod answered;
 pub mod begin;
 pub mod changed_since;

@@ -4,6 +4,7 @@ mod closed;
 mod comments;
 mod environments;
 mod forgeries;
+mod gitlab_notes;
 mod notify;
 mod questions;
 mod steering;

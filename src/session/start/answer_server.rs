@@ -1,0 +1,134 @@
+//! The server that is asked about the comments which answer a run: that of GitHub's family which the job is of, or GitLab.
+
+use crate::base::name::StateName;
+use crate::ci::github::standing_runs::StandingRuns;
+use crate::context::Session;
+use crate::context::error::Error;
+use crate::context::job_server::JobServer;
+use crate::forge::github::answers::{self, FoundAnswer};
+use crate::forge::github::api::ApiError;
+use crate::forge::github::pull_comments::{self, PullComment};
+use crate::forge::github::workflow_run::RunStarters;
+use crate::forge::gitlab::MergeRequests;
+use crate::forge::merge_request_notes::MergeRequestJob;
+use crate::machine::Approvers;
+use crate::people::command_starts::askers;
+use crate::people::reply;
+use crate::people::ruling::{CommentFacts, PermissionFacts, PullFacts, TeamMembership};
+use crate::session::read::approver_facts::{BranchApprovers, on_branch};
+
+/// The server of the job that goes on with a run.
+pub(super) enum AnswerServer {
+    /// GitHub, or one of its family.
+    Github(JobServer),
+    /// GitLab, and the job.
+    Gitlab(Box<MergeRequests>, MergeRequestJob),
+}
+
+impl AnswerServer {
+    /// Reads it from the environment.
+    ///
+    /// # Errors
+    /// This is no job that could ask, or it has no token.
+    pub(super) fn of_job(session: &Session<'_>) -> Result<Self, Error> {
+        if session.env.get("GITLAB_CI").is_none() {
+            return JobServer::of_job(session, "a comment answers", "pull-requests: read").map(Self::Github);
+        }
+        let token = session.env.own_token().ok_or_else(|| {
+            Error::refused("there is no token to ask GitLab about notes with")
+                .with_hint("give `LL_TOKEN` one of this project with the scope `read_api` and at least the role Reporter")
+        })?;
+        let number = |name: &str| session.env.get(name)?.parse::<u64>().ok();
+        let (request, pipeline) = (number("CI_MERGE_REQUEST_IID"), number("CI_PIPELINE_ID"));
+        let (Some(request), Some(pipeline)) = (request, pipeline) else {
+            return Err(Error::refused("notes answer in pipelines of merge requests alone").with_hint(
+                "run the jobs with `rules: [{if: $CI_PIPELINE_SOURCE == \"merge_request_event\"}]`",
+            ));
+        };
+        let requests = MergeRequests::from_env(&session.env.lookup(), token).map_err(Error::refused)?;
+        let name = session.env.get("CI_JOB_NAME").unwrap_or_default().to_owned();
+        Ok(Self::Gitlab(Box::new(requests), MergeRequestJob { request, pipeline, name }))
+    }
+
+    /// Asks for a comment with what is around it.
+    pub(super) fn find(&self, id: u64) -> Result<FoundAnswer, ApiError> {
+        match self {
+            Self::Github(JobServer { api, repository, .. }) => answers::find(api, repository, id),
+            Self::Gitlab(requests, job) => requests.note(job.request, id),
+        }
+    }
+
+    /// Returns what the statuses of a commit tell of runs; nothing where the server has no statuses of ours, and a comment has to
+    /// name the code of its question.
+    pub(super) fn standing(&self, sha: &str) -> Result<Option<StandingRuns>, ApiError> {
+        match self {
+            Self::Github(JobServer { api, repository, .. }) => {
+                StandingRuns::at(api, repository, sha).map(Some)
+            }
+            Self::Gitlab(..) => Ok(None),
+        }
+    }
+
+    /// Asks a branch who may answer the question of a state.
+    pub(super) fn on_branch(
+        &self,
+        file: &str,
+        branch: &str,
+        state: &StateName,
+    ) -> Result<BranchApprovers, ApiError> {
+        match self {
+            Self::Github(JobServer { api, repository, .. }) => {
+                on_branch(api, repository, file, branch, state)
+            }
+            Self::Gitlab(requests, _) => {
+                Ok(BranchApprovers::of(file, requests.file_at(file, branch)?, state))
+            }
+        }
+    }
+
+    /// Returns who started these runs: whom the server names, and who asked for one by a comment before this one. On GitLab, the
+    /// run is in the pipeline of the job.
+    pub(super) fn starters(
+        &self,
+        runs: &[u64],
+        pull: &PullFacts,
+        comment: u64,
+    ) -> Result<Vec<u64>, ApiError> {
+        match self {
+            Self::Github(server) => starters_on_github(server, runs, pull, comment),
+            Self::Gitlab(requests, job) => requests.pipeline_starters(job, &pull.head),
+        }
+    }
+
+    /// Tells whether the author of a comment is in one of the teams that may answer.
+    pub(super) fn membership(
+        &self,
+        comment: &CommentFacts,
+        permission: Option<&PermissionFacts>,
+        approvers: Option<&Approvers>,
+    ) -> Result<TeamMembership, ApiError> {
+        match self {
+            Self::Github(server) => server.membership(comment, permission, approvers),
+            // A group of GitLab is named in another way than a team of GitHub.
+            Self::Gitlab(..) => Ok(TeamMembership::Outsider),
+        }
+    }
+}
+
+fn starters_on_github(
+    server: &JobServer,
+    runs: &[u64],
+    pull: &PullFacts,
+    comment: u64,
+) -> Result<Vec<u64>, ApiError> {
+    let JobServer { api, repository, .. } = server;
+    let RunStarters { mut accounts, is_by_request } = answers::starters(api, repository, runs)?;
+    if is_by_request {
+        let comments = pull_comments::list(api, repository, pull.number)?;
+        let reply = pull_comments::own(api, &comments, reply::is_reply)?;
+        let log = reply.map(|reply| reply::log_of(reply.body())).unwrap_or_default();
+        let commands = comments.iter().filter_map(PullComment::possible_command);
+        accounts.extend(askers(commands, &log, comment));
+    }
+    Ok(accounts)
+}
