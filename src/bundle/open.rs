@@ -146,7 +146,7 @@ fn below(directory: &Path, depth: usize, found: &mut Vec<PathBuf>) -> io::Result
     Ok(())
 }
 
-fn is_bundle(path: &Path) -> bool {
+pub(super) fn is_bundle(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == EXTENSION)
 }
 

@@ -9,9 +9,11 @@ use fs_err as fs;
 use super::board_rows::{FleetBoard, FleetRun};
 use crate::base::text::{one_line, plural};
 use crate::base::time::Timestamp;
+use crate::bundle::journal_only::JournalOnly;
 use crate::bundle::opened::OpenedBundle;
 use crate::context::Session;
 use crate::context::error::{Error, Kind};
+use crate::engine::event::Stamped;
 use crate::files::read;
 use crate::inspect::run_files::{RunFilesFound, is_journal};
 use crate::journal::reader;
@@ -141,27 +143,49 @@ enum UnreadRun {
     Bundle(#[from] crate::bundle::open::OpenError),
 }
 
+/// What is counted of a journal.
+#[derive(Default)]
+struct JournalFold {
+    digest: Digest,
+    counts: WorkCounts,
+    last_seq: u64,
+}
+
+impl JournalFold {
+    fn new() -> Self {
+        Self { digest: Digest::without_steps(0), ..Self::default() }
+    }
+
+    fn event(&mut self, event: &Stamped) {
+        self.last_seq = event.seq;
+        self.digest.event(event);
+        self.counts.event(event);
+    }
+}
+
 /// Reads a run. Who names a repository knows better than the run.
 fn read_run(file: &Path, given: Option<&str>, by_folder: &str) -> Result<Option<ReadRun>, UnreadRun> {
-    let mut last_seq = 0;
-    let (digest, counts, claimed) = if is_journal(file) {
-        let (mut digest, mut counts) = (Digest::without_steps(0), WorkCounts::default());
-        reader::read(file, |event| {
-            last_seq = event.seq;
-            digest.event(&event);
-            counts.event(&event);
-        })?;
-        let origin = digest.start().and_then(|start| start.trace.as_deref());
-        let claimed = origin.and_then(|origin| origin.repository.as_ref()).map(|line| named(line.as_str()));
-        (digest, counts, claimed)
+    let mut fold = JournalFold::new();
+    let claimed = if is_journal(file) {
+        reader::read(file, |event| fold.event(&event))?;
+        let origin = fold.digest.start().and_then(|start| start.trace.as_deref());
+        origin.and_then(|origin| origin.repository.as_ref()).map(|line| named(line.as_str()))
     } else {
-        let opened = OpenedBundle::open(file)?;
-        last_seq = opened.manifest.last_seq;
-        let claimed = opened.manifest.repository.as_ref().map(ToString::to_string);
-        let counts = opened.digest.counts().clone();
-        (opened.digest, counts, claimed)
+        let manifest = match JournalOnly::read(file)? {
+            Some(JournalOnly { manifest, journal }) => {
+                reader::read_bytes(&journal, file, |event| fold.event(&event))?;
+                manifest
+            }
+            None => {
+                let opened = OpenedBundle::open(file)?;
+                reader::read(&opened.journal(), |event| fold.event(&event))?;
+                opened.manifest
+            }
+        };
+        manifest.repository.as_ref().map(ToString::to_string)
     };
     let repository = given.map(str::to_owned).or(claimed).unwrap_or_else(|| by_folder.to_owned());
+    let JournalFold { digest, counts, last_seq } = fold;
     Ok(FleetRun::of(&digest, &counts, &repository).map(|run| ReadRun { run, last_seq }))
 }
 

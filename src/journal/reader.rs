@@ -106,14 +106,12 @@ pub struct Whole {
 
 /// Calls `each` with every event in order. Skips events of kinds that this version does not know.
 pub fn read(path: &Path, mut each: impl FnMut(Stamped)) -> Result<(), ReadError> {
-    let mut lines = Lines { is_to_be_shown: true, ..Lines::open(path)? };
-    while let Some(found) = lines.next()? {
-        match found {
-            LineContent::Event(event) => each(*event),
-            LineContent::Unknown { .. } | LineContent::Torn => {}
-        }
-    }
-    Ok(())
+    Lines::open(path)?.each_shown(&mut each)
+}
+
+/// Does the same with a journal that is in memory; `path` is where it comes from.
+pub fn read_bytes(journal: &[u8], path: &Path, mut each: impl FnMut(Stamped)) -> Result<(), ReadError> {
+    Lines::of(journal, path).each_shown(&mut each)
 }
 
 /// Reads the events of a journal up to this one, and nothing behind it. Each has to be known and in order.
@@ -145,9 +143,9 @@ enum LineContent {
     Torn,
 }
 
-struct Lines {
+struct Lines<R> {
     path: PathBuf,
-    file: BufReader<File>,
+    file: R,
     buffer: Vec<u8>,
     line: usize,
     offset: u64,
@@ -156,19 +154,37 @@ struct Lines {
     is_to_be_shown: bool,
 }
 
-impl Lines {
+impl Lines<BufReader<File>> {
     fn open(path: &Path) -> Result<Self, ReadError> {
         let unread = |error: read::Unread| ReadError::Io { path: path.to_owned(), source: error.into() };
         let file = read::open(path).map_err(unread)?;
-        Ok(Self {
+        Ok(Self::of(BufReader::with_capacity(256 * 1024, file), path))
+    }
+}
+
+impl<R: io::BufRead> Lines<R> {
+    fn of(file: R, path: &Path) -> Self {
+        Self {
             path: path.to_owned(),
-            file: BufReader::with_capacity(256 * 1024, file),
+            file,
             buffer: Vec::new(),
             line: 0,
             offset: 0,
             is_open: false,
             is_to_be_shown: false,
-        })
+        }
+    }
+
+    /// Calls `each` with every event that is known, for people.
+    fn each_shown(&mut self, each: &mut impl FnMut(Stamped)) -> Result<(), ReadError> {
+        self.is_to_be_shown = true;
+        while let Some(found) = self.next()? {
+            match found {
+                LineContent::Event(event) => each(*event),
+                LineContent::Unknown { .. } | LineContent::Torn => {}
+            }
+        }
+        Ok(())
     }
 
     /// Returns the event that follows what is known, if it is whole.
@@ -232,7 +248,7 @@ impl Lines {
     }
 }
 
-impl Lines {
+impl<R> Lines<R> {
     /// Cuts the texts of the line where they are longer than in any event, and tells whether the line can be read.
     fn lighten(&mut self) -> bool {
         let light = match light::lightened(&self.buffer) {

@@ -119,17 +119,24 @@ impl Policy {
     /// # Errors
     /// A document does not allow it.
     pub fn model(&self, name: Option<&str>) -> Result<(), PolicyRefusal> {
-        let Some(name) = name else {
-            return self.each(|document| match &document.rules().models {
-                Some(allowed) => {
-                    let what = "a prompt that names no model".to_owned();
-                    Err(refusal(document, "models", what, allowing(allowed)))
-                }
-                None => Ok(()),
-            });
-        };
+        let Some(name) = name else { return self.no_model("a prompt that names no model") };
         let listed = |document: &'_ PolicyDocument| document.rules().models.clone();
         self.listed("models", &format!("the model `{name}`"), name, listed)
+    }
+
+    /// Says whether a model may be asked that only the run will know: by then, it is too late to refuse the run.
+    ///
+    /// # Errors
+    /// A document says which ones may be asked.
+    pub fn late_model(&self, written: &str) -> Result<(), PolicyRefusal> {
+        self.no_model(&format!("the model `{}`, which only the run will know", one_line(written, 100)))
+    }
+
+    fn no_model(&self, what: &str) -> Result<(), PolicyRefusal> {
+        self.each(|document| match &document.rules().models {
+            Some(allowed) => Err(refusal(document, "models", what.to_owned(), allowing(allowed))),
+            None => Ok(()),
+        })
     }
 
     /// Says whether loops of another repository may be added and run: `owner/name`.

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+import subprocess
 import tempfile
 import threading
 import time
@@ -539,6 +540,26 @@ class Callers(OnAct):
         played = self.call("push", "signed.yml")
         self.assertIn("failure", played.results.values(), played.told)
         self.assertNotIn("attested is", played.log)
+
+    def test_a_board_is_made_of_what_the_loops_of_a_repository_have_stored(self):
+        """All of it but the page as an artifact, which the server of act does not take."""
+        self.repository(CHECK, **{"src/good": ""})
+        reports = self.act.directory / "reports"
+        environment = {"PATH": os.environ["PATH"], "HOME": str(self.act.directory)}
+        run = [PROGRAM, "run", "tidy", "--report-dir", str(reports)]
+        subprocess.run(run, cwd=self.act.origin, env=environment, check=True, capture_output=True, timeout=60)
+        packed = Path(shutil.make_archive(str(self.act.directory / "packed"), "zip", reports)).read_bytes()
+        self.act.github.store("ll-loop-tidy-x-r42-a1", packed)
+        self.act.github.store("ll-loop-tidy-x-r43-a1", packed, run_id=43, head_repository_id=2)
+        changes = [("        octo-org/web\n        octo-org/api\n", f"        {REPOSITORY}\n        {REPOSITORY}/nothing\n")]
+        played = self.call("workflow_dispatch", "board.yml", changes)
+        self.assertIn(f"fetched 1 artifact of {REPOSITORY}, and 0 were there", played.log)
+        self.assertIn("the cache is ll-loop-board-1-", played.log)
+        # A repository that cannot be read is said, and the others are shown.
+        self.assertRegex(played.log, "invalid repository")
+        self.assertIn("a repository could not be read", played.log)
+        page = next(self.act.directory.rglob("ll-loop-board.html"))
+        self.assertIn(f">{REPOSITORY}<", page.read_text())
 
     def test_chain_starts_the_next_run(self):
         sha = self.repository(SLOW)

@@ -5,9 +5,10 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
-use globset::Glob;
+use globset::{Glob, GlobMatcher};
 
 use crate::base::text::plural;
+use crate::base::time::Since;
 use crate::cli::output::Output;
 use crate::context::Session;
 use crate::context::error::{Error, Kind};
@@ -46,8 +47,8 @@ pub(in crate::cli) struct UploadArgs {
 /// The arguments of `artifact download`.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct DownloadArgs {
-    /// The name of an artifact; a pattern with `*` for those of this run, each into a directory of its name; or `run:ID` or
-    /// `run:latest` for the `ll-loop-` artifact of the last attempt of a run
+    /// The name of an artifact; a pattern with `*` for those of this run, each into a directory of its name, or with `--since` for those
+    /// of all runs; or `run:ID` or `run:latest` for the `ll-loop-` artifact of the last attempt of a run
     #[arg(value_name = "NAME|PATTERN|run:ID|run:latest")]
     pub(super) what: String,
     /// The directory to unpack it into
@@ -59,6 +60,10 @@ pub(in crate::cli) struct DownloadArgs {
     /// Look for the name only in this run
     #[arg(long, value_name = "ID")]
     pub(super) run: Option<u64>,
+    /// Fetch what fits of all runs that was stored since then (`7d`, `2026-11-20`), each as the zip file that it is, named after its id;
+    /// what is there is not fetched again
+    #[arg(long, value_name = "DURATION|DATE", conflicts_with = "run")]
+    pub(super) since: Option<Since>,
 }
 
 pub(in crate::cli) fn artifact(
@@ -97,6 +102,9 @@ fn upload(args: &UploadArgs, session: &Session<'_>, output: &Output) -> Result<u
 }
 
 fn download(args: &DownloadArgs, session: &Session<'_>, output: &Output) -> Result<u8, Error> {
+    if let Some(since) = args.since {
+        return download_since(since, args, session, output);
+    }
     let mut undigested = Vec::new();
     if args.what.contains('*') {
         let names = fitting(args, session)?;
@@ -114,6 +122,40 @@ fn download(args: &DownloadArgs, session: &Session<'_>, output: &Output) -> Resu
     Ok(0)
 }
 
+/// Fetches what fits of all runs since a moment.
+fn download_since(
+    since: Since,
+    args: &DownloadArgs,
+    session: &Session<'_>,
+    output: &Output,
+) -> Result<u8, Error> {
+    let pattern = pattern(&args.what)?;
+    let request = request(&args.what, args, session);
+    let to = session.path(&args.to);
+    let since = since.from(Clock::start().now());
+    let all = request.fetch_since(|name| pattern.is_match(name), since, &to)?;
+    let count = plural(all.fetched, "artifact");
+    output.data(&format!("fetched {count} of {}, and {} were there\n", all.repository, all.known));
+    Ok(0)
+}
+
+fn pattern(what: &str) -> Result<GlobMatcher, Error> {
+    let pattern =
+        Glob::new(what).map_err(|error| Error::refused(format!("invalid pattern `{what}`: {error}")))?;
+    Ok(pattern.compile_matcher())
+}
+
+fn request<'r>(what: &'r str, args: &'r DownloadArgs, session: &'r Session<'_>) -> ArtifactRequest<'r> {
+    ArtifactRequest {
+        what,
+        run: args.run,
+        repository: args.repo.as_deref(),
+        runs: RunsMeant::of_loop(None, None),
+        allow_untrusted: false,
+        session,
+    }
+}
+
 /// Lists the artifacts of this run of the workflow whose names fit the pattern, which the job's own service knows.
 fn fitting(args: &DownloadArgs, session: &Session<'_>) -> Result<BTreeSet<String>, Error> {
     let what = &args.what;
@@ -121,9 +163,7 @@ fn fitting(args: &DownloadArgs, session: &Session<'_>) -> Result<BTreeSet<String
         let message = format!("`{what}` is looked for among the artifacts of this run alone");
         return Err(Error::refused(message).with_hint("leave out `--repo` and `--run`"));
     }
-    let pattern =
-        Glob::new(what).map_err(|error| Error::refused(format!("invalid pattern `{what}`: {error}")))?;
-    let pattern = pattern.compile_matcher();
+    let pattern = pattern(what)?;
     let failed = |error| fault(format!("cannot fetch `{what}`"), &error);
     let env = session.env.lookup();
     let results = Results::from_env(&env).map_err(failed)?.ok_or_else(|| {
@@ -146,14 +186,7 @@ fn download_one(
 ) -> Result<Option<String>, Error> {
     let mut zip =
         tempfile::tempfile().map_err(|error| Error::failed("cannot create a temporary file", &error))?;
-    let request = ArtifactRequest {
-        what,
-        run: args.run,
-        repository: args.repo.as_deref(),
-        runs: RunsMeant::of_loop(None, None),
-        allow_untrusted: false,
-        session,
-    };
+    let request = request(what, args, session);
     let (name, fetched) = request.fetch(&mut zip)?;
     let files =
         unpack(&mut zip, to, LIMITS).map_err(|error| archive(format!("cannot unpack `{name}`"), &error))?;

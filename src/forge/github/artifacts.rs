@@ -19,6 +19,7 @@ use super::results::{Downloaded, ListedArtifact};
 pub use super::workflow_run::HeadRepository;
 use super::workflow_run::{self, WorkflowRun};
 use crate::base::run_key::RunKey;
+use crate::base::time::Timestamp;
 
 /// How the names of artifacts begin that hold a run of a loop.
 pub const PREFIX: &str = "ll-loop-";
@@ -369,6 +370,31 @@ pub fn newest(origins: &Origins<'_>, runs: &RunsMeant) -> Result<Option<FoundArt
         }
     }
     Ok(of_another_key)
+}
+
+/// Returns the artifacts whose names fit and that were stored since a moment, which can still be fetched and which code of the
+/// repository itself made. The list begins with the newest, and no more of it is read than needed.
+pub fn since(
+    origins: &Origins<'_>,
+    fits: impl Fn(&str) -> bool,
+    since: Timestamp,
+) -> Result<Vec<FoundArtifact>, ArtifactError> {
+    let Origins { api, repository, .. } = origins;
+    let is_older = |found: &FoundArtifact| {
+        let created = found.created_at.clone().and_then(|at| Timestamp::try_from(at).ok());
+        created.is_some_and(|created| created < since)
+    };
+    let mut all = Vec::new();
+    for found in api.list::<ArtifactList>(&repository.path("/actions/artifacts"), &[]) {
+        let found = found.map_err(needing)?;
+        if is_older(&found) {
+            break;
+        }
+        if fits(&found.name) && !found.expired && origins.of(&found)? == CodeOrigin::Own {
+            all.push(found);
+        }
+    }
+    Ok(all)
 }
 
 /// Tells whether the run that made an artifact is of the series that is meant.

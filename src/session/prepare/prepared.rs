@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use super::guidance;
 use super::library::{Library, texts};
 use crate::base::diagnostic::{Diagnostics, Severity};
+use crate::base::template::{Expression, Namespace, Template};
 use crate::base::text::plural;
 use crate::context::environment::Environment;
 use crate::context::error::{Error, Kind};
@@ -69,17 +70,23 @@ impl Prepared {
         }
         let below = self.library.below(&self.machine);
         let machines = std::iter::once(&self.machine).chain(below.iter().map(Rc::as_ref));
+        let open: Vec<&Machine> = machines.filter(|machine| !machine.llm.is_forbidden).collect();
         let is_unnamed = |step: &Step| match &step.action {
             Some(Action::Prompt(prompt)) => prompt.model.is_none() && overrides.model.is_none(),
             Some(_) | None => false,
         };
-        let mut open = machines.filter(|machine| !machine.llm.is_forbidden).flat_map(Machine::steps);
-        let unnamed = open.any(|(_, step)| is_unnamed(step)).then(|| policy.model(None));
+        let mut steps = open.iter().flat_map(|machine| machine.steps());
+        let unnamed = steps.any(|(_, step)| is_unnamed(step)).then(|| policy.model(None));
         let named = [&overrides.model, &overrides.llm_model]
             .into_iter()
             .flatten()
             .map(|name| policy.model(Some(name)));
-        // What waits for a capture is known in its turn.
+        let late = open
+            .iter()
+            .flat_map(|machine| binding::model_templates(machine))
+            .filter(|model| !is_known_before(model))
+            .map(|model| policy.late_model(model.source()));
+        // What a sub-loop is handed is known in its turn.
         let env = env.for_templates();
         let rendered = binding::model_templates(&self.machine)
             .filter_map(|model| run_variables::render(model, context, &env).ok())
@@ -87,6 +94,7 @@ impl Prepared {
         named
             .chain(unnamed)
             .chain(rendered)
+            .chain(late)
             .collect::<Result<(), PolicyRefusal>>()
             .map_err(|refusal| binding::refused(&refusal))
     }
@@ -251,6 +259,22 @@ pub(crate) fn refused(error: &LoadError) -> Error {
         Some(help) => refused.with_hint(help),
         None => refused,
     }
+}
+
+/// Tells whether all that a text needs is known before a run begins, or a sub-loop.
+fn is_known_before(text: &Template) -> bool {
+    let is_known = |expression: &Expression| match expression.namespace {
+        Namespace::Context | Namespace::Env | Namespace::Param => true,
+        Namespace::Captured
+        | Namespace::Prev
+        | Namespace::Result
+        | Namespace::State
+        | Namespace::Loop
+        | Namespace::Messages
+        | Namespace::Criteria
+        | Namespace::Board => false,
+    };
+    text.expressions().all(is_known)
 }
 
 /// Returns the error of a run whose definition has changed since it began.

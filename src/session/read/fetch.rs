@@ -2,10 +2,13 @@
 //! and only those that the repository's own code made.
 
 use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
 
+use fs_err as fs;
 use tempfile::NamedTempFile;
 
+use crate::base::time::Timestamp;
 use crate::context::Session;
 use crate::context::error::{Error, Kind};
 use crate::files::transient;
@@ -97,6 +100,16 @@ pub(crate) fn say_undigested(names: &[&str], session: &Session<'_>) {
         }
     };
     session.talk.warning(&warning);
+}
+
+/// What was fetched of a repository.
+pub(crate) struct FetchedSince {
+    /// The repository.
+    pub(crate) repository: RepositoryName,
+    /// How many artifacts were fetched.
+    pub(crate) fetched: u64,
+    /// How many were there.
+    pub(crate) known: u64,
 }
 
 impl ArtifactRequest<'_> {
@@ -208,6 +221,39 @@ impl ArtifactRequest<'_> {
         }
         let fetched = artifacts::download(&api, &repository, &found, zip, MAX_ZIP);
         Ok((found.name, fetched.map_err(|error| self.failed(&error))?))
+    }
+
+    /// Fetches the artifacts of all runs whose names fit and that were stored since a moment, each as the zip file that it is, named after
+    /// its id. Those that are there already are not fetched again.
+    pub(crate) fn fetch_since(
+        &self,
+        fits: impl Fn(&str) -> bool,
+        since: Timestamp,
+        to: &Path,
+    ) -> Result<FetchedSince, Error> {
+        let (api, repository) = self.remote()?;
+        let own = repository_id(&api, &repository).map_err(|error| self.failed(&error))?;
+        let origins = Origins::new(&api, &repository, own);
+        let found = artifacts::since(&origins, fits, since).map_err(|error| self.failed(&error))?;
+        let unwritten = |error: io::Error| Error::unwritten("the artifacts", &error);
+        fs::create_dir_all(to).map_err(unwritten)?;
+        let mut all = FetchedSince { repository, fetched: 0, known: 0 };
+        for found in found {
+            let file = to.join(format!("{}.zip", found.id));
+            if file.exists() {
+                all.known += 1;
+                continue;
+            }
+            let mut zip = transient::file_in(0o644, to).map_err(unwritten)?;
+            match artifacts::download(&api, &all.repository, &found, zip.as_file_mut(), MAX_ZIP) {
+                Ok(fetched) => self.session.mask(&fetched.secrets),
+                Err(ArtifactError::Expired { .. }) => continue,
+                Err(error) => return Err(self.failed(&error)),
+            }
+            zip.persist(&file).map_err(|error| unwritten(error.error))?;
+            all.fetched += 1;
+        }
+        Ok(all)
     }
 
     /// Finds the artifact. Those that the repository's own code made and that have not expired come first.

@@ -12,7 +12,7 @@ use crate::common::{CHECK_FIX, Project, Ran, git};
 
 /// What a job of a pull request left: the files of its artifact, and the commit that it was at.
 pub(crate) struct Left {
-    zip: Vec<u8>,
+    pub(crate) zip: Vec<u8>,
     pub(crate) sha: String,
 }
 

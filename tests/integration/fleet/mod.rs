@@ -1,5 +1,6 @@
 //! The loops of many repositories on one page.
 
+mod collected;
 mod delivered;
 
 use serde_json::{Value, json};

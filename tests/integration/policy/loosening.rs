@@ -163,10 +163,14 @@ fn a_policy_that_is_changed_while_a_run_goes_on_holds_as_it_was() {
         .file("rules.yaml", "hosts: [claude]\nmodels: [haiku]\n");
     let project = project.env("LL_LOOP_POLICY", "rules.yaml");
     project.run(ASK).code(2).says("`models` (rules.yaml (LL_LOOP_POLICY):2)");
-    // Where only the run knows the model, the file was changed by the time.
+    // Where only the run knows which loop asks, the file was changed by the time.
+    project.write(".loops/inner.yaml", &asking("", "model: opus,").replace("name: main", "name: inner"));
     let text = text
-        .replace("model: opus", "model: '${captured.m.output}'")
-        .replace("next: ask}", "next: name}\n  name: {action: echo opus, capture: m, next: ask}");
+        .replace(
+            "ask: {action_type: prompt, action: do it, model: opus, next: done}",
+            "ask: {loop: '${captured.m.output}', on_yes: done, on_no: done, on_error: done}",
+        )
+        .replace("next: ask}", "next: name}\n  name: {action: echo inner, capture: m, next: ask}");
     project.write(".loops/main.yaml", &text);
     project.write("rules.yaml", "hosts: [claude]\nmodels: [haiku]\n");
     project.run(ASK).says("the policy forbids the model `opus`");

@@ -26,6 +26,12 @@ fn asking(of_loop: &str, of_state: &str) -> String {
     )
 }
 
+/// A loop in which a step finds out which model is asked.
+fn late(model: &str) -> String {
+    let text = asking("", &format!("model: '{model}',")).replace("initial: ask", "initial: find");
+    text.replace("states:\n", "states:\n  find: {action: echo haiku, capture: m, next: ask}\n")
+}
+
 fn answer() -> Vec<String> {
     vec![fake_host::prints(&[
         json!({"type": "result", "subtype": "success", "is_error": false, "result": "done",
@@ -61,6 +67,9 @@ fn nothing_is_loosened_by_a_repository_or_an_option() {
         (&plain, "models: [haiku]", &["--model", "opus"], "models"),
         (&asking("", "model: opus,"), "models: [haiku]", &["--model", "haiku"], "models"),
         (&asking("", "model: haiku, fallback_model: opus,"), "models: [haiku]", &[], "models"),
+        (&late("${captured.m.output}"), "models: [haiku]", &[], "models"),
+        (&late("${captured.m.output:-haiku}"), "models: [haiku]", &[], "models"),
+        (&late("${prev.output}"), "models: ['*']", &[], "models"),
         (&plain, "sandbox: workspace", &["--sandbox", "off"], "sandbox"),
         (&asking("sandbox: off", ""), "sandbox: workspace", &["--sandbox", "strict"], "sandbox"),
         (&asking("", "sandbox: off,"), "sandbox: workspace", &[], "sandbox"),
