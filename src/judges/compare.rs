@@ -8,7 +8,7 @@ use super::found_judges::{
     AddedTests, JudgeChange, JudgeFile, JudgesFound, JudgesState, PutBackInPart, Suppression,
 };
 pub use super::instructions::CheckCommand;
-use super::instructions::{Instruction, InstructionPart, instructions};
+use super::instructions::{Instruction, InstructionPart, Instructions, instructions};
 use super::judge_catalog::{CATALOG, JudgeKind, PartFormat};
 use super::pattern::PathSet;
 use super::suppressions::{MarkCounts, SuppressionMark, marks};
@@ -25,7 +25,7 @@ pub struct TreeComparison<'a> {
     /// The loop file and all that it imports, where they lie in the repository.
     pub loop_files: &'a [String],
     /// The paths that differ between the two trees, tracked or not, in any order. Of ignored paths only those that
-    /// [`programs`] or [`is_obeyed_by_name`] names have to be in it.
+    /// [`followed`] or [`is_obeyed_by_name`] names have to be in it.
     pub changed: &'a [String],
     /// The tree of the start.
     pub start: &'a dyn Tree,
@@ -33,12 +33,22 @@ pub struct TreeComparison<'a> {
     pub end: &'a dyn Tree,
 }
 
-/// Returns the paths of files that checks run or obey, there or not: some of them may be ignored by git, and what stands
-/// there at the start has to be kept by whoever makes the tree of the start, as no commit has it.
-pub fn programs(commands: &[CheckCommand<'_>], start: &dyn Tree) -> Vec<String> {
-    let all = instructions(commands, start).all;
-    let paths: BTreeSet<String> = all.into_iter().map(|instruction| instruction.path).collect();
-    paths.into_iter().collect()
+/// What the commands of checks come to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FollowedChecks {
+    /// The paths of files that they run or obey, there or not. Git may ignore some of them, and what stands there at the start
+    /// has to be kept by whoever makes the tree of the start, as no commit has it.
+    pub obeyed: Vec<String>,
+    /// The commands that are called in the end, in words; one that is not known before a run is a NUL.
+    pub called: Vec<Vec<String>>,
+}
+
+/// Follows the commands of checks through scripts and tasks.
+pub fn followed(commands: &[CheckCommand<'_>], start: &dyn Tree) -> FollowedChecks {
+    let Instructions { all, leaves } = instructions(commands, start);
+    let obeyed: BTreeSet<String> = all.into_iter().map(|instruction| instruction.path).collect();
+    let called = leaves.into_iter().map(|(_, words)| words).collect();
+    FollowedChecks { obeyed: obeyed.into_iter().collect(), called }
 }
 
 /// Tells whether a file is obeyed because of its name alone. Git may ignore it, and checks obey it all the same: a new

@@ -12,11 +12,14 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest as _, Sha256};
 
 use super::chosen_files::{ChosenFiles, ListedTree};
+use super::ignored_sources::{IgnoredReads, IgnoredSource};
+use super::input_patterns::InputPatterns;
 use super::key::KeyFile;
 use super::no_key::NoKey;
 use crate::base::file_mode::FileMode;
 use crate::base::gitpath;
 use crate::base::object::ObjectId;
+use crate::base::own::is_own;
 use crate::base::sum::Sum;
 use crate::files::read;
 use crate::git::call::Call;
@@ -84,6 +87,61 @@ pub fn listed<'l>(git: &Git, literals: impl Iterator<Item = &'l str>) -> Result<
         tree.named = paths(&printed).into_iter().filter(|path| !path.ends_with('/')).collect();
     }
     Ok(tree)
+}
+
+/// Looks for a source that git ignores and that a check reads as one of the inputs.
+///
+/// # Errors
+/// Git does not say what it ignores, or an ignored folder cannot be looked into.
+pub fn ignored_source(
+    git: &Git,
+    top: &Path,
+    reads: &IgnoredReads,
+    inputs: &InputPatterns,
+) -> Result<Option<IgnoredSource>, NoKey> {
+    if reads.is_nothing() {
+        return Ok(None);
+    }
+    // A folder that is ignored as a whole is one entry.
+    let ignored =
+        Call::new("ls-files").with(&["--others", "--ignored", "--exclude-standard", "--directory", "-z"]);
+    for entry in paths(&git.bytes(&ignored, &[])?) {
+        let found = match entry.strip_suffix('/') {
+            Some(folder) => source_in(top, folder, reads, inputs)?,
+            None => reads.reader(&entry, inputs),
+        };
+        if found.is_some() {
+            return Ok(found);
+        }
+    }
+    Ok(None)
+}
+
+/// Looks for a source in an ignored folder, which git does not list. Links are not followed.
+fn source_in(
+    top: &Path,
+    folder: &str,
+    reads: &IgnoredReads,
+    inputs: &InputPatterns,
+) -> Result<Option<IgnoredSource>, NoKey> {
+    let mut left = vec![folder.to_owned()];
+    while let Some(folder) = left.pop() {
+        if is_own(folder.as_bytes()) || reads.pass_over(&folder) || !inputs.may_reach(&folder) {
+            continue;
+        }
+        let unreadable = |why| NoKey::Unreadable { path: folder.clone(), why };
+        for entry in fs_err::read_dir(place(top, &folder)).map_err(unreadable)? {
+            let entry = entry.map_err(unreadable)?;
+            let path = format!("{folder}/{}", gitpath::to_text(entry.file_name().as_bytes()));
+            let is_folder = entry.file_type().map_err(unreadable)?.is_dir();
+            if is_folder {
+                left.push(path);
+            } else if let Some(found) = reads.reader(&path, inputs) {
+                return Ok(Some(found));
+            }
+        }
+    }
+    Ok(None)
 }
 
 fn paths(printed: &[u8]) -> Vec<String> {

@@ -76,6 +76,11 @@ impl InputPatterns {
         self.each.iter().filter_map(|pattern| pattern.literal.as_deref())
     }
 
+    /// Tells whether a path is named by itself, or by a folder that it lies in.
+    pub fn name(&self, path: &str) -> bool {
+        self.literals().any(|literal| is_within(path, literal))
+    }
+
     /// Returns the patterns that hold none of these files.
     pub fn without_files<'p>(&self, paths: &(impl Iterator<Item = &'p str> + Clone)) -> Vec<String> {
         let holds_none = |pattern: &&InputPattern| !paths.clone().any(|path| pattern.set.matches(path));

@@ -12,6 +12,7 @@
 pub mod chosen_files;
 pub mod eviction;
 pub mod flaky_checks;
+pub mod ignored_sources;
 pub mod input_files;
 pub mod input_patterns;
 pub mod key;

@@ -30,6 +30,17 @@ pub enum NoKey {
     /// Patterns that hold no file: a misspelt one would make every run the same as the first.
     #[error("{} {} no file", listed_in_part(.0), if .0.len() == 1 { "holds" } else { "hold" })]
     NoFile(Vec<String>),
+    /// A check reads a file that git ignores, and that no key has unless an input names it.
+    #[error(
+        "`{tool}` reads `{}`, which git ignores: only an input that is its path or folder, without `*`, counts it",
+        one_line(path, 120)
+    )]
+    IgnoredSource {
+        /// Its path from the root of the repository.
+        path: String,
+        /// The tool.
+        tool: &'static str,
+    },
     /// The content of a submodule is not that of its commit.
     #[error("the submodule `{}` has changes of its own", one_line(.0, 120))]
     DirtySubmodule(String),

@@ -20,7 +20,7 @@ use crate::files::read::MIB;
 use crate::git::call::Call;
 use crate::git::runner::Git;
 use crate::journal::files::RunFiles;
-use crate::judges::compare::{self, TreeComparison, look};
+use crate::judges::compare::{self, FollowedChecks, TreeComparison, look};
 use crate::judges::found_judges::JudgesFound;
 use crate::judges::instructions::CheckCommand;
 use crate::judges::tree::{At, FileAt, Tree};
@@ -317,21 +317,25 @@ fn commands<'a>(request: &'a JudgingRequest, placed: &'a [PlacedCommand]) -> Vec
     of.collect()
 }
 
-/// Returns the paths of what the checks of a loop run or obey in a working tree, there or not. `inside` is the directory of the
-/// run, from the top of the tree, and `env` what actions inherit.
-pub fn obeyed(
+/// Follows the commands of the checks of a loop in a working tree. `inside` is the directory of the run, from the top of the
+/// tree, and `env` what actions inherit.
+pub fn followed(
     request: &JudgingRequest,
     top: &Path,
     inside: &str,
     env: &BTreeMap<String, String>,
-) -> Vec<String> {
-    programs(request, &JudgingPlace { top, inside, env: SearchVariables::of(env) })
+) -> FollowedChecks {
+    followed_in(request, &JudgingPlace { top, inside, env: SearchVariables::of(env) })
+}
+
+fn followed_in(request: &JudgingRequest, place: &JudgingPlace<'_>) -> FollowedChecks {
+    let placed: Vec<PlacedCommand> = request.commands.iter().map(|command| place.placed(command)).collect();
+    compare::followed(&commands(request, &placed), &DiskTree(place.top))
 }
 
 /// Returns the paths of what checks run or obey, there or not.
 pub(super) fn programs(request: &JudgingRequest, place: &JudgingPlace<'_>) -> Vec<String> {
-    let placed: Vec<PlacedCommand> = request.commands.iter().map(|command| place.placed(command)).collect();
-    compare::programs(&commands(request, &placed), &DiskTree(place.top))
+    followed_in(request, place).obeyed
 }
 
 /// Where a run keeps what git does not track.

@@ -72,6 +72,9 @@ pub struct Ecosystem {
     /// Variables that change what its tools say.
     #[serde(default)]
     pub env: Vec<String>,
+    /// Names of folders in which its tools keep what they have built or installed.
+    #[serde(default)]
+    pub stores: Vec<String>,
 }
 
 /// A program that starts another one.
@@ -156,6 +159,9 @@ pub struct Tool {
     pub(super) could_not_run: Vec<i32>,
     /// The exit codes that say no, as a loop file lists them, where `nonzero` has not all of them.
     pub failed: Option<String>,
+    /// Whether it passes over files that git ignores, unless a command names them.
+    #[serde(default)]
+    pub heeds_ignores: bool,
     /// A command whose output changes when its verdict may.
     pub version: Option<String>,
     /// The command that installs it on the runner of a CI.
@@ -181,7 +187,6 @@ impl Tool {
     }
 
     /// Returns the globs of the files that its verdict depends on.
-    #[cfg_attr(not(feature = "internals"), allow(dead_code, reason = "the reuse of verdicts asks for it"))]
     pub fn inputs(&self) -> impl Iterator<Item = &str> {
         let of_language = self.ecosystem().inputs.iter();
         of_language.chain(&self.config).chain(self.sections.keys()).map(String::as_str)

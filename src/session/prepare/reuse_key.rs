@@ -17,11 +17,13 @@ use crate::definition::emit;
 use crate::definition::load::DIRECTORY;
 use crate::engine::request::{JudgingRequest, ObservingCommand};
 use crate::files::read;
+use crate::judges::compare::FollowedChecks;
 use crate::git::runner::Git;
 use crate::machine::{Action, Machine, Reuse, provided};
 use crate::process::signal::Cancel;
 use crate::repository;
 use crate::reuse::chosen_files::{Choice, chosen, each_holds_some};
+use crate::reuse::ignored_sources::{IgnoredReads, IgnoredSource};
 use crate::reuse::input_patterns::InputPatterns;
 use crate::reuse::key::{KeyParts, of_texts, of_value};
 use crate::reuse::no_key::NoKey;
@@ -135,7 +137,7 @@ impl KeyQuestion {
         let inputs = InputPatterns::of(&self.reuse.inputs, &self.context)?;
         let inside = self.territory.tree.seen_from(&here);
         let inside = if inside == "." { "" } else { inside.as_str() };
-        let obeyed = judging::obeyed(&self.judging, &top, inside, &self.env);
+        let FollowedChecks { obeyed, called } = judging::followed(&self.judging, &top, inside, &self.env);
         let own: Vec<String> = self
             .own
             .iter()
@@ -143,6 +145,11 @@ impl KeyQuestion {
             .map(|own| gitpath::to_text(std::os::unix::ffi::OsStrExt::as_bytes(own.as_os_str())))
             .collect();
         let listed = input_files::listed(&git, inputs.literals())?;
+        if let Some(IgnoredSource { path, tool }) =
+            input_files::ignored_source(&git, &top, &IgnoredReads::of(&called), &inputs)?
+        {
+            return Err(NoKey::IgnoredSource { path, tool });
+        }
         let declared = &self.judging.declared;
         let choice = Choice { inputs: &inputs, declared, obeyed: &obeyed, scope: &scope, own: &own };
         let chosen = chosen(&listed, &choice)?;

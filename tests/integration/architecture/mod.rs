@@ -123,6 +123,7 @@ const ROOMS: &[Room] = &[
         "reuse",
         &[
             "base",
+            "tools",
             "files",
             "evaluate",
             "judges",
@@ -138,6 +139,7 @@ const ROOMS: &[Room] = &[
             "chosen_files.rs",
             "eviction.rs",
             "flaky_checks.rs",
+            "ignored_sources.rs",
             "input_patterns.rs",
             "key.rs",
             "no_key.rs",

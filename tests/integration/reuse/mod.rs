@@ -3,6 +3,7 @@
 mod flaky_checks;
 mod git_store;
 mod hits;
+mod ignored_sources;
 mod plans;
 mod quarantine;
 mod records;
