@@ -42,7 +42,7 @@ impl Engine<'_> {
     }
 
     /// Returns how the verdict of a state can be confirmed, if it can.
-    fn rechecks_of(&self, state: &StateName) -> Option<Vec<Recheck>> {
+    pub(super) fn rechecks_of(&self, state: &StateName) -> Option<Vec<Recheck>> {
         // The checks of a loop that a state runs confirm that state.
         let step = self.step_of(state)?;
         if let Some(inner) = self.inner.get(state) {
@@ -317,7 +317,7 @@ impl Engine<'_> {
         self.record(Event::ClosingPassProof(event), events);
     }
 
-    fn judged_again(&self, check: &Recheck, seen: &Observation) -> Judged {
+    pub(super) fn judged_again(&self, check: &Recheck, seen: &Observation) -> Judged {
         let failed =
             |verdict: Verdict| Judged { verdict, details: Map::new(), memory: None, warnings: Vec::new() };
         if let Some(verdict) = unjudged_verdict(seen) {

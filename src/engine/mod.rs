@@ -48,6 +48,7 @@ mod reused_end;
 pub mod run;
 pub mod sandbox_event;
 mod scope;
+mod second_look;
 mod signals;
 pub mod state_result;
 mod sub_loop_result;

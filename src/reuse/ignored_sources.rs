@@ -66,8 +66,7 @@ impl ToolReads {
     fn read(&self, path: &str) -> bool {
         let is_named =
             || self.words.iter().any(|word| path.strip_suffix(word.as_str()).is_some_and(ends_folder));
-        self.sources.matches(path)
-            && (is_named() || (!self.tool.heeds_ignores && !self.is_stored(path)))
+        self.sources.matches(path) && (is_named() || (!self.tool.heeds_ignores && !self.is_stored(path)))
     }
 }
 

@@ -39,6 +39,7 @@ pub mod recording;
 pub mod replay;
 pub(crate) mod rules;
 pub mod sandbox_setup;
+pub mod second_look;
 pub mod shared_file;
 mod snapshot_moments;
 pub mod stop_count;

@@ -3,21 +3,24 @@
 
 use std::path::Path;
 
+use crate::base::name::{LoopName, StateName};
 use crate::base::text::plural;
 use crate::base::time::{Timestamp, millis};
 use crate::context::Session;
+use crate::engine::Engine;
 use crate::engine::changes::{Changes, TreeChanges};
 use crate::engine::event::LoopComplete;
 use crate::engine::outcome::Outcome;
 use crate::engine::reused::{ReusedRun, ReusedState};
 use crate::engine::verification::JudgesStanding;
 use crate::journal::reader;
-use crate::process::signal::Cancel;
 use crate::report::digest::Digest;
 use crate::reuse::key::{KeyParts, MEANING};
 use crate::reuse::origin::OriginEvent;
 use crate::reuse::record::{FileTable, ReuseRecord};
 use crate::reuse::verdict_table::VerdictTable;
+use crate::run::second_look;
+use crate::run::world::World;
 use crate::session::prepare::reuse_decision::{PendingReuse, unreachable};
 
 /// A run that has ended.
@@ -25,7 +28,7 @@ pub(super) struct EndedReuse<'r> {
     /// Its id.
     pub(super) id: &'r str,
     /// Its loop.
-    pub(super) name: &'r crate::base::name::LoopName,
+    pub(super) name: &'r LoopName,
     /// How it ended.
     pub(super) complete: &'r LoopComplete,
     /// Its journal.
@@ -40,51 +43,138 @@ pub(super) struct EndedReuse<'r> {
 pub(super) async fn settle(
     pending: PendingReuse,
     run: &EndedReuse<'_>,
-    cancel: &Cancel,
+    engine: &Engine<'_>,
+    world: &mut World,
     session: &Session<'_>,
 ) {
-    let after = pending.question.ask(cancel).await;
+    let after = pending.question.ask(&world.cancel).await;
     let is_same = after.as_ref().is_ok_and(|after| after.parts.key() == pending.before.key());
-    keep_verdicts(&pending, run, is_same, session);
-    if let Some(verified) = verified(run.complete) {
-        if let Some(why) = &pending.unkept {
-            session.talk.note(&format!("the result is not kept for later runs: {why}"));
-            return;
-        }
-        match after {
-            Ok(after) => keep(&pending, &after.parts, verified, run, session),
-            Err(why) => session.talk.note(&format!("the result is not kept for later runs: {why}")),
-        }
-    } else if let Some(known) = pending.verifies.as_ref().filter(|_| is_another_verdict(run.complete)) {
-        // All records of this loop go: whatever its key leaves out is missing in each of them.
-        let dropped = pending.store.drop_definition(run.name, known.sums.definition);
-        let gone = match dropped {
-            Ok(count) => format!(
-                "{} of this loop {} removed",
-                plural(count as u64, "result"),
-                if count == 1 { "was" } else { "were" }
-            ),
-            Err(why) => unreachable(&why),
-        };
-        if let Some(Err(why)) =
-            pending.refs.as_ref().map(|refs| refs.drop_definition(run.name, known.sums.definition))
-        {
-            session.talk.warning(&format!("what other jobs take of this loop cannot be removed: {why}"));
-        }
-        session.talk.warning(&format!(
-            "run {} had verified the same inputs, and this one does not: either `inputs`, `tools` and `env` do not name all that the checks read, or a check is flaky; {gone}",
-            known.run.run
-        ));
+    let mut digest = Digest::without_steps(0);
+    let _as_far_as_it_goes = reader::read(run.journal, |event| digest.event(&event));
+    let verified = verified(run.complete);
+    let refuted =
+        pending.verifies.as_ref().filter(|_| verified.is_none() && is_another_verdict(run.complete));
+    let second = match refuted {
+        // On anything else, the check would find something else.
+        Some(_) if is_same => second_verdict(&digest, engine, world, session).await,
+        Some(_) | None => None,
+    };
+    keep_verdicts(&pending, run, SaidByChecks { digest: &digest, second: second.as_ref(), is_same }, session);
+    if let Some(known) = refuted {
+        let why = RefutedBecause::of(&pending, second);
+        take_back(&pending, known, &why, run.name, session);
+    }
+    let Some(verified) = verified else { return };
+    let unkept = |why: &str| session.talk.note(&format!("the result is not kept for later runs: {why}"));
+    match (after, &pending.unkept) {
+        (_, Some(why)) => unkept(why),
+        (Err(why), None) => unkept(&why.to_string()),
+        (Ok(after), None) => keep(&pending, &after.parts, verified, run, &digest, session),
     }
 }
 
+/// What a check said that was made once more.
+struct SecondVerdict {
+    state: StateName,
+    passed: bool,
+}
+
+/// Makes the check once more that failed on the inputs of the record.
+async fn second_verdict(
+    digest: &Digest,
+    engine: &Engine<'_>,
+    world: &mut World,
+    session: &Session<'_>,
+) -> Option<SecondVerdict> {
+    let said = digest.wavering().said().iter().find(|(_, passed)| !passed).map(|(state, _)| state.clone());
+    let state = said.or_else(|| digest.mends().left().into_iter().next_back())?;
+    session
+        .talk
+        .note(&format!("`{state}` is made once more, to tell why an earlier run had another verdict"));
+    let passed = second_look::pass(engine, &state, world).await?;
+    Some(SecondVerdict { state, passed })
+}
+
+/// Why a run came to another verdict than the one that it was to prove right.
+enum RefutedBecause {
+    /// The check wavers.
+    Flaky(StateName),
+    /// The check reads what the loop does not name.
+    Undeclared(StateName),
+    /// One of both.
+    Unknown,
+}
+
+impl RefutedBecause {
+    fn of(pending: &PendingReuse, second: Option<SecondVerdict>) -> Self {
+        let Some(SecondVerdict { state, passed }) = second else { return Self::Unknown };
+        let is_known = pending.histories.iter().any(|known| known.state == state && known.is_flaky());
+        if passed || is_known { Self::Flaky(state) } else { Self::Undeclared(state) }
+    }
+
+    fn sentence(&self) -> String {
+        match self {
+            Self::Flaky(state) => {
+                format!("`{state}` is flaky, for it has failed and passed on these inputs")
+            }
+            Self::Undeclared(state) => format!(
+                "`{state}` failed once more, so that `inputs`, `tools` and `env` do not name all that it reads"
+            ),
+            Self::Unknown => {
+                "either `inputs`, `tools` and `env` do not name all that the checks read, or a check is flaky"
+                    .to_owned()
+            }
+        }
+    }
+}
+
+/// Removes all records of the loop: whatever its key leaves out is missing in each of them.
+fn take_back(
+    pending: &PendingReuse,
+    known: &ReuseRecord,
+    why: &RefutedBecause,
+    name: &LoopName,
+    session: &Session<'_>,
+) {
+    let gone = match pending.store.drop_definition(name, known.sums.definition) {
+        Ok(count) => format!(
+            "{} of this loop {} removed",
+            plural(count as u64, "result"),
+            if count == 1 { "was" } else { "were" }
+        ),
+        Err(why) => unreachable(&why),
+    };
+    let dropped = pending.refs.as_ref().map(|refs| refs.drop_definition(name, known.sums.definition));
+    if let Some(Err(why)) = dropped {
+        session.talk.warning(&format!("what other jobs take of this loop cannot be removed: {why}"));
+    }
+    session.talk.warning(&format!(
+        "run {} had verified the same inputs, and this one does not: {}; {gone}",
+        known.run.run,
+        why.sentence()
+    ));
+}
+
+/// What the checks of a run have said.
+struct SaidByChecks<'d> {
+    digest: &'d Digest,
+    /// What one of them said after the run.
+    second: Option<&'d SecondVerdict>,
+    /// Whether the inputs are those with which the run began.
+    is_same: bool,
+}
+
 /// Keeps what the checks said about the inputs with which the run began, so that a check which wavers is known as such.
-fn keep_verdicts(pending: &PendingReuse, run: &EndedReuse<'_>, is_same: bool, session: &Session<'_>) {
+fn keep_verdicts(
+    pending: &PendingReuse,
+    run: &EndedReuse<'_>,
+    checks: SaidByChecks<'_>,
+    session: &Session<'_>,
+) {
     if pending.unkept.is_some() {
         return;
     }
-    let mut digest = Digest::without_steps(0);
-    let _as_far_as_it_goes = reader::read(run.journal, |event| digest.event(&event));
+    let SaidByChecks { digest, second, is_same } = checks;
     let wavering = digest.wavering();
     // Where something but checks may have changed it, its first checks were made before: in CI, nobody else works there.
     let is_as_it_began =
@@ -93,10 +183,12 @@ fn keep_verdicts(pending: &PendingReuse, run: &EndedReuse<'_>, is_same: bool, se
         return;
     }
     let add = |table: &mut VerdictTable| {
-        for (state, passed) in wavering.said() {
+        let second =
+            second.filter(|_| !wavering.said().is_empty()).map(|second| (&second.state, second.passed));
+        for (state, passed) in wavering.said().iter().map(|(state, passed)| (state, *passed)).chain(second) {
             let key = pending.checks.iter().find(|key| key.state == *state);
             if let Some(key) = key {
-                table.add(key, *passed, run.now);
+                table.add(key, passed, run.now);
             }
         }
         table.forget(run.now, pending.question.rules().max_age);
@@ -138,6 +230,7 @@ fn keep(
     after: &KeyParts,
     changes: &TreeChanges,
     run: &EndedReuse<'_>,
+    digest: &Digest,
     session: &Session<'_>,
 ) {
     // Asked once more: the run itself may have changed what its key is made of, or somebody beside
@@ -148,7 +241,7 @@ fn keep(
             .note("the result is not kept for later runs: what its checks read has changed meanwhile");
         return;
     }
-    let record = record(pending, after, changes, run);
+    let record = record(pending, after, changes, run, digest);
     if let Err(why) = pending.store.keep(&record) {
         session.talk.warning(&format!("the result is not kept for later runs: {why}"));
     }
@@ -165,9 +258,8 @@ fn record(
     parts: &KeyParts,
     changes: &TreeChanges,
     run: &EndedReuse<'_>,
+    digest: &Digest,
 ) -> ReuseRecord {
-    let mut digest = Digest::without_steps(0);
-    let _as_far_as_it_goes = reader::read(run.journal, |event| digest.event(&event));
     let states = digest
         .states()
         .iter()

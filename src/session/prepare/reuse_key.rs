@@ -17,7 +17,6 @@ use crate::definition::emit;
 use crate::definition::load::DIRECTORY;
 use crate::engine::request::{JudgingRequest, ObservingCommand};
 use crate::files::read;
-use crate::judges::compare::FollowedChecks;
 use crate::git::runner::Git;
 use crate::machine::{Action, Machine, Reuse, provided};
 use crate::process::signal::Cancel;
@@ -137,7 +136,7 @@ impl KeyQuestion {
         let inputs = InputPatterns::of(&self.reuse.inputs, &self.context)?;
         let inside = self.territory.tree.seen_from(&here);
         let inside = if inside == "." { "" } else { inside.as_str() };
-        let FollowedChecks { obeyed, called } = judging::followed(&self.judging, &top, inside, &self.env);
+        let followed = judging::followed(&self.judging, &top, inside, &self.env);
         let own: Vec<String> = self
             .own
             .iter()
@@ -146,12 +145,12 @@ impl KeyQuestion {
             .collect();
         let listed = input_files::listed(&git, inputs.literals())?;
         if let Some(IgnoredSource { path, tool }) =
-            input_files::ignored_source(&git, &top, &IgnoredReads::of(&called), &inputs)?
+            input_files::ignored_source(&git, &top, &IgnoredReads::of(&followed.called), &inputs)?
         {
             return Err(NoKey::IgnoredSource { path, tool });
         }
         let declared = &self.judging.declared;
-        let choice = Choice { inputs: &inputs, declared, obeyed: &obeyed, scope: &scope, own: &own };
+        let choice = Choice { inputs: &inputs, declared, obeyed: &followed.obeyed, scope: &scope, own: &own };
         let chosen = chosen(&listed, &choice)?;
         let read = input_files::read_all(&git, &top, &chosen)?;
         // A pattern may mean files inside of a submodule, which are not listed.

@@ -168,11 +168,45 @@ fn it_proves_itself_and_takes_back_what_was_wrong() {
     assert!(ran.all().contains("this one is made to prove it"), "{}", ran.all());
     project.write(".git/undeclared", "");
     let ran = project.run(&["run", "main"]).code(1);
-    assert!(ran.all().contains("do not name all that the checks read"), "{}", ran.all());
+    let why = "`check` failed once more, so that `inputs`, `tools` and `env` do not name all that it reads; 1 result";
+    assert!(ran.all().contains(why), "{}", ran.all());
+    assert_eq!(made(&project), 4, "once more than the run itself");
     assert!(project.run(&["reuse", "list"]).code(0).stdout.is_empty());
     std::fs::remove_file(project.at(".git/undeclared")).unwrap();
     let ran = project.run(&["run", "main"]).code(0);
     assert!(ran.all().contains("no earlier run is known"), "{}", ran.all());
+}
+
+#[test]
+fn it_tells_a_check_that_wavers_from_inputs_that_nobody_has_named() {
+    let project = project();
+    let wavers = "sh check.sh && { test ! -e .git/wavers || { rm .git/wavers; false; }; }";
+    let text = super::LOOP.replace("1000000000", "1").replace("sh check.sh", wavers);
+    project.write(".loops/main.yaml", &text);
+    project.run(&["run", "main"]).code(0);
+    project.write(".git/wavers", "");
+    let ran = project.run(&["run", "main"]).code(1);
+    let why = "`check` is flaky, for it has failed and passed on these inputs; 1 result";
+    assert!(ran.all().contains(why), "{}", ran.all());
+    drop(project.run(&["stats", "--flaky"]).code(0).says("check is flaky: failed 1 of 3"));
+}
+
+#[test]
+fn where_the_run_has_changed_the_inputs_nothing_is_made_once_more() {
+    let project = project();
+    let text = super::LOOP
+        .replace("1000000000", "1")
+        .replace(
+            "on_no: failed}",
+            "on_no: fix}\n  fix: {action: 'echo x >> src/b.txt; false', on_yes: failed, on_no: failed}",
+        )
+        .replace("sh check.sh", "sh check.sh && test ! -e .git/undeclared");
+    project.write(".loops/main.yaml", &text);
+    project.run(&["run", "main"]).code(0);
+    project.write(".git/undeclared", "");
+    let ran = project.run(&["run", "main"]).code(1);
+    assert!(ran.all().contains("either `inputs`, `tools` and `env`"), "{}", ran.all());
+    assert_eq!(made(&project), 2);
 }
 
 #[test]

@@ -21,10 +21,7 @@ fn project() -> Project {
         .file(".gitignore", "gen/\nnode_modules/\n*.log\n")
         .file("check.sh", "bin/go vet ./...\n")
         .file("main.go", "package main\n")
-        .file(
-            "bin/go",
-            "#!/bin/sh\necho made >> .git/made\n! grep -rq bad --include='*.go' .\n",
-        );
+        .file("bin/go", "#!/bin/sh\necho made >> .git/made\n! grep -rq bad --include='*.go' .\n");
     std::fs::set_permissions(project.at("bin/go"), PermissionsExt::from_mode(0o755)).unwrap();
     git(&project, &["init", "-q", "-b", "main"]);
     git(&project, &["add", "-A"]);
