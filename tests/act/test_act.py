@@ -580,6 +580,30 @@ class Callers(OnAct):
         self.assertIn("2 of 2 items verified", played.log)
         self.assertNotIn("are not currently supported on this server", played.log)
 
+    def test_a_fan_out_leaves_out_what_an_earlier_one_has_verified(self):
+        cache = self.act.directory / "cache"
+        reusable = PACKAGE.replace("states:\n", "reuse: {inputs: ['${param.path}/'], verify_every: 1000000000}\nstates:\n")
+        files = {f"packages/{name}/good": "" for name in ("api", "web")}
+        self.repository(reusable, **files)
+        caller = FAN_OUT.replace("packages/* }", "packages/*, reuse: true }")
+
+        def play(run):
+            env = {"LL_CACHE": str(cache), "GITHUB_RUN_ID": run}
+            played = self.act.run("push", caller, "fan-out.yml", env=env)
+            self.assertEqual(set(played.results.values()), {"success"}, played.told)
+            return played
+
+        played = play("1")
+        self.assertIn("2 of 2 items verified", played.log)
+        (kept,) = cache.iterdir()
+        self.assertEqual(len(list((kept / "tidy").glob("*.json"))), 2)
+        # Only what changed is on a leg, and what both runs have verified is kept.
+        self.act.commit({"packages/api/more": "x"})
+        played = play("2")
+        self.assertIn("2 of 2 items verified, 1 of them by earlier runs", played.log)
+        played = play("3")
+        self.assertIn("2 of 2 items verified, 2 of them by earlier runs", played.log)
+
     def test_legs_are_listed_where_the_matrix_has_to_stand_in_the_file(self):
         played = self.fan_out(of_file("docs/fan-out-elsewhere.md", r"# \.gitea/workflows/([\w-]+\.yml)")["tidy.yml"])
         self.assertEqual(sorted(played.results.values()), ["success"] * 6, played.told)

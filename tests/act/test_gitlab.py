@@ -17,6 +17,7 @@ from test_act import CLAUDE, FIX, KEY, PROGRAM
 
 PAIR = Path(__file__).parent / "gitlab/pair.gitlab-ci.yml"
 SERVERS = ROOT / "docs/servers.md"
+PAGE = ROOT / "docs/reuse.md"
 # Where `npm ci` has put gitlab-ci-local.
 RUNNER = Path(os.environ["LL_GITLAB_RUNNER"]) / "node_modules/.bin/gitlab-ci-local"
 
@@ -28,6 +29,17 @@ initial: work
 states:
   work: {action: 'if test ! -e src/half; then touch src/half; sleep 60; fi', on_yes: done}
   done: {action: 'echo at the end', terminal: true}
+"""
+
+
+UNIT = """\
+name: unit
+initial: check
+reuse: {inputs: [src/], verify_every: 1000000000}
+states:
+  check: {action: test -e src/good, check: true, on_yes: done, on_no: failed}
+  done: {terminal: true}
+  failed: {terminal: true, outcome: failure}
 """
 
 
@@ -90,6 +102,42 @@ class Pair(unittest.TestCase):
         self.assertEqual(code, 0, log[-3000:])
         self.assertIn("LL_LOOP_OUTCOME=success", (artifacts / "find/find-report/gitlab.env").read_text())
         self.assertIn("nothing to go on with", log)
+
+
+class Reuse(unittest.TestCase):
+    def test_the_cache_of_the_documentation_carries_what_was_verified(self):
+        (text,) = re.findall(r"^```yaml\n(unit:\n  script: .*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+        directory = tempfile.TemporaryDirectory(prefix="ll-gitlab-")
+        self.addCleanup(directory.cleanup)
+        project, tools = Path(directory.name) / "project", Path(directory.name) / "tools"
+        tools.mkdir()
+        (tools / "ll-loop").symlink_to(PROGRAM)
+        for name, content in {".loops/unit.yaml": UNIT, "src/good": "", ".gitlab-ci.yml": text}.items():
+            (project / name).parent.mkdir(parents=True, exist_ok=True)
+            (project / name).write_text(content)
+        environment = {"PATH": f"{tools}:{os.environ['PATH']}", "HOME": directory.name}
+        for command in (
+            ["init", "--quiet", "--initial-branch=main"],
+            ["remote", "add", "origin", "git@gitlab.com:o/r.git"],
+            ["add", "--force", "."],
+            ["-c", "user.name=t", "-c", "user.email=t@example.com", "commit", "--quiet", "--message", "Work"],
+        ):
+            subprocess.run(["git", *command], cwd=project, check=True, env=environment)
+
+        def play():
+            # Each job in a directory of its own, so that nothing but the cache is carried along.
+            done = subprocess.run(
+                [RUNNER, "--force-shell-executor", "--shell-isolation"], cwd=project, env=environment,
+                capture_output=True, text=True, timeout=120, stdin=subprocess.DEVNULL,
+            )  # fmt: skip
+            self.assertEqual(done.returncode, 0, done.stdout[-3000:] + done.stderr[-3000:])
+            return done.stdout + done.stderr
+
+        self.assertIn("no earlier run is known", play())
+        self.assertIn("same inputs, by run unit-", play())
+        (project / "src/more").write_text("")
+        subprocess.run(["git", "add", "."], cwd=project, check=True, env=environment)
+        self.assertIn("src/more is new since run unit-", play())
 
 
 PEOPLE = re.findall(r"^```yaml\n(# \.gitlab-ci\.yml\n.*?)^```$", (ROOT / "docs/people.md").read_text(), re.MULTILINE | re.DOTALL)
