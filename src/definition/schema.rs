@@ -531,8 +531,9 @@ record! {
         /// Patterns of files, as in `.gitignore`, from the root of the repository. They may hold `${context.…}` and
         /// `${param.…}`.
         inputs: Vec<Template>,
-        /// Commands whose output says which tools there are, such as `rustc -V`. No shell reads them.
-        tools: Vec<String> = Vec::new(),
+        /// Commands whose output says which tools there are, such as `rustc -V`. No shell reads them. They may hold
+        /// `${context.…}` and `${param.…}`, and a value several commands, one a line.
+        tools: Vec<Template> = Vec::new(),
         /// Names of variables of the environment.
         env: Vec<String> = Vec::new(),
         /// How long the result of a run is used.

@@ -4,10 +4,10 @@
 use crate::base::diagnostic::{Diagnostic, Diagnostics, FindingPlace};
 use crate::base::name::StateName;
 use crate::base::path::{DocPath, Segment};
-use crate::base::template::{Expression, Namespace};
+use crate::base::template::{Expression, Namespace, Template};
 use crate::base::text::one_line;
 use crate::evaluate::Evaluate;
-use crate::machine::{Action, Machine, Reuse};
+use crate::machine::{Action, Machine};
 
 /// What keeps a loop from being reused.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,7 +46,7 @@ fn by_evaluator(evaluate: &Evaluate) -> Option<&'static str> {
     matches!(evaluate, Evaluate::Criteria(_)).then_some("reads the state of a piece of work")
 }
 
-/// Refuses a loop that cannot be reused, and patterns that are made of what is not known before a run.
+/// Refuses a loop that cannot be reused, and what is made of values that are not known before a run.
 pub fn check(machine: &Machine, problems: &mut Diagnostics) {
     let Some(reuse) = &machine.reuse else { return };
     let path = DocPath::root().key("reuse");
@@ -57,7 +57,14 @@ pub fn check(machine: &Machine, problems: &mut Diagnostics) {
         let finding = Diagnostic::error("reuse", FindingPlace::Key(path.clone()), message).help(help);
         problems.push(finding.related(place, "this state"));
     }
-    inputs(machine, reuse, &path.key("inputs"), problems);
+    if reuse.inputs.is_empty() {
+        let message = "without inputs, every run would be the same as the first one";
+        let help = "name the files that the checks read: `inputs: [src/, tests/, pyproject.toml]`";
+        let place = FindingPlace::Value(path.key("inputs"));
+        problems.push(Diagnostic::error("reuse", place, message).help(help));
+    }
+    known_before(machine, &reuse.inputs, &path.key("inputs"), problems);
+    known_before(machine, &reuse.tools, &path.key("tools"), problems);
     let is_name = |name: &&String| name.is_empty() || name.contains(['=', '\0']);
     if let Some(name) = reuse.env.iter().find(is_name) {
         let message = format!("`{}` is not a name of a variable", one_line(name, 60));
@@ -65,18 +72,14 @@ pub fn check(machine: &Machine, problems: &mut Diagnostics) {
     }
 }
 
-fn inputs(machine: &Machine, reuse: &Reuse, path: &DocPath, problems: &mut Diagnostics) {
-    if reuse.inputs.is_empty() {
-        let message = "without inputs, every run would be the same as the first one";
-        let help = "name the files that the checks read: `inputs: [src/, tests/, pyproject.toml]`";
-        problems.push(Diagnostic::error("reuse", FindingPlace::Value(path.clone()), message).help(help));
-    }
-    for (at, input) in reuse.inputs.iter().enumerate() {
-        let unknown = input.expressions().find(|expression| !is_known_before(machine, expression));
+/// Refuses templates that are made of what is not known before a run.
+fn known_before(machine: &Machine, templates: &[Template], path: &DocPath, problems: &mut Diagnostics) {
+    for (at, template) in templates.iter().enumerate() {
+        let unknown = template.expressions().find(|expression| !is_known_before(machine, expression));
         if let Some(expression) = unknown {
             let place = FindingPlace::Within(path.index(at), expression.span.clone());
             let message = format!("`${{{expression}}}` is not known before a run");
-            let help = "inputs can be made of `${context.…}` and of `${param.…}`";
+            let help = "inputs and tools can be made of `${context.…}` and of `${param.…}`";
             problems.push(Diagnostic::error("reuse", place, message).help(help));
         }
     }

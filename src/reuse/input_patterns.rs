@@ -1,12 +1,10 @@
 //! Which files a loop names as its inputs: patterns as in `.gitignore`, with the values of the run in them.
 
-use std::borrow::Cow;
-
 use serde_json::Value;
 
 use super::no_key::NoKey;
-use crate::base::path::Segment;
-use crate::base::template::{Found, Missing, Namespace, Scope, Template, walk};
+use super::run_values::rendered;
+use crate::base::template::Template;
 use crate::judges::pattern::{PathPattern, PathSet};
 
 /// The signs that mean more than themselves in a pattern.
@@ -34,12 +32,7 @@ impl InputPatterns {
     /// # Errors
     /// A value is missing, or makes no pattern.
     pub fn of(inputs: &[Template], context: &Value) -> Result<Self, NoKey> {
-        let scope = EscapedScope { context };
-        let render = |input: &Template| {
-            input.render(&scope).map_err(|error| NoKey::Value { input: input.source().to_owned(), error })
-        };
-        let rendered: Result<Vec<String>, NoKey> = inputs.iter().map(render).collect();
-        Self::parse(&rendered?)
+        Self::parse(&rendered(inputs, context, escaped)?)
     }
 
     /// Reads patterns.
@@ -132,32 +125,6 @@ fn unescaped(text: &str) -> Option<String> {
         }
     }
     Some(plain)
-}
-
-/// The values of a run, as patterns that match nothing but them.
-struct EscapedScope<'v> {
-    context: &'v Value,
-}
-
-impl Scope for EscapedScope<'_> {
-    fn get(&self, namespace: Namespace, path: &[Segment]) -> Result<Found<'_>, Missing> {
-        match namespace {
-            Namespace::Context | Namespace::Param => {
-                let found = walk(namespace.word(), self.context, path)?;
-                let text = Found::Json(Cow::Borrowed(found)).into_text().into_owned();
-                Ok(Found::Text(Cow::Owned(escaped(&text))))
-            }
-            Namespace::Captured
-            | Namespace::Prev
-            | Namespace::Result
-            | Namespace::State
-            | Namespace::Loop
-            | Namespace::Env
-            | Namespace::Messages
-            | Namespace::Criteria
-            | Namespace::Board => Err(Missing::default()),
-        }
-    }
 }
 
 fn escaped(text: &str) -> String {

@@ -23,6 +23,7 @@ pub mod quarantine;
 pub mod quarantine_file;
 pub mod record;
 pub mod record_difference;
+pub mod run_values;
 pub mod store;
 pub mod tool_output;
 pub mod verdict_table;

@@ -11,11 +11,11 @@ pub enum NoKey {
     /// Git does not say which files there are.
     #[error("the files of the repository cannot be listed: {0}")]
     Git(#[from] GitError),
-    /// An input needs a value that is not there.
-    #[error("the input `{input}`: {error}")]
+    /// An input or the command of a tool needs a value that is not there.
+    #[error("`{template}`: {error}")]
     Value {
-        /// The input, as it is written.
-        input: String,
+        /// The input or the command, as it is written.
+        template: String,
         /// What is missing.
         error: RenderError,
     },

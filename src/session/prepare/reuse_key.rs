@@ -26,6 +26,7 @@ use crate::reuse::ignored_sources::{IgnoredReads, IgnoredSource};
 use crate::reuse::input_patterns::InputPatterns;
 use crate::reuse::key::{KeyParts, of_texts, of_value};
 use crate::reuse::no_key::NoKey;
+use crate::reuse::run_values::tool_commands;
 use crate::reuse::store::ReuseStore;
 use crate::reuse::{input_files, tool_output};
 use crate::run::area::Area;
@@ -157,7 +158,8 @@ impl KeyQuestion {
         if chosen.submodules.is_empty() {
             each_holds_some(&inputs, &read.inputs.keys().map(String::as_str))?;
         }
-        let tools = tool_output::ask_all(&self.reuse.tools, &self.root, &self.env, cancel).await?;
+        let commands = tool_commands(&self.reuse.tools, &self.context)?;
+        let tools = tool_output::ask_all(&commands, &self.root, &self.env, cancel).await?;
         let value = |name: &String| {
             // Only the digest goes into the record, for a value may be a secret.
             let sum = self.env.get(name).map(|value| Sum::of(value.as_bytes()));

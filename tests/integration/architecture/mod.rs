@@ -147,6 +147,7 @@ const ROOMS: &[Room] = &[
             "quarantine.rs",
             "record.rs",
             "record_difference.rs",
+            "run_values.rs",
             "verdict_table.rs",
             "verifying.rs",
         ],

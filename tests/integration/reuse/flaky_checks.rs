@@ -46,25 +46,26 @@ fn result(project: &Project) -> Value {
 fn a_check_that_fails_and_passes_on_the_same_inputs_is_named() {
     let project = project(LOOP);
     let report = ["run", "main", "--report-dir", ".git/reports"];
-    will_end(&project, &[0, 1]);
+    // The second run proves the first one wrong, and makes the check once more.
+    will_end(&project, &[0, 1, 1]);
     project.run(&["run", "main"]).code(0);
     // Nobody knows yet whether it is flaky or broken.
     let failed = project.run(&report).code(1);
     assert!(!failed.all().contains("flaky:"), "{}", failed.all());
     let listed = project.run(&["stats", "--flaky"]).code(0);
     assert!(
-        listed.stdout.contains("main: check failed 1 of 2 on the same inputs, and has not passed since"),
+        listed.stdout.contains("main: check failed 2 of 3 on the same inputs, and has not passed since"),
         "{}",
         listed.all()
     );
     let passed = project.run(&report).code(0);
-    assert!(passed.all().contains("flaky: check failed 1 of 3 on these inputs"), "{}", passed.all());
-    assert_eq!(result(&project)["flaky"][0]["failed"], 1);
+    assert!(passed.all().contains("flaky: check failed 2 of 4 on these inputs"), "{}", passed.all());
+    assert_eq!(result(&project)["flaky"][0]["failed"], 2);
     let junit = std::fs::read_to_string(project.path().join(".git/reports/junit.xml")).unwrap();
-    assert!(junit.contains(r#"name="ll.flaky" value="failed 1 of 3 on these inputs""#), "{junit}");
+    assert!(junit.contains(r#"name="ll.flaky" value="failed 2 of 4 on these inputs""#), "{junit}");
     let listed = project.run(&["stats", "--flaky", "--json"]).code(0);
     let rows: Value = serde_json::from_str(&listed.stdout).unwrap();
-    assert_eq!((&rows["flaky"][0]["flaky"], &rows["flaky"][0]["of"]), (&Value::from(true), &Value::from(3)));
+    assert_eq!((&rows["flaky"][0]["flaky"], &rows["flaky"][0]["of"]), (&Value::from(true), &Value::from(4)));
     project.run(&["reuse", "list"]).code(0);
 }
 
