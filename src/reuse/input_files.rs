@@ -58,11 +58,30 @@ pub fn top(git: &Git) -> Result<PathBuf, NoKey> {
 /// # Errors
 /// Git does not say.
 pub fn listed<'l>(git: &Git, literals: impl Iterator<Item = &'l str>) -> Result<ListedTree, NoKey> {
+    // One call for both, because each of them reads the whole index.
+    let known =
+        Call::new("ls-files").with(&["-t", "--stage", "--cached", "--others", "--exclude-standard", "-z"]);
+    let literals: Vec<String> = literals.map(str::to_owned).collect();
+    let ignored = Call::new("ls-files").with(&["--others", "--ignored", "--exclude-standard", "-z"]);
+    let (known, named) = std::thread::scope(|scope| {
+        let named = (!literals.is_empty())
+            .then(|| scope.spawn(|| git.bytes(&ignored.paths(literals).literal(), &[])));
+        let known = git.bytes(&known, &[]);
+        (known, named.map(|thread| thread.join().expect("calling git does not panic")))
+    });
     let mut tree = ListedTree::default();
-    for entry in paths(&git.bytes(&Call::new("ls-files").with(&["--stage", "-z"]), &[])?) {
-        // `100644 ID STAGE<tab>PATH`
+    for entry in paths(&known?) {
+        // `? PATH`, or `H 100644 ID STAGE<tab>PATH`, where other letters stand for what the index says of a file.
+        if let Some(path) = entry.strip_prefix("? ") {
+            // Of another repository git lists nothing but its folder, with a slash at the end.
+            match path.strip_suffix('/') {
+                Some(repository) => tree.nested.insert(repository.to_owned()),
+                None => tree.untracked.insert(path.to_owned()),
+            };
+            continue;
+        }
         let Some((head, path)) = entry.split_once('\t') else { continue };
-        let mut words = head.split(' ');
+        let mut words = head.split(' ').skip(1);
         match (words.next(), words.next()) {
             (Some("160000"), Some(id)) => {
                 let commit = ObjectId::parse(id).map_err(GitError::from)?;
@@ -72,19 +91,8 @@ pub fn listed<'l>(git: &Git, literals: impl Iterator<Item = &'l str>) -> Result<
             _ => drop(tree.tracked.insert(path.to_owned())),
         }
     }
-    let others = Call::new("ls-files").with(&["--others", "--exclude-standard", "-z"]);
-    for path in paths(&git.bytes(&others, &[])?) {
-        // Of another repository git lists nothing but its folder, with a slash at the end.
-        match path.strip_suffix('/') {
-            Some(repository) => tree.nested.insert(repository.to_owned()),
-            None => tree.untracked.insert(path),
-        };
-    }
-    let literals: Vec<String> = literals.map(str::to_owned).collect();
-    if !literals.is_empty() {
-        let ignored = Call::new("ls-files").with(&["--others", "--ignored", "--exclude-standard", "-z"]);
-        let printed = git.bytes(&ignored.paths(literals).literal(), &[])?;
-        tree.named = paths(&printed).into_iter().filter(|path| !path.ends_with('/')).collect();
+    if let Some(named) = named {
+        tree.named = paths(&named?).into_iter().filter(|path| !path.ends_with('/')).collect();
     }
     Ok(tree)
 }

@@ -345,8 +345,11 @@ impl ReuseStore {
         let by_commit =
             Call::new("ls-tree").with(&["-r", "-z", "--name-only"]).revision("HEAD").path(inside).literal();
         let mut tracked = BTreeSet::new();
-        let printed =
-            [self.git.bytes(&by_index, &[])?, self.git.bytes(&by_commit, &[]).or_else(unless_empty)?];
+        let (by_index, by_commit) = std::thread::scope(|scope| {
+            let by_commit = scope.spawn(|| self.git.bytes(&by_commit, &[]).or_else(unless_empty));
+            (self.git.bytes(&by_index, &[]), by_commit.join().expect("calling git does not panic"))
+        });
+        let printed = [by_index?, by_commit?];
         for path in printed.iter().flat_map(|printed| printed.split(|byte| *byte == 0)) {
             tracked.insert(root.join(OsStr::from_bytes(path)));
         }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::reuse_key::{FoundKey, KeyQuestion, no_key};
-use super::reuse_origin;
+use super::reuse_origin::{self, OriginQuestion};
 use crate::base::name::LoopName;
 use crate::base::text::one_line;
 use crate::context::Session;
@@ -92,6 +92,7 @@ impl KeyQuestion {
         cancel: &Cancel,
         session: &Session<'_>,
     ) -> Result<ReuseDecision, Error> {
+        let origin = OriginQuestion::ask(run.in_ci, self.git(), session);
         let found = match self.ask(cancel).await {
             Ok(found) => found,
             Err(why) => {
@@ -99,7 +100,7 @@ impl KeyQuestion {
                 return without(run, &why, || session.talk.warning(&why));
             }
         };
-        let Some(origin) = reuse_origin::of_run(run.in_ci, self.git(), session) else {
+        let Some(origin) = origin.answer() else {
             let why = "nothing is reused or kept: a shallow clone does not know which repository it is of";
             return without(run, why, || session.talk.warning(why));
         };

@@ -1,5 +1,7 @@
 //! Tells where a run is made, as far as it decides whose records it may take, and whether strangers have set it off.
 
+use std::thread::JoinHandle;
+
 use crate::ci::strangers::why_nobody_is_asked;
 use crate::context::Session;
 use crate::forge::github::workflow_event::WorkflowEvent;
@@ -20,16 +22,49 @@ const REPOSITORIES: [&str; 8] = [
     "GIT_URL",
 ];
 
-/// Returns where a run is made; nothing where the repository is unknown.
-pub(crate) fn of_run(in_ci: bool, git: &Git, session: &Session<'_>) -> Option<RunOrigin> {
-    let env = &session.env.lookup();
-    let job = WorkflowJob::read(env);
-    let (event, branch) = if in_ci { of_job(&job, session) } else { (OriginEvent::Local, None) };
-    let of_github = || Some(format!("{}/{}", job.server_url.as_deref()?, job.repository.as_deref()?));
-    let of_others = || REPOSITORIES.iter().find_map(|name| session.env.get(name).map(without_password));
-    let named = if in_ci { of_github().or_else(of_others) } else { None };
-    let repository = named.or_else(|| first_commit(git))?;
-    Some(RunOrigin { repository, event, branch })
+/// A question about where a run is made, which may be answered while something else is done.
+pub(crate) struct OriginQuestion {
+    event: OriginEvent,
+    branch: Option<String>,
+    repository: AskedRepository,
+}
+
+/// What a repository is known by.
+enum AskedRepository {
+    /// The name that the CI system has for it.
+    Named(String),
+    /// Its first commit, for which git is asked meanwhile.
+    FirstCommit(JoinHandle<Option<String>>),
+}
+
+impl OriginQuestion {
+    /// Begins to find out where a run is made.
+    pub(crate) fn ask(in_ci: bool, git: &Git, session: &Session<'_>) -> Self {
+        let env = &session.env.lookup();
+        let job = WorkflowJob::read(env);
+        let (event, branch) = if in_ci { of_job(&job, session) } else { (OriginEvent::Local, None) };
+        let of_github = || Some(format!("{}/{}", job.server_url.as_deref()?, job.repository.as_deref()?));
+        let of_others = || REPOSITORIES.iter().find_map(|name| session.env.get(name).map(without_password));
+        let named = if in_ci { of_github().or_else(of_others) } else { None };
+        let repository = named.map_or_else(
+            || {
+                let git = git.clone();
+                AskedRepository::FirstCommit(std::thread::spawn(move || first_commit(&git)))
+            },
+            AskedRepository::Named,
+        );
+        Self { event, branch, repository }
+    }
+
+    /// Waits for the answer; nothing where the repository is unknown.
+    pub(crate) fn answer(self) -> Option<RunOrigin> {
+        let Self { event, branch, repository } = self;
+        let repository = match repository {
+            AskedRepository::Named(name) => name,
+            AskedRepository::FirstCommit(thread) => thread.join().expect("calling git does not panic")?,
+        };
+        Some(RunOrigin { repository, event, branch })
+    }
 }
 
 /// Says why a run keeps nothing, where strangers may have set it off.
