@@ -15,6 +15,9 @@ pub struct ChecksBefore {
     /// Those whose failures people have excused for a time.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub quarantined: Vec<QuarantinedCheck>,
+    /// The run that this one is made to prove right or wrong, although it could have been reused.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub proves: Option<String>,
 }
 
 /// What a check said in earlier runs that found the same.
@@ -79,7 +82,7 @@ impl QuarantinedCheck {
 impl ChecksBefore {
     /// Tells whether nothing is known.
     pub fn is_nothing(&self) -> bool {
-        self.histories.is_empty() && self.quarantined.is_empty()
+        self.histories.is_empty() && self.quarantined.is_empty() && self.proves.is_none()
     }
 
     /// Returns what a check said on the inputs with which the run begins.

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use fs_err as fs;
 
+use crate::bundle::merged::RESULT;
 use crate::bundle::{EXTENSION, names};
 use crate::files::file_name::file_name;
 
@@ -22,6 +23,8 @@ pub(crate) struct RunFilesFound {
     pub(crate) files: Vec<PathBuf>,
     /// The files that say what became of deliveries, in the same order.
     pub(crate) deliveries: Vec<PathBuf>,
+    /// The results of runs and merges, in the same order.
+    pub(crate) results: Vec<PathBuf>,
     /// Whether these are all.
     pub(crate) is_whole: bool,
 }
@@ -32,11 +35,13 @@ impl RunFilesFound {
     /// # Errors
     /// It is not there, or cannot be read.
     pub(crate) fn below(path: &Path) -> io::Result<Self> {
-        let mut found = Self { files: Vec::new(), deliveries: Vec::new(), is_whole: true };
+        let mut found =
+            Self { files: Vec::new(), deliveries: Vec::new(), results: Vec::new(), is_whole: true };
         if fs::metadata(path)?.is_dir() {
             found.is_whole = found.add_below(path, MOST_DEPTH)?;
             found.files.sort();
             found.deliveries.sort();
+            found.results.sort();
         } else if is_delivery_list(path) {
             found.deliveries.push(path.to_owned());
         } else {
@@ -54,6 +59,10 @@ impl RunFilesFound {
                 if !self.add_below(&path, depth - 1)? {
                     return Ok(false);
                 }
+                continue;
+            }
+            if kind.is_file() && file_name(&path) == RESULT && self.results.len() < MOST_FILES {
+                self.results.push(path);
                 continue;
             }
             let is_list = is_delivery_list(&path);

@@ -1,11 +1,15 @@
 //! Finds the runs that statistics are about, here or where somebody has put them, and reads each of them once.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
+use std::time::Duration;
+
+use serde_json::Value;
 
 use super::run_files::{MOST_FILES, RunFilesFound, is_journal};
 use crate::base::name::LoopName;
+use crate::base::sum::Sum;
 use crate::base::text::one_line;
 use crate::base::time::{Since, Timestamp};
 use crate::bundle::names;
@@ -14,7 +18,7 @@ use crate::context::error::{Error, Kind};
 use crate::context::options::RunOptions;
 use crate::context::{Session, key};
 use crate::engine::event::SCHEMA;
-use crate::files::transient;
+use crate::files::{read, transient};
 use crate::forge::github::artifacts::RunsMeant;
 use crate::journal::known::KnownRun;
 use crate::journal::{journal_ends, reader};
@@ -23,6 +27,9 @@ use crate::report::run_stats::{RunFold, RunNumbers, Stats};
 use crate::session::end::killed;
 use crate::session::read::fetch::{ArtifactRequest, artifact};
 use crate::session::read::listed_runs::{Places, known_as};
+
+/// The largest result of a merge that is read.
+const MOST_RESULT: u64 = 64 * read::MIB;
 
 /// Which runs are meant.
 #[derive(Clone, Debug, Default)]
@@ -48,6 +55,14 @@ impl Session<'_> {
             }
         };
         self.each_run(asked, &mut add)?;
+        if let Some(from) = asked.from.as_ref().filter(|from| artifact(from).is_none()) {
+            for item in reused_items(&self.path(Path::new(from))) {
+                let is_wanted = asked.name.as_ref().is_none_or(|name| *name == item.loop_name);
+                if is_wanted && since.is_none_or(|since| item.began >= Some(since)) {
+                    stats.add_reused_item(&item.loop_name, item.saved);
+                }
+            }
+        }
         if stats.is_empty() {
             let of = asked.name.as_ref().map_or_else(String::new, |name| format!(" of `{name}`"));
             let since = since.map_or_else(String::new, |since| format!(" since {since}"));
@@ -152,6 +167,42 @@ fn brought(
         add(&run.numbers);
     }
     Ok(())
+}
+
+/// An item that a plan left out, because an earlier run stood for it.
+struct LeftOutItem {
+    loop_name: String,
+    /// How long that run took.
+    saved: Duration,
+    /// When the merge of the plan began.
+    began: Option<Timestamp>,
+}
+
+/// Reads the results of merges below a directory. The same one may be there several times; whatever is none is passed over.
+fn reused_items(from: &Path) -> Vec<LeftOutItem> {
+    let results = RunFilesFound::below(from).map_or_else(|_| Vec::new(), |found| found.results);
+    let mut seen = BTreeSet::new();
+    let mut all = Vec::new();
+    for text in results.iter().filter_map(|result| read::text(result, MOST_RESULT).ok()) {
+        if seen.insert(Sum::of(text.as_bytes())) {
+            all.extend(serde_json::from_str::<Value>(&text).iter().flat_map(of_merge));
+        }
+    }
+    all
+}
+
+/// Returns the items that the plan of a merge left out.
+fn of_merge(result: &Value) -> Vec<LeftOutItem> {
+    let items = result["items"].as_array().map_or(&[][..], Vec::as_slice);
+    let reused = items.iter().filter(|item| item["standing"] == "reused");
+    let item = |item: &Value| {
+        Some(LeftOutItem {
+            loop_name: LoopName::parse(item["loop"].as_str()?).ok()?.to_string(),
+            saved: Duration::from_millis(item["reused"]["duration_ms"].as_u64()?),
+            began: serde_json::from_value(result["started_at"].clone()).ok(),
+        })
+    };
+    reused.filter_map(item).collect()
 }
 
 fn left_out(what: &str, why: &str, session: &Session<'_>) {

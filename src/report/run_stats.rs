@@ -10,7 +10,7 @@ use std::time::Duration;
 use indexmap::IndexMap;
 use value_counts::Spread;
 
-use super::digest::Digest;
+use super::digest::{Digest, EndKind};
 use super::step::Step;
 use super::taken_edges::{MAX_STATES, has_room};
 use crate::base::name::StateName;
@@ -49,6 +49,20 @@ pub struct RunNumbers {
     passes: Option<u32>,
     usage: Usage,
     states: IndexMap<StateName, VisitCounts>,
+    reuse: RunReuse,
+}
+
+/// What a run has to do with an earlier one that found the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum RunReuse {
+    /// Nothing.
+    None,
+    /// That one, which took so long, stands for it.
+    Reused(Duration),
+    /// It was made to prove that one, and came to the same.
+    Proved,
+    /// It was made to prove that one, and came to something else.
+    Refuted,
 }
 
 /// The visits of a state.
@@ -141,6 +155,7 @@ impl RunFold {
         let Self { digest, began, first_pass, states, .. } = self;
         digest.start()?;
         let is_success = digest.is_success();
+        let reuse = reuse_of(&digest);
         let own_passes = |first: u32| digest.iterations().saturating_sub(first).saturating_add(1);
         Some(RunNumbers {
             loop_name: digest.loop_name().to_owned(),
@@ -154,6 +169,7 @@ impl RunFold {
             passes: first_pass.filter(|_| is_success).map(own_passes),
             usage: digest.usage().clone(),
             states,
+            reuse,
         })
     }
 
@@ -161,6 +177,19 @@ impl RunFold {
         if has_room(&self.states, &step.state, MAX_STATES) {
             self.states.entry(step.state.clone()).or_default().add(step);
         }
+    }
+}
+
+fn reuse_of(digest: &Digest) -> RunReuse {
+    let is_proof = || digest.start().is_some_and(|start| start.checks.proves.is_some());
+    let is_verified = digest.end().is_some_and(|end| end.verified);
+    match digest.reused() {
+        Some(reused) => RunReuse::Reused(Duration::from_millis(reused.duration_ms)),
+        None if !is_proof() => RunReuse::None,
+        None if is_verified => RunReuse::Proved,
+        None if digest.end_kind() == EndKind::Failure => RunReuse::Refuted,
+        // What kept it from its end says nothing about the earlier run.
+        None => RunReuse::None,
     }
 }
 
@@ -182,6 +211,18 @@ pub struct LoopStats {
     passes: Spread,
     usage: Usage,
     states: IndexMap<StateName, StateStats>,
+    reuse: ReuseCounts,
+}
+
+/// For what earlier runs stood, and whether they were right.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct ReuseCounts {
+    runs: u64,
+    /// Items that a plan left out.
+    items: u64,
+    saved: Duration,
+    proved: u64,
+    refuted: u64,
 }
 
 /// One run as a point of a trend.
@@ -215,6 +256,13 @@ impl Stats {
     pub fn add(&mut self, run: &RunNumbers) {
         let name = run.loop_name.clone();
         self.loops.entry(name).or_default().add(run);
+    }
+
+    /// Adds an item that a plan left out, because an earlier run stood for it, which took so long.
+    pub fn add_reused_item(&mut self, loop_name: &str, saved: Duration) {
+        let counts = &mut self.loops.entry(loop_name.to_owned()).or_default().reuse;
+        counts.items += 1;
+        counts.saved = counts.saved.saturating_add(saved);
     }
 
     /// Tells whether there was no run.
@@ -251,7 +299,19 @@ impl LoopStats {
         self.successes += u64::from(run.is_success);
         self.verified += u64::from(run.is_verified);
         self.flaky += u64::from(!run.flaky.is_empty());
-        self.durations.add(acted_ms);
+        match run.reuse {
+            RunReuse::None => {}
+            RunReuse::Reused(saved) => {
+                self.reuse.runs += 1;
+                self.reuse.saved = self.reuse.saved.saturating_add(saved);
+            }
+            RunReuse::Proved => self.reuse.proved += 1,
+            RunReuse::Refuted => self.reuse.refuted += 1,
+        }
+        // Where no action ran, none took any time.
+        if !matches!(run.reuse, RunReuse::Reused(_)) {
+            self.durations.add(acted_ms);
+        }
         run.passes.into_iter().for_each(|passes| self.passes.add(u64::from(passes)));
         self.usage.add(&run.usage);
         for (name, visits) in &run.states {

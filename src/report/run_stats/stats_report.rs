@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
-use super::{LoopStats, StateStats, Stats, TrendPoint, cost, share};
+use super::{LoopStats, ReuseCounts, StateStats, Stats, TrendPoint, cost, share};
 use crate::base::text::{one_line, plural};
 use crate::base::time::{human, millis};
 
@@ -44,7 +44,7 @@ fn of_loop(name: &str, stats: &LoopStats) -> Value {
             "flaky": share(numbers.flaky, numbers.runs),
         })
     };
-    json!({
+    let mut of_loop = json!({
         "loop": name,
         "runs": runs,
         "outcomes": outcomes,
@@ -55,7 +55,14 @@ fn of_loop(name: &str, stats: &LoopStats) -> Value {
         "passes": {"median": stats.passes.median()},
         "cost_usd": cost(&stats.usage),
         "states": stats.states.iter().map(of_state).collect::<Vec<_>>(),
-    })
+    });
+    if stats.reuse != ReuseCounts::default() {
+        let ReuseCounts { runs, items, saved, proved, refuted } = stats.reuse;
+        of_loop["reused"] = json!({
+            "runs": runs, "items": items, "saved_ms": millis(saved), "proved": proved, "refuted": refuted,
+        });
+    }
+    of_loop
 }
 
 /// Writes the numbers for people.
@@ -78,8 +85,8 @@ fn loop_text(name: &str, stats: &LoopStats) -> String {
     let last = &runs[runs.len().saturating_sub(TREND)..];
     let outcomes: Vec<String> =
         stats.outcomes.iter().map(|(word, count)| format!("{count} {word}")).collect();
-    let mut out =
-        format!("{}: {}, {}\n", one_line(name, 200), plural(runs.len() as u64, "run"), outcomes.join(", "));
+    let counted = std::iter::once(plural(runs.len() as u64, "run")).chain(outcomes);
+    let mut out = format!("{}: {}\n", one_line(name, 200), counted.collect::<Vec<_>>().join(", "));
     let mut row = |name: &str, value: &str, trend: &str| {
         let line = format!("  {name:<9} {value:<38}  {trend}");
         let _ = writeln!(out, "{}", line.trim_end());
@@ -108,8 +115,25 @@ fn loop_text(name: &str, stats: &LoopStats) -> String {
         let sum = stats.usage.sentence().unwrap_or_default();
         row("cost", &sum, &trend(last, |run| run.cost.map(cents)));
     }
+    if let Some(reused) = reused(&stats.reuse) {
+        row("reused", &reused, "");
+    }
     out.push_str(&table(stats));
     out
+}
+
+/// Says for what earlier runs stood, and whether they were right.
+fn reused(counts: &ReuseCounts) -> Option<String> {
+    let ReuseCounts { runs, items, saved, proved, refuted } = *counts;
+    let some = |count: u64, what: &str| (count > 0).then(|| plural(count, what));
+    let stood: Vec<String> = [some(runs, "run"), some(items, "item")].into_iter().flatten().collect();
+    let stood = (!stood.is_empty()).then(|| format!("{}, which saved {}", stood.join(" and "), human(saved)));
+    let checked = (proved + refuted > 0).then(|| {
+        let wrong = if refuted == 0 { "none".to_owned() } else { refuted.to_string() };
+        format!("{} made to prove one, {wrong} of them wrong", plural(proved + refuted, "run"))
+    });
+    let all: Vec<String> = [stood, checked].into_iter().flatten().collect();
+    (!all.is_empty()).then(|| all.join("; "))
 }
 
 fn table(stats: &LoopStats) -> String {

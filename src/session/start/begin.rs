@@ -331,6 +331,7 @@ impl<'s> ConfiguredRun<'s> {
             }
             ReuseDecision::Make(pending) => {
                 start.event.checks.histories.clone_from(&pending.histories);
+                start.event.checks.proves = pending.verifies.as_ref().map(|record| record.run.run.clone());
                 Some(pending)
             }
             ReuseDecision::None => None,

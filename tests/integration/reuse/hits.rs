@@ -36,6 +36,7 @@ fn a_run_that_finds_the_same_is_not_made_and_reports_like_any_other() {
     project.run(&["why"]).code(0);
     let history = project.run(&["history", "main"]).code(0);
     assert!(history.stdout.contains("success"), "{}", history.all());
+    drop(project.run(&["stats"]).code(0).says("reused    1 run, which saved "));
 }
 
 /// Changes something, and expects that the check is made again, or that it is not.
@@ -171,6 +172,7 @@ fn it_proves_itself_and_takes_back_what_was_wrong() {
     let why = "`check` failed once more, so that `inputs`, `tools` and `env` do not name all that it reads; 1 result";
     assert!(ran.all().contains(why), "{}", ran.all());
     assert_eq!(made(&project), 4, "once more than the run itself");
+    drop(project.run(&["stats"]).code(0).says("2 runs made to prove one, 1 of them wrong"));
     assert!(project.run(&["reuse", "list"]).code(0).stdout.is_empty());
     std::fs::remove_file(project.at(".git/undeclared")).unwrap();
     let ran = project.run(&["run", "main"]).code(0);

@@ -108,6 +108,14 @@ fn an_item_that_was_verified_before_is_on_no_leg_and_counts_as_verified() {
     assert!(junit.contains("ll.reused_from") && !junit.contains("<skipped"), "{junit}");
     assert!(project.read("out/merged/summary.md").contains("same inputs, by run"));
 
+    // What a plan has saved is counted where the result of its merge is.
+    let stats = project.run(&["stats", "--from", "out/merged", "--json"]).code(0);
+    let stats: Value = serde_json::from_str(&stats.stdout).unwrap();
+    assert_eq!(
+        (&stats["loops"][0]["loop"], &stats["loops"][0]["reused"]["items"]),
+        (&"main".into(), &2.into())
+    );
+
     // Only what changed is run, and one that fails is red whatever stands beside it.
     project.write("packages/api/b.txt", "x\n");
     commit(&project);
@@ -161,6 +169,41 @@ fn what_no_other_item_changes_is_confirmed_by_the_earlier_run() {
     assert_eq!(result["verified"], "each alone");
     let (said, _) = run_and_merge(&project, &["--confirm"], 0);
     assert!(said.contains("no item works on what another one changed"), "{said}");
+}
+
+/// The scopes of both items hold what one of them changes.
+#[test]
+fn what_another_item_changes_is_confirmed_although_an_earlier_run_verified_it() {
+    let shared = LOOP
+        .replace("['${param.path}/']", "['${param.path}/', shared/]")
+        .replace("scope: ['${context.path}']", "scope: ['${context.path}', shared]");
+    let project = packages(&shared);
+    project.write("shared/level", "1\n");
+    // `web` needs the first level, and the fixer of `api` takes the next one.
+    let check = CHECK.replace(
+        "grep -q good",
+        "[ \"$1\" = packages/web ] && { grep -q 1 shared/level || exit 1; }\ngrep -q good",
+    );
+    project.write(
+        "check.sh",
+        &check.replace("[ \"$1\" = packages/web ] && [ -e packages/web/left ] && exit 1\n", ""),
+    );
+    project.write("fix.sh", "echo good > \"$1/a.txt\"; echo 2 > shared/level\n");
+    commit(&project);
+    // With `--per-path`, the path alone would be the scope.
+    let plan = || {
+        project.run(&["plan", "main", "--each", "path=packages/api,packages/web", "--legs", "1"]).code(0);
+        json(&project, "plan.json")
+    };
+    plan();
+    run_and_merge(&project, &[], 0);
+    project.write("packages/api/a.txt", "bad\n");
+    commit(&project);
+    let again = plan();
+    assert_eq!((count(&again, "items"), count(&again, "reused")), (1, 1), "{again}");
+    let (said, result) = run_and_merge(&project, &["--confirm"], 1);
+    assert!(said.contains("web"), "{said}");
+    assert_eq!(result["verified"], false);
 }
 
 #[test]
