@@ -540,6 +540,9 @@ record! {
         max_age: Duration = crate::definition::schema::STANDARD_AGE,
         /// One run in so many is made although it could have been reused, to see whether it comes to the same.
         verify_every: Count = Count::of(50),
+        /// Whether actions see nothing of the repository but the inputs and judges, so that a check that reads more fails. It
+        /// needs a sandbox.
+        hermetic: bool = false,
     }
 }
 

@@ -4,6 +4,7 @@
 use crate::base::diagnostic::{Diagnostic, Diagnostics, FindingPlace};
 use crate::base::name::StateName;
 use crate::base::path::{DocPath, Segment};
+use crate::base::sandbox::{SandboxEngine, SandboxRules};
 use crate::base::template::{Expression, Namespace, Template};
 use crate::base::text::one_line;
 use crate::evaluate::Evaluate;
@@ -65,11 +66,36 @@ pub fn check(machine: &Machine, problems: &mut Diagnostics) {
     }
     known_before(machine, &reuse.inputs, &path.key("inputs"), problems);
     known_before(machine, &reuse.tools, &path.key("tools"), problems);
+    if reuse.hermetic && !is_hermetic(machine) {
+        let message = "`hermetic` hides files from every action, and not every action of this loop is in a sandbox that can";
+        let help = "say `sandbox: workspace` or `strict` for the loop, with bubblewrap or a container, and nothing else in states and sub-loops";
+        let place = FindingPlace::Key(path.key("hermetic"));
+        problems.push(Diagnostic::error("reuse", place, message).help(help));
+    }
     let is_name = |name: &&String| name.is_empty() || name.contains(['=', '\0']);
     if let Some(name) = reuse.env.iter().find(is_name) {
         let message = format!("`{}` is not a name of a variable", one_line(name, 60));
         problems.push(Diagnostic::error("reuse", FindingPlace::Value(path.key("env")), message));
     }
+}
+
+/// Tells whether every action of a loop is in a sandbox that can hide files. A loop that it runs may say otherwise.
+fn is_hermetic(machine: &Machine) -> bool {
+    let hides = |rules: &SandboxRules| {
+        let is_able = match rules.engine {
+            SandboxEngine::Auto | SandboxEngine::Bwrap | SandboxEngine::Container => true,
+            SandboxEngine::Landlock | SandboxEngine::Host => false,
+        };
+        rules.confines() && is_able
+    };
+    let is_confined = |action: &Action| match action {
+        Action::Shell(shell) => shell.setting.sandbox.as_ref().is_some_and(hides),
+        Action::SubLoop(_) | Action::Prompt(_) | Action::Learning(_) | Action::Tool(_) => false,
+        Action::Board(_) | Action::Approval(_) => true,
+    };
+    let closing = machine.ends().filter_map(|(_, end)| end.closing.as_ref());
+    let actions = machine.steps().filter_map(|(_, step)| step.action.as_ref()).chain(closing);
+    machine.sandbox.as_ref().is_some_and(hides) && actions.into_iter().all(is_confined)
 }
 
 /// Refuses templates that are made of what is not known before a run.

@@ -13,7 +13,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::chosen_files::{ChosenFiles, ListedTree};
 use super::ignored_sources::{IgnoredReads, IgnoredSource};
-use super::input_patterns::InputPatterns;
+use super::input_patterns::{InputPatterns, is_within};
 use super::key::KeyFile;
 use super::no_key::NoKey;
 use crate::base::file_mode::FileMode;
@@ -97,7 +97,8 @@ pub fn listed<'l>(git: &Git, literals: impl Iterator<Item = &'l str>) -> Result<
     Ok(tree)
 }
 
-/// Looks for a source that git ignores and that a check reads as one of the inputs.
+/// Looks for a source that git ignores and that a check reads as one of the inputs. What ll-loop and this run write is none: `own`
+/// names that by its paths.
 ///
 /// # Errors
 /// Git does not say what it ignores, or an ignored folder cannot be looked into.
@@ -106,6 +107,7 @@ pub fn ignored_source(
     top: &Path,
     reads: &IgnoredReads,
     inputs: &InputPatterns,
+    own: &[String],
 ) -> Result<Option<IgnoredSource>, NoKey> {
     if reads.is_nothing() {
         return Ok(None);
@@ -113,43 +115,32 @@ pub fn ignored_source(
     // A folder that is ignored as a whole is one entry.
     let ignored =
         Call::new("ls-files").with(&["--others", "--ignored", "--exclude-standard", "--directory", "-z"]);
-    for entry in paths(&git.bytes(&ignored, &[])?) {
-        let found = match entry.strip_suffix('/') {
-            Some(folder) => source_in(top, folder, reads, inputs)?,
-            None => reads.reader(&entry, inputs),
+    let is_work = |path: &str| !is_own(path.as_bytes()) && !own.iter().any(|own| is_within(path, own));
+    let mut left = paths(&git.bytes(&ignored, &[])?);
+    while let Some(entry) = left.pop() {
+        let Some(folder) = entry.strip_suffix('/') else {
+            match reads.reader(&entry, inputs).filter(|_| is_work(&entry)) {
+                Some(found) => return Ok(Some(found)),
+                None => continue,
+            }
         };
-        if found.is_some() {
-            return Ok(found);
+        if is_work(folder) && !reads.pass_over(folder) && inputs.may_reach(folder) {
+            left.extend(entries(top, folder)?);
         }
     }
     Ok(None)
 }
 
-/// Looks for a source in an ignored folder, which git does not list. Links are not followed.
-fn source_in(
-    top: &Path,
-    folder: &str,
-    reads: &IgnoredReads,
-    inputs: &InputPatterns,
-) -> Result<Option<IgnoredSource>, NoKey> {
-    let mut left = vec![folder.to_owned()];
-    while let Some(folder) = left.pop() {
-        if is_own(folder.as_bytes()) || reads.pass_over(&folder) || !inputs.may_reach(&folder) {
-            continue;
-        }
-        let unreadable = |why| NoKey::Unreadable { path: folder.clone(), why };
-        for entry in fs_err::read_dir(place(top, &folder)).map_err(unreadable)? {
-            let entry = entry.map_err(unreadable)?;
-            let path = format!("{folder}/{}", gitpath::to_text(entry.file_name().as_bytes()));
-            let is_folder = entry.file_type().map_err(unreadable)?.is_dir();
-            if is_folder {
-                left.push(path);
-            } else if let Some(found) = reads.reader(&path, inputs) {
-                return Ok(Some(found));
-            }
-        }
-    }
-    Ok(None)
+/// Lists a folder that git does not, with a slash behind folders. Links are not followed.
+fn entries(top: &Path, folder: &str) -> Result<Vec<String>, NoKey> {
+    let unreadable = |why| NoKey::Unreadable { path: folder.to_owned(), why };
+    let entry = |entry: io::Result<fs_err::DirEntry>| {
+        let entry = entry?;
+        let end = if entry.file_type()?.is_dir() { "/" } else { "" };
+        Ok(format!("{folder}/{}{end}", gitpath::to_text(entry.file_name().as_bytes())))
+    };
+    let listed = fs_err::read_dir(place(top, folder)).map_err(unreadable)?.map(entry);
+    listed.collect::<io::Result<_>>().map_err(unreadable)
 }
 
 fn paths(printed: &[u8]) -> Vec<String> {

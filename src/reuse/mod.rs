@@ -26,5 +26,6 @@ pub mod record_difference;
 pub mod run_values;
 pub mod store;
 pub mod tool_output;
+pub mod undeclared;
 pub mod verdict_table;
 pub mod verifying;

@@ -58,6 +58,9 @@ pub enum NoKey {
     /// There are more inputs than a key is made of.
     #[error("there are more than {0} inputs")]
     TooMany(usize),
+    /// A hermetic run would have to hide more places than it can.
+    #[error("it would have to hide more than {0} places: name folders, and not single files")]
+    TooMuchHidden(usize),
     /// A tool did not say which one it is.
     #[error("the tool `{}` {why}", one_line(command, 80))]
     Tool {

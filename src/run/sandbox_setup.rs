@@ -31,6 +31,8 @@ pub struct SandboxSetup {
     pub around: Option<SandboxRules>,
     /// Whether an agent was asked in this run.
     pub has_prompted: bool,
+    /// What a hermetic run hides from every action that is confined, each by its whole path.
+    pub hidden: Vec<String>,
     /// How actions were confined, for the journal.
     pub told: Vec<SandboxEvent>,
     /// What can confine them here.
@@ -88,7 +90,8 @@ impl SandboxSetup {
     /// Returns the rules for an action, if it is confined.
     pub(super) fn rules(&self, setting: &Setting, what: &Confinable) -> Option<SandboxRules> {
         if let Some(said) = setting.sandbox.as_deref().or(self.around.as_ref()) {
-            return said.confines().then(|| said.clone());
+            let hide = said.hide.iter().chain(&self.hidden).cloned().collect();
+            return said.confines().then(|| SandboxRules { hide, ..said.clone() });
         }
         match (&self.default, what) {
             (SandboxDefault::Everything(rules), _)

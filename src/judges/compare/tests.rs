@@ -165,7 +165,7 @@ fn modes_ignored_files_and_what_cannot_be_read_count() {
         end: &end,
     };
     assert_eq!(shown(&look(&comparison)), "unchanged: node_modules/.bin/jest installed");
-    assert_eq!(programs(&[command], &start), [path.as_str()]);
+    assert_eq!(followed(&[command], &start).obeyed, [path.as_str()]);
 
     let comparison = TreeComparison { changed: &["tests/a.py".to_owned()], end: &Dark, ..comparison };
     assert_eq!(look(&comparison).state, JudgesState::Unknown);

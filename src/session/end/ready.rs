@@ -245,6 +245,9 @@ impl Launch<'_> {
                 Ok(SubLoop { workplace: branches.workplace(request)?, ..sub })
             }),
         };
+        if let Some(pending) = &reuse {
+            world.sandbox.hidden.clone_from(&pending.hidden);
+        }
         if let Some(watchman) = &watchman {
             world.sinks.add(watchman.sink());
         }

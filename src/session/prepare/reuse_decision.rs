@@ -42,6 +42,8 @@ pub(crate) struct PendingReuse {
     pub(crate) question: KeyQuestion,
     /// What its key was made of when it began.
     pub(crate) before: KeyParts,
+    /// What is hidden from its actions, each by its whole path.
+    pub(crate) hidden: Vec<String>,
     /// Where it is made.
     pub(crate) origin: RunOrigin,
     /// Where results are kept.
@@ -107,7 +109,7 @@ impl KeyQuestion {
         let mut verifies = None;
         let stores = RunStores { store: self.store(), refs: self.refs(run, session) };
         if run.wanted == ReuseUse::Never {
-            return Ok(self.made(run, found.parts, origin, stores, None, session));
+            return Ok(self.made(run, found, origin, stores, None, session));
         }
         let wanted = WantedRecord {
             key: found.parts.key(),
@@ -149,7 +151,7 @@ impl KeyQuestion {
                 without(run, &why, || session.talk.warning(&why))?;
             }
         }
-        Ok(self.made(run, found.parts, origin, stores, verifies, session))
+        Ok(self.made(run, found, origin, stores, verifies, session))
     }
 
     /// Returns the refs in which results are kept, where somebody wants that.
@@ -167,13 +169,14 @@ impl KeyQuestion {
     fn made(
         self,
         run: &ReusableRun<'_>,
-        before: KeyParts,
+        found: FoundKey,
         origin: RunOrigin,
         stores: RunStores,
         verifies: Option<Box<ReuseRecord>>,
         session: &Session<'_>,
     ) -> ReuseDecision {
         let RunStores { store, refs } = stores;
+        let FoundKey { parts: before, hidden, .. } = found;
         let unkept = reuse_origin::strangers(session).filter(|_| origin.event != OriginEvent::Local);
         let checks = check_keys(run.machine, &before);
         let histories = known(&store, run.machine, &origin, &checks, session);
@@ -182,6 +185,7 @@ impl KeyQuestion {
             checks,
             histories,
             before,
+            hidden,
             origin,
             store,
             verifies,

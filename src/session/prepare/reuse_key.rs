@@ -28,6 +28,7 @@ use crate::reuse::key::{KeyParts, of_texts, of_value};
 use crate::reuse::no_key::NoKey;
 use crate::reuse::run_values::tool_commands;
 use crate::reuse::store::ReuseStore;
+use crate::reuse::undeclared::undeclared;
 use crate::reuse::{input_files, tool_output};
 use crate::run::area::Area;
 use crate::run::judging;
@@ -68,6 +69,8 @@ pub(crate) struct FoundKey {
     pub(crate) parts: KeyParts,
     /// Whether some input is in no commit.
     pub(crate) has_uncommitted: bool,
+    /// What is hidden from the actions of a hermetic run, each by its whole path.
+    pub(crate) hidden: Vec<String>,
 }
 
 /// What a run is, as far as its key depends on it.
@@ -146,7 +149,7 @@ impl KeyQuestion {
             .collect();
         let listed = input_files::listed(&git, inputs.literals())?;
         if let Some(IgnoredSource { path, tool }) =
-            input_files::ignored_source(&git, &top, &IgnoredReads::of(&followed.called), &inputs)?
+            input_files::ignored_source(&git, &top, &IgnoredReads::of(&followed.called), &inputs, &own)?
         {
             return Err(NoKey::IgnoredSource { path, tool });
         }
@@ -176,7 +179,9 @@ impl KeyQuestion {
             platform: self.platform(),
             sandbox: self.sandbox,
         };
-        Ok(FoundKey { parts, has_uncommitted: !chosen.uncommitted.is_empty() })
+        let hidden = if self.reuse.hermetic { undeclared(&top, &parts)? } else { Vec::new() };
+        let hidden = hidden.iter().map(|path| here.join(path).to_string()).collect();
+        Ok(FoundKey { parts, has_uncommitted: !chosen.uncommitted.is_empty(), hidden })
     }
 
     /// Returns the paths that the run works on, from the top of the working tree.

@@ -69,5 +69,8 @@ fn what_else_git_ignores_costs_no_hit() {
     project.write("node_modules/x/index.js", "bad\n");
     std::os::unix::fs::symlink("..", project.at("gen/around")).unwrap();
     project.run(&["run", "main", "--reuse-only"]).code(0);
+    // Reports are written by the run itself.
+    project.write("node_modules/report/main.go", "bad\n");
+    project.run(&["run", "main", "--reuse-only", "--report-dir", "node_modules/report"]).code(0);
     assert_eq!(made(&project), 1);
 }

@@ -1,0 +1,71 @@
+//! Runs whose actions see what is declared, and nothing else.
+
+use std::process::Command;
+
+use super::git;
+use crate::common::Project;
+
+const LOOP: &str = "name: main
+description: checks
+initial: check
+sandbox: workspace
+reuse: {inputs: [src/], hermetic: true, verify_every: 1000000000}
+states:
+  check: {action: 'sh check.sh', check: true, on_yes: done, on_no: failed}
+  done: {terminal: true}
+  failed: {terminal: true, outcome: failure}
+";
+
+/// Tells whether anything can be confined here, and says loudly where it cannot.
+#[allow(
+    clippy::print_stderr,
+    reason = "whoever reads the log of the tests has to see that this tried nothing"
+)]
+fn is_possible() -> bool {
+    let command = ["--unshare-all", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "true"];
+    let is_possible =
+        Command::new("bwrap").args(command).output().is_ok_and(|output| output.status.success());
+    if !is_possible {
+        eprintln!("SKIPPED: NOTHING IS CONFINED HERE, SO NOTHING IS HIDDEN");
+    }
+    is_possible
+}
+
+#[test]
+fn a_check_that_reads_what_is_not_declared_fails_in_a_hermetic_run() {
+    if !is_possible() {
+        return;
+    }
+    let project = Project::with_loop(LOOP)
+        .file("src/a.txt", "good\n")
+        .file("lib/b.txt", "good\n")
+        // The name of the other file is put together, or else it would be known as one that the check reads.
+        .file("check.sh", "grep -q good src/a.txt && grep -q good lib/$(printf b).txt || exit 1\n");
+    std::os::unix::fs::symlink("src", project.at("latest")).unwrap();
+    git(&project, &["init", "-q", "-b", "main"]);
+    git(&project, &["add", "-A"]);
+    git(&project, &["commit", "-q", "-m", "start"]);
+    drop(project.run(&["run", "main"]).code(1).says("lib/b.txt: No such file or directory"));
+    project.write(".loops/main.yaml", &LOOP.replace("[src/]", "[src/, lib/]"));
+    project.run(&["run", "main"]).code(0);
+    project.run(&["run", "main", "--reuse-only"]).code(0);
+    assert_eq!(project.read("lib/b.txt"), "good\n");
+}
+
+#[test]
+fn without_a_sandbox_that_hides_nothing_is_hermetic() {
+    for (sandbox, state) in [
+        ("", ""),
+        ("sandbox: off", ""),
+        ("sandbox: {mode: workspace, engine: landlock}", ""),
+        ("sandbox: workspace", "sandbox: off, "),
+    ] {
+        let text = LOOP
+            .replace("sandbox: workspace", sandbox)
+            .replace("check: true,", &format!("{state}check: true,"));
+        let project = Project::with_loop(&text);
+        drop(
+            project.run(&["validate", "main"]).code(2).says("not every action of this loop is in a sandbox"),
+        );
+    }
+}
