@@ -9,6 +9,7 @@ use super::manifest::Manifest;
 use super::names;
 use super::open::{self, Bundle, LIMITS, OpenError};
 use crate::base::sum::Sum;
+use crate::engine::event::Stamped;
 use crate::files::transient;
 use crate::journal::reader;
 use crate::journal::streams::StreamDigests;
@@ -32,6 +33,11 @@ pub(crate) struct OpenedBundle {
 impl OpenedBundle {
     /// Opens the bundle that a path means, and compares everything in it with its manifest.
     pub(crate) fn open(path: &Path) -> Result<Self, OpenError> {
+        Self::open_reading(path, &mut |_| {})
+    }
+
+    /// Does the same, and shows every event of its journal on the way.
+    pub(crate) fn open_reading(path: &Path, each: &mut dyn FnMut(&Stamped)) -> Result<Self, OpenError> {
         let (found, unpacked) = (transient::directory("")?, transient::directory("")?);
         let file = open::locate(path, found.path(), LIMITS)?;
         // The digest is that of the bundle, which is what was signed or recorded, not that of the
@@ -40,8 +46,11 @@ impl OpenedBundle {
         let manifest = Bundle::open(&file, LIMITS)?.extract(unpacked.path())?;
         let mut digest = Digest::default();
         let journal = unpacked.path().join(names::JOURNAL);
-        reader::read(&journal, |event| digest.event(&event))
-            .map_err(|error| OpenError::Damaged(error.to_string()))?;
+        let read = reader::read(&journal, |event| {
+            digest.event(&event);
+            each(&event);
+        });
+        read.map_err(|error| OpenError::Damaged(error.to_string()))?;
         Ok(Self { manifest, digest, file, sum, unpacked, _found: found })
     }
 

@@ -2,10 +2,8 @@
 
 use std::time::Duration;
 
-use super::run_report::ReportSource;
 use crate::context::Session;
 use crate::context::error::{Error, Kind};
-use crate::journal::reader;
 use crate::telemetry::exporter_settings::{self, OtlpTarget, TelemetrySignal, resource};
 use crate::telemetry::otlp_export::{RunExport, trace_requests};
 use crate::telemetry::otlp_sender::OtlpSender;
@@ -73,14 +71,8 @@ impl Session<'_> {
     }
 
     fn run_export(&self, name: Option<&str>) -> Result<RunExport, Error> {
-        let (digest, source) = self.read_run(name)?;
-        let journal = match &source {
-            ReportSource::Run(files) => files.journal(),
-            ReportSource::Bundle(opened) => opened.journal(),
-        };
         let mut run = RunExport::default();
-        // What is wrong with it was said when it was read.
-        let _broken_off = reader::read(&journal, |event| run.event(&event));
+        let (digest, _source) = self.read_run_events(name, &mut |event| run.event(event))?;
         if digest.is_killed() {
             run.was_killed();
         }

@@ -6,6 +6,7 @@ use crate::bundle::opened::OpenedBundle;
 use crate::context::Session;
 use crate::context::error::Error;
 use crate::context::options::RunOptions;
+use crate::engine::event::Stamped;
 use crate::files::replace::deliver;
 use crate::journal::files::RunFiles;
 use crate::journal::known::KnownRun;
@@ -60,10 +61,20 @@ impl Session<'_> {
     }
 
     pub(super) fn read_run(&self, name: Option<&str>) -> Result<(Digest, ReportSource), Error> {
+        self.read_run_events(name, &mut |_| {})
+    }
+
+    /// Reads a run, and shows every event of its journal on the way.
+    pub(super) fn read_run_events(
+        &self,
+        name: Option<&str>,
+        each: &mut dyn FnMut(&Stamped),
+    ) -> Result<(Digest, ReportSource), Error> {
         match RunRef::parse(name, self)? {
-            RunRef::Here(run) => of_run(&run, self),
+            RunRef::Here(run) => of_run(&run, each, self),
             RunRef::Brought { path, shown } => {
-                let mut opened = OpenedBundle::open(&path).map_err(|error| unusable(&shown, &error))?;
+                let opened = OpenedBundle::open_reading(&path, each);
+                let mut opened = opened.map_err(|error| unusable(&shown, &error))?;
                 let mut digest = std::mem::take(&mut opened.digest);
                 digest.reader.remote = Some(RunDownload::Bundle(shown));
                 Ok((digest, ReportSource::Bundle(Box::new(opened))))
@@ -81,7 +92,11 @@ pub(super) enum ReportSource {
     Bundle(Box<OpenedBundle>),
 }
 
-fn of_run(run: &KnownRun, session: &Session<'_>) -> Result<(Digest, ReportSource), Error> {
+fn of_run(
+    run: &KnownRun,
+    each: &mut dyn FnMut(&Stamped),
+    session: &Session<'_>,
+) -> Result<(Digest, ReportSource), Error> {
     let mut files = run.files.clone();
     // Showing a run writes no file, so a failure to make its reports is only a warning.
     if let Err(error) = killed::report(run, None, Telling::Quietly, session) {
@@ -94,7 +109,7 @@ fn of_run(run: &KnownRun, session: &Session<'_>) -> Result<(Digest, ReportSource
             Err(error) => session.talk.warning(error.message()),
         }
     }
-    let mut digest = read(&files, session)?;
+    let mut digest = read(&files, each, session)?;
     let home = files.loops().parent().unwrap_or(files.loops());
     digest.reader = reader(home, &files, &RunOptions::default(), session);
     if killed::is_killed(run) {
@@ -105,9 +120,13 @@ fn of_run(run: &KnownRun, session: &Session<'_>) -> Result<(Digest, ReportSource
 }
 
 /// Reads the journal of a run. What comes after a line that cannot be read is not known, which the digest says.
-fn read(files: &RunFiles, session: &Session<'_>) -> Result<Digest, Error> {
+fn read(files: &RunFiles, each: &mut dyn FnMut(&Stamped), session: &Session<'_>) -> Result<Digest, Error> {
     let mut digest = Digest::default();
-    let Err(error) = reader::read(&files.journal(), |event| digest.event(&event)) else { return Ok(digest) };
+    let read = reader::read(&files.journal(), |event| {
+        digest.event(&event);
+        each(&event);
+    });
+    let Err(error) = read else { return Ok(digest) };
     let failed = Error::failed(format!("run {}", files.instance()), &error);
     if matches!(error, reader::ReadError::Io { .. }) {
         return Err(failed);

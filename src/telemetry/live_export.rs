@@ -25,6 +25,8 @@ pub struct ExportedRun {
     pub files: RunFiles,
     /// An event that could not be written.
     pub unwritten: Option<Stamped>,
+    /// Whether its process was killed, so that its journal has no end.
+    pub is_killed: bool,
 }
 
 /// Returns what is wrong with the variables, so that it can be said when a run begins.
@@ -75,6 +77,9 @@ impl ExportWork {
         // What can be read of a journal that breaks off was so.
         let _broken_off = reader::read(&run.files.journal(), |event| export.event(&event));
         run.unwritten.iter().for_each(|event| export.event(event));
+        if run.is_killed {
+            export.was_killed();
+        }
         if export.is_unsampled() {
             return Ok(());
         }

@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use super::exported_run::export;
 use super::finish::{self, RunMaterials, bundler, due, keep};
 use super::job_record::RecoveredReports;
 use super::publication::{Publication, ReportedEnd, Stage, publisher};
@@ -15,6 +16,7 @@ use crate::context::talk::{Findings, Talk, Watched};
 use crate::journal::known::{KnownRun, RunStatus};
 use crate::report::Sink;
 use crate::session::read::choose::{Chosen, choose};
+use crate::telemetry::live_export::ExportedRun;
 
 /// Whom the reports of a killed run are for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,6 +76,10 @@ pub(crate) fn report(
         publication.begin(&options, began.r#loop.as_str(), Stage::Over, session);
     }
     let published = publication.tell(ReportedEnd::Killed { files }, session);
+    // When its reports were made, it was exported.
+    if pending.killed < RecoveredReports::Written {
+        export(ExportedRun { files: files.clone(), unwritten: None, is_killed: true }, session);
+    }
     if published.is_whole {
         pending.killed = wanted;
         if let Err(error) = keep(files, &pending) {

@@ -2,6 +2,7 @@
 
 pub mod bundler;
 pub mod contained;
+mod exported_run;
 pub mod finish;
 pub mod job_record;
 pub mod kept_nights;

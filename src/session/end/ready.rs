@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::bundler::Bundler;
+use super::exported_run::export;
 use super::finish;
 use super::kept_reuse::{self, EndedReuse};
 use super::next_run::{UNSTORED, dispatch, spawn_session, subject};
@@ -15,7 +16,6 @@ use super::whereabouts::reader;
 use crate::base::advised_command;
 use crate::base::name::LoopName;
 use crate::base::territory::Territory;
-use crate::base::text::one_line;
 use crate::ci::job_page;
 use crate::context::audience::Audience;
 use crate::context::error::Error;
@@ -289,16 +289,6 @@ impl Launch<'_> {
     }
 }
 
-/// Exports a run to the collectors that the environment names.
-fn export(run: ExportedRun, session: &Session<'_>) {
-    if let Err(why) = live_export::export(run, &session.env.lookup()) {
-        let why = one_line(&session.redactor.text(&why.to_string()), 300);
-        let message =
-            "the run was not exported, or not whole, to the collector of OTEL_EXPORTER_OTLP_ENDPOINT";
-        session.talk.warning(&format!("{message}: {why}"));
-    }
-}
-
 /// Warns of sinks that failed, says what became of the artifact, and removes a `state.json` that could not be written.
 fn say_the_rest(world: &mut World, session: &Session<'_>) {
     for failure in world.sinks.take_failures() {
@@ -362,7 +352,10 @@ impl RunEnd<'_> {
         if published.as_ref().is_none_or(|published| published.is_whole) {
             finish::end(&files);
         }
-        export(ExportedRun { files: files.clone(), unwritten: unwritten.cloned() }, session);
+        export(
+            ExportedRun { files: files.clone(), unwritten: unwritten.cloned(), is_killed: false },
+            session,
+        );
         let uploaded = published.as_ref().and_then(|published| published.uploaded);
         let beside = || {
             let places = ReportPaths { run_id: files.instance().to_owned(), ..ReportPaths::default() };

@@ -107,6 +107,32 @@ fn what_is_not_taken_is_one_warning_and_not_the_verdict() {
 }
 
 #[test]
+fn a_run_that_was_killed_is_exported_once_by_whoever_makes_up_for_its_reports() {
+    let (address, told) = collector(Some(TAKEN));
+    let text = "name: main\ninitial: wait\nstates:\n  wait: {action: 'touch here; while [ ! -e go ]; do sleep 0.05; done', next: done}\n  \
+                done: {terminal: true}\n";
+    let project = Project::with_loop(text)
+        .env("OTEL_EXPORTER_OTLP_ENDPOINT", address)
+        .env("OTEL_EXPORTER_OTLP_PROTOCOL", "http/json")
+        .env("OTEL_METRICS_EXPORTER", "none");
+    let mut child = project.start_until(&["run", "main", "--report-dir", "reports"], "here");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(told.try_iter().count(), 0);
+    for _ in 0..2 {
+        project.run(&["report", "main", "--format", "result"]).code(0);
+    }
+    project.write("go", "");
+    let sent: Vec<SentRequest> = told.try_iter().collect();
+    assert_eq!(sent.len(), 1);
+    let body = String::from_utf8(sent[0].body.clone()).unwrap();
+    assert!(body.contains("\"cancellation\""), "{body}");
+    // What goes on with it sends its own part alone.
+    project.run(&["resume", "main"]).code(0);
+    assert_eq!(told.try_iter().count(), 1);
+}
+
+#[test]
 fn an_address_that_is_none_is_said_once() {
     let ran = project("collector:4318").run(&["run", "main"]).code(0);
     let all = ran.all();
