@@ -156,6 +156,7 @@ fn take_back(
 }
 
 /// What the checks of a run have said.
+#[derive(Clone, Copy)]
 struct SaidByChecks<'d> {
     digest: &'d Digest,
     /// What one of them said after the run.

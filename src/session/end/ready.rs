@@ -262,7 +262,7 @@ impl Launch<'_> {
             let (id, journal) = (files.instance(), files.journal());
             let (now, link) = (world.clock.now(), job_page::of_job(&session.env.lookup()));
             let ended = EndedReuse { id, name: &name, complete: &complete, journal: &journal, now, link };
-            kept_reuse::settle(*pending, &ended, &engine, &mut world, session).await;
+            Box::pin(kept_reuse::settle(*pending, &ended, &engine, &mut world, session)).await;
         }
         say_the_rest(&mut world, session);
         let host = world.agents.host;
