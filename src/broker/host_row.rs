@@ -224,7 +224,7 @@ fn row(host: &str) -> Option<&'static HostRow> {
     let file = program.rsplit('/').next().unwrap_or(program);
     let is_acp = command.is_some();
     // An argument of codex has its place, which is another one for whoever speaks for it.
-    ROWS.iter().find(|row| row.programs.contains(&file) && !(is_acp && !row.arguments.is_empty()))
+    ROWS.iter().find(|row| row.programs.contains(&file) && (!is_acp || row.arguments.is_empty()))
 }
 
 fn is_on(value: &str) -> bool {
