@@ -59,10 +59,7 @@ pub(super) enum SteeringRefusal {
         branch: String,
     },
     /// The server does not start it.
-    #[error(
-        "`{workflow}` is not started: {reason}. It needs `workflow_dispatch` with the inputs {}",
-        listed(.inputs, "and")
-    )]
+    #[error("`{workflow}` is not started: {reason}. It needs `workflow_dispatch`{}", with(.inputs))]
     NotStarted {
         /// The workflow.
         workflow: String,
@@ -77,6 +74,14 @@ pub(super) enum SteeringRefusal {
     /// The server does not do it.
     #[error("{0}")]
     Server(ApiError),
+}
+
+fn with(inputs: &[String]) -> String {
+    match inputs {
+        [] => String::new(),
+        [one] => format!(" with the input `{one}`"),
+        several => format!(" with the inputs {}", listed(several, "and")),
+    }
 }
 
 fn of(name: Option<&str>) -> String {

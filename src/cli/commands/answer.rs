@@ -45,7 +45,7 @@ pub(in crate::cli) struct AnswerArgs {
 pub(in crate::cli) fn answer(args: &AnswerArgs, session: &Session<'_>, output: &Output) -> Result<u8, Error> {
     let terminal = Terminal { output, verbosity: args.run.verbosity(), in_background: false };
     let session = &session.clone().talking_to(&terminal);
-    let told = flags::told(&args.run, session.env);
+    let told = flags::told_of_answer(&args.run, session.env);
     let resumed = options(args, session.env)
         .and_then(|(which, options)| session.resume(&which, options, args.run.reach.allow_outside));
     match unbegun::told(resumed, Some(&args.name), &told, session)? {

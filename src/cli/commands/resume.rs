@@ -53,7 +53,8 @@ pub(in crate::cli) fn resume(args: &ResumeArgs, session: &Session<'_>, output: &
     let verbosity = args.run.verbosity();
     let terminal = Terminal { output, verbosity, in_background: false };
     let session = &session.clone().talking_to(&terminal);
-    let told = flags::told(&args.run, session.env);
+    let told = if args.answers.is_empty() { flags::told } else { flags::told_of_answer };
+    let told = told(&args.run, session.env);
     let resumed = options(args, session.env)
         .and_then(|(which, options)| session.resume(&which, options, args.run.reach.allow_outside));
     match unbegun::told(resumed, args.name.as_deref(), &told, session)? {

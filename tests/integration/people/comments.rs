@@ -26,6 +26,8 @@ struct Scene {
     /// The loop file of the base branch.
     base: Option<String>,
     actor: u64,
+    /// The system that the job is of.
+    ci: &'static str,
 }
 
 impl Scene {
@@ -55,6 +57,7 @@ impl Scene {
             statuses: json!([]),
             base: Some(text.to_owned()),
             actor: 9,
+            ci: "plain",
             project,
             github,
         }
@@ -67,7 +70,7 @@ impl Scene {
 
     /// Goes on with the run by the comment.
     fn resume(self) -> (Ran, Project, Github) {
-        let Self { github, project, comment, pull, permission, edited, statuses, base, actor } = self;
+        let Self { github, project, comment, pull, permission, edited, statuses, base, actor, ci } = self;
         let get = |at: &str, body: Value| {
             github.mount(
                 Mock::given(method("GET"))
@@ -91,7 +94,8 @@ impl Scene {
             .env("GITHUB_API_URL", github.address())
             .env("GITHUB_REPOSITORY", "octo/project")
             .env("LL_TOKEN", "ghs_0123456789");
-        let ran = project.run(&["resume", "main", "--ci=plain", "--answer", &COMMENT.to_string()]);
+        let project = if ci == "github" { github.job(project) } else { project };
+        let ran = project.run(&["resume", "main", &format!("--ci={ci}"), "--answer", &COMMENT.to_string()]);
         (ran, project, github)
     }
 
@@ -124,6 +128,23 @@ fn stopped(scene: &mut Scene) {
     let listed = scene.project.run(&["list", "--awaiting"]).code(0).stdout;
     let instance = listed.split_whitespace().next().unwrap().to_owned();
     scene.statuses = json!([status(9, "main", 70, &instance, ":error")]);
+}
+
+/// The run waits on, and its status says so.
+#[test]
+fn an_answer_that_is_refused_leaves_what_is_said_of_the_question() {
+    let refused = |scene: &mut Scene| {
+        scene.permission["permission"] = json!("read");
+        scene.ci = "github";
+    };
+    let (ran, project, github) = Scene::of(ASKS).changed(refused).resume();
+    drop(ran.code(2).says("no write access"));
+    assert_eq!(github.statuses(), Vec::<String>::new());
+    drop(project.run(&["answer", "main", "approve", "--code", "00000000", "--ci=github"]).code(2));
+    assert_eq!(github.statuses(), Vec::<String>::new());
+    // Of what else cannot begin, the status tells.
+    drop(project.run(&["resume", "nothing-like-it", "--ci=github", "--status-context", "x"]).code(2));
+    assert!(!github.statuses().is_empty(), "{:?}", github.received());
 }
 
 #[test]

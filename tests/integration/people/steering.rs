@@ -314,6 +314,13 @@ fn callers_that_lack_an_input_are_told_which() {
     steered.says("with the inputs `resume-from`, `answer` and `sha`").says("deploy.yml");
     assert_eq!(steered.reactions(), ["eyes", "-1"]);
     assert!(steered.reply().unwrap().contains("Unexpected inputs"));
+    for (body, needs) in [
+        ("/ll-loop fix", "It needs `workflow_dispatch`\n"),
+        ("/ll-loop fix tidy", "It needs `workflow_dispatch` with the input `loop`\n"),
+    ] {
+        let gone = Scene::of(body).changed(|scene| scene.started = ResponseTemplate::new(404));
+        gone.steer().says(needs);
+    }
 }
 
 #[test]
