@@ -233,7 +233,13 @@ fn own_script(repository: &Repository, line: &CiCommand, words: &[String]) -> Op
     if !repository.has(joined(&line.directory, path).as_str()) {
         return None;
     }
-    let by_task = || rest.split_first().and_then(|(task, more)| task_kind(task, &more.join(" ")));
+    // `verify.sh worktree-test` says where, and not what.
+    let is_word = |task: &str| task.bytes().all(|byte| byte.is_ascii_lowercase());
+    let by_task = || {
+        rest.split_first()
+            .filter(|(task, _)| is_word(task))
+            .and_then(|(task, more)| task_kind(task, &more.join(" ")))
+    };
     if let Some(kind) = task_kind(stem, "").or_else(by_task) {
         return Some((kind.purpose?, kind.mends));
     }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::judges::tree::extension;
 use crate::tools::Purpose;
 
 /// The files of a repository: each with its text, as far as somebody read it.
@@ -76,4 +77,25 @@ pub struct Finding {
 /// Returns the line, from 1, on which a text begins that matches.
 pub(super) fn line_of(text: &str, matches: impl Fn(&str) -> bool) -> usize {
     text.lines().position(matches).map_or(1, |at| at + 1)
+}
+
+/// Returns the place where a dependency of Python is declared, in the package itself.
+pub(super) fn declared(repository: &Repository, package: &str) -> Option<(String, usize)> {
+    let may_declare = |path: &&str| {
+        let name = path.rsplit('/').next().unwrap_or(path);
+        let is_list = extension(name) == Some("txt") && name.contains("requirements")
+            || path.starts_with("requirements/") && matches!(extension(name), Some("txt" | "in"));
+        path.matches('/').count() < 2
+            && (is_list || matches!(name, "pyproject.toml" | "setup.py" | "setup.cfg" | "Pipfile"))
+    };
+    let names = |line: &str| {
+        let word = line.trim_start().trim_start_matches(['"', '\'', '-', ' ']);
+        let rest = word.strip_prefix(package);
+        rest.is_some_and(|rest| !rest.starts_with(|c: char| c.is_ascii_alphanumeric() || "-_".contains(c)))
+    };
+    let says = |line: &str| line.split([',', '[']).any(names);
+    repository.paths().filter(may_declare).find_map(|path| {
+        let text = repository.text(path)?;
+        text.lines().any(says).then(|| (path.to_owned(), line_of(text, says)))
+    })
 }

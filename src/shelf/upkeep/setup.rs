@@ -5,9 +5,8 @@ use std::collections::BTreeSet;
 
 use super::chosen_commands::Plan;
 use super::ci::{CiCommand, CiContents, words};
-use super::found_repository::{Finding, Repository};
+use super::found_repository::{Finding, Repository, declared};
 use super::tasks::package_manager;
-use super::toolchains::declared;
 use crate::judges::tree::extension;
 use crate::tools::{TOOLS, recognise};
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::found_repository::{Evidence, Finding, Repository, line_of};
+use super::found_repository::{Evidence, Finding, Repository, declared, line_of};
 use super::{ci, lined_yaml};
 use crate::tools::{Purpose, TaskKind, task_kind, task_part, watches};
 
@@ -84,7 +84,22 @@ pub(super) fn call(repository: &Repository, program: &str) -> bool {
     };
     let in_hooks = repository.text(".pre-commit-config.yaml").is_some_and(is_word);
     let in_tox = ["tox.ini", "noxfile.py"].iter().any(|file| repository.text(file).is_some_and(is_word));
-    in_hooks || in_tox || READERS.iter().flat_map(|reader| reader(repository)).any(|task| is_word(&task.body))
+    // Environments of hatch and tox may stand in files of others.
+    let is_of_runner = |section: &str| {
+        ["tool.hatch.envs", "tool.tox", "envs.", "env.", "env_run_base"]
+            .iter()
+            .any(|begin| section.starts_with(begin))
+    };
+    let in_sections = ["pyproject.toml", "hatch.toml", "tox.toml"].iter().any(|file| {
+        let text = repository.text(file).unwrap_or("");
+        text.split("\n[")
+            .map(|section| section.trim_start_matches('['))
+            .any(|section| is_of_runner(section) && is_word(section))
+    });
+    in_hooks
+        || in_tox
+        || in_sections
+        || READERS.iter().flat_map(|reader| reader(repository)).any(|task| is_word(&task.body))
 }
 
 /// What a task is, by its name and by what it does. Where no name says it all, those that the CI calls count before others.
@@ -428,6 +443,7 @@ fn rake(repository: &Repository) -> Vec<RepositoryTask> {
 
 fn nox(repository: &Repository) -> Vec<RepositoryTask> {
     let text = repository.text("noxfile.py").unwrap_or("");
+    let program = runner(repository, "nox");
     let lines: Vec<&str> = text.lines().collect();
     let sessions = lines.iter().enumerate().filter(|(_, line)| line.starts_with("@nox.session"));
     let tasks = sessions.filter_map(|(at, _)| {
@@ -435,9 +451,17 @@ fn nox(repository: &Repository) -> Vec<RepositoryTask> {
             .iter()
             .enumerate()
             .find_map(|(below, line)| Some((below, word_behind(line, "def ")?)))?;
-        Some(task(&name, format!("nox -s {name}"), "", "noxfile.py", at + below + 1))
+        Some(task(&name, format!("{program} -s {name}"), "", "noxfile.py", at + below + 1))
     });
     tasks.collect()
+}
+
+/// Returns how a runner of environments is called: where the project depends on it, it comes with its plugins.
+fn runner(repository: &Repository, name: &str) -> String {
+    match declared(repository, name) {
+        Some(_) => format!("{}{name}", python(repository)),
+        None => name.to_owned(),
+    }
 }
 
 /// What tox reads where there is no `tox.ini`: a file of its own, or a table of the project's.
@@ -446,9 +470,11 @@ fn tox_toml(repository: &Repository) -> Vec<RepositoryTask> {
         true => ("tox.toml", &[]),
         false => ("pyproject.toml", &["tool", "tox"]),
     };
+    let program = runner(repository, "tox");
     let environments =
-        of_table(repository, file, &[way, &["env"]].concat(), &|name| format!("tox -e {name}"));
-    let base = of_table(repository, file, &[way, &["env_run_base"]].concat(), &|_| "tox -e py".to_owned());
+        of_table(repository, file, &[way, &["env"]].concat(), &|name| format!("{program} -e {name}"));
+    let base =
+        of_table(repository, file, &[way, &["env_run_base"]].concat(), &|_| format!("{program} -e py"));
     let runs = base.into_iter().filter(|task| task.name == "commands");
     let tests = runs.map(|commands| RepositoryTask { name: "test".to_owned(), ..commands });
     environments.into_iter().chain(tests).collect()
@@ -458,7 +484,7 @@ fn tox(repository: &Repository) -> Vec<RepositoryTask> {
     if !repository.has("tox.ini") {
         return tox_toml(repository);
     }
-    let file = "tox.ini";
+    let (file, program) = ("tox.ini", runner(repository, "tox"));
     // What only tox 3 reads, the one of today refuses.
     let Some(text) = repository.text(file).filter(|text| !text.contains("whitelist_externals =")) else {
         return Vec::new();
@@ -468,9 +494,11 @@ fn tox(repository: &Repository) -> Vec<RepositoryTask> {
         Some((name, at + 1))
     });
     let mut tasks: Vec<RepositoryTask> =
-        environments.map(|(name, line)| task(name, format!("tox -e {name}"), "", file, line)).collect();
+        environments.map(|(name, line)| task(name, format!("{program} -e {name}"), "", file, line)).collect();
     let line = line_of(text, |line| line.trim() == "[testenv]");
-    tasks.extend(plain_environment(text).map(|name| task("test", format!("tox -e {name}"), "", file, line)));
+    tasks.extend(
+        plain_environment(text).map(|name| task("test", format!("{program} -e {name}"), "", file, line)),
+    );
     tasks
 }
 

@@ -1,6 +1,6 @@
 //! What the toolchain of a language brings along: the tests that lie in a repository, and the format of its files.
 
-use super::found_repository::{Evidence, Finding, Repository, line_of};
+use super::found_repository::{Evidence, Finding, Repository, declared, line_of};
 use super::tasks::python;
 use crate::judges::tree::extension;
 use crate::tools::Purpose;
@@ -130,27 +130,6 @@ fn pytest_evidence(repository: &Repository) -> Option<(String, usize)> {
         text.lines().any(has).then(|| (file.to_owned(), line_of(text, has)))
     });
     of_section.or_else(|| declared(repository, "pytest"))
-}
-
-/// Returns the place where a dependency of Python is declared, in the package itself.
-pub(super) fn declared(repository: &Repository, package: &str) -> Option<(String, usize)> {
-    let may_declare = |path: &&str| {
-        let name = name(path);
-        let is_list = extension(name) == Some("txt") && name.contains("requirements")
-            || path.starts_with("requirements/") && matches!(extension(name), Some("txt" | "in"));
-        is_below(path, 2)
-            && (is_list || matches!(name, "pyproject.toml" | "setup.py" | "setup.cfg" | "Pipfile"))
-    };
-    let names = |line: &str| {
-        let word = line.trim_start().trim_start_matches(['"', '\'', '-', ' ']);
-        let rest = word.strip_prefix(package);
-        rest.is_some_and(|rest| !rest.starts_with(|c: char| c.is_ascii_alphanumeric() || "-_".contains(c)))
-    };
-    let says = |line: &str| line.split([',', '[']).any(names);
-    repository.paths().filter(may_declare).find_map(|path| {
-        let text = repository.text(path)?;
-        text.lines().any(says).then(|| (path.to_owned(), line_of(text, says)))
-    })
 }
 
 fn python_tests(repository: &Repository) -> Option<Finding> {

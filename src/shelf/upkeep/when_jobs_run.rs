@@ -118,8 +118,8 @@ const BEFORE_TASKS: [&str; 20] = [
     "cargo xtask",
 ];
 
-/// Options by which a job does a part of the work, or says how many do it at a time.
-const SHARES: [&str; 9] = [
+/// Options by which a job does a part of the work, says how many do it at a time, or with which version (hatch's `+py=`).
+const SHARES: [&str; 11] = [
     "--shard",
     "--max-workers",
     "--maxWorkers",
@@ -129,6 +129,8 @@ const SHARES: [&str; 9] = [
     "--parallel",
     "--concurrency",
     "-j",
+    "+py",
+    "+python",
 ];
 
 /// Returns a line without the options that only divide the work, where the job computes their values: elsewhere all of it is done.

@@ -658,7 +658,10 @@ fn a_tool_that_is_only_configured_is_offered_and_never_added() {
 fn what_a_script_of_the_repository_calls_is_not_offered() {
     let project = project(&[
         ("scripts/check", "#!/bin/sh\nset -x\n${PREFIX}ruff check src\n"),
-        ("pyproject.toml", "[tool.ruff]\n[tool.mypy]\n"),
+        (
+            "pyproject.toml",
+            "[tool.ruff]\n[tool.mypy]\n[tool.black]\n[tool.hatch.envs.style.scripts]\ncheck = \"black --check .\"\n",
+        ),
         (
             ".github/workflows/ci.yml",
             "on: push\njobs:\n  all:\n    runs-on: ubuntu-latest\n    steps:\n      - run: scripts/check\n",

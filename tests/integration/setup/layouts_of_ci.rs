@@ -81,13 +81,15 @@ const LAYOUTS: &[Layout] = &[
             ("tests/pathological/test.php", "x\n"),
             (
                 ".github/workflows/ci.yml",
-                "on: push\njobs:\n  all:\n    runs-on: ubuntu-latest\n    steps:\n      - run: vendor/bin/phpcs -q --report=checkstyle | cs2pr\n      - run: cargo test 2>&1 | tee log.txt\n      - run: uvx twine check ./dist/*\n      - run: php tests/pathological/test.php\n",
+                "on: push\njobs:\n  all:\n    runs-on: ubuntu-latest\n    steps:\n      - run: vendor/bin/phpcs -q --report=checkstyle | cs2pr\n      - run: cargo test 2>&1 | tee log.txt\n      - run: uvx twine check ./dist/*\n      - run: php tests/pathological/test.php\n      - run: __test__/verify-tree.sh tree-test main\n      - run: hatch run +py=${{ matrix.py || matrix.python }} test:with-coverage\n",
             ),
+            ("__test__/verify-tree.sh", "x\n"),
         ],
         &[
             ("lint", "vendor/bin/phpcs -q --report=checkstyle", ".github/workflows/ci.yml:6", ""),
             ("test_cargo", "cargo test", ".github/workflows/ci.yml:7", ""),
             ("test_php", "php tests/pathological/test.php", ".github/workflows/ci.yml:9", ""),
+            ("test_with_coverage", "hatch run test:with-coverage", ".github/workflows/ci.yml:11", ""),
         ],
     ),
     (
@@ -213,6 +215,20 @@ const LAYOUTS: &[Layout] = &[
             ),
         ],
         &[("lint", "tox -e type", "tox.toml:4 (type)", ""), ("test", "tox -e py", "tox.toml:2 (test)", "")],
+    ),
+    (
+        "tox that the project depends on, with its plugins",
+        &[
+            (
+                "pyproject.toml",
+                "[tool.tox.env_run_base]\nrunner = \"uv-venv-lock-runner\"\ncommands = [[\"pytest\"]]\n\n[tool.tox.env.typing]\ncommands = [[\"mypy\"]]\n\n[tool.mypy]\n\n[dependency-groups]\ndev = [\n  \"tox\",\n  \"tox-uv\",\n]\n",
+            ),
+            ("uv.lock", "version = 1\n"),
+        ],
+        &[
+            ("lint", "uv run tox -e typing", "pyproject.toml:5 (typing)", ""),
+            ("test", "uv run tox -e py", "pyproject.toml:3 (test)", ""),
+        ],
     ),
     (
         "sessions of nox that the workflows call, however they start it",
