@@ -141,7 +141,7 @@ pub(crate) fn add(entry: &CatalogueEntry, to: Option<&Path>, session: &Session<'
     create(&target, &entry.text).map_err(|error| failed(&error))?;
     let root = place::repository(&session.cwd).unwrap_or(&session.cwd);
     if target.starts_with(root.join(DIRECTORY)) {
-        let did = formatter_ignores::ignore_runs(root, session)?;
+        let did = formatter_ignores::ignore_runs(root, "", session)?;
         if did != formatter_ignores::UNCHANGED {
             session.talk.note(&format!("{did} {}", formatter_ignores::FILE));
         }

@@ -19,8 +19,8 @@ pub(super) const UNCHANGED: &str = "unchanged";
 /// The largest file that is extended, in bytes.
 const LARGEST: u64 = 256 * 1024;
 
-/// Adds the lines that are missing, and returns what was done.
-pub(super) fn ignore_runs(root: &Path, session: &Session<'_>) -> Result<&'static str, Error> {
+/// Adds the lines that are missing, below a comment for other tools that may be needed there, and returns what was done.
+pub(super) fn ignore_runs(root: &Path, comment: &str, session: &Session<'_>) -> Result<&'static str, Error> {
     let path = root.join(FILE);
     let present = match fs_err::symlink_metadata(&path) {
         Err(_) => String::new(),
@@ -35,13 +35,13 @@ pub(super) fn ignore_runs(root: &Path, session: &Session<'_>) -> Result<&'static
             }
         },
     };
-    let Some(text) = extended(&present) else { return Ok(UNCHANGED) };
+    let Some(text) = extended(&present, comment) else { return Ok(UNCHANGED) };
     replace(&path, text).map_err(|error| Error::failed(format!("cannot write `{FILE}`"), &error))?;
     Ok(if present.is_empty() { "written" } else { "extended" })
 }
 
 /// Returns the text with the lines that are missing; nothing where none is.
-fn extended(present: &str) -> Option<String> {
+fn extended(present: &str, comment: &str) -> Option<String> {
     let is_there = |line: &&String| {
         let plain = line.trim_end_matches('/');
         present
@@ -61,7 +61,8 @@ fn extended(present: &str) -> Option<String> {
         _ => &format!("{end}{end}"),
     };
     let missing: Vec<&str> = missing.into_iter().map(String::as_str).collect();
-    Some(format!("{present}{between}# Runs of ll-loop{end}{}{end}", missing.join(end)))
+    let comment = comment.replace('\n', end);
+    Some(format!("{present}{between}# Runs of ll-loop{end}{comment}{}{end}", missing.join(end)))
 }
 
 #[cfg(test)]
@@ -72,11 +73,12 @@ mod tests {
     fn lines_are_added_once_and_in_the_way_of_the_file() {
         let all =
             "# Runs of ll-loop\n.loops/.running/\n.loops/.history/\n.loops/.worktrees/\n.loops/.reuse/\n";
-        assert_eq!(extended("").as_deref(), Some(all));
-        assert_eq!(extended(all), None);
-        assert_eq!(extended("dist").unwrap(), format!("dist\n\n{all}"));
+        assert_eq!(extended("", "").as_deref(), Some(all));
+        assert_eq!(extended(all, ""), None);
+        assert_eq!(extended("", "# x\n"), Some(all.replacen(".loops/", "# x\n.loops/", 1)));
+        assert_eq!(extended("dist", "").unwrap(), format!("dist\n\n{all}"));
         assert_eq!(
-            extended("dist\r\n/.loops/.running\r\n.loops/.history\r\n").as_deref(),
+            extended("dist\r\n/.loops/.running\r\n.loops/.history\r\n", "").as_deref(),
             Some(
                 "dist\r\n/.loops/.running\r\n.loops/.history\r\n\r\n# Runs of ll-loop\r\n.loops/.worktrees/\r\n.loops/.reuse/\r\n"
             )

@@ -13,8 +13,9 @@ use super::formatter_ignores;
 pub(crate) use super::upkeep::Ci;
 use super::upkeep::{
     Check, Plan, PlannedLoop, Repository, Trials, Tried, UnusedPackage, WorkflowLoop, in_style, loop_text,
-    loops, source, test_text, workflow,
+    loops, note_of_words, source, test_text, workflow,
 };
+use crate::base::own::OF_RUNS;
 use crate::base::text::one_line;
 use crate::base::time::{human, millis};
 use crate::context::Session;
@@ -88,7 +89,8 @@ pub(crate) fn init(options: InitOptions, session: &Session<'_>) -> Result<InitRe
         return Err(nothing(&repository));
     }
     let mut files = write(&root, texts(&repository, &loops, &trials, options), options.force, session)?;
-    files.push((formatter_ignores::FILE.to_owned(), formatter_ignores::ignore_runs(&root, session)?));
+    let words = note_of_words(&repository, &OF_RUNS.join(" "));
+    files.push((formatter_ignores::FILE.to_owned(), formatter_ignores::ignore_runs(&root, &words, session)?));
     let is_lock = |path: &&str| path.starts_with(".github/") && path.ends_with("actions.lock");
     let actions_lock = repository.paths().find(is_lock).map(str::to_owned);
     let has_workflow = files.iter().any(|(path, _)| path.starts_with(".github/"));

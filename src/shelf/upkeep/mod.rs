@@ -25,6 +25,12 @@ pub use test_text::test_text;
 pub use trial::{Trials, Tried};
 pub use workflow::{Ci, WorkflowLoop, workflow};
 
+/// Returns the comment that a text of ours needs in a repository whose words are checked.
+pub fn note_of_words(repository: &Repository, text: &str) -> String {
+    let is_spelt = yaml_style::is_spelt(repository);
+    yaml_style::known_words(text).filter(|_| is_spelt).unwrap_or_default()
+}
+
 /// Rewrites a text of YAML that was made here, as the repository writes YAML.
 pub fn in_style(repository: &Repository, path: &str, text: &str) -> String {
     yaml_style::YamlStyle::of(repository, path).applied(text)

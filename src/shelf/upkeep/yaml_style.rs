@@ -7,6 +7,7 @@ use super::found_repository::Repository;
 use super::{lined_yaml, tasks};
 use crate::base::node::Node;
 use crate::judges::pattern::{PathPattern, PathSet};
+use crate::tools::TOOLS;
 
 /// How YAML is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +30,8 @@ struct Linters {
     yamllint: bool,
     /// ESLint with its plugin for YAML, which some shared configurations bring along.
     eslint: bool,
+    /// cspell, which reads every word.
+    cspell: bool,
 }
 
 impl Linters {
@@ -42,14 +45,33 @@ impl Linters {
             eslint: ["\"eslint-plugin-yml\"", "\"@antfu/eslint-config\""]
                 .iter()
                 .any(|name| package.contains(name)),
+            cspell: is_spelt(repository),
         }
     }
+}
+
+/// Tells whether cspell reads the words of a repository.
+pub(super) fn is_spelt(repository: &Repository) -> bool {
+    let config = TOOLS.tools.iter().filter(|tool| tool.name == "cspell").flat_map(|tool| &tool.config);
+    config.into_iter().any(|file| repository.has(file))
+        || repository.text("package.json").is_some_and(|package| package.contains("\"cspell\""))
+        || tasks::call(repository, "cspell")
+        || ci::names(repository, "cspell")
+}
+
+/// Words of ours that are in no dictionary of cspell.
+const WORDS: [&str; 3] = ["pipefail", "worktrees", "zizmor"];
+
+/// Returns the comment by which cspell takes the words of ours that a text holds; nothing where it holds none.
+pub(super) fn known_words(text: &str) -> Option<String> {
+    let words: Vec<&str> = WORDS.into_iter().filter(|word| text.contains(word)).collect();
+    (!words.is_empty()).then(|| format!("# cspell:ignore {}\n", words.join(" ")))
 }
 
 /// The style in which texts are made.
 const PLAIN: YamlStyle =
     YamlStyle { indent: 2, single_quotes: false, folds_at: None, linters: NO_LINTERS, longest: None };
-const NO_LINTERS: Linters = Linters { yamllint: false, eslint: false };
+const NO_LINTERS: Linters = Linters { yamllint: false, eslint: false, cspell: false };
 
 /// The columns of a line where Prettier's settings name no others.
 const WIDTH: usize = 80;
@@ -299,6 +321,9 @@ impl YamlStyle {
                 let _ = writeln!(notes, "# eslint-disable {rule}");
             }
         }
+        if let Some(words) = known_words(&out).filter(|_| self.linters.cspell) {
+            notes.push_str(&words);
+        }
         let lint = if self.linters.yamllint { NOT_LINTED } else { "" };
         let measure = if out.lines().any(is_too_long) { NOT_MEASURED } else { "" };
         format!("{lint}{measure}{}", in_front(&notes, &out))
@@ -530,6 +555,10 @@ mod tests {
         assert_eq!(
             of(&[("package.json", package)]).applied("a:\n  \"no\": nonzero\n"),
             "# eslint-disable yml/plain-scalar\na:\n  \"no\": nonzero\n"
+        );
+        assert_eq!(
+            of(&[("cspell.json", "{}")]).applied("shell: [bash, -euo, pipefail, -c]\n"),
+            "# cspell:ignore pipefail\nshell: [bash, -euo, pipefail, -c]\n"
         );
         let narrow = of(&[(".editorconfig", "[*]\nmax_line_length = 20\n[*.md]\nmax_line_length = off\n")]);
         assert_eq!(
