@@ -171,16 +171,13 @@ fn read_run(file: &Path, given: Option<&str>, by_folder: &str) -> Result<Option<
         let origin = fold.digest.start().and_then(|start| start.trace.as_deref());
         origin.and_then(|origin| origin.repository.as_ref()).map(|line| named(line.as_str()))
     } else {
-        let manifest = match JournalOnly::read(file)? {
-            Some(JournalOnly { manifest, journal }) => {
-                reader::read_bytes(&journal, file, |event| fold.event(&event))?;
-                manifest
-            }
-            None => {
-                let opened = OpenedBundle::open(file)?;
-                reader::read(&opened.journal(), |event| fold.event(&event))?;
-                opened.manifest
-            }
+        let manifest = if let Some(JournalOnly { manifest, journal }) = JournalOnly::read(file)? {
+            reader::read_bytes(&journal, file, |event| fold.event(&event))?;
+            manifest
+        } else {
+            let opened = OpenedBundle::open(file)?;
+            reader::read(&opened.journal(), |event| fold.event(&event))?;
+            opened.manifest
         };
         manifest.repository.as_ref().map(ToString::to_string)
     };
