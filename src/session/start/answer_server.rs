@@ -20,7 +20,7 @@ use crate::session::read::approver_facts::{BranchApprovers, on_branch};
 /// The server of the job that goes on with a run.
 pub(super) enum AnswerServer {
     /// GitHub, or one of its family.
-    Github(JobServer),
+    Github(Box<JobServer>),
     /// GitLab, and the job.
     Gitlab(Box<MergeRequests>, MergeRequestJob),
 }
@@ -32,7 +32,8 @@ impl AnswerServer {
     /// This is no job that could ask, or it has no token.
     pub(super) fn of_job(session: &Session<'_>) -> Result<Self, Error> {
         if session.env.get("GITLAB_CI").is_none() {
-            return JobServer::of_job(session, "a comment answers", "pull-requests: read").map(Self::Github);
+            let server = JobServer::of_job(session, "a comment answers", "pull-requests: read")?;
+            return Ok(Self::Github(Box::new(server)));
         }
         let token = session.env.own_token().ok_or_else(|| {
             Error::refused("there is no token to ask GitLab about notes with")
@@ -53,7 +54,7 @@ impl AnswerServer {
     /// Asks for a comment with what is around it.
     pub(super) fn find(&self, id: u64) -> Result<FoundAnswer, ApiError> {
         match self {
-            Self::Github(JobServer { api, repository, .. }) => answers::find(api, repository, id),
+            Self::Github(server) => answers::find(&server.api, &server.repository, id),
             Self::Gitlab(requests, job) => requests.note(job.request, id),
         }
     }
@@ -62,9 +63,7 @@ impl AnswerServer {
     /// name the code of its question.
     pub(super) fn standing(&self, sha: &str) -> Result<Option<StandingRuns>, ApiError> {
         match self {
-            Self::Github(JobServer { api, repository, .. }) => {
-                StandingRuns::at(api, repository, sha).map(Some)
-            }
+            Self::Github(server) => StandingRuns::at(&server.api, &server.repository, sha).map(Some),
             Self::Gitlab(..) => Ok(None),
         }
     }
@@ -77,9 +76,7 @@ impl AnswerServer {
         state: &StateName,
     ) -> Result<BranchApprovers, ApiError> {
         match self {
-            Self::Github(JobServer { api, repository, .. }) => {
-                on_branch(api, repository, file, branch, state)
-            }
+            Self::Github(server) => on_branch(&server.api, &server.repository, file, branch, state),
             Self::Gitlab(requests, _) => {
                 Ok(BranchApprovers::of(file, requests.file_at(file, branch)?, state))
             }

@@ -88,7 +88,7 @@ pub(super) fn run(repository: &Repository) -> Vec<Finding> {
     found
 }
 
-/// Returns where the workflows call the tests of CMake, in a step that needs others before it.
+/// Returns where the workflows call the tests of `CMake`, in a step that needs others before it.
 pub(super) fn call_of_ctest(repository: &Repository) -> Option<Evidence> {
     let is_call = |line: &&CiCommand| {
         let words = words(&line.command);
@@ -123,7 +123,7 @@ fn is_part(repository: &Repository, part: &Finding, whole: &Finding) -> bool {
 pub(super) fn words(command: &str) -> Vec<&str> {
     let all: Vec<&str> = command.split_whitespace().skip_while(|word| word.contains('=')).collect();
     let is_runner = |word: &&str| matches!(*word, "nox" | "tox");
-    if let Some(at) = all.iter().rposition(|word| is_runner(word)).filter(|at| starts_python(&all[..*at])) {
+    if let Some(at) = all.iter().rposition(is_runner).filter(|at| starts_python(&all[..*at])) {
         let own = all[at..].iter().take_while(|word| **word != "--");
         let plain = own.filter(|word| !matches!(**word, "run" | "r" | "--skip-pkg-install"));
         return plain
@@ -550,21 +550,20 @@ fn with_inputs(tool: &Tool, command: &str, with: Option<&Node>) -> Option<String
         let arguments = lined_yaml::text(Some(arguments)).filter(|text| is_understood(text.trim()))?;
         return Some(format!("{} {}", without_paths(command), arguments.trim()));
     }
-    let (mut options, mut paths) = (String::new(), String::new());
+    let (mut options, mut paths) = (Vec::new(), Vec::new());
     for entry in lined_yaml::entries(with) {
         let Some(option) = tool.inputs.get(&entry.key) else { continue };
         let value = lined_yaml::text(Some(&entry.value)).filter(|value| !value.contains("${{"))?;
         match (option.as_str(), value.trim()) {
             (_, "" | "false") => {}
-            ("", _) => {
-                value.lines().filter_map(quoted_word).for_each(|word| paths.push_str(&format!(" {word}")))
-            }
-            (option, "true") => options.push_str(&format!(" {option}")),
-            (option, value) => options.push_str(&format!(" {option} {}", quoted_word(value)?)),
+            ("", _) => paths.extend(value.lines().filter_map(quoted_word)),
+            (option, "true") => options.push(option.to_owned()),
+            (option, value) => options.push(format!("{option} {}", quoted_word(value)?)),
         }
     }
     let kept = if paths.is_empty() { command } else { without_paths(command) };
-    Some(format!("{kept}{options}{paths}"))
+    let words: Vec<_> = std::iter::once(kept.to_owned()).chain(options).chain(paths).collect();
+    Some(words.join(" "))
 }
 
 /// Returns a command without the paths at its end: `.`, or a pattern in quotes.

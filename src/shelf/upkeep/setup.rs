@@ -241,7 +241,9 @@ impl SetUpPlace<'_> {
                 "dtolnay/rust-toolchain" => {
                     let components = input("components").map(words).unwrap_or_default();
                     let components = components.iter().filter(|word| is_plain(word));
-                    let components: String = components.map(|word| format!(" --component {word}")).collect();
+                    let components: Vec<String> =
+                        components.map(|word| format!(" --component {word}")).collect();
+                    let components = components.concat();
                     let toolchain = input("toolchain").map(str::to_owned);
                     let other = toolchain.filter(|name| name != "stable" && is_plain(name));
                     found.extend(other.map(|name| {

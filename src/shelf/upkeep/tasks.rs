@@ -466,10 +466,9 @@ fn runner(repository: &Repository, name: &str) -> String {
 
 /// What tox reads where there is no `tox.ini`: a file of its own, or a table of the project's.
 fn tox_toml(repository: &Repository) -> Vec<RepositoryTask> {
-    let (file, way): (&str, &[&str]) = match repository.has("tox.toml") {
-        true => ("tox.toml", &[]),
-        false => ("pyproject.toml", &["tool", "tox"]),
-    };
+    let is_own = repository.has("tox.toml");
+    let (file, way): (_, &[&str]) =
+        if is_own { ("tox.toml", &[]) } else { ("pyproject.toml", &["tool", "tox"]) };
     let program = runner(repository, "tox");
     let environments =
         of_table(repository, file, &[way, &["env"]].concat(), &|name| format!("{program} -e {name}"));
