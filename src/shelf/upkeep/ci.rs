@@ -553,7 +553,9 @@ fn with_inputs(tool: &Tool, command: &str, with: Option<&Node>) -> Option<String
     let (mut options, mut paths) = (Vec::new(), Vec::new());
     for entry in lined_yaml::entries(with) {
         let Some(option) = tool.inputs.get(&entry.key) else { continue };
-        let value = lined_yaml::text(Some(&entry.value)).filter(|value| !value.contains("${{"))?;
+        let is_odd =
+            |value: &str| value.contains("${{") || value.chars().any(|c| c.is_control() && c != '\n');
+        let value = lined_yaml::text(Some(&entry.value)).filter(|value| !is_odd(value))?;
         match (option.as_str(), value.trim()) {
             (_, "" | "false") => {}
             ("", _) => paths.extend(value.lines().filter_map(quoted_word)),

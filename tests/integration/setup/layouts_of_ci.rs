@@ -177,7 +177,7 @@ const LAYOUTS: &[Layout] = &[
         "actions of tools, with what their inputs say",
         &[(
             ".github/workflows/ci.yml",
-            "on: push\njobs:\n  all:\n    runs-on: ubuntu-latest\n    steps:\n      - uses: DavidAnson/markdownlint-cli2-action@v20\n        with:\n          globs: |\n            '**/*.md'\n            !target\n      - uses: codespell-project/actions-codespell@v2\n        with:\n          check_hidden: true\n          check_filenames: false\n          ignore_words_file: .ignored\n      - uses: DavidAnson/markdownlint-cli2-action@v20\n",
+            "on: push\njobs:\n  all:\n    runs-on: ubuntu-latest\n    steps:\n      - uses: DavidAnson/markdownlint-cli2-action@v20\n        with:\n          globs: |\n            '**/*.md'\n            !target\n      - uses: codespell-project/actions-codespell@v2\n        with:\n          check_hidden: true\n          check_filenames: false\n          ignore_words_file: .ignored\n      - uses: DavidAnson/markdownlint-cli2-action@v20\n      - uses: DavidAnson/markdownlint-cli2-action@v20\n        with:\n          globs: \"a\\u001b[31m\"\n",
         )],
         &[
             (
