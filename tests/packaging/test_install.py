@@ -414,20 +414,24 @@ class TheRealCargo(unittest.TestCase):
             self.fail("LL_LOOP_BIN is not set: run `tests/run packaging`, which builds the program")
         directory = tempfile.TemporaryDirectory()
         self.addCleanup(directory.cleanup)
-        # The crates that the stage has compiled are used again; ll-loop itself is compiled from the copy, unoptimized.
+        # The crates that the stage has compiled are used again, which takes the settings of its profile; ll-loop itself is
+        # compiled from the copy, unoptimized.
         tools = Path(directory.name) / "tools"
         tools.mkdir()
-        release = Path(built).parent
+        compiled = Path(built).parent
+        target, profile = compiled.parent, compiled.name
+        settings = ["package.ll-loop.opt-level=0", "debug-assertions=true", "overflow-checks=true"]
+        options = " ".join(f"--config profile.release.{setting}" for setting in settings)
         (tools / "cargo").write_text(
             '#!/bin/bash\nset -eu\nprevious=\nfor word in "$@"; do\n'
             '  if [[ $previous == --target-dir ]]; then\n'
-            f'    mkdir -p "$word/{release.parent.name}/release" "$word/release"\n'
+            f'    mkdir -p "$word/{target.name}/release" "$word/release"\n'
             '    for part in deps build .fingerprint; do\n'
-            f'      cp -al {shlex.quote(str(release))}/$part "$word/{release.parent.name}/release/"\n'
-            f'      cp -al {shlex.quote(str(release.parents[1]))}/release/$part "$word/release/"\n'
+            f'      cp -al {shlex.quote(str(compiled))}/$part "$word/{target.name}/release/"\n'
+            f'      cp -al {shlex.quote(str(target.parent / profile))}/$part "$word/release/"\n'
             "    done\n"
             "  fi\n  previous=$word\ndone\n"
-            f'exec {shlex.quote(shutil.which("cargo"))} "$@" --config profile.release.package.ll-loop.opt-level=0\n'
+            f'exec {shlex.quote(shutil.which("cargo"))} "$@" {options}\n'
         )
         (tools / "cargo").chmod(0o755)
         runner = Runner(Path(directory.name) / "runner")
