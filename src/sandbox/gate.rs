@@ -28,6 +28,10 @@ use crate::files::read::{self, MIB};
 use crate::files::replace::create;
 use crate::process::memory_bounds;
 
+/// How often the engine is started at most. bubblewrap fails where a mount comes or goes elsewhere on the machine, such as that of a
+/// container, while it puts its own together.
+const STARTS: u32 = 3;
+
 /// What is known of the action.
 #[derive(Default)]
 struct ActionSeen {
@@ -174,17 +178,17 @@ fn variables() -> Vec<(Vec<u8>, Vec<u8>)> {
 /// Tells the warden what to start, and hears how that ended. The first to connect is the warden: nothing else runs inside
 /// before it has begun.
 fn hear_warden(control: &UnixListener, told: &WardenOrder, seen: &Mutex<ActionSeen>) {
-    let Ok((mut stream, _)) = control.accept() else { return };
-    let Ok(mut line) = serde_json::to_vec(told) else { return };
+    let mut line = serde_json::to_vec(told).expect("an order of texts and numbers is JSON");
     line.push(b'\n');
-    let Ok(twin) = stream.try_clone() else { return };
-    if stream.write_all(&line).is_err() {
-        return;
-    }
-    let early = {
+    let (stream, early) = loop {
+        let Ok((mut stream, _)) = control.accept() else { return };
+        let Ok(twin) = stream.try_clone() else { return };
+        // In one go: an action that is over at once must not be over before it is known to have begun.
         let mut seen = lock(seen);
-        seen.control = Some(twin);
-        std::mem::take(&mut seen.early)
+        if stream.write_all(&line).is_ok() {
+            seen.control = Some(twin);
+            break (stream, std::mem::take(&mut seen.early));
+        }
     };
     for number in early {
         pass_on(number, seen);
@@ -212,7 +216,8 @@ async fn attend(order: &GateOrder, seen: &Arc<Mutex<ActionSeen>>) -> io::Result<
     let mut hup = signal(SignalKind::hangup())?;
     let mut quit = signal(SignalKind::quit())?;
     let mut ended = signal(SignalKind::child())?;
-    let (mut engine, _filters) = start(order)?;
+    let (mut engine, mut _filters) = start(order)?;
+    let mut starts = 1;
     loop {
         let number = tokio::select! {
             _ = term.recv() => libc::SIGTERM,
@@ -220,14 +225,25 @@ async fn attend(order: &GateOrder, seen: &Arc<Mutex<ActionSeen>>) -> io::Result<
             _ = hup.recv() => libc::SIGHUP,
             _ = quit.recv() => libc::SIGQUIT,
             _ = ended.recv() => {
-                if let Some(status) = engine.try_wait()? {
-                    return Ok(status);
+                match engine.try_wait()? {
+                    Some(status) if starts < STARTS && has_not_begun(status, seen) => {
+                        starts += 1;
+                        (engine, _filters) = start(order)?;
+                    }
+                    Some(status) => return Ok(status),
+                    None => {}
                 }
                 continue;
             }
         };
         pass_on(number, seen);
     }
+}
+
+/// Tells whether the engine has failed by itself before anything ran inside, and nobody has asked it to end.
+fn has_not_begun(status: ExitStatus, seen: &Mutex<ActionSeen>) -> bool {
+    let seen = lock(seen);
+    status.code() == Some(1) && seen.control.is_none() && seen.early.is_empty()
 }
 
 /// Starts the engine. Filters that it takes have to stay open until then.

@@ -137,6 +137,41 @@ fn a_sandbox_that_cannot_be_had_is_no_run() {
     assert!(!project.exists("ran"));
 }
 
+/// Makes a bubblewrap that fails some times before it starts an action, as the real one does where a mount goes away meanwhile.
+fn failing_bwrap(failures: u32) -> tempfile::TempDir {
+    let aside = tempfile::tempdir().unwrap();
+    let starts = aside.path().join("starts");
+    let starts = starts.display();
+    let script = format!(
+        "#!/bin/sh\nPATH=/usr/local/bin:/usr/bin:/bin\ncase \"$*\" in *--version* | *' -c :') exec bwrap \"$@\" ;; esac\n\
+         echo once >> {starts}\n[ \"$(wc -l < {starts})\" -gt {failures} ] && exec bwrap \"$@\"\n\
+         echo 'bwrap: a mount has gone' >&2\nexit 1\n"
+    );
+    let program = aside.path().join("bwrap");
+    std::fs::write(&program, script).unwrap();
+    for path in [aside.path(), &program] {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o777)).unwrap();
+    }
+    aside
+}
+
+#[test]
+fn an_engine_that_fails_before_anything_runs_is_started_again() {
+    for who in possible() {
+        for (failures, code) in [(2, 0), (3, 5)] {
+            let project = project(&one("workspace", "echo ran >> ran"));
+            give_away(&project);
+            let aside = failing_bwrap(failures);
+            let mut command = project.command(&["run", "main", "--no-ci"]);
+            command.env("PATH", format!("{}:/usr/local/bin:/usr/bin:/bin", aside.path().display()));
+            let ran = run_as(command, who).code(code);
+            assert_eq!(project.exists("ran"), code == 0, "{}", ran.all());
+            let starts = std::fs::read_to_string(aside.path().join("starts")).unwrap();
+            assert_eq!(starts.lines().count(), 3, "{}", ran.all());
+        }
+    }
+}
+
 #[test]
 fn what_belongs_to_root_is_not_confined_as_root() {
     if !possible().contains(&As::Root) {
