@@ -541,7 +541,7 @@ class Callers(OnAct):
         self.assertIn("failure", played.results.values(), played.told)
         self.assertNotIn("attested is", played.log)
 
-    def test_a_board_is_made_of_what_the_loops_of_a_repository_have_stored(self):
+    def test_board_is_made_of_what_the_loops_of_a_repository_have_stored(self):
         """All of it but the page as an artifact, which the server of act does not take."""
         self.repository(CHECK, **{"src/good": ""})
         reports = self.act.directory / "reports"
