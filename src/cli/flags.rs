@@ -394,13 +394,13 @@ pub(super) fn told(flags: &RunFlags, env: &Environment) -> RunOptions {
     }
 }
 
-/// Combines two opposite switches, of which the parser keeps only the last one.
 /// The same for an answer that is refused: its run waits on, and what is said of that at the commit stays.
 pub(super) fn told_of_answer(flags: &RunFlags, env: &Environment) -> RunOptions {
     let commit = ReportOptions { status: Some(false), ..ReportOptions::default() };
     RunOptions { commit, ..told(flags, env) }
 }
 
+/// Combines two opposite switches, of which the parser keeps only the last one.
 fn either(yes: bool, no: bool) -> Option<bool> {
     (yes || no).then_some(yes)
 }
