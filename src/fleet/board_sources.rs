@@ -175,9 +175,7 @@ fn read_run(file: &Path, given: Option<&str>, by_folder: &str) -> Result<Option<
             reader::read_bytes(&journal, file, |event| fold.event(&event))?;
             manifest
         } else {
-            let opened = OpenedBundle::open(file)?;
-            reader::read(&opened.journal(), |event| fold.event(&event))?;
-            opened.manifest
+            OpenedBundle::open_reading(file, &mut |event| fold.event(event))?.manifest
         };
         manifest.repository.as_ref().map(ToString::to_string)
     };

@@ -80,8 +80,13 @@ impl RunFilesFound {
 
 /// Tells whether a file is a journal, by its name.
 pub(crate) fn is_journal(path: &Path) -> bool {
+    is_called(path, names::JOURNAL)
+}
+
+/// Tells whether a file has this name, or one that ends in it, as those of several runs in one directory.
+fn is_called(path: &Path, known: &str) -> bool {
     let name = file_name(path);
-    name == names::JOURNAL || name.ends_with(&format!(".{}", names::JOURNAL))
+    name == known || name.ends_with(&format!(".{known}"))
 }
 
 fn is_run(path: &Path) -> bool {
@@ -90,6 +95,5 @@ fn is_run(path: &Path) -> bool {
 
 /// Tells whether a file says what became of deliveries, by its name.
 fn is_delivery_list(path: &Path) -> bool {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    name == DELIVERIES || name.ends_with(&format!(".{DELIVERIES}"))
+    is_called(path, DELIVERIES)
 }

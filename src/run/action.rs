@@ -20,8 +20,17 @@ use crate::shell::command::reads_input;
 /// A longer text does not fit into one argument of a process, and runs from a file.
 const ARGUMENT: usize = 96 * 1024;
 
-/// Runs an action to its end and shows its output, and what a test changed.
+/// Runs an action to its end and shows its output, and what a test changed. Meanwhile, what has ended of what actions left behind is
+/// buried.
 pub(super) async fn perform(request: &ActionRequest, world: &mut World) -> Observation {
+    let (guard, instance) = (world.guard.clone(), world.files.instance().to_owned());
+    let mut leftovers = std::mem::take(&mut world.leftovers);
+    let seen = leftovers.while_it_works(run_and_tell(request, world), &guard, &instance).await;
+    world.leftovers = leftovers;
+    seen
+}
+
+async fn run_and_tell(request: &ActionRequest, world: &mut World) -> Observation {
     if Onlooker::of(request.role.as_deref()) != Some(Onlooker::Tester) {
         return run(request, world).await;
     }

@@ -135,11 +135,7 @@ async fn drive(engine: &mut Engine<'_>, world: &mut World) -> Result<LoopComplet
                 // given it.
                 // The journal was written last when it was told of the action.
                 world.moments.last_action = world.journal.changed();
-                let (guard, run) = (world.guard.clone(), world.files.instance().to_owned());
-                let mut leftovers = std::mem::take(&mut world.leftovers);
-                let seen = leftovers.while_it_works(action::perform(request, world), &guard, &run).await;
-                world.leftovers = leftovers;
-                Input::ActionDone(seen)
+                Input::ActionDone(action::perform(request, world).await)
             }
             Next::Survey(request) => Input::Surveyed(tree_survey::look(request, world).await),
             Next::Query(request) => Input::Queried(query_process::perform(request, world).await),

@@ -8,13 +8,9 @@ use crate::engine::Engine;
 /// Makes it, and tells whether it passed; nothing where it cannot be made once more, or something kept it from saying either.
 pub async fn pass(engine: &Engine<'_>, state: &StateName, world: &mut World) -> Option<bool> {
     let checks = engine.second_look(state);
-    let (guard, run) = (world.guard.clone(), world.files.instance().to_owned());
     let mut said = None;
     for check in checks {
-        let mut leftovers = std::mem::take(&mut world.leftovers);
-        let made = action::perform(&check.request, world);
-        let seen = leftovers.while_it_works(made, &guard, &run).await;
-        world.leftovers = leftovers;
+        let seen = action::perform(&check.request, world).await;
         said = Some(engine.second_verdict(&check, &seen)?);
         if said == Some(false) {
             break;
