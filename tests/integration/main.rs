@@ -2,6 +2,8 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
 mod common;
+#[cfg(target_os = "linux")]
+mod confined;
 mod fake_host;
 #[path = "../support/leaks.rs"]
 mod leaks;

@@ -2,6 +2,7 @@
 
 mod flaky_checks;
 mod git_store;
+#[cfg(target_os = "linux")]
 mod hermetic;
 mod hits;
 mod ignored_sources;

@@ -14,60 +14,13 @@ use std::process::{Child, Command, Stdio};
 use serde_json::Value;
 
 use crate::common::{Project, Ran, git};
+use crate::confined::{As, SOMEBODY, give_away, possible, run_as};
 
 mod at_work;
 mod container;
 mod landlock;
 mod network;
 mod probes;
-
-/// Somebody who is not root.
-const SOMEBODY: u32 = 1234;
-
-/// Whether the run is root's, or somebody's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum As {
-    Root,
-    Somebody,
-}
-
-/// Returns as whom runs can be tried here, or says loudly why none can: no bubblewrap, no namespaces, or a checkout that
-/// nobody but its owner may enter.
-#[allow(
-    clippy::print_stderr,
-    reason = "whoever reads the log of the tests has to see that these tried nothing"
-)]
-fn possible() -> Vec<As> {
-    let is_root = rustix::process::getuid().is_root();
-    let mut command = Command::new("bwrap");
-    command.args([
-        "--unshare-all",
-        "--ro-bind",
-        "/",
-        "/",
-        "--dev",
-        "/dev",
-        "--proc",
-        "/proc",
-        crate::common::LL_LOOP.as_str(),
-        "version",
-    ]);
-    if is_root {
-        command.uid(SOMEBODY).gid(SOMEBODY);
-    }
-    let tried = command.current_dir("/").output();
-    if let Ok(output) = &tried
-        && output.status.success()
-    {
-        return if is_root { vec![As::Root, As::Somebody] } else { vec![As::Somebody] };
-    }
-    let why = tried.map_or_else(
-        |error| error.to_string(),
-        |output| String::from_utf8_lossy(&output.stderr).into_owned(),
-    );
-    eprintln!("SKIPPED: NOTHING IS CONFINED HERE, SO NOTHING OF IT IS TESTED: {why}");
-    Vec::new()
-}
 
 /// Makes a project in git that belongs to somebody.
 fn project(main: &str) -> Project {
@@ -80,23 +33,6 @@ fn project(main: &str) -> Project {
     git(&project, &["add", "-A"]);
     git(&project, &["commit", "-qm", "start"]);
     project
-}
-
-/// Gives everything in a project to somebody.
-fn give_away(project: &Project) {
-    if rustix::process::getuid().is_root() {
-        let owner = format!("{SOMEBODY}:{SOMEBODY}");
-        assert!(Command::new("chown").args(["-R", &owner]).arg(project.path()).status().unwrap().success());
-    }
-    std::fs::set_permissions(project.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
-}
-
-/// Makes a command somebody's.
-fn run_as(mut command: Command, who: As) -> Ran {
-    if who == As::Somebody && rustix::process::getuid().is_root() {
-        command.uid(SOMEBODY).gid(SOMEBODY);
-    }
-    Ran::of(&command.output().unwrap())
 }
 
 fn output_of(project: &Project) -> String {
