@@ -118,7 +118,7 @@ impl World {
         let Some(confined) = confined else { return seen };
         let (engine, mode) = (confined.engine(), confined.mode());
         let (enforced, missing) = (confined.enforced(), confined.missing());
-        let end = confined.end();
+        let end = confined.end(seen.stderr.as_str());
         let reached = end.reached.iter();
         let net_of = |(host, (allowed, denied)): (&String, &(u64, u64))| {
             let (allowed, denied, is_telemetry) = (*allowed, *denied, is_telemetry(host));

@@ -573,8 +573,9 @@ impl Reach {
 }
 
 impl Confined {
-    /// Looks at what the action left, before anything else of ours looks at the working tree.
-    pub fn end(self) -> ConfinedEnd {
+    /// Looks at what the action left, before anything else of ours looks at the working tree. Of what came out as errors, the last line
+    /// says why a sandbox did not start: nothing of the action was there to print it.
+    pub fn end(self, errors: &str) -> ConfinedEnd {
         self.masks.remove();
         let report = read::bytes(&self.report, MIB)
             .ok()
@@ -583,7 +584,9 @@ impl Confined {
         let failure = match report {
             GateReport { failure: Some(ref why), .. } => Some(why.clone()),
             GateReport { is_started: false, failure: None, .. } => {
-                Some("the sandbox did not start, so neither did the action".to_owned())
+                let last = errors.lines().rev().find(|line| !line.trim().is_empty());
+                let why = last.map_or_else(String::new, |line| format!(": {}", line.trim()));
+                Some(format!("the sandbox did not start, so neither did the action{why}"))
             }
             GateReport { is_started: true, failure: None, .. } => None,
         };

@@ -99,12 +99,12 @@ impl KeyQuestion {
             Ok(found) => found,
             Err(why) => {
                 let why = no_key(&why).to_string();
-                return without(run, &why, || session.talk.warning(&why));
+                return keyless(run, &why, session);
             }
         };
         let Some(origin) = origin.answer() else {
             let why = "nothing is reused or kept: a shallow clone does not know which repository it is of";
-            return without(run, why, || session.talk.warning(why));
+            return keyless(run, why, session);
         };
         let mut verifies = None;
         let stores = RunStores { store: self.store(), refs: self.refs(run, session) };
@@ -267,17 +267,26 @@ fn known(
 /// Without one, nothing is to be run.
 pub(crate) fn unfit(run: &ReusableRun<'_>, why: &str, session: &Session<'_>) -> Result<ReuseDecision, Error> {
     let why = format!("nothing is reused or kept, because the run has no key: {}", one_line(why, 200));
-    without(run, &why, || session.talk.warning(&why))
+    keyless(run, &why, session)
+}
+
+/// Goes on without a key, and so without hiding anything from actions.
+fn keyless(run: &ReusableRun<'_>, why: &str, session: &Session<'_>) -> Result<ReuseDecision, Error> {
+    without(run, why, || session.talk.warning(why))?;
+    if run.machine.reuse.as_ref().is_some_and(|reuse| reuse.hermetic) {
+        session.talk.warning("this run is not hermetic: its actions see what is not declared");
+    }
+    Ok(ReuseDecision::None)
 }
 
 /// Goes on without an earlier run, and says why; or refuses to, where nothing is to be run without one.
-fn without(run: &ReusableRun<'_>, why: &str, say: impl FnOnce()) -> Result<ReuseDecision, Error> {
+fn without(run: &ReusableRun<'_>, why: &str, say: impl FnOnce()) -> Result<(), Error> {
     if run.wanted == ReuseUse::Only {
         return Err(Error::refused(format!("nothing was run: {why}"))
             .with_hint("leave out `--reuse-only` to run the loop"));
     }
     say();
-    Ok(ReuseDecision::None)
+    Ok(())
 }
 
 /// Says that the store could not be read, which is a miss.

@@ -41,6 +41,17 @@ fn a_check_that_reads_what_is_not_declared_fails_in_a_hermetic_run() {
 }
 
 #[test]
+fn a_run_that_can_hide_nothing_says_so() {
+    for who in possible() {
+        let project =
+            Project::with_loop(LOOP).file("src/a.txt", "good\n").file("check.sh", "grep -q good src/a.txt\n");
+        give_away(&project);
+        let ran = run_as(project.command(&["run", "main"]), who).code(0);
+        ran.says("warning: this run is not hermetic: its actions see what is not declared");
+    }
+}
+
+#[test]
 fn without_a_sandbox_that_hides_nothing_is_hermetic() {
     for (sandbox, state) in [
         ("", ""),

@@ -104,6 +104,8 @@ fn an_engine_that_fails_before_anything_runs_is_started_again() {
             assert_eq!(project.exists("ran"), code == 0, "{}", ran.all());
             let starts = std::fs::read_to_string(aside.path().join("starts")).unwrap();
             assert_eq!(starts.lines().count(), 3, "{}", ran.all());
+            let why = "the sandbox did not start, so neither did the action: bwrap: a mount has gone";
+            assert_eq!(ran.all().contains(why), code != 0, "{}", ran.all());
         }
     }
 }
