@@ -142,6 +142,10 @@ impl Role {
                 return Some(Assessed { kind: JudgeChange::Weakens, also });
             }
             Self::Shadow | Self::Library | Self::Named(JudgeKind::Shadow) => JudgeChange::Shadows,
+            Self::Named(JudgeKind::Compiled) => {
+                let also = Some("nothing ties it to its source".to_owned());
+                return Some(Assessed { kind: JudgeChange::Shadows, also });
+            }
             Self::Named(JudgeKind::Config) => JudgeChange::Weakens,
             // What git ignores is in no commit, so it is not the work either.
             Self::Declared | Self::Named(JudgeKind::Test | JudgeKind::Workflow) if end.is_ignored => {
@@ -214,7 +218,9 @@ impl Role {
             | Self::Sourced
             | Self::Shadow
             | Self::Program(_)
-            | Self::Named(JudgeKind::Config | JudgeKind::Shadow | JudgeKind::Workflow) => {
+            | Self::Named(
+                JudgeKind::Config | JudgeKind::Shadow | JudgeKind::Compiled | JudgeKind::Workflow,
+            ) => {
                 let is_same = says_the_same(path, old, new)
                     || compare(path, old, new) == TextChange::Nothing
                     || (CATALOG.holds_exceptions(path) && are_fewer(old, new));

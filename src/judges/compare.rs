@@ -61,7 +61,7 @@ pub fn is_obeyed_by_name(path: &str) -> bool {
 
 /// Tells whether a file is a judge because of its name, be it a test or a configuration.
 pub fn is_by_name(path: &str) -> bool {
-    CATALOG.file(path).is_some()
+    CATALOG.file(path).is_some_and(|row| row.kind != JudgeKind::Compiled)
 }
 
 /// Tells what became of the judges.
@@ -198,7 +198,9 @@ impl<'a> KnownJudges<'a> {
             }
             // A module of Python is found by whatever program of Python a test starts, but a
             // formatter loads none.
-            Some((kind @ JudgeKind::Shadow, what)) if extension(path) == Some("py") => {
+            Some((kind @ (JudgeKind::Shadow | JudgeKind::Compiled), what))
+                if matches!(extension(path), Some("py" | "pyc")) =>
+            {
                 if has_testers {
                     roles.push(of_testers(Role::Named(kind), what.clone()));
                 }

@@ -247,7 +247,7 @@ impl Follow<'_> {
         for command in &all {
             // A word that depends on something leads nowhere that could be known.
             let words: Vec<&str> = command.values().iter().map(|value| value.unwrap_or("\0")).collect();
-            // A `cd` to where nobody knows stays where it is: guessing another place would miss
+            // A `cd` to an unknown directory stays where it is: guessing another place would miss
             // everything below.
             if let ["cd" | "pushd", to] = words[..] {
                 directory = resolved(&directory, to).unwrap_or(directory);
@@ -832,7 +832,7 @@ fn joined(folder: &str, name: &str) -> String {
 pub(super) fn resolved(directory: &str, path: &str) -> Option<String> {
     if path.starts_with(['/', '~', '-']) || path.is_empty() || path.contains(['\0', '$', '*']) {
         // What leads out of the repository is not the run's to change. With a variable in it,
-        // nobody knows where it leads.
+        // it may lead anywhere.
         return None;
     }
     let mut parts: Vec<&str> = directory.split('/').filter(|part| !part.is_empty()).collect();

@@ -43,6 +43,8 @@ pub(super) struct JudgeCatalog {
 pub(super) enum JudgeKind {
     /// It is found and run without being named.
     Shadow,
+    /// It runs instead of its source, and may be made of something else.
+    Compiled,
     /// It configures what looks.
     Config,
     /// It keeps files from being seen.

@@ -11,6 +11,7 @@
 
 mod added_tests;
 mod assess;
+pub mod bytecode;
 pub mod compare;
 mod compared;
 pub mod declared;

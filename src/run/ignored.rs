@@ -19,6 +19,7 @@ use crate::files::{gitdir, read, replace};
 use crate::git::call::Call;
 use crate::git::error::GitError;
 use crate::git::in_run::GitCalls;
+use crate::judges::bytecode::{self, Compiled, is_bytecode};
 use crate::judges::compare::is_obeyed_by_name;
 use crate::judges::ignore_lists::lists_something;
 use crate::judges::tree::{At, FileAt};
@@ -33,8 +34,12 @@ pub(super) const EXCLUDE: &str = ".git/info/exclude";
 const DEEPEST: usize = 3;
 const MOST: usize = 4000;
 
+/// Where Python has what it compiles, and how many files of such folders are looked at in all.
+const BYTECODE: &str = "__pycache__";
+const MOST_COMPILED: usize = 20_000;
+
 /// Folders of dependencies and products: what lies in them configures nothing outside of them.
-const CLOSED: [&str; 24] = [
+const CLOSED: [&str; 23] = [
     ".git",
     ".gradle",
     ".mypy_cache",
@@ -47,7 +52,6 @@ const CLOSED: [&str; 24] = [
     ".tox",
     ".venv",
     "Pods",
-    "__pycache__",
     "_build",
     "bower_components",
     "build",
@@ -81,37 +85,76 @@ pub(super) fn by_name(untracked: &[u8], top: &Path) -> BTreeSet<String> {
     if read::text(&place(top, EXCLUDE), LONGEST).is_ok_and(|text| lists_something(&text)) {
         found.insert(EXCLUDE.to_owned());
     }
-    let mut left = MOST;
+    let mut left = Left { entries: MOST, compiled: MOST_COMPILED };
     for path in untracked.split(|byte| *byte == 0).filter(|path| !path.is_empty() && !is_own(path)) {
         match path.strip_suffix(b"/") {
             Some(folder) => look_into(Path::new(OsStr::from_bytes(folder)), top, &mut left, &mut found),
-            None => found.extend(obeyed(path)),
+            None => found.extend(obeyed(path, top)),
         }
     }
     found
 }
 
-fn obeyed(path: &[u8]) -> Option<String> {
-    Some(gitpath::to_text(path)).filter(|path| is_obeyed_by_name(path))
+fn obeyed(path: &[u8], top: &Path) -> Option<String> {
+    let path = gitpath::to_text(path);
+    let is_obeyed = if is_bytecode(&path) { stands_alone(&path, top) } else { is_obeyed_by_name(&path) };
+    is_obeyed.then_some(path)
+}
+
+/// Tells whether something that Python has compiled may be made of something else than its source: it says nothing of it, or says
+/// the time and the length of a source that was written to afterwards, whose time was then set back.
+pub(super) fn stands_alone(path: &str, top: &Path) -> bool {
+    let compiled = place(top, path);
+    let header = read::head(&compiled, bytecode::HEADER as u64).map(<[u8; bytecode::HEADER]>::try_from);
+    // One that is gone or too short is not run.
+    let (Ok(Ok(header)), Ok(compiled)) = (header, compiled.metadata()) else { return false };
+    match Compiled::of(header) {
+        Compiled::Unchecked => true,
+        Compiled::OfDigest => false,
+        Compiled::OfTime { time, length } => {
+            let source = bytecode::source(path).map(|source| place(top, &source));
+            let Some(Ok(source)) = source.map(|source| source.symlink_metadata()) else { return false };
+            let is_of_it = lower(source.mtime().cast_unsigned()) == time && lower(source.len()) == length;
+            let written = |metadata: &std::fs::Metadata| (metadata.ctime(), metadata.ctime_nsec());
+            is_of_it && written(&source) >= written(&compiled)
+        }
+    }
+}
+
+/// Returns what of a number a header of Python has room for.
+fn lower(number: u64) -> u32 {
+    let [a, b, c, d, ..] = number.to_le_bytes();
+    u32::from_le_bytes([a, b, c, d])
+}
+
+/// How much may still be looked at. It is for all folders together, so that a hostile tree cannot multiply it.
+struct Left {
+    entries: usize,
+    compiled: usize,
 }
 
 /// Looks into a folder that git does not track, as far as it may be looked.
-fn look_into(folder: &Path, top: &Path, left: &mut usize, found: &mut BTreeSet<String>) {
+fn look_into(folder: &Path, top: &Path, left: &mut Left, found: &mut BTreeSet<String>) {
     let mut open = vec![(folder.to_owned(), 0)];
     while let Some((folder, depth)) = open.pop() {
         let name = folder.file_name().map(|name| name.to_string_lossy().into_owned());
-        if depth == DEEPEST || name.is_some_and(|name| CLOSED.contains(&name.as_str())) {
+        let is_compiled = name.as_deref() == Some(BYTECODE);
+        if !is_compiled && (depth == DEEPEST || name.is_some_and(|name| CLOSED.contains(&name.as_str()))) {
             continue;
         }
+        let left = if is_compiled { &mut left.compiled } else { &mut left.entries };
         for entry in std::fs::read_dir(top.join(&folder)).into_iter().flatten().flatten() {
-            // The count is for all folders together, so that a hostile tree cannot multiply it.
-            let Some(fewer) = left.checked_sub(1) else { return };
+            let Some(fewer) = left.checked_sub(1) else { break };
             *left = fewer;
             let path = folder.join(entry.file_name());
             match entry.file_type() {
                 // Links to folders are not followed; a link itself may be a file that is obeyed.
-                Ok(kind) if kind.is_dir() => open.push((path, depth + 1)),
-                Ok(_) => found.extend(obeyed(path.as_os_str().as_bytes())),
+                Ok(kind) if kind.is_dir() => {
+                    if !is_compiled {
+                        open.push((path, depth + 1));
+                    }
+                }
+                Ok(_) => found.extend(obeyed(path.as_os_str().as_bytes(), top)),
                 Err(_) => {}
             }
         }

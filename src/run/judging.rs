@@ -20,6 +20,7 @@ use crate::files::read::MIB;
 use crate::git::call::Call;
 use crate::git::runner::Git;
 use crate::journal::files::RunFiles;
+use crate::judges::bytecode::is_bytecode;
 use crate::judges::compare::{self, FollowedChecks, TreeComparison, look};
 use crate::judges::found_judges::JudgesFound;
 use crate::judges::instructions::CheckCommand;
@@ -365,7 +366,10 @@ pub(super) fn judged(
     place: &JudgingPlace<'_>,
     files: &RunFiles,
 ) -> JudgesFound {
-    let mut paths: BTreeSet<String> = changes.touched.into_iter().collect();
+    // What Python compiles whenever it runs is a change to nothing.
+    let is_made_of_its_source = |path: &str| is_bytecode(path) && !ignored::stands_alone(path, place.top);
+    let touched = changes.touched.into_iter().filter(|path| !is_made_of_its_source(path));
+    let mut paths: BTreeSet<String> = touched.collect();
     let (ids, ignored) = (&changes.start.ids, changes.start.ignored.as_slice());
     let start = JudgedStart::new(git, &ids.tree, ignored, files);
     let end =
