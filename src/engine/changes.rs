@@ -402,6 +402,11 @@ impl TreeChanges {
         self.head_moved() || (!self.as_committed && self.files.iter().any(is_own))
     }
 
+    /// Tells whether the patch of the changes holds some of them.
+    pub fn are_in_patch(&self) -> bool {
+        self.no_patch.is_none() && self.files.iter().any(|file| file.not_in_patch.is_none())
+    }
+
     /// Says what changed, in a few words.
     pub fn words(&self) -> String {
         let files = match self.own() {

@@ -7,6 +7,7 @@ use super::digest::Digest;
 use crate::base::advised_command::CommandLine;
 use crate::base::text::{one_line, plural};
 use crate::base::time::human;
+use crate::engine::changes::TreeChanges;
 use crate::engine::event::LoopComplete;
 use crate::engine::outcome::{Outcome, TerminatedBy};
 
@@ -145,7 +146,15 @@ pub fn advice(digest: &Digest) -> Option<Advice> {
         // The sentence about the run says it already, or it is not needed any more.
         Outcome::Error | Outcome::Cancelled => None,
         Outcome::Failure if end.terminated_by == TerminatedBy::UncommittedChanges => {
-            Some("commit the changes, which `changes.patch` among the reports has, or run it with `--on-change report` where they are delivered".into())
+            let of_patch = if digest.changes().is_some_and(TreeChanges::are_in_patch) {
+                ", which `changes.patch` among the reports has"
+            } else {
+                ""
+            };
+            let words = format!(
+                "commit the changes{of_patch}, or run it with `--on-change report` where they are delivered"
+            );
+            Some(words.into())
         }
         Outcome::Failure | Outcome::Stopped => {
             let reason = one_line(&end.reason, 300);

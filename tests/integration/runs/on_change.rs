@@ -367,6 +367,11 @@ fn a_submodule_that_moved_is_named_with_both_commits() {
     assert_eq!(changed(&result), ["modified vendor"]);
     assert_eq!(result["changes"]["files"][0]["not_in_patch"], moved);
     assert!(project.read("reports/summary.md").contains(&moved));
+    project.write(".loops/main.yaml", &working("git -C vendor checkout -q HEAD~1", ""));
+    git(&project, &["-C", "vendor", "checkout", "-q", "-"]);
+    git(&project, &["commit", "-q", "-am", "third"]);
+    let ran = project.run(&["run", "main"]).code(1);
+    drop(ran.says("commit the changes, or run it with `--on-change report`"));
 }
 
 #[test]
@@ -572,6 +577,6 @@ fn a_file_that_nobody_may_read_makes_the_tree_unknown() {
     assert_eq!(result["verification"]["reasons"][0], "tree_unknown", "{result:#}");
     assert_eq!(result["terminated_by"], "uncommitted_changes");
     for report in ["reports/summary.md", "reports/report.html"] {
-        assert!(project.read(report).contains("nobody knows the tree"), "{report}");
+        assert!(project.read(report).contains("the tree that the run ended on is unknown"), "{report}");
     }
 }
