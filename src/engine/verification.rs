@@ -88,7 +88,7 @@ pub enum JudgesStanding {
     Changed,
     /// They were changed, and the checks pass with those of the start as well.
     Confirmed,
-    /// Nobody knows.
+    /// It is unknown.
     Unknown,
 }
 
@@ -437,7 +437,7 @@ impl Verification {
             Reason::Stale => self.stale_sentence(),
             Reason::TreeUnknown => {
                 let why = self.unknown.as_deref().unwrap_or("it could not be looked at");
-                format!("nobody knows the tree that the run ended on: {why}")
+                format!("the tree that the run ended on is unknown: {why}")
             }
             Reason::JudgesChanged => self.judges_sentence(),
             Reason::NotConfirmed => "a check that was made once more said no".to_owned(),

@@ -151,7 +151,7 @@ fn sandbox(policy: &VerdictPolicy, details: &VerdictDetails) -> Option<String> {
     Some(format!("an action was sandboxed in the mode `{other}` alone"))
 }
 
-/// Where no agent was asked, none had a key. Of the items of a merge nobody knows it.
+/// Where no agent was asked, none had a key. Of the items of a merge, that is unknown.
 fn keys(details: &VerdictDetails) -> Option<String> {
     let asked: u64 = details.actions.iter().map(|row| row.asked).sum();
     let nobody_asked = asked == 0 && details.cost.calls == 0 && !details.run.merge;
@@ -171,7 +171,7 @@ fn approvals(policy: &VerdictPolicy, details: &VerdictDetails) -> Option<String>
 fn age(most: Duration, details: &VerdictDetails, now: Timestamp) -> Option<String> {
     // What stands for a run is as old as the run that found it.
     let when = details.reused.as_ref().map(|reused| reused.when).or(details.run.ended);
-    let Some(when) = when else { return Some("nobody knows when it ended".to_owned()) };
+    let Some(when) = when else { return Some("it is unknown when it ended".to_owned()) };
     if when > now.after(AHEAD) {
         return Some(format!("it is of the future: {when}"));
     }

@@ -189,7 +189,7 @@ fn refused(id: &ItemId, ended: &EndedRun) -> Option<Confirmation> {
         Outcome::Success if end.verified && !is_changed => None,
         Outcome::Success => {
             let why =
-                format!("the checks of `{id}` change files, so that nobody knows of which tree they speak");
+                format!("the checks of `{id}` change files, so that it is unknown which tree they speak of");
             Some(Confirmation::None { why })
         }
         Outcome::Failure

@@ -221,7 +221,7 @@ impl FleetBoard {
         let own = |repository: &str| is_named(repository, &list.repository);
         let repositories: BTreeSet<String> =
             self.rows.keys().filter(|(repository, _)| own(repository)).map(|key| key.0.clone()).collect();
-        // A name without its server may be that of several repositories: nobody knows which one is meant.
+        // A name without its server may be that of several repositories: it is unknown which one is meant.
         let [repository] = &repositories.into_iter().collect::<Vec<_>>()[..] else {
             return list.deliveries.len();
         };

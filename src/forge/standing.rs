@@ -3,7 +3,7 @@
 /// What a run has shown about its fix. What has shown more comes later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FixStanding {
-    /// Nobody knows, and the user wants it all the same.
+    /// It is unknown, and the user wants it all the same.
     Unverified,
     /// It passes, and people have to look at what that says: the run changed what its checks are judged by, or the parts of
     /// the fix were verified each alone.

@@ -121,7 +121,7 @@ pub struct FoundLease {
     pub name: LeaseName,
     /// What the ref points at.
     pub oid: ObjectId,
-    /// What that says; nothing if it cannot be read, so that nobody knows what it locks.
+    /// What that says; nothing if it cannot be read, so that what it locks is unknown.
     pub record: Option<LeaseRecord>,
 }
 

@@ -25,7 +25,7 @@ pub struct IgnoredSource {
 }
 
 impl IgnoredReads {
-    /// Recognises the tools that commands call. Of others nobody knows what they read.
+    /// Recognises the tools that commands call. What others read is unknown.
     pub fn of(commands: &[Vec<String>]) -> Self {
         let tools = commands.iter().filter_map(|words| Some((recognise(words)?.tool, words)));
         // Of `any` language every file could be meant, the products of other tools too.

@@ -1,4 +1,4 @@
-//! Asks tools which ones they are: `rustc -V`, `node --version`. One that does not answer makes no key, for nobody knows then
+//! Asks tools which ones they are: `rustc -V`, `node --version`. One that does not answer makes no key, for it is unknown then
 //! whether it is the one of the earlier run.
 
 use std::collections::BTreeMap;

@@ -16,7 +16,7 @@ use crate::git::call::Call;
 use crate::git::in_run::GitCalls;
 use crate::git::status::StatusLine;
 
-/// Files of which nobody knows whether they changed.
+/// Files that may or may not have changed.
 pub(super) struct Untold {
     /// They.
     pub(super) paths: Vec<Vec<u8>>,

@@ -283,7 +283,7 @@ impl Measurer<'_> {
         let commits = self.commits(&look.top, &start.ids.commit, &look.ids.commit).await?;
         for file in files.iter_mut().filter(|file| file.not_in_patch.is_none() && file.size.is_some()) {
             let path = look.top.join(OsStr::from_bytes(&gitpath::to_bytes(&file.path)));
-            // Where the file cannot be read, nobody knows that it holds none.
+            // Where the file cannot be read, it may hold some.
             if path.is_file() && !path.is_symlink() && holds_secret(redactor, &path).unwrap_or(true) {
                 file.not_in_patch = Some(SECRET.to_owned());
             }

@@ -186,7 +186,7 @@ fn promise(
         if rest == Dollars::ZERO {
             return Err(NotPromised::Spent(taken));
         }
-        // Another one with each try: one of which nobody knows whether it was written counts, and is never written twice.
+        // Another one with each try: one that may or may not have been written counts, and is never written twice.
         promised = PromisedPart { part: Uuid::new_v4().simple().to_string(), granted };
         let (part, run) = (promised.part.clone(), request.run.to_owned());
         next.push(LedgerEntry::Reserved { part, run, usd: granted.usd() }, day.clone(), now);

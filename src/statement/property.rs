@@ -38,7 +38,7 @@ pub(crate) enum Shortfall {
     NotVerified,
     /// The items of a plan are verified, each without the changes of the others.
     EachAlone,
-    /// Judges were changed, or nobody knows.
+    /// Judges were changed, or may have been.
     JudgesChanged,
     /// Judges were changed, and the checks pass with those of the start as well.
     JudgesConfirmed,

@@ -24,7 +24,7 @@ pub(crate) struct BundleFile {
     pub(crate) sum: Sum,
 }
 
-/// Returns the tree on which a run ended; none where nobody knows it.
+/// Returns the tree on which a run ended; none where it is unknown.
 pub(crate) fn tree(digest: &Digest) -> Option<&ObjectId> {
     digest.verification()?.tree.as_ref()
 }

@@ -35,7 +35,7 @@ pub(crate) struct VerdictDetails {
     pub(crate) run: AttestedRun,
     /// The commit, where its tree is the one on which the run ended.
     pub(crate) commit: Option<ObjectId>,
-    /// The tree on which it ended; none where nobody knows it.
+    /// The tree on which it ended; none where it is unknown.
     pub(crate) tree: Option<ObjectId>,
     /// What is so of it; empty where it is not a verified success.
     pub(crate) properties: Vec<Property>,

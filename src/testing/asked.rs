@@ -173,19 +173,19 @@ pub trait Script {
     /// Says what became of work.
     ///
     /// # Errors
-    /// Nobody knows.
+    /// It is unknown.
     fn work(&mut self, place: AskedPlace<'_>, work: AskedWork<'_>) -> Result<WorkAnswer, Gap>;
 
     /// Answers for a judge, after some time.
     ///
     /// # Errors
-    /// Nobody knows.
+    /// It is unknown.
     fn judge(&mut self, place: AskedPlace<'_>, request: &AskRequest) -> Result<(ModelAnswer, Duration), Gap>;
 
     /// Says how a sub-loop is played.
     ///
     /// # Errors
-    /// Nobody knows.
+    /// It is unknown.
     fn sub_loop(&mut self, place: AskedPlace<'_>, request: &SubLoopRequest) -> Result<SubLoopAnswer, Gap>;
 
     /// Tells whether a run that was interrupted in this state goes on.

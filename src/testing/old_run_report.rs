@@ -31,7 +31,7 @@ pub enum OldRunResult {
     },
     /// It could not be resumed.
     NotResumable(String),
-    /// Nobody knows.
+    /// It is unknown.
     Unknown(String),
 }
 

@@ -202,7 +202,7 @@ fn is_collaborator(api: &Api, repository: &RepositoryName, login: &str) -> Resul
     }
 }
 
-/// Returns who started any of these runs of workflows, at first and again. Of one that was deleted, nobody knows it.
+/// Returns who started any of these runs of workflows, at first and again. Of one that was deleted, that is unknown.
 ///
 /// # Errors
 /// The server does not answer.

@@ -61,7 +61,7 @@ pub enum TakeoverOutcome {
     Theirs(TakingJob),
 }
 
-/// Why nobody knows who goes on.
+/// Why it is unknown who goes on.
 #[derive(Debug, thiserror::Error)]
 pub enum TakeoverError {
     /// The API.

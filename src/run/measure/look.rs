@@ -286,7 +286,7 @@ impl Measurer<'_> {
         Ok(gitpath::to_text(inside.as_os_str().as_bytes()))
     }
 
-    /// Describes a file by the bytes that it has, where nobody knows what git would make of them.
+    /// Describes a file by the bytes that it has, where it is unknown what git would make of them.
     async fn raw(&mut self, top: &Path, path: &[u8]) -> Result<TreeEntry, LookError> {
         let mut digest = Sha256::new();
         match crate::files::read::open(&top.join(OsStr::from_bytes(path))) {

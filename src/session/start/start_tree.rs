@@ -80,7 +80,7 @@ pub(crate) async fn start(
         StartTree::Unknown { unknown } if is_told_to_fail => {
             return Err(Error::refused(format!("changes of the working tree cannot be seen: {unknown}"))
                 .of_kind(Kind::Unavailable)
-                .with_hint("`on_change: fail` needs a git checkout with a commit; without it, nobody knows what a run changes"));
+                .with_hint("`on_change: fail` needs a git checkout with a commit; without one, what a run changes is unknown"));
         }
         StartTree::Unknown { unknown } if options.run.audience.is_ci() => {
             vec![format!(

@@ -107,7 +107,10 @@ fn a_tree_that_nobody_can_look_at_any_more_is_not_taken_for_unchanged() {
             assert_eq!(reasons(&result), ["tree_unknown"], "{last}: {result:#}");
             let by = if on_change == "fail" { "uncommitted_changes" } else { "terminal" };
             assert_eq!(result["terminated_by"], by, "{last}");
-            assert!(project.read("reports/summary.md").contains("nobody knows the tree"), "{last}");
+            assert!(
+                project.read("reports/summary.md").contains("the tree that the run ended on is unknown"),
+                "{last}"
+            );
         }
     }
 }

@@ -11,7 +11,7 @@ use super::access::{Permission, RepositoryAccess, object, path_of_ref};
 use crate::base::object::ObjectId;
 use crate::forge::forge_trait::{ForgeError, ForgeErrorKind, RefMove};
 
-/// How often a change is tried of which nobody knows whether it was made.
+/// How often a change is tried whose answer was lost.
 pub(super) const TRIES: u32 = 3;
 
 /// What `updateRefs` takes for a ref that is not there, or is to go.
