@@ -51,7 +51,7 @@ pub fn apply(mut board: Board, limits: &Limits, operation: Operation) -> (Board,
 }
 
 /// The verdict of an operation, or why the board refuses it.
-type Done = Result<&'static str, &'static str>;
+type AppliedVerdict = Result<&'static str, &'static str>;
 
 const NO_TASK: &str = "no task is worked on";
 
@@ -59,7 +59,7 @@ fn current(board: &mut Board) -> Result<&mut Task, &'static str> {
     board.tasks.iter_mut().find(|task| task.status == TaskStatus::InProgress).ok_or(NO_TASK)
 }
 
-fn load(board: &mut Board, plan: TaskPlan, notes: &mut Vec<Note>) -> Done {
+fn load(board: &mut Board, plan: TaskPlan, notes: &mut Vec<Note>) -> AppliedVerdict {
     if board.planning.approval.is_some() {
         return Err("the plan is approved already");
     }
@@ -150,7 +150,7 @@ fn reaches(edges: &[Vec<usize>], from: usize, to: usize) -> bool {
     false
 }
 
-fn approve(board: &mut Board, because: String) -> Done {
+fn approve(board: &mut Board, because: String) -> AppliedVerdict {
     if !board.has_plan() {
         return Err("there is no plan to approve");
     }
@@ -214,7 +214,7 @@ fn review(board: &mut Board, limits: &Limits, report: &Report, notes: &mut Vec<N
     "again"
 }
 
-fn fix(board: &mut Board, limits: &Limits, report: &Report) -> Done {
+fn fix(board: &mut Board, limits: &Limits, report: &Report) -> AppliedVerdict {
     let task = current(board)?;
     if task.rounds > 0 && !report.fix.is_empty() {
         task.fixes.push(one_line(&report.fix, 500));
@@ -229,7 +229,7 @@ fn fix(board: &mut Board, limits: &Limits, report: &Report) -> Done {
     Ok("again")
 }
 
-fn pass(board: &mut Board, summary: &str, tests: Option<Tests>) -> Done {
+fn pass(board: &mut Board, summary: &str, tests: Option<Tests>) -> AppliedVerdict {
     let task = current(board)?;
     task.status = TaskStatus::Completed;
     task.summary = Some(one_line(summary, 500)).filter(|summary| !summary.is_empty());
@@ -251,7 +251,7 @@ fn pass(board: &mut Board, summary: &str, tests: Option<Tests>) -> Done {
 }
 
 /// The attempt at the task failed, or, when every task is completed, the goal is not reached.
-fn fail(board: &mut Board, limits: &Limits, report: &Report, notes: &mut Vec<Note>) -> Done {
+fn fail(board: &mut Board, limits: &Limits, report: &Report, notes: &mut Vec<Note>) -> AppliedVerdict {
     if board.is_completed() {
         escalate("the goal", None, report, notes);
         let why = said(report);
@@ -300,7 +300,7 @@ fn fail(board: &mut Board, limits: &Limits, report: &Report, notes: &mut Vec<Not
     Ok(verdict)
 }
 
-fn split(board: &mut Board, parts: TaskParts, notes: &mut Vec<Note>) -> Done {
+fn split(board: &mut Board, parts: TaskParts, notes: &mut Vec<Note>) -> AppliedVerdict {
     check(&parts.subtasks)?;
     let task = current(board)?;
     let id = task.id.clone();
@@ -319,7 +319,7 @@ fn split(board: &mut Board, parts: TaskParts, notes: &mut Vec<Note>) -> Done {
 }
 
 /// Ends the work on a task, or, while there is no approved plan, on the goal.
-fn give_up(board: &mut Board, limits: &Limits, notes: &mut Vec<Note>) -> Done {
+fn give_up(board: &mut Board, limits: &Limits, notes: &mut Vec<Note>) -> AppliedVerdict {
     if board.planning.approval.is_none() {
         return Ok(ABORT);
     }

@@ -6,6 +6,7 @@ pub mod base_branch;
 mod buildkite;
 pub mod chain;
 mod circleci;
+pub mod found_trace;
 pub mod github;
 pub mod gitlab;
 pub mod harmless;
@@ -23,7 +24,6 @@ pub mod strangers;
 mod teamcity;
 #[cfg(test)]
 mod testing;
-pub mod trace_origin;
 mod travis;
 
 use std::ops::Deref;

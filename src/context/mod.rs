@@ -6,7 +6,7 @@ pub(crate) mod environment;
 pub(crate) mod error;
 pub(crate) mod interrupts;
 pub(crate) mod job_server;
-pub(crate) mod key;
+pub(crate) mod key_of_run;
 pub(crate) mod mistakes;
 pub(crate) mod options;
 pub(crate) mod secrets;

@@ -13,12 +13,12 @@ use crate::git::call::Call;
 use crate::repository;
 
 #[derive(Deserialize)]
-struct CommitAnswer {
-    tree: TreeAnswer,
+struct AskedCommit {
+    tree: AskedTree,
 }
 
 #[derive(Deserialize)]
-struct TreeAnswer {
+struct AskedTree {
     sha: ObjectId,
 }
 
@@ -50,6 +50,6 @@ fn tree(commit: &ObjectId, session: &Session<'_>) -> Result<ObjectId, Explanatio
     let repository =
         repository.ok_or_else(|| Explanation::new("it is not in this checkout, and no server is known"))?;
     let api = Api::from_env(env, session.env.token().map(str::to_owned))?;
-    let answer: CommitAnswer = api.get(&repository.path(&format!("/git/commits/{commit}")), &[])?;
+    let answer: AskedCommit = api.get(&repository.path(&format!("/git/commits/{commit}")), &[])?;
     Ok(answer.tree.sha)
 }

@@ -10,6 +10,6 @@ pub(crate) mod policy_check;
 mod signature_search;
 pub(crate) mod signature_tools;
 mod status_artifact;
+pub(crate) mod verdict_check;
 pub(crate) mod verdict_policy;
-pub(crate) mod verify;
 pub(crate) mod verify_report;

@@ -39,7 +39,7 @@ pub(super) struct SignatureSearch<'s> {
 }
 
 /// What a tool printed, once it said yes.
-struct ToolAnswer {
+struct SignatureOutput {
     printed: String,
 }
 
@@ -171,7 +171,7 @@ fn payload(path: &Path) -> Result<LooseStatement, Explanation> {
 }
 
 /// Runs a tool in a directory where it finds nothing, with the token that the user has for it.
-fn ask(tool: &Path, arguments: &[String], session: &Session<'_>) -> Result<ToolAnswer, Explanation> {
+fn ask(tool: &Path, arguments: &[String], session: &Session<'_>) -> Result<SignatureOutput, Explanation> {
     let name = file_name(tool);
     let failed =
         |error: &dyn std::fmt::Display| Explanation::new(format!("`{name}` cannot be asked: {error}"));
@@ -212,5 +212,5 @@ fn ask(tool: &Path, arguments: &[String], session: &Session<'_>) -> Result<ToolA
         )));
     }
     let printed = String::from_utf8(printed).map_err(|error| failed(&error))?;
-    Ok(ToolAnswer { printed })
+    Ok(SignatureOutput { printed })
 }

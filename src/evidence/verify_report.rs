@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde_json::{Value, json};
 
 use super::claim::{Claim, Signature};
-use super::verify::Verified;
+use super::verdict_check::Verified;
 use crate::base::text::one_line;
 
 /// The version of the JSON; it grows when a reader has to know.

@@ -123,13 +123,13 @@ impl Guidance {
 
     /// Returns the file of the command that a prompt begins with, if it is one of the repository.
     pub fn command(&self, prompt: &str) -> Option<&GuidanceFile> {
-        self.commands.get(repository_command::Call::of(prompt)?.name)
+        self.commands.get(repository_command::CommandCall::of(prompt)?.name)
     }
 
     /// Returns a prompt as it is handed over: with the text of its command, behind the instructions where it begins with
     /// `with_instructions`. A command that only the host knows stays at the beginning, where the host looks for it.
     pub fn prompt(&self, prompt: &str, with_instructions: bool) -> GuidedPrompt {
-        let call = repository_command::Call::of(prompt);
+        let call = repository_command::CommandCall::of(prompt);
         let known = call.as_ref().and_then(|call| Some((call, self.commands.get(call.name)?)));
         let text = known.map_or_else(|| prompt.to_owned(), |(call, file)| call.filled_in(&file.text));
         let unknown = call.as_ref().filter(|_| known.is_none()).map(|call| call.name.to_owned());

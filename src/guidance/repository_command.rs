@@ -2,13 +2,13 @@
 
 /// A call of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Call<'p> {
+pub(super) struct CommandCall<'p> {
     /// The command, without its slash.
     pub(super) name: &'p str,
     arguments: &'p str,
 }
 
-impl<'p> Call<'p> {
+impl<'p> CommandCall<'p> {
     /// Reads a prompt that begins with a command. A path such as `/usr/bin/x` is not a command.
     pub(super) fn of(prompt: &'p str) -> Option<Self> {
         let rest = prompt.trim().strip_prefix('/')?;

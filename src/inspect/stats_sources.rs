@@ -16,7 +16,7 @@ use crate::bundle::names;
 use crate::bundle::open::{self, Bundle, LIMITS, OpenError};
 use crate::context::error::{Error, Kind};
 use crate::context::options::RunOptions;
-use crate::context::{Session, key};
+use crate::context::{Session, key_of_run};
 use crate::engine::event::SCHEMA;
 use crate::files::{read, transient};
 use crate::forge::github::artifacts::RunsMeant;
@@ -134,7 +134,7 @@ fn brought(
     let fetched = artifact(from).map(|what| {
         let loop_name = asked.name.as_deref().and_then(|name| LoopName::parse(name).ok());
         let stem = loop_name.map(|name| name.file_stem());
-        let key = key::wanted(&RunOptions::default(), stem.as_deref(), session);
+        let key = key_of_run::wanted(&RunOptions::default(), stem.as_deref(), session);
         let runs = RunsMeant::of_loop(stem.as_deref(), key);
         let repository = asked.repository.as_deref();
         ArtifactRequest { what, run: None, repository, runs, allow_untrusted: false, session }.local()

@@ -13,7 +13,7 @@ use crate::report::why::Why;
 use crate::run::other_verdicts::ExaminedVerdicts;
 use crate::session::end::killed;
 use crate::session::read::asked_flips;
-use crate::session::read::asked_flips::Subject;
+use crate::session::read::asked_flips::AskedRun;
 use crate::session::read::run_ref::RunRef;
 use crate::session::start::incoming::unusable;
 
@@ -21,7 +21,7 @@ use crate::session::start::incoming::unusable;
 struct WhyRun {
     /// What a user calls it.
     name: String,
-    subject: Subject,
+    subject: AskedRun,
     is_killed: bool,
     /// Holds what was unpacked.
     _bundle: Option<OpenedBundle>,
@@ -69,7 +69,7 @@ impl Session<'_> {
 
     fn bundled(&self, path: &Path, name: &str) -> Result<WhyRun, Error> {
         let opened = OpenedBundle::open(path).map_err(|error| unusable(name, &error))?;
-        let subject = Subject::of_bundle(&opened, self);
+        let subject = AskedRun::of_bundle(&opened, self);
         Ok(WhyRun { name: name.to_owned(), subject, is_killed: false, _bundle: Some(opened) })
     }
 }
@@ -79,7 +79,7 @@ impl WhyRun {
         let start = run.ends.start.as_ref().map(|(_, start)| start);
         Self {
             name: run.files.instance().to_owned(),
-            subject: Subject::of(&run.files, start),
+            subject: AskedRun::of(&run.files, start),
             is_killed: killed::is_killed(run),
             _bundle: None,
         }

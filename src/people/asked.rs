@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use super::names::RunNames;
+use super::run_names::RunNames;
 use crate::base::text::{listed, percent_decoded, percent_encoded};
 use crate::base::time::Timestamp;
 

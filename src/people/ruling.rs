@@ -346,7 +346,7 @@ mod tests {
     use crate::base::object::ObjectId;
     use crate::base::sum::Sum;
     use crate::people::asked::QuestionMark;
-    use crate::people::names::RunNames;
+    use crate::people::run_names::RunNames;
 
     const HEAD: &str = "1111111111111111111111111111111111111111";
     const ASKED: i64 = 1_790_000_000_123;

@@ -25,6 +25,7 @@ pub mod mends;
 pub mod metrics;
 pub mod nights;
 pub mod numbers;
+pub mod open_question;
 pub mod passes;
 mod places;
 pub mod reading_place;
@@ -38,7 +39,6 @@ pub mod taken_edges;
 #[cfg(test)]
 pub(crate) mod testing;
 pub mod unbegun_run;
-pub mod waiting;
 pub mod wavering;
 pub mod why;
 mod wording;

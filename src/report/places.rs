@@ -26,60 +26,60 @@ pub(super) struct NamedPlace {
     pub(super) said: String,
 }
 
-type Pattern = LazyLock<Option<Regex>>;
+type PlacePattern = LazyLock<Option<Regex>>;
 
 /// `src/a.rs:3:5: error: …`, `a.py:3: error: …`, `./main.go:3:5: …`, `a.ts:3:5 - error …`.
-static COLONS: Pattern =
+static COLONS: PlacePattern =
     LazyLock::new(|| Regex::new(r"^\s*([^\s:()]+):([0-9]{1,7})(?::([0-9]{1,5}))?(?::|\s+-)\s+(\S.*)$").ok());
 
 /// `a.ts(3,5): error TS2322: …`.
-static PARENTHESES: Pattern =
+static PARENTHESES: PlacePattern =
     LazyLock::new(|| Regex::new(r"^\s*([^\s:()]+)\(([0-9]{1,7})(?:,([0-9]{1,5}))?\)\s*:\s+(\S.*)$").ok());
 
 /// `  --> src/main.rs:3:5` under the line that holds the message.
-static ARROW: Pattern =
+static ARROW: PlacePattern =
     LazyLock::new(|| Regex::new(r"^\s*-->\s+([^\s:()]+):([0-9]{1,7})(?::([0-9]{1,5}))?\s*$").ok());
 
 /// `  File "app/a.py", line 3, in top`: a frame of Python, also within a group of exceptions.
-static PYTHON: Pattern =
+static PYTHON: PlacePattern =
     LazyLock::new(|| Regex::new(r#"^([\s|+]*)File "([^"]+)", line ([0-9]{1,7})(?:, in .*)?\s*$"#).ok());
 
 /// `    at sum (lib/x.js:2:11)`: a frame of Node.js.
-static FRAME: Pattern =
+static FRAME: PlacePattern =
     LazyLock::new(|| Regex::new(r"^\s+at .*\(([^()]+):([0-9]{1,7}):([0-9]{1,5})\)\s*\{?\s*$").ok());
 
 /// `    at lib/x.js:2:11`: the same without a name, and a frame of Rust.
-static BARE_FRAME: Pattern =
+static BARE_FRAME: PlacePattern =
     LazyLock::new(|| Regex::new(r"^\s+at (?:async )?([^()\s]+):([0-9]{1,7}):([0-9]{1,5})\s*\{?\s*$").ok());
 
 /// Any line of a stack of Node.js or Rust, with a place or without.
-static STACK: Pattern = LazyLock::new(|| Regex::new(r"^\s+(?:at|[0-9]+:) \S|^\s*stack backtrace:").ok());
+static STACK: PlacePattern = LazyLock::new(|| Regex::new(r"^\s+(?:at|[0-9]+:) \S|^\s*stack backtrace:").ok());
 
 /// `thread 'main' panicked at src/lib.rs:3:5:`, with the message in the next line.
-static PANIC: Pattern = LazyLock::new(|| {
+static PANIC: PlacePattern = LazyLock::new(|| {
     Regex::new(r"^\s*thread '.*' (?:\([0-9]+\) )?panicked at ([^\s'][^']*):([0-9]{1,7}):([0-9]{1,5}):?\s*$")
         .ok()
 });
 
 /// `thread 'main' panicked at 'message', src/lib.rs:3:5`, as it was before Rust 1.73.
-static OLD_PANIC: Pattern = LazyLock::new(|| {
+static OLD_PANIC: PlacePattern = LazyLock::new(|| {
     Regex::new(r"^\s*thread '.*' panicked at '(.*)', ([^']+):([0-9]{1,7}):([0-9]{1,5})\s*$").ok()
 });
 
 /// `FAILED tests/a.py::test_b - assert 1 == 2`, and `ERROR` for a test that did not begin.
-static SUMMARY: Pattern = LazyLock::new(|| {
+static SUMMARY: PlacePattern = LazyLock::new(|| {
     Regex::new(r"^(?:FAILED|ERROR)\s+([^\s:][^:]*?\.\w+)(?:::([^\[\s]+?(?:\[.*?\])?))?(?: - (.*))?$").ok()
 });
 
 /// `____ test_b ____`: what pytest says about a test begins.
-static SECTION: Pattern = LazyLock::new(|| Regex::new(r"^_{3,} (?:ERROR at \w+ of )?(.+?) _{3,}$").ok());
+static SECTION: PlacePattern = LazyLock::new(|| Regex::new(r"^_{3,} (?:ERROR at \w+ of )?(.+?) _{3,}$").ok());
 
 /// `app/a.py:3: in top`, and `app/a.py:3: ` above another frame: a frame of pytest.
-static PYTEST_FRAME: Pattern =
+static PYTEST_FRAME: PlacePattern =
     LazyLock::new(|| Regex::new(r"^([^\s:()]+):([0-9]{1,7}):(?:\s+in \S.*|\s*)$").ok());
 
 /// The line that says what was thrown.
-static THROWN: Pattern = LazyLock::new(|| {
+static THROWN: PlacePattern = LazyLock::new(|| {
     Regex::new(
         r"^\s*(?:Uncaught )?(?:[A-Za-z_$][\w$.]*)?(?:Error|Exception)(?: \[[^\]]*\])?(?::\s.*)?$|^\s*● .*\S",
     )
@@ -371,10 +371,10 @@ fn unescaped(path: &str) -> Cow<'_, str> {
     String::from_utf8(bytes).map_or(Cow::Borrowed(path), Cow::Owned)
 }
 
-fn matches(pattern: &Pattern, line: &str) -> bool {
+fn matches(pattern: &PlacePattern, line: &str) -> bool {
     pattern.as_ref().is_some_and(|pattern| pattern.is_match(line))
 }
 
-fn captures<'t>(pattern: &Pattern, line: &'t str) -> Option<Captures<'t>> {
+fn captures<'t>(pattern: &PlacePattern, line: &'t str) -> Option<Captures<'t>> {
     pattern.as_ref().and_then(|pattern| pattern.captures(line))
 }

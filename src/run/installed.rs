@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::world::{Identity, Installed, World};
+use super::world::{Installed, ProgramIdentity, World};
 use crate::base::explanation::Explanation;
 use crate::base::text::one_line;
 use crate::evaluate::observation::{Observation, Stop, Stream};
@@ -89,7 +89,7 @@ async fn look(host: &dyn Host, world: &mut World) -> Option<Installed> {
 }
 
 /// Tells which program lies at a path.
-fn identity(path: PathBuf) -> Option<Identity> {
+fn identity(path: PathBuf) -> Option<ProgramIdentity> {
     use std::os::unix::fs::MetadataExt as _;
     let of = fs_err::metadata(&path).ok()?;
     Some((path, of.ino(), of.size(), of.mtime(), of.mtime_nsec()))

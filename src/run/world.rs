@@ -162,13 +162,13 @@ pub struct AgentSetup {
 }
 
 /// Where a program lies, and which one it is.
-pub(super) type Identity = (PathBuf, u64, u64, i64, i64);
+pub(super) type ProgramIdentity = (PathBuf, u64, u64, i64, i64);
 
 /// What is known of the program of a host.
 #[derive(Clone, Debug)]
 pub struct Installed {
     /// Another one may take its place while the run goes on.
-    pub(super) identity: Identity,
+    pub(super) identity: ProgramIdentity,
     pub(super) version: Option<Version>,
     /// What it said.
     pub(super) said: String,

@@ -109,11 +109,11 @@ struct ProofWalk<'w> {
 }
 
 /// How a walk came to a node.
-type Came = Option<(usize, Option<Departure>)>;
+type WalkArrival = Option<(usize, Option<Departure>)>;
 
 impl ProofWalk<'_> {
     fn run(&self) -> Proof {
-        let mut nodes: Vec<(WalkNode, Came)> = Vec::new();
+        let mut nodes: Vec<(WalkNode, WalkArrival)> = Vec::new();
         let mut known: BTreeMap<WalkNode, usize> = BTreeMap::new();
         let mut open = VecDeque::new();
         let start = Situation { at: self.machine.initial, verified: false, capped: false };
@@ -289,7 +289,7 @@ impl ProofWalk<'_> {
     }
 
     /// Returns the way to a node.
-    fn way(&self, nodes: &[(WalkNode, Came)], to: usize) -> Vec<WalkStep> {
+    fn way(&self, nodes: &[(WalkNode, WalkArrival)], to: usize) -> Vec<WalkStep> {
         let mut way = Vec::new();
         let (mut at, mut departure) = (to, None);
         loop {

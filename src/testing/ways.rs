@@ -8,7 +8,7 @@ use crate::machine::routing::{Departure, Move, moves};
 use crate::machine::{Machine, StepId, Target};
 
 /// How a walk came to a node: from where, and how that was left.
-type Came = Option<(usize, Departure)>;
+type Arrival = Option<(usize, Departure)>;
 
 /// Walks through the model, without the handlers of caps and stalls: no mock leads there at once.
 struct ModelWalk<'m> {
@@ -19,7 +19,7 @@ struct ModelWalk<'m> {
 impl ModelWalk<'_> {
     /// Returns the shortest walk from a situation to one that is a goal; the last step is that one.
     fn shortest(&self, from: Situation, is_goal: impl Fn(Situation) -> bool) -> Option<Vec<WalkStep>> {
-        let mut nodes: Vec<(Situation, Came)> = vec![(from, None)];
+        let mut nodes: Vec<(Situation, Arrival)> = vec![(from, None)];
         let mut known = BTreeMap::from([(from, 0_usize)]);
         let mut open = VecDeque::from([0_usize]);
         while let Some(here) = open.pop_front() {
@@ -41,7 +41,7 @@ impl ModelWalk<'_> {
         None
     }
 
-    fn way(&self, nodes: &[(Situation, Came)], to: usize) -> Vec<WalkStep> {
+    fn way(&self, nodes: &[(Situation, Arrival)], to: usize) -> Vec<WalkStep> {
         let mut way = Vec::new();
         let (mut at, mut departure) = (to, None);
         loop {

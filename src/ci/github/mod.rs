@@ -8,7 +8,7 @@ mod commit_status;
 mod cut;
 mod dispatch;
 pub mod file_commands;
-pub mod gate;
+pub mod log_gate;
 pub mod relay;
 pub mod reporter;
 mod shared;

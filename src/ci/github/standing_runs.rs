@@ -13,8 +13,8 @@ use crate::ci::chain::NextRun;
 use crate::forge::github::api::{Api, ApiError};
 use crate::forge::github::repository::RepositoryName;
 use crate::people::asked::AskedAtHead;
-use crate::people::names::RunNames;
 use crate::people::notice::BranchOutcome;
+use crate::people::run_names::RunNames;
 use crate::people::run_wait::RunWait;
 
 /// The most statuses that are read.

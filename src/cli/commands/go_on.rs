@@ -9,7 +9,7 @@ use crate::ci::chain::NextRun;
 use crate::cli::exit;
 use crate::cli::flags::{self, ChainFlags, CommitFlags, KeyFlag};
 use crate::context::error::Error;
-use crate::context::{Session, key};
+use crate::context::{Session, key_of_run};
 use crate::engine::outcome::Outcome;
 use crate::journal::awaiting::awaiting;
 use crate::journal::known::{KnownRun, RunStatus};
@@ -48,7 +48,7 @@ pub(in crate::cli) fn go_on(args: &ContinueArgs, session: &Session<'_>) -> Resul
     let provider = Provider::detect(&session.env.lookup());
     let link = (args.upload == UPLOADED).then(|| flags::link(&args.chain));
     let wanted = wanted(&flags::commit(&args.commit), session);
-    let key = key::of_job(args.key.key.as_deref(), provider.job().id.as_ref());
+    let key = key_of_run::of_job(args.key.key.as_deref(), provider.job().id.as_ref());
     let subject = subject(&run.name, run.files.instance(), key.as_ref(), session);
     Ok(match dispatch(&provider, &wanted, &subject, link, session) {
         NextRun::Started { .. } => 0,

@@ -40,7 +40,7 @@ pub(in crate::cli) struct HistoryArgs {
     #[arg(long, conflicts_with_all = ["prune", "run"])]
     pub(super) graph: bool,
     #[command(flatten)]
-    pub(super) filter: Filter,
+    pub(super) filter: HistoryFilter,
     /// Delete old runs. Runs that are running or can be resumed stay
     #[arg(long)]
     pub(super) prune: bool,
@@ -57,7 +57,7 @@ pub(in crate::cli) struct HistoryArgs {
 
 /// Which runs are listed.
 #[derive(Debug, Args)]
-pub(in crate::cli) struct Filter {
+pub(in crate::cli) struct HistoryFilter {
     /// Only runs with this outcome; may be given several times
     #[arg(long, value_name = "OUTCOME", value_delimiter = ',', conflicts_with_all = ["prune", "run"],
           value_parser = PossibleValuesParser::new(outcomes()))]
@@ -77,7 +77,7 @@ fn outcomes() -> impl Iterator<Item = &'static str> {
     Outcome::ALL.into_iter().map(Outcome::word).chain([CRASHED])
 }
 
-impl Filter {
+impl HistoryFilter {
     fn is_set(&self) -> bool {
         !self.outcome.is_empty() || self.since.is_some() || self.last.is_some()
     }

@@ -8,7 +8,7 @@ use crate::base::object::ObjectId;
 use crate::cli::output::Output;
 use crate::context::Session;
 use crate::context::error::{Error, Kind};
-use crate::evidence::verify::VerifyOptions;
+use crate::evidence::verdict_check::VerifyOptions;
 use crate::evidence::verify_report;
 
 /// It does not hold.

@@ -170,13 +170,13 @@ pub struct ApiRefs<'a> {
 }
 
 #[derive(Deserialize)]
-struct Object {
+struct RefObject {
     sha: String,
 }
 
 #[derive(Deserialize)]
 struct Ref {
-    object: Object,
+    object: RefObject,
 }
 
 #[derive(Deserialize)]
@@ -200,7 +200,7 @@ impl<'a> ApiRefs<'a> {
             "object": self.commit,
             "type": "commit",
         });
-        let made: Object = self.api.post_again(&self.point.repository.path("/git/tags"), &tag)?;
+        let made: RefObject = self.api.post_again(&self.point.repository.path("/git/tags"), &tag)?;
         Ok(self.tag.get_or_init(|| made.sha))
     }
 }

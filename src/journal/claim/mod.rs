@@ -18,7 +18,7 @@
 //! - [`watch`] blocks until a run has ended.
 
 pub mod claim_place;
-pub(crate) mod record;
+pub(crate) mod claim_record;
 pub(crate) mod rule;
 
 use std::fs::{File, TryLockError};
@@ -27,7 +27,7 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-pub use record::{ClaimRecord, Pass};
+pub use claim_record::{ClaimRecord, Pass};
 pub use rule::{ClaimStanding, Live};
 use rustix::fs::OFlags;
 use rustix::io::Errno;

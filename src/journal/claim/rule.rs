@@ -1,6 +1,6 @@
 //! Decides which runs have to wait for which others, as a pure function of their claims.
 
-use super::record::ClaimRecord;
+use super::claim_record::ClaimRecord;
 
 /// Whether a live run has its scope or waits for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

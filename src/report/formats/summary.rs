@@ -24,7 +24,7 @@ use crate::report::shown_steps::{self, ShownStep};
 use crate::report::taken_edges::EdgeCount;
 use crate::report::unbegun_run::Unbegun;
 use crate::report::why::Why;
-use crate::report::{passes, stages, waiting};
+use crate::report::{open_question, passes, stages};
 
 const FIRST_ROWS: usize = 20;
 const LAST_ROWS: usize = 80;
@@ -154,7 +154,7 @@ fn question(digest: &Digest, out: &mut String) {
             "### Question\n\n{}\n| | |\n|---|---|",
             fenced(head(&awaiting.question, MAX_OUTPUT))
         );
-        for (name, value) in waiting::facts(awaiting) {
+        for (name, value) in open_question::facts(awaiting) {
             let _ = writeln!(out, "| {name} | {} |", code(&value, 500));
         }
         out.push('\n');
@@ -164,7 +164,7 @@ fn question(digest: &Digest, out: &mut String) {
             );
         }
     }
-    let answers = waiting::answers(digest.approvals());
+    let answers = open_question::answers(digest.approvals());
     for line in &answers {
         let _ = writeln!(out, "- {}", words(line));
     }

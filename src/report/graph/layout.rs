@@ -33,7 +33,7 @@ pub(super) struct LayoutLink {
 }
 
 /// A point of the picture.
-pub(super) type Point = (f64, f64);
+pub(super) type PicturePoint = (f64, f64);
 
 /// Where everything is.
 #[derive(Clone, Debug, Default)]
@@ -41,11 +41,11 @@ pub(super) struct Layout {
     pub(super) width: f64,
     pub(super) height: f64,
     /// The centres of the boxes.
-    pub(super) centres: Vec<Point>,
+    pub(super) centres: Vec<PicturePoint>,
     /// The points of each way: it comes to and leaves each one vertically.
-    pub(super) ways: Vec<Vec<Point>>,
+    pub(super) ways: Vec<Vec<PicturePoint>>,
     /// The centre of the label of each way.
-    pub(super) labels: Vec<Point>,
+    pub(super) labels: Vec<PicturePoint>,
 }
 
 /// What stands in a layer: a box, or the lane of a way that passes.

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::graph_model::{DrawnState, Edge, Graph};
-use super::layout::{self, Layout, LayoutLink, Point, Shape};
+use super::layout::{self, Layout, LayoutLink, PicturePoint, Shape};
 use crate::base::text::one_line;
 use crate::report::digest::EndKind;
 use crate::report::markup::{Markup, escaped};
@@ -128,7 +128,7 @@ fn taken(edge: &Edge) -> &'static str {
 }
 
 /// Draws a way as curves that are vertical where they begin and end, and the head of its arrow.
-fn line(edge: &Edge, points: &[Point], out: &mut String) {
+fn line(edge: &Edge, points: &[PicturePoint], out: &mut String) {
     let (Some(first), Some(last)) = (points.first(), points.last()) else { return };
     let is_down = first.1 < last.1;
     let back = if is_down { -7.0 } else { 7.0 };
@@ -159,7 +159,7 @@ fn line(edge: &Edge, points: &[Point], out: &mut String) {
 }
 
 /// Draws the way from a state to itself, at its right.
-fn around(edge: &Edge, shape: &Shape, (x, y): Point, out: &mut String) {
+fn around(edge: &Edge, shape: &Shape, (x, y): PicturePoint, out: &mut String) {
     let x = x + shape.width / 2.0;
     let _ = writeln!(
         out,
@@ -182,7 +182,7 @@ fn around(edge: &Edge, shape: &Shape, (x, y): Point, out: &mut String) {
     words(edge, (x + 24.0, y), "start", out);
 }
 
-fn words(edge: &Edge, (x, y): Point, anchor: &str, out: &mut String) {
+fn words(edge: &Edge, (x, y): PicturePoint, anchor: &str, out: &mut String) {
     let _ = writeln!(
         out,
         "<text class=\"{} label\" x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"{anchor}\">{}</text>",
@@ -213,7 +213,7 @@ fn start(graph: &Graph, shapes: &[Shape], layout: &Layout, out: &mut String) {
     );
 }
 
-fn state_box(state: &DrawnState, shape: &Shape, (x, y): Point, out: &mut String) {
+fn state_box(state: &DrawnState, shape: &Shape, (x, y): PicturePoint, out: &mut String) {
     let end = state.end.map_or("", |end| match end.kind {
         EndKind::Success | EndKind::NotRun => " success",
         EndKind::HandedOff => " handed-off",

@@ -14,7 +14,7 @@ use crate::report::digest::green::once_more;
 use crate::report::graph::{self, EdgeRow};
 use crate::report::markup::Markup;
 use crate::report::why::Link;
-use crate::report::{closing, nights as history, stages, waiting};
+use crate::report::{closing, nights as history, open_question, stages};
 
 const MAX_FLIPS: usize = 10;
 const MAX_TASKS: usize = 500;
@@ -126,7 +126,7 @@ fn facts(page: &HtmlPage<'_>, out: &mut Markup) {
 
 /// Writes the question that the run waits with, and how earlier ones were answered.
 pub(super) fn question(page: &HtmlPage<'_>, sections: &mut PageSections) {
-    let answers = waiting::answers(page.digest.approvals());
+    let answers = open_question::answers(page.digest.approvals());
     let awaiting = page.digest.awaiting();
     if awaiting.is_none() && answers.is_empty() {
         return;
@@ -136,7 +136,7 @@ pub(super) fn question(page: &HtmlPage<'_>, sections: &mut PageSections) {
         if let Some(awaiting) = awaiting {
             out.leaf("pre", &[("tabindex", "0")], head(&stripped(&awaiting.question), MAX_DETAILS));
             out.within("dl", &[], |out| {
-                for (name, value) in waiting::facts(awaiting) {
+                for (name, value) in open_question::facts(awaiting) {
                     out.within("div", &[], |out| {
                         out.leaf("dt", &[], name).leaf("dd", &[], &brief(&value, 500));
                     });

@@ -12,7 +12,7 @@ use crate::base::run_key::RunKey;
 use crate::base::text::one_line;
 use crate::ci::Provider;
 use crate::ci::github::file_commands::MAX_SUMMARY;
-use crate::ci::github::gate::LogGate;
+use crate::ci::github::log_gate::LogGate;
 use crate::context::Session;
 use crate::context::error::Error;
 use crate::engine::outcome::Outcome;

@@ -9,7 +9,7 @@ use crate::ci::Provider;
 use crate::ci::reported::ReportOptions;
 use crate::context::audience::Audience;
 use crate::context::options::{KeyOption, RunOptions, Storing};
-use crate::context::{Session, key};
+use crate::context::{Session, key_of_run};
 use crate::forge::github::workflow_event::WorkflowEvent;
 use crate::journal::files::RunFiles;
 
@@ -63,8 +63,8 @@ impl JobRecord {
         Some(Self {
             provider: provider.name().to_owned(),
             job: provider.job().id?.to_string(),
-            mark: key::mark_of_job(session),
-            key: key::of_run(options, files.stem(), session),
+            mark: key_of_run::mark_of_job(session),
+            key: key_of_run::of_run(options, files.stem(), session),
             storing: options.storing,
             status,
             context,
@@ -80,7 +80,7 @@ impl JobRecord {
         let provider = Provider::detect(&session.env.lookup());
         let is_here = provider.name() == self.provider
             && provider.job().id.is_some_and(|id| id.to_string() == self.job)
-            && key::mark_of_job(session) == self.mark;
+            && key_of_run::mark_of_job(session) == self.mark;
         is_here.then(|| RunOptions {
             audience: Audience::Ci(provider),
             key: self.key.clone().map_or_else(KeyOption::default, KeyOption::Known),

@@ -13,7 +13,7 @@ use crate::bundle::earlier_report;
 use crate::ci::Provider;
 use crate::context::error::Kind;
 use crate::context::options::{BeginOptions, RunOptions};
-use crate::context::{Session, key};
+use crate::context::{Session, key_of_run};
 use crate::engine::night::Night;
 use crate::files::replace::replace;
 use crate::forge::github::artifacts::{RunsMeant, Series};
@@ -56,7 +56,7 @@ pub(crate) fn previous(options: &BeginOptions, name: &LoopName, session: &Sessio
     let text = options.previous.as_deref()?;
     let Some(what) = artifact(text) else { return Some(Local::path(text, session)) };
     let allow_untrusted = options.run.allow_untrusted;
-    let key = key::of_run(&options.run, &name.file_stem(), session);
+    let key = key_of_run::of_run(&options.run, &name.file_stem(), session);
     let series = Some(series(session));
     let runs = RunsMeant { series, ..RunsMeant::of_loop(Some(&name.file_stem()), key) };
     let asked = ArtifactRequest { what, run: None, repository: None, runs, allow_untrusted, session };
@@ -83,7 +83,7 @@ fn series(session: &Session<'_>) -> Series {
 /// Returns where this machine keeps the nights of the series that a run of a job belongs to.
 pub(crate) fn kept(files: &RunFiles, options: &RunOptions, session: &Session<'_>) -> PathBuf {
     let job = Provider::detect(&session.env.lookup()).job().id;
-    let key = job.and_then(|_| key::of_run(options, files.stem(), session));
+    let key = job.and_then(|_| key_of_run::of_run(options, files.stem(), session));
     let series = key.map(|key| {
         let Series { workflow, occasion } = series(session);
         let whole = format!("{}\0{occasion}\0{key}", workflow.unwrap_or_default());

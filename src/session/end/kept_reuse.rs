@@ -19,7 +19,7 @@ use crate::reuse::key::{KeyParts, MEANING};
 use crate::reuse::origin::OriginEvent;
 use crate::reuse::record::{FileTable, ReuseRecord};
 use crate::reuse::verdict_table::VerdictTable;
-use crate::run::second_look;
+use crate::run::repeated_check;
 use crate::run::world::World;
 use crate::session::prepare::reuse_decision::{PendingReuse, unreachable};
 
@@ -91,7 +91,7 @@ async fn second_verdict(
     session
         .talk
         .note(&format!("`{state}` is made once more, to tell why an earlier run had another verdict"));
-    let passed = second_look::pass(engine, &state, world).await?;
+    let passed = repeated_check::pass(engine, &state, world).await?;
     Some(SecondVerdict { state, passed })
 }
 

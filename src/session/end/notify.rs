@@ -16,7 +16,7 @@ use crate::ci::strangers::why_nobody_is_asked;
 use crate::context::audience::Audience;
 use crate::context::job_server::JobServer;
 use crate::context::options::RunOptions;
-use crate::context::{Session, key};
+use crate::context::{Session, key_of_run};
 use crate::engine::outcome::Outcome;
 use crate::evaluate::observation::Stop;
 use crate::forge::github::api::ApiError;
@@ -224,7 +224,7 @@ pub(crate) fn tell_of_merge(
     session: &Session<'_>,
 ) {
     let Some(facts) = facts else { return };
-    let key = key::of_run(options, files.stem(), session);
+    let key = key_of_run::of_run(options, files.stem(), session);
     let sender = NoticeSender {
         notify: None,
         options,

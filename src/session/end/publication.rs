@@ -22,7 +22,7 @@ use crate::ci::reported::{FinalReport, ReportOptions, ReportRequest, Reporter};
 use crate::context::audience::Audience;
 use crate::context::environment::PARENT;
 use crate::context::options::{RunOptions, Storing};
-use crate::context::{Session, key};
+use crate::context::{Session, key_of_run};
 use crate::engine::Start;
 use crate::engine::event::{Event, LoopComplete, Stamped};
 use crate::engine::outcome::Outcome;
@@ -155,7 +155,7 @@ impl Publication {
         let reader = whereabouts::reader(&root, files, options, session);
         let directory = options.report_dir.as_deref().map(|directory| session.path(directory));
         let reports = directory.clone().unwrap_or_else(|| files.report());
-        let key = key::of_run(options, files.stem(), session);
+        let key = key_of_run::of_run(options, files.stem(), session);
         let artifact_name = artifact_name(&job, key.as_ref(), &name.file_stem(), files);
         let uploader =
             Uploader::find(options.storing, &artifact_name, files.instance(), session).map(Rc::new);

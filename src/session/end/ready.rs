@@ -22,7 +22,7 @@ use crate::context::error::Error;
 use crate::context::interrupts::Interrupts;
 use crate::context::options::RunOptions;
 use crate::context::talk::Watched;
-use crate::context::{Session, binding, key};
+use crate::context::{Session, binding, key_of_run};
 use crate::engine::event::{Handoff, LoopComplete, LoopResume};
 use crate::engine::outcome::{Asker, Outcome};
 use crate::engine::past::Past;
@@ -383,7 +383,7 @@ impl RunEnd<'_> {
                 let wanted = publication::wanted(&options.commit, session);
                 // If the upload failed, the files could not be fetched.
                 let link = options.chain.filter(|_| !is_unstored);
-                let key = key::of_run(&options, files.stem(), session);
+                let key = key_of_run::of_run(&options, files.stem(), session);
                 let subject = subject(name.as_str(), files.instance(), key.as_ref(), session);
                 dispatch(provider, &wanted, &subject, link, session);
             }
@@ -391,7 +391,7 @@ impl RunEnd<'_> {
         }
         // After everything else: it takes time and decides nothing.
         if let Some(news) = news {
-            let key = key::of_run(&options, files.stem(), session);
+            let key = key_of_run::of_run(&options, files.stem(), session);
             let instance = files.instance();
             let (notify, key, root) = (notify.as_ref(), key.as_ref(), root.as_path());
             NoticeSender { notify, options: &options, instance, key, root }.tell(news, cancel, session).await;

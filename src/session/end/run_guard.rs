@@ -21,7 +21,7 @@ use crate::ci::Provider;
 use crate::ci::reported::{ReportOptions, ReportRequest, ReportedRun};
 use crate::context::audience::Audience;
 use crate::context::options::RunOptions;
-use crate::context::{Session, key};
+use crate::context::{Session, key_of_run};
 use crate::engine::event::{Event, Stamped};
 use crate::files::read;
 use crate::journal::claim::claim_place;
@@ -84,7 +84,7 @@ impl Watchman {
         };
         let program = session.guard.as_ref()?;
         let ReportOptions { status, context, sha, .. } = wanted(&options.commit, session);
-        let key = key::of_run(options, files.stem(), session);
+        let key = key_of_run::of_run(options, files.stem(), session);
         let sender = NoticeSender {
             notify,
             options,

@@ -9,7 +9,7 @@ use crate::ci::reported::ReportOptions;
 use crate::context::error::{Error, Kind};
 use crate::context::mistakes::shown;
 use crate::context::options::{KeyOption, RunOptions};
-use crate::context::{Session, key};
+use crate::context::{Session, key_of_run};
 use crate::definition::load::{self, DIRECTORY, LoadError, Located};
 use crate::journal::files::RunFiles;
 use crate::process::clock::Clock;
@@ -61,7 +61,7 @@ impl Session<'_> {
             KeyOption::Known(_) => None,
         };
         // Its run has been counted among those of the job already.
-        if let Some(key) = key::of_job(given.as_deref(), provider.job().id.as_ref()) {
+        if let Some(key) = key_of_run::of_job(given.as_deref(), provider.job().id.as_ref()) {
             options.key = KeyOption::Known(key);
         }
         let files = RunFiles::of(&root.join(DIRECTORY), run);

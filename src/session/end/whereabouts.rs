@@ -6,7 +6,7 @@ use super::bundler;
 use crate::ci::{Provider, is_ci};
 use crate::context::audience::Audience;
 use crate::context::options::{RunOptions, Storing};
-use crate::context::{Session, key};
+use crate::context::{Session, key_of_run};
 use crate::definition::load;
 use crate::files::links::{followed, repository};
 use crate::forge::github::results::is_offered;
@@ -56,7 +56,7 @@ fn remote(
     if let Some((run, repository)) = workflow.filter(|_| is_workflow && is_stored(options.storing, session)) {
         let api = job.api_url.filter(|api| api != GITHUB);
         // Also where it is the job alone: other jobs may run the loop as well, before the command is read.
-        let key = key::of_run(options, files.stem(), session).map(|key| key.to_string());
+        let key = key_of_run::of_run(options, files.stem(), session).map(|key| key.to_string());
         return Some(RunDownload::Workflow { repository, run, key, api });
     }
     let is_job = provider.job().id.is_some() || is_ci(&env.lookup());

@@ -21,14 +21,14 @@ use crate::session::prepare::prepared::Prepared;
 const MAX_JOURNAL: u64 = 8 * MIB;
 
 /// The run that is asked about.
-pub(crate) struct Subject {
+pub(crate) struct AskedRun {
     /// Its journal.
     pub(crate) journal: PathBuf,
     /// The loop file, and the directory that it is looked for from; nothing if it is not in this checkout.
     pub(crate) file: Option<(String, PathBuf)>,
 }
 
-impl Subject {
+impl AskedRun {
     /// Makes it of a run of this machine.
     pub(crate) fn of(files: &RunFiles, start: Option<&LoopStart>) -> Self {
         let home = files.loops().parent().unwrap_or(files.loops()).to_owned();
@@ -51,7 +51,7 @@ impl Subject {
 /// Says it for the reports of a run.
 pub(crate) fn of_run(files: &RunFiles, digest: &Digest, session: &Session<'_>) -> Otherwise {
     let Some(start) = digest.start() else { return Otherwise::default() };
-    let subject = Subject::of(files, Some(start));
+    let subject = AskedRun::of(files, Some(start));
     if fs_err::metadata(&subject.journal).is_ok_and(|about| about.len() > MAX_JOURNAL) {
         return Otherwise::default();
     }
@@ -60,7 +60,7 @@ pub(crate) fn of_run(files: &RunFiles, digest: &Digest, session: &Session<'_>) -
 
 /// Says it, or why it cannot be said.
 pub(crate) fn of(
-    subject: &Subject,
+    subject: &AskedRun,
     start: &LoopStart,
     looked: ExaminedVerdicts,
     session: &Session<'_>,
@@ -71,7 +71,7 @@ pub(crate) fn of(
 
 /// Makes the loop of a run as it was then, or says why that cannot be done.
 pub(crate) fn loop_of(
-    subject: &Subject,
+    subject: &AskedRun,
     start: &LoopStart,
     session: &Session<'_>,
 ) -> Result<Prepared, Explanation> {
@@ -91,7 +91,7 @@ pub(crate) fn loop_of(
 }
 
 fn asked(
-    subject: &Subject,
+    subject: &AskedRun,
     start: &LoopStart,
     looked: ExaminedVerdicts,
     session: &Session<'_>,

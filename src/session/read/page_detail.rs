@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use super::asked_flips::{self, Subject};
+use super::asked_flips::{self, AskedRun};
 use super::run_snapshots::DiffLimits;
 use crate::bundle::opened::OpenedBundle;
 use crate::context::Session;
@@ -26,7 +26,7 @@ pub(crate) fn of_run(
     digest: &Digest,
     session: &Session<'_>,
 ) -> Detail {
-    let subject = Subject::of(files, digest.start());
+    let subject = AskedRun::of(files, digest.start());
     let mut detail = read(&files.journal(), &files.log(), unwritten);
     detail.graph = graph(&subject, digest, session);
     detail.diffs = session.step_diffs(files, DIFFS);
@@ -35,14 +35,14 @@ pub(crate) fn of_run(
 
 /// Looks closer at the run in a bundle.
 pub(crate) fn of_bundle(opened: &OpenedBundle, digest: &Digest, session: &Session<'_>) -> Detail {
-    let subject = Subject::of_bundle(opened, session);
+    let subject = AskedRun::of_bundle(opened, session);
     let mut detail = read(&opened.journal(), &opened.log(), None);
     detail.graph = graph(&subject, digest, session);
     detail
 }
 
 /// Returns the loop with the way of the run, or that way alone where the loop is not what it was.
-fn graph(subject: &Subject, digest: &Digest, session: &Session<'_>) -> Graph {
+fn graph(subject: &AskedRun, digest: &Digest, session: &Session<'_>) -> Graph {
     let known = digest.start().and_then(|start| asked_flips::loop_of(subject, start, session).ok());
     known.map(|prepared| Graph::of_machine(&prepared.machine)).unwrap_or_default().with_run(digest)
 }

@@ -11,7 +11,7 @@ use crate::base::advised_command;
 use crate::base::diagnostic::Severity;
 use crate::base::territory::Territory;
 use crate::base::text::plural;
-use crate::ci::trace_origin::trace_origin;
+use crate::ci::found_trace::trace_origin;
 use crate::context::audience::Audience;
 use crate::context::error::Error;
 use crate::context::interrupts::Interrupts;

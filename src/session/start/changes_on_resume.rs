@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use crate::base::redact;
 use crate::base::time::millis;
-use crate::ci::trace_origin::trace_origin;
+use crate::ci::found_trace::trace_origin;
 use crate::context::error::Error;
 use crate::context::options::ResumeOptions;
 use crate::context::{Session, binding};

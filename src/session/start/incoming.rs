@@ -18,7 +18,7 @@ use crate::bundle::unpacked_files::{RunComparison, arrange, compare, place};
 use crate::ci::job_page;
 use crate::context::error::{Error, Kind};
 use crate::context::options::RunOptions;
-use crate::context::{Session, key};
+use crate::context::{Session, key_of_run};
 use crate::definition::load::{self, DIRECTORY};
 use crate::engine::event::LoopStart;
 use crate::engine::outcome::Outcome;
@@ -77,7 +77,7 @@ impl Incoming {
         };
         let loop_name = name.and_then(|name| LoopName::parse(name).ok());
         let stem = loop_name.map(|name| name.file_stem());
-        let runs = RunsMeant::of_loop(stem.as_deref(), key::wanted(options, stem.as_deref(), session));
+        let runs = RunsMeant::of_loop(stem.as_deref(), key_of_run::wanted(options, stem.as_deref(), session));
         let allow_untrusted = options.allow_untrusted;
         let asked = ArtifactRequest { what, run: None, repository, runs, allow_untrusted, session };
         let local = asked.local()?;

@@ -19,7 +19,7 @@ use crate::base::time::human;
 use crate::context::error::{Error, Kind};
 use crate::context::interrupts::Interrupts;
 use crate::context::options::{LlmOptions, ResumeOptions, Which};
-use crate::context::{Session, binding, key};
+use crate::context::{Session, binding, key_of_run};
 use crate::definition::load;
 use crate::definition::vendored::Copies;
 use crate::engine::event::{LoopComplete, LoopResume, LoopStart, Overrides};
@@ -127,7 +127,7 @@ impl<'s> Session<'s> {
         };
         let mut options = ResumeOptions { run: options.run.settled(), ..options };
         if let Some(artifact) = found.incoming.as_ref().and_then(|incoming| incoming.artifact.as_deref()) {
-            options.run.key = key::continuing(&options.run, found.files.stem(), artifact, self);
+            options.run.key = key_of_run::continuing(&options.run, found.files.stem(), artifact, self);
         }
         let going = UnclaimedRun { session: self, options, prepared, worktree, rewound: None };
         Ok(Resumption::Ready(Box::new(going.ready(found)?)))

@@ -8,7 +8,7 @@ use super::trial::{Trials, Tried};
 use super::yaml_style::quoted;
 
 /// What a state comes to: its name and its exit code.
-type Came = (String, u8);
+type ReachedEnd = (String, u8);
 
 /// Writes the test file of a loop that was planned.
 pub fn test_text(name: &str, plan: &Plan, packages: &[String], trials: &Trials) -> String {
@@ -22,7 +22,7 @@ pub fn test_text(name: &str, plan: &Plan, packages: &[String], trials: &Trials) 
         quoted(name),
         quoted(name)
     );
-    let mut case = |what: &str, way: &[Came], end: &str| {
+    let mut case = |what: &str, way: &[ReachedEnd], end: &str| {
         let outcome = if end == "done" { "success" } else { "failure" };
         let path: Vec<&str> = way.iter().map(|(state, _)| state.as_str()).chain([end]).collect();
         let _ = writeln!(out, "  - name: {}\n{given}    mocks:", quoted(what));
@@ -35,11 +35,12 @@ pub fn test_text(name: &str, plan: &Plan, packages: &[String], trials: &Trials) 
         }
     };
     let passes =
-        |checks: &[&Check]| checks.iter().map(|check| (check.name.clone(), 0)).collect::<Vec<Came>>();
+        |checks: &[&Check]| checks.iter().map(|check| (check.name.clone(), 0)).collect::<Vec<ReachedEnd>>();
     case("every check passes", &passes(&checks), "done");
     for (at, check) in checks.iter().enumerate() {
         let (before, after) = (passes(&checks[..at]), passes(&checks[at + 1..]));
-        let of = |own: &[Came], rest: &[Came]| [before.clone(), own.to_vec(), rest.to_vec()].concat();
+        let of =
+            |own: &[ReachedEnd], rest: &[ReachedEnd]| [before.clone(), own.to_vec(), rest.to_vec()].concat();
         let name = &check.name;
         // Of many tools 1 is a finding, and of make every failure is 2: both are a `no`.
         let (first, again) = ((name.clone(), 2), format!("{name}_again"));

@@ -907,7 +907,7 @@ fn a_circle_of_files_is_found() {
 fn a_circle_of_folders_is_found_on_every_level() {
     let line = "use crate::session::end::run_guard::X;";
     mutant("session/read/listed_runs.rs", line, "circle of folders: {\"session/end\", \"session/read\"}");
-    mutant("ci/service.rs", "use super::github::gate::X;", "\"ci/github\"");
+    mutant("ci/service.rs", "use super::github::log_gate::X;", "\"ci/github\"");
     mutant("files/read.rs", "use crate::base::text::X;\nuse crate::git::raw_diff::X;", "\"files\", \"git\"");
 }
 
