@@ -92,7 +92,7 @@ pub struct Fetched {
 /// Finds and reads files, or says why it cannot.
 pub type Fetch<'f> = dyn FnMut(&Reference<'_>) -> Result<Fetched, Explanation> + 'f;
 
-/// What came of a file.
+/// The result of a file.
 pub struct Resolved {
     /// The plain loop.
     pub tree: Node,
@@ -147,7 +147,7 @@ struct Written {
     read: FileReading,
 }
 
-/// What came of a fragment when the first state asked for it.
+/// The result of a fragment when the first state asked for it.
 enum FileReading {
     /// No state has.
     Unasked,

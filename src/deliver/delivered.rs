@@ -1,4 +1,4 @@
-//! What came of a delivery, as people and later steps of a job are told.
+//! The result of a delivery, as people and later steps of a job are told.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};

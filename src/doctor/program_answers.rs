@@ -18,7 +18,7 @@ const LIMIT: Duration = Duration::from_secs(10);
 /// The longest answer that is shown.
 const MAX_SAID: usize = 80;
 
-/// What came of a question.
+/// The result of a question.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum ToolAnswer {
     /// It ended well, with this line.

@@ -1145,7 +1145,7 @@ impl ClosingPassCheck {
 /// How a closing pass ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ClosingPassEnd {
-    /// What came of it.
+    /// Its result.
     pub result: PassResult,
     /// The files that its checks changed, and that are as they were before.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
@@ -1158,7 +1158,7 @@ pub struct ClosingPassEnd {
     pub unknown: Option<String>,
 }
 
-/// What came of a closing pass.
+/// The result of a closing pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PassResult {

@@ -188,7 +188,7 @@ impl RunScope<'_, '_> {
         }
     }
 
-    /// Looks for what only the answer of a person has: its words for a verdict, the text that came of it, its reason.
+    /// Looks for what only the answer of a person has: its words for a verdict, the text that they make, its reason.
     fn approval_field<'r>(&self, result: &'r StateResult, path: &[Segment]) -> Option<Found<'r>> {
         let machine = self.0.machine();
         let Some(Target::Step(id)) = machine.find(&result.state) else { return None };

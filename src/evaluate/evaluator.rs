@@ -32,7 +32,7 @@ pub struct Judging<'a> {
     pub file: Option<&'a FileRead>,
     /// What a model answered, for an evaluator that asks one.
     pub answer: Option<&'a ModelAnswer>,
-    /// What came of its query, for an evaluator that has one.
+    /// The result of its query, for an evaluator that has one.
     pub queried: Option<&'a Queried>,
     /// The form that the answer to the state's prompt has to have, if it asks for one.
     pub form: Option<&'a AnswerForm>,

@@ -15,7 +15,7 @@ pub struct Query {
     pub text: String,
 }
 
-/// What came of a query.
+/// The result of a query.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Queried {
     /// The one value that the expression yields, or why there is none.

@@ -51,7 +51,7 @@ pub(crate) struct VerifyOptions {
     pub(crate) predicate: Option<PathBuf>,
 }
 
-/// What came of it.
+/// Its result.
 #[derive(Clone, Debug)]
 pub(crate) struct Verified {
     /// What is claimed, and by whom.

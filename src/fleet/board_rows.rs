@@ -34,7 +34,7 @@ pub struct FleetRun {
     pub run_id: String,
     /// When its last event was.
     pub at: Timestamp,
-    /// What came of it.
+    /// Its result.
     pub outcome: &'static str,
     /// Whether that is good, where it says so.
     pub kind: EndKind,

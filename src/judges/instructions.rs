@@ -65,7 +65,7 @@ pub(super) struct Instruction {
     pub(super) state: String,
 }
 
-/// What the commands of checks come to.
+/// What following the commands of checks has found.
 #[derive(Debug, Default)]
 pub(super) struct Instructions {
     pub(super) all: BTreeSet<Instruction>,
@@ -206,7 +206,7 @@ struct Follow<'f> {
     search: Vec<String>,
     /// Whether what the command prints is compared with what it ought to be: then it is the work.
     is_compared: bool,
-    /// What the rules make that are followed.
+    /// Targets of the rules that are followed.
     products: BTreeSet<String>,
 }
 
@@ -245,7 +245,7 @@ impl Follow<'_> {
         let mut directory = directory.to_owned();
         let all = commands(text);
         for command in &all {
-            // A word that depends on something leads nowhere that could be known.
+            // Where a word leads that holds a variable or a template is not known before the run.
             let words: Vec<&str> = command.values().iter().map(|value| value.unwrap_or("\0")).collect();
             // A `cd` to an unknown directory stays where it is: guessing another place would miss
             // everything below.
@@ -314,8 +314,7 @@ impl Follow<'_> {
             }
             return;
         }
-        // A word that depends on something is not looked for.
-        // The value of a template or a variable is not known before the run.
+        // The value of a template or a variable is not known before the run, so such a word is not looked for.
         if program.contains('\0') {
             return;
         }

@@ -58,7 +58,7 @@ pub(super) struct LeaseRemote {
     stop: Arc<AtomicBool>,
 }
 
-/// What came of a change of a ref.
+/// The result of a change of a ref.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Swapped {
     /// It is as it was to be.

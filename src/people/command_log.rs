@@ -43,7 +43,7 @@ pub struct HeardCommand {
     pub at: Timestamp,
     /// Whether it was done.
     pub is_taken: bool,
-    /// What came of it, for people.
+    /// The result, for people.
     pub result: String,
 }
 

@@ -122,7 +122,7 @@ impl Console {
         notice.into_iter().chain(lines).try_for_each(|line| self.write(&line))
     }
 
-    /// Says where the run is read about.
+    /// Says where people can read about the run.
     #[must_use]
     pub fn read_by(mut self, reader: Reader) -> Self {
         self.levels.digest.reader = reader;
@@ -214,7 +214,7 @@ impl Console {
         }
     }
 
-    /// Says what became of a stage that the end of the run cut off.
+    /// Shows a stage that the end of the run cut off.
     fn cut_off(&mut self) -> io::Result<()> {
         let has_begun = self.levels.digest.unfinished().is_some_and(|step| step.role().is_some());
         if has_begun && self.levels.digest.work().is_some() { self.stage() } else { Ok(()) }
@@ -231,7 +231,7 @@ impl Console {
         if is_closing {
             self.head()?;
         } else if self.look.verbosity == Verbosity::Verbose {
-            // What it prints comes before what it came to.
+            // What it prints comes before its result.
             let place = format!("{}{}{running}", self.margin(), self.levels.prefix);
             let line = wording::began(place, &action);
             self.begins(&line)?;
@@ -240,7 +240,7 @@ impl Console {
         Ok(())
     }
 
-    /// Writes what a stage came to, once: `implement   coder      ✓ complete (34.0s)`.
+    /// Writes the result of a stage, once: `implement   coder      ✓ complete (34.0s)`.
     fn stage(&mut self) -> io::Result<()> {
         if !std::mem::take(&mut self.levels.verdict_due) {
             return Ok(());
@@ -260,7 +260,7 @@ impl Console {
         self.line(&format!("{}{name} {role} {words}", self.margin()))
     }
 
-    /// Says what an operation on the board came to, as far as that is not what comes next.
+    /// Writes the result of an operation on the board, unless the next line shows it.
     fn operated(&mut self, event: &BoardEvent) -> io::Result<()> {
         let Some(work) = self.levels.digest.work() else {
             return Ok(());

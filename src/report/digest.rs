@@ -105,7 +105,7 @@ pub struct StateCount {
     pub duration: Duration,
     /// Executions by verdict.
     pub verdicts: IndexMap<String, u64>,
-    /// What the last execution came to.
+    /// The result of the last execution.
     pub last: Option<StepStanding>,
 }
 
@@ -160,7 +160,7 @@ pub struct NotRun {
 pub struct Digest {
     /// Where the reports are, for the formats that name them. This and the next field come from no event.
     pub places: ReportPaths,
-    /// Where the run is read about.
+    /// Where people can read about the run.
     pub reader: Reader,
     /// What would have been with another verdict, where somebody asked; from the machine, and from no event either.
     pub otherwise: Otherwise,

@@ -1,7 +1,7 @@
 //! Where a run is read about: beside its own files, or on another machine that has nothing but a clone of the
 //! repository.
 
-/// Where a run is read about.
+/// Where people can read about a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reader {
     /// The directory of the loop, from the root of the repository; empty for the root itself.

@@ -42,7 +42,7 @@ const LONGEST_WAIT: Duration = Duration::from_hours(1);
 /// The least cap on the cost of a call: a host refuses none at all.
 const SMALLEST_CAP: f64 = 0.000_1;
 
-/// What came of one call: what was seen of the process, and what it means.
+/// The result of one call: what was seen of the process, and what it means.
 struct CallResult<T> {
     seen: Observation,
     result: Result<T, Failure>,

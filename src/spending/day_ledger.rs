@@ -77,7 +77,7 @@ pub(crate) struct SeenLine {
     pub(crate) sha256: String,
 }
 
-/// What came of an attempt to add to a ledger.
+/// The result of an attempt to add to a ledger.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Appended {
     /// The lines are there.

@@ -42,7 +42,7 @@ const MAX_PAYLOAD: u64 = 32 * read::MIB;
 /// The longest sentence of a result that is kept, in characters.
 const LONGEST_RESULT: usize = 400;
 
-/// What came of a comment.
+/// The result of a comment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Steered {
     /// It is no command.

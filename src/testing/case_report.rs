@@ -1,4 +1,4 @@
-//! What came of a case, as every format of the results shows it.
+//! The result of a case, as every format of the results shows it.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::base::text::{one_line, plural};
 /// How much of what would have been run is shown.
 const SHOWN: usize = 500;
 
-/// What came of a case.
+/// The result of a case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CaseReport {
     /// Its name.

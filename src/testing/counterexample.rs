@@ -7,7 +7,7 @@ use super::facts::broken;
 use super::proof::{Proof, WalkStep, prove, prove_in_passes};
 use super::tested_loop::{LoopUnderTest, LoopVariant};
 
-/// What came of a sentence.
+/// The result of a sentence.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum HeldClaim {
     /// It holds on every way of the model.

@@ -7,7 +7,7 @@ use crate::context::Session;
 use crate::context::error::Error;
 use crate::process::clock::Clock;
 
-/// What came of cases.
+/// The results of cases.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlayedCases {
     /// How many were played.

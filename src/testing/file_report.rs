@@ -1,4 +1,4 @@
-//! What came of the tests of a loop, and of all of them.
+//! The results of the tests of a loop, and of all of them.
 
 use super::case_report::CaseReport;
 use super::edges::Coverage;
@@ -37,7 +37,7 @@ pub struct ReportedError {
     pub help: Option<String>,
 }
 
-/// What came of a test file.
+/// The result of a test file.
 #[derive(Clone, Debug)]
 pub struct FileReport {
     /// The test file, as people know it.
@@ -54,15 +54,15 @@ pub struct FileReport {
     pub loop_text: DrawnFile,
     /// Why the loop cannot be tested, if it cannot.
     pub error: Option<ReportedError>,
-    /// What came of the cases.
+    /// The results of the cases.
     pub cases: Vec<CaseReport>,
     /// Which ways they took.
     pub coverage: Coverage,
-    /// What came of what always holds.
+    /// The results of what always holds.
     pub proofs: Vec<ProofReport>,
-    /// What came of the mutants, if they were run.
+    /// The results of the mutants, if they were run.
     pub mutants: Option<MutantReport>,
-    /// What came of walks at random, if any were taken.
+    /// The results of walks at random, if any were taken.
     pub fuzz: Option<FuzzReport>,
     /// What commands come to beside their mocks, if they were run.
     pub compared: Vec<ComparedMock>,
@@ -72,16 +72,16 @@ pub struct FileReport {
     pub notes: Vec<String>,
 }
 
-/// What came of a sentence of `always`.
+/// The result of a sentence of `always`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProofReport {
     /// The sentence.
     pub text: String,
-    /// What came of it.
+    /// Its result.
     pub result: ProofResult,
 }
 
-/// What came of a sentence of `always` on all ways of the model check.
+/// The result of a sentence of `always` on all ways of the model check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProofResult {
     /// It holds on all of them.
@@ -115,7 +115,7 @@ impl FileReport {
     }
 }
 
-/// What came of all of them, and what was asked for.
+/// The results of all of them, and what was asked for.
 #[derive(Clone, Debug)]
 pub struct SuiteReport {
     /// The files.
@@ -126,7 +126,7 @@ pub struct SuiteReport {
     pub min_edges: Option<f64>,
     /// The share of the mutants that has to be killed, in percent.
     pub min_killed: Option<f64>,
-    /// What came of old runs.
+    /// The results of old runs.
     pub old_runs: Vec<OldRunReport>,
     /// What time it is.
     pub now: Timestamp,

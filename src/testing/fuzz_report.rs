@@ -1,8 +1,8 @@
-//! What came of walks at random.
+//! The results of walks at random.
 
 use std::time::Duration;
 
-/// What came of walks at random through a loop.
+/// The results of walks at random through a loop.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FuzzReport {
     /// What the walks follow from: the same seed, the same walks.

@@ -1,11 +1,11 @@
-//! What came of the mutants of a loop.
+//! The results of the mutants of a loop.
 
 use std::time::Duration;
 
 use super::edges::share;
 use super::mutants::SkippedLine;
 
-/// What came of the mutants of a loop.
+/// The results of the mutants of a loop.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MutantReport {
     /// How many made a case fail.

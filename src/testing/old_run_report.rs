@@ -1,6 +1,6 @@
-//! What came of old runs on the loop as it is now.
+//! The results of old runs on the loop as it is now.
 
-/// What came of an old run on the loop as it is now.
+/// The result of an old run on the loop as it is now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OldRunReport {
     /// The run.
@@ -9,7 +9,7 @@ pub struct OldRunReport {
     pub loop_name: String,
     /// Whether somebody may still go on with it.
     pub is_left: bool,
-    /// What came of it.
+    /// Its result.
     pub result: OldRunResult,
 }
 

@@ -10,7 +10,7 @@ use crate::machine::explore::{BOUND, Passage, PassageDetour, Situation, passages
 use crate::machine::routing::{Departure, Move, moves};
 use crate::machine::{Action, Machine, Step, StepId, Target};
 
-/// What came of a sentence.
+/// The result of a sentence.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Proof {
     /// It holds on every way.

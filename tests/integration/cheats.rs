@@ -79,7 +79,7 @@ fn nothing() -> String {
     ":".to_owned()
 }
 
-/// What came of a case.
+/// The result of a case.
 struct End {
     ran: Ran,
     result: Value,

@@ -33,7 +33,7 @@ pub(crate) struct Project {
     env: BTreeMap<String, String>,
 }
 
-/// What came of a run of the program.
+/// The result of a run of the program.
 #[derive(Debug)]
 pub(crate) struct Ran {
     pub(crate) code: Option<i32>,

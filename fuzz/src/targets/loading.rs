@@ -190,7 +190,7 @@ impl<'d> Files<'d> {
     }
 }
 
-/// What came of a text.
+/// The result of a text.
 struct Came {
     definition: Option<Loop>,
     machine: Option<Machine>,

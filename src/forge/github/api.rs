@@ -45,7 +45,7 @@ pub(crate) const UNAVAILABLE: &str =
 /// Headers of every request.
 type Headers = &'static [(&'static str, &'static str)];
 
-/// What GitHub wants to be asked, and what servers that imitate it do not mind.
+/// GitHub wants these headers, and servers that imitate it ignore them.
 const HEADERS: Headers = &[("Accept", "application/vnd.github+json"), ("X-GitHub-Api-Version", VERSION)];
 
 /// A client of the API.
@@ -65,21 +65,21 @@ pub enum ApiError {
     /// 401: the token is missing or not valid.
     #[error("{server} does not accept the token for {request}: {message}")]
     Unauthorized {
-        /// Who does not.
+        /// The server that asked for it.
         server: GithubServer,
         /// Method and path.
         request: String,
-        /// What it says.
+        /// The reason that the server gives.
         message: String,
     },
     /// 403: the token may not do this.
     #[error("the token may not do {request}: {message}")]
     Denied {
-        /// Who refuses.
+        /// The server that refuses.
         server: GithubServer,
         /// Method and path.
         request: String,
-        /// What it says.
+        /// The reason that the server gives.
         message: String,
         /// The permission that is needed, where it is known: `actions: read`.
         needs: Option<String>,
@@ -87,11 +87,11 @@ pub enum ApiError {
     /// 404: not there, or not for this token to see.
     #[error("{server} finds nothing for {request}: {message}")]
     NotFound {
-        /// Who finds nothing.
+        /// The server that was asked.
         server: GithubServer,
         /// Method and path.
         request: String,
-        /// What it says.
+        /// The reason that the server gives.
         message: String,
     },
     /// 410: it was there.
@@ -99,13 +99,13 @@ pub enum ApiError {
     Gone {
         /// Method and path.
         request: String,
-        /// What it says.
+        /// The reason that the server gives.
         message: String,
     },
     /// 403 or 429: too many requests, and the limit does not end soon.
     #[error("{server} limits the rate of requests: the next one is possible in {}", human(*.wait))]
     Limited {
-        /// Who does.
+        /// The server that sets the limit.
         server: GithubServer,
         /// How long the limit lasts.
         wait: Duration,
@@ -113,25 +113,25 @@ pub enum ApiError {
     /// Any other unsuccessful status.
     #[error("{server} answers {request} with {status}: {message}")]
     Refused {
-        /// Who answers.
+        /// The server that answers.
         server: GithubServer,
         /// Method and path.
         request: String,
         /// The status.
         status: u16,
-        /// What it says.
+        /// The reason that the server gives.
         message: String,
     },
     /// GraphQL refuses what it was asked, with the status of a success.
     #[error("{server} refuses {request}: {message}")]
     Rejected {
-        /// Who refuses.
+        /// The server that refuses.
         server: GithubServer,
         /// The query or the mutation.
         request: String,
         /// Its word for the reason, where it has one: `STALE_DATA`.
         kind: Option<Box<str>>,
-        /// What it says.
+        /// The reason that the server gives.
         message: String,
     },
     /// The service has trouble, or cannot be reached, also after several tries.
@@ -139,7 +139,7 @@ pub enum ApiError {
     Unavailable {
         /// Method and path.
         request: String,
-        /// What came of the last try.
+        /// The result of the last try.
         reason: String,
     },
     /// The answer is not what the API documents.
@@ -522,7 +522,7 @@ fn detail(error: &Value) -> Option<String> {
     }
 }
 
-/// What a server says that says nothing.
+/// Stands for the reason where the server gives none.
 const NO_WORDS: &str = "it says nothing more";
 
 /// Returns how long a limit lasts, where this answer is about one.

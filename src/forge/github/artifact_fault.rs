@@ -54,7 +54,7 @@ pub enum ArtifactError {
     Unavailable {
         /// What was asked for.
         what: &'static str,
-        /// What came of the last try.
+        /// The result of the last try.
         reason: String,
     },
     /// There is no such artifact.

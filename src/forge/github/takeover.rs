@@ -98,7 +98,7 @@ impl TakeoverError {
     }
 }
 
-/// What came of making a ref.
+/// The result of making a ref.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RefCreation {
     /// It is ours.

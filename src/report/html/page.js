@@ -123,7 +123,7 @@
   if (location.hash) jump(location.hash);
   else if (document.body.dataset.opens) {
     const step = document.getElementById(document.body.dataset.opens);
-    // The page begins with what came of the run; the step that decided is open further below.
+    // The page begins with the outcome of the run; the step that decided is open further below.
     if (step) {
       here = step;
       const details = step.querySelector("details");

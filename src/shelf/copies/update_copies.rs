@@ -43,7 +43,7 @@ pub struct UpdateOptions {
     pub copies: Copies,
 }
 
-/// What came of it.
+/// Its result.
 pub struct Updated {
     /// What a person has to know.
     pub text: String,

@@ -1,11 +1,11 @@
-//! What came of trying the checks of a repository, and what that means for a loop.
+//! The results of trying the checks of a repository, and what they mean for a loop.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::found_repository::Finding;
 
-/// What came of a check that was tried on the untouched tree.
+/// The result of a check that was tried on the untouched tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Tried {
     /// It looked.
@@ -44,7 +44,7 @@ impl Tried {
     }
 }
 
-/// What came of each check that was tried.
+/// The result of each check that was tried.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Trials {
     tried: BTreeMap<(String, String), Tried>,

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::common::{Project, Ran};
 
-/// Asks, and shows what came of it in the state that follows.
+/// Asks, and shows the result in the state that follows.
 const APPROVAL: &str = "\
 name: main
 description: d

@@ -117,7 +117,7 @@ fn every_fragment_can_be_used() {
     assert_eq!(count, 50);
 }
 
-/// What came of a fragment: its exit code, what it printed, and the state that followed.
+/// The result of a fragment: its exit code, what it printed, and the state that followed.
 #[derive(Debug, PartialEq)]
 struct Came {
     exit: i64,

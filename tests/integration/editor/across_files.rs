@@ -117,7 +117,7 @@ fn applied(project: &Project, edit: &Value) -> BTreeMap<String, String> {
     texts
 }
 
-/// Writes what came of a rename, and expects that the project is as good as before.
+/// Writes the result of a rename, and expects that the project is as good as before.
 #[track_caller]
 fn stays_whole(texts: &BTreeMap<String, String>) {
     let renamed = texts.iter().fold(Project::new(), |project, (path, text)| project.file(path, text));

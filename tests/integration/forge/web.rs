@@ -99,7 +99,7 @@ pub(crate) struct Planned {
     pub(crate) when: When,
 }
 
-/// A request there was, and what came of it.
+/// A request there was, and its result.
 #[derive(Clone, Debug)]
 pub(crate) struct Served {
     /// `GET /path?query`

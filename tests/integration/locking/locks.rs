@@ -29,7 +29,7 @@ fn held(scope: &str) -> (Project, Child) {
     (project, child)
 }
 
-/// Lets the loop end and returns what came of it.
+/// Lets the loop end and returns its result.
 fn ended(project: &Project, name: &str, child: Child) -> Ran {
     project.write(&format!("{name}-may-end"), "");
     Ran::of(&child.wait_with_output().unwrap())

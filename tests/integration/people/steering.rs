@@ -35,7 +35,7 @@ pub(super) struct Scene {
     pub(super) env: Vec<(&'static str, &'static str)>,
 }
 
-/// What came of a comment.
+/// The result of a comment.
 pub(super) struct Steered {
     pub(super) ran: Ran,
     pub(super) project: Project,

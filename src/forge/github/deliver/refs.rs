@@ -242,7 +242,7 @@ impl<'a> Refs<'a> {
     }
 }
 
-/// What came of a move.
+/// The result of a move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum MoveOutcome {
     /// All refs are where they were to be.
