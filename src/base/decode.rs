@@ -78,6 +78,9 @@ pub trait Record: Decode {
 
     /// Returns its schema as it is, not as a reference.
     fn object_schema(definitions: &mut Definitions) -> Value;
+
+    /// Tells whether a key loads without effect, whatever is below it.
+    fn is_without_effect(key: &str) -> bool;
 }
 
 /// The key of a mapping.
@@ -793,6 +796,12 @@ impl Vocabulary {
         narrower || self.known.contains(&key)
     }
 
+    /// Tells whether a key loads without effect.
+    pub fn is_without_effect(&self, key: &str) -> bool {
+        !self.known.contains(&key)
+            && (self.ignores(key) || self.missed.iter().any(|(missed, _)| *missed == key))
+    }
+
     fn ignores(&self, key: &str) -> bool {
         self.ignored.iter().any(|pattern| match (pattern.strip_prefix('*'), pattern.strip_suffix('*')) {
             (Some(end), _) => key.ends_with(end),
@@ -1097,6 +1106,10 @@ macro_rules! record {
             };
 
             impl d::Record for $name {
+                fn is_without_effect(key: &str) -> bool {
+                    VOCABULARY.is_without_effect(key)
+                }
+
                 const KEYS: &'static [&'static str] =
                     &[$($crate::base::decode::record!(@key $field $(as $key)? $(prefix $prefix)?), $($alias,)*)*];
 

@@ -120,7 +120,7 @@ fn circuit(tree: &mut Node, out: &mut Diagnostics) {
 fn config(tree: &mut Node, out: &mut Diagnostics) {
     let Some(written) = entries(tree).iter().find(|entry| entry.key == "config") else { return };
     let place = FindingPlace::At(written.key_span.clone());
-    promises::without_effect(&written.value, out);
+    promises::without_effect("config", &written.value, out);
     let config = Some(&written.value);
     let under = |key: &str| config?.get(key)?.get("max_continuations");
     let found = under("automation").or_else(|| under("continuation"));

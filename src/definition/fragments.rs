@@ -29,7 +29,7 @@ pub(super) fn is_library(tree: &Node) -> bool {
 /// Checks a library.
 pub(super) fn check_library(tree: &Node, sources: &Sources) -> Diagnostics {
     let mut out = Diagnostics::default();
-    promises::empty(tree, &mut out);
+    promises::in_vain(tree, &mut out);
     for Entry { key, key_span, .. } in entries(tree) {
         if OF_LIBRARIES.contains(&key.as_str()) {
             continue;

@@ -11,7 +11,7 @@ pub(crate) mod listing;
 pub mod load;
 pub mod paradigm;
 mod promise_schema;
-mod promises;
+pub mod promises;
 pub mod render;
 pub mod resolve;
 pub mod schema;

@@ -3,6 +3,8 @@
 //! nothing in it would remove a promise without a word.
 
 use super::assembled_tree::{entries, items};
+use super::schema::{Loop, State};
+use crate::base::decode::Record;
 use crate::base::diagnostic::{Diagnostic, Diagnostics, FindingPlace, is_slip};
 use crate::base::node::{Entry, Node, NodeValue};
 
@@ -20,8 +22,25 @@ pub(super) fn is_promise(key: &str) -> bool {
     PROMISES.contains(&key)
 }
 
-/// Finds promises with nothing in them, in a file as it is written.
-pub(super) fn empty(tree: &Node, out: &mut Diagnostics) {
+/// Finds promises that do nothing, in a file as it is written: those with nothing in them, and those below a key that has no
+/// effect.
+pub(super) fn in_vain(tree: &Node, out: &mut Diagnostics) {
+    empty(tree, out);
+    below_idle_keys::<Loop>(tree, out);
+    for states in STATES.into_iter().filter_map(|key| tree.get(key)) {
+        for state in entries(states) {
+            below_idle_keys::<State>(&state.value, out);
+        }
+    }
+}
+
+fn below_idle_keys<R: Record>(record: &Node, out: &mut Diagnostics) {
+    for Entry { key, value, .. } in entries(record).iter().filter(|entry| R::is_without_effect(&entry.key)) {
+        without_effect(key, value, out);
+    }
+}
+
+fn empty(tree: &Node, out: &mut Diagnostics) {
     for item in items(tree) {
         empty(item, out);
     }
@@ -63,24 +82,45 @@ fn holds_nothing(value: &Node) -> bool {
     }
 }
 
-/// Finds promises among settings that have no effect, also where they are misspelt.
-pub(super) fn without_effect(settings: &Node, out: &mut Diagnostics) {
+/// Finds promises among what stands below a key that has no effect, also where they are misspelt.
+pub(super) fn without_effect(idle: &str, settings: &Node, out: &mut Diagnostics) {
     for item in items(settings) {
-        without_effect(item, out);
+        without_effect(idle, item, out);
     }
     for Entry { key, key_span, value } in entries(settings) {
         if let Some(meant) = meant(key) {
             let place = FindingPlace::At(key_span.clone());
-            let message = format!("`{key}` protects nothing below `config`, which has no effect");
+            let message = format!("`{key}` protects nothing below `{idle}`, which has no effect");
             let help = format!("write `{meant}` at the top of the loop or on a state");
             out.push(Diagnostic::error("unknown-key", place, message).help(help));
         }
-        without_effect(value, out);
+        without_effect(idle, value, out);
     }
 }
 
+/// Finds promises at the top of a library, of which a loop takes the fragments alone.
+pub(super) fn beside_fragments(library: &Node, out: &mut Diagnostics) {
+    for Entry { key, key_span, .. } in entries(library) {
+        if let Some(meant) = meant(key) {
+            let place = FindingPlace::At(key_span.clone());
+            let message = format!("`{key}` protects nothing in a library of fragments");
+            let help = format!("write `{meant}` in the loop; only `fragments` are read here");
+            out.push(Diagnostic::error("no-effect", place, message).help(help));
+        }
+    }
+}
+
+/// Tells whether a value with this name is meant as a promise, or has one in it, also where it is misspelt.
+pub(super) fn is_in(name: &str, value: &Node) -> bool {
+    let below = || {
+        entries(value).iter().any(|entry| is_in(&entry.key, &entry.value))
+            || items(value).iter().any(|item| is_in("", item))
+    };
+    meant(name).is_some() || below()
+}
+
 /// Returns the promise that a key is meant to be.
-fn meant(key: &str) -> Option<&'static str> {
+pub fn meant(key: &str) -> Option<&'static str> {
     let letters: String = key.chars().filter(char::is_ascii_alphanumeric).collect();
     let letters = letters.to_ascii_lowercase();
     // Other settings have names like `resume`, so no more than one slip.
@@ -92,6 +132,10 @@ mod tests {
     use super::*;
     use crate::base::node::FileId;
     use crate::definition::yaml;
+
+    fn below_config(tree: &Node, out: &mut Diagnostics) {
+        without_effect("config", tree, out);
+    }
 
     fn found(text: &str, find: fn(&Node, &mut Diagnostics)) -> usize {
         let mut found = Diagnostics::default();
@@ -139,11 +183,11 @@ mod tests {
             "jugdes: []",
             "a: {b: {re-use: x}}",
         ] {
-            assert_eq!(found(text, without_effect), 1, "{text}");
+            assert_eq!(found(text, below_config), 1, "{text}");
         }
-        assert_eq!(found("{agents: [{Broker: auto}], reuse: {sandbox: strict}}", without_effect), 3);
+        assert_eq!(found("{agents: [{Broker: auto}], reuse: {sandbox: strict}}", below_config), 3);
         assert_eq!(
-            found("{handoff_threshold: 3, name: sandbox, resume: {worker: x, rules: []}}", without_effect),
+            found("{handoff_threshold: 3, name: sandbox, resume: {worker: x, rules: []}}", below_config),
             0
         );
     }

@@ -313,7 +313,7 @@ impl Resolver<'_, '_> {
 
     /// Lays a loop over the one it inherits from, and that one over its own, as long as there is one.
     fn inherit(&mut self, mut tree: Node, chain: &mut Vec<(PathBuf, String)>) -> Node {
-        promises::empty(&tree, self.out);
+        promises::in_vain(&tree, self.out);
         let name: Option<String> = self.value(&tree, &DocPath::root().key("from"));
         let taken = take(&mut tree, "from");
         let (Some(name), Some(Entry { value: Node { span, .. }, .. })) = (name, taken) else {
@@ -406,6 +406,7 @@ impl Resolver<'_, '_> {
         let bodies = take(tree, "state_defs");
         let (Some(flow), Some(written)) = (flow, written) else {
             if let Some(bodies) = bodies {
+                promises::without_effect("state_defs", &bodies.value, self.out);
                 let message = "`state_defs` has no effect without `flow`";
                 let place = FindingPlace::At(bodies.key_span);
                 self.push(Diagnostic::warning("no-effect", place, message).help("write it as `states`"));
@@ -557,7 +558,10 @@ impl Resolver<'_, '_> {
 
     fn fragments(&mut self, file: &Node, import: Option<&Span>, library: &mut IndexMap<String, Written>) {
         if import.is_some() {
-            promises::empty(file, self.out);
+            promises::in_vain(file, self.out);
+            if fragments::is_library(file) {
+                promises::beside_fragments(file, self.out);
+            }
         }
         let Some(fragments) = file.get("fragments") else { return };
         if !matches!(fragments.value, NodeValue::Map(_)) && !fragments.is_null() {
@@ -619,7 +623,13 @@ impl Resolver<'_, '_> {
                 None => (&written.key_span, first.help.clone()),
             };
             let message = format!("no state uses the fragment `{name}`, and it is wrong: {}", first.message);
-            let finding = Diagnostic::warning("broken-fragment", FindingPlace::At(place.clone()), message);
+            let place = FindingPlace::At(place.clone());
+            // Whoever will use it believes to be protected.
+            let finding = if promises::is_in(name, &written.value) {
+                Diagnostic::error("broken-fragment", place, message)
+            } else {
+                Diagnostic::warning("broken-fragment", place, message)
+            };
             self.out.push(match help {
                 Some(help) => finding.help(help),
                 None => finding,

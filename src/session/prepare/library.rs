@@ -15,6 +15,7 @@ use crate::base::text::{one_line, plural};
 use crate::base::time::Timestamp;
 use crate::context::binding;
 use crate::definition::load::{self, LoadError, Located, Reach};
+use crate::definition::promises;
 use crate::definition::schema::Loop;
 use crate::definition::source_text::Sources;
 use crate::definition::vendored::{CopiedFile, Copies};
@@ -611,6 +612,17 @@ fn check_bindings(child: &Machine, given: &SubLoopInput, path: &DocPath, finding
             let help = "declare there what it takes, so that a misspelt name is found";
             let place = FindingPlace::Key(path.key("with"));
             findings.push(Diagnostic::warning("binding", place, message).help(help));
+            for name in bindings.into_iter().flatten().map(|(name, _)| name.as_str()) {
+                if let Some(promise) = promises::meant(name) {
+                    let message =
+                        format!("`{name}` protects nothing below `with`: it becomes a value of the context");
+                    let place = FindingPlace::Key(path.key("with").key(name));
+                    let help = format!(
+                        "write `{promise}` in the loop itself, or declare a parameter `{name}` there"
+                    );
+                    findings.push(Diagnostic::error("binding", place, message).help(help));
+                }
+            }
         }
         return;
     }

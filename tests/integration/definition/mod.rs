@@ -12,6 +12,7 @@ mod libraries;
 mod mutations;
 mod names;
 mod predecessor_keys;
+mod promises;
 mod provided;
 mod seeds;
 mod show_and_schema;
