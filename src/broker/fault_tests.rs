@@ -142,12 +142,17 @@ fn ask(port: u16, token: &str, call: usize, way: &str, longest: usize) -> String
         body.len()
     )
     .unwrap();
+    if call % 9 == 4 && way == "slow" {
+        // A CLI that is ended in the middle of an answer.
+        let _begun = stream.read(&mut [0; 200]);
+        return String::new();
+    }
     let mut answer = Vec::new();
     let _cut = stream.read_to_end(&mut answer);
     String::from_utf8_lossy(&answer).lines().next().unwrap_or_default().to_owned()
 }
 
-fn terms(port: u16) -> CallTerms {
+pub(super) fn terms(port: u16) -> CallTerms {
     CallTerms {
         policy: Arc::default(),
         api: ServiceApi::Anthropic,
@@ -164,7 +169,7 @@ fn micro(dollars: u64) -> f64 {
     dollars as f64 / 1e6
 }
 
-fn ended(pass: super::CallPass) -> WireReport {
+pub(super) fn ended(pass: super::CallPass) -> WireReport {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(pass.end())
 }
 
@@ -176,7 +181,7 @@ fn call(broker: &Broker, service: u16, account: &Account, number: usize) {
         let is_stranger = (number + at) % 13 == 5;
         let token = if is_stranger { "ll-of-another" } else { pass.token() };
         let said = ask(broker.port(), token, number, way, 10 + (number * 31 + at * 17) % 120);
-        assert!(!is_stranger || said.contains(" 401 "), "{number} {way}: {said}");
+        assert!(!is_stranger || said.is_empty() || said.contains(" 401 "), "{number} {way}: {said}");
     }
     check(pass, account, number);
 }

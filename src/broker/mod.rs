@@ -16,6 +16,9 @@ mod door;
 #[cfg(test)]
 mod fault_tests;
 pub mod host_row;
+#[cfg(test)]
+mod hostile_tests;
+mod key_mask;
 pub mod ledger;
 pub mod meter;
 pub mod prices;

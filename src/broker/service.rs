@@ -7,6 +7,8 @@ use http::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
+use super::key_mask::KeyMask;
+
 /// The API of a service, which others than its vendor may offer too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServiceApi {
@@ -230,6 +232,13 @@ impl ServiceKey {
         // So that no debug output of the client shows it.
         value.set_sensitive(true);
         Some((name, value))
+    }
+}
+
+impl ServiceKey {
+    /// Returns what takes it out of answers.
+    pub(super) fn mask(&self) -> KeyMask<'_> {
+        KeyMask::new(&self.key)
     }
 }
 

@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, TRANSFER_ENCODING};
-use http::{HeaderMap, Method, Request, Response, StatusCode, Uri};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri};
 use hyper::body::Bytes;
 use tokio::sync::{mpsc, oneshot};
 
@@ -61,9 +61,9 @@ impl Upstream {
     /// Asks a service how many tokens a request has; none where it does not say.
     pub(super) fn count(&self, count: &CountRequest, terms: &CallTerms) -> Option<u64> {
         let mut headers = HeaderMap::new();
-        headers.insert(CONTENT_TYPE, http::HeaderValue::from_static("application/json"));
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         // Anthropic refuses a request that names no version; the others pass over the header.
-        headers.insert("anthropic-version", http::HeaderValue::from_static("2023-06-01"));
+        headers.insert("anthropic-version", HeaderValue::from_static("2023-06-01"));
         let body = count.body.to_string();
         let mut request = Request::new(Some(body.as_bytes()));
         *request.method_mut() = Method::POST;
@@ -185,7 +185,12 @@ impl Passage {
         }
         // Who asks once more after a failure is given the answer to that.
         let mut copy = kept.filter(|_| !is_failure).map(|request| (request, Vec::new()));
-        let mut is_wanted = head.send(Some((status, answer_headers(&parts.headers)))).is_ok();
+        let mut mask = call.terms.key.mask();
+        let mut headers = answer_headers(&parts.headers);
+        for value in headers.values_mut().filter(|value| mask.is_in(value.as_bytes())) {
+            *value = HeaderValue::from_static("***");
+        }
+        let mut is_wanted = head.send(Some((status, headers))).is_ok();
         let mut reader = body.into_reader();
         let mut room = vec![0; READ];
         let mut is_cut = !has_end;
@@ -193,11 +198,12 @@ impl Passage {
             match reader.read(&mut room) {
                 Ok(0) => break,
                 Ok(length) => {
-                    meter.push(&room[..length]);
+                    let piece = mask.pass(&room[..length]);
+                    meter.push(&piece);
                     if let Some((_, copy)) = &mut copy {
-                        copy.extend_from_slice(&room[..length]);
+                        copy.extend_from_slice(&piece);
                     }
-                    is_wanted = pieces.blocking_send(Ok(Bytes::copy_from_slice(&room[..length]))).is_ok();
+                    is_wanted = pieces.blocking_send(Ok(Bytes::from(piece))).is_ok();
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => {
@@ -207,6 +213,14 @@ impl Passage {
                     break;
                 }
             }
+        }
+        let rest = mask.end();
+        if is_wanted && !rest.is_empty() {
+            meter.push(&rest);
+            if let Some((_, copy)) = &mut copy {
+                copy.extend_from_slice(&rest);
+            }
+            is_wanted = pieces.blocking_send(Ok(Bytes::from(rest))).is_ok();
         }
         // A CLI that hung up left an answer unread, and what the rest of it took is as unknown as
         // that of a broken one.

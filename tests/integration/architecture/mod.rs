@@ -193,6 +193,7 @@ const ROOMS: &[Room] = &[
             "count.rs",
             "dollars.rs",
             "host_row.rs",
+            "key_mask.rs",
             "ledger.rs",
             "meter.rs",
             "prices.rs",
