@@ -191,3 +191,122 @@ fn read_head(client: &mut UnixStream) -> io::Result<(Vec<u8>, Vec<u8>)> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+    use std::sync::mpsc::{Receiver, channel};
+    use std::thread;
+
+    use super::super::reached::tests::{hello_of, records};
+    use super::*;
+
+    /// A host that hands on what reaches it, and says nothing.
+    fn host() -> (u16, Receiver<Vec<u8>>) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let (sender, reached) = channel();
+        thread::spawn(move || {
+            for mut stream in listener.incoming().flatten() {
+                let mut bytes = Vec::new();
+                let _cut = stream.read_to_end(&mut bytes);
+                drop(sender.send(bytes));
+            }
+        });
+        (port, reached)
+    }
+
+    /// Sends bytes to a proxy that reaches this port of `localhost`, and returns what it says.
+    fn said(allowed: u16, bytes: &[u8]) -> (String, Reached) {
+        let proxy = Proxy::new(vec![HostPattern::parse(&format!("localhost:{allowed}")).unwrap()]);
+        let (mut client, server) = UnixStream::pair().unwrap();
+        thread::scope(|scope| {
+            let serving = scope.spawn(|| drop(proxy.serve(server)));
+            // What is refused early is not read to its end.
+            let _refused = client.write_all(bytes);
+            client.shutdown(std::net::Shutdown::Write).unwrap();
+            let mut said = Vec::new();
+            let _cut = client.read_to_end(&mut said);
+            drop(serving.join());
+            (String::from_utf8_lossy(&said).into_owned(), proxy.reached())
+        })
+    }
+
+    /// A TLS greeting that names a server.
+    fn hello(name: &str) -> Vec<u8> {
+        records(&hello_of(name), 4096)
+    }
+
+    #[test]
+    fn a_tunnel_leads_to_the_host_that_was_asked_for_and_to_no_other() {
+        let (port, reached) = host();
+        let tunnel = format!("CONNECT localhost:{port} HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        for (greeting, is_reached) in [
+            (hello("localhost"), true),
+            (hello("LOCALHOST."), true),
+            (hello("evil.example"), false),
+            (hello("localhost.evil.example"), false),
+            (hello(""), false),
+            (b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n".to_vec(), false),
+            (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec(), false),
+            (b"SSH-2.0-x\r\n".to_vec(), false),
+            (vec![22, 3, 1, 0xff, 0xff, 1], false),
+        ] {
+            let (answer, _) = said(port, &[tunnel.as_bytes(), &greeting].concat());
+            assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+            let came = reached.recv().unwrap();
+            assert_eq!(came, if is_reached { greeting.clone() } else { Vec::new() }, "{greeting:?}");
+        }
+    }
+
+    #[test]
+    fn other_ports_addresses_and_hosts_are_refused_and_counted() {
+        let (port, _) = host();
+        let (other, reached) = host();
+        for (target, host) in [
+            (format!("localhost:{other}"), Some("localhost")),
+            ("localhost:443".to_owned(), Some("localhost")),
+            ("evil.example:443".to_owned(), Some("evil.example")),
+            ("localhost.evil.example:443".to_owned(), Some("localhost.evil.example")),
+            (format!("127.0.0.1:{port}"), None),
+            (format!("[::1]:{port}"), None),
+            ("169.254.169.254:80".to_owned(), None),
+            ("0x7f.1:80".to_owned(), None),
+            (format!("localhost:{port}@evil.example:443"), None),
+        ] {
+            for request in [
+                format!("CONNECT {target} HTTP/1.1\r\n\r\n"),
+                format!("GET http://{target}/ HTTP/1.1\r\nHost: localhost:{port}\r\n\r\n"),
+            ] {
+                let (answer, counts) = said(port, request.as_bytes());
+                assert!(answer.starts_with("HTTP/1.1 403"), "{request}: {answer}");
+                let denied = counts.keys().map(String::as_str).next();
+                assert_eq!(denied, host, "{request}: {counts:?}");
+            }
+        }
+        assert!(reached.try_recv().is_err());
+    }
+
+    #[test]
+    fn a_request_is_for_the_host_in_its_first_line_whatever_its_headers_say() {
+        let (port, reached) = host();
+        let head = format!(
+            "GET http://localhost:{port}/x HTTP/1.1\r\nHost: evil.example\r\nHOST: other\r\nConnection: keep-alive\r\nUpgrade: h2c\r\n\r\n"
+        );
+        let (_, counts) = said(port, head.as_bytes());
+        let came = String::from_utf8(reached.recv().unwrap()).unwrap();
+        assert_eq!(came, format!("GET /x HTTP/1.1\r\nHost: localhost:{port}\r\nConnection: close\r\n\r\n"));
+        assert_eq!(counts.get("localhost"), Some(&(1, 0)));
+        let lie = format!("GET http://localhost:{port}/ HTTP/1.1\r\nX: a\nHost: evil.example\r\n\r\n");
+        assert!(said(port, lie.as_bytes()).0.starts_with("HTTP/1.1 403"));
+    }
+
+    #[test]
+    fn a_head_without_an_end_is_given_up() {
+        let long = format!("GET http://localhost/ HTTP/1.1\r\nX: {}", "x".repeat(MOST_HEAD + 10));
+        for bytes in [long.as_bytes(), b"GET http://localhost/ HTT", b""] {
+            let (answer, counts) = said(1, bytes);
+            assert!(answer.is_empty() && counts.is_empty(), "{answer}");
+        }
+    }
+}

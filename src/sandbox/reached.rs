@@ -45,7 +45,10 @@ pub fn asked(head: &[u8]) -> Result<Asked, NotAsked> {
     else {
         return Err(NotAsked::Form);
     };
-    if !version.starts_with("HTTP/1.") || text.bytes().any(|byte| byte == 0) {
+    if !version.starts_with("HTTP/1.")
+        || !rest.split("\r\n").all(is_header)
+        || line.bytes().any(|byte| byte.is_ascii_control())
+    {
         return Err(NotAsked::Form);
     }
     if method == "CONNECT" {
@@ -70,6 +73,23 @@ pub fn asked(head: &[u8]) -> Result<Asked, NotAsked> {
     }
     sent.push_str("\r\n");
     Ok(Asked::Plain { host, port, head: sent.into_bytes() })
+}
+
+/// Tells whether a line is the same header, or the same end, for every reader: some servers take a line end alone for the end of
+/// a line, pass over spaces before the colon, or take a line that begins with one for the rest of another.
+fn is_header(line: &str) -> bool {
+    let is_sign = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    let name = line.split(':').next().unwrap_or_default();
+    line.is_empty()
+        || (name.len() < line.len()
+            && !name.is_empty()
+            && name.bytes().all(is_sign)
+            && !line.bytes().any(is_control))
+}
+
+/// A tab may stand in the value of a header.
+fn is_control(byte: u8) -> bool {
+    byte.is_ascii_control() && byte != b'\t'
 }
 
 fn authority(text: &str, usual: Option<u16>) -> Result<(String, u16), NotAsked> {
@@ -232,13 +252,13 @@ fn is_public_v4(address: std::net::Ipv4Addr) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use proptest::prelude::*;
 
     use super::*;
 
     /// A client hello with this name in it.
-    fn hello_of(name: &str) -> Vec<u8> {
+    pub(in crate::sandbox) fn hello_of(name: &str) -> Vec<u8> {
         let length = |bytes: usize| u16::try_from(bytes).unwrap().to_be_bytes();
         let entry = [&[0][..], &length(name.len()), name.as_bytes()].concat();
         let list = [&length(entry.len())[..], &entry].concat();
@@ -251,7 +271,7 @@ mod tests {
         [&[1, 0][..], &length(body.len()), &body].concat()
     }
 
-    fn records(handshake: &[u8], size: usize) -> Vec<u8> {
+    pub(in crate::sandbox) fn records(handshake: &[u8], size: usize) -> Vec<u8> {
         let chunks = handshake.chunks(size);
         chunks
             .flat_map(|chunk| {
@@ -292,6 +312,29 @@ mod tests {
         assert_eq!(asked(plain), Ok(Asked::Plain { host: "a.b".to_owned(), port: 80, head }));
         assert_eq!(asked(b"GET /x HTTP/1.1\r\n\r\n"), Err(NotAsked::Form));
         assert_eq!(asked(b"GET http://u@a.b/ HTTP/1.1\r\n\r\n"), Err(NotAsked::Form));
+    }
+
+    #[test]
+    fn a_head_that_servers_read_in_two_ways_is_refused() {
+        for header in [
+            "X: a\nHost: evil",
+            "X: a\rHost: evil",
+            "Host : evil",
+            "\x0bHost: evil",
+            " Host: evil",
+            "\tfolded",
+            "no colon",
+            ": nameless",
+            "X: \x7f",
+        ] {
+            let head = format!("GET http://a.b/ HTTP/1.1\r\nAccept: */*\r\n{header}\r\n\r\n");
+            assert_eq!(asked(head.as_bytes()), Err(NotAsked::Form), "{header:?}");
+        }
+        for first in
+            ["GET http://a.b/\n HTTP/1.1", "G\rET http://a.b/ HTTP/1.1", "GET http://a.b/\x00 HTTP/1.1"]
+        {
+            assert!(asked(format!("{first}\r\n\r\n").as_bytes()).is_err(), "{first:?}");
+        }
     }
 
     #[test]
