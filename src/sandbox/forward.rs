@@ -11,9 +11,15 @@ pub(super) trait Connection: Read + Write + Send + Sized + 'static {
     fn twin(&self) -> io::Result<Self>;
     /// Ends one direction, or both.
     fn end(&self, how: Shutdown);
+    /// Has small pieces sent as they come: what waits for the rest of one waits 40 ms for the other side to confirm the first.
+    fn send_at_once(&self);
 }
 
 impl Connection for TcpStream {
+    fn send_at_once(&self) {
+        let _slower = self.set_nodelay(true);
+    }
+
     fn twin(&self) -> io::Result<Self> {
         self.try_clone()
     }
@@ -24,6 +30,9 @@ impl Connection for TcpStream {
 }
 
 impl Connection for UnixStream {
+    /// It always does.
+    fn send_at_once(&self) {}
+
     fn twin(&self) -> io::Result<Self> {
         self.try_clone()
     }
@@ -35,6 +44,8 @@ impl Connection for UnixStream {
 
 /// Carries bytes both ways until both directions have ended.
 pub(super) fn carry(one: impl Connection, other: impl Connection) -> io::Result<()> {
+    one.send_at_once();
+    other.send_at_once();
     let (from, to) = (one.twin()?, other.twin()?);
     let back = thread::spawn(move || one_way(other, one));
     one_way(from, to);
@@ -49,5 +60,33 @@ fn one_way(mut from: impl Connection, mut to: impl Connection) {
         // The reader is gone, so reading more is pointless.
         from.end(Shutdown::Both);
         to.end(Shutdown::Both);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+
+    #[test]
+    fn what_is_carried_does_not_wait_for_more() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (inside, _) = listener.accept().unwrap();
+        let (door, mut outside) = UnixStream::pair().unwrap();
+        let seen = inside.try_clone().unwrap();
+        let carrying = thread::spawn(|| carry(inside, door));
+        client.write_all(b"asked").unwrap();
+        let mut said = [0; 5];
+        outside.read_exact(&mut said).unwrap();
+        assert!(&said == b"asked" && seen.nodelay().unwrap());
+        outside.write_all(b"told").unwrap();
+        drop((outside, seen));
+        let mut told = String::new();
+        client.read_to_string(&mut told).unwrap();
+        assert_eq!(told, "told");
+        client.shutdown(Shutdown::Both).unwrap();
+        carrying.join().unwrap().unwrap();
     }
 }
