@@ -110,8 +110,7 @@ pub struct Plan {
 
 /// Decides what an action sees.
 pub fn plan(mode: SandboxMode, net: &SandboxNet, facts: &PlanFacts) -> Plan {
-    let mut mounts = vec![Mount::Read("/".to_owned()), Mount::Devices, Mount::Processes];
-    mounts.push(Mount::Empty("/run".to_owned()));
+    let mut mounts = vec![Mount::Read("/".to_owned()), Mount::Empty("/run".to_owned())];
     mounts.extend(facts.kept_of_run.iter().cloned().map(Mount::Read));
     for place in ["/tmp", "/var/tmp"] {
         mounts.push(Mount::WriteAs { from: facts.private_tmp.clone(), to: place.to_owned() });
@@ -125,8 +124,6 @@ pub fn plan(mode: SandboxMode, net: &SandboxNet, facts: &PlanFacts) -> Plan {
     mounts.extend(facts.protected.iter().chain(&facts.read_again).cloned().map(Mount::Read));
     let files = facts.absent_files.iter().filter(|path| facts.is_written(path));
     mounts.extend(files.map(|path| Mount::ReadAs { from: facts.blank.clone(), to: path.clone() }));
-    let directories = facts.absent_directories.iter().filter(|path| facts.is_written(path));
-    mounts.extend(directories.cloned().map(Mount::Mask));
     mounts
         .extend(facts.exclude.iter().map(|(from, to)| Mount::ReadAs { from: from.clone(), to: to.clone() }));
     mounts.extend(facts.written.iter().cloned().map(Mount::Write));
@@ -136,6 +133,14 @@ pub fn plan(mode: SandboxMode, net: &SandboxNet, facts: &PlanFacts) -> Plan {
     let hidden = facts.hidden_files.iter();
     mounts.extend(hidden.map(|path| Mount::ReadAs { from: facts.blank.clone(), to: path.clone() }));
     mounts.extend(facts.read.iter().cloned().map(Mount::Read));
+    let directories = facts.absent_directories.iter().filter(|path| facts.is_written(path));
+    mounts.extend(directories.cloned().map(Mount::Mask));
+    // For each bind, bubblewrap reads the list of all mounts so far: what brings several and is bound by nobody comes late, but
+    // where something of the work lies in it.
+    let is_in_system =
+        |mount: &Mount| ["/dev", "/proc"].into_iter().any(|place| is_below(mount.place(), place));
+    let at = if mounts.iter().any(is_in_system) { 1 } else { mounts.len() };
+    mounts.splice(at..at, [Mount::Devices, Mount::Processes]);
     mounts.push(Mount::ReadAs { from: facts.program.clone(), to: PROGRAM.to_owned() });
     mounts.push(Mount::ReadAs { from: facts.doors.clone(), to: DOORS.to_owned() });
     Plan { mounts: uncovered(mounts), has_own_net: *net != SandboxNet::Any }
@@ -289,6 +294,24 @@ mod tests {
         assert!(at(&mask("/w/src/.github")).is_some() && at(&mask("/w/.codex")).is_none());
         assert!(at(&read("/home/me/.gitconfig")).is_some());
         assert!(plan.has_own_net);
+    }
+
+    #[test]
+    fn work_in_a_directory_of_devices_is_not_covered_by_them() {
+        let with = |root: &str| {
+            let of = PlanFacts { root: root.to_owned(), scope: vec![root.to_owned()], ..facts() };
+            let plan = plan(SandboxMode::Workspace, &SandboxNet::None, &of);
+            let at = |mount: &Mount| plan.mounts.iter().position(|other| other == mount);
+            (
+                at(&Mount::Devices).unwrap(),
+                at(&Mount::Processes).unwrap(),
+                at(&Mount::Write(root.to_owned())).unwrap(),
+            )
+        };
+        let (devices, processes, work) = with("/dev/shm/w");
+        assert!(devices < work && processes < work);
+        let (devices, processes, work) = with("/w");
+        assert!(devices > work && processes > work);
     }
 
     #[test]
