@@ -51,12 +51,12 @@ pub enum Lack {
         /// What keeps it from starting.
         by: RefusedBy,
     },
-    /// There is no client of docker.
-    #[error("`docker` is not on PATH")]
+    /// There is no client of an engine of containers.
+    #[error("neither `docker` nor `podman` is on PATH")]
     NoDocker,
-    /// Docker does not do what is asked of it.
-    #[error("docker cannot confine actions here: {0}")]
-    Docker(String),
+    /// An engine of containers does not do what is asked of it.
+    #[error("{0} cannot confine actions here: {1}")]
+    Docker(&'static str, String),
     /// There is no Landlock, or an older one.
     #[error("Landlock cannot confine actions here: {0}")]
     Landlock(String),
@@ -107,8 +107,8 @@ impl Lack {
             Self::Refused { by: RefusedBy::Unknown, .. } => {
                 "`ll-loop doctor` shows what works here".to_owned()
             }
-            Self::NoDocker => "install docker, or write `engine: auto`".to_owned(),
-            Self::Docker(_) => {
+            Self::NoDocker => "install docker or podman, or write `engine: auto`".to_owned(),
+            Self::Docker(..) => {
                 "start its service on this machine, and let this user ask it; or write `engine: auto`"
                     .to_owned()
             }
@@ -226,7 +226,7 @@ mod tests {
             Lack::Engine("host"),
             Lack::Landlock("no".to_owned()),
             Lack::NoDocker,
-            Lack::Docker("no".to_owned()),
+            Lack::Docker("docker", "no".to_owned()),
         ] {
             assert!(!lack.remedy().is_empty() && !lack.to_string().is_empty());
         }

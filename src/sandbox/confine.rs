@@ -332,7 +332,8 @@ impl Confinement {
                     user: Some(ready.user),
                     top: ready.top.clone(),
                     mounted: mounted()?,
-                    is_recent: ready.is_recent,
+                    client: ready.client,
+                    of_user: ready.of_user.clone(),
                 };
                 let mut argv = vec![text(&ready.program)];
                 argv.extend(container_flags(plan, &facts));

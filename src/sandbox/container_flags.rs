@@ -1,6 +1,7 @@
-//! A plan as flags of docker: the same file system, network and processes, in a container whose image is empty.
+//! A plan as flags of docker, or of podman, which takes the same: the same file system, network and processes, in a container
+//! whose image is empty.
 //!
-//! Docker puts mounts together from the outside in, whatever their order, and an older one makes only the top of a bind
+//! They put mounts together from the outside in, whatever their order, and an older one makes only the top of a bind
 //! read-only. So no bind brings along what is mounted below it: each place that was mounted is bound for itself.
 
 use super::order::GateUser;
@@ -12,6 +13,18 @@ const OF_SYSTEM: [&str; 9] = ["/bin", "/etc", "/lib", "/lib32", "/lib64", "/nix"
 /// Places that docker makes itself.
 const MADE: [&str; 3] = ["/dev", "/proc", "/sys"];
 
+/// The client of an engine.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ContainerClient {
+    /// Docker before 25.
+    #[default]
+    OldDocker,
+    /// Docker from 25 on, where a flag has another name.
+    Docker,
+    /// Podman.
+    Podman,
+}
+
 /// What is known of the machine.
 #[derive(Clone, Debug, Default)]
 pub struct MountFacts {
@@ -21,13 +34,28 @@ pub struct MountFacts {
     pub top: Vec<String>,
     /// Places where something is mounted.
     pub mounted: Vec<String>,
-    /// Whether the client is of 25 or later, where a flag has another name.
-    pub is_recent: bool,
+    /// The client.
+    pub client: ContainerClient,
+    /// How the client is told as whom actions run, and what they may take.
+    pub of_user: Vec<String>,
+}
+
+/// Returns how a client is told as whom actions run. `limits` are those of this process, by name.
+pub fn of_user(client: ContainerClient, user: GateUser, limits: &[(&str, String)]) -> Vec<String> {
+    let GateUser { uid, gid } = user;
+    let mut flags = vec!["--user".to_owned(), format!("{uid}:{gid}")];
+    if client == ContainerClient::Podman {
+        // By itself it asks for more than this process may have, and puts directories of its own into the container.
+        flags.push("--read-only-tmpfs=false".to_owned());
+        flags.extend(
+            limits.iter().flat_map(|(name, limit)| ["--ulimit".to_owned(), format!("{name}={limit}")]),
+        );
+    }
+    flags
 }
 
 /// Returns the options of `docker run` that carry a plan out, without the image.
 pub fn container_flags(plan: &Plan, facts: &MountFacts) -> Vec<String> {
-    let user = facts.user.unwrap_or(GateUser { uid: 65534, gid: 65534 });
     let network = if plan.has_own_net { "none" } else { "host" };
     let mut flags: Vec<String> = [
         "run",
@@ -46,13 +74,12 @@ pub fn container_flags(plan: &Plan, facts: &MountFacts) -> Vec<String> {
         "none",
         "--network",
         network,
-        "--user",
     ]
     .map(str::to_owned)
     .to_vec();
-    flags.push(format!("{}:{}", user.uid, user.gid));
+    flags.extend(facts.of_user.iter().cloned());
     for mount in settled(plan, facts) {
-        flags.extend(["--mount".to_owned(), spelled(&mount, facts.is_recent)]);
+        flags.extend(["--mount".to_owned(), spelled(&mount, facts.client)]);
     }
     flags
 }
@@ -96,8 +123,11 @@ fn with_what_is_below(mount: &Mount, facts: &MountFacts) -> Vec<Mount> {
 }
 
 /// Writes a mount as docker reads it: fields of CSV.
-fn spelled(mount: &Mount, is_recent: bool) -> String {
-    let alone = if is_recent { "bind-recursive=disabled" } else { "bind-nonrecursive=true" };
+fn spelled(mount: &Mount, client: ContainerClient) -> String {
+    let alone = match client {
+        ContainerClient::Docker => "bind-recursive=disabled",
+        ContainerClient::OldDocker | ContainerClient::Podman => "bind-nonrecursive=true",
+    };
     let bind = |from: &str, to: &str, is_read: bool| {
         let mut fields =
             vec!["type=bind".to_owned(), format!("source={from}"), format!("target={to}"), alone.to_owned()];
@@ -105,7 +135,10 @@ fn spelled(mount: &Mount, is_recent: bool) -> String {
         fields
     };
     let empty = |at: &str, mode: &str| {
-        ["type=tmpfs".to_owned(), format!("target={at}"), format!("tmpfs-mode={mode}")].to_vec()
+        let mut fields = vec!["type=tmpfs".to_owned(), format!("target={at}"), format!("tmpfs-mode={mode}")];
+        // By itself it copies what is hidden there into the empty directory.
+        fields.extend((client == ContainerClient::Podman).then(|| "notmpcopyup".to_owned()));
+        fields
     };
     let fields = match mount {
         Mount::Read(path) => bind(path, path, true),
@@ -139,7 +172,8 @@ mod tests {
             user: Some(GateUser { uid, gid: 5 }),
             top: texts(&["/etc", "/home", "/proc", "/srv", "/usr", "/w"]),
             mounted: texts(&["/", "/proc", "/srv/data", "/w/cache", "/w/b/deep"]),
-            is_recent: uid == 1,
+            client: if uid == 1 { ContainerClient::Docker } else { ContainerClient::OldDocker },
+            of_user: of_user(ContainerClient::OldDocker, GateUser { uid, gid: 5 }, &[]),
         }
     }
 
@@ -183,6 +217,23 @@ mod tests {
         assert_eq!(mounts(&flags), expected);
         assert!(flags.windows(2).any(|two| two == ["--network", "none"]));
         assert!(flags.windows(2).any(|two| two == ["--user", "1000:5"]));
+    }
+
+    #[test]
+    fn podman_is_told_the_limits() {
+        let flags = |client| {
+            of_user(client, GateUser { uid: 1000, gid: 5 }, &[("nofile", "1024:4096".to_owned())]).join(" ")
+        };
+        assert_eq!(flags(ContainerClient::Docker), "--user 1000:5");
+        let limits = "--read-only-tmpfs=false --ulimit nofile=1024:4096";
+        assert_eq!(flags(ContainerClient::Podman), format!("--user 1000:5 {limits}"));
+    }
+
+    #[test]
+    fn what_podman_hides_is_not_copied() {
+        let facts = MountFacts { client: ContainerClient::Podman, ..facts(1000) };
+        let flags = container_flags(&plan(&[Mount::Nothing("/w/b".to_owned())]), &facts);
+        assert_eq!(mounts(&flags), ["type=tmpfs,target=/w/b,tmpfs-mode=0555,notmpcopyup"]);
     }
 
     #[test]

@@ -14,7 +14,7 @@ use crate::base::sandbox::SandboxEngine;
 pub enum ReadyEngine {
     /// The program bubblewrap.
     Bwrap(BwrapReady),
-    /// Docker.
+    /// Docker or Podman.
     Container(ContainerReady),
     /// Landlock alone.
     Landlock(LandlockReady),

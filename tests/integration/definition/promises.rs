@@ -10,8 +10,8 @@ const PROMISES: [(&str, &str); 5] = [
     ("sandbox", "workspace"),
     ("broker", "auto"),
     ("judges", "[a.txt]"),
-    ("approvers", "[somebody]"),
-    ("reuse", "true"),
+    ("approvers", "{users: [somebody]}"),
+    ("reuse", "{inputs: [a.txt]}"),
 ];
 
 const HEAD: &str = "name: main\ndescription: x\ninitial: work\n";
@@ -25,7 +25,10 @@ struct Place {
     right: &'static [&'static str],
 }
 
-const ALL: &[&str] = &["sandbox", "broker", "judges", "approvers", "reuse"];
+/// Without a question for people, `approvers` are for nothing.
+const OF_LOOPS: &[&str] = &["sandbox", "broker", "judges", "reuse"];
+/// What plans its own work cannot be reused.
+const OF_AGENTS: &[&str] = &["sandbox", "broker", "judges"];
 const SANDBOX: &[&str] = &["sandbox"];
 const APPROVERS: &[&str] = &["approvers"];
 /// What uses a fragment may ask people.
@@ -47,7 +50,7 @@ fn places() -> Vec<Place> {
         places.push(Place { name: name.to_owned(), files: files.to_vec(), right });
     };
     let child = HEAD.replace("main", "child");
-    add("a loop", ALL, &[("main", top("@@"))]);
+    add("a loop", OF_LOOPS, &[("main", top("@@"))]);
     for (body, right) in [
         ("action: make, on_yes: done, on_no: bad, @@", SANDBOX),
         ("action: /x, action_type: prompt, next: done, @@", SANDBOX),
@@ -108,7 +111,11 @@ fn places() -> Vec<Place> {
             ("child", format!("{child}{STATES}")),
         ],
     );
-    add("an inherited loop", ALL, &[("main", "name: main\nfrom: base\n".to_owned()), ("base", top("@@"))]);
+    add(
+        "an inherited loop",
+        OF_LOOPS,
+        &[("main", "name: main\nfrom: base\n".to_owned()), ("base", top("@@"))],
+    );
     add(
         "a state laid over",
         SANDBOX,
@@ -147,8 +154,8 @@ fn places() -> Vec<Place> {
     let flow = "name: main\ndescription: x\nflow: ['work?done:bad']\nstate_defs: {work: {action: make, @@}, done: {terminal: true}, bad: {terminal: true, outcome: failure}}\n";
     add("a body of a flow", SANDBOX, &[("main", flow.to_owned())]);
     let agents =
-        |keys: &str| format!("name: main\nparadigm: agents\ngoal: x\nbudget: {{calls: 3}}\n{keys}\n");
-    add("agents", ALL, &[("main", agents("@@"))]);
+        |keys: &str| format!("name: main\nparadigm: agents\ngoal: x\nbudget: {{llm_calls: 3}}\n{keys}\n");
+    add("agents", OF_AGENTS, &[("main", agents("@@"))]);
     add("roles", &[], &[("main", agents("roles: {@@}"))]);
     add("a role", SANDBOX, &[("main", agents("roles: {coder: {@@}}"))]);
     add("limits of agents", &[], &[("main", agents("limits: {@@}"))]);

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::{As, confined, give_away, one, output_of, possible, project, run_as};
 use crate::common::{git, wait_for};
+use crate::fake_host;
 
 #[test]
 fn git_works_but_for_what_names_programs() {
@@ -166,5 +167,41 @@ fn what_the_command_line_asked_for_holds_when_the_run_is_resumed() {
         run_as(project.command(&["resume", "main", "--no-ci"]), who).code(0);
         assert!(confined(&project).iter().all(|event| event["mode"] == "strict"));
         assert_eq!(confined(&project).len(), 2);
+    }
+}
+
+/// A host whose agent tries to change what it is to look at, and says what it could.
+const LOOKER: &str = r#"#!/bin/bash
+[ "$1" = --version ] && { echo "9.9 (fake)"; exit 0; }
+cat > /dev/null
+open=
+for attempt in 'echo x > new' 'echo x >> src/work.txt' 'rm src/work.txt' 'mv src elsewhere' 'chmod 777 src/work.txt' \
+    'touch src/work.txt' 'ln -s / src/link' 'mkdir made' 'git add -A && git commit --allow-empty -qm x' 'git stash' 'git tag x' \
+    'git branch x' 'echo x > .git/HEAD' 'echo x > .git/hooks/pre-commit' 'echo x > CLAUDE.md' 'git gc -q'; do
+    bash -c "$attempt" > /dev/null 2>&1 && open="$open [$attempt]"
+done
+work=no; cat src/work.txt > /tmp/copy && git log --oneline > /tmp/log && git diff --quiet HEAD -- src && work=yes
+echo '{"type":"result","subtype":"success","is_error":false,"result":"works: '$work' open:'"$open"'","usage":{"input_tokens":1,"output_tokens":1}}'
+"#;
+
+#[test]
+fn who_only_looks_finds_a_tree_that_cannot_be_written() {
+    for who in possible() {
+        let text = "name: main\ndescription: one look\ninitial: look\nbudget: {llm_calls: 1}\nstates:\n  look: {action_type: prompt, \
+                    action: Look at it., role: supervisor, next: done}\n  done: {terminal: true}\n";
+        let project = fake_host::found(project(text));
+        fake_host::program(&project, "bin/claude", LOOKER);
+        git(&project, &["add", "-A"]);
+        git(&project, &["commit", "-qm", "host"]);
+        let before = git(&project, &["for-each-ref"]);
+        give_away(&project);
+        let flags =
+            ["run", "main", "--llm", "--yes", "--no-ci", "--host", "claude", "--sandbox", "workspace"];
+        let ran = run_as(project.command(&flags), who).code(0);
+        let output = output_of(&project);
+        assert!(output.contains("works: yes open:") && !output.contains("open: ["), "{output} {}", ran.all());
+        let safe = ["-c", "safe.directory=*"];
+        assert_eq!(git(&project, &[&safe[..], &["status", "--short"]].concat()), "");
+        assert_eq!(git(&project, &[&safe[..], &["for-each-ref"]].concat()), before);
     }
 }

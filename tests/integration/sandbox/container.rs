@@ -3,7 +3,8 @@
 use std::process::Command;
 
 use super::{As, confined, give_away, one, output_of, probes, project, run_as};
-use crate::common::Ran;
+use crate::common::{Ran, git};
+use crate::fake_host;
 
 /// Tells whether docker answers, or says loudly that it does not. Who is not root may not ask it everywhere.
 #[allow(
@@ -25,7 +26,7 @@ fn whatever_is_tried_in_a_container_is_denied() {
     }
     for owner in [As::Somebody, As::Root] {
         for mode in ["{engine: container}", "{mode: strict, engine: container}"] {
-            probes::try_all(As::Root, mode, owner);
+            probes::try_all(As::Root, mode, owner, &[]);
         }
     }
 }
@@ -66,14 +67,57 @@ fn root_works_on_a_tree_of_its_own_in_a_container() {
     assert!(project.exists("made"));
 }
 
+/// What leads the client of docker to no engine.
+const NO_DOCKER: (&str, &str) = ("DOCKER_HOST", "unix:///nowhere/docker.sock");
+
 #[test]
 fn an_engine_of_containers_that_does_not_answer_is_no_run() {
-    if !is_possible() {
+    let project = project(&one("{engine: container}", "touch ran"));
+    // Nobody but root asks podman.
+    let clients: &[&str] =
+        if rustix::process::getuid().is_root() { &["docker", "podman"] } else { &["docker"] };
+    for client in clients {
+        let failing = "#!/bin/sh\necho 'it does not answer' >&2\nexit 1\n";
+        fake_host::program(&project, &format!("{client}/{client}"), failing);
+        let mut command = project.command(&["run", "main", "--no-ci"]);
+        command.env("PATH", project.at(client));
+        let ran = Ran::of(&command.output().unwrap()).code(69);
+        ran.says(&format!("{client} cannot confine actions here: it does not answer"));
+        assert!(!project.exists("ran"));
+    }
+}
+
+/// Tells whether podman confines actions here where docker does not answer, or says loudly that it does not.
+#[allow(
+    clippy::print_stderr,
+    reason = "whoever reads the log of the tests has to see that these tried nothing"
+)]
+fn is_podman_possible() -> bool {
+    let tried = project(&one("{engine: container}", "true"));
+    give_away(&tried);
+    let mut command = tried.command(&["run", "main", "--no-ci"]);
+    command.envs([NO_DOCKER]);
+    let ran = run_as(command, As::Root);
+    if ran.code == Some(69) {
+        eprintln!("SKIPPED: NO PODMAN CONFINES ACTIONS HERE, SO NOTHING OF IT IS TESTED: {}", ran.stderr);
+    }
+    ran.code != Some(69)
+}
+
+#[test]
+fn podman_takes_the_place_of_a_docker_that_does_not_answer() {
+    if !is_podman_possible() {
         return;
     }
-    let project = project(&one("{engine: container}", "touch ran"));
+    probes::try_all(As::Root, "{engine: container}", As::Somebody, &[NO_DOCKER]);
+    let script = "echo more >> src/work.txt; git add -A; git commit -qm one; id -u; exit 7";
+    let project = project(&one("{engine: container}", script));
+    give_away(&project);
     let mut command = project.command(&["run", "main", "--no-ci"]);
-    command.env("DOCKER_HOST", "unix:///nowhere/docker.sock");
-    Ran::of(&command.output().unwrap()).code(69).says("docker cannot confine actions here");
-    assert!(!project.exists("ran"));
+    command.envs([NO_DOCKER]);
+    let ran = run_as(command, As::Root);
+    let events = project.events();
+    let ended = events.iter().find(|event| event["event"] == "action_complete").unwrap();
+    assert_eq!(ended["exit_code"], 7, "{ended} {}", ran.all());
+    assert!(git(&project, &["-c", "safe.directory=*", "log", "--oneline"]).contains("one"), "{}", ran.all());
 }

@@ -66,7 +66,7 @@ fn a_sandbox_that_cannot_be_had_is_no_run() {
     let ran = Ran::of(&command.output().unwrap());
     assert!(ran.all().contains("apt-get install -y bubblewrap") && !project.exists("ran"), "{}", ran.all());
     project.write(".loops/main.yaml", &one("{engine: container}", "touch ran"));
-    Ran::of(&command.output().unwrap()).code(69).says("`docker` is not on PATH");
+    Ran::of(&command.output().unwrap()).code(69).says("neither `docker` nor `podman` is on PATH");
     assert!(!project.exists("ran"));
     project.write(".loops/main.yaml", &one("{engine: host}", "touch ran"));
     project.run(&["run", "main", "--no-ci"]).code(2).says("leaves its sandbox to the host");
@@ -176,13 +176,15 @@ impl Outside {
         let directory = directory.unwrap();
         std::fs::set_permissions(directory.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
         let files = directory.path().join("_runner_file_commands");
-        for made in [&files, &directory.path().join("home/.ssh"), &directory.path().join("home/.aws")] {
+        let home = |name: &str| directory.path().join("home").join(name);
+        for made in [&files, &home(".ssh"), &home(".aws"), &home(".gnupg")] {
             std::fs::create_dir_all(made).unwrap();
         }
         for (name, text) in [
             ("file", "kept"),
             ("home/.ssh/id", "secret"),
             ("home/.aws/credentials", "secret"),
+            ("home/.gnupg/S.gpg-agent", "secret"),
             ("home/.bashrc", "kept"),
             ("_runner_file_commands/set_output", "kept"),
         ] {
