@@ -155,8 +155,17 @@ fn ask(
 ) -> Result<EndedRun, Error> {
     let item = asked.item;
     let mut prepared = prepared(plan, item, reach(), session)?;
+    let begin = begin_options(item, options);
     let alone = prepared.machine.checks_alone(&states(asked.checks));
     prepared.machine = alone.ok_or_else(|| Error::refused("its loop has other checks than its run"))?;
+    match prepared.begin(begin, session)? {
+        Begun::Ready(ready) => ready.run(),
+        Begun::Skipped(_) => Err(Error::refused("nothing was run")),
+    }
+}
+
+/// Returns how the checks of an item are made.
+fn begin_options(item: &Item, options: &ConfirmOptions<'_>) -> BeginOptions {
     let mut run = options.run.clone();
     run.report_dir = Some(options.directory.join("confirmed").join(item.id.as_str()));
     run.key = KeyOption::Given(Some(item.id.to_string()));
@@ -166,18 +175,36 @@ fn ask(
     (run.commit.check, run.commit.comment) = (false, false);
     (run.chain, run.assignment) = (None, None);
     run.llm = LlmOptions { allowed: Some(false), ..LlmOptions::default() };
-    let begin = BeginOptions {
+    BeginOptions {
         context: options.context.to_vec(),
         params: item.params.iter().map(|(name, value)| (name.to_string(), value.clone())).collect(),
         scope: Some(item.scope.clone()),
         on_change: Some(OnChange::Report),
         run,
         ..BeginOptions::default()
-    };
-    match prepared.begin(begin, session)? {
-        Begun::Ready(ready) => ready.run(),
-        Begun::Skipped(_) => Err(Error::refused("nothing was run")),
     }
+}
+
+/// Tells whether another item changed what the checks of this one are of: something in its scope, or one of the inputs that
+/// its loop names, wherever they lie.
+pub(super) fn is_concerned(
+    plan: &Plan,
+    tree: &MergedTree,
+    item: &Item,
+    options: &ConfirmOptions<'_>,
+    session: &Session<'_>,
+) -> Result<bool, Error> {
+    if tree.meets_others(item) || tree.changed_by_others(item).next().is_none() {
+        return Ok(tree.meets_others(item));
+    }
+    let prepared = prepared(plan, item, reach(), session)?;
+    if prepared.machine.reuse.is_none() {
+        return Ok(false);
+    }
+    let bound = prepared.bind(begin_options(item, options), session)?;
+    // Inputs that cannot be told may be anything.
+    let read = bound.inputs().ok().flatten();
+    Ok(read.is_none_or(|read| tree.changed_by_others(item).any(|path| read.hold(path))))
 }
 
 /// Returns what a run of checks says against the merged tree, if it does.

@@ -75,11 +75,16 @@ impl MergedTree {
         })
     }
 
-    /// Tells whether something in this scope was changed by another item than this one.
+    /// Tells whether something in the scope of an item was changed by another one.
     pub(super) fn meets_others(&self, item: &Item) -> bool {
         let scope = self.scope_of(item);
-        let is_inside = |path: &str| scope.iter().any(|scope| scope.holds(&root().join(path)));
-        self.changed.iter().any(|(path, by)| by.iter().any(|by| *by != item.id) && is_inside(path))
+        self.changed_by_others(item).any(|path| scope.iter().any(|scope| scope.holds(&root().join(path))))
+    }
+
+    /// Returns what other items than this one changed, from the top of the repository.
+    pub(super) fn changed_by_others<'t>(&'t self, item: &'t Item) -> impl Iterator<Item = &'t str> {
+        let by_another = |by: &BTreeSet<ItemId>| by.iter().any(|by| *by != item.id);
+        self.changed.iter().filter(move |(_, by)| by_another(by)).map(|(path, _)| path.as_str())
     }
 
     /// Returns what the changed files are to hold.

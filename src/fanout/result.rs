@@ -206,11 +206,16 @@ impl MergeResult<'_> {
             let checks = &facts.verification.as_ref()?.checks;
             Some(AskedItem { item: self.plan.item(&merged.id)?, checks })
         });
-        let asked: Vec<AskedItem<'_>> = asked.filter(|asked| tree.meets_others(asked.item)).collect();
         let directory = self.directory(options, session);
         let own = options.from.iter().chain([&options.plan]).map(|path| session.path(path)).collect();
         let how = ConfirmOptions { context: &options.context, run: &options.run, directory: &directory, own };
-        confirm::confirm(self.plan, tree, &asked, &how, session).map(Some)
+        let mut concerned = Vec::new();
+        for one in asked {
+            if confirm::is_concerned(self.plan, tree, one.item, &how, session)? {
+                concerned.push(one);
+            }
+        }
+        confirm::confirm(self.plan, tree, &concerned, &how, session).map(Some)
     }
 
     /// Returns the directory of the reports.

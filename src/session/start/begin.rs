@@ -32,7 +32,9 @@ use crate::report::digest::{Digest, NotRun};
 use crate::report::graph;
 use crate::repository::worktree::{UnkeptWorktree, Worktree};
 use crate::repository::{self};
+use crate::reuse::input_patterns::InputPatterns;
 use crate::reuse::key::KeyParts;
+use crate::reuse::no_key::NoKey;
 use crate::run::area::Area;
 use crate::run::projection::Projection;
 use crate::session::criteria;
@@ -123,6 +125,16 @@ impl<'s> BoundLoop<'s> {
         out.push_str(&graph::text(&graph::Graph::of_machine(machine)));
         out.push_str("\nnothing was run\n");
         out
+    }
+
+    /// Returns which files the checks of the loop read, where it says so.
+    ///
+    /// # Errors
+    /// What it says makes no patterns.
+    pub(crate) fn inputs(&self) -> Result<Option<InputPatterns>, NoKey> {
+        let context = Value::Object(self.context.clone());
+        let reuse = self.prepared.machine.reuse.as_ref();
+        reuse.map(|reuse| InputPatterns::of(&reuse.inputs, &context)).transpose()
     }
 
     /// Makes the key of the run, from everything that it would read.

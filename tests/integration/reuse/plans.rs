@@ -171,25 +171,30 @@ fn what_no_other_item_changes_is_confirmed_by_the_earlier_run() {
     assert!(said.contains("no item works on what another one changed"), "{said}");
 }
 
+/// A file with a level, of which `web` needs the first one, and the fixer of `api` takes the next one.
+fn levelled(text: &str, level: &str) -> Project {
+    let project = packages(text);
+    project.write(level, "1\n");
+    let check = CHECK.replace(
+        "grep -q good",
+        &format!("[ \"$1\" = packages/web ] && {{ grep -q 1 {level} || exit 1; }}\ngrep -q good"),
+    );
+    project.write(
+        "check.sh",
+        &check.replace("[ \"$1\" = packages/web ] && [ -e packages/web/left ] && exit 1\n", ""),
+    );
+    project.write("fix.sh", &format!("echo good > \"$1/a.txt\"; echo 2 > {level}\n"));
+    commit(&project);
+    project
+}
+
 /// The scopes of both items hold what one of them changes.
 #[test]
 fn what_another_item_changes_is_confirmed_although_an_earlier_run_verified_it() {
     let shared = LOOP
         .replace("['${param.path}/']", "['${param.path}/', shared/]")
         .replace("scope: ['${context.path}']", "scope: ['${context.path}', shared]");
-    let project = packages(&shared);
-    project.write("shared/level", "1\n");
-    // `web` needs the first level, and the fixer of `api` takes the next one.
-    let check = CHECK.replace(
-        "grep -q good",
-        "[ \"$1\" = packages/web ] && { grep -q 1 shared/level || exit 1; }\ngrep -q good",
-    );
-    project.write(
-        "check.sh",
-        &check.replace("[ \"$1\" = packages/web ] && [ -e packages/web/left ] && exit 1\n", ""),
-    );
-    project.write("fix.sh", "echo good > \"$1/a.txt\"; echo 2 > shared/level\n");
-    commit(&project);
+    let project = levelled(&shared, "shared/level");
     // With `--per-path`, the path alone would be the scope.
     let plan = || {
         project.run(&["plan", "main", "--each", "path=packages/api,packages/web", "--legs", "1"]).code(0);
@@ -203,6 +208,22 @@ fn what_another_item_changes_is_confirmed_although_an_earlier_run_verified_it() 
     assert_eq!((count(&again, "items"), count(&again, "reused")), (1, 1), "{again}");
     let (said, result) = run_and_merge(&project, &["--confirm"], 1);
     assert!(said.contains("web"), "{said}");
+    assert_eq!(result["verified"], false);
+}
+
+/// Each item works on its path alone, and one reads what lies in the other's.
+#[test]
+fn inputs_that_another_item_changes_are_confirmed_outside_of_the_scope_too() {
+    let reading = LOOP.replace("['${param.path}/']", "['${param.path}/', packages/api/level]");
+    let project = levelled(&reading, "packages/api/level");
+    plan(&project, &[]);
+    run_and_merge(&project, &[], 0);
+    project.write("packages/api/a.txt", "bad\n");
+    commit(&project);
+    let again = plan(&project, &[]);
+    assert_eq!((count(&again, "items"), count(&again, "reused")), (1, 1), "{again}");
+    let (said, result) = run_and_merge(&project, &["--confirm"], 1);
+    assert!(said.contains("not confirmed") && said.contains("web"), "{said}");
     assert_eq!(result["verified"], false);
 }
 
