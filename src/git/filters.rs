@@ -168,18 +168,26 @@ impl Walk {
         known.map(|trusted| self.found.trusted.clone_from(trusted)).is_some()
     }
 
+    /// Remembers what the system said, for calls that ask for nothing else.
+    fn know_trust(&self) {
+        let mut known = TRUSTED.lock().unwrap_or_else(PoisonError::into_inner);
+        known.insert(SystemFile::of(&self.env), self.found.trusted.clone());
+    }
+
     /// Takes what git printed.
     pub fn answer(&mut self, printed: Result<Vec<u8>, GitError>) -> Result<(), GitError> {
         self.step = match std::mem::replace(&mut self.step, WalkStep::Over) {
             WalkStep::Configuration(_) if self.is_about_trust => {
                 // The system comes first, and a filter that cannot be turned off matters to other calls.
                 let _filter = self.configured(&printed?);
-                let mut known = TRUSTED.lock().unwrap_or_else(PoisonError::into_inner);
-                known.insert(SystemFile::of(&self.env), self.found.trusted.clone());
+                self.know_trust();
                 WalkStep::Over
             }
             WalkStep::Configuration(directory) => {
                 self.configured(&printed?)?;
+                if self.seen == 1 {
+                    self.know_trust();
+                }
                 WalkStep::Inside(directory)
             }
             WalkStep::Inside(directory) => {

@@ -43,6 +43,25 @@ impl GitCalls {
         self.perform(directory, call, &filters, env, None).await
     }
 
+    /// Begins to look for what is to be turned off in a repository, by its configuration. What the system says is known
+    /// afterwards, so that other calls need not ask for it.
+    pub(crate) async fn begin_walk(&mut self, directory: &Path) -> Result<Walk, GitError> {
+        let mut walk = Walk::new(directory, self.env.clone());
+        self.step(&mut walk).await?;
+        Ok(walk)
+    }
+
+    /// Runs `git` with what a look has just found, and returns everything it printed.
+    pub(crate) async fn run_with(
+        &mut self,
+        filters: &Filters,
+        directory: &Path,
+        call: &Call,
+    ) -> Result<Vec<u8>, GitError> {
+        let env = self.env.clone();
+        self.perform(directory, call, filters, env, None).await
+    }
+
     /// Tells whether the repository knows filters.
     pub(crate) async fn has_filters(&mut self, directory: &Path) -> Result<bool, GitError> {
         let env = self.env.clone();
@@ -109,12 +128,18 @@ impl GitCalls {
         Ok(trusted)
     }
 
-    async fn walked(&mut self, mut walk: Walk) -> Result<Filters, GitError> {
-        while let Some(WalkQuestion { directory, env, call, filters }) = walk.question()? {
-            let printed = self.perform(&directory, &call, &filters, env, None).await;
-            walk.answer(printed)?;
-        }
+    /// Looks to the end, and returns what is to be turned off.
+    pub(crate) async fn walked(&mut self, mut walk: Walk) -> Result<Filters, GitError> {
+        while self.step(&mut walk).await? {}
         Ok(walk.filters())
+    }
+
+    /// Makes the next call of a walk, if there is one.
+    async fn step(&mut self, walk: &mut Walk) -> Result<bool, GitError> {
+        let Some(WalkQuestion { directory, env, call, filters }) = walk.question()? else { return Ok(false) };
+        let printed = self.perform(&directory, &call, &filters, env, None).await;
+        walk.answer(printed)?;
+        Ok(true)
     }
 
     async fn perform(

@@ -44,6 +44,7 @@ const TURN: &str = "verdicts.lock";
 const IGNORE: &str = "# Written by ll-loop: results of runs are not part of the repository.\n*\n";
 
 /// The store of a directory with loops.
+#[derive(Clone, Debug)]
 pub struct ReuseStore {
     loops: PathBuf,
     git: Git,
@@ -85,7 +86,12 @@ impl ReuseStore {
     ///
     /// # Errors
     /// The store cannot be read.
-    pub fn find(&self, wanted: &WantedRecord<'_>, parts: &KeyParts) -> Result<FoundRecord, StoreError> {
+    pub fn find(
+        &self,
+        wanted: &WantedRecord<'_>,
+        parts: &KeyParts,
+        tracked: &TrackedRecords,
+    ) -> Result<FoundRecord, StoreError> {
         let name = &wanted.machine.name;
         let folder = self.folder().join(name.file_stem());
         let mut files = self.files(&folder)?;
@@ -93,14 +99,13 @@ impl ReuseStore {
         if files.is_empty() {
             return Ok(FoundRecord::Miss { refused: Vec::new(), nearest: None });
         }
-        let tracked = self.tracked()?;
         files.sort_by_key(|file| std::cmp::Reverse(file.written));
         let key = wanted.key.to_string();
         let mut refused = Vec::new();
         let mut hit: Option<ReuseRecord> = None;
         for file in files.iter().filter(|file| file_name(&file.place).contains(&key)) {
             let taken =
-                Self::taken(&file.place, &tracked).and_then(|record| record.check(wanted).map(|()| record));
+                Self::taken(&file.place, tracked).and_then(|record| record.check(wanted).map(|()| record));
             match taken {
                 Ok(record) if hit.as_ref().is_none_or(|known| known.run.when < record.run.when) => {
                     hit = Some(record);
@@ -113,13 +118,13 @@ impl ReuseStore {
             return Ok(FoundRecord::Hit(Box::new(hit)));
         }
         let others =
-            files.iter().take(MOST_COMPARED).filter_map(|file| Self::taken(&file.place, &tracked).ok());
+            files.iter().take(MOST_COMPARED).filter_map(|file| Self::taken(&file.place, tracked).ok());
         let others = others.filter(|record| wanted.origin.may_take(&record.origin));
         let differences = others.filter_map(|record| RecordDifference::between(&record, parts));
         Ok(FoundRecord::Miss { refused, nearest: differences.min_by_key(RecordDifference::count) })
     }
 
-    fn taken(file: &Path, tracked: &BTreeSet<PathBuf>) -> Result<ReuseRecord, NotTaken> {
+    fn taken(file: &Path, tracked: &TrackedRecords) -> Result<ReuseRecord, NotTaken> {
         if tracked.contains(file) {
             return Err(NotTaken::Tracked);
         }
@@ -159,17 +164,14 @@ impl ReuseStore {
         &self,
         name: &LoopName,
         origin: &RunOrigin,
+        tracked: &TrackedRecords,
         now: Timestamp,
     ) -> Result<(Vec<VerdictTable>, Vec<NotTaken>), StoreError> {
         let files = self.files(&self.folder().join(name.file_stem()))?;
         let files: Vec<_> = files.into_iter().filter(|file| is_verdicts(&file.place)).collect();
-        if files.is_empty() {
-            return Ok((Vec::new(), Vec::new()));
-        }
-        let tracked = self.tracked()?;
         let (mut tables, mut refused) = (Vec::new(), Vec::new());
         for file in files {
-            match Self::table(&file.place, &tracked, now) {
+            match Self::table(&file.place, tracked, now) {
                 Ok(table) if table.r#loop == name.as_str() && origin.may_take(&table.origin) => {
                     tables.push(table);
                 }
@@ -180,7 +182,7 @@ impl ReuseStore {
         Ok((tables, refused))
     }
 
-    fn table(file: &Path, tracked: &BTreeSet<PathBuf>, now: Timestamp) -> Result<VerdictTable, NotTaken> {
+    fn table(file: &Path, tracked: &TrackedRecords, now: Timestamp) -> Result<VerdictTable, NotTaken> {
         if tracked.contains(file) {
             return Err(NotTaken::Tracked);
         }
@@ -337,7 +339,10 @@ impl ReuseStore {
 
     /// Returns the files of the store that git tracks: by its index, or by the commit, in case somebody took them out of the
     /// index.
-    fn tracked(&self) -> Result<BTreeSet<PathBuf>, StoreError> {
+    ///
+    /// # Errors
+    /// Git does not say, or tracks the folder as something else.
+    pub fn tracked(&self) -> Result<TrackedRecords, StoreError> {
         let root = self.loops.parent().unwrap_or(&self.loops);
         let below = self.folder();
         let inside = below.strip_prefix(root).unwrap_or(&below).to_string_lossy().into_owned();
@@ -357,7 +362,17 @@ impl ReuseStore {
         if below.ancestors().take_while(|above| *above != root).any(|above| tracked.contains(above)) {
             return Err(StoreError::Tracked);
         }
-        Ok(tracked)
+        Ok(TrackedRecords(tracked))
+    }
+}
+
+/// The files of a store that git tracks, as it was asked once for a command that changes none of that.
+#[derive(Debug)]
+pub struct TrackedRecords(BTreeSet<PathBuf>);
+
+impl TrackedRecords {
+    fn contains(&self, file: &Path) -> bool {
+        self.0.contains(file)
     }
 }
 

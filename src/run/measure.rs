@@ -78,12 +78,17 @@ pub async fn start(
     // Of a tree that is only looked at, nobody asks for it again.
     let is_of_a_run = judging.is_some();
     let judging = judging.filter(|judging| !judging.commands.is_empty());
+    // Before both, because each of them would ask for the configuration.
+    let walk = match measurer.git.begin_walk(root).await {
+        Ok(walk) => walk,
+        Err(why) => return StartTree::Unknown { unknown: LookError::from(why).to_string() },
+    };
     let mut for_judges = measurer.git.clone();
     // A clone, so that both can walk the tree at the same time.
     let untracked = async {
         if judging.is_some() { ignored::untracked(&mut for_judges, root).await } else { Ok(Vec::new()) }
     };
-    let (looked, untracked) = tokio::join!(Box::pin(measurer.look()), untracked);
+    let (looked, untracked) = tokio::join!(Box::pin(measurer.look_from(walk)), untracked);
     let looked = looked.and_then(|found| {
         let of = |judging| measurer.ignored(judging, &found, &untracked?, SearchVariables::of(&env));
         let ignored = judging.map(of).transpose()?;

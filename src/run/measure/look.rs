@@ -16,6 +16,7 @@ use crate::base::text::{hex, plural};
 use crate::engine::changes::{EntryContent, KnownIndex, TreeEntry, TreeIds, TreePlace};
 use crate::git::call::Call;
 use crate::git::error::{Absent, GitError, GitFailure};
+use crate::git::filters::Walk;
 use crate::git::in_run::GitCalls;
 use crate::git::own_index::OwnIndex;
 use crate::git::repository_paths::RepositoryPaths;
@@ -158,14 +159,22 @@ impl Measurer<'_> {
 
     /// Looks at the working tree as it is.
     pub(super) async fn look(&mut self) -> Result<Look, LookError> {
-        let place = self.place().await?;
+        let walk = self.git.begin_walk(self.root).await?;
+        self.look_from(walk).await
+    }
+
+    /// The same where the look for what is to be turned off has begun.
+    pub(super) async fn look_from(&mut self, walk: Walk) -> Result<Look, LookError> {
+        let mut for_walk = self.git.clone();
+        let (place, filters) = tokio::join!(self.place(), for_walk.walked(walk));
+        let (place, filters) = (place?, filters?);
         let repository = place.clone();
         // Beside each other, for each of them walks through the whole tree.
         let (mut for_untracked, mut for_hidden) = (self.git.clone(), self.git.clone());
         let (mut for_status, mut for_doubts) = (self.git.clone(), self.git.clone());
         let status = status::call(Untracked::LeftOut);
         let (printed, untracked, flagged, doubted) = tokio::join!(
-            for_status.run(&place.top, &status),
+            for_status.run_with(&filters, &place.top, &status),
             untracked(&mut for_untracked, self.area, &place.top),
             flagged(&mut for_hidden, &place.top),
             self.doubted(&mut for_doubts, &place),

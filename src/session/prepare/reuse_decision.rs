@@ -1,8 +1,9 @@
 //! Decides whether an earlier run stands for one that is about to begin, and what is to be kept of one that is made.
 
 use std::path::Path;
+use std::thread::JoinHandle;
 
-use super::reuse_key::{FoundKey, KeyQuestion, no_key};
+use super::reuse_key::{FoundKey, KeyQuestion, KeyedFiles, no_key};
 use super::reuse_origin::{self, OriginQuestion};
 use crate::base::name::LoopName;
 use crate::base::text::one_line;
@@ -17,9 +18,10 @@ use crate::process::clock::Clock;
 use crate::process::signal::Cancel;
 use crate::repository;
 use crate::reuse::key::{KeyParts, of_texts};
+use crate::reuse::no_key::NoKey;
 use crate::reuse::origin::{OriginEvent, RunOrigin};
 use crate::reuse::record::{ReuseRecord, WantedRecord};
-use crate::reuse::store::{FoundRecord, ReuseStore, StoreError};
+use crate::reuse::store::{FoundRecord, ReuseStore, StoreError, TrackedRecords};
 use crate::reuse::verdict_table::{CheckKey, histories};
 use crate::reuse::verifying::is_due;
 use crate::reuse_refs::ReuseRefs;
@@ -83,7 +85,27 @@ impl Session<'_> {
     }
 }
 
+/// What an earlier run is looked for by, while it is being found out. Each question walks through the working tree, and none
+/// of them needs another's answer.
+pub(crate) struct BegunQuestion {
+    files: JoinHandle<(KeyQuestion, Result<KeyedFiles, NoKey>)>,
+    tracked: JoinHandle<Result<TrackedRecords, StoreError>>,
+    origin: OriginQuestion,
+}
+
 impl KeyQuestion {
+    /// Begins to read what the key of the run is made of, while something else is done.
+    pub(crate) fn begin(self, in_ci: bool, session: &Session<'_>) -> BegunQuestion {
+        let origin = OriginQuestion::ask(in_ci, self.git(), session);
+        let store = self.store();
+        let tracked = std::thread::spawn(move || store.tracked());
+        let files = std::thread::spawn(move || {
+            let files = self.read();
+            (self, files)
+        });
+        BegunQuestion { files, tracked, origin }
+    }
+
     /// Looks for an earlier run that stands for this one.
     ///
     /// # Errors
@@ -94,8 +116,29 @@ impl KeyQuestion {
         cancel: &Cancel,
         session: &Session<'_>,
     ) -> Result<ReuseDecision, Error> {
-        let origin = OriginQuestion::ask(run.in_ci, self.git(), session);
-        let found = match self.ask(cancel).await {
+        self.begin(run.in_ci, session).decide(run, cancel, session).await
+    }
+}
+
+impl BegunQuestion {
+    /// Looks for an earlier run that stands for this one.
+    ///
+    /// # Errors
+    /// There is none, and without one nothing is to be run.
+    pub(crate) async fn decide(
+        self,
+        run: &ReusableRun<'_>,
+        cancel: &Cancel,
+        session: &Session<'_>,
+    ) -> Result<ReuseDecision, Error> {
+        let Self { files, tracked, origin } = self;
+        let (question, files) = files.join().expect("reading files does not panic");
+        let found = match files {
+            Ok(files) => question.complete(files, cancel).await,
+            Err(why) => Err(why),
+        };
+        let tracked = tracked.join().expect("calling git does not panic");
+        let found = match found {
             Ok(found) => found,
             Err(why) => {
                 let why = no_key(&why).to_string();
@@ -107,21 +150,22 @@ impl KeyQuestion {
             return keyless(run, why, session);
         };
         let mut verifies = None;
-        let stores = RunStores { store: self.store(), refs: self.refs(run, session) };
+        let refs = question.refs(run, session);
+        let stores = RunStores { store: question.store(), refs, tracked };
         if run.wanted == ReuseUse::Never {
-            return Ok(self.made(run, found, origin, stores, None, session));
+            return Ok(question.made(run, found, origin, stores, None, session));
         }
         let wanted = WantedRecord {
             key: found.parts.key(),
             origin: &origin,
             machine: run.machine,
             now: Clock::start().now(),
-            max_age: self.rules().max_age,
+            max_age: question.rules().max_age,
         };
         match stores.find(&wanted, &found.parts, session) {
             Ok(FoundRecord::Hit(record)) => {
                 let is_scheduled = origin.event == OriginEvent::Schedule;
-                let every = self.rules().verify_every.get();
+                let every = question.rules().verify_every.get();
                 let is_planned = run.wanted == ReuseUse::Proved;
                 let is_verifying = is_planned || is_scheduled || is_due(wanted.key, run.id, every);
                 if !is_verifying || run.wanted == ReuseUse::Only {
@@ -146,14 +190,13 @@ impl KeyQuestion {
                 let why = why.unwrap_or_else(|| "not reused: no earlier run is known".to_owned());
                 without(run, &why, || session.talk.note(&why))?;
             }
-            Err(why) => {
-                let why = unreachable(&why);
-                without(run, &why, || session.talk.warning(&why))?;
-            }
+            Err(why) => without(run, &why, || session.talk.warning(&why))?,
         }
-        Ok(self.made(run, found, origin, stores, verifies, session))
+        Ok(question.made(run, found, origin, stores, verifies, session))
     }
+}
 
+impl KeyQuestion {
     /// Returns the refs in which results are kept, where somebody wants that.
     fn refs(&self, run: &ReusableRun<'_>, session: &Session<'_>) -> Option<ReuseRefs> {
         let ReuseStoreAt::Refs { remote } = run.store_at else { return None };
@@ -175,11 +218,15 @@ impl KeyQuestion {
         verifies: Option<Box<ReuseRecord>>,
         session: &Session<'_>,
     ) -> ReuseDecision {
-        let RunStores { store, refs } = stores;
+        let RunStores { store, refs, tracked } = stores;
         let FoundKey { parts: before, hidden, .. } = found;
         let unkept = reuse_origin::strangers(session).filter(|_| origin.event != OriginEvent::Local);
         let checks = check_keys(run.machine, &before);
-        let histories = known(&store, run.machine, &origin, &checks, session);
+        let histories = match &tracked {
+            Ok(tracked) => known((&store, tracked), run.machine, &origin, &checks, session),
+            // Said already.
+            Err(_) => histories(&checks, &[]),
+        };
         ReuseDecision::Make(Box::new(PendingReuse {
             question: self,
             checks,
@@ -199,6 +246,8 @@ impl KeyQuestion {
 struct RunStores {
     store: ReuseStore,
     refs: Option<ReuseRefs>,
+    /// What git tracks of the folder.
+    tracked: Result<TrackedRecords, StoreError>,
 }
 
 impl RunStores {
@@ -208,14 +257,15 @@ impl RunStores {
         wanted: &WantedRecord<'_>,
         parts: &KeyParts,
         session: &Session<'_>,
-    ) -> Result<FoundRecord, StoreError> {
-        let found = self.store.find(wanted, parts)?;
+    ) -> Result<FoundRecord, String> {
+        let tracked = self.tracked.as_ref().map_err(unreachable)?;
+        let found = self.store.find(wanted, parts, tracked).map_err(|why| unreachable(&why))?;
         let Some(refs) = self.refs.as_ref().filter(|_| matches!(found, FoundRecord::Miss { .. })) else {
             return Ok(found);
         };
         match refs.fetch(&wanted.machine.name, &parts.sums(), &self.store) {
             Ok(0) => Ok(found),
-            Ok(_) => self.store.find(wanted, parts),
+            Ok(_) => self.store.find(wanted, parts, tracked).map_err(|why| unreachable(&why)),
             Err(why) => {
                 session.talk.warning(&format!("the results of other jobs cannot be used: {why}"));
                 Ok(found)
@@ -241,13 +291,13 @@ fn check_keys(machine: &Machine, parts: &KeyParts) -> Vec<CheckKey> {
 
 /// Returns what earlier runs know of checks.
 fn known(
-    store: &ReuseStore,
+    (store, tracked): (&ReuseStore, &TrackedRecords),
     machine: &Machine,
     origin: &RunOrigin,
     checks: &[CheckKey],
     session: &Session<'_>,
 ) -> Vec<CheckHistory> {
-    match store.verdicts(&machine.name, origin, Clock::start().now()) {
+    match store.verdicts(&machine.name, origin, tracked, Clock::start().now()) {
         Ok((tables, refused)) => {
             for why in refused {
                 session.talk.warning(&format!("verdicts of earlier runs are not taken: {why}"));

@@ -23,6 +23,7 @@ use crate::process::signal::Cancel;
 use crate::repository;
 use crate::reuse::chosen_files::{Choice, chosen, each_holds_some};
 use crate::reuse::ignored_sources::{IgnoredReads, IgnoredSource};
+use crate::reuse::input_files::ReadFiles;
 use crate::reuse::input_patterns::InputPatterns;
 use crate::reuse::key::{KeyParts, of_texts, of_value};
 use crate::reuse::no_key::NoKey;
@@ -71,6 +72,16 @@ pub(crate) struct FoundKey {
     pub(crate) has_uncommitted: bool,
     /// What is hidden from the actions of a hermetic run, each by its whole path.
     pub(crate) hidden: Vec<String>,
+}
+
+/// The files of a key, as they were read.
+pub(super) struct KeyedFiles {
+    /// The top of the working tree.
+    top: PathBuf,
+    /// The same, as a path of a scope.
+    here: ScopePath,
+    read: ReadFiles,
+    has_uncommitted: bool,
 }
 
 /// What a run is, as far as its key depends on it.
@@ -133,6 +144,11 @@ impl KeyQuestion {
 
     /// Makes the key of what there is now.
     pub(crate) async fn ask(&self, cancel: &Cancel) -> Result<FoundKey, NoKey> {
+        self.complete(self.read()?, cancel).await
+    }
+
+    /// Reads the files of the key, which may take a while.
+    pub(super) fn read(&self) -> Result<KeyedFiles, NoKey> {
         let top = input_files::top(&self.git)?;
         let git = self.git.of(&top);
         let here = ScopePath::from(top.to_string_lossy().into_owned());
@@ -161,6 +177,12 @@ impl KeyQuestion {
         if chosen.submodules.is_empty() {
             each_holds_some(&inputs, &read.inputs.keys().map(String::as_str))?;
         }
+        Ok(KeyedFiles { top, here, read, has_uncommitted: !chosen.uncommitted.is_empty() })
+    }
+
+    /// Makes the key of files that were read, and of everything else that it is made of.
+    pub(super) async fn complete(&self, files: KeyedFiles, cancel: &Cancel) -> Result<FoundKey, NoKey> {
+        let KeyedFiles { top, here, read, has_uncommitted } = files;
         let commands = tool_commands(&self.reuse.tools, &self.context)?;
         let tools = tool_output::ask_all(&commands, &self.root, &self.env, cancel).await?;
         let value = |name: &String| {
@@ -181,7 +203,7 @@ impl KeyQuestion {
         };
         let hidden = if self.reuse.hermetic { undeclared(&top, &parts)? } else { Vec::new() };
         let hidden = hidden.iter().map(|path| here.join(path).to_string()).collect();
-        Ok(FoundKey { parts, has_uncommitted: !chosen.uncommitted.is_empty(), hidden })
+        Ok(FoundKey { parts, has_uncommitted, hidden })
     }
 
     /// Returns the paths that the run works on, from the top of the working tree.

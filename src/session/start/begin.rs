@@ -44,7 +44,7 @@ use crate::session::end::ready::{Launch, Ready, StartPosition, sinks};
 use crate::session::end::{bundler, kept_nights};
 use crate::session::prepare::consent::Decided;
 use crate::session::prepare::prepared::Prepared;
-use crate::session::prepare::reuse_decision::{self, ReusableRun, ReuseDecision};
+use crate::session::prepare::reuse_decision::{self, BegunQuestion, ReusableRun, ReuseDecision};
 use crate::session::prepare::reuse_key::{KeyQuestion, KeyedRun, no_key};
 use crate::session::prepare::variables::resolve;
 use crate::session::prepare::{check_quarantine, claim, consent, key_holder, left_behind, trust};
@@ -290,15 +290,26 @@ impl<'s> ConfiguredRun<'s> {
                 Error::refused(format!("what another item left cannot be put aside: {why}"))
             })?;
         }
+        let in_ci = self.options.run.audience.is_ci();
+        let question = self.key_question(&territory, &area, &clock);
+        let says_reuse = question.is_some();
+        // In a worktree of its own, nothing stands for the run.
+        let question = question.filter(|_| unkept.is_none()).map(|question| question.begin(in_ci, session));
+        let Self { prepared, options, .. } = &mut self;
         let of = (&files, &*options, &judging);
         let (tree, warnings) =
             start_tree::start(prepared, &area, of, unkept.is_some(), &cancel, session).await?;
         let unfit = match &tree {
-            _ if unkept.is_some() => Some("it works in a worktree of its own"),
             StartTree::Known(_) => None,
             StartTree::Unknown { unknown } => Some(unknown.as_str()),
         };
-        let reuse = self.reuse((&territory, &area), unfit, &clock, &cancel).await?;
+        let reuse = if says_reuse {
+            self.reuse(question, unfit, &cancel).await?
+        } else if self.options.reuse == ReuseUse::Only {
+            return Err(reuse_decision::unsaid(&self.prepared.machine.name));
+        } else {
+            ReuseDecision::None
+        };
         let quarantined = check_quarantine::in_force(
             &self.prepared,
             self.options.run.audience.is_ci(),
@@ -375,31 +386,23 @@ impl<'s> ConfiguredRun<'s> {
 
     /// Decides whether an earlier run stands for this one.
     async fn reuse(
-        &mut self,
-        (territory, area): (&Territory, &Area),
+        &self,
+        question: Option<BegunQuestion>,
         unfit: Option<&str>,
-        clock: &Clock,
         cancel: &Cancel,
     ) -> Result<ReuseDecision, Error> {
-        let wanted = self.options.reuse;
-        let Some(question) = self.key_question(territory, area, clock) else {
-            return match wanted {
-                ReuseUse::Only => Err(reuse_decision::unsaid(&self.prepared.machine.name)),
-                ReuseUse::Allowed | ReuseUse::Proved | ReuseUse::Never => Ok(ReuseDecision::None),
-            };
-        };
-        let in_ci = self.options.run.audience.is_ci();
         let run = ReusableRun {
             id: self.files.instance(),
             machine: &self.prepared.machine,
-            in_ci,
-            wanted,
+            in_ci: self.options.run.audience.is_ci(),
+            wanted: self.options.reuse,
             store_at: &self.options.reuse_store,
         };
-        if let Some(why) = unfit {
-            return reuse_decision::unfit(&run, why, self.session);
+        match (question, unfit) {
+            (Some(question), None) => question.decide(&run, cancel, self.session).await,
+            (None, _) => reuse_decision::unfit(&run, "it works in a worktree of its own", self.session),
+            (Some(_), Some(why)) => reuse_decision::unfit(&run, why, self.session),
         }
-        question.decide(&run, cancel, self.session).await
     }
 
     /// Returns what the key of the run is made of; nothing where the loop does not say what it reads.
