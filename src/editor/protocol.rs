@@ -1,7 +1,7 @@
 //! The wire of the language server: messages of a client as they come, and what is sent back.
 
 use std::collections::VecDeque;
-use std::io::{BufRead, BufReader, ErrorKind, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Read as _, Write};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
@@ -11,6 +11,12 @@ use serde_json::{Value, json};
 
 /// After so many messages in a row that cannot be read, there is no client at the other end.
 const MOST_MALFORMED: usize = 100;
+
+/// The longest message that is read. A document of a megabyte is not looked at any more, and a message may hold several.
+const LONGEST: u64 = 256 << 20;
+
+/// The longest line of a head.
+const LONGEST_LINE: u64 = 8 * 1024;
 
 /// A client: what it has said and was not answered yet, and the way to it.
 pub(super) struct EditorClient<W> {
@@ -93,7 +99,7 @@ impl<W: Write> EditorClient<W> {
 fn listen(from: &mut impl BufRead, to: &Sender<Message>) {
     let mut malformed = 0;
     while malformed < MOST_MALFORMED {
-        match Message::read(from) {
+        match message(from) {
             Ok(Some(message)) => {
                 malformed = 0;
                 if to.send(message).is_err() {
@@ -104,6 +110,41 @@ fn listen(from: &mut impl BufRead, to: &Sender<Message>) {
             Ok(None) | Err(_) => return,
         }
     }
+}
+
+/// Reads a message: a head with its length, and that many bytes. No room is made for what does not come.
+fn message(from: &mut impl BufRead) -> std::io::Result<Option<Message>> {
+    let malformed = |what: &str| std::io::Error::new(ErrorKind::InvalidData, what.to_owned());
+    let mut length = None;
+    loop {
+        let mut line = Vec::new();
+        from.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut line)?;
+        let Some(head) = line.strip_suffix(b"\r\n") else {
+            return if line.is_empty() { Ok(None) } else { Err(malformed("a line of the head has no end")) };
+        };
+        if head.is_empty() {
+            break;
+        }
+        let (name, value) = std::str::from_utf8(head)
+            .ok()
+            .and_then(|head| head.split_once(':'))
+            .ok_or_else(|| malformed("a line of the head has no name"))?;
+        if name.eq_ignore_ascii_case("Content-Length") {
+            length = Some(value.trim().parse::<u64>().map_err(|_| malformed("the length is no number"))?);
+        }
+    }
+    let length = length.ok_or_else(|| malformed("the head has no length"))?;
+    let mut body = from.by_ref().take(length);
+    if length > LONGEST {
+        std::io::copy(&mut body, &mut std::io::sink())?;
+        return Err(malformed("the message is too long"));
+    }
+    let mut bytes = Vec::new();
+    body.read_to_end(&mut bytes)?;
+    if (bytes.len() as u64) < length {
+        return Ok(None);
+    }
+    serde_json::from_slice(&bytes).map(Some).map_err(|_| malformed("the message is none"))
 }
 
 /// Returns which request a message takes back.

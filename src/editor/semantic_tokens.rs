@@ -100,16 +100,28 @@ fn parts(text: &str) -> Vec<ColouredPart> {
         let states = groups.iter().filter_map(|group| tree.get(group)).flat_map(entries);
         states.filter_map(action).for_each(|action| of_shell(text, action.span.range.clone(), &mut shell));
     }
+    all.sort_by_key(|part| (part.range.start, part.range.end));
     // A template stands above the shell text that it is in.
-    let templates = all.clone();
+    let taken = covered(&all);
     let is_free = |part: &ColouredPart| {
-        !templates
-            .iter()
-            .any(|other| other.range.start < part.range.end && part.range.start < other.range.end)
+        let next = taken.partition_point(|other| other.end <= part.range.start);
+        taken.get(next).is_none_or(|other| part.range.end <= other.start)
     };
     all.extend(shell.into_iter().filter(is_free));
     all.sort_by_key(|part| (part.range.start, part.range.end));
     all
+}
+
+/// Returns what parts in their order cover, as ranges apart from each other.
+fn covered(parts: &[ColouredPart]) -> Vec<Range<usize>> {
+    let mut ranges: Vec<Range<usize>> = Vec::new();
+    for part in parts {
+        match ranges.last_mut() {
+            Some(last) if part.range.start <= last.end => last.end = last.end.max(part.range.end),
+            Some(_) | None => ranges.push(part.range.clone()),
+        }
+    }
+    ranges
 }
 
 /// Returns the shell text of a state.
@@ -123,9 +135,19 @@ fn action(state: &Entry) -> Option<&Node> {
 /// Finds the parts of templates.
 fn templates(text: &str) -> Vec<ColouredPart> {
     let mut all = Vec::new();
-    for (at, _) in text.match_indices("${") {
-        let line = &text[at..text[at..].find('\n').map_or(text.len(), |end| at + end)];
-        let Some(end) = line.find('}').filter(|_| !text[..at].ends_with('$')) else { continue };
+    let mut stop = 0;
+    let mut begins = text.match_indices("${").map(|(at, _)| at).peekable();
+    while let Some(at) = begins.next() {
+        // Each part of a line is looked through once, however many templates have no end.
+        if stop <= at {
+            stop = text[at..].find(['}', '\n']).map_or(text.len(), |end| at + end);
+        }
+        let is_innermost = begins.peek().is_none_or(|next| stop < *next);
+        if !is_innermost || !text[stop..].starts_with('}') || text[..at].ends_with('$') {
+            continue;
+        }
+        let line = &text[at..=stop];
+        let end = stop - at;
         let mut push = |range: Range<usize>, kind| {
             if !range.is_empty() {
                 all.push(ColouredPart { range, kind });

@@ -38,7 +38,23 @@ impl ColumnUnit {
 
 /// Where the lines of a text begin. As the protocol has it, a line ends with `\n`, `\r\n` or `\r`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct LineStarts(Vec<usize>);
+pub(super) struct LineStarts {
+    starts: Vec<usize>,
+    /// Places in long lines from which columns are counted: from the beginning of the line, thousands of findings in a line of a
+    /// megabyte would take minutes.
+    marks: Vec<ColumnMark>,
+}
+
+/// A place in a line whose column is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct ColumnMark {
+    byte: usize,
+    /// Its column in UTF-16 units.
+    column: usize,
+}
+
+/// At least so many bytes are between two marks.
+const MARK_DISTANCE: usize = 256;
 
 impl LineStarts {
     /// Finds the lines of a text.
@@ -47,7 +63,40 @@ impl LineStarts {
         let is_end =
             |at: usize| bytes[at] == b'\n' || (bytes[at] == b'\r' && bytes.get(at + 1) != Some(&b'\n'));
         let ends = (0..bytes.len()).filter(|at| is_end(*at));
-        Self(std::iter::once(0).chain(ends.map(|at| at + 1)).collect())
+        let starts: Vec<usize> = std::iter::once(0).chain(ends.map(|at| at + 1)).collect();
+        let mut marks = Vec::new();
+        for (line, start) in starts.iter().enumerate() {
+            let end = starts.get(line + 1).copied().unwrap_or(text.len());
+            if end - start <= MARK_DISTANCE {
+                continue;
+            }
+            let (mut column, mut last) = (0, *start);
+            for (at, c) in text[*start..end].char_indices() {
+                let byte = start + at;
+                if byte - last >= MARK_DISTANCE {
+                    marks.push(ColumnMark { byte, column });
+                    last = byte;
+                }
+                column += c.len_utf16();
+            }
+        }
+        Self { starts, marks }
+    }
+
+    /// Returns the last place up to a byte of a line whose column is known.
+    fn mark_before(&self, start: usize, byte: usize) -> ColumnMark {
+        let count = self.marks.partition_point(|mark| mark.byte <= byte);
+        let mark = count.checked_sub(1).map(|last| self.marks[last]);
+        mark.filter(|mark| mark.byte >= start).unwrap_or(ColumnMark { byte: start, column: 0 })
+    }
+
+    /// Returns the last place up to a column of a line, which goes to `end`, whose column is known.
+    fn mark_up_to(&self, start: usize, end: usize, column: usize) -> ColumnMark {
+        let of_line = self.marks.partition_point(|mark| mark.byte < start)
+            ..self.marks.partition_point(|mark| mark.byte <= end);
+        let of_line = &self.marks[of_line];
+        let count = of_line.partition_point(|mark| mark.column <= column);
+        count.checked_sub(1).map_or(ColumnMark { byte: start, column: 0 }, |last| of_line[last])
     }
 
     /// Returns the position of a byte of the same text.
@@ -56,9 +105,16 @@ impl LineStarts {
         while !text.is_char_boundary(byte) {
             byte -= 1;
         }
-        let line = self.0.partition_point(|start| *start <= byte).max(1) - 1;
-        let before = text[self.0[line]..byte].chars();
-        Position::new(number(line), number(before.map(|c| unit.length(c)).sum()))
+        let line = self.starts.partition_point(|start| *start <= byte).max(1) - 1;
+        let start = self.starts[line];
+        let column = match unit {
+            ColumnUnit::Utf8 => byte - start,
+            ColumnUnit::Utf16 => {
+                let mark = self.mark_before(start, byte);
+                mark.column + text[mark.byte..byte].chars().map(char::len_utf16).sum::<usize>()
+            }
+        };
+        Position::new(number(line), number(column))
     }
 
     /// Returns the positions of a range of bytes.
@@ -69,18 +125,22 @@ impl LineStarts {
     /// Returns the byte at a position. One behind the end of a line is its end, and one behind the last line that of the text.
     pub(super) fn byte(&self, text: &str, position: Position, unit: ColumnUnit) -> usize {
         let line = usize::try_from(position.line).unwrap_or(usize::MAX);
-        let Some(start) = self.0.get(line).copied() else { return text.len() };
-        let end = line.checked_add(1).and_then(|next| self.0.get(next)).copied().unwrap_or(text.len());
-        let written = text[start..end].trim_end_matches(['\n', '\r']);
+        let Some(start) = self.starts.get(line).copied() else { return text.len() };
+        let end = line.checked_add(1).and_then(|next| self.starts.get(next)).copied().unwrap_or(text.len());
+        let end = start + text[start..end].trim_end_matches(['\n', '\r']).len();
         let wanted = usize::try_from(position.character).unwrap_or(usize::MAX);
-        let mut column = 0;
-        for (at, c) in written.char_indices() {
+        let mark = match unit {
+            ColumnUnit::Utf8 => ColumnMark { byte: start, column: 0 },
+            ColumnUnit::Utf16 => self.mark_up_to(start, end, wanted),
+        };
+        let mut column = mark.column;
+        for (at, c) in text[mark.byte..end].char_indices() {
             column += unit.length(c);
             if column > wanted {
-                return start + at;
+                return mark.byte + at;
             }
         }
-        start + written.len()
+        end
     }
 }
 
@@ -161,6 +221,21 @@ mod tests {
         let offered = [PositionEncodingKind::UTF16, PositionEncodingKind::UTF8];
         assert_eq!(ColumnUnit::chosen(&offered), ColumnUnit::Utf8);
         assert_eq!(ColumnUnit::chosen(&[]), ColumnUnit::Utf16);
+    }
+
+    #[test]
+    fn columns_of_long_lines_are_those_of_short_ones() {
+        let text = format!("a\n{}\r\n{}", "🐎é-".repeat(900), "b🐎".repeat(300));
+        let document = TextDocument::new(text.clone());
+        for (byte, c) in text.char_indices().filter(|(_, c)| !matches!(c, '\r' | '\n')) {
+            let start = text[..byte].rfind('\n').map_or(0, |end| end + 1);
+            let column: usize = text[start..byte].chars().map(char::len_utf16).sum();
+            let position = document.range(&(byte..byte), ColumnUnit::Utf16).start;
+            assert_eq!(position.character, u32::try_from(column).unwrap());
+            assert_eq!(document.byte(position, ColumnUnit::Utf16), byte, "{c}");
+            let bytes = document.range(&(byte..byte), ColumnUnit::Utf8).start;
+            assert_eq!(document.byte(bytes, ColumnUnit::Utf8), byte, "{c}");
+        }
     }
 
     proptest! {
