@@ -74,6 +74,17 @@ impl Output {
         write(&self.harmless(&screen(&text), syntax))
     }
 
+    /// Writes data to standard output if not a letter of it has to be hidden or broken, and tells whether that was so: whoever
+    /// puts it in the place of a file would lose the rest.
+    pub(super) fn exactly(&self, text: &str) -> io::Result<bool> {
+        let shown = self.redactor.text(text);
+        let is_exact = self.harmless(&screen(&shown), Syntax::Text) == text;
+        if is_exact {
+            write(text)?;
+        }
+        Ok(is_exact)
+    }
+
     /// Writes commands in the language of the CI system with this name, in which what they quote is harmless already.
     /// Another system obeys nothing of it.
     pub(super) fn commands(&self, text: &str, language: &str) {

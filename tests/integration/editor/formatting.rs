@@ -1,12 +1,14 @@
 //! `ll-loop fmt` and formatting in an editor: one form, with the same comments and the same loop.
 
 use std::fs;
+use std::io::Write as _;
 use std::path::Path;
+use std::process::Stdio;
 
 use serde_json::json;
 
 use super::client::{Client, uri};
-use crate::common::Project;
+use crate::common::{Project, Ran};
 
 const ODD: &str = "# a loop\nname:   main\ninitial: check\n\n\n\nstates:\n    # looks\n    check: {action: 'make',on_yes: done , on_no: check}   # why\n    done:\n        terminal: true\n";
 const FORMED: &str = "# a loop\nname: main\ninitial: check\n\nstates:\n  # looks\n  check: { action: \"make\", on_yes: done, on_no: check } # why\n  done:\n    terminal: true\n";
@@ -28,6 +30,38 @@ fn files_are_written_in_one_form_and_stay_in_it() {
     project.write(".loops/broken.yaml", "name: [");
     project.run(&["fmt", "--check", "broken"]).code(2).says("`.loops/broken.yaml` is left as it is");
     project.run(&["fmt", "nowhere"]).code(2);
+}
+
+/// Formats what is given on standard input.
+fn piped(project: &Project, arguments: &[&str], text: &[u8]) -> Ran {
+    let mut child = project
+        .command(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // One that is refused is not read to its end.
+    let _refused = child.stdin.take().unwrap().write_all(text);
+    Ran::of(&child.wait_with_output().unwrap())
+}
+
+#[test]
+fn a_text_is_read_and_printed_where_an_editor_wants_that() {
+    let project = Project::new();
+    assert_eq!(piped(&project, &["fmt", "-"], ODD.as_bytes()).code(0).stdout, FORMED);
+    assert_eq!(piped(&project, &["fmt", "-"], FORMED.as_bytes()).code(0).stdout, FORMED);
+    assert_eq!(piped(&project, &["fmt", "--check", "-"], FORMED.as_bytes()).code(0).stdout, "");
+    assert_eq!(piped(&project, &["fmt", "--check", "-"], ODD.as_bytes()).code(1).stdout, "-\n");
+    let large = format!("{ODD}# {}\n", "x".repeat(2_000_000));
+    for broken in [b"name: [".as_slice(), b"name: \xff\n", b"a: b\0\n", large.as_bytes()] {
+        assert_eq!(piped(&project, &["fmt", "-"], broken).code(2).stdout, "");
+    }
+    project.run(&["fmt", "-", "main"]).code(2);
+    // The log of a job would show it, and an editor would lose it.
+    let hidden = project.env("MY_TOKEN", "abcdefgh12345678");
+    let secret = ODD.replace("make", "curl abcdefgh12345678");
+    assert_eq!(piped(&hidden, &["fmt", "-"], secret.as_bytes()).code(2).says("it holds a secret").stdout, "");
 }
 
 #[test]
