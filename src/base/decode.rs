@@ -832,12 +832,12 @@ impl Vocabulary {
         let of_others = OF_OTHERS.iter().filter(|(other, _)| *other == key).map(|(_, ours)| *ours);
         let meant = of_others.into_iter().find(|ours| self.known.contains(ours));
         if let Some(near) = meant.or_else(|| nearest(key, others())) {
-            return finding.meant(key, near);
+            return finding.meant(key, near).choices([Repair::Remove]);
         }
         let mut known = self.known.to_vec();
         known.sort_unstable();
         let known: Vec<_> = known.iter().map(|key| format!("`{key}`")).collect();
-        finding.help(format!("the keys here are {}", known.join(", ")))
+        finding.help(format!("the keys here are {}", known.join(", "))).choices([Repair::Remove])
     }
 }
 
@@ -879,7 +879,9 @@ pub fn unknown_word(word: &str, known: &[&'static str], path: &DocPath, out: &mu
         _ if word.contains("${") => finding.help(NO_TEMPLATE_HERE),
         (Some(near), _) => finding.meant(word, near),
         (None, [word]) => finding.help(format!("the only value is {word}")),
-        (None, words) => finding.help(format!("the values are {}", words.join(", "))),
+        (None, words) => {
+            finding.help(format!("the values are {}", words.join(", "))).or_meant(word, known.iter().copied())
+        }
     });
 }
 

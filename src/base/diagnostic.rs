@@ -74,6 +74,8 @@ pub struct Diagnostic {
     pub help: Option<String>,
     /// The edit that does it, where there is one answer.
     pub repair: Option<Repair>,
+    /// Other edits that take it away: somebody has to choose.
+    pub choices: Vec<Repair>,
     /// The name that the finding is about, where code has to know it.
     pub about: Option<String>,
 }
@@ -104,6 +106,7 @@ impl Diagnostic {
             related: None,
             help: None,
             repair: None,
+            choices: Vec::new(),
             about: None,
         }
     }
@@ -143,6 +146,32 @@ impl Diagnostic {
         self
     }
 
+    /// Adds other edits that take the finding away.
+    #[must_use]
+    pub fn choices(mut self, choices: impl IntoIterator<Item = Repair>) -> Self {
+        for choice in choices {
+            if self.choices.len() < MOST_CHOICES && self.repair.as_ref() != Some(&choice) {
+                self.choices.push(choice);
+            }
+        }
+        self
+    }
+
+    /// Adds the names that could be meant by another one, those first that are like it.
+    #[must_use]
+    pub fn or_meant<'n>(self, old: &str, names: impl IntoIterator<Item = &'n str>) -> Self {
+        let wanted = old.to_lowercase();
+        let mut names: Vec<(f64, &str)> = names
+            .into_iter()
+            .take(MAX_CANDIDATES)
+            .filter(|name| name.len() <= MAX_NAME && old.len() <= MAX_NAME && *name != old)
+            .map(|name| (likeness(&wanted, &name.to_lowercase()), name))
+            .collect();
+        names.sort_by(|one, other| other.0.total_cmp(&one.0));
+        let write = |(_, new): (f64, &str)| Repair::Replace { old: old.to_owned(), new: new.to_owned() };
+        self.choices(names.into_iter().map(write))
+    }
+
     /// Adds an advice.
     #[must_use]
     pub fn help(mut self, help: impl Into<String>) -> Self {
@@ -150,6 +179,9 @@ impl Diagnostic {
         self
     }
 }
+
+/// The most edits among which one can choose: more are not looked through.
+const MOST_CHOICES: usize = 5;
 
 /// The most findings of one severity that are kept; further ones are only counted.
 pub const MAX_KEPT: usize = 1_000;

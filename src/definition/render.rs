@@ -148,6 +148,8 @@ pub struct PlacedFinding {
     pub related: Option<(Span, String)>,
     /// What takes it away, where there is one answer.
     pub repair: Option<Repair>,
+    /// Other edits that take it away.
+    pub choices: Vec<Repair>,
 }
 
 /// Returns what [`to_json`] does, with places for programs that do not count characters.
@@ -161,10 +163,17 @@ pub fn placed(findings: &Diagnostics, sources: &Sources, tree: Option<&Node>) ->
             .as_ref()
             .map(|(at, remark)| (sources.locate(at, tree).unwrap_or_else(whole), remark.clone())),
         repair: finding.repair.clone(),
+        choices: finding.choices.clone(),
     };
     let mut all: Vec<PlacedFinding> = in_order(findings, sources, tree).into_iter().map(place).collect();
     let rest = rest(findings.total() - all.len());
-    all.extend(rest.map(|object| PlacedFinding { object, span: whole(), related: None, repair: None }));
+    all.extend(rest.map(|object| PlacedFinding {
+        object,
+        span: whole(),
+        related: None,
+        repair: None,
+        choices: Vec::new(),
+    }));
     all
 }
 

@@ -2,7 +2,7 @@
 //! `from` bring, and which tests visit a state.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::outline::{NameKind, entries, items};
 use super::project_names::{NamedFile, ProjectNames};
@@ -28,6 +28,8 @@ pub(super) struct BroughtHint {
 pub(super) struct TestsOfName {
     /// The byte where the name stands.
     pub(super) at: usize,
+    /// The name.
+    pub(super) name: String,
     /// How many cases visit it.
     pub(super) cases: usize,
     /// Whether it is the loop itself.
@@ -87,7 +89,7 @@ pub(super) fn tests_of(names: &ProjectNames, path: &Path) -> Vec<TestsOfName> {
             NameKind::State => (count(&name.name), false),
             NameKind::Capture | NameKind::Variable | NameKind::Fragment | NameKind::Library => return None,
         };
-        Some(TestsOfName { at: name.range.start, cases, is_loop })
+        Some(TestsOfName { at: name.range.start, name: name.name.clone(), cases, is_loop })
     })
     .collect()
 }
@@ -95,13 +97,21 @@ pub(super) fn tests_of(names: &ProjectNames, path: &Path) -> Vec<TestsOfName> {
 /// Returns the states that each case of the tests of a loop visits: those that it mocks, unless it expects that they are never
 /// entered, and those on its path.
 fn cases<'n>(names: &'n ProjectNames, path: &Path) -> Vec<BTreeSet<&'n str>> {
-    let is_about = |file: &&NamedFile| {
+    let tests = tests_about(names, path);
+    let cases = tests.filter_map(|(_, file)| file.outline.tree.get("cases")).flat_map(items);
+    cases.map(visited).collect()
+}
+
+/// Returns the files with tests of a loop.
+pub(super) fn tests_about<'n>(
+    names: &'n ProjectNames,
+    path: &Path,
+) -> impl Iterator<Item = (&'n PathBuf, &'n NamedFile)> {
+    let is_about = move |(_, file): &(&PathBuf, &NamedFile)| {
         let subject = file.outline.tree.get("loop").and_then(Node::as_scalar);
         subject.is_some_and(|subject| file.named.get(&subject.text).is_some_and(|found| found == path))
     };
-    let tests = names.files.values().filter(|file| file.is_test);
-    let cases = tests.filter(is_about).filter_map(|file| file.outline.tree.get("cases")).flat_map(items);
-    cases.map(visited).collect()
+    names.files.iter().filter(|(_, file)| file.is_test).filter(is_about)
 }
 
 fn visited(case: &Node) -> BTreeSet<&str> {

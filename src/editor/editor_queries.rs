@@ -1,12 +1,12 @@
 //! What a client asks about a place in a document, and what it gets.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 use ls_types::{
     CodeAction, CodeActionKind, CodeActionOrCommand, CodeActionParams, CodeLens, CodeLensParams, Command,
-    CompletionParams, Diagnostic, DocumentChangeOperation, DocumentChanges, DocumentFormattingParams,
+    CompletionParams, DocumentChangeOperation, DocumentChanges, DocumentFormattingParams,
     DocumentSymbolParams, FoldingRangeParams, GotoDefinitionParams, Hover, HoverContents, HoverParams,
     InlayHint, InlayHintLabel, InlayHintParams, Location, OneOf, OptionalVersionedTextDocumentIdentifier,
     Position, PrepareRenameResponse, Range as LspRange, ReferenceParams, RenameFile, RenameParams,
@@ -19,6 +19,7 @@ use serde_json::Value;
 
 use super::brought_hints::BroughtHint;
 use super::documents::{OpenDocument, file_of};
+use super::findings::OfferedRepair;
 use super::key_meanings::KeyMeanings;
 use super::navigation::ReadDocument;
 use super::outline::NameKind;
@@ -29,10 +30,11 @@ use super::text_document::ColumnUnit;
 use super::workspace::EditorWorkspace;
 use super::{
     brought_hints, completion, folding, format, last_verdicts, named_files, navigation, rename,
-    semantic_tokens, state_bounds,
+    semantic_tokens, state_bounds, test_coverage,
 };
 use crate::base::name::StateName;
 use crate::base::text::one_line;
+use crate::context::Session;
 use crate::definition::builtin::is_builtin;
 use crate::definition::load;
 use crate::machine::compile;
@@ -167,20 +169,23 @@ fn repairs(params: &CodeActionParams, workspace: &EditorWorkspace) -> Vec<CodeAc
         only.iter().any(|kind| CodeActionKind::QUICKFIX.as_str().starts_with(kind.as_str()))
     });
     let Some(path) = file_of(uri).filter(|_| is_wanted) else { return Vec::new() };
+    let Some(open) = workspace.documents.get(&path) else { return Vec::new() };
     let touches = |range: &LspRange| range.start <= params.range.end && params.range.start <= range.end;
-    let found = workspace.repairs(&path).into_iter().filter(|(diagnostic, _)| touches(&diagnostic.range));
-    let action = |(diagnostic, edit): (Diagnostic, TextEdit)| {
-        let title = match edit.new_text.as_str() {
+    let found = workspace.repairs(&path).into_iter().filter(|offered| touches(&offered.diagnostic.range));
+    let action = |OfferedRepair { diagnostic, change, is_answer }: OfferedRepair| {
+        let title = match change.text.as_str() {
             "" => "Remove this".to_owned(),
             text => format!("Write `{}`", one_line(text, 60)),
         };
+        let range = open.document.range(&change.range, workspace.unit);
+        let edit = TextEdit { range, new_text: change.text };
         let changes = [(uri.clone(), vec![edit])].into();
         CodeActionOrCommand::CodeAction(CodeAction {
             title,
             kind: Some(CodeActionKind::QUICKFIX),
             diagnostics: Some(vec![diagnostic]),
             edit: Some(WorkspaceEdit { changes: Some(changes), ..WorkspaceEdit::default() }),
-            is_preferred: Some(true),
+            is_preferred: Some(is_answer),
             ..CodeAction::default()
         })
     };
@@ -285,10 +290,10 @@ impl<'w> DocumentPlace<'w> {
             let mut lines: Vec<String> = bounds.into_iter().map(|said| format!("- {said}")).collect();
             let known = located.name.map(|name| name.to_string()).unwrap_or_default();
             for said in last_verdicts::of_state(&known, &state, &session) {
-                let verdicts = said.verdicts.iter().map(|(verdict, count)| match count {
-                    1 => navigation::code(verdict),
-                    count => format!("{} {count} times", navigation::code(verdict)),
-                });
+                let said_so = |(verdict, count): &(String, u64)| {
+                    last_verdicts::counted(&navigation::code(verdict), *count)
+                };
+                let verdicts = said.verdicts.iter().map(said_so);
                 let run = navigation::code(&said.run);
                 lines.push(format!("- {run} said {}", verdicts.collect::<Vec<_>>().join(", ")));
             }
@@ -380,10 +385,22 @@ impl<'w> DocumentPlace<'w> {
         all.filter(|hint| within.start <= hint.position && hint.position <= within.end).collect()
     }
 
+    /// Returns what the last run of this loop said in each state.
+    fn said_last(&self, session: &Session<'_>) -> BTreeMap<String, String> {
+        let located = load::unsaved(&self.path.display().to_string(), &self.path, &session.cwd).ok();
+        let name = located.and_then(|located| located.name);
+        name.map(|name| last_verdicts::of_last_run(name.as_str(), session)).unwrap_or_default()
+    }
+
     /// Returns the remarks above a loop and its states: which tests there are, and what can be done. What runs something is a command
     /// of the client, which asks whether the workspace is trusted.
     fn lenses(&self) -> Vec<CodeLens> {
         let Some(names) = self.names_around() else { return Vec::new() };
+        let session = self.workspace.session(&self.workspace.project_of(&self.path));
+        let tests: Vec<PathBuf> =
+            brought_hints::tests_about(&names, &self.path).map(|(path, _)| path.clone()).collect();
+        let coverage = session.as_ref().and_then(|session| test_coverage::of_tests(&tests, session));
+        let last = session.as_ref().map(|session| self.said_last(session)).unwrap_or_default();
         let mut all = Vec::new();
         for found in brought_hints::tests_of(&names, &self.path) {
             let range = self.open.document.range(&(found.at..found.at), self.workspace.unit);
@@ -396,7 +413,16 @@ impl<'w> DocumentPlace<'w> {
                 1 => "1 test".to_owned(),
                 cases => format!("{cases} tests"),
             };
-            push(cases, "");
+            let of = (!found.is_loop).then_some(found.name.as_str());
+            let ways = coverage.as_ref().map(|coverage| coverage.counts(of)).filter(|(_, all)| *all > 0);
+            let tested = match ways {
+                Some((taken, all)) => format!("{cases}, {taken} of {all} ways"),
+                None => cases,
+            };
+            push(tested, "");
+            if let Some(said) = of.and_then(|state| last.get(state)) {
+                push(format!("last run: {}", one_line(said, 60)), "");
+            }
             if found.is_loop && self.workspace.runs_loops {
                 push("run".to_owned(), "ll-loop.run");
                 push("test".to_owned(), "ll-loop.test");

@@ -30,6 +30,14 @@ const UNREADABLE: &str = "unreadable";
 /// The diagnostics of each file.
 pub(super) type FileDiagnostics = BTreeMap<PathBuf, Vec<Diagnostic>>;
 
+/// A change that takes a finding away.
+pub(super) struct OfferedRepair {
+    pub(super) diagnostic: Diagnostic,
+    pub(super) change: RepairEdit,
+    /// Whether it is what the finding says, and not one of several answers.
+    pub(super) is_answer: bool,
+}
+
 /// Collects the diagnostics of files that were checked from one directory.
 pub(super) struct DiagnosticsBuilder<'c> {
     /// The directory that the names of files count from.
@@ -76,15 +84,22 @@ impl<'c> DiagnosticsBuilder<'c> {
         }
     }
 
-    /// Returns the findings of a file that can be repaired in it, each with the change.
-    pub(super) fn with_repairs(&self, path: &Path, checked: &Checked) -> Vec<(Diagnostic, RepairEdit)> {
+    /// Returns what can be done about the findings of a file, in the file itself.
+    pub(super) fn with_repairs(&self, path: &Path, checked: &Checked) -> Vec<OfferedRepair> {
         let texts = PlacedTexts::new(&checked.sources);
-        let found = render::placed(&checked.findings, &checked.sources, checked.tree.as_ref()).into_iter();
-        let repaired = found.filter_map(|finding| {
-            let change = fix::change(&finding, checked)?;
-            Some((self.diagnostic(finding, &checked.sources, &texts, path), change))
-        });
-        repaired.collect()
+        let mut offered = Vec::new();
+        for finding in render::placed(&checked.findings, &checked.sources, checked.tree.as_ref()) {
+            let (repair, choices) = (fix::change(&finding, checked), fix::choices(&finding, checked));
+            if repair.is_none() && choices.is_empty() {
+                continue;
+            }
+            let diagnostic = self.diagnostic(finding, &checked.sources, &texts, path);
+            let offer =
+                |change, is_answer| OfferedRepair { diagnostic: diagnostic.clone(), change, is_answer };
+            offered.extend(repair.map(|change| offer(change, true)));
+            offered.extend(choices.into_iter().map(|change| offer(change, false)));
+        }
+        offered
     }
 
     /// Adds that a file cannot be read.

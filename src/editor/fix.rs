@@ -87,7 +87,15 @@ fn has_repairs(checked: &Checked) -> bool {
 
 /// Returns the change that takes a finding in the checked file itself away.
 pub(crate) fn change(finding: &PlacedFinding, checked: &Checked) -> Option<RepairEdit> {
-    let repair = finding.repair.as_ref()?;
+    change_of(finding, finding.repair.as_ref()?, checked)
+}
+
+/// Returns the changes that take a finding away, of which somebody has to choose one.
+pub(crate) fn choices(finding: &PlacedFinding, checked: &Checked) -> Vec<RepairEdit> {
+    finding.choices.iter().filter_map(|repair| change_of(finding, repair, checked)).collect()
+}
+
+fn change_of(finding: &PlacedFinding, repair: &Repair, checked: &Checked) -> Option<RepairEdit> {
     let source = checked.sources.get(FileId(0)).filter(|_| finding.span.file == FileId(0))?;
     repair_edit::change(source.text(), &finding.span.range, repair)
 }

@@ -27,6 +27,7 @@ mod repair_edit;
 mod semantic_tokens;
 pub(crate) mod server;
 mod state_bounds;
+mod test_coverage;
 mod tests_of_loops;
 mod text_document;
 mod workspace;

@@ -3,10 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use ls_types::{Diagnostic, TextEdit};
-
 use super::documents::OpenDocuments;
-use super::findings::{DiagnosticsBuilder, FileDiagnostics};
+use super::findings::{DiagnosticsBuilder, FileDiagnostics, OfferedRepair};
 use super::project_check::{self, CheckOptions, CheckedProject, ProjectFacts};
 use super::text_document::ColumnUnit;
 use crate::context::Session;
@@ -143,10 +141,10 @@ impl EditorWorkspace {
         Some(builder.found)
     }
 
-    /// Returns the repairs of what is found in a document, each with its finding.
-    pub(super) fn repairs(&self, path: &Path) -> Vec<(Diagnostic, TextEdit)> {
+    /// Returns the repairs of what is found in a document, whose changes count from its beginning.
+    pub(super) fn repairs(&self, path: &Path) -> Vec<OfferedRepair> {
         let project = self.project_of(path);
-        let (Some(session), Some(open)) = (self.session(&project), self.documents.get(path)) else {
+        let Some(session) = self.session(&project).filter(|_| self.documents.get(path).is_some()) else {
             return Vec::new();
         };
         let facts = self.known.get(&project).map(|known| known.facts.clone()).unwrap_or_default();
@@ -157,11 +155,11 @@ impl EditorWorkspace {
         let has_mark = |path: &Path| self.has_mark(path);
         let builder = DiagnosticsBuilder::new(&project, self.unit, self.mutes_schema, &has_mark);
         let mark = if self.has_mark(path) { '\u{feff}'.len_utf8() } else { 0 };
-        let edits = builder.with_repairs(path, &file.checked).into_iter().map(|(diagnostic, change)| {
-            let bytes = change.range.start + mark..change.range.end + mark;
-            (diagnostic, TextEdit { range: open.document.range(&bytes, self.unit), new_text: change.text })
-        });
-        edits.collect()
+        let mut offered = builder.with_repairs(path, &file.checked);
+        for OfferedRepair { change, .. } in &mut offered {
+            change.range = change.range.start + mark..change.range.end + mark;
+        }
+        offered
     }
 
     /// Returns what was found when all was looked at, for each file.

@@ -1077,10 +1077,11 @@ impl<'d> Compiler<'d> {
                 let place = FindingPlace::Value(path.clone());
                 let finding = Diagnostic::error("unknown-state", place, message).label(label);
                 let finding = finding.about(name.as_str());
-                match nearest(name.as_str(), known.clone()) {
+                let finding = match nearest(name.as_str(), known.clone()) {
                     Some(near) => finding.meant(name.as_str(), near),
-                    None => finding.help(format!("the states are {}", listed_in_part(known))),
-                }
+                    None => finding.help(format!("the states are {}", listed_in_part(known.clone()))),
+                };
+                finding.or_meant(name.as_str(), known)
             });
         }
         found

@@ -249,6 +249,20 @@ impl Coverage {
         Self { edges: edges(machine, definition), ..Self::default() }
     }
 
+    /// Adds what the runs of another file have taken, of the same loop.
+    pub fn add(&mut self, other: Self) {
+        for (id, count) in other.taken {
+            *self.taken.entry(id).or_default() += count;
+        }
+    }
+
+    /// Returns how many of the ways that a run can take were taken, and how many there are: those of a state, or all.
+    pub fn counts(&self, state: Option<&str>) -> (usize, usize) {
+        let of = |edge: &&LoopEdge| state.is_none_or(|state| edge.id.from == state);
+        let taken = self.reachable().filter(of).filter(|edge| self.taken.contains_key(&edge.id));
+        (taken.count(), self.reachable().filter(of).count())
+    }
+
     /// Counts what a run has taken.
     pub fn take(&mut self, machine: &Machine, events: &[Stamped]) {
         let ended = events.iter().rev().find_map(|stamped| {

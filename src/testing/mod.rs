@@ -39,7 +39,7 @@ mod case_text;
 mod changed_lines;
 mod choices;
 mod counterexample;
-mod edges;
+pub(crate) mod edges;
 mod embedded;
 mod expected;
 mod facts;

@@ -35,6 +35,7 @@ use crate::definition::builtin::is_builtin;
 use crate::definition::load::{self, DIRECTORY};
 use crate::files::file_name::file_name;
 use crate::files::read::{self as files, MIB};
+use crate::process::clock::Clock;
 use crate::report::digest::Digest;
 use crate::report::why::{Why, chain_text};
 
@@ -406,6 +407,31 @@ pub(crate) fn run(
     }
     kept.write(&snapshot_file)?;
     Ok(report)
+}
+
+/// Returns what says that there is time for more, until this much has passed.
+pub(crate) fn while_within(limit: Duration) -> impl FnMut() -> bool {
+    let clock = Clock::start();
+    move || clock.elapsed() < limit
+}
+
+/// Plays the cases of a file and looks at nothing but the ways that they take, unless `goes_on` says no. Nothing is started or
+/// written.
+pub(crate) fn covered(file: &mut TestedFile, goes_on: &mut dyn FnMut() -> bool) -> Option<Coverage> {
+    let ready = file.ready(None);
+    let subject = file.subject.as_mut().ok()?;
+    let own = subject.own.clone();
+    let mut coverage = Coverage::of(&own.machine, &subject.loaded.definition);
+    for test in &ready {
+        if !goes_on() {
+            return None;
+        }
+        // A case that cannot be played takes no way.
+        if let Ok(played) = test.play(&own, subject, MOST_TURNS) {
+            coverage.take(&own.machine, &played.events);
+        }
+    }
+    Some(coverage)
 }
 
 /// Begins the report of a file.

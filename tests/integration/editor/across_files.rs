@@ -254,7 +254,7 @@ fn what_is_brought_and_what_is_tested_stands_beside_the_names() {
     let lenses = client.ask("textDocument/codeLens", &of(".loops/child.yaml"));
     let titles: Vec<_> =
         lenses.as_array().unwrap().iter().map(|lens| lens["command"]["title"].as_str().unwrap()).collect();
-    assert_eq!(titles, ["1 test", "no test"]);
+    assert_eq!(titles, ["1 test, 1 of 3 ways", "no test, 0 of 1 ways"]);
     let folds = client.ask("textDocument/foldingRange", &of(".loops/tests/child.test.yaml"));
     assert_eq!(folds[0], json!({"startLine": 1, "endLine": 5}));
     let colours = client.ask("textDocument/semanticTokens/full", &of(".loops/child.yaml"));

@@ -116,6 +116,39 @@ fn every_slip_in_a_good_loop_is_taken_back_to_the_letter() {
     }
 }
 
+/// Returns the titles of actions: of those that a finding says, or of those among which somebody chooses.
+fn titles(actions: &Value, are_answers: bool) -> Vec<&str> {
+    let all = actions.as_array().unwrap().iter();
+    let wanted = all.filter(|action| action["isPreferred"] == are_answers);
+    wanted.map(|action| action["title"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn where_a_finding_has_several_answers_each_is_an_action() {
+    let text = "name: main\ndescription: d\ninitial: check\nnonsense: 1\nstates:\n  check: {action: make, on_yes: elsewhere, on_no: failed}\n  \
+        done: {terminal: true}\n  failed: {terminal: true, outcome: failure}\n";
+    let project = Project::with_loop(text);
+    let file = project.at(".loops/main.yaml");
+    let mut client = Client::open_in(&project, &json!({}));
+    client.open(&file, text);
+    let mut at = |line: u32| {
+        let here = json!({"start": {"line": line, "character": 0}, "end": {"line": line, "character": 99}});
+        let params =
+            json!({"textDocument": {"uri": uri(&file)}, "range": here, "context": {"diagnostics": []}});
+        client.ask("textDocument/codeAction", &params)
+    };
+    assert_eq!(titles(&at(3), false), ["Remove this"]);
+    let states = at(5);
+    assert_eq!(titles(&states, true), Vec::<&str>::new());
+    let mut offered = titles(&states, false);
+    offered.sort_unstable();
+    assert_eq!(offered, ["Write `check`", "Write `done`", "Write `failed`"]);
+    client.leave();
+    // On the command line nobody chooses.
+    project.run(&["validate", "--fix", "--unsafe", "main"]).code(2);
+    assert_eq!(project.read(".loops/main.yaml"), text);
+}
+
 #[test]
 fn the_editor_offers_the_same_as_actions() {
     let wrong = CASES[1].0;
@@ -127,10 +160,8 @@ fn the_editor_offers_the_same_as_actions() {
     let document = json!({"uri": uri(&file)});
     let params = json!({"textDocument": document, "range": all, "context": {"diagnostics": []}});
     let actions = client.ask("textDocument/codeAction", &params);
-    let titles: Vec<_> =
-        actions.as_array().unwrap().iter().map(|action| action["title"].as_str().unwrap()).collect();
     assert_eq!(
-        titles,
+        titles(&actions, true),
         ["Write `check`", "Write `context`", "Write `exit_code`", "Write `done`", "Write `true`"]
     );
     let edit = &actions[0]["edit"]["changes"][uri(&file)][0];
@@ -141,7 +172,7 @@ fn the_editor_offers_the_same_as_actions() {
     assert_eq!(actions[0]["diagnostics"][0]["code"], "unknown-state");
     let here = json!({"start": {"line": 4, "character": 20}, "end": {"line": 4, "character": 20}});
     let params = json!({"textDocument": document, "range": here, "context": {"diagnostics": []}});
-    assert_eq!(client.ask("textDocument/codeAction", &params).as_array().unwrap().len(), 1);
+    assert_eq!(titles(&client.ask("textDocument/codeAction", &params), true).len(), 1);
     let params =
         json!({"textDocument": document, "range": all, "context": {"diagnostics": [], "only": ["refactor"]}});
     assert_eq!(client.ask("textDocument/codeAction", &params), json!([]));
@@ -220,7 +251,13 @@ fn every_action_of_every_finding_takes_it_away_and_leaves_the_rest() {
             client.ask("textDocument/codeAction", &params).as_array().unwrap().iter().enumerate()
         {
             let changed = edited(text, &action["edit"]["changes"][uri(&file)][0]);
-            assert_eq!(comments(&changed), comments(text), "{name}: {action}");
+            let (kept, before) = (comments(&changed), comments(text));
+            if action["isPreferred"] == true {
+                assert_eq!(kept, before, "{name}: {action}");
+            } else {
+                // What is removed goes with the comments in it.
+                assert!(kept.iter().all(|comment| before.contains(comment)), "{name}: {action}");
+            }
             let finding = &action["diagnostics"][0]["data"];
             let what = format!("{} {}", finding["code"], finding["message"]);
             let path = format!(".loops/{name}-{index}.yaml");
