@@ -48,9 +48,17 @@ fn first_word(arguments: &[OsString]) -> Option<(usize, &str)> {
 }
 
 fn unknown(word: &str, at: usize, commands: &[String], near_loop: Option<&str>) -> UnknownWord {
-    // Any short word is near to a command of two or three letters.
-    let is_likely =
-        |command: &&str| command.len() > 3 || (command.len() == 3 && word.len() > 3 && near_loop.is_none());
+    // Any short word is near to a command of two or three letters, but few have the same letters.
+    let letters = |text: &str| {
+        let mut letters: Vec<char> = text.chars().collect();
+        letters.sort_unstable();
+        letters
+    };
+    let is_likely = |command: &&str| match command.len() {
+        4.. => true,
+        3 => letters(command) == letters(word) || (word.len() > 3 && near_loop.is_none()),
+        _ => false,
+    };
     let near_command = nearest(word, commands.iter().map(String::as_str).filter(is_likely));
     if let Some(here) = predecessor::command(word) {
         let error =
@@ -117,6 +125,11 @@ mod tests {
                 "`vlidate` is neither a command nor a loop; did you mean the command `validate`?",
             ),
             ("runn", "`runn` is neither a command nor a loop; did you mean the command `run`?"),
+            ("rnu", "`rnu` is neither a command nor a loop; did you mean the command `run`?"),
+            (
+                "rub",
+                "`rub` is neither a command nor a loop; `ll-loop help` names the commands, and `ll-loop list` the loops",
+            ),
             ("tdiy", "`tdiy` is neither a command nor a loop; did you mean the loop `tidy`?"),
             (
                 "lst",
