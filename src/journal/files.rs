@@ -31,8 +31,10 @@ struct KeepOut {
     beside: &'static [&'static str],
 }
 
-const KEEP_OUT: [KeepOut; 3] = [
+const KEEP_OUT: [KeepOut; 4] = [
     KeepOut { name: ".gitignore", text: IGNORE, beside: &[] },
+    // Settings of no file: what an editor keeps to is not looked for above.
+    KeepOut { name: ".editorconfig", text: "root = true\n", beside: &[".editorconfig"] },
     KeepOut {
         name: "biome.json",
         text: "{ \"root\": false, \"files\": { \"includes\": [] } }\n",

@@ -910,6 +910,7 @@ fn files_of_runs_are_ignored_once_and_yaml_is_as_the_repository_writes_it() {
         (".prettierrc", "{\"tabWidth\": 4, \"singleQuote\": true}"),
         (".gitignore", "dist"),
         ("biome.json", "{}"),
+        (".editorconfig", "root = true\n"),
     ]);
     assert_eq!(
         begun(&project, &[])["files"][3],
@@ -926,7 +927,7 @@ fn files_of_runs_are_ignored_once_and_yaml_is_as_the_repository_writes_it() {
     );
     project.run(&["validate", "--deep", "--strict"]).code(0);
     project.run(&["run", "tidy"]).code(0);
-    for name in [".gitignore", "biome.json", ".markdownlint-cli2.jsonc"] {
+    for name in [".gitignore", ".editorconfig", "biome.json", ".markdownlint-cli2.jsonc"] {
         assert!(project.exists(&format!(".loops/.running/{name}")), "{name} keeps a tool out");
         assert!(project.exists(&format!(".loops/.history/{name}")), "{name} keeps a tool out");
     }
