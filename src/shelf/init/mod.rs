@@ -12,18 +12,20 @@ use similar::TextDiff;
 use super::formatter_ignores;
 pub(crate) use super::upkeep::Ci;
 use super::upkeep::{
-    Check, Plan, PlannedLoop, Repository, Trials, Tried, UnusedPackage, WorkflowLoop, in_style, loop_text,
-    loops, note_of_words, source, test_text, workflow,
+    Check, Plan, PlannedLoop, Repository, Trials, Tried, UnusedPackage, WorkflowLoop, in_style, is_yaml,
+    loop_text, loops, note_of_words, source, test_text, workflow,
 };
+use crate::base::diagnostic::{Diagnostics, Severity};
 use crate::base::own::OF_RUNS;
 use crate::base::text::one_line;
 use crate::base::time::{human, millis};
 use crate::context::Session;
 use crate::context::error::Error;
-use crate::definition::load::DIRECTORY;
+use crate::definition::load::{self, DIRECTORY};
 use crate::files::place;
 use crate::files::read::{self, MIB};
 use crate::files::replace::replace;
+use crate::machine::{check, compile};
 
 /// What somebody wants of it.
 #[derive(Clone, Copy, Debug)]
@@ -88,7 +90,11 @@ pub(crate) fn init(options: InitOptions, session: &Session<'_>) -> Result<InitRe
     if loops.iter().all(|one| checks(&one.settled, &trials).next().is_none()) {
         return Err(nothing(&repository));
     }
-    let mut files = write(&root, texts(&repository, &loops, &trials, options), options.force, session)?;
+    let texts = texts(&repository, &loops, &trials, options);
+    for (path, text) in &texts {
+        ensure_valid(path, text)?;
+    }
+    let mut files = write(&root, texts, options.force, session)?;
     let words = note_of_words(&repository, &OF_RUNS.join(" "));
     files.push((formatter_ignores::FILE.to_owned(), formatter_ignores::ignore_runs(&root, &words, session)?));
     let is_lock = |path: &&str| path.starts_with(".github/") && path.ends_with("actions.lock");
@@ -146,6 +152,44 @@ fn texts(
     };
     files.extend(loops.iter().map(tests));
     files.into_iter().map(|(path, text)| (path.clone(), in_style(repository, &path, &text))).collect()
+}
+
+/// Holds what was made against what reads it: a file that is refused later is not written.
+fn ensure_valid(path: &str, text: &str) -> Result<(), Error> {
+    let is_loop = path.starts_with(DIRECTORY) && !path.starts_with(&format!("{DIRECTORY}/tests/"));
+    let problem = if is_loop {
+        problem_of_loop(path, text)
+    } else {
+        (!is_yaml(text)).then(|| "it is not YAML".to_owned())
+    };
+    match problem {
+        None => Ok(()),
+        Some(problem) => {
+            let shown = one_line(&problem, 300);
+            Err(Error::refused(format!("what would be written to `{path}` is invalid, so nothing is written: {shown}"))
+                .with_hint("this is a fault of ll-loop: please report it, with the task or the workflow that it is about"))
+        }
+    }
+}
+
+/// Returns the first error of a loop file.
+fn problem_of_loop(path: &str, text: &str) -> Option<String> {
+    let first = |findings: &Diagnostics| {
+        findings
+            .iter()
+            .find(|finding| finding.severity == Severity::Error)
+            .map(|finding| finding.message.clone())
+    };
+    match load::decode(path, text, String::new()) {
+        Err(rejected) => Some(first(&rejected.findings).unwrap_or_else(|| "it is no loop".to_owned())),
+        Ok(loaded) => {
+            let (machine, mut findings) = compile::compile(&loaded.definition);
+            if let Some(machine) = machine {
+                findings.extend(check::check_deeply(&machine, &loaded.definition));
+            }
+            first(&findings)
+        }
+    }
 }
 
 /// Writes the files, all of them or none.
@@ -377,5 +421,26 @@ impl InitResult {
             "fix": check.fix.as_ref().map(|fix| &fix.command),
             "tried": tried,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_nothing_could_read_is_not_written() {
+        let of = |action: &str| {
+            format!(
+                "name: tidy\ninitial: test\nstates:\n  test:\n    action: {action}\n    on_yes: done\n    on_no: done\n  done:\n    terminal: true\n"
+            )
+        };
+        for action in ["\u{1b}[31m", "["] {
+            let error = ensure_valid(".loops/tidy.yaml", &of(action)).unwrap_err();
+            assert!(error.to_string().contains("`.loops/tidy.yaml` is invalid"), "{action:?}: {error}");
+        }
+        assert!(ensure_valid(".loops/tidy.yaml", &of("make test")).is_ok());
+        assert!(ensure_valid(".gitlab-ci.yml", "a: [").is_err());
+        assert!(ensure_valid(".github/workflows/ll-loop.yml", "on: push\n").is_ok());
     }
 }

@@ -34,4 +34,9 @@ pub fn note_of_words(repository: &Repository, text: &str) -> String {
 /// Rewrites a text of YAML that was made here, as the repository writes YAML.
 pub fn in_style(repository: &Repository, path: &str, text: &str) -> String {
     yaml_style::YamlStyle::of(repository, path).applied(text)
+/// Tells whether a text is YAML.
+pub fn is_yaml(text: &str) -> bool {
+    lined_yaml::parse(text).is_some()
+}
+
 }
