@@ -159,6 +159,9 @@ pub struct Tool {
     pub(super) could_not_run: Vec<i32>,
     /// The exit codes that say no, as a loop file lists them, where `nonzero` has not all of them.
     pub failed: Option<String>,
+    /// Other tools whose configuration it reads: who calls it does not call those.
+    #[serde(default)]
+    pub reads_config_of: Vec<String>,
     /// Whether it passes over files that git ignores, unless a command names them.
     #[serde(default)]
     pub heeds_ignores: bool,

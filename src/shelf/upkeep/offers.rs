@@ -20,8 +20,9 @@ pub(super) fn configured(repository: &Repository, checks: &[&Finding]) -> Vec<Of
     let is_called = |tool: &Tool| {
         checks.iter().any(|check| {
             let words = shlex::split(&check.command).unwrap_or_default();
-            // `markdownlint-cli2` reads what configures `markdownlint`: who runs it needs no other.
-            recognise(&words).is_some_and(|found| found.tool.name.starts_with(&tool.name))
+            recognise(&words).is_some_and(|found| {
+                found.tool.name == tool.name || found.tool.reads_config_of.contains(&tool.name)
+            })
         })
     };
     let runs = ci::contents(repository).commands;

@@ -72,6 +72,7 @@ pinned! {
     FLUTTER = "subosito/flutter-action", "1a449444c387b1966244ae4d4f8c696479add0b2", "v2.23.0";
     ZIG = "mlugg/setup-zig", "d1434d08867e3ee9daa34448df10607b98908d29", "v2.2.1";
     OCAML = "ocaml/setup-ocaml", "e32b06a3e831ff2fbc6f08cf35be2085e3918014", "v3.6.1";
+    NIX = "cachix/install-nix-action", "13d8dd58da0234aa297dedd986986ccb8e7f3e24", "v31.11.1";
     DENO = "denoland/setup-deno", "667a34cdef165d8d2b2e98dde39547c9daac7282", "v2.0.4";
 }
 
@@ -79,7 +80,8 @@ pinned! {
 type SetLanguageUp = fn(&SetUpPlace<'_>) -> Vec<SetUp>;
 
 /// The languages, in the order in which they are set up.
-const LANGUAGES: [(&str, SetLanguageUp); 13] = [
+const LANGUAGES: [(&str, SetLanguageUp); 14] = [
+    ("nix", nix),
     ("elixir", elixir),
     ("dart", dart),
     ("zig", zig),
@@ -314,7 +316,8 @@ impl SetUpPlace<'_> {
         let mut found: Vec<String> = Vec::new();
         for command in commands.iter().filter(|command| jobs.contains(command.job.as_str())) {
             let is_here = command.directory == self.directory;
-            if is_here && is_install(&command.command) && !found.contains(&command.command) {
+            let is_new = !found.contains(&command.command);
+            if is_here && is_new && is_install(&command.command) && !installs_archive(&command.command) {
                 found.push(command.command.clone());
             }
         }
@@ -686,6 +689,12 @@ fn is_install(command: &str) -> bool {
     command == "yarn" || by_task || INSTALLS.iter().any(begins)
 }
 
+/// Tells whether what is installed is an archive that an earlier line has packed: `npm install -g ./x-*.tgz`.
+fn installs_archive(command: &str) -> bool {
+    let is_archive = |word: &str| [".tgz", ".whl", ".tar.gz", ".gem"].iter().any(|end| word.ends_with(end));
+    command.split_whitespace().any(|word| is_archive(word) && !word.contains("://"))
+}
+
 fn action(action: &'static PinnedAction, with: Vec<(&'static str, String)>) -> SetUp {
     SetUp::Action { action, with }
 }
@@ -777,6 +786,10 @@ fn dart(place: &SetUpPlace<'_>) -> Vec<SetUp> {
 fn zig(place: &SetUpPlace<'_>) -> Vec<SetUp> {
     let version = place.of_ci(ZIG.name, "version").map(|version| ("version", version));
     vec![action(&ZIG, version.into_iter().collect())]
+}
+
+fn nix(_: &SetUpPlace<'_>) -> Vec<SetUp> {
+    vec![action(&NIX, Vec::new())]
 }
 
 /// What opam installs lies in its switch, and only `opam exec` would find it.

@@ -27,6 +27,7 @@ pub(super) fn tests(repository: &Repository) -> Vec<Finding> {
         zig(repository),
         ocaml(repository),
         bazel(repository),
+        nix(repository),
     ];
     found.into_iter().flatten().collect()
 }
@@ -262,6 +263,32 @@ fn bazel(repository: &Repository) -> Option<Finding> {
     });
     has_tests.then(|| finding(Purpose::Test, "bazel test //...", file, 1))
 }
+
+/// The checks of a flake: it says itself that it has some. Beside another toolchain they are often only its packages.
+fn nix(repository: &Repository) -> Option<Finding> {
+    let file = repository.first(&["flake.nix"])?;
+    let text = repository.text(file)?;
+    let is_check = |line: &str| {
+        let line = line.trim_start();
+        line.strip_prefix("checks").is_some_and(|rest| rest.trim_start().starts_with(['=', '.']))
+    };
+    let is_only = repository.paths().all(|path| !OF_OTHERS.contains(&path));
+    (is_only && text.lines().any(is_check))
+        .then(|| finding(Purpose::Test, "nix flake check", file, line_of(text, is_check)))
+}
+
+/// What says at the top that a repository is of another toolchain than Nix.
+const OF_OTHERS: [&str; 9] = [
+    "Cargo.toml",
+    "go.mod",
+    "package.json",
+    "pyproject.toml",
+    "pom.xml",
+    "build.gradle",
+    "mix.exs",
+    "CMakeLists.txt",
+    "Gemfile",
+];
 
 /// Returns the solution or the project at the top that .NET takes by itself.
 fn solution(repository: &Repository) -> Option<&str> {
