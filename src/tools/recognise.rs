@@ -27,6 +27,8 @@ pub struct Recognised {
     pub purpose: Option<Purpose>,
     /// The names of the tasks that it calls.
     pub tasks: Vec<String>,
+    /// The names of the environments of tox or nox that it calls.
+    pub environments: Vec<String>,
     /// The programs that started one another before it, such as `npx`, and `python` of a module.
     pub(super) callers: Vec<&'static str>,
 }
@@ -80,8 +82,10 @@ fn called_directly(words: &[&str]) -> Option<Recognised> {
     let purpose = check.purpose.or_else(|| arguments.purpose(tool, check));
     let callers = words.first().filter(|program| is_python(program)).map(|_| "python").into_iter().collect();
     let tasks = if check.tasks { arguments.tasks(tool, check) } else { Vec::new() };
-    let tasks = tasks.into_iter().map(str::to_owned).collect();
-    Some(Recognised { tool, check, manner: arguments.manner(tool, check), purpose, tasks, callers })
+    let owned = |names: Vec<&str>| names.into_iter().map(str::to_owned).collect();
+    let (tasks, environments) = (owned(tasks), owned(arguments.environments(check)));
+    let manner = arguments.manner(tool, check);
+    Some(Recognised { tool, check, manner, purpose, tasks, environments, callers })
 }
 
 /// Splits the variables off that stand before a command, `env` included.

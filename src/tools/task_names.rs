@@ -106,11 +106,33 @@ pub fn task_kind(name: &str, body: &str) -> Option<TaskKind> {
 pub fn is_some_check(name: &str) -> bool {
     let lower = name.to_ascii_lowercase();
     let mut words = lower.split([':', '-', '_', '.', '/']).filter(|word| !word.is_empty());
-    let begins = words.next().is_some_and(|word| matches!(word, "check" | "verify" | "validate"));
-    begins
-        && !words.any(|word| {
-            [&TOOLS.names.never, &TOOLS.names.mends].iter().any(|known| known.iter().any(|one| one == word))
-        })
+    let looks = |word: &str| matches!(word, "check" | "verify" | "validate" | "confirm" | "ensure");
+    let is_linter = words.clone().any(|word| word.ends_with("lint"));
+    let begins = words.clone().next().is_some_and(looks);
+    let ends = words.clone().next_back().is_some_and(looks);
+    (begins || ends || is_linter) && !words.any(is_other)
+}
+
+/// Tells whether a word of a task's name says that it writes, does not end, or is about something else.
+fn is_other(word: &str) -> bool {
+    [&TOOLS.names.never, &TOOLS.names.mends].iter().any(|known| known.iter().any(|one| one == word))
+}
+
+/// Tells whether the name of a task is that of a kind of tests, though it does not say `test`.
+pub fn is_some_test(name: &str) -> bool {
+    let lower = name.to_ascii_lowercase();
+    let mut words = lower.split([':', '-', '_', '.', '/']).filter(|word| !word.is_empty());
+    let kinds = ["acceptance", "conformance", "e2e", "functional", "integration", "regression", "smoke"];
+    words.clone().any(|word| kinds.contains(&word)) && !words.any(is_other)
+}
+
+/// Tells whether the name of a task says that it builds the documents, and nothing else.
+pub fn builds_documents(name: &str) -> bool {
+    let lower = name.to_ascii_lowercase();
+    let words = lower.split([':', '-', '_', '.', '/']).filter(|word| !word.is_empty());
+    let is_document = |word: &str| matches!(word, "docs" | "doc" | "documentation");
+    words.clone().any(is_document)
+        && words.clone().all(|word| is_document(word) || matches!(word, "build" | "html"))
 }
 
 /// Returns the words of a task's name that say which part it is about: of `lint:css:fix`, `css`. A tool is one, too.

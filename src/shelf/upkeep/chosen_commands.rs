@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::ci::words;
 use super::found_repository::{Finding, Repository};
 use super::offers::{self, OfferedCommand};
+use super::task_texts::{does, lines_of_task};
 use super::trial::{Trials, Tried};
 use super::{ci, tasks, toolchains};
 use crate::tools::{Manner, Purpose, recognise, task_part};
@@ -41,6 +42,10 @@ pub struct Plan {
 
 /// How many checks of one purpose a loop has. What is more is named.
 const MOST: usize = 12;
+
+/// Where the tasks of the repository stand among the places, and what its CI calls.
+const OF_TASKS: usize = 0;
+const OF_CI: usize = 1;
 
 /// Returns what each place says, in the order in which they count.
 fn found(repository: &Repository) -> Vec<Vec<Finding>> {
@@ -108,8 +113,8 @@ fn plan(repository: &Repository, mends: bool) -> Plan {
     Plan { checks, tentative, offers }
 }
 
-/// Returns the checks of a purpose: those of the first source that has any. Where the CI calls each task of the repository
-/// that is among them, it says what else belongs to them.
+/// Returns the checks of a purpose: those of the first source that has any, and beside the tasks of the repository what its CI
+/// calls and none of them does.
 fn chosen<'f>(
     repository: &Repository,
     found: &'f [Vec<Finding>],
@@ -121,15 +126,10 @@ fn chosen<'f>(
     };
     let Some(at) = found.iter().position(|source| of(source).next().is_some()) else { return Vec::new() };
     let mut all: Vec<&Finding> = of(&found[at]).collect();
-    let is_called = |one: &&Finding| {
-        one.evidence.task.is_some()
-            && in_ci
-                .iter()
-                .any(|line| words(&line.command) == words(&one.command) && line.directory == one.directory)
-    };
-    if all.iter().all(is_called) {
-        let is_new = |one: &&Finding| !all.iter().any(|known| words(&known.command) == words(&one.command));
-        let more: Vec<&Finding> = found[at + 1..].iter().take(1).flat_map(of).filter(is_new).collect();
+    if at == OF_TASKS {
+        let of_ci = found.get(OF_CI).into_iter().flat_map(of);
+        let is_new = |line: &&Finding| !all.iter().any(|task| does(repository, task, line));
+        let more: Vec<&Finding> = of_ci.filter(is_new).collect();
         all.extend(more);
     }
     all
@@ -144,7 +144,7 @@ fn is_passed_over(
     task: &Finding,
 ) -> bool {
     let is_same = |other: &Finding| is(other, task.purpose.unwrap_or(Purpose::Build), false);
-    let Some(of_ci) = found.get(1).filter(|of_ci| of_ci.iter().any(is_same)) else { return false };
+    let Some(of_ci) = found.get(OF_CI).filter(|of_ci| of_ci.iter().any(is_same)) else { return false };
     let is_called = in_ci.iter().any(|line| words(&line.command) == words(&task.command));
     let runner = ["tox", "nox"].into_iter().find(|runner| words(&task.command).first() == Some(runner));
     match (&task.evidence.task, runner) {
@@ -181,21 +181,11 @@ fn is_about(repository: &Repository, fix: &Finding, check: &Finding) -> bool {
     }
     let words = shlex::split(&check.command).unwrap_or_default();
     let Some(found) = recognise(&words) else { return false };
-    let body = lines_of_task(repository, fix);
+    let body = lines_of_task(repository, &fix.evidence.file, fix.evidence.line);
     let calls =
         |word: &str| body.split(|c: char| c.is_whitespace() || "\"';".contains(c)).any(|part| part == word);
     found.tool.programs().iter().any(|program| calls(program))
         && found.check.words.iter().all(|word| calls(word))
-}
-
-/// Returns the lines of a task: the one with its name, and those further in below it.
-fn lines_of_task(repository: &Repository, task: &Finding) -> String {
-    let text = repository.text(&task.evidence.file).unwrap_or("");
-    let mut lines = text.lines().skip(task.evidence.line.saturating_sub(1));
-    let depth = |line: &str| line.len() - line.trim_start().len();
-    let Some(first) = lines.next() else { return String::new() };
-    let body = lines.take_while(|line| depth(line) > depth(first));
-    std::iter::once(first).chain(body).collect::<Vec<_>>().join("\n")
 }
 
 /// Tells whether a command is a task that is about all of its purpose, by its name.
@@ -264,7 +254,7 @@ fn program(command: &str) -> String {
             script.clone()
         }
         (Some(found), _) => {
-            found.tasks.first().map_or_else(|| found.tool.name.clone(), |task| (*task).clone())
+            found.tasks.first().or(found.environments.first()).unwrap_or(&found.tool.name).clone()
         }
         (None, words) => words.first().and_then(|word| word.rsplit('/').next()).unwrap_or("").to_owned(),
     }

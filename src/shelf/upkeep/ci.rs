@@ -1,13 +1,18 @@
 //! What the workflows of a repository run already.
 
+use super::checkouts::Checkouts;
 use super::found_repository::{Evidence, Finding, Repository};
 use super::lined_yaml;
+use super::script_lines::{is_plain, logical_lines, understood_commands, without_reporter};
 use super::when_jobs_run::{
-    Matrix, OtherMachine, asks_earlier_steps, is_only_called, is_started_by_changes, lines_of_matrix, matrix,
-    whole_line,
+    Matrix, OtherMachine, asks_earlier_steps, is_only_called, is_started_by_changes, label_of_matrix,
+    lines_of_matrix, matrix, needs_another_event, whole_line,
 };
 use crate::base::node::Node;
-use crate::tools::{Manner, Purpose, TOOLS, Tool, is_some_check, recognise, task_kind};
+use crate::tools::{
+    Manner, Purpose, Recognised, TOOLS, Tool, builds_documents, is_some_check, is_some_test, recognise,
+    task_kind,
+};
 
 /// The workflow that `init` writes: what stands there is not what the repository said by itself.
 pub(super) const OWN_WORKFLOWS: [&str; 2] =
@@ -54,6 +59,16 @@ pub(super) struct CiContents {
 }
 
 impl CiContents {
+    /// Tells whether a command names a directory that another line of its job makes.
+    fn makes_place_of(&self, line: &CiCommand) -> bool {
+        let of_job = self.commands.iter().filter(|other| other.job == line.job);
+        let mut made = of_job.filter_map(|other| other.command.strip_prefix("mkdir "));
+        let names = |place: &str| words(&line.command).iter().any(|word| word.trim_end_matches('/') == place);
+        made.any(|places| {
+            places.split(' ').any(|place| !place.is_empty() && names(place.trim_end_matches('/')))
+        })
+    }
+
     /// Leaves out what only another machine can do, unless no job runs on any but macOS.
     fn settle(&mut self) {
         let machines: Vec<Option<OtherMachine>> =
@@ -72,8 +87,11 @@ impl CiContents {
 /// Returns what the workflows run, each check once: measured or not, it is the same.
 pub(super) fn run(repository: &Repository) -> Vec<Finding> {
     let mut found: Vec<Finding> = Vec::new();
-    for line in contents(repository).commands {
-        let Some(finding) = of_command(repository, &line) else { continue };
+    let contents = contents(repository);
+    for line in &contents.commands {
+        let Some(finding) = of_command(repository, line).filter(|_| !contents.makes_place_of(line)) else {
+            continue;
+        };
         let is_same = |other: &&mut Finding| {
             unmeasured(&other.command) == unmeasured(&finding.command) && other.directory == finding.directory
         };
@@ -97,13 +115,21 @@ pub(super) fn call_of_ctest(repository: &Repository) -> Option<Evidence> {
     contents(repository).commands.iter().find(is_call).map(|line| line.evidence.clone())
 }
 
-/// Returns what a command says without the options by which it measures what its tests reach.
+/// Returns what a command says without the place of its program, the order of its words, and the options by which it measures
+/// what its tests reach.
 fn unmeasured(command: &str) -> Vec<&str> {
     let measures = |word: &str| {
-        ["--cov", "--no-cov", "-cover", "--no-coverage"].iter().any(|begin| word.starts_with(begin))
+        ["--cov", "--no-cov", "-cover", "-Dcover", "--no-coverage"]
+            .iter()
+            .any(|begin| word.starts_with(begin))
     };
     let plain = words(command).into_iter().filter(|word| !measures(word));
-    plain.map(|word| word.trim_end_matches('/')).collect()
+    let mut found: Vec<&str> = plain.map(|word| word.trim_end_matches('/')).collect();
+    if let Some(program) = found.first_mut() {
+        *program = program.rsplit('/').next().unwrap_or(program);
+    }
+    found.sort_unstable();
+    found
 }
 
 /// Tells whether tests are some of those that another command runs: it says no more than which files.
@@ -150,7 +176,7 @@ fn of_command(repository: &Repository, line: &CiCommand) -> Option<Finding> {
         return None;
     }
     let words = shlex::split(&line.command)?;
-    if words.iter().any(|word| is_made(repository, word)) {
+    if words.iter().any(|word| is_made(repository, word)) || lacks_lock(repository, line, &words) {
         return None;
     }
     let (purpose, is_fix) = match recognise(&words) {
@@ -165,12 +191,9 @@ fn of_command(repository: &Repository, line: &CiCommand) -> Option<Finding> {
             (Manner::Other, "rake") if words.last().is_some_and(|word| word == "rake") => {
                 (Purpose::Test, false)
             }
-            // Who calls it with each change says that it is a check: of itself the name may be about a release.
-            (Manner::Other, _) if matches!(found.tasks.as_slice(), [task] if is_some_check(task)) => {
-                (Purpose::Lint, false)
-            }
-            (Manner::Other, _) => return None,
+            (Manner::Other, _) => (by_names(&found, &line.directory)?, false),
         },
+        None if is_build(&words) => (Purpose::Build, false),
         None if line.asks_earlier => return None,
         None => own_script(repository, line, &words)?,
     };
@@ -184,13 +207,47 @@ fn of_command(repository: &Repository, line: &CiCommand) -> Option<Finding> {
     })
 }
 
+/// Returns what tasks are about that a workflow calls with each change: that it does says that they are checks. Of themselves their
+/// names may be about a release.
+fn by_names(found: &Recognised, directory: &str) -> Option<Purpose> {
+    let names: Vec<&String> = found.tasks.iter().chain(&found.environments).collect();
+    let kinds: Vec<_> = names.iter().map(|name| task_kind(name, "")).collect();
+    // Tasks that are all known are called in a way that is no check, with an option that shows or writes.
+    let is_known = kinds.iter().all(Option::is_some);
+    if is_known || kinds.iter().flatten().any(|kind| kind.mends) {
+        return None;
+    }
+    let is_of_tests = |name: &&&String| is_some_test(name);
+    let is_in_docs = matches!(directory.rsplit('/').next(), Some("docs" | "doc"));
+    let is_build = |name: &&String| builds_documents(name) || (is_in_docs && name.as_str() == "html");
+    let all_look = names.iter().zip(&kinds).all(|(name, kind)| kind.is_some() || is_some_check(name));
+    match kinds.iter().flatten().find_map(|kind| kind.purpose) {
+        // Beside a check, what an environment of a runner does is looked at as well.
+        Some(purpose) if all_look || !found.environments.is_empty() => Some(purpose),
+        None if all_look => Some(Purpose::Lint),
+        None if names.iter().all(is_build) => Some(Purpose::Build),
+        None if names.iter().filter(is_of_tests).count() == names.len() => Some(Purpose::Test),
+        Some(_) | None => None,
+    }
+}
+
+/// Tells whether a command holds to a lock file that only an earlier line has made.
+fn lacks_lock(repository: &Repository, line: &CiCommand, words: &[String]) -> bool {
+    let is_held = words.iter().any(|word| matches!(word.as_str(), "--locked" | "--frozen"));
+    let is_there =
+        |file: &str| repository.has(file) || repository.has(joined(&line.directory, file).as_str());
+    words.first().is_some_and(|program| program == "cargo") && is_held && !is_there("Cargo.lock")
+}
+
 /// Tells whether a word is a path of what an earlier line has built.
 fn is_made(repository: &Repository, word: &str) -> bool {
     let path = word.trim_start_matches("./");
     let first = path.split('/').next().unwrap_or("");
-    matches!(first, "dist" | "target" | "out" | "_build" | "public" | "_site")
-        && path.contains('/')
-        && !repository.paths().any(|file| file.split('/').next() == Some(first))
+    let is_of_cargo = ["target/debug/", "target/release/"].iter().any(|place| path.contains(place));
+    is_of_cargo
+        || matches!(first, "dist" | "target" | "out" | "_build" | "public" | "_site")
+            && path.contains('/')
+            && !repository.paths().any(|file| file.split('/').next() == Some(first))
 }
 
 /// Tells whether there is a Makefile before anything is configured.
@@ -207,9 +264,10 @@ fn is_build(words: &[String]) -> bool {
     matches!(
         names.as_slice(),
         ["npm" | "pnpm" | "yarn" | "bun" | "mise", "run", "build"]
-            | ["pnpm" | "yarn" | "make" | "just" | "task", "build"]
+            | ["pnpm" | "yarn" | "make" | "just" | "task" | "uv" | "poetry" | "hatch" | "pdm", "build"]
             | ["deno", "task", "build"]
             | ["bundle", "exec", "rake", "compile"]
+            | ["python" | "python3", "-m", "build"]
     )
 }
 
@@ -249,7 +307,7 @@ fn own_script(repository: &Repository, line: &CiCommand, words: &[String]) -> Op
     match () {
         () if prepares(stem) => None,
         () if is_of_tests => Some((Purpose::Test, false)),
-        () if is_of_linters => Some((Purpose::Lint, false)),
+        () if is_of_linters || (is_some_check(stem) && rest.is_empty()) => Some((Purpose::Lint, false)),
         () => None,
     }
 }
@@ -363,16 +421,22 @@ struct JobPlace<'j> {
     asks_earlier: bool,
     variables: Vec<(&'j str, &'j str)>,
     matrix: Matrix<'j>,
+    checkouts: Checkouts,
 }
 
 impl Workflow<'_> {
     fn read(&self, root: &Node, contents: &mut CiContents) {
         let whole = directory(root.get("defaults").and_then(|node| node.get("run")));
         for job in lined_yaml::entries(root.get("jobs")) {
+            if needs_another_event(job.value.get("if")) {
+                continue;
+            }
             let of_job = directory(job.value.get("defaults").and_then(|node| node.get("run")));
             let mut variables = variables(job.value.get("env"));
             variables.extend(self::variables(root.get("env")));
+            let matrix = matrix(&job.value);
             let label = lined_yaml::text(job.value.get("runs-on"));
+            let label = label.map(|label| label_of_matrix(label, &matrix));
             let machine = label.and_then(OtherMachine::of_label);
             let directory = of_job.or_else(|| whole.clone());
             let place = JobPlace {
@@ -381,7 +445,8 @@ impl Workflow<'_> {
                 machine,
                 asks_earlier: false,
                 variables,
-                matrix: matrix(&job.value),
+                matrix,
+                checkouts: Checkouts::of(&job.value, joined),
             };
             let checks_out = |step: &Node| {
                 lined_yaml::text(step.get("uses")).is_some_and(|uses| uses.starts_with("actions/checkout@"))
@@ -413,6 +478,9 @@ impl Workflow<'_> {
 
     fn step(&self, step: &Node, place: &JobPlace<'_>, contents: &mut CiContents) {
         let condition = step.get("if");
+        if needs_another_event(condition) {
+            return;
+        }
         let machine = lined_yaml::text(condition).and_then(OtherMachine::of_condition);
         let place = &JobPlace {
             machine: machine.or(place.machine),
@@ -441,7 +509,8 @@ impl Workflow<'_> {
             }
             return;
         }
-        let Some((name, _)) = named.split_once('@') else { return };
+        // An image has a tag in the place of a commit.
+        let Some((name, _)) = named.split_once('@').or_else(|| named.rsplit_once(':')) else { return };
         contents.actions.push(CiAction { name: name.to_owned(), job, with });
         if let Some(script) = step.get("with").and_then(|with| with.get("command")).filter(|_| repeats(name))
         {
@@ -449,9 +518,10 @@ impl Workflow<'_> {
         }
         let tool = TOOLS.tools.iter().find(|tool| tool.actions.contains_key(name));
         let command = tool.and_then(|tool| with_inputs(tool, tool.actions.get(name)?, step.get("with")));
+        let Some(within) = place.checkouts.inside(directory) else { return };
         contents.commands.extend(command.map(|command| CiCommand {
             command,
-            directory: directory.to_owned(),
+            directory: within,
             job: format!("{}:{}", self.path, place.name),
             machine: place.machine,
             asks_earlier: place.asks_earlier,
@@ -474,10 +544,11 @@ impl Workflow<'_> {
             let line = whole_line(without_reporter(&place.with_values(&line, &directory)));
             for line in lines_of_matrix(&line, &place.matrix) {
                 // What is indented stands in a condition or a loop.
-                if line.starts_with([' ', '\t']) || !is_understood(&line) {
+                if line.starts_with([' ', '\t']) {
                     continue;
                 }
-                self.line(&line, &mut directory, place, &self.evidence(node, at), contents);
+                let Some(commands) = understood_commands(&line) else { continue };
+                self.line(&commands, &mut directory, place, &self.evidence(node, at), contents);
             }
         }
     }
@@ -485,24 +556,25 @@ impl Workflow<'_> {
     /// Notes the commands of a line, and where the next one is run.
     fn line(
         &self,
-        line: &str,
+        commands: &[&str],
         directory: &mut String,
         place: &JobPlace<'_>,
         evidence: &Evidence,
         contents: &mut CiContents,
     ) {
         let mut within = directory.clone();
-        for part in line.split("&&").map(str::trim) {
+        for part in commands {
             if let Some(below) = part.strip_prefix("cd ") {
                 within = joined(&within, below.trim());
-                if !line.contains("&&") {
+                if commands.len() == 1 {
                     directory.clone_from(&within);
                 }
                 continue;
             }
+            let Some(inside) = place.checkouts.inside(&within) else { continue };
             contents.commands.push(CiCommand {
-                command: part.to_owned(),
-                directory: within.clone(),
+                command: part.strip_prefix("time ").unwrap_or(part).trim_start().to_owned(),
+                directory: inside,
                 job: format!("{}:{}", self.path, place.name),
                 machine: place.machine,
                 asks_earlier: place.asks_earlier,
@@ -547,8 +619,13 @@ fn repeats(action: &str) -> bool {
 /// paths; nothing where only the job knows them.
 fn with_inputs(tool: &Tool, command: &str, with: Option<&Node>) -> Option<String> {
     if let Some(arguments) = with.and_then(|with| with.get("args")) {
-        let arguments = lined_yaml::text(Some(arguments)).filter(|text| is_understood(text.trim()))?;
-        return Some(format!("{} {}", without_paths(command), arguments.trim()));
+        let arguments =
+            lined_yaml::text(Some(arguments)).filter(|text| understood_commands(text.trim()).is_some())?;
+        // What the arguments say as well, many tools take only once.
+        let given: Vec<&str> = arguments.split_whitespace().collect();
+        let own =
+            without_paths(command).split(' ').filter(|word| !word.starts_with('-') || !given.contains(word));
+        return Some(format!("{} {}", own.collect::<Vec<_>>().join(" "), arguments.trim()));
     }
     let (mut options, mut paths) = (Vec::new(), Vec::new());
     for entry in lined_yaml::entries(with) {
@@ -580,46 +657,6 @@ fn quoted_word(line: &str) -> Option<String> {
     let inner = ['\'', '"'].into_iter().find_map(|quote| line.strip_prefix(quote)?.strip_suffix(quote));
     let word = inner.unwrap_or(line);
     (!word.is_empty()).then(|| shlex::try_quote(word).ok().map(std::borrow::Cow::into_owned))?
-}
-
-/// Joins the lines of a script that go on in the next one, each with its number from 0.
-fn logical_lines(script: &str) -> Vec<(usize, String)> {
-    let mut found: Vec<(usize, String)> = Vec::new();
-    let mut is_open = false;
-    for (at, line) in script.lines().enumerate() {
-        let (text, goes_on) = line.strip_suffix('\\').map_or((line, false), |text| (text, true));
-        match found.last_mut().filter(|_| is_open) {
-            Some((_, open)) => *open = format!("{} {}", open.trim_end(), text.trim()),
-            None => found.push((at, text.to_owned())),
-        }
-        is_open = goes_on;
-    }
-    found
-}
-
-/// Returns a line without the program that shows its output to people, or keeps it.
-fn without_reporter(line: &str) -> &str {
-    let Some((command, behind)) = line.split_once('|') else { return line };
-    let program = behind.split_whitespace().next().unwrap_or("");
-    let is_reporter = matches!(program, "cs2pr" | "tee" | "reviewdog") && !behind.contains(['|', ';', '&']);
-    if is_reporter { command.trim_end().trim_end_matches("2>&1").trim_end() } else { line }
-}
-
-/// Tells whether a line is one command, or several joined by `&&`, that needs nothing of the shell around it.
-fn is_understood(line: &str) -> bool {
-    let without_joints = line.replace("&&", "");
-    !without_joints.contains(['$', '|', ';', '&', '>', '<', '\\', '`', '#', '(', '{', '\n', '\r', '\t'])
-        && !line.is_empty()
-        && line.len() <= 300
-        && !line.chars().any(char::is_control)
-}
-
-/// Tells whether a value holds nothing that is computed.
-fn is_plain(value: &str) -> bool {
-    !value.contains("${{")
-        && !value.contains('$')
-        && value.len() <= 200
-        && !value.chars().any(char::is_control)
 }
 
 fn directory(node: Option<&Node>) -> Option<String> {

@@ -1,6 +1,7 @@
 //! Finds out how a repository checks itself: from its own tasks, what its CI runs, and the tests of its toolchain. It knows
 //! no file system; whoever asks gives it the texts.
 
+mod checkouts;
 mod chosen_commands;
 mod ci;
 mod found_repository;
@@ -8,7 +9,9 @@ mod lined_yaml;
 mod loop_reuse;
 mod loop_text;
 mod offers;
+mod script_lines;
 mod setup;
+mod task_texts;
 mod tasks;
 mod test_text;
 mod toolchains;
@@ -31,12 +34,12 @@ pub fn note_of_words(repository: &Repository, text: &str) -> String {
     yaml_style::known_words(text).filter(|_| is_spelt).unwrap_or_default()
 }
 
-/// Rewrites a text of YAML that was made here, as the repository writes YAML.
-pub fn in_style(repository: &Repository, path: &str, text: &str) -> String {
-    yaml_style::YamlStyle::of(repository, path).applied(text)
 /// Tells whether a text is YAML.
 pub fn is_yaml(text: &str) -> bool {
     lined_yaml::parse(text).is_some()
 }
 
+/// Rewrites a text of YAML that was made here, as the repository writes YAML.
+pub fn in_style(repository: &Repository, path: &str, text: &str) -> String {
+    yaml_style::YamlStyle::of(repository, path).applied(text)
 }

@@ -7,14 +7,19 @@ use super::{ci, lined_yaml};
 use crate::tools::{Purpose, TaskKind, task_kind, task_part, watches};
 
 /// A task.
-struct RepositoryTask {
-    name: String,
+pub(super) struct RepositoryTask {
+    pub(super) name: String,
     /// How it is called.
-    call: String,
+    pub(super) call: String,
     /// What it does, as far as that is known.
-    body: String,
-    file: String,
-    line: usize,
+    pub(super) body: String,
+    pub(super) file: String,
+    pub(super) line: usize,
+}
+
+/// Returns every task of a repository, whatever it is about.
+pub(super) fn of_repository(repository: &Repository) -> Vec<RepositoryTask> {
+    READERS.iter().flat_map(|reader| reader(repository)).collect()
 }
 
 /// Reads the tasks of one kind of file.

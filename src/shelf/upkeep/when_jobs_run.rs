@@ -66,6 +66,33 @@ pub(super) fn asks_earlier_steps(condition: Option<&Node>) -> bool {
     lined_yaml::text(condition).is_some_and(|text| text.contains("steps."))
 }
 
+/// Tells whether a job or a step runs at no change of the code: for a release, at night, or at the push of a button.
+pub(super) fn needs_another_event(condition: Option<&Node>) -> bool {
+    let Some(text) = lined_yaml::text(condition) else { return false };
+    let plain: String = text.chars().filter(|c| !c.is_whitespace()).collect();
+    let events = [
+        "event_name=='release'",
+        "event_name=='schedule'",
+        "event_name=='workflow_dispatch'",
+        "ref_type=='tag'",
+        "startsWith(github.ref,'refs/tags/",
+    ];
+    !plain.contains("||") && !plain.contains('!') && events.iter().any(|event| plain.contains(event))
+}
+
+/// Returns the label of a runner, where a matrix says it and no value of that is one of Linux: the first.
+pub(super) fn label_of_matrix<'j>(label: &'j str, matrix: &Matrix<'j>) -> &'j str {
+    let is_meant =
+        |key: &str| label == format!("${{{{ matrix.{key} }}}}") || label == format!("${{{{matrix.{key}}}}}");
+    let Some((_, values)) = matrix.iter().find(|(key, _)| is_meant(key)) else { return label };
+    let mut machines = values.iter().map(|value| OtherMachine::of_label(value));
+    let is_other = match machines.next() {
+        Some(Some(first)) => machines.all(|other| other == Some(first)),
+        Some(None) | None => false,
+    };
+    values.first().filter(|_| is_other).copied().unwrap_or(label)
+}
+
 /// The values of a matrix, by their keys.
 pub(super) type Matrix<'j> = Vec<(&'j str, Vec<&'j str>)>;
 
@@ -135,7 +162,21 @@ const SHARES: [&str; 11] = [
 
 /// Returns a line without the options that only divide the work, where the job computes their values: elsewhere all of it is done.
 pub(super) fn whole_line(line: &str) -> String {
-    SHARES.iter().fold(line.to_owned(), |line, option| without_computed(&line, option))
+    SHARES.iter().fold(without_absent(line), |line, option| without_computed(&line, option))
+}
+
+/// Returns a line without what only some jobs of a matrix have, ` ${{ matrix.arguments || '' }}`.
+fn without_absent(line: &str) -> String {
+    let (mut rest, mut kept) = (line, String::new());
+    while let Some((before, behind)) = rest.split_once(" ${{ matrix.") {
+        let Some((inner, after)) = behind.split_once("}}") else { break };
+        kept.push_str(before);
+        if !inner.trim_end().ends_with("|| ''") {
+            kept.push_str(&rest[before.len()..rest.len() - after.len()]);
+        }
+        rest = after;
+    }
+    kept + rest
 }
 
 fn without_computed(line: &str, option: &str) -> String {
@@ -164,22 +205,51 @@ fn without_computed(line: &str, option: &str) -> String {
 pub(super) fn lines_of_matrix(line: &str, matrix: &Matrix<'_>) -> Vec<String> {
     let written = |key: &str| format!("${{{{ matrix.{key} }}}}");
     let of_task = matrix.iter().find_map(|(key, values)| {
-        let before = line.strip_suffix(&written(key))?.trim_end();
-        let program = before
-            .rsplit_once('=')
-            .map_or(before, |(_, rest)| rest.split_once(' ').map_or("", |(_, rest)| rest));
-        let takes_task = BEFORE_TASKS.contains(&program) || program.starts_with("cargo xtask ");
-        takes_task.then_some((before, values))
+        let written = line.strip_suffix(&written(key))?;
+        // The name of a task may begin before the value: `pnpm run test:${{ matrix.suite }}`.
+        let (before, begin) = match written.rsplit_once(' ') {
+            Some((before, begin)) if begin.ends_with(':') => (before, begin),
+            Some(_) | None => (written.trim_end(), ""),
+        };
+        // Variables may stand before the program, as in `COVERAGE=no rake`.
+        let program: Vec<&str> = before.split_whitespace().skip_while(|word| word.contains('=')).collect();
+        let program = program.join(" ");
+        let takes_task = BEFORE_TASKS.contains(&program.as_str()) || program.starts_with("cargo xtask ");
+        takes_task.then_some((before, begin, values))
     });
-    if let Some((before, values)) = of_task {
-        let is_version = |value: &str| value.contains(|c: char| c.is_ascii_digit());
+    if let Some((before, begin, values)) = of_task {
+        let is_version = |value: &str| value != "e2e" && value.contains(|c: char| c.is_ascii_digit());
         let values = values.iter().filter(|value| !is_version(value)).take(MOST_TASKS);
-        return values.map(|value| format!("{before} {value}").trim_start().to_owned()).collect();
+        return values.map(|value| format!("{before} {begin}{value}").trim_start().to_owned()).collect();
     }
+    let line = &without_versions(line, matrix);
     let version = ["--python", "--python-version"].into_iter().find_map(|option| {
         let (before, rest) = line.split_once(&format!(" {option} ${{{{ matrix."))?;
         let (_, behind) = rest.split_once("}}")?;
         Some(format!("{before}{behind}"))
     });
     vec![version.unwrap_or_else(|| line.to_owned())]
+}
+
+/// Returns a line without the words that only say a version of a matrix: a toolchain of cargo, `+${{ matrix.rust }}`, and a property
+/// whose values all begin with a digit, `-Pjava=${{ matrix.java }}`.
+fn without_versions(line: &str, matrix: &Matrix<'_>) -> String {
+    let is_version = |key: &str| {
+        matrix.iter().any(|(known, values)| {
+            *known == key && values.iter().all(|value| value.starts_with(|c: char| c.is_ascii_digit()))
+        })
+    };
+    let mut kept = line.to_owned();
+    for (key, _) in matrix {
+        let value = format!("${{{{ matrix.{key} }}}}");
+        let Some((before, behind)) = kept.split_once(&value) else { continue };
+        let word = before.rsplit(' ').next().unwrap_or("");
+        let is_toolchain = word == "+" && before.trim_end_matches('+').trim_end() == "cargo";
+        let is_property =
+            ["-P", "-D"].iter().any(|sign| word.starts_with(sign)) && word.ends_with('=') && is_version(key);
+        if (is_toolchain || is_property) && (behind.is_empty() || behind.starts_with(' ')) {
+            kept = format!("{}{behind}", before[..before.len() - word.len()].trim_end());
+        }
+    }
+    kept
 }

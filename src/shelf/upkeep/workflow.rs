@@ -258,7 +258,9 @@ impl GithubJob<'_> {
                 SetUp::LocalAction { path, with } => uses_local(path, with, out),
                 SetUp::Run(command) => {
                     // No lock file of the repository has what is not of the repository.
-                    let is_global = command.starts_with("npm install --global");
+                    let is_npm = ["npm install ", "npm i "].iter().any(|begin| command.starts_with(begin));
+                    let is_global =
+                        is_npm && command.split(' ').any(|word| matches!(word, "--global" | "-g"));
                     let note = if is_global { " # zizmor: ignore[adhoc-packages]" } else { "" };
                     let _ = writeln!(out, "      - run: {}{note}", quoted(command));
                     let directory = match (package, step.directory.as_str()) {
@@ -300,7 +302,8 @@ fn uses(action: &PinnedAction, with: &[(&'static str, String)], out: &mut String
 
 /// Writes a step that is an action of the repository itself.
 fn uses_local(path: &str, with: &[(String, String)], out: &mut String) {
-    let _ = writeln!(out, "      - uses: {}", value(path));
+    // It is called as the repository's own workflows call it.
+    let _ = writeln!(out, "      - uses: {} # zizmor: ignore[self-repository]", value(path));
     if !with.is_empty() {
         out.push_str("        with:\n");
     }
@@ -437,9 +440,13 @@ fn in_image(does: &SetUp, image: &str) -> Option<String> {
     match does {
         SetUp::Run(command) => Some(command.replacen("pipx install", pip, 1)),
         SetUp::LocalAction { .. } => None,
-        SetUp::Action { action, .. } => match action.name {
+        SetUp::Action { action, with } => match action.name {
             "astral-sh/setup-uv" => Some(format!("{pip} uv")),
             "pnpm/action-setup" => Some("npm install --global pnpm".to_owned()),
+            // On GitHub the action does that.
+            "ruby/setup-ruby" if with.iter().any(|(key, _)| *key == "bundler-cache") => {
+                Some("bundle install".to_owned())
+            }
             "oven-sh/setup-bun" => Some("npm install --global bun".to_owned()),
             _ => None,
         },

@@ -284,6 +284,166 @@ const LAYOUTS: &[Layout] = &[
             ),
         ],
     ),
+    (
+        "what the workflows call beside tasks that do something else",
+        &[
+            ("Makefile", "lint: typos\n\t$(GOLANGCI_LINT) run\ntypos:\n\ttypos\n"),
+            ("README.md", "x\n"),
+            (
+                ".github/workflows/ci.yml",
+                "on: push\njobs:\n  all:\n    runs-on: ubuntu-latest\n    steps:\n      - uses: golangci/golangci-lint-action@v8\n      - uses: crate-ci/typos@v1\n      - uses: zizmorcore/zizmor-action@v0\n        with: {persona: pedantic}\n      - uses: docker://rhysd/actionlint:1.7.12\n        with: {args: -color}\n",
+            ),
+        ],
+        &[
+            ("lint", "make lint", "Makefile:1 (lint)", ""),
+            ("lint_zizmor", "zizmor . --persona pedantic", ".github/workflows/ci.yml:8", ""),
+            ("lint_actionlint", "actionlint -color", ".github/workflows/ci.yml:10", ""),
+        ],
+    ),
+    (
+        "environments of tox that only the workflows name together, and a factor",
+        &[
+            (
+                "tox.ini",
+                "[testenv]\ncommands = pytest\n\n[testenv:docs-{build,doctests}]\ncommands = x\n\n[testenv:typing-ty]\ncommands = ty\n",
+            ),
+            (
+                ".github/workflows/ci.yml",
+                "on: push\njobs:\n  all:\n    runs-on: ubuntu-latest\n    steps:\n      - run: tox run -e docs-doctests,changelog\n      - run: tox run -f typing\n      - run: tox run\n",
+            ),
+        ],
+        &[
+            ("lint", "tox -e typing-ty", "tox.ini:7 (typing-ty)", ""),
+            ("test", "tox -e py", "tox.ini:1 (test)", ""),
+            ("test_docs_doctests", "tox run -e docs-doctests,changelog", ".github/workflows/ci.yml:6", ""),
+        ],
+    ),
+    (
+        "tasks whose names only a workflow makes checks, hooks that do what it calls, and documents that it builds",
+        &[
+            (
+                ".pre-commit-config.yaml",
+                "repos:\n  - repo: https://github.com/x/ruff-pre-commit\n    hooks:\n      - id: ruff-check\n",
+            ),
+            ("noxfile.py", "@nox.session\ndef docs(session):\n    x\n"),
+            (
+                ".github/workflows/ci.yml",
+                "on: push\njobs:\n  all:\n    runs-on: ubuntu-latest\n    steps:\n      - run: bundle exec rake confirm_config documentation_syntax_check\n      - run: npm run eclint\n      - run: ruff check .\n      - run: pipx run nox -s docs\n      - run: task acceptance\n      - run: npm run lint-release\n",
+            ),
+        ],
+        &[
+            ("lint", "pre-commit run --all-files", ".pre-commit-config.yaml:1 (lint)", ""),
+            (
+                "lint_confirm_config",
+                "bundle exec rake confirm_config documentation_syntax_check",
+                ".github/workflows/ci.yml:6",
+                "",
+            ),
+            ("lint_eclint", "npm run eclint", ".github/workflows/ci.yml:7", ""),
+            ("build", "pipx run nox -s docs", ".github/workflows/ci.yml:9", ""),
+            ("test", "task acceptance", ".github/workflows/ci.yml:10", ""),
+        ],
+    ),
+    (
+        "signs of the shell in quotes, and checks of the manager itself",
+        &[(
+            ".github/workflows/ci.yml",
+            "on: push\njobs:\n  all:\n    runs-on: ubuntu-latest\n    steps:\n      - run: yarn test-types --target '>=5.4 <6.0'\n      - run: yarn constraints\n      - run: yarn dedupe --check\n      - run: yarn test-types '${{ matrix.x }}'\n      - run: yarn test > log.txt\n",
+        )],
+        &[
+            ("lint_yarn", "yarn constraints", ".github/workflows/ci.yml:7", ""),
+            ("lint_yarn_dedupe", "yarn dedupe --check", ".github/workflows/ci.yml:8", ""),
+            ("test", "yarn test-types --target '>=5.4 <6.0'", ".github/workflows/ci.yml:6", ""),
+        ],
+    ),
+    (
+        "a job that checks another repository out, and one that has its own elsewhere",
+        &[
+            ("README.md", "x\n"),
+            (
+                ".github/workflows/a.yml",
+                "on: push\njobs:\n  all:\n    runs-on: ubuntu-latest\n    steps:\n      - uses: actions/checkout@v6\n        with: {repository: 'else/${{ matrix.project }}'}\n      - uses: actions/checkout@v6\n        with: {path: own}\n      - run: poetry run pytest -q tests/\n",
+            ),
+            (
+                ".github/workflows/b.yml",
+                "on: push\ndefaults:\n  run:\n    working-directory: own.role\njobs:\n  all:\n    runs-on: ubuntu-latest\n    steps:\n      - uses: actions/checkout@v6\n        with: {path: own.role}\n      - run: yamllint .\n      - run: molecule test\n      - run: ls\n",
+            ),
+            (
+                ".github/workflows/c.yml",
+                "on: push\njobs:\n  all:\n    runs-on: ubuntu-latest\n    steps:\n      - uses: actions/checkout@v6\n        with: {repository: '${{ github.event.pull_request.head.repo.full_name }}'}\n      - run: poetry run pytest -q tests\n",
+            ),
+        ],
+        &[
+            ("lint", "yamllint .", ".github/workflows/b.yml:11", ""),
+            ("test_molecule", "molecule test", ".github/workflows/b.yml:12", ""),
+            ("test_pytest", "poetry run pytest -q tests", ".github/workflows/c.yml:8", ""),
+        ],
+    ),
+    (
+        "jobs of other machines by their matrix, of other events, and a lock file that an earlier line makes",
+        &[
+            ("README.md", "x\n"),
+            ("bin/bats", "x\n"),
+            (
+                ".github/workflows/ci.yml",
+                "on: push\njobs:\n  win:\n    runs-on: ${{ matrix.os }}\n    strategy:\n      matrix:\n        os: [windows-2022, windows-2025]\n    steps:\n      - run: bats -T test\n  tag:\n    if: startsWith(github.ref, 'refs/tags/')\n    runs-on: ubuntu-latest\n    steps:\n      - run: cargo test\n  all:\n    runs-on: ubuntu-latest\n    steps:\n      - run: time ./bin/bats --pretty test/\n      - run: bats test --pretty\n      - if: github.event_name == 'workflow_dispatch'\n        run: cargo clippy\n      - if: github.event_name == 'push' || github.event_name == 'release'\n        run: cargo fmt --check\n      - run: cargo check --locked\n",
+            ),
+        ],
+        &[
+            ("format", "cargo fmt --check", ".github/workflows/ci.yml:23", ""),
+            ("test", "./bin/bats --pretty test/", ".github/workflows/ci.yml:18", ""),
+        ],
+    ),
+    (
+        "what only some jobs of a matrix have, and versions of it",
+        &[(
+            ".github/workflows/ci.yml",
+            "on: push\njobs:\n  all:\n    runs-on: ubuntu-latest\n    strategy:\n      matrix:\n        java: [17, 21]\n        rust: [stable, nightly]\n        include:\n          - {java: 11, more: -x}\n    steps:\n      - run: mvn verify javadoc:jar ${{ matrix.more || '' }}\n      - run: ./gradlew -Pof.java=${{ matrix.java }} build --scan\n      - run: cargo +${{ matrix.rust }} test\n      - run: cargo test --features=${{ matrix.rust }}\n",
+        )],
+        &[
+            ("test_maven", "mvn verify javadoc:jar", ".github/workflows/ci.yml:12", ""),
+            ("test_gradle", "./gradlew build --scan", ".github/workflows/ci.yml:13", ""),
+            ("test_cargo", "cargo test", ".github/workflows/ci.yml:14", ""),
+        ],
+    ),
+    (
+        "suites of a matrix whose tasks begin alike, a script that checks by its name, and a place that an earlier line makes",
+        &[
+            ("check_reproducibility.sh", "x\n"),
+            (
+                ".github/workflows/ci.yml",
+                "on: push\njobs:\n  all:\n    runs-on: ubuntu-latest\n    strategy:\n      matrix:\n        suite: [unit, e2e, '24']\n    steps:\n      - run: pnpm run test:ci:${{ matrix.suite }}\n      - run: ./check_reproducibility.sh\n      - run: mkdir -p results/\n      - run: bats test --output results\n",
+            ),
+        ],
+        &[
+            ("lint", "./check_reproducibility.sh", ".github/workflows/ci.yml:10", ""),
+            ("test_ci_unit", "pnpm run test:ci:unit", ".github/workflows/ci.yml:9", ""),
+            ("test_ci_e2e", "pnpm run test:ci:e2e", ".github/workflows/ci.yml:9", ""),
+        ],
+    ),
+    (
+        "tasks that are not called where a template or another option names them, and options that an action repeats",
+        &[
+            (
+                "Taskfile.yml",
+                "tasks:\n  default:\n    cmds:\n      - task: acceptance\n  acceptance:\n    cmds:\n      - go test -tags=acceptance ./...\n  test:\n    cmds:\n      - go test ./... -run {{default \".\" .PATTERN}}\n",
+            ),
+            (
+                ".github/workflows/ci.yml",
+                "on: push\njobs:\n  all:\n    runs-on: ubuntu-latest\n    steps:\n      - run: task test\n      - run: task acceptance\n      - uses: JohnnyMorganz/stylua-action@v4\n        with: {args: --color always --check .}\n      - run: mdbook test --library-path x/target/debug/deps\n",
+            ),
+        ],
+        &[
+            ("format", "stylua --color always --check .", ".github/workflows/ci.yml:8", ""),
+            ("test", "task test", "Taskfile.yml:8 (test)", ""),
+            ("test_acceptance", "task acceptance", ".github/workflows/ci.yml:7", ""),
+        ],
+    ),
+    (
+        "a flake of Nix with checks",
+        &[("flake.nix", "{\n  outputs = { self }: {\n    checks = { };\n  };\n}\n")],
+        &[("test", "nix flake check", "flake.nix:3", "")],
+    ),
 ];
 
 #[test]
@@ -293,7 +453,7 @@ fn what_the_workflows_run_becomes_the_loop() {
 
 #[test]
 fn a_job_is_prepared_as_those_are_that_run_its_checks() {
-    let jobs = "on: push\njobs:\n  other:\n    runs-on: ubuntu-latest\n    steps:\n      - run: python -m pip install tox\n      - uses: ./.github/actions/other\n  all:\n    runs-on: ubuntu-latest\n    steps:\n      - uses: ./.github/actions/prepare\n        with: {tools: cargo-nextest}\n      - uses: ./.github/actions/nowhere\n      - uses: taiki-e/install-action@v2\n        with: {tool: 'cargo-hack@1.2, just'}\n      - uses: dtolnay/rust-toolchain@v1\n        with: {toolchain: nightly, components: 'rustfmt, clippy'}\n      - run: task setup\n      - run: task test\n";
+    let jobs = "on: push\njobs:\n  other:\n    runs-on: ubuntu-latest\n    steps:\n      - run: python -m pip install tox\n      - uses: ./.github/actions/other\n  all:\n    runs-on: ubuntu-latest\n    steps:\n      - uses: ./.github/actions/prepare\n        with: {tools: cargo-nextest}\n      - uses: ./.github/actions/nowhere\n      - uses: taiki-e/install-action@v2\n        with: {tool: 'cargo-hack@1.2, just'}\n      - uses: dtolnay/rust-toolchain@v1\n        with: {toolchain: nightly, components: 'rustfmt, clippy'}\n      - run: npm install -g ./x-*.tgz\n      - run: npm i -g wallet\n      - run: task setup\n      - run: task test\n";
     let project = project(&[
         ("Taskfile.yml", "version: '3'\ntasks:\n  test: go test ./...\n  setup: go mod tidy\n"),
         (".github/actions/prepare/action.yml", "runs: {using: composite, steps: []}\n"),
@@ -304,14 +464,15 @@ fn a_job_is_prepared_as_those_are_that_run_its_checks() {
     let workflow = project.read(".github/workflows/ll-loop.yml");
     let at = |sign: &str| workflow.find(sign).unwrap_or_else(|| panic!("{sign} in\n{workflow}"));
     let in_order = [
-        "uses: ./.github/actions/prepare\n        with:\n          tools: cargo-nextest\n",
+        "uses: ./.github/actions/prepare # zizmor: ignore[self-repository]\n        with:\n          tools: cargo-nextest\n",
         "run: npm install --global @go-task/cli",
         "run: task setup\n",
         "run: cargo install cargo-hack --locked\n",
         "run: rustup toolchain install nightly --profile minimal --component rustfmt --component clippy\n",
     ];
     assert!(in_order.windows(2).all(|pair| at(pair[0]) < at(pair[1])), "{workflow}");
-    for other in ["actions/other", "actions/nowhere", "tox", "cargo install just"] {
+    assert!(workflow.contains("run: npm i -g wallet # zizmor: ignore[adhoc-packages]\n"), "{workflow}");
+    for other in ["actions/other", "actions/nowhere", "tox", "cargo install just", ".tgz"] {
         assert!(!workflow.contains(other), "{other} in\n{workflow}");
     }
 }
@@ -332,4 +493,33 @@ fn tests_of_the_toolchain_find_what_they_depend_on() {
         assert!(workflow.contains(&format!("- run: {line}\n")), "{line} in\n{workflow}");
     }
     assert!(!workflow.contains("install tox"), "{workflow}");
+}
+
+#[test]
+fn a_tool_whose_name_begins_like_another_one_does_not_stand_for_it() {
+    let project = project(&[
+        ("package.json", "{\"scripts\": {\"test\": \"true\"}}"),
+        (".markdownlint.json", "{}"),
+        ("pyproject.toml", "[tool.ty]\n"),
+        (
+            ".github/workflows/ci.yml",
+            "on: push\njobs:\n  all:\n    runs-on: ubuntu-latest\n    steps:\n      - run: typos\n      - run: npx --no-install markdownlint-cli2\n",
+        ),
+    ]);
+    project.run(&["init"]).code(0);
+    let text = project.read(".loops/tidy.yaml");
+    assert!(text.contains("#   action: ty check\n"), "`typos` is not `ty`: {text}");
+    assert!(
+        !text.contains("#   action: npx --no-install markdownlint "),
+        "its settings are read already: {text}"
+    );
+}
+
+#[test]
+fn a_job_of_gitlab_installs_the_gems_that_an_action_installs_on_github() {
+    let project =
+        project(&[("Gemfile", "source 'https://rubygems.org'\n"), ("Rakefile", "task :test do\nend\n")]);
+    project.run(&["init", "--ci", "gitlab"]).code(0);
+    let jobs = project.read(".gitlab-ci.yml");
+    assert!(jobs.contains("    - bundle install\n"), "{jobs}");
 }

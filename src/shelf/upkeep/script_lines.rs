@@ -1,0 +1,92 @@
+//! The lines of a script in a workflow: which of them can stand by themselves, and which commands they join.
+
+/// Joins the lines of a script that go on in the next one, each with its number from 0.
+pub(super) fn logical_lines(script: &str) -> Vec<(usize, String)> {
+    let mut found: Vec<(usize, String)> = Vec::new();
+    let mut is_open = false;
+    for (at, line) in script.lines().enumerate() {
+        let (text, goes_on) = line.strip_suffix('\\').map_or((line, false), |text| (text, true));
+        match found.last_mut().filter(|_| is_open) {
+            Some((_, open)) => *open = format!("{} {}", open.trim_end(), text.trim()),
+            None => found.push((at, text.to_owned())),
+        }
+        is_open = goes_on;
+    }
+    found
+}
+
+/// Returns a line without the program that shows its output to people, or keeps it.
+pub(super) fn without_reporter(line: &str) -> &str {
+    let Some((command, behind)) = line.split_once('|') else { return line };
+    let program = behind.split_whitespace().next().unwrap_or("");
+    let is_reporter = matches!(program, "cs2pr" | "tee" | "reviewdog") && !behind.contains(['|', ';', '&']);
+    if is_reporter { command.trim_end().trim_end_matches("2>&1").trim_end() } else { line }
+}
+
+/// Returns the commands that a line joins by `&&`, if each needs nothing of the shell around it.
+pub(super) fn understood_commands(line: &str) -> Option<Vec<&str>> {
+    let bare = without_quoted(line)?;
+    let joints: Vec<usize> = bare.match_indices("&&").map(|(at, _)| at).collect();
+    let bounds = std::iter::once(0).chain(joints.iter().map(|at| at + 2));
+    let ends = joints.iter().copied().chain(std::iter::once(line.len()));
+    is_understood(line, &bare).then(|| bounds.zip(ends).map(|(from, to)| line[from..to].trim()).collect())
+}
+
+fn is_understood(line: &str, bare: &str) -> bool {
+    // What the shell or a loop puts in is computed, in whatever quotes it stands.
+    let is_computed = line.contains(['$', '`', '\\']);
+    !is_computed
+        && !bare.replace("&&", "").contains(['|', ';', '&', '>', '<', '#', '(', '{'])
+        && !line.is_empty()
+        && line.len() <= 300
+        && !line.chars().any(char::is_control)
+}
+
+/// Returns a line in which each byte between quotes is an `x`; nothing where a quote is not closed.
+fn without_quoted(line: &str) -> Option<String> {
+    let (mut bare, mut open) = (String::new(), None);
+    for c in line.chars() {
+        match open {
+            Some(quote) if c == quote => open = None,
+            Some(_) => {
+                bare.push_str(&"x".repeat(c.len_utf8()));
+                continue;
+            }
+            None if matches!(c, '\'' | '"') => open = Some(c),
+            None => {}
+        }
+        bare.push(c);
+    }
+    open.is_none().then_some(bare)
+}
+
+/// Tells whether a value holds nothing that is computed.
+pub(super) fn is_plain(value: &str) -> bool {
+    !value.contains("${{")
+        && !value.contains('$')
+        && value.len() <= 200
+        && !value.chars().any(char::is_control)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_stands_in_quotes_is_no_sign_of_the_shell() {
+        for (line, expected) in [
+            ("yarn test-types --target '>=5.4 <6.0'", Some(vec!["yarn test-types --target '>=5.4 <6.0'"])),
+            ("a 'b && c' && d \"e; f\"", Some(vec!["a 'b && c'", "d \"e; f\""])),
+            ("a && b", Some(vec!["a", "b"])),
+            ("a 'é && x' && b", Some(vec!["a 'é && x'", "b"])),
+            ("a > b", None),
+            ("a & b", None),
+            ("a '$(b)'", None),
+            ("a \"${b}\"", None),
+            ("it's", None),
+            ("", None),
+        ] {
+            assert_eq!(understood_commands(line), expected, "{line}");
+        }
+    }
+}
