@@ -233,9 +233,7 @@ impl ServiceKey {
         value.set_sensitive(true);
         Some((name, value))
     }
-}
 
-impl ServiceKey {
     /// Returns what takes it out of answers.
     pub(super) fn mask(&self) -> KeyMask<'_> {
         KeyMask::new(&self.key)

@@ -144,7 +144,7 @@ fn message(from: &mut impl BufRead) -> std::io::Result<Option<Message>> {
     if (bytes.len() as u64) < length {
         return Ok(None);
     }
-    serde_json::from_slice(&bytes).map(Some).map_err(|_| malformed("the message is none"))
+    serde_json::from_slice(&bytes).map(Some).map_err(|_| malformed("the message is not one of JSON-RPC"))
 }
 
 /// Returns which request a message takes back.

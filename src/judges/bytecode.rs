@@ -2,6 +2,7 @@
 //! what its writer wants, so a planted one runs other tests than those that everybody reads.
 
 use super::judge_catalog::{CATALOG, JudgeKind};
+use super::tree::extension;
 
 /// How long a header is.
 pub const HEADER: usize = 16;
@@ -43,7 +44,8 @@ impl Compiled {
 
 /// Tells whether a path is that of something compiled that lies where Python looks for it beside a source.
 pub fn is_bytecode(path: &str) -> bool {
-    CATALOG.file(path).is_some_and(|row| row.kind == JudgeKind::Compiled)
+    // Asked of every file that git does not track, most of which need no look at the catalogue.
+    extension(path) == Some("pyc") && CATALOG.file(path).is_some_and(|row| row.kind == JudgeKind::Compiled)
 }
 
 /// Returns the path of the source: `a/__pycache__/b.cpython-311.pyc` is made of `a/b.py`.
