@@ -60,6 +60,14 @@ fn entries(directory: &Path) -> Vec<PathBuf> {
     fs::read_dir(directory).into_iter().flatten().map(|entry| entry.unwrap().path()).collect()
 }
 
+/// Waits until nobody holds the lock of a directory in `TMPDIR`. What a killed process had just forked holds it too, until it has
+/// become another program.
+fn let_its_children_go(project: &Project) {
+    for home in entries(&project.at("tmp")) {
+        fs::File::open(home).unwrap().lock().unwrap();
+    }
+}
+
 /// Kills a command in a project that a run was made in.
 #[track_caller]
 fn check(line: &str) {
@@ -89,6 +97,7 @@ fn check_in(project: &Project, line: &str) {
         std::thread::sleep(whole * moment / MOMENTS);
         signal(&child, Signal::KILL);
         child.wait().unwrap();
+        let_its_children_go(project);
         let _ran = project.run(&["status"]);
         assert_eq!(left(project), Vec::<PathBuf>::new(), "{line}, killed at {moment} of {MOMENTS}");
     }
