@@ -5,6 +5,7 @@ mod checkouts;
 mod chosen_commands;
 mod ci;
 mod found_repository;
+mod gitlab;
 mod lined_yaml;
 mod loop_reuse;
 mod loop_text;
