@@ -7,7 +7,7 @@ use super::chosen_commands::Plan;
 use super::ci::CiContents;
 use super::found_repository::Repository;
 use super::loop_text::COMMIT;
-use super::setup::{SetUp, UV, steps};
+use super::setup::{SetUp, SetUpStep, UV, steps};
 use super::workflow::{MINUTES, WorkflowLoop};
 use super::yaml_style::quoted;
 use crate::tools::recognise;
@@ -17,18 +17,26 @@ pub(super) fn gitlab(repository: &Repository, contents: &CiContents, loops: &[Wo
     let mut out = String::new();
     for one in loops {
         let (name, packages) = (&one.planned.name, &one.planned.packages);
-        let image = contents.image.clone().unwrap_or_else(|| image(one.settled).to_owned());
+        let steps = steps(repository, contents, one.settled, packages.first().map(String::as_str));
+        let image = contents.image.clone().unwrap_or_else(|| image(one.settled, &steps).to_owned());
         let _ = write!(
             out,
             "{}:\n  image: {}\n  timeout: {MINUTES} minutes\n  interruptible: true\n  before_script:\n",
             quoted(&format!("ll-loop {name}")),
             quoted(&image)
         );
-        let all = steps(repository, contents, one.settled, packages.first().map(String::as_str));
-        if !image.starts_with("python") && all.iter().any(|step| uses_pipx(&step.does)) {
-            out.push_str(PIPX);
+        let missing = missing(one.settled, &steps, &image);
+        if !missing.is_empty() {
+            let _ = writeln!(
+                out,
+                "    - if command -v apt-get; then apt-get update -qq && apt-get install -qq --yes {0}; else apk add {0}; fi",
+                missing.join(" ")
+            );
         }
-        for step in all {
+        if missing.contains(&PIPX) {
+            out.push_str("    - export PATH=\"$HOME/.local/bin:$PATH\"\n");
+        }
+        for step in &steps {
             let Some(command) = in_image(&step.does, &image) else { continue };
             let below = if packages.is_empty() {
                 step.directory.clone()
@@ -63,10 +71,58 @@ pub(super) fn gitlab(repository: &Repository, contents: &CiContents, loops: &[Wo
     out
 }
 
-/// What brings pipx into an image of another language than Python, where pip is not there or installs nothing for all.
-const PIPX: &str = "    - if command -v apt-get; then apt-get update -qq && apt-get install -qq --yes pipx; else apk add pipx; fi
-    - export PATH=\"$HOME/.local/bin:$PATH\"
-";
+/// What installs tools of Python where pip is not there, or installs nothing for all.
+const PIPX: &str = "pipx";
+
+/// What runners of GitHub have and images do not: programs, and their packages.
+const OF_RUNNERS: [(&str, &str); 4] =
+    [("cmake", "cmake"), ("ctest", "cmake"), ("jq", "jq"), ("ninja", "ninja-build")];
+
+/// Returns the packages that an image lacks for these checks and steps.
+fn missing(plan: &Plan, steps: &[SetUpStep], image: &str) -> Vec<&'static str> {
+    let mut missing = Vec::new();
+    if !image.starts_with("python") && steps.iter().any(|step| uses_pipx(&step.does)) {
+        missing.push(PIPX);
+    }
+    // ll-loop itself comes with curl.
+    if image.starts_with("swift") {
+        missing.extend(["ca-certificates", "curl"]);
+    }
+    // The repository's own image has what its jobs call.
+    if !IMAGES.iter().any(|(_, known)| *known == image) && image != WITHOUT_LANGUAGE {
+        return missing;
+    }
+    let is_installed = |program: &str| {
+        steps.iter().any(|step| {
+            matches!(&step.does, SetUp::Run(command) if command.split(' ').any(|word| word == program))
+        })
+    };
+    for (program, package) in OF_RUNNERS {
+        let is_called = plan.checks.iter().any(|check| called(&check.finding.command).contains(&program));
+        if is_called && !is_installed(program) && !missing.contains(&package) {
+            missing.push(package);
+        }
+    }
+    missing
+}
+
+/// Returns the programs that a command line calls by their names.
+fn called(command: &str) -> Vec<&str> {
+    let mut is_first = true;
+    let mut called = Vec::new();
+    for word in command.split_whitespace() {
+        if is_first && word != "sudo" {
+            called.push(word);
+        }
+        is_first = word == "sudo" || is_operator(word);
+    }
+    called
+}
+
+/// Tells whether a word of a command line has another command behind it.
+fn is_operator(word: &str) -> bool {
+    matches!(word, "&&" | "||" | "|" | ";" | "!")
+}
 
 fn uses_pipx(does: &SetUp) -> bool {
     matches!(does, SetUp::Run(command) if command.starts_with("pipx "))
@@ -77,7 +133,7 @@ fn uses_pipx(does: &SetUp) -> bool {
 fn in_image(does: &SetUp, image: &str) -> Option<String> {
     let pip = if image.starts_with("python") { "pip install" } else { "pipx install" };
     match does {
-        SetUp::Run(command) => Some(command.replacen("pipx install", pip, 1)),
+        SetUp::Run(command) => Some(as_root(&command.replacen("pipx install", pip, 1))),
         SetUp::LocalAction { .. } => None,
         SetUp::Action { action, with } => match action.name {
             "astral-sh/setup-uv" => Some(format!("{pip} uv")),
@@ -92,18 +148,77 @@ fn in_image(does: &SetUp, image: &str) -> Option<String> {
     }
 }
 
-/// Returns an image with what the checks of a loop need, by the language of the first that says one.
-fn image(plan: &Plan) -> &'static str {
-    let language = plan.checks.iter().find_map(|check| {
-        let words = shlex::split(&check.finding.command)?;
-        let name = recognise(&words)?.tool.ecosystem.as_str();
-        IMAGES.iter().find(|(language, _)| *language == name).map(|(_, image)| *image)
-    });
-    language.unwrap_or("buildpack-deps:bookworm")
+/// Returns a command as root types it, where nobody answers: an image has no `sudo`, and its apt asks.
+fn as_root(command: &str) -> String {
+    let mut words: Vec<&str> = Vec::new();
+    let mut is_first = true;
+    // Behind `sudo`, its options.
+    let mut is_of_sudo = false;
+    for word in command.split(' ') {
+        if (is_first && word == "sudo") || (is_of_sudo && word.starts_with('-')) {
+            (is_first, is_of_sudo) = (true, true);
+            continue;
+        }
+        is_of_sudo = false;
+        is_first = is_operator(word);
+        words.push(word);
+    }
+    let is_told = |word: &&str| {
+        matches!(*word, "--yes" | "--assume-yes" | "-qq")
+            || (word.starts_with('-') && !word.starts_with("--") && word.contains('y'))
+    };
+    let asks = matches!(words.first(), Some(&("apt" | "apt-get"))) && !words.iter().any(is_told);
+    if let Some(install) = words.iter().position(|word| *word == "install").filter(|_| asks) {
+        words.insert(install + 1, "--yes");
+    }
+    words.join(" ")
 }
 
-/// An image of each language, with curl.
-const IMAGES: [(&str, &str); 10] = [
+/// Returns an image with what the checks of a loop need, by the language of the first that says one, else by what is set up for them.
+fn image(plan: &Plan, steps: &[SetUpStep]) -> &'static str {
+    let image_of =
+        |language: &str| IMAGES.iter().find(|(known, _)| *known == language).map(|(_, image)| *image);
+    let of_tools = plan.checks.iter().find_map(|check| {
+        let words = shlex::split(&check.finding.command)?;
+        image_of(recognise(&words)?.tool.ecosystem.as_str())
+    });
+    let of_steps = || {
+        let language = |step: &SetUpStep| match &step.does {
+            SetUp::Action { action, .. } => language_of(action.name),
+            SetUp::LocalAction { .. } => None,
+            SetUp::Run(command) => called(command).into_iter().find_map(language_of),
+        };
+        steps.iter().find_map(language).and_then(image_of)
+    };
+    of_tools.or_else(of_steps).unwrap_or(WITHOUT_LANGUAGE)
+}
+
+/// Returns the language that an action sets up, or whose tools a program is one of.
+fn language_of(name: &str) -> Option<&'static str> {
+    let language = match name {
+        "actions/setup-python" | "astral-sh/setup-uv" | "python" | "python3" | "pip" => "python",
+        "actions/setup-node" | "npm" | "yarn" | "pnpm" | "corepack" => "node",
+        "actions/setup-go" | "go" => "go",
+        "actions/setup-java" => "java",
+        "actions/setup-dotnet" | "dotnet" => "dotnet",
+        "ruby/setup-ruby" | "bundle" | "gem" => "ruby",
+        "shivammathur/setup-php" | "composer" => "php",
+        "hashicorp/setup-terraform" => "terraform",
+        "erlef/setup-beam" | "mix" => "elixir",
+        "dart-lang/setup-dart" | "dart" => "dart",
+        "denoland/setup-deno" => "deno",
+        "cargo" | "rustup" => "rust",
+        "cabal" | "stack" => "haskell",
+        _ => return None,
+    };
+    Some(language)
+}
+
+/// The image of checks that need no language.
+const WITHOUT_LANGUAGE: &str = "buildpack-deps:bookworm";
+
+/// An image of each language.
+const IMAGES: [(&str, &str); 14] = [
     ("rust", "rust:1"),
     ("python", "python:3"),
     ("node", "node:lts"),
@@ -114,4 +229,36 @@ const IMAGES: [(&str, &str); 10] = [
     ("ruby", "ruby:3"),
     ("php", "composer:2"),
     ("terraform", "hashicorp/terraform:latest"),
+    ("elixir", "elixir:1"),
+    ("dart", "dart:stable"),
+    ("haskell", "haskell:9"),
+    ("swift", "swift:6.0"),
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_image_has_no_sudo_and_its_apt_is_not_asked() {
+        for (typed, written) in [
+            ("sudo apt update", "apt update"),
+            ("sudo apt-get install doxygen", "apt-get install --yes doxygen"),
+            ("sudo -E apt-get -qq install x && sudo ldconfig", "apt-get -qq install x && ldconfig"),
+            (
+                "sudo apt-get install -y --no-install-recommends sudo",
+                "apt-get install -y --no-install-recommends sudo",
+            ),
+            ("npm ci", "npm ci"),
+            ("make install", "make install"),
+        ] {
+            assert_eq!(as_root(typed), written);
+        }
+    }
+
+    #[test]
+    fn programs_are_what_stands_at_the_beginning_of_commands() {
+        assert_eq!(called("cmake -B build && sudo ctest | jq ."), ["cmake", "ctest", "jq"]);
+        assert_eq!(called("echo cmake"), ["echo"]);
+    }
+}

@@ -880,11 +880,35 @@ fn an_image_without_python_gets_what_installs_its_tools() {
     };
     let rust = of(&[ci, ("Cargo.toml", "[package]\n"), ("src/lib.rs", "#[test]\nfn x() {}\n")]);
     assert!(
-        rust.contains("apt-get install -qq --yes pipx") && rust.contains("- pipx install typos"),
+        rust.contains("apt-get install -qq --yes pipx;") && rust.contains("- pipx install typos"),
         "{rust}"
     );
     let python = of(&[ci, ("pyproject.toml", "[tool.pytest.ini_options]\n"), ("test_x.py", "x\n")]);
     assert!(!python.contains("pipx") && python.contains("- pip install typos"), "{python}");
+}
+
+#[test]
+fn an_image_has_the_language_of_the_steps_and_what_a_runner_has_besides() {
+    let of = |steps: &str, files: &[(&str, &str)]| {
+        let ci = format!("on: push\njobs:\n  all:\n    runs-on: ubuntu-latest\n    steps:\n{steps}");
+        let project = project(&[&[(".github/workflows/ci.yml", ci.as_str())], files].concat());
+        begun(&project, &["--ci", "gitlab"]);
+        project.read(".gitlab-ci.yml")
+    };
+    // A script says nothing of a language; what is installed for it does.
+    let scripts = of(
+        "      - uses: actions/setup-python@v5\n      - run: pip install -r requirements.txt\n      - run: scripts/check\n",
+        &[("scripts/check", "#!/bin/sh\n"), ("requirements.txt", "x\n")],
+    );
+    assert!(scripts.contains("image: \"python:3\""), "{scripts}");
+    let mix = of("      - run: mix format --check-formatted\n", &[("mix.exs", "x\n")]);
+    assert!(mix.contains("elixir:1"), "{mix}");
+    let native = of(
+        "      - run: |\n          sudo apt-get update\n          sudo apt-get install doxygen\n      - run: cmake -B build\n      - run: ctest --test-dir build\n",
+        &[("CMakeLists.txt", "enable_testing()\nadd_test(x x)\n")],
+    );
+    assert!(!native.contains("sudo") && native.contains("apt-get install --yes doxygen"), "{native}");
+    assert!(native.contains("--yes cmake;"), "{native}");
 }
 
 #[test]
