@@ -351,7 +351,8 @@ impl ReuseStore {
             Call::new("ls-tree").with(&["-r", "-z", "--name-only"]).revision("HEAD").path(inside).literal();
         let mut tracked = BTreeSet::new();
         let (by_index, by_commit) = std::thread::scope(|scope| {
-            let by_commit = scope.spawn(|| self.git.bytes(&by_commit, &[]).or_else(unless_empty));
+            let by_commit =
+                scope.spawn(|| self.git.bytes(&by_commit, &[]).or_else(|why| self.unless_empty(why)));
             (self.git.bytes(&by_index, &[]), by_commit.join().expect("calling git does not panic"))
         });
         let printed = [by_index?, by_commit?];
@@ -364,6 +365,15 @@ impl ReuseStore {
         }
         Ok(TrackedRecords(tracked))
     }
+
+    /// Where there is no commit yet, none has a record. A commit that cannot be read may have one.
+    fn unless_empty(&self, error: GitError) -> Result<Vec<u8>, GitError> {
+        let head = Call::new("rev-parse").with(&["--verify", "--quiet"]).revision("HEAD");
+        match self.git.line(&head) {
+            Err(GitError::Failed(_)) => Ok(Vec::new()),
+            Ok(_) | Err(_) => Err(error),
+        }
+    }
 }
 
 /// The files of a store that git tracks, as it was asked once for a command that changes none of that.
@@ -374,11 +384,6 @@ impl TrackedRecords {
     fn contains(&self, file: &Path) -> bool {
         self.0.contains(file)
     }
-}
-
-/// Where there is no commit yet, none has a record.
-fn unless_empty(error: GitError) -> Result<Vec<u8>, GitError> {
-    if matches!(error, GitError::Failed(_)) { Ok(Vec::new()) } else { Err(error) }
 }
 
 /// Why the store cannot be used.

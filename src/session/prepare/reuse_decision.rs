@@ -153,6 +153,9 @@ impl BegunQuestion {
         let refs = question.refs(run, session);
         let stores = RunStores { store: question.store(), refs, tracked };
         if run.wanted == ReuseUse::Never {
+            if let Err(why) = &stores.tracked {
+                session.talk.warning(&unreachable(why));
+            }
             return Ok(question.made(run, found, origin, stores, None, session));
         }
         let wanted = WantedRecord {
@@ -218,15 +221,11 @@ impl KeyQuestion {
         verifies: Option<Box<ReuseRecord>>,
         session: &Session<'_>,
     ) -> ReuseDecision {
-        let RunStores { store, refs, tracked } = stores;
         let FoundKey { parts: before, hidden, .. } = found;
         let unkept = reuse_origin::strangers(session).filter(|_| origin.event != OriginEvent::Local);
         let checks = check_keys(run.machine, &before);
-        let histories = match &tracked {
-            Ok(tracked) => known((&store, tracked), run.machine, &origin, &checks, session),
-            // Said already.
-            Err(_) => histories(&checks, &[]),
-        };
+        let histories = stores.known(run.machine, &origin, &checks, session);
+        let RunStores { store, refs, tracked: _ } = stores;
         ReuseDecision::Make(Box::new(PendingReuse {
             question: self,
             checks,
@@ -272,6 +271,30 @@ impl RunStores {
             }
         }
     }
+
+    /// Returns what earlier runs know of checks.
+    fn known(
+        &self,
+        machine: &Machine,
+        origin: &RunOrigin,
+        checks: &[CheckKey],
+        session: &Session<'_>,
+    ) -> Vec<CheckHistory> {
+        // That git does not say what it tracks was said when a record was looked for.
+        let Ok(tracked) = &self.tracked else { return histories(checks, &[]) };
+        match self.store.verdicts(&machine.name, origin, tracked, Clock::start().now()) {
+            Ok((tables, refused)) => {
+                for why in refused {
+                    session.talk.warning(&format!("verdicts of earlier runs are not taken: {why}"));
+                }
+                histories(checks, &tables)
+            }
+            Err(why) => {
+                session.talk.warning(&unreachable(&why));
+                histories(checks, &[])
+            }
+        }
+    }
 }
 
 /// Returns the keys of the checks of a loop.
@@ -287,28 +310,6 @@ fn check_keys(machine: &Machine, parts: &KeyParts) -> Vec<CheckKey> {
         Some(CheckKey::of(&step.name, command, &sums))
     };
     checks.filter_map(key).collect()
-}
-
-/// Returns what earlier runs know of checks.
-fn known(
-    (store, tracked): (&ReuseStore, &TrackedRecords),
-    machine: &Machine,
-    origin: &RunOrigin,
-    checks: &[CheckKey],
-    session: &Session<'_>,
-) -> Vec<CheckHistory> {
-    match store.verdicts(&machine.name, origin, tracked, Clock::start().now()) {
-        Ok((tables, refused)) => {
-            for why in refused {
-                session.talk.warning(&format!("verdicts of earlier runs are not taken: {why}"));
-            }
-            histories(checks, &tables)
-        }
-        Err(why) => {
-            session.talk.warning(&unreachable(&why));
-            histories(checks, &[])
-        }
-    }
 }
 
 /// Goes on without an earlier run, where no key can be made of the tree of the run.

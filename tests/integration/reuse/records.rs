@@ -38,6 +38,23 @@ fn a_record_that_git_tracks_is_never_taken() {
 }
 
 #[test]
+fn where_git_cannot_say_what_it_tracks_nothing_is_taken_and_that_is_said() {
+    let project = project();
+    project.run(&["run", "main"]).code(0);
+    git(&project, &["add", "-f", ".loops/.reuse/main"]);
+    git(&project, &["commit", "-q", "-m", "a record that is right in every part"]);
+    let said = project.program("git", &["rev-parse", "HEAD:.loops/.reuse"]).output().unwrap();
+    let folder = String::from_utf8(said.stdout).unwrap();
+    // Out of the index, and the commit that has it cannot be read.
+    git(&project, &["rm", "-q", "-r", "--cached", ".loops/.reuse/main"]);
+    let (start, rest) = folder.trim().split_at(2);
+    fs::remove_file(project.at(&format!(".git/objects/{start}/{rest}"))).unwrap();
+    not_taken(&project, "git does not say which files it tracks");
+    let ran = project.run(&["run", "main", "--no-reuse"]).code(0);
+    assert!(ran.all().contains("git does not say which files it tracks"), "{}", ran.all());
+}
+
+#[test]
 fn nothing_is_taken_through_a_link_or_from_elsewhere() {
     let project = project();
     project.run(&["run", "main"]).code(0);
