@@ -120,10 +120,14 @@ fn without_password(address: &str) -> String {
 /// which does not have it.
 fn first_commit(git: &Git) -> Option<String> {
     let shallow = Call::new("rev-parse").with(&["--is-shallow-repository"]);
-    if git.line(&shallow).ok()? != "false" {
+    let roots = Call::new("rev-list").with(&["--max-parents=0", "--first-parent"]).revision("HEAD");
+    let (first, shallow) = std::thread::scope(|scope| {
+        let shallow = scope.spawn(|| git.line(&shallow));
+        (git.line(&roots), shallow.join().expect("calling git does not panic"))
+    });
+    if shallow.ok()? != "false" {
         return None;
     }
-    let roots = Call::new("rev-list").with(&["--max-parents=0", "--first-parent"]).revision("HEAD");
-    let first = git.line(&roots).ok()?;
+    let first = first.ok()?;
     Some(first.lines().last()?.to_owned())
 }
