@@ -3,6 +3,7 @@
 use super::git;
 use crate::common::Project;
 use crate::confined::{give_away, possible, run_as};
+use crate::sandbox::container;
 
 const LOOP: &str = "name: main
 description: checks
@@ -38,6 +39,25 @@ fn a_check_that_reads_what_is_not_declared_fails_in_a_hermetic_run() {
         run(&["--reuse-only"]).code(0);
         assert_eq!(project.read("lib/b.txt"), "good\n");
     }
+}
+
+#[test]
+fn a_container_hides_what_is_not_declared_as_well() {
+    if !container::is_possible() {
+        return;
+    }
+    let text = LOOP.replace("sandbox: workspace", "sandbox: {mode: workspace, engine: container}");
+    let project = Project::with_loop(&text)
+        .file("src/a.txt", "good\n")
+        .file("lib/b.txt", "good\n")
+        .file("check.sh", "grep -q good src/a.txt && grep -q good lib/$(printf b).txt || exit 1\n");
+    git(&project, &["init", "-q", "-b", "main"]);
+    git(&project, &["add", "-A"]);
+    git(&project, &["commit", "-q", "-m", "start"]);
+    project.run(&["run", "main"]).code(1).says("lib/b.txt: No such file or directory");
+    project.write(".loops/main.yaml", &text.replace("[src/]", "[src/, lib/]"));
+    project.run(&["run", "main"]).code(0);
+    project.run(&["run", "main", "--reuse-only"]).code(0);
 }
 
 #[test]

@@ -11,7 +11,7 @@ use crate::fake_host;
     clippy::print_stderr,
     reason = "whoever reads the log of the tests has to see that these tried nothing"
 )]
-fn is_possible() -> bool {
+pub(crate) fn is_possible() -> bool {
     let is_there = Command::new("docker").arg("version").output().is_ok_and(|output| output.status.success());
     if !is_there {
         eprintln!("SKIPPED: NO DOCKER ANSWERS, SO NOTHING OF ITS SANDBOX IS TESTED");

@@ -17,7 +17,7 @@ use crate::common::{Project, Ran, git};
 use crate::confined::{As, SOMEBODY, give_away, possible, run_as};
 
 mod at_work;
-mod container;
+pub(crate) mod container;
 mod landlock;
 mod network;
 mod probes;
