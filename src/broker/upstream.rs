@@ -191,20 +191,20 @@ impl Passage {
             *value = HeaderValue::from_static("***");
         }
         let mut is_wanted = head.send(Some((status, headers))).is_ok();
+        let mut pass_on = |piece: Vec<u8>| {
+            meter.push(&piece);
+            if let Some((_, copy)) = &mut copy {
+                copy.extend_from_slice(&piece);
+            }
+            pieces.blocking_send(Ok(Bytes::from(piece))).is_ok()
+        };
         let mut reader = body.into_reader();
         let mut room = vec![0; READ];
         let mut is_cut = !has_end;
         while is_wanted {
             match reader.read(&mut room) {
                 Ok(0) => break,
-                Ok(length) => {
-                    let piece = mask.pass(&room[..length]);
-                    meter.push(&piece);
-                    if let Some((_, copy)) = &mut copy {
-                        copy.extend_from_slice(&piece);
-                    }
-                    is_wanted = pieces.blocking_send(Ok(Bytes::from(piece))).is_ok();
-                }
+                Ok(length) => is_wanted = pass_on(mask.pass(&room[..length])),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => {
                     is_cut = true;
@@ -216,11 +216,7 @@ impl Passage {
         }
         let rest = mask.end();
         if is_wanted && !rest.is_empty() {
-            meter.push(&rest);
-            if let Some((_, copy)) = &mut copy {
-                copy.extend_from_slice(&rest);
-            }
-            is_wanted = pieces.blocking_send(Ok(Bytes::from(rest))).is_ok();
+            is_wanted = pass_on(rest);
         }
         // A CLI that hung up left an answer unread, and what the rest of it took is as unknown as
         // that of a broken one.

@@ -119,6 +119,16 @@ pub(super) fn is_in(name: &str, value: &Node) -> bool {
     meant(name).is_some() || below()
 }
 
+/// Returns the first key of a file that is meant as a promise, for a file in which none does anything.
+pub fn first_key<'n>(tree: &'n Node) -> Option<&'n str> {
+    let in_items = items(tree).iter().find_map(first_key);
+    let of_entry = |entry: &'n Entry| match meant(&entry.key) {
+        Some(_) => Some(entry.key.as_str()),
+        None => first_key(&entry.value),
+    };
+    in_items.or_else(|| entries(tree).iter().find_map(of_entry))
+}
+
 /// Returns the promise that a key is meant to be.
 pub fn meant(key: &str) -> Option<&'static str> {
     let letters: String = key.chars().filter(char::is_ascii_alphanumeric).collect();

@@ -12,6 +12,9 @@ use crate::context::{Session, binding};
 use crate::definition::load::{self, DIRECTORY, Listed, Located};
 use crate::machine::check::injection;
 use crate::policy::Policy;
+use crate::reuse::quarantine::FILE;
+use crate::reuse::quarantine_file;
+use crate::session::prepare::check_quarantine::unusable;
 use crate::session::prepare::loop_check::{Checked, Checker};
 use crate::session::prepare::prepared::{reaching, refused};
 use crate::testing::suite;
@@ -82,6 +85,12 @@ pub(crate) fn check(
         Policy::default()
     });
     project.policy = policy.clone();
+    let store = session.reuse_store().folder();
+    let loops = store.parent().unwrap_or(&store);
+    if is_whole && let Err(why) = quarantine_file::entries(loops) {
+        let (asked, error) = (format!("{DIRECTORY}/{FILE}"), Box::new(unusable(&why)));
+        project.unread.push(UnreadableFile { asked, path: Some(loops.join(FILE)), error });
+    }
     let mut checker = Checker::bound_by(policy);
     let mut whole = Vec::new();
     for subject in subjects {

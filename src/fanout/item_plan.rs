@@ -23,6 +23,7 @@ pub const SCHEMA: u32 = 1;
 
 /// Which items run, and on which legs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 #[expect(
     clippy::struct_field_names,
     reason = "the file says `plan_id`, and so does everything that names it"
@@ -71,6 +72,7 @@ pub fn stem(loops: &[FanoutLoop]) -> String {
 
 /// A loop of a plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct FanoutLoop {
     /// The loop.
     pub name: LoopName,
@@ -83,6 +85,7 @@ pub struct FanoutLoop {
 
 /// One loop with one value of its parameters and one scope.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Item {
     /// What it is called, also in the names of files.
     pub id: ItemId,
@@ -115,6 +118,7 @@ pub enum WeightFrom {
 
 /// One job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Leg {
     /// What it is called, such as `l03`.
     pub key: LegKey,
@@ -126,6 +130,7 @@ pub struct Leg {
 
 /// An item that need not run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Skipped {
     /// What it is called.
     pub id: ItemId,
@@ -135,6 +140,7 @@ pub struct Skipped {
 
 /// An item that is not run, because an earlier run has verified the same.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ReusedItem {
     /// The item.
     pub item: Item,
@@ -533,6 +539,19 @@ mod tests {
         for (index, edit) in edits.iter().enumerate() {
             let found = edited(|value| edit(value), false);
             assert!(matches!(found, Err(PlanError::Edited { .. })), "{index}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn a_key_that_means_nothing_is_refused_wherever_it_stands() {
+        // Somebody may believe that items are confined, or that a loop is judged, because the plan says so.
+        for key in ["sandbox", "broker", "judges", "approvers", "reuse", "snadbox"] {
+            for place in ["", "/loops/0", "/items/0", "/legs/0", "/skipped/0"] {
+                let found =
+                    edited(|value| value.pointer_mut(place).unwrap()[key] = json!("workspace"), false);
+                let why = found.map(|_| ()).unwrap_err().to_string();
+                assert!(why.contains(&format!("unknown field `{key}`")), "{place}: {why}");
+            }
         }
     }
 

@@ -8,7 +8,7 @@ use crate::base::node::FileId;
 use crate::base::path::DocPath;
 use crate::base::text::one_line;
 use crate::base::time::Timestamp;
-use crate::definition::yaml;
+use crate::definition::{promises, yaml};
 use crate::engine::check_history::QuarantinedCheck;
 
 /// The file in `.loops`.
@@ -64,32 +64,47 @@ pub fn parse(text: &str) -> Result<Vec<QuarantineEntry>, WrongQuarantine> {
     let mut findings = Diagnostics::default();
     // The reader is one of files that are mappings: the list becomes the value of a key.
     let tree = yaml::parse(&format!("entries:\n{text}"), FileId(0), &mut findings);
+    if let Some(key) = tree.as_ref().and_then(promises::first_key) {
+        return Err(WrongQuarantine::Promise { key: one_line(key, 40) });
+    }
     let file = tree.and_then(|tree| QuarantineList::decode(&tree, &DocPath::root(), &mut findings));
     let Some(QuarantineList { entries }) = file.filter(|_| findings.is_empty()) else {
         return Err(WrongQuarantine::of(&findings));
     };
     if let Some(entry) = entries.iter().find(|entry| !is_day(&entry.until)) {
-        return Err(WrongQuarantine(format!(
+        return Err(WrongQuarantine::Form(format!(
             "`until: {}` is not a day like `2026-12-31`",
             one_line(&entry.until, 40)
         )));
     }
     let is_empty = |entry: &&QuarantineEntry| entry.owner.trim().is_empty() || entry.reason.trim().is_empty();
     if let Some(entry) = entries.iter().find(is_empty) {
-        return Err(WrongQuarantine(format!("the entry for `{}` says no owner or no reason", entry.state)));
+        return Err(WrongQuarantine::Form(format!(
+            "the entry for `{}` says no owner or no reason",
+            entry.state
+        )));
     }
     Ok(entries)
 }
 
 /// What is wrong with a quarantine.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct WrongQuarantine(String);
+pub enum WrongQuarantine {
+    /// It is not a list of entries.
+    #[error("{0}")]
+    Form(String),
+    /// It has a key that promises protection, which does nothing here.
+    #[error("`{key}` protects nothing in a quarantine; write it in the loop")]
+    Promise {
+        /// The key, as it is written.
+        key: String,
+    },
+}
 
 impl WrongQuarantine {
     fn of(findings: &Diagnostics) -> Self {
         let first = findings.iter().next().map(|finding| one_line(&finding.message, 200));
-        Self(first.unwrap_or_else(|| "it is not a list of entries".to_owned()))
+        Self::Form(first.unwrap_or_else(|| "it is not a list of entries".to_owned()))
     }
 }
 
@@ -185,6 +200,23 @@ mod tests {
         }
         assert_eq!(parse("# none\n").unwrap(), []);
         assert_eq!(parse("[]\n").unwrap(), []);
+    }
+
+    #[test]
+    fn a_promise_of_protection_is_told_from_other_mistakes() {
+        let entry = "loop: a, state: s, owner: o, until: 2026-01-03, reason: r";
+        for key in ["sandbox", "broker", "judges", "approvers", "reuse", "snadbox", "San_dbox"] {
+            for text in [
+                format!("- {{{entry}, {key}: workspace}}\n"),
+                format!("- {{{entry}}}\n- {{{key}: []}}\n"),
+                format!("{key}: workspace\n"),
+                format!("- {{{entry}, more: {{{key}: workspace}}}}\n"),
+            ] {
+                assert_eq!(parse(&text), Err(WrongQuarantine::Promise { key: key.to_owned() }), "{text}");
+            }
+        }
+        let named = "- {loop: sandbox, state: broker, owner: judges, until: 2026-01-03, reason: reuse}\n";
+        assert_eq!(parse(named).unwrap().len(), 1);
     }
 
     proptest! {

@@ -12,7 +12,8 @@ use crate::context::Session;
 use crate::context::error::Error;
 use crate::process::clock::Clock;
 use crate::reuse::quarantine::{self, QuarantineEntry};
-use crate::reuse::quarantine_file::{self, QuarantineFileError};
+use crate::reuse::quarantine_file;
+use crate::session::prepare::check_quarantine::unusable;
 
 /// The variable by which actions know their run.
 const OF_ACTIONS: &str = "LL_RUN_DIR";
@@ -86,10 +87,6 @@ fn loops(session: &Session<'_>) -> Result<PathBuf, Error> {
     let store = session.reuse_store().folder();
     let loops = store.parent().map(std::path::Path::to_owned).filter(|loops| loops.is_dir());
     loops.ok_or_else(|| Error::refused("there is no `.loops` here").with_hint("`ll-loop init` makes one"))
-}
-
-fn unusable(why: &QuarantineFileError) -> Error {
-    Error::refused(format!("cannot use .loops/quarantine.yaml: {why}"))
 }
 
 fn listed(entries: &[QuarantineEntry], today: &str) -> String {

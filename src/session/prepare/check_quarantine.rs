@@ -4,13 +4,14 @@
 use crate::base::text::{listed_in_part, one_line};
 use crate::base::time::Timestamp;
 use crate::context::Session;
+use crate::context::error::Error;
 use crate::definition::load::DIRECTORY;
 use crate::engine::check_history::QuarantinedCheck;
 use crate::git::call::Call;
 use crate::git::runner::Git;
 use crate::machine::{Machine, Target};
 use crate::repository;
-use crate::reuse::quarantine::{self, FILE, LoopQuarantine, QuarantineEntry};
+use crate::reuse::quarantine::{self, FILE, LoopQuarantine, QuarantineEntry, WrongQuarantine};
 use crate::reuse::quarantine_file::{self, QuarantineFileError};
 use crate::session::prepare::prepared::Prepared;
 
@@ -18,12 +19,15 @@ use crate::session::prepare::prepared::Prepared;
 const COMMITTED: &str = "HEAD:./.loops/quarantine.yaml";
 
 /// Returns the checks of a loop whose failures are excused now, and says which are, and which are not any more.
+///
+/// # Errors
+/// The file promises protection: whoever wrote that believes that the run has it.
 pub(crate) fn in_force(
     prepared: &Prepared,
     in_ci: bool,
     now: Timestamp,
     session: &Session<'_>,
-) -> Vec<QuarantinedCheck> {
+) -> Result<Vec<QuarantinedCheck>, Error> {
     let root = &prepared.located.root;
     let loops = root.join(DIRECTORY);
     let is_there = || loops.join(FILE).symlink_metadata().is_ok();
@@ -36,17 +40,23 @@ pub(crate) fn in_force(
     };
     let entries = match entries {
         Ok(entries) => entries,
+        Err(why @ QuarantineFileError::Wrong(WrongQuarantine::Promise { .. })) => return Err(unusable(&why)),
         Err(why) => {
             let why = one_line(&why.to_string(), 300);
             session
                 .talk
                 .warning(&format!("{DIRECTORY}/{FILE} is not used, and nothing is in quarantine: {why}"));
-            return Vec::new();
+            return Ok(Vec::new());
         }
     };
     let found = quarantine::of_loop(&entries, prepared.machine.name.as_str(), now);
     say(&found, &prepared.machine, session);
-    found.in_force
+    Ok(found.in_force)
+}
+
+/// Says that the file cannot be used.
+pub(crate) fn unusable(why: &QuarantineFileError) -> Error {
+    Error::refused(format!("cannot use {DIRECTORY}/{FILE}: {why}"))
 }
 
 /// Reads the file of the commit; one that is in none excuses nothing.

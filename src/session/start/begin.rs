@@ -315,7 +315,7 @@ impl<'s> ConfiguredRun<'s> {
             self.options.run.audience.is_ci(),
             clock.now(),
             session,
-        );
+        )?;
         let Self { prepared, context, .. } = &mut self;
         let projection = Projection::new(&prepared.located.root, files.instance());
         criteria::claim(&projection, &prepared.machine, context, session)?;

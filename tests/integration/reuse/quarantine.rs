@@ -129,3 +129,19 @@ fn people_write_the_file_and_runs_do_not() {
     let refused = project.run(&add).code(2);
     assert!(refused.all().contains("a run may not put a check into quarantine"), "{}", refused.all());
 }
+
+#[test]
+fn a_quarantine_that_promises_protection_lets_nothing_begin() {
+    let project = project();
+    for text in [ENTRY.replace('}', ", sandbox: workspace}"), "broker: auto\n".to_owned()] {
+        quarantine(&project, &text);
+        for command in [["run", "main"].as_slice(), &["validate"]] {
+            let ran = project.run(command).code(2);
+            assert!(ran.all().contains("protects nothing in a quarantine"), "{}", ran.all());
+        }
+    }
+    // Any other mistake excuses nothing, and a run goes on without it.
+    quarantine(&project, &ENTRY.replace('}', ", forever: true}"));
+    project.run(&["run", "main"]).code(0);
+    assert!(project.run(&["validate"]).code(2).all().contains("unknown key `forever`"));
+}
