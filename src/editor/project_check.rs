@@ -12,9 +12,7 @@ use crate::context::{Session, binding};
 use crate::definition::load::{self, DIRECTORY, Listed, Located};
 use crate::machine::check::injection;
 use crate::policy::Policy;
-use crate::reuse::quarantine::FILE;
-use crate::reuse::quarantine_file;
-use crate::session::prepare::check_quarantine::unusable;
+use crate::session::prepare::check_quarantine;
 use crate::session::prepare::loop_check::{Checked, Checker};
 use crate::session::prepare::prepared::{reaching, refused};
 use crate::testing::suite;
@@ -85,11 +83,9 @@ pub(crate) fn check(
         Policy::default()
     });
     project.policy = policy.clone();
-    let store = session.reuse_store().folder();
-    let loops = store.parent().unwrap_or(&store);
-    if is_whole && let Err(why) = quarantine_file::entries(loops) {
-        let (asked, error) = (format!("{DIRECTORY}/{FILE}"), Box::new(unusable(&why)));
-        project.unread.push(UnreadableFile { asked, path: Some(loops.join(FILE)), error });
+    if is_whole && let Some((path, error)) = check_quarantine::fault(session) {
+        let asked = format!("{DIRECTORY}/{}", path.file_name().unwrap_or_default().display());
+        project.unread.push(UnreadableFile { asked, path: Some(path), error: Box::new(error) });
     }
     let mut checker = Checker::bound_by(policy);
     let mut whole = Vec::new();

@@ -1,6 +1,8 @@
 //! Reads which checks of a loop are in quarantine. In CI, only what is committed counts: an earlier step of the job may have
 //! written the file, and only people may excuse a check.
 
+use std::path::PathBuf;
+
 use crate::base::text::{listed_in_part, one_line};
 use crate::base::time::Timestamp;
 use crate::context::Session;
@@ -52,6 +54,14 @@ pub(crate) fn in_force(
     let found = quarantine::of_loop(&entries, prepared.machine.name.as_str(), now);
     say(&found, &prepared.machine, session);
     Ok(found.in_force)
+}
+
+/// Returns the file of a project with what is wrong with it, as it lies there, for whoever looks at all files of the project.
+pub(crate) fn fault(session: &Session<'_>) -> Option<(PathBuf, Error)> {
+    let store = session.reuse_store().folder();
+    let loops = store.parent()?;
+    let why = quarantine_file::entries(loops).err()?;
+    Some((loops.join(FILE), unusable(&why)))
 }
 
 /// Says that the file cannot be used.

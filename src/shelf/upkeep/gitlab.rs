@@ -8,7 +8,7 @@ use super::ci::CiContents;
 use super::found_repository::Repository;
 use super::loop_text::COMMIT;
 use super::setup::{SetUp, SetUpStep, UV, steps};
-use super::workflow::{MINUTES, WorkflowLoop};
+use super::workflow_loop::{MINUTES, WorkflowLoop};
 use super::yaml_style::quoted;
 use crate::tools::recognise;
 

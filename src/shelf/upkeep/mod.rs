@@ -19,6 +19,7 @@ mod toolchains;
 mod trial;
 mod when_jobs_run;
 mod workflow;
+mod workflow_loop;
 pub(super) mod yaml_style;
 
 pub use chosen_commands::{Check, Plan, Planned, PlannedLoop, UnusedPackage, loops};
@@ -27,7 +28,8 @@ pub use loop_text::{loop_text, source};
 pub use setup::install_of;
 pub use test_text::test_text;
 pub use trial::{Trials, Tried};
-pub use workflow::{Ci, WorkflowLoop, workflow};
+pub use workflow::{Ci, workflow};
+pub use workflow_loop::WorkflowLoop;
 
 /// Returns the comment that a text of ours needs in a repository whose words are checked.
 pub fn note_of_words(repository: &Repository, text: &str) -> String {

@@ -4,12 +4,12 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use super::chosen_commands::{Plan, PlannedLoop};
 use super::ci::{CiContents, contents};
 use super::found_repository::Repository;
 use super::gitlab::gitlab;
 use super::loop_text::COMMIT;
 use super::setup::{CHECKOUT, DOWNLOAD, PinnedAction, SetUp, SetUpStep, steps};
+use super::workflow_loop::{MINUTES, WorkflowLoop};
 use super::yaml_style::quoted;
 
 /// The CI system that a workflow is for.
@@ -19,14 +19,6 @@ pub enum Ci {
     Github,
     /// GitLab.
     Gitlab,
-}
-
-/// A loop that a workflow runs, with the plan that is left of it after a try.
-pub struct WorkflowLoop<'p> {
-    /// What was planned.
-    pub planned: &'p PlannedLoop,
-    /// What is written of it.
-    pub settled: &'p Plan,
 }
 
 /// The most jobs that GitHub makes of one matrix.
@@ -64,9 +56,6 @@ concurrency:
 
 jobs:
 ";
-
-/// How long a job may take. The loop ends after an hour by itself, and says where.
-pub(super) const MINUTES: u32 = 75;
 
 fn github(repository: &Repository, contents: &CiContents, loops: &[WorkflowLoop<'_>]) -> String {
     let mut out = HEAD.to_owned();
