@@ -83,7 +83,7 @@ pub(crate) fn check(
         Policy::default()
     });
     project.policy = policy.clone();
-    if is_whole && let Some((path, error)) = check_quarantine::fault(session) {
+    if is_whole && let Some((path, error)) = check_quarantine::broken_promise(session) {
         let asked = format!("{DIRECTORY}/{}", path.file_name().unwrap_or_default().display());
         project.unread.push(UnreadableFile { asked, path: Some(path), error: Box::new(error) });
     }

@@ -56,12 +56,14 @@ pub(crate) fn in_force(
     Ok(found.in_force)
 }
 
-/// Returns the file of a project with what is wrong with it, as it lies there, for whoever looks at all files of the project.
-pub(crate) fn fault(session: &Session<'_>) -> Option<(PathBuf, Error)> {
+/// Returns the file of a project where it promises protection, with what is wrong, for whoever looks at all files of the project.
+/// Any other mistake makes it excuse nothing, of which a run warns.
+pub(crate) fn broken_promise(session: &Session<'_>) -> Option<(PathBuf, Error)> {
     let store = session.reuse_store().folder();
     let loops = store.parent()?;
     let why = quarantine_file::entries(loops).err()?;
-    Some((loops.join(FILE), unusable(&why)))
+    let is_promise = matches!(&why, QuarantineFileError::Wrong(WrongQuarantine::Promise { .. }));
+    is_promise.then(|| (loops.join(FILE), unusable(&why)))
 }
 
 /// Says that the file cannot be used.
