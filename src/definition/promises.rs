@@ -112,14 +112,10 @@ pub(super) fn beside_fragments(library: &Node, out: &mut Diagnostics) {
 
 /// Tells whether a value with this name is meant as a promise, or has one in it, also where it is misspelt.
 pub(super) fn is_in(name: &str, value: &Node) -> bool {
-    let below = || {
-        entries(value).iter().any(|entry| is_in(&entry.key, &entry.value))
-            || items(value).iter().any(|item| is_in("", item))
-    };
-    meant(name).is_some() || below()
+    meant(name).is_some() || first_key(value).is_some()
 }
 
-/// Returns the first key of a file that is meant as a promise, for a file in which none does anything.
+/// Returns the first key of a tree that is meant as a promise, also where it is misspelt.
 pub fn first_key<'n>(tree: &'n Node) -> Option<&'n str> {
     let in_items = items(tree).iter().find_map(first_key);
     let of_entry = |entry: &'n Entry| match meant(&entry.key) {

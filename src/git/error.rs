@@ -94,6 +94,12 @@ impl GitError {
         }
     }
 
+    /// Tells whether a quiet `rev-parse --verify` found no object of that name, as `HEAD` has none before the first commit. It
+    /// has this code for that alone.
+    pub fn is_of_no_object(&self) -> bool {
+        matches!(self, Self::Failed(GitFailure { code: Some(1), .. }))
+    }
+
     /// Returns how git failed, where it was git that failed.
     pub fn failure(&self) -> Option<&GitFailure> {
         match self {

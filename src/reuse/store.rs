@@ -368,9 +368,9 @@ impl ReuseStore {
 
     /// Where there is no commit yet, none has a record. A commit that cannot be read may have one.
     fn unless_empty(&self, error: GitError) -> Result<Vec<u8>, GitError> {
-        let head = Call::new("rev-parse").with(&["--verify", "--quiet"]).revision("HEAD");
+        let head = Call::new("rev-parse").with(&["--verify", "--quiet"]).revision("HEAD^{commit}");
         match self.git.line(&head) {
-            Err(GitError::Failed(_)) => Ok(Vec::new()),
+            Err(why) if why.is_of_no_object() => Ok(Vec::new()),
             Ok(_) | Err(_) => Err(error),
         }
     }

@@ -15,7 +15,7 @@ use crate::base::territory::ScopePath;
 use crate::base::text::{hex, plural};
 use crate::engine::changes::{EntryContent, KnownIndex, TreeEntry, TreeIds, TreePlace};
 use crate::git::call::Call;
-use crate::git::error::{Absent, GitError, GitFailure};
+use crate::git::error::{Absent, GitError};
 use crate::git::filters::Walk;
 use crate::git::in_run::GitCalls;
 use crate::git::own_index::OwnIndex;
@@ -149,10 +149,7 @@ impl Measurer<'_> {
     async fn unless_empty(&mut self, why: GitError) -> LookError {
         let head = Call::new("rev-parse").with(&["--verify", "--quiet"]).revision("HEAD^{commit}");
         match self.git.run(self.root, &head).await {
-            // It has this code for a name without an object, and another one for every other failure.
-            Err(GitError::Failed(GitFailure { code: Some(1), .. })) => {
-                LookError::unfit("there is no commit yet")
-            }
+            Err(error) if error.is_of_no_object() => LookError::unfit("there is no commit yet"),
             Ok(_) | Err(_) => why.into(),
         }
     }

@@ -167,10 +167,11 @@ impl Origin {
             Error::refused(format!("the tree snapshots of {instance} cannot be used: {why}"))
         };
         if let Err(why) = git.line(&repository::head()) {
-            // Git says nothing where there is a repository and no commit.
-            let is_empty = why.failure().is_some_and(|failure| failure.said.is_empty());
-            let what =
-                if is_empty { "there is no commit yet".to_owned() } else { one_line(&why.to_string(), 200) };
+            let what = if why.is_of_no_object() {
+                "there is no commit yet".to_owned()
+            } else {
+                one_line(&why.to_string(), 200)
+            };
             return Err(Error::refused(format!("a rewind needs a git repository with a commit: {what}"))
                 .with_hint(
                     "it works in a worktree with the tree as it was, which a run with `--snapshots` keeps",

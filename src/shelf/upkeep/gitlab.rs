@@ -1,6 +1,7 @@
 //! Writes the jobs of GitLab that run the loops. They are the steps of the workflow in an image, which has one language, no
 //! `sudo`, and less beside it than a runner of GitHub.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use super::chosen_commands::Plan;
@@ -25,7 +26,11 @@ pub(super) fn gitlab(repository: &Repository, contents: &CiContents, loops: &[Wo
             quoted(&format!("ll-loop {name}")),
             quoted(&image)
         );
-        let missing = missing(one.settled, &steps, &image);
+        let mut missing = missing(&steps, &image);
+        // The repository's own image has what its jobs call.
+        if contents.image.is_none() {
+            missing.extend(of_runners(one.settled, &steps));
+        }
         if !missing.is_empty() {
             let _ = writeln!(
                 out,
@@ -78,8 +83,8 @@ const PIPX: &str = "pipx";
 const OF_RUNNERS: [(&str, &str); 4] =
     [("cmake", "cmake"), ("ctest", "cmake"), ("jq", "jq"), ("ninja", "ninja-build")];
 
-/// Returns the packages that an image lacks for these checks and steps.
-fn missing(plan: &Plan, steps: &[SetUpStep], image: &str) -> Vec<&'static str> {
+/// Returns the packages that an image lacks for these steps.
+fn missing(steps: &[SetUpStep], image: &str) -> Vec<&'static str> {
     let mut missing = Vec::new();
     if !image.starts_with("python") && steps.iter().any(|step| uses_pipx(&step.does)) {
         missing.push(PIPX);
@@ -88,22 +93,20 @@ fn missing(plan: &Plan, steps: &[SetUpStep], image: &str) -> Vec<&'static str> {
     if image.starts_with("swift") {
         missing.extend(["ca-certificates", "curl"]);
     }
-    // The repository's own image has what its jobs call.
-    if !IMAGES.iter().any(|(_, known)| *known == image) && image != WITHOUT_LANGUAGE {
-        return missing;
-    }
+    missing
+}
+
+/// Returns the packages with what the checks call as if they were on a runner of GitHub.
+fn of_runners(plan: &Plan, steps: &[SetUpStep]) -> BTreeSet<&'static str> {
+    let is_called =
+        |program: &str| plan.checks.iter().any(|check| called(&check.finding.command).contains(&program));
     let is_installed = |program: &str| {
         steps.iter().any(|step| {
             matches!(&step.does, SetUp::Run(command) if command.split(' ').any(|word| word == program))
         })
     };
-    for (program, package) in OF_RUNNERS {
-        let is_called = plan.checks.iter().any(|check| called(&check.finding.command).contains(&program));
-        if is_called && !is_installed(program) && !missing.contains(&package) {
-            missing.push(package);
-        }
-    }
-    missing
+    let lacks = |program: &str| is_called(program) && !is_installed(program);
+    OF_RUNNERS.iter().filter(|(program, _)| lacks(program)).map(|(_, package)| *package).collect()
 }
 
 /// Returns the programs that a command line calls by their names.
