@@ -73,8 +73,8 @@ pub enum Lack {
 pub enum RefusedBy {
     /// AppArmor's rule of Ubuntu 24.04 and later.
     AppArmor,
-    /// A setting of the kernel.
-    Sysctl,
+    /// A setting of the kernel: the one that lets it start.
+    Sysctl(&'static str),
     /// A container's own rules.
     Container,
     /// Nothing that is known.
@@ -93,11 +93,10 @@ impl Lack {
                 root.display()
             ),
             Self::Refused { by: RefusedBy::AppArmor, .. } => format!("give bubblewrap a profile: {APPARMOR}"),
-            Self::Refused { by: RefusedBy::Sysctl, .. } => {
-                "user namespaces are forbidden here: see `user.max_user_namespaces` and \
-                 `kernel.unprivileged_userns_clone`, which are for the owner of the machine to set"
-                    .to_owned()
-            }
+            Self::Refused { by: RefusedBy::Sysctl(setting), .. } => format!(
+                "let users of this machine make user namespaces: `sudo sysctl -w {setting}`, and the same in a file of \
+                 `/etc/sysctl.d` for the next start; for a container, on the machine that it is on"
+            ),
             Self::Refused { by: RefusedBy::Container, .. } => {
                 "start the container with `docker run --security-opt seccomp=unconfined --security-opt \
                  systempaths=unconfined`, and `apparmor=unconfined` in the same way where AppArmor is on; or write \
@@ -193,8 +192,10 @@ fn by(said: &str) -> RefusedBy {
     let setting = |name: &str| read::text(&Path::new("/proc/sys").join(name), MIB).unwrap_or_default();
     let is = |name: &str, value: &str| setting(name).trim() == value;
     let is_used_up = said.contains("namespaces exceeded");
-    if is_used_up || is("user/max_user_namespaces", "0") || is("kernel/unprivileged_userns_clone", "0") {
-        RefusedBy::Sysctl
+    if is("kernel/unprivileged_userns_clone", "0") {
+        RefusedBy::Sysctl("kernel.unprivileged_userns_clone=1")
+    } else if is_used_up || is("user/max_user_namespaces", "0") {
+        RefusedBy::Sysctl("user.max_user_namespaces=65536")
     } else if is("kernel/apparmor_restrict_unprivileged_userns", "1") {
         RefusedBy::AppArmor
     } else if said.contains("ermitted") || Path::new("/.dockerenv").exists() {
@@ -220,7 +221,7 @@ mod tests {
             Lack::Old("bubblewrap 0.1".to_owned()),
             Lack::RootOwned("/w".into()),
             refused(RefusedBy::AppArmor),
-            refused(RefusedBy::Sysctl),
+            refused(RefusedBy::Sysctl("user.max_user_namespaces=65536")),
             refused(RefusedBy::Container),
             refused(RefusedBy::Unknown),
             Lack::Engine("host"),
