@@ -51,8 +51,14 @@ const ASIDES: [&str; 6] =
     ["system-reminder", "environment_context", "session_context", "environment_details", "context", "env"];
 
 /// What CLIs write at the beginning of a line of their own beside what a tool printed: numbers of processes, names made by
-/// chance, and counts of what differs with the paths of a machine.
-const NOTES: [&str; 4] = ["Chunk ID: ", "Original token count: ", "Process Group PGID: ", "Wall time: "];
+/// chance, counts of what differs with the paths of a machine, and advice that only a slow machine is given.
+const NOTES: [&str; 5] = [
+    "Chunk ID: ",
+    "Note: this foreground command ran for ",
+    "Original token count: ",
+    "Process Group PGID: ",
+    "Wall time: ",
+];
 
 impl WireRequest {
     /// Reads a request. One without a body, or with one that says nothing, is known by its path.
@@ -265,6 +271,14 @@ mod tests {
         assert_eq!(without_asides(&output("bbf932", 1)), without_asides(&output("0", 22)));
         assert_eq!(without_asides(&output("0", 1)), "Process exited with code 1\nOutput:\n");
         assert_eq!(without_asides("no Chunk ID: 1"), "no Chunk ID: 1");
+    }
+
+    #[test]
+    fn advice_on_a_slow_command_does_not_count() {
+        let output = |content: &str| json!({"messages": [{"role": "tool", "content": content}]});
+        let slow =
+            "made\n\nNote: this foreground command ran for 61s. Next time, pass `is_background: true`.";
+        assert_eq!(said(ServiceApi::OpenAi, &output(slow)), said(ServiceApi::OpenAi, &output("made")));
     }
 
     #[test]
