@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::ci::words;
 use super::found_repository::{Finding, Repository};
 use super::offers::{self, OfferedCommand};
+use super::script_lines::without_assignments;
 use super::task_texts::{does, lines_of_task};
 use super::trial::{Trials, Tried};
 use super::{ci, tasks, toolchains};
@@ -234,7 +235,7 @@ fn name(check: &Finding, purpose: Purpose, of_purpose: usize, known: &[Check]) -
 
 /// Returns the word behind the program of a command, where it is one: of `cargo doc --no-deps`, `doc`.
 fn subcommand(command: &str) -> Option<String> {
-    let words = shlex::split(command)?;
+    let words = shlex::split(without_assignments(command))?;
     let word = words.get(1)?;
     (!word.is_empty()
         && word.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-')

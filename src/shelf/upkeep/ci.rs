@@ -1,12 +1,15 @@
 //! What the workflows of a repository run already.
 
+use super::altered_checkout::alters_checkout;
 use super::checkouts::Checkouts;
 use super::found_repository::{Evidence, Finding, Repository};
 use super::lined_yaml;
-use super::script_lines::{is_plain, logical_lines, understood_commands, without_reporter};
+use super::script_lines::{
+    is_plain, logical_lines, understood_commands, without_assignments, without_reporter,
+};
 use super::when_jobs_run::{
     Matrix, OtherMachine, asks_earlier_steps, is_only_called, is_started_by_changes, label_of_matrix,
-    lines_of_matrix, matrix, needs_another_event, whole_line,
+    lines_of_matrix, matrix, needs_another_event, value_of_matrix, whole_line,
 };
 use crate::base::node::Node;
 use crate::tools::{
@@ -31,6 +34,10 @@ pub(super) struct CiCommand {
     machine: Option<OtherMachine>,
     /// Whether it runs only where an earlier step of its job has found something.
     asks_earlier: bool,
+    /// Whether the job has altered what it had checked out before, or asks for a toolchain of its own.
+    is_second_choice: bool,
+    /// The variables that the job has for it, the nearest first.
+    variables: Vec<(String, String)>,
     pub(super) evidence: Evidence,
 }
 
@@ -86,24 +93,42 @@ impl CiContents {
 
 /// Returns what the workflows run, each check once: measured or not, it is the same.
 pub(super) fn run(repository: &Repository) -> Vec<Finding> {
-    let mut found: Vec<Finding> = Vec::new();
     let contents = contents(repository);
-    for line in &contents.commands {
-        let Some(finding) = of_command(repository, line).filter(|_| !contents.makes_place_of(line)) else {
-            continue;
-        };
-        let is_same = |other: &&mut Finding| {
-            unmeasured(&other.command) == unmeasured(&finding.command) && other.directory == finding.directory
-        };
-        match found.iter_mut().find(is_same) {
-            Some(known) if words(&finding.command).len() < words(&known.command).len() => *known = finding,
-            Some(_) => {}
-            None => found.push(finding),
-        }
-    }
+    let is_second = |line: &&CiCommand| line.is_second_choice;
+    let (second, first): (Vec<_>, Vec<_>) = contents.commands.iter().partition(is_second);
+    let mut found = Vec::new();
+    let checks = |lines: Vec<&CiCommand>| {
+        let plain = lines.into_iter().filter(|line| !contents.makes_place_of(line));
+        plain.filter_map(|line| of_command(repository, line)).collect::<Vec<_>>()
+    };
+    add_each_once(&mut found, checks(first));
+    // A task is the repository's own, whatever a job does before it; and tests of a changed tree are better than none, for which a
+    // test of the toolchain would stand.
+    let is_test = |one: &Finding| one.purpose == Some(Purpose::Test) && !one.is_fix;
+    let has_tests = found.iter().any(is_test);
+    let is_kept = |one: &Finding| (is_test(one) && !has_tests) || calls_tasks(&one.command);
+    add_each_once(&mut found, checks(second).into_iter().filter(is_kept));
     let all = found.clone();
     found.retain(|one| !all.iter().any(|other| is_part(repository, one, other)));
     found
+}
+
+fn calls_tasks(command: &str) -> bool {
+    shlex::split(command).and_then(|words| recognise(&words)).is_some_and(|found| !found.tasks.is_empty())
+}
+
+/// Adds checks to those that are known, in the shorter of two ways to call one.
+fn add_each_once(known: &mut Vec<Finding>, findings: impl IntoIterator<Item = Finding>) {
+    for finding in findings {
+        let is_same = |other: &&mut Finding| {
+            unmeasured(&other.command) == unmeasured(&finding.command) && other.directory == finding.directory
+        };
+        match known.iter_mut().find(is_same) {
+            Some(known) if words(&finding.command).len() < words(&known.command).len() => *known = finding,
+            Some(_) => {}
+            None => known.push(finding),
+        }
+    }
 }
 
 /// Returns where the workflows call the tests of `CMake`, in a step that needs others before it.
@@ -147,7 +172,7 @@ fn is_part(repository: &Repository, part: &Finding, whole: &Finding) -> bool {
 /// Returns the words of a command that say what is called: without the variables before it, without the `run` that may be left out
 /// before the script of a package, and of nox and tox without what starts them, and how.
 pub(super) fn words(command: &str) -> Vec<&str> {
-    let all: Vec<&str> = command.split_whitespace().skip_while(|word| word.contains('=')).collect();
+    let all: Vec<&str> = without_assignments(command).split_whitespace().collect();
     let is_runner = |word: &&str| matches!(*word, "nox" | "tox");
     if let Some(at) = all.iter().rposition(is_runner).filter(|at| starts_python(&all[..*at])) {
         let own = all[at..].iter().take_while(|word| **word != "--");
@@ -176,10 +201,12 @@ fn of_command(repository: &Repository, line: &CiCommand) -> Option<Finding> {
         return None;
     }
     let words = shlex::split(&line.command)?;
+    let found = recognise(&words);
+    let variables = steering(found.as_ref(), &line.variables);
     if words.iter().any(|word| is_made(repository, word)) || lacks_lock(repository, line, &words) {
         return None;
     }
-    let (purpose, is_fix) = match recognise(&words) {
+    let (purpose, is_fix) = match &found {
         Some(found) => match (found.manner, found.tool.name.as_str()) {
             // The directory into which is built was made by an earlier line.
             (_, "cmake" | "ctest" | "meson") => return None,
@@ -191,7 +218,7 @@ fn of_command(repository: &Repository, line: &CiCommand) -> Option<Finding> {
             (Manner::Other, "rake") if words.last().is_some_and(|word| word == "rake") => {
                 (Purpose::Test, false)
             }
-            (Manner::Other, _) => (by_names(&found, &line.directory)?, false),
+            (Manner::Other, _) => (by_names(found, &line.directory)?, false),
         },
         None if is_build(&words) => (Purpose::Build, false),
         None if line.asks_earlier => return None,
@@ -201,10 +228,29 @@ fn of_command(repository: &Repository, line: &CiCommand) -> Option<Finding> {
         purpose: Some(purpose),
         is_fix,
         // An earlier line has installed it into the environment of tox.
-        command: line.command.replace(" --skip-pkg-install", ""),
+        command: format!("{variables}{}", line.command.replace(" --skip-pkg-install", "")),
         directory: line.directory.clone(),
         evidence: line.evidence.clone(),
     })
+}
+
+/// Variables that say for what machine or with which toolchain a job works, and not how strictly.
+const MACHINES: [&str; 7] =
+    ["CARGO_BUILD_TARGET", "GO111MODULE", "GOARCH", "GOOS", "GOTOOLCHAIN", "GOWORK", "RUSTUP_TOOLCHAIN"];
+
+/// Returns the variables of a job by which a tool comes to another verdict, as they stand before a command.
+fn steering(found: Option<&Recognised>, variables: &[(String, String)]) -> String {
+    // What is written the same way is so with any flags.
+    let steered = found.filter(|found| found.purpose != Some(Purpose::Format));
+    let known = steered.map_or(&[][..], |found| &found.tool.ecosystem().env);
+    let of = |name: &String| {
+        if MACHINES.contains(&name.as_str()) {
+            return None;
+        }
+        let (_, value) = variables.iter().find(|(variable, _)| variable == name)?;
+        Some(format!("{name}={} ", shlex::try_quote(value).ok()?))
+    };
+    known.iter().filter_map(of).collect()
 }
 
 /// Returns what tasks are about that a workflow calls with each change: that it does says that they are checks. Of themselves their
@@ -359,7 +405,7 @@ pub(super) fn contents(repository: &Repository) -> CiContents {
         let Some(text) = repository.text(path) else { continue };
         let Some(root) = lined_yaml::parse(text) else { continue };
         if is_started_by_changes(&root) && is_called_by_changes(repository, path, &root) {
-            Workflow { path, text }.read(&root, &mut contents);
+            Workflow { repository, path, text }.read(&root, &mut contents);
         }
     }
     contents.settle();
@@ -399,6 +445,9 @@ pub(super) fn names(repository: &Repository, program: &str) -> bool {
     repository.paths().filter(|path| is_workflow(path)).filter_map(|path| repository.text(path)).any(is_named)
 }
 
+/// The most places of the repository that are taken from a matrix: of more, a plan makes jobs.
+const MOST_PLACES: usize = 12;
+
 fn is_workflow(path: &str) -> bool {
     // What publishes is not a check, and what others scan needs their service.
     let is_about_others =
@@ -408,45 +457,49 @@ fn is_workflow(path: &str) -> bool {
 
 /// A workflow that is being read.
 struct Workflow<'r> {
+    repository: &'r Repository,
     path: &'r str,
     text: &'r str,
 }
 
-/// Where a step stands: its job, the directory of its commands, and the variables whose values are written in the file.
+/// Where a step stands: its job, the directory of its commands as it is written, and the variables whose values are written in
+/// the file, the nearest first.
 #[derive(Clone, Default)]
 struct JobPlace<'j> {
     name: &'j str,
-    directory: Option<String>,
+    directory: Option<&'j str>,
     machine: Option<OtherMachine>,
     asks_earlier: bool,
+    is_altered: bool,
     variables: Vec<(&'j str, &'j str)>,
     matrix: Matrix<'j>,
+    /// The value of the matrix that is a place of the repository, by how it is written.
+    row: Option<(String, &'j str)>,
     checkouts: Checkouts,
 }
 
 impl Workflow<'_> {
     fn read(&self, root: &Node, contents: &mut CiContents) {
-        let whole = directory(root.get("defaults").and_then(|node| node.get("run")));
+        let whole = written_directory(root.get("defaults").and_then(|node| node.get("run")));
         for job in lined_yaml::entries(root.get("jobs")) {
             if needs_another_event(job.value.get("if")) {
                 continue;
             }
-            let of_job = directory(job.value.get("defaults").and_then(|node| node.get("run")));
+            let of_job = written_directory(job.value.get("defaults").and_then(|node| node.get("run")));
             let mut variables = variables(job.value.get("env"));
             variables.extend(self::variables(root.get("env")));
             let matrix = matrix(&job.value);
             let label = lined_yaml::text(job.value.get("runs-on"));
             let label = label.map(|label| label_of_matrix(label, &matrix));
             let machine = label.and_then(OtherMachine::of_label);
-            let directory = of_job.or_else(|| whole.clone());
-            let place = JobPlace {
+            let mut place = JobPlace {
                 name: &job.key,
-                directory,
+                directory: of_job.or(whole),
                 machine,
-                asks_earlier: false,
                 variables,
                 matrix,
                 checkouts: Checkouts::of(&job.value, joined),
+                ..JobPlace::default()
             };
             let checks_out = |step: &Node| {
                 lined_yaml::text(step.get("uses")).is_some_and(|uses| uses.starts_with("actions/checkout@"))
@@ -456,6 +509,7 @@ impl Workflow<'_> {
             }
             for step in lined_yaml::items(job.value.get("steps")) {
                 self.step(step, &place, contents);
+                place.is_altered |= is_altering(step);
             }
         }
         let image = |node: Option<&Node>| {
@@ -482,19 +536,30 @@ impl Workflow<'_> {
             return;
         }
         let machine = lined_yaml::text(condition).and_then(OtherMachine::of_condition);
+        let mut own = variables(step.get("env"));
+        own.extend(&place.variables);
         let place = &JobPlace {
             machine: machine.or(place.machine),
             asks_earlier: asks_earlier_steps(condition),
+            directory: written_directory(Some(step)).or(place.directory),
+            variables: own,
             ..place.clone()
         };
-        let is_elsewhere = step.get("working-directory").is_some() && directory(Some(step)).is_none();
-        let directory = directory(Some(step));
-        let directory = directory.as_ref().or(place.directory.as_ref()).map_or("", String::as_str);
-        // Where only the job knows the directory, what is run there is not for any other.
-        if let Some(script) = step.get("run").filter(|_| !is_elsewhere) {
-            self.script(script, place, directory, contents);
+        if let Some(script) = step.get("run") {
+            for place in place.of_each_place(self.repository, lined_yaml::text(Some(script))) {
+                // Where only the job knows the directory, what is run there is not for any other.
+                if let Some(directory) = place.known_directory() {
+                    self.script(script, &place, &directory, contents);
+                }
+            }
         }
-        let Some(uses) = step.get("uses") else { return };
+        if let Some(uses) = step.get("uses") {
+            self.action(step, uses, place, contents);
+        }
+    }
+
+    /// Notes the action that a step uses, and the command that it stands for.
+    fn action(&self, step: &Node, uses: &Node, place: &JobPlace<'_>, contents: &mut CiContents) {
         let Some(named) = lined_yaml::text(Some(uses)) else { return };
         let inputs = lined_yaml::entries(step.get("with"));
         let values = inputs.iter().filter_map(|entry| {
@@ -504,7 +569,7 @@ impl Workflow<'_> {
         let with: Vec<(String, String)> = values.collect();
         let job = format!("{}:{}", self.path, place.name);
         if named.starts_with("./") {
-            if with.len() == inputs.len() && condition.is_none() {
+            if with.len() == inputs.len() && step.get("if").is_none() {
                 contents.local_actions.push(CiAction { name: named.to_owned(), job, with });
             }
             return;
@@ -512,21 +577,16 @@ impl Workflow<'_> {
         // An image has a tag in the place of a commit.
         let Some((name, _)) = named.split_once('@').or_else(|| named.rsplit_once(':')) else { return };
         contents.actions.push(CiAction { name: name.to_owned(), job, with });
+        let Some(directory) = place.known_directory() else { return };
         if let Some(script) = step.get("with").and_then(|with| with.get("command")).filter(|_| repeats(name))
         {
-            self.script(script, place, directory, contents);
+            self.script(script, place, &directory, contents);
         }
         let tool = TOOLS.tools.iter().find(|tool| tool.actions.contains_key(name));
         let command = tool.and_then(|tool| with_inputs(tool, tool.actions.get(name)?, step.get("with")));
-        let Some(within) = place.checkouts.inside(directory) else { return };
-        contents.commands.extend(command.map(|command| CiCommand {
-            command,
-            directory: within,
-            job: format!("{}:{}", self.path, place.name),
-            machine: place.machine,
-            asks_earlier: place.asks_earlier,
-            evidence: self.evidence(uses, 0),
-        }));
+        let Some(within) = place.checkouts.inside(&directory) else { return };
+        let evidence = self.evidence(uses, 0);
+        contents.commands.extend(command.map(|command| self.command(command, within, place, evidence)));
     }
 
     fn evidence(&self, node: &Node, below: usize) -> Evidence {
@@ -572,25 +632,71 @@ impl Workflow<'_> {
                 continue;
             }
             let Some(inside) = place.checkouts.inside(&within) else { continue };
-            contents.commands.push(CiCommand {
-                command: part.strip_prefix("time ").unwrap_or(part).trim_start().to_owned(),
-                directory: inside,
-                job: format!("{}:{}", self.path, place.name),
-                machine: place.machine,
-                asks_earlier: place.asks_earlier,
-                evidence: evidence.clone(),
-            });
+            let command = part.strip_prefix("time ").unwrap_or(part).trim_start().to_owned();
+            contents.commands.push(self.command(command, inside, place, evidence.clone()));
+        }
+    }
+
+    fn command(
+        &self,
+        command: String,
+        directory: String,
+        place: &JobPlace<'_>,
+        evidence: Evidence,
+    ) -> CiCommand {
+        let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+        CiCommand {
+            is_second_choice: place.is_altered || asks_for_toolchain(&command),
+            command,
+            directory,
+            job: format!("{}:{}", self.path, place.name),
+            machine: place.machine,
+            asks_earlier: place.asks_earlier,
+            variables: place.variables.iter().map(owned).collect(),
+            evidence,
         }
     }
 }
 
-impl JobPlace<'_> {
+impl<'j> JobPlace<'j> {
+    /// Returns the place of a step in each of the jobs that a matrix makes of places of the repository, `working-directory:
+    /// ${{ matrix.package }}`; itself where neither the script nor its directory names one.
+    fn of_each_place(&self, repository: &Repository, script: Option<&str>) -> Vec<Self> {
+        let texts: Vec<&str> = script.into_iter().chain(self.directory).collect();
+        let is_named = |written: &String| texts.iter().any(|text| text.contains(written.as_str()));
+        let is_place = |value: &&str| !joined("", value).is_empty() || *value == ".";
+        let named = self.matrix.iter().map(|(key, values)| (value_of_matrix(key), values));
+        let mut named = named.filter(|(written, values)| {
+            is_named(written)
+                && values.iter().all(|value| is_place(value) && repository.has_place(&joined("", value)))
+        });
+        match (named.next(), named.next()) {
+            // Which values of two go together, only the jobs know.
+            (Some((written, values)), None) if values.len() <= MOST_PLACES => {
+                let row = |value: &&'j str| Some((written.clone(), *value));
+                values.iter().map(|value| Self { row: row(value), ..self.clone() }).collect()
+            }
+            (_, _) => vec![self.clone()],
+        }
+    }
+
+    /// Returns the directory of its commands, where it is known.
+    fn known_directory(&self) -> Option<String> {
+        let written = self.in_row(self.directory.unwrap_or(""));
+        is_plain(&written).then(|| joined("", &written))
+    }
+
+    fn in_row(&self, text: &str) -> String {
+        self.row.as_ref().map_or_else(|| text.to_owned(), |(written, value)| text.replace(written, value))
+    }
+
     /// Puts in the values of variables that the file itself writes, `${{ env.CARGO }}`, and at the top the place of the checkout.
     fn with_values(&self, line: &str, directory: &str) -> String {
         let put_in = |line: String, (name, value): &(&str, &str)| {
             line.replace(&format!("${{{{ env.{name} }}}}"), value)
         };
-        let line = self.variables.iter().fold(line.to_owned(), put_in).trim_end().to_owned();
+        // The nearest is the first, and leaves nothing for those behind it.
+        let line = self.in_row(&self.variables.iter().fold(line.to_owned(), put_in)).trim_end().to_owned();
         if !directory.is_empty() {
             return line;
         }
@@ -659,9 +765,25 @@ fn quoted_word(line: &str) -> Option<String> {
     (!word.is_empty()).then(|| shlex::try_quote(word).ok().map(std::borrow::Cow::into_owned))?
 }
 
-fn directory(node: Option<&Node>) -> Option<String> {
-    let text = lined_yaml::text(node?.get("working-directory"))?;
-    is_plain(text).then(|| joined("", text))
+fn written_directory(node: Option<&Node>) -> Option<&str> {
+    lined_yaml::text(node?.get("working-directory"))
+}
+
+/// Tells whether the steps behind this one see something else than what was checked out: what a command has changed, or what the
+/// action has done that the repository itself is.
+fn is_altering(step: &Node) -> bool {
+    let of_action = lined_yaml::text(step.get("uses")).is_some_and(|uses| uses == "./");
+    let script = lined_yaml::text(step.get("run")).map(logical_lines);
+    let mut lines = script.iter().flatten();
+    of_action || lines.any(|(_, line)| line.split("&&").any(|command| alters_checkout(command.trim())))
+}
+
+/// Tells whether cargo is called of a version that the command names: what it says of others is left to those.
+fn asks_for_toolchain(command: &str) -> bool {
+    let is_version = |word: &str| {
+        word.strip_prefix('+').is_some_and(|name| name.starts_with(|c: char| c.is_ascii_digit()))
+    };
+    matches!(words(command).as_slice(), ["cargo", toolchain, ..] if is_version(toolchain))
 }
 
 /// Joins directories without leaving the repository; one that does stays as nothing that is there.

@@ -27,6 +27,12 @@ impl Repository {
         self.files.contains_key(path)
     }
 
+    /// Tells whether a file or a directory is there; the empty path is the top.
+    pub fn has_place(&self, path: &str) -> bool {
+        let is_below = |file: &str| file.strip_prefix(path).is_some_and(|rest| rest.starts_with('/'));
+        path.is_empty() || self.has(path) || self.paths().any(is_below)
+    }
+
     /// Returns the first of these files that is there.
     pub fn first<'p>(&self, paths: &[&'p str]) -> Option<&'p str> {
         paths.iter().copied().find(|path| self.has(path))

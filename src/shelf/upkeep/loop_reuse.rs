@@ -85,7 +85,10 @@ fn plainly_called(command: &str) -> Option<Recognised> {
     let words = shlex::split(command)?;
     let found = recognise(&words)?;
     // `+nightly` is another program than the one whose version is asked for.
-    let is_plain = words.first() == Some(&found.tool.name) && !words.iter().any(|word| word.starts_with('+'));
+    // A variable that is set there is in the key, as the command is.
+    let is_assigned = |word: &&String| !word.starts_with('-') && word.contains('=');
+    let program = words.iter().find(|word| !is_assigned(word));
+    let is_plain = program == Some(&found.tool.name) && !words.iter().any(|word| word.starts_with('+'));
     (is_plain && !found.is_started_by_others() && found.manner == Manner::Pure).then_some(found)
 }
 

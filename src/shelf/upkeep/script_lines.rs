@@ -23,6 +23,24 @@ pub(super) fn without_reporter(line: &str) -> &str {
     if is_reporter { command.trim_end().trim_end_matches("2>&1").trim_end() } else { line }
 }
 
+/// Returns a command without the variables that are set before it, `NAME='a value' make`.
+pub(super) fn without_assignments(command: &str) -> &str {
+    let mut rest = command.trim_start();
+    while let Some((name, value)) = rest.split_once('=') {
+        let is_name =
+            !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+        let (quote, inner) = match value.chars().next() {
+            Some(quote @ ('\'' | '"')) => (quote, &value[1..]),
+            Some(_) | None => (' ', value),
+        };
+        match inner.split_once(quote).filter(|_| is_name) {
+            Some((_, behind)) => rest = behind.trim_start(),
+            None => break,
+        }
+    }
+    rest
+}
+
 /// Returns the commands that a line joins by `&&`, if each needs nothing of the shell around it.
 pub(super) fn understood_commands(line: &str) -> Option<Vec<&str>> {
     let bare = without_quoted(line)?;
@@ -71,6 +89,19 @@ pub(super) fn is_plain(value: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn variables_before_a_command_are_no_part_of_it() {
+        for (command, expected) in [
+            ("A=1 make", "make"),
+            ("A='-D warnings' B_2=\"x y\" cargo test --x=1", "cargo test --x=1"),
+            ("make A=1 b", "make A=1 b"),
+            ("A=1", "A=1"),
+            ("A= make", "make"),
+        ] {
+            assert_eq!(without_assignments(command), expected, "{command}");
+        }
+    }
 
     #[test]
     fn what_stands_in_quotes_is_no_sign_of_the_shell() {

@@ -187,7 +187,7 @@ impl SetUpPlace<'_> {
         if !is_all {
             steps.extend(self.installs_of_files(&languages).into_iter().map(SetUp::Run));
         }
-        for command in self.tools_of_actions(called) {
+        for command in targets_of_rust(called).chain(self.tools_of_actions(called)) {
             if !steps.iter().any(|step| matches!(step, SetUp::Run(known) if *known == command)) {
                 steps.push(SetUp::Run(command));
             }
@@ -592,6 +592,16 @@ const TASK_RUNNERS: [&str; 3] = ["just", "task", "mise"];
 /// Tells whether a line of a job is this command: tasks are called in several ways.
 fn is_call(line: &str, command: &str) -> bool {
     line == command || words(line) == words(command)
+}
+
+/// Returns what installs the targets for which commands call cargo: a runner has that of its own machine.
+fn targets_of_rust<'c>(called: &'c [&Finding]) -> impl Iterator<Item = String> + 'c {
+    called.iter().filter_map(|finding| {
+        let words = words(&finding.command);
+        let at = words.iter().position(|word| *word == "--target")?;
+        let target = words.get(at + 1).filter(|_| words.first() == Some(&"cargo"))?;
+        (*target != "x86_64-unknown-linux-gnu").then(|| format!("rustup target add {target}"))
+    })
 }
 
 /// Tells whether one of these steps installs a program. Who calls it needs it already.

@@ -1,6 +1,7 @@
 //! When jobs of a workflow run, and on what: a job that no change starts is no check, and one value of a matrix may be a task.
 
 use super::lined_yaml;
+use super::script_lines::without_assignments;
 use crate::base::node::Node;
 
 /// A machine that is not one of Linux.
@@ -118,6 +119,11 @@ pub(super) fn matrix(job: &Node) -> Matrix<'_> {
     found
 }
 
+/// Returns how a value of a matrix is written.
+pub(super) fn value_of_matrix(key: &str) -> String {
+    format!("${{{{ matrix.{key} }}}}")
+}
+
 /// The most tasks that are read from one matrix.
 const MOST_TASKS: usize = 4;
 
@@ -203,16 +209,15 @@ fn without_computed(line: &str, option: &str) -> String {
 /// Puts in what a matrix says: the names of tasks, each in a line of its own. A version is left to the tool, which then takes
 /// the one that is there.
 pub(super) fn lines_of_matrix(line: &str, matrix: &Matrix<'_>) -> Vec<String> {
-    let written = |key: &str| format!("${{{{ matrix.{key} }}}}");
     let of_task = matrix.iter().find_map(|(key, values)| {
-        let written = line.strip_suffix(&written(key))?;
+        let written = line.strip_suffix(&value_of_matrix(key))?;
         // The name of a task may begin before the value: `pnpm run test:${{ matrix.suite }}`.
         let (before, begin) = match written.rsplit_once(' ') {
             Some((before, begin)) if begin.ends_with(':') => (before, begin),
             Some(_) | None => (written.trim_end(), ""),
         };
         // Variables may stand before the program, as in `COVERAGE=no rake`.
-        let program: Vec<&str> = before.split_whitespace().skip_while(|word| word.contains('=')).collect();
+        let program: Vec<&str> = without_assignments(before).split_whitespace().collect();
         let program = program.join(" ");
         let takes_task = BEFORE_TASKS.contains(&program.as_str()) || program.starts_with("cargo xtask ");
         takes_task.then_some((before, begin, values))
@@ -222,13 +227,30 @@ pub(super) fn lines_of_matrix(line: &str, matrix: &Matrix<'_>) -> Vec<String> {
         let values = values.iter().filter(|value| !is_version(value)).take(MOST_TASKS);
         return values.map(|value| format!("{before} {begin}{value}").trim_start().to_owned()).collect();
     }
-    let line = &without_versions(line, matrix);
+    let line = &with_options(&without_versions(line, matrix), matrix);
     let version = ["--python", "--python-version"].into_iter().find_map(|option| {
         let (before, rest) = line.split_once(&format!(" {option} ${{{{ matrix."))?;
         let (_, behind) = rest.split_once("}}")?;
         Some(format!("{before}{behind}"))
     });
     vec![version.unwrap_or_else(|| line.to_owned())]
+}
+
+/// Puts in options that a matrix says, `cargo test ${{ matrix.features }}`: those of its first job.
+fn with_options(line: &str, matrix: &Matrix<'_>) -> String {
+    let put_in = |line: String, (key, values): &(&str, Vec<&str>)| {
+        let are_options = values.iter().all(|value| value.is_empty() || value.starts_with('-'));
+        let written = format!(" {}", value_of_matrix(key));
+        match (values.first(), line.split_once(&written)) {
+            (Some(first), Some((before, behind)))
+                if are_options && (behind.is_empty() || behind.starts_with(' ')) =>
+            {
+                format!("{} {first}{behind}", before.trim_end()).trim_end().to_owned()
+            }
+            (_, _) => line,
+        }
+    };
+    matrix.iter().fold(line.to_owned(), put_in)
 }
 
 /// Returns a line without the words that only say a version of a matrix: a toolchain of cargo, `+${{ matrix.rust }}`, and a property
@@ -241,7 +263,7 @@ fn without_versions(line: &str, matrix: &Matrix<'_>) -> String {
     };
     let mut kept = line.to_owned();
     for (key, _) in matrix {
-        let value = format!("${{{{ matrix.{key} }}}}");
+        let value = value_of_matrix(key);
         let Some((before, behind)) = kept.split_once(&value) else { continue };
         let word = before.rsplit(' ').next().unwrap_or("");
         let is_toolchain = word == "+" && before.trim_end_matches('+').trim_end() == "cargo";

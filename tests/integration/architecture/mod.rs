@@ -916,7 +916,8 @@ fn a_circle_of_folders_is_found_on_every_level() {
 fn one_place_puts_calls_of_git_together() {
     let naming: Vec<_> = FILES.iter().filter(|(_, text)| code(text).contains("\"git\"")).collect();
     let naming: Vec<_> = naming.iter().map(|(file, _)| file.as_str()).collect();
-    // `--lock git` names the kind of a lock, and known checks the git of a loop's commands: both start nothing.
+    // `--lock git` names the kind of a lock, known checks the git of a loop's commands, and what alters a checkout that of a job's
+    // steps: they start nothing.
     // An address may begin with `git:`, which is a protocol, and `ledger: git` names where a day's spending is kept.
     assert_eq!(
         naming,
@@ -925,7 +926,8 @@ fn one_place_puts_calls_of_git_together() {
             "git/call.rs",
             "machine/known_checks.rs",
             "policy/ledger_place.rs",
-            "shelf/copies/git_address.rs"
+            "shelf/copies/git_address.rs",
+            "shelf/upkeep/altered_checkout.rs"
         ]
     );
 }

@@ -395,6 +395,58 @@ const LAYOUTS: &[Layout] = &[
         ],
     ),
     (
+        "places of the repository that a matrix names, options of its first job, and the variables that a tool heeds",
+        &[
+            ("Cargo.toml", "[workspace]\n"),
+            ("more/Cargo.toml", "[package]\n"),
+            ("web/package.json", "{\"scripts\": {\"odd\": \"x\"}}"),
+            (
+                ".github/workflows/ci.yml",
+                "on: push\nenv:\n  RUSTFLAGS: -D warnings\njobs:\n  all:\n    runs-on: ubuntu-latest\n    strategy:\n      matrix:\n        at: [., more]\n        rust: ['1.80', stable]\n        include:\n          - {rust: stable, features: --features a}\n          - {rust: nightly, features: '--features a,b'}\n    steps:\n      - run: cargo clippy --manifest-path ${{ matrix.at }}/Cargo.toml\n      - run: cargo fmt --check\n        working-directory: ${{ matrix.at }}\n      - run: cargo test ${{ matrix.features }} --all\n        env: {RUSTFLAGS: --cfg odd, SECRET: '${{ secrets.X }}'}\n      - run: cargo deny check\n        working-directory: ${{ matrix.elsewhere }}\n  web:\n    runs-on: ubuntu-latest\n    defaults:\n      run:\n        working-directory: ${{ matrix.package }}\n    strategy:\n      matrix:\n        package: [web, gone]\n    steps:\n      - run: npx tsc --noEmit\n",
+            ),
+        ],
+        &[
+            (
+                "lint_cargo",
+                "RUSTFLAGS='-D warnings' cargo clippy --manifest-path ./Cargo.toml",
+                ".github/workflows/ci.yml:15",
+                "",
+            ),
+            (
+                "lint_cargo_clippy",
+                "RUSTFLAGS='-D warnings' cargo clippy --manifest-path more/Cargo.toml",
+                ".github/workflows/ci.yml:15",
+                "",
+            ),
+            ("format_cargo", "cargo fmt --check", ".github/workflows/ci.yml:16", ""),
+            ("format_more", "cargo fmt --check", ".github/workflows/ci.yml:16", ""),
+            (
+                "test",
+                "RUSTFLAGS='--cfg odd' cargo test --features a --all",
+                ".github/workflows/ci.yml:18",
+                "",
+            ),
+        ],
+    ),
+    (
+        "what a job looks at after it has changed what it had checked out, or with a toolchain of its own",
+        &[
+            ("Cargo.toml", "[package]\n"),
+            ("Cargo.lock", "x\n"),
+            ("check-action.sh", "x\n"),
+            (
+                ".github/workflows/ci.yml",
+                "on: push\njobs:\n  all:\n    runs-on: ubuntu-latest\n    steps:\n      - run: cargo clippy\n      - run: cargo +nightly update -Z minimal-versions\n      - run: cargo check --locked\n      - run: cargo test --all\n  msrv:\n    runs-on: ubuntu-latest\n    steps:\n      - run: cargo +1.80 check\n      - run: cargo +nightly fmt --check\n  action:\n    runs-on: ubuntu-latest\n    steps:\n      - uses: ./\n      - run: ./check-action.sh\n",
+            ),
+        ],
+        &[
+            ("lint", "cargo clippy", ".github/workflows/ci.yml:6", ""),
+            ("format", "cargo +nightly fmt --check", ".github/workflows/ci.yml:14", ""),
+            // Where no other job has tests.
+            ("test", "cargo test --all", ".github/workflows/ci.yml:9", ""),
+        ],
+    ),
+    (
         "what only some jobs of a matrix have, and versions of it",
         &[(
             ".github/workflows/ci.yml",
