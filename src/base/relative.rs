@@ -2,6 +2,7 @@
 
 use super::parsed::parsed;
 use super::text::{is_direction, is_line_end, one_line};
+use crate::base::text::up_to;
 
 /// Why a text is not such a path.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -79,7 +80,7 @@ pub fn folded(name: &str) -> String {
     let upper = name.chars().filter(|c| !is_ignored(*c)).flat_map(char::to_uppercase);
     let counted: String = upper.flat_map(char::to_lowercase).collect();
     // What follows a colon is a stream of the same file, and dots and blanks at the end are dropped.
-    counted.split(':').next().unwrap_or("").trim_end_matches(['.', ' ']).to_owned()
+    up_to(&counted, &[':']).trim_end_matches(['.', ' ']).to_owned()
 }
 
 /// What HFS+ does not count in a name.

@@ -1,5 +1,6 @@
 //! What a loop says under `sandbox`: how far its actions are confined, and by what.
 
+use crate::base::text::after_last;
 use serde_json::{Value, json};
 
 use super::decode::{Bounds, Decode, Definitions, choice, ranged, record, text, wrong_type};
@@ -114,7 +115,7 @@ impl HostPattern {
             return Err(NoHost::Form);
         }
         // As `inet_aton` does, resolvers read a name whose last part is a number as an address.
-        let last = name.rsplit('.').next().unwrap_or_default();
+        let last = after_last(name, &['.']);
         if last.bytes().all(|byte| byte.is_ascii_digit()) || last.starts_with("0x") {
             return Err(NoHost::Address);
         }

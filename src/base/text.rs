@@ -147,6 +147,30 @@ pub fn head(text: &str, limit: usize) -> &str {
     &text[..end]
 }
 
+/// Returns the first line, without its end; all of a text of one line.
+pub fn first_line(text: &str) -> &str {
+    match text.split_once('\n') {
+        Some((line, _)) => line.strip_suffix('\r').unwrap_or(line),
+        None => text,
+    }
+}
+
+/// Returns the first word between blanks; a text without words begins with an empty one.
+pub fn first_word(text: &str) -> &str {
+    let text = text.trim_start();
+    text.split_once(char::is_whitespace).map_or(text, |(word, _)| word)
+}
+
+/// Returns what stands before the first of some marks; all of a text that has none.
+pub fn up_to<'t>(text: &'t str, marks: &[char]) -> &'t str {
+    text.split_once(marks).map_or(text, |(before, _)| before)
+}
+
+/// Returns what stands behind the last of some marks; all of a text that has none.
+pub fn after_last<'t>(text: &'t str, marks: &[char]) -> &'t str {
+    text.rsplit_once(marks).map_or(text, |(_, behind)| behind)
+}
+
 /// Returns one line for a title: the first line that is not blank, cut to `limit` characters with an ellipsis.
 /// Nothing in it ends a line, moves a cursor or turns the direction of reading.
 pub fn one_line(text: &str, limit: usize) -> String {
@@ -319,6 +343,16 @@ mod tests {
         assert_eq!(tail("aé", 1), "");
         assert_eq!(tail("aéb", 3), "éb");
         assert_eq!(head("éa", 1), "");
+    }
+
+    #[test]
+    fn a_part_without_a_mark_is_the_whole_text() {
+        for text in ["", "a", "a\r", "a\nb", "a\r\nb", "\nb", "a\r\r\n"] {
+            assert_eq!(Some(first_line(text)), text.lines().next().or(Some("")), "{text:?}");
+        }
+        assert_eq!(["", " ", "a", " a b", "a\n"].map(first_word), ["", "", "a", "a", "a"]);
+        assert_eq!(["", "a", "=a", "a:b=c"].map(|text| up_to(text, &['=', ':'])), ["", "a", "", "a"]);
+        assert_eq!(["", "a", "a/", "a/b:c"].map(|text| after_last(text, &['/', ':'])), ["", "a", "", "c"]);
     }
 
     #[test]

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use super::service::{KeyHeader, ServiceApi, ServiceKey};
 use super::{Broker, CallTerms, Dollars, GivenPrice, PriceList, Upstream, WireCaps, WireReport};
+use crate::base::text::first_line;
 use crate::forge::github::http::Transport;
 
 const CALLS: usize = 1_000;
@@ -149,7 +150,7 @@ fn ask(port: u16, token: &str, call: usize, way: &str, longest: usize) -> String
     }
     let mut answer = Vec::new();
     let _cut = stream.read_to_end(&mut answer);
-    String::from_utf8_lossy(&answer).lines().next().unwrap_or_default().to_owned()
+    first_line(&String::from_utf8_lossy(&answer)).to_owned()
 }
 
 pub(super) fn terms(port: u16) -> CallTerms {

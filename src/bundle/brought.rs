@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::base::object::ObjectId;
 use crate::base::relative::is_like;
-use crate::base::text::one_line;
+use crate::base::text::{one_line, up_to};
 use crate::git::call::Call;
 use crate::git::error::TreeError;
 use crate::git::runner::Git;
@@ -195,7 +195,7 @@ fn of_path(path: &[u8], kind: FileKind) -> Option<&'static str> {
     // NTFS drops dots and spaces at the end of a name, and takes what follows a colon for a stream
     // of the file.
     let name = String::from_utf8_lossy(parts.last().copied().unwrap_or(&[])).to_lowercase();
-    let name = name.split(':').next().unwrap_or("").trim_end_matches(['.', ' ']);
+    let name = up_to(&name, &[':']).trim_end_matches(['.', ' ']);
     let is_loop = name.rsplit_once('.').is_some_and(|(_, ending)| matches!(ending, "yaml" | "yml"));
     match kind {
         _ if below.is_empty() || is_loop => LOOP,

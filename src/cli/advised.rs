@@ -9,6 +9,7 @@ use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
 use super::args::Args;
 use crate::base::advised_command::{self, CommandLine};
+use crate::base::text::{first_line, up_to};
 
 /// Says why a text is not a command, read as bash and the command line do.
 fn fault(text: &str) -> Option<String> {
@@ -22,7 +23,7 @@ fn fault(text: &str) -> Option<String> {
     words.split("<end>\0").filter(|words| !words.is_empty()).find_map(|words| {
         let error =
             Args::try_parse_from(words.split_terminator('\0')).err().filter(clap::Error::use_stderr)?;
-        Some(format!("{text}: {}", error.to_string().lines().next().unwrap_or_default()))
+        Some(format!("{text}: {}", first_line(&error.to_string())))
     })
 }
 
@@ -63,9 +64,8 @@ fn commands(text: &str) -> impl Iterator<Item = String> {
     let is_command =
         |quoted: &&str| quoted.strip_prefix("ll-loop ").is_some_and(|rest| !rest.starts_with('{'));
     quoted.filter(is_command).map(|command| {
-        let mut parts = command.split('{');
-        let first = parts.next().unwrap_or_default().to_owned();
-        parts.fold(first, |all, part| format!("{all}x{}", part.split_once('}').map_or("", |(_, rest)| rest)))
+        let rests = command.split('{').skip(1).map(|part| part.split_once('}').map_or("", |(_, rest)| rest));
+        rests.fold(up_to(command, &['{']).to_owned(), |all, rest| format!("{all}x{rest}"))
     })
 }
 
@@ -103,7 +103,7 @@ fn every_option_in_a_message_is_one() {
         texts(text.parse().unwrap(), &mut found);
         for quoted in found.iter().flat_map(|text| text.split('`').skip(1).step_by(2)) {
             let Some(option) = quoted.strip_prefix("--") else { continue };
-            let option = option.split([' ', '=']).next().unwrap_or_default();
+            let option = up_to(option, &[' ', '=']);
             count += 1;
             if !option.starts_with('{') && !known.iter().any(|known| known == option) {
                 faults.push(format!("{}: {quoted}", path.display()));

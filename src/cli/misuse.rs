@@ -7,6 +7,7 @@ use clap::Parser as _;
 use super::args::{Args, Command};
 use super::exit;
 use super::flags::{self, RunFlags};
+use crate::base::text::first_line;
 use crate::context::Session;
 use crate::context::error::Error;
 
@@ -35,7 +36,7 @@ pub(super) fn tell(arguments: &[OsString], message: &clap::Error, session: &Sess
     let named = || words.first().filter(|word| !word.starts_with('-'));
     let name = words.iter().find(is_loop).or_else(named).map(String::as_str);
     let text = message.to_string();
-    let text = text.trim_start_matches("error: ").lines().next().unwrap_or("");
+    let text = first_line(text.trim_start_matches("error: "));
     let error =
         Error::refused(text).with_hint("`ll-loop help run` and `ll-loop help resume` name the options");
     session.report_unbegun(&error, exit::INVALID, name, &flags::told(&readable(words), session.env));

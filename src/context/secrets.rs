@@ -1,6 +1,6 @@
 //! Finds secrets in the environment, by the names of variables and by the form of their values.
 
-use crate::base::text::percent_decoded;
+use crate::base::text::{after_last, percent_decoded};
 
 /// Words in the names of variables whose values are secrets.
 const WORDS: &[&str] = &[
@@ -82,7 +82,7 @@ fn in_headers(listed: &str) -> Vec<String> {
     let values = listed.split(',').filter_map(|pair| Some(pair.split_once('=')?.1.trim()));
     let forms = |value: &str| {
         let decoded = percent_decoded(value);
-        let last = decoded.rsplit(' ').next().unwrap_or_default().to_owned();
+        let last = after_last(&decoded, &[' ']).to_owned();
         [value.to_owned(), decoded, last]
     };
     let mut all: Vec<String> = values.flat_map(forms).filter(|value| !value.is_empty()).collect();

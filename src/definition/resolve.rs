@@ -25,7 +25,7 @@ use crate::base::explanation::Explanation;
 use crate::base::name::VarName;
 use crate::base::node::{Entry, FileId, Node, NodeValue, Scalar, Span};
 use crate::base::path::DocPath;
-use crate::base::text::listed_in_part;
+use crate::base::text::{listed_in_part, up_to};
 
 /// A definition is made of at most this many files.
 const MAX_FILES: usize = 50;
@@ -419,7 +419,7 @@ impl Resolver<'_, '_> {
         self.push(
             Diagnostic::note("expanded", FindingPlace::At(written.key_span.clone()), message).help(help),
         );
-        let name = |item: &str| item.split('?').next().unwrap_or("").trim().to_owned();
+        let name = |item: &str| up_to(item, &['?']).trim().to_owned();
         let mut states = Vec::new();
         for (index, (item, node)) in flow.iter().zip(items(&written.value)).enumerate() {
             let span = &node.span;

@@ -19,6 +19,7 @@ use crate::base::node::{Node, NodeValue};
 use crate::base::path::DocPath;
 use crate::base::sandbox::SandboxRules;
 use crate::base::template::Template;
+use crate::base::text::first_word;
 use crate::board::Limits;
 use crate::evaluate::Evaluate;
 use crate::evaluate::field::{Field, FromText};
@@ -366,7 +367,7 @@ choice! {
 impl ActionType {
     /// Tells what an action is by its first word: `/word` and `/word:word` are slash commands, `/usr/bin/x` is not.
     pub fn inferred(text: &str) -> Self {
-        let first = text.split_whitespace().next().unwrap_or_default();
+        let first = first_word(text);
         let is_command = first.strip_prefix('/').is_some_and(|word| {
             !word.is_empty()
                 && !word.contains('/')

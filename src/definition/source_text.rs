@@ -5,6 +5,7 @@ use std::ops::Range;
 use crate::base::diagnostic::{Diagnostics, FindingPlace};
 use crate::base::node::{FileId, Node, Scalar, ScalarStyle, Span};
 use crate::base::path::DocPath;
+use crate::base::text::up_to;
 
 /// The files that a definition was read from; the first is the loop file itself.
 #[derive(Clone, Debug, Default)]
@@ -167,7 +168,7 @@ impl SourceFile {
         while !self.text.is_char_boundary(end) {
             end += 1;
         }
-        let line = self.text[start..end].split('\n').next().unwrap_or("");
+        let line = up_to(&self.text[start..end], &['\n']);
         start..start + line.trim_end().len()
     }
 }

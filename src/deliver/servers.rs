@@ -4,7 +4,7 @@
 use super::push_service::{self, DeliveryService, PushServer};
 use super::pushed::{PushForge, identity};
 use super::way::DeliverOptions;
-use crate::base::text::one_line;
+use crate::base::text::{one_line, up_to};
 use crate::bundle::manifest;
 use crate::ci::base_branch::{DefaultBase, default_base};
 use crate::context::Session;
@@ -57,7 +57,7 @@ pub(crate) fn find(options: &DeliverOptions, session: &Session<'_>) -> Result<De
         }
         let repository = manifest::repository(&url);
         // git is called elsewhere; `HOST:PATH` is not a path.
-        let is_path = !url.contains("://") && !url.split('/').next().unwrap_or("").contains(':');
+        let is_path = !url.contains("://") && !up_to(&url, &['/']).contains(':');
         let url = if is_path { session.cwd.join(url).display().to_string() } else { url };
         return Ok(DeliveryServer {
             kind: ServerKind::Pushed(

@@ -3,7 +3,7 @@
 use super::here::Needs;
 use super::program_answers::{self, ToolAnswer};
 use super::row::{DoctorRow, RowState};
-use crate::base::text::{listed, one_line};
+use crate::base::text::{first_word, listed, one_line};
 use crate::context::Session;
 use crate::git::call::{Call, PROGRAM};
 use crate::host::{self, Host};
@@ -125,7 +125,7 @@ fn agent(host: &dyn Host, answer: ToolAnswer, session: &Session<'_>) -> DoctorRo
 /// An agent that `LL_HOST_CLI` names by its command.
 fn other(name: &str, is_there: impl Fn(&str) -> bool) -> DoctorRow {
     let row = |state, said: &str| DoctorRow::new("agents", name, state, said);
-    let command = name.strip_prefix("acp:").map(|command| command.split_whitespace().next().unwrap_or(""));
+    let command = name.strip_prefix("acp:").map(first_word);
     match command {
         None => row(RowState::Fails, "LL_HOST_CLI names no agent that ll-loop knows")
             .fix(format!("set it to one of {}, or to `acp:` and a command", listed(host::names(), "or"))),

@@ -136,7 +136,8 @@ fn siblings(text: &str, start: usize, indent: usize) -> Vec<(String, String)> {
     let entry = |line: &str| {
         let content = line.get(CursorLine::of(line).content..)?;
         let (key, value) = key_of(content)?;
-        let value = content[value..].split(" #").next().unwrap_or_default();
+        let value = &content[value..];
+        let value = value.split_once(" #").map_or(value, |(value, _)| value);
         Some((key.to_owned(), value.trim().to_owned()))
     };
     let is_within = |line: &&str| line.trim().is_empty() || CursorLine::of(line).content >= indent;

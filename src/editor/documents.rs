@@ -7,6 +7,7 @@ use std::sync::Arc;
 use ls_types::{TextDocumentContentChangeEvent, TextDocumentItem, Uri};
 
 use super::text_document::{ColumnUnit, TextDocument};
+use crate::base::text::first_line;
 use crate::definition::load::DIRECTORY;
 use crate::files::place;
 use crate::files::unsaved::UnsavedTexts;
@@ -96,7 +97,7 @@ impl OpenDocument {
 fn looks_like_a_loop(text: &str) -> bool {
     let has = |key: &str| text.lines().any(|line| line.starts_with(key));
     let names_schema = || {
-        let first = text.lines().next().unwrap_or_default();
+        let first = first_line(text);
         first.starts_with('#') && first.contains("$schema") && first.contains("loop.schema.json")
     };
     (has("states:") && (has("initial:") || has("from:"))) || has("paradigm:") || names_schema()

@@ -7,6 +7,7 @@ use std::ops::Range;
 
 use crate::base::diagnostic::Diagnostics;
 use crate::base::node::{Entry, FileId, Node, NodeValue};
+use crate::base::text::up_to;
 use crate::definition::yaml;
 
 /// What a name stands for.
@@ -313,7 +314,7 @@ impl OutlineReader<'_> {
             for (namespace, kind) in NAMESPACES {
                 let rest = inside.strip_prefix(namespace).and_then(|rest| rest.strip_prefix('.'));
                 let Some(rest) = rest else { continue };
-                let name = rest.split(['.', '}', ':', '?', '[', '\n', '"', '\'']).next().unwrap_or_default();
+                let name = up_to(rest, &['.', '}', ':', '?', '[', '\n', '"', '\'']);
                 if !name.is_empty() {
                     let start = at + 2 + namespace.len() + 1;
                     self.push(kind, start, name.to_owned(), &[], false);

@@ -6,6 +6,7 @@ use super::Engine;
 use super::outcome::{Outcome, TerminatedBy};
 use super::waiting::Waiting;
 use crate::base::template::RenderError;
+use crate::base::text::after_last;
 use crate::machine::{Meaning, Target};
 
 /// A file that is to be copied, with every template resolved.
@@ -57,7 +58,7 @@ impl Engine<'_> {
 
     /// Returns where a file is copied to when the loop does not say.
     fn usual_place(&self, from: &str) -> String {
-        let name = from.rsplit('/').next().unwrap_or("");
+        let name = after_last(from, &['/']);
         let ending = name.rsplit_once('.').map_or_else(String::new, |(_, ending)| format!(".{ending}"));
         let start = &self.start.event;
         // The id of the run keeps two runs from writing over each other's file.

@@ -15,6 +15,7 @@ use super::outcome::{Asker, Outcome, Signal, TerminatedBy};
 use super::request::{AskRequest, SurveyRequest};
 use super::*;
 use crate::base::explanation::Explanation;
+use crate::base::text::up_to;
 use crate::base::time::millis;
 use crate::definition::load;
 use crate::evaluate::jq_question::Queried;
@@ -40,7 +41,7 @@ mod trees;
 /// Compiles the text of a loop without its name and `initial`; the first state is the initial one.
 fn machine(text: &str) -> Machine {
     let first = text.lines().skip_while(|line| *line != "states:").nth(1).unwrap_or_default();
-    let first = first.trim().split(':').next().unwrap_or_default().trim_matches('\'');
+    let first = up_to(first.trim(), &[':']).trim_matches('\'');
     let text = format!("name: demo\ninitial: {first}\n{text}");
     let loaded =
         load::decode("demo.yaml", &text, String::new()).unwrap_or_else(|e| panic!("{:#?}", e.findings));

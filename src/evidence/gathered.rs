@@ -6,6 +6,7 @@ use fs_err as fs;
 use serde_json::Value;
 
 use super::claim::LooseStatement;
+use crate::base::text::first_line;
 use crate::bundle::EXTENSION;
 use crate::context::error::Error;
 use crate::files::read;
@@ -140,7 +141,7 @@ fn kind_of(path: &Path) -> Result<EvidenceFile, Error> {
     let text = read::text(path, MAX_STATEMENT).map_err(|error| unread(&error))?;
     // `gh attestation download` writes one attestation a line.
     let first = if path.extension().is_some_and(|extension| extension == "jsonl") {
-        text.lines().next().unwrap_or_default()
+        first_line(&text)
     } else {
         &text
     };

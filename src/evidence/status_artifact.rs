@@ -4,6 +4,7 @@ use serde::Deserialize;
 
 use crate::base::name::LoopName;
 use crate::base::object::ObjectId;
+use crate::base::text::first_word;
 use crate::bundle::opened::OpenedBundle;
 use crate::context::Session;
 use crate::context::error::{Error, Kind};
@@ -78,7 +79,7 @@ fn linked(
         let status =
             status.map_err(|error| fault(format!("cannot read the statuses of {object}"), &error.into()))?;
         let Some(name) = status.context.strip_prefix(CONTEXT) else { continue };
-        let name = name.split_whitespace().next().unwrap_or_default().to_owned();
+        let name = first_word(name).to_owned();
         // The newest comes first, and is the one that counts.
         if !seen.insert(status.context.clone()) || only.is_some_and(|only| only != name) {
             continue;

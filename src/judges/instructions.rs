@@ -9,6 +9,7 @@ use super::compared::is_compared;
 use super::judge_catalog::CATALOG;
 use super::makefile::{self, Makefile};
 use super::tree::{Tree, extension};
+use crate::base::text::{after_last, first_line};
 use crate::shell::command::{SimpleCommand, commands};
 
 /// How many scripts and tasks are followed into each other.
@@ -406,8 +407,8 @@ impl Follow<'_> {
             path = target;
         }
         let Some(text) = self.content(&path) else { return };
-        let shebang = text.lines().next().unwrap_or_default();
-        let is_of_shell = |word: &str| SHELLS.contains(&word.rsplit('/').next().unwrap_or_default());
+        let shebang = first_line(&text);
+        let is_of_shell = |word: &str| SHELLS.contains(&after_last(word, &['/']));
         // Without a first line that says otherwise, the shell reads a program itself.
         let is_named = !shebang.starts_with("#!") || shebang[2..].split_whitespace().any(is_of_shell);
         if is_shell && is_named {

@@ -1,5 +1,6 @@
 //! The rules of a Makefile that some targets need, and what else in it has a say in them.
 
+use crate::base::text::up_to;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A rule: what it makes, of what, and how.
@@ -46,7 +47,7 @@ impl Makefile {
             }
             return;
         }
-        let plain = line.split('#').next().unwrap_or("").trim();
+        let plain = up_to(line, &['#']).trim();
         if plain.is_empty() {
             return;
         }
@@ -167,7 +168,7 @@ fn made_by(line: &str) -> Vec<&str> {
 
 /// Returns the files that a line includes, if it is one that does. Which ones they are may depend on something.
 pub(super) fn included(line: &str) -> impl Iterator<Item = &str> {
-    let plain = line.split('#').next().unwrap_or("");
+    let plain = up_to(line, &['#']);
     let mut words = plain.split_whitespace();
     let includes = matches!(words.next(), Some("include" | "-include" | "sinclude"));
     // A line that begins with a tab is a recipe.

@@ -15,7 +15,7 @@ use base64::engine::general_purpose::STANDARD;
 use super::charge::LeaseCharge;
 use crate::base::explanation::Explanation;
 use crate::base::object::ObjectId;
-use crate::base::text::{one_line, percent_decoded};
+use crate::base::text::{one_line, percent_decoded, up_to};
 use crate::context::Session;
 use crate::context::error::{Error, Kind};
 use crate::forge::git_remote::GitRemote;
@@ -114,7 +114,7 @@ impl RefRemote {
             }
         };
         // Git works in the scratch repository, and would look for a relative path from there.
-        let is_path = !url.contains("://") && !url.split('/').next().unwrap_or("").contains(':');
+        let is_path = !url.contains("://") && !up_to(&url, &['/']).contains(':');
         let url = if is_path { base.join(url).display().to_string() } else { url };
         let shown = shown(&url);
         let secrets = words(&url);

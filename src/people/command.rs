@@ -1,5 +1,6 @@
 //! What a comment says to ll-loop: the words of its first line, and nothing else of it.
 
+use crate::base::text::up_to;
 use crate::engine::question::AnswerKind;
 
 /// The word that a command begins with.
@@ -132,7 +133,7 @@ pub enum CommandFault {
 
 /// Reads the first line of a comment. A line that begins with anything else, such as a blank or a `>`, is a quotation or code.
 pub fn read(body: &str) -> Result<WrittenCommand, CommandFault> {
-    let line = body.split(['\n', '\r']).next().unwrap_or_default();
+    let line = up_to(body, &['\n', '\r']);
     let rest = line.strip_prefix(WORD).ok_or(CommandFault::NotACommand)?;
     if !rest.is_empty() && !rest.starts_with([' ', '\t']) {
         return Err(CommandFault::NotACommand);

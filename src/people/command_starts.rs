@@ -2,6 +2,7 @@
 
 use super::command::{self, Verb};
 use super::command_log::CommandLog;
+use crate::base::text::up_to;
 
 /// A comment on a pull request, as far as it may have started something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +28,7 @@ pub fn askers<'c>(
     });
     let heard = log.heard().iter().filter(|heard| heard.comment < before && heard.is_taken);
     let heard = heard.filter(|heard| {
-        let word = heard.said.split(' ').next().unwrap_or_default();
+        let word = up_to(&heard.said, &[' ']);
         Verb::ALL.into_iter().any(|verb| starts(verb) && verb.word() == word)
     });
     let mut askers: Vec<u64> = written.chain(heard.map(|heard| heard.author)).collect();

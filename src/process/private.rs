@@ -41,11 +41,11 @@ fn overwrite(variables: &[(String, String)]) -> io::Result<()> {
     let mut at = 0;
     for entry in block.split_inclusive(|byte| *byte == 0) {
         let text = entry.strip_suffix(&[0]).unwrap_or(entry);
-        let name = text.split(|byte| *byte == b'=').next().unwrap_or_default();
-        if variables.iter().any(|(known, _)| known.as_bytes() == name) && text.len() > name.len() {
-            let value = at + name.len() + 1;
-            let blank = vec![b'*'; text.len() - name.len() - 1];
-            memory.write_all_at(&blank, start + u64::try_from(value).unwrap_or_default())?;
+        if let Some(end) = text.iter().position(|byte| *byte == b'=')
+            && variables.iter().any(|(known, _)| known.as_bytes() == &text[..end])
+        {
+            let blank = vec![b'*'; text.len() - end - 1];
+            memory.write_all_at(&blank, start + (at + end + 1) as u64)?;
         }
         at += entry.len();
     }

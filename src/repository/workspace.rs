@@ -11,6 +11,7 @@ use tempfile::TempDir;
 use super::delivery_stop::DeliveryStop;
 use crate::base::explanation::Explanation;
 use crate::base::object::ObjectId;
+use crate::base::text::first_word;
 use crate::bundle::manifest::SavedTree;
 use crate::bundle::tree::{self, RestoreError};
 use crate::context::Session;
@@ -343,7 +344,7 @@ impl Workspace {
             )
         })?;
         let printed = String::from_utf8_lossy(&printed).into_owned();
-        let id = printed.split_whitespace().next().unwrap_or("");
+        let id = first_word(&printed);
         PatchId::parse(id).map_err(broken)
     }
 

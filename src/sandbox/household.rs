@@ -1,5 +1,7 @@
 //! What lies in a home, a CI runner's environment and a host's own directory, and which of it an action sees.
 
+use crate::base::text::up_to;
+
 /// What holds credentials in a home; it is not there for confined actions.
 pub const CREDENTIALS: [&str; 22] = [
     ".ssh",
@@ -184,7 +186,7 @@ pub fn identity(config: &str) -> String {
         if line_of.starts_with('[') {
             of_user = line_of.eq_ignore_ascii_case("[user]");
         } else if of_user {
-            let key = line_of.split('=').next().unwrap_or_default().trim().to_ascii_lowercase();
+            let key = up_to(line_of, &['=']).trim().to_ascii_lowercase();
             lines.extend((matches!(key.as_str(), "name" | "email") && !line.ends_with('\\')).then_some(line));
         }
     }

@@ -12,6 +12,7 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use crate::base::protected_paths::{is_sandboxed, sandboxed_at_root};
+use crate::base::text::up_to;
 use crate::files::file_name::file_name;
 use crate::files::file_time::FileTime;
 use crate::files::read::{self, MIB};
@@ -363,7 +364,7 @@ fn is_harmless_line(line: &str) -> bool {
         let names = ["core]", "user]", "remote \"", "branch \"", "submodule]", "submodule \""];
         return line.ends_with(']') && names.iter().any(|name| section.starts_with(name));
     }
-    let key = line.split('=').next().unwrap_or_default().trim().to_ascii_lowercase();
+    let key = up_to(line, &['=']).trim().to_ascii_lowercase();
     line.is_empty() || line.starts_with('#') || HARMLESS.contains(&key.as_str()) || key == "active"
 }
 

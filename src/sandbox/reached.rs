@@ -1,5 +1,7 @@
 //! Which host a connection asks for: read from the first bytes that a program sends, without trusting any of them.
 
+use crate::base::text::{after_last, up_to};
+
 /// What a program asks the proxy for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Asked {
@@ -62,7 +64,7 @@ pub fn asked(head: &[u8]) -> Result<Asked, NotAsked> {
     let path = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
     let mut sent = format!("{method} {path} {version}\r\nHost: {of_host}\r\nConnection: close\r\n");
     for line in rest.split("\r\n").take_while(|line| !line.is_empty()) {
-        let name = line.split(':').next().unwrap_or_default().trim().to_ascii_lowercase();
+        let name = up_to(line, &[':']).trim().to_ascii_lowercase();
         // What remains open could be used for another host, whose name would not be checked.
         if !["host", "connection", "proxy-connection", "proxy-authorization", "keep-alive", "upgrade"]
             .contains(&name.as_str())
@@ -79,7 +81,7 @@ pub fn asked(head: &[u8]) -> Result<Asked, NotAsked> {
 /// a line, pass over spaces before the colon, or take a line that begins with one for the rest of another.
 fn is_header(line: &str) -> bool {
     let is_sign = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
-    let name = line.split(':').next().unwrap_or_default();
+    let name = up_to(line, &[':']);
     line.is_empty()
         || (name.len() < line.len()
             && !name.is_empty()
@@ -106,7 +108,7 @@ fn authority(text: &str, usual: Option<u16>) -> Result<(String, u16), NotAsked> 
     if host.is_empty() || host.len() > 253 || !host.bytes().all(is_sign) {
         return Err(NotAsked::Form);
     }
-    let last = host.rsplit('.').next().unwrap_or_default();
+    let last = after_last(&host, &['.']);
     // Resolvers take `2130706433` and `127.0x1` for addresses as well.
     if last.bytes().all(|byte| byte.is_ascii_digit()) || last.starts_with("0x") {
         return Err(NotAsked::Address);

@@ -8,7 +8,7 @@ use http::{Request, Response};
 use super::day_ledger::{Appended, MOST_BYTES};
 use crate::base::explanation::Explanation;
 use crate::base::lookup::Lookup;
-use crate::base::text::one_line;
+use crate::base::text::{one_line, up_to};
 use crate::context::Session;
 use crate::forge::github::client::{Body, LostAnswer};
 use crate::forge::github::http::Transport;
@@ -29,7 +29,7 @@ impl WebLedger {
     pub(crate) fn new(address: &str, session: &Session<'_>) -> Self {
         let env: Lookup<'_> = &session.env.lookup();
         // A query may hold a token.
-        let shown = one_line(address.split(['?', '#']).next().unwrap_or(""), 200);
+        let shown = one_line(up_to(address, &['?', '#']), 200);
         let token = session.env.ledger_token().map(str::to_owned);
         Self { address: address.to_owned(), shown, token, transport: Transport::from_env(env) }
     }

@@ -20,7 +20,7 @@ use refusal::NotDone;
 use serde_json::Value;
 
 use crate::base::sum::Sum;
-use crate::base::text::one_line;
+use crate::base::text::{first_line, one_line};
 use crate::context::Session;
 use crate::context::error::{Error, Kind};
 use crate::context::job_server::{JobServer, unanswered};
@@ -169,7 +169,7 @@ fn of_event(session: &Session<'_>) -> Result<Option<u64>, Error> {
 /// Describes a command before it is known what comes of it.
 fn heard(found: &FoundAnswer, written: &Result<WrittenCommand, CommandFault>) -> HeardCommand {
     let FoundAnswer { comment, pull, .. } = found;
-    let line = comment.body.lines().next().unwrap_or("");
+    let line = first_line(&comment.body);
     let said = match written {
         Ok(written) => match written.name() {
             Some(name) => format!("{} {name}", written.verb.word()),

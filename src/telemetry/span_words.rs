@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::base::text::one_line;
+use crate::base::text::{first_line, one_line};
 use crate::engine::outcome::Outcome;
 use crate::evaluate::verdict::Observes;
 
@@ -42,7 +42,7 @@ pub fn word(value: &impl Serialize) -> String {
 /// Returns what is shown of a command: the beginning of its first line, because what is interpolated further on may be
 /// output of others.
 pub fn shown_command(command: &str) -> String {
-    one_line(command.trim().lines().next().unwrap_or_default(), LONGEST_COMMAND)
+    one_line(first_line(command.trim()), LONGEST_COMMAND)
 }
 
 /// Returns who offers a model, as `gen_ai.provider.name` knows them; none for a name that does not tell.

@@ -6,6 +6,7 @@ use crate::base::file_mode::FileMode;
 use crate::base::object::ObjectId;
 use crate::base::own::is_own;
 use crate::base::sum::Sum;
+use crate::base::text::first_line;
 use crate::engine::changes::{
     ChangeKind, ChangedFile, ChangedSince, Changes, KnownStart, LineCount, MadeCommit, Measured, TreeChanges,
     TreeIds, TreePlace,
@@ -90,7 +91,7 @@ impl VirtualTree {
         if let Some(message) = &effects.commits {
             self.committed = self.files.clone();
             self.commit = id_of(&format!("commit {} {message}", self.commits.len() + 1), &self.files);
-            let subject = message.lines().next().unwrap_or_default().to_owned();
+            let subject = first_line(message).to_owned();
             self.commits.push(MadeCommit { sha: self.commit.clone(), subject });
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::base::lookup::Lookup;
 use crate::base::sum::Sum;
-use crate::base::text::{head, one_line};
+use crate::base::text::{head, one_line, up_to};
 use crate::ci::reported::{ReportRequest, ReportedRun};
 use crate::forge::github::api::{Api, ApiError};
 use crate::forge::github::repository::RepositoryName;
@@ -276,7 +276,7 @@ fn origin_of_job(job: &WorkflowJob, event: &WorkflowEvent) -> Option<String> {
     // It names the ref behind the `@`, and a branch must not make another origin of the same
     // workflow.
     // What follows is the branch or tag.
-    let file = workflow.split('@').next().unwrap_or("");
+    let file = up_to(workflow, &['@']);
     Some(origin(&[file, &event.name, job.job.as_ref()?], event.pull_request))
 }
 

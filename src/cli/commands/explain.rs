@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use clap::Args;
 
 use crate::base::diagnostic::nearest;
+use crate::base::text::first_line;
 use crate::cli::output::Output;
 use crate::context::error::Error;
 
@@ -47,7 +48,7 @@ fn unknown(code: &str) -> Error {
 fn list() -> String {
     let width = sections().map(|(code, _)| code.len()).max().unwrap_or(0);
     sections().fold(String::new(), |mut out, (code, text)| {
-        let first = first_sentence(text.lines().next().unwrap_or(""));
+        let first = first_sentence(first_line(text));
         let _ = writeln!(out, "{code:width$}  {first}");
         out
     })

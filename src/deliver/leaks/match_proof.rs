@@ -1,5 +1,6 @@
 //! What must hold of a match besides its pattern: checksums, what is inside, and that nobody wrote it as an example.
 
+use crate::base::text::up_to;
 use std::ops::Range;
 
 use base64::Engine as _;
@@ -363,7 +364,7 @@ fn is_filled_in_later(text: &str) -> bool {
 /// Tells whether an address is that of an example (RFC 2606, RFC 6761), of this machine, or a single word.
 fn is_nobodys(host: &[u8]) -> bool {
     let host = String::from_utf8_lossy(host).to_ascii_lowercase();
-    let name = if host.starts_with('[') { "localhost" } else { host.split(':').next().unwrap_or("") };
+    let name = if host.starts_with('[') { "localhost" } else { up_to(&host, &[':']) };
     let ends =
         ["example", "example.com", "example.net", "example.org", "test", "invalid", "localhost", "local"];
     let is_below =

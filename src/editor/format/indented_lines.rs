@@ -1,5 +1,6 @@
 //! The lines of a file, each with the indentation that its depth asks for.
 
+use crate::base::text::first_line;
 use std::collections::BTreeMap;
 
 use super::brackets::{self, WIDTH};
@@ -306,13 +307,13 @@ impl<'t> LineFormatter<'t> {
     ) -> Option<usize> {
         let text = self.text;
         let read = brackets::read(&text[start..]).filter(|(_, end)| {
-            let behind = text[start + end..].lines().next().unwrap_or_default();
+            let behind = first_line(&text[start + end..]);
             behind.trim().is_empty()
                 || behind.starts_with([' ', '\t']) && behind.trim_start().starts_with('#')
         });
         let Some((value, end)) = read else { return self.as_they_are(at, start, indent, head) };
         let last = at + text[self.starts[at]..start + end].matches('\n').count();
-        let comment = text[start + end..].lines().next().unwrap_or_default().trim();
+        let comment = first_line(&text[start + end..]).trim();
         let comment = if comment.is_empty() { String::new() } else { format!(" {comment}") };
         let line = value.on_one_line();
         let dashes = head.len() - head.trim_start_matches("- ").len();
@@ -333,7 +334,7 @@ impl<'t> LineFormatter<'t> {
     fn as_they_are(&mut self, at: usize, start: usize, indent: usize, head: &str) -> Option<usize> {
         let end = closing(&self.text[start..])?;
         let last = at + self.text[self.starts[at]..start + end].matches('\n').count();
-        let first = self.text[start..].lines().next().unwrap_or_default().trim_end().to_owned();
+        let first = first_line(&self.text[start..]).trim_end().to_owned();
         self.push_line(indent, format!("{head} {first}").trim_start());
         for line in at + 1..=last {
             let line = self.lines[line].trim_end().to_owned();

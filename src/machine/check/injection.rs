@@ -12,6 +12,7 @@ use crate::base::diagnostic::{Diagnostic, Diagnostics, FindingPlace, Repair};
 use crate::base::name::{StateName, VarName, captured_variable};
 use crate::base::path::Segment;
 use crate::base::template::{Expression, Namespace, Template};
+use crate::base::text::after_last;
 use crate::evaluate::Verdicts;
 use crate::machine::run_variables::DEEPEST;
 use crate::machine::{Action, Binding, Machine, ShellAction, Step, SubLoopAction, SubLoopInput, Target};
@@ -325,7 +326,7 @@ fn is_made(field: &str) -> bool {
 /// Returns the program among the words of a `shell` that reads the text as something else than a POSIX shell does.
 fn language(words: &[String]) -> Option<&str> {
     let name = |word: &'_ str| {
-        let name = word.rsplit('/').next().unwrap_or("");
+        let name = after_last(word, &['/']);
         name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.').to_lowercase()
     };
     words.iter().map(String::as_str).find(|word| OTHER_LANGUAGES.contains(&name(word).as_str()))

@@ -2,7 +2,7 @@
 
 use super::checked_machine::{CheckedLoop, state};
 use crate::base::diagnostic::{Diagnostic, Diagnostics, FindingPlace};
-use crate::base::text::one_line;
+use crate::base::text::{after_last, one_line};
 use crate::evaluate::Evaluate;
 use crate::machine::{Action, Routes, Step};
 use crate::shell::lexer;
@@ -45,7 +45,7 @@ fn is_judged_by_code(step: &Step) -> bool {
 /// Returns what is masked in a text that these words run.
 fn in_text(text: &str, shell: &[String]) -> Vec<Masked> {
     let mut words = shell.iter().map(String::as_str);
-    let is_shell = |word: &str| SHELLS.contains(&word.rsplit('/').next().unwrap_or(""));
+    let is_shell = |word: &str| SHELLS.contains(&after_last(word, &['/']));
     // Another program may read the text by other rules.
     if !words.by_ref().any(is_shell) {
         return Vec::new();

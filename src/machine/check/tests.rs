@@ -3,6 +3,7 @@
 use insta::assert_snapshot;
 
 use super::*;
+use crate::base::text::up_to;
 use crate::definition::{load, render};
 use crate::machine::compile::compile;
 
@@ -10,7 +11,7 @@ type Check = fn(&Machine, &Loop) -> Diagnostics;
 
 /// Checks the states of a loop that begins with the first of them. `top` is one line.
 fn found_by(check: Check, top: &str, states: &str) -> String {
-    let first = states.trim_start().split(':').next().unwrap_or_default();
+    let first = up_to(states.trim_start(), &[':']);
     let text = format!("name: demo\ndescription: d\ninitial: {first}\n{top}\nstates:\n{states}");
     let loaded = load::decode("demo.yaml", &text, String::new())
         .unwrap_or_else(|rejected| panic!("{:#?}", rejected.findings));

@@ -7,7 +7,7 @@ use chrono::DateTime;
 use quick_junit::{NonSuccessKind, Property, Report, TestCase, TestCaseStatus, TestRerun, TestSuite};
 
 use crate::base::name::StateName;
-use crate::base::text::{head, one_line, plain, plural};
+use crate::base::text::{first_line, head, one_line, plain, plural};
 use crate::base::time::Timestamp;
 use crate::board::{Task, TaskId, TaskStatus};
 use crate::engine::check_history::{CheckHistory, QuarantinedCheck};
@@ -112,7 +112,7 @@ pub fn plain_suite(name: &str, cases: impl IntoIterator<Item = PlainCase>) -> Te
             None => TestCaseStatus::success(),
             Some((kind, text)) => {
                 let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
-                let first = text.lines().next().unwrap_or("").to_owned();
+                let first = first_line(&text).to_owned();
                 status.set_message(clean(&first)).set_type(clean(&kind)).set_description(clean(&text));
                 status
             }

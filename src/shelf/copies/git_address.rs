@@ -1,7 +1,7 @@
 //! `https://…/repo.git//loops/tidy.yaml@v1`: the address of any git repository, and a loop in it. The address goes to git and
 //! into `.loops/lock.json`, so it may hold neither a credential nor what git takes for something else than a place.
 
-use crate::base::text::one_line;
+use crate::base::text::{one_line, up_to};
 use crate::definition::vendored::{SharedName, SharedNameError};
 
 /// The protocols that git speaks by itself. Others are programs that it would start.
@@ -118,7 +118,7 @@ fn host_and_path(text: &str) -> Result<(&str, &str), GitAddressError> {
 
 /// Tells whether a text begins as an address does: with a protocol, or as `[USER@]HOST:PATH`.
 pub(super) fn is_address(text: &str) -> bool {
-    let first = text.split('/').next().unwrap_or("");
+    let first = up_to(text, &['/']);
     text.contains("://") || (first.contains(':') && !first.starts_with(':'))
 }
 

@@ -12,6 +12,7 @@ use super::when_jobs_run::{
     lines_of_matrix, matrix, needs_another_event, value_of_matrix, whole_line,
 };
 use crate::base::node::Node;
+use crate::base::text::{after_last, up_to};
 use crate::tools::{
     Manner, Purpose, Recognised, TOOLS, Tool, builds_documents, is_some_check, is_some_test, recognise,
     task_kind,
@@ -288,7 +289,7 @@ fn lacks_lock(repository: &Repository, line: &CiCommand, words: &[String]) -> bo
 /// Tells whether a word is a path of what an earlier line has built.
 fn is_made(repository: &Repository, word: &str) -> bool {
     let path = word.trim_start_matches("./");
-    let first = path.split('/').next().unwrap_or("");
+    let first = up_to(path, &['/']);
     let is_of_cargo = ["target/debug/", "target/release/"].iter().any(|place| path.contains(place));
     is_of_cargo
         || matches!(first, "dist" | "target" | "out" | "_build" | "public" | "_site")
@@ -347,7 +348,7 @@ fn own_script(repository: &Repository, line: &CiCommand, words: &[String]) -> Op
     if let Some(kind) = task_kind(stem, "").or_else(by_task) {
         return Some((kind.purpose?, kind.mends));
     }
-    let job = line.job.rsplit(':').next().unwrap_or("");
+    let job = after_last(&line.job, &[':']);
     let is_of_linters = task_kind(job, "").is_some_and(|kind| kind.purpose == Some(Purpose::Lint));
     let is_of_tests = directory.split('/').any(|part| matches!(part, "test" | "tests"));
     match () {

@@ -1,5 +1,7 @@
 //! The lines of a script in a workflow: which of them can stand by themselves, and which commands they join.
 
+use crate::base::text::first_word;
+
 /// Joins the lines of a script that go on in the next one, each with its number from 0.
 pub(super) fn logical_lines(script: &str) -> Vec<(usize, String)> {
     let mut found: Vec<(usize, String)> = Vec::new();
@@ -18,7 +20,7 @@ pub(super) fn logical_lines(script: &str) -> Vec<(usize, String)> {
 /// Returns a line without the program that shows its output to people, or keeps it.
 pub(super) fn without_reporter(line: &str) -> &str {
     let Some((command, behind)) = line.split_once('|') else { return line };
-    let program = behind.split_whitespace().next().unwrap_or("");
+    let program = first_word(behind);
     let is_reporter = matches!(program, "cs2pr" | "tee" | "reviewdog") && !behind.contains(['|', ';', '&']);
     if is_reporter { command.trim_end().trim_end_matches("2>&1").trim_end() } else { line }
 }

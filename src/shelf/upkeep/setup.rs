@@ -7,6 +7,7 @@ use super::chosen_commands::Plan;
 use super::ci::{CiCommand, CiContents, words};
 use super::found_repository::{Finding, Repository, declared};
 use super::tasks::package_manager;
+use crate::base::text::up_to;
 use crate::judges::tree::extension;
 use crate::tools::{TOOLS, recognise};
 
@@ -179,7 +180,7 @@ impl SetUpPlace<'_> {
         let is_all = of_ci.iter().any(|command| !command.starts_with("sudo apt"));
         // What such a line calls itself comes before it: `task setup` needs the program.
         for command in of_ci {
-            let program = command.split(' ').next().unwrap_or("");
+            let program = up_to(&command, &[' ']);
             let is_task = TASK_RUNNERS.contains(&program) && !brought(&steps, program);
             steps.extend(install_of_tool(program).filter(|_| is_task).map(SetUp::Run));
             steps.push(SetUp::Run(command));
@@ -236,7 +237,7 @@ impl SetUpPlace<'_> {
             match action.name.as_str() {
                 "taiki-e/install-action" => {
                     let tools = input("tool").map(words).unwrap_or_default();
-                    let names = tools.iter().map(|tool| tool.split('@').next().unwrap_or("").to_owned());
+                    let names = tools.iter().map(|tool| up_to(tool, &['@']).to_owned());
                     let crates = names.filter(|name| is_plain(name) && name.starts_with("cargo-"));
                     found.extend(crates.map(|name| format!("cargo install {name} --locked")));
                 }

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use super::ci::words;
 use super::found_repository::{Finding, Repository};
 use super::tasks::{RepositoryTask, of_repository};
+use crate::base::text::after_last;
 use crate::tools::{Recognised, Tool, ToolCheck, recognise};
 
 /// The file of hooks, all of which are one task.
@@ -21,7 +22,7 @@ pub(super) fn does(repository: &Repository, task: &Finding, command: &Finding) -
     }
     let text = TaskText::of(repository, task);
     // What is called elsewhere, the task has to call there.
-    if task.directory != command.directory && !text.has(command.directory.rsplit('/').next().unwrap_or("")) {
+    if task.directory != command.directory && !text.has(after_last(&command.directory, &['/'])) {
         return false;
     }
     let line = shlex::split(&command.command).unwrap_or_default();

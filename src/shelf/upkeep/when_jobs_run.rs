@@ -3,6 +3,7 @@
 use super::lined_yaml;
 use super::script_lines::without_assignments;
 use crate::base::node::Node;
+use crate::base::text::after_last;
 
 /// A machine that is not one of Linux.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -265,7 +266,7 @@ fn without_versions(line: &str, matrix: &Matrix<'_>) -> String {
     for (key, _) in matrix {
         let value = value_of_matrix(key);
         let Some((before, behind)) = kept.split_once(&value) else { continue };
-        let word = before.rsplit(' ').next().unwrap_or("");
+        let word = after_last(before, &[' ']);
         let is_toolchain = word == "+" && before.trim_end_matches('+').trim_end() == "cargo";
         let is_property =
             ["-P", "-D"].iter().any(|sign| word.starts_with(sign)) && word.ends_with('=') && is_version(key);

@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use serde_json::{Value, json};
 
 use super::found::{Reports, objects, word};
+use crate::base::text::first_line;
 use crate::cli::commands::explain;
 use crate::cli::output::Output;
 
@@ -49,7 +50,7 @@ pub(super) fn write(reports: &Reports, output: &Output) {
 fn rule(id: &str) -> Value {
     let mut rule = json!({"id": id, "helpUri": format!("{HOME}/blob/main/docs/diagnostics.md#{id}")});
     if let Some(paragraph) = explain::paragraph(id) {
-        let first = paragraph.lines().next().unwrap_or("");
+        let first = first_line(paragraph);
         rule["shortDescription"] = json!({"text": explain::first_sentence(first)});
         rule["fullDescription"] = json!({"text": first});
         rule["help"] = json!({"text": paragraph, "markdown": paragraph});
