@@ -140,6 +140,10 @@ fn path(place: &FindingPlace) -> String {
 
 /// A finding as an object, with the bytes that it is about.
 pub struct PlacedFinding {
+    /// Its code.
+    pub code: &'static str,
+    /// What it says.
+    pub message: String,
     /// The object, as [`to_json`] returns it.
     pub object: Value,
     /// Where it is; a file as a whole is its first character.
@@ -156,6 +160,8 @@ pub struct PlacedFinding {
 pub fn placed(findings: &Diagnostics, sources: &Sources, tree: Option<&Node>) -> Vec<PlacedFinding> {
     let whole = || Span { file: FileId(0), range: 0..0 };
     let place = |(finding, span): (&Diagnostic, Option<Span>)| PlacedFinding {
+        code: finding.code,
+        message: finding.message.clone(),
         object: object(finding, span.clone(), sources, tree),
         span: span.unwrap_or_else(whole),
         related: finding
@@ -166,9 +172,10 @@ pub fn placed(findings: &Diagnostics, sources: &Sources, tree: Option<&Node>) ->
         choices: finding.choices.clone(),
     };
     let mut all: Vec<PlacedFinding> = in_order(findings, sources, tree).into_iter().map(place).collect();
-    let rest = rest(findings.total() - all.len());
-    all.extend(rest.map(|object| PlacedFinding {
-        object,
+    all.extend(rest(findings.total() - all.len()).map(|message| PlacedFinding {
+        code: MORE,
+        object: counted(&message),
+        message,
         span: whole(),
         related: None,
         repair: None,
@@ -177,17 +184,24 @@ pub fn placed(findings: &Diagnostics, sources: &Sources, tree: Option<&Node>) ->
     all
 }
 
+/// The code of what stands for findings that are only counted.
+const MORE: &str = "more";
+
+/// Says how many findings are only counted, if there are any.
+fn rest(count: usize) -> Option<String> {
+    (count > 0).then(|| format!("there are {count} more"))
+}
+
 /// Returns the object for findings that are only counted.
-fn rest(count: usize) -> Option<Value> {
-    (count > 0)
-        .then(|| json!({"code": "more", "severity": "note", "message": format!("there are {count} more")}))
+fn counted(message: &str) -> Value {
+    json!({"code": MORE, "severity": "note", "message": message})
 }
 
 /// Returns one object a finding; after the first thousand, one for the rest.
 pub fn to_json(findings: &Diagnostics, sources: &Sources, tree: Option<&Node>) -> Vec<Value> {
     let mut objects: Vec<Value> =
         with_paths(findings, sources, tree).into_iter().map(|(_, object)| object).collect();
-    objects.extend(rest(findings.total() - objects.len()));
+    objects.extend(rest(findings.total() - objects.len()).map(|message| counted(&message)));
     objects
 }
 

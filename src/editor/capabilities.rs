@@ -48,16 +48,16 @@ impl ClientAbilities {
         let watches =
             workspace.and_then(|workspace| workspace.did_change_watched_files.as_ref()?.dynamic_registration);
         let edits = workspace.and_then(|workspace| workspace.workspace_edit.as_ref());
-        let operations = edits.and_then(|edits| edits.resource_operations.as_deref()).unwrap_or_default();
+        let operations = edits.and_then(|edits| edits.resource_operations.as_deref());
         let given = params.initialization_options.as_ref();
         Self {
-            unit: ColumnUnit::chosen(general.unwrap_or_default()),
+            unit: ColumnUnit::chosen(general),
             pulls,
             refreshes: pulls && refreshes == Some(true),
             watches: watches == Some(true),
             mutes_schema: given.is_some_and(|given| given["mute"] == "schema"),
             renames_files: edits.is_some_and(|edits| edits.document_changes == Some(true))
-                && operations.contains(&ResourceOperationKind::Rename),
+                && operations.is_some_and(|all| all.contains(&ResourceOperationKind::Rename)),
             runs_loops: given.is_some_and(|given| given["runs"] == true),
         }
     }

@@ -152,8 +152,8 @@ fn in_template(written: &str, names: &NamesInText) -> Vec<CompletionOffer> {
         ["context", _] => CompletionOffer::all(names.of(NameKind::Variable), CompletionItemKind::VARIABLE),
         [namespace, _] => {
             let known = Namespace::ALL.into_iter().find(|known| known.word() == *namespace);
-            let fields = known.and_then(Namespace::fields).unwrap_or_default();
-            CompletionOffer::all(fields.iter().copied(), CompletionItemKind::FIELD)
+            let fields = known.and_then(Namespace::fields).into_iter().flatten();
+            CompletionOffer::all(fields.copied(), CompletionItemKind::FIELD)
         }
         _ => Vec::new(),
     }

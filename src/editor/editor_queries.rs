@@ -75,13 +75,13 @@ pub(super) fn answer(
         "textDocument/definition" => {
             let params: GotoDefinitionParams = read(params)?;
             let place = DocumentPlace::of(&params.text_document_position_params, workspace);
-            json(&place.map(|place| place.definitions()).unwrap_or_default())
+            list(place.iter().flat_map(DocumentPlace::definitions))
         }
         "textDocument/references" => {
             let params: ReferenceParams = read(params)?;
             let with_definitions = params.context.include_declaration;
             let place = DocumentPlace::of(&params.text_document_position, workspace);
-            json(&place.map(|place| place.references(with_definitions)).unwrap_or_default())
+            list(place.iter().flat_map(|place| place.references(with_definitions)))
         }
         "textDocument/prepareRename" => {
             let params: TextDocumentPositionParams = read(params)?;
@@ -101,31 +101,33 @@ pub(super) fn answer(
         "textDocument/documentSymbol" => {
             let params: DocumentSymbolParams = read(params)?;
             let place = DocumentPlace::at_start(params.text_document, workspace);
-            json(&place.and_then(|place| Some(place.read()?.symbols())).unwrap_or_default())
+            let read = place.and_then(|place| place.read());
+            list(read.iter().flat_map(ReadDocument::symbols))
         }
         "textDocument/foldingRange" => {
             let params: FoldingRangeParams = read(params)?;
             let open = file_of(&params.text_document.uri).and_then(|path| workspace.documents.get(&path));
-            json(&open.map(|open| folding::ranges(&open.document)).unwrap_or_default())
+            list(open.into_iter().flat_map(|open| folding::ranges(&open.document)))
         }
         "textDocument/semanticTokens/full" => {
             let params: SemanticTokensParams = read(params)?;
             let place =
                 DocumentPlace::at_start(params.text_document, workspace).filter(DocumentPlace::is_ours);
-            let data = place.map(|place| semantic_tokens::tokens(&place.open.document, workspace.unit));
-            json(&SemanticTokens { result_id: None, data: data.unwrap_or_default() })
+            let tokens =
+                |place: &DocumentPlace<'_>| semantic_tokens::tokens(&place.open.document, workspace.unit);
+            json(&SemanticTokens { result_id: None, data: place.iter().flat_map(tokens).collect() })
         }
         "textDocument/inlayHint" => {
             let params: InlayHintParams = read(params)?;
             let place =
                 DocumentPlace::at_start(params.text_document, workspace).filter(DocumentPlace::is_ours);
-            json(&place.map(|place| place.hints(&params.range)).unwrap_or_default())
+            list(place.iter().flat_map(|place| place.hints(&params.range)))
         }
         "textDocument/codeLens" => {
             let params: CodeLensParams = read(params)?;
             let place =
                 DocumentPlace::at_start(params.text_document, workspace).filter(DocumentPlace::is_ours);
-            json(&place.map(|place| place.lenses()).unwrap_or_default())
+            list(place.iter().flat_map(DocumentPlace::lenses))
         }
         "textDocument/formatting" => {
             let params: DocumentFormattingParams = read(params)?;
@@ -196,6 +198,11 @@ fn json(answer: &impl Serialize) -> Result<Value, RequestRefusal> {
     Ok(serde_json::to_value(answer)?)
 }
 
+/// Answers with a list; a document that is not open adds nothing to it.
+fn list(answers: impl Iterator<Item: Serialize>) -> Result<Value, RequestRefusal> {
+    json(&answers.collect::<Vec<_>>())
+}
+
 /// A place in a document that is open.
 struct DocumentPlace<'w> {
     path: PathBuf,
@@ -254,10 +261,9 @@ impl<'w> DocumentPlace<'w> {
         let read = self.read()?;
         let Some(name) = read.state_at(self.byte) else { return read.hover(self.byte) };
         let mut hover = read.hover(self.byte).or_else(|| self.hover_elsewhere())?;
-        let further = self.further_on(name);
-        if further.is_empty() {
+        let Some(further) = self.further_on(name).filter(|further| !further.is_empty()) else {
             return Some(hover);
-        }
+        };
         if let HoverContents::Markup(markup) = &mut hover.contents {
             markup.value = format!("{}\n\n{}", markup.value, further.join("\n"));
         }
@@ -276,30 +282,26 @@ impl<'w> DocumentPlace<'w> {
         Some(Hover { range: Some(here), ..made.hover_of_state(&name.name)? })
     }
 
-    /// Returns lines on how often a run comes to a state, and what the last ones said there.
-    fn further_on(&self, name: &str) -> Vec<String> {
-        let further = || {
-            let session = self.workspace.session(&self.workspace.project_of(&self.path))?;
-            let located = load::unsaved(&self.path.display().to_string(), &self.path, &session.cwd).ok()?;
-            let located = located.beneath(session.unsaved.clone());
-            let state = StateName::parse(name).ok()?;
-            let loaded = load::load(&located).ok()?;
-            let bounds = compile::compile(&loaded.definition)
-                .0
-                .and_then(|machine| state_bounds::said(&machine, &state));
-            let mut lines: Vec<String> = bounds.into_iter().map(|said| format!("- {said}")).collect();
-            let known = located.name.map(|name| name.to_string()).unwrap_or_default();
-            for said in last_verdicts::of_state(&known, &state, &session) {
-                let said_so = |(verdict, count): &(String, u64)| {
-                    last_verdicts::counted(&navigation::code(verdict), *count)
-                };
-                let verdicts = said.verdicts.iter().map(said_so);
-                let run = navigation::code(&said.run);
-                lines.push(format!("- {run} said {}", verdicts.collect::<Vec<_>>().join(", ")));
-            }
-            Some(lines)
-        };
-        further().unwrap_or_default()
+    /// Returns lines on how often a run comes to a state, and what the last ones said there; nothing for a loop that cannot be
+    /// read as it is now.
+    fn further_on(&self, name: &str) -> Option<Vec<String>> {
+        let session = self.workspace.session(&self.workspace.project_of(&self.path))?;
+        let located = load::unsaved(&self.path.display().to_string(), &self.path, &session.cwd).ok()?;
+        let located = located.beneath(session.unsaved.clone());
+        let state = StateName::parse(name).ok()?;
+        let loaded = load::load(&located).ok()?;
+        let machine = compile::compile(&loaded.definition).0;
+        let bounds = machine.and_then(|machine| state_bounds::said(&machine, &state));
+        let mut lines: Vec<String> = bounds.into_iter().map(|said| format!("- {said}")).collect();
+        let last = |name| last_verdicts::of_state(name, &state, &session);
+        for said in located.name.iter().flat_map(|name| last(name.as_str())) {
+            let said_so =
+                |(verdict, count): &(String, u64)| last_verdicts::counted(&navigation::code(verdict), *count);
+            let verdicts = said.verdicts.iter().map(said_so);
+            let run = navigation::code(&said.run);
+            lines.push(format!("- {run} said {}", verdicts.collect::<Vec<_>>().join(", ")));
+        }
+        Some(lines)
     }
 
     fn located(&self, names: &ProjectNames, found: &PlacedName<'_>) -> Option<Location> {
@@ -312,7 +314,7 @@ impl<'w> DocumentPlace<'w> {
         let Some(names) = self.names() else { return Vec::new() };
         let name = names.at(&self.path, self.byte);
         let target = name.and_then(|name| names.target(&self.path, name));
-        let uses = target.map(|target| names.uses(&target)).unwrap_or_default().into_iter();
+        let uses = target.iter().flat_map(|target| names.uses(target));
         let wanted = uses.filter(|found| with_definitions || !found.is_definition);
         wanted.filter_map(|found| self.located(&names, &found)).collect()
     }
@@ -385,11 +387,10 @@ impl<'w> DocumentPlace<'w> {
         all.filter(|hint| within.start <= hint.position && hint.position <= within.end).collect()
     }
 
-    /// Returns what the last run of this loop said in each state.
-    fn said_last(&self, session: &Session<'_>) -> BTreeMap<String, String> {
-        let located = load::unsaved(&self.path.display().to_string(), &self.path, &session.cwd).ok();
-        let name = located.and_then(|located| located.name);
-        name.map(|name| last_verdicts::of_last_run(name.as_str(), session)).unwrap_or_default()
+    /// Returns what the last run of this loop said in each state, if the loop has a name to be known by.
+    fn said_last(&self, session: &Session<'_>) -> Option<BTreeMap<String, String>> {
+        let located = load::unsaved(&self.path.display().to_string(), &self.path, &session.cwd).ok()?;
+        Some(last_verdicts::of_last_run(located.name?.as_str(), session))
     }
 
     /// Returns the remarks above a loop and its states: which tests there are, and what can be done. What runs something is a command
@@ -400,7 +401,7 @@ impl<'w> DocumentPlace<'w> {
         let tests: Vec<PathBuf> =
             brought_hints::tests_about(&names, &self.path).map(|(path, _)| path.clone()).collect();
         let coverage = session.as_ref().and_then(|session| test_coverage::of_tests(&tests, session));
-        let last = session.as_ref().map(|session| self.said_last(session)).unwrap_or_default();
+        let last = session.as_ref().and_then(|session| self.said_last(session));
         let mut all = Vec::new();
         for found in brought_hints::tests_of(&names, &self.path) {
             let range = self.open.document.range(&(found.at..found.at), self.workspace.unit);
@@ -420,7 +421,7 @@ impl<'w> DocumentPlace<'w> {
                 None => cases,
             };
             push(tested, "");
-            if let Some(said) = of.and_then(|state| last.get(state)) {
+            if let Some(said) = of.and_then(|state| last.as_ref()?.get(state)) {
                 push(format!("last run: {}", one_line(said, 60)), "");
             }
             if found.is_loop && self.workspace.runs_loops {

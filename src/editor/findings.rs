@@ -105,7 +105,7 @@ impl<'c> DiagnosticsBuilder<'c> {
     /// Adds that a file cannot be read.
     pub(super) fn add_unreadable(&mut self, path: &Path, message: &str) {
         let object = json!({"code": UNREADABLE, "severity": "error", "message": message});
-        let diagnostic = Diagnostic { range: LspRange::default(), ..plain(&object) };
+        let diagnostic = Diagnostic { range: LspRange::default(), ..plain(UNREADABLE, message, &object) };
         self.found.entry(path.to_owned()).or_default().push(diagnostic);
     }
 
@@ -128,23 +128,24 @@ impl<'c> DiagnosticsBuilder<'c> {
         let related = finding.related.and_then(|(span, remark)| {
             let file = self.file(sources, span.file, path)?;
             let location =
-                Location { uri: Uri::from_file_path(&file)?, range: self.range(texts, &span, &file) };
+                Location { uri: Uri::from_file_path(&file)?, range: self.range(texts, &span, Some(&file)) };
             Some(vec![DiagnosticRelatedInformation { location, message: remark }])
         });
-        let file = self.file(sources, finding.span.file, path).unwrap_or_default();
+        let file = self.file(sources, finding.span.file, path);
         Diagnostic {
-            range: self.range(texts, &finding.span, &file),
+            range: self.range(texts, &finding.span, file.as_deref()),
             related_information: related,
-            ..plain(&finding.object)
+            ..plain(finding.code, &finding.message, &finding.object)
         }
     }
 
-    fn range(&self, texts: &PlacedTexts<'_>, span: &Span, file: &Path) -> LspRange {
+    /// Returns a place in the client's columns; a file that came with the program is none of its documents.
+    fn range(&self, texts: &PlacedTexts<'_>, span: &Span, file: Option<&Path>) -> LspRange {
         let Some((text, lines)) = texts.0.get(usize::from(span.file.0)) else { return LspRange::default() };
         let mut range = lines.range(text, &span.range, self.unit);
         // A byte order mark counts in the client's document, and was taken off the text that was
         // checked.
-        if (self.has_mark)(file) {
+        if file.is_some_and(|file| (self.has_mark)(file)) {
             let mark = if self.unit == ColumnUnit::Utf8 { 3 } else { 1 };
             for position in [&mut range.start, &mut range.end] {
                 position.character += if position.line == 0 { mark } else { 0 };
@@ -178,19 +179,18 @@ impl<'s> PlacedTexts<'s> {
 }
 
 /// Makes a diagnostic without its place. The object stays with it, to the letter.
-fn plain(object: &Value) -> Diagnostic {
+fn plain(code: &str, message: &str, object: &Value) -> Diagnostic {
     let word = |key: &str| object[key].as_str();
     let severity = match word("severity") {
         Some("error") => DiagnosticSeverity::ERROR,
         Some("warning") => DiagnosticSeverity::WARNING,
         _ => DiagnosticSeverity::INFORMATION,
     };
-    let mut message = word("message").unwrap_or_default().to_owned();
+    let mut message = message.to_owned();
     if let Some(help) = word("help") {
         message.push_str("\nhelp: ");
         message.push_str(help);
     }
-    let code = word("code").unwrap_or_default();
     let explained = format!("{EXPLANATIONS}#{code}").parse().ok();
     Diagnostic {
         severity: Some(severity),

@@ -8,7 +8,7 @@ use super::checked_file::CheckedFile;
 use super::project_check::{self, CheckOptions};
 use super::repair_edit::{self, RepairEdit};
 use super::write_back;
-use crate::base::diagnostic::Repair;
+use crate::base::diagnostic::{Diagnostic, Repair};
 use crate::base::node::FileId;
 use crate::context::Session;
 use crate::context::error::Error;
@@ -63,7 +63,7 @@ pub(crate) fn fix(
     scope: FixScope,
     session: &Session<'_>,
 ) -> Result<Vec<MadeRepair>, Error> {
-    let project = project_check::check(options, session, &mut || true).unwrap_or_default();
+    let project = project_check::check(options, session);
     let mut made = Vec::new();
     for CheckedFile { path, checked } in &project.files {
         let is_ours = CopiedFile::at(path).is_none() && path.is_file();
@@ -134,8 +134,8 @@ impl RepairedText<'_, '_> {
                     made.push(MadeRepair {
                         file: before.checked.shown.clone(),
                         line: finding.object["line"].as_u64().unwrap_or(1),
-                        message: finding.object["message"].as_str().unwrap_or_default().to_owned(),
-                        code: finding.object["code"].as_str().unwrap_or_default().to_owned(),
+                        message: finding.message.clone(),
+                        code: finding.code.to_owned(),
                     });
                     self.text = text;
                     before = after;
@@ -173,10 +173,9 @@ fn identity(finding: &PlacedFinding) -> String {
 
 /// Tells whether a finding is there less often than before.
 fn is_gone(finding: &PlacedFinding, before: &CheckedText, after: &CheckedText) -> bool {
-    let code = finding.object["code"].as_str().unwrap_or_default();
-    let message = finding.object["message"].as_str().unwrap_or_default();
     let count = |verdict: &CheckedText| {
-        verdict.checked.findings.iter().filter(|found| found.code == code && found.message == message).count()
+        let is_same = |found: &&Diagnostic| found.code == finding.code && found.message == finding.message;
+        verdict.checked.findings.iter().filter(is_same).count()
     };
     count(after) < count(before)
 }

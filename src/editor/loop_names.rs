@@ -31,13 +31,13 @@ pub(super) fn same(all: &[Listed]) -> Vec<Same> {
     all.iter().map(same).collect()
 }
 
-/// Adds what is wrong with the name of a loop.
-pub(super) fn check(checked: &mut Checked, same: &Same, commands: &[String]) {
+/// Adds what is wrong with the name of a loop, also beside the files around it where these are known.
+pub(super) fn check(checked: &mut Checked, same: Option<&Same>, commands: &[String]) {
     let found = findings(checked.name.as_deref().unwrap_or(""), same, commands);
     checked.findings.extend(found);
 }
 
-fn findings(name: &str, same: &Same, commands: &[String]) -> Diagnostics {
+fn findings(name: &str, same: Option<&Same>, commands: &[String]) -> Diagnostics {
     let mut findings = Diagnostics::default();
     let place = || FindingPlace::Value(DocPath::root().key("name"));
     if commands.iter().any(|command| command == name) {
@@ -45,12 +45,12 @@ fn findings(name: &str, same: &Same, commands: &[String]) -> Diagnostics {
         let help = format!("run it with `ll-loop run {name}`, or give the file another name");
         findings.push(Diagnostic::warning("shadowed-by-command", place(), message).help(help));
     }
-    if let Some(other) = &same.hidden_by {
+    if let Some(other) = same.and_then(|same| same.hidden_by.as_ref()) {
         let message = format!("this file is not found by its name, which is that of `{other}`");
         findings
             .push(Diagnostic::warning("same-name", place(), message).help("give one of them another name"));
     }
-    if let Some(twin) = &same.twin {
+    if let Some(twin) = same.and_then(|same| same.twin.as_ref()) {
         let message = format!("the loops `{name}` and `{twin}` differ only in upper and lower case");
         let help = "give one of them another name: on macOS, a checkout has only one of the files";
         findings.push(Diagnostic::warning("same-name", place(), message).help(help));

@@ -33,11 +33,12 @@ pub(super) fn of_project(session: &Session<'_>, open: impl Iterator<Item = PathB
 
 /// Reads a file, its tests, and all that they take over and run.
 pub(super) fn around(path: &Path, session: &Session<'_>) -> ProjectNames {
-    let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+    let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
     let tests = suite::listed(session).into_iter().map(|place| place.path);
     // Most tests are about other loops, and need not be parsed to know it.
     let tests = tests.filter(|test| {
-        session.unsaved.text(test, MAX_SIZE as u64).is_ok_and(|text| text.contains(stem.as_str()))
+        let names_it = |text: &str| stem.as_ref().is_none_or(|stem| text.contains(stem));
+        session.unsaved.text(test, MAX_SIZE as u64).is_ok_and(|text| names_it(&text))
     });
     read(std::iter::once(path.to_owned()).chain(tests), session)
 }

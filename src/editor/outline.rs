@@ -337,7 +337,7 @@ pub(super) fn written_value<'n>(text: &str, value: &'n Node) -> Option<(usize, &
 /// Returns the bytes of a key without its quotes, and the key, if it is written as it is.
 pub(super) fn written_key(text: &str, entry: &Entry) -> Option<(Range<usize>, String)> {
     let range = &entry.key_span.range;
-    let written = text.get(range.clone()).unwrap_or_default();
+    let written = text.get(range.clone())?;
     let at = range.start + written.find(&entry.key).filter(|_| !entry.key.is_empty())?;
     Some((at..at + entry.key.len(), entry.key.clone()))
 }

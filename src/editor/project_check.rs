@@ -1,6 +1,7 @@
 //! Checks the loops and the tests of a project together: what `validate` prints, and what the language server publishes.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
+use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 
 use super::checked_file::{CheckedFile, UnreadableFile};
@@ -55,21 +56,25 @@ pub(crate) struct ProjectFacts {
     same: HashMap<PathBuf, Same>,
 }
 
-/// Checks what is named, or a whole project. It returns nothing as soon as `goes_on` says no, which is asked before each file.
-pub(crate) fn check(
+/// Checks what is named, or a whole project.
+pub(crate) fn check(options: &CheckOptions<'_>, session: &Session<'_>) -> CheckedProject {
+    let Ok(project) = check_while(options, session, &mut || Ok::<(), Infallible>(()));
+    project
+}
+
+/// Does the same as long as `may_go_on` has nothing against it, which is asked before each file.
+pub(super) fn check_while<E>(
     options: &CheckOptions<'_>,
     session: &Session<'_>,
-    goes_on: &mut dyn FnMut() -> bool,
-) -> Option<CheckedProject> {
+    may_go_on: &mut dyn FnMut() -> Result<(), E>,
+) -> Result<CheckedProject, E> {
     let mut named = options.named.to_vec();
     let is_whole = named.is_empty();
     let mut project = CheckedProject::default();
     let mut tests = Vec::new();
     let mut tested = BTreeSet::new();
     for place in tests_of_loops::take(&mut named, session) {
-        if !goes_on() {
-            return None;
-        }
+        may_go_on()?;
         let test = tests_of_loops::check(place, session);
         tested.extend(test.tested);
         tests.push(test.file);
@@ -90,9 +95,7 @@ pub(crate) fn check(
     let mut checker = Checker::bound_by(policy);
     let mut whole = Vec::new();
     for subject in subjects {
-        if !goes_on() {
-            return None;
-        }
+        may_go_on()?;
         project.facts.same.extend(subject.path.clone().map(|path| (path, subject.same)));
         let file = subject.located.and_then(|located| {
             let path = located.path.clone();
@@ -122,7 +125,7 @@ pub(crate) fn check(
             Err(unread) => project.unread.push(unread),
         }
     }
-    Some(project)
+    Ok(project)
 }
 
 /// Checks one file again of a project that was checked.
@@ -165,8 +168,7 @@ impl ProjectFacts {
     /// Adds what is found by looking at other files, and takes away what is left to them.
     fn add_to(&self, file: &mut CheckedFile, is_named: bool, options: &CheckOptions<'_>) {
         let CheckedFile { path, checked } = file;
-        let same = self.same.get(path).cloned().unwrap_or_default();
-        loop_names::check(checked, &same, options.commands);
+        loop_names::check(checked, self.same.get(path), options.commands);
         if let Some(tested) = &self.tested {
             tests_of_loops::note(tested, checked, path);
         }

@@ -202,9 +202,9 @@ impl ProjectNames {
         let mut at = 0;
         let mut next = path;
         loop {
-            let parents = self.files.get(next).map(|file| file.parents.as_slice()).unwrap_or_default();
+            let parents = self.files.get(next).into_iter().flat_map(|file| &file.parents);
             let new: Vec<PathBuf> =
-                parents.iter().filter(|parent| *parent != path && !all.contains(parent)).cloned().collect();
+                parents.filter(|parent| **parent != path && !all.contains(parent)).cloned().collect();
             all.extend(new);
             let Some(following) = all.get(at) else { return all };
             next = self.files.get_key_value(following).map_or(path, |(known, _)| known.as_path());

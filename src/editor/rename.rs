@@ -113,12 +113,14 @@ fn is_fit(kind: NameKind, to: &str) -> bool {
 fn loop_renamed(names: &ProjectNames, target: &NameTarget, to: &str) -> Result<RenamePlan, RenameError> {
     let file = target.files.first().ok_or(RenameError::NoName)?;
     let home = names.files.get(file).and_then(|known| known.home.as_ref()).ok_or(RenameError::NoName)?;
-    let extension = file.extension().unwrap_or_default().to_string_lossy();
     let directory = |name: &str| name.rsplit_once('/').map(|(directory, _)| directory.to_owned());
     if LoopName::parse(to).is_err() || directory(to) != directory(&home.name) {
         return Err(unfit(to));
     }
-    let new = home.loops.join(format!("{to}.{extension}"));
+    let new = match file.extension() {
+        Some(extension) => home.loops.join(format!("{to}.{}", extension.to_string_lossy())),
+        None => home.loops.join(to),
+    };
     if names.files.keys().any(|known| known.with_extension("") == new.with_extension("")) {
         return Err(RenameError::Taken { name: to.to_owned() });
     }

@@ -13,7 +13,7 @@ use crate::shell::command::is_assignment;
 use crate::shell::lexer;
 use crate::shell::token::TokenKind as ShellTokenKind;
 
-/// What a part of a text is.
+/// What a part of a text is, in the order of the legend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum SemanticKind {
     /// `${` and `}`, and what is between the names.
@@ -78,12 +78,11 @@ pub(super) fn tokens(document: &TextDocument, unit: ColumnUnit) -> Vec<SemanticT
         let delta_start =
             if delta_line == 0 { range.start.character - column } else { range.start.character };
         (line, column) = (range.start.line, range.start.character);
-        let token_type = KINDS.iter().position(|(kind, _)| *kind == part.kind).unwrap_or_default();
         all.push(SemanticToken {
             delta_line,
             delta_start,
             length: range.end.character - range.start.character,
-            token_type: u32::try_from(token_type).unwrap_or_default(),
+            token_type: part.kind as u32,
             token_modifiers_bitset: 0,
         });
     }
@@ -216,6 +215,11 @@ mod tests {
 
     fn shown(text: &str) -> Vec<String> {
         parts(text).into_iter().map(|part| format!("{:?} {}", part.kind, &text[part.range])).collect()
+    }
+
+    #[test]
+    fn a_kind_is_its_place_in_the_legend() {
+        assert!(KINDS.iter().zip(0..).all(|((kind, _), place)| *kind as u32 == place));
     }
 
     #[test]

@@ -195,7 +195,9 @@ impl<W: Write> Server<W> {
     /// Returns what is found in a document, for a client that asks.
     fn diagnostics_of(&mut self, uri: &Uri) -> Value {
         self.catch_up();
-        let items = file_of(uri).and_then(|path| self.published.get(&path).cloned()).unwrap_or_default();
+        // A file that nothing is found in has no entry.
+        let found = file_of(uri).and_then(|path| self.published.get(&path));
+        let items: Vec<_> = found.into_iter().flatten().collect();
         json!({"kind": "full", "items": items})
     }
 

@@ -51,9 +51,11 @@ pub(super) fn note(tested: &BTreeSet<PathBuf>, checked: &mut Checked, path: &Pat
     if !checked.is_ours || !is_loop || tested.contains(path) {
         return;
     }
-    let name = checked.name.clone().unwrap_or_default();
-    let message = format!("the loop `{name}` has no tests");
-    let help = format!("`ll-loop test --generate {name}` begins them");
     let place = FindingPlace::Key(DocPath::root().key("name"));
-    checked.findings.push(Diagnostic::note("untested", place, message).help(help));
+    let note = |message: String| Diagnostic::note("untested", place, message);
+    checked.findings.push(match &checked.name {
+        Some(name) => note(format!("the loop `{name}` has no tests"))
+            .help(format!("`ll-loop test --generate {name}` begins them")),
+        None => note("the loop has no tests".to_owned()),
+    });
 }

@@ -16,8 +16,10 @@ pub(super) enum ColumnUnit {
 
 impl ColumnUnit {
     /// Chooses what the client offers and is the least work.
-    pub(super) fn chosen(offered: &[PositionEncodingKind]) -> Self {
-        if offered.contains(&PositionEncodingKind::UTF8) { Self::Utf8 } else { Self::Utf16 }
+    pub(super) fn chosen(offered: Option<&[PositionEncodingKind]>) -> Self {
+        // A client that says nothing counts as the protocol always did.
+        let has_bytes = offered.is_some_and(|offered| offered.contains(&PositionEncodingKind::UTF8));
+        if has_bytes { Self::Utf8 } else { Self::Utf16 }
     }
 
     /// Returns its name in the protocol.
@@ -219,8 +221,9 @@ mod tests {
     #[test]
     fn a_client_that_offers_bytes_gets_them() {
         let offered = [PositionEncodingKind::UTF16, PositionEncodingKind::UTF8];
-        assert_eq!(ColumnUnit::chosen(&offered), ColumnUnit::Utf8);
-        assert_eq!(ColumnUnit::chosen(&[]), ColumnUnit::Utf16);
+        assert_eq!(ColumnUnit::chosen(Some(&offered)), ColumnUnit::Utf8);
+        assert_eq!(ColumnUnit::chosen(Some(&[])), ColumnUnit::Utf16);
+        assert_eq!(ColumnUnit::chosen(None), ColumnUnit::Utf16);
     }
 
     #[test]

@@ -147,9 +147,10 @@ impl EditorWorkspace {
         let Some(session) = self.session(&project).filter(|_| self.documents.get(path).is_some()) else {
             return Vec::new();
         };
-        let facts = self.known.get(&project).map(|known| known.facts.clone()).unwrap_or_default();
-        let facts = if facts.knows(path) { facts } else { ProjectFacts::default() };
-        let Ok(file) = project_check::check_again(path, &facts, &self.options(), &session) else {
+        let alone = ProjectFacts::default();
+        let facts = self.known.get(&project).map(|known| &known.facts).filter(|facts| facts.knows(path));
+        let facts = facts.unwrap_or(&alone);
+        let Ok(file) = project_check::check_again(path, facts, &self.options(), &session) else {
             return Vec::new();
         };
         let has_mark = |path: &Path| self.has_mark(path);
@@ -177,7 +178,9 @@ impl EditorWorkspace {
     fn checked(&self, project: &Path, goes_on: &mut dyn FnMut() -> bool) -> Option<KnownProject> {
         let Some(session) = self.session(project) else { return Some(KnownProject::default()) };
         let options = self.options();
-        let CheckedProject { files, unread, facts, .. } = project_check::check(&options, &session, goes_on)?;
+        let mut may_go_on = || if goes_on() { Ok(()) } else { Err(()) };
+        let CheckedProject { files, unread, facts, .. } =
+            project_check::check_while(&options, &session, &mut may_go_on).ok()?;
         let has_mark = |path: &Path| self.has_mark(path);
         let mut builder = DiagnosticsBuilder::new(project, self.unit, self.mutes_schema, &has_mark);
         for file in &files {

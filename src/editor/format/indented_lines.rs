@@ -261,7 +261,7 @@ impl<'t> LineFormatter<'t> {
         for at in at + 1..=end {
             let line = self.lines[at];
             let blanks = line.len() - line.trim_start_matches(' ').len();
-            let text = line.get(from.min(blanks)..).unwrap_or_default();
+            let text = &line[from.min(blanks)..];
             // Blanks behind the last letter are a part of the text.
             self.push_line(to, if line.trim_matches(' ').is_empty() && blanks <= from { "" } else { text });
         }

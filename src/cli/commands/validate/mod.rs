@@ -111,7 +111,7 @@ pub(in crate::cli) fn validate(
             session.talk.note(&format!("repaired {file}:{line}: {message} [{code}]"));
         }
     }
-    let project = project_check::check(&options, session, &mut || true).unwrap_or_default();
+    let project = project_check::check(&options, session);
     if project.files.is_empty() && project.unread.is_empty() {
         return Err(no_loops());
     }
