@@ -29,6 +29,11 @@ impl Timestamp {
         self.0.timestamp_millis()
     }
 
+    /// Returns the time since the Unix epoch, zero before it.
+    pub fn since_epoch(self) -> Duration {
+        Duration::from_millis(self.as_millis().max(0).unsigned_abs())
+    }
+
     /// Returns the moment so much later.
     #[must_use]
     pub fn after(self, wait: Duration) -> Self {

@@ -22,7 +22,7 @@ pub(super) fn both(one: Budget, other: Budget) -> Budget {
 /// Returns what is left of a budget.
 pub(super) fn left(budget: Budget, spent: &Usage) -> Budget {
     Budget {
-        cost_usd: budget.cost_usd.map(|cap| (cap - spent.cost_usd.unwrap_or(0.0)).max(0.0)),
+        cost_usd: budget.cost_usd.map(|cap| (cap - spent.least_cost()).max(0.0)),
         tokens: budget.tokens.map(|cap| cap.saturating_sub(spent.tokens())),
         calls: budget.calls.map(|cap| cap.saturating_sub(spent.calls)),
         allows_unpriced: budget.allows_unpriced,

@@ -208,9 +208,9 @@ impl Engine<'_> {
         let all = pass.left.iter().chain(&pass.with_judges);
         let checks = all.map(|check| check.name.clone()).collect();
         let reasons = pass.verification.reasons.clone();
-        let aside = pass.aside.as_ref();
-        let (put_back, hidden) =
-            aside.map(|aside| (aside.put_back().cloned().collect(), aside.hide.clone())).unwrap_or_default();
+        let aside = || pass.aside.iter();
+        let put_back = aside().flat_map(AsideRequest::put_back).cloned().collect();
+        let hidden = aside().flat_map(|aside| &aside.hide).cloned().collect();
         let to_prove =
             pass.proofs.iter().flat_map(|proof| &proof.tests).map(|test| test.path.clone()).collect();
         let start = ClosingPassStart { checks, reasons, put_back, hidden, to_prove };

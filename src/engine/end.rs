@@ -56,7 +56,7 @@ impl Engine<'_> {
                 outcome: Outcome::Error,
                 by: TerminatedBy::NotRecorded,
                 state: name.clone(),
-                reason: seen.failure.clone().unwrap_or_default(),
+                reason: seen.why_not_started(),
                 signal: None,
             }),
             Some(seen) if !seen.succeeded() => {

@@ -146,7 +146,7 @@ impl Past {
             complete.captured.clone_from(self.run.captured());
             complete.sub_loops.clone_from(self.run.sub_loops());
         }
-        complete.output = self.run.prev().map(|prev| prev.seen.stdout.clone()).unwrap_or_default();
+        complete.output = self.run.last_output();
     }
 
     /// Takes back every text that later states can ask for and that stands beside the journal.

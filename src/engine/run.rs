@@ -16,7 +16,7 @@ use super::verification::LastVerdict;
 use crate::base::name::StateName;
 use crate::board::Board;
 use crate::evaluate::model::{ConversationUsage, Usage};
-use crate::evaluate::observation::Observation;
+use crate::evaluate::observation::{Observation, Text};
 use crate::evaluate::verdict::{Observes, Verdict};
 use crate::machine::{EndId, StepId, Target};
 
@@ -430,6 +430,11 @@ impl Run {
     /// Returns the result of the last executed state.
     pub fn prev(&self) -> Option<&StateResult> {
         self.prev.as_ref()
+    }
+
+    /// Returns what the last executed state printed; where none was executed yet, nothing was printed.
+    pub fn last_output(&self) -> Text {
+        self.prev().map(|prev| prev.seen.stdout.clone()).unwrap_or_default()
     }
 
     /// Returns the last evaluation.

@@ -101,6 +101,11 @@ impl Usage {
         if self.calls == 0 { Some(0.0) } else { self.cost_usd }
     }
 
+    /// Returns what all calls cost at the least, in US dollars: one that has no price adds nothing.
+    pub fn least_cost(&self) -> f64 {
+        self.cost_usd.unwrap_or(0.0)
+    }
+
     /// Makes of the dearest calls so far the dearest with another one. Its tokens and its price may be those of two
     /// calls.
     pub fn raise_to(&mut self, call: &Self) {

@@ -305,6 +305,11 @@ impl Observation {
         Self { stdout: self.stdout.shortened(limit), stderr: self.stderr.shortened(limit), ..self.clone() }
     }
 
+    /// Returns why it could not be started, in words; one that could be needs none.
+    pub fn why_not_started(&self) -> String {
+        self.failure.clone().unwrap_or_default()
+    }
+
     /// Tells whether the action took longer than it may.
     pub fn timed_out(&self) -> bool {
         self.stop.is_some_and(Stop::is_own_timeout)

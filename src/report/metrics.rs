@@ -120,10 +120,10 @@ pub fn metrics(digest: &Digest) -> Vec<Metric> {
         labels: vec![of_loop.clone(), ("outcome", digest.outcome_word().to_owned()), ("verified", verified)],
         value: seconds(digest.duration()),
     }];
-    let ended = digest.end().and(digest.seen_until()).map(|at| one(since_1970(at)));
+    let ended = digest.end().and(digest.seen_until());
     let metrics = [
         (DURATION, took),
-        (ENDED, ended.unwrap_or_default()),
+        (ENDED, ended.into_iter().flat_map(|at| one(since_1970(at))).collect()),
         (VERDICTS, verdicts(digest)),
         (CALLS, by_model(digest, |usage| vec![(None, Some(f64::from(usage.calls)))])),
         (
@@ -175,8 +175,7 @@ fn seconds(duration: Duration) -> f64 {
 }
 
 fn since_1970(at: Timestamp) -> f64 {
-    let millis = u64::try_from(at.as_millis()).unwrap_or_default();
-    seconds(Duration::from_millis(millis))
+    seconds(at.since_epoch())
 }
 
 /// Returns a count as metrics have it.

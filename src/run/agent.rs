@@ -86,10 +86,10 @@ pub(super) async fn ask(request: &AskRequest, world: &mut World) -> ModelAnswer 
     let call = match recorded::of_question(request, world).await {
         Ok(call) => call,
         Err(why) => {
-            let Observation { stop, failure, .. } = not_asked(why.as_str(), replays, world);
+            let seen = not_asked(why.as_str(), replays, world);
             return ModelAnswer {
-                reply: Err(Explanation::new(failure.unwrap_or_default())),
-                stop,
+                reply: Err(Explanation::new(seen.why_not_started())),
+                stop: seen.stop,
                 usage: Usage::default(),
             };
         }
@@ -253,7 +253,7 @@ async fn question(request: &AskRequest, world: &mut World) -> ModelAnswer {
     let mut patience = Retries::new(world, &request.setting);
     let mut usage = Usage::default();
     let not_made = |seen: Observation, usage| {
-        let reply = Err(Explanation::new(seen.failure.unwrap_or_default()));
+        let reply = Err(Explanation::new(seen.why_not_started()));
         ModelAnswer { reply, stop: seen.stop, usage }
     };
     if let Some(seen) = forbidden(&[request.question.model.as_deref()], world) {
@@ -311,7 +311,7 @@ async fn terms(
         installed::account(host, world).await.map_err(|why| unavailable(why.to_string()))?;
     }
     // Not negative, and not zero: a host refuses a budget of nothing.
-    let left = left.cost_usd.map(|left| (left - spent.cost_usd.unwrap_or_default()).max(SMALLEST_CAP));
+    let left = left.cost_usd.map(|left| (left - spent.least_cost()).max(SMALLEST_CAP));
     Ok(Terms { version, settings, cost_usd: left.filter(|_| host.prices()), is_confined: false })
 }
 
@@ -472,7 +472,7 @@ impl Retries {
 
 /// Returns the wait until a moment, both in seconds since 1970, and a moment more: clocks differ.
 fn until_reset(resets_at: i64, now: i64) -> Duration {
-    Duration::from_secs(u64::try_from(resets_at.saturating_sub(now)).unwrap_or_default() + 2)
+    Duration::from_secs(resets_at.saturating_sub(now).max(0).unsigned_abs() + 2)
 }
 
 /// A call that can be made. What belongs to it is gone when it is dropped.
@@ -786,8 +786,9 @@ fn directory(program: &Program, world: &World) -> String {
 }
 
 /// The end of a call whose program could not be started.
-fn missing<T>(mut seen: Observation) -> CallResult<T> {
-    let why = seen.failure.take().unwrap_or_default();
+fn missing<T>(seen: Observation) -> CallResult<T> {
+    let why = seen.why_not_started();
+    let seen = Observation { failure: None, ..seen };
     CallResult { seen, result: Err(Failure::Missing(why)), usage: Usage::default() }
 }
 
@@ -804,13 +805,13 @@ fn released(
 
 /// The end of a call whose sandbox says that it does not count.
 fn broken<T>(seen: Observation, usage: Usage) -> CallResult<T> {
-    let why = seen.failure.clone().unwrap_or_default();
+    let why = seen.why_not_started();
     CallResult { seen, result: Err(Failure::Failed(why)), usage }
 }
 
 /// The end of a call that is not made, because it cannot be confined.
 fn not_confined<T>(seen: Observation) -> CallResult<T> {
-    let why = seen.failure.clone().unwrap_or_default();
+    let why = seen.why_not_started();
     CallResult { seen, result: Err(Failure::Unavailable(why)), usage: Usage::default() }
 }
 
@@ -823,7 +824,7 @@ fn not_called<T>(why: String) -> CallResult<T> {
 /// Tells whether a call that is going on has met what is left of the budget.
 fn is_over(left: Budget, before: &Usage, now: &Usage) -> bool {
     let tokens = before.tokens().saturating_add(now.tokens());
-    let cost = before.cost_usd.unwrap_or_default() + now.cost_usd.unwrap_or_default();
+    let cost = before.least_cost() + now.least_cost();
     left.tokens.is_some_and(|left| tokens > left) || left.cost_usd.is_some_and(|left| cost > left)
 }
 

@@ -102,9 +102,7 @@ impl Brokerage {
 
 /// Returns what a call may still take.
 pub(super) fn caps(left: Budget, spent: &Usage, host_prices: bool) -> WireCaps {
-    let cost = left
-        .cost_usd
-        .map(|left| Dollars::allowed(left).less(Dollars::spent(spent.cost_usd.unwrap_or_default())));
+    let cost = left.cost_usd.map(|left| Dollars::allowed(left).less(Dollars::spent(spent.least_cost())));
     WireCaps {
         cost,
         tokens: left.tokens.map(|left| left.saturating_sub(spent.tokens())),

@@ -180,7 +180,7 @@ async fn drive(engine: &mut Engine<'_>, world: &mut World) -> Result<LoopComplet
         let mut events: Vec<_> = world.sandbox.told.drain(..).map(Event::Sandbox).collect();
         events.extend(world.remarks.drain(..).map(said));
         // Cancelled first, so that the decision that follows the input knows it.
-        events.extend(asker.map(|asker| engine.cancel(asker, now)).unwrap_or_default());
+        events.extend(asker.into_iter().flat_map(|asker| engine.cancel(asker, now)));
         match engine.handle(input, now) {
             Ok(followed) => events.extend(followed),
             // The run ended before what it had asked for came.

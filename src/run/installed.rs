@@ -38,8 +38,8 @@ pub(super) async fn version(host: &dyn Host, world: &mut World) -> Result<Option
 
 /// Says which version a host is, for a message.
 pub(super) async fn described(host: &dyn Host, world: &mut World) -> String {
-    let said = look(host, world).await.map(|installed| installed.said).unwrap_or_default();
-    if said.is_empty() { "of unknown version".to_owned() } else { said }
+    let said = look(host, world).await.map(|installed| installed.said).filter(|said| !said.is_empty());
+    said.unwrap_or_else(|| "of unknown version".to_owned())
 }
 
 /// Asks a host whether it has an account, where it has a way to say so.

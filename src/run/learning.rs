@@ -136,7 +136,7 @@ fn slug(target: &str) -> String {
 }
 
 fn status(record: &Path) -> TargetStatus {
-    let text = read::text(record, LARGEST).unwrap_or_default();
+    let Ok(text) = read::text(record, LARGEST) else { return TargetStatus::Unknown };
     let mut lines = text.lines();
     if lines.next().map(str::trim_end) != Some("---") {
         return TargetStatus::Unknown;

@@ -489,7 +489,8 @@ impl Measurer<'_> {
 
     /// Names the other live run in whose scope a file lies. A run around this one shares its scope.
     fn attribute(&self, top: &Path, files: &mut [ChangedFile]) {
-        let live = claim::live(self.files.directory()).unwrap_or_default();
+        // Without the claims nobody can be named.
+        let Ok(live) = claim::live(self.files.directory()) else { return };
         let ours = live.iter().find(|run| run.instance == self.files.instance());
         let around: Vec<String> =
             ours.and_then(|run| run.record.as_ref()).map_or_else(Vec::new, |record| record.ancestors.clone());

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use super::look_error::LookError;
 use super::recorded::is_in_repository;
+use super::recording::Recording;
 use super::tree_digest::{WorkingTree, WorkingTrees};
 use super::world::World;
 use crate::base::object::ObjectId;
@@ -398,8 +399,8 @@ fn calls(world: &World) -> GitCalls {
 }
 
 async fn seen(git: &mut GitCalls, trees: &WorkingTrees, world: &World) -> Result<WorkingTree, LookError> {
-    let recording = world.agents.recording.as_ref().map(|recording| recording.directory().to_owned());
-    trees.look(git, &world.root, &world.surroundings.scope, &recording.unwrap_or_default()).await
+    let recording = world.agents.recording.as_ref().map(Recording::directory);
+    trees.look(git, &world.root, &world.surroundings.scope, recording).await
 }
 
 /// Returns the branch and the commit that are checked out.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::normal::Normal;
-use super::recording::{RecordedAnswer, RecordedRequest};
+use super::recording::{RecordedAnswer, RecordedRequest, Recording};
 use super::ticking::show;
 use super::tree_digest::{WorkingTree, WorkingTrees};
 use super::world::World;
@@ -112,8 +112,8 @@ async fn look(world: &World) -> Result<(GitCalls, WorkingTrees, WorkingTree), Ex
 }
 
 async fn again(git: &mut GitCalls, trees: &WorkingTrees, world: &World) -> Result<WorkingTree, Explanation> {
-    let directory = world.agents.recording.as_ref().map(|recording| recording.directory().to_owned());
-    Ok(trees.look(git, &world.root, &world.surroundings.scope, &directory.unwrap_or_default()).await?)
+    let directory = world.agents.recording.as_ref().map(Recording::directory);
+    Ok(trees.look(git, &world.root, &world.surroundings.scope, directory).await?)
 }
 
 /// Keeps what an agent did. Returns why it could not, if it could not.

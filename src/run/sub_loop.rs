@@ -62,12 +62,11 @@ pub fn engine<'s>(
 /// Returns what the step that ran a loop knows of its end.
 pub fn end(engine: &Engine<'_>, complete: LoopComplete) -> SubLoopEnd {
     let run = engine.run();
-    let output = run.prev().map(|prev| prev.seen.stdout.clone()).unwrap_or_default();
     SubLoopEnd {
         complete,
         captured: run.captured().clone(),
         sub_loops: run.sub_loops().clone(),
-        output,
+        output: run.last_output(),
         handoff: run.handoff().cloned(),
         usage: run.usage().clone(),
         rechecks: engine.rechecks(),

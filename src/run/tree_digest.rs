@@ -53,11 +53,11 @@ impl WorkingTrees {
         git: &mut GitCalls,
         root: &Path,
         scope: &[String],
-        except: &Path,
+        except: Option<&Path>,
     ) -> Result<WorkingTree, LookError> {
         git.run(&self.top, &Call::new("add").with(&["-A"]).path(":/")).await?;
         // A recording within the tree grows with each call, and would make every tree another one.
-        if let Ok(inside) = except.strip_prefix(&self.top) {
+        if let Some(Ok(inside)) = except.map(|except| except.strip_prefix(&self.top)) {
             if inside.as_os_str().is_empty() {
                 return Err(LookError::unfit("the recording is the whole working tree"));
             }

@@ -120,7 +120,10 @@ impl Surveyor {
             return Ok(());
         };
         if metadata.is_symlink() {
-            let target = path.read_link().unwrap_or_default();
+            let Ok(target) = path.read_link() else {
+                add(digest, b"gone");
+                return Ok(());
+            };
             add(digest, b"link");
             add(digest, target.as_os_str().as_bytes());
             return Ok(());

@@ -159,8 +159,8 @@ pub fn resource(env: Lookup<'_>) -> Vec<Attribute> {
         Attribute::new("service.name", "ll-loop"),
         Attribute::new("service.version", env!("CARGO_PKG_VERSION")),
     ];
-    let listed = env("OTEL_RESOURCE_ATTRIBUTES").unwrap_or_default();
-    let pairs = listed.split(',').filter_map(|pair| pair.split_once('='));
+    let listed = env("OTEL_RESOURCE_ATTRIBUTES");
+    let pairs = listed.iter().flat_map(|listed| listed.split(',')).filter_map(|pair| pair.split_once('='));
     let of_service = env("OTEL_SERVICE_NAME").filter(|name| !name.is_empty());
     let given = pairs.map(|(name, value)| (name.trim().to_owned(), percent_decoded(value.trim())));
     for (name, value) in given.chain(of_service.map(|name| ("service.name".to_owned(), name))) {

@@ -1,6 +1,6 @@
 //! What a span is, whatever format it is written in.
 
-use crate::base::time::Timestamp;
+use crate::base::time::{Timestamp, millis};
 use crate::base::trace_id::{SpanId, TraceId};
 
 /// The version of the conventions that names of attributes follow.
@@ -169,5 +169,5 @@ impl TraceSpan {
 
 /// Returns a time as OTLP counts it: nanoseconds since 1970.
 pub fn nanoseconds(at: Timestamp) -> u64 {
-    u64::try_from(at.as_millis()).unwrap_or_default().saturating_mul(1_000_000)
+    millis(at.since_epoch()).saturating_mul(1_000_000)
 }

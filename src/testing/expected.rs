@@ -287,7 +287,7 @@ impl Comparison<'_> {
         let mut digest = Digest::default();
         self.run.events.iter().for_each(|stamped| digest.event(stamped));
         if let Some(cost) = expected.cost {
-            let actual = digest.usage().cost_usd.unwrap_or_default();
+            let actual = digest.usage().least_cost();
             if (cost - actual).abs() > 1e-9 {
                 self.differs(&["cost"], "cost", cost, actual);
             }

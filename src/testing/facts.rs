@@ -96,7 +96,7 @@ impl ClaimWatch<'_> {
             None
         };
         let Some(usage) = usage else { return };
-        self.known.cost += usage.cost_usd.unwrap_or_default();
+        self.known.cost += usage.least_cost();
         self.ask(RunMoment::Asked, "");
     }
 

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
+use crate::base::time::millis;
 use crate::ci::github::commands::WorkflowCommands;
 use crate::cli::output::Output;
 use crate::context::Session;
@@ -225,7 +226,7 @@ fn write_cases(args: &TestArgs, is_ci: bool, session: &Session<'_>, output: &Out
 
 /// Returns a number that is another one each time.
 fn seed() -> u64 {
-    u64::try_from(Clock::start().now().as_millis()).unwrap_or_default() % 1_000_000
+    millis(Clock::start().now().since_epoch()) % 1_000_000
 }
 
 fn write(format: ResultsFormat, report: &SuiteReport, output: &Output) {

@@ -192,7 +192,7 @@ fn try_to_take(directory: &Path, wanted: ClaimRequest) -> io::Result<Taken> {
     }
     let places = live.iter().filter_map(|other| other.record.as_ref()).map(|other| other.place);
     record.place = places.max().unwrap_or(0) + 1;
-    record.ancestors = pass.map(|pass| ancestors(&pass, &live)).unwrap_or_default();
+    record.ancestors = pass.iter().flat_map(|pass| ancestors(pass, &live)).collect();
     let pass = Pass::new(&record.instance);
     record.secret = pass.digest();
     let ahead: Vec<Live> = rule::in_the_way(&record, &live).into_iter().cloned().collect();

@@ -12,7 +12,7 @@ use crate::base::diagnostic::nearest;
 use crate::base::name::StateName;
 use crate::base::object::ObjectId;
 use crate::base::text::{listed, one_line, plural};
-use crate::base::time::Timestamp;
+use crate::base::time::{Timestamp, millis};
 use crate::context::Session;
 use crate::context::error::{Error, Kind};
 use crate::engine::event::{Event, LoopStart, Parent, Stamped};
@@ -395,7 +395,7 @@ impl Rewound {
     /// Returns the time until which files are those of earlier steps.
     fn until(&self) -> SystemTime {
         // The moment is known to the millisecond.
-        let millis = u64::try_from(self.at.as_millis()).unwrap_or(0).saturating_add(1);
+        let millis = millis(self.at.since_epoch()).saturating_add(1);
         UNIX_EPOCH + Duration::from_millis(millis)
     }
 
