@@ -36,8 +36,8 @@ impl Lack {
 }
 
 /// Tells whether a command did not run, by what it ended with and printed (the streams one behind the other, or the end of that).
-/// No words stand for a command that is not known: then every line of the table counts.
-pub fn could_not_run(words: &[String], exit: i32, output: &str) -> Option<CouldNotRun> {
+/// Without the words of the command, every line of the table counts.
+pub fn could_not_run(words: Option<&[String]>, exit: i32, output: &str) -> Option<CouldNotRun> {
     if exit == 0 {
         return None;
     }
@@ -45,7 +45,7 @@ pub fn could_not_run(words: &[String], exit: i32, output: &str) -> Option<CouldN
     let mut lines: Vec<&str> =
         output.lines().rev().map(str::trim_end).filter(|line| !line.is_empty()).take(LINES).collect();
     lines.reverse();
-    let found = recognise(words);
+    let found = words.and_then(recognise);
     let direct = found.as_ref().filter(|found| !found.is_of_tasks());
     let mut rows = TOOLS.not_run.iter().filter(|row| may_say(row, exit, direct));
     let said = rows.find_map(|row| Some((row, row.find(&lines)?))).map(|(row, line)| CouldNotRun {
@@ -58,7 +58,7 @@ pub fn could_not_run(words: &[String], exit: i32, output: &str) -> Option<CouldN
 
 /// Tells the same of a whole text of shell. One that is more than a command, or a `cd` before it, is taken as unknown.
 pub fn could_not_run_text(text: &str, exit: i32, output: &str) -> Option<CouldNotRun> {
-    could_not_run(&only_command(text).unwrap_or_default(), exit, output)
+    could_not_run(only_command(text).as_deref(), exit, output)
 }
 
 fn only_command(text: &str) -> Option<Vec<String>> {

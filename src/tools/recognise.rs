@@ -227,9 +227,8 @@ impl<'a> Arguments<'_, 'a> {
 
     /// Returns the names of the tasks that are called, without the variables among them.
     fn tasks(&self, tool: &Tool, check: &ToolCheck) -> Vec<&'a str> {
-        let behind = self.behind(tool, check).unwrap_or_default();
-        let mut names: Vec<&str> =
-            behind.into_iter().skip(check.skips).filter(|word| !word.contains('=')).collect();
+        let behind = self.behind(tool, check).into_iter().flatten();
+        let mut names: Vec<&str> = behind.skip(check.skips).filter(|word| !word.contains('=')).collect();
         // What stands behind the name of a script is for the script.
         if tool.ecosystem == "node" && !matches!(tool.name.as_str(), "turbo" | "nx" | "grunt" | "gulp") {
             names.truncate(1);

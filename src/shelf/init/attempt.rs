@@ -93,7 +93,7 @@ impl CheckTrial<'_, '_> {
     ) -> Tried {
         let took = seen.duration;
         let not = |why: String, advice: String| Tried::CouldNotRun { why, advice, took };
-        let words = shlex::split(&check.finding.command).unwrap_or_default();
+        let words = shlex::split(&check.finding.command);
         match (seen.stop, &seen.failure, seen.exit_code) {
             (Some(_), ..) => {
                 let minutes = LIMIT.as_secs() / 60;
@@ -107,7 +107,7 @@ impl CheckTrial<'_, '_> {
         }
         let code = seen.exit_code;
         let last: Vec<String> = last_lines(printed);
-        if let Some(found) = could_not_run(&words, code, printed) {
+        if let Some(found) = could_not_run(words.as_deref(), code, printed) {
             let missing = missing_program(&found.said).or_else(|| missing_program(printed));
             let advice = match missing.filter(|_| found.lacks == Lack::Program) {
                 Some(program) => self.install(program, check, package),
@@ -117,7 +117,7 @@ impl CheckTrial<'_, '_> {
         }
         if matches!(code, 126 | 127) {
             let why = last.last().cloned().unwrap_or_else(|| format!("exit {code}"));
-            let program = words.first().map_or("", String::as_str);
+            let program = words.iter().flatten().next().map_or("", String::as_str);
             let advice = self.install(missing_program(&why).unwrap_or(program), check, package);
             return not(why, advice);
         }

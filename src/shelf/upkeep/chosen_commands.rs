@@ -25,8 +25,8 @@ pub struct Check {
 impl Check {
     /// Tells whether it mends by itself what it finds, as hooks of pre-commit do: then it is asked again.
     pub fn mends_itself(&self) -> bool {
-        let words = shlex::split(&self.finding.command).unwrap_or_default();
-        recognise(&words).is_some_and(|found| found.tool.name == "pre-commit")
+        let words = shlex::split(&self.finding.command);
+        words.as_deref().and_then(recognise).is_some_and(|found| found.tool.name == "pre-commit")
     }
 }
 
@@ -180,8 +180,8 @@ fn is_about(repository: &Repository, fix: &Finding, check: &Finding) -> bool {
     if check.evidence.task.is_some() {
         return true;
     }
-    let words = shlex::split(&check.command).unwrap_or_default();
-    let Some(found) = recognise(&words) else { return false };
+    let words = shlex::split(&check.command);
+    let Some(found) = words.as_deref().and_then(recognise) else { return false };
     let body = lines_of_task(repository, &fix.evidence.file, fix.evidence.line);
     let calls =
         |word: &str| body.split(|c: char| c.is_whitespace() || "\"';".contains(c)).any(|part| part == word);
@@ -196,9 +196,11 @@ fn is_plain_task(finding: &Finding) -> bool {
 
 /// Tells whether a task that mends is about the same part as a check: `lint:css:fix` is not what mends `lint:js`.
 fn mends_that(check: &Finding, fix: &Finding) -> bool {
-    let part = |finding: &Finding| finding.evidence.task.as_deref().map(task_part).unwrap_or_default();
-    let of_fix = part(fix);
-    of_fix.is_empty() || of_fix == part(check)
+    let part = |finding: &Finding| {
+        let part = finding.evidence.task.as_deref().map(task_part);
+        part.filter(|part| !part.is_empty())
+    };
+    part(fix).is_none_or(|of_fix| Some(of_fix) == part(check))
 }
 
 /// Returns the command with which the tool of a check mends what that finds, called as the check is.
@@ -247,7 +249,7 @@ fn subcommand(command: &str) -> Option<String> {
 fn program(command: &str) -> String {
     // Of several commands, the last is what the others are for.
     let command = command.rsplit("&&").next().unwrap_or(command).trim();
-    let words = shlex::split(command).unwrap_or_default();
+    let Some(words) = shlex::split(command) else { return String::new() };
     let found = recognise(&words);
     match (found, words.as_slice()) {
         (None, [runner, run, .., task]) if run == "run" && runner != "uv" => task.clone(),

@@ -94,8 +94,9 @@ struct WrittenCheck<'p> {
 
 /// Returns how a command is judged. What is no is not what could not run: see the key in `docs/evaluators.md`.
 fn judged(command: &str) -> String {
-    let words = shlex::split(command).unwrap_or_default();
-    let failed = recognise(&words).and_then(|found| found.tool.failed.as_deref()).unwrap_or("nonzero");
+    let words = shlex::split(command);
+    let found = words.as_deref().and_then(recognise);
+    let failed = found.and_then(|found| found.tool.failed.as_deref()).unwrap_or("nonzero");
     format!("    evaluate:\n      type: exit_code\n      \"no\": {failed}\n      error_if_not_run: true\n")
 }
 

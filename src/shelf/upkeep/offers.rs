@@ -19,8 +19,8 @@ pub struct OfferedCommand {
 pub(super) fn configured(repository: &Repository, checks: &[&Finding]) -> Vec<OfferedCommand> {
     let is_called = |tool: &Tool| {
         checks.iter().any(|check| {
-            let words = shlex::split(&check.command).unwrap_or_default();
-            recognise(&words).is_some_and(|found| {
+            let words = shlex::split(&check.command);
+            words.as_deref().and_then(recognise).is_some_and(|found| {
                 found.tool.name == tool.name || found.tool.reads_config_of.contains(&tool.name)
             })
         })

@@ -236,14 +236,13 @@ impl SetUpPlace<'_> {
             };
             match action.name.as_str() {
                 "taiki-e/install-action" => {
-                    let tools = input("tool").map(words).unwrap_or_default();
-                    let names = tools.iter().map(|tool| up_to(tool, &['@']).to_owned());
+                    let tools = input("tool").into_iter().flat_map(words);
+                    let names = tools.map(|tool| up_to(&tool, &['@']).to_owned());
                     let crates = names.filter(|name| is_plain(name) && name.starts_with("cargo-"));
                     found.extend(crates.map(|name| format!("cargo install {name} --locked")));
                 }
                 "dtolnay/rust-toolchain" => {
-                    let components = input("components").map(words).unwrap_or_default();
-                    let components = components.iter().filter(|word| is_plain(word));
+                    let components = input("components").into_iter().flat_map(words).filter(is_plain);
                     let components: Vec<String> =
                         components.map(|word| format!(" --component {word}")).collect();
                     let components = components.concat();
@@ -274,8 +273,8 @@ impl SetUpPlace<'_> {
     fn languages(&self, called: &[&Finding]) -> BTreeSet<&'static str> {
         let mut found = BTreeSet::new();
         for finding in called {
-            let words = shlex::split(&finding.command).unwrap_or_default();
-            let tool = recognise(&words).map(|found| found.tool);
+            let words = shlex::split(&finding.command);
+            let tool = words.as_deref().and_then(recognise).map(|found| found.tool);
             let language = tool
                 .map(|tool| tool.ecosystem.as_str())
                 .filter(|name| !matches!(*name, "any" | "yaml" | "documents" | "shell"));
@@ -466,7 +465,7 @@ impl SetUpPlace<'_> {
     fn tools(&self, called: &[&Finding], steps: &[SetUp]) -> Vec<String> {
         let mut found: Vec<String> = Vec::new();
         for finding in called {
-            let words = shlex::split(&finding.command).unwrap_or_default();
+            let Some(words) = shlex::split(&finding.command) else { continue };
             let Some(program) = words.first() else { continue };
             let (program, install) = match program.as_str() {
                 "cargo" => match self.subcommand_of_cargo(&words) {

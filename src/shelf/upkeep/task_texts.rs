@@ -25,7 +25,7 @@ pub(super) fn does(repository: &Repository, task: &Finding, command: &Finding) -
     if task.directory != command.directory && !text.has(after_last(&command.directory, &['/'])) {
         return false;
     }
-    let line = shlex::split(&command.command).unwrap_or_default();
+    let Some(line) = shlex::split(&command.command) else { return false };
     let Some(found) = recognise(&line) else { return text.has_script(repository, &line) };
     if let Some(same) = is_of_same_runner(task, &found, &line) {
         return same;
@@ -155,7 +155,7 @@ impl TaskText {
         let mut parts =
             task.body.split(['\n', ';', '&']).map(str::trim).filter(|part| !part.is_empty()).peekable();
         let is_called = |part: &str| {
-            let words = shlex::split(part).unwrap_or_default();
+            let Some(words) = shlex::split(part) else { return false };
             // With other options, `-tags=acceptance`, the same tool does something else.
             let are_there = words.iter().flat_map(|word| word.split('=')).all(|word| self.has(word));
             recognise(&words).is_some_and(|found| {
