@@ -57,8 +57,9 @@ pub(crate) fn in_checkout(root: &Path, session: &Session<'_>) -> Result<Policy, 
     }
     let running = RunFiles::running(&root.join(DIRECTORY));
     // Where claims cannot be read, no run begins either.
-    let live = claim::live(&running).unwrap_or_default();
-    let records = live.iter().filter_map(|run| run.record.as_ref()).flat_map(|record| &record.policy);
+    let live = claim::live(&running).ok();
+    let records =
+        live.iter().flatten().filter_map(|run| run.record.as_ref()).flat_map(|record| &record.policy);
     let pairs = records.map(|record| (record.origin.as_str(), record.text.as_str()));
     policy.add_recorded(pairs).map_err(|why| unreadable(&why))?;
     Ok(policy)

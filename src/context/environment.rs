@@ -213,7 +213,7 @@ impl Environment {
 
     /// Tells whether somebody said that a variable holds a secret.
     fn is_masked(&self, name: &str) -> bool {
-        self.get("LL_MASK").unwrap_or_default().split([',', ' ']).any(|listed| listed == name)
+        self.get("LL_MASK").is_some_and(|list| list.split([',', ' ']).any(|listed| listed == name))
     }
 }
 

@@ -170,8 +170,9 @@ fn sweep_home(path: &Path, mark: &str) -> io::Result<()> {
         // It is empty where its process had no time for more.
         return std::fs::remove_dir(path);
     }
-    let noted = read::bytes(&elsewhere, MOST_ELSEWHERE).unwrap_or_default();
-    for directory in noted.split(|byte| *byte == 0).filter(|directory| !directory.is_empty()) {
+    let noted = read::bytes(&elsewhere, MOST_ELSEWHERE).ok();
+    let directories = noted.iter().flat_map(|noted| noted.split(|byte| *byte == 0));
+    for directory in directories.filter(|directory| !directory.is_empty()) {
         sweep_marked(Path::new(OsStr::from_bytes(directory)), mark);
     }
     // What it started may not have heard yet, and write on.

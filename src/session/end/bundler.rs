@@ -139,10 +139,10 @@ impl Bundler {
         let ours: Vec<PathBuf> = ours.into_iter().chain(of_leg.map(Path::to_owned)).collect();
         let base = start.and_then(|start| ObjectId::parse(&start.commit?).ok());
         // A bundle without snapshots still lets the run go on.
-        let found = run_snapshots::all(&self.git, files.instance()).unwrap_or_default();
+        let found = run_snapshots::all(&self.git, files.instance()).into_iter().flatten();
         let named =
             |(moment, id): (Moment, ObjectId)| Some((SnapshotName::parse(&moment.to_string()).ok()?, id));
-        let snapshots = found.into_iter().filter_map(named).collect();
+        let snapshots = found.filter_map(named).collect();
         let tree = TreeOptions {
             git: self.git.clone(),
             base,

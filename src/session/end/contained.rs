@@ -167,7 +167,8 @@ impl Session<'_> {
 
     /// Hands over what a container left that has ended.
     fn hand_over(&self, left: &Path, outside: &ContainerFacts) {
-        let given = left_text(&left.join(OUTPUTS), MAX_OUTPUTS).map(|text| blocks(&text)).unwrap_or_default();
+        let given = left_text(&left.join(OUTPUTS), MAX_OUTPUTS);
+        let given: BTreeMap<_, _> = given.iter().flat_map(|text| blocks(text)).collect();
         let mut outputs: BTreeMap<_, _> = outside.checked(&given).into_iter().collect();
         let holds = |(name, value): &(&String, &String)| {
             outputs.get(name.as_str()).map_or("", String::as_str) == *value
@@ -189,9 +190,9 @@ impl Session<'_> {
         let all: Vec<_> =
             KNOWN.iter().map(|(name, _)| (*name, outputs.remove(name).unwrap_or_default())).collect();
         self.announce_or_warn(&all);
-        let summary = left_text(&left.join(SUMMARY), 2 * MAX_SUMMARY).unwrap_or_default();
-        let told = Provider::detect(&self.env.lookup()).summarize(&summary);
-        if let Some(error) = told.err().filter(|_| !summary.is_empty()) {
+        let summary = left_text(&left.join(SUMMARY), 2 * MAX_SUMMARY).filter(|summary| !summary.is_empty());
+        let told = summary.map(|summary| Provider::detect(&self.env.lookup()).summarize(&summary));
+        if let Some(Err(error)) = told {
             self.talk.warning(&format!("cannot hand over the summary: {error}"));
         }
     }

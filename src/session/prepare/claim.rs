@@ -136,10 +136,10 @@ pub(crate) async fn take(
         Taken::Held(claim) => Ok(claim),
         Taken::Queued(ticket) => wait(ticket, &territory, files, cancel, session).await,
         Taken::Refused(ahead) => {
-            let stop = ahead.first().map(|run| run.instance.as_str()).unwrap_or_default();
+            let ends = ahead.first().map(|run| format!(", end it with `{}`", advised_command::stop(&run.instance)));
             Err(locked(in_the_way(&ahead, &territory)).with_hint(format!(
-                "wait for it with `--queue`, end it with `{}`, or give the loops scopes that do not overlap",
-                advised_command::stop(stop)
+                "wait for it with `--queue`{}, or give the loops scopes that do not overlap",
+                ends.unwrap_or_default()
             )))
         }
         Taken::Circle(ahead) => Err(locked(format!(

@@ -165,8 +165,8 @@ impl CommitTexts {
             .id(&self.commit)
             .path(path)
             .literal();
-        let listed = self.git.bytes(&list, &[]).unwrap_or_default();
-        let listed = String::from_utf8_lossy(&listed).into_owned();
+        let Ok(listed) = self.git.bytes(&list, &[]) else { return Vec::new() };
+        let listed = String::from_utf8_lossy(&listed);
         let blob = |entry: &str| {
             let (facts, path) = entry.split_once('\t')?;
             // Only regular files: what a link leads to may be outside of the commit.

@@ -49,10 +49,11 @@ pub(crate) fn forget(files: &RunFiles) {
     let _absent = std::fs::remove_file(masks(files));
 }
 
-/// Finds the process groups that a killed run has left behind.
+/// Finds the process groups that a killed run has left behind, as far as its record tells.
 pub(crate) fn groups(files: &RunFiles) -> BTreeSet<i32> {
-    let record = read::bytes(&record(files), MAX_RECORD).unwrap_or_default();
-    groups::find_left(&record, files.instance()).unwrap_or_default()
+    let record = read::bytes(&record(files), MAX_RECORD).ok();
+    let left = record.and_then(|record| groups::find_left(&record, files.instance()));
+    left.into_iter().flatten().collect()
 }
 
 /// Returns the records that there are: of which run, where, and what is in it.
@@ -69,9 +70,7 @@ fn records(running: &Path) -> Vec<(String, PathBuf, Vec<u8>)> {
 /// Returns the runs that were killed before they started anything, as far as their claims are still there.
 pub(crate) fn unstarted(running: &Path) -> Vec<String> {
     let started: Vec<String> = records(running).into_iter().map(|(run, ..)| run).collect();
-    let mut dead = claim::dead(running).unwrap_or_default();
-    dead.retain(|run| !started.contains(run));
-    dead
+    claim::dead(running).into_iter().flatten().filter(|run| !started.contains(run)).collect()
 }
 
 /// Ends what is left of runs that were killed. The caller holds the claim of `own`, which may be one of them.

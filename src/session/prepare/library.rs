@@ -261,8 +261,9 @@ impl Library {
         // Loops that a name at run time chose were not looked at before.
         binding::check_machine(&self.policy, &known.machine)?;
         binding::check_source(&self.policy, &known.file)?;
-        let inherited = request.around.as_ref().map(|around| inherited(around, &known.machine));
-        let mut inherited = inherited.unwrap_or_default();
+        let around_it = request.around.iter();
+        let mut inherited: Map<_, _> =
+            around_it.flat_map(|around| inherited(around, &known.machine)).collect();
         let mut params: Vec<_> =
             request.params.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
         if known.machine.parameters.is_empty() {
@@ -274,7 +275,7 @@ impl Library {
         let context = run_variables::resolve(&known.machine, &given, &around.env).map_err(|errors| {
             Explanation::new(errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
         })?;
-        let captured = request.around.as_ref().map(|around| around.captured.clone()).unwrap_or_default();
+        let captured = request.around.iter().flat_map(|around| around.captured.clone()).collect();
         let machine = known.settled(&context)?;
         Ok(SubLoop {
             start: Start {

@@ -264,8 +264,8 @@ impl Session<'_> {
     /// Returns what each step of a run changed, as far as its tree snapshots tell; nothing where it has none.
     pub(crate) fn step_diffs(&self, files: &RunFiles, limits: DiffLimits) -> Vec<StepDiff> {
         let git = repository::at(files.loops().parent().unwrap_or(files.loops()), self);
-        let found = all(&git, files.instance()).unwrap_or_default();
-        diffs(&git, &found, limits).unwrap_or_default()
+        let found = all(&git, files.instance()).ok();
+        found.and_then(|found| diffs(&git, &found, limits).ok()).into_iter().flatten().collect()
     }
 
     /// Removes the tree snapshots of a run that is forgotten.
@@ -283,10 +283,9 @@ impl Session<'_> {
 /// Removes the tree snapshots of a run.
 pub(crate) fn forget(files: &RunFiles, git: &Git) -> Result<(), TreeError> {
     // Where there is no repository, there are none.
-    let found = all(git, files.instance()).unwrap_or_default();
-    if found.is_empty() {
+    let Some(found) = all(git, files.instance()).ok().filter(|found| !found.is_empty()) else {
         return Ok(());
-    }
+    };
     let refs = refs_of(files.instance());
     let lines = found.iter().map(|(moment, id)| format!("delete {refs}{moment} {id}\n"));
     let lines = lines.collect::<Vec<_>>().concat();

@@ -75,8 +75,8 @@ fn reserved(
 /// Returns what the journals say of the runs of a checkout whose processes were killed.
 fn killed_runs(loops: &Path) -> Vec<KilledRun> {
     // Where they cannot be listed, all that was promised to them counts.
-    let runs = known::open(loops).unwrap_or_default();
-    let killed = runs.into_iter().filter(|run| run.status == RunStatus::Crashed);
+    let runs = known::open(loops).into_iter().flatten();
+    let killed = runs.filter(|run| run.status == RunStatus::Crashed);
     killed
         .filter_map(|run| {
             Some(KilledRun { run: run.files.instance().to_owned(), usd: cost(&run.files.journal())? })
