@@ -216,17 +216,15 @@ impl BodyFacts<'_> {
             let _ = writeln!(out, "After {}:\n", plural(before, "step"));
         }
         for ShownStep { step, next } in last {
-            let action = step.action_line(ACTION).map(|action| format!(", {}", code(&action, ACTION)));
-            let next = next.map(|next| format!(" → {}", code(next.as_str(), NAME)));
-            let _ = writeln!(
-                out,
-                "- {} {}{}: {}{}",
-                step.mark(),
-                code(step.state.as_str(), NAME),
-                action.unwrap_or_default(),
-                words(&one_line(&step.verdict_line(), 200)),
-                next.unwrap_or_default(),
-            );
+            let _ = write!(out, "- {} {}", step.mark(), code(step.state.as_str(), NAME));
+            if let Some(action) = step.action_line(ACTION) {
+                let _ = write!(out, ", {}", code(&action, ACTION));
+            }
+            let _ = write!(out, ": {}", words(&one_line(&step.verdict_line(), 200)));
+            if let Some(next) = next {
+                let _ = write!(out, " → {}", code(next.as_str(), NAME));
+            }
+            out.push('\n');
         }
         if let Some(end) = self.digest.end() {
             let verified = if end.verified { "verified" } else { "not verified" };
@@ -313,15 +311,16 @@ impl BodyFacts<'_> {
     }
 
     fn provenance(&self) -> String {
-        let definition = self.digest.start().map(|start| start.definition_sha256.as_str());
-        let definition =
-            definition.map(|sum| format!(", definition {}", code(one_line(sum, 64).as_str(), 64)));
-        let commit = self.digest.commit().map(|commit| format!(" on commit {}", code(commit, 64)));
         let mut out = String::from("### Where it comes from\n\n");
-        let _ =
-            writeln!(out, "- loop {}{}", code(self.loop_name.as_str(), NAME), definition.unwrap_or_default());
-        let _ = writeln!(out, "- run {}{}", code(self.run.as_str(), PATH), commit.unwrap_or_default());
-        let _ = writeln!(out, "- bundle `sha256:{}`", self.bundle);
+        let _ = write!(out, "- loop {}", code(self.loop_name.as_str(), NAME));
+        if let Some(start) = self.digest.start() {
+            let _ = write!(out, ", definition {}", code(one_line(&start.definition_sha256, 64).as_str(), 64));
+        }
+        let _ = write!(out, "\n- run {}", code(self.run.as_str(), PATH));
+        if let Some(commit) = self.digest.commit() {
+            let _ = write!(out, " on commit {}", code(commit, 64));
+        }
+        let _ = writeln!(out, "\n- bundle `sha256:{}`", self.bundle);
         let _ = writeln!(out, "- patch `{}`\n", self.patch);
         out
     }

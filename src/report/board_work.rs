@@ -111,24 +111,28 @@ impl BoardWork {
 
     /// Takes the end of an action.
     pub(super) fn acted(&mut self, usage: Option<&Usage>, duration: Duration) {
-        let usage = usage.cloned().unwrap_or_default();
-        match self.acting.take() {
-            Some(role) => self.roles.entry(role).or_default().add(&usage),
-            None => self.others.add(&usage),
+        let sum = match self.acting.take() {
+            Some(role) => self.roles.entry(role).or_default(),
+            None => &mut self.others,
+        };
+        if let Some(usage) = usage {
+            sum.add(usage);
         }
-        self.took(&usage, duration);
+        self.took(usage, duration);
     }
 
     /// Takes what was spent without anybody being named who does it.
     pub(super) fn spent(&mut self, usage: &Usage, duration: Duration) {
         self.others.add(usage);
-        self.took(usage, duration);
+        self.took(Some(usage), duration);
     }
 
-    fn took(&mut self, usage: &Usage, duration: Duration) {
+    fn took(&mut self, usage: Option<&Usage>, duration: Duration) {
         if let Some(id) = self.board.current().map(|task| task.id.clone()) {
             let effort = self.efforts.entry(id).or_default();
-            effort.usage.add(usage);
+            if let Some(usage) = usage {
+                effort.usage.add(usage);
+            }
             effort.duration = effort.duration.saturating_add(duration);
         }
     }

@@ -137,9 +137,11 @@ impl FixCost {
     pub fn add(&mut self, delivery: &KnownDelivery) {
         self.delivered += 1;
         self.kept += u32::from(delivery.fate.is_kept());
-        self.priced += u32::from(delivery.cost_usd.is_some());
-        // Infinity cannot be written as JSON.
-        self.cost_usd = (self.cost_usd + delivery.cost_usd.unwrap_or_default()).min(f64::MAX);
+        if let Some(cost) = delivery.cost_usd {
+            self.priced += 1;
+            // Infinity cannot be written as JSON.
+            self.cost_usd = (self.cost_usd + cost).min(f64::MAX);
+        }
     }
 
     /// Adds deliveries up by loop and model.
@@ -210,19 +212,20 @@ impl DeliveryList {
         }
         for delivery in &self.deliveries {
             let name = delivery.loop_name.as_deref().unwrap_or("?");
-            let cost = delivery.cost_usd.map(|usd| format!(", {}", dollars(usd))).unwrap_or_default();
             let (word, name) = (delivery.fate.word(), one_line(name, 60));
-            let _ =
-                writeln!(out, "#{}  {name}  {word}{cost}  {}", delivery.number, one_line(&delivery.url, 200));
+            let _ = write!(out, "#{}  {name}  {word}", delivery.number);
+            if let Some(usd) = delivery.cost_usd {
+                let _ = write!(out, ", {}", dollars(usd));
+            }
+            let _ = writeln!(out, "  {}", one_line(&delivery.url, 200));
         }
         for row in self.costs() {
             let name = one_line(row.loop_name.as_deref().unwrap_or("?"), 60);
-            let model = row
-                .model
-                .as_deref()
-                .map(|model| format!(" with {}", one_line(model, 60)))
-                .unwrap_or_default();
-            let _ = writeln!(out, "{name}{model}: {} of {} kept, {}", row.kept, row.delivered, row.price());
+            out.push_str(&name);
+            if let Some(model) = &row.model {
+                let _ = write!(out, " with {}", one_line(model, 60));
+            }
+            let _ = writeln!(out, ": {} of {} kept, {}", row.kept, row.delivered, row.price());
         }
         out
     }

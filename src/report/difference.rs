@@ -424,9 +424,10 @@ fn states_text(runs: [&Compared; 2]) -> String {
     }
     let mut rows = vec![["state", "visits", "verdicts", "actions took"].map(str::to_owned)];
     for name in names.iter().take(MOST) {
-        let sums = [one.get(name), other.get(name)].map(|sum| sum.cloned().unwrap_or_default());
+        // A run that never came to the state visited it no time.
+        let never = StateSum::default();
         let both = |show: &dyn Fn(&StateSum) -> String| {
-            let [one, other] = [show(&sums[0]), show(&sums[1])];
+            let [one, other] = [&one, &other].map(|sums| show(sums.get(name).unwrap_or(&never)));
             if one == other { one } else { format!("{one} | {other}") }
         };
         rows.push([

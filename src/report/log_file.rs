@@ -60,8 +60,7 @@ impl LogFile {
     }
 
     fn line(&mut self, mark: Option<char>, text: &str) -> io::Result<()> {
-        let mark = mark.map(String::from).unwrap_or_default();
-        let length = (mark.len() + text.len()) as u64 + 1;
+        let length = (mark.map_or(0, char::len_utf8) + text.len()) as u64 + 1;
         if self.left == 0 {
             return Ok(());
         }
@@ -70,7 +69,9 @@ impl LogFile {
             return writeln!(self.file, "{END}{} MiB are enough]", LIMIT >> 20);
         }
         self.left -= length;
-        self.file.write_all(mark.as_bytes())?;
+        if let Some(mark) = mark {
+            write!(self.file, "{mark}")?;
+        }
         self.file.write_all(text.as_bytes())?;
         self.file.write_all(b"\n")
     }

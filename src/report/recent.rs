@@ -32,11 +32,15 @@ impl Recent {
 
     pub(super) fn push(&mut self, line: &str) {
         // The oldest line gives its memory to the newest: a program may print a gigabyte of short lines.
-        let oldest = if self.lines.len() == MAX_LINES { self.lines.pop_front() } else { None };
-        let mut newest = oldest.unwrap_or_default();
-        newest.clear();
-        newest.push_str(text::head(line, MAX_LINE));
-        self.lines.push_back(newest);
+        if self.lines.len() == MAX_LINES {
+            self.lines.rotate_left(1);
+        } else {
+            self.lines.push_back(String::new());
+        }
+        if let Some(newest) = self.lines.back_mut() {
+            newest.clear();
+            newest.push_str(text::head(line, MAX_LINE));
+        }
     }
 
     /// Keeps the lines if their step turned out to fail.

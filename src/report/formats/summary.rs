@@ -181,9 +181,11 @@ fn why(digest: &Digest, out: &mut String) {
     for link in &why.chain[1..] {
         let place = link.place();
         let shown = place.as_ref().filter(|place| before.as_ref() != Some(*place));
-        let shown = shown.map(|place| format!(" · {}", code(&digest.reader.in_repository(place), 300)));
-        let (says, shown) = (parts(&link.says), shown.unwrap_or_default());
-        let _ = writeln!(out, "- ← {says}{shown} · {}", code(&link.code.word(), 60));
+        let _ = write!(out, "- ← {}", parts(&link.says));
+        if let Some(place) = shown {
+            let _ = write!(out, " · {}", code(&digest.reader.in_repository(place), 300));
+        }
+        let _ = writeln!(out, " · {}", code(&link.code.word(), 60));
         if !link.lines.is_empty() {
             let _ = write!(out, "\n{}", fenced(&link.lines.join("\n")));
         }
@@ -613,8 +615,11 @@ fn warnings(digest: &Digest, out: &mut String) {
     }
     out.push_str("### Warnings\n\n");
     for warning in digest.warnings().iter().take(MAX_WARNINGS) {
-        let place = warning.state.as_ref().map(|state| format!("{}: ", code(state.as_str(), 120)));
-        let _ = writeln!(out, "- {}{}", place.unwrap_or_default(), words(&one_line(&warning.message, 300)));
+        out.push_str("- ");
+        if let Some(state) = &warning.state {
+            let _ = write!(out, "{}: ", code(state.as_str(), 120));
+        }
+        let _ = writeln!(out, "{}", words(&one_line(&warning.message, 300)));
     }
     let more = digest.warnings().len().saturating_sub(MAX_WARNINGS) as u64 + digest.more_warnings();
     if more > 0 {

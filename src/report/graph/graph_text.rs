@@ -11,11 +11,11 @@ pub fn text(graph: &Graph) -> String {
     for (index, state) in graph.states.iter().enumerate() {
         let start = if index == graph.initial { "▶" } else { " " };
         let meaning = state.meaning.map(|meaning| format!("■ {meaning}"));
-        let what = meaning.or_else(|| state.work.clone()).unwrap_or_default();
+        let what = meaning.or_else(|| state.work.clone()).map(|what| one_line(&what, 60));
         let standing = state.standing().map(|standing| format!("[{standing}]"));
-        let check = if state.is_check { "(check)" } else { "" }.to_owned();
-        let parts = [state.name.clone(), one_line(&what, 60), check, standing.unwrap_or_default()];
-        let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+        let check = state.is_check.then(|| "(check)".to_owned());
+        let parts = [Some(state.name.clone()), what, check, standing].into_iter().flatten();
+        let parts: Vec<String> = parts.filter(|part| !part.is_empty()).collect();
         let _ = writeln!(out, "{start} {}", parts.join("  "));
         let ways: Vec<&Edge> = graph.edges.iter().filter(|edge| edge.from == index).collect();
         for (at, edge) in ways.iter().enumerate() {

@@ -111,8 +111,7 @@ fn loop_text(name: &str, stats: &LoopStats) -> String {
         let until = format!("median {passes} until clean");
         row("passes", &until, &trend(last, |run| run.passes.map(u64::from)));
     }
-    if !stats.usage.is_nothing() {
-        let sum = stats.usage.sentence().unwrap_or_default();
+    if let Some(sum) = stats.usage.sentence() {
         row("cost", &sum, &trend(last, |run| run.cost.map(cents)));
     }
     if let Some(reused) = reused(&stats.reuse) {

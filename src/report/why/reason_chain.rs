@@ -73,8 +73,8 @@ fn of_item(item: &Step) -> Link {
         None => Code::NoVerdict,
     };
     let says = Says::default().name(item.state.as_str()).words(": ").quoted(&why(item), 300);
-    let printed = printed(item).unwrap_or_default();
-    let lines: Vec<&str> = printed.lines().collect();
+    let printed = printed(item);
+    let lines: Vec<&str> = printed.iter().flat_map(|printed| printed.lines()).collect();
     let last = lines[lines.len().saturating_sub(MOST_LINES)..].iter();
     Link {
         state: Some(item.state.clone()),
@@ -235,7 +235,7 @@ fn unverified(end: &LoopComplete) -> Option<Link> {
         stale.files.iter().map(|file| one_line(file, LONGEST_LINE)).collect::<Vec<_>>()
     };
     let lines = verification.stale.iter().flat_map(of).take(MOST_LINES).collect();
-    let says = Says::default().quoted(&verification.why().unwrap_or_default(), 500);
+    let says = verification.why().into_iter().fold(Says::default(), |says, why| says.quoted(&why, 500));
     Some(Link { lines, ..link(Code::Verification(reason), says) })
 }
 
