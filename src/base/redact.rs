@@ -183,8 +183,10 @@ impl KnownSecrets {
     fn new(secrets: Vec<String>, beginning: Option<&str>) -> Self {
         let (forms, few): (Vec<SecretForm>, Vec<SecretForm>) =
             secrets.iter().flat_map(|secret| forms::all(secret)).partition(forms::has_signs);
-        let begun = beginning.map(forms::all).unwrap_or_default();
-        let begins = |(number, form): (usize, &SecretForm)| begun.contains(form).then_some(number);
+        let begun = beginning.map(forms::all);
+        let begins = |(number, form): (usize, &SecretForm)| {
+            begun.iter().flatten().any(|begun| begun == form).then_some(number)
+        };
         let beginnings = forms.iter().enumerate().filter_map(begins).collect();
         let finder = Finder::new(forms.iter().map(SecretForm::signs).collect());
         // What has its letters and digits far apart cannot be followed by them.

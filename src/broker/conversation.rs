@@ -111,13 +111,13 @@ fn transcript(said: &Value, wording: &dyn Wording) -> String {
             return None;
         }
         let content = ["content", "parts"].into_iter().find_map(|key| turn.get(key));
-        let text = match content {
+        let text: String = match content {
             // Beside its words, a turn of chat completions has the calls that it makes.
             Some(content) => {
                 let calls = turn.get("tool_calls").map(|calls| parts(calls, wording));
                 [parts(content, wording)].into_iter().chain(calls).flatten().collect()
             }
-            None => parts(turn, wording).unwrap_or_default(),
+            None => parts(turn, wording).into_iter().collect(),
         };
         (!text.is_empty()).then(|| format!("{speaker}: {text}\n"))
     });

@@ -113,7 +113,7 @@ impl Ledger {
     pub fn settle(&mut self, hold: Hold, charge: &Charge) {
         self.held.cost = self.held.cost.less(hold.cost);
         self.held.tokens = self.held.tokens.saturating_sub(hold.tokens);
-        self.cost = self.cost.plus(charge.cost.unwrap_or_default());
+        self.cost = charge.cost.map_or(self.cost, |cost| self.cost.plus(cost));
         self.tokens = self.tokens.saturating_add(charge.counts.all());
     }
 

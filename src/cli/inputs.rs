@@ -228,8 +228,8 @@ pub(super) fn input(env: &Environment, name: &str) -> Option<String> {
 }
 
 pub(super) fn pairs(env: &Environment, name: &str) -> Result<Vec<(String, String)>, Error> {
-    let text = input(env, name).unwrap_or_default();
-    let lines = text.lines().filter(|line| !line.trim().is_empty());
+    let text = input(env, name);
+    let lines = text.iter().flat_map(|text| text.lines()).filter(|line| !line.trim().is_empty());
     lines
         .map(|line| match line.split_once('=') {
             Some((key, value)) if !key.trim().is_empty() => Ok((key.trim().to_owned(), value.to_owned())),

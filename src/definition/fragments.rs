@@ -79,16 +79,13 @@ pub(super) fn check(name: &str, fragment: &Node, sources: &Sources) -> Diagnosti
     }
     let whole = |key: &str, value: Node| map(&fragment.span, vec![entry(key, value)]);
     let mut found = Diagnostics::default();
-    let known: IndexMap<VarName, Parameter> = match parameters {
-        Some(parameters) => {
-            let tree = whole("parameters", parameters.value);
-            let path = DocPath::root().key("parameters");
-            let known = tree.get("parameters").and_then(|node| IndexMap::decode(node, &path, &mut found));
-            out.extend(sources.placed(&found, &tree));
-            known.unwrap_or_default()
-        }
-        None => IndexMap::new(),
-    };
+    let known: Option<IndexMap<VarName, Parameter>> = parameters.and_then(|parameters| {
+        let tree = whole("parameters", parameters.value);
+        let path = DocPath::root().key("parameters");
+        let known = tree.get("parameters").and_then(|node| IndexMap::decode(node, &path, &mut found));
+        out.extend(sources.placed(&found, &tree));
+        known
+    });
     let mut tree = whole("states", map(&fragment.span, vec![entry(name, state)]));
     classic::translate(&mut tree, &mut out);
     let path = DocPath::root().key("states").key(name);
@@ -98,7 +95,7 @@ pub(super) fn check(name: &str, fragment: &Node, sources: &Sources) -> Diagnosti
     // What is missing is for the state to add.
     let mut found = found.filtered(|finding| finding.code != "missing-key");
     let own = state.iter().flat_map(|state| state.param.keys());
-    let names: Vec<&str> = known.keys().chain(own).map(VarName::as_str).collect();
+    let names: Vec<&str> = known.iter().flat_map(IndexMap::keys).chain(own).map(VarName::as_str).collect();
     parameters_in(node, &path, &names, &mut found);
     out.extend(sources.placed(&found, &tree));
     out

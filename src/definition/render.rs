@@ -68,7 +68,8 @@ fn draw(
         .related
         .as_ref()
         .and_then(|(place, remark)| sources.locate(place, tree).map(|span| (span, remark.as_str())));
-    let file = main.map(|span| span.file).unwrap_or_default();
+    // A finding about no place is about the file that was asked for.
+    let file = main.map_or(FileId(0), |span| span.file);
     match (main, sources.get(file)) {
         (Some(span), Some(source)) => {
             let mut marks = vec![(span.clone(), AnnotationKind::Primary, finding.label.as_deref())];

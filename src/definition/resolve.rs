@@ -289,7 +289,8 @@ impl Resolver<'_, '_> {
 
     /// Finds a file that another one names.
     fn fetched(&mut self, kind: ReferenceKind, name: &str, span: &Span) -> Result<Fetched, Explanation> {
-        let from = self.paths.get(usize::from(span.file.0)).cloned().unwrap_or_default();
+        let from = self.paths.get(usize::from(span.file.0)).cloned();
+        let from = from.ok_or_else(|| Explanation::new("it is not known which file names it"))?;
         (self.fetch)(&Reference { kind, name, from: &from })
     }
 
@@ -568,13 +569,14 @@ impl Resolver<'_, '_> {
             let finding = error("wrong-type", &fragments.span, "`fragments` must be a mapping");
             self.push(finding);
         }
-        let name = self.sources.get(file.span.file).map(|source| source.name().to_owned());
-        let name = name.unwrap_or_default();
+        let source = self.sources.get(file.span.file);
+        let of_library =
+            import.zip(source).map(|(import, source)| (source.name().to_owned(), import.clone()));
         for Entry { key, key_span, value } in entries(fragments) {
             let written = Written {
                 key_span: key_span.clone(),
                 value: value.clone(),
-                library: import.map(|import| (name.clone(), import.clone())),
+                library: of_library.clone(),
                 read: FileReading::Unasked,
             };
             library.insert(key.clone(), written);

@@ -198,8 +198,9 @@ fn again(deliver: impl Fn() -> Result<Brought, DeliveryStop>) -> Result<Brought,
 fn bound(mut policy: Policy, source: &Source, options: &DeliverOptions) -> Result<(), Error> {
     let digest = &source.bundle.digest;
     // What a stranger wrote there can only forbid more.
-    let recorded = digest.start().map(|start| start.policy.as_slice()).unwrap_or_default();
-    binding::add_records(&mut policy, recorded)?;
+    if let Some(start) = digest.start() {
+        binding::add_records(&mut policy, &start.policy)?;
+    }
     // What is delivered is the tree on which the run ended: what somebody approved before that counts for nothing.
     let tree = digest.verification().and_then(|verification| verification.tree.as_ref());
     let given = tree.into_iter().flat_map(|tree| digest.guarded().approvals_of(tree));

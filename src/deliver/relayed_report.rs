@@ -253,9 +253,10 @@ pub(super) fn contradiction(manifest: &Manifest, run: &OtherRun, here: &Reposito
     let head = run.head_repository().map(|head| format!("{host}{head}"));
     let known = [Some(server.to_owned()), head];
     let mut known = known.iter().flatten().filter_map(|url| manifest::repository(url));
-    let of = manifest.repository.as_ref().map(ToString::to_string);
-    if of.as_ref().is_some_and(|of| known.all(|known| known != *of)) {
-        return Some(format!("it is of the repository {}", one_line(&of.unwrap_or_default(), 100)));
+    if let Some(of) = manifest.repository.as_ref().map(ToString::to_string)
+        && known.all(|known| known != of)
+    {
+        return Some(format!("it is of the repository {}", one_line(&of, 100)));
     }
     let job = manifest.job.as_ref().map_or_else(String::new, ToString::to_string);
     let is_of_run =

@@ -188,21 +188,24 @@ fn repository(needs: &Needs, session: &Session<'_>) -> DoctorRow {
             let branch = branch.map_or_else(|_| "no branch".to_owned(), |branch| one_line(&branch, 60));
             let status = git.line(&Call::new("status").with(&["--porcelain", "-z", "--no-renames"]));
             let changed = status.map(|status| plural(repository::changed(&status).count() as u64, "change"));
-            let listed = git.line(&Call::new("worktree").with(&["list", "--porcelain"])).unwrap_or_default();
-            let trees = listed.lines().filter(|line| line.starts_with("worktree ")).count() as u64;
-            let gone = listed.lines().filter(|line| line.starts_with("prunable")).count() as u64;
-            match (changed, gone) {
-                (Err(why), _) => {
-                    row(RowState::Fails, one_line(&why.to_string(), 120)).fix("`git status` says more")
+            let listed = git.line(&Call::new("worktree").with(&["list", "--porcelain"]));
+            let trees = listed.map(|listed| {
+                let count = |mark| listed.lines().filter(|line| line.starts_with(mark)).count() as u64;
+                (plural(count("worktree "), "working tree"), count("prunable"))
+            });
+            let failed = |why: &dyn std::fmt::Display, fix| {
+                row(RowState::Fails, one_line(&why.to_string(), 120)).fix(fix)
+            };
+            match (changed, trees) {
+                (Err(why), _) => failed(&why, "`git status` says more"),
+                (Ok(_), Err(why)) => failed(&why, "`git worktree list` says more"),
+                (Ok(changed), Ok((trees, 0))) => {
+                    row(RowState::Works, format!("{branch}, {changed}, {trees}"))
                 }
-                (Ok(changed), 0) => {
-                    row(RowState::Works, format!("{branch}, {changed}, {}", plural(trees, "working tree")))
+                (Ok(changed), Ok((trees, gone))) => {
+                    row(RowState::Fails, format!("{branch}, {changed}, {trees}, {gone} of them gone"))
+                        .fix("`git worktree prune` forgets those that are gone")
                 }
-                (Ok(changed), gone) => row(
-                    RowState::Fails,
-                    format!("{branch}, {changed}, {}, {gone} of them gone", plural(trees, "working tree")),
-                )
-                .fix("`git worktree prune` forgets those that are gone"),
             }
         }
         Ok(_) => row(RowState::Fails, "inside of a git directory".to_owned()).fix("go to the working tree"),

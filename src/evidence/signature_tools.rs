@@ -112,10 +112,13 @@ fn gh_signature(result: &GhResult, claim: &Claim, repository: &str) -> Result<Si
     if certificate.issuer != ISSUER {
         return Err(Explanation::new("it was signed by no workflow of GitHub"));
     }
-    let theirs = certificate.source_repository_uri.strip_prefix(SERVER).unwrap_or_default();
-    if !theirs.eq_ignore_ascii_case(repository) {
+    let address = certificate.source_repository_uri.as_str();
+    let of_server = address.strip_prefix(SERVER);
+    let Some(theirs) = of_server.filter(|theirs| theirs.eq_ignore_ascii_case(repository)) else {
+        // One of another server is shown as a whole.
+        let theirs = of_server.unwrap_or(address);
         return Err(Explanation::new(format!("it was signed for `{theirs}`, not for `{repository}`")));
-    }
+    };
     let (workflow, git_ref) = certificate
         .build_signer_uri
         .strip_prefix(SERVER)

@@ -66,15 +66,16 @@ fn header(board: &FleetBoard, now: Timestamp, out: &mut Markup) {
 
 /// Lists the questions first: somebody is waited for.
 fn waiting(board: &FleetBoard, out: &mut Markup) {
-    let rows: Vec<&FleetRow> = board.rows().filter(|row| row.question().is_some()).collect();
+    let asks = |row| Some((row, FleetRow::question(row)?));
+    let rows: Vec<(&FleetRow, &str)> = board.rows().filter_map(asks).collect();
     if rows.is_empty() {
         return;
     }
     out.ours("<section aria-labelledby=\"waiting\"><h2 id=\"waiting\">Waiting for people</h2>\n<ul>\n");
-    for row in rows {
+    for (row, question) in rows {
         out.ours("<li>");
         name(row, out);
-        out.ours(": ").text(row.question().unwrap_or_default()).ours("</li>\n");
+        out.ours(": ").text(question).ours("</li>\n");
     }
     out.ours("</ul></section>\n");
 }

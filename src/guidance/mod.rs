@@ -153,10 +153,11 @@ impl Guidance {
 
 /// Returns the directories from the top down to one, each with a slash at its end but for the top.
 fn directories(directory: &str) -> Vec<String> {
-    let mut all = vec![String::new()];
+    let mut here = String::new();
+    let mut all = vec![here.clone()];
     for part in directory.split('/').filter(|part| !part.is_empty()) {
-        let above = all.last().cloned().unwrap_or_default();
-        all.push(format!("{above}{part}/"));
+        here.extend([part, "/"]);
+        all.push(here.clone());
     }
     all
 }

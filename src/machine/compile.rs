@@ -1109,10 +1109,12 @@ impl<'d> Compiler<'d> {
 
     /// Works out a value that is needed before the run, and says why where it cannot be.
     fn early<T: FromText + Clone>(&mut self, value: &Early<T>, path: &DocPath) -> Worked<T> {
-        let source = value.field().as_template().map(Template::source).unwrap_or_default();
+        let template = value.field().as_template();
         // A run with another context may then be another machine, which a resume has to know.
-        self.depends |= !source.is_empty();
-        let expressions = value.field().as_template().into_iter().flat_map(Template::expressions);
+        self.depends |= template.is_some_and(|template| !template.source().is_empty());
+        // A value that is written as it is never comes to be one of those that are told of.
+        let source = template.map(Template::source).unwrap_or_default();
+        let expressions = template.into_iter().flat_map(Template::expressions);
         let params = std::mem::take(&mut self.params);
         let mut named = expressions.filter(|expression| expression.namespace == Namespace::Param);
         let are_known = named.all(|expression| self.known_param(expression, &params, path));

@@ -219,8 +219,10 @@ impl ContextResolver<'_> {
         let value = if (self.is_literal)(name) {
             raw.clone()
         } else {
-            if self.open.len() > DEEPEST {
-                return Err(ContextError::Depth(self.open.first().cloned().unwrap_or_default()));
+            if let [first, others @ ..] = self.open.as_slice()
+                && others.len() >= DEEPEST
+            {
+                return Err(ContextError::Depth(first.clone()));
             }
             self.open.push(name.to_owned());
             let value = self.tree(name, raw);

@@ -95,9 +95,11 @@ impl Orphans {
         self.dead = dead;
         let mut new = Vec::new();
         for (id, known) in self.known.iter_mut().filter(|(_, known)| !known.is_told) {
-            if let Some(process) = Process::of(*id).filter(|process| process.start == known.start) {
+            let process = Process::of(*id).filter(|process| process.start == known.start);
+            // One that ends in this moment is left behind by nobody.
+            if let Some(name) = process.and_then(|process| process.name()) {
                 known.is_told = true;
-                new.push(LeftProcess { id: *id, name: process.name() });
+                new.push(LeftProcess { id: *id, name });
             }
         }
         new

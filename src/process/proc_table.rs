@@ -67,17 +67,17 @@ impl Process {
         Some(Self { id, parent, group, session, start: words.get(19)?.parse().ok()? })
     }
 
-    /// Returns the name of its program.
-    pub(super) fn name(&self) -> String {
-        let name = std::fs::read_to_string(format!("/proc/{}/comm", self.id)).unwrap_or_default();
-        name.trim().to_owned()
+    /// Returns the name of its program, as long as it is there.
+    pub(super) fn name(&self) -> Option<String> {
+        let name = std::fs::read_to_string(format!("/proc/{}/comm", self.id)).ok()?;
+        Some(name.trim().to_owned())
     }
 
     /// Tells whether a variable had this value when its program was started.
     pub(super) fn has_in_its_environment(&self, variable: &str, value: &str) -> bool {
         let wanted = format!("{variable}={value}");
-        let environment = std::fs::read(format!("/proc/{}/environ", self.id)).unwrap_or_default();
-        environment.split(|byte| *byte == 0).any(|variable| variable == wanted.as_bytes())
+        let has = |all: Vec<u8>| all.split(|byte| *byte == 0).any(|variable| variable == wanted.as_bytes());
+        std::fs::read(format!("/proc/{}/environ", self.id)).is_ok_and(has)
     }
 }
 

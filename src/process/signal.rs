@@ -101,7 +101,7 @@ impl Cancel {
     /// Returns the request in force.
     pub fn request(&self) -> EndRequest {
         let told = *self.asked.borrow();
-        let fenced = self.fence.as_ref().map(|fence| fence.request()).unwrap_or_default();
+        let fenced = self.fence.as_ref().map_or(EndRequest::None, |fence| fence.request());
         match (told, fenced) {
             (told, EndRequest::None) | (told @ EndRequest::Now(_), _) => told,
             (EndRequest::None, fenced) => fenced,

@@ -280,13 +280,14 @@ impl Workspace {
             )
         })?;
         // The tree comes first, and then the names of files in conflict.
-        let mut fields = merged.printed.split(|byte| *byte == 0).map(String::from_utf8_lossy);
-        let tree = fields.next().unwrap_or_default();
+        let end = merged.printed.iter().position(|byte| *byte == 0).unwrap_or(merged.printed.len());
+        let (tree, conflicts) = merged.printed.split_at(end);
         if !merged.is_yes {
-            let paths = fields.filter(|path| !path.is_empty()).map(std::borrow::Cow::into_owned).collect();
+            let paths = conflicts.split(|byte| *byte == 0).filter(|path| !path.is_empty());
+            let paths = paths.map(|path| String::from_utf8_lossy(path).into_owned()).collect();
             return Err(DeliveryStop::about("the fix conflicts with what the base has now", paths));
         }
-        ObjectId::parse(tree.trim_end()).map_err(broken)
+        ObjectId::parse(String::from_utf8_lossy(tree).trim_end()).map_err(broken)
     }
 
     /// Returns the files in which two trees differ.

@@ -249,9 +249,10 @@ pub(crate) fn remove_unbegun(
         return;
     }
     let git = super::at(home, session);
+    // What cannot be listed stays, and the next run looks again.
     let listed = git.bytes(&Call::new("worktree").with(&["list", "--porcelain", "-z"]), &[]);
-    let listed = String::from_utf8_lossy(&listed.unwrap_or_default()).into_owned();
-    for entry in listed.split("\0\0") {
+    let Ok(listed) = listed else { return };
+    for entry in String::from_utf8_lossy(&listed).split("\0\0") {
         let field = |name: &str| entry.split('\0').find_map(|line| line.strip_prefix(name));
         let (Some(path), Some(branch)) = (field("worktree "), field("branch refs/heads/")) else { continue };
         let path = Path::new(path);

@@ -189,8 +189,9 @@ fn try_out(ready: &BwrapReady) -> Result<(), Explanation> {
 }
 
 fn by(said: &str) -> RefusedBy {
-    let setting = |name: &str| read::text(&Path::new("/proc/sys").join(name), MIB).unwrap_or_default();
-    let is = |name: &str, value: &str| setting(name).trim() == value;
+    // A kernel that does not know a setting does not forbid anything by it.
+    let setting = |name: &str| read::text(&Path::new("/proc/sys").join(name), MIB);
+    let is = |name: &str, value: &str| setting(name).is_ok_and(|found| found.trim() == value);
     let is_used_up = said.contains("namespaces exceeded");
     if is("kernel/unprivileged_userns_clone", "0") {
         RefusedBy::Sysctl("kernel.unprivileged_userns_clone=1")

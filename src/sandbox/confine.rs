@@ -117,7 +117,7 @@ impl Confinement {
             create(&identity, identity_in(home))?;
             this.own(&identity, false)?;
         }
-        let home_entries = this.home.as_deref().map(|home| this.entries(home)).unwrap_or_default();
+        let home_entries = this.home.iter().flat_map(|home| this.entries(home)).collect();
         Ok(Self { home_entries, ..this })
     }
 
@@ -529,12 +529,8 @@ impl Reach {
         }
         ports.extend(&loopback);
         if hosts.is_empty() && loopback.is_empty() {
-            hosts = of_host(host)
-                .map(|known| known.model)
-                .unwrap_or_default()
-                .iter()
-                .map(ToString::to_string)
-                .collect();
+            let known = of_host(host).into_iter().flat_map(|known| known.model);
+            hosts.extend(known.map(ToString::to_string));
         }
         let hosts = hosts.iter().filter_map(|host| HostPattern::parse(host).ok());
         let net = match &wish.rules.net {
@@ -581,21 +577,22 @@ impl Confined {
         let report = read::bytes(&self.report, MIB)
             .ok()
             .and_then(|text| serde_json::from_slice::<GateReport>(&text).ok());
-        let report = report.unwrap_or_default();
-        let failure = match report {
-            GateReport { failure: Some(ref why), .. } => Some(why.clone()),
-            GateReport { is_started: false, failure: None, .. } => {
+        let failure = match &report {
+            Some(GateReport { failure: Some(why), .. }) => Some(why.clone()),
+            Some(GateReport { is_started: false, failure: None, .. }) | None => {
                 let last = errors.lines().rev().find(|line| !line.trim().is_empty());
                 let why = last.map_or_else(String::new, |line| format!(": {}", line.trim()));
                 Some(format!("the sandbox did not start, so neither did the action{why}"))
             }
-            GateReport { is_started: true, failure: None, .. } => None,
+            Some(GateReport { is_started: true, failure: None, .. }) => None,
         };
         let (put_back, not_put_back) = match self.protected.put_back(&self.root, &self.git, &self.aside) {
             Ok(put_back) => (put_back, None),
             Err(error) => (Vec::new(), Some(error.to_string())),
         };
-        ConfinedEnd { failure, reached: report.reached, put_back, not_put_back }
+        // Without a report, it is the failure that says so.
+        let reached = report.into_iter().flat_map(|report| report.reached).collect();
+        ConfinedEnd { failure, reached, put_back, not_put_back }
     }
 
     /// Returns what stands in for protected paths while it runs.

@@ -288,7 +288,7 @@ impl Masks {
     /// Reads such a note; there are none where it cannot be read.
     pub fn noted(file: &Path) -> Self {
         let mut masks = Self::default();
-        let note = read::bytes(file, MIB).unwrap_or_default();
+        let Ok(note) = read::bytes(file, MIB) else { return masks };
         for line in note.split(|byte| *byte == 0) {
             match line {
                 [b'f', path @ ..] => masks.files.push(OsStr::from_bytes(path).into()),

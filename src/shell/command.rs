@@ -93,7 +93,7 @@ fn collect(text: &str, offset: usize, depth: usize, found: &mut Vec<SimpleComman
     if depth > DEEPEST {
         return;
     }
-    let tokens = tokens(text).unwrap_or_default();
+    let Some(tokens) = tokens(text) else { return };
     let mut open =
         Building { text, offset, depth, words: Vec::new(), inputs: Vec::new(), groups: 0, written: None };
     for token in &tokens {

@@ -87,7 +87,9 @@ impl Channel for CheckChannel {
         } else {
             // It could not be made at the start; now it is made as it ended.
             let mut body = created(target, "completed");
-            body.extend(ended.as_object().cloned().unwrap_or_default());
+            body.extend(
+                ended.as_object().into_iter().flatten().map(|(key, value)| (key.clone(), value.clone())),
+            );
             target.api().post::<CreatedCheck>(&target.path("/check-runs"), &body)?.id
         };
         for batch in batches {

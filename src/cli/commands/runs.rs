@@ -88,9 +88,11 @@ pub(super) fn details(run: &KnownRun, now: Timestamp) -> String {
         None => row("loop", &run.name),
     }
     if let Some(place) = &run.ends.place {
-        let most = run.ends.start.as_ref().map(|(_, start)| format!(" of at most {}", start.max_iterations));
-        let most = most.unwrap_or_default();
-        row("state", &format!("{}, iteration {}{most}, step {}", place.state, place.iteration, place.step));
+        let iteration = match &run.ends.start {
+            Some((_, start)) => format!("{} of at most {}", place.iteration, start.max_iterations),
+            None => place.iteration.to_string(),
+        };
+        row("state", &format!("{}, iteration {iteration}, step {}", place.state, place.step));
     }
     if let Some(started) = run.started() {
         row(if run.status == RunStatus::Queued { "queued" } else { "started" }, &at(started));

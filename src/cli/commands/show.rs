@@ -78,14 +78,14 @@ fn page(located: Located, session: &Session<'_>) -> Result<String, Error> {
     let checked = Checker::default().check(&located, true)?;
     let found = render::to_json(&checked.findings, &checked.sources, checked.tree.as_ref());
     let word = |finding: &Value, key: &str| finding[key].as_str().unwrap_or_default().to_owned();
-    let shown = found.iter().map(|finding| {
-        let help = finding["help"].as_str().map(|help| format!("; {help}")).unwrap_or_default();
-        ShownFinding {
-            severity: word(finding, "severity"),
-            code: word(finding, "code"),
-            message: format!("{}{help}", word(finding, "message")),
-            place: format!("{}:{}", word(finding, "file"), finding["line"]),
-        }
+    let shown = found.iter().map(|finding| ShownFinding {
+        severity: word(finding, "severity"),
+        code: word(finding, "code"),
+        message: match finding["help"].as_str() {
+            Some(help) => format!("{}; {help}", word(finding, "message")),
+            None => word(finding, "message"),
+        },
+        place: format!("{}:{}", word(finding, "file"), finding["line"]),
     });
     let shown: Vec<ShownFinding> = shown.collect();
     let prepared = session.prepare(located)?;

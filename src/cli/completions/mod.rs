@@ -71,7 +71,8 @@ fn offered(words: &[OsString], command: Command, session: &Session<'_>) -> Vec<S
     let at = line.len() - 1;
     // The engine would offer a short form in place of its command.
     let command = command.mut_subcommands(|command| command.visible_alias(None));
-    let mut candidates = complete(&mut names.known_to(command), line, at, None).unwrap_or_default();
+    let completed = complete(&mut names.known_to(command), line, at, None);
+    let mut candidates: Vec<_> = completed.into_iter().flatten().collect();
     if is_first {
         candidates.extend(starting(current, &names.loops, "a loop"));
     }
@@ -87,7 +88,7 @@ fn offered(words: &[OsString], command: Command, session: &Session<'_>) -> Vec<S
 
 /// The newest runs first. Journals that cannot be read offer nothing.
 fn runs(session: &Session<'_>) -> Vec<String> {
-    let runs = Places::of(session).all().unwrap_or_default();
+    let Ok(runs) = Places::of(session).all() else { return Vec::new() };
     runs.iter().rev().take(MAX_RUNS).map(|run| run.files.instance().to_string()).collect()
 }
 

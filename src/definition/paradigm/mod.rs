@@ -156,7 +156,7 @@ pub(super) fn expand(tree: &Node, out: &mut Diagnostics) -> Expanded {
 
 fn needed(row: &ParadigmForm) -> String {
     let schema = (row.schema)(&mut Definitions::new());
-    let required = schema["required"].as_array().cloned().unwrap_or_default();
-    let names: Vec<_> = required.iter().filter_map(Value::as_str).map(|key| format!("`{key}`")).collect();
+    let required = schema["required"].as_array().into_iter().flatten();
+    let names: Vec<_> = required.filter_map(Value::as_str).map(|key| format!("`{key}`")).collect();
     names.join(" and ")
 }

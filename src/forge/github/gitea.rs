@@ -98,10 +98,7 @@ impl GiteaPulls {
             // A server answers `null` in the place of an empty list.
             let entries: Option<Vec<TimelineEntry>> =
                 self.api.get(&path, &query).map_err(|error| fault(error, READS_HISTORY))?;
-            let entries = entries.unwrap_or_default();
-            if entries.is_empty() {
-                break;
-            }
+            let Some(entries) = entries.filter(|entries| !entries.is_empty()) else { break };
             for entry in entries {
                 match entry.kind.as_str() {
                     "pull_scheduled_merge" => is_scheduled = true,

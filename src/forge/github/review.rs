@@ -151,7 +151,7 @@ impl Reviews<'_> {
                 review.map_err(|error| error.needing(NEEDS))?;
             // A review of an earlier head says nothing about this one.
             let is_of_head = commit_id.is_some_and(|commit| commit == self.pull.sha.as_str());
-            let there = Marker::find(&body.unwrap_or_default());
+            let there = body.and_then(|body| Marker::find(&body));
             let is_same = there.is_some_and(|there| there.patch == marker.patch);
             // Somebody else may have copied our mark.
             if is_of_head && is_same && user.as_ref().is_some_and(is_ours) {

@@ -52,7 +52,7 @@ fn in_text(text: &str, shell: &[String]) -> Vec<Masked> {
     }
     // Words after the shell, such as `-euo pipefail`, set options before the text begins.
     let options = Options::default().after(&words.collect::<Vec<_>>());
-    let tokens = lexer::tokens(text).unwrap_or_default();
+    let Some(tokens) = lexer::tokens(text) else { return Vec::new() };
     masked_commands::masked(text, &tokens, options)
 }
 

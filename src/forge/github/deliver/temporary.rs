@@ -53,7 +53,7 @@ impl<'r> Temporary<'r> {
 
 /// Deletes all branches below a prefix. One that stays is no reason to fail: the delivery is done.
 pub(super) fn clear(refs: &Refs<'_>, prefix: &str) {
-    for left in refs.below(&format!("refs/heads/{prefix}")).unwrap_or_default() {
+    for left in refs.below(&format!("refs/heads/{prefix}")).into_iter().flatten() {
         let _left = refs.delete(&left.name);
     }
 }
