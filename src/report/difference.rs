@@ -372,10 +372,11 @@ fn captures([one, other]: [&Compared; 2]) -> Option<Vec<&str>> {
 /// Writes the difference for programs.
 pub fn json(runs: [&Compared; 2]) -> Value {
     let first = parting(runs).map(|first| json!({"step": first.number.to_string(), "state": first.state()}));
+    let named = |names: Vec<&str>| names.iter().map(|name| json!({"name": name})).collect::<Vec<_>>();
     json!({
         "first": first,
         "outcomes": runs.map(|run| run.digest.outcome_word()),
-        "captures": captures(runs).unwrap_or_default().iter().map(|name| json!({"name": name})).collect::<Vec<_>>(),
+        "captures": captures(runs).map(named),
     })
 }
 
@@ -546,6 +547,7 @@ mod tests {
             assert_eq!(json(runs)["first"], json!({"step": "2", "state": "fix"}));
             assert!(text(runs).contains("has ended"), "{}", text(runs));
             assert!(text(runs).contains("the captures are not known"));
+            assert_eq!(json(runs)["captures"], Value::Null);
         }
     }
 
