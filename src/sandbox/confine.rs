@@ -18,7 +18,7 @@ use super::plan::{self, DOORS, PROGRAM, PROXY_PORT, PlanFacts, bwrap_options, is
 use super::protected::{self, CONTINUATION, Masks, ProtectedFiles};
 use crate::base::sandbox::{HostPattern, SandboxEngine, SandboxMode, SandboxNet, SandboxRules};
 use crate::files::gitdir::{self, GitDirectory};
-use crate::files::read::{self, MIB};
+use crate::files::read::{self, MIB, Unread};
 use crate::files::replace::create;
 use crate::files::transient;
 use crate::process::spawn::Program;
@@ -491,12 +491,16 @@ fn exclude(root: &Path, masks: &Masks, own: &Path) -> io::Result<Option<(String,
         return Ok(None);
     }
     let place = info.join("exclude");
-    let mut content = read::text(&place, MIB).unwrap_or_default();
+    let mut content = match read::bytes(&place, MIB) {
+        Ok(content) => content,
+        Err(Unread::Absent) => Vec::new(),
+        Err(why) => return Err(io::Error::other(format!("{}: {why}", place.display()))),
+    };
     let masks = masks.all().filter_map(|mask| mask.strip_prefix(root).ok());
     for mask in masks.filter(|mask| !mask.starts_with(".git")) {
-        content.push_str(&format_line(mask));
+        content.extend_from_slice(format_line(mask).as_bytes());
     }
-    content.push_str(&format_line(Path::new(CONTINUATION)));
+    content.extend_from_slice(format_line(Path::new(CONTINUATION)).as_bytes());
     let file = own.join("exclude");
     create(&file, content)?;
     fs_err::set_permissions(&file, std::fs::Permissions::from_mode(0o444))?;
@@ -696,4 +700,28 @@ fn format_line(path: &Path) -> String {
 
 fn text(path: &Path) -> String {
     path.to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_git_leaves_out_stays_so_however_it_is_written() {
+        let (root, own) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let place = root.path().join(".git/info/exclude");
+        fs_err::create_dir_all(place.parent().unwrap()).unwrap();
+        let written = || {
+            let (file, _) = exclude(root.path(), &Masks::default(), own.path()).unwrap().unwrap();
+            let content = fs_err::read(&file).unwrap();
+            fs_err::remove_file(file).unwrap();
+            content
+        };
+        let ours = format_line(Path::new(CONTINUATION));
+        assert_eq!(written(), ours.as_bytes());
+        fs_err::write(&place, b"caf\xe9/").unwrap();
+        assert_eq!(written(), [b"caf\xe9/", ours.as_bytes()].concat());
+        fs_err::File::create(&place).unwrap().set_len(MIB + 1).unwrap();
+        assert!(exclude(root.path(), &Masks::default(), own.path()).is_err());
+    }
 }
