@@ -138,7 +138,8 @@ pub fn bwrap(root: &Path, path: Option<&str>) -> Result<BwrapReady, Lack> {
     }
     let program = crate::process::spawn::find("bwrap", path).ok_or(Lack::Absent)?;
     let said = answer_within(Command::new(&program).arg("--version").env_clear(), ANSWER);
-    let said = said.map(|output| one_line(&String::from_utf8_lossy(&output.stdout), 80)).unwrap_or_default();
+    let silent = |why: std::io::Error| Lack::Refused { said: why.to_string(), by: RefusedBy::Unknown };
+    let said = one_line(&String::from_utf8_lossy(&said.map_err(silent)?.stdout), 80);
     let version =
         version(&said).filter(|version| *version >= OLDEST).ok_or_else(|| Lack::Old(said.clone()))?;
     let user = user(root)?;
@@ -209,6 +210,18 @@ fn by(said: &str) -> RefusedBy {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_program_that_cannot_be_started_is_not_an_old_one() {
+        let place = tempfile::tempdir().unwrap();
+        let program = place.path().join("bwrap");
+        fs_err::write(&program, "#!/nonexistent/interpreter\n").unwrap();
+        let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        fs_err::set_permissions(&program, executable).unwrap();
+        let lack = bwrap(place.path(), place.path().to_str()).err().unwrap();
+        assert!(matches!(lack, Lack::Refused { .. }), "{lack}");
+    }
 
     #[test]
     fn versions_are_read_and_every_lack_has_a_remedy() {
