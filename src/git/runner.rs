@@ -370,8 +370,7 @@ fn wait_within(mut child: Child, bound: &TimeBound) -> Result<Output, GitError> 
             waited += TimeBound::LOOK;
         } else {
             if let Some(status) = child.try_wait().map_err(failed)? {
-                let (stdout, stderr) = (out.join().unwrap_or_default(), err.join().unwrap_or_default());
-                return Ok(Output { status, stdout, stderr });
+                return Ok(Output { status, stdout: whole(out)?, stderr: whole(err)? });
             }
             // It has nothing more to say, and ends in a moment.
             std::thread::sleep(MOMENT);
@@ -396,17 +395,26 @@ fn kill(child: &mut Child) {
     let _gone = child.kill();
 }
 
+/// A thread that reads what a call prints.
+type OutputReader = std::thread::JoinHandle<std::io::Result<Vec<u8>>>;
+
 /// Reads everything in a thread of its own, which keeps the sender until then.
 fn reader(
     pipe: Option<impl std::io::Read + Send + 'static>,
     sender: std::sync::mpsc::Sender<()>,
-) -> std::thread::JoinHandle<Vec<u8>> {
+) -> OutputReader {
     std::thread::spawn(move || {
         let mut all = Vec::new();
-        let _cut_off = pipe.map(|mut pipe| pipe.read_to_end(&mut all));
+        let read = pipe.map_or(Ok(0), |mut pipe| pipe.read_to_end(&mut all));
         drop(sender);
-        all
+        read.map(|_| all)
     })
+}
+
+/// Returns all that was read. A part of it could be taken for an answer.
+fn whole(reader: OutputReader) -> Result<Vec<u8>, GitError> {
+    let read = reader.join().unwrap_or_else(|_| Err(std::io::Error::other("its reader failed")));
+    read.map_err(|error| GitError::Unreadable(format!("what git prints cannot be read: {error}")))
 }
 
 /// Returns what git printed, if it succeeded.
@@ -448,6 +456,20 @@ mod tests {
         assert!(git().id(&Call::new("version")).is_err());
         // More than a pipe holds, to a command that reads nothing.
         assert!(git().bytes(&Call::new("version"), &vec![b'x'; 1 << 20]).is_ok());
+    }
+
+    #[test]
+    fn a_part_of_what_git_prints_is_no_answer() {
+        struct CutOff;
+        impl std::io::Read for CutOff {
+            fn read(&mut self, _: &mut [u8]) -> std::io::Result<usize> {
+                Err(std::io::Error::other("cut off"))
+            }
+        }
+        let read = |pipe| whole(reader(pipe, channel().0));
+        let error = read(Some(std::io::Read::chain(&b"half"[..], CutOff))).unwrap_err();
+        assert_eq!(error.to_string(), "what git prints cannot be read: cut off");
+        assert_eq!(read(None).unwrap(), b"");
     }
 
     #[test]
