@@ -3,6 +3,7 @@
 use super::altered_checkout::alters_checkout;
 use super::checkouts::Checkouts;
 use super::found_repository::{Evidence, Finding, Repository};
+use super::job_services::{JobServices, variables};
 use super::lined_yaml;
 use super::script_lines::{
     is_plain, logical_lines, understood_commands, without_assignments, without_reporter,
@@ -58,6 +59,8 @@ pub(super) struct CiContents {
     pub(super) actions: Vec<CiAction>,
     /// Actions of the repository itself, by their directories, whose inputs are all written in the file.
     pub(super) local_actions: Vec<CiAction>,
+    /// What jobs have beside their steps.
+    pub(super) services: Vec<JobServices>,
     /// The image that GitLab's jobs run in.
     pub(super) image: Option<String>,
     /// The runner of GitHub's jobs, where every job that checks the repository out needs macOS.
@@ -490,6 +493,8 @@ impl Workflow<'_> {
             let mut variables = variables(job.value.get("env"));
             variables.extend(self::variables(root.get("env")));
             let matrix = matrix(&job.value);
+            let id = format!("{}:{}", self.path, job.key);
+            contents.services.extend(JobServices::of(&job.value, id, root, self.text, &matrix));
             let label = lined_yaml::text(job.value.get("runs-on"));
             let label = label.map(|label| label_of_matrix(label, &matrix));
             let machine = label.and_then(OtherMachine::of_label);
@@ -705,16 +710,6 @@ impl<'j> JobPlace<'j> {
             .iter()
             .fold(line, |line, place| line.replace(place, "./"))
     }
-}
-
-fn variables(node: Option<&Node>) -> Vec<(&str, &str)> {
-    let plain =
-        |entry: &'_ crate::base::node::Entry| lined_yaml::text(Some(&entry.value)).is_some_and(is_plain);
-    lined_yaml::entries(node)
-        .iter()
-        .filter(|entry| plain(entry))
-        .filter_map(|entry| Some((entry.key.as_str(), lined_yaml::text(Some(&entry.value))?)))
-        .collect()
 }
 
 /// Tells whether an action calls the command that it is given, again where that fails.

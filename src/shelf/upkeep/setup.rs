@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use super::chosen_commands::Plan;
 use super::ci::{CiCommand, CiContents, words};
 use super::found_repository::{Finding, Repository, declared};
+use super::job_services::JobServices;
 use super::tasks::package_manager;
 use crate::base::text::up_to;
 use crate::judges::tree::extension;
@@ -602,6 +603,15 @@ fn targets_of_rust<'c>(called: &'c [&Finding]) -> impl Iterator<Item = String> +
         let target = words.get(at + 1).filter(|_| words.first() == Some(&"cargo"))?;
         (*target != "x86_64-unknown-linux-gnu").then(|| format!("rustup target add {target}"))
     })
+}
+
+/// Returns what the jobs have beside their steps that make the checks of a loop.
+pub(super) fn services<'c>(contents: &'c CiContents, plan: &Plan) -> Vec<&'c JobServices> {
+    let is_made =
+        |line: &CiCommand| plan.checks.iter().any(|check| is_call(&line.command, &check.finding.command));
+    let of_checks: BTreeSet<&str> =
+        contents.commands.iter().filter(|line| is_made(line)).map(|line| line.job.as_str()).collect();
+    contents.services.iter().filter(|services| of_checks.contains(services.job.as_str())).collect()
 }
 
 /// Tells whether one of these steps installs a program. Who calls it needs it already.

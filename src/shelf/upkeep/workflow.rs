@@ -7,8 +7,9 @@ use serde_json::Value;
 use super::ci::{CiContents, contents};
 use super::found_repository::Repository;
 use super::gitlab::gitlab;
+use super::job_services;
 use super::loop_text::COMMIT;
-use super::setup::{CHECKOUT, DOWNLOAD, PinnedAction, SetUp, SetUpStep, steps};
+use super::setup::{CHECKOUT, DOWNLOAD, PinnedAction, SetUp, SetUpStep, services, steps};
 use super::workflow_loop::{MINUTES, WorkflowLoop};
 use super::yaml_style::quoted;
 
@@ -64,6 +65,7 @@ fn github(repository: &Repository, contents: &CiContents, loops: &[WorkflowLoop<
             name: &one.planned.name,
             packages: &one.planned.packages,
             steps: steps(repository, contents, one.settled, one.planned.packages.first().map(String::as_str)),
+            services: job_services::text(&services(contents, one.settled)),
             repository,
             contents,
         };
@@ -76,6 +78,7 @@ struct GithubJob<'p> {
     name: &'p str,
     packages: &'p [String],
     steps: Vec<SetUpStep>,
+    services: String,
     repository: &'p Repository,
     contents: &'p CiContents,
 }
@@ -109,6 +112,7 @@ impl GithubJob<'_> {
                 let _ = writeln!(out, "          - {}", quoted(package));
             }
         }
+        out.push_str(&self.services);
         out.push_str("    steps:\n");
         checkout(out, self.contents);
         self.set_up(out, has_packages.then_some("${{ matrix.path }}"));

@@ -530,6 +530,23 @@ fn a_job_is_prepared_as_those_are_that_run_its_checks() {
 }
 
 #[test]
+fn a_job_has_the_services_of_those_that_make_its_checks() {
+    let project = project(&[
+        ("Gemfile", "source 'https://rubygems.org'\n"),
+        ("Rakefile", "task :test do\nend\n"),
+        (
+            ".github/workflows/ci.yml",
+            "on: push\nenv:\n  LEVEL: 1\njobs:\n  test:\n    runs-on: ubuntu-latest\n    strategy:\n      matrix:\n        pg: ['17', '16']\n    services:\n      # The store.\n      db:\n        image: postgres:${{ matrix.pg }}\n        ports:\n          - 5432:5432\n        options: >-\n          --health-cmd pg_isready\n\n    steps:\n      - run: bundle exec rake test\n        env:\n          DATABASE_URL: postgres://localhost:5432\n          LEVEL: 2\n          TOKEN: ${{ secrets.TOKEN }}\n  other:\n    runs-on: ubuntu-latest\n    services:\n      redis:\n        image: redis\n    steps:\n      - run: bundle exec rake deploy\n",
+        ),
+    ]);
+    project.run(&["init"]).code(0);
+    let workflow = project.read(".github/workflows/ll-loop.yml");
+    let expected = "    services:\n      db:\n        image: postgres:17 # zizmor: ignore[unpinned-images]\n        ports:\n          - 5432:5432\n        options: >-\n          --health-cmd pg_isready\n    env:\n      DATABASE_URL: \"postgres://localhost:5432\"\n      LEVEL: \"2\"\n    steps:\n";
+    assert!(workflow.contains(expected), "{workflow}");
+    assert!(!workflow.contains("redis"), "{workflow}");
+}
+
+#[test]
 fn tests_of_the_toolchain_find_what_they_depend_on() {
     let project = project(&[
         ("pyproject.toml", "[build-system]\n\n[tool.pytest.ini_options]\n"),

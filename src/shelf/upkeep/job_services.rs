@@ -1,0 +1,126 @@
+//! The services beside which jobs make the checks of a repository, such as a database, and the variables that say where they are.
+
+use super::lined_yaml;
+use super::script_lines::is_plain;
+use super::when_jobs_run::{Matrix, value_of_matrix};
+use crate::base::node::{Entry, Node};
+
+/// The most lines of one service.
+const MOST_LINES: usize = 40;
+
+/// What a job has beside its steps, where it has services.
+#[derive(Clone, Debug)]
+pub(super) struct JobServices {
+    /// The job, named with its file.
+    pub(super) job: String,
+    /// The services by their names, each in lines that begin at the left.
+    services: Vec<(String, Vec<String>)>,
+    /// Variables whose values are written in the file, the nearest first.
+    variables: Vec<(String, String)>,
+}
+
+impl JobServices {
+    /// Reads those of a job; nothing where it has none, or where only the job knows what they are.
+    pub(super) fn of(job: &Node, name: String, root: &Node, text: &str, matrix: &Matrix<'_>) -> Option<Self> {
+        let services = lined_yaml::entries(job.get("services"));
+        let written = services.iter().map(|entry| Some((entry.key.clone(), block(entry, text, matrix)?)));
+        let services = written.collect::<Option<Vec<_>>>().filter(|services| !services.is_empty())?;
+        let steps = lined_yaml::items(job.get("steps")).iter().filter(|step| step.get("run").is_some());
+        let nodes = steps.chain([job, root]).map(|node| node.get("env"));
+        let variables = nodes.flat_map(variables).map(|(name, value)| (name.to_owned(), value.to_owned()));
+        Some(Self { job: name, services, variables: variables.collect() })
+    }
+}
+
+/// Returns the variables whose values are written in the file.
+pub(super) fn variables(node: Option<&Node>) -> Vec<(&str, &str)> {
+    let plain = |entry: &'_ Entry| lined_yaml::text(Some(&entry.value)).is_some_and(is_plain);
+    lined_yaml::entries(node)
+        .iter()
+        .filter(|entry| plain(entry))
+        .filter_map(|entry| Some((entry.key.as_str(), lined_yaml::text(Some(&entry.value))?)))
+        .collect()
+}
+
+/// Returns the lines of an entry, with the first value of whatever a matrix says.
+fn block(entry: &Entry, text: &str, matrix: &Matrix<'_>) -> Option<Vec<String>> {
+    let start = entry.key_span.range.start;
+    let line_start = text.get(..start)?.rfind('\n').map_or(0, |at| at + 1);
+    let indentation = text.get(line_start..start).filter(|before| before.bytes().all(|byte| byte == b' '))?;
+    let is_below =
+        |line: &&str| line.trim().is_empty() || line.trim_start().len() + indentation.len() < line.len();
+    let mut lines = text.get(line_start..)?.lines();
+    let first = lines.next()?;
+    let lines =
+        std::iter::once(first).chain(lines.take_while(is_below)).filter(|line| !line.trim().is_empty());
+    let values: Vec<_> =
+        matrix.iter().filter_map(|(key, values)| Some((value_of_matrix(key), values.first()?))).collect();
+    let put_in = |line: &str| {
+        let line = line.trim_end().get(indentation.len()..)?.to_owned();
+        let line = values.iter().fold(line, |line, (written, value)| line.replace(written, value));
+        is_whole(&line).then_some(line)
+    };
+    let lines = lines.take(MOST_LINES + 1).map(put_in).collect::<Option<Vec<_>>>()?;
+    (lines.len() <= MOST_LINES).then_some(lines)
+}
+
+/// Tells whether a line says all by itself: nothing that only a job knows, or that stands elsewhere in the file.
+fn is_whole(line: &str) -> bool {
+    let is_reference = |word: &str| {
+        word.strip_prefix(['*', '&'])
+            .is_some_and(|name| name.starts_with(|c: char| c.is_ascii_alphanumeric()))
+    };
+    !line.contains("${{")
+        && !line.contains("<<:")
+        && !line.chars().any(char::is_control)
+        && !line.split_whitespace().any(is_reference)
+}
+
+/// Returns the services and variables of these jobs, as keys of one job; of two by one name, the first.
+pub(super) fn text(jobs: &[&JobServices]) -> String {
+    let mut services: Vec<&(String, Vec<String>)> = Vec::new();
+    let mut variables: Vec<&(String, String)> = Vec::new();
+    for job in jobs {
+        for service in &job.services {
+            if !services.iter().any(|(known, _)| *known == service.0) {
+                services.push(service);
+            }
+        }
+        for variable in &job.variables {
+            if !variables.iter().any(|(known, _)| *known == variable.0) {
+                variables.push(variable);
+            }
+        }
+    }
+    let lines = services.iter().flat_map(|(_, lines)| lines).map(|line| format!("      {}\n", noted(line)));
+    let services: String = lines.collect();
+    let set = variables
+        .iter()
+        .map(|(name, value)| format!("      {name}: {}\n", serde_json::Value::from(value.as_str())));
+    let env: String = set.collect();
+    let key =
+        |key: &str, below: String| if below.is_empty() { below } else { format!("    {key}:\n{below}") };
+    key("services", services) + &key("env", env)
+}
+
+/// Returns the line of a service. Its image is the one that the repository's own jobs have.
+fn noted(line: &str) -> String {
+    let is_loose =
+        line.trim_start().starts_with("image:") && !line.contains("@sha256:") && !line.contains('#');
+    if is_loose { format!("{line} # zizmor: ignore[unpinned-images]") } else { line.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_copied_that_says_all_by_itself() {
+        for line in ["image: postgres:17", "options: --health-cmd \"a && b\"", "- 5432:5432", "A: 2 * 3"] {
+            assert!(is_whole(line), "{line}");
+        }
+        for line in ["image: ${{ inputs.image }}", "env: *shared", "env: &shared", "<<: x", "a: \u{7}"] {
+            assert!(!is_whole(line), "{line}");
+        }
+    }
+}
