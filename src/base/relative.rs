@@ -1,8 +1,7 @@
 //! Paths that cannot leave the directory they are read in, and lines that cannot do anything but be read.
 
 use super::parsed::parsed;
-use super::text::{is_direction, is_line_end, one_line};
-use crate::base::text::up_to;
+use super::text::{is_direction, is_line_end, one_line, up_to};
 
 /// Why a text is not such a path.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -1,12 +1,12 @@
 //! What a loop says under `sandbox`: how far its actions are confined, and by what.
 
-use crate::base::text::after_last;
 use serde_json::{Value, json};
 
 use super::decode::{Bounds, Decode, Definitions, choice, ranged, record, text, wrong_type};
 use super::diagnostic::{Diagnostic, Diagnostics, FindingPlace};
 use super::node::{Node, NodeValue};
 use super::path::DocPath;
+use super::text::after_last;
 
 choice! {
     /// How far an action is confined.

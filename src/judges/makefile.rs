@@ -1,7 +1,8 @@
 //! The rules of a Makefile that some targets need, and what else in it has a say in them.
 
-use crate::base::text::up_to;
 use std::collections::{BTreeMap, BTreeSet};
+
+use crate::base::text::up_to;
 
 /// A rule: what it makes, of what, and how.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -1,6 +1,5 @@
 //! What must hold of a match besides its pattern: checksums, what is inside, and that nobody wrote it as an example.
 
-use crate::base::text::up_to;
 use std::ops::Range;
 
 use base64::Engine as _;
@@ -9,6 +8,8 @@ use flate2::Crc;
 use regex::bytes::Captures;
 use serde::Deserialize;
 use serde_json::{Map, Value};
+
+use crate::base::text::up_to;
 
 /// What must hold of a match.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]

@@ -1,11 +1,11 @@
 //! The lines of a file, each with the indentation that its depth asks for.
 
-use crate::base::text::first_line;
 use std::collections::BTreeMap;
 
 use super::brackets::{self, WIDTH};
 use super::long_text::LongText;
 use super::quoted;
+use crate::base::text::first_line;
 
 /// How much deeper a level is than the one around it.
 const STEP: usize = 2;

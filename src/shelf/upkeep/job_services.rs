@@ -78,20 +78,8 @@ fn is_whole(line: &str) -> bool {
 
 /// Returns the services and variables of these jobs, as keys of one job; of two by one name, the first.
 pub(super) fn text(jobs: &[&JobServices]) -> String {
-    let mut services: Vec<&(String, Vec<String>)> = Vec::new();
-    let mut variables: Vec<&(String, String)> = Vec::new();
-    for job in jobs {
-        for service in &job.services {
-            if !services.iter().any(|(known, _)| *known == service.0) {
-                services.push(service);
-            }
-        }
-        for variable in &job.variables {
-            if !variables.iter().any(|(known, _)| *known == variable.0) {
-                variables.push(variable);
-            }
-        }
-    }
+    let services = first_by_name(jobs.iter().flat_map(|job| &job.services));
+    let variables = first_by_name(jobs.iter().flat_map(|job| &job.variables));
     let lines = services.iter().flat_map(|(_, lines)| lines).map(|line| format!("      {}\n", noted(line)));
     let services: String = lines.collect();
     let set = variables
@@ -101,6 +89,16 @@ pub(super) fn text(jobs: &[&JobServices]) -> String {
     let key =
         |key: &str, below: String| if below.is_empty() { below } else { format!("    {key}:\n{below}") };
     key("services", services) + &key("env", env)
+}
+
+fn first_by_name<'j, T>(all: impl Iterator<Item = &'j (String, T)>) -> Vec<&'j (String, T)> {
+    let mut found: Vec<&(String, T)> = Vec::new();
+    for one in all {
+        if !found.iter().any(|(known, _)| *known == one.0) {
+            found.push(one);
+        }
+    }
+    found
 }
 
 /// Returns the line of a service. Its image is the one that the repository's own jobs have.

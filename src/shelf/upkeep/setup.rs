@@ -200,16 +200,9 @@ impl SetUpPlace<'_> {
         steps
     }
 
-    /// Returns the jobs that run these commands.
-    fn jobs(&self, called: &[&Finding]) -> BTreeSet<&str> {
-        let calls =
-            |command: &&CiCommand| called.iter().any(|finding| is_call(&command.command, &finding.command));
-        self.contents.commands.iter().filter(calls).map(|command| command.job.as_str()).collect()
-    }
-
     /// Returns the repository's own actions that jobs with these commands call: what they set up, no line says.
     fn local_actions(&self, called: &[&Finding]) -> Vec<SetUp> {
-        let jobs = self.jobs(called);
+        let jobs = jobs(self.contents, called);
         let is_there = |path: &str| {
             let directory = path.trim_start_matches("./").trim_end_matches('/');
             ["action.yml", "action.yaml"]
@@ -225,7 +218,7 @@ impl SetUpPlace<'_> {
 
     /// Returns what installs the tools and toolchains of Rust that an action installs in the jobs of these commands.
     fn tools_of_actions(&self, called: &[&Finding]) -> Vec<String> {
-        let jobs = self.jobs(called);
+        let jobs = jobs(self.contents, called);
         let mut found = Vec::new();
         for action in self.contents.actions.iter().filter(|action| jobs.contains(action.job.as_str())) {
             let input =
@@ -309,7 +302,7 @@ impl SetUpPlace<'_> {
     /// Returns the lines by which the jobs that run these commands prepare for them.
     fn installs_of_ci(&self, called: &[&Finding], languages: &BTreeSet<&'static str>) -> Vec<String> {
         let commands = &self.contents.commands;
-        let jobs = self.jobs(called);
+        let jobs = jobs(self.contents, called);
         let first =
             commands.iter().find(|command| is_install(&command.command)).map(|command| command.job.as_str());
         let is_of_others = jobs.is_empty();
@@ -607,11 +600,16 @@ fn targets_of_rust<'c>(called: &'c [&Finding]) -> impl Iterator<Item = String> +
 
 /// Returns what the jobs have beside their steps that make the checks of a loop.
 pub(super) fn services<'c>(contents: &'c CiContents, plan: &Plan) -> Vec<&'c JobServices> {
-    let is_made =
-        |line: &CiCommand| plan.checks.iter().any(|check| is_call(&line.command, &check.finding.command));
-    let of_checks: BTreeSet<&str> =
-        contents.commands.iter().filter(|line| is_made(line)).map(|line| line.job.as_str()).collect();
-    contents.services.iter().filter(|services| of_checks.contains(services.job.as_str())).collect()
+    let checks: Vec<&Finding> = plan.checks.iter().map(|check| &check.finding).collect();
+    let jobs = jobs(contents, &checks);
+    contents.services.iter().filter(|services| jobs.contains(services.job.as_str())).collect()
+}
+
+/// Returns the jobs that run these commands.
+fn jobs<'c>(contents: &'c CiContents, called: &[&Finding]) -> BTreeSet<&'c str> {
+    let calls =
+        |command: &&CiCommand| called.iter().any(|finding| is_call(&command.command, &finding.command));
+    contents.commands.iter().filter(calls).map(|command| command.job.as_str()).collect()
 }
 
 /// Tells whether one of these steps installs a program. Who calls it needs it already.

@@ -84,8 +84,7 @@ pub(super) fn needs_another_event(condition: Option<&Node>) -> bool {
 
 /// Returns the label of a runner, where a matrix says it and no value of that is one of Linux: the first.
 pub(super) fn label_of_matrix<'j>(label: &'j str, matrix: &Matrix<'j>) -> &'j str {
-    let is_meant =
-        |key: &str| label == format!("${{{{ matrix.{key} }}}}") || label == format!("${{{{matrix.{key}}}}}");
+    let is_meant = |key: &str| label == value_of_matrix(key) || label == format!("${{{{matrix.{key}}}}}");
     let Some((_, values)) = matrix.iter().find(|(key, _)| is_meant(key)) else { return label };
     let mut machines = values.iter().map(|value| OtherMachine::of_label(value));
     let is_other = match machines.next() {
