@@ -8,10 +8,10 @@
 //!
 //! Most of that is turned off for every repository alike. Filters can only be turned off by their names, so each call
 //! that may read files of a working tree ([`Call::reads_files`]) is preceded by a look at the names that are configured
-//! at that moment: an action may have configured another one since the last call. A process that an action left behind
-//! may do so between the look and the call, which nothing prevents. That is why the environment of these calls holds
-//! neither a token nor a file of the runner: such a filter gets nothing that the action did not have, and what it prints
-//! is a tree that the process could have written itself.
+//! at that moment: an action may have configured another one since the last call. Calls that follow one another while no
+//! action runs share a look. A process that an action left behind may configure a filter after it, which nothing
+//! prevents. That is why the environment of these calls holds neither a token nor a file of the runner: such a filter
+//! gets nothing that the action did not have, and what it prints is a tree that the process could have written itself.
 
 use std::collections::BTreeMap;
 
@@ -294,8 +294,8 @@ impl Call {
     }
 
     /// Returns the command line of a call that reaches a server as the user does.
-    pub(super) fn words_as_user(&self) -> Vec<String> {
-        self.words_with(None, OWN_SETTINGS.iter().map(|setting| (*setting).to_owned()))
+    pub(super) fn words_as_user(&self, directory: Option<&str>) -> Vec<String> {
+        self.words_with(directory, OWN_SETTINGS.iter().map(|setting| (*setting).to_owned()))
     }
 
     fn words_with(&self, directory: Option<&str>, settings: impl Iterator<Item = String>) -> Vec<String> {

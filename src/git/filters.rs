@@ -9,6 +9,7 @@ use std::sync::{Mutex, PoisonError};
 
 use super::call::{Call, without_repository};
 use super::error::GitError;
+use super::tracked_files;
 use crate::base::text::one_line;
 use crate::files::gitdir;
 use crate::process::filesystem;
@@ -84,6 +85,8 @@ pub struct Walk {
     step: WalkStep,
     is_about_trust: bool,
     found: Filters,
+    /// What [`tracked_files::call`] asks for, of the repository that the walk began in.
+    tracked: Option<Vec<u8>>,
 }
 
 /// What a walk has come to.
@@ -119,7 +122,7 @@ impl Walk {
     pub fn new(directory: &Path, env: BTreeMap<String, String>) -> Self {
         let open = VecDeque::from([directory.to_owned()]);
         let found = Filters { holds_modes: filesystem::holds_modes(directory), ..Filters::default() };
-        Self { open, seen: 0, env, step: WalkStep::Next, is_about_trust: false, found }
+        Self { open, seen: 0, env, step: WalkStep::Next, is_about_trust: false, found, tracked: None }
     }
 
     /// Asks only which directories the system trusts, for calls that read no files.
@@ -148,10 +151,7 @@ impl Walk {
                 ask(directory, with_system(env), call, Filters::default())
             }
             // Of the whole repository, wherever in it the walk begins.
-            WalkStep::Inside(directory) => {
-                let call = Call::new("ls-files").with(&["--stage", "-z", "--full-name"]).path(":/");
-                ask(directory, env, call, self.trusted())
-            }
+            WalkStep::Inside(directory) => ask(directory, env, tracked_files::call(), self.trusted()),
             WalkStep::Top(directory, _) => {
                 let call = Call::new("rev-parse").with(&["--show-toplevel"]);
                 ask(directory, env, call, self.trusted())
@@ -192,11 +192,13 @@ impl Walk {
             }
             WalkStep::Inside(directory) => {
                 // Where there is no repository, there is none inside; what is wrong with one is said by the call itself.
-                let listed = printed.unwrap_or_default();
-                if gitlinks(&listed).next().is_some() {
-                    WalkStep::Top(directory, listed)
-                } else {
-                    self.left()
+                let listed = printed.ok();
+                if self.seen == 1 {
+                    self.tracked.clone_from(&listed);
+                }
+                match listed {
+                    Some(listed) if gitlinks(&listed).next().is_some() => WalkStep::Top(directory, listed),
+                    Some(_) | None => self.left(),
                 }
             }
             WalkStep::Top(_, listed) => {
@@ -207,6 +209,11 @@ impl Walk {
             step @ (WalkStep::Next | WalkStep::Over) => step,
         };
         Ok(())
+    }
+
+    /// Hands over what git said to [`tracked_files::call`] in the repository that the walk began in, if it could be asked.
+    pub(crate) fn take_tracked(&mut self) -> Option<Vec<u8>> {
+        self.tracked.take()
     }
 
     /// Returns what was found.
@@ -292,10 +299,9 @@ fn with_system(mut env: BTreeMap<String, String>) -> BTreeMap<String, String> {
     env
 }
 
-/// Returns the paths of the repositories among the files that [`Walk::inside`] printed.
+/// Returns the paths of the repositories among tracked files.
 fn gitlinks(printed: &[u8]) -> impl Iterator<Item = &[u8]> {
-    let links = printed.split(|byte| *byte == 0).filter(|entry| entry.starts_with(b"160000 "));
-    links.filter_map(|entry| entry.splitn(2, |byte| *byte == b'\t').nth(1))
+    tracked_files::read(printed).filter(|file| file.mode() == b"160000").map(|file| file.path)
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::call::{Call, environment};
@@ -28,12 +29,15 @@ pub(crate) struct GitCalls {
     pub(crate) limit: Duration,
     /// What the system says about directories that may be trusted, as it was said in each directory.
     trusted: HashMap<PathBuf, Filters>,
+    /// What is turned off, where it was looked for once and for all calls.
+    looked: Option<Arc<Filters>>,
 }
 
 impl GitCalls {
     /// Starts the time for calls in this environment. Which repository is meant is the user's choice.
     pub(crate) fn new(env: BTreeMap<String, String>, cancel: Cancel, limit: Duration) -> Self {
-        Self { env: environment(env), cancel, clock: Clock::start(), limit, trusted: HashMap::new() }
+        let trusted = HashMap::new();
+        Self { env: environment(env), cancel, clock: Clock::start(), limit, trusted, looked: None }
     }
 
     /// Runs `git` and returns everything it printed.
@@ -51,19 +55,17 @@ impl GitCalls {
         Ok(walk)
     }
 
-    /// Runs `git` with what a look has just found, and returns everything it printed.
-    pub(crate) async fn run_with(
-        &mut self,
-        filters: &Filters,
-        directory: &Path,
-        call: &Call,
-    ) -> Result<Vec<u8>, GitError> {
-        let env = self.env.clone();
-        self.perform(directory, call, filters, env, None).await
+    /// Returns calls in one repository that take place one right after the other: what a look has just found is turned off
+    /// for all of them.
+    pub(crate) fn looked(&self, filters: Filters) -> Self {
+        Self { looked: Some(Arc::new(filters)), ..self.clone() }
     }
 
     /// Tells whether the repository knows filters.
     pub(crate) async fn has_filters(&mut self, directory: &Path) -> Result<bool, GitError> {
+        if let Some(looked) = &self.looked {
+            return Ok(looked.is_any());
+        }
         let env = self.env.clone();
         Ok(self.walked(Walk::new(directory, env)).await?.is_any())
     }
@@ -117,6 +119,9 @@ impl GitCalls {
         directory: &Path,
         env: &BTreeMap<String, String>,
     ) -> Result<Filters, GitError> {
+        if let Some(looked) = &self.looked {
+            return Ok(looked.as_ref().clone());
+        }
         if call.reads_files() {
             return self.walked(Walk::new(directory, env.clone())).await;
         }
@@ -129,9 +134,15 @@ impl GitCalls {
     }
 
     /// Looks to the end, and returns what is to be turned off.
-    pub(crate) async fn walked(&mut self, mut walk: Walk) -> Result<Filters, GitError> {
-        while self.step(&mut walk).await? {}
+    async fn walked(&mut self, mut walk: Walk) -> Result<Filters, GitError> {
+        self.finish_walk(&mut walk).await?;
         Ok(walk.filters())
+    }
+
+    /// Looks to the end.
+    pub(crate) async fn finish_walk(&mut self, walk: &mut Walk) -> Result<(), GitError> {
+        while self.step(walk).await? {}
+        Ok(())
     }
 
     /// Makes the next call of a walk, if there is one.

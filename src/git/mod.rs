@@ -11,4 +11,5 @@ pub(crate) mod ref_calls;
 pub mod repository_paths;
 pub mod runner;
 pub(crate) mod status;
+pub(crate) mod tracked_files;
 pub(crate) mod unwatched;

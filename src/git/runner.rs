@@ -18,7 +18,7 @@ use super::error::{GitError, GitFailure};
 use super::filters::{Filters, Walk, WalkQuestion};
 use crate::base::object::ObjectId;
 use crate::base::text::one_line;
-use crate::process::patience;
+use crate::process::{patience, spawn};
 
 /// A directory of a repository, and the environment in which git looks at it.
 #[derive(Clone, Debug)]
@@ -248,14 +248,10 @@ impl Git {
     }
 
     fn ended(&self, call: &Call, input: GitInput<'_>, output: Stdio) -> Result<EndedCall, GitError> {
-        let words = if self.is_own {
-            call.words_as_user()
-        } else {
-            call.words(None, self.filters_for(call)?.settings())
-        };
+        let filters = if self.is_own { None } else { Some(self.filters_for(call)?) };
         let process = GitProcess {
-            command: call.command(),
-            words: &words,
+            call,
+            filters: filters.as_ref(),
             directory: &self.directory,
             env: &self.env,
             bound: &self.bound,
@@ -283,8 +279,8 @@ impl Git {
         while let Some(question) = walk.question()? {
             let WalkQuestion { directory, env, call, filters } = question;
             let process = GitProcess {
-                command: call.command(),
-                words: &call.words(None, filters.settings()),
+                call: &call,
+                filters: Some(&filters),
                 directory: &directory,
                 env: &env,
                 bound: &self.bound,
@@ -315,8 +311,9 @@ enum GitInput<'i> {
 
 /// A call as it is started.
 struct GitProcess<'p> {
-    command: &'static str,
-    words: &'p [String],
+    call: &'p Call,
+    /// What is turned off; none for a call that reaches a server as the user does.
+    filters: Option<&'p Filters>,
     directory: &'p Path,
     env: &'p BTreeMap<String, String>,
     bound: &'p TimeBound,
@@ -335,23 +332,40 @@ impl GitProcess<'_> {
             GitInput::Bytes(bytes) => (Stdio::piped(), bytes),
             GitInput::File(file) => (file.into(), &[][..]),
         };
-        let (program, arguments) = self.words.split_first().expect("words begin with the program");
+        // Looked up here, and with the directory as an argument: for a changed `PATH` or another working directory this
+        // process would have to be forked, which costs as much as what git then does.
+        let named = self.directory.to_str();
+        let words = match self.filters {
+            Some(filters) => self.call.words(named, filters.settings()),
+            None => self.call.words_as_user(named),
+        };
+        let not_started =
+            |error: std::io::Error| GitError::NotStarted(format!("git cannot be started: {error}"));
+        let (name, arguments) = words.split_first().expect("words begin with the program");
+        let path = self.env.get("PATH").map(String::as_str);
+        let program =
+            spawn::find(name, path).ok_or_else(|| not_started(std::io::ErrorKind::NotFound.into()))?;
         let mut command = Command::new(program);
-        command.args(arguments).current_dir(self.directory).env_clear().envs(self.env);
+        command.arg0(name).args(arguments).env_clear().envs(self.env);
+        if named.is_none() {
+            command.current_dir(self.directory);
+        }
         command.stdin(stdin).stdout(output).stderr(Stdio::piped());
         // A group can be killed as a whole. But in a group of its own a call cannot read from the
         // terminal: the system stops it.
         if !matches!(self.bound, TimeBound::AtTerminal) {
             command.process_group(0);
         }
-        let not_started = |error| GitError::NotStarted(format!("git cannot be started: {error}"));
         let mut child = command.spawn().map_err(not_started)?;
         let stdin = child.stdin.take();
         std::thread::scope(|scope| {
             // Both ends at once: git may print before it has read everything. What it does not want to read is its
             // own matter, its exit code tells.
-            scope.spawn(move || stdin.map(|mut stdin| stdin.write_all(bytes)));
-            wait_within(child, self.bound).map(|output| EndedCall { command: self.command, output })
+            if let Some(mut stdin) = stdin {
+                scope.spawn(move || stdin.write_all(bytes));
+            }
+            let command = self.call.command();
+            wait_within(child, self.bound).map(|output| EndedCall { command, output })
         })
     }
 }

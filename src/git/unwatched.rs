@@ -6,8 +6,8 @@ use std::path::Path;
 use crate::base::territory::ScopePath;
 use crate::base::text::one_line;
 use crate::files::links;
-use crate::git::call::Call;
 use crate::git::runner::Git;
+use crate::git::tracked_files;
 
 /// The paths of a working tree of which git tells less than there is.
 pub(crate) struct UnwatchedPaths {
@@ -25,24 +25,20 @@ impl UnwatchedPaths {
     pub(crate) fn look(git: &Git, top: &ScopePath) -> Self {
         let mut found = Self { top: top.clone(), links: Vec::new(), flagged: Vec::new(), unread: None };
         let git = git.at(Path::new(&top.to_string()));
-        let printed = match git.line(&Call::new("ls-files").with(&["-v", "--stage", "-z"])) {
+        let printed = match git.line(&tracked_files::call()) {
             Ok(printed) => printed,
             Err(why) => return Self { unread: Some(one_line(&why.to_string(), 200)), ..found },
         };
-        for line in printed.split('\0') {
-            // `H 120000 ID 0<tab>PATH`; the tag is a small letter where git assumes the file unchanged.
-            let Some((head, path)) = line.split_once('\t') else { continue };
-            let mut words = head.split(' ');
-            let (tag, mode) = (words.next().unwrap_or(""), words.next().unwrap_or(""));
-            let place = top.join(path);
+        for file in tracked_files::read(printed.as_bytes()) {
+            let place = top.join(&String::from_utf8_lossy(file.path));
             let there = place.to_string();
-            if mode == LINK
+            if file.mode() == LINK
                 && let Ok(target) = Path::new(&there).read_link()
             {
                 let around = Path::new(&there).parent().unwrap_or(Path::new("/"));
                 let leads = links::real(&around.join(target)).to_string_lossy().into_owned();
                 found.links.push((place, leads.into()));
-            } else if is_flagged(tag) && Path::new(&there).symlink_metadata().is_ok() {
+            } else if !file.is_seen() && Path::new(&there).symlink_metadata().is_ok() {
                 found.flagged.push(place);
             }
         }
@@ -81,9 +77,4 @@ impl UnwatchedPaths {
 }
 
 /// The mode of a link.
-const LINK: &str = "120000";
-
-/// Tells whether git skips the file, or assumes that it is unchanged.
-fn is_flagged(tag: &str) -> bool {
-    tag.chars().any(|tag| tag.is_ascii_lowercase() || tag == 'S')
-}
+const LINK: &[u8] = b"120000";

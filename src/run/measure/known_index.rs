@@ -15,6 +15,7 @@ use crate::files::read;
 use crate::git::call::Call;
 use crate::git::in_run::GitCalls;
 use crate::git::own_index::{LARGEST, OwnIndex, copy_index, is_split, joining};
+use crate::git::tracked_files::{self, TrackedFile};
 use crate::run::look_error::LookError;
 
 /// The modes of entries that are no files.
@@ -68,6 +69,7 @@ impl Measurer<'_> {
         &self,
         git: &mut GitCalls,
         place: &SurroundingRepository,
+        tracked: &[u8],
     ) -> Result<Vec<u8>, LookError> {
         // Another repository has come in the place of the one that is known.
         let Some(known) = self.known_index.filter(|known| known.place == named(place)) else {
@@ -78,66 +80,39 @@ impl Measurer<'_> {
         if is_kept && of_file(place.index()).as_ref() == Some(&known.sha256) {
             return Ok(Vec::new());
         }
-        let list = Call::new("ls-files").with(&["-v", "-s", "-z"]);
-        let now = git.run(place.top(), &list).await?;
-        let now = entries(&now);
         // Without the copy nothing in the index can be believed, so every file is read.
         if !is_kept {
-            return Ok(now.iter().flat_map(|(path, entry)| entry.line(path)).collect());
+            return Ok(tracked_files::read(tracked).flat_map(|file| line(&file)).collect());
         }
         let own = OwnIndex::at(&copy, place.objects(), &self.files.objects())?;
-        let then = git.run_in(&own, place.top(), &list, None).await?;
-        let then = entries(&then);
+        let then = git.run_in(&own, place.top(), &tracked_files::call(), None).await?;
+        let then: BTreeMap<&[u8], TrackedFile<'_>> =
+            tracked_files::read(&then).map(|file| (file.path, file)).collect();
         let touched = Call::new("diff-files").with(&["-z", "--name-only"]);
         let touched = git.run_in(&own, place.top(), &touched, None).await?;
         let touched: BTreeSet<&[u8]> = touched.split(|byte| *byte == 0).collect();
         // Seen by git at the start, with the same entry, and with the times that it had then.
-        let is_believed = |path: &[u8], entry: &IndexEntry<'_>| {
-            then.get(path).is_some_and(|was| was.is_seen() && was.content == entry.content)
-                && !touched.contains(path)
+        let is_believed = |file: &TrackedFile<'_>| {
+            then.get(file.path).is_some_and(|was| was.is_seen() && was.content == file.content)
+                && !touched.contains(file.path)
         };
-        let doubted = now.iter().filter(|(path, entry)| !is_believed(path, entry));
-        Ok(doubted.flat_map(|(path, entry)| entry.line(path)).collect())
+        let doubted = tracked_files::read(tracked).filter(|file| !is_believed(file));
+        Ok(doubted.flat_map(|file| line(&file)).collect())
     }
 }
 
-/// An entry, as `ls-files -v -s` prints it: `H 100644 ID 0`.
-struct IndexEntry<'p> {
-    tag: u8,
-    content: &'p [u8],
-}
-
-impl IndexEntry<'_> {
-    /// Tells whether git looks at its file.
-    fn is_seen(&self) -> bool {
-        // Lower case is `assume-unchanged`, and `S` is `skip-worktree`.
-        self.tag.is_ascii_uppercase() && self.tag != b'S'
+/// Returns a line of a status that says that a file may be anything; none where no file belongs to the entry.
+fn line(file: &TrackedFile<'_>) -> Vec<u8> {
+    let mut words = file.content.split(|byte| *byte == b' ');
+    let (Some(mode), Some(id), Some(b"0")) = (words.next(), words.next(), words.next()) else {
+        return Vec::new();
+    };
+    if NO_FILES.contains(&mode) {
+        return Vec::new();
     }
-
-    /// Returns the line of a status that says that its file may be anything; none where no file belongs to it.
-    fn line(&self, path: &[u8]) -> Vec<u8> {
-        let mut words = self.content.split(|byte| *byte == b' ');
-        let (Some(mode), Some(id), Some(b"0")) = (words.next(), words.next(), words.next()) else {
-            return Vec::new();
-        };
-        if NO_FILES.contains(&mode) {
-            return Vec::new();
-        }
-        // `1 XY sub mH mI mW hH hI path`
-        // Written as git writes it, so that one reader takes both.
-        [b"1 .M N...", mode, mode, mode, id, id, path].join(&b' ').into_iter().chain([0]).collect()
-    }
-}
-
-fn entries(printed: &[u8]) -> BTreeMap<&[u8], IndexEntry<'_>> {
-    let lines = printed.split(|byte| *byte == 0).filter(|line| !line.is_empty());
-    lines
-        .filter_map(|line| {
-            let tab = line.iter().position(|byte| *byte == b'\t')?;
-            let [tag, b' ', content @ ..] = &line[..tab] else { return None };
-            Some((&line[tab + 1..], IndexEntry { tag: *tag, content }))
-        })
-        .collect()
+    // `1 XY sub mH mI mW hH hI path`
+    // Written as git writes it, so that one reader takes both.
+    [b"1 .M N...", mode, mode, mode, id, id, file.path].join(&b' ').into_iter().chain([0]).collect()
 }
 
 fn named(place: &SurroundingRepository) -> String {
@@ -153,25 +128,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_entry_is_read_with_its_flag() {
+    fn every_file_of_the_index_has_a_line() {
         let printed =
             b"H 100644 aa 0\ta b\0h 100755 bb 0\tc\0S 120000 cc 0\td\0H 160000 dd 0\te\0M 100644 ee 2\tf\0";
-        let all = entries(printed);
-        let shown: Vec<(String, bool, String)> = all
-            .iter()
-            .map(|(path, entry)| {
-                let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).replace('\0', "");
-                (text(path), entry.is_seen(), text(&entry.line(path)))
-            })
+        let lines: Vec<_> = tracked_files::read(printed)
+            .map(|file| String::from_utf8_lossy(&line(&file)).replace('\0', ""))
             .collect();
         let expected = [
-            ("a b", true, "1 .M N... 100644 100644 100644 aa aa a b"),
-            ("c", false, "1 .M N... 100755 100755 100755 bb bb c"),
-            ("d", false, "1 .M N... 120000 120000 120000 cc cc d"),
-            ("e", true, ""),
-            ("f", true, ""),
+            "1 .M N... 100644 100644 100644 aa aa a b",
+            "1 .M N... 100755 100755 100755 bb bb c",
+            "1 .M N... 120000 120000 120000 cc cc d",
+            "",
+            "",
         ];
-        let expected = expected.map(|(path, is_seen, line)| (path.to_owned(), is_seen, line.to_owned()));
-        assert_eq!(shown, expected);
+        assert_eq!(lines, expected);
     }
 }

@@ -21,7 +21,7 @@ use crate::git::in_run::GitCalls;
 use crate::git::own_index::OwnIndex;
 use crate::git::repository_paths::RepositoryPaths;
 use crate::git::status::{FileStanding, StatusLine, Untracked};
-use crate::git::{raw_diff, status};
+use crate::git::{raw_diff, status, tracked_files};
 use crate::journal::files::RunFiles;
 use crate::judges::compare::is_by_name;
 use crate::run::area::Area;
@@ -90,7 +90,7 @@ pub(super) struct Look {
     /// What cannot be told because of filters; it is unseen, too.
     pub(super) untold: Option<String>,
     pub(super) place: TreePlace,
-    /// The files that git tracks, one behind the other, each behind its flag.
+    /// The files that git tracks, as it lists them.
     tracked: Vec<u8>,
     /// Whether there are more untracked files that are judges by their names than can be looked at.
     pub(super) are_judges_unseen: bool,
@@ -100,9 +100,8 @@ impl Look {
     /// Tells whether a file is in the tree.
     pub(super) fn holds(&self, path: &str) -> bool {
         let bytes = gitpath::to_bytes(path);
-        let is_it = |line: &[u8]| line.get(2..) == Some(&bytes);
         self.entries.iter().any(|entry| entry.path == path)
-            || self.tracked.split(|byte| *byte == 0).any(is_it)
+            || tracked_files::read(&self.tracked).any(|file| file.path == bytes)
     }
 }
 
@@ -113,8 +112,6 @@ struct Flagged {
     present: Vec<Vec<u8>>,
     /// A digest of those that a sparse checkout leaves out.
     left_out: Option<String>,
-    /// All tracked files, as git lists them.
-    tracked: Vec<u8>,
 }
 
 /// Untracked files, by what becomes of them.
@@ -161,22 +158,27 @@ impl Measurer<'_> {
     }
 
     /// The same where the look for what is to be turned off has begun.
-    pub(super) async fn look_from(&mut self, walk: Walk) -> Result<Look, LookError> {
+    pub(super) async fn look_from(&mut self, mut walk: Walk) -> Result<Look, LookError> {
         let mut for_walk = self.git.clone();
-        let (place, filters) = tokio::join!(self.place(), for_walk.walked(walk));
-        let (place, filters) = (place?, filters?);
+        let (place, walked) = tokio::join!(self.place(), for_walk.finish_walk(&mut walk));
+        walked?;
+        let place = place?;
         let repository = place.clone();
+        let tracked = match walk.take_tracked() {
+            Some(tracked) => tracked,
+            None => self.git.run(&place.top, &tracked_files::call()).await?,
+        };
+        let mut git = self.git.looked(walk.filters());
         // Beside each other, for each of them walks through the whole tree.
-        let (mut for_untracked, mut for_hidden) = (self.git.clone(), self.git.clone());
-        let (mut for_status, mut for_doubts) = (self.git.clone(), self.git.clone());
+        let (mut for_untracked, mut for_status, mut for_doubts) = (git.clone(), git.clone(), git.clone());
         let status = status::call(Untracked::LeftOut);
-        let (printed, untracked, flagged, doubted) = tokio::join!(
-            for_status.run_with(&filters, &place.top, &status),
+        let (printed, untracked, doubted) = tokio::join!(
+            for_status.run(&place.top, &status),
             untracked(&mut for_untracked, self.area, &place.top),
-            flagged(&mut for_hidden, &place.top),
-            self.doubted(&mut for_doubts, &place),
+            self.doubted(&mut for_doubts, &place, &tracked),
         );
-        let (printed, mut untracked, flagged, doubted) = (printed?, untracked?, flagged?, doubted?);
+        let (printed, mut untracked, doubted) = (printed?, untracked?, doubted?);
+        let flagged = flagged(&place.top, &tracked);
         let inside = self.inside(&place.top)?;
         let (_, mut lines) = status::read(&printed);
         let (_, doubted) = status::read(&doubted);
@@ -189,7 +191,7 @@ impl Measurer<'_> {
             self.counts(&place.top, line.path) || (line.is_in_commit() && !is_of_criteria(line.path))
         });
         untracked.retain(|path| self.counts(&place.top, path));
-        let untold = filtered::settle(&mut self.git, &place.top, &mut lines).await?;
+        let untold = filtered::settle(&mut git, &place.top, &mut lines).await?;
         let others = self.others(&place.top, untracked, &lines).await?;
         let are_judges_unseen = others.are_judges_unseen;
         let mut digested = others.digested;
@@ -211,7 +213,7 @@ impl Measurer<'_> {
             let (commit, tree) = (place.commit, place.tree);
             let ids = TreeIds { commit, tree: tree.clone(), index: Some(tree), rest };
             let (top, entries) = (place.top, digested);
-            let (place, tracked) = (tree_place, flagged.tracked);
+            let place = tree_place;
             return Ok(Look {
                 top,
                 repository,
@@ -227,7 +229,7 @@ impl Measurer<'_> {
         let own = self.own(&place)?;
         let write_tree = Call::new("write-tree");
         // Fails while a merge is not finished.
-        let index = self.git.id_in(&own, &place.top, &write_tree).await.ok();
+        let index = git.id_in(&own, &place.top, &write_tree).await.ok();
         let files =
             lines.iter().filter(|line| is_to_be_hashed(line, &place.top)).map(|line| line.path.to_vec());
         let seen: Vec<u8> =
@@ -236,7 +238,7 @@ impl Measurer<'_> {
         for flag in ["--no-assume-unchanged", "--no-skip-worktree"] {
             if !seen.is_empty() {
                 let clear = Call::new("update-index").with(&["-z", flag, "--stdin"]);
-                self.git.run_in(&own, &place.top, &clear, Some(seen.clone())).await?;
+                git.run_in(&own, &place.top, &clear, Some(seen.clone())).await?;
             }
         }
         let files = files.chain(flagged.present.iter().cloned()).chain(others.hashed);
@@ -249,22 +251,22 @@ impl Measurer<'_> {
         let gone: Vec<Vec<u8>> = gone.into_iter().chain(again.map(<[u8]>::to_vec)).collect();
         if !gone.is_empty() {
             let remove = Call::new("update-index").with(&["-z", "--force-remove", "--stdin"]);
-            self.git.run_in(&own, &place.top, &remove, Some(list(gone))).await?;
+            git.run_in(&own, &place.top, &remove, Some(list(gone))).await?;
         }
         // `--replace`, since a file may stand where the index has a directory.
         let add = Call::new("update-index").with(&["-z", "--add", "--remove", "--replace", "--stdin"]);
-        self.git.run_in(&own, &place.top, &add, Some(list(files))).await?;
-        let tree = self.git.id_in(&own, &place.top, &write_tree).await?;
+        git.run_in(&own, &place.top, &add, Some(list(files))).await?;
+        let tree = git.id_in(&own, &place.top, &write_tree).await?;
         let raw = Call::new("diff-index").with(&["--cached", "-z", "--raw", "--no-renames", "--no-abbrev"]);
-        let raw = self.git.run_in(&own, &place.top, &raw.id(&place.commit), None).await?;
+        let raw = git.run_in(&own, &place.top, &raw.id(&place.commit), None).await?;
         self.own = Some(own);
-        let tracked = lines.iter().map(|line| line.path).chain(flagged.present.iter().map(Vec::as_slice));
-        let tracked: BTreeSet<&[u8]> = tracked.collect();
+        let changed = lines.iter().map(|line| line.path).chain(flagged.present.iter().map(Vec::as_slice));
+        let changed: BTreeSet<&[u8]> = changed.collect();
         let mut entries: Vec<TreeEntry> = raw_diff::read(&raw)?
             .into_iter()
             .map(|difference| TreeEntry {
                 path: gitpath::to_text(&difference.path),
-                tracked: tracked.contains(difference.path.as_slice()),
+                tracked: changed.contains(difference.path.as_slice()),
                 content: match difference.new {
                     Some((mode, id)) => EntryContent::Object { mode, id },
                     None => EntryContent::Gone,
@@ -273,7 +275,7 @@ impl Measurer<'_> {
             .collect();
         entries.extend(digested);
         let ids = TreeIds { commit: place.commit, tree, index, rest };
-        let (top, place, tracked) = (place.top, tree_place, flagged.tracked);
+        let (top, place) = (place.top, tree_place);
         Ok(Look { top, repository, ids, entries, unseen, untold, place, tracked, are_judges_unseen })
     }
 
@@ -393,26 +395,21 @@ async fn untracked(git: &mut GitCalls, area: &Area, top: &Path) -> Result<BTreeS
 }
 
 /// Looks for files that git was told not to look at.
-async fn flagged(git: &mut GitCalls, top: &Path) -> Result<Flagged, LookError> {
-    let printed = git.run(top, &Call::new("ls-files").with(&["-v", "-z"])).await?;
+fn flagged(top: &Path, tracked: &[u8]) -> Flagged {
     let mut flagged = Flagged::default();
     let mut left_out = Sha256::new();
     let mut is_whole = true;
-    for line in printed.split(|byte| *byte == 0) {
-        let [tag, b' ', path @ ..] = line else { continue };
-        // Both flags have letters of their own, and either may come with the other.
-        let is_sparse = tag.eq_ignore_ascii_case(&b's');
-        if is_sparse && top.join(OsStr::from_bytes(path)).symlink_metadata().is_err() {
-            left_out.update(path);
+    for file in tracked_files::read(tracked).filter(|file| !file.is_seen()) {
+        if file.is_sparse() && top.join(OsStr::from_bytes(file.path)).symlink_metadata().is_err() {
+            left_out.update(file.path);
             left_out.update([0]);
             is_whole = false;
-        } else if is_sparse || tag.is_ascii_lowercase() {
-            flagged.present.push(path.to_vec());
+        } else {
+            flagged.present.push(file.path.to_vec());
         }
     }
     flagged.left_out = (!is_whole).then(|| hex(&left_out.finalize()));
-    flagged.tracked = printed;
-    Ok(flagged)
+    flagged
 }
 
 /// Returns a digest of everything that no tree can hold.
