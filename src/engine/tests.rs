@@ -4,6 +4,7 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write as _;
+use std::sync::LazyLock;
 
 use generated::answer_commands;
 use insta::assert_snapshot;
@@ -1222,6 +1223,9 @@ states:
   done: {terminal: true}
 ";
 
+/// Compiled once, for thousands of runs.
+static MAZE_MACHINE: LazyLock<Machine> = LazyLock::new(|| machine(MAZE));
+
 fn answer() -> impl Strategy<Value = Observation> {
     prop_oneof![
         4 => (0..3i32).prop_map(|code| Observation::exited(code, "")),
@@ -1276,8 +1280,8 @@ proptest! {
     /// Whatever the world answers, a run ends once, within its caps, and never claims more than was seen.
     #[test]
     fn every_run_ends_truthfully(answers in prop::collection::vec(answer(), 1..60), strict in any::<bool>()) {
-        let machine = machine(MAZE);
-        let mut engine = Engine::new(&machine, start(strict));
+        let machine = &*MAZE_MACHINE;
+        let mut engine = Engine::new(machine, start(strict));
         let mut all = engine.handle(Input::Begin, Duration::ZERO).unwrap();
         let mut answers = answers.iter().cycle();
         let mut turns = 0;
@@ -1318,8 +1322,8 @@ proptest! {
     /// comes to its end.
     #[test]
     fn a_request_to_end_is_obeyed(answers in prop::collection::vec(answer(), 30), at in 0usize..30) {
-        let machine = machine(MAZE);
-        let mut engine = Engine::new(&machine, start(false));
+        let machine = &*MAZE_MACHINE;
+        let mut engine = Engine::new(machine, start(false));
         engine.handle(Input::Begin, Duration::ZERO).unwrap();
         for seen in answers.iter().take(at) {
             match engine.next() {
