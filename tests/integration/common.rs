@@ -11,9 +11,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 use tokio::signal::unix::SignalKind;
 
-/// The program that is tried: the one that cargo built for the tests, or the one that `LL_LOOP_BIN` names. `tests/run` names
-/// the optimised one, which its later stages need in any case: most tests run the program many times, and a run of it
-/// takes less than half as long (38 ms in place of 95).
+/// The program that is tried: the one that cargo built for the tests, or the one that `LL_LOOP_BIN` names.
 pub(crate) static LL_LOOP: LazyLock<String> = LazyLock::new(named_program);
 
 #[expect(clippy::disallowed_methods, reason = "it is asked for by who starts the tests")]

@@ -414,24 +414,25 @@ class TheRealCargo(unittest.TestCase):
             self.fail("LL_LOOP_BIN is not set: run `tests/run packaging`, which builds the program")
         directory = tempfile.TemporaryDirectory()
         self.addCleanup(directory.cleanup)
-        # The crates that the stage has compiled are used again, which takes the settings of its profile; ll-loop itself is
-        # compiled from the copy, unoptimized.
+        # The crates that the stage has compiled are used again, which takes its profile and its flags.
         tools = Path(directory.name) / "tools"
         tools.mkdir()
         compiled = Path(built).parent
         target, profile = compiled.parent, compiled.name
-        settings = ["package.ll-loop.opt-level=0", "debug-assertions=true", "overflow-checks=true"]
-        options = " ".join(f"--config profile.release.{setting}" for setting in settings)
         (tools / "cargo").write_text(
-            '#!/bin/bash\nset -eu\nprevious=\nfor word in "$@"; do\n'
-            '  if [[ $previous == --target-dir ]]; then\n'
-            f'    mkdir -p "$word/{target.name}/release" "$word/release"\n'
-            '    for part in deps build .fingerprint; do\n'
-            f'      cp -al {shlex.quote(str(compiled))}/$part "$word/{target.name}/release/"\n'
-            f'      cp -al {shlex.quote(str(target.parent / profile))}/$part "$word/release/"\n'
-            "    done\n"
-            "  fi\n  previous=$word\ndone\n"
-            f'exec {shlex.quote(shutil.which("cargo"))} "$@" {options}\n'
+            "#!/bin/bash\nset -eu\nwords=() previous=\n"
+            '[[ $RUSTFLAGS == "-C target-feature=+crt-static" ]] || exit 9\n'
+            'for word in "$@"; do\n'
+            "  if [[ $previous == --target-dir ]]; then place=$word; fi\n"
+            f'  if [[ $word == --release ]]; then words+=(--profile {profile}); else words+=("$word"); fi\n'
+            "  previous=$word\ndone\n"
+            f'mkdir -p "$place/{target.name}/{profile}" "$place/{target.name}/release" "$place/{profile}"\n'
+            "for part in deps build .fingerprint; do\n"
+            f'  cp -al {shlex.quote(str(compiled))}/$part "$place/{target.name}/{profile}/"\n'
+            f'  cp -al {shlex.quote(str(target.parent / profile))}/$part "$place/{profile}/"\n'
+            "done\n"
+            f'RUSTFLAGS=$LL_TEST_FLAGS {shlex.quote(shutil.which("cargo"))} "${{words[@]}}"\n'
+            f'ln "$place/{target.name}/{profile}/ll-loop" "$place/{target.name}/release/"\n'
         )
         (tools / "cargo").chmod(0o755)
         runner = Runner(Path(directory.name) / "runner")
@@ -441,7 +442,8 @@ class TheRealCargo(unittest.TestCase):
             "  done: {terminal: true}\n  failed: {terminal: true}\n"
         )
         home = {name: os.environ[name] for name in ("HOME", "CARGO_HOME", "RUSTUP_HOME") if name in os.environ}
-        env = {**home, "PATH": f"{tools}:{os.environ['PATH']}", "RUSTFLAGS": "-D warnings"}
+        flags = {"RUSTFLAGS": "-D warnings", "LL_TEST_FLAGS": os.environ["LL_TEST_FLAGS"]}
+        env = {**home, "PATH": f"{tools}:{os.environ['PATH']}", **flags}
         result = runner.run(ROOT, {"loop": "hello", "token": ""}, env)
         self.assertEqual(result.code, 0, result.log[-2000:])
         self.assertEqual(result.outputs["outcome"], "success")
