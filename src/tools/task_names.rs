@@ -39,6 +39,19 @@ pub fn watches(body: &str) -> bool {
         || body.split_whitespace().any(|word| WATCHERS.contains(&word))
 }
 
+/// Programs to which `-w` says where they work: a package of a workspace, or a directory.
+const PLACED: [&str; 5] = ["npm", "pnpm", "yarn", "docker", "podman"];
+
+/// Tells whether one of the commands of a task writes what it could only look at.
+pub fn writes(body: &str) -> bool {
+    let commands = body.split(['\n', ';', '|', '&']);
+    let is_written = |command: &str| {
+        let program = command.trim_start_matches(['@', '-', ' ', '\t']).split_whitespace().next();
+        command.contains(" -w ") && !program.is_some_and(|program| PLACED.contains(&program))
+    };
+    body.contains("--fix") || body.contains("--write") || commands.into_iter().any(is_written)
+}
+
 /// Returns what a task is by its name and by what it does, as far as that is known; nothing for one that is neither a check nor mends.
 pub fn task_kind(name: &str, body: &str) -> Option<TaskKind> {
     let names = &TOOLS.names;
@@ -49,7 +62,7 @@ pub fn task_kind(name: &str, body: &str) -> Option<TaskKind> {
     if NO_CHECK.iter().any(|sign| body.contains(sign)) || watches(body) || has(&names.never) {
         return None;
     }
-    let writes = body.contains("--fix") || body.contains("--write") || body.contains(" -w ");
+    let writes = writes(body);
     let (head, parts) = (words.first().copied()?, words.len());
     let (is_format, is_lint) = (has(&names.format), has(&names.lint));
     if has(&names.mends) {
@@ -161,6 +174,9 @@ mod tests {
             ("fmt", "gofumpt -w -l .", Some((Some(Purpose::Format), true))),
             ("fmt-check", "", Some((Some(Purpose::Format), false))),
             ("lint", "eslint --fix .", Some((Some(Purpose::Lint), true))),
+            ("test", "npm run test -w a -w b", Some((Some(Purpose::Test), false))),
+            ("test", "docker run -w /src go test ./...", Some((Some(Purpose::Test), false))),
+            ("lint", "true && misspell -w docs", Some((Some(Purpose::Lint), true))),
             ("test", "", Some((Some(Purpose::Test), false))),
             ("unit-test", "", Some((Some(Purpose::Test), false))),
             ("test:watch", "", None),

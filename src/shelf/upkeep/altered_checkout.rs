@@ -1,6 +1,26 @@
 //! What a job does to its checkout before it checks it: what is checked then is not what the repository holds.
 
+use super::found_repository::Repository;
 use super::script_lines::without_assignments;
+
+/// Tells whether a task changes files of the repository: it does so as a job would, or it removes a place that the repository has,
+/// to make it anew.
+pub(super) fn alters_files(repository: &Repository, body: &str) -> bool {
+    let commands =
+        body.split(['\n', ';', '|', '&']).map(|command| command.trim_start_matches(['@', '-', ' ', '\t']));
+    commands.into_iter().any(|command| alters_checkout(command) || removes_place(repository, command))
+}
+
+fn removes_place(repository: &Repository, command: &str) -> bool {
+    let words: Vec<&str> = command.split_whitespace().collect();
+    let (["rimraf" | "rm", places @ ..] | ["npx", "rimraf", places @ ..]) = words.as_slice() else {
+        return false;
+    };
+    let plain = places
+        .iter()
+        .map(|place| place.trim_matches(['"', '\'']).trim_start_matches("./").trim_end_matches('/'));
+    plain.into_iter().any(|place| !place.is_empty() && !place.starts_with('-') && repository.has_place(place))
+}
 
 /// Tells whether a command changes what was checked out, or puts what it made in its place: sources, the lock file, or the program
 /// itself, which later steps call by its name.
@@ -33,6 +53,22 @@ pub(super) fn alters_checkout(command: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_task_changes_files_by_any_of_its_commands() {
+        let repository = Repository::new([("lib/a.js".to_owned(), String::new())]);
+        for body in [
+            "echo x && composer require --dev a/b && phpstan analyse",
+            "rimraf lib && tsc",
+            "@rm -rf ./lib/",
+            "npx rimraf \"lib\"",
+        ] {
+            assert!(alters_files(&repository, body), "{body}");
+        }
+        for body in ["rimraf dist && tsc", "rm -rf coverage", "tsc lib", "rm -f"] {
+            assert!(!alters_files(&repository, body), "{body}");
+        }
+    }
 
     #[test]
     fn what_changes_sources_locks_or_programs_alters_a_checkout() {

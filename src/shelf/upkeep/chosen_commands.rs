@@ -6,7 +6,7 @@ use super::ci::words;
 use super::found_repository::{Finding, Repository};
 use super::offers::{self, OfferedCommand};
 use super::script_lines::without_assignments;
-use super::task_texts::{does, lines_of_task};
+use super::task_texts::{does, lines_of_task, without_writers};
 use super::trial::{Trials, Tried};
 use super::{ci, tasks, toolchains};
 use crate::tools::{Manner, Purpose, recognise, task_part};
@@ -51,7 +51,8 @@ const OF_CI: usize = 1;
 /// Returns what each place says, in the order in which they count.
 fn found(repository: &Repository) -> Vec<Vec<Finding>> {
     let of_toolchains = toolchains::tests(repository);
-    let mut of_ci = ci::run(repository);
+    let mut of_ci: Vec<Finding> =
+        ci::run(repository).into_iter().filter_map(|check| without_writers(repository, check)).collect();
     // A workflow configures, builds and tests in steps of their own; here it is one command, with a directory of its own.
     let in_steps = of_toolchains.iter().filter(|test| test.command.contains("ctest"));
     of_ci.extend(

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use super::ci::words;
 use super::found_repository::{Finding, Repository};
-use super::tasks::{RepositoryTask, of_repository};
+use super::tasks::{RepositoryTask, of_repository, without_changes};
 use crate::base::text::after_last;
 use crate::tools::{Recognised, Tool, ToolCheck, recognise};
 
@@ -34,6 +34,29 @@ pub(super) fn does(repository: &Repository, task: &Finding, command: &Finding) -
         return text.calls(found.tool, found.check);
     }
     found.tasks.iter().all(|name| text.has_task(name)) || text.calls_all_of(repository, command)
+}
+
+/// Returns a check of a workflow without the tasks that change files of the repository, and with the checks that such a task calls
+/// itself in its place; nothing where none is left.
+pub(super) fn without_writers(repository: &Repository, check: Finding) -> Option<Finding> {
+    let line = shlex::split(&check.command);
+    let tasks = line.as_deref().and_then(recognise).map_or_else(Vec::new, |found| found.tasks);
+    let words = words(&check.command);
+    let Some(runner) = words.first().filter(|_| check.directory.is_empty() && !check.is_fix) else {
+        return Some(check);
+    };
+    let kept: Vec<(&String, Vec<String>)> =
+        tasks.iter().map(|name| (name, without_changes(repository, runner, name, check.purpose))).collect();
+    let is_changed = kept.iter().any(|(name, kept)| *kept != [(*name).clone()]);
+    if !is_changed {
+        return Some(check);
+    }
+    let of_word = |word: &str| match kept.iter().find(|(name, _)| *name == word) {
+        Some((_, kept)) => kept.clone(),
+        None => vec![word.to_owned()],
+    };
+    let command = check.command.split(' ').flat_map(of_word).collect::<Vec<_>>().join(" ");
+    kept.iter().any(|(_, kept)| !kept.is_empty()).then_some(Finding { command, ..check })
 }
 
 /// Tells whether a call of tox or nox is one of a task by the same runner: with no environment it is all of them, and a factor,

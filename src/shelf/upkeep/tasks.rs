@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use super::altered_checkout::alters_files;
 use super::found_repository::{Evidence, Finding, Repository, declared, line_of};
 use super::{ci, lined_yaml};
-use crate::tools::{Purpose, TaskKind, task_kind, task_part, watches};
+use crate::tools::{Purpose, TaskKind, task_kind, task_part, watches, writes};
 
 /// A task.
 pub(super) struct RepositoryTask {
@@ -13,8 +14,39 @@ pub(super) struct RepositoryTask {
     pub(super) call: String,
     /// What it does, as far as that is known.
     pub(super) body: String,
+    /// The recipes that run right before it, and what all do that run before it.
+    needs: Vec<String>,
+    needed: String,
     pub(super) file: String,
     pub(super) line: usize,
+}
+
+impl RepositoryTask {
+    /// Tells whether it changes files of the repository by what runs before it or in a way that no name of a task says: then it is
+    /// neither a check nor what mends.
+    fn alters_files(&self, repository: &Repository) -> bool {
+        writes(&self.needed) || [&self.body, &self.needed].iter().any(|text| alters_files(repository, text))
+    }
+}
+
+/// Returns what stands for a task of the top, of which a line of a workflow says only the name: itself, or where it changes files of
+/// the repository, the checks among the recipes that run right before it.
+pub(super) fn without_changes(
+    repository: &Repository,
+    runner: &str,
+    name: &str,
+    purpose: Option<Purpose>,
+) -> Vec<String> {
+    let all = of_repository(repository);
+    let of_name =
+        |name: &str| all.iter().find(|task| task.name == name && task.call.split(' ').next() == Some(runner));
+    let changes = |task: &RepositoryTask| writes(&task.body) || task.alters_files(repository);
+    let Some(task) = of_name(name).filter(|task| changes(task)) else { return vec![name.to_owned()] };
+    let is_check = |name: &&String| {
+        let kind = task_kind(name, "").filter(|kind| !kind.mends && kind.purpose == purpose);
+        kind.is_some() && of_name(name).is_some_and(|task| !changes(task))
+    };
+    task.needs.iter().filter(is_check).cloned().collect()
 }
 
 /// Returns every task of a repository, whatever it is about.
@@ -61,7 +93,7 @@ pub(super) fn own(repository: &Repository) -> Vec<Finding> {
     // A repository may have several files of tasks. Its CI says which of them it is checked by.
     all.sort_by_key(|tasks| !is_called(tasks));
     for tasks in all {
-        let found = of_purposes(&tasks, &called);
+        let found = of_purposes(repository, &tasks, &called);
         // Hooks are all that a repository asks of a change, where another runner only knows parts.
         let has_parts =
             findings.iter().any(|one: &Finding| one.purpose == Some(Purpose::Lint) && !one.is_fix)
@@ -108,10 +140,10 @@ pub(super) fn call(repository: &Repository, program: &str) -> bool {
 }
 
 /// What a task is, by its name and by what it does. Where no name says it all, those that the CI calls count before others.
-fn of_purposes(tasks: &[RepositoryTask], called: &[ci::CiCommand]) -> Vec<Finding> {
+fn of_purposes(repository: &Repository, tasks: &[RepositoryTask], called: &[ci::CiCommand]) -> Vec<Finding> {
     let classified: Vec<(&RepositoryTask, TaskKind)> = tasks
         .iter()
-        .filter(|task| is_callable(&task.name))
+        .filter(|task| is_callable(&task.name) && !task.alters_files(repository))
         .filter_map(|task| Some((task, task_kind(&task.name, &task.body)?)))
         .map(|(task, kind)| (task, TaskKind { mends: kind.mends && !has_own_fix(task, tasks), ..kind }))
         .collect();
@@ -166,7 +198,16 @@ fn is_callable(name: &str) -> bool {
 }
 
 fn task(name: &str, call: String, body: &str, file: &str, line: usize) -> RepositoryTask {
-    RepositoryTask { name: name.to_owned(), call, body: body.to_owned(), file: file.to_owned(), line }
+    let (needs, needed) = (Vec::new(), String::new());
+    RepositoryTask {
+        name: name.to_owned(),
+        call,
+        body: body.to_owned(),
+        needs,
+        needed,
+        file: file.to_owned(),
+        line,
+    }
 }
 
 /// A recipe of a Makefile or a justfile.
@@ -179,12 +220,25 @@ struct Recipe<'t> {
 }
 
 impl Recipe<'_> {
-    /// Tells whether it watches, or runs a recipe that does: then it does not end.
-    fn watches(&self, all: &[Self]) -> bool {
-        let needed = self.needs.split(|c: char| c.is_whitespace() || "()".contains(c));
-        let needed: BTreeSet<&str> = needed.filter(|name| *name != self.name).collect();
-        let does = |recipe: &Self| watches(&recipe.body);
-        does(self) || all.iter().any(|other| needed.contains(other.name) && does(other))
+    /// Returns the names of the recipes that run right before it, among what else stands there.
+    fn needs(&self) -> impl Iterator<Item = &str> {
+        self.needs.split(|c: char| c.is_whitespace() || "()".contains(c)).filter(|word| !word.is_empty())
+    }
+
+    /// Returns what the recipes do that run before it, each once.
+    fn needed(&self, all: &[Self]) -> String {
+        let mut known = BTreeSet::from([self.name]);
+        let (mut bodies, mut open) = (String::new(), vec![self]);
+        while let Some(recipe) = open.pop() {
+            let names: BTreeSet<&str> = recipe.needs().collect();
+            for other in all.iter().filter(|other| names.contains(other.name)) {
+                if known.insert(other.name) {
+                    bodies.push_str(&other.body);
+                    open.push(other);
+                }
+            }
+        }
+        bodies
     }
 }
 
@@ -223,11 +277,14 @@ fn of_recipes(repository: &Repository, files: &[&str], call: &str) -> Vec<Reposi
         return Vec::new();
     };
     let all = recipes(text);
-    let is_task = |recipe: &&Recipe<'_>| !recipe.name.starts_with(['.', '@', '_']) && !recipe.watches(&all);
-    let tasks = all.iter().filter(is_task);
-    tasks
-        .map(|recipe| task(recipe.name, format!("{call} {}", recipe.name), &recipe.body, file, recipe.line))
-        .collect()
+    let is_task = |recipe: &&Recipe<'_>| !recipe.name.starts_with(['.', '@', '_']);
+    let tasks = all.iter().filter(is_task).map(|recipe| RepositoryTask {
+        needs: recipe.needs().map(str::to_owned).collect(),
+        needed: recipe.needed(&all),
+        ..task(recipe.name, format!("{call} {}", recipe.name), &recipe.body, file, recipe.line)
+    });
+    // What watches does not end.
+    tasks.filter(|task| !watches(&task.body) && !watches(&task.needed)).collect()
 }
 
 fn just(repository: &Repository) -> Vec<RepositoryTask> {

@@ -492,6 +492,29 @@ const LAYOUTS: &[Layout] = &[
         ],
     ),
     (
+        "tasks that change files, by themselves or by what runs before them, and the others of a line that calls one",
+        &[
+            (
+                "Makefile",
+                "lint: tidy spell go-vet\ngo-vet:\n\tgo vet ./...\ntidy:\n\tgo mod tidy\nspell:\n\tmisspell -w docs\nconfirm-licenses:\n\ttrue\n",
+            ),
+            (
+                "composer.json",
+                "{\"scripts\": {\"analyse\": \"composer require --dev a/b && phpstan analyse\", \"test\": \"pest\"}}",
+            ),
+            ("package.json", "{\"scripts\": {\"build\": \"rimraf lib && tsc\"}}"),
+            ("lib/a.js", "x\n"),
+            (
+                ".github/workflows/ci.yml",
+                "on: push\njobs:\n  all:\n    runs-on: ubuntu-latest\n    steps:\n      - run: make confirm-licenses lint\n      - run: npm run build\n      - run: composer run-script analyse\n",
+            ),
+        ],
+        &[
+            ("lint", "make confirm-licenses go-vet", ".github/workflows/ci.yml:6", ""),
+            ("test", "composer run-script test", "composer.json:1 (test)", ""),
+        ],
+    ),
+    (
         "a flake of Nix with checks",
         &[("flake.nix", "{\n  outputs = { self }: {\n    checks = { };\n  };\n}\n")],
         &[("test", "nix flake check", "flake.nix:3", "")],
