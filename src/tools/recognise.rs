@@ -184,6 +184,11 @@ fn started<'w, 'a>(words: &'w [&'a str]) -> Option<(&'static str, &'w [&'a str])
     Some((caller.words.first()?, rest.get(caller.counts..)?))
 }
 
+/// Tells whether a word is this entry of the table; one that ends with `*` is the beginning of several.
+fn is_meant(word: &str, entry: &str) -> bool {
+    entry.strip_suffix('*').map_or(word == entry, |beginning| word.starts_with(beginning))
+}
+
 /// The arguments of a tool.
 struct Arguments<'w, 'a> {
     all: &'w [&'a str],
@@ -192,11 +197,7 @@ struct Arguments<'w, 'a> {
 impl<'a> Arguments<'_, 'a> {
     /// Tells whether one of these options stands there. An entry that ends with `*` is the beginning of one.
     fn has(&self, options: &[String]) -> bool {
-        let is = |word: &str, option: &String| match option.strip_suffix('*') {
-            Some(beginning) => word.starts_with(beginning),
-            None => word == option,
-        };
-        self.all.iter().any(|word| options.iter().any(|option| is(word, option)))
+        self.all.iter().any(|word| options.iter().any(|option| is_meant(word, option)))
     }
 
     /// Returns the words that are not options, nor values of such; those behind `--` belong to another program.
@@ -228,7 +229,9 @@ impl<'a> Arguments<'_, 'a> {
     /// Returns the names of the tasks that are called, without the variables among them.
     fn tasks(&self, tool: &Tool, check: &ToolCheck) -> Vec<&'a str> {
         let behind = self.behind(tool, check).into_iter().flatten();
-        let mut names: Vec<&str> = behind.skip(check.skips).filter(|word| !word.contains('=')).collect();
+        let is_setting = |word: &&str| check.settings.iter().any(|setting| is_meant(word, setting));
+        let names = behind.skip(check.skips).filter(|word| !word.contains('=') && !is_setting(word));
+        let mut names: Vec<&str> = names.collect();
         // What stands behind the name of a script is for the script.
         if tool.ecosystem == "node" && !matches!(tool.name.as_str(), "turbo" | "nx" | "grunt" | "gulp") {
             names.truncate(1);

@@ -233,6 +233,8 @@ pub struct ToolCheck {
     pub(super) valued: Vec<String>,
     pub(super) pairs: Vec<String>,
     pub(super) skips: usize,
+    /// Words among the names of tasks that say for what these are called. An entry that ends with `*` is the beginning of one.
+    pub(super) settings: Vec<String>,
     pub(super) alone: bool,
     pub(super) could_not_run: Option<Vec<i32>>,
 }

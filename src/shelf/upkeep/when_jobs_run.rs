@@ -227,13 +227,44 @@ pub(super) fn lines_of_matrix(line: &str, matrix: &Matrix<'_>) -> Vec<String> {
         let values = values.iter().filter(|value| !is_version(value)).take(MOST_TASKS);
         return values.map(|value| format!("{before} {begin}{value}").trim_start().to_owned()).collect();
     }
-    let line = &with_options(&without_versions(line, matrix), matrix);
+    if let Some(lines) = lines_of_projects(line, matrix) {
+        return lines;
+    }
+    let line = &with_properties(&with_options(&without_versions(line, matrix), matrix), matrix);
     let version = ["--python", "--python-version"].into_iter().find_map(|option| {
         let (before, rest) = line.split_once(&format!(" {option} ${{{{ matrix."))?;
         let (_, behind) = rest.split_once("}}")?;
         Some(format!("{before}{behind}"))
     });
     vec![version.unwrap_or_else(|| line.to_owned())]
+}
+
+/// Returns a line for each project of sbt that a matrix names, `sbt 'project ${{ matrix.project }}' test`.
+fn lines_of_projects(line: &str, matrix: &Matrix<'_>) -> Option<Vec<String>> {
+    let (written, values) = matrix.iter().find_map(|(key, values)| {
+        let written = format!("project {}", value_of_matrix(key));
+        line.contains(&written).then_some((written, values))
+    })?;
+    let of_value =
+        |value: &&str| lines_of_matrix(&line.replace(&written, &format!("project {value}")), matrix);
+    Some(values.iter().take(MOST_TASKS).flat_map(of_value).collect())
+}
+
+/// Puts in the values of properties that a matrix says, `-Pmode=${{ matrix.mode }}`: those of its first job.
+fn with_properties(line: &str, matrix: &Matrix<'_>) -> String {
+    let is_plain = |value: &str| {
+        !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte))
+    };
+    let put_in = |line: String, (key, values): &(&str, Vec<&str>)| {
+        let Some((before, behind)) = line.split_once(&value_of_matrix(key)) else { return line };
+        let word = after_last(before, &[' ']);
+        let is_property = ["-P", "-D"].iter().any(|sign| word.starts_with(sign)) && word.ends_with('=');
+        match values.first().filter(|first| is_property && is_plain(first)) {
+            Some(first) if behind.is_empty() || behind.starts_with(' ') => format!("{before}{first}{behind}"),
+            Some(_) | None => line,
+        }
+    };
+    matrix.iter().fold(line.to_owned(), put_in)
 }
 
 /// Puts in options that a matrix says, `cargo test ${{ matrix.features }}`: those of its first job.
@@ -253,8 +284,8 @@ fn with_options(line: &str, matrix: &Matrix<'_>) -> String {
     matrix.iter().fold(line.to_owned(), put_in)
 }
 
-/// Returns a line without the words that only say a version of a matrix: a toolchain of cargo, `+${{ matrix.rust }}`, and a property
-/// whose values all begin with a digit, `-Pjava=${{ matrix.java }}`.
+/// Returns a line without the words that only say a version of a matrix: a toolchain of cargo, `+${{ matrix.rust }}`, a version of
+/// Scala, `'++ ${{ matrix.scala }}'`, and a property whose values all begin with a digit, `-Pjava=${{ matrix.java }}`.
 fn without_versions(line: &str, matrix: &Matrix<'_>) -> String {
     let is_version = |key: &str| {
         matrix.iter().any(|(known, values)| {
@@ -264,6 +295,12 @@ fn without_versions(line: &str, matrix: &Matrix<'_>) -> String {
     let mut kept = line.to_owned();
     for (key, _) in matrix {
         let value = value_of_matrix(key);
+        for quote in ["'", "\""] {
+            kept = kept
+                .replace(&format!(" {quote}++ {value}{quote}"), "")
+                .replace(&format!(" {quote}++{value}{quote}"), "");
+        }
+        kept = kept.replace(&format!(" ++{value}"), "");
         let Some((before, behind)) = kept.split_once(&value) else { continue };
         let word = after_last(before, &[' ']);
         let is_toolchain = word == "+" && before.trim_end_matches('+').trim_end() == "cargo";

@@ -515,6 +515,36 @@ const LAYOUTS: &[Layout] = &[
         ],
     ),
     (
+        "projects of sbt and properties of Gradle that a matrix names",
+        &[(
+            ".github/workflows/ci.yml",
+            "on: push\njobs:\n  all:\n    runs-on: ubuntu-latest\n    strategy:\n      matrix:\n        scala: [2.13, 3]\n        project: [onNative, onJVM]\n        mode: [REFLECT, KSP]\n    steps:\n      - run: sbt githubWorkflowCheck\n      - run: sbt 'project ${{ matrix.project }}' '++ ${{ matrix.scala }}' headerCheckAll scalafmtCheckAll 'project /' scalafmtSbtCheck\n      - run: sbt 'project ${{ matrix.project }}' '++ ${{ matrix.scala }}' test\n      - run: sbt 'project ${{ matrix.project }}' '++ ${{ matrix.scala }}' doc\n      - run: ./gradlew build check --stacktrace -Ptests=${{ matrix.mode }}\n",
+        )],
+        &[
+            ("lint", "sbt githubWorkflowCheck", ".github/workflows/ci.yml:11", ""),
+            (
+                "format_sbt",
+                "sbt 'project onNative' headerCheckAll scalafmtCheckAll 'project /' scalafmtSbtCheck",
+                ".github/workflows/ci.yml:12",
+                "",
+            ),
+            (
+                "format_sbt_2",
+                "sbt 'project onJVM' headerCheckAll scalafmtCheckAll 'project /' scalafmtSbtCheck",
+                ".github/workflows/ci.yml:12",
+                "",
+            ),
+            ("test_sbt", "sbt 'project onNative' test", ".github/workflows/ci.yml:13", ""),
+            ("test_sbt_2", "sbt 'project onJVM' test", ".github/workflows/ci.yml:13", ""),
+            (
+                "test_gradle",
+                "./gradlew build check --stacktrace -Ptests=REFLECT",
+                ".github/workflows/ci.yml:15",
+                "",
+            ),
+        ],
+    ),
+    (
         "a flake of Nix with checks",
         &[("flake.nix", "{\n  outputs = { self }: {\n    checks = { };\n  };\n}\n")],
         &[("test", "nix flake check", "flake.nix:3", "")],
