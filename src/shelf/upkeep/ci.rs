@@ -12,8 +12,8 @@ use super::when_jobs_run::{
     Matrix, OtherMachine, asks_earlier_steps, is_only_called, is_started_by_changes, label_of_matrix,
     lines_of_matrix, matrix, needs_another_event, value_of_matrix, whole_line,
 };
-use crate::base::node::Node;
-use crate::base::text::{after_last, up_to};
+use crate::base::node::{Entry, Node};
+use crate::base::text::{after_last, first_word, up_to};
 use crate::tools::{
     Manner, Purpose, Recognised, TOOLS, Tool, builds_documents, is_some_check, is_some_test, recognise,
     task_kind,
@@ -38,6 +38,8 @@ pub(super) struct CiCommand {
     asks_earlier: bool,
     /// Whether the job has altered what it had checked out before, or asks for a toolchain of its own.
     is_second_choice: bool,
+    /// Whether the job has prepared its machine before in a way that no other job can be told.
+    is_prepared: bool,
     /// The variables that the job has for it, the nearest first.
     variables: Vec<(String, String)>,
     pub(super) evidence: Evidence,
@@ -50,6 +52,8 @@ pub(super) struct CiAction {
     /// The job, named with its file.
     pub(super) job: String,
     pub(super) with: Vec<(String, String)>,
+    /// Those that are variables whose values are written in the file.
+    pub(super) of_variables: Vec<(String, String)>,
 }
 
 /// What the workflows of a repository say.
@@ -114,7 +118,27 @@ pub(super) fn run(repository: &Repository) -> Vec<Finding> {
     add_each_once(&mut found, checks(second).into_iter().filter(is_kept));
     let all = found.clone();
     found.retain(|one| !all.iter().any(|other| is_part(repository, one, other)));
+    // With what only its job has, a tool often does the same in a special way: under a measure, or for another machine.
+    let is_prepared = |one: &Finding| {
+        contents.commands.iter().any(|line| line.is_prepared && line.evidence == one.evidence)
+    };
+    let all = found.clone();
+    let has_plain = |one: &Finding| all.iter().any(|other| !is_prepared(other) && is_longer_call(one, other));
+    found.retain(|one| !is_prepared(one) || !has_plain(one));
     found
+}
+
+/// Tells whether a check calls the tool of another one for the same, and says more words for it.
+fn is_longer_call(one: &Finding, other: &Finding) -> bool {
+    let tool = |finding: &Finding| {
+        let found = shlex::split(&finding.command).and_then(|words| recognise(&words))?;
+        found.tasks.is_empty().then_some(found.tool.name.as_str())
+    };
+    one.purpose == other.purpose
+        && one.is_fix == other.is_fix
+        && one.directory == other.directory
+        && words(&one.command).len() > words(&other.command).len()
+        && tool(one).is_some_and(|name| tool(other) == Some(name))
 }
 
 fn calls_tasks(command: &str) -> bool {
@@ -475,6 +499,7 @@ struct JobPlace<'j> {
     machine: Option<OtherMachine>,
     asks_earlier: bool,
     is_altered: bool,
+    is_prepared: bool,
     variables: Vec<(&'j str, &'j str)>,
     matrix: Matrix<'j>,
     /// The value of the matrix that is a place of the repository, by how it is written.
@@ -514,8 +539,12 @@ impl Workflow<'_> {
                 contents.runners.extend(label.map(str::to_owned));
             }
             for step in lined_yaml::items(job.value.get("steps")) {
+                // What is set up behind a check is for those behind it.
+                place.is_prepared |= sets_up(step)
+                    && contents.commands.iter().any(|line| line.is_check_of(&place.id(self.path)));
                 self.step(step, &place, contents);
                 place.is_altered |= is_altering(step);
+                place.is_prepared |= prepares_machine(step);
             }
         }
         let image = |node: Option<&Node>| {
@@ -547,6 +576,8 @@ impl Workflow<'_> {
         let place = &JobPlace {
             machine: machine.or(place.machine),
             asks_earlier: asks_earlier_steps(condition),
+            // What an earlier step says, no other job can be told.
+            is_altered: place.is_altered || is_fed_by_steps(step),
             directory: written_directory(Some(step)).or(place.directory),
             variables: own,
             ..place.clone()
@@ -568,21 +599,25 @@ impl Workflow<'_> {
     fn action(&self, step: &Node, uses: &Node, place: &JobPlace<'_>, contents: &mut CiContents) {
         let Some(named) = lined_yaml::text(Some(uses)) else { return };
         let inputs = lined_yaml::entries(step.get("with"));
-        let values = inputs.iter().filter_map(|entry| {
-            let value = lined_yaml::text(Some(&entry.value))?;
-            is_plain(value).then(|| (entry.key.clone(), value.to_owned()))
-        });
-        let with: Vec<(String, String)> = values.collect();
-        let job = format!("{}:{}", self.path, place.name);
+        let values = |is_written: bool| {
+            let of_entry = move |entry: &Entry| {
+                let written = lined_yaml::text(Some(&entry.value))?;
+                let value = place.with_variables(written);
+                (is_plain(&value) && is_plain(written) == is_written).then(|| (entry.key.clone(), value))
+            };
+            inputs.iter().filter_map(of_entry).collect::<Vec<_>>()
+        };
+        let (with, of_variables) = (values(true), values(false));
+        let job = place.id(self.path);
         if named.starts_with("./") {
             if with.len() == inputs.len() && step.get("if").is_none() {
-                contents.local_actions.push(CiAction { name: named.to_owned(), job, with });
+                contents.local_actions.push(CiAction { name: named.to_owned(), job, with, of_variables });
             }
             return;
         }
         // An image has a tag in the place of a commit.
         let Some((name, _)) = named.split_once('@').or_else(|| named.rsplit_once(':')) else { return };
-        contents.actions.push(CiAction { name: name.to_owned(), job, with });
+        contents.actions.push(CiAction { name: name.to_owned(), job, with, of_variables });
         let Some(directory) = place.known_directory() else { return };
         if let Some(script) = step.get("with").and_then(|with| with.get("command")).filter(|_| repeats(name))
         {
@@ -653,9 +688,10 @@ impl Workflow<'_> {
         let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
         CiCommand {
             is_second_choice: place.is_altered || asks_for_toolchain(&command),
+            is_prepared: place.is_prepared,
             command,
             directory,
-            job: format!("{}:{}", self.path, place.name),
+            job: place.id(self.path),
             machine: place.machine,
             asks_earlier: place.asks_earlier,
             variables: place.variables.iter().map(owned).collect(),
@@ -664,7 +700,21 @@ impl Workflow<'_> {
     }
 }
 
+impl CiCommand {
+    /// Tells whether it is a check of a job, of a tool that is known.
+    fn is_check_of(&self, job: &str) -> bool {
+        let words = shlex::split(&self.command);
+        self.job == job
+            && words.as_deref().and_then(recognise).is_some_and(|found| found.manner == Manner::Pure)
+    }
+}
+
 impl<'j> JobPlace<'j> {
+    /// Returns how the job is named with its file.
+    fn id(&self, path: &str) -> String {
+        format!("{path}:{}", self.name)
+    }
+
     /// Returns the place of a step in each of the jobs that a matrix makes of places of the repository, `working-directory:
     /// ${{ matrix.package }}`; itself where neither the script nor its directory names one.
     fn of_each_place(&self, repository: &Repository, script: Option<&str>) -> Vec<Self> {
@@ -696,13 +746,19 @@ impl<'j> JobPlace<'j> {
         self.row.as_ref().map_or_else(|| text.to_owned(), |(written, value)| text.replace(written, value))
     }
 
-    /// Puts in the values of variables that the file itself writes, `${{ env.CARGO }}`, and at the top the place of the checkout.
-    fn with_values(&self, line: &str, directory: &str) -> String {
-        let put_in = |line: String, (name, value): &(&str, &str)| {
-            line.replace(&format!("${{{{ env.{name} }}}}"), value)
+    /// Puts in the values of variables that the file itself writes, `${{ env.CARGO }}`.
+    fn with_variables(&self, text: &str) -> String {
+        let put_in = |text: String, (name, value): &(&str, &str)| {
+            text.replace(&format!("${{{{ env.{name} }}}}"), value)
         };
         // The nearest is the first, and leaves nothing for those behind it.
-        let line = self.in_row(&self.variables.iter().fold(line.to_owned(), put_in)).trim_end().to_owned();
+        self.variables.iter().fold(text.to_owned(), put_in)
+    }
+
+    /// Puts in the values of variables, and at the top the place of the checkout.
+    fn with_values(&self, line: &str, directory: &str) -> String {
+        let line = self.in_row(&self.with_variables(line)).trim_end().to_owned();
+        let line = with_shell_variables(&line, &self.variables);
         if !directory.is_empty() {
             return line;
         }
@@ -710,6 +766,28 @@ impl<'j> JobPlace<'j> {
             .iter()
             .fold(line, |line, place| line.replace(place, "./"))
     }
+}
+
+/// Puts in the values of variables that the shell would, `"${VERSION}"`, where no quote may keep it from that, and no value needs one.
+fn with_shell_variables(line: &str, variables: &[(&str, &str)]) -> String {
+    let is_plain =
+        |value: &str| value.bytes().all(|byte| byte.is_ascii_alphanumeric() || b" ._-/:=,@+".contains(&byte));
+    if !line.contains('$') || line.contains('\'') {
+        return line.to_owned();
+    }
+    let put_in = |line: String, (name, value): &(&str, &str)| {
+        let line = line.replace(&format!("${{{name}}}"), value);
+        let written = format!("${name}");
+        let mut parts = line.split(&written);
+        let first = parts.next().unwrap_or("").to_owned();
+        // Of `$NAMES`, `NAME` is only the beginning.
+        let goes_on = |part: &str| part.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
+        parts.fold(
+            first,
+            |line, part| if goes_on(part) { format!("{line}${name}{part}") } else { line + value + part },
+        )
+    };
+    variables.iter().filter(|(_, value)| is_plain(value)).fold(line.to_owned(), put_in)
 }
 
 /// Tells whether an action calls the command that it is given, again where that fails.
@@ -774,6 +852,33 @@ fn is_altering(step: &Node) -> bool {
     of_action || lines.any(|(_, line)| line.split("&&").any(|command| alters_checkout(command.trim())))
 }
 
+/// Tells whether a step has variables that earlier ones say. A token only asks more of a server.
+fn is_fed_by_steps(step: &Node) -> bool {
+    lined_yaml::entries(step.get("env")).iter().any(|entry| {
+        let value = lined_yaml::text(Some(&entry.value)).unwrap_or("");
+        value.contains("steps.") && value.contains("${{") && !entry.key.contains("TOKEN")
+    })
+}
+
+/// Tells whether a step does with its machine what a command alone does not say: it downloads something, or sets variables and
+/// paths of the steps behind it.
+fn prepares_machine(step: &Node) -> bool {
+    let script = lined_yaml::text(step.get("run")).map(logical_lines);
+    let mut lines = script.iter().flatten();
+    lines.any(|(_, line)| {
+        ["$GITHUB_ENV", "${GITHUB_ENV", "$GITHUB_PATH", "${GITHUB_PATH"]
+            .iter()
+            .any(|file| line.contains(file))
+            || matches!(first_word(line), "curl" | "wget")
+    })
+}
+
+/// Tells whether a step calls an action that sets something up.
+fn sets_up(step: &Node) -> bool {
+    lined_yaml::text(step.get("uses"))
+        .is_some_and(|uses| uses.contains("setup") && !uses.starts_with("actions/"))
+}
+
 /// Tells whether cargo is called of a version that the command names: what it says of others is left to those.
 fn asks_for_toolchain(command: &str) -> bool {
     let is_version = |word: &str| {
@@ -793,4 +898,22 @@ fn joined(above: &str, below: &str) -> String {
         }
     }
     parts.join("/")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_shell_puts_in_what_a_step_sets() {
+        let variables = [("VERSION", "1.2"), ("FLAGS", "-a --b"), ("ODD", "x;y")];
+        for (line, expected) in [
+            ("get --version \"${VERSION}\"", "get --version \"1.2\""),
+            ("test $FLAGS --x=$VERSION", "test -a --b --x=1.2"),
+            ("test $FLAGS_OF $ODD", "test $FLAGS_OF $ODD"),
+            ("test '$VERSION'", "test '$VERSION'"),
+        ] {
+            assert_eq!(with_shell_variables(line, &variables), expected, "{line}");
+        }
+    }
 }

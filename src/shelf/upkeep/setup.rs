@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use super::chosen_commands::Plan;
-use super::ci::{CiCommand, CiContents, words};
+use super::ci::{CiAction, CiCommand, CiContents, words};
 use super::found_repository::{Finding, Repository, declared};
 use super::job_services::JobServices;
 use super::tasks::package_manager;
@@ -127,9 +127,10 @@ pub(super) fn steps(
             (None, below) => below.to_owned(),
         };
         let here = if directory.is_empty() { repository.clone() } else { repository.below(&directory) };
-        let called = findings.iter().filter(|finding| finding.directory == below).copied();
-        let place = SetUpPlace { here, repository, contents, directory };
-        let does = place.steps(&called.collect::<Vec<_>>());
+        let called: Vec<&Finding> =
+            findings.iter().filter(|finding| finding.directory == below).copied().collect();
+        let place = SetUpPlace { here, repository, contents, directory, jobs: jobs(contents, &called) };
+        let does = place.steps(&called);
         let is_of_top =
             |command: &str| package.is_none() && place.is_below_lock() && command == place.node_install();
         let has_installed = steps.iter().any(|step| step.directory.is_empty() && place.installs_node(step));
@@ -142,6 +143,8 @@ pub(super) fn steps(
             };
             let step = SetUpStep { does, directory };
             if !steps.contains(&step) {
+    /// The jobs that run the checks.
+    jobs: BTreeSet<&'r str>,
                 steps.push(step);
             }
         }
@@ -160,7 +163,7 @@ pub fn install_of(repository: &Repository, finding: &Finding, package: Option<&s
     };
     let here = if directory.is_empty() { repository.clone() } else { repository.below(&directory) };
     let contents = CiContents::default();
-    let place = SetUpPlace { here, repository, contents: &contents, directory };
+    let place = SetUpPlace { here, repository, contents: &contents, directory, jobs: BTreeSet::new() };
     let languages = place.languages(&[finding]);
     let commands = place.installs_of_files(&languages);
     let by_ruby = languages.contains("ruby").then(|| "bundle install".to_owned());
@@ -505,8 +508,12 @@ impl SetUpPlace<'_> {
 
     /// Returns the value that the repository's own workflows give an input of an action, if it is not an expression.
     fn of_ci(&self, action: &str, input: &str) -> Option<String> {
-        let of_action = self.contents.actions.iter().filter(|known| known.name == action);
-        let mut values = of_action.flat_map(|known| &known.with).filter(|(key, _)| key == input);
+        let of_action = || self.contents.actions.iter().filter(|known| known.name == action);
+        let written = of_action().flat_map(|known| &known.with);
+        // What a variable of a job says, it says for what that does.
+        let is_near = |known: &&CiAction| self.jobs.contains(known.job.as_str());
+        let computed = of_action().filter(is_near).flat_map(|known| &known.of_variables);
+        let mut values = written.chain(computed).filter(|(key, _)| key == input);
         values.next().map(|(_, value)| {
             value.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("").to_owned()
         })

@@ -76,6 +76,9 @@ fn is_of_same_runner(task: &Finding, found: &Recognised, line: &[String]) -> Opt
     Some(is_factor && found.environments.iter().all(has))
 }
 
+/// Options that name what a tool passes over.
+const LEAVE_OUT: [&str; 4] = ["--ignore", "--exclude", "--skip", "--deselect"];
+
 /// The lines that a task runs, with those of the tasks and scripts that these call, in words.
 struct TaskText {
     words: BTreeSet<String>,
@@ -120,7 +123,13 @@ impl TaskText {
         let without = |text: String, (inner, _): (&str, &str)| text.replace(&format!("{{{{{inner}}}}}"), "");
         let plain = computed.fold(text.to_owned(), without);
         let is_between = |c: char| c.is_whitespace() || "\"'`;,()[]{}&|$<>=@".contains(c);
-        let found = plain.split(is_between).filter(|word| !word.is_empty());
+        // What a task leaves out it does not call: `--ignore=tools/`.
+        let leaves_out = |word: &&str| {
+            word.contains('=')
+                && LEAVE_OUT.iter().any(|option| word.trim_start_matches(['"', '\'']).starts_with(option))
+        };
+        let called = plain.split_whitespace().filter(|word| !leaves_out(word));
+        let found = called.flat_map(|word| word.split(is_between)).filter(|word| !word.is_empty());
         self.words.extend(found.map(str::to_ascii_lowercase));
     }
 

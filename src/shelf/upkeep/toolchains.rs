@@ -134,6 +134,10 @@ fn pytest_evidence(repository: &Repository) -> Option<(String, usize)> {
 }
 
 fn python_tests(repository: &Repository) -> Option<Finding> {
+    // The modules of a collection of Ansible are found only where it is installed as one.
+    if repository.has("galaxy.yml") {
+        return None;
+    }
     let is_own = |path: &&str| is_python_test(path) && !is_of_bazel(repository, path);
     let test = repository.paths().find(is_own)?;
     let run = python(repository);

@@ -545,6 +545,56 @@ const LAYOUTS: &[Layout] = &[
         ],
     ),
     (
+        "what gives way to plainer calls: by what an earlier step says, or has prepared on the machine",
+        &[
+            ("README.md", "x\n"),
+            (
+                ".github/workflows/ci.yml",
+                "on: push\njobs:\n  all:\n    runs-on: ubuntu-latest\n    steps:\n      - run: zig build check test --summary all\n      - uses: bytecodealliance/actions/wasmtime/setup@v1\n      - run: zig build check test -Dtarget=wasm32-wasi -fwasmtime --summary all\n  coverage:\n    runs-on: ubuntu-latest\n    steps:\n      - run: |\n          wget https://example.com/kcov.tar.gz\n          sudo tar xf kcov.tar.gz -C /\n      - run: zig build test -Dcoverage -Duse-llvm --summary all\n  odd:\n    runs-on: ubuntu-latest\n    steps:\n      - run: echo RUSTC_BOOTSTRAP=1 >> $GITHUB_ENV\n      - run: typos\n      - run: cargo test --features in-tree\n      - id: bats\n        uses: bats-core/bats-action@v4\n      - run: bats ./tests\n        env: {BATS_LIB_PATH: '${{ steps.bats.outputs.lib-path }}'}\n      - run: mix test\n        env: {GITHUB_TOKEN: '${{ steps.app.outputs.token }}'}\n",
+            ),
+        ],
+        &[
+            ("lint", "typos", ".github/workflows/ci.yml:20", ""),
+            ("test_zig", "zig build check test --summary all", ".github/workflows/ci.yml:6", ""),
+            // Nothing else tests with cargo.
+            ("test_cargo", "cargo test --features in-tree", ".github/workflows/ci.yml:21", ""),
+            ("test_mix", "mix test", ".github/workflows/ci.yml:26", ""),
+        ],
+    ),
+    (
+        "tests that a task passes over, and a variable of the step",
+        &[
+            (
+                "deno.json",
+                "{\"tasks\": {\n\"test\": \"deno test -A --doc --ignore=tools/\",\n\"test:tools\": \"deno test -A --doc tools/\"}}",
+            ),
+            (
+                ".github/workflows/ci.yml",
+                "on: push\njobs:\n  all:\n    runs-on: ubuntu-latest\n    steps:\n      - run: deno task test\n      - run: deno task test:tools\n      - run: cargo clippy $FLAGS -- -D \"${LEVEL}\"\n        env: {FLAGS: --all-targets --locked, LEVEL: warnings}\n",
+            ),
+            ("Cargo.lock", "x\n"),
+        ],
+        &[
+            (
+                "lint",
+                "cargo clippy --all-targets --locked -- -D \"warnings\"",
+                ".github/workflows/ci.yml:8",
+                "",
+            ),
+            ("test", "deno task test", "deno.json:2 (test)", ""),
+            ("test_tools", "deno task test:tools", ".github/workflows/ci.yml:7", ""),
+        ],
+    ),
+    (
+        "tests of a collection of Ansible, which is nowhere installed",
+        &[
+            ("galaxy.yml", "name: x\n"),
+            ("justfile", "lint:\n  x\n"),
+            ("tests/unit/test_x.py", "import unittest\n"),
+        ],
+        &[("lint", "just lint", "justfile:1 (lint)", "")],
+    ),
+    (
         "a flake of Nix with checks",
         &[("flake.nix", "{\n  outputs = { self }: {\n    checks = { };\n  };\n}\n")],
         &[("test", "nix flake check", "flake.nix:3", "")],
