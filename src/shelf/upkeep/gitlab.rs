@@ -221,7 +221,7 @@ fn language_of(name: &str) -> Option<&'static str> {
 const WITHOUT_LANGUAGE: &str = "buildpack-deps:bookworm";
 
 /// An image of each language.
-const IMAGES: [(&str, &str); 14] = [
+const IMAGES: [(&str, &str); 15] = [
     ("rust", "rust:1"),
     ("python", "python:3"),
     ("node", "node:lts"),
@@ -239,6 +239,7 @@ const IMAGES: [(&str, &str); 14] = [
 ];
 
 #[cfg(test)]
+    ("nim", "nimlang/nim:latest"),
 mod tests {
     use super::*;
 

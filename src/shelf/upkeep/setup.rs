@@ -78,20 +78,26 @@ pinned! {
     DENO = "denoland/setup-deno", "667a34cdef165d8d2b2e98dde39547c9daac7282", "v2.0.4";
 }
 
+    SBT = "sbt/setup-sbt", "6444f4c8111de4b9059c3975def104b03cfaa5f0", "v1.5.2";
+    CHART_TESTING = "helm/chart-testing-action", "6ec842c01de15ebb84c8627d2744a0c2f2755c9f", "v2.8.0";
+    CLOJURE = "DeLaGuardo/setup-clojure", "02f5a82b79a547523e664fe8a7a32ea14884d7b2", "13.6.0";
+    NIM = "jiro4989/setup-nim-action", "cb1fc1270b117457dd0d9f610ec981fad3369cec", "v2.3.0";
 /// What is set up of a language.
 type SetLanguageUp = fn(&SetUpPlace<'_>) -> Vec<SetUp>;
 
 /// The languages, in the order in which they are set up.
-const LANGUAGES: [(&str, SetLanguageUp); 14] = [
+const LANGUAGES: [(&str, SetLanguageUp); 16] = [
     ("nix", nix),
     ("elixir", elixir),
     ("dart", dart),
+    ("nim", nim),
     ("zig", zig),
     ("ocaml", ocaml),
     ("go", go),
     ("java", java),
     ("dotnet", dotnet),
     ("ruby", ruby),
+    ("clojure", clojure),
     ("php", php),
     ("terraform", terraform),
     ("deno", deno),
@@ -101,6 +107,33 @@ const LANGUAGES: [(&str, SetLanguageUp); 14] = [
 
 /// A directory in which something is set up, and what its repository says.
 struct SetUpPlace<'r> {
+/// Actions that set up a language whose programs a task of another one may call.
+static LANGUAGES_OF_ACTIONS: [(&PinnedAction, SetLanguageUp); 6] = [
+    (&GO, go),
+    (&JAVA, java),
+    (&NODE, node),
+    (&BUN, |_| vec![action(&BUN, Vec::new())]),
+    (&DENO, deno),
+    (&PYTHON, python),
+];
+
+fn is_action(step: &SetUp, pinned: &PinnedAction) -> bool {
+    matches!(step, SetUp::Action { action, .. } if *action == pinned)
+}
+
+/// Returns the actions that install tools which need more than one program.
+fn actions_of_tools(called: &[&Finding]) -> Vec<SetUp> {
+    let of_tools = [("sbt", &SBT), ("chart-testing", &CHART_TESTING)];
+    let is_called = |name: &str| {
+        called.iter().any(|finding| {
+            let words = shlex::split(&finding.command);
+            words.as_deref().and_then(recognise).is_some_and(|found| found.tool.name == name)
+        })
+    };
+    let meant = of_tools.into_iter().filter(|(name, _)| is_called(name));
+    meant.map(|(_, pinned)| action(pinned, Vec::new())).collect()
+}
+
     /// The repository as it is seen from there.
     here: Repository,
     /// All of it.
@@ -653,7 +686,10 @@ fn brings(step: &SetUp, program: &str) -> bool {
 }
 
 /// What installs what a repository depends on, by how the command begins.
-const INSTALLS: [&str; 40] = [
+const INSTALLS: [&str; 43] = [
+    "helm plugin install",
+    "nimble install",
+    "lein deps",
     "dart pub get",
     "dart pub upgrade",
     "flutter pub get",
@@ -876,6 +912,25 @@ fn python(place: &SetUpPlace<'_>) -> Vec<SetUp> {
         (None, None) => ("python-version", "3.x".to_owned()),
     };
     let uses_uv =
+fn nim(place: &SetUpPlace<'_>) -> Vec<SetUp> {
+    let version = place.of_ci(NIM.name, "nim-version").map(|version| ("nim-version", version));
+    vec![action(&NIM, version.into_iter().collect())]
+}
+
+/// Each of its programs is an input; those that the files of the repository are for are installed where its workflows name none.
+fn clojure(place: &SetUpPlace<'_>) -> Vec<SetUp> {
+    let programs = [("cli", "deps.edn"), ("lein", "project.clj"), ("bb", "bb.edn"), ("clj-kondo", "")];
+    let of_ci = programs.iter().filter_map(|(name, _)| Some((*name, place.of_ci(CLOJURE.name, name)?)));
+    let mut with: Vec<(&'static str, String)> = of_ci.collect();
+    if with.is_empty() {
+        let is_there = |(_, file): &&(&str, &str)| place.here.has(file);
+        with.extend(programs.iter().filter(is_there).map(|(name, _)| (*name, "latest".to_owned())));
+    }
+    let mut steps = java(place);
+    steps.push(action(&CLOJURE, with));
+    steps
+}
+
         place.here.has("uv.lock") || place.contents.actions.iter().any(|known| known.name == UV.name);
     let uv = uses_uv.then(|| action(&UV, Vec::new()));
     [Some(action(&PYTHON, vec![with])), uv].into_iter().flatten().collect()

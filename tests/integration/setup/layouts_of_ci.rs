@@ -595,6 +595,28 @@ const LAYOUTS: &[Layout] = &[
         &[("lint", "just lint", "justfile:1 (lint)", "")],
     ),
     (
+        "tests of Mill, Babashka, Leiningen and Nimble",
+        &[
+            ("mill", "x\n"),
+            (
+                ".github/workflows/ci.yml",
+                "on: push\njobs:\n  all:\n    runs-on: ubuntu-latest\n    steps:\n      - run: ./mill -i mill.scalalib.scalafmt.ScalafmtModule/checkFormatAll __.sources\n      - run: ./mill -i -k __.test\n      - run: bb test :clj-all\n      - run: lein test\n      - run: nimble test\n",
+            ),
+        ],
+        &[
+            (
+                "format",
+                "./mill -i mill.scalalib.scalafmt.ScalafmtModule/checkFormatAll __.sources",
+                ".github/workflows/ci.yml:6",
+                "",
+            ),
+            ("test_mill", "./mill -i -k __.test", ".github/workflows/ci.yml:7", ""),
+            ("test_bb", "bb test :clj-all", ".github/workflows/ci.yml:8", ""),
+            ("test_lein", "lein test", ".github/workflows/ci.yml:9", ""),
+            ("test_nimble", "nimble test", ".github/workflows/ci.yml:10", ""),
+        ],
+    ),
+    (
         "a flake of Nix with checks",
         &[("flake.nix", "{\n  outputs = { self }: {\n    checks = { };\n  };\n}\n")],
         &[("test", "nix flake check", "flake.nix:3", "")],
