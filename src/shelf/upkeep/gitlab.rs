@@ -146,6 +146,9 @@ fn in_image(does: &SetUp, image: &str) -> Option<String> {
                 Some("bundle install".to_owned())
             }
             "oven-sh/setup-bun" => Some("npm install --global bun".to_owned()),
+            "helm/chart-testing-action" => {
+                Some("go install github.com/helm/chart-testing/v3/ct@latest".to_owned())
+            }
             _ => None,
         },
     }
@@ -201,7 +204,7 @@ fn language_of(name: &str) -> Option<&'static str> {
     let language = match name {
         "actions/setup-python" | "astral-sh/setup-uv" | "python" | "python3" | "pip" => "python",
         "actions/setup-node" | "npm" | "yarn" | "pnpm" | "corepack" => "node",
-        "actions/setup-go" | "go" => "go",
+        "actions/setup-go" | "helm/chart-testing-action" | "go" => "go",
         "actions/setup-java" => "java",
         "actions/setup-dotnet" | "dotnet" => "dotnet",
         "ruby/setup-ruby" | "bundle" | "gem" => "ruby",
@@ -236,10 +239,10 @@ const IMAGES: [(&str, &str); 15] = [
     ("dart", "dart:stable"),
     ("haskell", "haskell:9"),
     ("swift", "swift:6.0"),
+    ("nim", "nimlang/nim:latest"),
 ];
 
 #[cfg(test)]
-    ("nim", "nimlang/nim:latest"),
 mod tests {
     use super::*;
 

@@ -7,6 +7,8 @@ use super::chosen_commands::Plan;
 use super::ci::{CiAction, CiCommand, CiContents, words};
 use super::found_repository::{Finding, Repository, declared};
 use super::job_services::JobServices;
+use super::script_lines::without_assignments;
+use super::task_texts::lines_of_task;
 use super::tasks::package_manager;
 use crate::base::text::up_to;
 use crate::judges::tree::extension;
@@ -76,28 +78,28 @@ pinned! {
     OCAML = "ocaml/setup-ocaml", "e32b06a3e831ff2fbc6f08cf35be2085e3918014", "v3.6.1";
     NIX = "cachix/install-nix-action", "13d8dd58da0234aa297dedd986986ccb8e7f3e24", "v31.11.1";
     DENO = "denoland/setup-deno", "667a34cdef165d8d2b2e98dde39547c9daac7282", "v2.0.4";
-}
-
     SBT = "sbt/setup-sbt", "6444f4c8111de4b9059c3975def104b03cfaa5f0", "v1.5.2";
     CHART_TESTING = "helm/chart-testing-action", "6ec842c01de15ebb84c8627d2744a0c2f2755c9f", "v2.8.0";
     CLOJURE = "DeLaGuardo/setup-clojure", "02f5a82b79a547523e664fe8a7a32ea14884d7b2", "13.6.0";
     NIM = "jiro4989/setup-nim-action", "cb1fc1270b117457dd0d9f610ec981fad3369cec", "v2.3.0";
+}
+
 /// What is set up of a language.
 type SetLanguageUp = fn(&SetUpPlace<'_>) -> Vec<SetUp>;
 
 /// The languages, in the order in which they are set up.
 const LANGUAGES: [(&str, SetLanguageUp); 16] = [
     ("nix", nix),
+    ("nim", nim),
     ("elixir", elixir),
     ("dart", dart),
-    ("nim", nim),
     ("zig", zig),
     ("ocaml", ocaml),
     ("go", go),
     ("java", java),
+    ("clojure", clojure),
     ("dotnet", dotnet),
     ("ruby", ruby),
-    ("clojure", clojure),
     ("php", php),
     ("terraform", terraform),
     ("deno", deno),
@@ -105,8 +107,6 @@ const LANGUAGES: [(&str, SetLanguageUp); 16] = [
     ("python", python),
 ];
 
-/// A directory in which something is set up, and what its repository says.
-struct SetUpPlace<'r> {
 /// Actions that set up a language whose programs a task of another one may call.
 static LANGUAGES_OF_ACTIONS: [(&PinnedAction, SetLanguageUp); 6] = [
     (&GO, go),
@@ -134,12 +134,16 @@ fn actions_of_tools(called: &[&Finding]) -> Vec<SetUp> {
     meant.map(|(_, pinned)| action(pinned, Vec::new())).collect()
 }
 
+/// A directory in which something is set up, and what its repository says.
+struct SetUpPlace<'r> {
     /// The repository as it is seen from there.
     here: Repository,
     /// All of it.
     repository: &'r Repository,
     contents: &'r CiContents,
     directory: String,
+    /// The jobs that run the checks.
+    jobs: BTreeSet<&'r str>,
 }
 
 /// Returns the steps before a loop. In a loop for packages, `package` is one of them, and the steps are for any package: they have no directory.
@@ -176,8 +180,6 @@ pub(super) fn steps(
             };
             let step = SetUpStep { does, directory };
             if !steps.contains(&step) {
-    /// The jobs that run the checks.
-    jobs: BTreeSet<&'r str>,
                 steps.push(step);
             }
         }
@@ -212,20 +214,20 @@ impl SetUpPlace<'_> {
             .filter(|(name, _)| languages.contains(name))
             .flat_map(|(_, set_up)| set_up(self))
             .collect();
-        steps.extend(self.local_actions(called));
-        let of_ci = self.installs_of_ci(called, &languages);
+        steps.extend(self.languages_of_jobs(&steps));
+        steps.extend(actions_of_tools(called));
+        steps.extend(self.local_actions());
+        let of_ci = self.installs_of_ci(&languages);
         let is_all = of_ci.iter().any(|command| !command.starts_with("sudo apt"));
+        let of_files = if is_all { Vec::new() } else { self.installs_of_files(&languages) };
         // What such a line calls itself comes before it: `task setup` needs the program.
-        for command in of_ci {
+        for command in of_ci.into_iter().chain(of_files) {
             let program = up_to(&command, &[' ']);
-            let is_task = TASK_RUNNERS.contains(&program) && !brought(&steps, program);
-            steps.extend(install_of_tool(program).filter(|_| is_task).map(SetUp::Run));
+            let is_lacking = LACKING_PROGRAMS.contains(&program) && !brought(&steps, program);
+            steps.extend(install_of_program(program, &[]).filter(|_| is_lacking).map(SetUp::Run));
             steps.push(SetUp::Run(command));
         }
-        if !is_all {
-            steps.extend(self.installs_of_files(&languages).into_iter().map(SetUp::Run));
-        }
-        for command in targets_of_rust(called).chain(self.tools_of_actions(called)) {
+        for command in targets_of_rust(called).chain(self.tools_of_actions()) {
             if !steps.iter().any(|step| matches!(step, SetUp::Run(known) if *known == command)) {
                 steps.push(SetUp::Run(command));
             }
@@ -236,9 +238,27 @@ impl SetUpPlace<'_> {
         steps
     }
 
-    /// Returns the repository's own actions that jobs with these commands call: what they set up, no line says.
-    fn local_actions(&self, called: &[&Finding]) -> Vec<SetUp> {
-        let jobs = jobs(self.contents, called);
+    /// Returns what sets up the languages that the jobs with these commands have beside those of the tools: a task calls what it wants.
+    fn languages_of_jobs(&self, known: &[SetUp]) -> Vec<SetUp> {
+        let jobs = &self.jobs;
+        let is_used = |name: &str| {
+            self.contents
+                .actions
+                .iter()
+                .any(|action| action.name == name && jobs.contains(action.job.as_str()))
+        };
+        let of_jobs = LANGUAGES_OF_ACTIONS.iter().filter(|(pinned, _)| is_used(pinned.name));
+        let is_new = |step: &SetUp| !known.contains(step) && matches!(step, SetUp::Action { .. });
+        of_jobs
+            .filter(|(pinned, _)| !known.iter().any(|step| is_action(step, pinned)))
+            .flat_map(|(_, set_up)| set_up(self))
+            .filter(is_new)
+            .collect()
+    }
+
+    /// Returns the repository's own actions that the jobs of the checks call: what they set up, no line says.
+    fn local_actions(&self) -> Vec<SetUp> {
+        let jobs = &self.jobs;
         let is_there = |path: &str| {
             let directory = path.trim_start_matches("./").trim_end_matches('/');
             ["action.yml", "action.yaml"]
@@ -253,8 +273,8 @@ impl SetUpPlace<'_> {
     }
 
     /// Returns what installs the tools and toolchains of Rust that an action installs in the jobs of these commands.
-    fn tools_of_actions(&self, called: &[&Finding]) -> Vec<String> {
-        let jobs = jobs(self.contents, called);
+    fn tools_of_actions(&self) -> Vec<String> {
+        let jobs = &self.jobs;
         let mut found = Vec::new();
         for action in self.contents.actions.iter().filter(|action| jobs.contains(action.job.as_str())) {
             let input =
@@ -336,19 +356,22 @@ impl SetUpPlace<'_> {
     }
 
     /// Returns the lines by which the jobs that run these commands prepare for them.
-    fn installs_of_ci(&self, called: &[&Finding], languages: &BTreeSet<&'static str>) -> Vec<String> {
+    fn installs_of_ci(&self, languages: &BTreeSet<&'static str>) -> Vec<String> {
         let commands = &self.contents.commands;
-        let jobs = jobs(self.contents, called);
+        let jobs = &self.jobs;
         let first =
             commands.iter().find(|command| is_install(&command.command)).map(|command| command.job.as_str());
         let is_of_others = jobs.is_empty();
-        let jobs = if is_of_others { first.into_iter().collect() } else { jobs };
+        let jobs = if is_of_others { first.into_iter().collect() } else { jobs.clone() };
         let mut found: Vec<String> = Vec::new();
         for command in commands.iter().filter(|command| jobs.contains(command.job.as_str())) {
             let is_here = command.directory == self.directory;
             let is_new = !found.contains(&command.command);
             if is_here && is_new && is_install(&command.command) && !installs_archive(&command.command) {
-                found.push(command.command.clone());
+                let is_exact = |command: &str| command.starts_with("uv sync");
+                // It removes what it does not name itself: what another job needs.
+                let keeps = is_exact(&command.command) && found.iter().any(|known| is_exact(known));
+                found.push(format!("{}{}", command.command, if keeps { " --inexact" } else { "" }));
             }
         }
         // What another job needs may be no more than a tool of its own.
@@ -495,7 +518,7 @@ impl SetUpPlace<'_> {
     fn tools(&self, called: &[&Finding], steps: &[SetUp]) -> Vec<String> {
         let mut found: Vec<String> = Vec::new();
         for finding in called {
-            let Some(words) = shlex::split(&finding.command) else { continue };
+            let Some(words) = shlex::split(without_assignments(&finding.command)) else { continue };
             let Some(program) = words.first() else { continue };
             let (program, install) = match program.as_str() {
                 "cargo" => match self.subcommand_of_cargo(&words) {
@@ -511,12 +534,42 @@ impl SetUpPlace<'_> {
                 }
                 _ => (program.clone(), install_of_program(program, &words)),
             };
-            let is_there = brought(steps, &program);
-            if let Some(install) = install.filter(|install| !is_there && !found.contains(install)) {
-                found.push(install);
+            let of_task = self.tools_of_task(finding);
+            for (program, install) in install.map(|install| (program, install)).into_iter().chain(of_task) {
+                if !brought(steps, &program) && !found.contains(&install) {
+                    found.push(install);
+                }
             }
         }
         found
+    }
+
+    /// Returns the tools that a task calls by themselves, each with what installs it. Those of Python and Node come with the packages
+    /// of a project, and a task may install what it needs.
+    fn tools_of_task(&self, finding: &Finding) -> Vec<(String, String)> {
+        let runner = up_to(&finding.command, &[' ']);
+        if finding.evidence.task.is_none() || !matches!(runner, "make" | "just" | "task" | "mise") {
+            return Vec::new();
+        }
+        let lines = lines_of_task(&self.here, &finding.evidence.file, finding.evidence.line);
+        let command = |line: &str| {
+            line.trim()
+                .trim_start_matches(['-', '@', ' ', '"', '\''])
+                .trim_end_matches(['"', '\''])
+                .to_owned()
+        };
+        let installs = |program: &str| lines.contains("install") && lines.contains(program);
+        let called = lines.lines().flat_map(|line| line.split("&&")).filter_map(|line| {
+            let words = shlex::split(&command(line))?;
+            let found = recognise(&words)?;
+            let is_of_packages =
+                matches!(found.tool.ecosystem.as_str(), "python" | "node" | "php" | "ruby" | "documents");
+            let program = words.into_iter().next()?;
+            let install = found.tool.install.clone()?;
+            (!is_of_packages && !found.is_started_by_others() && !installs(&program))
+                .then_some((program, install))
+        });
+        called.collect()
     }
 
     /// Returns the crate of a subcommand that cargo does not have by itself.
@@ -562,6 +615,12 @@ impl SetUpPlace<'_> {
             .filter(|line| !line.is_empty())
             .collect();
         (!lines.is_empty()).then(|| lines.into_iter().collect::<Vec<_>>().join("\n"))
+    }
+
+    /// Returns the file of a version that the repository's own workflows give an action.
+    fn version_file_of_ci(&self, action: &str, input: &'static str) -> Option<(&'static str, String)> {
+        let file = self.of_ci(action, input)?;
+        self.repository.has(file.trim_start_matches("./")).then_some((input, file))
     }
 
     /// Returns the first of these files that is there, as a path from the top.
@@ -615,13 +674,14 @@ const CALLERS: [(&str, &str); 9] = [
 ];
 
 /// Hooks of pre-commit that call a program of the machine, and what installs that.
-const TOOLS_OF_HOOKS: [(&str, &str); 2] = [
+const TOOLS_OF_HOOKS: [(&str, &str); 3] = [
+    ("terraform_wrapper_module_for_each", "go install github.com/minamijoyo/hcledit@latest"),
     ("terraform_tflint", "go install github.com/terraform-linters/tflint@latest"),
     ("terraform_docs", "go install github.com/terraform-docs/terraform-docs@latest"),
 ];
 
-/// Programs that run tasks, also one that installs what the others need.
-const TASK_RUNNERS: [&str; 3] = ["just", "task", "mise"];
+/// Programs that a runner lacks and that install what others need, or run a task that does.
+const LACKING_PROGRAMS: [&str; 6] = ["just", "task", "mise", "poetry", "pdm", "pipenv"];
 
 /// Tells whether a line of a job is this command: tasks are called in several ways.
 fn is_call(line: &str, command: &str) -> bool {
@@ -655,8 +715,8 @@ fn jobs<'c>(contents: &'c CiContents, called: &[&Finding]) -> BTreeSet<&'c str> 
 /// Tells whether one of these steps installs a program. Who calls it needs it already.
 fn brought(steps: &[SetUp], program: &str) -> bool {
     let names = |step: &SetUp| matches!(step, SetUp::Run(command) if command.contains(program) && command.split(' ').next() != Some(program));
-    // A list of dependencies or a program of its own, `poetry install`, says itself what it is.
-    let is_own = |step: &SetUp| matches!(step, SetUp::Run(command) if command.split(' ').next() == Some(program) && !TASK_RUNNERS.contains(&program));
+    // A list of dependencies or a program of its own, `npm ci`, says itself what it is.
+    let is_own = |step: &SetUp| matches!(step, SetUp::Run(command) if command.split(' ').next() == Some(program) && !LACKING_PROGRAMS.contains(&program));
     steps.iter().any(|step| names(step) || is_own(step) || brings(step, program))
 }
 
@@ -673,6 +733,7 @@ fn brings(step: &SetUp, program: &str) -> bool {
             "pnpm/action-setup" => program == "pnpm",
             "oven-sh/setup-bun" => program == "bun",
             "denoland/setup-deno" => program == "deno",
+            "helm/chart-testing-action" => program == "ct",
             _ => false,
         },
         // What a project depends on in Python has the tools that it calls.
@@ -775,8 +836,10 @@ fn go(place: &SetUpPlace<'_>) -> Vec<SetUp> {
 fn java(place: &SetUpPlace<'_>) -> Vec<SetUp> {
     let distribution =
         place.of_ci("actions/setup-java", "distribution").unwrap_or_else(|| "temurin".to_owned());
-    let version = match place.version_file(&[".java-version", ".tool-versions", ".sdkmanrc"]) {
-        Some(file) => ("java-version-file", file),
+    let of_ci = place.version_file_of_ci(JAVA.name, "java-version-file");
+    let file = place.version_file(&[".java-version", ".tool-versions", ".sdkmanrc"]);
+    let version = match of_ci.or(file.map(|file| ("java-version-file", file))) {
+        Some(version) => version,
         None => (
             "java-version",
             place.of_ci("actions/setup-java", "java-version").unwrap_or_else(|| "21".to_owned()),
@@ -849,6 +912,25 @@ fn zig(place: &SetUpPlace<'_>) -> Vec<SetUp> {
     vec![action(&ZIG, version.into_iter().collect())]
 }
 
+fn nim(place: &SetUpPlace<'_>) -> Vec<SetUp> {
+    let version = place.of_ci(NIM.name, "nim-version").map(|version| ("nim-version", version));
+    vec![action(&NIM, version.into_iter().collect())]
+}
+
+/// Each of its programs is an input; those that the files of the repository are for are installed where its workflows name none.
+fn clojure(place: &SetUpPlace<'_>) -> Vec<SetUp> {
+    let programs = [("cli", "deps.edn"), ("lein", "project.clj"), ("bb", "bb.edn"), ("clj-kondo", "")];
+    let of_ci = programs.iter().filter_map(|(name, _)| Some((*name, place.of_ci(CLOJURE.name, name)?)));
+    let mut with: Vec<(&'static str, String)> = of_ci.collect();
+    if with.is_empty() {
+        let is_there = |(_, file): &&(&str, &str)| place.here.has(file);
+        with.extend(programs.iter().filter(is_there).map(|(name, _)| (*name, "latest".to_owned())));
+    }
+    let mut steps = java(place);
+    steps.push(action(&CLOJURE, with));
+    steps
+}
+
 fn nix(_: &SetUpPlace<'_>) -> Vec<SetUp> {
     vec![action(&NIX, Vec::new())]
 }
@@ -912,25 +994,6 @@ fn python(place: &SetUpPlace<'_>) -> Vec<SetUp> {
         (None, None) => ("python-version", "3.x".to_owned()),
     };
     let uses_uv =
-fn nim(place: &SetUpPlace<'_>) -> Vec<SetUp> {
-    let version = place.of_ci(NIM.name, "nim-version").map(|version| ("nim-version", version));
-    vec![action(&NIM, version.into_iter().collect())]
-}
-
-/// Each of its programs is an input; those that the files of the repository are for are installed where its workflows name none.
-fn clojure(place: &SetUpPlace<'_>) -> Vec<SetUp> {
-    let programs = [("cli", "deps.edn"), ("lein", "project.clj"), ("bb", "bb.edn"), ("clj-kondo", "")];
-    let of_ci = programs.iter().filter_map(|(name, _)| Some((*name, place.of_ci(CLOJURE.name, name)?)));
-    let mut with: Vec<(&'static str, String)> = of_ci.collect();
-    if with.is_empty() {
-        let is_there = |(_, file): &&(&str, &str)| place.here.has(file);
-        with.extend(programs.iter().filter(is_there).map(|(name, _)| (*name, "latest".to_owned())));
-    }
-    let mut steps = java(place);
-    steps.push(action(&CLOJURE, with));
-    steps
-}
-
         place.here.has("uv.lock") || place.contents.actions.iter().any(|known| known.name == UV.name);
     let uv = uses_uv.then(|| action(&UV, Vec::new()));
     [Some(action(&PYTHON, vec![with])), uv].into_iter().flatten().collect()

@@ -655,6 +655,42 @@ fn a_job_is_prepared_as_those_are_that_run_its_checks() {
 }
 
 #[test]
+fn a_job_has_what_its_tasks_and_tools_call() {
+    let jobs = "on: push\nenv:\n  NODE: 24.x\njobs:\n  all:\n    runs-on: ubuntu-latest\n    steps:\n      - uses: actions/setup-node@v6\n        with: {node-version: '${{ env.NODE }}'}\n      - uses: oven-sh/setup-bun@v2\n      - uses: actions/setup-java@v5\n        with: {java-version-file: .github/java-version}\n      - run: uv sync --all-extras\n      - run: task lint\n      - run: task test\n  docs:\n    runs-on: ubuntu-latest\n    steps:\n      - run: uv sync --group docs\n      - run: poetry install\n      - run: RUSTFLAGS=-Dwarnings cargo nextest run\n      - run: sbt test\n      - run: helm plugin install https://example.com/x --version \"${OF}\"\n        env: {OF: 1.2.3}\n      - run: ct lint --all\n      - run: nimble test\n      - run: bb test\n";
+    let taskfile = "version: '3'\ntasks:\n  lint:\n    cmds:\n      - golangci-lint run\n      - ruff check\n  test:\n    cmds:\n      - go install example.com/actionlint@latest\n      - actionlint\n";
+    let project = project(&[
+        ("Taskfile.yml", taskfile),
+        ("bb.edn", "{}\n"),
+        (".github/java-version", "23\n"),
+        (".github/workflows/ci.yml", jobs),
+    ]);
+    project.run(&["init"]).code(0);
+    let workflow = project.read(".github/workflows/ll-loop.yml");
+    let at = |sign: &str| workflow.find(sign).unwrap_or_else(|| panic!("{sign} in\n{workflow}"));
+    for part in [
+        "node-version: \"24.x\"\n",
+        "uses: oven-sh/setup-bun@",
+        "java-version-file: .github/java-version\n",
+        "uses: sbt/setup-sbt@",
+        "uses: helm/chart-testing-action@",
+        "uses: jiro4989/setup-nim-action@",
+        "uses: DeLaGuardo/setup-clojure@",
+        "bb: latest\n",
+        "run: uv sync --all-extras\n",
+        "run: uv sync --group docs --inexact\n",
+        "run: cargo install cargo-nextest --locked\n",
+        "golangci-lint",
+        "helm plugin install https://example.com/x --version",
+    ] {
+        at(part);
+    }
+    assert!(at("run: pipx install poetry\n") < at("run: poetry install\n"), "{workflow}");
+    for other in ["ruff", "run: go install github.com/rhysd", "chart-testing/v3"] {
+        assert!(!workflow.contains(other), "{other} in\n{workflow}");
+    }
+}
+
+#[test]
 fn a_job_has_the_services_of_those_that_make_its_checks() {
     let project = project(&[
         ("Gemfile", "source 'https://rubygems.org'\n"),
