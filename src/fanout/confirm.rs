@@ -9,6 +9,7 @@ use super::item_plan::{Item, Plan};
 use super::leg::{LoopReach, prepared};
 use super::leg_tree::{self, LegTree};
 use super::merged_tree::MergedTree;
+use super::whole_tree::WholeTree;
 use crate::base::name::StateName;
 use crate::base::text::{head, one_line, plural};
 use crate::context::Session;
@@ -24,7 +25,6 @@ use crate::journal::files::RunFiles;
 use crate::machine::OnChange;
 use crate::session::end::ready::EndedRun;
 use crate::session::start::begin::Begun;
-use crate::session::start::whole_tree::WholeTree;
 
 /// What the checks said of the merged tree.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::item::ItemId;
 use super::item_plan::Plan;
+use super::whole_tree::WholeTree;
 use crate::base::name::LoopName;
 use crate::base::sum::Sum;
 use crate::base::text::{head, listed_in_part};
@@ -28,7 +29,6 @@ use crate::journal::files::RunFiles;
 use crate::process::clock::Clock;
 use crate::repository;
 use crate::run::leg_start::{IgnoredJudges, ItemStart};
-use crate::session::start::whole_tree::WholeTree;
 
 /// The record of what items left, in the directory in which it is put aside.
 const RECORD: &str = "left.json";

@@ -28,6 +28,7 @@ mod story;
 mod values;
 mod verified;
 pub mod weights;
+mod whole_tree;
 
 /// The file with the plan, beside the result of a merge.
 pub(crate) const PLAN: &str = "plan.json";

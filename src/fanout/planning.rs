@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 
 use super::candidates::{Candidate, LoopHere, PlanOptions};
 use super::since::{ChangesSinceCommit, SinceCommit};
+use super::whole_tree::WholeTree;
 use super::{reused_items, values};
 use crate::base::name::VarName;
 use crate::base::object::ObjectId;
@@ -46,7 +47,6 @@ use crate::session::prepare::prepared::Prepared;
 use crate::session::prepare::variables::resolve;
 use crate::session::read::fetch::{ArtifactRequest, artifact};
 use crate::session::start::changed_since::{LoopRepository, uncommitted};
-use crate::session::start::whole_tree::WholeTree;
 
 /// The most bytes of a file with weights.
 const MAX_WEIGHTS: u64 = 64 * MIB;

@@ -3,10 +3,9 @@
 
 use std::path::Path;
 
-use super::exported_run::export;
 use super::finish::{self, RunMaterials, bundler, due, keep};
 use super::job_record::RecoveredReports;
-use super::publication::{Publication, ReportedEnd, Stage, publisher};
+use super::publication::{Publication, ReportedEnd, Stage, export, publisher};
 use super::run_guard;
 use crate::ci::Provider;
 use crate::context::Session;

@@ -2,7 +2,6 @@
 
 pub mod bundler;
 pub mod contained;
-mod exported_run;
 pub mod finish;
 pub mod job_record;
 pub mod kept_nights;

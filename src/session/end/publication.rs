@@ -15,6 +15,7 @@ use crate::base::advised_command;
 use crate::base::explanation::Explanation;
 use crate::base::name::LoopName;
 use crate::base::run_key::RunKey;
+use crate::base::text::one_line;
 use crate::bundle::{names, statements};
 use crate::ci::Provider;
 use crate::ci::job::Job;
@@ -41,6 +42,7 @@ use crate::report::formats::outputs::outputs;
 use crate::report::reading_place::{Reader, RunDownload};
 use crate::report::unbegun_run::{Hindrance, Unbegun};
 use crate::session::read::{asked_flips, page_detail};
+use crate::telemetry::live_export::{self, ExportedRun};
 
 /// How long the end of a run waits for the network.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -557,5 +559,15 @@ fn artifact_name(job: &Job, key: Option<&RunKey>, name: &str, files: &RunFiles) 
     match job.id.as_ref().zip(key) {
         Some((id, key)) => format!("{PREFIX}{name}-{}", id.name_for(key)),
         None => format!("{PREFIX}{}", files.instance()),
+    }
+}
+
+/// Exports a run that has ended to the collectors that the environment names. What goes wrong with that is a warning.
+pub(super) fn export(run: ExportedRun, session: &Session<'_>) {
+    if let Err(why) = live_export::export(run, &session.env.lookup()) {
+        let why = one_line(&session.redactor.text(&why.to_string()), 300);
+        let message =
+            "the run was not exported, or not whole, to the collector of OTEL_EXPORTER_OTLP_ENDPOINT";
+        session.talk.warning(&format!("{message}: {why}"));
     }
 }

@@ -5,12 +5,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::bundler::Bundler;
-use super::exported_run::export;
 use super::finish;
 use super::kept_reuse::{self, EndedReuse};
 use super::next_run::{UNSTORED, dispatch, spawn_session, subject};
 use super::notify::NoticeSender;
-use super::publication::{self, Publication, ReportedEnd, Stage, publisher};
+use super::publication::{self, Publication, ReportedEnd, Stage, export, publisher};
 use super::run_guard::Watchman;
 use super::whereabouts::reader;
 use crate::base::advised_command;

@@ -11,7 +11,7 @@ use super::day_spending::ResumedSpending;
 use super::entering::{assemble, begin_files};
 use super::incoming::Incoming;
 use super::rewind_origin::{Made, Rewound};
-use super::{answered, closed_pull, comment_answers, day_spending, start_tree};
+use super::{answer_server, answered, comment_answers, day_spending, start_tree};
 use crate::base::name::StateName;
 use crate::base::sandbox::SandboxMode;
 use crate::base::text::one_line;
@@ -394,7 +394,7 @@ fn cancelled_by(
     if is_stopped {
         return Some(Asker::StoppedQuestion);
     }
-    let is_closed = answers.is_empty() && closed_pull::has_ended(question, instance, session);
+    let is_closed = answers.is_empty() && answer_server::has_ended(question, instance, session);
     is_closed.then_some(Asker::ClosedPull)
 }
 
