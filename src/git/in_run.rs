@@ -61,6 +61,15 @@ impl GitCalls {
         Self { looked: Some(Arc::new(filters)), ..self.clone() }
     }
 
+    /// The same for a repository in which nobody has looked yet, as the calls see it, where they have an index of our own
+    /// through that.
+    pub(crate) async fn look(&mut self, directory: &Path, own: Option<&OwnIndex>) -> Result<Self, GitError> {
+        let mut env = self.env.clone();
+        env.extend(own.map(|own| own.env.clone()).into_iter().flatten());
+        let filters = self.walked(Walk::new(directory, env)).await?;
+        Ok(self.looked(filters))
+    }
+
     /// Tells whether the repository knows filters.
     pub(crate) async fn has_filters(&mut self, directory: &Path) -> Result<bool, GitError> {
         if let Some(looked) = &self.looked {

@@ -55,6 +55,7 @@ impl WorkingTrees {
         scope: &[String],
         except: Option<&Path>,
     ) -> Result<WorkingTree, LookError> {
+        let mut git = git.look(&self.top, None).await?;
         git.run(&self.top, &Call::new("add").with(&["-A"]).path(":/")).await?;
         // A recording within the tree grows with each call, and would make every tree another one.
         if let Some(Ok(inside)) = except.map(|except| except.strip_prefix(&self.top)) {

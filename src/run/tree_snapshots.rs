@@ -163,13 +163,14 @@ impl KeptTree {
     async fn commit(&mut self, known: &mut KnownTree, area: &Area) -> Result<ObjectId, LookError> {
         let KnownTree { top, own, is_used, last, .. } = known;
         let was_used = std::mem::replace(is_used, true);
-        let printed = self.git.run_in(own, top, &status::call(Untracked::Listed), None).await?;
+        let mut git = self.git.look(top, Some(own)).await?;
+        let printed = git.run_in(own, top, &status::call(Untracked::Listed), None).await?;
         let (head, mut lines) = status::read(&printed);
         let head = head.ok_or_else(|| LookError::unfit("there is no commit yet"))?;
         let head = ObjectId::parse(&head)?;
         // Files of a run change with every step.
         lines.retain(|line| !is_own(line.path) && !area.is_own(&top.join(OsStr::from_bytes(line.path))));
-        let untold = filtered::settle(&mut self.git, top, &mut lines).await?;
+        let untold = filtered::settle(&mut git, top, &mut lines).await?;
         self.left_out.extend(untold.map(|untold| format!("in tree snapshots, {}", untold.sentence)));
         let mut changed = Vec::new();
         for line in lines {
@@ -185,15 +186,15 @@ impl KeptTree {
             // A file may have become a directory, or the other way round: without `--replace` git
             // refuses both.
             let add = Call::new("update-index").with(&["-z", "--add", "--remove", "--replace", "--stdin"]);
-            self.git.run_in(own, top, &add, Some(changed)).await?;
+            git.run_in(own, top, &add, Some(changed)).await?;
         }
-        let tree = self.git.id_in(own, top, &Call::new("write-tree")).await?;
+        let tree = git.id_in(own, top, &Call::new("write-tree")).await?;
         if let Some(last) = last.as_ref().filter(|last| last.tree == tree && last.head == head) {
             return Ok(last.commit.clone());
         }
         let commit = Call::new("commit-tree").option_id("-p", &head);
         let commit = commit.with(&["-m", "The working tree before a step of a run"]).id(&tree);
-        let commit = self.git.id_in(own, top, &commit).await?;
+        let commit = git.id_in(own, top, &commit).await?;
         *last = Some(LastSnapshot { head, tree, commit: commit.clone() });
         Ok(commit)
     }
