@@ -61,22 +61,18 @@ impl GitCalls {
         Self { looked: Some(Arc::new(filters)), ..self.clone() }
     }
 
-    /// The same for a repository in which nobody has looked yet, as the calls see it, where they have an index of our own
-    /// through that.
+    /// The same for a repository in which nobody has looked yet. Calls with an index of our own see it through that.
     pub(crate) async fn look(&mut self, directory: &Path, own: Option<&OwnIndex>) -> Result<Self, GitError> {
         let mut env = self.env.clone();
         env.extend(own.map(|own| own.env.clone()).into_iter().flatten());
-        let filters = self.walked(Walk::new(directory, env)).await?;
+        let filters = self.filters_of_files(directory, &env).await?;
         Ok(self.looked(filters))
     }
 
     /// Tells whether the repository knows filters.
     pub(crate) async fn has_filters(&mut self, directory: &Path) -> Result<bool, GitError> {
-        if let Some(looked) = &self.looked {
-            return Ok(looked.is_any());
-        }
         let env = self.env.clone();
-        Ok(self.walked(Walk::new(directory, env)).await?.is_any())
+        Ok(self.filters_of_files(directory, &env).await?.is_any())
     }
 
     /// Gives `git` something to read, and returns everything it printed.
@@ -128,11 +124,8 @@ impl GitCalls {
         directory: &Path,
         env: &BTreeMap<String, String>,
     ) -> Result<Filters, GitError> {
-        if let Some(looked) = &self.looked {
-            return Ok(looked.as_ref().clone());
-        }
-        if call.reads_files() {
-            return self.walked(Walk::new(directory, env.clone())).await;
+        if self.looked.is_some() || call.reads_files() {
+            return self.filters_of_files(directory, env).await;
         }
         if let Some(known) = self.trusted.get(directory) {
             return Ok(known.clone());
@@ -140,6 +133,18 @@ impl GitCalls {
         let trusted = self.walked(Walk::about_trust(directory, self.env.clone())).await?;
         self.trusted.insert(directory.to_owned(), trusted.clone());
         Ok(trusted)
+    }
+
+    /// Returns what is to be turned off where git reads files.
+    async fn filters_of_files(
+        &mut self,
+        directory: &Path,
+        env: &BTreeMap<String, String>,
+    ) -> Result<Filters, GitError> {
+        match &self.looked {
+            Some(looked) => Ok(looked.as_ref().clone()),
+            None => self.walked(Walk::new(directory, env.clone())).await,
+        }
     }
 
     /// Looks to the end, and returns what is to be turned off.

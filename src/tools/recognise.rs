@@ -57,6 +57,11 @@ pub fn recognise(words: &[String]) -> Option<Recognised> {
     behind_callers(&words, MAX_CALLERS)
 }
 
+/// The same for a command as it is written. Nothing where its quotes do not end.
+pub fn recognise_line(command: &str) -> Option<Recognised> {
+    recognise(&shlex::split(command)?)
+}
+
 /// How many programs may start one another before the tool is called: `xvfb-run uv run python -m pytest` has three.
 const MAX_CALLERS: usize = 4;
 

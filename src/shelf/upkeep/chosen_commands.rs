@@ -9,7 +9,7 @@ use super::script_lines::without_assignments;
 use super::task_texts::{does, lines_of_task, without_writers};
 use super::trial::{Trials, Tried};
 use super::{ci, tasks, toolchains};
-use crate::tools::{Manner, Purpose, recognise, task_part};
+use crate::tools::{Manner, Purpose, recognise, recognise_line, task_part};
 
 /// A check of a loop, and what mends what it finds.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,8 +25,7 @@ pub struct Check {
 impl Check {
     /// Tells whether it mends by itself what it finds, as hooks of pre-commit do: then it is asked again.
     pub fn mends_itself(&self) -> bool {
-        let words = shlex::split(&self.finding.command);
-        words.as_deref().and_then(recognise).is_some_and(|found| found.tool.name == "pre-commit")
+        recognise_line(&self.finding.command).is_some_and(|found| found.tool.name == "pre-commit")
     }
 }
 
@@ -181,8 +180,7 @@ fn is_about(repository: &Repository, fix: &Finding, check: &Finding) -> bool {
     if check.evidence.task.is_some() {
         return true;
     }
-    let words = shlex::split(&check.command);
-    let Some(found) = words.as_deref().and_then(recognise) else { return false };
+    let Some(found) = recognise_line(&check.command) else { return false };
     let body = lines_of_task(repository, &fix.evidence.file, fix.evidence.line);
     let calls =
         |word: &str| body.split(|c: char| c.is_whitespace() || "\"';".contains(c)).any(|part| part == word);
@@ -206,8 +204,7 @@ fn mends_that(check: &Finding, fix: &Finding) -> bool {
 
 /// Returns the command with which the tool of a check mends what that finds, called as the check is.
 fn of_tool(check: &Finding) -> Option<Finding> {
-    let words = shlex::split(&check.command)?;
-    let found = recognise(&words).filter(|found| found.manner == Manner::Pure)?;
+    let found = recognise_line(&check.command).filter(|found| found.manner == Manner::Pure)?;
     let mend = found.check.mend.as_deref()?;
     let program = found.tool.programs().first()?;
     let before = check.command.split(program.as_str()).next().unwrap_or("");

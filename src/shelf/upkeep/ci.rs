@@ -16,7 +16,7 @@ use crate::base::node::{Entry, Node};
 use crate::base::text::{after_last, first_word, up_to};
 use crate::tools::{
     Manner, Purpose, Recognised, TOOLS, Tool, builds_documents, is_some_check, is_some_test, recognise,
-    task_kind,
+    recognise_line, task_kind,
 };
 
 /// The workflow that `init` writes: what stands there is not what the repository said by itself.
@@ -131,7 +131,7 @@ pub(super) fn run(repository: &Repository) -> Vec<Finding> {
 /// Tells whether a check calls the tool of another one for the same, and says more words for it.
 fn is_longer_call(one: &Finding, other: &Finding) -> bool {
     let tool = |finding: &Finding| {
-        let found = shlex::split(&finding.command).and_then(|words| recognise(&words))?;
+        let found = recognise_line(&finding.command)?;
         found.tasks.is_empty().then_some(found.tool.name.as_str())
     };
     one.purpose == other.purpose
@@ -142,7 +142,7 @@ fn is_longer_call(one: &Finding, other: &Finding) -> bool {
 }
 
 fn calls_tasks(command: &str) -> bool {
-    shlex::split(command).and_then(|words| recognise(&words)).is_some_and(|found| !found.tasks.is_empty())
+    recognise_line(command).is_some_and(|found| !found.tasks.is_empty())
 }
 
 /// Adds checks to those that are known, in the shorter of two ways to call one.
@@ -703,9 +703,7 @@ impl Workflow<'_> {
 impl CiCommand {
     /// Tells whether it is a check of a job, of a tool that is known.
     fn is_check_of(&self, job: &str) -> bool {
-        let words = shlex::split(&self.command);
-        self.job == job
-            && words.as_deref().and_then(recognise).is_some_and(|found| found.manner == Manner::Pure)
+        self.job == job && recognise_line(&self.command).is_some_and(|found| found.manner == Manner::Pure)
     }
 }
 

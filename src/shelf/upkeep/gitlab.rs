@@ -11,7 +11,7 @@ use super::loop_text::COMMIT;
 use super::setup::{SetUp, SetUpStep, UV, steps};
 use super::workflow_loop::{MINUTES, WorkflowLoop};
 use super::yaml_style::quoted;
-use crate::tools::recognise;
+use crate::tools::recognise_line;
 
 /// Writes a job for each loop.
 pub(super) fn gitlab(repository: &Repository, contents: &CiContents, loops: &[WorkflowLoop<'_>]) -> String {
@@ -184,10 +184,10 @@ fn as_root(command: &str) -> String {
 fn image(plan: &Plan, steps: &[SetUpStep]) -> &'static str {
     let image_of =
         |language: &str| IMAGES.iter().find(|(known, _)| *known == language).map(|(_, image)| *image);
-    let of_tools = plan.checks.iter().find_map(|check| {
-        let words = shlex::split(&check.finding.command)?;
-        image_of(recognise(&words)?.tool.ecosystem.as_str())
-    });
+    let of_tools = plan
+        .checks
+        .iter()
+        .find_map(|check| image_of(recognise_line(&check.finding.command)?.tool.ecosystem.as_str()));
     let of_steps = || {
         let language = |step: &SetUpStep| match &step.does {
             SetUp::Action { action, .. } => language_of(action.name),

@@ -9,7 +9,7 @@ use super::loop_reuse::LoopReuse;
 use super::trial::{Trials, Tried};
 use super::yaml_style::quoted;
 use crate::base::text::one_line;
-use crate::tools::recognise;
+use crate::tools::recognise_line;
 
 /// The commit that the program was built from. While there is no release, nothing else names a version.
 pub(super) const COMMIT: Option<&str> = option_env!("LL_LOOP_COMMIT");
@@ -94,8 +94,7 @@ struct WrittenCheck<'p> {
 
 /// Returns how a command is judged. What is no is not what could not run: see the key in `docs/evaluators.md`.
 fn judged(command: &str) -> String {
-    let words = shlex::split(command);
-    let found = words.as_deref().and_then(recognise);
+    let found = recognise_line(command);
     let failed = found.and_then(|found| found.tool.failed.as_deref()).unwrap_or("nonzero");
     format!("    evaluate:\n      type: exit_code\n      \"no\": {failed}\n      error_if_not_run: true\n")
 }

@@ -2,7 +2,7 @@
 
 use super::found_repository::{Evidence, Finding, Repository, line_of};
 use super::{ci, tasks};
-use crate::tools::{TOOLS, Tool, recognise};
+use crate::tools::{TOOLS, Tool, recognise_line};
 
 /// A command that somebody may add to a loop.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,8 +19,7 @@ pub struct OfferedCommand {
 pub(super) fn configured(repository: &Repository, checks: &[&Finding]) -> Vec<OfferedCommand> {
     let is_called = |tool: &Tool| {
         checks.iter().any(|check| {
-            let words = shlex::split(&check.command);
-            words.as_deref().and_then(recognise).is_some_and(|found| {
+            recognise_line(&check.command).is_some_and(|found| {
                 found.tool.name == tool.name || found.tool.reads_config_of.contains(&tool.name)
             })
         })

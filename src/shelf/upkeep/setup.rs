@@ -12,7 +12,7 @@ use super::task_texts::lines_of_task;
 use super::tasks::package_manager;
 use crate::base::text::up_to;
 use crate::judges::tree::extension;
-use crate::tools::{TOOLS, recognise};
+use crate::tools::{TOOLS, recognise, recognise_line};
 
 /// A step before the loop.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -125,10 +125,9 @@ fn is_action(step: &SetUp, pinned: &PinnedAction) -> bool {
 fn actions_of_tools(called: &[&Finding]) -> Vec<SetUp> {
     let of_tools = [("sbt", &SBT), ("chart-testing", &CHART_TESTING)];
     let is_called = |name: &str| {
-        called.iter().any(|finding| {
-            let words = shlex::split(&finding.command);
-            words.as_deref().and_then(recognise).is_some_and(|found| found.tool.name == name)
-        })
+        called
+            .iter()
+            .any(|finding| recognise_line(&finding.command).is_some_and(|found| found.tool.name == name))
     };
     let meant = of_tools.into_iter().filter(|(name, _)| is_called(name));
     meant.map(|(_, pinned)| action(pinned, Vec::new())).collect()
@@ -323,8 +322,7 @@ impl SetUpPlace<'_> {
     fn languages(&self, called: &[&Finding]) -> BTreeSet<&'static str> {
         let mut found = BTreeSet::new();
         for finding in called {
-            let words = shlex::split(&finding.command);
-            let tool = words.as_deref().and_then(recognise).map(|found| found.tool);
+            let tool = recognise_line(&finding.command).map(|found| found.tool);
             let language = tool
                 .map(|tool| tool.ecosystem.as_str())
                 .filter(|name| !matches!(*name, "any" | "yaml" | "documents" | "shell"));

@@ -7,7 +7,7 @@ use super::ci::words;
 use super::found_repository::{Finding, Repository};
 use super::tasks::{RepositoryTask, of_repository, without_changes};
 use crate::base::text::after_last;
-use crate::tools::{Recognised, Tool, ToolCheck, recognise};
+use crate::tools::{Recognised, Tool, ToolCheck, recognise, recognise_line};
 
 /// The file of hooks, all of which are one task.
 const HOOKS: &str = ".pre-commit-config.yaml";
@@ -39,8 +39,7 @@ pub(super) fn does(repository: &Repository, task: &Finding, command: &Finding) -
 /// Returns a check of a workflow without the tasks that change files of the repository, and with the checks that such a task calls
 /// itself in its place; nothing where none is left.
 pub(super) fn without_writers(repository: &Repository, check: Finding) -> Option<Finding> {
-    let line = shlex::split(&check.command);
-    let tasks = line.as_deref().and_then(recognise).map_or_else(Vec::new, |found| found.tasks);
+    let tasks = recognise_line(&check.command).map_or_else(Vec::new, |found| found.tasks);
     let words = words(&check.command);
     let Some(runner) = words.first().filter(|_| check.directory.is_empty() && !check.is_fix) else {
         return Some(check);
