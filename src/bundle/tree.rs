@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::io::Write as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use fs_err as fs;
@@ -18,6 +19,7 @@ use crate::base::object::ObjectId;
 use crate::base::redact::Redactor;
 use crate::base::relative::Line;
 use crate::files::aside::{self, PutAside};
+use crate::files::file_time::FileTime;
 use crate::files::secret::holds_secret;
 use crate::files::transient;
 use crate::git::call::{AUTHOR, Call, alternate};
@@ -98,6 +100,9 @@ pub fn keep_made(made: &MadeTree, redactor: &Redactor, target: &Path) -> Result<
     })
 }
 
+/// The name of our own index.
+const OWN_INDEX: &str = "index";
+
 /// The commit that a repository is at, and its tree.
 struct HeadCommit {
     commit: ObjectId,
@@ -112,9 +117,10 @@ struct TreeKeeper<'w> {
     base: ObjectId,
     base_tree: ObjectId,
     head: ObjectId,
+    head_tree: ObjectId,
     protected: Protected,
     /// Holds the index and the objects.
-    _place: TempDir,
+    place: TempDir,
     left_out: Vec<LeftOut>,
 }
 
@@ -125,25 +131,27 @@ impl<'w> TreeKeeper<'w> {
         let place = transient::directory("ll-tree-")?;
         let own = |name: &str| place.path().join(name);
         fs::create_dir(own("objects"))?;
-        copy_index(&index, &own("index"))?;
+        copy_index(&index, &own(OWN_INDEX))?;
         let protected = Protected::new(&top, wanted.definition);
         let other = wanted.base.as_ref().filter(|base| **base != head.commit);
         // Where the commit is not known here, there is nothing to compare with but the one that it stands at.
         let tree_of = |base: &ObjectId| Some((base.clone(), tree_of(&git, base).ok()?));
-        let (base, base_tree) = other.and_then(tree_of).unwrap_or_else(|| (head.commit.clone(), head.tree));
+        let at_head = || (head.commit.clone(), head.tree.clone());
+        let (base, base_tree) = other.and_then(tree_of).unwrap_or_else(at_head);
         let git = git
-            .with("GIT_INDEX_FILE", own("index"))
+            .with("GIT_INDEX_FILE", own(OWN_INDEX))
             .with("GIT_OBJECT_DIRECTORY", own("objects"))
             .with("GIT_ALTERNATE_OBJECT_DIRECTORIES", alternate(&objects.to_string_lossy()))
             .looked()?;
-        let (head, left_out) = (head.commit, Vec::new());
-        Ok(Self { wanted, git, top, base, base_tree, head, protected, _place: place, left_out })
+        let (head, head_tree, left_out) = (head.commit, head.tree, Vec::new());
+        Ok(Self { wanted, git, top, base, base_tree, head, head_tree, protected, place, left_out })
     }
 
     fn keep(mut self, target: &Path) -> Result<BundledTree, TreeError> {
         let write_tree = Call::new("write-tree");
         // Fails while a merge is not finished; the files themselves are kept all the same.
         let staged = self.git.id(&write_tree).ok();
+        let of_staged = self.index_version();
         // `add --update` takes tracked files alone; of others, only those in the scope are the
         // work.
         self.git.line(&Call::new("add").with(&["--update"]).path(":/"))?;
@@ -153,8 +161,16 @@ impl<'w> TreeKeeper<'w> {
         // in the tree.
         self.take_out_secrets()?;
         self.put_back(aside)?;
-        let mut tree = self.git.id(&write_tree)?;
-        let found = unfit(&self.git, &self.head, &tree, &self.protected)?;
+        // Mostly nothing was added, and each call of git costs as much as all that is computed here.
+        let mut tree = match &staged {
+            Some(staged) if self.index_version() == of_staged => staged.clone(),
+            Some(_) | None => self.git.id(&write_tree)?,
+        };
+        let found = if tree == self.head_tree {
+            Vec::new()
+        } else {
+            unfit(&self.git, &self.head, &tree, &self.protected)?
+        };
         if !found.is_empty() {
             self.take_out(found.into_iter().map(|unfit| (unfit.change, unfit.why)))?;
             tree = self.git.id(&write_tree)?;
@@ -197,6 +213,12 @@ impl<'w> TreeKeeper<'w> {
         let Self { base, head, left_out, .. } = self;
         let changed = changed && missing.is_none();
         Ok(BundledTree { saved: SavedTree { base, head, commit, tree, index, changed, missing }, left_out })
+    }
+
+    /// Tells versions of our own index apart: git writes each as a new file, beside the one before. None while there is none.
+    fn index_version(&self) -> Option<(u64, FileTime)> {
+        let metadata = fs::metadata(self.place.path().join(OWN_INDEX)).ok()?;
+        Some((metadata.ino(), FileTime::of(&metadata)))
     }
 
     /// Adds the untracked files of the scope.
