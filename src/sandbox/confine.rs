@@ -313,13 +313,15 @@ impl Confinement {
                 argv.extend(bwrap_options(plan));
                 argv.extend(["--chdir", cwd].map(str::to_owned));
                 let warden = std::iter::once("--".to_owned()).chain(warden).collect();
-                EngineCall { argv, warden, user: ready.user, ..EngineCall::default() }
+                let hidden = facts.hidden_files.iter().cloned().collect();
+                EngineCall { argv, hidden, warden, user: ready.user, ..EngineCall::default() }
             }
             ReadyEngine::Landlock(ready) => {
                 let ports: Vec<u16> = reach.ports.iter().copied().collect();
                 let of = (ports.as_slice(), ready.is_scoped);
                 EngineCall {
                     argv: vec![text(&self.program)],
+                    hidden: BTreeSet::new(),
                     warden: vec![WARDEN.to_owned(), facts.doors.clone()],
                     user: ready.user,
                     env: Vec::new(),

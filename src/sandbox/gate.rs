@@ -248,7 +248,8 @@ fn has_not_begun(status: ExitStatus, seen: &Mutex<ActionSeen>) -> bool {
 
 /// Starts the engine. Filters that it takes have to stay open until then.
 fn start(order: &GateOrder) -> io::Result<(Child, Vec<File>)> {
-    let EngineCall { argv, warden, user, env, filters: by, landlock: _ } = &order.engine;
+    let EngineCall { argv: _, hidden: _, warden, user, env, filters: by, landlock: _ } = &order.engine;
+    let argv = order.engine.argv_now(|path| Path::new(path).symlink_metadata().is_ok());
     let (program, options) = argv.split_first().ok_or(io::ErrorKind::InvalidInput)?;
     let taken = match by {
         FiltersBy::Engine => filters().map_err(io::Error::other)?.in_bytes().to_vec(),

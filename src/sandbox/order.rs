@@ -1,10 +1,11 @@
 //! What ll-loop tells the two processes that it is beside a confined action: the gate outside, and the warden inside.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
 use super::landlock_rules::LandlockRules;
+use super::plan::RO_BIND;
 
 /// What the names of the action's variables begin with while they are in the gate's environment: under their own names,
 /// some of them would change what the gate and the engine do, outside of the sandbox.
@@ -48,6 +49,8 @@ pub struct GateOrder {
 pub struct EngineCall {
     /// The program of the engine, and its options.
     pub argv: Vec<String>,
+    /// Files that the options of bubblewrap hide, which others may remove at any time, such as the sockets of services.
+    pub hidden: BTreeSet<String>,
     /// What follows behind the options: the warden, as it is called inside.
     pub warden: Vec<String>,
     /// As whom it is started, where that is somebody else.
@@ -58,6 +61,27 @@ pub struct EngineCall {
     pub filters: FiltersBy,
     /// What the warden keeps to, where it shares the file system and the network of the machine.
     pub landlock: Option<LandlockRules>,
+}
+
+impl EngineCall {
+    /// Returns its program and the options of this moment: bubblewrap fails where there is nothing any more that it could hide.
+    pub fn argv_now(&self, is_there: impl Fn(&str) -> bool) -> Vec<&str> {
+        let (mut kept, mut rest) = (Vec::with_capacity(self.argv.len()), self.argv.as_slice());
+        while let Some((first, others)) = rest.split_first() {
+            rest = match rest {
+                [bind, _, path, later @ ..]
+                    if bind == RO_BIND && self.hidden.contains(path) && !is_there(path) =>
+                {
+                    later
+                }
+                _ => {
+                    kept.push(first.as_str());
+                    others
+                }
+            };
+        }
+        kept
+    }
 }
 
 /// Who hands the filters of system calls to the kernel.
@@ -133,4 +157,24 @@ pub fn forwarded(port: u16) -> String {
 /// Returns the environment in which the gate is told that of an action.
 pub fn disguised(env: BTreeMap<String, String>) -> Vec<(String, String)> {
     env.into_iter().map(|(name, value)| (format!("{VARIABLE}{name}"), value)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_gone_is_not_hidden_and_everything_else_stays() {
+        let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        let call = EngineCall {
+            argv: words(
+                "bwrap --ro-bind / / --ro-bind /b /s/gone --ro-bind /b /s/there --ro-bind /a /b/gone",
+            ),
+            hidden: ["/s/gone", "/s/there"].map(str::to_owned).into(),
+            ..EngineCall::default()
+        };
+        let now = call.argv_now(|path| !path.ends_with("gone"));
+        assert_eq!(now, words("bwrap --ro-bind / / --ro-bind /b /s/there --ro-bind /a /b/gone"));
+        assert_eq!(call.argv_now(|_| true), call.argv);
+    }
 }

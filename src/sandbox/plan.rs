@@ -6,6 +6,9 @@ use crate::base::sandbox::{SandboxMode, SandboxNet};
 /// Where ll-loop itself is found inside.
 pub const PROGRAM: &str = "/run/ll-loop/program";
 
+/// The option by which bubblewrap shows one path at another, to be read alone.
+pub const RO_BIND: &str = "--ro-bind";
+
 /// Where the sockets are that lead out.
 pub const DOORS: &str = "/run/ll-loop/doors";
 
@@ -218,9 +221,9 @@ pub fn bwrap_options(plan: &Plan) -> Vec<String> {
     let mut push = |words: &[&str]| options.extend(words.iter().map(|word| (*word).to_owned()));
     for mount in &plan.mounts {
         match mount {
-            Mount::Read(path) => push(&["--ro-bind", path, path]),
+            Mount::Read(path) => push(&[RO_BIND, path, path]),
             Mount::Write(path) => push(&["--bind", path, path]),
-            Mount::ReadAs { from, to } => push(&["--ro-bind", from, to]),
+            Mount::ReadAs { from, to } => push(&[RO_BIND, from, to]),
             Mount::WriteAs { from, to } => push(&["--bind", from, to]),
             Mount::Empty(path) => push(&["--tmpfs", path]),
             Mount::Nothing(path) => push(&["--tmpfs", path, "--remount-ro", path]),
