@@ -146,6 +146,9 @@ pub struct Tool {
     /// Actions that run it in workflows, each with the command that it stands for.
     #[serde(default)]
     pub actions: BTreeMap<String, String>,
+    /// Inputs of those actions without whose values they only report, and never fail.
+    #[serde(default)]
+    pub gates: BTreeMap<String, String>,
     /// Inputs of those actions, each with the option that it is; none for its paths.
     #[serde(default)]
     pub inputs: BTreeMap<String, String>,

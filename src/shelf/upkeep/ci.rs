@@ -1,16 +1,20 @@
 //! What the workflows of a repository run already.
 
+use std::collections::BTreeSet;
+
 use super::altered_checkout::alters_checkout;
 use super::checkouts::Checkouts;
 use super::found_repository::{Evidence, Finding, Repository};
-use super::job_services::{JobServices, variables};
+use super::install_lines::makes_ready;
+use super::job_services::{JobContainer, JobServices, variables};
 use super::lined_yaml;
 use super::script_lines::{
     is_plain, logical_lines, understood_commands, without_assignments, without_reporter,
 };
 use super::when_jobs_run::{
-    Matrix, OtherMachine, asks_earlier_steps, is_only_called, is_started_by_changes, label_of_matrix,
-    lines_of_matrix, matrix, needs_another_event, value_of_matrix, whole_line,
+    Matrix, OtherMachine, asks_earlier_steps, is_after_merge, is_before_merge, is_only_called,
+    is_started_by_changes, label_of_matrix, lines_of_matrix, matrix, needs_another_event, newest,
+    value_of_matrix, whole_line,
 };
 use crate::base::node::{Entry, Node};
 use crate::base::text::{after_last, first_word, up_to};
@@ -37,11 +41,13 @@ pub(super) struct CiCommand {
     /// Whether it runs only where an earlier step of its job has found something.
     asks_earlier: bool,
     /// Whether the job has altered what it had checked out before, or asks for a toolchain of its own.
-    is_second_choice: bool,
+    pub(super) is_second_choice: bool,
     /// Whether the job has prepared its machine before in a way that no other job can be told.
     is_prepared: bool,
+    /// Whether the job has started something before that still runs, or that a line does of which only this part is understood.
+    needs_others: bool,
     /// The variables that the job has for it, the nearest first.
-    variables: Vec<(String, String)>,
+    pub(super) variables: Vec<(String, String)>,
     pub(super) evidence: Evidence,
 }
 
@@ -49,11 +55,15 @@ pub(super) struct CiCommand {
 #[derive(Clone, Debug)]
 pub(super) struct CiAction {
     pub(super) name: String,
+    /// What stands behind its name: a tag, a branch or a commit.
+    pub(super) version: String,
     /// The job, named with its file.
     pub(super) job: String,
     pub(super) with: Vec<(String, String)>,
     /// Those that are variables whose values are written in the file.
     pub(super) of_variables: Vec<(String, String)>,
+    /// Those that the matrix of the job says, each with the newest of its versions.
+    pub(super) of_matrix: Vec<(String, String)>,
 }
 
 /// What the workflows of a repository say.
@@ -65,6 +75,9 @@ pub(super) struct CiContents {
     pub(super) local_actions: Vec<CiAction>,
     /// What jobs have beside their steps.
     pub(super) services: Vec<JobServices>,
+    pub(super) containers: Vec<JobContainer>,
+    /// Variables that the workflows put into their own lines: they are for those.
+    pub(super) put_in: BTreeSet<String>,
     /// The image that GitLab's jobs run in.
     pub(super) image: Option<String>,
     /// The runner of GitHub's jobs, where every job that checks the repository out needs macOS.
@@ -103,7 +116,8 @@ impl CiContents {
 pub(super) fn run(repository: &Repository) -> Vec<Finding> {
     let contents = contents(repository);
     let is_second = |line: &&CiCommand| line.is_second_choice;
-    let (second, first): (Vec<_>, Vec<_>) = contents.commands.iter().partition(is_second);
+    let alone = contents.commands.iter().filter(|line| !line.needs_others);
+    let (second, first): (Vec<_>, Vec<_>) = alone.partition(is_second);
     let mut found = Vec::new();
     let checks = |lines: Vec<&CiCommand>| {
         let plain = lines.into_iter().filter(|line| !contents.makes_place_of(line));
@@ -263,7 +277,7 @@ fn of_command(repository: &Repository, line: &CiCommand) -> Option<Finding> {
 }
 
 /// Variables that say for what machine or with which toolchain a job works, and not how strictly.
-const MACHINES: [&str; 7] =
+pub(super) const MACHINES: [&str; 7] =
     ["CARGO_BUILD_TARGET", "GO111MODULE", "GOARCH", "GOOS", "GOTOOLCHAIN", "GOWORK", "RUSTUP_TOOLCHAIN"];
 
 /// Returns the variables of a job by which a tool comes to another verdict, as they stand before a command.
@@ -429,15 +443,75 @@ fn prepares(stem: &str) -> bool {
 /// Reads the workflows.
 pub(super) fn contents(repository: &Repository) -> CiContents {
     let mut contents = CiContents::default();
-    for path in repository.paths().filter(|path| is_workflow(path)) {
-        let Some(text) = repository.text(path) else { continue };
-        let Some(root) = lined_yaml::parse(text) else { continue };
-        if is_started_by_changes(&root) && is_called_by_changes(repository, path, &root) {
-            Workflow { repository, path, text }.read(&root, &mut contents);
+    let parsed = |path| Some((path, lined_yaml::parse(repository.text(path)?)?));
+    let all: Vec<(&str, Node)> =
+        repository.paths().filter(|path| is_workflow(path)).filter_map(parsed).collect();
+    let is_any_before_merge = all.iter().any(|(_, root)| is_before_merge(root));
+    for (path, root) in &all {
+        if !is_started_by_changes(root) || !is_called_by_changes(repository, path, root) {
+            continue;
+        }
+        let is_late = is_any_before_merge && is_after_merge(root);
+        for text in texts_as_called(repository, path, root, &all) {
+            let Some(root) = lined_yaml::parse(&text) else { continue };
+            Workflow { repository, path, text: &text, is_late }.read(&root, &mut contents);
         }
     }
     contents.settle();
     contents
+}
+
+/// Returns the inputs that a job gives the workflow that it calls, as far as they are known: for each of its matrix, where that says
+/// one of them.
+fn given_inputs(job: &Node) -> Vec<Vec<(String, String)>> {
+    let matrix = matrix(job);
+    let inputs: Vec<(&str, &str)> = lined_yaml::entries(job.get("with"))
+        .iter()
+        .filter_map(|entry| Some((entry.key.as_str(), lined_yaml::text(Some(&entry.value))?)))
+        .collect();
+    let is_named =
+        |(key, _): &&(&str, Vec<&str>)| inputs.iter().any(|(_, text)| text.contains(&value_of_matrix(key)));
+    let (key, values) =
+        matrix.iter().find(is_named).map_or(("", vec![""]), |(key, values)| (*key, values.clone()));
+    let with = |value: &str| {
+        let put_in = inputs.iter().map(|(name, text)| (*name, text.replace(&value_of_matrix(key), value)));
+        put_in.filter(|(_, text)| is_plain(text)).map(|(name, text)| (name.to_owned(), text)).collect()
+    };
+    values.into_iter().map(with).collect()
+}
+
+/// The most calls of one workflow that are read.
+const MOST_CALLS: usize = 12;
+
+/// Returns the text of a workflow; of one that others call, with the inputs of each call in their places.
+fn texts_as_called(repository: &Repository, path: &str, root: &Node, all: &[(&str, Node)]) -> Vec<String> {
+    let text = repository.text(path).unwrap_or("");
+    if !is_only_called(root) || !text.contains("inputs.") {
+        return vec![text.to_owned()];
+    }
+    let declared = root.get("on").and_then(|on| on.get("workflow_call")).and_then(|call| call.get("inputs"));
+    let defaults = lined_yaml::entries(declared).iter().map(|entry| (&entry.key, entry.value.get("default")));
+    let local = format!("./{path}");
+    let jobs = all.iter().filter(|(other, root)| *other != path && is_started_by_changes(root));
+    let jobs = jobs.flat_map(|(_, root)| lined_yaml::entries(root.get("jobs")));
+    let is_call = |job: &&Entry| {
+        lined_yaml::text(job.value.get("uses")) == Some(&local) && !needs_another_event(job.value.get("if"))
+    };
+    let mut texts: Vec<String> = Vec::new();
+    for given in jobs.filter(is_call).flat_map(|call| given_inputs(&call.value)).take(MOST_CALLS) {
+        let defaults = defaults.clone().filter_map(|(name, value)| {
+            Some((name.clone(), lined_yaml::text(value).filter(|value| is_plain(value))?.to_owned()))
+        });
+        // What a call gives is put in first, and leaves nothing to the default.
+        let as_called = given.into_iter().chain(defaults).fold(text.to_owned(), |text, (name, value)| {
+            text.replace(&format!("${{{{ inputs.{name} }}}}"), &value)
+                .replace(&format!("${{{{inputs.{name}}}}}"), &value)
+        });
+        if !texts.contains(&as_called) {
+            texts.push(as_called);
+        }
+    }
+    if texts.is_empty() { vec![text.to_owned()] } else { texts }
 }
 
 /// Tells whether a workflow that only others call is called by one that a change starts, or by none here.
@@ -488,6 +562,8 @@ struct Workflow<'r> {
     repository: &'r Repository,
     path: &'r str,
     text: &'r str,
+    /// Whether it runs when a change is merged, where others run before.
+    is_late: bool,
 }
 
 /// Where a step stands: its job, the directory of its commands as it is written, and the variables whose values are written in
@@ -500,6 +576,8 @@ struct JobPlace<'j> {
     asks_earlier: bool,
     is_altered: bool,
     is_prepared: bool,
+    /// Whether the job has started something that still runs.
+    is_accompanied: bool,
     variables: Vec<(&'j str, &'j str)>,
     matrix: Matrix<'j>,
     /// The value of the matrix that is a place of the repository, by how it is written.
@@ -510,6 +588,10 @@ struct JobPlace<'j> {
 impl Workflow<'_> {
     fn read(&self, root: &Node, contents: &mut CiContents) {
         let whole = written_directory(root.get("defaults").and_then(|node| node.get("run")));
+        let named = self.text.split("env.").skip(1);
+        let is_of_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        let names = named.map(|rest| rest.split(|c| !is_of_name(c)).next().unwrap_or("").to_owned());
+        contents.put_in.extend(names);
         for job in lined_yaml::entries(root.get("jobs")) {
             if needs_another_event(job.value.get("if")) {
                 continue;
@@ -519,7 +601,8 @@ impl Workflow<'_> {
             variables.extend(self::variables(root.get("env")));
             let matrix = matrix(&job.value);
             let id = format!("{}:{}", self.path, job.key);
-            contents.services.extend(JobServices::of(&job.value, id, root, self.text, &matrix));
+            contents.services.extend(JobServices::of(&job.value, id.clone(), root, self.text, &matrix));
+            contents.containers.extend(JobContainer::of(&job.value, id, self.text, &matrix));
             let label = lined_yaml::text(job.value.get("runs-on"));
             let label = label.map(|label| label_of_matrix(label, &matrix));
             let machine = label.and_then(OtherMachine::of_label);
@@ -527,6 +610,7 @@ impl Workflow<'_> {
                 name: &job.key,
                 directory: of_job.or(whole),
                 machine,
+                is_altered: self.is_late,
                 variables,
                 matrix,
                 checkouts: Checkouts::of(&job.value, joined),
@@ -545,6 +629,7 @@ impl Workflow<'_> {
                 self.step(step, &place, contents);
                 place.is_altered |= is_altering(step);
                 place.is_prepared |= prepares_machine(step);
+                place.is_accompanied |= starts_another(step);
             }
         }
         let image = |node: Option<&Node>| {
@@ -608,22 +693,40 @@ impl Workflow<'_> {
             inputs.iter().filter_map(of_entry).collect::<Vec<_>>()
         };
         let (with, of_variables) = (values(true), values(false));
+        let versions = |entry: &Entry| {
+            let written = lined_yaml::text(Some(&entry.value))?;
+            let (_, values) = place.matrix.iter().find(|(key, _)| written == value_of_matrix(key))?;
+            Some((entry.key.clone(), newest(values)?.to_owned()))
+        };
+        let of_matrix: Vec<_> =
+            inputs.iter().filter_map(versions).filter(|(_, value)| is_plain(value)).collect();
         let job = place.id(self.path);
+        // An image has a tag in the place of a commit.
+        let (name, version) = match named.split_once('@').or_else(|| named.rsplit_once(':')) {
+            _ if named.starts_with("./") => (named, ""),
+            Some(parts) => parts,
+            None => return,
+        };
+        let (is_all_known, version) = (with.len() == inputs.len(), version.to_owned());
+        let action = CiAction { name: name.to_owned(), version, job, with, of_variables, of_matrix };
         if named.starts_with("./") {
-            if with.len() == inputs.len() && step.get("if").is_none() {
-                contents.local_actions.push(CiAction { name: named.to_owned(), job, with, of_variables });
+            if is_all_known && step.get("if").is_none() {
+                contents.local_actions.push(action);
             }
             return;
         }
-        // An image has a tag in the place of a commit.
-        let Some((name, _)) = named.split_once('@').or_else(|| named.rsplit_once(':')) else { return };
-        contents.actions.push(CiAction { name: name.to_owned(), job, with, of_variables });
+        contents.actions.push(action);
         let Some(directory) = place.known_directory() else { return };
         if let Some(script) = step.get("with").and_then(|with| with.get("command")).filter(|_| repeats(name))
         {
             self.script(script, place, &directory, contents);
         }
-        let tool = TOOLS.tools.iter().find(|tool| tool.actions.contains_key(name));
+        let is_gate = |tool: &&Tool| {
+            tool.gates.iter().all(|(input, value)| {
+                lined_yaml::text(step.get("with").and_then(|with| with.get(input))) == Some(value)
+            })
+        };
+        let tool = TOOLS.tools.iter().find(|tool| tool.actions.contains_key(name)).filter(is_gate);
         let command = tool.and_then(|tool| with_inputs(tool, tool.actions.get(name)?, step.get("with")));
         let Some(within) = place.checkouts.inside(&directory) else { return };
         let evidence = self.evidence(uses, 0);
@@ -641,7 +744,9 @@ impl Workflow<'_> {
     fn script(&self, node: &Node, place: &JobPlace<'_>, directory: &str, contents: &mut CiContents) {
         let Some(script) = lined_yaml::text(Some(node)) else { return };
         let mut directory = directory.to_owned();
+        let mut place = place.clone();
         for (at, line) in logical_lines(script) {
+            place.is_accompanied |= goes_on_beside(&line);
             let line = whole_line(without_reporter(&place.with_values(&line, &directory)));
             for line in lines_of_matrix(&line, &place.matrix) {
                 // What is indented stands in a condition or a loop.
@@ -649,7 +754,7 @@ impl Workflow<'_> {
                     continue;
                 }
                 let Some(commands) = understood_commands(&line) else { continue };
-                self.line(&commands, &mut directory, place, &self.evidence(node, at), contents);
+                self.line(&commands, &mut directory, &place, &self.evidence(node, at), contents);
             }
         }
     }
@@ -664,6 +769,7 @@ impl Workflow<'_> {
         contents: &mut CiContents,
     ) {
         let mut within = directory.clone();
+        let mut needs_others = place.is_accompanied;
         for part in commands {
             if let Some(below) = part.strip_prefix("cd ") {
                 within = joined(&within, below.trim());
@@ -674,7 +780,10 @@ impl Workflow<'_> {
             }
             let Some(inside) = place.checkouts.inside(&within) else { continue };
             let command = part.strip_prefix("time ").unwrap_or(part).trim_start().to_owned();
-            contents.commands.push(self.command(command, inside, place, evidence.clone()));
+            let is_known = makes_ready(&command) || recognise_line(&command).is_some();
+            let command = self.command(command, inside, place, evidence.clone());
+            contents.commands.push(CiCommand { needs_others, ..command });
+            needs_others |= !is_known;
         }
     }
 
@@ -694,6 +803,7 @@ impl Workflow<'_> {
             job: place.id(self.path),
             machine: place.machine,
             asks_earlier: place.asks_earlier,
+            needs_others: place.is_accompanied,
             variables: place.variables.iter().map(owned).collect(),
             evidence,
         }
@@ -848,6 +958,18 @@ fn is_altering(step: &Node) -> bool {
     let script = lined_yaml::text(step.get("run")).map(logical_lines);
     let mut lines = script.iter().flatten();
     of_action || lines.any(|(_, line)| line.split("&&").any(|command| alters_checkout(command.trim())))
+}
+
+/// Tells whether a step starts something that still runs behind it, such as a server.
+fn starts_another(step: &Node) -> bool {
+    let script = lined_yaml::text(step.get("run")).map(logical_lines);
+    script.iter().flatten().any(|(_, line)| goes_on_beside(line))
+}
+
+/// Tells whether the shell does not wait for the last command of a line.
+fn goes_on_beside(line: &str) -> bool {
+    let line = line.trim_end();
+    line.ends_with('&') && !line.ends_with("&&")
 }
 
 /// Tells whether a step has variables that earlier ones say. A token only asks more of a server.

@@ -1,4 +1,5 @@
-//! The services beside which jobs make the checks of a repository, such as a database, and the variables that say where they are.
+//! What jobs have around their steps when they make the checks of a repository: services such as a database, the variables that say
+//! where they are, and a container.
 
 use super::lined_yaml;
 use super::script_lines::is_plain;
@@ -76,10 +77,32 @@ fn is_whole(line: &str) -> bool {
         && !line.split_whitespace().any(is_reference)
 }
 
-/// Returns the services and variables of these jobs, as keys of one job; of two by one name, the first.
-pub(super) fn text(jobs: &[&JobServices]) -> String {
+/// The container in which a job runs.
+#[derive(Clone, Debug)]
+pub(super) struct JobContainer {
+    /// The job, named with its file.
+    pub(super) job: String,
+    /// The key `container`, in lines that begin at the left.
+    pub(super) lines: Vec<String>,
+}
+
+impl JobContainer {
+    /// Reads that of a job; nothing where it has none, or where only the job knows what it is.
+    pub(super) fn of(job: &Node, name: String, text: &str, matrix: &Matrix<'_>) -> Option<Self> {
+        let entry = lined_yaml::entries(Some(job)).iter().find(|entry| entry.key == "container")?;
+        Some(Self { job: name, lines: block(entry, text, matrix)? })
+    }
+
+    /// Returns it as a key of a job.
+    pub(super) fn text(&self) -> String {
+        self.lines.iter().map(|line| format!("    {}\n", noted(line))).collect()
+    }
+}
+
+/// Returns the services and variables of these jobs, and other variables, as keys of one job; of two by one name, the first.
+pub(super) fn text(jobs: &[&JobServices], others: &[(String, String)]) -> String {
     let services = first_by_name(jobs.iter().flat_map(|job| &job.services));
-    let variables = first_by_name(jobs.iter().flat_map(|job| &job.variables));
+    let variables = first_by_name(jobs.iter().flat_map(|job| &job.variables).chain(others));
     let lines = services.iter().flat_map(|(_, lines)| lines).map(|line| format!("      {}\n", noted(line)));
     let services: String = lines.collect();
     let set = variables
@@ -103,8 +126,8 @@ fn first_by_name<'j, T>(all: impl Iterator<Item = &'j (String, T)>) -> Vec<&'j (
 
 /// Returns the line of a service. Its image is the one that the repository's own jobs have.
 fn noted(line: &str) -> String {
-    let is_loose =
-        line.trim_start().starts_with("image:") && !line.contains("@sha256:") && !line.contains('#');
+    let is_image = ["image:", "container: "].iter().any(|key| line.trim_start().starts_with(key));
+    let is_loose = is_image && !line.contains("@sha256:") && !line.contains('#');
     if is_loose { format!("{line} # zizmor: ignore[unpinned-images]") } else { line.to_owned() }
 }
 

@@ -7,6 +7,7 @@ mod chosen_commands;
 mod ci;
 mod found_repository;
 mod gitlab;
+mod install_lines;
 mod job_services;
 mod lined_yaml;
 mod loop_reuse;

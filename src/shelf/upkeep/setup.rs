@@ -4,13 +4,15 @@
 use std::collections::BTreeSet;
 
 use super::chosen_commands::Plan;
-use super::ci::{CiAction, CiCommand, CiContents, words};
+use super::ci::{CiAction, CiCommand, CiContents, MACHINES, words};
 use super::found_repository::{Finding, Repository, declared};
-use super::job_services::JobServices;
+use super::install_lines::is_install;
+use super::job_services::{JobContainer, JobServices};
 use super::script_lines::without_assignments;
 use super::task_texts::lines_of_task;
 use super::tasks::package_manager;
-use crate::base::text::up_to;
+use super::when_jobs_run::newest;
+use crate::base::text::{after_last, up_to};
 use crate::judges::tree::extension;
 use crate::tools::{TOOLS, recognise, recognise_line};
 
@@ -173,7 +175,7 @@ pub(super) fn steps(
         for does in does {
             let directory = match &does {
                 SetUp::Run(command) if is_of_top(command) && has_installed => continue,
-                SetUp::Run(command) if is_of_top(command) => String::new(),
+                SetUp::Run(command) if is_of_top(command) || command.starts_with("rustup ") => String::new(),
                 SetUp::Run(_) => below.to_owned(),
                 SetUp::Action { .. } | SetUp::LocalAction { .. } => String::new(),
             };
@@ -224,6 +226,12 @@ impl SetUpPlace<'_> {
             let program = up_to(&command, &[' ']);
             let is_lacking = LACKING_PROGRAMS.contains(&program) && !brought(&steps, program);
             steps.extend(install_of_program(program, &[]).filter(|_| is_lacking).map(SetUp::Run));
+            let manager = self.action_of_manager(program).filter(|_| !brought(&steps, program));
+            steps.extend(manager);
+            let needs_go =
+                command.starts_with("go install ") && !steps.iter().any(|step| is_action(step, &GO));
+            // Without it, what `go install` makes is not on PATH.
+            steps.extend(if needs_go { go(self) } else { Vec::new() });
             steps.push(SetUp::Run(command));
         }
         for command in targets_of_rust(called).chain(self.tools_of_actions()) {
@@ -235,6 +243,23 @@ impl SetUpPlace<'_> {
         steps.extend(self.tools(called, &steps).into_iter().map(SetUp::Run));
         steps.extend(self.tools_of_hooks(called).map(|install| SetUp::Run(install.to_owned())));
         steps
+    }
+
+    /// Returns the action that brings a manager of packages which a runner lacks.
+    fn action_of_manager(&self, program: &str) -> Option<SetUp> {
+        match program {
+            "pnpm" => Some(self.pnpm()),
+            "bun" => Some(action(&BUN, Vec::new())),
+            "uv" => Some(action(&UV, Vec::new())),
+            _ => None,
+        }
+    }
+
+    fn pnpm(&self) -> SetUp {
+        let is_named =
+            self.locked().text("package.json").is_some_and(|text| text.contains("\"packageManager\""));
+        let version = self.of_ci(PNPM.name, "version").unwrap_or_else(|| "latest".to_owned());
+        action(&PNPM, if is_named { Vec::new() } else { vec![("version", version)] })
     }
 
     /// Returns what sets up the languages that the jobs with these commands have beside those of the tools: a task calls what it wants.
@@ -304,7 +329,37 @@ impl SetUpPlace<'_> {
                 _ => {}
             }
         }
+        if let Some(name) = self.only_toolchain() {
+            let install = format!("rustup toolchain install {name} --profile minimal");
+            if !found.iter().any(|command| command.starts_with(&install)) {
+                found.push(format!("{install} --component clippy --component rustfmt"));
+            }
+            found.push(format!("rustup default {name}"));
+        }
         found
+    }
+
+    /// Returns the toolchain of Rust that all jobs of the checks ask an action for, where a runner has another one.
+    fn only_toolchain(&self) -> Option<&str> {
+        if self.version_file(&["rust-toolchain.toml", "rust-toolchain"]).is_some() {
+            return None;
+        }
+        let is_channel = |name: &str| {
+            name.starts_with(|c: char| c.is_ascii_digit())
+                || matches!(name, "stable" | "beta")
+                || name.starts_with("nightly")
+        };
+        let of_job = |job: &&str| {
+            let mut actions = self.contents.actions.iter().filter(|action| action.job == **job);
+            let action = actions.find(|action| action.name == "dtolnay/rust-toolchain")?;
+            let said = action.with.iter().chain(&action.of_matrix).find(|(key, _)| key == "toolchain");
+            let name = said.map_or(action.version.as_str(), |(_, value)| value);
+            // A commit has forty digits, and says nothing.
+            (is_channel(name) && name.len() < 40).then_some(name)
+        };
+        let mut names = self.jobs.iter().map(of_job);
+        let first = names.next()??;
+        (first != "stable" && names.all(|name| name == Some(first))).then_some(first)
     }
 
     /// Returns what installs the programs that hooks of pre-commit take from the machine: most hooks bring their own.
@@ -365,7 +420,9 @@ impl SetUpPlace<'_> {
         for command in commands.iter().filter(|command| jobs.contains(command.job.as_str())) {
             let is_here = command.directory == self.directory;
             let is_new = !found.contains(&command.command);
-            if is_here && is_new && is_install(&command.command) && !installs_archive(&command.command) {
+            let installs = is_install(&command.command) && !installs_archive(&command.command)
+                || self.is_own_set_up(&command.command);
+            if is_here && is_new && installs {
                 let is_exact = |command: &str| command.starts_with("uv sync");
                 // It removes what it does not name itself: what another job needs.
                 let keeps = is_exact(&command.command) && found.iter().any(|known| is_exact(known));
@@ -377,6 +434,20 @@ impl SetUpPlace<'_> {
             found.retain(|command| command.starts_with("sudo apt"));
         }
         found
+    }
+
+    /// Tells whether a command is a script of the repository that makes the machine ready, by its name.
+    fn is_own_set_up(&self, command: &str) -> bool {
+        let path = command.strip_prefix("bash ").unwrap_or(command);
+        let path = path.strip_prefix("./").unwrap_or(path);
+        let stem = after_last(path, &['/']);
+        let says = |word: &str| {
+            matches!(
+                word,
+                "install" | "setup" | "bootstrap" | "deps" | "dependencies" | "requirements" | "packages"
+            )
+        };
+        self.here.has(path) && stem.split(['-', '_', '.']).any(says)
     }
 
     /// Returns what the lock files say how it is installed.
@@ -590,17 +661,23 @@ impl SetUpPlace<'_> {
         (!is_known).then_some(name.as_str())
     }
 
-    /// Returns the value that the repository's own workflows give an input of an action, if it is not an expression.
+    /// Returns the value that the repository's own workflows give an input of an action, if it is not an expression: of the jobs that
+    /// make the checks, or else of any. Of several versions it is the newest.
     fn of_ci(&self, action: &str, input: &str) -> Option<String> {
         let of_action = || self.contents.actions.iter().filter(|known| known.name == action);
-        let written = of_action().flat_map(|known| &known.with);
-        // What a variable of a job says, it says for what that does.
         let is_near = |known: &&CiAction| self.jobs.contains(known.job.as_str());
-        let computed = of_action().filter(is_near).flat_map(|known| &known.of_variables);
-        let mut values = written.chain(computed).filter(|(key, _)| key == input);
-        values.next().map(|(_, value)| {
-            value.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("").to_owned()
-        })
+        let of = |pairs: &mut dyn Iterator<Item = &(String, String)>| {
+            let values: Vec<&str> =
+                pairs.filter(|(key, _)| key == input).map(|(_, value)| first_line(value)).collect();
+            newest(&values).map(str::to_owned)
+        };
+        let written =
+            |known: &'_ CiAction| known.with.iter().chain(&known.of_matrix).cloned().collect::<Vec<_>>();
+        let near: Vec<_> = of_action().filter(is_near).flat_map(written).collect();
+        let any: Vec<_> = of_action().flat_map(written).collect();
+        // What a variable of a job says, it says for what that does.
+        let mut computed = of_action().filter(is_near).flat_map(|known| &known.of_variables);
+        of(&mut near.iter()).or_else(|| of(&mut computed)).or_else(|| of(&mut any.iter()))
     }
 
     /// Returns all values that the repository's own workflows give an input of an action, a line each: a job may set up several.
@@ -628,6 +705,11 @@ impl SetUpPlace<'_> {
         };
         self.here.first(files).map(below).or_else(|| self.repository.first(files).map(str::to_owned))
     }
+}
+
+/// Returns the first line of a value that says something. An action may be given a list.
+fn first_line(value: &str) -> &str {
+    value.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("")
 }
 
 /// What installs a tool of the table.
@@ -703,6 +785,72 @@ pub(super) fn services<'c>(contents: &'c CiContents, plan: &Plan) -> Vec<&'c Job
     contents.services.iter().filter(|services| jobs.contains(services.job.as_str())).collect()
 }
 
+/// Returns the container in which all jobs that make the checks of a loop run.
+pub(super) fn container<'c>(contents: &'c CiContents, plan: &Plan) -> Option<&'c JobContainer> {
+    let checks: Vec<&Finding> = plan.checks.iter().map(|check| &check.finding).collect();
+    let of_job = |job: &str| contents.containers.iter().find(|container| container.job == job);
+    let mut of_jobs = jobs(contents, &checks).into_iter().map(of_job);
+    let first = of_jobs.next()??;
+    of_jobs.all(|other| other.is_some_and(|other| other.lines == first.lines)).then_some(first)
+}
+
+/// Returns the actions that set something up in a container: those that the jobs of the checks call. What else they need, it has.
+pub(super) fn without_image(steps: &mut Vec<SetUpStep>, contents: &CiContents, container: &JobContainer) {
+    let is_called =
+        |name: &str| contents.actions.iter().any(|known| known.job == container.job && known.name == name);
+    steps.retain(|step| match &step.does {
+        SetUp::Action { action, .. } => is_called(action.name),
+        SetUp::LocalAction { .. } | SetUp::Run(_) => true,
+    });
+}
+
+/// Returns the variables that jobs have for the checks of a loop: those that a check has wherever it is made, with the value on which
+/// all of them agree.
+pub(super) fn variables(contents: &CiContents, plan: &Plan) -> Vec<(String, String)> {
+    let mut found: Vec<&(String, String)> = Vec::new();
+    for check in &plan.checks {
+        let is_check =
+            |line: &&CiCommand| !line.is_second_choice && is_call(&line.command, &check.finding.command);
+        let mut lines = contents.commands.iter().filter(is_check);
+        let Some(first) = lines.next() else { continue };
+        let others: Vec<&CiCommand> = lines.collect();
+        let is_everywhere = |one: &&(String, String)| {
+            let says = |line: &&CiCommand| value_of(&line.variables, &one.0) == Some(&one.1);
+            // The nearest is the first, and hides those behind it.
+            says(&first) && others.iter().all(says)
+        };
+        found.extend(first.variables.iter().filter(is_everywhere));
+    }
+    let is_agreed = |one: &&(String, String)| found.iter().all(|other| other.0 != one.0 || other.1 == one.1);
+    // What steers a tool stands before its command, also where no job runs the loop. What is for a check alone would change what is
+    // installed for it, or is about how a log looks.
+    let is_steering =
+        |name: &str| TOOLS.ecosystems.iter().any(|known| known.env.iter().any(|other| other == name));
+    let is_meant = |one: &&&(String, String)| {
+        let name = one.0.as_str();
+        let is_own = contents.put_in.contains(name) || one.1.is_empty();
+        !(is_own
+            || MACHINES.contains(&name)
+            || is_steering(name)
+            || name == "NODE_ENV"
+            || name.contains("COLOR"))
+    };
+    let mut agreed: Vec<(String, String)> = Vec::new();
+    for one in found.iter().filter(is_meant).filter(|one| is_agreed(one)) {
+        if agreed.len() < MOST_VARIABLES && !agreed.contains(one) {
+            agreed.push((*one).clone());
+        }
+    }
+    agreed
+}
+
+fn value_of<'v>(variables: &'v [(String, String)], name: &str) -> Option<&'v String> {
+    variables.iter().find(|(known, _)| known == name).map(|(_, value)| value)
+}
+
+/// The most variables that are taken from jobs.
+const MOST_VARIABLES: usize = 12;
+
 /// Returns the jobs that run these commands.
 fn jobs<'c>(contents: &'c CiContents, called: &[&Finding]) -> BTreeSet<&'c str> {
     let calls =
@@ -742,71 +890,6 @@ fn brings(step: &SetUp, program: &str) -> bool {
                 && matches!(program, "pytest" | "mypy" | "ruff" | "black" | "flake8" | "python" | "python3")
         }
     }
-}
-
-/// What installs what a repository depends on, by how the command begins.
-const INSTALLS: [&str; 43] = [
-    "helm plugin install",
-    "nimble install",
-    "lein deps",
-    "dart pub get",
-    "dart pub upgrade",
-    "flutter pub get",
-    "opam install",
-    "opam update",
-    "mix deps.get",
-    "mix local.hex",
-    "mix local.rebar",
-    "cabal update",
-    "pip install",
-    "pip3 install",
-    "python -m pip install",
-    "python3 -m pip install",
-    "pipx install",
-    "uv sync",
-    "uv pip install",
-    "uv tool install",
-    "poetry install",
-    "pdm install",
-    "pipenv install",
-    "npm ci",
-    "npm install",
-    "npm i",
-    "pnpm install",
-    "pnpm i",
-    "yarn install",
-    "yarn --immutable",
-    "yarn --frozen-lockfile",
-    "bun install",
-    "corepack enable",
-    "bundle install",
-    "composer install",
-    "composer update",
-    "go mod download",
-    "go install",
-    "sudo apt-get",
-    "sudo apt ",
-    "rustup ",
-    "cargo install",
-    "dotnet tool restore",
-];
-
-/// Tells whether a line of a job prepares it.
-fn is_install(command: &str) -> bool {
-    let begins = |begin: &&str| {
-        command.strip_prefix(begin.trim_end()).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
-    };
-    let by_task = shlex::split(command).is_some_and(|words| {
-        let names: Vec<&str> = words.iter().map(String::as_str).collect();
-        matches!(
-            names.as_slice(),
-            [
-                "make" | "just" | "task",
-                "deps" | "install" | "setup" | "install-dev" | "dev-install" | "bootstrap"
-            ]
-        )
-    });
-    command == "yarn" || by_task || INSTALLS.iter().any(begins)
 }
 
 /// Tells whether what is installed is an archive that an earlier line has packed: `npm install -g ./x-*.tgz`.
@@ -867,6 +950,9 @@ fn ruby(place: &SetUpPlace<'_>) -> Vec<SetUp> {
     }
     if place.here.has("Gemfile") {
         with.push(("bundler-cache", "true".to_owned()));
+        if !place.directory.is_empty() {
+            with.push(("working-directory", place.directory.clone()));
+        }
     }
     vec![action(&RUBY, with)]
 }
@@ -967,12 +1053,7 @@ fn node(place: &SetUpPlace<'_>) -> Vec<SetUp> {
     };
     let mut steps = Vec::new();
     match place.manager() {
-        "pnpm" => {
-            let is_named =
-                place.locked().text("package.json").is_some_and(|text| text.contains("\"packageManager\""));
-            let version = place.of_ci("pnpm/action-setup", "version").unwrap_or_else(|| "latest".to_owned());
-            steps.push(action(&PNPM, if is_named { Vec::new() } else { vec![("version", version)] }));
-        }
+        "pnpm" => steps.push(place.pnpm()),
         "bun" => steps.push(action(&BUN, Vec::new())),
         _ => {}
     }
@@ -994,5 +1075,8 @@ fn python(place: &SetUpPlace<'_>) -> Vec<SetUp> {
     let uses_uv =
         place.here.has("uv.lock") || place.contents.actions.iter().any(|known| known.name == UV.name);
     let uv = uses_uv.then(|| action(&UV, Vec::new()));
-    [Some(action(&PYTHON, vec![with])), uv].into_iter().flatten().collect()
+    // The newest of a matrix may not be released yet.
+    let unreleased = place.of_ci(PYTHON.name, "allow-prereleases").map(|value| ("allow-prereleases", value));
+    let with = std::iter::once(with).chain(unreleased).collect();
+    [Some(action(&PYTHON, with)), uv].into_iter().flatten().collect()
 }

@@ -1,6 +1,6 @@
 //! A repository's own tasks: what people who work on it call.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::altered_checkout::alters_files;
 use super::found_repository::{Evidence, Finding, Repository, declared, line_of};
@@ -343,6 +343,12 @@ fn package_json(repository: &Repository) -> Vec<RepositoryTask> {
         ("npm", "test") => "npm test".to_owned(),
         _ => format!("{manager} run {name}"),
     });
+    // A script that only calls others does what they do.
+    let bodies: BTreeMap<String, String> =
+        tasks.iter().map(|task| (task.name.clone(), task.body.clone())).collect();
+    for task in &mut tasks {
+        task.body = with_called_scripts(&task.name, &bodies);
+    }
     // The manager runs `prelint` and `postlint` around `lint` by itself.
     let names: BTreeSet<String> = tasks.iter().map(|task| task.name.clone()).collect();
     let is_around = |name: &str| {
@@ -352,6 +358,43 @@ fn package_json(repository: &Repository) -> Vec<RepositoryTask> {
     };
     tasks.retain(|task| !is_around(&task.name));
     tasks
+}
+
+/// Returns what a script of a package does, with what the scripts do that it calls, each once.
+fn with_called_scripts(name: &str, bodies: &BTreeMap<String, String>) -> String {
+    let (mut known, mut open) = (BTreeSet::from([name]), vec![name]);
+    let mut all: Vec<&str> = Vec::new();
+    while let Some(body) = open.pop().and_then(|name| bodies.get(name)) {
+        all.push(body);
+        for called in called_scripts(body) {
+            let begin = called.strip_suffix('*');
+            let is_meant = |name: &str| begin.map_or(name == called, |begin| name.starts_with(begin));
+            let new = bodies.keys().map(String::as_str).filter(|name| is_meant(name));
+            open.extend(new.filter(|name| known.insert(name)));
+        }
+    }
+    all.join("\n")
+}
+
+/// Returns the names of the scripts that the commands of a script call; one that ends with `*` is the beginning of several.
+fn called_scripts(body: &str) -> Vec<&str> {
+    let mut found = Vec::new();
+    for command in body.split(['\n', ';', '&', '|']) {
+        let words: Vec<&str> =
+            command.split_whitespace().map(|word| word.trim_matches(['"', '\''])).collect();
+        match words.as_slice() {
+            ["npm" | "pnpm" | "yarn" | "bun", "run" | "run-script", name, ..]
+            | ["pnpm" | "yarn" | "bun", name, ..] => found.push(*name),
+            ["run-s" | "run-p" | "npm-run-all" | "npm-run-all2", names @ ..] => {
+                found.extend(names.iter().filter(|name| !name.starts_with('-')));
+            }
+            ["concurrently", names @ ..] => {
+                found.extend(names.iter().filter_map(|name| name.strip_prefix("npm:")))
+            }
+            _ => {}
+        }
+    }
+    found
 }
 
 fn deno(repository: &Repository) -> Vec<RepositoryTask> {
@@ -490,8 +533,7 @@ fn rake(repository: &Repository) -> Vec<RepositoryTask> {
     if !text.to_ascii_lowercase().contains("rspec") {
         tasks.retain(|task| task.name != "spec");
     }
-    let usual: std::collections::BTreeMap<String, &str> =
-        text.lines().filter_map(|line| built_in(line.trim())).collect();
+    let usual: BTreeMap<String, &str> = text.lines().filter_map(|line| built_in(line.trim())).collect();
     for task in &mut tasks {
         // Their names in the words of others.
         match usual.get(&task.name).copied().unwrap_or(task.name.as_str()) {

@@ -63,6 +63,40 @@ pub(super) fn is_only_called(workflow: &Node) -> bool {
     names.peek().is_some() && names.all(|name| matches!(name, "workflow_call" | "workflow_dispatch"))
 }
 
+/// Tells whether a workflow runs when a change is merged, and not before: at pushes to branches that it names.
+pub(super) fn is_after_merge(workflow: &Node) -> bool {
+    let Some(push) = workflow.get("on").and_then(|on| on.get("push")) else { return false };
+    let branches = lined_yaml::items(push.get("branches"));
+    let is_one = |item: &Node| lined_yaml::text(Some(item)).is_some_and(|name| !name.contains(['*', '!']));
+    !is_before_merge(workflow) && !branches.is_empty() && branches.iter().all(is_one)
+}
+
+/// Tells whether a workflow runs for changes that are proposed.
+pub(super) fn is_before_merge(workflow: &Node) -> bool {
+    let is_known = |name: &str| matches!(name, "pull_request" | "pull_request_target" | "merge_group");
+    let on = workflow.get("on");
+    lined_yaml::text(on).is_some_and(is_known)
+        || lined_yaml::items(on).iter().any(|item| lined_yaml::text(Some(item)).is_some_and(is_known))
+        || lined_yaml::entries(on).iter().any(|entry| is_known(&entry.key))
+}
+
+/// Returns the newest of several versions, which is `stable` where a tool says so, or the first value where none is a version. One that
+/// is not released yet, `3.15-dev`, is passed over.
+pub(super) fn newest<'v>(values: &[&'v str]) -> Option<&'v str> {
+    if let Some(stable) = values.iter().find(|value| **value == "stable") {
+        return Some(stable);
+    }
+    let parts = |value: &str| {
+        let plain = value.trim_end_matches(".x").trim_end_matches(".*");
+        plain.split('.').map(|part| part.parse::<u32>().ok()).collect::<Option<Vec<_>>>()
+    };
+    let versions = values.iter().filter_map(|value| Some((parts(value)?, *value)));
+    versions
+        .max_by(|one, other| one.0.cmp(&other.0))
+        .map(|(_, value)| value)
+        .or_else(|| values.first().copied())
+}
+
 /// Tells whether a step runs only where an earlier one of its job has found something.
 pub(super) fn asks_earlier_steps(condition: Option<&Node>) -> bool {
     lined_yaml::text(condition).is_some_and(|text| text.contains("steps."))
@@ -72,6 +106,12 @@ pub(super) fn asks_earlier_steps(condition: Option<&Node>) -> bool {
 pub(super) fn needs_another_event(condition: Option<&Node>) -> bool {
     let Some(text) = lined_yaml::text(condition) else { return false };
     let plain: String = text.chars().filter(|c| !c.is_whitespace()).collect();
+    // What waits for a failure looks after it.
+    let is_of_failure = matches!(plain.trim_matches(['$', '{', '}']), "failure()" | "cancelled()");
+    let leaves_out_changes = plain.contains("event_name!='pull_request'") && !plain.contains("||");
+    if is_of_failure || leaves_out_changes {
+        return true;
+    }
     let events = [
         "event_name=='release'",
         "event_name=='schedule'",
@@ -125,10 +165,10 @@ pub(super) fn value_of_matrix(key: &str) -> String {
 }
 
 /// The most tasks that are read from one matrix.
-const MOST_TASKS: usize = 4;
+const MOST_TASKS: usize = 6;
 
 /// What takes the name of a task, and so the value of a matrix that stands behind it.
-const BEFORE_TASKS: [&str; 20] = [
+const BEFORE_TASKS: [&str; 22] = [
     "",
     "make",
     "just",
@@ -144,6 +184,8 @@ const BEFORE_TASKS: [&str; 20] = [
     "bundle exec rake",
     "nox -s",
     "tox -e",
+    "tox r -e",
+    "tox run -e",
     "composer",
     "composer run-script",
     "mise run",
@@ -166,9 +208,13 @@ const SHARES: [&str; 11] = [
     "+python",
 ];
 
+/// Options by which a line of its own does each part of the work.
+const SHARDS: [&str; 2] = ["--total-shards", "--shard-index"];
+
 /// Returns a line without the options that only divide the work, where the job computes their values: elsewhere all of it is done.
 pub(super) fn whole_line(line: &str) -> String {
-    SHARES.iter().fold(without_absent(line), |line, option| without_computed(&line, option))
+    let line = SHARES.iter().fold(without_absent(line), |line, option| without_computed(&line, option));
+    SHARDS.iter().fold(line, |line, option| without_number(&line, option))
 }
 
 /// Returns a line without what only some jobs of a matrix have, ` ${{ matrix.arguments || '' }}`.
@@ -183,6 +229,16 @@ fn without_absent(line: &str) -> String {
         rest = after;
     }
     kept + rest
+}
+
+fn without_number(line: &str, option: &str) -> String {
+    let Some((before, behind)) = line.split_once(&format!(" {option}")) else { return line.to_owned() };
+    let value = behind.trim_start_matches(['=', ' ']);
+    let rest = value.trim_start_matches(|c: char| c.is_ascii_digit());
+    if value.len() == behind.len() || rest.len() == value.len() {
+        return line.to_owned();
+    }
+    format!("{before}{rest}")
 }
 
 fn without_computed(line: &str, option: &str) -> String {
@@ -311,4 +367,35 @@ fn without_versions(line: &str, matrix: &Matrix<'_>) -> String {
         }
     }
     kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_version_is_one_that_is_released() {
+        for (values, expected) in [
+            (&["18.x", "20.x", "22.x"][..], Some("22.x")),
+            (&["3.9", "3.10", "3.15-dev", "pypy3.11"], Some("3.10")),
+            (&["1.22", "stable", "oldstable"], Some("stable")),
+            (&["lts/*", "latest"], Some("lts/*")),
+            (&["8", "21", "17"], Some("21")),
+            (&[], None),
+        ] {
+            assert_eq!(newest(values), expected, "{values:?}");
+        }
+    }
+
+    #[test]
+    fn a_line_does_all_of_the_work() {
+        for (line, expected) in [
+            ("dart test --total-shards 5 --shard-index 0", "dart test"),
+            ("dart test --shard-index=4 --total-shards=5 -p vm", "dart test -p vm"),
+            ("dart test --shard-index", "dart test --shard-index"),
+            ("jest --shard=${{ matrix.shard }}/4", "jest --shard=${{ matrix.shard }}/4"),
+        ] {
+            assert_eq!(whole_line(line), expected, "{line}");
+        }
+    }
 }

@@ -7,9 +7,11 @@ use serde_json::Value;
 use super::ci::{CiContents, contents};
 use super::found_repository::Repository;
 use super::gitlab::gitlab;
-use super::job_services;
+use super::job_services::{self, JobContainer};
 use super::loop_text::COMMIT;
-use super::setup::{CHECKOUT, DOWNLOAD, PinnedAction, SetUp, SetUpStep, services, steps};
+use super::setup::{
+    CHECKOUT, DOWNLOAD, PinnedAction, SetUp, SetUpStep, container, services, steps, variables, without_image,
+};
 use super::workflow_loop::{MINUTES, WorkflowLoop};
 use super::yaml_style::quoted;
 
@@ -61,11 +63,19 @@ jobs:
 fn github(repository: &Repository, contents: &CiContents, loops: &[WorkflowLoop<'_>]) -> String {
     let mut out = HEAD.to_owned();
     for one in loops {
+        let package = one.planned.packages.first().map(String::as_str);
+        let mut steps = steps(repository, contents, one.settled, package);
+        let container = container(contents, one.settled);
+        if let Some(container) = container {
+            without_image(&mut steps, contents, container);
+        }
+        let surroundings =
+            job_services::text(&services(contents, one.settled), &variables(contents, one.settled));
         let job = GithubJob {
             name: &one.planned.name,
             packages: &one.planned.packages,
-            steps: steps(repository, contents, one.settled, one.planned.packages.first().map(String::as_str)),
-            services: job_services::text(&services(contents, one.settled)),
+            steps,
+            surroundings: container.map_or_else(String::new, JobContainer::text) + &surroundings,
             repository,
             contents,
         };
@@ -78,7 +88,8 @@ struct GithubJob<'p> {
     name: &'p str,
     packages: &'p [String],
     steps: Vec<SetUpStep>,
-    services: String,
+    /// What stands around the steps: a container, services and variables.
+    surroundings: String,
     repository: &'p Repository,
     contents: &'p CiContents,
 }
@@ -112,7 +123,7 @@ impl GithubJob<'_> {
                 let _ = writeln!(out, "          - {}", quoted(package));
             }
         }
-        out.push_str(&self.services);
+        out.push_str(&self.surroundings);
         out.push_str("    steps:\n");
         checkout(out, self.contents);
         self.set_up(out, has_packages.then_some("${{ matrix.path }}"));

@@ -291,7 +291,7 @@ const LAYOUTS: &[Layout] = &[
             ("README.md", "x\n"),
             (
                 ".github/workflows/ci.yml",
-                "on: push\njobs:\n  all:\n    runs-on: ubuntu-latest\n    steps:\n      - uses: golangci/golangci-lint-action@v8\n      - uses: crate-ci/typos@v1\n      - uses: zizmorcore/zizmor-action@v0\n        with: {persona: pedantic}\n      - uses: docker://rhysd/actionlint:1.7.12\n        with: {args: -color}\n",
+                "on: push\njobs:\n  all:\n    runs-on: ubuntu-latest\n    steps:\n      - uses: golangci/golangci-lint-action@v8\n      - uses: crate-ci/typos@v1\n      - uses: zizmorcore/zizmor-action@v0\n        with: {persona: pedantic, advanced-security: false}\n      - uses: docker://rhysd/actionlint:1.7.12\n        with: {args: -color}\n",
             ),
         ],
         &[
@@ -621,6 +621,71 @@ const LAYOUTS: &[Layout] = &[
         &[("flake.nix", "{\n  outputs = { self }: {\n    checks = { };\n  };\n}\n")],
         &[("test", "nix flake check", "flake.nix:3", "")],
     ),
+    (
+        "a script that only calls others does what they do",
+        &[(
+            "package.json",
+            "{\n  \"scripts\": {\n    \"format\": \"npm run format:code && run-s format:imports\",\n    \"format:ci\": \"npm run format:code:ci\",\n    \"format:code\": \"prettier -w .\",\n    \"format:code:ci\": \"prettier --check .\",\n    \"format:imports\": \"biome check --write\"\n  }\n}\n",
+        )],
+        &[("format", "npm run format:ci", "package.json:4 (format:ci)", "npm run format")],
+    ),
+    (
+        "what needs a server that an earlier line has started, or a line of which a part is not understood",
+        &[
+            ("Makefile", "test: start-server\n\tvendor/bin/phpunit\n"),
+            ("test/runner.rb", "x\n"),
+            (
+                ".github/workflows/ci.yml",
+                "on: push\njobs:\n  all:\n    runs-on: ubuntu-latest\n    steps:\n      - run: mkdir -p out && cargo fmt --check\n      - run: ./install --all && ruby test/runner.rb\n      - run: |\n          node tests/server.js &\n          vendor/bin/phpstan analyse\n      - run: vendor/bin/phpunit\n",
+            ),
+        ],
+        &[
+            ("format", "cargo fmt --check", ".github/workflows/ci.yml:6", ""),
+            ("test", "make test", "Makefile:1 (test)", ""),
+        ],
+    ),
+    (
+        "a workflow that others call, with what each of them gives it",
+        &[
+            (
+                ".github/workflows/ci.yml",
+                "on: pull_request\njobs:\n  unit:\n    uses: ./.github/workflows/script.yml\n    strategy:\n      matrix:\n        part: [unit]\n    with:\n      script: test-${{ matrix.part }}\n  types:\n    uses: ./.github/workflows/script.yml\n    with:\n      script: typecheck\n  nightly:\n    if: github.event_name == 'schedule'\n    uses: ./.github/workflows/script.yml\n    with:\n      script: test-all\n",
+            ),
+            (
+                ".github/workflows/script.yml",
+                "on:\n  workflow_call:\n    inputs:\n      script:\n        type: string\n      manager:\n        type: string\n        default: pnpm\njobs:\n  run:\n    runs-on: ubuntu-latest\n    steps:\n      - run: ${{ inputs.manager }} run ${{ inputs.script }}\n",
+            ),
+        ],
+        &[
+            ("lint", "pnpm run typecheck", ".github/workflows/script.yml:13", ""),
+            ("test", "pnpm run test-unit", ".github/workflows/script.yml:13", ""),
+        ],
+    ),
+    (
+        "what does not run for a proposed change, or cannot fail there",
+        &[
+            (
+                ".github/workflows/ci.yml",
+                "on: [push, pull_request]\njobs:\n  all:\n    runs-on: ubuntu-latest\n    steps:\n      - uses: zizmorcore/zizmor-action@v1\n      - run: cargo test\n      - if: failure()\n        run: cargo nextest run\n  clippy:\n    if: github.event_name != 'pull_request'\n    runs-on: ubuntu-latest\n    steps:\n      - run: cargo clippy\n",
+            ),
+            (
+                ".github/workflows/after.yml",
+                "on:\n  push:\n    branches: [main]\njobs:\n  all:\n    runs-on: ubuntu-latest\n    steps:\n      - run: cargo fmt --check\n",
+            ),
+        ],
+        &[("test", "cargo test", ".github/workflows/ci.yml:7", "")],
+    ),
+    (
+        "a scanner whose findings fail its job, tests on a screen, and each part of the tests in a line of its own",
+        &[(
+            ".github/workflows/ci.yml",
+            "on: push\njobs:\n  all:\n    runs-on: ubuntu-latest\n    steps:\n      - uses: zizmorcore/zizmor-action@v1\n        with:\n          advanced-security: false\n      - run: xvfb-run -s \"-screen 0 1024x768x24\" dart test --total-shards 2 --shard-index 0\n      - run: xvfb-run -s \"-screen 0 1024x768x24\" dart test --total-shards 2 --shard-index 1\n",
+        )],
+        &[
+            ("lint", "zizmor .", ".github/workflows/ci.yml:6", ""),
+            ("test", "xvfb-run -s \"-screen 0 1024x768x24\" dart test", ".github/workflows/ci.yml:9", ""),
+        ],
+    ),
 ];
 
 #[test]
@@ -705,6 +770,50 @@ fn a_job_has_the_services_of_those_that_make_its_checks() {
     let expected = "    services:\n      db:\n        image: postgres:17 # zizmor: ignore[unpinned-images]\n        ports:\n          - 5432:5432\n        options: >-\n          --health-cmd pg_isready\n    env:\n      DATABASE_URL: \"postgres://localhost:5432\"\n      LEVEL: \"2\"\n    steps:\n";
     assert!(workflow.contains(expected), "{workflow}");
     assert!(!workflow.contains("redis"), "{workflow}");
+}
+
+#[test]
+fn a_job_has_the_versions_variables_and_container_of_those_that_make_its_checks() {
+    let jobs = "on: push\nenv:\n  VERSION: 1\njobs:\n  test:\n    runs-on: ubuntu-latest\n    container: example/${{ matrix.image }}:1\n    strategy:\n      matrix:\n        image: [ci, old]\n        python: ['3.9', '3.10', '3.15-dev']\n    env:\n      LEVEL: 2\n    steps:\n      - uses: actions/setup-python@v6\n        with: {python-version: '${{ matrix.python }}', allow-prereleases: true}\n      - run: echo ${{ env.VERSION }}\n      - run: scripts/install-deps\n      - run: scripts/install --prefix x\n      - run: pnpm install --frozen-lockfile\n      - run: pytest -q\n        env:\n          NODE_ENV: test\n          PORT: '80'\n  other:\n    runs-on: ubuntu-latest\n    steps:\n      - uses: actions/setup-python@v6\n        with: {python-version: '3.14'}\n      - run: ./deploy\n";
+    let project = project(&[
+        ("scripts/install-deps", "x\n"),
+        ("package.json", "{}\n"),
+        (".github/workflows/ci.yml", jobs),
+    ]);
+    project.run(&["init"]).code(0);
+    let workflow = project.read(".github/workflows/ll-loop.yml");
+    for part in [
+        "    container: example/ci:1 # zizmor: ignore[unpinned-images]\n",
+        "    env:\n      PORT: \"80\"\n      LEVEL: \"2\"\n    steps:\n",
+        "python-version: \"3.10\"\n          allow-prereleases: \"true\"\n",
+        "run: scripts/install-deps\n",
+    ] {
+        assert!(workflow.contains(part), "{part} in\n{workflow}");
+    }
+    for other in ["VERSION", "NODE_ENV", "3.14", "--prefix"] {
+        assert!(!workflow.contains(other), "{other} in\n{workflow}");
+    }
+}
+
+#[test]
+fn a_job_has_the_toolchain_and_the_managers_that_its_checks_need() {
+    let jobs = "on: push\njobs:\n  test:\n    runs-on: ubuntu-latest\n    steps:\n      - uses: dtolnay/rust-toolchain@nightly\n      - run: pnpm install\n      - run: go install example.com/tool@v1\n      - run: cargo test\n  below:\n    runs-on: ubuntu-latest\n    defaults:\n      run:\n        working-directory: rack\n    steps:\n      - run: bundle exec rake test\n";
+    let project = project(&[
+        ("Cargo.toml", "[package]\n"),
+        ("rack/Gemfile", "source 'https://rubygems.org'\n"),
+        ("rack/Rakefile", "task :test do\nend\n"),
+        (".github/workflows/ci.yml", jobs),
+    ]);
+    project.run(&["init"]).code(0);
+    let workflow = project.read(".github/workflows/ll-loop.yml");
+    let at = |sign: &str| workflow.find(sign).unwrap_or_else(|| panic!("{sign} in\n{workflow}"));
+    assert!(at("uses: pnpm/action-setup@") < at("run: pnpm install\n"), "{workflow}");
+    assert!(at("uses: actions/setup-go@") < at("run: go install example.com/tool@v1\n"), "{workflow}");
+    assert!(
+        at("run: rustup toolchain install nightly --profile minimal") < at("run: rustup default nightly\n"),
+        "{workflow}"
+    );
+    at("          bundler-cache: \"true\"\n          working-directory: rack\n");
 }
 
 #[test]
