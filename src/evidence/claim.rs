@@ -60,6 +60,7 @@ impl LooseStatement {
     pub(crate) fn bundle(&self) -> Option<Sum> {
         let mut sums = self.0.subject.iter().filter_map(|subject| subject.digest.get(subjects::FILE));
         let sum = Sum::parse(sums.next()?).ok()?;
+        // With two digests, a gate could take the statement for one about the other file.
         sums.next().is_none().then_some(sum)
     }
 
@@ -84,12 +85,14 @@ impl LooseStatement {
             Err(error) => return Some(format!("its predicate cannot be read: {error}")),
         };
         let objects = objects_of(&self.0);
+        // Each of them: a gate may look for any one of the subjects that were signed.
         if !objects.iter().all(|(kind, id)| claim_has(claim, kind, id)) {
             return Some("it is about another commit or tree".to_owned());
         }
         // Another version may say more, or in other words, about the same run; what is relied on is the same.
         let same_version = said.versions == claim.details.versions;
         let is_same = if same_version {
+            // As JSON, so that a key that this version does not read is a difference as well.
             serde_json::to_value(&claim.details).is_ok_and(|ours| ours == self.0.predicate)
         } else {
             core(&said) == core(&claim.details)

@@ -63,6 +63,7 @@ impl GatheredEvidence {
             return Ok(());
         }
         self.written(path)?;
+        // Other statements beside it were not named, and would count as strays that are about no bundle.
         self.directory(beside, 1, &|path| !is_json(path))
     }
 
@@ -83,8 +84,10 @@ impl GatheredEvidence {
         for entry in fs::read_dir(directory).map_err(|error| unread(&error))?.take(MOST_FILES) {
             entries.push(entry.map_err(|error| unread(&error))?.path());
         }
+        // The order in which a file system lists files differs from machine to machine.
         entries.sort();
         for path in entries {
+            // A link may lead out of the directory, or in a circle.
             if path.is_dir() && !path.is_symlink() && depth > 1 {
                 self.directory(&path, depth - 1, wanted)?;
             } else if path.is_file() && wanted(&path) {

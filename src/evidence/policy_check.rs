@@ -68,6 +68,7 @@ impl PolicyQuestion<'_> {
     fn of_all(&self, claims: &[&Claim]) -> Vec<Violation> {
         let mut all = Vec::new();
         let mut say = |rule, message: String| all.push(Violation { rule, run: None, message });
+        // The rules are asked of each verdict: without any verdict, none of them would be broken.
         if claims.is_empty() {
             say("loops", "there is no verdict".to_owned());
         }
@@ -107,6 +108,7 @@ impl PolicyQuestion<'_> {
                 let why = claim.unsigned.clone().unwrap_or_else(|| "it is not signed".to_owned());
                 say("signer", Some(format!("unsigned: {why}")));
             }
+            // Any workflow of the repository may have signed, because the policy names none.
             (None, _) => {}
             (Some(signer), signatures) => say("signer", signed_by(signer, signatures)),
         }
@@ -131,6 +133,7 @@ fn judges(policy: &VerdictPolicy, details: &VerdictDetails) -> Option<String> {
         Some(JudgesStanding::Confirmed) => Some(AcceptedJudges::Confirmed),
         Some(JudgesStanding::Changed | JudgesStanding::Unknown) | None => None,
     };
+    // A suppression keeps a check from looking even where every judge is as it was.
     let suppressed = details.verification.as_ref().is_some_and(|found| !found.suppressions.is_empty());
     let is_fine = as_accepted.is_some_and(|standing| accepted.contains(&standing)) && !suppressed;
     (!is_fine).then(|| {
@@ -160,6 +163,7 @@ fn keys(details: &VerdictDetails) -> Option<String> {
 
 fn approvals(policy: &VerdictPolicy, details: &VerdictDetails) -> Option<String> {
     let of_tree = details.approvals.iter().filter(|one| one.of_final_tree);
+    // An answer given on the command line has no account that a server named, and does not count.
     let people: BTreeSet<u64> = of_tree.filter_map(|one| one.answer.id).collect();
     let (there, wanted) = (people.len() as u64, u64::from(policy.approvals.0));
     (there < wanted).then(|| {
@@ -172,6 +176,7 @@ fn age(most: Duration, details: &VerdictDetails, now: Timestamp) -> Option<Strin
     // What stands for a run is as old as the run that found it.
     let when = details.reused.as_ref().map(|reused| reused.when).or(details.run.ended);
     let Some(when) = when else { return Some("it is unknown when it ended".to_owned()) };
+    // A date in the future would keep a verdict young for as long as its author likes.
     if when > now.after(AHEAD) {
         return Some(format!("it is of the future: {when}"));
     }

@@ -55,11 +55,13 @@ impl SignatureSearch<'_> {
             return Err(Explanation::new("nobody asked for signatures"));
         }
         let find = |name: &str| spawn::find(name, session.env.get("PATH"));
+        // The tool runs in an empty directory, from which a relative path would lead nowhere.
         let bundle = std::path::absolute(bundle)?;
         let bundle = bundle
             .to_str()
             .ok_or_else(|| Explanation::new("the path of the bundle is not UTF-8"))?
             .to_owned();
+        // `gh` comes first, because it finds what GitHub keeps, and says which workflow has signed.
         if let Some(gh) = find("gh") {
             return self.by_gh(&gh, claim, &bundle, session);
         }
@@ -89,6 +91,7 @@ impl SignatureSearch<'_> {
             files.iter().map(|file| Some(file.as_str())).collect()
         };
         let (mut found, mut why) = (Vec::new(), Explanation::new("there is no attestation"));
+        // A file that proves nothing may be about another bundle, and takes nothing from what another file proves.
         for file in asked {
             let answer = ask(gh, &gh_arguments(bundle, &repository, file), session);
             match answer.and_then(|answer| read_gh(&answer.printed, claim, &repository)) {
@@ -118,6 +121,7 @@ impl SignatureSearch<'_> {
         );
         for file in self.files()? {
             let asked = cosign_arguments(bundle, &file, &signer.workflow, git_ref);
+            // `cosign` checks signer, type and subject; what was said of the subject is compared here.
             let departure = match payload(Path::new(&file)) {
                 Ok(statement) => statement.departs_from(claim),
                 Err(unread) => Some(unread.to_string()),
@@ -193,6 +197,7 @@ fn ask(tool: &Path, arguments: &[String], session: &Session<'_>) -> Result<Signa
         if stream == Stream::Stdout {
             printed.extend_from_slice(bytes);
         }
+        // The answer is held in memory, whatever the tool prints.
         if printed.len() > MAX_ANSWER { Heard::Stop(Stop::Unavailable) } else { Heard::More }
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();

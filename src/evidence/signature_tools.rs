@@ -106,6 +106,7 @@ pub(crate) fn read_gh(printed: &str, claim: &Claim, repository: &str) -> Result<
 
 fn gh_signature(result: &GhResult, claim: &Claim, repository: &str) -> Result<Signature, Explanation> {
     let certificate = &result.signature.certificate;
+    // `gh` has compared the digest of the bundle and the type of what was said; that may still say anything.
     if let Some(departure) = result.statement.departs_from(claim) {
         return Err(Explanation::new(format!("what was signed is not what the bundle says: {departure}")));
     }
@@ -114,6 +115,7 @@ fn gh_signature(result: &GhResult, claim: &Claim, repository: &str) -> Result<Si
     }
     let address = certificate.source_repository_uri.as_str();
     let of_server = address.strip_prefix(SERVER);
+    // GitHub does not tell names of owners and repositories apart by case.
     let Some(theirs) = of_server.filter(|theirs| theirs.eq_ignore_ascii_case(repository)) else {
         // One of another server is shown as a whole.
         let theirs = of_server.unwrap_or(address);

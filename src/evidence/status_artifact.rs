@@ -18,9 +18,11 @@ use crate::session::start::incoming::unusable;
 const CONTEXT: &str = "ll-loop/";
 
 /// The most statuses that are read.
+// GitHub keeps up to 1,000 statuses for each context of a commit.
 const MOST: usize = 1_000;
 
 /// The most runs whose artifacts are fetched.
+// Each of them is downloaded.
 const MOST_RUNS: usize = 20;
 
 #[derive(Deserialize)]
@@ -79,11 +81,13 @@ fn linked(
         let status =
             status.map_err(|error| fault(format!("cannot read the statuses of {object}"), &error.into()))?;
         let Some(name) = status.context.strip_prefix(CONTEXT) else { continue };
+        // Behind the name of the loop, a context may have the key of the run in brackets.
         let name = first_word(name).to_owned();
         // The newest comes first, and is the one that counts.
         if !seen.insert(status.context.clone()) || only.is_some_and(|only| only != name) {
             continue;
         }
+        // Only the number is taken from the link: the repository is the one that was asked, wherever the link leads.
         let run = status.target_url.as_deref().and_then(run_of_link);
         if let (Some(run), "success", true) = (run, status.state.as_str(), found.len() < MOST_RUNS) {
             found.push(LinkedRun { name, run });

@@ -70,12 +70,14 @@ impl Session<'_> {
         let repository = self.signing_repository(options.repository.as_deref())?;
         let object = self.object(&options.what);
         let mut opened = self.bundles(options, object.as_ref())?;
+        // A directory of evidence may hold verdicts about other commits, which are no fault of this one.
         opened.bundles.retain(|bundle| object.as_ref().is_none_or(|object| bundle.claim.is_about(object)));
         let clock = Clock::start();
         let search = SignatureSearch {
             repository: repository.as_ref(),
             signer: policy.signer.as_ref(),
             attestations: &opened.attestations,
+            // Tools ask the network. With `--unsigned`, their answer matters only where the policy names a signer.
             is_asked: !options.unsigned || policy.signer.is_some(),
         };
         let mut claims = Vec::new();
@@ -152,7 +154,9 @@ impl Session<'_> {
             opened.add((bundle, shown));
         }
         opened.attestations = std::mem::take(&mut found.attestations);
+        // After all bundles are there: a statement may be about any of them.
         opened.compare(&found);
+        // That nothing is known of a commit is an answer to the question, and becomes a violation.
         if opened.bundles.is_empty() && object.is_none() {
             return Err(Error::refused(format!("there is no bundle for {}", options.what))
                 .of_kind(Kind::Absent)
@@ -216,6 +220,7 @@ impl OpenedVerdicts {
             return;
         };
         let faults = contradictions(&bundle);
+        // The run left statements of the version that wrote its bundle, and they are compared byte for byte.
         let written_by = bundle.manifest.written_by.as_str();
         let version = written_by.strip_prefix("ll-loop ").unwrap_or(written_by);
         version.clone_into(&mut details.versions.ll_loop);
@@ -233,6 +238,7 @@ impl OpenedVerdicts {
             let of = self.bundles.iter_mut().find(|known| Some(known.claim.bundle) == sum);
             match of {
                 Some(known) => {
+                    // As a whole: of fields compared one by one, the one that is forgotten could be forged.
                     if !known.claim.stated.contains(&statement.text) {
                         let fault = format!("{shown}: it is not what the bundle says");
                         known.claim.faults.push(fault);

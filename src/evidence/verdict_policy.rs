@@ -119,6 +119,7 @@ impl VerdictPolicy {
     /// Every mistake in it, drawn: an unknown or repeated key is one.
     pub(crate) fn read(shown: &str, text: &str) -> Result<Self, PolicyError> {
         let mut sources = Sources::default();
+        // Some editors of Windows write a byte order mark.
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let id = sources.add(shown, text);
         let mut findings = Diagnostics::default();

@@ -20,6 +20,7 @@ impl Session<'_> {
         let run = match choose(name, self)? {
             Chosen::Left(_, run) | Chosen::Unfinished(run) => run,
         };
+        // First of all, because the bundle takes the reports of the run, from where it lies in the end.
         killed::report(&run, None, Telling::Quietly, self)?;
         let mut files = run.files.clone();
         if run.is_to_be_finished() {

@@ -47,6 +47,7 @@ impl Session<'_> {
     /// Warns of a journal that a newer version wrote.
     fn warned(&self, compared: Compared) -> Compared {
         if compared.digest.newer_schema().is_some() {
+            // The warning about the version is the first one: the digest makes it with the first event.
             compared.digest.warnings().first().into_iter().for_each(|warning| {
                 self.talk.warning(&format!("{}: {}", compared.name, warning.message));
             });
@@ -83,6 +84,7 @@ fn captured(mut state: Value) -> Option<Map<String, Value>> {
 }
 
 fn read(journal: &Path) -> Result<(Digest, Trail), reader::ReadError> {
+    // The trail has the steps, with a few numbers for each.
     let (mut digest, mut trail) = (Digest::without_steps(0), Trail::default());
     reader::read(journal, |event| {
         digest.event(&event);

@@ -78,6 +78,7 @@ impl Session<'_> {
     /// Adds what is known of the runs.
     fn add_costs(&self, list: &mut DeliveryList, asked: &DeliveriesAsked) -> Result<(), Error> {
         let mut known: BTreeMap<String, RunNumbers> = BTreeMap::new();
+        // All runs, not those of one loop: a run says its loop where the delivery does not.
         let runs = RunsAsked {
             from: asked.from.clone(),
             repository: asked.repository.clone(),

@@ -97,6 +97,7 @@ fn script(repro: &Repro, session: &Session<'_>) -> Result<String, Error> {
     );
     out.push_str(&applied(&patch));
     out.push_str("LL_RUN_DIR=\"$place/run\"\nexport LL_RUN_DIR\nmkdir \"$LL_RUN_DIR\"\n");
+    // Only now, so that no variable of the step changes how git makes the tree.
     out.push_str(&exports);
     let within = repro.within.to_string_lossy();
     if !within.is_empty() {

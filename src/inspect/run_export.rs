@@ -86,6 +86,7 @@ fn targets(collector: &str, env: &dyn Fn(&str) -> Option<String>) -> Result<[Otl
     let base = collector.trim_end_matches('/').trim_end_matches("/v1/traces").to_owned();
     let given = |name: &str| match name {
         "OTEL_EXPORTER_OTLP_ENDPOINT" => Some(base.clone()),
+        // A collector that is named on the command line gets this run, whatever the environment says of runs that end.
         "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"
         | "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT"
         | "OTEL_SDK_DISABLED"

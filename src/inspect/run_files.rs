@@ -39,6 +39,7 @@ impl RunFilesFound {
             Self { files: Vec::new(), deliveries: Vec::new(), results: Vec::new(), is_whole: true };
         if fs::metadata(path)?.is_dir() {
             found.is_whole = found.add_below(path, MOST_DEPTH)?;
+            // A file system lists files in any order, and of two equal copies of a run the first one counts.
             found.files.sort();
             found.deliveries.sort();
             found.results.sort();

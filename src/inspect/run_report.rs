@@ -128,6 +128,7 @@ fn read(files: &RunFiles, each: &mut dyn FnMut(&Stamped), session: &Session<'_>)
     });
     let Err(error) = read else { return Ok(digest) };
     let failed = Error::failed(format!("run {}", files.instance()), &error);
+    // A file that cannot be read has no part that could be shown, and a damaged line has one before it.
     if matches!(error, reader::ReadError::Io { .. }) {
         return Err(failed);
     }

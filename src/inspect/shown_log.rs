@@ -127,12 +127,14 @@ impl ReplayRun {
         let (mut numbering, mut is_over, mut last) = (Numbering::default(), false, None);
         let read = reader::read(&told.journal, |stamped| {
             let number = numbering.event(&stamped);
+            // Numbered all the same, because the steps of this run go on from there, but shown by the run before alone.
             if stamped.inherited {
                 return;
             }
             if let Event::LoopStart(start) = &stamped.event {
                 told.is_merge |= start.merges.is_some();
             }
+            // Of the whole journal, wherever the replay stops: the log file is cut into actions at these lines.
             if let Some(header) = log_file::header(&stamped) {
                 told.headers.push((stamped.seq, header));
             }
@@ -217,6 +219,7 @@ impl Part {
 
 /// Shows what came before an event: the output of the action that it ends, and the lines in its silences.
 fn between(stamped: &Stamped, sink: &mut dyn Sink, printed: &mut PrintedLog<'_>) -> io::Result<()> {
+    // Where there is no line at all, the log is gone or has ended before, and what is missing is said, too.
     let (mut kept, mut is_bounded) = (0, true);
     let mut lines = printed.inspect(|line| {
         kept += line.text.len() as u64 + 1;

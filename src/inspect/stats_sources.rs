@@ -115,6 +115,7 @@ fn here(
     for run in &runs {
         match numbers(&run.files.journal(), killed::is_killed(run)) {
             Ok(mut numbers) => {
+                // Journals of earlier versions have the name that is written in the loop file, which users do not know.
                 numbers.loop_name = known_as(run);
                 add(&numbers);
             }
@@ -152,6 +153,7 @@ fn brought(
     for file in &found.files {
         match ForeignRun::open(file) {
             Ok(run) if run.is_wanted(asked.name.as_deref()) => match runs.get(&run.id) {
+                // A run may be there as a checkpoint as well, which is an earlier part of the same journal.
                 Some(known) if known.last_seq >= run.last_seq => {}
                 Some(_) | None => drop(runs.insert(run.id.clone(), run)),
             },
@@ -163,6 +165,7 @@ fn brought(
             }
         }
     }
+    // Only when all files are read: a later one may know more of the same run.
     for run in runs.values() {
         add(&run.numbers);
     }
@@ -184,6 +187,7 @@ fn reused_items(from: &Path) -> Vec<LeftOutItem> {
     let mut seen = BTreeSet::new();
     let mut all = Vec::new();
     for text in results.iter().filter_map(|result| read::text(result, MOST_RESULT).ok()) {
+        // Results of merges have no id, so that copies of one are known by their bytes.
         if seen.insert(Sum::of(text.as_bytes())) {
             all.extend(serde_json::from_str::<Value>(&text).iter().flat_map(of_merge));
         }
@@ -228,6 +232,7 @@ impl ForeignRun {
     }
 
     fn read(journal: &Path) -> Result<Self, StatsError> {
+        // Whether the process of a run from elsewhere still runs cannot be known, so that it counts as incomplete.
         let numbers = numbers(journal, false)?;
         let last_seq = journal_ends::ends(journal)?.last.map_or(0, |(_, seq)| seq);
         Ok(Self { id: numbers.run_id.clone(), last_seq, numbers })

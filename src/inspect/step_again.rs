@@ -34,6 +34,7 @@ use crate::session::read::run_snapshots::SnapshotWorktree;
 use crate::session::start::incoming::Incoming;
 
 /// How often what a step waits for is answered before its work begins.
+// The loop may have changed since, or be a stranger's, and must not keep the engine here for ever.
 const MOST_QUESTIONS: usize = 1000;
 
 /// A step of a run, with everything that it had.
@@ -127,12 +128,14 @@ impl Session<'_> {
             Error::refused(format!("step {} cannot be made again: {why}", told.step))
                 .with_hint("check out the loop as it was when the run began")
         };
+        // Not an error: the step is often there all the same, and where it is not, the fold says so.
         if prepared.loaded.digest != told.began.definition_sha256 {
             self.talk.warning("the definition of the loop is not what it was when the run began");
         }
         let levels = folded(told, prepared).map_err(unfit)?;
         let depth = told.step.depth();
         let mut key = told.files.instance().to_owned();
+        // The key of each step is made as the run made it, in a sub-loop from that of the step that ran it.
         for level in levels.iter().take(depth) {
             key = format!("{key}/{}", level.past.run().step());
         }
@@ -256,6 +259,7 @@ fn read(files: &RunFiles, step: Option<&StepNumber>) -> Result<ReproRun, Error> 
     })
     .map_err(|error| Error::failed(format!("run {}", files.instance()), &error))?;
     let decided = || digest.deciding_step().map(|step| StepNumber::of_run(step.number));
+    // A success, a cap or a stall has no deciding step: its last verdict counts.
     let meant = step.cloned().or_else(decided).or(evaluated).or(entered);
     let meant = meant.ok_or_else(|| Error::refused(format!("the run {} did no step", files.instance())))?;
     let (Some(began), Some(visit)) = (began, visits.remove(&meant)) else {
@@ -300,6 +304,7 @@ impl Repro {
     /// Returns the directory of the action in the worktree.
     pub(crate) fn directory(&self, worktree: &SnapshotWorktree) -> PathBuf {
         let path = worktree.path.join(&self.within);
+        // A directory that held no file is in no tree of git, and so not in the snapshot.
         if path.is_dir() { path } else { worktree.path.clone() }
     }
 

@@ -42,6 +42,7 @@ impl Session<'_> {
             digest.was_killed();
         }
         if digest.newer_schema().is_some() {
+            // The warning about the version is the first one: the digest makes it with the first event.
             for warning in digest.warnings().iter().take(1) {
                 self.talk.warning(&format!("{}: {}", told.name, warning.message));
             }

@@ -139,6 +139,7 @@ pub fn again(digest: &Digest) -> Option<CommandLine> {
 pub fn loop_of(start: &LoopStart) -> &str {
     let (name, file) = (start.r#loop.as_str(), start.source.file.as_str());
     let is_named =
+        // A name finds only a file of that name in `.loops`.
         |extension| file.strip_prefix(".loops/").is_some_and(|file| file == format!("{name}.{extension}"));
     if is_named("yaml") || is_named("yml") { name } else { file }
 }

@@ -120,6 +120,7 @@ pub fn all(digest: &Digest, tree: &Checkout<'_>) -> Vec<Annotation> {
         let items = Items::of(digest).unverified;
         all.extend(items.into_iter().flat_map(|item| of_item(item, tree)));
     }
+    // After the places in the output: where a level is full, what comes last is left out.
     all.extend(digest.warnings().iter().map(|warning| Annotation {
         level: AnnotationLevel::Warning,
         title: format!("{}: warning", one_line(digest.loop_name(), 120)),
@@ -184,6 +185,7 @@ fn of_item(item: &Step, tree: &Checkout<'_>) -> Vec<Annotation> {
 /// Returns the last lines of what was printed.
 fn last_lines(output: &str) -> String {
     let lines: Vec<&str> = output.lines().filter(|line| !line.trim().is_empty()).collect();
+    // Ten lines of 300 bytes fit into a message together with the sentence about the run.
     let last = lines[lines.len().saturating_sub(10)..].iter();
     last.map(|line| head(line, 300)).collect::<Vec<_>>().join("\n")
 }

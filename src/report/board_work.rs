@@ -69,6 +69,7 @@ impl BoardWork {
     /// Takes an operation on the board.
     pub(super) fn operated(&mut self, event: &BoardEvent) {
         self.turns.clear();
+        // A plan that the board refuses leaves all tasks as they are.
         let is_plan =
             OperationKind::parse(&event.operation) == Some(OperationKind::Load) && !event.verdict.is_error();
         if is_plan {
@@ -111,6 +112,7 @@ impl BoardWork {
 
     /// Takes the end of an action.
     pub(super) fn acted(&mut self, usage: Option<&Usage>, duration: Duration) {
+        // Taken, because what is spent after the action, such as on a judge, has no role.
         let sum = match self.acting.take() {
             Some(role) => self.roles.entry(role).or_default(),
             None => &mut self.others,

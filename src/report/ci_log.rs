@@ -214,6 +214,7 @@ impl CiLog {
     fn action_complete(&mut self) -> io::Result<()> {
         let failed = self.levels.digest.unfinished().filter(|step| !stages::is_silent(step));
         if let (true, Some(step)) = (std::mem::take(&mut self.is_silent), failed) {
+            // Nothing of it was shown as it came, so that the end of what it printed is taken from its event.
             let printed = step.output();
             self.open_group()?;
             printed.lines().try_for_each(|line| self.quote(line))?;
@@ -262,6 +263,7 @@ impl CiLog {
         let title = self.title(step);
         let number = step.number;
         self.levels.recent.begin(number);
+        // The title holds the text of the action, into which templates put what earlier actions printed.
         let title = self.dialect.untrusted(&title).into_owned();
         let title = self.dialect.group_start(&title, self.now);
         self.raw(&title)?;
@@ -395,6 +397,7 @@ impl CiLog {
     /// Writes a line of an action's output, as many lines as a reader of the log would see in it.
     fn quote(&mut self, text: &str) -> io::Result<()> {
         self.open_block()?;
+        // For the runner of GitHub a carriage return ends a line too, and a command could stand behind it.
         for piece in text.split(is_line_end) {
             let clean = self.dialect.untrusted(piece);
             let coloured = if self.colour { coloured(piece, &clean) } else { None };
@@ -549,6 +552,7 @@ impl Sink for CiLog {
 impl Drop for CiLog {
     /// Gives the log back as it was found, also when the run did not come to its end.
     fn drop(&mut self) {
+        // What is held back belongs into the group that is closed next.
         let held = self.repeats.release().map_or(Ok(()), |released| self.release(released));
         let closed = held.and_then(|()| self.close_group()).and_then(|()| self.out.flush());
         // A log that failed while it was closed cannot report that.

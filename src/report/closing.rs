@@ -51,6 +51,7 @@ fn again(digest: &Digest) -> Option<Advice> {
     let is_there = |name: &str| digest.states().keys().any(|state| state.as_str() == name);
     let is_item = |state: &str| ![UNREADABLE, CONFLICTING, REFUSING].contains(&state);
     let is_left = digest.states().iter().any(|(state, count)| is_item(state.as_str()) && count.passing == 0);
+    // To run items again would not help: all of them have passed.
     if !is_left && is_there(UNREADABLE) {
         return Some("take away what cannot be read, or get it again, and merge once more".into());
     }

@@ -50,6 +50,7 @@ impl ConfinedWork {
         // What one of them lacked, all together lack.
         row.enforced.retain(|what| event.enforced.contains(what));
         row.missing.extend(event.missing.iter().cloned());
+        // Paths come from the tree, and an action can make any number of them.
         row.put_back
             .extend(event.put_back.iter().take(MOST_KEPT.saturating_sub(row.put_back.len())).cloned());
         for (host, count) in &event.net {

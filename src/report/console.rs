@@ -456,8 +456,10 @@ impl Console {
     /// make of it.
     fn quoted(&self, text: &str) -> Vec<String> {
         let shown = |piece: &str| {
+            // What turns the direction of reading could make a line of output look like one of ours.
             let clean: String = plain(piece).chars().filter(|c| !is_direction(*c)).collect();
             let shown = if self.look.colour { coloured(piece, &clean) } else { None };
+            // How many columns a tab takes depends on where it stands, and the line is cut by its columns.
             shown.unwrap_or(clean).replace('\t', "    ")
         };
         text.split(is_line_end).map(|piece| format!("{INDENT}│ {}", shown(piece))).collect()
@@ -528,6 +530,7 @@ impl Sink for Console {
     }
 
     fn tick(&mut self, running: Duration) -> io::Result<()> {
+        // A spinner shows the time itself, and `--quiet` is for the last words alone.
         let is_watched = self.look.interactive || self.look.verbosity == Verbosity::Quiet;
         if let Some(took) = self.silence.tick(running).filter(|_| !is_watched) {
             self.shown.push(Shown::Still { lines: self.lines, took_ms: millis(took) });

@@ -164,6 +164,7 @@ impl Detail {
             return self.levels.begin(depth, begun);
         }
         let Some(level) = self.levels.at_mut(depth) else { return };
+        // Before the event is taken: a step is finished by the one that enters the next.
         let (before, was_inherited) = (level.current.clone(), level.inherited);
         if matches!(stamped.event, Event::StateEnter { .. }) {
             (level.current, level.inherited) = (number, stamped.inherited);
@@ -173,6 +174,7 @@ impl Detail {
             let printed = std::mem::take(&mut level.printed);
             level.entry(step, number, printed, was_inherited)
         });
+        // Only now: the step that this event may have finished has taken what it printed.
         if matches!(stamped.event, Event::ActionStart { .. }) {
             level.printed = printed;
         }
@@ -193,8 +195,10 @@ impl Detail {
                 self.keep(level.entry(step, number, printed, level.inherited));
             }
         }
+        // Steps come as they end, those of a sub-loop before the one that ran it; `has` searches by number.
         self.entries.sort_by(|one, other| one.number.cmp(&other.number));
         self.thin(MOST);
+        // After the steps were thinned out: what those printed takes no more room.
         self.shed(STREAMS);
     }
 
@@ -224,6 +228,7 @@ impl Detail {
         }
         // A step that was cut off, and went on after a resume, is the same one. Its sub-loop may have come since.
         let again = self.entries.iter().rev().take(64).position(|known| known.number == entry.number);
+        // The closing action of a terminal has the number of the last step, and is another row.
         if let Some(back) = again.filter(|_| !entry.step.closing) {
             let known = self.entries.remove(self.entries.len() - 1 - back);
             self.streams -= known.printed.as_ref().map_or(0, Printed::len);
@@ -250,6 +255,7 @@ impl Detail {
         for of_state in visits.values() {
             let last = of_state.len().saturating_sub(OF_STATE).max(OF_STATE.min(of_state.len()));
             let between = &of_state[OF_STATE.min(of_state.len())..last];
+            // The latest ones, because they are nearest to what decided.
             let failing = between.iter().rev().filter(|index| self.entries[**index].failed()).take(FAILING);
             kept.extend(failing);
             kept.extend(of_state[..of_state.len().min(OF_STATE)].iter().chain(&of_state[last..]));

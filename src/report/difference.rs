@@ -97,6 +97,7 @@ impl Trail {
         let depth = stamped.depth;
         match &stamped.event {
             Event::StateEnter { state, step, .. } => {
+                // A journal that somebody changed may begin in a sub-loop, or claim a depth that no run has.
                 if self.open.reaches(depth) {
                     self.enter(depth, *step, state.as_str());
                 }
@@ -117,6 +118,7 @@ impl Trail {
                     self.say(depth, verdict.as_str());
                 }
                 let (from, to) = (self.word(from.as_str()), self.word(to.as_str()));
+                // A maintain loop also leaves its terminal, which is not the step that is open.
                 if let Some(step) = self.at(depth).filter(|step| step.state == from) {
                     step.to = Some(to);
                 }
@@ -227,6 +229,7 @@ impl Trail {
 
     /// Returns the numbers that people know a step by.
     fn number(&self, index: usize) -> Option<StepNumber> {
+        // Walked anew for the one step that is named: a way for each of a million steps would take more room than they do.
         let mut around: Vec<u32> = Vec::new();
         for step in self.steps.get(..=index)? {
             around.truncate(usize::try_from(step.depth).unwrap_or(usize::MAX));
@@ -429,6 +432,7 @@ fn states_text(runs: [&Compared; 2]) -> String {
         let never = StateSum::default();
         let both = |show: &dyn Fn(&StateSum) -> String| {
             let [one, other] = [&one, &other].map(|sums| show(sums.get(name).unwrap_or(&never)));
+            // Once where both are the same, so that what differs is seen.
             if one == other { one } else { format!("{one} | {other}") }
         };
         rows.push([

@@ -44,15 +44,18 @@ use crate::evaluate::verdict::Observes;
 pub const FIRST_STEPS: usize = 100;
 
 /// How many steps are kept from the end.
+// More from the end than from the beginning, because what decided a run stands there.
 pub const LAST_STEPS: usize = 400;
 
 /// How many warnings are kept.
 pub const MAX_WARNINGS: usize = 100;
 
 /// How many passes that are the same show that another one would be, too.
+// The third is also the first that a log holds back: it shows two (`passes::SHOWN`).
 const ENOUGH_PASSES: u32 = 3;
 
 /// Bytes of each stream that the row of a failing step keeps.
+// Even in a run of nothing but failures, the two streams of 500 rows then take no more than 4 MiB.
 const FAILING_TAIL: usize = 4 * 1024;
 
 /// Bytes of each stream that the row of any other step keeps.
@@ -259,6 +262,8 @@ impl Digest {
         let message = format!("the process was killed, and the journal {ends} {at}: {unknown}, is not known");
         self.warn(None, &message);
         let passed = self.tracker.passing().map(|step| step.number);
+        // The same rule as for an end that the run writes itself. The open step
+        // comes first: the tracker counts only finished ones.
         let verified = match self.unfinished().map_or(Observes::Nothing, Step::observes) {
             Observes::Passing => true,
             Observes::Failing => false,
@@ -280,6 +285,7 @@ impl Digest {
             changes: None,
             verification: None,
         };
+        // The number 0, which no event of a journal has: this end is in the reports alone.
         self.event(&Stamped { at: self.took, ..Stamped::new(at, 0, Event::LoopComplete(end)) });
     }
 
@@ -324,17 +330,21 @@ impl Digest {
         self.began.get_or_insert(stamped.ts);
         self.seen_until = Some(stamped.ts);
         self.took = self.took.max(stamped.at);
+        // The live sinks read none of these, and would fold every event three more times.
         if !self.without_steps {
             self.fold.event(stamped);
             self.guarded.event(stamped);
             self.counts.event(stamped);
         }
+        // Before the tracker takes the event, which forgets the step that was suspended.
         if matches!(stamped.event, Event::LoopResume(_)) && stamped.depth == self.tracker.depth() {
             self.resume();
         }
         let finished = self.tracker.event(stamped);
         if let Some(step) = &finished {
             self.keep(step);
+            // A suspended step may still pass. Its row and its counts are taken
+            // back by `resume`, which these two cannot do.
             if self.tracker.suspended().is_none() {
                 self.mends.step(step);
                 self.wavering.step(step);
@@ -400,12 +410,14 @@ impl Digest {
                 self.usage.add(usage);
                 self.at_work(|work| work.spent(usage, Duration::ZERO));
             }
+            // The calls of a sub-loop are in this sum alone: its own events went no further than above.
             Event::SubLoopComplete(complete) => {
                 self.usage.add(&complete.usage);
                 let duration = Duration::from_millis(complete.duration_ms);
                 self.at_work(|work| work.spent(&complete.usage, duration));
             }
             Event::Board(event) => self.at_work(|work| work.operated(event)),
+            // A closing pass that was cut off is made anew after a resume, from its first check on.
             Event::ClosingPassStart(_) => self.closing_pass.clear(),
             Event::ClosingPassCheck(check) => {
                 // What was said with the added tests counts for nothing where it was asked without them.
@@ -670,6 +682,7 @@ impl Digest {
     pub fn duration(&self) -> Duration {
         match (&self.end, self.began, self.seen_until) {
             (Some(end), ..) => Duration::from_millis(end.duration_ms),
+            // Journals of earlier versions have no time of the run in their events, so that the pauses count as well.
             (None, Some(began), Some(until)) if self.took.is_zero() => until.since(began),
             (None, ..) => self.took,
         }
@@ -705,6 +718,7 @@ impl Digest {
     fn compare(&mut self, tree: &TreeState) {
         if let Some(step) = self.tracker.current() {
             let is_same = self.trees.get(&step.state).is_some_and(|(last, _)| last == tree);
+            // Two trees that could not be looked at are not known to be the same.
             let was_seen = matches!(tree, TreeState::Seen(_));
             if has_room(&self.trees, &step.state, MAX_STATES) {
                 self.trees.insert(step.state.clone(), (tree.clone(), is_same && was_seen));
@@ -734,6 +748,7 @@ impl Digest {
         let (number, state, standing) = (step.number, step.state.clone(), step.standing());
         let (duration, verdict) = (step.duration(), step.verdict().cloned());
         let is_it = |row: &Step| row.number == number && row.state == state;
+        // In a short run the last row is one of the first ones.
         if self.last.pop_back_if(|row| is_it(row)).is_none() {
             self.first.pop_if(|row| is_it(row));
         }
@@ -749,6 +764,7 @@ impl Digest {
             *times = times.saturating_sub(1);
         }
         if count.visits == 0 {
+            // The other states keep the order of their first visits, in which reports list them.
             self.states.shift_remove(&state);
         }
     }
@@ -794,6 +810,7 @@ impl Digest {
             self.more_warnings += 1;
             return;
         }
+        // As long as an annotation, the longest text for people that shows it.
         let message = text::head(message, 4096).to_owned();
         self.warnings.push(Warning { state: state.cloned(), message });
     }

@@ -235,17 +235,20 @@ impl GuardedWork {
             let asks = open.kind.asks_agent() || calls;
             self.count(&GuardedProcess { place: open.place, asks, usage });
         }
+        // From the next action on: this one has been counted as one that asks.
         self.has_prompted |= open.kind.asks_agent();
     }
 
     fn count(&mut self, process: &GuardedProcess<'_>) {
         let confined = std::mem::take(&mut self.confined);
+        // Without a word of a sandbox in the journal it is unknown how the process was held, and that counts as not held.
         let is_held = !confined.is_empty() && confined.iter().all(SandboxEvent::is_whole);
         let is_off = confined.iter().any(SandboxEvent::is_off);
         // What the sandbox is for by default: agents, and whatever runs what one may have written.
         let is_meant = process.asks || self.has_prompted;
         let is_brokered = process.usage.is_some_and(|usage| usage.wire.is_some());
         let of = |is: bool| u64::from(is);
+        // Before it is known whether there is room for a row: what is claimed of the run counts every action.
         self.totals.sandboxed += of(is_held);
         self.totals.exposed += of(is_meant && !is_held);
         self.totals.off += of(is_off);
@@ -255,6 +258,7 @@ impl GuardedWork {
             return;
         }
         let row = self.rows.entry(process.place.clone()).or_insert_with(|| GuardedState {
+            // The first one is the run itself, which holds every row.
             loops: process.place.0.iter().skip(1).map(ToString::to_string).collect(),
             state: process.place.1.clone(),
             ..GuardedState::default()

@@ -42,6 +42,7 @@ pub fn page(digest: &Digest, id: &str) -> Option<String> {
 
 /// Says how an item ended, or why nothing is known of that.
 pub fn why(item: &Step) -> String {
+    // A merge writes the sentence about an item as its standard output, and what it printed as standard error.
     reason(item.result.as_ref().map(|result| result.stdout.text.as_str()), item)
 }
 

@@ -65,6 +65,7 @@ impl LogFile {
             return Ok(());
         }
         if length > self.left {
+            // A shorter line that would still fit is not written either: nothing would show the gap before it.
             self.left = 0;
             return writeln!(self.file, "{END}{} MiB are enough]", LIMIT >> 20);
         }
@@ -123,6 +124,7 @@ impl Sink for LogFile {
     }
 
     fn tick(&mut self, _running: Duration) -> io::Result<()> {
+        // A reader who follows the file sees the lines of an action while it runs.
         self.file.flush()
     }
 }

@@ -28,6 +28,7 @@ impl Markup {
     }
 
     /// Writes markup of this program.
+    // No text of a run lives that long, so that none can get here by mistake.
     pub fn ours(&mut self, markup: &'static str) -> &mut Self {
         self.written.push_str(markup);
         self

@@ -13,6 +13,7 @@ use crate::engine::event::{RouteReason, TreeState};
 pub const MAX_STATES: usize = 32;
 
 /// How many states are named that may have mended another, the first ones.
+// Without a bound, a journal of invented names would make the list of each failure as long as itself.
 const MAX_MENDERS: usize = 200;
 
 /// How many flaky steps of a state are named.
@@ -118,6 +119,7 @@ impl Mends {
 
 impl Mend {
     fn fail(&mut self, step: &Step) {
+        // A failure after work, or on another tree, begins anew: to pass later says nothing about those before it.
         let earlier = self.failed.take().filter(|failure| failure.by.is_empty() && is_same(failure, step));
         let mut steps = earlier.map_or_else(Vec::new, |failure| failure.steps);
         if steps.len() < MAX_FLAKY {

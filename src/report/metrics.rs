@@ -120,6 +120,7 @@ pub fn metrics(digest: &Digest) -> Vec<Metric> {
         labels: vec![of_loop.clone(), ("outcome", digest.outcome_word().to_owned()), ("verified", verified)],
         value: seconds(digest.duration()),
     }];
+    // Without an end, the last event only says how far the journal reaches.
     let ended = digest.end().and(digest.seen_until());
     let metrics = [
         (DURATION, took),
@@ -161,6 +162,7 @@ fn by_model(digest: &Digest, values: impl Fn(&Usage) -> Vec<ModelValue>) -> Vec<
     let mut points = Vec::new();
     for (model, usage) in digest.counts().models() {
         for (kind, value) in values(usage) {
+            // A cost that is unknown is absent: as zero it would make every sum look complete.
             let Some(value) = value else { continue };
             let mut labels = vec![("loop", counted_name(digest.loop_name())), ("model", model.clone())];
             labels.extend(kind.map(|kind| ("type", kind.to_owned())));

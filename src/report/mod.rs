@@ -154,6 +154,7 @@ impl Sinks {
 
     fn each(&mut self, mut show: impl FnMut(&mut dyn Sink) -> io::Result<()>) {
         let failures = &mut self.failures;
+        // A closed pipe fails for every further line as well.
         self.active.retain_mut(|sink| match show(sink.as_mut()) {
             Ok(()) => true,
             Err(error) => {

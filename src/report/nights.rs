@@ -105,6 +105,7 @@ impl History {
             Unfit::Unknown => HistoryError::Damaged("it has no `schema`".to_owned()),
         })?;
         let Self { r#loop, nights, .. } = serde_json::from_value(value).map_err(damaged)?;
+        // `--previous` takes any file, and the nights of two loops have nothing in common.
         if r#loop != *name {
             return Err(HistoryError::OfAnother(r#loop));
         }
@@ -118,6 +119,7 @@ impl History {
 
     /// Adds a night in its place. What was known of the same run before is known better now.
     pub fn add(&mut self, mut night: Night) {
+        // The file may come from an artifact, and each of its nights is copied into the first event of the next run.
         for states in [&mut night.fixed, &mut night.flaky, &mut night.left] {
             states.truncate(MAX_STATES);
         }
@@ -144,6 +146,7 @@ impl History {
         let last = self.last();
         let in_how_many = |is_in: &dyn Fn(&Night) -> bool| last.iter().filter(|night| is_in(night)).count();
         let mut found: Vec<Recurring> = Vec::new();
+        // The latest night first: the sort below keeps this order among states that came back equally often.
         for state in last.iter().rev().flat_map(|night| night.fixed.iter().chain(&night.flaky)) {
             if found.iter().any(|known| known.state == *state) {
                 continue;

@@ -83,6 +83,7 @@ impl FromStr for StepNumber {
 
     fn from_str(text: &str) -> Result<Self, NoStepNumber> {
         let number = |part: &str| {
+            // Anchors and refs have one name for each step, and `02` would be another one.
             let is_number = part.bytes().all(|byte| byte.is_ascii_digit()) && !part.starts_with('0');
             is_number.then(|| part.parse().ok()).flatten().ok_or(NoStepNumber)
         };
@@ -102,6 +103,7 @@ impl Numbering {
     /// Takes the next event; returns the step that it belongs to, if one was entered.
     pub fn event(&mut self, stamped: &Stamped) -> Option<StepNumber> {
         if let Event::StateEnter { step, .. } = &stamped.event {
+            // A journal that somebody changed may claim any depth.
             if !self.entered.reaches(stamped.depth) {
                 return None;
             }

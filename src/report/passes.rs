@@ -7,12 +7,14 @@ use crate::engine::event::{Event, RouteReason, Stamped};
 use crate::engine::outcome::TerminatedBy;
 
 /// A pass with more events than this is the same as no other.
+// The marks of such a pass take 80 KB.
 const LONGEST: usize = 10_000;
 
 /// How many passes are shown before those that are the same are held back.
 pub(super) const SHOWN: u32 = 2;
 
 /// How many bytes are held back at most.
+// As much as the log shows of one step. Beyond that, lines are shown rather than kept in memory.
 const MOST_HELD: usize = 4 * 1024 * 1024;
 
 /// The last passes of a loop, by what everybody can see of them: states, verdicts, outputs, and the working tree where
@@ -64,6 +66,7 @@ impl Passes {
         if let Event::LoopStart(start) = event {
             self.is_over = start.board.is_some();
         } else if let Event::LoopResume(_) = event {
+            // A pass that was interrupted has two parts, and cannot be compared as one.
             *self = Self::at(self.depth);
         } else if let Event::StateEnter { iteration, .. } = event
             && *iteration != self.iteration
@@ -94,6 +97,7 @@ impl Passes {
 /// Returns what everybody can see of an event, as a number. What differs by itself from pass to pass, such as times and
 /// costs, is not part of it.
 fn mark(stamped: &Stamped) -> Option<u64> {
+    // A number in place of the event: a pass may have printed megabytes.
     let mut hasher = DefaultHasher::new();
     stamped.depth.hash(&mut hasher);
     match &stamped.event {
@@ -170,6 +174,7 @@ impl Repeats {
     pub(super) fn event(&mut self, stamped: &Stamped) -> Option<Released> {
         let ended = self.passes.event(stamped);
         if let (Some(held), Some(true)) = (&mut self.held, ended) {
+            // The pass was the same to its end, so that its lines need not be shown at all.
             held.clear();
             self.bytes = 0;
             self.left_out = self.left_out.saturating_add(1);

@@ -149,8 +149,10 @@ struct OutputReader<'f, 't> {
 
 impl<'t> OutputReader<'_, 't> {
     fn line(&mut self, line: &'t str) {
+        // Before anything else: whatever stands below a panic is its message, even if it looks like a place.
         self.message_of_panic(line);
         self.is_in_stack &= matches(&STACK, line);
+        // Messages of compilers come last, because a frame of pytest has their form, too.
         let _ = self.python(line)
             || self.frame(line)
             || self.panic(line)
@@ -181,6 +183,7 @@ impl<'t> OutputReader<'_, 't> {
         }
         let Some(open) = &self.python else { return false };
         let lead = line.len() - line.trim_start_matches(|c: char| c.is_whitespace() || c == '|').len();
+        // The source line below a frame, or what marks a part of it.
         if lead >= open.indent {
             return true;
         }
@@ -264,6 +267,7 @@ impl<'t> OutputReader<'_, 't> {
             return true;
         }
         if !self.section.test.is_empty() {
+            // pytest begins every line of an explanation like that, and the first of them says what was thrown.
             if let Some(thrown) = line.strip_prefix("E  ").filter(|_| self.section.thrown.is_empty()) {
                 self.section.thrown = thrown.trim().to_owned();
                 return true;
@@ -283,6 +287,7 @@ impl<'t> OutputReader<'_, 't> {
         };
         let is_said =
             |other: &NamedPlace| !said.is_empty() && other.file == named.file && other.said.contains(said);
+        // A place that was found before has a line of the file, which the summary of pytest does not have.
         if !self.explained.contains(&test) && !self.found.iter().any(is_said) {
             self.found.push(named);
         }

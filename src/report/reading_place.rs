@@ -33,6 +33,7 @@ pub enum RunDownload {
 impl Reader {
     /// Returns a path of the run as seen from the root of the repository.
     pub fn in_repository(&self, path: &str) -> String {
+        // Only a file outside of the directory of the run has an absolute path, and no place below `home`.
         if self.home.is_empty() || path.is_empty() || path.starts_with('/') {
             return path.to_owned();
         }

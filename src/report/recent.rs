@@ -6,6 +6,7 @@ use super::digest::Digest;
 use super::step::Step;
 use crate::base::text;
 
+// More than any sink shows at the end; the log of a CI system shows 30 of them.
 const MAX_LINES: usize = 40;
 const MAX_LINE: usize = 2 * 1024;
 
@@ -45,6 +46,7 @@ impl Recent {
 
     /// Keeps the lines if their step turned out to fail.
     pub(super) fn settle(&mut self, digest: &Digest) {
+        // Once for each step, because its lines have been moved by then.
         if digest.last_failing().is_some_and(|step| step.number == self.step)
             && self.failing.step != self.step
         {

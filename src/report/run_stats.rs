@@ -84,6 +84,7 @@ impl VisitCounts {
     fn add(&mut self, step: &Step) {
         self.count += 1;
         self.total = self.total.saturating_add(step.duration());
+        // A visit without an action has no duration; counted as zero, it would pull the median down.
         if step.result.is_some() {
             self.durations.add(millis(step.duration()));
         }
@@ -156,6 +157,7 @@ impl RunFold {
         digest.start()?;
         let is_success = digest.is_success();
         let reuse = reuse_of(&digest);
+        // A run that was rewound goes on with the count of passes that it inherited.
         let own_passes = |first: u32| digest.iterations().saturating_sub(first).saturating_add(1);
         Some(RunNumbers {
             loop_name: digest.loop_name().to_owned(),
@@ -278,6 +280,7 @@ impl Stats {
                 all.push(SlowState { loop_name, state, total: of_state.visits.total });
             }
         }
+        // A state that took no time would be named as one of those that take most of it.
         all.retain(|slow| slow.total >= Duration::from_millis(1));
         all.sort_by_key(|slow| std::cmp::Reverse(slow.total));
         all.truncate(SLOWEST);

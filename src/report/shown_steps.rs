@@ -99,6 +99,7 @@ fn are_alike(one: &[ShownStep<'_>], next: &[ShownStep<'_>]) -> bool {
         (step.state.clone(), step.verdict().cloned(), printed, step.error.clone(), step.closing, route)
     };
     let follows = |shown: &ShownStep<'_>| shown.step.number;
+    // Steps in the middle of a long run are not kept, and those may have been different.
     let is_next = matches!((one.last(), next.first()), (Some(one), Some(next)) if follows(next) == follows(one).saturating_add(1));
     // The last pass leads elsewhere, into the end.
     is_next && one.len() == next.len() && one.iter().zip(next).all(|(one, next)| seen(one) == seen(next))

@@ -28,6 +28,7 @@ impl SilenceMeter {
     /// Takes the time that the current piece of work has taken, which begins at zero for each piece. Returns how long
     /// all of it has taken when it is time to say so.
     pub(super) fn tick(&mut self, running: Duration) -> Option<Duration> {
+        // Less time than before means that another piece of work has begun at zero.
         let passed = running.checked_sub(self.ticked).unwrap_or(running);
         self.ticked = running;
         self.took += passed;

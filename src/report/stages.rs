@@ -68,6 +68,7 @@ pub fn title(step: &Step, work: &BoardWork) -> String {
     let attempt = (task.attempts > 1).then(|| format!("attempt {}", task.attempts));
     let facts: Vec<String> = role(step).into_iter().chain(attempt).chain(round(work)).collect();
     let facts = if facts.is_empty() { String::new() } else { format!(" ({})", facts.join(", ")) };
+    // Parts are numbered within their task, so that the number of all tasks would not be their total.
     let id = match task.id.parent() {
         None => format!("{}/{}", task.id, roots(work)),
         Some(_) => task.id.to_string(),
@@ -82,6 +83,7 @@ fn words(step: &Step, work: &BoardWork) -> String {
     let is_failing = step.standing() == StepStanding::Failing;
     let verdict = step.word();
     let said = match detail("score").filter(|score| score.is_number()) {
+        // The sign in front of the words says `yes` already.
         Some(score) if verdict == "yes" => score.to_string(),
         Some(score) => format!("{verdict} {score}"),
         None => verdict.clone(),

@@ -211,6 +211,7 @@ impl Step {
                 Observes::Nothing => StepStanding::Open,
             };
         }
+        // Without an evaluator, the verdict is the one by which the route was chosen, such as `timeout`.
         if self.verdict().is_some_and(Verdict::is_failing) {
             return StepStanding::Failing;
         }
@@ -222,6 +223,7 @@ impl Step {
                 Some(_) => StepStanding::Open,
             },
             Some(result) => match result.stop {
+                // It was stopped because the run ended, which says nothing about the work.
                 Some(Stop::Cancelled | Stop::Deadline | Stop::Quota | Stop::Budget) => StepStanding::Open,
                 Some(
                     Stop::Timeout
@@ -464,6 +466,7 @@ fn short(details: &Map<String, Value>) -> Map<String, Value> {
         key.as_str() != "exit_code" && !value.is_null() && !value.is_object() && !value.is_array()
     };
     let cut = |(key, value): (&String, &Value)| {
+        // More than a line has room for: `why` quotes the reasons of an evaluator from here.
         let value = value.as_str().map_or_else(|| value.clone(), |long| text::head(long, 400).into());
         (text::head(key, 120).to_owned(), value)
     };

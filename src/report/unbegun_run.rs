@@ -79,6 +79,7 @@ impl Unbegun {
 
     /// Returns the line of the loop file that is to be looked at first.
     pub(super) fn line(&self) -> Option<u32> {
+        // A mistake may stand in an imported file, and the line is shown as one of the loop file.
         let first = self.mistakes.iter().find(|mistake| mistake.file == self.file);
         first.and_then(|mistake| mistake.line)
     }

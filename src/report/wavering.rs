@@ -31,6 +31,7 @@ impl Wavering {
         if self.has_acted || step.action.is_none() {
             return;
         }
+        // What is not a known check may have changed what checks look at.
         if self.before.here(&step.state).is_none() || step.closing {
             self.has_acted = true;
             return;
@@ -57,6 +58,7 @@ impl Wavering {
             let mut now = history.clone();
             let own = self.said.iter().filter(|(state, _)| history.is_here && *state == history.state);
             own.for_each(|(_, passed)| now.add(*passed));
+            // What was seen on these inputs counts more than what was seen on others.
             if now.is_flaky() && all.get(&history.state).is_none_or(|known| !known.is_here) {
                 all.insert(&history.state, now);
             }
@@ -66,6 +68,7 @@ impl Wavering {
             if !flaky.iter().any(|known| known.state == *state && known.is_here) {
                 flaky.retain(|known| known.state != *state);
                 let state = state.clone();
+                // It passed once, after all of its failures.
                 flaky.push(CheckHistory { state, failed, of: failed + 1, taken_back: failed, is_here: true });
             }
         }

@@ -71,6 +71,7 @@ pub(super) fn line(event: &Event, level: &LoopView) -> Option<Line> {
         Event::Route { to, reason: RouteReason::Maintain, .. } => Line::new("↻", &format!("again from {to}")),
         Event::Route { to, .. } => Line::new("→", to.as_str()),
         Event::Retry { state, attempt, max_retries } => {
+            // The first attempt was no retry.
             Line::new("↻", &format!("retry {} of {max_retries}", attempt.saturating_sub(1))).about(state)
         }
         Event::Backoff { state, duration_ms } => {

@@ -97,6 +97,7 @@ impl WorkCounts {
         let Some(CountedLoop { name: loop_name, state }) = self.levels.at(depth).cloned() else { return };
         let mut counted = CountedVerdict { loop_name, state, verdict: counted_name(verdict) };
         if !has_room(&self.verdicts, &counted, MOST_VERDICTS) {
+            // One row for all the rest, whichever loop it is of: more names would be more series.
             let root = self.levels.at(0).map_or_else(String::new, |level| level.name.clone());
             counted =
                 CountedVerdict { loop_name: root, state: OTHERS.to_owned(), verdict: OTHERS.to_owned() };
@@ -108,6 +109,7 @@ impl WorkCounts {
         if usage.is_nothing() {
             return;
         }
+        // A name for what has none, so that the sum over all models is what the run took.
         let mut model = usage.model.as_deref().map_or_else(|| UNNAMED.to_owned(), counted_name);
         if !has_room(&self.models, &model, MOST_MODELS) {
             OTHERS.clone_into(&mut model);

@@ -127,6 +127,7 @@ impl Property {
 }
 
 fn verified(digest: &Digest) -> Result<(), Shortfall> {
+    // What cannot be read, or what only a newer version understands, might take the success back.
     let is_known = !digest.is_broken_off() && digest.newer_schema().is_none();
     let is_success = digest.end().is_some_and(LoopComplete::is_verified_success);
     let verification = digest.verification().filter(|found| is_known && is_success && found.holds());
@@ -138,6 +139,7 @@ fn verified(digest: &Digest) -> Result<(), Shortfall> {
 
 fn judges(digest: &Digest) -> Result<(), Shortfall> {
     let verification = digest.verification().ok_or(Shortfall::JudgesChanged)?;
+    // A suppression may stand in a source, where it changes no judge and still keeps a check from looking.
     if !verification.suppressions.is_empty() {
         return Err(Shortfall::Suppressions);
     }
@@ -156,6 +158,7 @@ fn sandboxed(digest: &Digest) -> Result<(), Shortfall> {
         .start()
         .is_some_and(|start| start.overrides.sandbox.as_deref() == Some(SandboxMode::Off.word()));
     let totals = digest.guarded().totals();
+    // Before `exposed`, which an action that was left open by `off` mostly is as well.
     if asked_off || totals.off > 0 {
         Err(Shortfall::Off)
     } else if totals.exposed > 0 {

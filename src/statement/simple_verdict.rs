@@ -45,6 +45,7 @@ pub(crate) fn of(digest: &Digest, bundle: Option<&BundleFile>) -> Option<Stateme
     let start = digest.start()?;
     let policy = Subject::new(start.r#loop.as_str(), subjects::FILE, &start.definition_sha256);
     let verifier = Verifier { id: VERIFIER.to_owned(), policies: vec![policy] };
+    // The time of the last event and not of the clock: a statement made anew has to be the same.
     let predicate = SimpleVerdict { verifier, time_created: digest.seen_until()?, properties };
     Some(Statement::of(subjects, PREDICATE_TYPE, predicate))
 }

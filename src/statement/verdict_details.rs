@@ -117,6 +117,7 @@ pub(crate) struct AttestedVersions {
 /// Says everything that others may rely on of a run that began.
 pub(crate) fn of(digest: &Digest, bundle: Option<&BundleFile>) -> Option<Statement<VerdictDetails>> {
     let subjects = subjects::of(digest, bundle);
+    // In-toto knows no statement without a subject.
     if subjects.is_empty() {
         return None;
     }
@@ -154,6 +155,7 @@ fn run(digest: &Digest) -> Option<AttestedRun> {
     Some(AttestedRun {
         id: start.run_id.clone(),
         outcome: digest.end().map(|end| end.outcome),
+        // The property asks for more than the end of the run says: that all of the journal could be read and understood.
         verified: Property::Verified.check(digest).is_ok(),
         began: digest.began(),
         ended: digest.seen_until(),
@@ -170,6 +172,7 @@ fn run(digest: &Digest) -> Option<AttestedRun> {
 fn shortfalls(has: &[Property], digest: &Digest) -> IndexMap<String, String> {
     let lacked = Property::ALL.into_iter().filter(|property| !has.contains(property));
     let why = |property: Property| {
+        // What would hold by itself is not listed either where the run is not a verified success.
         let shortfall = property.check(digest).err().unwrap_or(Shortfall::NotVerified);
         (property.word().to_owned(), shortfall.words().to_owned())
     };

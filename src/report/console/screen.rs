@@ -25,6 +25,7 @@ impl SharedScreen {
     }
 
     fn inner(&self) -> MutexGuard<'_, ScreenOutput> {
+        // A panic elsewhere must not swallow the last words of a run; at worst, a line is torn.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -69,6 +70,7 @@ impl fmt::Debug for Screen {
 impl Screen {
     #[expect(clippy::unnecessary_wraps, reason = "the shape of the methods of `TermLike`")]
     fn cursor(&self, count: usize, direction: char) -> io::Result<()> {
+        // Terminals take 0 for 1 in these sequences.
         if count > 0 {
             self.out.draw(&format!("\u{1b}[{count}{direction}"));
         }

@@ -39,6 +39,7 @@ impl Digest {
             Changes::Known(changes) => changes,
         };
         let others = changes.files.iter().find_map(|file| file.run.as_deref());
+        // What is certain comes before what is not known, and what the run did itself before what others did.
         if changes.are_uncommitted() {
             Some(Caveat::Changes(changes.words()))
         } else if !changes.before.is_empty() {
@@ -58,6 +59,7 @@ impl Digest {
             let is_success = self.end()?.outcome == Outcome::Success;
             let commit = start.ids.commit.as_str();
             let is_there =
+                // A job of a pull request checks out a merge, which stands for the head that it merges.
                 commit == sha || start.stands_for.as_ref().is_some_and(|head| head.as_str() == sha);
             (is_success && !is_there).then(|| Caveat::Elsewhere(commit.to_owned()))
         };

@@ -70,6 +70,7 @@ impl Digest {
             of(Confirmed::Reused).map(|states| format!("{states} in an earlier run")),
         ];
         let by: Vec<String> = by.into_iter().flatten().collect();
+        // Then what passed was not a check, and `verification` names only checks.
         let by = if by.is_empty() { format!("`{}`", end.final_state) } else { by.join(", ") };
         let nothing = if verification.proves_nothing.is_empty() {
             String::new()

@@ -72,6 +72,7 @@ impl Digest {
                     sentence.words("; ");
                     self.explain_deciding(end, sentence);
                 }
+                // The reason of a stall, which `cap` returns, says it already.
                 let is_stall = end.terminated_by == TerminatedBy::Stall;
                 match self.same_passes().filter(|_| !is_stall) {
                     Some(same) => {
@@ -168,6 +169,7 @@ impl Digest {
         let Some(verdict) = step.verdict() else {
             return sentence;
         };
+        // After a single visit, `in 1 of 1 iterations` would say nothing.
         let Some(visited) = self.states.get(&step.state).filter(|visited| visited.visits > 1) else {
             return sentence;
         };

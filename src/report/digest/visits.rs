@@ -100,6 +100,7 @@ impl Fold {
         if let Event::Handoff(handoff) = &stamped.event {
             level.saved = Some(handoff.reason);
         }
+        // Before the event is taken: a step is finished by the one that enters the next.
         let before = level.current.clone();
         if matches!(stamped.event, Event::StateEnter { .. }) {
             level.current = number;
@@ -196,6 +197,7 @@ impl VisitedLoop {
                 }
                 Outcome::Failure | Outcome::Blocked if end.verified => last.clone(),
                 Outcome::Failure | Outcome::Blocked | Outcome::Error => self.failing.clone().or_else(any),
+                // Of these, what was said last decided: a success passed by it, and a cap was met after it.
                 Outcome::Success | Outcome::Exhausted => any(),
                 Outcome::Stopped
                 | Outcome::OverBudget

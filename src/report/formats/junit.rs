@@ -26,8 +26,10 @@ use crate::report::why::{Why, chain_text as shown_why};
 pub const MAX_CASE: usize = 64 * 1024;
 
 /// Bytes of XML per file.
+// GitLab reads no report of 30 MB or more.
 pub const MAX_FILE: usize = 5 * 1024 * 1024;
 
+// So many of 1 KiB each, with their markup, still fit into a case.
 const MAX_RERUNS: usize = 40;
 const OUTCOME: &str = "loop outcome";
 
@@ -51,6 +53,7 @@ pub fn file(suites: impl IntoIterator<Item = TestSuite>) -> String {
     let mut took = Duration::ZERO;
     for suite in suites {
         took += suite.time.unwrap_or(Duration::ZERO);
+        // The suites of a merge come in the order of its plan, and not in that of their times.
         report.timestamp = report.timestamp.into_iter().chain(suite.timestamp).min();
         report.add_test_suite(suite);
     }
@@ -209,6 +212,7 @@ fn of_earlier(reused: &ReusedRun) -> [Property; 2] {
 /// Returns the cases of the tasks where there are some, else of the states, each with an upper bound of its size.
 fn cases(digest: &Digest) -> Vec<(TestCase, usize)> {
     if let Some(work) = digest.work().filter(|work| !work.board().tasks.is_empty()) {
+        // A task that was split is done by its parts, and a case of its own would count the work twice.
         let leaves: Vec<&Task> = work.board().leaves().collect();
         let unreachable = work.board().unreachable();
         // However many failed, each of them has its place.
@@ -267,6 +271,7 @@ fn task_case(
     let is_over = digest.end().is_some();
     let status = match task.status {
         TaskStatus::Completed => TestCaseStatus::success(),
+        // As with states: one failed case would make the suite of a successful run red.
         TaskStatus::Failed if digest.is_success() => {
             let why = one_line(why.unwrap_or("failed"), 200);
             skipped(&format!("{why}; the run went on and succeeded"), &mut budget)
@@ -344,6 +349,7 @@ fn state_case(
         (Some(StepStanding::Open), _) if excused(digest, state, &visits).is_some() => {
             (passed_over(visits.last().copied(), "it is in quarantine"), &failed[..0])
         }
+        // What nothing has judged has not failed.
         (Some(StepStanding::Passing | StepStanding::Open) | None, _) => {
             (TestCaseStatus::success(), &failed[..])
         }
@@ -365,6 +371,7 @@ fn state_case(
     case.set_time(count.duration);
     case.timestamp = visits.first().and_then(|step| timestamp(step.started));
     if let Some(printed) = visits.last().map(|step| step.output()).filter(|printed| !printed.is_empty()) {
+        // With the 12 KiB of a failure, this leaves a third of the case to the reruns.
         case.set_system_out(budget.end_of(&printed, 24 * 1024));
     }
     case.status.add_reruns(repeats(&reruns, &mut budget));

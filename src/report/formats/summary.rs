@@ -26,6 +26,7 @@ use crate::report::unbegun_run::Unbegun;
 use crate::report::why::Why;
 use crate::report::{open_question, passes, stages};
 
+// With these numbers the summary of any run stays below 900 KB. GitHub shows none of a file beyond 1 MiB.
 const FIRST_ROWS: usize = 20;
 const LAST_ROWS: usize = 80;
 const MAX_WARNINGS: usize = 20;
@@ -308,6 +309,7 @@ fn changed(digest: &Digest, out: &mut String) {
             file.kind.word()
         );
     }
+    // The journal has counted files beyond those that it lists.
     let more = changes.count().saturating_sub(changes.files.len().min(MAX_FILES) as u64);
     if more > 0 {
         let _ = writeln!(out, "\n… and {} more", plural(more, "file"));
@@ -375,6 +377,7 @@ fn tasks(work: &BoardWork, out: &mut String) {
         let effort = work.effort(&task.id);
         let mut facts = vec![stages::status(task.status).to_owned()];
         if let Some(awaited) = unreachable.get(&task.id) {
+            // That it is pending would be true as well, and would not say that it stays so.
             facts = vec![format!("unreachable, waits for task {}", words(awaited.as_str()))];
         }
         if effort.attempts > 0 {
@@ -437,6 +440,7 @@ fn nodes(digest: &Digest) -> Vec<&str> {
     let mut nodes: Vec<&str> = Vec::new();
     let ends = digest.shown_edges().keys().flat_map(|(from, to)| [from.as_str(), to.as_str()]);
     for name in ends {
+        // One more than can be drawn is enough to know that the graph is too large, and the search is linear.
         if nodes.len() <= MAX_STATES && !nodes.contains(&name) {
             nodes.push(name);
         }
@@ -577,6 +581,7 @@ fn last_output(digest: &Digest, out: &mut String) {
     if printed.trim().is_empty() {
         return;
     }
+    // One line without an end, as of minified code, would leave no room for those before it.
     let lines: Vec<&str> = printed.lines().map(|line| head(line, 2000)).collect();
     let shown = lines[lines.len().saturating_sub(MAX_OUTPUT_LINES)..].join("\n");
     let place = match digest.line(&step.state) {

@@ -120,6 +120,7 @@ impl Graph {
     #[must_use]
     pub fn with_run(mut self, digest: &Digest) -> Self {
         self.has_run = true;
+        // Without the loop, the run is drawn as people see it; in the picture of the loop, every state has its place.
         let taken = if self.states.is_empty() { digest.shown_edges() } else { digest.edges() };
         for ((from, to), edge) in taken {
             let (from, to) = (self.state(from.as_str()), self.state(to.as_str()));
@@ -132,6 +133,7 @@ impl Graph {
         }
         let keeps_all = digest.shown_edges().len() == digest.edges().len();
         for (name, count) in digest.states() {
+            // States that only keep the board are not added to a way that leaves them out.
             if keeps_all || self.states.iter().any(|state| state.name == name.as_str()) {
                 let state = self.state(name.as_str());
                 (self.states[state].visits, self.states[state].failing) = (count.visits, count.failing);
@@ -142,7 +144,9 @@ impl Graph {
             let is_step = digest.states().contains_key(&end.final_state);
             let ended = &mut self.states[state];
             ended.end = Some(DrawnEnd { kind: digest.end_kind(), word: end.outcome.word() });
+            // A run may also end in a step, as at a cap.
             ended.is_end |= !is_step;
+            // A terminal without an action is no step, so that nothing has counted it.
             ended.visits = ended.visits.max(1);
         }
         self

@@ -120,6 +120,7 @@ fn ranks(states: usize, links: &[LayoutLink], initial: usize) -> Vec<usize> {
     let mut seen = vec![WalkState::No; states];
     let mut done = Vec::new();
     let mut back = BTreeSet::new();
+    // From the first state, so that the ways back are those that lead against the course of a run.
     for root in std::iter::once(initial).filter(|root| *root < states).chain(0..states) {
         if seen[root] != WalkState::No {
             continue;
@@ -196,6 +197,7 @@ fn ordered(elements: &[Element]) -> Vec<Vec<usize>> {
             arrange(&layers[layer], &mut position);
         }
         let found = crossings(elements, &layers, &position);
+        // A sweep can also make an order worse.
         if found < best.0 {
             best = (found, layers.clone());
         }
@@ -257,6 +259,7 @@ fn spread(elements: &mut [Element], layers: &[Vec<usize>]) {
 /// other.
 fn straighten(elements: &mut [Element], layers: &[Vec<usize>], lanes: &[(Vec<usize>, usize)]) {
     for _ in 0..SWEEPS {
+        // Boxes keep their places more firmly than ways do.
         let mut wanted: Vec<(f64, f64)> = elements.iter().map(|element| (element.x, 4.0)).collect();
         for (lane, _) in lanes {
             let inner = &lane[1..lane.len() - 1];
@@ -350,6 +353,7 @@ fn finished(
     let port = |ports: &[(f64, usize)], state: usize, way: usize| {
         let at = ports.iter().position(|(_, other)| *other == way).unwrap_or(0);
         let count = number(ports.len());
+        // Ways keep off the round corners of a state.
         let apart = PORTS.min((shapes[state].width - 16.0) / count);
         x(state) + (number(at) - (count - 1.0) / 2.0) * apart
     };

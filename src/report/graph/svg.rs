@@ -9,6 +9,7 @@ use crate::report::digest::EndKind;
 use crate::report::markup::{Markup, escaped};
 
 /// A graph with more states is not drawn.
+// More are left to Graphviz (`show --format dot`), which is made for graphs of that size.
 const MAX_STATES: usize = 150;
 /// A graph with more ways is not drawn.
 const MAX_EDGES: usize = 300;
@@ -21,6 +22,7 @@ const MAX_DETAIL: usize = 42;
 const MAX_LABEL: usize = 36;
 
 /// The width of a column of names, of details and of labels.
+// Boxes are sized here, without a browser that could measure: these fit the font sizes in `graph.css`.
 const NAME: f64 = 8.5;
 const DETAIL: f64 = 6.7;
 const LABEL: f64 = 6.7;
@@ -40,6 +42,7 @@ pub fn embedded(graph: &Graph) -> Option<Markup> {
 /// Draws a graph as a file of its own; nothing if it is too large to be looked at.
 pub fn standalone(graph: &Graph) -> Option<String> {
     let (x, y) = (-MARGIN, -MARGIN - START);
+    // A picture in a file may be shown on any background, and the colours are made for this one.
     let style = format!(
         "<style>{CSS}</style>\n<rect class=\"paper\" x=\"{x}\" y=\"{y}\" width=\"100%\" height=\"100%\"/>\n"
     );

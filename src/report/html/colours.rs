@@ -127,6 +127,7 @@ fn extended(numbers: &mut impl Iterator<Item = u16>) -> Option<u8> {
     Some(if most > 191 {
         colour + 8
     } else if colour == 7 && most < 128 {
+        // A dark grey is the bright black of a terminal.
         8
     } else {
         colour

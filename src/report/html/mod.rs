@@ -48,6 +48,7 @@ impl HtmlPage<'_> {
             if size <= MAX_ROWS || count == 0 {
                 break;
             }
+            // An estimate by the mean size of a row, and at least one less, so that the loop ends whatever the rows hold.
             let fewer = count * (MAX_ROWS / 1024) / (size / 1024 + 1);
             self.detail.thin(fewer.min(count - 1));
             rows = steps::rows(&self);
@@ -97,6 +98,7 @@ impl HtmlPage<'_> {
         parts::warnings(self, &mut sections);
         parts::again(self, &mut sections);
         out.ours("\n<a class=\"skip\" href=\"#main\">Skip to the content</a>\n");
+        // Made after the parts, because its navigation names those that there are.
         parts::header(self, &sections, out);
         out.within("main", &[("id", "main")], |out| {
             out.ours("\n");

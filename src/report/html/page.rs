@@ -43,6 +43,7 @@ impl HtmlPage<'_> {
     /// Returns the class of the outcome.
     pub(super) fn kind(&self) -> &'static str {
         match self.digest.end_kind() {
+            // A success that nothing verified is neither green nor red on the page.
             EndKind::Success if self.digest.end().is_some_and(|end| !end.verified) => "doubt",
             EndKind::Success => "success",
             EndKind::NotRun => "doubt",

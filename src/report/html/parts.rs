@@ -16,6 +16,7 @@ use crate::report::markup::Markup;
 use crate::report::why::Link;
 use crate::report::{closing, nights as history, open_question, stages};
 
+// What steps printed fills what the other parts leave of the 6 MiB of a page, so that these are kept short.
 const MAX_FLIPS: usize = 10;
 const MAX_TASKS: usize = 500;
 const MAX_WAYS: usize = 300;
@@ -32,6 +33,7 @@ pub(super) fn header(page: &HtmlPage<'_>, sections: &PageSections, out: &mut Mar
     let digest = page.digest;
     out.within("header", &[("class", page.kind())], |out| {
         out.within("p", &[("class", "outcome")], |out| {
+            // The words behind the sign say the same, and a screen reader would read both.
             out.leaf("span", &[("aria-hidden", "true")], page.mark()).ours(" ").text(&page.outcome());
         });
         out.leaf("h1", &[], &brief(digest.loop_name(), NAME));
@@ -409,6 +411,7 @@ pub(super) fn graph(page: &HtmlPage<'_>, sections: &mut PageSections) {
                 },
             );
         }
+        // For screen readers, and for graphs that are too large to be drawn.
         let rows = graph.rows();
         table("ways", &["from", "verdict", "to", "#times"], out, |out| {
             for EdgeRow { from, words, to, count } in rows.iter().take(MAX_WAYS) {
@@ -542,6 +545,7 @@ pub(super) fn warnings(page: &HtmlPage<'_>, sections: &mut PageSections) {
                 });
             }
         });
+        // The digest has kept only the first warnings, and all of these are listed above.
         more(usize::try_from(page.digest.more_warnings()).unwrap_or(usize::MAX), 0, "more warning", out);
     });
 }

@@ -133,6 +133,7 @@ impl WalkPage<'_> {
 
     /// Writes what the script walks. It is packed, so that nothing of it is run, and nothing of it ends its element.
     fn data(&self, out: &mut Markup) {
+        // In the order of their numbers, by which ways name them.
         let nodes: Vec<Value> =
             self.walk.nodes().map(|(node, situation)| self.node(node, situation)).collect();
         let states: Vec<Value> = self

@@ -29,6 +29,7 @@ pub(super) fn section(page: &HtmlPage<'_>, rows: &[Markup], sections: &mut PageS
     if rows.is_empty() {
         return;
     }
+    // First of all, because failures are what a page is opened for.
     failed(page, sections);
     let (title, what) = if page.digest.is_merge() { ("Items", "item") } else { ("Steps", "state") };
     sections.add("steps", title, |out| {
@@ -118,6 +119,7 @@ fn row(page: &HtmlPage<'_>, entry: &DetailedStep) -> Markup {
     };
     let id = format!("step-{number}");
     let attributes = [("id", id.as_str()), ("class", class)];
+    // A closing action has the number of the last step, and an id may occur only once.
     let attributes = if step.closing { &attributes[1..] } else { &attributes };
     let other = page.detail.against.as_ref().map(|against| against.step(&entry.number));
     out.within("tbody", attributes, |out| {
@@ -203,6 +205,7 @@ fn differs(step: &Step, other: Option<&ToldStep>, out: &mut Markup) {
 
 fn took_another_time(step: &Step, other: &ToldStep) -> bool {
     let (here, there) = (step.duration().as_millis(), other.duration.as_millis());
+    // Differences of up to 100 ms are noise of the machine.
     here.abs_diff(there) * 100 > here.max(there) * SAME && here.abs_diff(there) > 100
 }
 
@@ -267,6 +270,8 @@ fn patch(diff: &StepDiff, out: &mut Markup) {
         |out| {
             for line in diff.patch.lines() {
                 match line.as_bytes().first() {
+                    // The header of a patch begins like changed lines do; at worst an added
+                    // line that begins with `++` has no colour.
                     Some(b'+') if !line.starts_with("+++") => out.leaf("span", &[("class", "added")], line),
                     Some(b'-') if !line.starts_with("---") => out.leaf("span", &[("class", "removed")], line),
                     _ => out.text(line),

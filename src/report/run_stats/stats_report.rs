@@ -136,6 +136,7 @@ fn reused(counts: &ReuseCounts) -> Option<String> {
 }
 
 fn table(stats: &LoopStats) -> String {
+    // Characters and not columns, because `{:<width$}` counts them as well.
     let width = stats.states.keys().map(|name| one_line(name.as_str(), NAME).chars().count()).max();
     let width = width.unwrap_or(0).max("state".len());
     let mut out = format!(
@@ -152,6 +153,7 @@ fn table(stats: &LoopStats) -> String {
             state.visits.count,
             of(durations.median()),
             of(durations.percentile(90)),
+            // Without an action there is a dash here too, and no time of zero.
             of(durations.median().map(|_| millis(state.visits.total))),
             percent(share(state.flaky, state.runs).unwrap_or(0.0)),
         );
@@ -170,6 +172,7 @@ fn sparkline(numbers: &[Option<u64>]) -> String {
     let top = BARS.len() as u64 - 1;
     let bar = |number: &Option<u64>| {
         let Some(number) = number else { return ' ' };
+        // A journal may claim any duration, and a product of `u64` could overflow.
         let height = u128::from(*number) * u128::from(top) / u128::from(highest);
         usize::try_from(height).ok().and_then(|height| BARS.get(height)).copied().unwrap_or(BARS[7])
     };

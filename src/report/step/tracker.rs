@@ -40,6 +40,7 @@ impl Tracker {
             self.inner.get_or_insert_with(|| Box::new(Self::at(depth))).event(stamped);
             return None;
         }
+        // Any event of this loop itself ends the one inside, but for the three that put it back.
         let inner = self.inner.take();
         match &stamped.event {
             Event::LoopResume(_) => {
@@ -121,6 +122,7 @@ impl Tracker {
                         && step.state == end.final_state
                         && step.route.is_none();
                 });
+                // Only now that it is known whether the step is a closing action, by which `is_cut_by` decides.
                 self.with_current(|step| step.cut = step.is_cut_by(end).then_some(end.outcome));
                 let goes_on = |step: &&Step| step.cut.is_some() && end.is_resumable();
                 self.suspended = self.current.as_ref().filter(goes_on).cloned();

@@ -37,6 +37,7 @@ pub fn chain(why: &Why) -> String {
         for line in &link.lines {
             let _ = writeln!(out, "    {}", plain(line));
         }
+        // A link without a place leaves the place before it as the one that was said last.
         before = place.or(before);
     }
     out

@@ -53,6 +53,7 @@ pub enum Code {
 impl Code {
     /// Returns the code of an evaluator.
     pub(super) fn of_evaluator(name: &str) -> Self {
+        // Each code has an explanation, so that only a word that this version knows makes one: a journal may hold any name.
         let known = Evaluate::NAMES.iter().chain(&OTHERS).find(|known| **known == name);
         known.map_or(Self::AnotherEvaluator, |known| Self::Evaluator(known))
     }

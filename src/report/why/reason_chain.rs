@@ -164,6 +164,7 @@ fn of_account(account: &LoopAccount, digest: Option<&Digest>, chain: &mut Vec<Li
         chain.extend(way(visit, source, account.end.as_ref()));
     }
     let Some(decided) = &account.decided else { return };
+    // The last step often is the one that decided, and its way out stands above then.
     if last.is_none_or(|last| last.number != decided.number) {
         chain.extend(way(decided, source, None));
     }
@@ -176,6 +177,7 @@ fn of_visit(visit: &Visit, source: &Source, chain: &mut Vec<Link>) {
     if visit.step.result.is_some() || visit.step.judged.is_some() {
         chain.push(evaluator(visit, source));
     }
+    // What a sub-loop printed is what its own steps printed, so that the chain goes on inside of it.
     if let Some(inner) = &visit.inner {
         chain.push(Link { step: Some(visit.number.clone()), ..outcome(inner) });
         of_account(inner, None, chain);
@@ -187,6 +189,7 @@ fn of_visit(visit: &Visit, source: &Source, chain: &mut Vec<Link>) {
 fn terminal(end: &LoopComplete, saved: Option<HandoffReason>, source: &Source) -> Link {
     let by = end.terminated_by;
     let code = match saved {
+        // A failure that only `--strict` makes has reached its terminal like a success, and its end would not tell.
         _ if end.unproven => Code::Strict,
         Some(reason) if by == TerminatedBy::Handoff => Code::Saved(reason),
         _ => Code::End(by),
@@ -354,6 +357,7 @@ fn numbers(step: &Step) -> Map<String, Value> {
 
 fn facts(step: &Step, numbers: &Map<String, Value>) -> String {
     let ended = step.result.as_ref().map(|result| step.ended(result));
+    // People read these two as words: how the action ended, and how long it took.
     let compared = numbers.iter().filter(|(key, _)| !matches!(key.as_str(), "exit_code" | "duration_ms"));
     let compared = compared.map(|(key, value)| {
         let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
@@ -368,6 +372,7 @@ fn evidence(visit: &Visit, source: &Source) -> Option<Link> {
     let step = &visit.step;
     let reasons = reasons(step.judged.as_ref());
     let printed = step.output();
+    // There are fewer reasons than lines: a step keeps no more than four details of a verdict.
     let room = MOST_LINES - reasons.len();
     let lines: Vec<&str> = printed.lines().filter(|line| !line.trim().is_empty()).collect();
     let lines = lines[lines.len().saturating_sub(room)..].iter().map(|line| cut(line)).collect::<Vec<_>>();
